@@ -4,7 +4,7 @@ import { idsOf } from '../chaos/scenario.js';
 import { SCENARIOS } from '../chaos/scenarios/list.js';
 
 const ROOT = new URL('../../', import.meta.url);
-const FOLDERS = ['unit', 'contract', 'lua', 'integration', 'newcomer', 'hostile'];
+const FOLDERS = ['unit', 'contract', 'lua', 'integration', 'newcomer', 'hostile', 'time'];
 const read = (path: string): string => readFileSync(new URL(path, ROOT), 'utf8');
 
 /** What stands in brackets at the end of titles, by the folder that holds the tests. */
@@ -23,7 +23,7 @@ describe('guard: the fault matrix', () => {
     ['scenario', SCENARIOS.filter(({ fast }) => fast).flatMap(idsOf)], // test/scenario/scenarios.test.ts runs them
     ['chaos', SCENARIOS.filter(({ fast }) => !fast).flatMap(idsOf)], // only `npm run chaos -- run` does
   ]);
-  const places = ['unit', 'contract', 'lua', 'integration', 'scenario', 'chaos', 'newcomer', 'hostile'];
+  const places = ['unit', 'contract', 'lua', 'integration', 'scenario', 'chaos', 'newcomer', 'hostile', 'time'];
 
   it('has its rows, and each scenario a name of its own', () => {
     expect(rows.length).to.be.greaterThan(60);
