@@ -165,7 +165,7 @@ export function planJobs(
   const consumer = { ready: takesWrites(leases, owner, clock), deadLetters, tracing, clock, log, metrics };
   const groupOf = (group: Group) => ({ group, topic: GROUP_TOPICS[group], invisibleMs: INVISIBLE_MS });
   const bothStores = async (): Promise<void> => void (await Promise.all([mysql.probe(), pingAnyServer(redis)]));
-  const rebuild = { ...rebuildStores(redis, mysql, failPoints), sales };
+  const rebuild = rebuildStores(redis, mysql, failPoints);
   const repair = { ...rebuild, progress: workerProgressOf(config), clock, metrics, log };
   const sender = createPurchaseNotificationsSender(redis);
   const schedule = createSaleSchedule(mysql);

@@ -3,7 +3,7 @@ import type { SaleFilter, SaleRepository } from '../core/ports/sale-repository.j
 import { recent } from '../core/recent.js';
 import type { Sale } from '../core/sale.js';
 
-/** Jobs that run at the same pace ask within this time of each other; no rule notices a list this old. */
+/** Jobs that run at the same pace ask within this time of each other. Repairs read their own lists. */
 const KEPT_MS = 500;
 
 /** Lists sales once for all jobs that ask for the same ones at about the same time. They ask with a few fixed filters. */
