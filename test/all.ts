@@ -1,7 +1,11 @@
 import { spawn } from 'node:child_process';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { REPO_DIR } from '../deploy/local/stack/paths.js';
 import { COMMAND_NAMES } from './runner/commands.js';
+import { coverageByRoom } from './runner/coverage.js';
 
 /** `npm run test:all`: prints a line per command at the end, then the counts: `N passed, N failed`. */
 
@@ -14,10 +18,8 @@ interface Step {
 const script = (path: string): string => fileURLToPath(new URL(path, import.meta.url));
 const RUN = script('./run.mjs');
 /** Each command of `npm test` in a process and on servers of its own. */
-const TEST_STEPS = COMMAND_NAMES.map((name) => ({
-  name,
-  args: [RUN, name, ...(name === 'core' ? ['--coverage'] : [])],
-}));
+const coverageDir = mkdtempSync(join(tmpdir(), 'seckill-coverage-'));
+const TEST_STEPS = COMMAND_NAMES.map((name) => ({ name, args: [RUN, name, '--coverage-into', coverageDir] }));
 const STEPS: readonly Step[] = [
   ...TEST_STEPS,
   { name: 'simulate', args: ['--import', 'tsx', script('./simulation/main.ts')] },
@@ -54,10 +56,28 @@ for (const step of STEPS) {
   lines.push(`${failed > 0 ? '✗' : '✓'} ${step.name.padEnd(NAME_WIDTH)} ${String(seconds).padStart(5)} s  ${figures}`);
 }
 
+await judgeCoverage();
 console.log(`\n${lines.join('\n')}`);
 console.log(`took ${Math.round((Date.now() - startedMs) / 1000)} s`);
 console.log(`${total.passed} passed, ${total.failed} failed${total.skipped > 0 ? `, ${total.skipped} skipped` : ''}`);
 process.exit(total.failed > 0 || isStopped ? 1 : 0);
+
+/** Compares what the unit and contract tests of all commands covered with the floors. */
+async function judgeCoverage(): Promise<void> {
+  if (!isStopped) {
+    const { table, missed } = await coverageByRoom(coverageDir).catch((error: Error) => ({
+      table: '',
+      missed: [error.message],
+    }));
+    console.log(`\nCoverage by unit and contract tests, percent\n${table}`);
+    for (const sentence of missed) console.log(`FAILED ${sentence}`);
+    total[missed.length > 0 ? 'failed' : 'passed']++;
+    lines.push(
+      `${missed.length > 0 ? '✗' : '✓'} ${'coverage'.padEnd(NAME_WIDTH)}          ${missed.length} floors missed`,
+    );
+  }
+  rmSync(coverageDir, { recursive: true, force: true });
+}
 
 /** Runs a step and shows its output as it comes. */
 function run({ args }: Step): Promise<{ readonly code: number | null; readonly output: string }> {

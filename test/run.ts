@@ -1,7 +1,4 @@
 import { CommanderError } from 'commander';
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { buildPagesIfOlder } from '../deploy/local/pages.js';
 import { StackError } from '../deploy/local/stack/stack-error.js';
 import { buildIfOlder } from './chaos/harness/commands.js';
@@ -18,7 +15,6 @@ import {
   testFiles,
 } from './runner/commands.js';
 import { fetchToolsOf } from './runner/fetch.js';
-import { coverageByRoom } from './runner/coverage.js';
 import { failedFile, runMocha, type FileResult } from './runner/mocha.js';
 import { readOptions, type TestOptions } from './runner/options.js';
 import { isWanted, writeResults, type RunResults } from './runner/results.js';
@@ -35,6 +31,7 @@ process.env.JAVA_TOOL_OPTIONS ??= '-XX:TieredStopAtLevel=1';
 const SECOND_LOOKS_MAX = 5;
 const REASON_LAST_LINES = 6;
 const NAME_WIDTH = 10;
+/** Folders whose coverage is judged. */
 const COVERED: readonly Folder[] = ['unit', 'contract'];
 
 /** Files of one process, all of one folder. */
@@ -52,7 +49,6 @@ for (const signal of ['SIGINT', 'SIGTERM'] as const) {
 const results: FileResult[] = [];
 const tookMs = new Map<Folder, number>();
 const ran: { readonly name: string; readonly files: readonly string[]; readonly tookMs: number }[] = [];
-const coverageDir = options.coverage ? mkdtempSync(join(tmpdir(), 'seckill-coverage-')) : null;
 let versions: RunResults['versions'] = { Node: process.versions.node };
 let servers: TestServers | null = null;
 try {
@@ -67,7 +63,6 @@ try {
   const shaky = await lookAgain(servers);
   if (isWanted()) versions = { ...versions, ...(await servers.versions()) };
   await servers.close();
-  if (coverageDir !== null) await checkCoverage(coverageDir);
   end(shaky);
 } catch (error) {
   await servers?.close();
@@ -186,7 +181,8 @@ async function runPart({ folder, files }: Part, env: NodeJS.ProcessEnv): Promise
 
 function runFiles(folder: Folder, files: readonly string[], env: NodeJS.ProcessEnv, jobs = 1): Promise<FileResult[]> {
   const parallel = jobs > 1 && files.length > 1 ? ['--parallel', '--jobs', String(jobs)] : [];
-  const collect = coverageDir !== null && COVERED.includes(folder) ? { NODE_V8_COVERAGE: coverageDir } : {};
+  const { coverageInto } = options;
+  const collect = coverageInto !== null && COVERED.includes(folder) ? { NODE_V8_COVERAGE: coverageInto } : {};
   const how = { options: [...parallel, ...options.mochaArgs], env: { ...env, ...collect }, signal: stopping.signal };
   return runMocha(files, how);
 }
@@ -213,18 +209,6 @@ async function lookAgain(on: TestServers): Promise<string[]> {
 
 function hasFailed({ failed }: FileResult): boolean {
   return failed > 0;
-}
-
-async function checkCoverage(folder: string): Promise<void> {
-  if (stopping.signal.aborted) return;
-  try {
-    const { table, missed } = await coverageByRoom(folder);
-    console.log(`\nCoverage by ${COVERED.join(' and ')} tests, percent\n${table}\n`);
-    for (const sentence of missed) results.push(failedFile('coverage', sentence));
-  } catch (error) {
-    results.push(failedFile('coverage', (error as Error).message));
-  }
-  rmSync(folder, { recursive: true, force: true });
 }
 
 /** The first line of a reason, and the last ones: a program whose output is the reason says there why it ended. */

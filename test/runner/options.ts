@@ -11,7 +11,8 @@ export interface TestOptions {
   readonly fileParts: readonly string[];
   /** What the working tree is compared with; null: every test is run. */
   readonly changedSince: string | null;
-  readonly coverage: boolean;
+  /** Where unit and contract tests leave their coverage, for `npm run test:all`; null: nowhere. */
+  readonly coverageInto: string | null;
 }
 
 const isFolder = (name: string): name is Folder => (FOLDER_NAMES as readonly string[]).includes(name);
@@ -31,7 +32,7 @@ export function readOptions(args: readonly string[], write?: (text: string) => v
     .option('-f, --files <part...>', 'only test files whose path contains one of these')
     .option('-b, --bail', 'end a process of mocha at its first failure')
     .option('-c, --changed [ref]', 'only test files that the changes since <ref> (default: main) can affect')
-    .option('--coverage', 'compare the coverage of the unit and contract tests with its floors')
+    .option('--coverage-into <folder>', 'leave the raw coverage of unit and contract tests there')
     .addHelpText(
       'after',
       `\nCommands:\n${list}\n\n` +
@@ -50,7 +51,7 @@ export function readOptions(args: readonly string[], write?: (text: string) => v
     bail?: boolean;
     changed?: string | true;
     files?: string[];
-    coverage?: boolean;
+    coverageInto?: string;
   }>();
   const names = command.args;
   const mayHaveMore = names.length === 0 && (flags.changed !== undefined || flags.files !== undefined);
@@ -60,6 +61,6 @@ export function readOptions(args: readonly string[], write?: (text: string) => v
     mochaArgs: [...(flags.grep === undefined ? [] : ['--grep', flags.grep]), ...(flags.bail ? ['--bail'] : [])],
     fileParts: flags.files ?? [],
     changedSince: flags.changed === true ? 'main' : (flags.changed ?? null),
-    coverage: flags.coverage ?? false,
+    coverageInto: flags.coverageInto ?? null,
   };
 }

@@ -11,7 +11,7 @@ import { REPO_DIR } from '../../deploy/local/stack/paths.js';
 describe('npm test', () => {
   it('runs the core command by default and all commands with --changed or --files', () => {
     expect(readOptions([])).to.deep.equal({
-      ...{ commands: ['core'], folders: [], mochaArgs: [], fileParts: [], changedSince: null, coverage: false },
+      ...{ commands: ['core'], folders: [], mochaArgs: [], fileParts: [], changedSince: null, coverageInto: null },
     });
     expect(readOptions(['--changed']))
       .to.include({ changedSince: 'main' })
