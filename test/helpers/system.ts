@@ -21,7 +21,7 @@ export function useSystem(start: (system: System) => Promise<void> = () => Promi
 
   before(async () => {
     stack = await openTestStack();
-    await cleanWorld(stack);
+    if (!stack.servers.isSecure) await cleanWorld(stack); // there the user of the programs may not do that
     programs = new Programs({ ...process.env, ...PATIENT_ENV, ...stack.env }, stack.servers.dir);
     await start({ stack, programs });
   });

@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import type { Environment } from '../../src/core/config/load.js';
 import { bootOwnStack } from '../chaos/own-stacks.js';
 import { closeConnections } from '../chaos/harness/http.js';
+import { shortenWaits } from '../chaos/harness/wait.js';
 import { openControls, type StackControls } from '../chaos/harness/stack-controls.js';
 import type { ScenarioResult } from '../chaos/run-scenario.js';
 import { SuiteRun } from '../chaos/run-suite.js';
@@ -13,6 +14,9 @@ import { SERVER_NAMES } from '../../deploy/local/stack/servers/server-spec.js';
 import type { Mutant } from './mutants.js';
 import { MUTANTS_DIR, plantInBuild } from './plant.js';
 import type { MutantResult } from './report.js';
+
+/** Longer than any step of a scenario takes without a bug. */
+const WAIT_MS = 40_000;
 
 /** Servers that all mutants share, and what else a run needs. */
 export interface ChaosSite {
@@ -32,6 +36,7 @@ export async function onOwnServers<T>(
     bootOwnStack(MUTANTS_DIR, onProgress, signal, { timing: 'test' }),
   );
   const stray = (error: unknown): void => say(`An error outside of any scenario: ${String(error)}`);
+  shortenWaits(WAIT_MS);
   process.on('uncaughtException', stray).on('unhandledRejection', stray); // the servers must not be left running
   try {
     const controls = await openControls(stack.dir, stack.env());

@@ -118,6 +118,8 @@ export const NOT_RUN: Readonly<Record<string, readonly string[]>> = {
     'npm test -- contract --grep Outbox',
     'npm test -- --changed',
     'npm test -- pages',
+    'npm test -- --help',
+    'npm run lint',
     'npm test -- secure',
     'npm test -- faults',
     'npm run test:all',

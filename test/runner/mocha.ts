@@ -72,10 +72,11 @@ export async function runMocha(files: readonly string[], { options, env, signal 
   const isStuck = Date.now() - endedMs > EXIT_WAIT_MS;
   const why = isStuck
     ? 'all tests had ended, and the process did not: something is left open'
-    : `mocha ended with ${code} before the file had ended`;
+    : `mocha ended with ${code} and ran no test of the file to its end`;
   const hasResult = new Set(results.map(({ file }) => file));
   // a file whose tests are all filtered out by --grep has no result and has not failed
-  const missing = lines.some(isEnd) && !isStuck ? [] : files.filter((file) => isStuck || !hasResult.has(file));
+  const mayBeEmpty = lines.some(isEnd) && options.includes('--grep');
+  const missing = files.filter((file) => isStuck || (!mayBeEmpty && !hasResult.has(file)));
   return [...results, ...missing.map((file) => failedFile(file, why))];
 }
 
