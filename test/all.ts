@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { REPO_DIR } from '../deploy/local/stack/paths.js';
-import { COMMAND_NAMES } from './runner/commands.js';
+import { ALL_COMMANDS } from './runner/commands.js';
 import { coverageByRoom } from './runner/coverage.js';
 
 /** `npm run test:all`: prints a line per command at the end, then the counts: `N passed, N failed`. */
@@ -19,7 +19,7 @@ const script = (path: string): string => fileURLToPath(new URL(path, import.meta
 const RUN = script('./run.mjs');
 /** Each command of `npm test` in a process and on servers of its own. */
 const coverageDir = mkdtempSync(join(tmpdir(), 'seckill-coverage-'));
-const TEST_STEPS = COMMAND_NAMES.map((name) => ({ name, args: [RUN, name, '--coverage-into', coverageDir] }));
+const TEST_STEPS = ALL_COMMANDS.map((name) => ({ name, args: [RUN, name, '--coverage-into', coverageDir] }));
 const STEPS: readonly Step[] = [
   ...TEST_STEPS,
   { name: 'simulate', args: ['--import', 'tsx', script('./simulation/main.ts')] },

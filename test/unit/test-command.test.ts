@@ -3,7 +3,7 @@ import { mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { dependents } from '../runner/changed.js';
-import { claimsOf, COMMAND_NAMES, COMMANDS, FOLDER_NAMES, testFiles } from '../runner/commands.js';
+import { ALL_COMMANDS, claimsOf, COMMANDS, FOLDER_NAMES, testFiles } from '../runner/commands.js';
 import { readOptions } from '../runner/options.js';
 import { noteShaky } from '../runner/shaky.js';
 import { REPO_DIR } from '../../deploy/local/stack/paths.js';
@@ -15,8 +15,8 @@ describe('npm test', () => {
     });
     expect(readOptions(['--changed']))
       .to.include({ changedSince: 'main' })
-      .and.have.property('commands', COMMAND_NAMES);
-    expect(readOptions(['--files', 'outbox']).commands).to.equal(COMMAND_NAMES);
+      .and.have.property('commands', ALL_COMMANDS);
+    expect(readOptions(['--files', 'outbox']).commands).to.equal(ALL_COMMANDS);
     expect(readOptions(['pages', 'unit', '-g', 'T3', '--bail'])).to.deep.include({
       ...{ commands: ['pages'], folders: ['unit'], mochaArgs: ['--grep', 'T3', '--bail'] },
     });
@@ -25,6 +25,8 @@ describe('npm test', () => {
   it('gives each test file to exactly one command', () => {
     const wrong = testFiles().filter((file) => claimsOf(file).length !== 1);
     expect(wrong).to.deep.equal([]);
+    const leftOut = testFiles().filter((file) => claimsOf(file).some((name) => !ALL_COMMANDS.includes(name)));
+    expect(leftOut, 'not run by `npm run test:all`').to.deep.equal(['test/schemathesis/schemathesis.test.ts']);
   });
 
   it('names only folders and files that exist', () => {
