@@ -1,7 +1,6 @@
 import { cpSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join, relative } from 'node:path';
 import { build, type Plugin } from 'esbuild';
-import { bundlePrograms } from '../../build.mjs';
 import { REPO_DIR } from '../../deploy/local/stack/paths.js';
 import type { Edit, Mutant } from './mutants.js';
 
@@ -45,6 +44,7 @@ export async function plantInBuild(mutant: Mutant): Promise<string> {
   const dir = emptied(mutant, 'built');
   for (const name of BESIDE) cpSync(join(REPO_DIR, name), join(dir, name), { recursive: true });
   for (const [file, text] of editedFiles(mutant)) if (file.startsWith('lua/')) writeFileSync(join(dir, file), text);
+  const { bundlePrograms } = await import('../../build.mjs');
   await bundlePrograms({ dist: join(dir, 'dist'), plugins: [planted(mutant)] });
   return join(dir, 'dist/cli/main.js');
 }

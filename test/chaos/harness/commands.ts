@@ -1,6 +1,5 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { join } from 'node:path';
-import { bundleIfOlder } from '../../../build.mjs';
 import { afterGranted } from '../../../deploy/local/stack/granted-time.js';
 import { REPO_DIR } from '../../../deploy/local/stack/paths.js';
 import { StackError } from '../../../deploy/local/stack/stack-error.js';
@@ -15,6 +14,8 @@ export const BUILT_MAIN = join(REPO_DIR, 'dist/cli/main.js');
  * @throws StackError when the sources do not compile
  */
 export async function buildIfOlder(): Promise<void> {
+  // imported here: a module of ESM alone would make mocha load each file that imports this one twice
+  const { bundleIfOlder } = await import('../../../build.mjs');
   await bundleIfOlder().catch(({ message }: Error) => Promise.reject(new StackError(message)));
 }
 
