@@ -29,7 +29,7 @@ const LIBRARY = { folder: 'library', entry: 'src/library/index.ts', packages: 'e
 const CLIENT = { folder: 'client', entry: 'src/client/index.ts' };
 const PRODUCT = [PROGRAMS, LIBRARY, CLIENT];
 
-/** Changes in packages, without which their bundle would break or be larger. One that finds nothing fails the build. */
+/** Edits of package files that the bundle needs. The build fails if an edit no longer matches its file. */
 const PATCHES = [
   {
     // the programs speak to MySQL only
@@ -50,7 +50,7 @@ const PATCHES = [
     replace: 'node:zlib',
   },
   {
-    // nobody reads its messages in another language
+    // the programs show messages in English only
     file: /\/zod\/v4\/(classic\/external|core\/index)\.js$/,
     find: 'export * as locales from "../locales/index.js";',
     replace: '',
@@ -120,7 +120,7 @@ async function bundle({ folder, entry, packages = 'bundle' }, { dist = join(REPO
 /** `dist/cli`. */
 export const bundlePrograms = (options) => bundle(PROGRAMS, options);
 
-/** One after the other: esbuild uses all cores, and says what is wrong with a source once. */
+/** Bundles run one after the other: esbuild uses all cores, and reports an error in a source once. */
 async function bundleAll(bundles) {
   for (const one of bundles) await bundle(one);
 }

@@ -34,9 +34,6 @@ const step: fc.Arbitrary<Step> = fc.oneof(
 
 const sum = (numbers: readonly number[]): number => numbers.reduce((all, one) => all + one, 0);
 
-/** Each history is some hundred statements in MySQL; the same histories run in memory. */
-const RUNS: Readonly<Record<string, number>> = { memory: 120, mysql: 40 };
-
 for (const [name, createWorld] of MOVES_WORLDS) {
   describe(`OrderTransitions on ${name}: random moves in parallel`, () => {
     let world: MovesWorld;
@@ -76,13 +73,10 @@ for (const [name, createWorld] of MOVES_WORLDS) {
           await expectConsistent(sale.saleId, orders, isDue);
           if (isDue) await world.transitions.expireDue(ORDERS); // or the next run would sweep what is left
         }),
-        { numRuns: RUNS[name] as number },
+        { numRuns: 120 },
       );
       expect([...met]).to.include.members(['pay paid', 'pay refund_due', 'pay payment_conflict', 'cancel wrong_state']);
-      expect([...met]).to.include('cancel cancelled');
-      expect([...met].join())
-        .to.match(/\bexpire [1-4]\b/)
-        .and.match(/\bexpireDue [1-3]\b/);
+      expect([...met]).to.include.members(['cancel cancelled', 'expire 1', 'expireDue 2']);
     });
 
     async function expectConsistent(saleId: string, before: readonly Order[], isDue: boolean): Promise<void> {
