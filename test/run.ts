@@ -14,6 +14,7 @@ import {
   stacksOf,
   testFiles,
 } from './runner/commands.js';
+import { commandLine, shown, sumOf } from './runner/counts.js';
 import { fetchToolsOf } from './runner/fetch.js';
 import { failedFile, runMocha, type FileResult } from './runner/mocha.js';
 import { readOptions, type TestOptions } from './runner/options.js';
@@ -30,7 +31,6 @@ process.env.JAVA_TOOL_OPTIONS ??= '-XX:TieredStopAtLevel=1';
 /** More failed files than this are no accident of a busy machine. */
 const SECOND_LOOKS_MAX = 5;
 const REASON_LAST_LINES = 6;
-const NAME_WIDTH = 10;
 /** Folders whose coverage is judged. */
 const COVERED: readonly Folder[] = ['unit', 'contract'];
 
@@ -53,9 +53,11 @@ let versions: RunResults['versions'] = { Node: process.versions.node };
 let servers: TestServers | null = null;
 try {
   servers = new TestServers(stopping.signal);
-  for (const { name, stacks, files } of chooseFiles()) {
+  const chosen = chooseFiles();
+  const fetched = fetchToolsOf(chosen.map(({ name }) => name).filter(isCommand));
+  for (const { name, stacks, files } of chosen) {
     const beganMs = Date.now();
-    if (isCommand(name)) await fetchToolsOf(name);
+    await fetched.get(name);
     await runParts(partsOf(files, stacks), stacks, servers);
     ran.push({ name, files, tookMs: Date.now() - beganMs });
     await servers.keepOnly('plain');
@@ -217,17 +219,6 @@ function shortened(reason: string): string {
   return [...lines.slice(0, 1), ...lines.slice(1).slice(-REASON_LAST_LINES)].map((line) => `  ${line}`).join('\n');
 }
 
-type Counts = Pick<FileResult, 'passed' | 'failed' | 'skipped'>;
-
-function countsOf(some: readonly FileResult[]): Counts {
-  const sum = (key: keyof Counts): number => some.reduce((total, one) => total + one[key], 0);
-  return { passed: sum('passed'), failed: sum('failed'), skipped: sum('skipped') };
-}
-
-function shown({ passed, failed, skipped }: Counts): string {
-  return `${passed} passed, ${failed} failed${skipped > 0 ? `, ${skipped} skipped` : ''}`;
-}
-
 /** Prints what failed once more, then the counts. */
 function end(shaky: readonly string[]): never {
   for (const file of noteShaky(shaky))
@@ -235,16 +226,16 @@ function end(shaky: readonly string[]): never {
   const failures = results.flatMap((result) => result.failures);
   const folders: RunResults['folders'] = {};
   for (const [folder, ms] of tookMs)
-    folders[folder] = { ...countsOf(results.filter(({ file }) => folderOf(file) === folder)), tookMs: ms };
+    folders[folder] = { ...sumOf(results.filter(({ file }) => folderOf(file) === folder)), tookMs: ms };
   writeResults({ folders, failures, versions });
   console.log('');
   for (const { title, reason } of failures) console.log(`FAILED ${title}\n${shortened(reason)}`);
   if (shaky.length > 0) console.log(`${shaky.length} shaky: ${shaky.join(', ')}`);
   for (const { name, files, tookMs: ms } of ran) {
     const own = results.filter(({ file }) => files.includes(file));
-    console.log(`${name.padEnd(NAME_WIDTH)} ${String(Math.round(ms / 1000)).padStart(5)} s  ${shown(countsOf(own))}`);
+    console.log(commandLine(name, ms, shown(sumOf(own))));
   }
-  const counts = countsOf(results);
+  const counts = sumOf(results);
   console.log(`took ${Math.round((Date.now() - startedMs) / 1000)} s`);
   console.log(shown(counts));
   process.exit(counts.failed > 0 || counts.passed === 0 || stopping.signal.aborted ? 1 : 0);

@@ -23,6 +23,8 @@ const HELM = 'helm.sh/helm/v3/cmd/helm@v3.22.0';
 /** The first stable Debian whose docker-compose is version 2, which reads today's files. It needs no daemon to check one. */
 const COMPOSE_SUITE = 'trixie';
 
+const PROMETHEUS = ['prometheus', 'promtool', 'amtool'] as const;
+
 type ToolName = keyof typeof PYTHON | 'helm' | 'docker-compose' | 'promtool';
 type Tool = { readonly path: string } | { readonly missing: string };
 
@@ -33,6 +35,12 @@ function toolOf(name: ToolName): Promise<Tool> {
   const tool = found.get(name) ?? find(name);
   found.set(name, tool);
   return tool;
+}
+
+/** Everything that the command needs. Compiling helm takes minutes, which other tests can use. */
+export async function fetchTools(): Promise<void> {
+  for (const name of PROMETHEUS) await fetchTool(name);
+  for (const name of [...Object.keys(PYTHON), 'docker-compose', 'helm'] as ToolName[]) await toolOf(name);
 }
 
 function find(name: ToolName): Promise<Tool> {
@@ -78,7 +86,11 @@ async function compileHelm(): Promise<Tool> {
   mkdirSync(ARTIFACTS, { recursive: true });
   const work = mkdtempSync(join(ARTIFACTS, '.fetching-helm-'));
   try {
-    await run('go', ['install', HELM], { env: { ...process.env, GOBIN: work, GOFLAGS: '' }, timeout: FETCH_MAX_MS });
+    // one thread, which tests can run beside
+    await run('go', ['install', '-p', '1', HELM], {
+      env: { ...process.env, GOBIN: work, GOFLAGS: '' },
+      timeout: FETCH_MAX_MS,
+    });
     if (!existsSync(folder)) renameSync(work, folder);
     return { path };
   } catch (error) {

@@ -4,16 +4,24 @@ import type { CommandName } from './commands.js';
 const FETCHES: Partial<Record<CommandName, () => Promise<unknown>>> = {
   pages: async () => (await import('../helpers/chromium.js')).fetchChromium(),
   more: async () => (await import('../helpers/nginx.js')).fetchNginx(),
-  tools: async () => {
-    const { fetchTool } = await import('../helpers/prometheus-tools.js');
-    for (const tool of ['prometheus', 'promtool', 'amtool'] as const) await fetchTool(tool);
-  },
+  tools: async () => (await import('../deploy/tools.js')).fetchTools(),
 };
 
-/** Downloads what a command needs before its first test, so that no test waits for a registry. */
-export async function fetchToolsOf(name: CommandName): Promise<void> {
-  const fetchThem = FETCHES[name];
-  if (fetchThem === undefined) return;
-  console.log(`\n== ${name}: fetching its tools`);
-  await fetchThem().catch((error: unknown) => console.log(String(error instanceof Error ? error.message : error)));
+/**
+ * Begins to download what the commands need, in their order, so that no test waits for a registry.
+ * @returns what to await before the first test of a command
+ */
+export function fetchToolsOf(names: readonly CommandName[]): ReadonlyMap<string, Promise<void>> {
+  const fetched = new Map<string, Promise<void>>();
+  let before = Promise.resolve();
+  for (const name of names) {
+    const fetchThem = FETCHES[name];
+    if (fetchThem === undefined) continue;
+    before = before.then(async () => {
+      console.log(`\n== fetching the tools of ${name}`);
+      await fetchThem().catch((error: unknown) => console.log(error instanceof Error ? error.message : String(error)));
+    });
+    fetched.set(name, before);
+  }
+  return fetched;
 }
