@@ -355,7 +355,7 @@ const PROGRAMS: Board = {
         },
         { title: 'Memory', unit: 'bytes', lines: { '{{program}} {{instance}}': 'process_resident_memory_bytes' } },
         {
-          title: 'Delay of the event loop, p99',
+          title: 'Delay of the event loop, p99 (0.1 s: it has time)',
           unit: 's',
           lines: { '{{program}} {{instance}}': 'nodejs_eventloop_lag_p99_seconds' },
         },

@@ -27,8 +27,8 @@ const LOG_AGAIN_MS = 10_000;
 const IDLE_PAUSES_MAX = 5;
 
 /**
- * Runs a job again and again, `everyMs` apart or less often while it is idle, until the signal aborts; resolves when the last run
- * has ended.
+ * Runs a job once in `everyMs`, or less often while it is idle, until the signal aborts; resolves when the last run has ended.
+ * Jobs with the same pause begin together: an idle keeper wakes up seldom, and they share what they read.
  */
 export async function keepRunning(job: Job, everyMs: number, signal: AbortSignal, ports: LoopPorts): Promise<void> {
   const { clock, log, metrics } = ports;
@@ -54,7 +54,7 @@ export async function keepRunning(job: Job, everyMs: number, signal: AbortSignal
         else log.warn({ err, job: job.name, failures }, 'a keeper job failed and will run again');
       }
     }
-    await clock.sleep(everyMs * pauses, signal);
+    await clock.sleep(everyMs * pauses - (clock.monotonicMs() % everyMs), signal);
   }
 }
 
