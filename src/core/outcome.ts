@@ -26,6 +26,7 @@ export const REFUSALS = [
   'sold_out',
   'not_enough_left',
   'limit_reached',
+  'refused_by_store',
   'rate_limited',
   'overloaded',
   'unavailable',

@@ -31,8 +31,8 @@ export function createHttpMetrics(registry: Registry) {
   );
   const times = new Map<string, AnswerTimes>();
   registerTimes(registry, times);
-  // What the objectives look at is there from the start: a series that appears with its first value has no rate of it.
-  for (const code of ['accepted', 'sold_out', 'unavailable', 'outcome_unknown', 'internal']) {
+  // What objectives and alerts look at is there from the start: a series that appears with its first value has no rate of it.
+  for (const code of ['accepted', 'sold_out', 'refused_by_store', 'unavailable', 'outcome_unknown', 'internal']) {
     answers.bind(['purchase', code]);
   }
   times.set('purchase ok', new AnswerTimes({ route: 'purchase', class: 'ok' }));

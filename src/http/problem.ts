@@ -30,6 +30,11 @@ export const PROBLEMS = {
     'Fewer units are left than you want. A purchase of fewer units may succeed.',
   ),
   limit_reached: row(409, 'Limit reached', 'With this purchase you would have more units than one buyer may have.'),
+  refused_by_store: row(
+    422,
+    'Cannot be stored',
+    'This purchase cannot be stored as it was sent; nothing was taken. Leave its metadata out, and use a new key.',
+  ),
   not_open: row(409, 'Not open yet', 'The sale has not opened yet.', 1000),
   paused: row(503, 'Sale paused', 'The sale is paused.', 2000),
   loading: row(503, 'Sale loading', 'The sale is being loaded.', 1000),

@@ -15,7 +15,8 @@ import type { PurchaseGate } from '../purchase/gate.js';
 /**
  * Places between two steps where a test may stop a program: `FAILPOINT=<name>[:n]` acts at the n-th pass. They are put
  * around the ports, so no use case and no adapter knows of them; without the variable nothing is wrapped. A point named
- * `drop_…` does not stop the process: the call is not made, or its reply is lost.
+ * `drop_…` does not stop the process: the call is not made, or its reply is lost. Neither does `poison_deduct`, and it acts at
+ * every pass: the script of a batch with a purchase whose key begins with `poison` gets a body that it cannot decode.
  */
 const REBUILD_FAIL_POINTS = ['repair_after_lock', 'repair_after_epoch', 'repair_after_stock'] as const;
 export const API_FAIL_POINTS = [
@@ -28,6 +29,7 @@ export const API_FAIL_POINTS = [
   'drop_half_reply',
   'drop_commit',
   'drop_rollback',
+  'poison_deduct',
   'check_before_resolve',
   'check_after_resolve',
   'after_transfer_out',
@@ -70,7 +72,7 @@ export function apiFailPoints(settings: Settings, log: Log) {
   const at = new FailPoints(API_FAIL_POINTS, settings, log);
   return {
     store: (store: StockStore): StockStore =>
-      at.after(at.after(store, 'precheck', 'after_precheck'), 'deduct', 'after_deduct'),
+      at.after(at.after(poisoned(store, at), 'precheck', 'after_precheck'), 'deduct', 'after_deduct'),
     /** Of the store that a check-back asks. */
     checked: (store: Pick<StockStore, 'resolve'>): Pick<StockStore, 'resolve'> =>
       at.after(at.before(store, 'resolve', 'check_before_resolve'), 'resolve', 'check_after_resolve'),
@@ -96,6 +98,16 @@ export function apiFailPoints(settings: Settings, log: Log) {
   };
 }
 export type ApiFailPoints = ReturnType<typeof apiFailPoints>;
+
+/** What Redis can never decode, whatever the doors let through: half a surrogate pair. */
+const POISON = String.raw`,"poison":"\ud800"}`;
+
+const poisoned = (store: StockStore, at: FailPoints<ApiPoint>): StockStore =>
+  at.around(store, 'deduct', (deduct, batch) => {
+    const isPoisoned =
+      at.isArmed('poison_deduct') && batch.purchases.some(({ requestId }) => requestId.startsWith('poison'));
+    return deduct(isPoisoned ? { ...batch, body: batch.body.slice(0, -1) + POISON } : batch);
+  });
 
 function halfWithPoints(half: HalfMessage, at: FailPoints<ApiPoint>): HalfMessage {
   return {
@@ -192,6 +204,11 @@ class FailPoints<P extends string> {
     this.#act = act;
     this.#log = log;
     this.#passesLeft = Number(count);
+  }
+
+  /** For a point that acts at every pass. */
+  isArmed(point: P): boolean {
+    return point === this.#armed;
   }
 
   /** To be awaited where the program may stop. */

@@ -119,6 +119,7 @@ export async function openPurchasePath(
     flags,
     snapshots,
     clock,
+    log,
   };
   const batcher: Batcher = new Batcher(config.batch, {
     place: (bucket, purchases, spans, deliver) =>

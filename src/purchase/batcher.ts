@@ -83,7 +83,12 @@ interface Lane {
   isGathering: boolean;
   /** A timer answers purchases that wait too long. */
   isExpiring: boolean;
+  /** Purchases that the store has refused alone since it accepted one. */
+  refusedByStore: number;
 }
+
+/** A store that refuses more purchases in a row, each alone, refuses all of them: the fault is its own. */
+const REFUSED_IN_A_ROW_MAX = 16;
 
 /** A queue of this share of a full batch is a crowd, which need not gather. */
 const CROWD_SHARE = 1 / 4;
@@ -165,6 +170,7 @@ export class Batcher {
         isLeaving: false,
         isGathering: false,
         isExpiring: false,
+        refusedByStore: 0,
       };
       this.#lanes.set(name, lane);
     }
@@ -280,7 +286,7 @@ export class Batcher {
     const again: number[] = [];
     const deliver: Deliver = (index, result) => {
       if (result.outcome === 'again') again.push(index);
-      else this.#answer(lane, batch[index] as PendingPurchase, result);
+      else this.#answer(lane, batch[index] as PendingPurchase, judged(lane, result));
     };
     try {
       const verdict = await place(lane.bucket, purchases, spansOf(batch), deliver);
@@ -322,6 +328,13 @@ export class Batcher {
     if (HOLDS_FOR_A_MOMENT.has(outcome.outcome)) this.#enqueue(lane, purchase, key, span, later);
     else for (const waiter of later) waiter(outcome);
   }
+}
+
+/** A purchase is refused for good only while the store accepts others. */
+function judged(lane: Lane, result: PurchaseOutcome): PurchaseOutcome {
+  if (result.outcome === 'accepted') lane.refusedByStore = 0;
+  if (result.outcome !== 'refused_by_store' || ++lane.refusedByStore <= REFUSED_IN_A_ROW_MAX) return result;
+  return { outcome: 'unavailable' };
 }
 
 function spansOf(batch: readonly PendingPurchase[]): readonly Span[] | null {

@@ -8,6 +8,8 @@ export type BatchVerdict =
   | 'accepted'
   | 'refused'
   | 'aborted'
+  /** Redis refused the batch as it was, so its purchases went apart. */
+  | 'refused_by_store'
   | 'unavailable'
   | 'outcome_unknown';
 

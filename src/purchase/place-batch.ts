@@ -2,9 +2,11 @@ import { newBatchId, sealBatch, type Batch } from '../core/batch.js';
 import { assertNever, OperationalError } from '../core/errors.js';
 import type { PurchaseOutcome } from '../core/outcome.js';
 import type { Purchase } from '../core/purchase.js';
+import { traceIdsOf } from '../core/trace-context.js';
 import type { Clock } from '../core/ports/clock.js';
 import type { HalfMessage, PurchaseChannel } from '../core/ports/channels.js';
-import type { DeductVerdict, StockStore } from '../core/ports/stock-store.js';
+import type { Log } from '../core/ports/log.js';
+import type { DeductVerdict, PrecheckVerdict, StockStore } from '../core/ports/stock-store.js';
 import type { HomeBucket } from '../core/bucket.js';
 import type { SaleSnapshots } from '../sales/sale-snapshots.js';
 import type { Gathered, UnitFetcher, WantedUnits } from '../sales/stock/gather-units.js';
@@ -19,6 +21,7 @@ export interface PlaceBatchPorts {
   readonly flags: Pick<SoldOutFlags, 'observe'>;
   readonly snapshots: Pick<SaleSnapshots, 'forget'>;
   readonly clock: Clock;
+  readonly log: Pick<Log, 'error'>;
 }
 
 /** Nothing was taken for this purchase, and it may go into the next batch, whose precheck knows more. */
@@ -30,6 +33,7 @@ export type Deliver = (index: number, result: PlaceResult) => void;
 
 const SOLD_OUT: PlaceResult = { outcome: 'sold_out' };
 const NOT_ENOUGH_LEFT: PlaceResult = { outcome: 'not_enough_left' };
+const REFUSED_BY_STORE: PlaceResult = { outcome: 'refused_by_store' };
 
 /** Pauses before each try of `resolve` after a lost reply: at once, then time for a reconnect. */
 const RESOLVE_PAUSES_MS = [0, 100, 400];
@@ -42,9 +46,11 @@ const RESOLVE_PAUSES_MS = [0, 100, 400];
  * 3. a purchase whose bucket has too few units fetches some from the other buckets of the sale
  * 4. what was learned of the sale goes to the sold-out flags and the snapshots
  *
+ * Purchases that Redis refuses together, with an error that is certain to repeat, go again apart (`placeApart`).
+ *
  * @param traceparent of the span that places the batch; an empty string: none
  * @returns how the batch ended, for the metrics, once it is committed or rolled back; every result was delivered before
- * @throws OperationalError when precheck does not reach Redis; nothing was delivered and nothing was taken
+ * @throws OperationalError when a precheck does not reach Redis; nothing was taken for a purchase without a result
  * Source: protocol rules 1 to 4
  */
 export async function placeBatch(
@@ -55,7 +61,10 @@ export async function placeBatch(
   ports: PlaceBatchPorts,
 ): Promise<BatchVerdict> {
   const askedAtMs = ports.clock.monotonicMs();
-  const precheck = await ports.store.precheck(bucket, purchases);
+  const precheck = await precheckAll(bucket, purchases, ports);
+  if (precheck instanceof OperationalError) {
+    return placeApart(bucket, purchases, precheck, traceparent, deliver, ports);
+  }
 
   const survivors: number[] = [];
   /** Purchases for which this bucket has too few units, though another one may have enough. */
@@ -74,7 +83,12 @@ export async function placeBatch(
   let verdict: BatchVerdict = 'all_answered_by_precheck';
   if (survivors.length > 0) {
     const batch = formBatch(bucket, precheck.epoch, traceparent, ports.clock.nowMs(), purchases, survivors);
-    verdict = await holdUnits(batch, (place, result) => answer(survivors[place] as number, result), ports);
+    const deliverSurvivor: Deliver = (place, result) => answer(survivors[place] as number, result);
+    const held = await holdUnits(batch, deliverSurvivor, ports);
+    verdict =
+      held instanceof OperationalError
+        ? await placeApart(bucket, batch.purchases, held, traceparent, deliverSurvivor, ports)
+        : held;
   } else if (isResharded(bucket, precheck.buckets)) {
     // A sale that was split meanwhile answers `loading` to all, so none survives.
     await ports.snapshots.forget(bucket.saleId);
@@ -91,8 +105,62 @@ export async function placeBatch(
   return verdict;
 }
 
-/** Half message, deduct, commit or rollback: the transaction of one batch. */
-async function holdUnits(batch: Batch, deliver: Deliver, ports: PlaceBatchPorts): Promise<BatchVerdict> {
+/** @returns an error of Redis that is certain to repeat @throws every other one */
+async function precheckAll(
+  bucket: HomeBucket,
+  purchases: readonly Purchase[],
+  { store }: PlaceBatchPorts,
+): Promise<PrecheckVerdict | OperationalError> {
+  try {
+    return await store.precheck(bucket, purchases);
+  } catch (error) {
+    if (error instanceof OperationalError && !error.retryable) return error;
+    throw error;
+  }
+}
+
+/**
+ * Places purchases that Redis refuses together. The same batch would be refused again, so it goes in halves, each with a
+ * batch of its own, down to the purchase that is refused alone: that buyer is told so, and the others lose nothing.
+ * One half follows the other, so that a fault of Redis makes no burst of half messages. A dependency that goes away
+ * meanwhile ends it: nothing was taken for the rest.
+ * Source: docs/decisions/0058-what-a-store-refuses-fails-alone.md
+ */
+async function placeApart(
+  bucket: HomeBucket,
+  purchases: readonly Purchase[],
+  error: OperationalError,
+  traceparent: string,
+  deliver: Deliver,
+  ports: PlaceBatchPorts,
+): Promise<BatchVerdict> {
+  if (purchases.length === 1) {
+    const { saleId } = bucket;
+    ports.log.error({ err: error, saleId, traceIds: traceIdsOf(purchases) }, 'Redis refuses a purchase, also alone');
+    deliver(0, REFUSED_BY_STORE);
+    return 'refused_by_store';
+  }
+  const middle = Math.ceil(purchases.length / 2);
+  const first = await placeBatch(bucket, purchases.slice(0, middle), traceparent, deliver, ports);
+  const rest = purchases.slice(middle);
+  const deliverRest: Deliver = (place, result) => deliver(middle + place, result);
+  if (first === 'unavailable' || first === 'outcome_unknown') {
+    rest.forEach((_, place) => deliverRest(place, { outcome: 'unavailable' }));
+    return first;
+  }
+  const second = await placeBatch(bucket, rest, traceparent, deliverRest, ports);
+  return second === 'unavailable' || second === 'outcome_unknown' ? second : 'refused_by_store';
+}
+
+/**
+ * Half message, deduct, commit or rollback: the transaction of one batch.
+ * @returns an error when Redis refuses this batch for good: nothing was taken, and no result was delivered
+ */
+async function holdUnits(
+  batch: Batch,
+  deliver: Deliver,
+  ports: PlaceBatchPorts,
+): Promise<BatchVerdict | OperationalError> {
   const deliverAll = (result: PlaceResult): void => batch.purchases.forEach((_, place) => deliver(place, result));
   const { batchId } = batch;
   const unknown: PlaceResult = { outcome: 'outcome_unknown', batchId };
@@ -119,6 +187,10 @@ async function holdUnits(batch: Batch, deliver: Deliver, ports: PlaceBatchPorts)
       deliverAll(isSure ? AGAIN : unknown); // the next precheck knows why each buyer gets nothing
       return isSure ? 'aborted' : 'outcome_unknown';
     }
+    case 'errored':
+      if (await rollBack(half, batch, ports)) return verdict.error;
+      deliverAll(unknown);
+      return 'outcome_unknown';
     case 'stale_epoch':
     case 'not_warmed':
       // There is no marker: a check-back that came first may have had the batch committed.
@@ -158,14 +230,15 @@ function formBatch(
   });
 }
 
-/** Deducts once; when the reply is lost, the marker says what became of it. */
+/** Deducts once; when the reply is lost, or the script failed, the marker says what became of it. */
 async function deduct(batch: Batch, { store, clock }: PlaceBatchPorts): Promise<DeductVerdict> {
   const verdict = await store.deduct(batch);
-  if (verdict.outcome !== 'outcome_unknown') return verdict;
+  if (verdict.outcome !== 'outcome_unknown' && verdict.outcome !== 'errored') return verdict;
   for (const pauseMs of RESOLVE_PAUSES_MS) {
     if (pauseMs > 0) await clock.sleep(pauseMs);
     const resolved = await store.resolve(batch);
     if (resolved === 'no_answer' || resolved === 'outlived') break; // the broker asks once it is known what was lost
+    if (resolved === 'aborted' && verdict.outcome === 'errored') return verdict;
     if (resolved !== 'outcome_unknown') return { outcome: resolved };
   }
   return { outcome: 'outcome_unknown' };

@@ -1,4 +1,4 @@
-import { Cluster, type Redis } from 'ioredis';
+import { Cluster, ReplyError, type Redis } from 'ioredis';
 import { Bug, OperationalError } from '../core/errors.js';
 import type { Log } from '../core/ports/log.js';
 import { tlsReason } from '../core/tls.js';
@@ -178,10 +178,25 @@ async function welcome(server: Redis, load: (server: Redis) => Promise<void>): P
   if (server.status === 'ready') await load(server);
 }
 
-/** Turns what the driver threw into our error, once. */
+/** Turns what the driver threw into our error, once. Not retryable: the same command would fail again. */
 export function redisFault(what: string, cause: unknown): OperationalError {
-  return new OperationalError('redis', `${what}: ${reasonOf(cause)}`, { retryable: true, cause });
+  return new OperationalError('redis', `${what}: ${reasonOf(cause)}`, { retryable: !isCertainToRepeat(cause), cause });
 }
+
+/**
+ * What a server says that takes no command, or no write, now, or does not let us in. Redis 6 puts the code of an error that a
+ * script met into the middle of its message.
+ */
+const PASSING = new RegExp(
+  String.raw`\b(?:${[
+    ...['OOM', 'MISCONF', 'READONLY', 'NOREPLICAS', 'LOADING', 'MASTERDOWN', 'BUSY', 'UNKILLABLE', 'NOSCRIPT'],
+    ...['MOVED', 'ASK', 'TRYAGAIN', 'CLUSTERDOWN', 'NOAUTH', 'WRONGPASS', 'NOPERM'],
+  ].join('|')})\b|used memory|Script killed|max number of clients`,
+);
+
+/** Whether the server ran the command, or the script, and it failed for what it was given or found. */
+const isCertainToRepeat = (cause: unknown): boolean =>
+  cause instanceof ReplyError && !PASSING.test((cause as Error).message);
 
 /** Errors of the driver that name its own settings, in words for an operator. */
 const DRIVER_WORDS: readonly (readonly [RegExp, string])[] = [

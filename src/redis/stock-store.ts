@@ -13,7 +13,7 @@ import type {
   StockStore,
 } from '../core/ports/stock-store.js';
 import type { AskedBucket, BucketRef } from '../core/bucket.js';
-import { asOperationalError, serverNowMs, type RedisClient, type RedisConnection } from './connection.js';
+import { asOperationalError, redisFault, serverNowMs, type RedisClient, type RedisConnection } from './connection.js';
 import { bucketKeys, type BucketKeys } from './keys.js';
 import { asList, readAnswers } from './replies.js';
 import { createRepairAsks } from './repair-asks.js';
@@ -57,6 +57,8 @@ export function createStockStore(connection: RedisConnection, log: Log): StockSt
         return readDeduct(asList(await run('deduct', keys, [batch.body, markerLifeMs])), batch);
       } catch (err) {
         if (err instanceof Bug) throw err;
+        const error = redisFault('deduct', err);
+        if (!error.retryable) return { outcome: 'errored', error };
         // No reply, or Redis is full (OOM) or read-only. Then nothing was written, but it is treated like a lost reply:
         // `resolve` finds no marker and can't write one either, so the batch stays undecided until Redis takes writes.
         log.warn({ err, ...logFieldsOf(batch) }, 'deduct gave no usable answer');

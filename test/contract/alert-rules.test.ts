@@ -55,6 +55,12 @@ const CASES: Readonly<Record<string, Case>> = {
     waits: '50s',
     good: { 'seckill_forged_messages_total{topic="seckill-redrive",reason="unsigned"}': always(3) },
   },
+  SeckillPurchasesRefusedByRedis: {
+    bad: { [answers('refused_by_store')]: `0+0x6 1+0x100` },
+    fires: '2m',
+    waits: '50s',
+    good: { [answers('refused_by_store')]: always(3) },
+  },
   SeckillRefundsDue: overdue('refund', '10s'),
   SeckillPaymentsUnresolved: overdue('payment_open', '10s'),
   SeckillCompensationStalled: overdue('compensation', '3m', '1m'),

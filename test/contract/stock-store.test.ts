@@ -1,4 +1,5 @@
 import { expect } from 'chai';
+import fc from 'fast-check';
 import { newBatchId, type Batch } from '../../src/core/batch.js';
 import type { PurchaseAnswer } from '../../src/core/ports/stock-store.js';
 import type { Sale } from '../../src/core/sale.js';
@@ -100,6 +101,39 @@ for (const [name, createWorld] of STORE_WORLDS) {
         await world.stock.deduct(batch);
         expect(await world.stock.deduct(batch)).to.deep.equal({ outcome: 'already_deducted' });
         expect(await unitsLeft(sale)).to.equal(0);
+      });
+
+      it('a body that the script cannot decode is `errored`, takes nothing, and is undecided until resolve [G14]', async () => {
+        const sale = await openSale(world, { stock: 5 });
+        const noting = (metadata: Record<string, string>) => [...purchasesOf('u1'), { ...purchaseOf('u2'), metadata }];
+        const halves = ['\ud800', '\udfff', '\udc00\ud800', 'a\ud83d', '\udc00b', '\ud83d\ud83d\ude00'];
+        for (const metadata of [...halves.map((text) => ({ a: text })), { '\ud800': 'a' }]) {
+          const batch = batchOf(sale, noting(metadata));
+          const verdict = await world.stock.deduct(batch);
+          expect(verdict.outcome, JSON.stringify(metadata)).to.equal('errored');
+          expect('error' in verdict && verdict.error).to.include({ dependency: 'redis', retryable: false });
+          expect(await world.stock.resolve(batch)).to.equal('aborted');
+        }
+        expect(await unitsLeft(sale)).to.equal(5);
+      });
+
+      it('decodes exactly what is well-formed, whatever units of UTF-16 it is made of [G14]', async () => {
+        const unit = fc.oneof(
+          fc.integer({ min: 0, max: 0xffff }),
+          fc.integer({ min: 0xd800, max: 0xdfff }),
+          fc.constantFrom(0, 0x22, 0x2f, 0x5c, 0x7f, 0x2028, 0xfffd, 0xffff),
+        );
+        const text = fc.array(unit, { maxLength: 12 }).map((units) => String.fromCharCode(...units));
+        const sale = await openSale(world, { stock: 1000, limitPerBuyer: 1000 });
+        let count = 0;
+        await fc.assert(
+          fc.asyncProperty(text, async (value) => {
+            const purchase = { ...purchaseOf(`u1/k${count++}`), metadata: { a: value } };
+            const { outcome } = await world.stock.deduct(batchOf(sale, [purchase]));
+            expect(outcome).to.equal(/\p{Surrogate}/u.test(value) ? 'errored' : 'deducted');
+          }),
+          { numRuns: 200 },
+        );
       });
 
       it('a batch that does not fit takes nothing and names the purchases that do not fit (SOLD_OUT) [G1]', async () => {

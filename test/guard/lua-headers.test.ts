@@ -80,8 +80,8 @@ function wordsInCode({ code }: Script): string[] {
 /** Words that come out of the marker itself. */
 const MARKERS = ['deducted', 'aborted', 'claimed'];
 
-/** Redis did not answer, or its replicas did not. */
-type FromNoScript = 'outcome_unknown' | 'unreplicated';
+/** Redis did not answer, its replicas did not, or the script failed. */
+type FromNoScript = 'outcome_unknown' | 'unreplicated' | 'errored';
 type Awaiting<F extends (...args: never[]) => unknown> = Awaited<ReturnType<F>>;
 
 /** The words of a union, each of them: the compiler checks it. The tests check that a script says just these. */

@@ -187,7 +187,7 @@ export class HostileWorld extends ReconcileWorld {
     const metrics = { changeFound: () => undefined };
     const refunds = this.#seen(new MemoryRefundRepository(this.transitions, this.clock));
     const attempts = this.#seen(new MemoryPaymentAttempts(this.clock, this.mysql));
-    const placePorts = { store, channel, units: noOtherBuckets, flags, snapshots, clock };
+    const placePorts = { store, channel, units: noOtherBuckets, flags, snapshots, clock, log: this.log };
     const batcher = new Batcher(
       { sizeMax: 16, inFlightMax: 8, gatherMs: 0, queueMax: 1000, waitMaxMs: 2000, roundsMax: 5 },
       {

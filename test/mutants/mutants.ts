@@ -445,6 +445,61 @@ export const MUTANTS: readonly Mutant[] = [
     simulation: { fromSeed: 240 },
   },
   {
+    name: 'a-refused-batch-goes-again-unchanged',
+    breaks: 'a batch that Redis refuses never goes again unchanged',
+    edits: [
+      {
+        file: 'src/purchase/place-batch.ts',
+        find: 'const middle = Math.ceil(purchases.length / 2);',
+        replace:
+          "const middle = purchases.length;\n  for (const place of purchases.keys()) deliver(place, AGAIN);\n  if (middle > 0) return 'aborted';",
+      },
+    ],
+    simulation: { fromSeed: 8 },
+  },
+  {
+    name: 'a-batch-is-refused-with-its-poison',
+    breaks: 'a purchase that Redis refuses fails alone',
+    edits: [
+      {
+        file: 'src/purchase/place-batch.ts',
+        find: '    deliver(0, REFUSED_BY_STORE);\n',
+        replace: '    for (const place of purchases.keys()) deliver(place, REFUSED_BY_STORE);\n',
+      },
+      {
+        file: 'src/purchase/place-batch.ts',
+        find: '  if (purchases.length === 1) {\n',
+        replace: '  if (purchases.length >= 1) {\n',
+      },
+    ],
+    simulation: { fromSeed: 8 },
+  },
+  {
+    name: 'a-failed-script-is-a-no',
+    breaks:
+      'after the script has failed the marker is read, or written, before the half message is rolled back (rules 1 and 2)',
+    edits: [
+      {
+        file: 'src/purchase/place-batch.ts',
+        find: "if (verdict.outcome !== 'outcome_unknown' && verdict.outcome !== 'errored') return verdict;",
+        replace: "if (verdict.outcome !== 'outcome_unknown') return verdict;",
+      },
+    ],
+    simulation: { fromSeed: 8 },
+  },
+  {
+    name: 'a-refusal-by-redis-waits-for-no-rollback',
+    breaks: 'a purchase goes again, or is refused, when its rollback is confirmed (rule 3)',
+    edits: [
+      {
+        file: 'src/purchase/place-batch.ts',
+        find: 'if (await rollBack(half, batch, ports)) return verdict.error;',
+        replace: 'return (await half.rollback(), verdict.error);',
+      },
+    ],
+    simulation: { fromSeed: 8 },
+  },
+  {
     name: 'deduct-forgets-the-stock',
     breaks: 'a batch that does not fit takes nothing',
     edits: [

@@ -19,7 +19,9 @@ const AT_REST = { safeAgeMs: 0, outboxAgeMs: 0, markerAgeMs: Infinity, waitingMa
 type MarkerWord = 'deducted' | 'aborted';
 
 /** Final refusals. A buyer who was accepted never gets one of them for the same key and quantity. */
-const REFUSALS: readonly string[] = ['sold_out', 'not_enough_left', 'limit_reached', 'not_open', 'closed', 'paused'];
+const REFUSALS: readonly string[] = [
+  ...['sold_out', 'not_enough_left', 'limit_reached', 'not_open', 'closed', 'paused', 'refused_by_store'],
+];
 
 /** Reasons for which a purchase may fail although Redis lost nothing: an operator or the keeper gave it up. */
 const GIVEN_UP: readonly string[] = ['discarded', 'compensation_failed'];
@@ -67,6 +69,8 @@ export class InvariantMonitor {
     const outcome: ClientOutcome =
       word === 'accepted' || word === 'replayed' ? 'ok' : word === 'outcome_unknown' ? 'unknown' : 'fail';
     if (word === 'sold_out' || word === 'not_enough_left') this.#checkSoldOut(key, quantity, sinceMs);
+    if (word === 'refused_by_store' && !this.#system.redis.poisoned.has(key))
+      this.#system.fail('POISON', `${key}: ${word}, and Redis fails with another purchase`);
     const before = this.#opLog.get(key) ?? outcome;
     this.#opLog.set(key, before === 'ok' || outcome === 'ok' ? 'ok' : before === outcome ? outcome : 'unknown');
     const wish = `${key}*${quantity}`;

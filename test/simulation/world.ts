@@ -1,5 +1,6 @@
 import { OperationalError } from '../../src/core/errors.js';
 import { SalesNotCompared } from '../../src/recovery/reconcile/reconcile-jobs.js';
+import { purchaseKey } from '../../src/core/purchase.js';
 import type { Sale } from '../../src/core/sale.js';
 import type { Order } from '../../src/core/order.js';
 import { openTransfers } from '../../src/core/bucket.js';
@@ -50,6 +51,8 @@ interface Waiter {
 
 /** Every so many-th run has somebody who sends forged messages; few, since a forged dead letter lengthens a run. */
 const INTRUDER_EVERY = 16;
+/** Every so many-th run has a purchase with which the scripts of Redis fail. */
+const POISON_EVERY = 8;
 /** Share of the calls after which Redis restarts, where the run has restarts. */
 const RESTART_RATE = 0.6;
 const ARRIVAL_WAIT_MS = 8_000;
@@ -160,6 +163,7 @@ export class World implements SimulatedSystem {
     if (keepers > 1) this.count('process: two keepers');
     new Operator(this);
     if (this.#seed % INTRUDER_EVERY === 0) this.#intruder = new Intruder(this, new Rng(-this.#seed));
+    if (this.#seed % POISON_EVERY === 0) this.#poison(new Rng(-this.#seed - 1));
     this.#buyers = new Buyers(this, this.#apis, monitor);
     this.scheduler.after(chaosMs, () => this.#heal());
   }
@@ -234,6 +238,11 @@ export class World implements SimulatedSystem {
       if (this.broker.unfinished(topic, group) > 0) return `messages of ${group} are left`;
     }
     return null;
+  }
+
+  /** @param rng of its own: runs without a poison stay as they are */
+  #poison(rng: Rng): void {
+    this.redis.poisoned.add(purchaseKey({ userId: `u${rng.range(1, this.shape.buyers)}`, requestId: 'k1' }));
   }
 
   /** Redis restarts at once; a call that is still under way reaches the new server. */

@@ -1,6 +1,7 @@
 import type { AskedBucket, BucketRef } from '../bucket.js';
 import type { RepairAsks } from './repair-stores.js';
 import type { Batch, BatchRef } from '../batch.js';
+import type { OperationalError } from '../errors.js';
 import type { StoreAnswer, RequestEntry } from '../outcome.js';
 import type { Purchase } from '../purchase.js';
 import type { StoredSaleState, Sale } from '../sale.js';
@@ -32,6 +33,8 @@ export type DeductVerdict =
   | { readonly outcome: 'claimed' }
   /** The units are taken, but too few replicas know: a fail-over could undo it, so no purchase is accepted. */
   | { readonly outcome: 'unreplicated' }
+  /** The script failed, and would fail again with this batch. It may have written before that: ask `resolve`. */
+  | { readonly outcome: 'errored'; readonly error: OperationalError }
   | { readonly outcome: 'outcome_unknown' };
 
 /**
@@ -71,7 +74,7 @@ export interface StockStore extends Pick<RepairAsks, 'askForRepair'> {
    * count in order: the second purchase of a buyer sees the limit used by the first. Precedence per purchase: `loading`,
    * `replayed` or `request_conflict`, `paused`, `closed`, `not_open`, `limit_reached`, `sold_out`. `sold_out` is about
    * this bucket only: in a sale with more buckets it is no answer to a buyer yet (src/purchase/place-batch.ts).
-   * @throws OperationalError redis; nothing was changed
+   * @throws OperationalError redis; nothing was changed. Not retryable: the script fails with these purchases
    * Source: lua/precheck-4.lua; protocol rule 4
    */
   precheck(ref: AskedBucket, purchases: readonly Purchase[]): Promise<PrecheckVerdict>;

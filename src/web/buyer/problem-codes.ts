@@ -39,6 +39,7 @@ export const MEANINGS = {
   queue_pass_needed: 'over',
   rate_limited: 'again',
   refund_due: 'over',
+  refused_by_store: 'over',
   request_conflict: 'look',
   request_timeout: 'again',
   route_not_found: 'over',

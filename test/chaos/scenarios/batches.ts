@@ -365,6 +365,55 @@ const REFUSED_BY_MYSQL: Scenario = {
   },
 };
 
+const REFUSED_BY_REDIS: Scenario = {
+  name: 'G14',
+  title: 'the script fails with some purchases of a batch, every time: each is refused alone, the others are orders',
+  fast: true,
+  async run(context) {
+    const { random } = context;
+    const SIZE = 64;
+    const [{ saleId }, held] = await Promise.all([
+      context.openSale({ stock: 300 }),
+      HeldApis.start(context, 1, { BATCH_SIZE_MAX: String(SIZE), FAILPOINT: 'poison_deduct' }),
+      context.healthyPrograms(),
+    ]);
+    const [api] = held.apis as [Program];
+    const buyers = context.buyers(saleId, held.apis);
+    await held.hold(buyers);
+    const bad = random.whole(1, 4);
+    const users = random.shuffled([...userIds(SIZE - bad), ...userIds(bad, 'bad')]);
+    const sent = users.map(async (user) => {
+      const isBad = user.startsWith('bad');
+      const answer = await buyers.buy(user, { requestId: isBad ? 'poison' : 'k1', ...TRIES });
+      expectEqual(outcomeOf(answer), isBad ? 'refused_by_store' : 'accepted', `the answer to ${user}`);
+    });
+    await held.untilQueued(SIZE);
+    await held.proceed();
+    await Promise.all(sent);
+    const refusedBatches = (): Promise<number> => readMetric(api, 'seckill_batches_total{verdict="refused_by_store"}');
+    await context.observed('the script failed with the whole batch', async () => (await refusedBatches()) === 1);
+    const halves = await readMetric(api, 'seckill_batch_step_seconds_count{step="half"}');
+    expectBelow(
+      halves,
+      3 + 2 * bad * Math.log2(SIZE),
+      'half messages: of the batch ahead, of the whole one, of its parts',
+    );
+
+    // One account goes on, beside honest buyers.
+    const BESIDE = 100;
+    const attack = Array.from({ length: 4 }, async (_, lane) => {
+      for (let nth = 0; nth < BESIDE / 4; nth++) await buyers.buy('mallory', { requestId: `poison-${lane}-${nth}` });
+    });
+    const beside = await buyers.rush(userIds(BESIDE, 'beside'), 8);
+    await Promise.all(attack);
+    context.faultEnded();
+    for (const answer of beside) expectEqual(outcomeOf(answer), 'accepted', 'an honest buyer beside the attack');
+    const lines = api.log.split('Redis refuses a purchase').length - 1;
+    expectEqual(lines, bad + BESIDE, 'lines of log: one for each purchase that was refused');
+    await context.expectFigures(saleId, { rows: 1 + SIZE - bad + BESIDE, failedRows: 0 }, 'one order each');
+  },
+};
+
 export const BATCHES_SCENARIOS: readonly Scenario[] = [
   COMPETING,
   REFUSED_LATE,
@@ -374,4 +423,5 @@ export const BATCHES_SCENARIOS: readonly Scenario[] = [
   ALL_PROGRAMS_KILLED,
   DISCONNECTED,
   REFUSED_BY_MYSQL,
+  REFUSED_BY_REDIS,
 ];

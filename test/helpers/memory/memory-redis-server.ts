@@ -1,6 +1,8 @@
 import { OperationalError } from '../../../src/core/errors.js';
 import type { Clock } from '../../../src/core/ports/clock.js';
 import type { BucketRef } from '../../../src/core/bucket.js';
+import type { Batch } from '../../../src/core/batch.js';
+import { purchaseKey } from '../../../src/core/purchase.js';
 import { MemoryBucket, type LoadedSale } from './memory-bucket.js';
 import { ManualClock } from './manual-clock.js';
 
@@ -35,6 +37,19 @@ export interface Restart {
 
 /** The number of writes that can be lost. */
 const HISTORY_MAX = 64;
+
+const HALF_A_PAIR = /\p{Surrogate}/u;
+
+/** Whether cjson, with which the scripts decode a body, takes this JSON: unlike JavaScript it refuses half a surrogate pair. */
+function isCjson(body: string): boolean {
+  if (!body.includes('\\u')) return true; // JavaScript writes half a pair as an escape
+  let isFine = true;
+  JSON.parse(body, (name, value: unknown) => {
+    if (HALF_A_PAIR.test(name) || (typeof value === 'string' && HALF_A_PAIR.test(value))) isFine = false;
+    return value;
+  });
+  return isFine;
+}
 
 /** A Redis server in memory: the buckets it holds, faults of single calls, and restarts that lose data. */
 export class MemoryRedisServer {
@@ -72,6 +87,15 @@ export class MemoryRedisServer {
 
   failOn(kind: RedisFault): void {
     if (this.isBroken(kind)) throw new OperationalError('redis', kind, { retryable: true });
+  }
+
+  /** Keys of purchases with which the scripts that read a batch fail, however often. */
+  readonly poisoned = new Set<string>();
+
+  /** @throws OperationalError, not retryable, for a batch with which a script fails: it decodes the body as cjson does */
+  decode({ body, purchases }: Pick<Batch, 'body' | 'purchases'>): void {
+    const isPoisoned = this.poisoned.size > 0 && purchases.some((purchase) => this.poisoned.has(purchaseKey(purchase)));
+    if (isPoisoned || !isCjson(body)) throw new OperationalError('redis', 'a script failed', { retryable: false });
   }
 
   /** Sales whose server does not answer. */

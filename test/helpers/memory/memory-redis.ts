@@ -98,6 +98,7 @@ export class MemoryRedis extends MemoryStockStore implements BatchStore {
     const { sale } = bucket;
     if (sale === null) return { outcome: 'not_warmed' };
     if (!this.isSure(sale) || sale.epoch !== epoch) return { outcome: 'unavailable' };
+    this.decode(batch);
     this.aboutToWrite(bucket);
     const { batchId, body } = batch;
     const [lost, elsewhere] = [new Set<string>(), new Set<string>()];

@@ -1,3 +1,4 @@
+import type { OperationalError } from '../../../src/core/errors.js';
 import type { Batch, BatchRef } from '../../../src/core/batch.js';
 import { type Purchase, purchaseKey } from '../../../src/core/purchase.js';
 import type { StoreAnswer } from '../../../src/core/outcome.js';
@@ -58,6 +59,11 @@ export class MemoryStockStore extends MemoryRedisServer implements StockStore, S
     const { sale } = bucket;
     const marker = bucket.marker(batch.batchId, this.nowMs);
     if (marker) return { outcome: marker.kind === 'deducted' ? 'already_deducted' : marker.kind };
+    try {
+      this.decode(batch);
+    } catch (error) {
+      return { outcome: 'errored', error: error as OperationalError };
+    }
     if (sale === null) return { outcome: 'not_warmed' };
     if (!this.isSure(sale) || sale.epoch !== batch.epoch) return { outcome: 'stale_epoch' };
 

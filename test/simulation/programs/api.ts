@@ -18,7 +18,7 @@ import { ClosedRows } from '../../../src/purchase/closed-rows.js';
 import { PurchaseGate } from '../../../src/purchase/gate.js';
 import { GetPurchase } from '../../../src/purchase/get-purchase.js';
 import type { FoundBy } from '../../../src/purchase/metrics.js';
-import { placeBatch, type PlaceBatchPorts } from '../../../src/purchase/place-batch.js';
+import { placeBatch, type Deliver, type PlaceBatchPorts } from '../../../src/purchase/place-batch.js';
 import { SoldOutFlags } from '../../../src/purchase/sold-out-flags.js';
 import { SaleSnapshots } from '../../../src/sales/sale-snapshots.js';
 import { UnitFetcher } from '../../../src/sales/stock/gather-units.js';
@@ -26,6 +26,7 @@ import { SimulatedProcess } from '../engine/simulated-process.js';
 import { pagesWithFaults, withFaults } from '../engine/with-faults.js';
 import { metadataOf, SALE_ID } from '../shape.js';
 import { onBug, type SimulatedSystem } from '../simulated-system.js';
+import { RefusedBatches } from './refused-batches.js';
 import { signedMessagesOf } from './signed-messages.js';
 
 /** A client without an answer for so long gives up. */
@@ -102,6 +103,7 @@ export class Api {
 function openEndpoints(proc: SimulatedProcess, system: SimulatedSystem): Endpoints {
   const { shape, repositories, log } = system;
   const { clock } = proc;
+  const refused = new RefusedBatches((what) => system.fail('AGAIN', what));
   const store = stockStoreOf(proc, system);
   const sales = withFaults(proc, 'mysql', repositories, ['find']);
   const orders = withFaults(proc, 'mysql', repositories, ['findOrder', 'findByPurchases', 'countCancelled']);
@@ -118,7 +120,7 @@ function openEndpoints(proc: SimulatedProcess, system: SimulatedSystem): Endpoin
     return new SoldOutFlags({ lifeMs: shape.soldOutLifeMs, buyersMax: 1_000 }, { store, units, clock, log });
   });
   const placePorts: PlaceBatchPorts = {
-    store,
+    store: refused.watched(store),
     channel: channelOf(proc, system),
     units,
     flags,
@@ -129,9 +131,16 @@ function openEndpoints(proc: SimulatedProcess, system: SimulatedSystem): Endpoin
       },
     },
     clock,
+    log,
   };
   const batcher = new Batcher(shape.batch, {
-    place: (bucket, purchases, _spans, deliver) => placeBatch(bucket, purchases, '', deliver, placePorts),
+    place: (bucket, purchases, _spans, deliver) => {
+      const watched: Deliver = (index, result) => {
+        refused.delivered(purchases[index], result);
+        deliver(index, result);
+      };
+      return placeBatch(bucket, purchases, '', watched, placePorts);
+    },
     clock,
     metrics: { batchPlaced: (verdict) => system.count(`batch: ${verdict}`), queueWaited: () => undefined },
     onError: (error) => {

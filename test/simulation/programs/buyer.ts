@@ -12,7 +12,9 @@ interface Wish {
   readonly quantity: number;
 }
 
-const FINAL: readonly string[] = ['sold_out', 'not_enough_left', 'limit_reached', 'closed', 'request_conflict'];
+const FINAL: readonly string[] = [
+  ...['sold_out', 'not_enough_left', 'limit_reached', 'closed', 'request_conflict', 'refused_by_store'],
+];
 const TRIES_MAX = 6;
 const READS_MAX = 8;
 

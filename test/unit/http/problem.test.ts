@@ -9,6 +9,7 @@ const EXPECTED: Record<ProblemCode, [status: number, retryable: boolean]> = {
   sold_out: [409, false],
   not_enough_left: [409, false],
   limit_reached: [409, false],
+  refused_by_store: [422, false],
   not_open: [409, true],
   paused: [503, true],
   loading: [503, true],

@@ -106,6 +106,19 @@ describe('claim-late', () => {
     expect(rows()).to.deep.equal(['bob pending_payment']);
   });
 
+  it('a batch with which the script fails is alone with that: it becomes a dead letter, and no other waits [G14]', async () => {
+    answer = async (batch) => {
+      if (batch.purchases.length === 2) throw new OperationalError('redis', 'it failed', { retryable: false });
+      return losing();
+    };
+    expect(words(await record(late('ann'), late('bob', 'bad'), late('cid')))).to.deep.equal([
+      'recorded',
+      'retry poison',
+      'recorded',
+    ]);
+    expect(rows()).to.deep.equal(['ann pending_payment', 'cid pending_payment']);
+  });
+
   it('Redis that does not answer is no outage of MySQL: the batch waits as for a repair [R8]', async () => {
     answer = async () => Promise.reject(new OperationalError('redis', 'silent', { retryable: true }));
     const [result] = await record(late('ann'));

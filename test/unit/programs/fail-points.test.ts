@@ -16,6 +16,8 @@ import type { RepairRepository, RepairStore } from '../../../src/core/ports/repa
 import type { BatchStore } from '../../../src/core/ports/batch-store.js';
 import type { StockStore } from '../../../src/core/ports/stock-store.js';
 import type { TransferStore } from '../../../src/core/ports/transfer-store.js';
+import type { Batch } from '../../../src/core/batch.js';
+import { batchOf, purchasesOf, saleOf } from '../../helpers/sales.js';
 
 const settings = (point: string): Section<'failPoint'> => ({ point, act: 'throw', environment: 'test' });
 
@@ -124,7 +126,7 @@ describe('fail points', () => {
       repair_after_epoch: 'raise',
       repair_after_stock: 'raise', // and not swapped
     };
-    const stopping = API_FAIL_POINTS.filter((point) => !point.startsWith('drop_')) as (keyof typeof last)[];
+    const stopping = API_FAIL_POINTS.filter((point) => !/^(drop|poison)_/.test(point)) as (keyof typeof last)[];
     expect(Object.keys(last)).to.have.members(stopping);
     for (const point of stopping) {
       const done: string[] = [];
@@ -150,6 +152,17 @@ describe('fail points', () => {
     const half = await lossy('drop_rollback').sendHalf({} as never);
     expect(typeof half === 'string' || (await half.rollback()), 'not confirmed').to.equal(false);
     expect(typeof half === 'string' || (await half.rollback()), 'only the first is lost').to.equal(true);
+  });
+
+  it('gives the script a body that it cannot decode, at every batch with a purchase of such a key [G14]', async () => {
+    const bodies: string[] = [];
+    const deduct = async ({ body }: Batch) => (bodies.push(body), { outcome: 'deducted' as const });
+    const wrapped = apiFailPoints(settings('poison_deduct'), silentLog).store({ ...parts([]).store, deduct });
+    for (const keys of [['u1/k1', 'u2/poison-1'], ['u3'], ['u2/poison-2']]) {
+      await wrapped.deduct(batchOf(saleOf(), purchasesOf(...keys)));
+    }
+    expect(bodies.map((body) => /\\ud800/.test(body))).to.deep.equal([true, false, true]);
+    expect(() => bodies.map((body) => JSON.parse(body) as unknown)).not.to.throw();
   });
 
   it('act at the chosen pass, once', async () => {

@@ -370,6 +370,29 @@ describe('batcher', () => {
       expect([placing.length, batcher.waiting, batcher.lanes]).to.deep.equal([OPTIONS.roundsMax, 0, 0]);
     });
 
+    it('the store refuses in a row without accepting any: the fault is its own, and the answer `unavailable` [G14]', async () => {
+      create({ sizeMax: 1, inFlightMax: 100 });
+      const refuse = async (users: readonly string[]): Promise<(string | undefined)[]> => {
+        const first = placing.length;
+        submit(users);
+        await turn();
+        for (const { deliver, end } of placing.slice(first)) {
+          deliver(0, { outcome: 'refused_by_store' });
+          end('refused_by_store');
+        }
+        await turn();
+        return users.map((user) => answers.get(user)?.[0]);
+      };
+      submit(['slow']); // keeps the lane
+      await turn();
+      const refused = Array<string>(16).fill('refused_by_store');
+      expect(await refuse(crowd(18))).to.deep.equal([...refused, 'unavailable', 'unavailable']);
+      await accept(0);
+      expect(await refuse(['later']), 'it accepts others: the purchase is at fault').to.deep.equal([
+        'refused_by_store',
+      ]);
+    });
+
     it('keep their place in time: the wait counts from the first try', async () => {
       submit(['u1']);
       await turn();

@@ -10,6 +10,7 @@ import { MemoryBroker } from '../../helpers/memory/memory-broker.js';
 import { MemoryRedis } from '../../helpers/memory/memory-redis.js';
 import { MemoryTransferStore } from '../../helpers/memory/memory-transfer-store.js';
 import { purchasesOf, saleOf } from '../../helpers/sales.js';
+import { silentLog } from '../../helpers/silent-log.js';
 
 interface Placed {
   readonly verdict: string;
@@ -60,6 +61,7 @@ describe('place-batch in a sale with several buckets', () => {
       units,
       flags: { observe: (_, seen) => void (unitsLeft = seen) },
       snapshots: { forget: async () => undefined },
+      log: silentLog,
       clock,
     });
     return { verdict, results, unitsLeft };

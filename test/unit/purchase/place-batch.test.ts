@@ -1,7 +1,9 @@
 import { expect } from 'chai';
+import fc from 'fast-check';
 import sinon from 'sinon';
 import { decodeBatch, type Batch } from '../../../src/core/batch.js';
 import type { Sale } from '../../../src/core/sale.js';
+import { OperationalError } from '../../../src/core/errors.js';
 import { TOPICS } from '../../../src/core/topics.js';
 import { signedMessages } from '../../helpers/signatures.js';
 import { silentLog } from '../../helpers/silent-log.js';
@@ -46,6 +48,7 @@ describe('place-batch', () => {
   let events: string[];
   let observed: (number | null)[];
   let forgotten: string[];
+  let logged: object[];
   /** Runs between the half message and the deduct: the gap in which the world may change. */
   let inTheGap: (batch: Batch) => unknown;
   /** Runs before the broker takes the rollback. */
@@ -60,6 +63,7 @@ describe('place-batch', () => {
     events = [];
     observed = [];
     forgotten = [];
+    logged = [];
     inTheGap = inTheRollback = () => undefined;
   });
 
@@ -78,6 +82,7 @@ describe('place-batch', () => {
     flags: { observe: (_, unitsLeft) => void observed.push(unitsLeft) },
     snapshots: { forget: async (saleId) => void forgotten.push(saleId) },
     clock,
+    log: { error: (fields) => void logged.push(fields) },
   });
 
   /** The memory broker, with its calls noted. */
@@ -112,9 +117,10 @@ describe('place-batch', () => {
       events.push(`${outcome}@${index}`);
     };
     observed = [];
+    const { precheck } = store.calls;
     const verdict = await placeBatch(home(), purchasesOf(...texts), TRACEPARENT, deliver, ports());
     expect(Object.keys(results), 'every purchase gets a result').to.have.length(texts.length);
-    expect(observed, 'the flags see each batch once').to.have.length(1);
+    expect(observed, 'the flags see each batch once').to.have.length(store.calls.precheck - precheck);
     return {
       verdict,
       answers: results.map((outcome) => (outcome === 'again' ? undefined : outcome)),
@@ -272,6 +278,105 @@ describe('place-batch', () => {
         expect((await place('u1')).answers).to.deep.equal(['accepted']);
       });
     }
+  });
+
+  describe('purchases that Redis refuses together', () => {
+    const sizes = (): number[] => sent.map(({ purchases }) => purchases.length);
+
+    it('go again in halves, down to the one that is refused alone; the others lose nothing [G14]', async () => {
+      await openSale({ stock: 9 });
+      store.poisoned.add('u3/k1');
+      const placed = await place('u1', 'u2', 'u3', 'u4', 'u5');
+      expect(placed).to.deep.include({ verdict: 'refused_by_store', again: [] });
+      expect(placed.answers).to.deep.equal(['accepted', 'accepted', 'refused_by_store', 'accepted', 'accepted']);
+      expect(sizes()).to.deep.equal([5, 3, 2, 1, 2]);
+      expect(new Set(sent.map(({ batchId }) => batchId)).size, 'each has a marker of its own').to.equal(5);
+      expect([broker.openHalves, committed().length, bucket().unitsLeft]).to.deep.equal([[], 2, 5]);
+      expect(logged).to.have.length(1);
+    });
+
+    it('are those that precheck let through, under their own index', async () => {
+      await openSale({ stock: 9, limitPerBuyer: 2 });
+      store.poisoned.add('u4/k1');
+      const placed = await place('u1*3', 'u2', 'u3*3', 'u4', 'u5');
+      expect(placed.answers).to.deep.equal([
+        'limit_reached',
+        'accepted',
+        'limit_reached',
+        'refused_by_store',
+        'accepted',
+      ]);
+    });
+
+    it('may be any of them: exactly those are refused, for a bounded number of half messages [G14]', async () => {
+      const batches = fc.array(fc.boolean(), { minLength: 1, maxLength: 40 });
+      await fc.assert(
+        fc.asyncProperty(batches, async (poisoned) => {
+          await openSale({ stock: 40 });
+          [sent, logged] = [[], []];
+          const users = poisoned.map((_, index) => `u${index}`);
+          store.poisoned.clear();
+          for (const [index, userId] of users.entries()) if (poisoned[index]) store.poisoned.add(`${userId}/k1`);
+          const { answers } = await place(...users);
+          expect(answers).to.deep.equal(poisoned.map((isBad) => (isBad ? 'refused_by_store' : 'accepted')));
+          const bad = poisoned.filter(Boolean).length;
+          expect([broker.openHalves, bucket().unitsLeft, logged.length]).to.deep.equal([
+            [],
+            40 - users.length + bad,
+            bad,
+          ]);
+          expect(sent.length).to.be.at.most(1 + 2 * bad * Math.ceil(Math.log2(users.length)));
+        }),
+        { numRuns: 60 },
+      );
+    });
+
+    it('go apart when already precheck refuses them: no half message carries the bad one [G14]', async () => {
+      await openSale({ stock: 9 });
+      stock = {
+        ...storeOf(store),
+        precheck: async (ref, purchases) => {
+          const isBad = purchases.some(({ userId }) => userId === 'u2');
+          if (isBad) throw new OperationalError('redis', 'precheck: the script failed', { retryable: false });
+          return store.precheck(ref, purchases);
+        },
+      };
+      expect((await place('u1', 'u2', 'u3')).answers).to.deep.equal(['accepted', 'refused_by_store', 'accepted']);
+      expect(sizes()).to.deep.equal([1, 1]);
+    });
+
+    it('a half that meets another fault ends it: the rest is `unavailable`, and nothing was taken for it', async () => {
+      await openSale({ stock: 9 });
+      store.poisoned.add('u4/k1');
+      inTheRollback = () => broker.breakNext('half_unavailable');
+      const placed = await place('u1', 'u2', 'u3', 'u4');
+      expect(placed.verdict).to.equal('unavailable');
+      expect(new Set(placed.answers)).to.deep.equal(new Set(['unavailable']));
+      expect([broker.openHalves, bucket().unitsLeft]).to.deep.equal([[], 9]);
+    });
+
+    it('are `outcome_unknown` until their rollback is confirmed, and a retry learns the result [T5]', async () => {
+      await openSale({ stock: 9 });
+      store.poisoned.add('u2/k1');
+      broker.breakNext('rollback_lost');
+      expect((await place('u1', 'u2')).answers).to.deep.equal(['outcome_unknown', 'outcome_unknown']);
+      await letTheBrokerAsk();
+      expect([broker.openHalves, committed()]).to.deep.equal([[], []]);
+      expect((await place('u1', 'u2')).answers).to.deep.equal(['accepted', 'refused_by_store']);
+    });
+
+    it('a script that failed behind its marker has taken the units: the marker counts [T8]', async () => {
+      await openSale({ stock: 9 });
+      stock = {
+        ...storeOf(store),
+        deduct: async (batch) => {
+          await store.deduct(batch);
+          return { outcome: 'errored', error: new OperationalError('redis', 'it failed', { retryable: false }) };
+        },
+      };
+      expect((await place('u1', 'u2')).answers).to.deep.equal(['accepted', 'accepted']);
+      expect(committed()).to.have.length(1);
+    });
   });
 
   describe('a refused deduct', () => {

@@ -43,6 +43,7 @@ describe('spans of a batch', () => {
       units: { fetch: () => Promise.reject(new Error('one bucket')) },
       flags: { observe: () => undefined },
       snapshots: { forget: async () => undefined },
+      log: silentLog,
       clock,
     };
   });

@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { Redis } from 'ioredis';
+import { Redis, ReplyError } from 'ioredis';
 import { Bug, OperationalError } from '../../../src/core/errors.js';
 import { asOperationalError, eachOrFault, reasonOf } from '../../../src/redis/connection.js';
 
@@ -46,6 +46,34 @@ describe('redis: what a call throws', () => {
     const error = await thrownBy(asOperationalError('read a sale', failing(new Error('LOADING'))));
     expect(error).to.be.instanceOf(OperationalError).and.include({ message: 'read a sale: LOADING', retryable: true });
     expect(await thrownBy(asOperationalError('add a bucket up', failing(error)))).to.equal(error);
+  });
+
+  it('an error that the server would give again is not retryable; one that passes, or no reply, is [G14]', async () => {
+    const isRetryable = async (cause: unknown): Promise<unknown> =>
+      ((await thrownBy(asOperationalError('deduct', failing(cause)))) as OperationalError).retryable;
+    const reply = (message: string): Error => new (ReplyError as new (message: string) => Error)(message);
+    for (const message of [
+      'ERR user_script:18: Expected value but found invalid unicode escape code at character 94 script: 1f, on @user_script:18.',
+      'ERR Error running script (call to f_1f): @user_script:18: user_script:18: Expected value but found invalid token',
+      'WRONGTYPE Operation against a key holding the wrong kind of value',
+      'ERR value is not an integer or out of range',
+    ]) {
+      expect(await isRetryable(reply(message)), message).to.equal(false);
+    }
+    for (const message of [
+      "OOM command not allowed when used memory > 'maxmemory'. script: 1f, on @user_script:44.",
+      "ERR Error running script (call to f_1f): @user_script:44: @user_script: 44: -OOM command not allowed when used memory > 'maxmemory'.",
+      "ERR Error running script (call to f_1f): @user_script:44: @user_script: 44: -READONLY You can't write against a read only replica.",
+      ...['MISCONF Redis is configured to save', 'READONLY You cannot', 'NOREPLICAS Not enough', 'LOADING Redis is'],
+      ...['MASTERDOWN Link with', 'BUSY Redis is busy', 'NOSCRIPT No matching', 'MOVED 1 :7', 'ASK 1 :7', 'TRYAGAIN M'],
+      ...['CLUSTERDOWN The', 'NOAUTH Authentication', 'WRONGPASS invalid', 'NOPERM this user', 'UNKILLABLE Sorry'],
+      ...['ERR max number of clients reached', 'ERR Error running script: Script killed by user with SCRIPT KILL.'],
+    ]) {
+      expect(await isRetryable(reply(message)), message).to.equal(true);
+    }
+    for (const message of ['Command timed out', 'Connection is closed.', 'ERR says no server']) {
+      expect(await isRetryable(new Error(message)), message).to.equal(true);
+    }
   });
 
   it('a bug stays a bug: what cannot be read is not asked for again and again', async () => {

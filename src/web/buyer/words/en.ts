@@ -177,6 +177,7 @@ export const en: Words = {
     queue_pass_needed: 'Your turn is over. You are back in the waiting room.',
     rate_limited: 'Too many requests in a short time.',
     refund_due: 'The order had ended before your money came. It goes back to you.',
+    refused_by_store: 'The shop could not store this purchase. You paid nothing.',
     request_conflict: 'This purchase was sent before with another quantity.',
     request_timeout: 'The line is slow, and the shop gave up waiting.',
     route_not_found: 'The shop did not understand this page. Reload it, please.',

@@ -153,6 +153,7 @@ export const zh: Words = {
     queue_pass_needed: '您的购买机会已过，已重新进入等候室。',
     rate_limited: '操作过于频繁。',
     refund_due: '款项到账前订单已结束，将退还给您。',
+    refused_by_store: '商家无法保存这次购买。您没有付款。',
     request_conflict: '这次购买之前以不同的数量提交过。',
     request_timeout: '网络太慢，商店没有等到请求。',
     route_not_found: '商店无法理解本页的请求，请刷新页面。',

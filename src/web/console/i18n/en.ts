@@ -801,6 +801,7 @@ export const en = {
     sold_out: 'Sold out',
     not_enough_left: 'Not enough left',
     limit_reached: 'Limit reached',
+    refused_by_store: 'Refused by Redis',
     rate_limited: 'Too many requests',
     overloaded: 'Overloaded',
     unavailable: 'Unavailable',

@@ -786,6 +786,7 @@ export const zh: Dictionary = {
     sold_out: '已售罄',
     not_enough_left: '剩余不足',
     limit_reached: '达到限购',
+    refused_by_store: '被 Redis 拒绝',
     rate_limited: '请求过多',
     overloaded: '过载',
     unavailable: '不可用',
