@@ -47,6 +47,7 @@ const answered = (le: string): string => `seckill_http_answer_seconds_bucket{rou
 const CASES: Readonly<Record<string, Case>> = {
   SeckillPurchasesNotRecorded: overdue('batch_pending', '3m', '1m'),
   SeckillOrdersDoNotExpire: overdue('pending_payment', '3m', '1m'),
+  SeckillClocksDiffer: level('seckill_clock_difference_seconds{server="mysql"}', 3, 2, '1m', '20s'),
   SeckillOutboxStalled: overdue('outbox', '2m', '30s'),
   SeckillDeadLetters: overdue('dead_letter', '10s'),
   SeckillForgedMessages: {
