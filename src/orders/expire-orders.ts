@@ -22,7 +22,7 @@ export function expireByMessage({
   readonly transitions: Pick<OrderTransitions, 'expire'>;
   readonly orders: Pick<OrderStates, 'statesOf'>;
   readonly clocks: Pick<ClockWatch, 'agree'>;
-  readonly metrics: OrderJobMetrics;
+  readonly metrics: Pick<OrderJobMetrics, 'expired'>;
 }) {
   return async (body: string): Promise<MessageResult> => {
     const decoded = decodePaymentDeadline(body);
@@ -54,7 +54,7 @@ export function expireBySweep(
   }: {
     readonly transitions: Pick<OrderTransitions, 'expireDue'>;
     readonly clocks: Pick<ClockWatch, 'agree'>;
-    readonly metrics: OrderJobMetrics;
+    readonly metrics: Pick<OrderJobMetrics, 'expired'>;
   },
   { max }: { readonly max: number },
 ): Job {

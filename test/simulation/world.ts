@@ -52,7 +52,7 @@ interface Waiter {
 const INTRUDER_EVERY = 16;
 /** In every so many-th run somebody sets the clock of MySQL, and sets it right again. */
 const CLOCK_JUMP_EVERY = 8;
-const CLOCK_JUMPS_MS = [20, -20, 50, 120, -120].map((minutes) => minutes * 60_000);
+const CLOCK_JUMPS_MINUTES = [20, -20, 50, 120, -120] as const;
 /** Share of the calls after which Redis restarts, where the run has restarts. */
 const RESTART_RATE = 0.6;
 const ARRIVAL_WAIT_MS = 8_000;
@@ -257,7 +257,7 @@ export class World implements SimulatedSystem {
 
   /** From the start or later on; the slots of order ids stay on the true clock. */
   #jumpClock(rng: Rng): void {
-    const jumpMs = rng.pick(CLOCK_JUMPS_MS);
+    const jumpMs = rng.pick(CLOCK_JUMPS_MINUTES) * 60_000;
     this.scheduler.after(rng.pick([0, rng.range(1, this.shape.chaosMs)]), () => {
       if (!this.faults.healed) this.#setMysqlClock(jumpMs);
     });
