@@ -30,8 +30,8 @@ export type RetryReason =
   | 'not_warmed'
   | 'held_elsewhere';
 
-/** How one message of a consumer group of the keeper ended. */
-export type ConsumeVerdict = 'done' | 'later' | 'failed' | 'undecodable' | 'unknown_version';
+/** How one delivery of a message to a consumer group ended. `dead_letter`: the last one, and it failed. */
+export type ConsumeVerdict = 'done' | 'later' | 'failed' | 'dead_letter' | 'undecodable' | 'unknown_version';
 
 /** What a buyer who was told `accepted` may expect. */
 const IN_TIME_MS = 5_000;
@@ -121,6 +121,8 @@ export function createConsumerMetrics(registry: Registry) {
     registers: [registry],
   });
   return {
+    /** From now on a first dead letter of this group is a rise. */
+    mayDie: (group: string): void => consumed.labels(group, 'dead_letter').inc(0),
     /** One message of a consumer group. */
     consumed: (group: string, verdict: ConsumeVerdict): void => consumed.labels(group, verdict).inc(),
   };
