@@ -392,6 +392,11 @@ const PROGRAMS: Board = {
           lines: { '{{task}}': rate('seckill_keeper_job_seconds_count{result="failed"}', 'task') },
         },
         {
+          title: 'Clocks, difference to the keeper',
+          unit: 's',
+          lines: { '{{server}}': 'max by (server) (seckill_clock_difference_seconds)' },
+        },
+        {
           title: 'Memory of Redis',
           unit: 'bytes',
           lines: {

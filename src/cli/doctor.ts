@@ -3,12 +3,12 @@ import { isWorse, type Finding } from '../core/doctor/check.js';
 import { CHECK_IDS, type Report } from '../core/doctor/report.js';
 import { PROGRAM_KINDS, type ProgramKind } from '../core/ports/program-reports.js';
 import { examine } from '../programs/doctor.js';
-import { DEFAULT_CLUSTER } from '../rocketmq/admin/broker-state.js';
+import { clusterOption } from './options.js';
 import { inLine, print, tableLine } from './print.js';
 
 interface Flags {
   readonly program?: ProgramKind;
-  readonly cluster: string;
+  readonly cluster: string | null;
   readonly strict?: boolean;
   readonly accept?: readonly string[];
   readonly json?: boolean;
@@ -34,7 +34,7 @@ export function doctorCommand(): Command {
   return new Command('doctor')
     .description('check the settings and every server: what is right, risky or wrong, and what to do')
     .addOption(new Option('--program <name>', 'only with the settings that this one needs').choices(PROGRAM_KINDS))
-    .option('--cluster <name>', 'name of the broker cluster behind NAMESRV_ADDR', DEFAULT_CLUSTER)
+    .addOption(clusterOption())
     .option('--strict', 'end with 1 also for what is risky')
     .option('--accept <ids>', 'lines whose risk you accept, separated by commas', parseIds)
     .option('--json', 'print one JSON line')

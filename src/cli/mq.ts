@@ -9,7 +9,6 @@ import {
   type FoundMessage,
 } from '../core/ports/message-inspection.js';
 import { TOPICS } from '../core/topics.js';
-import { DEFAULT_CLUSTER } from '../rocketmq/admin/broker-state.js';
 import { RocketmqInspection } from '../rocketmq/admin/inspection.js';
 import { brokerAccessOf } from '../rocketmq/credentials.js';
 import { withOperator } from '../programs/operator.js';
@@ -17,12 +16,12 @@ import { createLog } from '../programs/telemetry.js';
 import { resumableOf, resumeHalf } from '../recovery/resume-halves.js';
 import { UsageError } from './cli-error.js';
 import { namesrvOf } from './addresses.js';
-import { operatorName, parseTime, parseWhole } from './options.js';
+import { clusterOption, operatorName, parseTime, parseWhole } from './options.js';
 import { inLine, isoTime, print, printError, tableLine } from './print.js';
 
 interface MqFlags {
   readonly namesrv?: string;
-  readonly cluster: string;
+  readonly cluster: string | null;
   readonly json?: boolean;
   readonly watch?: number | true;
 }
@@ -144,7 +143,7 @@ const connected = (mq: Command, name: string, about: string): Command =>
     .command(name)
     .description(about)
     .option('--namesrv <host:port>', 'address of the name server (default: NAMESRV_ADDR)')
-    .option('--cluster <name>', 'name of the broker cluster', DEFAULT_CLUSTER)
+    .addOption(clusterOption())
     .option('--json', 'JSON, one line each');
 
 const command = (mq: Command, name: string, about: string): Command =>

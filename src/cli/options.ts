@@ -1,9 +1,15 @@
 import { userInfo } from 'node:os';
-import { InvalidArgumentError } from 'commander';
+import { InvalidArgumentError, Option } from 'commander';
 import { readDuration } from '../core/duration.js';
 import { isId, isSaleId, isUserId } from '../core/ids.js';
 
-// Parsers of options and arguments; each says what it takes when it refuses.
+// Options that several commands have. Parsers of options and arguments; each says what it takes when it refuses.
+
+export const clusterOption = (): Option =>
+  new Option('--cluster <name>', 'name of the broker cluster').default(
+    null,
+    'the only one, or the one with our topics',
+  );
 
 export const parseWhole =
   (min: number, max: number) =>

@@ -11,11 +11,10 @@ import { migrate, planMigrations, type MigrationPlan } from '../mysql/migrate.js
 import { megabytes, type PlannedStatement } from '../mysql/schema-changes.js';
 import { brokerAccessOf } from '../rocketmq/credentials.js';
 import { applyTopics } from '../rocketmq/admin/apply-topics.js';
-import { DEFAULT_CLUSTER } from '../rocketmq/admin/broker-state.js';
 import { readTopicLists, withGroup } from '../rocketmq/admin/topic-lists.js';
 import { UsageError } from './cli-error.js';
 import { namesrvOf } from './addresses.js';
-import { parseUserId, parseWhole } from './options.js';
+import { clusterOption, parseUserId, parseWhole } from './options.js';
 import { print } from './print.js';
 
 // What is done once, before the programs start: schema, topics, and a token to try them with.
@@ -96,7 +95,7 @@ function locksSentence({ statement, table, locks, rows, bytes }: PlannedStatemen
 
 interface TopicsFlags {
   readonly namesrv?: string;
-  readonly cluster: string;
+  readonly cluster: string | null;
   readonly group?: string;
   readonly json?: boolean;
 }
@@ -114,7 +113,7 @@ export function topicsCommand(): Command {
   return new Command('topics')
     .description('create the topics and consumer groups in RocketMQ, and read them back')
     .option('--namesrv <host:port>', 'address of the name server (default: NAMESRV_ADDR)')
-    .option('--cluster <name>', 'name of the broker cluster', DEFAULT_CLUSTER)
+    .addOption(clusterOption())
     .option(
       '--group <name>',
       'also a consumer group of your own, with its topics for retries and dead letters',

@@ -5,8 +5,7 @@ import { traceBody } from '../http/routes/traces.js';
 import { createLog } from '../programs/telemetry.js';
 import type { PurchaseTrace } from '../recovery/trace/trace-purchase.js';
 import { CliError } from './cli-error.js';
-import { DEFAULT_CLUSTER } from '../rocketmq/admin/broker-state.js';
-import { parseId, parseSaleId, parseUserId } from './options.js';
+import { clusterOption, parseId, parseSaleId, parseUserId } from './options.js';
 import { inLine, isoTime, print, printError, tableLine } from './print.js';
 import { createTraceBroker } from '../rocketmq/admin/trace-broker.js';
 import { brokerAccessOf } from '../rocketmq/credentials.js';
@@ -15,7 +14,7 @@ import { withoutUndefined } from '../core/without-undefined.js';
 interface TraceFlags {
   readonly sale?: string;
   readonly user?: string;
-  readonly cluster: string;
+  readonly cluster: string | null;
   readonly json?: boolean;
 }
 
@@ -41,7 +40,7 @@ export function traceCommand(): Command {
     .argument('<id>', 'request id (Idempotency-Key), batch id, order id or trace id', parseId)
     .option('--sale <saleId>', 'only of this sale', parseSaleId)
     .option('--user <userId>', 'only of this buyer', parseUserId)
-    .option('--cluster <name>', 'name of the broker cluster behind NAMESRV_ADDR', DEFAULT_CLUSTER)
+    .addOption(clusterOption())
     .option('--json', 'one JSON line per purchase')
     .addHelpText('after', EXAMPLES)
     .action(trace);

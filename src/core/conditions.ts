@@ -63,6 +63,15 @@ export const ALERT_RULES: readonly AlertRule[] = [
     ...overdue('pending_payment'),
   },
   {
+    name: 'SeckillClocksDiffer',
+    severity: 'page',
+    forMs: 30_000,
+    text: 'The clocks of a keeper and of {server} differ by more than 2 s, so no order expires.',
+    metric: 'seckill_clock_difference_seconds',
+    by: ['server'],
+    above: 2,
+  },
+  {
     name: 'SeckillOutboxStalled',
     severity: 'page',
     forMs: 60_000,

@@ -4,6 +4,8 @@ import type { Config } from '../core/config/schema.js';
 import { keepRunning } from '../core/job.js';
 import type { SignedMessages } from '../core/message-signatures.js';
 import { decodeOrderEvents, type OrderEventType } from '../core/order-event.js';
+import type { Delivery, DeliverySource } from '../core/ports/channels.js';
+import type { Clock } from '../core/ports/clock.js';
 import type { Log } from '../core/ports/log.js';
 import { TOPICS } from '../core/topics.js';
 import { consumeMessages, type MessageResult } from '../orders/consume-messages.js';
@@ -11,10 +13,11 @@ import { createConsumerMetrics } from '../orders/metrics.js';
 import { brokerConnection } from '../programs/servers.js';
 import { systemClock as clock } from '../programs/system-clock.js';
 import { createJobMetrics } from '../programs/telemetry.js';
+import { OWN_GROUP_RETRIES } from '../rocketmq/admin/topic-lists.js';
 import { createDeliverySource } from '../rocketmq/delivery-source.js';
 import type { Hooks, OrderHook } from './options.js';
 
-/** A message is ours for so long; if this process dies, another one gets it then. */
+/** A message is ours for this long, and is renewed meanwhile; if this process dies, another one gets it then. */
 const INVISIBLE_MS = 30_000;
 /** A failed receive is tried again after this; a good one waits for messages by itself. */
 const RECEIVE_EVERY_MS = 200;
@@ -29,21 +32,52 @@ const HOOK_OF = {
   'order.expired': 'onExpired',
 } as const satisfies Record<OrderEventType, keyof Hooks>;
 
-/** Calls the hook of each event of a message. @throws what a hook throws; then the message comes again */
+/**
+ * Calls the hook of each event of a message. One that throws keeps no other event from its hook.
+ * @throws the first that a hook threw, when all were called; then the message comes again, for those that failed
+ */
 export function callHooks(hooks: Partial<Record<(typeof HOOK_OF)[OrderEventType], OrderHook>>) {
   const done = new LRUCache<string, true>({ max: DONE_MAX });
   return async (body: string): Promise<MessageResult> => {
     const decoded = decodeOrderEvents(body);
     // Of a newer version: it waits for an app that knows it. Nothing of it may be lost.
     if (decoded.outcome !== 'decoded') throw new Error(`order events cannot be read: ${decoded.detail}`);
+    const errors: unknown[] = [];
     for (const event of decoded.events) {
       const hook = hooks[HOOK_OF[event.type]];
       if (hook === undefined || done.has(event.eventId)) continue;
-      await hook(event);
-      done.set(event.eventId, true);
+      try {
+        await hook(event);
+        done.set(event.eventId, true);
+      } catch (error) {
+        errors.push(error);
+      }
     }
+    if (errors.length > 0) throw errors[0];
     return { outcome: 'done' };
   };
+}
+
+/** Keeps every message ours until it is done or given back, however long its hooks take. */
+export function renewedByTimer(
+  source: DeliverySource,
+  invisibleMs: number,
+  timer: Pick<Clock, 'sleep'>,
+): DeliverySource {
+  const renewed = (delivery: Delivery): Delivery => {
+    const ended = new AbortController();
+    const keep = async (): Promise<void> => {
+      do await timer.sleep(invisibleMs / 3, ended.signal);
+      while (!ended.signal.aborted && (await delivery.hold(invisibleMs)));
+    };
+    void keep(); // never rejects
+    return {
+      ...delivery,
+      ack: () => (ended.abort(), delivery.ack()),
+      retryAfter: (delayMs) => (ended.abort(), delivery.retryAfter(delayMs)),
+    };
+  };
+  return { receive: async (max) => (await source.receive(max)).map(renewed) };
 }
 
 /**
@@ -68,17 +102,19 @@ export async function listenToOrders(
   });
   // The keeper gets the same message in a group of ours, and parks it where operators look.
   const deadLetters = { park: () => Promise.resolve('parked' as const) };
+  const consumed = createConsumerMetrics(registry);
+  consumed.mayDie(group);
   const job = consumeMessages(
     {
-      source: messages.parkedBy(deadLetters).of(source, { group, topic }),
+      source: renewedByTimer(messages.parkedBy(deadLetters).of(source, { group, topic }), INVISIBLE_MS, clock),
       ready: () => Promise.resolve(),
       handle: callHooks(hooks),
       deadLetters,
       clock,
       log,
-      metrics: createConsumerMetrics(registry),
+      metrics: consumed,
     },
-    { group, topic, invisibleMs: INVISIBLE_MS },
+    { group, topic, invisibleMs: INVISIBLE_MS, attemptsMax: OWN_GROUP_RETRIES + 1 },
   );
   const stopping = new AbortController();
   const metrics = createJobMetrics(registry);

@@ -11,7 +11,7 @@ import {
 } from '../core/ports/compensation-repository.js';
 import { requestName } from '../core/purchase.js';
 import { insertAudit } from './audit-log.js';
-import { execute, inMs, knex, msAgo, now, select } from './knex.js';
+import { execute, inMs, knex, msAgo, now, PAUSE_MAX_MS, select, waitOver } from './knex.js';
 import type { MysqlPool, Transaction } from './pool.js';
 import type { CompensationJobRow } from './tables.js';
 import { withoutUndefined } from '../core/without-undefined.js';
@@ -139,12 +139,15 @@ async function counts(pool: MysqlPool): Promise<Record<JobState, number>> {
 }
 
 /** As in the outbox: the lock lasts for two statements, the lease in `available_at` for the work. */
-async function claimDue(tx: Transaction, { max, leaseMs, saleId }: Claim): Promise<CompensationJob[]> {
+async function claimDue(
+  tx: Transaction,
+  { max, leaseMs, pauseMaxMs = PAUSE_MAX_MS, saleId }: Claim,
+): Promise<CompensationJob[]> {
   const rows = await select(
     tx,
     jobs()
       .where(withoutUndefined({ state: 'pending' as const, sale_id: saleId }))
-      .where('available_at', '<=', now())
+      .whereRaw(waitOver('available_at', Math.max(leaseMs, pauseMaxMs)))
       .orderBy(['available_at', 'id'])
       .limit(max)
       .forUpdate()

@@ -1,9 +1,13 @@
 import { statesBefore } from '../core/order.js';
 import { OUTBOX_KINDS } from '../core/ports/outbox.js';
 import type { DueWork, ReadDueWork } from '../core/ports/due-work.js';
+import { PAUSE_MAX_MS, waitOver } from './knex.js';
+import { OUTBOX_PAUSE_MAX_MS } from './outbox.js';
 import type { MysqlPool } from './pool.js';
 
 const NOW = 'UTC_TIMESTAMP(3)';
+const OVER = waitOver('available_at', PAUSE_MAX_MS);
+const OUTBOX_OVER = waitOver('available_at', OUTBOX_PAUSE_MAX_MS);
 const EXPIRING = statesBefore('expired')
   .map((state) => `'${state}'`)
   .join(', ');
@@ -11,13 +15,13 @@ const EXPIRING = statesBefore('expired')
 /** Where the due rows of each kind stand; an index finds the first of them. A lease may still find fewer: it skips locked rows. */
 const DUE: Record<DueWork, string> = {
   ...(Object.fromEntries(
-    OUTBOX_KINDS.map((kind) => [kind, `outbox WHERE kind = '${kind}' AND done_at IS NULL AND available_at <= ${NOW}`]),
+    OUTBOX_KINDS.map((kind) => [kind, `outbox WHERE kind = '${kind}' AND done_at IS NULL AND ${OUTBOX_OVER}`]),
   ) as Record<(typeof OUTBOX_KINDS)[number], string>),
-  compensation: `compensation_jobs WHERE state = 'pending' AND available_at <= ${NOW}`,
+  compensation: `compensation_jobs WHERE state = 'pending' AND ${OVER}`,
   edit: `sale_edits WHERE state = 'begun'`,
   expiry: `orders FORCE INDEX (expiry) WHERE state IN (${EXPIRING}) AND expires_at <= ${NOW}`,
-  payment: `payment_attempts WHERE state = 'open' AND available_at <= ${NOW}`,
-  refund: `refunds WHERE state = 'due' AND available_at <= ${NOW}`,
+  payment: `payment_attempts WHERE state = 'open' AND ${OVER}`,
+  refund: `refunds WHERE state = 'due' AND ${OVER}`,
 };
 
 /** Written once: the keeper asks twice a second, whether it has work or not. */

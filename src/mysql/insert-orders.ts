@@ -1,5 +1,6 @@
 import { escape } from 'mysql2';
 import { Bug } from '../core/errors.js';
+import { mintedAtMs } from '../core/order-id.js';
 import type { NewOrder, SaleTerms, WritePlan } from '../core/ports/order-repository.js';
 import { MysqlError } from './errors.js';
 import type { Transaction } from './pool.js';
@@ -11,6 +12,7 @@ const REFUSED_MAX = 16;
 
 const COLUMNS = 'id, sale_id, user_id, request_id, batch_id, quantity, amount_cents, one_per_buyer';
 /** The state is the default of its column and the deadline a variable, so that a row is little more than its ids. */
+const SET_DEADLINE = 'SET @expires_at = GREATEST(UTC_TIMESTAMP(3), CAST(? AS DATETIME(3))) + INTERVAL ? MICROSECOND';
 const INSERT_LIVE = `INSERT INTO orders (${COLUMNS}, expires_at) VALUES `;
 const INSERT_FAILED = `INSERT INTO orders (${COLUMNS}, state, reason) VALUES `;
 
@@ -18,8 +20,11 @@ const INSERT_FAILED = `INSERT INTO orders (${COLUMNS}, state, reason) VALUES `;
 export async function insertOrders(tx: Transaction, orders: readonly NewOrder[], plan: WritePlan): Promise<void> {
   const failed = orders.filter(({ failure }) => failure !== null);
   const live = failed.length === 0 ? orders : orders.filter(({ failure }) => failure === null);
-  if (live.length > 0) {
-    await tx.execute('SET @expires_at = UTC_TIMESTAMP(3) + INTERVAL ? MICROSECOND', [plan.paymentWindowMs * 1000]);
+  const newest = live.at(-1);
+  if (newest !== undefined) {
+    // Also on the clock of the worker: a MySQL that is behind gives nobody less time to pay once its clock is set.
+    const mintedAt = new Date(mintedAtMs(newest.orderId));
+    await tx.execute(SET_DEADLINE, [mintedAt, plan.paymentWindowMs * 1000]);
   }
   for (let from = 0; from < live.length; from += ROWS_PER_INSERT) {
     await tx.execute(insertSql(INSERT_LIVE, live.slice(from, from + ROWS_PER_INSERT), plan));

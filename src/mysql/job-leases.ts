@@ -1,6 +1,9 @@
 import type { JobLeases } from '../core/ports/job-leases.js';
-import { execute, inMs, knex, now } from './knex.js';
+import { execute, inMs, knex, waitOver } from './knex.js';
 import type { MysqlPool } from './pool.js';
+
+/** Of any job of the keeper. */
+const LEASE_MAX_MS = 60_000;
 
 /** A row per job, which is never removed. The clock of MySQL ends a lease. */
 export function createJobLeases(pool: MysqlPool): JobLeases {
@@ -9,7 +12,7 @@ export function createJobLeases(pool: MysqlPool): JobLeases {
       const held = { owner, leased_until: inMs(leaseMs) };
       const ours = knex('job_leases')
         .where({ job })
-        .where((free) => free.where({ owner }).orWhere('leased_until', '<=', now()));
+        .where((free) => free.where({ owner }).orWhereRaw(waitOver('leased_until', LEASE_MAX_MS)));
       if ((await execute(pool, ours.update(held))).affectedRows > 0) return true;
       const first = knex('job_leases')
         .insert({ job, ...held })

@@ -59,7 +59,10 @@ export function createOrderTransitions(
       let ended = 0;
       for (let from = 0; from < known.length; from += ORDERS_PER_TRANSACTION) {
         const some = known.slice(from, from + ORDERS_PER_TRANSACTION);
-        ended += await expireSome((tx, exceptSales) => lockDueOf(tx, some, exceptSales), outOfStep);
+        ended += await expireSome(
+          (tx, exceptSales) => lockDueOf(tx, some, { nowMs: clock.nowMs(), exceptSales }),
+          outOfStep,
+        );
       }
       return ended;
     },
@@ -69,7 +72,10 @@ export function createOrderTransitions(
       let ended = 0;
       while (ended < max) {
         const size = Math.min(ORDERS_PER_TRANSACTION, max - ended);
-        const some = await expireSome((tx, exceptSales) => lockDue(tx, size, exceptSales), outOfStep);
+        const some = await expireSome(
+          (tx, exceptSales) => lockDue(tx, size, { nowMs: clock.nowMs(), exceptSales }),
+          outOfStep,
+        );
         ended += some;
         if (some < size) break;
       }
@@ -179,22 +185,29 @@ function outcomeBefore(
   return row.refund === null ? 'paid' : 'refund_due';
 }
 
+interface Due {
+  /** By our clock: one of MySQL that jumped ahead ends no order before its deadline. */
+  readonly nowMs: number;
+  readonly exceptSales: readonly string[];
+}
+
 /** Always in the order of the primary key; rows that are not due are unlocked at once. */
-function lockDueOf(tx: Transaction, orderIds: readonly string[], exceptSales: readonly string[]) {
-  return select(tx, due('PRIMARY', exceptSales).whereRaw(idIn(orderIds)).orderBy('id').forUpdate());
+function lockDueOf(tx: Transaction, orderIds: readonly string[], due: Due) {
+  return select(tx, dueOrders('PRIMARY', due).whereRaw(idIn(orderIds)).orderBy('id').forUpdate());
 }
 
 /** Oldest deadline first. Rows that others have locked are skipped, so two sweepers share the work. */
-function lockDue(tx: Transaction, max: number, exceptSales: readonly string[]): Promise<LockedOrder[]> {
-  return select(tx, due('expiry', exceptSales).orderBy('expires_at').limit(max).forUpdate().skipLocked());
+function lockDue(tx: Transaction, max: number, due: Due): Promise<LockedOrder[]> {
+  return select(tx, dueOrders('expiry', due).orderBy('expires_at').limit(max).forUpdate().skipLocked());
 }
 
-const due = (index: 'PRIMARY' | 'expiry', exceptSales: readonly string[]) =>
+const dueOrders = (index: 'PRIMARY' | 'expiry', { nowMs, exceptSales }: Due) =>
   knex
     .from(knex.raw('orders FORCE INDEX (??)', [index]))
     .select<LockedOrder[]>(...LOCKED_COLUMNS, LOCKED_METADATA)
     .whereIn('state', statesBefore('expired'))
     .where('expires_at', '<=', now())
+    .where('expires_at', '<=', new Date(nowMs))
     .whereNotIn('sale_id', exceptSales);
 
 async function expireLocked(tx: Transaction, orders: readonly LockedOrder[]): Promise<number> {

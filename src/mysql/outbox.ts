@@ -6,9 +6,12 @@ import {
   type OutboxPayloads,
   type OutboxRow,
 } from '../core/ports/outbox.js';
-import { ageOf, execute, inMs, knex, select } from './knex.js';
+import { ageOf, execute, inMs, knex, select, waitOver } from './knex.js';
 import type { MysqlPool } from './pool.js';
 import type { OutboxTableRow } from './tables.js';
+
+/** Of rows that failed; twice what the relay waits. */
+export const OUTBOX_PAUSE_MAX_MS = 60_000;
 
 /** In SQL, since every order comes by here: building a list of ids would cost the keeper more than sending it. */
 const MARK_DONE = 'UPDATE outbox SET done_at = UTC_TIMESTAMP(3) WHERE id IN (?) AND done_at IS NULL';
@@ -54,7 +57,7 @@ function lease<K extends OutboxKind>(pool: MysqlPool, kind: K, max: number, leas
   return pool.transaction(async (tx) => {
     const rows = await tx.query<Pick<OutboxTableRow, 'id' | 'payload' | 'attempts' | 'created_at'>>(
       'SELECT id, payload, attempts, created_at FROM outbox' +
-        ' WHERE kind = ? AND done_at IS NULL AND available_at <= UTC_TIMESTAMP(3)' +
+        ` WHERE kind = ? AND done_at IS NULL AND ${waitOver('available_at', Math.max(leaseMs, OUTBOX_PAUSE_MAX_MS))}` +
         ' ORDER BY available_at, id LIMIT ? FOR UPDATE SKIP LOCKED',
       [kind, max],
     );

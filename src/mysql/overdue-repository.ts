@@ -1,9 +1,13 @@
 import type { Knex } from 'knex';
+import { CLOCK_SKEW_MAX_MS } from '../core/doctor/reach.js';
 import type { AgedState, Overdue, OverdueRepository } from '../core/waiting-states.js';
 import { OUTBOX_KINDS } from '../core/ports/outbox.js';
 import { LIVE_STATES } from '../core/sale.js';
-import { knex, msAgo, select } from './knex.js';
+import { inMs, knex, msAgo, select } from './knex.js';
 import type { MysqlPool } from './pool.js';
+
+/** Columns that never hold a time that is still to come. */
+const WRITTEN: ReadonlySet<string> = new Set(['created_at', 'opened_at', 'retired_at']);
 
 /** Counted no further: an alert needs to know that they are many, not how many. */
 const COUNTED_MAX = 10_000;
@@ -44,7 +48,12 @@ export function createOverdueRepository(pool: MysqlPool): OverdueRepository {
 }
 
 async function count(pool: MysqlPool, rows: Knex.QueryBuilder, since: string, afterMs: number): Promise<Overdue> {
-  const old = rows.clone().select({ since }).where(since, '<=', msAgo(afterMs)).limit(COUNTED_MAX).as('old');
+  const isOld = rows.clone().where((old) => {
+    void old.where(since, '<=', msAgo(afterMs));
+    // Written before the clock of MySQL was set back: nobody knows how old it is.
+    if (WRITTEN.has(since)) void old.orWhere(since, '>', inMs(CLOCK_SKEW_MAX_MS));
+  });
+  const old = isOld.select({ since }).limit(COUNTED_MAX).as('old');
   const counted = knex
     .from(old)
     .select<{ n: string; oldest_us: string | null }[]>(
@@ -52,5 +61,8 @@ async function count(pool: MysqlPool, rows: Knex.QueryBuilder, since: string, af
     );
   const [row] = await select(pool, counted);
   const number = Number(row?.n ?? 0);
-  return { count: number, oldestMs: number === 0 ? 0 : Math.floor(Number(row?.oldest_us) / 1000) - afterMs };
+  return {
+    count: number,
+    oldestMs: number === 0 ? 0 : Math.max(0, Math.floor(Number(row?.oldest_us) / 1000) - afterMs),
+  };
 }

@@ -7,7 +7,7 @@ import type {
   OpenOutcome,
   PaymentAttempts,
 } from '../core/ports/payment-attempts.js';
-import { ageOf, execute, inMs, knex, now, select } from './knex.js';
+import { ageOf, execute, inMs, knex, PAUSE_MAX_MS, select, waitOver } from './knex.js';
 import type { MysqlPool, Statements } from './pool.js';
 import { withoutUndefined } from '../core/without-undefined.js';
 
@@ -86,7 +86,9 @@ async function open(
 /** The lock lasts for these statements, the lease in `available_at` for the work: nobody is asked under a lock. */
 function lease(pool: MysqlPool, max: number, leaseMs: number): Promise<OpenAttempt[]> {
   return pool.transaction(async (tx) => {
-    const due = columns().where({ state: 'open' }).where('available_at', '<=', now());
+    const due = columns()
+      .where({ state: 'open' })
+      .whereRaw(waitOver('available_at', Math.max(leaseMs, PAUSE_MAX_MS)));
     const rows = await select(tx, due.orderBy('available_at').limit(max).forUpdate().skipLocked());
     for (const row of rows) await keep(tx, { orderId: row.order_id, key: row.key }, leaseMs);
     return rows.map((row) => attemptOf({ ...row, version: row.version + 1 }));

@@ -92,8 +92,14 @@ const foundBy = async (on: On, sql: string): Promise<string[]> =>
 /** Our clock less that of MySQL, ms. */
 async function skewOf(on: On): Promise<number> {
   const startedMs = Date.now();
+  const mysqlMs = await readMysqlClock(on);
+  return Math.round((startedMs + Date.now()) / 2 - mysqlMs);
+}
+
+/** Unix ms. @throws MysqlError */
+export async function readMysqlClock(on: On): Promise<number> {
   const [row] = await on.query<{ ms: string }>('SELECT CAST(UNIX_TIMESTAMP(NOW(3)) * 1000 AS SIGNED) AS ms');
-  return Math.round((startedMs + Date.now()) / 2 - Number(row?.ms));
+  return Number(row?.ms);
 }
 
 /** A grant on everything. What follows `TO` may hold the hash of a password. */

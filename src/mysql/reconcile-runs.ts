@@ -1,7 +1,7 @@
 import type { Clock } from '../core/ports/clock.js';
 import type { SaleFinding } from '../core/sale-finding.js';
 import type { ReconcileRun, ReconcileRuns, SaleLease } from '../core/ports/reconcile-runs.js';
-import { bigint, execute, inMs, knex, msAgo, now, select } from './knex.js';
+import { bigint, execute, inMs, knex, msAgo, now, select, waitOver } from './knex.js';
 import type { MysqlPool } from './pool.js';
 import { retryConflicts } from './retry-conflicts.js';
 import { withoutUndefined } from '../core/without-undefined.js';
@@ -85,7 +85,7 @@ function takeLease(pool: MysqlPool, saleId: string, owner: string, leaseMs: numb
         .select<{ owner: string; leased_until: Date; is_free: number | string }[]>(
           'owner',
           'leased_until',
-          knex.raw('leased_until <= UTC_TIMESTAMP(3) AS is_free'),
+          knex.raw(`${waitOver('leased_until', leaseMs)} AS is_free`),
         )
         .where({ sale_id: saleId })
         .forUpdate(),

@@ -9,7 +9,7 @@ import type {
   TakeOnOutcome,
 } from '../core/ports/refund-repository.js';
 import { insertAudit } from './audit-log.js';
-import { execute, inMs, knex, now, select } from './knex.js';
+import { execute, inMs, knex, PAUSE_MAX_MS, select, waitOver } from './knex.js';
 import type { MysqlPool, Statements } from './pool.js';
 import type { RefundRow } from './tables.js';
 import { withoutUndefined } from '../core/without-undefined.js';
@@ -43,7 +43,7 @@ function lease(pool: MysqlPool, max: number, leaseMs: number): Promise<LeasedRef
       knex('refunds')
         .select('payment_id', 'order_id', 'amount_cents', 'attempts')
         .where({ state: 'due' })
-        .where('available_at', '<=', now())
+        .whereRaw(waitOver('available_at', Math.max(leaseMs, PAUSE_MAX_MS)))
         .orderBy('available_at')
         .limit(max)
         .forUpdate()
@@ -125,7 +125,7 @@ function takeOn(pool: MysqlPool, paymentId: string, actor: string): Promise<Take
     const leased = knex('refunds')
       .select('payment_id')
       .where({ payment_id: paymentId })
-      .where('leased_until', '>', now());
+      .whereRaw(`NOT ${waitOver('leased_until', PAUSE_MAX_MS)}`);
     if ((await select(tx, leased)).length > 0) return { outcome: 'being_asked', refund: storedOf(row) };
     await markRefunded(tx, paymentId);
     const { state, attempts, lastError, orderId, amountCents } = storedOf(row);

@@ -9,6 +9,8 @@ import type { WorkerSlotRow } from './tables.js';
  * the same id. (A larger difference ends at the primary key: equal ids are refused there and minted again.)
  */
 const GRACE_MS = 5000;
+/** The longest that a worker may be told to lease (ORDER_SLOT_LEASE_MS). */
+const LEASE_MAX_MS = 3_600_000;
 
 /** Slots for order ids, leased on database time. */
 export function createWorkerSlots(pool: MysqlPool): WorkerSlots {
@@ -34,8 +36,9 @@ async function take(tx: Transaction, owner: string, leaseMs: number): Promise<Wo
       .where({ slot })
       .update({ owner, leased_until: inMs(leaseMs) }),
   );
-  const restedSinceMs = own === undefined ? taken.leased_until.getTime() : 0;
-  return { slot, restedSinceMs, nowMs: taken.now.getTime() };
+  const nowMs = taken.now.getTime();
+  const restedSinceMs = own === undefined ? Math.min(taken.leased_until.getTime(), nowMs) : 0;
+  return { slot, restedSinceMs, nowMs };
 }
 
 type FoundSlot = Pick<WorkerSlotRow, 'slot' | 'leased_until'> & { readonly now: Date };
@@ -43,12 +46,17 @@ type FoundSlot = Pick<WorkerSlotRow, 'slot' | 'leased_until'> & { readonly now: 
 const columns = () =>
   knex('worker_slots').select<FoundSlot[]>('slot', 'leased_until', knex.raw('UTC_TIMESTAMP(3) AS now'));
 
-/** The slot that is free for longest, so that each rests as long as it can. Slots that others are taking are skipped. */
+/**
+ * The slot that is free for longest, so that each rests as long as it can; last those whose lease the clock of MySQL has left in the
+ * future. Slots that others are taking are skipped.
+ */
 async function longestFree(tx: Transaction): Promise<FoundSlot | undefined> {
   const [free] = await select(
     tx,
     columns()
-      .where('leased_until', '<', msAgo(GRACE_MS))
+      .where((free) => {
+        void free.where('leased_until', '<', msAgo(GRACE_MS)).orWhere('leased_until', '>', inMs(LEASE_MAX_MS));
+      })
       .orderBy(['leased_until', 'slot'])
       .limit(1)
       .forUpdate()

@@ -28,7 +28,7 @@ export interface ConsumerPorts {
   readonly tracing?: Tracing;
   readonly clock: Clock;
   readonly log: Log;
-  readonly metrics: ConsumerMetrics;
+  readonly metrics: Pick<ConsumerMetrics, 'consumed'>;
 }
 
 export interface ConsumerOptions {
@@ -37,6 +37,8 @@ export interface ConsumerOptions {
   readonly topic: string;
   /** How long a message is ours after its receive or its renewal, ms; at least 10000. */
   readonly invisibleMs: number;
+  /** Deliveries after which the broker makes a dead letter of a message that nobody collects; absent: somebody does. */
+  readonly attemptsMax?: number;
   /** Pause before the second delivery of a message, ms; later ones grow. Default 1000. */
   readonly retryFirstMs?: number;
 }
@@ -96,13 +98,15 @@ async function handleOrGiveBack(
   try {
     await handle(delivery, ports, options);
   } catch (error) {
-    ports.metrics.consumed(options.group, 'failed');
+    const isLast = delivery.attempt >= (options.attemptsMax ?? Infinity);
+    ports.metrics.consumed(options.group, isLast ? 'dead_letter' : 'failed');
     // Those behind it would meet the same outage; but poison, or a bug of ours, must cost no other message an attempt.
     const outage = error instanceof OperationalError && error.retryable;
     const givenBack = outage ? [delivery, ...behind] : [delivery];
     await Promise.all(givenBack.map((one) => retry(one, options)));
     if (outage) throw error;
-    ports.log.error({ err: error, messageId: delivery.messageId, group: options.group }, 'message not handled');
+    const said = isLast ? 'message not handled for the last time: it is a dead letter now' : 'message not handled';
+    ports.log.error({ err: error, messageId: delivery.messageId, group: options.group }, said);
   }
 }
 

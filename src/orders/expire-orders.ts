@@ -1,11 +1,13 @@
 import type { Job } from '../core/job.js';
 import { decodePaymentDeadline } from '../core/payment-deadline.js';
 import type { OrderStates, OrderTransitions } from '../core/ports/order-transitions.js';
+import { type ClockWatch, whileClocksAgree } from './clock-watch.js';
 import type { MessageResult } from './consume-messages.js';
 import type { OrderJobMetrics } from './metrics.js';
 
 // An unpaid order expires at its deadline, in two ways: a delayed message of the broker comes at that time, and a sweep
-// over MySQL ends whatever a lost message has left. Both ask MySQL, whose clock decides; the units go back by the outbox.
+// over MySQL ends whatever a lost message has left. Both ask MySQL, whose clock decides while the others agree with it; the units
+// go back by the outbox.
 
 /**
  * Ends the unpaid orders that a deadline message names. An order that is not past its own deadline, or not there yet,
@@ -14,16 +16,19 @@ import type { OrderJobMetrics } from './metrics.js';
 export function expireByMessage({
   transitions,
   orders,
+  clocks,
   metrics,
 }: {
   readonly transitions: Pick<OrderTransitions, 'expire'>;
   readonly orders: Pick<OrderStates, 'statesOf'>;
-  readonly metrics: OrderJobMetrics;
+  readonly clocks: Pick<ClockWatch, 'agree'>;
+  readonly metrics: Pick<OrderJobMetrics, 'expired'>;
 }) {
   return async (body: string): Promise<MessageResult> => {
     const decoded = decodePaymentDeadline(body);
     if (decoded.outcome !== 'decoded') return decoded;
     const { orders: orderIds } = decoded.deadline;
+    await clocks.agree();
     const ended = await transitions.expire(orderIds);
     metrics.expired(ended);
     if (ended === orderIds.length) return { outcome: 'done' };
@@ -44,11 +49,16 @@ const ORDERS_PER_STEP = 500;
 export function expireBySweep(
   {
     transitions,
+    clocks,
     metrics,
-  }: { readonly transitions: Pick<OrderTransitions, 'expireDue'>; readonly metrics: OrderJobMetrics },
+  }: {
+    readonly transitions: Pick<OrderTransitions, 'expireDue'>;
+    readonly clocks: Pick<ClockWatch, 'agree'>;
+    readonly metrics: Pick<OrderJobMetrics, 'expired'>;
+  },
   { max }: { readonly max: number },
 ): Job {
-  return {
+  return whileClocksAgree(clocks, {
     name: 'expire-orders',
     async runOnce(): Promise<void> {
       for (let left = max; left > 0;) {
@@ -59,5 +69,5 @@ export function expireBySweep(
         if (ended < step) break;
       }
     },
-  };
+  });
 }

@@ -30,8 +30,8 @@ export type RetryReason =
   | 'not_warmed'
   | 'held_elsewhere';
 
-/** How one message of a consumer group of the keeper ended. */
-export type ConsumeVerdict = 'done' | 'later' | 'failed' | 'undecodable' | 'unknown_version';
+/** How one delivery of a message to a consumer group ended. `dead_letter`: the last one, and it failed. */
+export type ConsumeVerdict = 'done' | 'later' | 'failed' | 'dead_letter' | 'undecodable' | 'unknown_version';
 
 /** What a buyer who was told `accepted` may expect. */
 const IN_TIME_MS = 5_000;
@@ -121,6 +121,8 @@ export function createConsumerMetrics(registry: Registry) {
     registers: [registry],
   });
   return {
+    /** From now on a first dead letter of this group is a rise. */
+    mayDie: (group: string): void => consumed.labels(group, 'dead_letter').inc(0),
     /** One message of a consumer group. */
     consumed: (group: string, verdict: ConsumeVerdict): void => consumed.labels(group, verdict).inc(),
   };
@@ -142,6 +144,12 @@ export function createOrderJobMetrics(registry: Registry) {
   const oldest = level('seckill_outbox_oldest_seconds', 'Age of the oldest row that is not done. Alert on it.');
   const removed = count('seckill_outbox_removed_rows_total', 'Rows that were done long ago and are removed.');
   const released = count('seckill_released_requests_total', 'Requests whose units went back.');
+  const difference = new Gauge({
+    name: 'seckill_clock_difference_seconds',
+    help: 'Difference between the clock of a server and that of this process, at least. No order expires above 2 s.',
+    labelNames: ['server'],
+    registers,
+  });
   const expired = count('seckill_expired_orders_total', 'Unpaid orders ended at their deadline.');
   const notified = count('seckill_notified_orders_total', 'Orders of which buyers who wait were notified.');
   const coupons = count('seckill_coupons_total', 'Coupons given for paid orders.');
@@ -163,6 +171,9 @@ export function createOrderJobMetrics(registry: Registry) {
     removed: (rows: number): void => removed.inc(rows),
     /** Requests whose units went back. */
     released: (requests: number): void => released.inc(requests),
+    /** @param aheadMs of the clock of a server; of several Redis servers the one that differs most */
+    clockAhead: (server: 'mysql' | 'redis', aheadMs: number): void =>
+      difference.labels(server).set(Math.abs(aheadMs) / 1000),
     /** Unpaid orders ended at their deadline. */
     expired: (orders: number): void => expired.inc(orders),
     ...createConsumerMetrics(registry),

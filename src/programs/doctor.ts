@@ -32,7 +32,7 @@ export interface DoctorOptions {
   /** Whose settings have to be there. */
   readonly programs: readonly ProgramKind[];
   /** Of the brokers. */
-  readonly cluster: string;
+  readonly cluster: string | null;
   /** Ids of checks whose risk is accepted. */
   readonly accepted?: ReadonlySet<string>;
 }
@@ -163,7 +163,7 @@ async function askMysql(env: Environment): Promise<Asked<MysqlFacts>> {
   }
 }
 
-async function askRocketmq(env: Environment, cluster: string): Promise<RocketmqFacts> {
+async function askRocketmq(env: Environment, cluster: string | null): Promise<RocketmqFacts> {
   const place = sectionOf('rocketmq', env)?.endpoint ?? '';
   const namesrv = sectionOf('repair', env)?.namesrv ?? '';
   const markerLifeMs = sectionOf('redis', env)?.markerLifeMs ?? Infinity;
@@ -219,7 +219,7 @@ async function askBrokers(
     access,
     asStranger,
     cluster,
-  }: { readonly access: BrokerAccess; readonly asStranger: BrokerAccess; readonly cluster: string },
+  }: { readonly access: BrokerAccess; readonly asStranger: BrokerAccess; readonly cluster: string | null },
 ): Promise<Looked> {
   const nothing = { brokers: [], silent: [], ports: [] };
   if (namesrv === '') return { nameServer: 'unset', ...nothing };

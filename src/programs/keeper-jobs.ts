@@ -28,6 +28,7 @@ import { createRetirementRepository } from '../mysql/retirement-repository.js';
 import { createSaleRepository } from '../mysql/sale-repository.js';
 import { createSaleEdits } from '../mysql/sale-edits.js';
 import { createSaleSchedule } from '../mysql/sale-schedule.js';
+import { type ClockWatch, whileClocksAgree } from '../orders/clock-watch.js';
 import { consumeMessages } from '../orders/consume-messages.js';
 import { expireByMessage, expireBySweep } from '../orders/expire-orders.js';
 import { issueCoupons } from '../orders/issue-coupons.js';
@@ -132,6 +133,7 @@ export function planJobs(
     failPoints,
     provider,
     reconcile,
+    clocks,
     tracing,
     metrics,
     log,
@@ -143,6 +145,7 @@ export function planJobs(
     /** Null: refunds wait for a person, and become overdue. */
     readonly provider: PaymentProvider | null;
     readonly reconcile: ReconcileAdmin;
+    readonly clocks: ClockWatch;
     readonly tracing: Tracing;
     readonly metrics: OrderJobMetrics & RecoveryMetrics & SaleMetrics & ScheduleMetrics;
     readonly log: Log;
@@ -251,13 +254,14 @@ export function planJobs(
       consumeMessages(
         {
           ...consumer,
+          ready: async () => void (await Promise.all([consumer.ready(), clocks.agree()])),
           source: broker.expirer,
-          handle: expireByMessage({ transitions, orders: createOrderStates(mysql), metrics }),
+          handle: expireByMessage({ transitions, orders: createOrderStates(mysql), clocks, metrics }),
         },
         groupOf(GROUPS.expirer),
       ),
     ],
-    [expireSweepEveryMs, due('expiry', expireBySweep({ transitions, metrics }, { max: EXPIRED_PER_RUN }))],
+    [expireSweepEveryMs, due('expiry', expireBySweep({ transitions, clocks, metrics }, { max: EXPIRED_PER_RUN }))],
 
     // Order events: a coupon for each paid order, notifications for buyers who wait.
     [
@@ -376,7 +380,8 @@ export function planJobs(
     const ports = { refunds: createRefundRepository(mysql), provider, metrics, log };
     jobs.push([everyMs, due('refund', payRefunds(ports, { max: REFUNDS_PER_LEASE, leaseMs: REFUND_LEASE_MS }))]);
     const asked = { repository, attempts: createPaymentAttempts(mysql), provider, transitions, metrics, log };
-    jobs.push([everyMs, due('payment', resolvePayments(asked, { max: REFUNDS_PER_LEASE, leaseMs: REFUND_LEASE_MS }))]);
+    const resolve = resolvePayments(asked, { max: REFUNDS_PER_LEASE, leaseMs: REFUND_LEASE_MS });
+    jobs.push([everyMs, due('payment', whileClocksAgree(clocks, resolve))]);
   }
   return jobs;
 }

@@ -6,10 +6,13 @@ import type { Payments } from '../core/ports/payment-provider.js';
 import { MetricsPage } from '../http/metrics-page.js';
 import { startProbeServer } from '../http/probe-server.js';
 import { createDeadLetterRepository } from '../mysql/dead-letter-repository.js';
+import { readMysqlClock } from '../mysql/read-facts.js';
+import { ClockWatch } from '../orders/clock-watch.js';
 import { createOrderJobMetrics } from '../orders/metrics.js';
 import { openPayments } from '../payment/open-payments.js';
 import { createRecoveryMetrics } from '../recovery/metrics.js';
 import { createSaleMetrics } from '../sales/metrics.js';
+import { readRedisClocks } from '../redis/read-facts.js';
 import { createProgramReports } from '../redis/program-reports.js';
 import { createScheduleMetrics } from '../sales/schedule/metrics.js';
 import { allOrNothing, type Opened } from './all-or-nothing.js';
@@ -83,6 +86,8 @@ async function open(config: OpenConfig, { log, opened, ...parts }: OpenParts): P
     ...createSaleMetrics(registry),
     ...createScheduleMetrics(registry),
   };
+  const servers = { mysql: () => readMysqlClock(mysql), redis: () => readRedisClocks(redis) };
+  const clocks = new ClockWatch({ servers, clock, metrics });
   const jobs = planJobs(config, {
     redis,
     mysql,
@@ -90,12 +95,13 @@ async function open(config: OpenConfig, { log, opened, ...parts }: OpenParts): P
     failPoints,
     provider: payments?.provider ?? null,
     reconcile: await operator.reconcile(),
+    clocks,
     tracing,
     metrics,
     log,
   });
 
-  const ready = createReadiness({ redis, mysql, endpoint: config.rocketmq.endpoint });
+  const ready = createReadiness({ redis, mysql, endpoint: config.rocketmq.endpoint, clocks });
   const stopping = new AbortController();
   setMaxListeners(0, stopping.signal); // every job waits on it
   const loops = jobs.map(([everyMs, job]) => keepRunning(job, everyMs, stopping.signal, { clock, log, metrics }));

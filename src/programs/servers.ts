@@ -12,6 +12,7 @@ import type { ReadyReport } from '../http/services.js';
 import type { IssuerKeys } from '../http/token-keys.js';
 import { type MysqlPool, openMysqlPool } from '../mysql/pool.js';
 import { readMysqlStartFacts } from '../mysql/read-facts.js';
+import type { ClockWatch } from '../orders/clock-watch.js';
 import type { OrderIdMinter } from '../orders/order-id-minter.js';
 import { namedAddress, readRedisAddress } from '../redis/address.js';
 import { connectRedis, type RedisConnection } from '../redis/connection.js';
@@ -151,12 +152,14 @@ export function createReadiness(servers: {
   readonly health?: ChannelHealth;
   /** Of a worker, which is of no use without order ids. */
   readonly minter?: Pick<OrderIdMinter, 'problem'>;
+  /** Of a keeper, which ends no order while the clocks differ. */
+  readonly clocks?: Pick<ClockWatch, 'problem'>;
   /** Of an api: whether it has the rules of admission in force. */
   readonly rules?: () => { readonly ok: boolean; readonly detail: string };
   /** Of an api: without the keys of an issuer none of its buyers can be let in. */
   readonly issuers?: readonly Pick<IssuerKeys, 'issuer' | 'isKnown'>[];
 }): () => Promise<ReadyReport> {
-  const { redis, mysql, endpoint, health, minter, rules, issuers = [] } = servers;
+  const { redis, mysql, endpoint, health, minter, clocks, rules, issuers = [] } = servers;
   const ask = async (): Promise<ReadyReport> => {
     const [redisProbe, brokerProbe, mysqlProbe] = await Promise.all([
       probeRedisWrites(redis),
@@ -173,6 +176,7 @@ export function createReadiness(servers: {
       const problem = minter.problem();
       dependencies.push({ name: 'order ids', ok: problem === null, detail: problem ?? 'minted' });
     }
+    if (clocks !== undefined) dependencies.push({ name: 'clocks', ...clockReport(clocks) });
     if (rules !== undefined) dependencies.push({ name: 'admission rules', ...rules() });
     for (const { issuer, isKnown: ok } of issuers) {
       const detail = ok ? 'known' : 'its address has not answered yet';
@@ -182,6 +186,11 @@ export function createReadiness(servers: {
   };
   return recent(ask, 0, systemClock);
 }
+
+const clockReport = ({ problem }: Pick<ClockWatch, 'problem'>) => ({
+  ok: problem === null,
+  detail: problem ?? 'agree',
+});
 
 /** Never rejects. */
 async function probeMysql(mysql: MysqlPool): Promise<{ readonly ok: boolean; readonly detail: string }> {

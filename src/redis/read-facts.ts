@@ -31,10 +31,15 @@ const startFactsIn = (info: string, skewMs: number): RedisStartFacts => ({
 
 const fieldIn = (info: string, name: string): string => new RegExp(`^${name}:(.*)$`, 'm').exec(info)?.[1]?.trim() ?? '';
 
+const clockOf = async (server: Redis): Promise<number> => timeToMs(await server.time());
+
+/** Of every master, Unix ms; a read rejects with what the driver throws. */
+export const readRedisClocks = ({ masters }: RedisConnection): Promise<number>[] => masters().map(clockOf);
+
 /** Our clock less that of the server, ms. @throws what the driver throws */
 export async function skewOf(server: Redis): Promise<number> {
   const startedMs = Date.now();
-  const redisMs = timeToMs(await server.time());
+  const redisMs = await clockOf(server);
   return Math.round((startedMs + Date.now()) / 2 - redisMs);
 }
 

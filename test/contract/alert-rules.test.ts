@@ -47,6 +47,7 @@ const answered = (le: string): string => `seckill_http_answer_seconds_bucket{rou
 const CASES: Readonly<Record<string, Case>> = {
   SeckillPurchasesNotRecorded: overdue('batch_pending', '3m', '1m'),
   SeckillOrdersDoNotExpire: overdue('pending_payment', '3m', '1m'),
+  SeckillClocksDiffer: level('seckill_clock_difference_seconds{server="mysql"}', 3, 2, '1m', '20s'),
   SeckillOutboxStalled: overdue('outbox', '2m', '30s'),
   SeckillDeadLetters: overdue('dead_letter', '10s'),
   SeckillForgedMessages: {
@@ -100,6 +101,12 @@ const CASES: Readonly<Record<string, Case>> = {
   SeckillSaleNotReady: level('seckill_sale_not_ready{sale="7"}', 2, 0, '2m', '30s'),
   SeckillDeadLetterParked: level('seckill_dead_letters_parked', 1, 0, '10s'),
   SeckillDeadLettersNotCollected: level('seckill_mq_dlq_depth{topic="%DLQ%x"}', 1, 0, '2m', '30s'),
+  SeckillHookGaveUp: {
+    bad: { 'seckill_consumed_messages_total{group="shop-orders",verdict="dead_letter"}': '0+0x6 1+0x100' },
+    fires: '2m',
+    waits: '50s',
+    good: { 'seckill_consumed_messages_total{group="shop-orders",verdict="failed"}': growing(1) },
+  },
   SeckillConsumersBehind: level('seckill_mq_oldest_seconds{group="g",topic="t"}', 31, 29, '2m', '30s'),
   SeckillHalfMessagesOpen: level('seckill_mq_half_oldest_seconds', 61, 20, '2m', '30s'),
   SeckillHalfMessagesDiscarded: level('seckill_mq_half_discarded', 1, 0, '10s'),

@@ -14,7 +14,6 @@ import { connectionOptions } from '../../src/mysql/server.js';
 import { examine } from '../../src/programs/doctor.js';
 import { checkMysql } from '../../src/programs/servers.js';
 import { applyTopics } from '../../src/rocketmq/admin/apply-topics.js';
-import { DEFAULT_CLUSTER } from '../../src/rocketmq/admin/broker-state.js';
 import { readTopicLists } from '../../src/rocketmq/admin/topic-lists.js';
 import { found, grantedMsOf } from '../chaos/harness/wait.js';
 import { PrivateCluster } from '../helpers/private-cluster.js';
@@ -53,7 +52,7 @@ class Lines {
 /** @param change of the healthy stack */
 async function look(change: Readonly<Record<string, string>> = {}): Promise<Lines> {
   const env = { ...process.env, ...stackEnv(), ...change };
-  const report = await examine(env, { programs: PROGRAM_KINDS, cluster: DEFAULT_CLUSTER });
+  const report = await examine(env, { programs: PROGRAM_KINDS, cluster: null });
   return new Lines(report.groups.flatMap(({ findings }) => findings));
 }
 
@@ -370,7 +369,7 @@ describe('seckill doctor: RocketMQ that is broken', () => {
 
       const { topics, groups } = readTopicLists();
       const plain = { '+message.type': 'NORMAL' } as const;
-      const target = { namesrvAddr: cluster.namesrvAddr, cluster: DEFAULT_CLUSTER, credentials: null };
+      const target = { namesrvAddr: cluster.namesrvAddr, cluster: null, credentials: null };
       await applyTopics(target, {
         topics: topics.map((one) => (one.topicName === TOPICS.purchase ? { ...one, attributes: plain } : one)),
         groups: groups.map((one) => (one.groupName === GROUPS.writer ? { ...one, retryMaxTimes: 16 } : one)),

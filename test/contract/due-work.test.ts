@@ -4,7 +4,7 @@ import { createDueWork } from '../../src/mysql/due-work.js';
 import { ownMysqlWorld, type MysqlWorld } from './repository-worlds.js';
 
 const AGO = 'UTC_TIMESTAMP(3) - INTERVAL 1 SECOND';
-const LATER = 'UTC_TIMESTAMP(3) + INTERVAL 1 HOUR';
+const LATER = 'UTC_TIMESTAMP(3) + INTERVAL 30 SECOND';
 
 const outbox = (kind: string): readonly string[] => [
   `INSERT INTO outbox (kind, \`key\`, payload, available_at) VALUES ('${kind}', 'a', '[]', ${LATER})`,

@@ -4,7 +4,7 @@ import { once } from 'node:events';
 import { createServer, type AddressInfo } from 'node:net';
 import { newBatchId } from '../../src/core/batch.js';
 import { GROUPS, TOPICS } from '../../src/core/topics.js';
-import { DEFAULT_CLUSTER, masterBrokers, parseAddress } from '../../src/rocketmq/admin/broker-state.js';
+import { masterBrokers, parseAddress } from '../../src/rocketmq/admin/broker-state.js';
 import { encodeRequest } from '../../src/rocketmq/admin/remoting.js';
 import type { BrowseFrom, NamedGroup } from '../../src/core/ports/message-inspection.js';
 import { RocketmqInspection } from '../../src/rocketmq/admin/inspection.js';
@@ -113,7 +113,7 @@ describe('inspection of RocketMQ', () => {
   it('a broker that is down is named with every look, and what the others hold is shown', async () => {
     const { NAMESRV_ADDR, ...env } = stackEnv();
     const access = accessIn(env);
-    const [real] = await masterBrokers(parseAddress(NAMESRV_ADDR, access), DEFAULT_CLUSTER);
+    const [real] = await masterBrokers(parseAddress(NAMESRV_ADDR, access), null);
     const namesrv = await nameServerOf({ 'broker-a': `${real?.host}:${real?.port}`, 'broker-b': '127.0.0.1:1' });
     try {
       const heard: string[] = [];
@@ -135,7 +135,7 @@ describe('inspection of RocketMQ', () => {
   it('goes on without a broker that dies between two questions of one look', async () => {
     const { NAMESRV_ADDR, ...env } = stackEnv();
     const access = accessIn(env);
-    const [real] = await masterBrokers(parseAddress(NAMESRV_ADDR, access), DEFAULT_CLUSTER);
+    const [real] = await masterBrokers(parseAddress(NAMESRV_ADDR, access), null);
     // says once that it serves, and is gone
     const broker = createServer((socket) =>
       socket.once('data', () => {
@@ -170,10 +170,7 @@ describe('inspection of RocketMQ', () => {
 /** A stand-in for a name server, which knows these brokers. */
 async function nameServerOf(addresses: Readonly<Record<string, string>>) {
   const brokerAddrTable = Object.fromEntries(
-    Object.entries(addresses).map(([name, address]) => [
-      name,
-      { cluster: DEFAULT_CLUSTER, brokerAddrs: { 0: address } },
-    ]),
+    Object.entries(addresses).map(([name, address]) => [name, { cluster: 'production', brokerAddrs: { 0: address } }]),
   );
   const answer = encodeRequest(0, JSON.stringify({ brokerAddrTable }));
   const server = createServer((socket) => socket.on('data', () => socket.write(answer))).listen(0, '127.0.0.1');

@@ -11,9 +11,9 @@ const WINDOW_MS = 900_000;
 let minted = 0;
 /** Far from the ids of any other run: time, a slot by chance, a counter. */
 const slot = Math.floor(Math.random() * 256);
-function orderId(): string {
+function orderId({ clock }: Pick<RepositoryWorld, 'clock'>): string {
   minted++;
-  return composeOrderId(Date.now() + (minted >> 8), slot, 'any buyer', minted & 255);
+  return composeOrderId(clock.nowMs() + (minted >> 8), slot, 'any buyer', minted & 255);
 }
 
 for (const [name, createWorld] of WORLDS) {
@@ -25,7 +25,7 @@ for (const [name, createWorld] of WORLDS) {
     after(() => world?.close());
 
     const rowsOf = (batch: Batch, failure: FailureReason | null = null): NewOrder[] =>
-      batch.purchases.map((purchase) => ({ orderId: orderId(), batch, purchase, failure }));
+      batch.purchases.map((purchase) => ({ orderId: orderId(world), batch, purchase, failure }));
 
     async function planOf(orders: readonly NewOrder[], parts: Partial<WritePlan> = {}): Promise<WritePlan> {
       const terms = await world.orders.termsOf([...new Set(orders.map(({ batch }) => batch.saleId))]);
@@ -340,7 +340,7 @@ for (const [name, createWorld] of WORLDS) {
         bucket: 0,
         userId: 'ann',
         requestId: 'k1',
-        orderId: orderId(),
+        orderId: orderId(world),
         batchId,
         withUnits: true,
       };

@@ -157,7 +157,7 @@ export async function ordersIn(
     { saleId },
     purchases.map((one, index) => (index === 0 ? { ...one, ...noted } : one)),
   );
-  const fromMs = Date.now() - Math.floor(Math.random() * 1e9);
+  const fromMs = world.clock.nowMs() - Math.floor(Math.random() * 1e9);
   const rows = batch.purchases.map((purchase, index) => {
     const orderId = composeOrderId(fromMs + index, 9, purchase.userId, Math.floor(Math.random() * 256));
     return { orderId, batch, purchase, failure: null };

@@ -72,7 +72,7 @@ describe('the lease of the outbox in MySQL', () => {
     };
     try {
       await insert(5_000, '-60 MINUTE', 'UTC_TIMESTAMP(3)');
-      await insert(5_000, '60 MINUTE', 'NULL');
+      await insert(5_000, '30 SECOND', 'NULL');
       await insert(30, '-1 SECOND', 'NULL');
       const before = await rowsReadOn(pool);
       expect(await createOutbox(pool).lease('release', 64, LEASE_MS)).to.have.length(30);

@@ -5,7 +5,6 @@ import { loadConfig } from '../../src/core/config/load.js';
 import { openBroker } from '../../src/programs/api-services.js';
 import { RocketmqInspection } from '../../src/rocketmq/admin/inspection.js';
 import { applyTopics } from '../../src/rocketmq/admin/apply-topics.js';
-import { DEFAULT_CLUSTER } from '../../src/rocketmq/admin/broker-state.js';
 import { readTopicLists } from '../../src/rocketmq/admin/topic-lists.js';
 import { TOPICS } from '../../src/core/topics.js';
 import { found, pause, until } from '../chaos/harness/wait.js';
@@ -28,7 +27,7 @@ describe('inspection of several brokers', () => {
     cluster = await PrivateCluster.start(BROKERS);
     await applyTopics(
       // the first one does not answer, so the next one is asked
-      { namesrvAddr: `127.0.0.1:1;${cluster.namesrvAddr}`, cluster: DEFAULT_CLUSTER, credentials: null },
+      { namesrvAddr: `127.0.0.1:1;${cluster.namesrvAddr}`, cluster: null, credentials: null },
       readTopicLists(),
     );
     heard = [];

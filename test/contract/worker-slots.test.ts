@@ -48,7 +48,9 @@ describe('WorkerSlots on mysql, in a table of its own', () => {
     try {
       const { pool } = world;
       const slots = createWorkerSlots(pool);
-      await pool.execute("UPDATE worker_slots SET leased_until = '2099-01-01' WHERE slot <> 7");
+      await pool.execute(
+        'UPDATE worker_slots SET leased_until = UTC_TIMESTAMP(3) + INTERVAL 30 MINUTE WHERE slot <> 7',
+      );
       await pool.execute(
         "UPDATE worker_slots SET owner = NULL, leased_until = '2026-01-01 10:00:00.123' WHERE slot = 7",
       );

@@ -18,6 +18,7 @@ import { mistakesIn, OF_PROMETHEUS, ownLabels, publishedMetrics, shownIn } from 
 const NEEDS_PROMETHEUS: Readonly<Record<string, string>> = {
   SeckillForgedMessages: 'a rise over ten minutes',
   SeckillPurchasesRefusedByRedis: 'a rise over ten minutes',
+  SeckillHookGaveUp: 'a rise over ten minutes',
   SeckillCompensationGivenUp: 'compared with a day ago',
   SeckillHotSaleNotSplit: 'compared with an hour ago',
   SeckillReconcileOld: 'the newest of all keepers, or none at all',

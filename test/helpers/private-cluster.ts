@@ -6,7 +6,7 @@ import { DEFAULT_ARTIFACTS_DIR } from '../../deploy/local/stack/paths.js';
 import { pickFreePort } from '../../deploy/local/stack/ports.js';
 import { toolsOnce } from '../../deploy/local/stack/tools.js';
 import { versionsIn } from '../../deploy/local/stack/versions.js';
-import { DEFAULT_CLUSTER, isBrokerActive, masterBrokers } from '../../src/rocketmq/admin/broker-state.js';
+import { isBrokerActive, masterBrokers } from '../../src/rocketmq/admin/broker-state.js';
 import { until } from '../chaos/harness/wait.js';
 
 /** A process of RocketMQ. */
@@ -72,7 +72,7 @@ export class PrivateCluster {
       const store = join(this.#dir, name);
       const broker = pickFreePort([-2, 1]);
       await this.#run(name, broker, 'org.apache.rocketmq.broker.BrokerStartup', {
-        brokerClusterName: DEFAULT_CLUSTER,
+        brokerClusterName: 'production',
         brokerName: name,
         brokerId: 0,
         brokerIP1: '127.0.0.1',
@@ -94,7 +94,7 @@ export class PrivateCluster {
 
   async #areReady(count: number): Promise<boolean> {
     const port = this.#server('namesrv').port;
-    const brokers = await masterBrokers({ host: '127.0.0.1', port }, DEFAULT_CLUSTER);
+    const brokers = await masterBrokers({ host: '127.0.0.1', port }, null);
     const active = await Promise.all(brokers.map(isBrokerActive));
     return active.filter(Boolean).length === count;
   }

@@ -1,6 +1,5 @@
 import { once } from 'node:events';
 import { createServer, type AddressInfo, type Server, type Socket } from 'node:net';
-import { DEFAULT_CLUSTER } from '../../src/rocketmq/admin/broker-state.js';
 import { decodeFrame, REQUEST } from '../../src/rocketmq/admin/remoting.js';
 
 /** What a broker says; `closes`: nothing, and it closes the connection. */
@@ -14,23 +13,44 @@ export type Broker = (code: number, fields: Readonly<Record<string, string>>) =>
 
 const RUNTIME = JSON.stringify({ table: { brokerActive: 'true', brokerVersionDesc: 'V5_4_0' } });
 
+/** Several clusters behind one name server. */
+interface StandInClusters {
+  readonly clusterOf?: (broker: string) => string;
+  /** The cluster that has our topics; null: none. */
+  readonly withTopics?: string | null;
+}
+
 /** A name server and brokers that speak the admin protocol of RocketMQ, and say what a test lets them say. */
 export class StandInCluster {
   readonly #servers: Server[] = [];
   readonly #sockets = new Set<Socket>();
   /** By name. */
   readonly #brokers = new Map<string, string>();
+  readonly #clusterOf: (broker: string) => string;
   namesrvAddr = '';
 
+  private constructor(clusterOf: (broker: string) => string) {
+    this.#clusterOf = clusterOf;
+  }
+
   /** Each broker says by itself that it is up. */
-  static async start(brokers: Readonly<Record<string, Broker>>): Promise<StandInCluster> {
-    const cluster = new StandInCluster();
+  static async start(
+    brokers: Readonly<Record<string, Broker>>,
+    { clusterOf = () => 'production', withTopics = null }: StandInClusters = {},
+  ): Promise<StandInCluster> {
+    const cluster = new StandInCluster(clusterOf);
     for (const [name, broker] of Object.entries(brokers)) {
       const says: Broker = (code, fields) =>
         code === REQUEST.brokerRuntimeInfo ? { code: 0, body: RUNTIME } : broker(code, fields);
       cluster.#brokers.set(name, await cluster.#listen(says));
     }
-    cluster.namesrvAddr = await cluster.#listen(() => ({ code: 0, body: cluster.#info() }));
+    cluster.namesrvAddr = await cluster.#listen((code) => {
+      if (code !== REQUEST.routeOfTopic) return { code: 0, body: cluster.#info() };
+      const brokerDatas = [{ cluster: withTopics, brokerName: 'b', brokerAddrs: {} }];
+      return withTopics === null
+        ? { code: 17, remark: 'no route' }
+        : { code: 0, body: JSON.stringify({ brokerDatas }) };
+    });
     return cluster;
   }
 
@@ -46,7 +66,10 @@ export class StandInCluster {
 
   #info(): string {
     const brokerAddrTable = Object.fromEntries(
-      [...this.#brokers].map(([name, address]) => [name, { cluster: DEFAULT_CLUSTER, brokerAddrs: { 0: address } }]),
+      [...this.#brokers].map(([name, address]) => [
+        name,
+        { cluster: this.#clusterOf(name), brokerAddrs: { 0: address } },
+      ]),
     );
     return JSON.stringify({ brokerAddrTable });
   }

@@ -1,7 +1,7 @@
 import { connect } from 'node:net';
 import { expect } from 'chai';
 import { refusesStrangers } from '../../deploy/local/stack/servers/rocketmq.js';
-import { DEFAULT_CLUSTER, masterBrokers } from '../../src/rocketmq/admin/broker-state.js';
+import { masterBrokers } from '../../src/rocketmq/admin/broker-state.js';
 import { exchange, type RequestFields } from '../../src/rocketmq/admin/remoting.js';
 import { GROUPS, TOPICS } from '../../src/core/topics.js';
 import type { BrokerCredentials } from '../../src/rocketmq/credentials.js';
@@ -118,7 +118,7 @@ describe('the local broker', () => {
       expect((await ask(port, requests[what] as Asked, right())).code, `${port}, ${what}`).to.equal(OK);
     }
     const namesrv = { host: '127.0.0.1', port: ports.namesrv, credentials: right() };
-    expect(await masterBrokers(namesrv, DEFAULT_CLUSTER)).to.deep.equal([
+    expect(await masterBrokers(namesrv, null)).to.deep.equal([
       { name: 'broker-a', ...adminPortOf(system.stack.servers) },
     ]);
   });

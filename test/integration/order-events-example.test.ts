@@ -4,7 +4,6 @@ import { once } from 'node:events';
 import { join } from 'node:path';
 import { REPO_DIR } from '../../deploy/local/stack/paths.js';
 import { applyTopics } from '../../src/rocketmq/admin/apply-topics.js';
-import { DEFAULT_CLUSTER } from '../../src/rocketmq/admin/broker-state.js';
 import { withGroup, type TopicEntry } from '../../src/rocketmq/admin/topic-lists.js';
 import { startPlainProducer } from '../../src/rocketmq/plain-channels.js';
 import { Buyers } from '../chaos/harness/buyers.js';
@@ -133,7 +132,7 @@ describe('examples/order-events, run as its page says', () => {
     const own: TopicEntry = { ...OWN_TOPIC, attributes: { '+message.type': 'NORMAL' } }; // ours would park it as well
     const { topics: ofGroup } = withGroup({ topics: [], groups: [] }, group);
     const lists = { topics: [own, ...ofGroup], groups: [{ groupName: group, retryMaxTimes: 1 }] };
-    await applyTopics({ namesrvAddr, ...accessIn(system.stack.env), cluster: DEFAULT_CLUSTER }, lists);
+    await applyTopics({ namesrvAddr, ...accessIn(system.stack.env), cluster: null }, lists);
     const dead = await start({ GROUP: 'shop-orders-dead', TOPIC: `%DLQ%${group}` });
     const example = await start({ GROUP: group, TOPIC: own.topicName });
     const producer = await startPlainProducer(own.topicName, { ...brokerOf(system.stack.env), log: silentLog });

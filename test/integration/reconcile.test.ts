@@ -229,7 +229,7 @@ describe('reconcile and compensation', () => {
     await sql('DELETE FROM orders WHERE id = ?', gus);
     const release = JSON.stringify([{ saleId, bucket: 0, userId: 'x', requestId: 'k1', orderId: '1', batchId: '' }]);
     await sql(
-      "INSERT INTO outbox (kind, `key`, payload, available_at, attempts) VALUES ('release', 'b', ?, '2099-01-01', 20)",
+      "INSERT INTO outbox (kind, `key`, payload, available_at, attempts) VALUES ('release', 'b', ?, UTC_TIMESTAMP(3) + INTERVAL 50 SECOND, 20)",
       release,
     );
     await age(saleId);

@@ -361,6 +361,47 @@ export const MUTANTS: readonly Mutant[] = [
     },
   },
   {
+    name: 'expiry-trusts-the-clock-of-mysql',
+    breaks: 'no order ends before its deadline, whatever the clock of MySQL says',
+    edits: [
+      {
+        file: 'src/orders/clock-watch.ts',
+        find: 'if (problem !== null) throw new OperationalError(',
+        replace: "if (problem === 'never') throw new OperationalError(",
+      },
+      {
+        file: 'test/helpers/memory/memory-order-transitions.ts',
+        find: 'Number(expiresAtMs) <= this.#clock.nowMs()',
+        replace: 'Number(expiresAtMs) <= this.#repositories.clock.nowMs()',
+      },
+    ],
+    simulation: { fromSeed: 1 },
+  },
+  {
+    name: 'leases-of-the-future-are-believed',
+    breaks: 'a clock of MySQL that is set back locks nobody out',
+    edits: [
+      {
+        file: 'test/helpers/memory/wait-over.ts',
+        find: 'untilMs <= nowMs || untilMs > nowMs + longestMs',
+        replace: 'untilMs <= nowMs',
+      },
+    ],
+    simulation: { fromSeed: 1 },
+  },
+  {
+    name: 'deadlines-count-from-the-clock-of-mysql',
+    breaks: 'an order that is written while the clock of MySQL is behind has its whole time to be paid',
+    edits: [
+      {
+        file: 'test/helpers/memory/memory-repositories.ts',
+        find: 'Math.max(createdAtMs, mintedAtMs(orderId)) + plan',
+        replace: 'createdAtMs + plan',
+      },
+    ],
+    simulation: { fromSeed: 1 },
+  },
+  {
     name: 'pay-checks-no-state',
     breaks: 'an order that has ended cannot be paid: its state is read under a lock, and the statement names it',
     edits: [

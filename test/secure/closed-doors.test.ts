@@ -8,7 +8,7 @@ import { createConnection } from 'mysql2/promise';
 import { certificateFiles, makeAuthority, makeCertificate } from '../../deploy/local/stack/certificates.js';
 import { refusesStrangers } from '../../deploy/local/stack/servers/rocketmq.js';
 import { askRemoting, REQUEST } from '../../src/rocketmq/admin/remoting.js';
-import { masterBrokers, parseAddress, DEFAULT_CLUSTER } from '../../src/rocketmq/admin/broker-state.js';
+import { masterBrokers, parseAddress } from '../../src/rocketmq/admin/broker-state.js';
 import { Tls } from '../../src/core/tls.js';
 import { connectionOptions } from '../../src/mysql/server.js';
 import { handshakeFlaw } from '../../src/rocketmq/handshake.js';
@@ -106,7 +106,7 @@ describe('the servers of the secure stack', () => {
       ).to.match(/ROCKETMQ_TLS_CERT|closed the connection/);
     }
     const namesrv = parseAddress(env.NAMESRV_ADDR, accessIn(env));
-    expect((await masterBrokers(namesrv, DEFAULT_CLUSTER)).map(({ port }) => port)).to.deep.equal([ports.broker]);
+    expect((await masterBrokers(namesrv, null)).map(({ port }) => port)).to.deep.equal([ports.broker]);
     expect(await refusesStrangers(ports, { adminTls }), 'with a certificate, and without a key').to.equal(true);
 
     expect(await handshakeFlaw(env.ROCKETMQ_ENDPOINT, withoutCertificate)).to.equal(null);

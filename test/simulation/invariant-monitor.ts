@@ -43,6 +43,8 @@ export class InvariantMonitor {
   readonly #outlived = new Set<string>();
   readonly #markerWords = new Map<string, MarkerWord>();
   readonly #states = new Map<string, OrderState>();
+  /** Order id → when it was written, by the true clock. */
+  readonly #writtenAtMs = new Map<string, number>();
   /** Units that are left or in transit, and since when. */
   readonly #unitsLeft: { readonly fromMs: number; readonly units: number }[] = [];
   /** `userId/requestId` → its largest quantity, and when it was last tried. */
@@ -218,6 +220,11 @@ export class InvariantMonitor {
         this.#system.fail('TRANSITION', `${key} went from ${before} to ${order.state}`);
       }
       this.#states.set(order.orderId, order.state);
+      const { nowMs } = this.#system.scheduler;
+      const writtenAtMs = this.#writtenAtMs.get(order.orderId) ?? nowMs;
+      this.#writtenAtMs.set(order.orderId, writtenAtMs);
+      if (before === 'pending_payment' && order.state === 'expired' && nowMs < writtenAtMs + shape.paymentWindowMs)
+        this.#system.fail('DEADLINE', `${key} expired after ${nowMs - writtenAtMs} of ${shape.paymentWindowMs} ms`);
       if (!isLive(order.state)) continue;
       live += order.quantity;
       byBuyer.set(order.userId, (byBuyer.get(order.userId) ?? 0) + order.quantity);

@@ -53,6 +53,9 @@ interface Waiter {
 const INTRUDER_EVERY = 16;
 /** Every so many-th run has a purchase with which the scripts of Redis fail. */
 const POISON_EVERY = 8;
+/** In every so many-th run somebody sets the clock of MySQL, and sets it right again. */
+const CLOCK_JUMP_EVERY = 8;
+const CLOCK_JUMPS_MINUTES = [20, -20, 50, 120, -120] as const;
 /** Share of the calls after which Redis restarts, where the run has restarts. */
 const RESTART_RATE = 0.6;
 const ARRIVAL_WAIT_MS = 8_000;
@@ -97,6 +100,8 @@ export class World implements SimulatedSystem {
   #checkBacks: CheckBacks | null = null;
   #intruder: Intruder | null = null;
   readonly #seed: number;
+  /** The clock of MySQL less the true one. */
+  #mysqlAheadMs = 0;
   #waiting: Waiter[] = [];
 
   constructor(seed: number, traced: boolean) {
@@ -113,8 +118,9 @@ export class World implements SimulatedSystem {
     };
     this.redis = new MemoryRedis({ clock });
     this.notifications = this.redis.notifications;
-    this.repositories = new MemoryRepositories({ clock });
-    this.deadLetters = new MemoryDeadLetterRepository(clock);
+    const mysqlClock: Clock = { ...clock, nowMs: () => this.scheduler.nowMs + this.#mysqlAheadMs };
+    this.repositories = new MemoryRepositories({ clock: mysqlClock });
+    this.deadLetters = new MemoryDeadLetterRepository(mysqlClock);
     this.slots = new MemoryWorkerSlots(clock);
     this.cache = new MemorySaleSnapshotCache(clock, { ttlMs: 2_000 });
     const { checkAfterMs, retriesMax } = this.shape;
@@ -124,11 +130,11 @@ export class World implements SimulatedSystem {
       transactionTimeOutMs: checkAfterMs,
       retryMaxTimes: (group) => (writers.includes(group) ? retriesMax : 10_000),
     });
-    this.transitions = new MemoryOrderTransitions(this.repositories);
-    this.compensations = new MemoryCompensationRepository(clock);
-    this.runs = new MemoryReconcileRuns(clock);
-    this.refunds = new MemoryRefundRepository(this.transitions, clock);
-    this.attempts = new MemoryPaymentAttempts(clock, this.repositories);
+    this.transitions = new MemoryOrderTransitions(this.repositories, clock);
+    this.compensations = new MemoryCompensationRepository(mysqlClock);
+    this.runs = new MemoryReconcileRuns(mysqlClock);
+    this.refunds = new MemoryRefundRepository(this.transitions, mysqlClock);
+    this.attempts = new MemoryPaymentAttempts(mysqlClock, this.repositories);
     const { redis, repositories, transitions } = this;
     this.servers = {
       stock: redis,
@@ -165,6 +171,7 @@ export class World implements SimulatedSystem {
     if (this.#seed % INTRUDER_EVERY === 0) this.#intruder = new Intruder(this, new Rng(-this.#seed));
     if (this.#seed % POISON_EVERY === 0) this.#poison(new Rng(-this.#seed - 1));
     this.#buyers = new Buyers(this, this.#apis, monitor);
+    if (this.#seed % CLOCK_JUMP_EVERY === 3) this.#jumpClock(new Rng(-this.#seed));
     this.scheduler.after(chaosMs, () => this.#heal());
   }
 
@@ -257,8 +264,24 @@ export class World implements SimulatedSystem {
     this.trace?.('world', `Redis restarts ${kind}${lost > 0 ? `, the last ${lost} writes are gone` : ''}`);
   }
 
+  /** From the start or later on; the slots of order ids stay on the true clock. */
+  #jumpClock(rng: Rng): void {
+    const jumpMs = rng.pick(CLOCK_JUMPS_MINUTES) * 60_000;
+    this.scheduler.after(rng.pick([0, rng.range(1, this.shape.chaosMs)]), () => {
+      if (!this.faults.healed) this.#setMysqlClock(jumpMs);
+    });
+    this.scheduler.after(rng.range(1, this.shape.chaosMs), () => this.#setMysqlClock(0));
+  }
+
+  #setMysqlClock(aheadMs: number): void {
+    this.#mysqlAheadMs = aheadMs;
+    this.count(`mysql: its clock is ${aheadMs === 0 ? 'right' : aheadMs > 0 ? 'ahead' : 'behind'}`);
+    this.trace?.('world', `MySQL's clock is ${aheadMs} ms ahead`);
+  }
+
   #heal(): void {
     this.faults.heal();
+    if (this.#mysqlAheadMs !== 0) this.#setMysqlClock(0);
     this.trace?.('world', 'no more faults');
     const untilMs = this.scheduler.nowMs + HEAL_MAX_MS;
     const check = (): void => {

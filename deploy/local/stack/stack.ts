@@ -1,7 +1,6 @@
 import { chmodSync } from 'node:fs';
 import { OperationalError } from '../../../src/core/errors.js';
 import { type ApplyOutcome, applyTopics } from '../../../src/rocketmq/admin/apply-topics.js';
-import { DEFAULT_CLUSTER } from '../../../src/rocketmq/admin/broker-state.js';
 import { readTopicLists, type TopicLists } from '../../../src/rocketmq/admin/topic-lists.js';
 import { certificateFiles, ensureCertificates } from './certificates.js';
 import { assertDiskSpace, ensureFolder } from './files.js';
@@ -109,7 +108,7 @@ export function openStack(options: StackOptions = {}): Stack {
   const apply = async (lists: TopicLists, signal?: AbortSignal): Promise<ApplyOutcome> => {
     try {
       const access = brokerAccessIn(stackEnv(ports, ensureSecrets(paths.secretsFile), certificates));
-      const target = { namesrvAddr: `127.0.0.1:${ports.namesrv}`, cluster: DEFAULT_CLUSTER, ...access };
+      const target = { namesrvAddr: `127.0.0.1:${ports.namesrv}`, cluster: null, ...access };
       return await applyTopics(target, lists, signal);
     } catch (error) {
       if (error instanceof OperationalError) throw new StackError(error.message, { cause: error });

@@ -69,6 +69,8 @@ export interface Claim {
   readonly max: number;
   /** After this a job that is neither ended nor postponed is due again. */
   readonly leaseMs: number;
+  /** The longest pause that the caller asks for when it postpones a job, ms; default 15 minutes. */
+  readonly pauseMaxMs?: number;
   /** Only jobs of this sale. */
   readonly saleId?: string;
 }

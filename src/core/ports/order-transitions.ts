@@ -36,7 +36,7 @@ export interface OrderTransitions {
   cancel(orderId: string): Promise<CancelOutcome>;
 
   /**
-   * Ends those of these orders that are unpaid and past their deadline; all others are left alone.
+   * Ends those of these orders that are unpaid and past their deadline, on the clock of MySQL and on ours; all others are left alone.
    * @returns how many it ended
    * @throws OperationalError mysql; some may have ended, so ask again
    */

@@ -57,7 +57,8 @@ export async function compensate(
   actor: string,
   saleId?: string,
 ): Promise<number> {
-  const claim = { max: 1, leaseMs: options.leaseMs, ...withoutUndefined({ saleId }) };
+  const pauseMaxMs = pauseMsOf({ attempts: ATTEMPTS_MAX }, options);
+  const claim = { max: 1, leaseMs: options.leaseMs, pauseMaxMs, ...withoutUndefined({ saleId }) };
   const pass: RepairPass = { published: new Set(), followMs: Math.min(FOLLOW_MAX_MS, options.retryFirstMs) };
   const bugs: unknown[] = [];
   const claimed = new Set<string>();
@@ -96,7 +97,7 @@ interface Work {
   readonly pass: RepairPass;
 }
 
-const pauseMsOf = ({ attempts }: CompensationJob, { retryFirstMs }: CompensateOptions): number =>
+const pauseMsOf = ({ attempts }: Pick<CompensationJob, 'attempts'>, { retryFirstMs }: CompensateOptions): number =>
   retryFirstMs * 2 ** Math.min(attempts, ATTEMPTS_MAX - 1);
 
 /** Works on one job. @returns the dependency that failed, so that the result is not known; null: none */

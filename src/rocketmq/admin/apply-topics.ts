@@ -12,7 +12,8 @@ const READ_BACK_EVERY_MS = 100;
 export interface TopicsTarget extends Pick<BrokerAccess, 'credentials' | 'adminTls'> {
   /** `host:port` of a name server; several, with `;` between them, are asked in turn. */
   readonly namesrvAddr: string;
-  readonly cluster: string;
+  /** Null: the only one, or the one that has our topics. */
+  readonly cluster: string | null;
 }
 
 /** `unchanged`: all brokers had all of it before. */

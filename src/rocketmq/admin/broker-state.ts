@@ -1,10 +1,8 @@
 import { OperationalError } from '../../core/errors.js';
+import { TOPICS } from '../../core/topics.js';
 import type { BrokerAccess } from '../credentials.js';
 import { askRemoting, parseAnswer, RemotingError, REQUEST, type RemotingAddress } from './remoting.js';
 import type { GroupConfig, GroupEntry, TopicConfig, TopicEntry } from './topic-lists.js';
-
-/** Name of a cluster in a broker's own default configuration, and in ours. */
-export const DEFAULT_CLUSTER = 'DefaultCluster';
 
 /** `host:port`. @throws Error for anything else */
 export function parseAddress(text: string, access: BrokerAccess | null = null): RemotingAddress {
@@ -20,30 +18,54 @@ const wayOf = (credentials: RemotingAddress['credentials'], tls: RemotingAddress
 
 /**
  * The master brokers that a name server knows, of one cluster; they are asked as the name server is.
- * @throws RemotingError when the name server does not answer
+ * @param cluster null: the only one, or of several the one that has our topics
+ * @throws RemotingError when the name server does not answer, or knows several clusters and none has our topics
  */
-export async function masterBrokers(namesrv: RemotingAddress, cluster: string): Promise<BrokerAddress[]> {
-  const masters = parseMasters(await askRemoting(namesrv, REQUEST.clusterInfo), cluster);
-  return masters.map((master) => ({ ...master, ...wayOf(namesrv.credentials, namesrv.tls) }));
+export async function masterBrokers(namesrv: RemotingAddress, cluster: string | null): Promise<BrokerAddress[]> {
+  const masters = parseMasters(await askRemoting(namesrv, REQUEST.clusterInfo));
+  const known = new Set(masters.map((master) => master.cluster));
+  const ours = cluster !== null ? new Set([cluster]) : known.size <= 1 ? known : await clustersOfRoute(namesrv, known);
+  return masters
+    .filter((master) => ours.has(master.cluster))
+    .map(({ name, ...at }) => ({ name, host: at.host, port: at.port, ...wayOf(namesrv.credentials, namesrv.tls) }));
+}
+
+/** The clusters that have the topic of purchases. */
+async function clustersOfRoute(namesrv: RemotingAddress, known: ReadonlySet<string>): Promise<ReadonlySet<string>> {
+  try {
+    const route = parseAnswer<{ brokerDatas?: readonly { readonly cluster: string }[] }>(
+      withTextKeys(await askRemoting(namesrv, REQUEST.routeOfTopic, '', { topic: TOPICS.purchase })),
+    );
+    return new Set((route.brokerDatas ?? []).map(({ cluster }) => cluster));
+  } catch (error) {
+    if (!(error instanceof RemotingError && error.isRefusal)) throw error;
+    const names = [...known].sort().join(', ');
+    throw new RemotingError(
+      `it knows the clusters ${names}, and none has the topic ${TOPICS.purchase}: name one by --cluster`,
+    );
+  }
 }
 
 /**
  * The same, asked of name servers in turn until one knows a broker: each knows all of them.
  * @param namesrvAddr one or more `host:port`, with `;` between them
+ * @param cluster null: the one that has our topics
  * @returns in the order of their names
  * @throws OperationalError rocketmq, when no name server knows one
  */
 export async function brokersKnownTo(
   namesrvAddr: string,
   access: BrokerAccess | null,
-  cluster: string,
+  cluster: string | null,
 ): Promise<BrokerAddress[]> {
   let cause: unknown;
   for (const address of namesrvAddr.split(';')) {
     try {
       const found = await masterBrokers(parseAddress(address, access), cluster);
       if (found.length > 0) return found.sort((one, other) => (one.name < other.name ? -1 : 1));
-      cause = new RemotingError(`it knows no broker of the cluster ${cluster}`);
+      cause = new RemotingError(
+        cluster === null ? 'it knows no broker' : `it knows no broker of the cluster ${cluster}`,
+      );
     } catch (error) {
       cause = error;
     }
@@ -88,14 +110,17 @@ export class SeenBrokers {
   }
 }
 
-/** Broker ids come as bare numbers, `{0:"host:port"}`, which JSON does not allow; 0 is the master. */
-export function parseMasters(body: string, cluster: string): BrokerAddress[] {
+/** Broker ids come as bare numbers, `{0:"host:port"}`, which JSON does not allow. */
+const withTextKeys = (body: string): string => body.replace(/([{,])(\d+):/g, '$1"$2":');
+
+/** Broker 0 of each name is the master. */
+export function parseMasters(body: string): (BrokerAddress & { readonly cluster: string })[] {
   const info = parseAnswer<{
     brokerAddrTable?: Record<string, { cluster?: string; brokerAddrs?: Record<string, string> }>;
-  }>(body.replace(/([{,])(\d+):/g, '$1"$2":'));
+  }>(withTextKeys(body));
   return Object.entries(info.brokerAddrTable ?? {}).flatMap(([name, broker]) => {
     const master = broker.brokerAddrs?.['0'];
-    return broker.cluster !== cluster || master === undefined ? [] : [{ name, ...parseAddress(master) }];
+    return master === undefined ? [] : [{ name, cluster: broker.cluster ?? '', ...parseAddress(master) }];
   });
 }
 

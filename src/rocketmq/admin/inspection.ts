@@ -21,7 +21,6 @@ import type { BrokerAccess } from '../credentials.js';
 import {
   addressOf,
   brokersKnownTo,
-  DEFAULT_CLUSTER,
   readGroups,
   readRuntime,
   readTopics,
@@ -67,7 +66,7 @@ interface Brokers {
 export class RocketmqInspection implements MessageInspection {
   readonly #namesrvAddr: string;
   readonly #access: BrokerAccess | null;
-  readonly #cluster: string;
+  readonly #cluster: string | null;
   readonly #onDown: (broker: BrokerReport) => void;
   readonly #seen: SeenBrokers;
 
@@ -81,11 +80,11 @@ export class RocketmqInspection implements MessageInspection {
     namesrvAddr: string,
     access: BrokerAccess | null,
     {
-      cluster = DEFAULT_CLUSTER,
+      cluster = null,
       onDown = () => undefined,
       seen = new SeenBrokers(),
     }: {
-      readonly cluster?: string;
+      readonly cluster?: string | null;
       readonly onDown?: (broker: BrokerReport) => void;
       readonly seen?: SeenBrokers;
     } = {},

@@ -29,6 +29,8 @@ export const REQUEST = {
   searchOffset: 29,
   /** Fields: topic, offset (of the commit log). */
   viewMessage: 33,
+  /** Field: topic. */
+  routeOfTopic: 105,
   clusterInfo: 106,
   /** Body: the group as JSON. */
   updateGroup: 200,

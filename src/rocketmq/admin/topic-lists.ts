@@ -45,7 +45,7 @@ export function assertTopicLists({ topics }: TopicLists): void {
 }
 
 /** As many as our own groups of order events have. */
-const OWN_GROUP_RETRIES = 16;
+export const OWN_GROUP_RETRIES = 16;
 const QUEUES_OF_GROUP = {
   readQueueNums: 1,
   writeQueueNums: 1,

@@ -1,7 +1,7 @@
 import type { BrokerAccess } from '../credentials.js';
 import { HALF_TOPICS, TOPICS } from '../../core/topics.js';
 import type { FromBrokers, SilentBroker, TraceBroker, TracedMessage } from '../../core/ports/trace-sources.js';
-import { type BrokerAddress, brokersKnownTo, DEFAULT_CLUSTER, SeenBrokers } from './broker-state.js';
+import { type BrokerAddress, brokersKnownTo, SeenBrokers } from './broker-state.js';
 import { readMessagesOfKey } from './inspect-broker.js';
 import { RemotingError } from './remoting.js';
 
@@ -20,10 +20,7 @@ const PLACES = [
 export function createTraceBroker(
   namesrvAddr: string,
   access: BrokerAccess | null,
-  {
-    cluster = DEFAULT_CLUSTER,
-    seen = new SeenBrokers(),
-  }: { readonly cluster?: string; readonly seen?: SeenBrokers } = {},
+  { cluster = null, seen = new SeenBrokers() }: { readonly cluster?: string | null; readonly seen?: SeenBrokers } = {},
 ): TraceBroker {
   /** All at once: one that hangs costs its two seconds once. */
   const askAll = async <T>(

@@ -2,7 +2,7 @@ import { OperationalError } from '../../core/errors.js';
 import type { QueueEnds, WorkerProgress } from '../../core/ports/channels.js';
 import { GROUP_TOPICS, GROUPS } from '../../core/topics.js';
 import type { BrokerAccess } from '../credentials.js';
-import { addressOf, brokersKnownTo, DEFAULT_CLUSTER } from './broker-state.js';
+import { addressOf, brokersKnownTo } from './broker-state.js';
 import { readGroupQueues } from './inspect-broker.js';
 import type { RemotingAddress } from './remoting.js';
 
@@ -39,7 +39,7 @@ export function createWorkerProgress(
   const ask = async (): Promise<QueueStats[]> => {
     try {
       const found: QueueStats[] = [];
-      for (const broker of await brokersKnownTo(namesrvAddr, access, DEFAULT_CLUSTER))
+      for (const broker of await brokersKnownTo(namesrvAddr, access, null))
         for (const one of consumed) found.push(...(await statsOf(broker, one)));
       return found;
     } catch (cause) {

@@ -182,10 +182,10 @@ const PLANTED = 'planted-';
 
 /** Takes every slot but this one. */
 async function takeOtherSlots({ mysql }: StackControls, slot: number): Promise<void> {
-  await mysql.execute("UPDATE worker_slots SET owner = CONCAT(?, slot), leased_until = '2099-01-01' WHERE slot <> ?", [
-    PLANTED,
-    slot,
-  ]);
+  await mysql.execute(
+    'UPDATE worker_slots SET owner = CONCAT(?, slot), leased_until = UTC_TIMESTAMP(3) + INTERVAL 50 MINUTE WHERE slot <> ?',
+    [PLANTED, slot],
+  );
 }
 
 async function freeOtherSlots({ mysql }: StackControls): Promise<void> {

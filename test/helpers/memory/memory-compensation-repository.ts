@@ -13,6 +13,7 @@ import type {
 } from '../../../src/core/ports/compensation-repository.js';
 import { ManualClock } from './manual-clock.js';
 import type { Audited } from './memory-dead-letter-repository.js';
+import { isWaitOver } from './wait-over.js';
 
 /** Compensation jobs in memory, on an injected clock. */
 export class MemoryCompensationRepository implements CompensationRepository {
@@ -61,10 +62,13 @@ export class MemoryCompensationRepository implements CompensationRepository {
     return old.length;
   }
 
-  async claim({ max, leaseMs, saleId }: Claim): Promise<CompensationJob[]> {
+  async claim({ max, leaseMs, pauseMaxMs, saleId }: Claim): Promise<CompensationJob[]> {
     const nowMs = this.#clock.nowMs();
     const due = this.jobs.filter(
-      (job) => job.state === 'pending' && job.availableAtMs <= nowMs && (saleId === undefined || job.saleId === saleId),
+      (job) =>
+        job.state === 'pending' &&
+        isWaitOver(job.availableAtMs, nowMs, pauseMaxMs) &&
+        (saleId === undefined || job.saleId === saleId),
     );
     return due
       .sort((a, b) => a.availableAtMs - b.availableAtMs)

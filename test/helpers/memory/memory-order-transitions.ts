@@ -2,6 +2,7 @@ import { OperationalError } from '../../../src/core/errors.js';
 import { mayMove, type Order } from '../../../src/core/order.js';
 import { type Sale } from '../../../src/core/sale.js';
 import { homeBucket } from '../../../src/core/bucket.js';
+import type { Clock } from '../../../src/core/ports/clock.js';
 import type {
   CancelOutcome,
   OrderTransitions,
@@ -25,10 +26,13 @@ export interface MemoryPayment extends Payment {
 export class MemoryOrderTransitions implements OrderTransitions, OverdueOrders {
   readonly payments = new Map<string, MemoryPayment>();
   readonly #repositories: MemoryRepositories;
+  readonly #clock: Pick<Clock, 'nowMs'>;
   readonly #faults: TransitionFault[] = [];
 
-  constructor(repositories: MemoryRepositories) {
+  /** @param clock of the callers; that of the repositories is the clock of MySQL */
+  constructor(repositories: MemoryRepositories, clock: Pick<Clock, 'nowMs'> = repositories.clock) {
     this.#repositories = repositories;
+    this.#clock = clock;
   }
 
   /** Each fault hits the next call of its kind; several of one kind hit calls in turn. */
@@ -67,14 +71,14 @@ export class MemoryOrderTransitions implements OrderTransitions, OverdueOrders {
   async expire(orderIds: readonly string[]): Promise<number> {
     this.#failOn('expire_fails');
     return this.#move(
-      this.#due().filter((order) => orderIds.includes(order.orderId)),
+      this.#expiring().filter((order) => orderIds.includes(order.orderId)),
       'expired',
     );
   }
 
   async expireDue(max: number): Promise<number> {
     this.#failOn('expire_fails');
-    return this.#move(this.#due().slice(0, max), 'expired');
+    return this.#move(this.#expiring().slice(0, max), 'expired');
   }
 
   async overdue(): Promise<{ orders: number; oldestMs: number }> {
@@ -82,6 +86,11 @@ export class MemoryOrderTransitions implements OrderTransitions, OverdueOrders {
     const due = this.#due();
     const oldest = due[0]?.expiresAtMs ?? null;
     return { orders: due.length, oldestMs: oldest === null ? 0 : this.#repositories.clock.nowMs() - oldest };
+  }
+
+  /** Due on the clocks of MySQL and of the caller. */
+  #expiring(): Order[] {
+    return this.#due().filter(({ expiresAtMs }) => Number(expiresAtMs) <= this.#clock.nowMs());
   }
 
   /** Oldest deadline first. */

@@ -1,5 +1,6 @@
 import { OperationalError } from '../../../src/core/errors.js';
 import type { Clock } from '../../../src/core/ports/clock.js';
+import { OUTBOX_PAUSE_MAX_MS } from '../../../src/mysql/outbox.js';
 import {
   OUTBOX_KINDS,
   type Outbox,
@@ -8,6 +9,7 @@ import {
   type OutboxPayloads,
   type OutboxRow,
 } from '../../../src/core/ports/outbox.js';
+import { isWaitOver } from './wait-over.js';
 
 /** The faults that a test can ask for, each for the next call of its kind. */
 export type OutboxFault = 'lease_fails' | 'mark_fails' | 'postpone_fails';
@@ -58,7 +60,7 @@ export class MemoryOutbox implements Outbox {
     this.#failOn('lease_fails');
     const nowMs = this.#clock.nowMs();
     const due = this.undone(kind)
-      .filter((row) => row.availableAtMs <= nowMs)
+      .filter((row) => isWaitOver(row.availableAtMs, nowMs, Math.max(leaseMs, OUTBOX_PAUSE_MAX_MS)))
       .sort((a, b) => a.availableAtMs - b.availableAtMs);
     return due.slice(0, max).map((row) => {
       row.attempts++;

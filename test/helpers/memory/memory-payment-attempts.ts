@@ -9,6 +9,7 @@ import type {
   OpenOutcome,
   PaymentAttempts,
 } from '../../../src/core/ports/payment-attempts.js';
+import { isWaitOver } from './wait-over.js';
 
 interface StoredAttempt {
   readonly orderId: string;
@@ -88,7 +89,7 @@ export class MemoryPaymentAttempts implements PaymentAttempts {
 
   async lease(max: number, leaseMs: number): Promise<OpenAttempt[]> {
     const nowMs = this.#clock.nowMs();
-    const due = this.#open.filter(({ availableAtMs }) => availableAtMs <= nowMs);
+    const due = this.#open.filter(({ availableAtMs }) => isWaitOver(availableAtMs, nowMs));
     due.sort((a, b) => a.availableAtMs - b.availableAtMs);
     return due.slice(0, max).map((row) => {
       row.version++;

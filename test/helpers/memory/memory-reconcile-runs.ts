@@ -7,6 +7,7 @@ import type {
   SaleLease,
 } from '../../../src/core/ports/reconcile-runs.js';
 import { ManualClock } from './manual-clock.js';
+import { isWaitOver } from './wait-over.js';
 
 /** Runs and leases in memory, on an injected clock. */
 export class MemoryReconcileRuns implements ReconcileRuns {
@@ -21,7 +22,8 @@ export class MemoryReconcileRuns implements ReconcileRuns {
   async lease(saleId: string, owner: string, leaseMs: number): Promise<SaleLease> {
     const nowMs = this.#clock.nowMs();
     const lease = this.#leases.get(saleId);
-    if (lease !== undefined && lease.owner !== owner && lease.untilMs > nowMs) return { outcome: 'taken', ...lease };
+    if (lease !== undefined && lease.owner !== owner && !isWaitOver(lease.untilMs, nowMs, leaseMs))
+      return { outcome: 'taken', ...lease };
     this.#leases.set(saleId, { owner, untilMs: nowMs + leaseMs });
     return { outcome: 'held' };
   }

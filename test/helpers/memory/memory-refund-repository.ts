@@ -11,6 +11,7 @@ import type {
   TakeOnOutcome,
 } from '../../../src/core/ports/refund-repository.js';
 import type { MemoryOrderTransitions } from './memory-order-transitions.js';
+import { isWaitOver } from './wait-over.js';
 
 interface Tries {
   state: RefundState;
@@ -36,7 +37,7 @@ export class MemoryRefundRepository implements RefundRepository {
     const nowMs = this.#clock.nowMs();
     const due = this.#all.filter(({ paymentId }) => {
       const { state, availableAtMs } = this.tries(paymentId);
-      return state === 'due' && availableAtMs <= nowMs;
+      return state === 'due' && isWaitOver(availableAtMs, nowMs);
     });
     return due.slice(0, max).map(({ paymentId, orderId, amountCents }) => {
       const tries = this.tries(paymentId);
@@ -65,7 +66,7 @@ export class MemoryRefundRepository implements RefundRepository {
     const found = this.#all.find((refund) => refund.paymentId === paymentId);
     if (found === undefined) return { outcome: 'not_found' };
     const { state, attempts, lastError, leasedUntilMs } = this.tries(paymentId);
-    if (state === 'due' && leasedUntilMs > this.#clock.nowMs()) {
+    if (state === 'due' && !isWaitOver(leasedUntilMs, this.#clock.nowMs())) {
       return { outcome: 'being_asked', refund: this.#storedOf(found) };
     }
     if (!(await this.markRefunded(paymentId))) return { outcome: 'already_refunded', refund: this.#storedOf(found) };

@@ -8,6 +8,7 @@ import {
   type OrderState,
   type ShownOrder,
 } from '../../../src/core/order.js';
+import { mintedAtMs } from '../../../src/core/order-id.js';
 import { type Purchase, purchaseKey } from '../../../src/core/purchase.js';
 import {
   isAsSeen,
@@ -406,7 +407,7 @@ export class MemoryRepositories implements OrderRepository, SaleRepository, Reti
       createdAtMs,
       amountCents: quantity * (plan.terms.get(batch.saleId)?.priceCents ?? 0),
       state: reason === null ? 'pending_payment' : 'failed',
-      expiresAtMs: reason === null ? createdAtMs + plan.paymentWindowMs : null,
+      expiresAtMs: reason === null ? Math.max(createdAtMs, mintedAtMs(orderId)) + plan.paymentWindowMs : null,
       paidAtMs: null,
     };
   }

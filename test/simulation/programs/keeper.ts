@@ -2,6 +2,7 @@ import { DEAD_LETTERS, GROUP_TOPICS, GROUPS } from '../../../src/core/topics.js'
 import { closeRecorded } from '../../../src/recovery/dead-letters/close-recorded.js';
 import { collectDeadLetters } from '../../../src/recovery/dead-letters/collect-dead-letters.js';
 import { consumeMessages } from '../../../src/orders/consume-messages.js';
+import { ClockWatch } from '../../../src/orders/clock-watch.js';
 import { expireByMessage, expireBySweep } from '../../../src/orders/expire-orders.js';
 import { finishTransfers } from '../../../src/sales/stock/finish-transfers.js';
 import { keepRunning, type Job } from '../../../src/core/job.js';
@@ -104,7 +105,7 @@ function periodicJobs(proc: SimulatedProcess, system: SimulatedSystem, metrics: 
     ),
     redrive({ sales, store, channel, clock, log, metrics }, { afterMs: shape.redriveAfterMs, max: 50 }),
     finishTransfers({ sales, store: transfers, metrics }, { afterMs: shape.transferAfterMs, overdueMs: 60_000 }),
-    expireBySweep({ transitions, metrics }, { max: 1_000 }),
+    expireBySweep({ transitions, clocks: clocksOf(proc, system, metrics), metrics }, { max: 1_000 }),
     resolvePayments(
       { repository, attempts, provider: createPaymentSimulator(), transitions, metrics, log },
       { max: 16, leaseMs: REFUND_LEASE_MS },
@@ -112,6 +113,14 @@ function periodicJobs(proc: SimulatedProcess, system: SimulatedSystem, metrics: 
     payRefunds({ refunds, provider: createPaymentSimulator(), metrics, log }, { max: 16, leaseMs: REFUND_LEASE_MS }),
   ];
 }
+
+/** Reads of clocks meet no fault: they would only be tried again. */
+const clocksOf = ({ clock }: SimulatedProcess, { repositories }: SimulatedSystem, metrics: KeeperMetrics): ClockWatch =>
+  new ClockWatch({
+    servers: { mysql: async () => repositories.clock.nowMs(), redis: () => [Promise.resolve(clock.nowMs())] },
+    clock,
+    metrics,
+  });
 
 function deadLetterCollectors(proc: SimulatedProcess, system: SimulatedSystem, metrics: KeeperMetrics): Job[] {
   const { shape, log } = system;
@@ -136,8 +145,12 @@ function eventConsumers(proc: SimulatedProcess, system: SimulatedSystem, metrics
   const sender = withFaults(proc, 'redis', system.notifications, ['hasListeners', 'send']);
   const ready = (): Promise<void> => proc.call('mysql', 'probe', async () => undefined, []);
   const messages = signedMessagesOf(proc, system);
+  const clocks = clocksOf(proc, system, metrics);
   const groups = [
-    { group: GROUPS.expirer, handle: expireByMessage({ transitions, orders: orderStatesOf(proc, system), metrics }) },
+    {
+      group: GROUPS.expirer,
+      handle: expireByMessage({ transitions, orders: orderStatesOf(proc, system), clocks, metrics }),
+    },
     { group: GROUPS.notifier, handle: notifyBuyers({ orders: notificationsRowsOf(proc, system), sender, metrics }) },
   ];
   return groups.map(({ group, handle }) => {
@@ -195,6 +208,9 @@ function metricsOf(system: SimulatedSystem): OrderJobMetrics &
     removed: () => undefined,
     consumed: (_, verdict) => system.count(`consumed: ${verdict}`),
     refundTried: (outcome) => system.count(`refund: ${outcome}`),
+    clockAhead: (server, aheadMs) => {
+      if (aheadMs !== 0) system.count(`keeper: clock of ${server} differs`);
+    },
     attemptResolved: (state) => system.count(`payment attempt: ${state}`),
     notificationsSent: some('buyers notified'),
     couponsIssued: () => undefined,

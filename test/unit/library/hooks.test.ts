@@ -1,6 +1,8 @@
 import { expect } from 'chai';
 import { encodeOrderEvents, type OrderEvent, type OrderEventType } from '../../../src/core/order-event.js';
-import { callHooks } from '../../../src/library/hooks.js';
+import type { Delivery } from '../../../src/core/ports/channels.js';
+import { callHooks, renewedByTimer } from '../../../src/library/hooks.js';
+import { SteppedClock } from '../../helpers/memory/stepped-clock.js';
 
 const eventOf = (type: OrderEventType, eventId = `1-${type.slice(6)}`): OrderEvent => ({
   eventId,
@@ -55,6 +57,62 @@ describe('hooks of an app', () => {
     expect(await handle(body)).to.deep.equal({ outcome: 'done' });
     expect(await handle(body), 'a copy').to.deep.equal({ outcome: 'done' });
     expect(called).to.deep.equal(['a', 'b', 'b', 'b']);
+  });
+
+  it('one that throws keeps no other event of the message from its hook, and only what failed is repeated', async () => {
+    const called: string[] = [];
+    let fails = 2;
+    const handle = callHooks({
+      onFailed({ eventId }) {
+        called.push(eventId);
+        if (fails-- > 0) throw new Error('the mail is away');
+      },
+      onOrdered: ({ eventId }) => void called.push(eventId),
+      onPaid: ({ eventId }) => void called.push(eventId),
+    });
+    const body = encodeOrderEvents([
+      eventOf('order.failed', 'a'),
+      eventOf('order.created', 'b'),
+      eventOf('order.paid', 'c'),
+    ]);
+    for (const _ of [1, 2]) {
+      const rejected = await handle(body).catch((error: unknown) => error);
+      expect(rejected).to.be.an('error').with.property('message', 'the mail is away');
+    }
+    expect(await handle(body)).to.deep.equal({ outcome: 'done' });
+    expect(called).to.deep.equal(['a', 'b', 'c', 'a', 'a']);
+  });
+
+  it('a message is renewed for as long as its hooks take, and no longer', async () => {
+    const clock = new SteppedClock();
+    const held: number[] = [];
+    const ends: string[] = [];
+    const delivery: Delivery = {
+      messageId: 'm',
+      body: '',
+      attempt: 1,
+      checkedBack: false,
+      properties: new Map(),
+      ack: async () => (ends.push('ack'), true),
+      hold: async (ms) => (held.push(ms), true),
+      retryAfter: async () => void ends.push('retry'),
+    };
+    const [first, second] = await renewedByTimer({ receive: async () => [delivery, delivery] }, 30_000, clock).receive(
+      2,
+    );
+    const pass = async (ms: number): Promise<void> => {
+      clock.advance(ms);
+      await new Promise((resolve) => setImmediate(resolve));
+    };
+    await pass(9_999);
+    expect(held).to.deep.equal([]);
+    await pass(1);
+    await pass(10_000);
+    expect(held).to.deep.equal([30_000, 30_000, 30_000, 30_000]);
+    await first?.ack();
+    await second?.retryAfter(1_000);
+    await pass(60_000);
+    expect([held.length, ends]).to.deep.equal([4, ['ack', 'retry']]);
   });
 
   it('events of a newer version are kept for an app that knows them', async () => {

@@ -1,7 +1,12 @@
 import { expect } from 'chai';
 import { OperationalError } from '../../../src/core/errors.js';
 import { GROUPS, TOPICS } from '../../../src/core/topics.js';
-import { consumeMessages, type ConsumerPorts, type MessageResult } from '../../../src/orders/consume-messages.js';
+import {
+  consumeMessages,
+  type ConsumerOptions,
+  type ConsumerPorts,
+  type MessageResult,
+} from '../../../src/orders/consume-messages.js';
 import { MemoryTracing } from '../../helpers/memory/memory-tracing.js';
 import { KeeperWorld } from './keeper-world.js';
 
@@ -21,7 +26,7 @@ describe('keeper: the messages of a consumer group', () => {
     answers = new Map();
   });
 
-  const run = (parts: Partial<ConsumerPorts> = {}): Promise<string> => {
+  const run = (parts: Partial<ConsumerPorts> = {}, options: Partial<ConsumerOptions> = {}): Promise<string> => {
     const { deadLetters, clock, log, metrics } = world;
     const handle = async (body: string): Promise<MessageResult> => {
       handled.push(body);
@@ -29,7 +34,7 @@ describe('keeper: the messages of a consumer group', () => {
     };
     const source = world.broker.source(TOPIC, GROUP, INVISIBLE_MS);
     const ports = { source, ready: async () => undefined, handle, deadLetters, clock, log, metrics, ...parts };
-    return consumeMessages(ports, { group: GROUP, topic: TOPIC, invisibleMs: INVISIBLE_MS })
+    return consumeMessages(ports, { group: GROUP, topic: TOPIC, invisibleMs: INVISIBLE_MS, ...options })
       .runOnce()
       .then(
         () => 'done',
@@ -51,6 +56,17 @@ describe('keeper: the messages of a consumer group', () => {
       [GROUP, 'done'],
       [GROUP, 'done'],
     ]);
+  });
+
+  it('the last delivery of a message that nobody collects is counted as a dead letter', async () => {
+    world.broker.publishRaw(TOPIC, 'fails');
+    answers.set('fails', away(false));
+    for (const _ of [1, 2, 3]) {
+      await run({}, { attemptsMax: 3 });
+      world.clock.advance(120_000);
+    }
+    expect(world.consumed.map(([, verdict]) => verdict)).to.deep.equal(['failed', 'failed', 'dead_letter']);
+    expect(world.errors.at(-1)).to.equal('message not handled for the last time: it is a dead letter now');
   });
 
   it('a message of a recorded trace has a span below it, which ends with the message', async () => {

@@ -9,7 +9,8 @@ describe('keeper: orders expire by the sweep', () => {
   beforeEach(() => {
     world = new KeeperWorld();
   });
-  const jobOf = (max: number) => expireBySweep({ transitions: world.transitions, metrics: world.metrics }, { max });
+  const jobOf = (max: number) =>
+    expireBySweep({ transitions: world.transitions, clocks: world.clocks, metrics: world.metrics }, { max });
   async function unpaid(count: number): Promise<string[]> {
     const sale = await world.openSale({ stock: 5000 });
     const names = Array.from({ length: count }, (_, index) => `u${index}`);
@@ -54,6 +55,23 @@ describe('keeper: orders expire by the sweep', () => {
     world.clock.advance(WINDOW_MS);
     await jobOf(100).runOnce();
     expect(await states([paid, late])).to.deep.equal({ paid: 1, expired: 1 });
+  });
+
+  it('ends nothing while the clock of MySQL is more than 2 s ahead or behind, and goes on once it is right [D10]', async () => {
+    const orderIds = await unpaid(3);
+    world.clock.advance(WINDOW_MS);
+    const run = (aheadMs: number): Promise<unknown> => {
+      world.ahead.mysql = aheadMs;
+      world.clock.advance(1_000);
+      return jobOf(100)
+        .runOnce()
+        .catch((error: Error) => error.message);
+    };
+    expect(await run(2_001)).to.match(/clock of MySQL is 2001 ms ahead of that of this machine. Set the clocks/);
+    expect(await run(-20 * 60_000)).to.match(/clock of MySQL is 1200000 ms behind that of this machine/);
+    expect(await states(orderIds)).to.deep.equal({ pending_payment: 3 });
+    expect(await run(2_000)).to.equal(undefined);
+    expect(await states(orderIds)).to.deep.equal({ expired: 3 });
   });
 
   it('when MySQL is away the run fails and counts nothing; the next one does the work', async () => {

@@ -2,6 +2,7 @@ import type { Batch } from '../../../src/core/batch.js';
 import type { Sale } from '../../../src/core/sale.js';
 import type { Log } from '../../../src/core/ports/log.js';
 import type { OutboxBacklog } from '../../../src/core/ports/outbox.js';
+import { ClockWatch } from '../../../src/orders/clock-watch.js';
 import type { OrderJobMetrics } from '../../../src/orders/metrics.js';
 import type { RecoveryMetrics } from '../../../src/recovery/metrics.js';
 import { ManualClock } from '../../helpers/memory/manual-clock.js';
@@ -38,6 +39,8 @@ export class KeeperWorld {
   readonly runs: [string, string][] = [];
   pending: [number, number] | null = null;
   readonly overdue: Record<string, [number, number]> = {};
+  /** The clocks of the servers less ours, ms. */
+  readonly ahead = { mysql: 0, redis: 0 };
   readonly refundTries: string[] = [];
   readonly errors: string[] = [];
   readonly warnings: string[] = [];
@@ -58,10 +61,21 @@ export class KeeperWorld {
     removed: (rows) => (this.counts.removed += rows),
     consumed: (group, verdict) => this.consumed.push([group, verdict]),
     refundTried: (outcome) => this.refundTries.push(outcome),
+    clockAhead: (server, aheadMs) => (this.aheadSeen[server] = aheadMs),
     attemptResolved: () => undefined,
     notificationsSent: (orders) => (this.counts.notified += orders),
     couponsIssued: (coupons) => (this.counts.coupons += coupons),
   };
+
+  readonly aheadSeen: Record<string, number> = {};
+  readonly clocks = new ClockWatch({
+    servers: {
+      mysql: async () => this.clock.nowMs() + this.ahead.mysql,
+      redis: () => [Promise.resolve(this.clock.nowMs() + this.ahead.redis)],
+    },
+    clock: this.clock,
+    metrics: this.metrics,
+  });
 
   readonly log: Log = {
     debug: () => undefined,

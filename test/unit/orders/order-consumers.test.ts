@@ -1,4 +1,5 @@
 import { expect } from 'chai';
+import { OperationalError } from '../../../src/core/errors.js';
 import type { OrderState } from '../../../src/core/order.js';
 import { encodeOrderEvents, type OrderEvent } from '../../../src/core/order-event.js';
 import { encodePaymentDeadline } from '../../../src/core/payment-deadline.js';
@@ -26,6 +27,7 @@ describe('keeper: orders expire by their deadline message', () => {
         },
       },
       orders: { statesOf: async () => states },
+      clocks: world.clocks,
       metrics: world.metrics,
     };
     return expireByMessage(ports)(encodePaymentDeadline({ batchId: 'b1', saleId: '7', deadlineAtMs: 1, orders }));
@@ -62,9 +64,24 @@ describe('keeper: orders expire by their deadline message', () => {
     expect(world.counts.expired).to.equal(3);
   });
 
+  it('ends nothing while the clock of MySQL or of Redis differs, and the message keeps its attempts [D10]', async () => {
+    states = new Map([['1', 'pending_payment']]);
+    due = new Set(['1']);
+    for (const server of ['mysql', 'redis'] as const) {
+      world.ahead[server] = 20 * 60_000;
+      world.clock.advance(1_000);
+      const error = await handle(['1']).catch((cause: unknown) => cause);
+      expect(error, server).to.be.instanceOf(OperationalError).and.to.include({ retryable: true });
+      world.ahead[server] = 0;
+    }
+    world.clock.advance(1_000);
+    expect((await handle(['1'])).outcome).to.equal('done');
+  });
+
   it('a body that is no deadline is an answer [M7]', async () => {
     const never = { expire: () => expect.fail(), statesOf: () => expect.fail() };
-    const outcome = await expireByMessage({ transitions: never, orders: never, metrics: world.metrics })('{"v":9}');
+    const ports = { transitions: never, orders: never, clocks: world.clocks, metrics: world.metrics };
+    const outcome = await expireByMessage(ports)('{"v":9}');
     expect(outcome.outcome).to.equal('unknown_version');
   });
 });

@@ -1,11 +1,6 @@
 import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
-import {
-  DEFAULT_CLUSTER,
-  isBrokerActive,
-  masterBrokers,
-  parseAddress,
-} from '../../../../src/rocketmq/admin/broker-state.js';
+import { isBrokerActive, masterBrokers, parseAddress } from '../../../../src/rocketmq/admin/broker-state.js';
 import {
   askRemoting,
   exchange,
@@ -152,7 +147,7 @@ async function registerNow(address: RemotingAddress): Promise<void> {
 async function probeProxy(address: RemotingAddress, namesrv: RemotingAddress, ports: StackPorts): Promise<ProbeResult> {
   try {
     if (!(await isBrokerActive(address))) return 'the broker is not activated yet';
-    const known = await masterBrokers(namesrv, DEFAULT_CLUSTER);
+    const known = await masterBrokers(namesrv, null);
     if (!known.some(({ port }) => port === ports.broker)) return UNREGISTERED;
   } catch (error) {
     return reasonOf(error);

@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { DEFAULT_CLUSTER, masterBrokers, parseAddress } from '../../../../src/rocketmq/admin/broker-state.js';
+import { masterBrokers, parseAddress } from '../../../../src/rocketmq/admin/broker-state.js';
 import { clockIn, readBrokerFacts, type BrokerSays } from '../../../../src/rocketmq/admin/read-facts.js';
 import { NO_PERMISSION, REQUEST } from '../../../../src/rocketmq/admin/remoting.js';
 import { StandInCluster, type Broker, type Said } from '../../../helpers/stand-in-cluster.js';
@@ -40,7 +40,7 @@ describe('what a broker says of itself', () => {
   const read = async (broker: Broker): Promise<BrokerSays> => {
     const cluster = await StandInCluster.start({ 'broker-a': broker });
     try {
-      const [address] = await masterBrokers(parseAddress(cluster.namesrvAddr), DEFAULT_CLUSTER);
+      const [address] = await masterBrokers(parseAddress(cluster.namesrvAddr), null);
       if (address === undefined) throw new Error('there is no broker');
       return await readBrokerFacts(address, WANTED);
     } finally {

@@ -62,12 +62,15 @@ describe('remoting protocol of RocketMQ', () => {
     expect(() => decodeFrame(Buffer.from('HTTP/1.1 400 Bad Request'))).to.throw(/not RocketMQ/);
   });
 
-  it('finds the masters of one cluster, though the broker ids are no JSON', () => {
+  it('finds the masters and their clusters, though the broker ids are no JSON', () => {
     const body =
       '{"brokerAddrTable":{"a":{"brokerAddrs":{0:"127.0.0.1:1",1:"127.0.0.1:2"},"cluster":"C"},' +
       '"b":{"brokerAddrs":{1:"127.0.0.1:3"},"cluster":"C"},"c":{"brokerAddrs":{0:"127.0.0.1:4"},"cluster":"D"}}}';
-    expect(parseMasters(body, 'C')).to.deep.equal([{ name: 'a', host: '127.0.0.1', port: 1 }]);
-    expect(parseMasters('{}', 'C')).to.deep.equal([]);
+    expect(parseMasters(body)).to.deep.equal([
+      { name: 'a', cluster: 'C', host: '127.0.0.1', port: 1 },
+      { name: 'c', cluster: 'D', host: '127.0.0.1', port: 4 },
+    ]);
+    expect(parseMasters('{}')).to.deep.equal([]);
   });
 
   it('takes addresses as host:port only', () => {

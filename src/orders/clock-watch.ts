@@ -1,0 +1,80 @@
+import { CLOCK_SKEW_MAX_MS } from '../core/doctor/reach.js';
+import { OperationalError } from '../core/errors.js';
+import type { Job } from '../core/job.js';
+import type { Clock } from '../core/ports/clock.js';
+import type { ServerClocks } from '../core/ports/server-clocks.js';
+import { recent } from '../core/recent.js';
+import type { OrderJobMetrics } from './metrics.js';
+
+/** Messages that come together share an answer. */
+const KEPT_MS = 250;
+
+export interface ClockWatchPorts {
+  readonly servers: ServerClocks;
+  readonly clock: Clock;
+  readonly metrics: Pick<OrderJobMetrics, 'clockAhead'>;
+}
+
+/**
+ * Compares the clocks of MySQL and Redis with that of this process. Deadlines are on MySQL's clock: one that runs ahead would end
+ * every unpaid order at once. So nothing ends for its age while a clock is more than 2 s away (docs/decisions/0059).
+ */
+export class ClockWatch {
+  readonly #ports: ClockWatchPorts;
+  readonly #compare: () => Promise<string | null>;
+  #problem: string | null = null;
+
+  constructor(ports: ClockWatchPorts) {
+    this.#ports = ports;
+    this.#compare = recent(() => this.#read(), KEPT_MS, ports.clock);
+  }
+
+  /**
+   * Reads the clocks.
+   * @throws OperationalError mysql, when one differs, with what to do; or when MySQL does not answer
+   */
+  async agree(): Promise<void> {
+    const problem = await this.#compare();
+    if (problem !== null) throw new OperationalError('mysql', problem, { retryable: true });
+  }
+
+  /** What the last comparison found; null: the clocks agreed. */
+  get problem(): string | null {
+    return this.#problem;
+  }
+
+  async #read(): Promise<string | null> {
+    const { servers, clock, metrics } = this.#ports;
+    const askedMs = clock.nowMs();
+    /** How far a clock is ahead of ours at least, ms; negative: behind. A slow answer proves less than a fast one. */
+    const aheadMs = async (read: Promise<number>): Promise<number> => {
+      const serverMs = await read;
+      const answeredMs = clock.nowMs();
+      return serverMs > answeredMs ? serverMs - answeredMs : Math.min(0, serverMs - askedMs);
+    };
+    const [mysqlMs, ...redis] = await Promise.all([
+      aheadMs(servers.mysql()),
+      // A Redis without an answer says nothing of its clock, and /readyz names it.
+      ...servers.redis().map((read) => aheadMs(read).catch(() => 0)),
+    ]);
+    const redisMs = redis.reduce((most, one) => (Math.abs(one) > Math.abs(most) ? one : most), 0);
+    metrics.clockAhead('mysql', mysqlMs);
+    metrics.clockAhead('redis', redisMs);
+    return (this.#problem = problemOf('MySQL', mysqlMs) ?? problemOf('Redis', redisMs));
+  }
+}
+
+function problemOf(server: string, aheadMs: number): string | null {
+  if (Math.abs(aheadMs) <= CLOCK_SKEW_MAX_MS) return null;
+  const side = aheadMs > 0 ? 'ahead of' : 'behind';
+  return `the clock of ${server} is ${Math.abs(aheadMs)} ms ${side} that of this machine. Set the clocks of all machines (NTP)`;
+}
+
+/** Fails a run of the job while the clocks differ, without doing anything. */
+export const whileClocksAgree = (clocks: Pick<ClockWatch, 'agree'>, job: Job): Job => ({
+  name: job.name,
+  async runOnce() {
+    await clocks.agree();
+    return job.runOnce();
+  },
+});

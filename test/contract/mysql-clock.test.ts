@@ -1,0 +1,174 @@
+import { randomBytes } from 'node:crypto';
+import { expect } from 'chai';
+import fc from 'fast-check';
+import { composeOrderId } from '../../src/core/order-id.js';
+import { createCompensationRepository } from '../../src/mysql/compensation-repository.js';
+import { createDueWork } from '../../src/mysql/due-work.js';
+import { createJobLeases } from '../../src/mysql/job-leases.js';
+import { createOrderRepository } from '../../src/mysql/order-repository.js';
+import { createOrderTransitions } from '../../src/mysql/order-transitions.js';
+import { createOutbox } from '../../src/mysql/outbox.js';
+import { createOverdueRepository } from '../../src/mysql/overdue-repository.js';
+import { createPaymentAttempts } from '../../src/mysql/payment-attempts.js';
+import type { MysqlPool, Statements, Transaction } from '../../src/mysql/pool.js';
+import { readMysqlClock } from '../../src/mysql/read-facts.js';
+import { createReconcileRuns } from '../../src/mysql/reconcile-runs.js';
+import { createRefundRepository } from '../../src/mysql/refund-repository.js';
+import { createWorkerSlots } from '../../src/mysql/worker-slots.js';
+import { ClockWatch } from '../../src/orders/clock-watch.js';
+import { expireBySweep } from '../../src/orders/expire-orders.js';
+import { batchOf, purchasesOf } from '../helpers/sales.js';
+import { silentLog } from '../helpers/silent-log.js';
+import { newSale, ownMysqlWorld, systemClock, type MysqlWorld } from './repository-worlds.js';
+
+const MINUTE = 60_000;
+const WINDOW_MS = 15 * MINUTE;
+
+/** The same MySQL with a clock that is so far ahead; negative: behind. `SET timestamp` would make it stand still. */
+function withClock(pool: MysqlPool, aheadMs: number): MysqlPool {
+  const shifted = (sql: string): string =>
+    sql.replaceAll(/(UTC_TIMESTAMP|NOW)\(3\)/g, (now) => `(${now} + INTERVAL ${aheadMs * 1000} MICROSECOND)`);
+  const on = <S extends Statements>(to: S): S => ({
+    ...to,
+    query: <Row>(sql: string, values?: Parameters<Statements['query']>[1]) => to.query<Row>(shifted(sql), values),
+    execute: (sql: string, values?: Parameters<Statements['execute']>[1]) => to.execute(shifted(sql), values),
+  });
+  return {
+    ...on(pool),
+    transaction: <T>(work: (tx: Transaction) => Promise<T>) => pool.transaction((tx) => work(on(tx))),
+    probe: () => pool.probe(),
+    writeRefusal: () => pool.writeRefusal(),
+    close: () => pool.close(),
+  };
+}
+
+/** In a database of its own: a sweep expires whatever is due, and leases take whatever is free. */
+describe("contract: a clock of MySQL that is wrong, on mysql's own statements", () => {
+  let world: MysqlWorld;
+  before(async () => {
+    world = await ownMysqlWorld(4);
+  });
+  after(() => world?.close());
+
+  const transitionsOn = (pool: MysqlPool) => createOrderTransitions(pool, { clock: systemClock, log: silentLog });
+  const stateOf = async (orderId: string): Promise<string | undefined> =>
+    (await world.orders.findOrder(orderId))?.state;
+  /** An unpaid order that is written by a worker whose clock is right. */
+  async function orderOn(pool: MysqlPool, paymentWindowMs = WINDOW_MS): Promise<string> {
+    const { saleId } = await world.sales.create(newSale({ stock: 10 }));
+    const batch = batchOf({ saleId }, purchasesOf(`u${randomBytes(6).toString('hex')}`));
+    const orders = batch.purchases.map((purchase) => {
+      const orderId = composeOrderId(Date.now(), 3, purchase.userId, Math.floor(Math.random() * 256));
+      return { orderId, batch, purchase, failure: null };
+    });
+    const repository = createOrderRepository(pool);
+    const terms = await repository.termsOf([saleId]);
+    const plan = { terms, orders, releases: [], oneByOne: new Set<string>(), paymentWindowMs };
+    expect((await repository.write(plan)).outcome).to.equal('written');
+    return (orders[0] as (typeof orders)[number]).orderId;
+  }
+
+  it('no order ends before its deadline, however far MySQL is ahead or was behind when it was written [D10]', async () => {
+    await fc.assert(
+      fc.asyncProperty(
+        fc.integer({ min: -50 * MINUTE, max: 3 * 24 * 60 * MINUTE }),
+        fc.integer({ min: -50 * MINUTE, max: 3 * 24 * 60 * MINUTE }),
+        async (writtenAheadMs, sweptAheadMs) => {
+          const orderId = await orderOn(withClock(world.pool, writtenAheadMs));
+          const transitions = transitionsOn(withClock(world.pool, sweptAheadMs));
+          await transitions.expireDue(100);
+          await transitions.expire([orderId]);
+          expect(await stateOf(orderId)).to.equal('pending_payment');
+        },
+      ),
+      { numRuns: 25 },
+    );
+  });
+
+  it('the sweep says that MySQL is ahead and ends nothing; with a right clock it ends what is due [D10]', async () => {
+    const due = await orderOn(world.pool, -MINUTE);
+    const sweepOn = (pool: MysqlPool) => {
+      const servers = { mysql: () => readMysqlClock(pool), redis: () => [] };
+      const metrics = { clockAhead: () => undefined, expired: () => undefined };
+      const clocks = new ClockWatch({ servers, clock: systemClock, metrics });
+      return expireBySweep({ transitions: transitionsOn(pool), clocks, metrics }, { max: 10 }).runOnce();
+    };
+    for (const aheadMs of [20 * MINUTE, -20 * MINUTE]) {
+      const said = await sweepOn(withClock(world.pool, aheadMs)).catch((error: Error) => error.message);
+      expect(said).to.match(/^the clock of MySQL is 1\d{6} ms (ahead of|behind) that of this machine/);
+      expect(await stateOf(due)).to.equal('pending_payment');
+    }
+    await sweepOn(world.pool);
+    expect(await stateOf(due)).to.equal('expired');
+  });
+
+  describe('a lease or a pause that was written before the clock was set back is over [D10]', () => {
+    const LEASE_MS = 60_000;
+    /** Takes what is free, as one owner after the other. @returns whether there was something */
+    type Take = (pool: MysqlPool, owner: string) => Promise<boolean>;
+    const TAKES: Record<string, { readonly insert?: string; readonly take: Take }> = {
+      'rows of the outbox': {
+        insert: "INSERT INTO outbox (kind, `key`, payload) VALUES ('release', 'k', '[]')",
+        take: async (pool) => (await createOutbox(pool).lease('release', 10, LEASE_MS)).length > 0,
+      },
+      refunds: {
+        insert: "INSERT INTO refunds (payment_id, order_id, amount_cents, reason) VALUES ('p', 1, 5, 'already_paid')",
+        take: async (pool) => (await createRefundRepository(pool).lease(10, LEASE_MS)).length > 0,
+      },
+      'attempts to pay': {
+        insert: "INSERT INTO payment_attempts (order_id, `key`, amount_cents) VALUES (1, 'k', 5)",
+        take: async (pool) => (await createPaymentAttempts(pool).lease(10, LEASE_MS)).length > 0,
+      },
+      compensations: {
+        insert: "INSERT INTO compensation_jobs (kind, subject, sale_id, detail) VALUES ('leak', '1/u/k', 1, '')",
+        take: async (pool) =>
+          (await createCompensationRepository(pool).claim({ max: 10, leaseMs: LEASE_MS })).length > 0,
+      },
+      'a comparison of a sale': {
+        take: async (pool, owner) =>
+          (await createReconcileRuns(pool, systemClock).lease('1', owner, LEASE_MS)).outcome === 'held',
+      },
+      'a job of the keeper': { take: (pool, owner) => createJobLeases(pool).hold('a job', owner, LEASE_MS) },
+      'a slot for order ids': {
+        insert: 'DELETE FROM worker_slots WHERE slot > 0',
+        take: (pool, owner) =>
+          createWorkerSlots(pool)
+            .acquire(owner, LEASE_MS)
+            .then(
+              ({ restedSinceMs, nowMs }) => restedSinceMs <= nowMs,
+              () => false,
+            ),
+      },
+    };
+    for (const [what, { insert, take }] of Object.entries(TAKES)) {
+      it(`${what}: free again after a jump, and nobody else's while the clock is right`, async () => {
+        if (insert !== undefined) await world.pool.execute(insert);
+        expect(await take(withClock(world.pool, 2 * 60 * MINUTE), 'first'), 'under a clock that is ahead').to.equal(
+          true,
+        );
+        expect(await take(world.pool, 'second'), 'after it was set back').to.equal(true);
+        expect(await take(world.pool, 'third'), 'the lease of the second').to.equal(false);
+      });
+    }
+
+    it('the keeper finds such rows', async () => {
+      const later = 'UTC_TIMESTAMP(3) + INTERVAL 2 HOUR';
+      await world.pool.execute(`UPDATE outbox SET available_at = ${later} WHERE kind = 'release'`);
+      for (const table of ['refunds', 'payment_attempts', 'compensation_jobs'])
+        await world.pool.execute(`UPDATE ${table} SET available_at = ${later}`);
+      const due = await createDueWork(world.pool)();
+      expect([...due]).to.include.members(['release', 'refund', 'payment', 'compensation']);
+    });
+  });
+
+  it('what was written in the future counts as overdue: nobody knows how old it is [D10]', async () => {
+    const overdue = createOverdueRepository(withClock(world.pool, -60 * MINUTE));
+    console.log(
+      await withClock(world.pool, -60 * MINUTE).query('SELECT state, created_at, UTC_TIMESTAMP(3) AS n FROM refunds'),
+      await overdue.overdue('payment_open', 60000),
+    );
+    for (const state of ['outbox', 'refund', 'payment_open'] as const)
+      expect((await overdue.overdue(state, 60_000)).count, state).to.be.at.least(1);
+    expect(await createOverdueRepository(world.pool).overdue('refund', 60_000)).to.include({ count: 0 });
+  });
+});
