@@ -173,39 +173,43 @@ class StripeProvider implements PaymentProvider {
       );
       return await this.#conclude(confirmed, false);
     } catch (error) {
-      if (!isRefusal(error)) throw error;
-      // The card was refused, or it is none; or another request with this key was faster: the intent says which.
+      const isOvertaken = isKeyTaken(error); // another request with this key was faster
+      if (!isOvertaken && !isRefusal(error)) throw error;
+      // The card was refused, or it is none: the intent says which.
       if (!(error instanceof Stripe.errors.StripeCardError))
         this.#log.warn(factsOf(error), 'Stripe refuses to charge a card');
       const now = await this.#stripe.paymentIntents.retrieve(intent.id);
-      return this.#conclude(now, now.status !== 'requires_action'); // the bank asks about the card of the faster one
+      return this.#conclude(now, !isOvertaken && now.status !== 'requires_action'); // the bank asks about an earlier card
     }
   }
 
-  /** The intents that the metadata name, but for this one; not those of the last minute. */
+  /** The intent that the metadata name, but for this one, and first an intent that a card was tried with; not those of the last minute. */
   async #findBefore(orderId: string, key: string, except: string | undefined): Promise<Intent | undefined> {
     const query = `metadata['order']:'${orderId}' AND metadata['attempt']:'${key}'`;
     const { data } = await this.#stripe.paymentIntents.search({ query, limit: FOUND_MAX });
     const others = data.filter(({ id, status }) => id !== except && status !== 'canceled');
-    const [other] = others.filter((one) => !isUntouched(one));
+    const other = others.find((one) => !isUntouched(one)) ?? others[0];
     return other === undefined ? undefined : this.#stripe.paymentIntents.retrieve(other.id);
   }
 
   async #lookUp(orderId: string, price: Price, key: string, giveUp: boolean): Promise<FoundCharge> {
     const amount = toStripeAmount(price);
     if (amount === null) return { outcome: 'not_found' };
+    let isThere = false;
     const made = await this.#begin(orderId, price, key, amount).catch((error: unknown) => {
       // A fault of Stripe that it repeats for a day, or a price that it does not take: there may be an older intent. A fault
       // that is new says nothing, neither does a search that is late: asked again later.
-      if (isRepeatedFault(error) || isRefusal(error)) return null;
+      isThere = isKeyTaken(error);
+      if (isThere || isRepeatedFault(error) || isRefusal(error)) return null;
       throw error;
     });
     const intent =
       made === null || made.isNew ? made?.intent : await this.#stripe.paymentIntents.retrieve(made.intent.id);
     if (intent !== undefined && !isUntouched(intent)) return this.#conclude(intent, giveUp);
     const before = await this.#findBefore(orderId, key, intent?.id);
-    if (before !== undefined) return this.#conclude(before, giveUp);
-    return intent === undefined ? { outcome: 'not_found' } : this.#conclude(intent, giveUp);
+    if (before !== undefined && (intent === undefined || !isUntouched(before))) return this.#conclude(before, giveUp);
+    if (intent !== undefined) return this.#conclude(intent, giveUp);
+    return { outcome: isThere ? 'unknown' : 'not_found' };
   }
 
   async #refund(paymentId: string, key: string): Promise<RefundOutcome> {
@@ -251,9 +255,10 @@ function paymentOf({ id, amount_received: received, currency }: PaidIntent): Pay
 
 /** Stripe has understood the call, and will not do it: nothing was done by it. */
 const isRefusal = (error: unknown): error is InstanceType<typeof Stripe.errors.StripeError> =>
-  error instanceof Stripe.errors.StripeCardError ||
-  error instanceof Stripe.errors.StripeInvalidRequestError ||
-  error instanceof Stripe.errors.StripeIdempotencyError;
+  error instanceof Stripe.errors.StripeCardError || error instanceof Stripe.errors.StripeInvalidRequestError;
+
+/** An earlier request with this key, which asked for something else, was carried out: it says nothing of what came of that. */
+const isKeyTaken = (error: unknown): boolean => error instanceof Stripe.errors.StripeIdempotencyError;
 
 /** A fault that is the answer to the first request with this key, which Stripe repeats for a day whatever is asked. */
 const isRepeatedFault = (error: unknown): boolean =>

@@ -3,7 +3,7 @@ import { ConfigError } from '../../../src/core/config/load.js';
 import type { Log } from '../../../src/core/ports/log.js';
 import type { PaymentProvider, PaymentWebhook, Price } from '../../../src/core/ports/payment-provider.js';
 import { silentLog } from '../../helpers/silent-log.js';
-import { CARD, loadStripe, STRIPE_KEY, StripeStandIn } from '../../helpers/stripe-stand-in.js';
+import { CARD, loadStripe, STRIPE_KEY, StripeStandIn, type Fault } from '../../helpers/stripe-stand-in.js';
 
 const PRICE: Price = { amountCents: 1998, currency: 'EUR' };
 
@@ -102,6 +102,40 @@ describe('Stripe', () => {
       expect(await charge('k2')).to.deep.equal({ outcome: 'unknown' });
       expect(logged.join()).to.contain('Invalid API Key provided: …"');
     });
+  });
+
+  describe('says declined only of a charge that can take no money any more', () => {
+    const CALLS = { create: /POST .*payment_intents$/, confirm: /confirm$/, retrieve: /GET .*pi_/, cancel: /cancel$/ };
+    const FAULTS: Fault[] = ['error', 'busy', 'away', 'overtaken'];
+    for (const [call, path] of Object.entries(CALLS)) {
+      it(`whatever goes wrong with the call ${call}, with each card, charged or looked up`, async () => {
+        for (const fault of FAULTS) {
+          for (const [word, card] of Object.entries(CARD)) {
+            const key = `${fault}-${word}`;
+            const ofKey = () => [...stripe.intents.values()].filter(({ metadata }) => metadata['attempt'] === key);
+            for (const ask of [() => charge(key, card), () => charge(key, card), () => lookUp(key), () => lookUp(key, true)]) {
+              stripe.break(path, fault);
+              const { outcome } = await ask();
+              stripe.clearFaults();
+              const alive = ofKey().filter(({ status }) => status !== 'canceled');
+              if (outcome === 'declined') expect(alive, `${key} ${outcome}`).to.deep.equal([]);
+              if (outcome === 'not_found') expect(alive.filter((one) => one.status !== 'requires_payment_method'), key).to.deep.equal([]);
+            }
+          }
+        }
+      });
+    }
+  });
+
+  it('looks up an intent that an earlier release has made with other parameters, and ends it when nobody waits', async () => {
+    stripe.break(/payment_intents$/, 'overtaken');
+    expect(await charge()).to.deep.equal({ outcome: 'unknown' });
+    stripe.isSearchLate = true;
+    expect(await lookUp('k1', true), 'it exists, and the search is late').to.deep.equal({ outcome: 'unknown' });
+    stripe.isSearchLate = false;
+    expect(await lookUp()).to.deep.equal({ outcome: 'not_found' });
+    expect(await lookUp('k1', true)).to.deep.equal({ outcome: 'declined' });
+    expect(onlyIntent().status).to.equal('canceled');
   });
 
   async function asking(key: string): Promise<{ readonly id: string }> {
