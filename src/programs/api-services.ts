@@ -20,6 +20,7 @@ import { createOrderTransitions } from '../mysql/order-transitions.js';
 import { createPaymentAttempts } from '../mysql/payment-attempts.js';
 import { createSaleRepository } from '../mysql/sale-repository.js';
 import { cancelOrder, getOrder, payOrder } from '../orders/buyer-orders.js';
+import { createChargeMetrics } from '../orders/metrics.js';
 import { resolveOrder } from '../orders/resolve-payments.js';
 import type { Log } from '../core/ports/log.js';
 import type { Payments, PaymentWebhook } from '../core/ports/payment-provider.js';
@@ -153,7 +154,8 @@ async function open(config: ServicesConfig, parts: ServicesParts, opened: Opened
   opened(() => operator.close());
   const refunds = operator.refunds();
   const attempts = createPaymentAttempts(mysql);
-  const paying = { repository: orders, transitions, attempts, refunds, provider, clock, log };
+  const charging = { declineBound: admission.declineBound, charged: createChargeMetrics(registry) };
+  const paying = { repository: orders, transitions, attempts, refunds, provider, clock, log, ...charging };
   const httpMetrics = createHttpMetrics(registry);
   const accessLog = await openAccessLog(config.accessLog, httpMetrics);
   const needed = {

@@ -17,6 +17,7 @@ import { mistakesIn, OF_PROMETHEUS, ownLabels, publishedMetrics, shownIn } from 
 /** The console does not show these: a process cannot tell them from what its metrics are now. */
 const NEEDS_PROMETHEUS: Readonly<Record<string, string>> = {
   SeckillForgedMessages: 'a rise over ten minutes',
+  SeckillPaymentsDeclined: 'a share of what came within ten minutes',
   SeckillCompensationGivenUp: 'compared with a day ago',
   SeckillHotSaleNotSplit: 'compared with an hour ago',
   SeckillReconcileOld: 'the newest of all keepers, or none at all',

@@ -92,6 +92,7 @@ describe('orders and payments over HTTP', () => {
       [{ outcome: 'wrong_state', order: { ...PAID, state: 'expired' } }, 409, 'wrong_state'],
       [{ outcome: 'refund_due', order: { ...PAID, state: 'expired' } }, 409, 'refund_due'],
       [{ outcome: 'declined' }, 402, 'payment_declined'],
+      [{ outcome: 'decline_limit_reached' }, 409, 'decline_limit_reached'],
       [{ outcome: 'payment_in_progress' }, 409, 'payment_in_progress'],
       [{ outcome: 'outcome_unknown' }, 503, 'outcome_unknown'],
       [{ outcome: 'payment_method_needed' }, 422, 'payment_method_needed'],
