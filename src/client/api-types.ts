@@ -235,6 +235,7 @@ export interface components {
             saleId: string;
             sku: string;
             title: string;
+            /** @description in the smallest unit of its currency: 1999 is 19.99 EUR or 1,999 JPY */
             priceCents: number;
             /** @description of the price and of all orders: three letters of ISO 4217 */
             currency: string;
@@ -260,6 +261,7 @@ export interface components {
             saleId: string;
             requestId: string;
             quantity: number;
+            /** @description in the smallest unit of its currency: 1999 is 19.99 EUR or 1,999 JPY */
             amountCents: number;
             /** @description of the amount: three letters of ISO 4217 */
             currency: string;
@@ -280,6 +282,7 @@ export interface components {
             saleId: string;
             requestId: string;
             quantity: number;
+            /** @description in the smallest unit of its currency: 1999 is 19.99 EUR or 1,999 JPY */
             amountCents: number;
             /** @description of the amount: three letters of ISO 4217 */
             currency: string;
@@ -295,6 +298,7 @@ export interface components {
                 [key: string]: string;
             } | null;
             refunds?: {
+                /** @description in the smallest unit of its currency: 1999 is 19.99 EUR or 1,999 JPY */
                 amountCents: number;
                 /** @enum {string} */
                 state: "due" | "refunded";
@@ -306,6 +310,7 @@ export interface components {
             type: string;
             paymentId?: string;
             orderId?: string;
+            /** @description in the smallest unit of its currency: 1999 is 19.99 EUR or 1,999 JPY */
             amountCents?: number;
             currency?: string;
             /** @description real money; false for a trial mode of the provider */

@@ -38,6 +38,7 @@ import type { OrderedRepair } from '../recovery/repair/repair-jobs.js';
 import type { GetSaleAnswer } from '../sales/get-sale.js';
 import type { SaleSnapshots } from '../sales/sale-snapshots.js';
 import type { SaleEditor } from '../sales/edit-sale.js';
+import type { PriceTerms } from '../sales/new-sale.js';
 import type { SaleAdmin } from '../sales/sale-admin.js';
 import type { SaleBucket } from '../sales/sale-buckets.js';
 import type { PlannedSale } from '../sales/schedule/plan-sales.js';
@@ -129,8 +130,7 @@ export interface HttpServices {
     readonly resolve: (orderId: string) => Promise<void>;
     readonly isRefund: RefundRepository['has'];
   } | null;
-  /** Of a new sale that names none. */
-  readonly currency: string;
+  readonly prices: PriceTerms;
   readonly sales: Pick<SaleAdmin, 'create' | 'show' | 'list' | 'warm' | 'open' | 'pause' | 'close'>;
   readonly editor: Pick<SaleEditor, 'edit' | 'cancel' | 'remove'>;
   /** The sales that open within this time, or have opened, with what they lack. @throws OperationalError */

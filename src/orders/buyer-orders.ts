@@ -83,7 +83,7 @@ const WAITS_MS = [50, 150, 300, 500, 1000, 1000];
 
 /**
  * Pays an order: note the attempt, charge, then the move. One key at a time may charge; the others wait for a moment, and
- * answer by what came of it. An order that was paid before is not charged again; of one that has ended it is first found
+ * answer by what came of it. A free order is paid without a charge. An order that was paid before is not charged again; of one that has ended it is first found
  * out what came of charges before. What dies in between is resolved by a keeper.
  * @throws OperationalError mysql, only when this call has charged nothing
  */
@@ -96,6 +96,10 @@ export async function payOrder(request: PayRequest, ports: PayPorts): Promise<Pa
     if (order === null) return { outcome: 'not_found' };
     if (order.state === 'paid') return { outcome: 'paid', order };
     if (!mayMove(order.state, 'paid')) return answerEnded(order, ports);
+    if (order.amountCents === 0) {
+      await ports.transitions.pay(orderId, { paymentId: `free-${orderId}`, amountCents: 0 });
+      continue; // it is read again: it may have ended meanwhile
+    }
     if (provider === null) return { outcome: 'payment_not_configured' };
     if (provider.needsMethod && request.method === null) return { outcome: 'payment_method_needed' };
 
@@ -173,7 +177,7 @@ async function answerEnded(order: ShownOrder, ports: PayPorts): Promise<PayAnswe
     const resolved = await resolveAttempt(attempt, { ...ports, provider }, true);
     if (resolved === 'open') return { outcome: 'outcome_unknown' };
   }
-  const owed = await refunds.refundsOf(order.orderId);
+  const owed = (await refunds.refundsOf(order.orderId)).filter(({ amountCents: cents }) => cents > 0);
   if (owed.length > 0) return { outcome: 'refund_due', order };
   // A buyer may have opened more than are read at once: what became of those is not known yet.
   const hasMore = open.length > 0 && (await attempts.openOf(order.orderId)).length > 0;

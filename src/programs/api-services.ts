@@ -52,6 +52,7 @@ import type { Identity, IdentityParts } from './identity.js';
 import { Operator } from './operator.js';
 import { Profiler } from './profiler.js';
 import { openPurchasePath } from './purchase-path.js';
+import { priceTermsOf } from './price-terms.js';
 import { reportProgram } from './report-program.js';
 import { createReadiness, openStores, serversOf } from './servers.js';
 import { systemClock as clock } from './system-clock.js';
@@ -210,7 +211,7 @@ async function open(config: ServicesConfig, parts: ServicesParts, opened: Opened
       isRefund: (paymentId) => refunds.has(paymentId),
     }),
     sales: new SaleAdmin({ repository: sales, store: createSaleStore(redis), cache }),
-    currency: config.sale.currency,
+    prices: priceTermsOf(config),
     editor: await operator.saleEditor(),
     plan: (withinMs) => operator.plan(withinMs),
     reshard: (saleId, order) => operator.reshard(saleId, order),

@@ -171,7 +171,7 @@ export function planJobs(
   const schedule = createSaleSchedule(mysql);
   const { snapshotCacheMs } = config.gate;
   const admin = openSaleAdmin(redis, mysql, snapshotCacheMs);
-  const editor = openSaleEditor(redis, mysql, snapshotCacheMs, log);
+  const editor = openSaleEditor(redis, mysql, { cacheMs: snapshotCacheMs, faultOf: () => null }, log);
   const readiness = openReadiness(redis, config, log);
 
   const readDue = recent(createDueWork(mysql), DUE_KEPT_MS, clock);

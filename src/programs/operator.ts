@@ -7,6 +7,7 @@ import type { RedriveChannel, WorkerProgress } from '../core/ports/channels.js';
 import type { Log } from '../core/ports/log.js';
 import type { OrderRepository } from '../core/ports/order-repository.js';
 import type { OrderSearch } from '../core/ports/order-search.js';
+import type { PriceFault } from '../core/ports/payment-provider.js';
 import type { RefundRepository } from '../core/ports/refund-repository.js';
 import type { RevocationRepository } from '../core/ports/revocations.js';
 import type { RuleReports } from '../core/ports/rules.js';
@@ -41,6 +42,7 @@ import { reshardSale, type ReshardOrder } from '../recovery/repair/reshard-sale.
 import { TracePurchase } from '../recovery/trace/trace-purchase.js';
 import { createBatchStore } from '../redis/batch-store.js';
 import type { RedisConnection } from '../redis/connection.js';
+import { priceFaultOf } from '../payment/price-fault.js';
 import { createReconcileStore } from '../redis/reconcile-store.js';
 import { createRepairStore } from '../redis/repair-store.js';
 import { createRuleBroadcast } from '../redis/rule-broadcast.js';
@@ -138,8 +140,10 @@ export class Operator<S extends SectionName> {
   }
 
   /** Changes, cancels and deletes sales. */
-  async saleEditor(this: Operator<'mysql' | 'redis' | 'gate'>): Promise<SaleEditor> {
-    return openSaleEditor(await this.#openRedis(), this.#openMysql(), this.#config.gate.snapshotCacheMs, this.#log);
+  async saleEditor(this: Operator<'mysql' | 'redis' | 'gate' | 'payment'>): Promise<SaleEditor> {
+    const { gate, payment } = this.#config;
+    const options = { cacheMs: gate.snapshotCacheMs, faultOf: priceFaultOf(payment) };
+    return openSaleEditor(await this.#openRedis(), this.#openMysql(), options, this.#log);
   }
 
   /** The sales that open within this time, or have opened, with what they lack. */
@@ -306,7 +310,12 @@ export function openSaleAdmin(redis: RedisConnection, mysql: MysqlPool, cacheMs:
   });
 }
 
-export function openSaleEditor(redis: RedisConnection, mysql: MysqlPool, cacheMs: number, log: Log): SaleEditor {
+export function openSaleEditor(
+  redis: RedisConnection,
+  mysql: MysqlPool,
+  { cacheMs, faultOf }: { readonly cacheMs: number; readonly faultOf: PriceFault },
+  log: Log,
+): SaleEditor {
   return new SaleEditor({
     edits: createSaleEdits(mysql),
     sales: createSaleRepository(mysql),
@@ -323,6 +332,7 @@ export function openSaleEditor(redis: RedisConnection, mysql: MysqlPool, cacheMs
 export function rebuildStores(redis: RedisConnection, mysql: MysqlPool, failPoints?: RebuildFailPoints) {
   const { orderPage, unlistedOrders, findSale } = createReconcileRepository(mysql);
   const { setState } = createSaleStore(redis);
+    faultOf,
   const store = { ...createRepairStore(redis), setState };
   const repository = { ...createRepairRepository(mysql), orderPage, unlistedOrders, findSale };
   return {

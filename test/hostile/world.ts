@@ -240,7 +240,7 @@ export class HostileWorld extends ReconcileWorld {
       breakers: { mode: 'off', standings: [] },
       operatorPlaces: newOperatorPlaces(),
       mq: new BrokerViews(() => NO_MESSAGES, clock),
-      currency: 'EUR',
+      prices: { currency: 'EUR', faultOf: () => null },
       plan: () => Promise.resolve([]),
       editor: this.#seen(
         new SaleEditor({
@@ -252,6 +252,7 @@ export class HostileWorld extends ReconcileWorld {
           transfers: new MemoryTransferStore(this.store),
           cache,
           nowMs: () => clock.nowMs(),
+          faultOf: () => null,
         }),
       ),
       orderSearch: new MemoryOrderSearch(this.mysql),

@@ -40,11 +40,14 @@ export const PROVIDER_ASKED_AFTER_MS = PROVIDER_CALL_MAX_MS + 10_000;
 
 /** What an order costs. */
 export interface Price {
-  /** Integer cents, 0 or more. */
+  /** A whole number of the smallest unit of the currency (cents of EUR, yen of JPY), 0 or more. */
   readonly amountCents: number;
   /** ISO 4217. */
   readonly currency: string;
 }
+
+/** Why a provider cannot charge a price, as the end of a sentence that begins with its name; null: it can. */
+export type PriceFault = (price: Price) => string | null;
 
 /** Who moves the money; `PAYMENT_PROVIDER` names the adapter. */
 export interface PaymentProvider {
@@ -71,7 +74,7 @@ export interface PaymentProvider {
 
   /**
    * Gives the money of a payment back, whole. Safe to repeat: one payment and key are one refund.
-   * @param amountCents what was paid, integer cents
+   * @param amountCents what was paid, in the smallest unit of its currency
    * @param key the same at every try
    * @returns never rejects: what went wrong on the way is `unknown`
    */

@@ -6,7 +6,7 @@ import { PAYMENT_CLAIMS, type PaymentClaims, type PaymentReport } from '../../co
 import type { OrderTransitions } from '../../core/ports/order-transitions.js';
 import { json, problem } from '../answer.js';
 import { defineRoute, type RouteServices } from '../route.js';
-import { count, currency, orderId, paymentId, text } from '../schemas.js';
+import { amount, currency, orderId, paymentId, text } from '../schemas.js';
 
 /** The one event of our own format that moves an order. Others are acknowledged and ignored. */
 const PAYMENT_SUCCEEDED = 'payment.succeeded';
@@ -49,7 +49,7 @@ export const paymentWebhook = defineRoute({
         type: text.meta({ description: '`payment.succeeded`, or an event of Stripe, whose fields are its own' }),
         paymentId: paymentId.optional(),
         orderId: orderId.optional(),
-        amountCents: count.optional(),
+        amountCents: amount.optional(),
         currency: currency.optional(),
         live: z.boolean().optional().meta({ description: 'real money; false for a trial mode of the provider' }),
       })

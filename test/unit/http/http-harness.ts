@@ -113,7 +113,7 @@ export class FakeServices {
       payOrder: refuse,
       cancelOrder: refuse,
       webhook: null,
-      currency: 'EUR',
+      prices: { currency: 'EUR', faultOf: () => null },
       editor: { edit: refuse, cancel: refuse, remove: refuse },
       plan: () => Promise.resolve(this.plan),
       reshard: refuse,

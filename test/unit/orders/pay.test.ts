@@ -362,6 +362,22 @@ describe('pay and cancel', () => {
     expect(await resolveAttempt({ ...attempt, ageMs: 600_000 }, ports)).to.equal('declined');
   });
 
+  it('a free order is paid without the provider, and without one; late it owes nothing back', async () => {
+    mysql.putOrder({ ...order, amountCents: 0 });
+    const both = await Promise.all([pay('k1', 'ann', null), pay('k2')]);
+    expect(both.map(({ outcome }) => outcome)).to.deep.equal(['paid', 'paid']);
+    expect([charged, states()]).to.deep.equal([[], []]);
+    mysql.putOrder({ ...order, amountCents: 0, state: 'pending_payment' });
+    transitions.payments.clear();
+    const before = transitions.pay.bind(transitions);
+    transitions.pay = async (...of) => {
+      await transitions.cancel('99');
+      return before(...of);
+    };
+    expect((await pay()).outcome).to.equal('wrong_state');
+    expect(await owed.lease(10, 1000)).to.deep.equal([]);
+  });
+
   it('without a provider nothing is charged', async () => {
     expect(await pay(null, 'ann', null)).to.deep.equal({ outcome: 'payment_not_configured' });
   });

@@ -1,4 +1,4 @@
-/** What the api of operators answers: times that end in `At` are ISO 8601, those that end in `AtMs` Unix ms, money is in cents. */
+/** What the api of operators answers: times that end in `At` are ISO 8601, those that end in `AtMs` Unix ms, money is in the smallest unit of its currency. */
 
 export type Role = 'viewer' | 'operator' | 'admin';
 

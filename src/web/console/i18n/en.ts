@@ -350,7 +350,7 @@ export const en = {
     unchanged: 'Nothing is changed yet.',
     badStock: 'A whole number of units, 1 or more.',
     badClosesAt: 'A day and a time are needed.',
-    badPrice: 'A price is needed, such as 19.99.',
+    badPrice: 'A price is needed, with as many digits as its currency has, such as 19.99 EUR or 1999 JPY.',
   },
 
   purchases: {

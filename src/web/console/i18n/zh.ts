@@ -341,7 +341,7 @@ export const zh: Dictionary = {
     unchanged: '尚未更改任何内容。',
     badStock: '请填写整数数量，至少为 1。',
     badClosesAt: '请填写日期和时间。',
-    badPrice: '请填写价格，例如 19.99。',
+    badPrice: '请填写价格，小数位数须与货币一致，例如 19.99 EUR 或 1999 JPY。',
   },
 
   purchases: {
