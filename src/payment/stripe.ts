@@ -273,9 +273,10 @@ function factsOf(error: unknown): object {
 
 const withoutSecrets = (text: string): string => text.replace(/\b(?:sk|rk|pk|whsec|pi_\w+?_secret)_[\w*]+/g, '…');
 
-/** `charge.refunded` and the like say what we did ourselves, and what somebody did in the dashboard. */
 const CHANGES = ['payment_intent.payment_failed', 'payment_intent.canceled'];
 const REFUND_CHANGES = ['refund.failed', 'refund.updated', 'charge.refund.updated'];
+/** States of a dispute in which the money is ours. */
+const DISPUTE_ENDS = ['won', 'warning_closed', 'prevented'];
 
 const event = z.object({ type: z.string(), livemode: z.boolean(), data: z.object({ object: z.looseObject({}) }) });
 const intentOfEvent = z.object({
@@ -284,10 +285,21 @@ const intentOfEvent = z.object({
   currency: z.string().regex(/^[a-z]{3}$/),
 });
 const ofUs = z.object({ metadata: z.object({ order: z.string(), attempt: z.string() }) });
-const refundOfUs = z.object({
-  metadata: z.object({ refund_of: z.string() }),
+const ID = z.string().refine(isPaymentId);
+const failedRefund = z.object({
+  id: ID,
+  payment_intent: ID,
   status: z.enum(['failed', 'canceled']),
   failure_reason: z.string().nullish(),
+});
+const refundedCharge = z.object({ payment_intent: ID, amount_refunded: z.int().min(0), currency: z.string() });
+const dispute = z.object({
+  id: ID,
+  payment_intent: ID,
+  amount: z.int().min(0),
+  currency: z.string(),
+  reason: z.string(),
+  status: z.string(),
 });
 
 /** Events of Stripe; those of payments that we have not made are nothing to us, and other types are ignored. */
@@ -300,11 +312,13 @@ export const STRIPE_WEBHOOK: PaymentWebhook = {
     if (!read.success) return { type: 'unreadable', detail: 'The body must be an event of Stripe.', claims: {} };
     const { type, livemode: live, data } = read.data;
     if (REFUND_CHANGES.includes(type)) {
-      const refund = refundOfUs.safeParse(data.object);
+      const refund = failedRefund.safeParse(data.object);
       if (!refund.success) return { type: 'other' };
-      const { metadata, status, failure_reason: reason } = refund.data;
-      return { type: 'refund_failed', paymentId: metadata.refund_of, detail: reason ?? status, live };
+      const { id: refundId, payment_intent: paymentId, status, failure_reason: reason } = refund.data;
+      return { type: 'refund_failed', refundId, paymentId, detail: reason ?? status, live };
     }
+    if (type === 'charge.refunded') return refunded(data.object, live);
+    if (type.startsWith('charge.dispute.')) return disputed(data.object, live);
     const owner = ofUs.safeParse(data.object);
     if (!owner.success || !isOrderId(owner.data.metadata.order)) return { type: 'other' };
     const { order: orderId } = owner.data.metadata;
@@ -312,6 +326,31 @@ export const STRIPE_WEBHOOK: PaymentWebhook = {
     return type === 'payment_intent.succeeded' ? succeeded(orderId, data.object, live) : { type: 'other' };
   },
 };
+
+/** Charges and disputes without a PaymentIntent are none of ours. */
+function refunded(object: object, live: boolean): PaymentReport {
+  const read = refundedCharge.safeParse(object);
+  const payment = read.success
+    ? paymentOf({ ...read.data, id: read.data.payment_intent, amount_received: read.data.amount_refunded })
+    : null;
+  return payment === null ? { type: 'other' } : { type: 'refunded', payment, live };
+}
+
+function disputed(object: object, live: boolean): PaymentReport {
+  const read = dispute.safeParse(object);
+  if (!read.success) return { type: 'other' };
+  const { id: disputeId, payment_intent: id, amount, currency, reason, status } = read.data;
+  const payment = paymentOf({ id, amount_received: amount, currency });
+  if (payment === null) return { type: 'other' };
+  return {
+    type: 'disputed',
+    disputeId,
+    payment,
+    detail: `${reason}: ${status}`,
+    isOver: DISPUTE_ENDS.includes(status),
+    live,
+  };
+}
 
 function succeeded(orderId: string, object: Readonly<Record<string, unknown>>, live: boolean): PaymentReport {
   const read = intentOfEvent.safeParse(object);

@@ -154,6 +154,7 @@ async function open(config: ServicesConfig, parts: ServicesParts, opened: Opened
   const operator = new Operator(config, log, { redis, mysql, rebuildFailPoints: failPoints });
   opened(() => operator.close());
   const refunds = operator.refunds();
+  const paymentCases = operator.paymentCases();
   const attempts = createPaymentAttempts(mysql);
   const charging = { declineBound: admission.declineBound, charged: createChargeMetrics(registry) };
   const paying = { repository: orders, transitions, attempts, refunds, provider, clock, log, ...charging };
@@ -209,6 +210,7 @@ async function open(config: ServicesConfig, parts: ServicesParts, opened: Opened
       pay: (orderId, payment) => transitions.pay(orderId, payment),
       resolve: async (orderId) => (provider === null ? undefined : resolveOrder(orderId, { ...paying, provider })),
       isRefund: (paymentId) => refunds.has(paymentId),
+      cases: paymentCases,
     }),
     sales: new SaleAdmin({ repository: sales, store: createSaleStore(redis), cache }),
     prices: priceTermsOf(config),
@@ -218,6 +220,7 @@ async function open(config: ServicesConfig, parts: ServicesParts, opened: Opened
     repair: (saleId, order, options) => operator.repair(saleId, order, options),
     bucketsOf: (sale) => readSaleBuckets(sale, { ...looked, repair: createRepairStore(redis) }),
     saleSeconds: { landed, answers: history, keptMs: config.operators.consoleHistoryMs },
+    paymentCases,
     live: new LiveSnapshots({ sales: liveSales, programs: reports, clock, log }, config.operators.consoleStreamsMax),
     breakers: admission.breakers,
     operatorPlaces: newOperatorPlaces(),
@@ -281,7 +284,7 @@ async function openAccessLog(
 function webhookOf(
   { webhookSecret, webhookSecretBefore, webhookMode }: ServicesConfig['payment'],
   format: PaymentWebhook | null,
-  moves: Pick<NonNullable<HttpServices['webhook']>, 'pay' | 'resolve' | 'isRefund'>,
+  moves: Pick<NonNullable<HttpServices['webhook']>, 'pay' | 'resolve' | 'isRefund' | 'cases'>,
 ): HttpServices['webhook'] {
   if (webhookSecret === '') return null;
   const secrets = [webhookSecret, webhookSecretBefore].filter((secret) => secret !== '');

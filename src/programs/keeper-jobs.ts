@@ -23,6 +23,7 @@ import { createPaymentAttempts } from '../mysql/payment-attempts.js';
 import type { MysqlPool } from '../mysql/pool.js';
 import { createRepairRepository } from '../mysql/repair-repository.js';
 import { createReconcileRepository } from '../mysql/reconcile-repository.js';
+import { createPaymentCases } from '../mysql/payment-cases.js';
 import { createRefundRepository } from '../mysql/refund-repository.js';
 import { createRetirementRepository } from '../mysql/retirement-repository.js';
 import { createSaleRepository } from '../mysql/sale-repository.js';
@@ -315,6 +316,7 @@ export function planJobs(
           dead_letter: config.overdue.deadLetterMs,
           refund: config.overdue.refundMs,
           payment_open: config.overdue.paymentMs,
+          payment_case: 0,
           compensation: config.overdue.compensationMs,
           sale_over: config.overdue.saleMs,
           sale_kept: retireAfterMs === 0 ? NEVER_MS : retireAfterMs + KEPT_OVERDUE_MS,
@@ -373,7 +375,7 @@ export function planJobs(
     jobs.push([1000, archiveOrders(archived, { afterMs: archiveAfterMs, ordersPerRun: archivePerSecond })]);
   }
   if (provider !== null) {
-    const ports = { refunds: createRefundRepository(mysql), provider, metrics, log };
+    const ports = { refunds: createRefundRepository(mysql), cases: createPaymentCases(mysql), provider, metrics, log };
     jobs.push([everyMs, due('refund', payRefunds(ports, { max: REFUNDS_PER_LEASE, leaseMs: REFUND_LEASE_MS }))]);
     const asked = { repository, attempts: createPaymentAttempts(mysql), provider, transitions, metrics, log };
     jobs.push([everyMs, due('payment', resolvePayments(asked, { max: REFUNDS_PER_LEASE, leaseMs: REFUND_LEASE_MS }))]);

@@ -7,6 +7,7 @@ import type { RedriveChannel, WorkerProgress } from '../core/ports/channels.js';
 import type { Log } from '../core/ports/log.js';
 import type { OrderRepository } from '../core/ports/order-repository.js';
 import type { OrderSearch } from '../core/ports/order-search.js';
+import type { PaymentCases } from '../core/ports/payment-cases.js';
 import type { PriceFault } from '../core/ports/payment-provider.js';
 import type { RefundRepository } from '../core/ports/refund-repository.js';
 import type { RevocationRepository } from '../core/ports/revocations.js';
@@ -21,6 +22,7 @@ import { createOrderRepository, createOrderStates } from '../mysql/order-reposit
 import { createOrderSearch } from '../mysql/order-search.js';
 import { createOutbox } from '../mysql/outbox.js';
 import { openMysqlPool, type MysqlPool } from '../mysql/pool.js';
+import { createPaymentCases } from '../mysql/payment-cases.js';
 import { createReconcileRepository } from '../mysql/reconcile-repository.js';
 import { createReconcileRuns } from '../mysql/reconcile-runs.js';
 import { createRefundRepository } from '../mysql/refund-repository.js';
@@ -39,10 +41,10 @@ import { ReconcileAdmin } from '../recovery/reconcile/reconcile-admin.js';
 import { repairAsked, type OrderedRepair } from '../recovery/repair/repair-jobs.js';
 import type { RepairOrder } from '../recovery/repair/repair-sale.js';
 import { reshardSale, type ReshardOrder } from '../recovery/repair/reshard-sale.js';
+import { priceFaultOf } from '../payment/price-fault.js';
 import { TracePurchase } from '../recovery/trace/trace-purchase.js';
 import { createBatchStore } from '../redis/batch-store.js';
 import type { RedisConnection } from '../redis/connection.js';
-import { priceFaultOf } from '../payment/price-fault.js';
 import { createReconcileStore } from '../redis/reconcile-store.js';
 import { createRepairStore } from '../redis/repair-store.js';
 import { createRuleBroadcast } from '../redis/rule-broadcast.js';
@@ -104,6 +106,10 @@ export class Operator<S extends SectionName> {
 
   refunds(this: Operator<'mysql'>): RefundRepository {
     return createRefundRepository(this.#openMysql());
+  }
+
+  paymentCases(this: Operator<'mysql'>): PaymentCases {
+    return createPaymentCases(this.#openMysql());
   }
 
   revocations(this: Operator<'mysql'>): RevocationRepository {
@@ -325,6 +331,7 @@ export function openSaleEditor(
     transfers: createTransferStore(redis),
     cache: createSaleSnapshotCache(redis, { ttlMs: cacheMs }),
     nowMs: () => clock.nowMs(),
+    faultOf,
   });
 }
 
@@ -332,7 +339,6 @@ export function openSaleEditor(
 export function rebuildStores(redis: RedisConnection, mysql: MysqlPool, failPoints?: RebuildFailPoints) {
   const { orderPage, unlistedOrders, findSale } = createReconcileRepository(mysql);
   const { setState } = createSaleStore(redis);
-    faultOf,
   const store = { ...createRepairStore(redis), setState };
   const repository = { ...createRepairRepository(mysql), orderPage, unlistedOrders, findSale };
   return {

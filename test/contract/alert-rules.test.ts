@@ -57,6 +57,7 @@ const CASES: Readonly<Record<string, Case>> = {
   },
   SeckillRefundsDue: overdue('refund', '10s'),
   SeckillPaymentsUnresolved: overdue('payment_open', '10s'),
+  SeckillPaymentCases: overdue('payment_case', '10s'),
   SeckillPaymentsDeclined: {
     bad: {
       'seckill_charges_total{outcome="declined"}': growing(3),

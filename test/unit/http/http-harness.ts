@@ -138,6 +138,7 @@ export class FakeServices {
       },
       reconcile: { run: refuse, runs: refuse, jobs: refuse, findJob: refuse, retry: refuse },
       refunds: { list: refuse, takeOn: refuse },
+      paymentCases: { list: refuse, close: refuse },
       rules: { show: refuse, find: refuse, check: refuse, publish: refuse, history: refuse },
       ruleReports: { live: refuse },
       switches: { show: refuse, set: refuse },

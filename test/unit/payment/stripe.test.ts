@@ -321,16 +321,17 @@ describe('Stripe', () => {
         id: 're_1',
         status: 'failed',
         failure_reason: 'lost_or_stolen_card',
-        metadata: { refund_of: 'pi_1' },
+        payment_intent: 'pi_1',
       };
       expect(read('refund.failed', refund)).to.deep.equal({
         type: 'refund_failed',
+        refundId: 're_1',
         paymentId: 'pi_1',
         detail: 'lost_or_stolen_card',
         live: true,
       });
       expect(read('refund.updated', { ...refund, status: 'succeeded' })).to.deep.equal({ type: 'other' });
-      expect(read('refund.failed', { ...refund, metadata: {} })).to.deep.equal({ type: 'other' });
+      expect(read('refund.failed', { ...refund, payment_intent: null })).to.deep.equal({ type: 'other' });
     });
 
     it('other types, and payments that others made with this account, are ignored', () => {

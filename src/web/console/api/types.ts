@@ -336,6 +336,21 @@ export interface BulkEnd {
   readonly failures: readonly { readonly id: string; readonly why: string }[];
 }
 
+/** Money that a person has to look after. */
+export interface PaymentCase {
+  readonly caseId: string;
+  readonly kind: 'unrecorded' | 'refund_failed' | 'refunded_elsewhere' | 'disputed' | 'refunded_twice';
+  readonly subject: string;
+  readonly paymentId: string | null;
+  readonly orderId: string | null;
+  readonly amountCents: number | null;
+  readonly currency: string | null;
+  readonly detail: string;
+  readonly state: 'open' | 'closed';
+  readonly createdAt: string;
+  readonly updatedAt: string;
+}
+
 export const REFUND_STATES = ['due', 'refunded'] as const;
 
 export interface Refund {
