@@ -92,7 +92,7 @@ export const ALERT_RULES: readonly AlertRule[] = [
   },
   {
     name: 'SeckillPaymentCases',
-    severity: 'page',
+    severity: 'ticket',
     forMs: 0,
     text: 'Money needs a person: a refund that failed, a dispute, or a payment that cannot be recorded.',
     ...overdue('payment_case'),

@@ -1,4 +1,5 @@
 import type { Knex } from 'knex';
+import { CONVERT, convertAmounts } from './smallest-units.js';
 import type { SchemaChanges } from './schema-changes.js';
 
 export interface NamedMigration {
@@ -534,4 +535,5 @@ export const MIGRATIONS: readonly NamedMigration[] = [
   { name: '0021-job-leases', up: (changes) => changes.create(JOB_LEASES) },
   { name: '0022-order-traces', up: (changes) => changes.create(ORDER_TRACES, ORDER_TRACES_ARCHIVE) },
   { name: '0023-payment-cases', up: (changes) => changes.create(PAYMENT_CASES) },
+  { name: '0024-smallest-units', up: (changes) => changes.fill('orders', CONVERT, convertAmounts) },
 ];

@@ -159,7 +159,8 @@ async function noted(report: ReportOf<'refund_failed' | 'refunded' | 'disputed'>
       });
       break;
     case 'refunded': {
-      const detail = `given back at the provider: ${amountText(report.payment.amountCents, currency ?? '')}`;
+      const { amountCents: back } = report.payment;
+      const detail = `given back at the provider: ${currency === null ? back : amountText(back, currency)}`;
       await cases.note({ ...found, kind: 'refunded_elsewhere', subject: paymentId, detail });
       break;
     }
