@@ -73,7 +73,7 @@ for (const [name, createWorld] of MOVES_WORLDS) {
       expect(open?.ageMs).to.be.below(SHORT_MS);
     });
 
-    it('as many declined as an order may have: no new key is opened, and a key of before is', async () => {
+    it('as many declined as an order may have: no new key is opened, and a key of before is [P2]', async () => {
       const [orderId, other] = [await freshOrder('bea'), await freshOrder('bea')];
       const bound = { perOrder: 2, perBuyerHour: 100, refuses: () => true };
       const open = async (id: string, key: string, own: Partial<typeof bound> = {}) =>

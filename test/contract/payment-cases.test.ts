@@ -23,7 +23,7 @@ for (const [name, createWorld] of MOVES_WORLDS) {
     const all = () => world.cases.list({}, { max: 10 });
     const states = async () => (await all()).map(({ subject, state }) => `${subject} ${state}`);
 
-    it('notes a case once for its kind and subject, as it was found', async () => {
+    it('notes a case once for its kind and subject, as it was found [P3]', async () => {
       for (let i = 0; i < 3; i++) await world.cases.note(DISPUTE);
       await world.cases.note({ ...DISPUTE, kind: 'refund_failed' });
       const [first, second, ...more] = await all();

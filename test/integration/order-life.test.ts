@@ -99,7 +99,7 @@ describe('the life of an order', () => {
     expect(figures).to.include({ sold: 1, unitsLeft: 0, rows: 2, liveRows: 1 });
   });
 
-  it('is paid once by the message of the provider; money that comes too late is owed back and refunded', async () => {
+  it('is paid once by the message of the provider; money that comes too late is refunded, and money of no order is a case [P3]', async () => {
     const { saleId, buyers } = await saleWith({ priceCents: 1250 });
     const [paid, cancelled] = [await orderOf(buyers, 'ann'), await orderOf(buyers, 'bob')];
     const event = { type: 'payment.succeeded', paymentId: `p-${paid}`, orderId: paid, ...money };

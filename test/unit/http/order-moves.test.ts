@@ -386,7 +386,7 @@ describe('orders and payments over HTTP', () => {
       expect(errors, 'nobody is to pay it here').to.have.length(1);
     });
 
-    describe('money that is not where it should be', () => {
+    describe('money that is not where it should be [P3]', () => {
       const stripe = async () => {
         const { STRIPE_WEBHOOK } = await loadStripe();
         const url = await listen(undefined, {}, 'live', { ...STRIPE_WEBHOOK, header: 'payment-signature' });

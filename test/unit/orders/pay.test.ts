@@ -435,7 +435,7 @@ describe('pay and cancel', () => {
       await mysql.write({ terms, orders: [row], releases: [], oneByOne: new Set(), paymentWindowMs: WINDOW_MS });
     };
 
-    it('reach the provider eight times for an order without any rules; a good card is not charged then either', async () => {
+    it('reach the provider eight times for an order without any rules; a good card is not charged then either [P2]', async () => {
       const outcomes = await tryCards(120);
       expect(outcomes.filter((outcome) => outcome === 'declined')).to.have.length(8);
       expect(outcomes.at(-1)).to.equal('decline_limit_reached');

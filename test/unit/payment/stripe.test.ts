@@ -104,7 +104,7 @@ describe('Stripe', () => {
     });
   });
 
-  describe('says declined only of a charge that can take no money any more', () => {
+  describe('says declined only of a charge that can take no money any more [P1]', () => {
     const CALLS = { create: /POST .*payment_intents$/, confirm: /confirm$/, retrieve: /GET .*pi_/, cancel: /cancel$/ };
     const FAULTS: Fault[] = ['error', 'busy', 'away', 'overtaken'];
     for (const [call, path] of Object.entries(CALLS)) {
