@@ -331,6 +331,7 @@ const COMPENSATION: Board = {
             'marked late': rate('seckill_marked_late_batches_total'),
           },
         },
+        { title: 'Charges', unit: 'ops', lines: { '{{outcome}}': rate('seckill_charges_total', 'outcome') } },
         { title: 'Refunds', unit: 'ops', lines: { '{{outcome}}': rate('seckill_refund_tries_total', 'outcome') } },
       ],
     },

@@ -1,6 +1,7 @@
 import { Command, InvalidArgumentError, Option } from 'commander';
 import { withOperator } from '../programs/operator.js';
 import { loadConfig } from '../core/config/load.js';
+import { amountText } from '../core/amount-text.js';
 import { assertNever } from '../core/errors.js';
 import { isPaymentId } from '../core/ids.js';
 import { refundBody } from '../http/routes/refunds.js';
@@ -11,10 +12,13 @@ import {
   type RefundState,
   type StoredRefund,
 } from '../core/ports/refund-repository.js';
+import type { OrderSearch } from '../core/ports/order-search.js';
 import { CliError } from './cli-error.js';
 import { operatorName, parseWhole } from './options.js';
 import { isoTime, print, printError, tableLine } from './print.js';
 import { withoutUndefined } from '../core/without-undefined.js';
+
+type CurrenciesOf = OrderSearch['currenciesOf'];
 
 interface ListFlags {
   readonly state: RefundState | 'all';
@@ -34,7 +38,7 @@ To pay one back by hand: run \`refunds done\` FIRST, so that the keeper does not
 exit code 0.
 
 Examples:
-  seckill refunds list                     what is due, oldest first; amounts in cents
+  seckill refunds list                     what is due, oldest first
   seckill refunds list --state all --json
   seckill refunds done pi_3MtwBwLkdIwHu7   then pay it
 
@@ -54,14 +58,14 @@ export function refundsCommand(): Command {
     .option('--after <paymentId>', 'only those after this one', parsePaymentId)
     .option('--limit <count>', 'at most so many', parseWhole(1, LIST_MAX), LIST_DEFAULT)
     .option('--json', 'one JSON line per refund')
-    .action((flags: ListFlags) => run((repository) => list(repository, flags)));
+    .action((flags: ListFlags) => run((repository, currenciesOf) => list(repository, currenciesOf, flags)));
   refunds
     .command('done')
     .description('say that you pay a refund by hand; the keeper leaves it alone from then on')
     .argument('<paymentId>', 'as `refunds list` shows it', parsePaymentId)
     .option('--json', 'print one JSON line')
     .action((paymentId: string, { json }: { json?: boolean }) =>
-      run((repository) => takeOn(repository, paymentId, json)),
+      run((repository, currenciesOf) => takeOn(repository, currenciesOf, { paymentId, json })),
     );
   return refunds;
 }
@@ -71,26 +75,39 @@ function parsePaymentId(text: string): string {
   return text;
 }
 
-async function run(task: (repository: RefundRepository) => Promise<void>): Promise<void> {
+async function run(task: (repository: RefundRepository, currenciesOf: CurrenciesOf) => Promise<void>): Promise<void> {
   const config = loadConfig(['mysql'], process.env);
-  await withOperator(config, createLog('refunds', 'error'), (operator) => task(operator.refunds()));
+  await withOperator(config, createLog('refunds', 'error'), (operator) => {
+    const orders = operator.orderSearch();
+    return task(operator.refunds(), (orderIds) => orders.currenciesOf(orderIds));
+  });
 }
 
-async function list(repository: RefundRepository, { state, after, limit, json }: ListFlags): Promise<void> {
+async function list(
+  repository: RefundRepository,
+  currenciesOf: CurrenciesOf,
+  { state, after, limit, json }: ListFlags,
+): Promise<void> {
   const page = { max: limit, ...withoutUndefined({ afterPaymentId: after }) };
   const found = await repository.list(state === 'all' ? {} : { state }, page);
-  if (!json) print(line('payment', 'since', 'state', 'order', 'cents', 'tries', 'reason', 'last error'));
-  for (const refund of found) print(json ? JSON.stringify(refundBody(refund)) : lineOf(refund));
+  const currencies = json ? new Map<string, string>() : await currenciesOf(found.map(({ orderId }) => orderId));
+  if (!json) print(line('payment', 'since', 'state', 'order', 'amount', 'tries', 'reason', 'last error'));
+  for (const refund of found) print(json ? JSON.stringify(refundBody(refund)) : lineOf(refund, currencies));
   if (!json && found.length === limit) printError(`There may be more: add --after ${found.at(-1)?.paymentId}.`);
 }
 
-async function takeOn(repository: RefundRepository, paymentId: string, json: boolean | undefined): Promise<void> {
+async function takeOn(
+  repository: RefundRepository,
+  currenciesOf: CurrenciesOf,
+  { paymentId, json }: { readonly paymentId: string; readonly json: boolean | undefined },
+): Promise<void> {
   const answer = await repository.takeOn(paymentId, operatorName());
   switch (answer.outcome) {
     case 'done': {
-      const { amountCents, orderId } = answer.refund;
+      const { orderId } = answer.refund;
       if (json) return print(JSON.stringify({ outcome: answer.outcome, refund: refundBody(answer.refund) }));
-      return print(`Pay back ${amountCents} cents of order ${orderId} now; the keeper will not.`);
+      const amount = amountOf(answer.refund, await currenciesOf([orderId]));
+      return print(`Pay back ${amount} of order ${orderId} now; the keeper will not.`);
     }
     case 'already_refunded':
       throw new CliError(
@@ -108,18 +125,24 @@ async function takeOn(repository: RefundRepository, paymentId: string, json: boo
   }
 }
 
-function lineOf(refund: StoredRefund): string {
-  const { paymentId, createdAtMs, state, orderId, amountCents, attempts, reason, lastError } = refund;
+function lineOf(refund: StoredRefund, currencies: ReadonlyMap<string, string>): string {
+  const { paymentId, createdAtMs, state, orderId, attempts, reason, lastError } = refund;
   return line(
     paymentId,
     isoTime(createdAtMs),
     state,
     orderId,
-    String(amountCents),
+    amountOf(refund, currencies),
     String(attempts),
     reason,
     lastError ?? '-',
   );
 }
 
-const line = tableLine(32, 24, 8, 19, 10, 5, 18);
+/** A payment in another currency than that of its order does not keep its own. */
+function amountOf({ orderId, amountCents, reason }: StoredRefund, currencies: ReadonlyMap<string, string>): string {
+  const currency = reason === 'wrong_currency' ? undefined : currencies.get(orderId);
+  return currency === undefined ? `${amountCents} in an unknown currency` : amountText(amountCents, currency);
+}
+
+const line = tableLine(32, 24, 8, 19, 14, 5, 18);

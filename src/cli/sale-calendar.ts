@@ -5,8 +5,10 @@ import { loadConfig } from '../core/config/load.js';
 import { readDuration } from '../core/duration.js';
 import { plannedBody } from '../http/routes/sale-plan.js';
 import { withOperator } from '../programs/operator.js';
+import { priceTermsOf } from '../programs/price-terms.js';
 import { createLog } from '../programs/telemetry.js';
 import { IMPORT_FORMATS, readImport, type ImportError, type ImportFormat } from '../sales/import-sales.js';
+import type { PriceTerms } from '../sales/new-sale.js';
 import type { SaleAdmin } from '../sales/sale-admin.js';
 import { UsageError } from './cli-error.js';
 import { operatorName } from './options.js';
@@ -16,6 +18,9 @@ export const withSales = <T>(work: (admin: SaleAdmin) => Promise<T>): Promise<T>
   const config = loadConfig(['mysql', 'redis', 'gate'], process.env);
   return withOperator(config, createLog('sale', 'error'), async (operator) => work(await operator.sales()));
 };
+
+/** As the api checks prices where it has the same settings. */
+export const priceTerms = (): PriceTerms => priceTermsOf(loadConfig(['sale', 'payment'], process.env));
 
 const IMPORT_EXAMPLES = `
 A CSV file names its columns in the first line; a JSON file is a list of objects with the same names:
@@ -42,12 +47,7 @@ export function saleImportCommand(): Command {
 }
 
 async function importSales(file: string, { dryRun, json }: { dryRun?: boolean; json?: boolean }): Promise<void> {
-  const { sales, errors } = readImport(
-    readFileSync(file, 'utf8'),
-    formatOf(file),
-    Date.now(),
-    loadConfig(['sale'], process.env).sale.currency,
-  );
+  const { sales, errors } = readImport(readFileSync(file, 'utf8'), formatOf(file), Date.now(), priceTerms());
   if (errors.length > 0) throw refused(file, errors, json);
   const newSales = sales.map(({ sale }) => sale);
   const lineOf = (index: number): number => sales[index]?.line ?? 1;

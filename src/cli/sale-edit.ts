@@ -36,7 +36,7 @@ export function saleEditCommand(): Command {
     .description('change title, closing time or stock of a sale, or the price of a draft')
     .argument('<saleId>', 'number of the sale', parseSaleId)
     .option('--title <title>', 'what buyers read: 1 to 200 characters')
-    .option('--price-cents <cents>', 'price of one unit in cents; of a draft only')
+    .option('--price-cents <cents>', 'price of one unit in the smallest unit of its currency; of a draft only')
     .option('--closes-at <time>', 'ISO 8601 or +2h')
     .option('--stock <units>', 'units offered in all, 1 to 10000000')
     .option('--json', 'print one JSON line')
@@ -120,6 +120,6 @@ function endedAs(verb: 'cancel' | 'delete', saleId: string, answer: SaleCancelle
 }
 
 const withEditor = <T>(work: (editor: SaleEditor) => Promise<T>): Promise<T> => {
-  const config = loadConfig(['mysql', 'redis', 'gate'], process.env);
+  const config = loadConfig(['mysql', 'redis', 'gate', 'payment'], process.env);
   return withOperator(config, createLog('sale', 'error'), async (operator) => work(await operator.saleEditor()));
 };

@@ -1,3 +1,4 @@
+import { amountText } from '../core/amount-text.js';
 import { durationText } from '../core/duration.js';
 import type { FieldError } from '../core/field-errors.js';
 import type { Sale } from '../core/sale.js';
@@ -17,7 +18,7 @@ export function printSale(sale: Sale): void {
     state: sale.state,
     sku: sale.sku,
     title: sale.title,
-    price: `${(sale.priceCents / 100).toFixed(2)} ${sale.currency}`,
+    price: amountText(sale.priceCents, sale.currency),
     sold: `${sale.sold} of ${sale.stock}`,
     'per buyer': `${sale.limitPerBuyer}`,
     buckets: `${sale.buckets}`,

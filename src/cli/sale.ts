@@ -1,14 +1,13 @@
 import { Command, Option } from 'commander';
-import { loadConfig } from '../core/config/load.js';
 import { assertNever } from '../core/errors.js';
 import { SALE_STATES, type NewSale, type Sale, type SaleState } from '../core/sale.js';
 import type { SaleFilter } from '../core/ports/sale-repository.js';
-import { readNewSale } from '../sales/new-sale.js';
+import { readNewSale, type PriceTerms } from '../sales/new-sale.js';
 import type { SaleAdmin, SaleAdminAnswer, SaleCreated } from '../sales/sale-admin.js';
 import { CliError } from './cli-error.js';
 import { operatorName, parseSaleId, parseTime, parseWhole } from './options.js';
 import { isoTime, print, printError, tableLine } from './print.js';
-import { saleImportCommand, salePlanCommand, withSales } from './sale-calendar.js';
+import { priceTerms, saleImportCommand, salePlanCommand, withSales } from './sale-calendar.js';
 import { saleCancelCommand, saleEditCommand } from './sale-edit.js';
 import { numberOf, printSale, refused, saleLine, timeOf } from './sale-fields.js';
 import { saleRepairCommand, saleReshardCommand } from './sale-rebuild.js';
@@ -65,7 +64,10 @@ export function saleCommand(): Command {
     .description('create a sale as a draft')
     .option('--sku <sku>', 'what is sold: 1 to 64 of A-Z a-z 0-9 . _ - (required)')
     .option('--title <title>', 'what buyers read: 1 to 200 characters (required)')
-    .option('--price-cents <cents>', 'price of one unit in cents, 0 to 1000000000 (required)')
+    .option(
+      '--price-cents <cents>',
+      'price of one unit in the smallest unit of its currency: 1999 is 19.99 EUR, 1,999 JPY; 0 is free (required)',
+    )
     .option('--currency <letters>', 'of the price, such as EUR (default: SALE_CURRENCY)')
     .option('--stock <units>', 'units offered, 1 to 10000000 (required)')
     .option('--limit-per-buyer <units>', 'units that one buyer may have, 1 to 1000', '1')
@@ -76,7 +78,7 @@ export function saleCommand(): Command {
     .option('--json', 'print one JSON line')
     .addHelpText('after', CREATE_EXAMPLES)
     .action((flags: CreateFlags) => {
-      const newSale = newSaleOf(flags, Date.now(), loadConfig(['sale'], process.env).sale.currency);
+      const newSale = newSaleOf(flags, Date.now(), priceTerms());
       return run(flags.json, async (admin) => createdSale(await admin.create(newSale, operatorName())));
     });
 
@@ -132,7 +134,7 @@ async function run(json: boolean | undefined, work: (admin: SaleAdmin) => Promis
 }
 
 /** @throws UsageError with a line for everything that is wrong */
-export function newSaleOf(flags: CreateFlags, nowMs: number, currency?: string): NewSale {
+export function newSaleOf(flags: CreateFlags, nowMs: number, terms?: PriceTerms): NewSale {
   const opensAt = timeOf(flags.opensAt);
   const dayLater = Date.parse(opensAt) + DAY_MS;
   const read = readNewSale(
@@ -153,7 +155,7 @@ export function newSaleOf(flags: CreateFlags, nowMs: number, currency?: string):
       ...withoutUndefined({ warmBefore: flags.warmBefore }),
     },
     nowMs,
-    currency,
+    terms,
   );
   if ('sale' in read) return read.sale;
   throw refused(read.errors);

@@ -17,6 +17,7 @@ const COMMANDS: Readonly<Record<string, () => Promise<Command>>> = {
   orders: async () => (await import('./orders.js')).ordersCommand(),
   dlq: async () => (await import('./dlq.js')).dlqCommand(),
   reconcile: async () => (await import('./reconcile.js')).reconcileCommand(),
+  'payment-cases': async () => (await import('./payment-cases.js')).paymentCasesCommand(),
   refunds: async () => (await import('./refunds.js')).refundsCommand(),
   rules: async () => (await import('./rules.js')).rulesCommand(),
   switch: async () => (await import('./switch.js')).switchCommand(),

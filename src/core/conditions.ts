@@ -100,6 +100,13 @@ export const ALERT_RULES: readonly AlertRule[] = [
     ...overdue('payment_open'),
   },
   {
+    name: 'SeckillPaymentCases',
+    severity: 'ticket',
+    forMs: 0,
+    text: 'Money needs a person: a refund that failed, a dispute, or a payment that cannot be recorded.',
+    ...overdue('payment_case'),
+  },
+  {
     name: 'SeckillCompensationStalled',
     severity: 'page',
     forMs: 120_000,

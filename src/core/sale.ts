@@ -30,7 +30,7 @@ const SALE_ACTIONS: Record<SaleState, string> = {
   closed: 'closed',
 };
 
-/** One item offered in a window. Money in integer cents, times in Unix ms. */
+/** One item offered in a window. Money in the smallest unit of its currency, times in Unix ms. */
 export interface Sale {
   readonly saleId: string;
   readonly sku: string;

@@ -18,6 +18,7 @@ export const WATCHED_STATES = [
   'dead_letter',
   'refund',
   'payment_open',
+  'payment_case',
   'compensation',
   'sale_shut',
   'sale_over',
@@ -80,6 +81,12 @@ export const WAITING_STATES = {
     deadline: 'OVERDUE_PAYMENT_MS',
     endedBy: 'the request that began it, else the keeper, which asks the payment provider and never gives up',
     watchedAs: 'payment_open',
+  },
+  payment_case: {
+    waits: 'money that no program can settle: a refund that failed, a dispute, a payment that cannot be recorded',
+    deadline: 'none: it counts at once',
+    endedBy: 'a person: `seckill payment-cases close`; or the provider, which says that it is over',
+    watchedAs: 'payment_case',
   },
   compensation_pending: {
     waits: 'a repair that was ordered and is due',

@@ -71,6 +71,12 @@ export const PROBLEMS = {
   internal: row(500, 'Internal error', 'Something went wrong on our side.'),
   repairing: row(503, 'Sale in repair', 'The stock of the sale is being rebuilt from its orders.', 2000),
   payment_declined: row(402, 'Payment declined', 'The payment was declined. Try again with another Idempotency-Key.'),
+  decline_limit_reached: row(
+    409,
+    'Too many declined payments',
+    'Too many payments of this order, or of yours within an hour, were declined. Nothing was charged for this one.',
+  ),
+  case_not_found: row(404, 'No such case', 'There is no such payment case.'),
   refund_due: row(409, 'Paid too late', 'The order had ended before the money came. It goes back.'),
   payment_conflict: row(409, 'Payment known', 'This payment was reported before with another order or amount.'),
   payment_in_progress: row(

@@ -25,6 +25,9 @@ export const saleParams = z.object({ saleId });
 /** A time in an answer: UTC with milliseconds. */
 export const time = z.iso.datetime();
 export const count = z.int().min(0);
+export const amount = count.meta({
+  description: 'in the smallest unit of its currency: 1999 is 19.99 EUR or 1,999 JPY',
+});
 export const text = z.string();
 
 /** Times leave this API as ISO 8601 in UTC with milliseconds. */
@@ -87,7 +90,7 @@ const saleFields = {
   saleId,
   sku: text,
   title: text,
-  priceCents: count,
+  priceCents: amount,
   currency: currency.meta({ description: 'of the price and of all orders: three letters of ISO 4217' }),
   limitPerBuyer: count,
   opensAt: time,
@@ -131,7 +134,7 @@ const orderFields = {
   saleId,
   requestId: id,
   quantity: count,
-  amountCents: count,
+  amountCents: amount,
   currency: currency.meta({ description: 'of the amount: three letters of ISO 4217' }),
   state: z.enum(ORDER_STATES),
   reason: z.enum(FAILURE_REASONS).nullable(),
@@ -145,7 +148,7 @@ export const orderPageSchema = z
   .object({
     ...orderFields,
     refunds: z
-      .array(z.object({ amountCents: count, state: z.enum(REFUND_STATES), reason: text }))
+      .array(z.object({ amountCents: amount, state: z.enum(REFUND_STATES), reason: text }))
       .min(1)
       .optional(),
   })

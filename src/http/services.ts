@@ -26,6 +26,7 @@ import type { OrderRepository } from '../core/ports/order-repository.js';
 import type { RuleReports } from '../core/ports/rules.js';
 import type { OrderSearch } from '../core/ports/order-search.js';
 import type { OrderTransitions } from '../core/ports/order-transitions.js';
+import type { PaymentCases } from '../core/ports/payment-cases.js';
 import type { PaymentReport } from '../core/ports/payment-provider.js';
 import type { RefundRepository } from '../core/ports/refund-repository.js';
 import type { RevocationRepository } from '../core/ports/revocations.js';
@@ -37,6 +38,7 @@ import type { ReconcileAdmin } from '../recovery/reconcile/reconcile-admin.js';
 import type { OrderedRepair } from '../recovery/repair/repair-jobs.js';
 import type { GetSaleAnswer } from '../sales/get-sale.js';
 import type { SaleSnapshots } from '../sales/sale-snapshots.js';
+import type { PriceTerms } from '../sales/new-sale.js';
 import type { SaleEditor } from '../sales/edit-sale.js';
 import type { SaleAdmin } from '../sales/sale-admin.js';
 import type { SaleBucket } from '../sales/sale-buckets.js';
@@ -128,9 +130,9 @@ export interface HttpServices {
     /** Asks the provider what became of the charges of an order. @throws OperationalError mysql */
     readonly resolve: (orderId: string) => Promise<void>;
     readonly isRefund: RefundRepository['has'];
+    readonly cases: Pick<PaymentCases, 'note' | 'settle' | 'orderOf'>;
   } | null;
-  /** Of a new sale that names none. */
-  readonly currency: string;
+  readonly prices: PriceTerms;
   readonly sales: Pick<SaleAdmin, 'create' | 'show' | 'list' | 'warm' | 'open' | 'pause' | 'close'>;
   readonly editor: Pick<SaleEditor, 'edit' | 'cancel' | 'remove'>;
   /** The sales that open within this time, or have opened, with what they lack. @throws OperationalError */
@@ -166,6 +168,8 @@ export interface HttpServices {
     'list' | 'count' | 'matching' | 'parkedMatching' | 'find' | 'ordersOf' | 'replay' | 'discard' | 'workThrough'
   >;
   readonly reconcile: Pick<ReconcileAdmin, 'run' | 'runs' | 'jobs' | 'findJob' | 'retry'>;
+  /** Money that a person has to look after. @throws OperationalError mysql */
+  readonly paymentCases: Pick<PaymentCases, 'list' | 'close'>;
   /** Lists refunds, and takes one on to be paid by hand. @throws OperationalError mysql */
   readonly refunds: Pick<RefundRepository, 'list' | 'takeOn'>;
   /** The rules of admission. @throws OperationalError mysql */

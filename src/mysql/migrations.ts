@@ -1,4 +1,5 @@
 import type { Knex } from 'knex';
+import { CONVERT, convertAmounts } from './smallest-units.js';
 import type { SchemaChanges } from './schema-changes.js';
 
 export interface NamedMigration {
@@ -8,7 +9,7 @@ export interface NamedMigration {
 }
 
 /**
- * Ids are ASCII and differ by case, so they compare byte by byte. Money in integer cents, times in UTC: every session
+ * Ids are ASCII and differ by case, so they compare byte by byte. Money in the smallest unit of its currency, times in UTC: every session
  * of ours runs with time_zone '+00:00', which also rules CURRENT_TIMESTAMP. Unsigned columns refuse what must not be.
  */
 const ID = 'VARCHAR(64) CHARACTER SET ascii COLLATE ascii_bin';
@@ -406,6 +407,23 @@ const ORDER_TRACES = `CREATE TABLE IF NOT EXISTS order_traces (
 ) ${TABLE}`;
 const ORDER_TRACES_ARCHIVE = 'CREATE TABLE IF NOT EXISTS order_traces_archive LIKE order_traces';
 
+/** Money that a person has to look after. What a provider calls it, and what it says of it, is text that we do not know. */
+const PAYMENT_CASES = `CREATE TABLE IF NOT EXISTS payment_cases (
+  id BIGINT UNSIGNED NOT NULL AUTO_INCREMENT PRIMARY KEY,
+  kind ${WORD} NOT NULL,
+  subject ${USER_ID} NOT NULL,
+  payment_id ${ID} NULL,
+  order_id BIGINT UNSIGNED NULL,
+  amount_cents BIGINT UNSIGNED NULL,
+  currency CHAR(3) CHARACTER SET ascii COLLATE ascii_bin NULL,
+  detail ${TEXT} NOT NULL,
+  state ENUM('open', 'closed') NOT NULL DEFAULT 'open',
+  created_at DATETIME(3) NOT NULL ${NOW},
+  updated_at DATETIME(3) NOT NULL ${NOW} ON UPDATE CURRENT_TIMESTAMP(3),
+  UNIQUE KEY subject (subject, kind),
+  KEY state (state)
+) ${TABLE}`;
+
 async function listIndexes(changes: SchemaChanges): Promise<void> {
   await changes.alter('audit_log', AUDIT_INDEXES, { index: 'created' });
   await changes.alter('dead_letters', DEAD_LETTER_INDEXES, { index: 'sale' });
@@ -516,4 +534,6 @@ export const MIGRATIONS: readonly NamedMigration[] = [
   { name: '0020-archive-after', up: archiveAfter },
   { name: '0021-job-leases', up: (changes) => changes.create(JOB_LEASES) },
   { name: '0022-order-traces', up: (changes) => changes.create(ORDER_TRACES, ORDER_TRACES_ARCHIVE) },
+  { name: '0023-payment-cases', up: (changes) => changes.create(PAYMENT_CASES) },
+  { name: '0024-smallest-units', up: (changes) => changes.fill('orders', CONVERT, convertAmounts) },
 ];

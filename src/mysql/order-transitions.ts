@@ -133,7 +133,8 @@ async function recordPayment(pool: MysqlPool, orderId: string, payment: Payment)
         await moveOrders(tx, [order], 'paid');
         return 'paid';
       }
-      await execute(tx, knex('refunds').insert({ ...row, reason }));
+      const state = payment.amountCents === 0 ? 'refunded' : 'due'; // nobody has to give back nothing
+      await execute(tx, knex('refunds').insert({ ...row, reason, state }));
       return 'refund_due';
     });
   } catch (error) {

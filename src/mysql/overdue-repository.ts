@@ -17,6 +17,7 @@ const WAITING: Record<Exclude<AgedState, 'outbox'>, { readonly rows: Knex.QueryB
   dead_letter: { rows: knex('dead_letters').where({ state: 'parked' }), since: 'created_at' },
   refund: { rows: knex('refunds').where({ state: 'due' }), since: 'created_at' },
   payment_open: { rows: knex('payment_attempts').where({ state: 'open' }), since: 'opened_at' },
+  payment_case: { rows: knex('payment_cases').where({ state: 'open' }), since: 'created_at' },
   compensation: { rows: knex('compensation_jobs').where({ state: 'pending' }), since: 'available_at' },
   sale_over: { rows: knex('sales').whereIn('state', LIVE_STATES), since: 'closes_at' },
   sale_kept: { rows: knex('sales').where({ state: 'closed', retirement: 'none' }), since: 'closes_at' },

@@ -3,17 +3,19 @@ import { mayMove } from '../core/order.js';
 import type {
   AttemptEnd,
   AttemptName,
+  DeclineBound,
   OpenAttempt,
   OpenOutcome,
   PaymentAttempts,
 } from '../core/ports/payment-attempts.js';
-import { ageOf, execute, inMs, knex, PAUSE_MAX_MS, select, waitOver } from './knex.js';
-import type { MysqlPool, Statements } from './pool.js';
+import { ageOf, execute, inMs, knex, msAgo, PAUSE_MAX_MS, select, waitOver } from './knex.js';
+import type { MysqlPool, Statements, Transaction } from './pool.js';
 import { withoutUndefined } from '../core/without-undefined.js';
 
 const ERROR_MAX = 1000;
 /** Open attempts of one order that a request looks after. */
 const OF_ORDER_MAX = 10;
+const HOUR_MS = 3_600_000;
 
 /** A second request with the same key opens it anew. */
 const OPEN = `INSERT INTO payment_attempts (order_id, \`key\`, amount_cents, available_at)
@@ -24,7 +26,8 @@ const OPEN = `INSERT INTO payment_attempts (order_id, \`key\`, amount_cents, ava
 /** Charges that were begun, in MySQL. Its clock says what is due. */
 export function createPaymentAttempts(pool: MysqlPool): PaymentAttempts {
   return {
-    open: (orderId, key, amountCents, askAfterMs) => open(pool, { orderId, key }, amountCents, askAfterMs),
+    open: (orderId, key, amountCents, askAfterMs, bound = null) =>
+      open(pool, { orderId, key }, { amountCents, askAfterMs, bound }),
     async close({ orderId, key, version }, end: AttemptEnd): Promise<void> {
       const same = { order_id: orderId, key, ...withoutUndefined({ version }) };
       await execute(pool, knex('payment_attempts').where(same).update({ state: end, last_error: null }));
@@ -68,19 +71,45 @@ const attemptOf = (row: AttemptRow): OpenAttempt => ({
 async function open(
   pool: MysqlPool,
   { orderId, key }: AttemptName,
-  amountCents: number,
-  askAfterMs: number,
+  {
+    amountCents,
+    askAfterMs,
+    bound,
+  }: { readonly amountCents: number; readonly askAfterMs: number; readonly bound: DeclineBound | null },
 ): Promise<OpenOutcome> {
   if (!isOrderId(orderId)) return { outcome: 'wrong_state' }; // MySQL would read 12x as 12
   return pool.transaction(async (tx) => {
-    const [order] = await select(tx, knex('orders').select('state').where({ id: orderId }).forUpdate());
+    const [order] = await select(tx, knex('orders').select('state', 'user_id').where({ id: orderId }).forUpdate());
     if (order === undefined || !mayMove(order.state, 'paid')) return { outcome: 'wrong_state' };
     const ofOrder = columns().where({ order_id: orderId, state: 'open' }).whereNot({ key });
     const [other] = await select(tx, ofOrder.limit(1));
     if (other !== undefined) return { outcome: 'in_progress', other: attemptOf(other) };
+    if (bound !== null && (await isBeyond(tx, { orderId, key }, order.user_id, bound)) && bound.refuses()) {
+      return { outcome: 'decline_limit_reached' };
+    }
     await execute(tx, knex.raw(OPEN, { orderId, key, amountCents, availableAt: inMs(askAfterMs) }));
     return { outcome: 'opened' };
   });
+}
+
+/** A key that was charged before is charged again, so that its buyer hears what came of it: the provider takes no other card for it. */
+async function isBeyond(
+  tx: Transaction,
+  { orderId, key }: AttemptName,
+  userId: string,
+  { perOrder, perBuyerHour }: DeclineBound,
+): Promise<boolean> {
+  const ofOrder = await select(tx, knex('payment_attempts').select('key', 'state').where({ order_id: orderId }));
+  if (ofOrder.some((row) => row.key === key)) return false;
+  if (ofOrder.filter(({ state }) => state === 'declined').length >= perOrder) return true;
+  const ofBuyer = knex
+    .from('orders as o')
+    .join('payment_attempts as a', 'a.order_id', 'o.id')
+    .where({ 'o.user_id': userId, 'a.state': 'declined' })
+    .where('a.opened_at', '>', msAgo(HOUR_MS))
+    .select('a.key')
+    .limit(perBuyerHour);
+  return (await select(tx, ofBuyer)).length >= perBuyerHour;
 }
 
 /** The lock lasts for these statements, the lease in `available_at` for the work: nobody is asked under a lock. */

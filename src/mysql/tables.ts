@@ -6,6 +6,7 @@ import type { JobState } from '../core/ports/compensation-repository.js';
 import type { DeadLetterReason, DeadLetterState } from '../core/ports/dead-letter-repository.js';
 import type { OutboxKind } from '../core/ports/outbox.js';
 import type { AttemptEnd } from '../core/ports/payment-attempts.js';
+import type { CaseKind, CaseState } from '../core/ports/payment-cases.js';
 import type { RunOutcome } from '../core/ports/reconcile-runs.js';
 import type { EditState } from '../core/ports/sale-edits.js';
 import type { RefundState } from '../core/ports/refund-repository.js';
@@ -33,6 +34,7 @@ declare module 'knex/types/tables.js' {
     orders_archive: OrderRow;
     outbox: OutboxTableRow;
     payment_attempts: PaymentAttemptRow;
+    payment_cases: PaymentCaseRow;
     payments: PaymentRow;
     payments_archive: PaymentRow;
     reconcile_leases: ReconcileLeaseRow;
@@ -64,6 +66,7 @@ export const TABLE_NAMES = [
   'orders_archive',
   'outbox',
   'payment_attempts',
+  'payment_cases',
   'payments',
   'payments_archive',
   'reconcile_leases',
@@ -264,6 +267,20 @@ interface PaymentAttemptRow {
   readonly opened_at: Date;
   readonly available_at: Date;
   readonly last_error: string | null;
+}
+
+export interface PaymentCaseRow {
+  readonly id: string;
+  readonly kind: CaseKind;
+  readonly subject: string;
+  readonly payment_id: string | null;
+  readonly order_id: string | null;
+  readonly amount_cents: string | null;
+  readonly currency: string | null;
+  readonly detail: string;
+  readonly state: CaseState;
+  readonly created_at: Date;
+  readonly updated_at: Date;
 }
 
 interface CouponRow {

@@ -5,8 +5,8 @@ import type { Clock } from '../core/ports/clock.js';
 import type { Log } from '../core/ports/log.js';
 import type { OrderRepository } from '../core/ports/order-repository.js';
 import type { OrderTransitions } from '../core/ports/order-transitions.js';
-import type { AttemptEnd, AttemptName, PaymentAttempts } from '../core/ports/payment-attempts.js';
-import { PROVIDER_ASKED_AFTER_MS, type PaymentProvider } from '../core/ports/payment-provider.js';
+import type { AttemptEnd, AttemptName, DeclineBound, PaymentAttempts } from '../core/ports/payment-attempts.js';
+import { PROVIDER_ASKED_AFTER_MS, type ChargeOutcome, type PaymentProvider } from '../core/ports/payment-provider.js';
 import type { RefundRepository } from '../core/ports/refund-repository.js';
 import { resolveAttempt } from './resolve-payments.js';
 
@@ -35,6 +35,10 @@ export interface PayPorts {
   readonly provider: PaymentProvider | null;
   readonly clock: Clock;
   readonly log: Log;
+  /** Read for each charge; null, or left out: any number of charges may be declined. */
+  readonly declineBound?: () => DeclineBound | null;
+  /** Called with the outcome of each charge. */
+  readonly charged?: (outcome: ChargeOutcome['outcome']) => void;
 }
 
 export interface PayRequest {
@@ -52,6 +56,7 @@ export interface PayRequest {
  * - `refund_due`: the order ended before the money came; it goes back, or has gone
  * - `payment_in_progress`: a charge with another key is under way or not resolved; nothing was charged by this call
  * - `declined`: the provider said no; another key may try again
+ * - `decline_limit_reached`: too many charges of the order or of its buyer were declined; nothing was charged by this call
  * - `action_needed`: the bank of the buyer asks them first; then the same key gives the answer, or the webhook does
  * - `payment_method_needed`: the provider takes no money without one; nothing was charged
  * - `outcome_unknown`: the money may have been taken; the same key again gives the answer, and takes it only once
@@ -64,6 +69,7 @@ export type PayAnswer =
       readonly outcome:
         | 'not_found'
         | 'declined'
+        | 'decline_limit_reached'
         | 'outcome_unknown'
         | 'payment_in_progress'
         | 'payment_method_needed'
@@ -77,7 +83,7 @@ const WAITS_MS = [50, 150, 300, 500, 1000, 1000];
 
 /**
  * Pays an order: note the attempt, charge, then the move. One key at a time may charge; the others wait for a moment, and
- * answer by what came of it. An order that was paid before is not charged again; of one that has ended it is first found
+ * answer by what came of it. A free order is paid without a charge. An order that was paid before is not charged again; of one that has ended it is first found
  * out what came of charges before. What dies in between is resolved by a keeper.
  * @throws OperationalError mysql, only when this call has charged nothing
  */
@@ -90,11 +96,17 @@ export async function payOrder(request: PayRequest, ports: PayPorts): Promise<Pa
     if (order === null) return { outcome: 'not_found' };
     if (order.state === 'paid') return { outcome: 'paid', order };
     if (!mayMove(order.state, 'paid')) return answerEnded(order, ports);
+    if (order.amountCents === 0) {
+      await ports.transitions.pay(orderId, { paymentId: `free-${orderId}`, amountCents: 0 });
+      continue; // it is read again: it may have ended meanwhile
+    }
     if (provider === null) return { outcome: 'payment_not_configured' };
     if (provider.needsMethod && request.method === null) return { outcome: 'payment_method_needed' };
 
-    const opened = await attempts.open(orderId, key, order.amountCents, PROVIDER_ASKED_AFTER_MS);
+    const bound = ports.declineBound?.() ?? null;
+    const opened = await attempts.open(orderId, key, order.amountCents, PROVIDER_ASKED_AFTER_MS, bound);
     if (opened.outcome === 'opened') return charge(order, { key, method: request.method }, { ...ports, provider });
+    if (opened.outcome === 'decline_limit_reached') return opened;
     if (opened.outcome === 'wrong_state') continue; // it was moved since it was read
     if (opened.other.ageMs >= PROVIDER_ASKED_AFTER_MS) {
       if ((await resolveAttempt(opened.other, { ...ports, provider }, true)) === 'open') break;
@@ -111,6 +123,7 @@ async function charge(
 ): Promise<PayAnswer> {
   const { orderId, userId, amountCents, currency } = order;
   const answer = await ports.provider.charge(orderId, { amountCents, currency }, key, method ?? undefined);
+  ports.charged?.(answer.outcome);
   if (answer.outcome === 'unknown') return { outcome: 'outcome_unknown' };
   if (answer.outcome === 'action_needed') return { ...answer, order };
   try {
@@ -164,7 +177,7 @@ async function answerEnded(order: ShownOrder, ports: PayPorts): Promise<PayAnswe
     const resolved = await resolveAttempt(attempt, { ...ports, provider }, true);
     if (resolved === 'open') return { outcome: 'outcome_unknown' };
   }
-  const owed = await refunds.refundsOf(order.orderId);
+  const owed = (await refunds.refundsOf(order.orderId)).filter(({ amountCents: cents }) => cents > 0);
   if (owed.length > 0) return { outcome: 'refund_due', order };
   // A buyer may have opened more than are read at once: what became of those is not known yet.
   const hasMore = open.length > 0 && (await attempts.openOf(order.orderId)).length > 0;

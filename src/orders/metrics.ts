@@ -1,7 +1,7 @@
 import { Counter, Gauge, Histogram, type Registry } from 'prom-client';
 import { DURATION_BUCKETS } from '../core/histogram-buckets.js';
 import type { OutboxBacklog, OutboxKind } from '../core/ports/outbox.js';
-import type { RefundOutcome } from '../core/ports/payment-provider.js';
+import type { ChargeOutcome, RefundOutcome } from '../core/ports/payment-provider.js';
 import type { ResolvedAttempt } from '../core/ports/payment-attempts.js';
 
 /** How one delivery of a batch ended. */
@@ -126,6 +126,18 @@ export function createConsumerMetrics(registry: Registry) {
     /** One message of a consumer group. */
     consumed: (group: string, verdict: ConsumeVerdict): void => consumed.labels(group, verdict).inc(),
   };
+}
+
+/** @returns counts a charge of an api by its outcome */
+export function createChargeMetrics(registry: Registry): (outcome: ChargeOutcome['outcome']) => void {
+  const charges = new Counter({
+    name: 'seckill_charges_total',
+    help: 'Charges that an api asked the payment provider for, by its answer.',
+    labelNames: ['outcome'],
+    registers: [registry],
+  });
+  for (const outcome of ['succeeded', 'declined']) charges.labels(outcome).inc(0); // or their first would be in no rate
+  return (outcome) => charges.labels(outcome).inc();
 }
 
 export type OrderJobMetrics = ReturnType<typeof createOrderJobMetrics>;

@@ -1,6 +1,7 @@
 import { doublingDelayMs } from '../core/back-off.js';
 import { assertNever } from '../core/errors.js';
 import type { Log } from '../core/ports/log.js';
+import type { PaymentCases } from '../core/ports/payment-cases.js';
 import type { PaymentProvider } from '../core/ports/payment-provider.js';
 import type { LeasedRefund, RefundRepository } from '../core/ports/refund-repository.js';
 import type { Job } from '../core/job.js';
@@ -9,6 +10,7 @@ import { workOff } from './work-off.js';
 
 export interface PayRefundsPorts {
   readonly refunds: Pick<RefundRepository, 'lease' | 'markRefunded' | 'postpone'>;
+  readonly cases: Pick<PaymentCases, 'note'>;
   readonly provider: Pick<PaymentProvider, 'refund'>;
   readonly log: Log;
   readonly metrics: OrderJobMetrics;
@@ -42,19 +44,24 @@ export function payRefunds(ports: PayRefundsPorts, { max, leaseMs }: PayRefundsO
   };
 }
 
+const MARKED_MEANWHILE =
+  'a refund was marked as done while the provider made it: if a person paid it too, it was paid twice';
+
 /** @throws OperationalError mysql; it is due again when the lease is over */
-async function pay(refund: LeasedRefund, { refunds, provider, log, metrics }: PayRefundsPorts): Promise<void> {
+async function pay(refund: LeasedRefund, { refunds, cases, provider, log, metrics }: PayRefundsPorts): Promise<void> {
   const { paymentId, orderId, amountCents, attempts } = refund;
   const answer = await provider.refund(paymentId, amountCents, paymentId);
   metrics.refundTried(answer.outcome);
   switch (answer.outcome) {
     case 'refunded':
       if (await refunds.markRefunded(paymentId)) return;
-      log.error(
-        { paymentId, orderId, attempts },
-        'a refund that was marked meanwhile: paid by hand too, it was paid twice',
-      );
-      return;
+      log.error({ paymentId, orderId, attempts }, MARKED_MEANWHILE);
+      return cases.note({
+        kind: 'refunded_twice',
+        subject: paymentId,
+        ...{ paymentId, orderId, amountCents, currency: null },
+        detail: MARKED_MEANWHILE,
+      });
     case 'refused':
       log.error({ paymentId, orderId, attempts, detail: answer.detail }, 'a refund was refused: ask the provider');
       return refunds.postpone(refund, RETRY_MAX_MS, `refused: ${answer.detail}`);

@@ -173,39 +173,43 @@ class StripeProvider implements PaymentProvider {
       );
       return await this.#conclude(confirmed, false);
     } catch (error) {
-      if (!isRefusal(error)) throw error;
-      // The card was refused, or it is none; or another request with this key was faster: the intent says which.
+      const isOvertaken = isKeyTaken(error); // another request with this key was faster
+      if (!isOvertaken && !isRefusal(error)) throw error;
+      // The card was refused, or it is none: the intent says which.
       if (!(error instanceof Stripe.errors.StripeCardError))
         this.#log.warn(factsOf(error), 'Stripe refuses to charge a card');
       const now = await this.#stripe.paymentIntents.retrieve(intent.id);
-      return this.#conclude(now, now.status !== 'requires_action'); // the bank asks about the card of the faster one
+      return this.#conclude(now, !isOvertaken && now.status !== 'requires_action'); // the bank asks about an earlier card
     }
   }
 
-  /** The intents that the metadata name, but for this one; not those of the last minute. */
+  /** The intent that the metadata name, but for this one, and first an intent that a card was tried with; not those of the last minute. */
   async #findBefore(orderId: string, key: string, except: string | undefined): Promise<Intent | undefined> {
     const query = `metadata['order']:'${orderId}' AND metadata['attempt']:'${key}'`;
     const { data } = await this.#stripe.paymentIntents.search({ query, limit: FOUND_MAX });
     const others = data.filter(({ id, status }) => id !== except && status !== 'canceled');
-    const [other] = others.filter((one) => !isUntouched(one));
+    const other = others.find((one) => !isUntouched(one)) ?? others[0];
     return other === undefined ? undefined : this.#stripe.paymentIntents.retrieve(other.id);
   }
 
   async #lookUp(orderId: string, price: Price, key: string, giveUp: boolean): Promise<FoundCharge> {
     const amount = toStripeAmount(price);
     if (amount === null) return { outcome: 'not_found' };
+    let isThere = false;
     const made = await this.#begin(orderId, price, key, amount).catch((error: unknown) => {
       // A fault of Stripe that it repeats for a day, or a price that it does not take: there may be an older intent. A fault
       // that is new says nothing, neither does a search that is late: asked again later.
-      if (isRepeatedFault(error) || isRefusal(error)) return null;
+      isThere = isKeyTaken(error);
+      if (isThere || isRepeatedFault(error) || isRefusal(error)) return null;
       throw error;
     });
     const intent =
       made === null || made.isNew ? made?.intent : await this.#stripe.paymentIntents.retrieve(made.intent.id);
     if (intent !== undefined && !isUntouched(intent)) return this.#conclude(intent, giveUp);
     const before = await this.#findBefore(orderId, key, intent?.id);
-    if (before !== undefined) return this.#conclude(before, giveUp);
-    return intent === undefined ? { outcome: 'not_found' } : this.#conclude(intent, giveUp);
+    if (before !== undefined && (intent === undefined || !isUntouched(before))) return this.#conclude(before, giveUp);
+    if (intent !== undefined) return this.#conclude(intent, giveUp);
+    return { outcome: isThere ? 'unknown' : 'not_found' };
   }
 
   async #refund(paymentId: string, key: string): Promise<RefundOutcome> {
@@ -251,9 +255,10 @@ function paymentOf({ id, amount_received: received, currency }: PaidIntent): Pay
 
 /** Stripe has understood the call, and will not do it: nothing was done by it. */
 const isRefusal = (error: unknown): error is InstanceType<typeof Stripe.errors.StripeError> =>
-  error instanceof Stripe.errors.StripeCardError ||
-  error instanceof Stripe.errors.StripeInvalidRequestError ||
-  error instanceof Stripe.errors.StripeIdempotencyError;
+  error instanceof Stripe.errors.StripeCardError || error instanceof Stripe.errors.StripeInvalidRequestError;
+
+/** An earlier request with this key, which asked for something else, was carried out: it says nothing of what came of that. */
+const isKeyTaken = (error: unknown): boolean => error instanceof Stripe.errors.StripeIdempotencyError;
 
 /** A fault that is the answer to the first request with this key, which Stripe repeats for a day whatever is asked. */
 const isRepeatedFault = (error: unknown): boolean =>
@@ -268,9 +273,10 @@ function factsOf(error: unknown): object {
 
 const withoutSecrets = (text: string): string => text.replace(/\b(?:sk|rk|pk|whsec|pi_\w+?_secret)_[\w*]+/g, '…');
 
-/** `charge.refunded` and the like say what we did ourselves, and what somebody did in the dashboard. */
 const CHANGES = ['payment_intent.payment_failed', 'payment_intent.canceled'];
 const REFUND_CHANGES = ['refund.failed', 'refund.updated', 'charge.refund.updated'];
+/** States of a dispute in which the money is ours. */
+const DISPUTE_ENDS = ['won', 'warning_closed', 'prevented'];
 
 const event = z.object({ type: z.string(), livemode: z.boolean(), data: z.object({ object: z.looseObject({}) }) });
 const intentOfEvent = z.object({
@@ -279,10 +285,21 @@ const intentOfEvent = z.object({
   currency: z.string().regex(/^[a-z]{3}$/),
 });
 const ofUs = z.object({ metadata: z.object({ order: z.string(), attempt: z.string() }) });
-const refundOfUs = z.object({
-  metadata: z.object({ refund_of: z.string() }),
+const ID = z.string().refine(isPaymentId);
+const failedRefund = z.object({
+  id: ID,
+  payment_intent: ID,
   status: z.enum(['failed', 'canceled']),
   failure_reason: z.string().nullish(),
+});
+const refundedCharge = z.object({ payment_intent: ID, amount_refunded: z.int().min(0), currency: z.string() });
+const dispute = z.object({
+  id: ID,
+  payment_intent: ID,
+  amount: z.int().min(0),
+  currency: z.string(),
+  reason: z.string(),
+  status: z.string(),
 });
 
 /** Events of Stripe; those of payments that we have not made are nothing to us, and other types are ignored. */
@@ -295,11 +312,13 @@ export const STRIPE_WEBHOOK: PaymentWebhook = {
     if (!read.success) return { type: 'unreadable', detail: 'The body must be an event of Stripe.', claims: {} };
     const { type, livemode: live, data } = read.data;
     if (REFUND_CHANGES.includes(type)) {
-      const refund = refundOfUs.safeParse(data.object);
+      const refund = failedRefund.safeParse(data.object);
       if (!refund.success) return { type: 'other' };
-      const { metadata, status, failure_reason: reason } = refund.data;
-      return { type: 'refund_failed', paymentId: metadata.refund_of, detail: reason ?? status, live };
+      const { id: refundId, payment_intent: paymentId, status, failure_reason: reason } = refund.data;
+      return { type: 'refund_failed', refundId, paymentId, detail: reason ?? status, live };
     }
+    if (type === 'charge.refunded') return refunded(data.object, live);
+    if (type.startsWith('charge.dispute.')) return disputed(data.object, live);
     const owner = ofUs.safeParse(data.object);
     if (!owner.success || !isOrderId(owner.data.metadata.order)) return { type: 'other' };
     const { order: orderId } = owner.data.metadata;
@@ -307,6 +326,31 @@ export const STRIPE_WEBHOOK: PaymentWebhook = {
     return type === 'payment_intent.succeeded' ? succeeded(orderId, data.object, live) : { type: 'other' };
   },
 };
+
+/** Charges and disputes without a PaymentIntent are none of ours. */
+function refunded(object: object, live: boolean): PaymentReport {
+  const read = refundedCharge.safeParse(object);
+  const payment = read.success
+    ? paymentOf({ ...read.data, id: read.data.payment_intent, amount_received: read.data.amount_refunded })
+    : null;
+  return payment === null ? { type: 'other' } : { type: 'refunded', payment, live };
+}
+
+function disputed(object: object, live: boolean): PaymentReport {
+  const read = dispute.safeParse(object);
+  if (!read.success) return { type: 'other' };
+  const { id: disputeId, payment_intent: id, amount, currency, reason, status } = read.data;
+  const payment = paymentOf({ id, amount_received: amount, currency });
+  if (payment === null) return { type: 'other' };
+  return {
+    type: 'disputed',
+    disputeId,
+    payment,
+    detail: `${reason}: ${status}`,
+    isOver: DISPUTE_ENDS.includes(status),
+    live,
+  };
+}
 
 function succeeded(orderId: string, object: Readonly<Record<string, unknown>>, live: boolean): PaymentReport {
   const read = intentOfEvent.safeParse(object);

@@ -10,6 +10,7 @@ import { AddressLimit } from '../admission/limits/address-limit.js';
 import { createLimitedAddress } from '../admission/limits/limited-addresses.js';
 import { Limits } from '../admission/limits/limits.js';
 import { CancelLimit } from '../admission/orders/cancel-limit.js';
+import { declineBound } from '../admission/orders/decline-limit.js';
 import { UnpaidPause } from '../admission/orders/unpaid-pause.js';
 import { Lists } from '../admission/lists/lists.js';
 import { NetworkSet } from '../admission/lists/network-set.js';
@@ -157,6 +158,8 @@ export async function openAdmission(
     rulesReadiness: () => rulesReadiness(current.standing),
     /** How many orders of a sale a buyer may cancel. */
     cancelLimit: new CancelLimit(() => current.rules.orders, metrics),
+    /** How many charges may be declined. */
+    declineBound: () => declineBound(() => current.rules.orders, metrics),
     unpaidPause: (repository: OrderRepository) =>
       new UnpaidPause({ rules: () => current.rules.orders, repository, clock, metrics }),
     /** Wraps stores and channels so that the breakers see how their calls go. */

@@ -20,6 +20,7 @@ import { createOrderTransitions } from '../mysql/order-transitions.js';
 import { createPaymentAttempts } from '../mysql/payment-attempts.js';
 import { createSaleRepository } from '../mysql/sale-repository.js';
 import { cancelOrder, getOrder, payOrder } from '../orders/buyer-orders.js';
+import { createChargeMetrics } from '../orders/metrics.js';
 import { resolveOrder } from '../orders/resolve-payments.js';
 import type { Log } from '../core/ports/log.js';
 import type { Payments, PaymentWebhook } from '../core/ports/payment-provider.js';
@@ -51,6 +52,7 @@ import type { Identity, IdentityParts } from './identity.js';
 import { Operator } from './operator.js';
 import { Profiler } from './profiler.js';
 import { openPurchasePath } from './purchase-path.js';
+import { priceTermsOf } from './price-terms.js';
 import { reportProgram } from './report-program.js';
 import { createReadiness, openStores, serversOf } from './servers.js';
 import { systemClock as clock } from './system-clock.js';
@@ -152,8 +154,10 @@ async function open(config: ServicesConfig, parts: ServicesParts, opened: Opened
   const operator = new Operator(config, log, { redis, mysql, rebuildFailPoints: failPoints });
   opened(() => operator.close());
   const refunds = operator.refunds();
+  const paymentCases = operator.paymentCases();
   const attempts = createPaymentAttempts(mysql);
-  const paying = { repository: orders, transitions, attempts, refunds, provider, clock, log };
+  const charging = { declineBound: admission.declineBound, charged: createChargeMetrics(registry) };
+  const paying = { repository: orders, transitions, attempts, refunds, provider, clock, log, ...charging };
   const httpMetrics = createHttpMetrics(registry);
   const accessLog = await openAccessLog(config.accessLog, httpMetrics);
   const needed = {
@@ -206,15 +210,17 @@ async function open(config: ServicesConfig, parts: ServicesParts, opened: Opened
       pay: (orderId, payment) => transitions.pay(orderId, payment),
       resolve: async (orderId) => (provider === null ? undefined : resolveOrder(orderId, { ...paying, provider })),
       isRefund: (paymentId) => refunds.has(paymentId),
+      cases: paymentCases,
     }),
     sales: new SaleAdmin({ repository: sales, store: createSaleStore(redis), cache }),
-    currency: config.sale.currency,
+    prices: priceTermsOf(config),
     editor: await operator.saleEditor(),
     plan: (withinMs) => operator.plan(withinMs),
     reshard: (saleId, order) => operator.reshard(saleId, order),
     repair: (saleId, order, options) => operator.repair(saleId, order, options),
     bucketsOf: (sale) => readSaleBuckets(sale, { ...looked, repair: createRepairStore(redis) }),
     saleSeconds: { landed, answers: history, keptMs: config.operators.consoleHistoryMs },
+    paymentCases,
     live: new LiveSnapshots({ sales: liveSales, programs: reports, clock, log }, config.operators.consoleStreamsMax),
     breakers: admission.breakers,
     operatorPlaces: newOperatorPlaces(),
@@ -278,7 +284,7 @@ async function openAccessLog(
 function webhookOf(
   { webhookSecret, webhookSecretBefore, webhookMode }: ServicesConfig['payment'],
   format: PaymentWebhook | null,
-  moves: Pick<NonNullable<HttpServices['webhook']>, 'pay' | 'resolve' | 'isRefund'>,
+  moves: Pick<NonNullable<HttpServices['webhook']>, 'pay' | 'resolve' | 'isRefund' | 'cases'>,
 ): HttpServices['webhook'] {
   if (webhookSecret === '') return null;
   const secrets = [webhookSecret, webhookSecretBefore].filter((secret) => secret !== '');

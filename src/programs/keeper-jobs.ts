@@ -23,6 +23,7 @@ import { createPaymentAttempts } from '../mysql/payment-attempts.js';
 import type { MysqlPool } from '../mysql/pool.js';
 import { createRepairRepository } from '../mysql/repair-repository.js';
 import { createReconcileRepository } from '../mysql/reconcile-repository.js';
+import { createPaymentCases } from '../mysql/payment-cases.js';
 import { createRefundRepository } from '../mysql/refund-repository.js';
 import { createRetirementRepository } from '../mysql/retirement-repository.js';
 import { createSaleRepository } from '../mysql/sale-repository.js';
@@ -174,7 +175,7 @@ export function planJobs(
   const schedule = createSaleSchedule(mysql);
   const { snapshotCacheMs } = config.gate;
   const admin = openSaleAdmin(redis, mysql, snapshotCacheMs);
-  const editor = openSaleEditor(redis, mysql, snapshotCacheMs, log);
+  const editor = openSaleEditor(redis, mysql, { cacheMs: snapshotCacheMs, faultOf: () => null }, log);
   const readiness = openReadiness(redis, config, log);
 
   const readDue = recent(createDueWork(mysql), DUE_KEPT_MS, clock);
@@ -319,6 +320,7 @@ export function planJobs(
           dead_letter: config.overdue.deadLetterMs,
           refund: config.overdue.refundMs,
           payment_open: config.overdue.paymentMs,
+          payment_case: 0,
           compensation: config.overdue.compensationMs,
           sale_over: config.overdue.saleMs,
           sale_kept: retireAfterMs === 0 ? NEVER_MS : retireAfterMs + KEPT_OVERDUE_MS,
@@ -377,7 +379,7 @@ export function planJobs(
     jobs.push([1000, archiveOrders(archived, { afterMs: archiveAfterMs, ordersPerRun: archivePerSecond })]);
   }
   if (provider !== null) {
-    const ports = { refunds: createRefundRepository(mysql), provider, metrics, log };
+    const ports = { refunds: createRefundRepository(mysql), cases: createPaymentCases(mysql), provider, metrics, log };
     jobs.push([everyMs, due('refund', payRefunds(ports, { max: REFUNDS_PER_LEASE, leaseMs: REFUND_LEASE_MS }))]);
     const asked = { repository, attempts: createPaymentAttempts(mysql), provider, transitions, metrics, log };
     const resolve = resolvePayments(asked, { max: REFUNDS_PER_LEASE, leaseMs: REFUND_LEASE_MS });

@@ -7,6 +7,8 @@ import type { RedriveChannel, WorkerProgress } from '../core/ports/channels.js';
 import type { Log } from '../core/ports/log.js';
 import type { OrderRepository } from '../core/ports/order-repository.js';
 import type { OrderSearch } from '../core/ports/order-search.js';
+import type { PaymentCases } from '../core/ports/payment-cases.js';
+import type { PriceFault } from '../core/ports/payment-provider.js';
 import type { RefundRepository } from '../core/ports/refund-repository.js';
 import type { RevocationRepository } from '../core/ports/revocations.js';
 import type { RuleReports } from '../core/ports/rules.js';
@@ -20,6 +22,7 @@ import { createOrderRepository, createOrderStates } from '../mysql/order-reposit
 import { createOrderSearch } from '../mysql/order-search.js';
 import { createOutbox } from '../mysql/outbox.js';
 import { openMysqlPool, type MysqlPool } from '../mysql/pool.js';
+import { createPaymentCases } from '../mysql/payment-cases.js';
 import { createReconcileRepository } from '../mysql/reconcile-repository.js';
 import { createReconcileRuns } from '../mysql/reconcile-runs.js';
 import { createRefundRepository } from '../mysql/refund-repository.js';
@@ -38,6 +41,7 @@ import { ReconcileAdmin } from '../recovery/reconcile/reconcile-admin.js';
 import { repairAsked, type OrderedRepair } from '../recovery/repair/repair-jobs.js';
 import type { RepairOrder } from '../recovery/repair/repair-sale.js';
 import { reshardSale, type ReshardOrder } from '../recovery/repair/reshard-sale.js';
+import { priceFaultOf } from '../payment/price-fault.js';
 import { TracePurchase } from '../recovery/trace/trace-purchase.js';
 import { createBatchStore } from '../redis/batch-store.js';
 import type { RedisConnection } from '../redis/connection.js';
@@ -104,6 +108,10 @@ export class Operator<S extends SectionName> {
     return createRefundRepository(this.#openMysql());
   }
 
+  paymentCases(this: Operator<'mysql'>): PaymentCases {
+    return createPaymentCases(this.#openMysql());
+  }
+
   revocations(this: Operator<'mysql'>): RevocationRepository {
     return createRevocationRepository(this.#openMysql());
   }
@@ -138,8 +146,10 @@ export class Operator<S extends SectionName> {
   }
 
   /** Changes, cancels and deletes sales. */
-  async saleEditor(this: Operator<'mysql' | 'redis' | 'gate'>): Promise<SaleEditor> {
-    return openSaleEditor(await this.#openRedis(), this.#openMysql(), this.#config.gate.snapshotCacheMs, this.#log);
+  async saleEditor(this: Operator<'mysql' | 'redis' | 'gate' | 'payment'>): Promise<SaleEditor> {
+    const { gate, payment } = this.#config;
+    const options = { cacheMs: gate.snapshotCacheMs, faultOf: priceFaultOf(payment) };
+    return openSaleEditor(await this.#openRedis(), this.#openMysql(), options, this.#log);
   }
 
   /** The sales that open within this time, or have opened, with what they lack. */
@@ -306,7 +316,12 @@ export function openSaleAdmin(redis: RedisConnection, mysql: MysqlPool, cacheMs:
   });
 }
 
-export function openSaleEditor(redis: RedisConnection, mysql: MysqlPool, cacheMs: number, log: Log): SaleEditor {
+export function openSaleEditor(
+  redis: RedisConnection,
+  mysql: MysqlPool,
+  { cacheMs, faultOf }: { readonly cacheMs: number; readonly faultOf: PriceFault },
+  log: Log,
+): SaleEditor {
   return new SaleEditor({
     edits: createSaleEdits(mysql),
     sales: createSaleRepository(mysql),
@@ -316,6 +331,7 @@ export function openSaleEditor(redis: RedisConnection, mysql: MysqlPool, cacheMs
     transfers: createTransferStore(redis),
     cache: createSaleSnapshotCache(redis, { ttlMs: cacheMs }),
     nowMs: () => clock.nowMs(),
+    faultOf,
   });
 }
 

@@ -4,6 +4,7 @@ import { fieldError, fieldErrors, plainError, type FieldError } from '../core/fi
 import type { Job } from '../core/job.js';
 import type { Sale } from '../core/sale.js';
 import type { SaleChange, SaleEdit, SaleEdits } from '../core/ports/sale-edits.js';
+import type { PriceFault } from '../core/ports/payment-provider.js';
 import type { CalendarEntry, SaleRepository, SaleSnapshotCache } from '../core/ports/sale-repository.js';
 import type { SaleStore, StockStore } from '../core/ports/stock-store.js';
 import type { TransferStore } from '../core/ports/transfer-store.js';
@@ -40,13 +41,16 @@ export function checkChange(
   sale: Sale,
   { priceCents, closesAtMs, stock, title }: SaleChange,
   calendar: readonly CalendarEntry[],
-  nowMs: number,
+  { nowMs, faultOf }: { readonly nowMs: number; readonly faultOf: PriceFault },
 ): 'wrong_state' | FieldError[] {
   if (sale.state === 'closed') return 'wrong_state';
   const isDraft = sale.state === 'draft';
   const errors: FieldError[] = [];
   if (priceCents !== undefined && priceCents !== sale.priceCents && !isDraft) {
     errors.push(fieldError('priceCents', 'can be changed only while the sale is a draft'));
+  } else if (priceCents !== undefined && priceCents !== sale.priceCents) {
+    const fault = faultOf({ amountCents: priceCents, currency: sale.currency });
+    if (fault !== null) errors.push(fieldError('priceCents', fault));
   }
   if (closesAtMs !== undefined) {
     if (closesAtMs <= sale.opensAtMs) errors.push(fieldError('closesAt', 'must be later than opensAt'));
@@ -93,6 +97,7 @@ export interface SaleEditorPorts {
   readonly transfers: TransferStore;
   readonly cache: SaleSnapshotCache;
   readonly nowMs: () => number;
+  readonly faultOf: PriceFault;
 }
 
 /** Other edits, repairs and buyers may be faster each time; then the keeper goes on. */
@@ -112,10 +117,10 @@ export class SaleEditor {
 
   /** Safe to repeat: a stock is the number that it is to be. @throws OperationalError */
   async edit(saleId: string, change: SaleChange, actor: string): Promise<SaleEdited> {
-    const { edits, nowMs, cache } = this.#ports;
+    const { edits, nowMs, cache, faultOf } = this.#ports;
     for (let tries = 0; tries < TRIES_MAX; tries++) {
       const begun = await edits.begin(saleId, change, actor, (sale, calendar) =>
-        checkChange(sale, change, calendar, nowMs()),
+        checkChange(sale, change, calendar, { nowMs: nowMs(), faultOf }),
       );
       switch (begun.outcome) {
         case 'not_found':

@@ -1,7 +1,7 @@
 import type { FieldError } from '../core/field-errors.js';
 import { parseJson } from '../core/parse-json.js';
 import type { NewSale } from '../core/sale.js';
-import { newSale, readNewSale } from './new-sale.js';
+import { newSale, readNewSale, type PriceTerms } from './new-sale.js';
 import { readCsv } from './read-csv.js';
 
 export const IMPORT_FORMATS = ['csv', 'json'] as const;
@@ -27,13 +27,13 @@ export interface ReadImport {
 }
 
 /** Reads a file of new sales. Every sale is checked as when it is created alone. */
-export function readImport(text: string, format: ImportFormat, nowMs: number, currency?: string): ReadImport {
+export function readImport(text: string, format: ImportFormat, nowMs: number, terms?: PriceTerms): ReadImport {
   const items = format === 'csv' ? csvItems(text) : jsonItems(text);
   if ('error' in items) return { sales: [], errors: [ofFile(items.error, items.line)] };
   const sales: ImportedSale[] = [];
   const errors: ImportError[] = [];
   for (const { line, value } of items) {
-    const read = readNewSale(value, nowMs, currency);
+    const read = readNewSale(value, nowMs, terms);
     if ('sale' in read) sales.push({ line, sale: read.sale });
     else errors.push(...read.errors.map((error) => ({ ...error, line })));
   }

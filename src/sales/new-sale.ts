@@ -4,11 +4,13 @@ import type { NewSale } from '../core/sale.js';
 import type { CalendarEntry } from '../core/ports/sale-repository.js';
 import { BUCKETS_MAX } from '../core/bucket.js';
 import { readDuration } from '../core/duration.js';
+import { isCurrency } from '../core/amount-text.js';
+import type { PriceFault } from '../core/ports/payment-provider.js';
 
 /** More units than any flash sale offers, and far below what a Redis counter or an INT column holds. */
 const STOCK_MAX = 10_000_000;
-/** 10 million in the main unit of money; times the largest quantity it stays far below 2^53. */
-const PRICE_CENTS_MAX = 1_000_000_000;
+/** What its column in MySQL holds; times the largest quantity it stays far below 2^53. */
+const PRICE_CENTS_MAX = 4_294_967_295;
 /** As many as one purchase may ask for. */
 const LIMIT_PER_BUYER_MAX = 1000;
 const TITLE_LENGTH_MAX = 200;
@@ -26,6 +28,8 @@ const BLANKS = ' \\u00a0\\u1680\\u2000-\\u200a\\u202f\\u205f\\u3000\\ufeff';
 const TITLE_PATTERN = `^[^${CONTROLS}]*[^${CONTROLS}${BLANKS}][^${CONTROLS}]*$`;
 const titleError = must(`a text of 1 to ${TITLE_LENGTH_MAX} characters`);
 
+const currencyError = must('three capital letters of ISO 4217 such as EUR');
+
 const time = z.iso.datetime({ offset: true, error: must('a time such as 2030-01-31T20:00:00Z') });
 
 const WARM_BEFORE_MS_MAX = 7 * 86_400_000;
@@ -41,8 +45,14 @@ export const newSale = z.strictObject({
     .max(TITLE_LENGTH_MAX, { error: titleError })
     .regex(NO_CONTROLS, 'must not hold control characters')
     .meta({ override: { type: 'string', minLength: 1, maxLength: TITLE_LENGTH_MAX, pattern: TITLE_PATTERN } }),
-  priceCents: whole(0, PRICE_CENTS_MAX),
-  currency: matching('three capital letters such as EUR', /^[A-Z]{3}$/).optional(),
+  priceCents: whole(0, PRICE_CENTS_MAX).meta({
+    description: 'of one unit, in the smallest unit of the currency: 1999 is 19.99 EUR, 1,999 JPY and 1.999 KWD',
+  }),
+  currency: z
+    .string({ error: currencyError })
+    .refine(isCurrency, { error: currencyError })
+    .optional()
+    .meta({ override: { type: 'string', pattern: '^[A-Z]{3}$' } }),
   stock: whole(1, STOCK_MAX),
   limitPerBuyer: whole(1, LIMIT_PER_BUYER_MAX),
   buckets: whole(1, BUCKETS_MAX).default(1),
@@ -60,6 +70,14 @@ export const newSale = z.strictObject({
 
 const isWarmBefore = (ms: number | null): boolean => ms !== null && ms > 0 && ms <= WARM_BEFORE_MS_MAX;
 
+/** What a shop asks of its prices. */
+export interface PriceTerms {
+  /** Of a sale that names none: SALE_CURRENCY. */
+  readonly currency: string;
+  readonly faultOf: PriceFault;
+}
+const DEFAULT_TERMS: PriceTerms = { currency: 'EUR', faultOf: () => null };
+
 /** DATETIME and ISO 8601 agree on far more years; a sale outside of these is a slip of the keyboard. */
 const EARLIEST_MS = Date.UTC(2000, 0);
 const LATEST_MS = Date.UTC(2100, 0);
@@ -67,13 +85,13 @@ const LATEST_MS = Date.UTC(2100, 0);
 /**
  * Checks a sale before it is created, for HTTP and the command line alike.
  * @param input as `newSale` describes it, unchecked
- * @param currency of a sale that names none: SALE_CURRENCY
+ * @param terms currency of a sale that names none, and what its provider cannot charge
  * @returns the sale, or everything that is wrong with it; rules between fields are checked once each field is right
  */
 export function readNewSale(
   input: unknown,
   nowMs: number,
-  currency = 'EUR',
+  { currency, faultOf }: PriceTerms = DEFAULT_TERMS,
 ): { readonly sale: NewSale } | { readonly errors: readonly FieldError[] } {
   const read = newSale.safeParse(input, { error: plainError });
   if (!read.success) return { errors: fieldErrors(read.error) };
@@ -88,6 +106,8 @@ export function readNewSale(
     if (atMs < EARLIEST_MS || atMs >= LATEST_MS) errors.push(fieldError(field, 'must be in the years 2000 to 2099'));
   }
   if (errors.length > 0) return { errors };
+  const fault = faultOf({ amountCents: sale.priceCents, currency: sale.currency });
+  if (fault !== null) errors.push(fieldError('priceCents', fault));
   if (sale.limitPerBuyer > sale.stock) errors.push(fieldError('limitPerBuyer', 'must not be larger than stock'));
   if (sale.closesAtMs <= sale.opensAtMs) errors.push(fieldError('closesAt', 'must be later than opensAt'));
   else if (sale.closesAtMs <= nowMs) errors.push(fieldError('closesAt', 'must be in the future'));

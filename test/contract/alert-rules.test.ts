@@ -64,6 +64,19 @@ const CASES: Readonly<Record<string, Case>> = {
   },
   SeckillRefundsDue: overdue('refund', '10s'),
   SeckillPaymentsUnresolved: overdue('payment_open', '10s'),
+  SeckillPaymentCases: overdue('payment_case', '10s'),
+  SeckillPaymentsDeclined: {
+    bad: {
+      'seckill_charges_total{outcome="declined"}': growing(3),
+      'seckill_charges_total{outcome="succeeded"}': growing(2),
+    },
+    fires: '10m',
+    waits: '1m',
+    good: {
+      'seckill_charges_total{outcome="declined"}': growing(3),
+      'seckill_charges_total{outcome="succeeded"}': growing(4),
+    },
+  },
   SeckillCompensationStalled: overdue('compensation', '3m', '1m'),
   SeckillRedisNearlyFull: {
     bad: {

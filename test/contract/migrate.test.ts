@@ -103,6 +103,61 @@ describe('migrate', () => {
     ]);
   });
 
+  it('amounts in currencies without cents are counted anew, once, and never while somebody may pay one', async () => {
+    await migrate({ url });
+    const sale = (id: number, currency: string, state: string) =>
+      `(${id}, 's', 't', 50000, '${currency}', 1, 1, 1, '2020-01-01', '2020-01-02', '${state}')`;
+    await server.query(
+      `INSERT INTO ${database}.sales (id, sku, title, price_cents, currency, stock, limit_per_buyer, buckets, opens_at, closes_at, state)
+       VALUES ${[sale(1, 'JPY', 'closed'), sale(2, 'KWD', 'open'), sale(3, 'EUR', 'open')].join()}`,
+    );
+    for (const table of ['orders', 'orders_archive']) {
+      await server.query(
+        `INSERT INTO ${database}.${table} (id, sale_id, user_id, request_id, batch_id, quantity, amount_cents, one_per_buyer, state)
+         VALUES ${[1, 2, 3].map((id) => `(${table === 'orders' ? id : id + 10}, ${id}, 'u', 'k', 'b', 1, 50000, 0, 'paid')`).join()}`,
+      );
+    }
+    await server.query(`INSERT INTO ${database}.order_ranges VALUES (1, 1, 1, 1), (2, 2, 2, 1), (3, 3, 3, 1)`);
+    for (const [table, more, values] of [
+      ['payments', '', ''],
+      ['payments_archive', '', ''],
+      ['payment_attempts', ', `key`', ", 'k'"],
+      ['refunds', ', reason', ", 'already_paid'"],
+    ] as const) {
+      const id = table === 'payment_attempts' ? '' : 'payment_id, ';
+      for (const order of [1, 2, 3, 11, 12, 13]) {
+        await server.query(
+          `INSERT INTO ${database}.${table} (${id}order_id, amount_cents${more}) VALUES (${id === '' ? '' : `'p${order}', `}${order}, 50000${values})`,
+        );
+      }
+    }
+    const again = async (): Promise<unknown> => {
+      await server.query(`DELETE FROM ${database}.knex_migrations WHERE name = '0024-smallest-units'`);
+      return migrate({ url });
+    };
+    const refused: unknown = await again().catch((error: unknown) => error);
+    expect(refused).to.be.instanceOf(OperationalError).with.property('message').that.contains('are under way (2)');
+    await server.query(`UPDATE ${database}.sales SET state = 'closed' WHERE id = 2`);
+    for (let i = 0; i < 2; i++) await again();
+    const amounts = async (column: string, table: string, sales: string): Promise<unknown> => {
+      const [rows] = await server.query(
+        `SELECT CONCAT(s.currency, ' ', t.${column}) AS amount FROM ${database}.${table} t ${sales} ORDER BY s.id, amount`,
+      );
+      return (rows as { amount: string }[]).map(({ amount }) => amount);
+    };
+    const [once, twice] = [
+      ['JPY 500', 'KWD 500000', 'EUR 50000'],
+      ['JPY 500', 'JPY 500', 'KWD 500000', 'KWD 500000', 'EUR 50000', 'EUR 50000'],
+    ];
+    const ofSale = `JOIN ${database}.sales s ON s.id = t.sale_id`;
+    expect(await amounts('price_cents', 'sales', `JOIN ${database}.sales s ON s.id = t.id`)).to.deep.equal(once);
+    for (const table of ['orders', 'orders_archive'])
+      expect(await amounts('amount_cents', table, ofSale), table).to.deep.equal(once);
+    const ofOrder = `JOIN ${database}.sales s ON s.id = t.order_id % 10`;
+    for (const table of ['payments', 'payments_archive', 'payment_attempts', 'refunds'])
+      expect(await amounts('amount_cents', table, ofOrder), table).to.deep.equal(twice);
+  });
+
   const tables = async (): Promise<number> => {
     const [[{ n }]] = (await server.query(
       'SELECT COUNT(*) AS n FROM information_schema.tables WHERE table_schema = ?',

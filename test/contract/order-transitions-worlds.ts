@@ -8,6 +8,7 @@ import { createOrderArchive } from '../../src/mysql/order-archive.js';
 import { createOrderSearch } from '../../src/mysql/order-search.js';
 import { createOrderTransitions } from '../../src/mysql/order-transitions.js';
 import { createPaymentAttempts } from '../../src/mysql/payment-attempts.js';
+import { createPaymentCases } from '../../src/mysql/payment-cases.js';
 import { createRefundRepository } from '../../src/mysql/refund-repository.js';
 import { silentLog } from '../helpers/silent-log.js';
 import type { AuditEntry } from '../../src/core/ports/audit-log.js';
@@ -16,11 +17,13 @@ import type { OrderSearch } from '../../src/core/ports/order-search.js';
 import type { OrderTransitions, OverdueOrders } from '../../src/core/ports/order-transitions.js';
 import type { OrdersMoved } from '../../src/core/ports/outbox.js';
 import type { PaymentAttempts } from '../../src/core/ports/payment-attempts.js';
+import type { PaymentCases } from '../../src/core/ports/payment-cases.js';
 import type { RefundRepository } from '../../src/core/ports/refund-repository.js';
 import type { Release } from '../../src/core/ports/batch-store.js';
 import { MemoryOrderArchive } from '../helpers/memory/memory-order-archive.js';
 import { MemoryOrderSearch } from '../helpers/memory/memory-order-search.js';
 import { MemoryOrderTransitions } from '../helpers/memory/memory-order-transitions.js';
+import { MemoryPaymentCases } from '../helpers/memory/memory-payment-cases.js';
 import { MemoryPaymentAttempts } from '../helpers/memory/memory-payment-attempts.js';
 import { MemoryRefundRepository } from '../helpers/memory/memory-refund-repository.js';
 import { batchOf, purchasesOf } from '../helpers/sales.js';
@@ -39,6 +42,7 @@ export interface MovesWorld extends RepositoryWorld {
   readonly transitions: OrderTransitions & OverdueOrders;
   readonly refunds: RefundRepository;
   readonly attempts: PaymentAttempts;
+  readonly cases: PaymentCases;
   /** An open row for an order in any state, beside others: an api before decision 36 wrote such. */
   leaveOpenAttempt(orderId: string, key: string): Promise<void>;
   /** Time passes. */
@@ -66,6 +70,7 @@ async function mysqlMoves(): Promise<MovesWorld> {
     transitions: createOrderTransitions(pool, { clock: systemClock, log: silentLog }),
     refunds: createRefundRepository(pool),
     attempts: createPaymentAttempts(pool),
+    cases: createPaymentCases(pool),
     async leaveOpenAttempt(orderId, key) {
       await pool.execute('INSERT INTO payment_attempts (order_id, `key`, amount_cents) VALUES (?, ?, 1)', [
         orderId,
@@ -76,8 +81,9 @@ async function mysqlMoves(): Promise<MovesWorld> {
     archive: createOrderArchive(pool, 0),
     search: createOrderSearch(pool, 3),
     async audited() {
-      const entries = await createAuditLog(pool).list({ action: 'refund.taken_on' }, { max: 100 });
-      return entries.reverse().map(({ actor, action, subject, before, after }) => {
+      const entries = await createAuditLog(pool).list({}, { max: 100 });
+      const ofMoney = entries.filter(({ action }) => /^(refund|payment_case)\./.test(action));
+      return ofMoney.reverse().map(({ actor, action, subject, before, after }) => {
         return { actor, action, subject, before, after };
       });
     },
@@ -104,6 +110,7 @@ async function memoryMoves(): Promise<MovesWorld> {
   const transitions = new MemoryOrderTransitions(world.repositories);
   const refunds = new MemoryRefundRepository(transitions, world.clock);
   const attempts = new MemoryPaymentAttempts(world.clock, world.repositories);
+  const cases = new MemoryPaymentCases(transitions, world.clock);
   const isOpen = (orderId: string): boolean =>
     [...attempts.rows.values()].some((row) => row.orderId === orderId && row.state === 'open') ||
     [...transitions.payments.values()].some((payment) => {
@@ -115,11 +122,12 @@ async function memoryMoves(): Promise<MovesWorld> {
     transitions,
     refunds,
     attempts,
+    cases,
     leaveOpenAttempt: async (orderId, key) => attempts.put(orderId, key, 1),
     elapse: (ms) => world.clock.sleep(ms),
     archive: new MemoryOrderArchive(world.repositories, isOpen),
     search: new MemoryOrderSearch(world.repositories),
-    audited: async () => refunds.audited,
+    audited: async () => [...refunds.audited, ...cases.audited],
     payments: async () => [...transitions.payments.values()],
     moved: async () => rows().flatMap((row) => (row.kind === 'orders_moved' ? [row.payload as OrdersMoved] : [])),
     releases: async () => rows().flatMap((row) => (row.kind === 'release' ? (row.payload as readonly Release[]) : [])),

@@ -105,6 +105,14 @@ for (const [name, createWorld] of MOVES_WORLDS) {
       }
     });
 
+    it('pay: nothing is owed back of a free order that has ended', async () => {
+      const order = await oneOrder();
+      await world.transitions.cancel(order.orderId);
+      const free = { paymentId: `free-${order.orderId}`, amountCents: 0 };
+      for (let i = 0; i < 2; i++) expect(await world.transitions.pay(order.orderId, free)).to.equal('refund_due');
+      expect((await world.refunds.refundsOf(order.orderId)).map(({ state }) => state)).to.deep.equal(['refunded']);
+    });
+
     it('pay: an order past its deadline that is not expired yet is paid', async () => {
       const order = await oneOrder(DUE_MS);
       expect(await world.transitions.pay(order.orderId, paymentOf(order))).to.equal('paid');

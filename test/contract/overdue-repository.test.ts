@@ -27,6 +27,11 @@ const ROWS: Record<AgedState, readonly string[]> = {
       'INSERT INTO payment_attempts (order_id, `key`, amount_cents, state, opened_at)' +
       ` VALUES (1, 'k${index}', 5, '${state}', ${AGO})`,
   ),
+  payment_case: ['open', 'open', 'closed'].map(
+    (state, index) =>
+      'INSERT INTO payment_cases (kind, subject, detail, state, created_at)' +
+      ` VALUES ('disputed', 'd${index}', '', '${state}', ${AGO})`,
+  ),
   compensation: ['pending', 'pending', 'compensated'].map(
     (state, index) =>
       'INSERT INTO compensation_jobs (kind, subject, sale_id, detail, state, available_at)' +

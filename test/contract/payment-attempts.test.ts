@@ -8,8 +8,8 @@ for (const [name, createWorld] of MOVES_WORLDS) {
   describe(`contract PaymentAttempts on ${name}`, () => {
     let world: MovesWorld;
     const made: string[] = [];
-    const freshOrder = async (): Promise<string> => {
-      const { orders } = await ordersIn(world, ['ann'], { paymentWindowMs: LATER_MS });
+    const freshOrder = async (buyer = 'ann'): Promise<string> => {
+      const { orders } = await ordersIn(world, [buyer], { paymentWindowMs: LATER_MS });
       const orderId = orders[0]?.orderId ?? '';
       made.push(orderId);
       return orderId;
@@ -71,6 +71,24 @@ for (const [name, createWorld] of MOVES_WORLDS) {
       const [open] = await world.attempts.openOf(orderId);
       expect(open?.version).to.equal(1);
       expect(open?.ageMs).to.be.below(SHORT_MS);
+    });
+
+    it('as many declined as an order may have: no new key is opened, and a key of before is [P2]', async () => {
+      const [orderId, other] = [await freshOrder('bea'), await freshOrder('bea')];
+      const bound = { perOrder: 2, perBuyerHour: 100, refuses: () => true };
+      const open = async (id: string, key: string, own: Partial<typeof bound> = {}) =>
+        (await world.attempts.open(id, key, 1, LEASE_MS, { ...bound, ...own })).outcome;
+      for (const key of ['k1', 'k2']) {
+        expect(await open(orderId, key)).to.equal('opened');
+        await world.attempts.close({ orderId, key }, 'declined');
+      }
+      expect(await open(orderId, 'k3')).to.equal('decline_limit_reached');
+      expect(await open(orderId, 'k3', { refuses: () => false }), 'a dry run').to.equal('opened');
+      await world.attempts.close({ orderId, key: 'k3' }, 'not_charged');
+      expect(await open(orderId, 'k1')).to.equal('opened');
+      await world.attempts.close({ orderId, key: 'k1' }, 'declined');
+      expect(await open(other, 'k1', { perBuyerHour: 2 }), 'of the same buyer').to.equal('decline_limit_reached');
+      expect(await open(other, 'k1', { perBuyerHour: 3 })).to.equal('opened');
     });
 
     it('of forty keys at once one is opened, and the others are told which; the next may when that is closed', async () => {

@@ -17,6 +17,7 @@ import { createReconcileRepository } from '../../src/mysql/reconcile-repository.
 import { createOrderAudit } from '../invariants/order-audit.js';
 import { createPaymentAttempts } from '../../src/mysql/payment-attempts.js';
 import { createReconcileRuns } from '../../src/mysql/reconcile-runs.js';
+import { createPaymentCases } from '../../src/mysql/payment-cases.js';
 import { createRefundRepository } from '../../src/mysql/refund-repository.js';
 import { createRepairRepository } from '../../src/mysql/repair-repository.js';
 import { createRetirementRepository } from '../../src/mysql/retirement-repository.js';
@@ -236,6 +237,7 @@ describe('statements on large tables', () => {
       'dead_letter',
       'refund',
       'payment_open',
+      'payment_case',
       'compensation',
       'sale_over',
       'sale_kept',
@@ -315,9 +317,20 @@ describe('statements on large tables', () => {
     const duePage = await refunds.list({ state: 'due' }, { max: 100 });
     await refunds.list({ state: 'due' }, { max: 100, afterPaymentId: duePage.at(-1)?.paymentId ?? '' });
     await refunds.takeOn('pay9', 'plans');
+    const cases = repository('payment-cases', createPaymentCases(pool));
+    const dispute = { kind: 'disputed', subject: 'case7', paymentId: 'pay7', orderId: null } as const;
+    await cases.note({ ...dispute, amountCents: 100, currency: 'EUR', detail: 'news' });
+    await cases.settle('unrecorded', 'case7');
+    await cases.orderOf('pay7');
+    for (const filter of [{}, { state: 'open' }] as const) {
+      const [first] = await cases.list(filter, { max: 100 });
+      await cases.list(filter, { max: 100, afterCaseId: first?.caseId ?? '' });
+    }
+    await cases.close('7', 'plans');
 
     const attempts = repository('attempts', createPaymentAttempts(pool));
-    await attempts.open(orderIds[0] ?? '', 'k', 100, 0);
+    const bound = { perOrder: 8, perBuyerHour: 20, refuses: () => true };
+    await attempts.open(orderIds[0] ?? '', 'k', 100, 0, bound);
     await attempts.openOf(orderIds[0] ?? '');
     await attempts.lease(16, 1000);
     await attempts.postpone({ orderId: orderIds[0] ?? '', key: 'k' }, 1000, 'no');
@@ -481,6 +494,9 @@ async function fill(pool: MysqlPool): Promise<void> {
        IF(seq > ${OTHERS - 500}, 'parked', 'replayed'), 1, ${at} FROM ${others}`,
     `INSERT INTO payment_attempts (order_id, \`key\`, amount_cents, state)
      SELECT ${orderId}, 'order', 100, IF(seq > ${OTHERS - 500}, 'open', 'charged') FROM ${others}`,
+    `INSERT INTO payment_cases (kind, subject, payment_id, order_id, detail, state, created_at)
+     SELECT 'disputed', CONCAT('case', seq), CONCAT('pay', seq), ${orderId}, 'd', IF(seq > ${OTHERS - 500}, 'open', 'closed'), ${at}
+     FROM ${others}`,
     `INSERT INTO orders_archive (id, sale_id, user_id, request_id, batch_id, quantity, amount_cents, state, one_per_buyer,
        created_at, updated_at, expires_at, paid_at)
      SELECT ${firstId} - ${ARCHIVED + 1} + seq, ${SALES + 1} + (seq - 1) DIV ${PER_SALE}, CONCAT('u', seq MOD 200000),
@@ -503,6 +519,6 @@ async function fill(pool: MysqlPool): Promise<void> {
   ];
   for (const sql of statements) await pool.execute(sql);
   await pool.query(
-    'ANALYZE TABLE sales, orders, orders_archive, payments_archive, coupons_archive, payment_attempts, order_metadata, order_metadata_archive, order_traces, order_traces_archive, order_ranges, outbox, payments, refunds, coupons, dead_letters, audit_log, compensation_jobs, reconcile_runs',
+    'ANALYZE TABLE sales, orders, orders_archive, payments_archive, coupons_archive, payment_attempts, order_metadata, order_metadata_archive, payment_cases, order_traces, order_traces_archive, order_ranges, outbox, payments, refunds, coupons, dead_letters, audit_log, compensation_jobs, reconcile_runs',
   );
 }

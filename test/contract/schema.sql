@@ -219,6 +219,23 @@ CREATE TABLE payment_attempts (
   PRIMARY KEY (order_id,key)
 );
 
+CREATE TABLE payment_cases (
+  id bigint unsigned NOT NULL AUTO_INCREMENT
+  kind varchar(32) COLLATE ascii_bin NOT NULL
+  subject varchar(128) COLLATE ascii_bin NOT NULL
+  payment_id varchar(64) COLLATE ascii_bin
+  order_id bigint unsigned
+  amount_cents bigint unsigned
+  currency char(3) COLLATE ascii_bin
+  detail varchar(1000) COLLATE utf8mb4_bin NOT NULL
+  state enum('open','closed') COLLATE utf8mb4_bin NOT NULL DEFAULT open
+  created_at datetime(3) NOT NULL DEFAULT current_timestamp(3)
+  updated_at datetime(3) NOT NULL DEFAULT current_timestamp(3) ON UPDATE current_timestamp(3)
+  PRIMARY KEY (id)
+  KEY state (state)
+  UNIQUE KEY subject (subject,kind)
+);
+
 CREATE TABLE reconcile_leases (
   sale_id bigint unsigned NOT NULL
   owner varchar(128) COLLATE utf8mb4_bin NOT NULL

@@ -19,6 +19,7 @@ const NEEDS_PROMETHEUS: Readonly<Record<string, string>> = {
   SeckillForgedMessages: 'a rise over ten minutes',
   SeckillPurchasesRefusedByRedis: 'a rise over ten minutes',
   SeckillHookGaveUp: 'a rise over ten minutes',
+  SeckillPaymentsDeclined: 'a share of what came within ten minutes',
   SeckillCompensationGivenUp: 'compared with a day ago',
   SeckillHotSaleNotSplit: 'compared with an hour ago',
   SeckillReconcileOld: 'the newest of all keepers, or none at all',

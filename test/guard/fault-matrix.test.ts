@@ -17,7 +17,7 @@ function bracketsOf(folder: string): string[] {
 }
 
 describe('guard: the fault matrix', () => {
-  const rows = [...read('docs/fault-matrix.md').matchAll(/^\| ([TGRMDCSL]\d+) \|.*\| ([^|]+) \|$/gm)];
+  const rows = [...read('docs/fault-matrix.md').matchAll(/^\| ([TGRMDCSLP]\d+) \|.*\| ([^|]+) \|$/gm)];
   const titles = new Map([
     ...FOLDERS.map((folder) => [folder, bracketsOf(folder)] as const),
     ['scenario', SCENARIOS.filter(({ fast }) => fast).flatMap(idsOf)], // test/scenario/scenarios.test.ts runs them
@@ -42,7 +42,7 @@ describe('guard: the fault matrix', () => {
 
   it('has every id that a test names', () => {
     const known = new Set(rows.map(([, id]) => id));
-    const named = new Set([...titles.values()].flat().flatMap((title) => title.match(/\b[TGRMDCL]\d{1,2}\b/g) ?? []));
+    const named = new Set([...titles.values()].flat().flatMap((title) => title.match(/\b[TGRMDCLP]\d{1,2}\b/g) ?? []));
     expect([...named].filter((id) => !known.has(id))).to.deep.equal([]);
   });
 });

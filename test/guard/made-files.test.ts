@@ -18,6 +18,8 @@ const MADE: Readonly<Record<string, () => string | Promise<string>>> = {
   'docs/doctor.md': renderDoctorDocs,
   'src/client/api-types.ts': renderClientTypes,
   'src/library/settings.ts': renderLibrarySettings,
+  'src/web/shared/currency.ts': () =>
+    `// Made from src/core/currency.ts, which a page cannot import: npm run generate.\n${readFileSync(join(REPO_DIR, 'src/core/currency.ts'), 'utf8')}`,
   'deploy/helm/seckill/templates/_settings.tpl': settingsTemplate,
   'deploy/helm/seckill/values.schema.json': () => asJson(valuesSchema()),
   ...Object.fromEntries(BOARDS.map((board) => [`deploy/grafana/${board.uid}.json`, () => asJson(dashboardOf(board))])),

@@ -2,7 +2,7 @@ import { collectDefaultMetrics, Registry } from 'prom-client';
 import { createAdmissionMetrics, createWaitingRoomMetrics } from '../../src/admission/metrics.js';
 import { createHttpMetrics, createIdentityMetrics } from '../../src/http/metrics.js';
 import { SaleAnswers } from '../../src/http/sale-answers.js';
-import { createOrderJobMetrics, createWorkerMetrics } from '../../src/orders/metrics.js';
+import { createChargeMetrics, createOrderJobMetrics, createWorkerMetrics } from '../../src/orders/metrics.js';
 import { createJobMetrics, createPoolWaits } from '../../src/programs/telemetry.js';
 import { createTracingMetrics } from '../../src/programs/tracing.js';
 import { createPurchaseMetrics, createStatusMetrics } from '../../src/purchase/metrics.js';
@@ -33,6 +33,7 @@ function registryOfAll(): Registry {
   collectDefaultMetrics({ register: registry });
   createPurchaseMetrics(registry, () => ({ waiting: 0, inFlight: 0 }));
   createStatusMetrics(registry, () => 0);
+  createChargeMetrics(registry);
   createChannelMetrics(registry);
   createHttpMetrics(registry);
   new SaleAnswers(

@@ -40,9 +40,10 @@ interface Refund {
  * - `error`: 500, and that is what the key replays
  * - `busy`: 429
  * - `away`: 503, before the key is looked at
- * - `overtaken`: of a confirmation: one with the same key, and a card that its bank asks about, came just before
+ * - `overtaken`: a request with the same key and other content came just before: of a confirmation, with a card that its bank asks
+ *   about; of another one, with the parameters of an earlier release
  */
-type Fault = 'slow' | 'reset' | 'unheard' | 'error' | 'busy' | 'away' | 'overtaken';
+export type Fault = 'slow' | 'reset' | 'unheard' | 'error' | 'busy' | 'away' | 'overtaken';
 
 export class StripeStandIn {
   readonly intents = new Map<string, Intent>();
@@ -55,7 +56,7 @@ export class StripeStandIn {
   isSearchLate = false;
   /** Somebody has withdrawn our key in the dashboard. */
   isKeyWithdrawn = false;
-  #faults: { readonly path: RegExp; readonly fault: Fault }[] = [];
+  readonly #faults: { readonly path: RegExp; readonly fault: Fault }[] = [];
   #replays = new Map<string, { readonly sent: string; readonly answer: NonNullable<StandInAnswer> }>();
   #made = 0;
   readonly #server = new StandInServer((request) => this.#answer(request));
@@ -71,6 +72,10 @@ export class StripeStandIn {
   /** The next request with this path meets this fault. */
   break(path: RegExp, fault: Fault): void {
     this.#faults.push({ path, fault });
+  }
+
+  clearFaults(): void {
+    this.#faults.length = 0;
   }
 
   /** A day goes by: Stripe forgets the keys. */
@@ -115,8 +120,8 @@ export class StripeStandIn {
     if (fault === 'busy') return errorOf(429, 'invalid_request_error', 'Too many requests', 'rate_limit');
     if (fault === 'away') return errorOf(503, 'api_error', 'Away');
     if (fault === 'overtaken') {
-      const body = new URLSearchParams({ payment_method: CARD.asks });
-      this.#withKey({ ...request, text: String(body) }, () => this.#do(request, String(body)));
+      const body = path.endsWith('/confirm') ? `payment_method=${CARD.asks}` : `${text}&description=before`;
+      this.#withKey({ ...request, text: body }, () => this.#do(request, body));
     }
     const answer = this.#withKey(request, () =>
       fault === 'error' ? errorOf(500, 'api_error', 'A fault') : this.#do(request, text),

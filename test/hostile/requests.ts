@@ -364,22 +364,29 @@ function request(authorization: fc.Arbitrary<string>): fc.Arbitrary<Sent> {
   });
 }
 
+const reportTypes = fc.constantFrom('payment.succeeded', 'payment.refunded', 'payment.disputed', 'refund.failed');
+
 /** What a provider could send: the signature is good, the body is anything. */
 const signedWebhook: fc.Arbitrary<Sent> = fc
   .oneof(
     fc.oneof(poison, nested(2000), fc.json().map(asBytes)),
-    fc.tuple(id, id, fc.oneof(fc.integer(), fc.constantFrom(1999, 1e21, -1))).map(([orderId, paymentId, amountCents]) =>
-      asBytes(
-        JSON.stringify({
-          type: 'payment.succeeded',
-          orderId,
-          paymentId,
-          amountCents,
-          currency: 'EUR',
-          live: true,
-        }),
+    fc
+      .tuple(reportTypes, id, id, fc.oneof(fc.integer(), fc.constantFrom(1999, 1e21, -1)), oddText)
+      .map(([type, orderId, paymentId, amountCents, detail]) =>
+        asBytes(
+          JSON.stringify({
+            type,
+            detail,
+            disputeId: paymentId,
+            isOver: false,
+            orderId,
+            paymentId,
+            amountCents,
+            currency: 'EUR',
+            live: true,
+          }),
+        ),
       ),
-    ),
   )
   .map((content) => {
     const signature = signWebhook(WEBHOOK_SECRET, Buffer.from(content, 'latin1').toString('utf8'), Date.now());

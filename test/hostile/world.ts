@@ -50,6 +50,7 @@ import { SaleAdmin } from '../../src/sales/sale-admin.js';
 import { MemoryNonceStore } from '../helpers/memory/memory-admission-stores.js';
 import { MemoryPurchaseTokenStore } from '../helpers/memory/memory-admission-stores.js';
 import { MemoryPaymentAttempts } from '../helpers/memory/memory-payment-attempts.js';
+import { MemoryPaymentCases } from '../helpers/memory/memory-payment-cases.js';
 import { MemoryRefundRepository } from '../helpers/memory/memory-refund-repository.js';
 import {
   MemoryRuleBroadcast,
@@ -186,6 +187,7 @@ export class HostileWorld extends ReconcileWorld {
     };
     const metrics = { changeFound: () => undefined };
     const refunds = this.#seen(new MemoryRefundRepository(this.transitions, this.clock));
+    const cases = this.#seen(new MemoryPaymentCases(this.transitions, this.clock));
     const attempts = this.#seen(new MemoryPaymentAttempts(this.clock, this.mysql));
     const placePorts = { store, channel, units: noOtherBuckets, flags, snapshots, clock, log: this.log };
     const batcher = new Batcher(
@@ -240,7 +242,7 @@ export class HostileWorld extends ReconcileWorld {
       breakers: { mode: 'off', standings: [] },
       operatorPlaces: newOperatorPlaces(),
       mq: new BrokerViews(() => NO_MESSAGES, clock),
-      currency: 'EUR',
+      prices: { currency: 'EUR', faultOf: () => null },
       plan: () => Promise.resolve([]),
       editor: this.#seen(
         new SaleEditor({
@@ -252,6 +254,7 @@ export class HostileWorld extends ReconcileWorld {
           transfers: new MemoryTransferStore(this.store),
           cache,
           nowMs: () => clock.nowMs(),
+          faultOf: () => null,
         }),
       ),
       orderSearch: new MemoryOrderSearch(this.mysql),
@@ -289,11 +292,13 @@ export class HostileWorld extends ReconcileWorld {
         pay: (...payment) => transitions.pay(...payment),
         resolve: () => Promise.resolve(),
         isRefund: (paymentId) => refunds.has(paymentId),
+        cases,
       },
       sales: new SaleAdmin({ repository: mysql, store, cache }),
       deadLetters: this.#seen(this.admin),
       reconcile: this.#seen(this.reconcile),
       refunds,
+      paymentCases: cases,
       rules: this.#seen(rules),
       ruleReports: new MemoryRuleReports(clock),
       switches: this.#seen(new SwitchAdmin(rules)),

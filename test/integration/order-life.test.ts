@@ -99,7 +99,7 @@ describe('the life of an order', () => {
     expect(figures).to.include({ sold: 1, unitsLeft: 0, rows: 2, liveRows: 1 });
   });
 
-  it('is paid once by the message of the provider; money that comes too late is owed back and refunded', async () => {
+  it('is paid once by the message of the provider; money that comes too late is refunded, and money of no order is a case [P3]', async () => {
     const { saleId, buyers } = await saleWith({ priceCents: 1250 });
     const [paid, cancelled] = [await orderOf(buyers, 'ann'), await orderOf(buyers, 'bob')];
     const event = { type: 'payment.succeeded', paymentId: `p-${paid}`, orderId: paid, ...money };
@@ -119,6 +119,14 @@ describe('the life of an order', () => {
     await until('the keeper gives it back', isBack);
     const refund = { amountCents: 1250, state: 'refunded', reason: 'order_cancelled' };
     expect([await refundsOf('bob', cancelled), await refundsOf('ann', paid)]).to.deep.equal([[refund], undefined]);
+    const stolen = { ...event, paymentId: `s-${paid}`, orderId: '1' };
+    for (let i = 0; i < 2; i++) expect(brief(await report(stolen))).to.equal('404 order_not_found');
+    const seckill = (...args: string[]) => runCommand(['payment-cases', ...args], system.stack.env);
+    const casesOf = async () =>
+      (await seckill('list', '--limit', '10000', '--json')).lines.filter((one) => one.paymentId === stolen.paymentId);
+    const [found, ...more] = await casesOf();
+    expect(found).to.include({ kind: 'unrecorded', orderId: '1', amountCents: 1250, currency: 'EUR', state: 'open' });
+    expect([more, (await seckill('close', String(found?.caseId))).code, await casesOf()]).to.deep.equal([[], 0, []]);
     const unsigned = await ask(`${api.url}/v1/payments/webhook`, { method: 'POST', body: event });
     expect(brief(unsigned)).to.equal('401 bad_signature');
     expect(await expectInvariants(system.stack, saleId, buyers.opLog)).to.include({ sold: 1, unitsLeft: 4 });

@@ -42,6 +42,7 @@ export const RUN_HERE: readonly string[] = [
   'seckill dlq list --state parked',
   'seckill dlq list --reason forged',
   'seckill dlq export --since -1d > dead-letters.jsonl',
+  'seckill payment-cases list',
   'seckill refunds list',
   'seckill reconcile',
   'seckill reconcile --sale $SALE --apply',

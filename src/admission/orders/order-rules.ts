@@ -15,6 +15,16 @@ export const orderRules = z
     unpaidPauseMs: pauseMs.nullable().default(null),
     /** The longest pause. An hour: buyers come back to a sale of a day, and one who never pays holds units a few times. */
     unpaidPauseMaxMs: pauseMs.default(3_600_000),
+    /** Charges that the provider declined. On unless the rules say otherwise: stolen cards are tried where nobody counts. */
+    declines: z
+      .strictObject({
+        mode: mode.default('on'),
+        /** Of one order; then no other card is charged for it. */
+        perOrder: z.int().min(1).max(100).default(8),
+        /** Of all orders of one buyer within an hour. */
+        perBuyerHour: z.int().min(1).max(1000).default(20),
+      })
+      .prefault({}),
   })
   .refine(({ unpaidPauseMs, unpaidPauseMaxMs }) => unpaidPauseMaxMs >= (unpaidPauseMs ?? 0), {
     path: ['unpaidPauseMaxMs'],

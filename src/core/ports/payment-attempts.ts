@@ -17,14 +17,24 @@ export interface OpenAttempt {
 
 export type AttemptName = Pick<OpenAttempt, 'orderId' | 'key'>;
 
+/** How many declined charges an order, and a buyer within an hour, may have before no other one begins. */
+export interface DeclineBound {
+  readonly perOrder: number;
+  readonly perBuyerHour: number;
+  /** Called where a bound is reached, with the order locked. @returns whether the charge is refused */
+  refuses(): boolean;
+}
+
 /**
  * - `opened`: this call may charge
+ * - `decline_limit_reached`: too many charges of the order or of its buyer were declined
  * - `in_progress`: a charge with another key may have been made or be under way, so nothing else may be charged
  * - `wrong_state`: the order cannot be paid any more
  */
 export type OpenOutcome =
   | { readonly outcome: 'opened' }
   | { readonly outcome: 'wrong_state' }
+  | { readonly outcome: 'decline_limit_reached' }
   | { readonly outcome: 'in_progress'; readonly other: OpenAttempt };
 
 /**
@@ -35,9 +45,17 @@ export interface PaymentAttempts {
   /**
    * A charge with this key is about to begin, for the first time or again; one key at a time has an order. A keeper asks
    * what came of it after `askAfterMs`.
+   * @param bound for keys that were not charged before; null: none. Orders of one buyer that are paid at the same time are not
+   *   counted for each other
    * @throws OperationalError mysql; then nothing may be charged
    */
-  open(orderId: string, key: string, amountCents: number, askAfterMs: number): Promise<OpenOutcome>;
+  open(
+    orderId: string,
+    key: string,
+    amountCents: number,
+    askAfterMs: number,
+    bound?: DeclineBound | null,
+  ): Promise<OpenOutcome>;
 
   /**
    * What the provider said is final, and is recorded where it is money.

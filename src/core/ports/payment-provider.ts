@@ -40,11 +40,14 @@ export const PROVIDER_ASKED_AFTER_MS = PROVIDER_CALL_MAX_MS + 10_000;
 
 /** What an order costs. */
 export interface Price {
-  /** Integer cents, 0 or more. */
+  /** A whole number of the smallest unit of the currency (cents of EUR, yen of JPY), 0 or more. */
   readonly amountCents: number;
   /** ISO 4217. */
   readonly currency: string;
 }
+
+/** Why a provider cannot charge a price, as the end of a sentence that begins with its name; null: it can. */
+export type PriceFault = (price: Price) => string | null;
 
 /** Who moves the money; `PAYMENT_PROVIDER` names the adapter. */
 export interface PaymentProvider {
@@ -71,7 +74,7 @@ export interface PaymentProvider {
 
   /**
    * Gives the money of a payment back, whole. Safe to repeat: one payment and key are one refund.
-   * @param amountCents what was paid, integer cents
+   * @param amountCents what was paid, in the smallest unit of its currency
    * @param key the same at every try
    * @returns never rejects: what went wrong on the way is `unknown`
    */
@@ -87,13 +90,31 @@ export type PaymentClaims = Readonly<Partial<Record<(typeof PAYMENT_CLAIMS)[numb
  * - `succeeded`: this payment was taken for this order
  * - `changed`: something became of a charge of this order, perhaps for good: the provider is asked what
  * - `refund_failed`: money that was on its way back did not arrive
+ * - `refunded`: money of this payment was given back, by us or by somebody at the provider; `amountCents`: all that was
+ * - `disputed`: the bank of a buyer wants money of this payment back. `isOver`: it does not any more, and the money is ours
  * - `other`: nothing that concerns us; a provider sends what it likes
  * - `unreadable`: it may be about money, but it cannot be recorded; `detail` is a sentence
  */
 export type PaymentReport =
   | { readonly type: 'succeeded'; readonly orderId: string; readonly payment: Payment; readonly live: boolean }
   | { readonly type: 'changed'; readonly orderId: string; readonly live: boolean }
-  | { readonly type: 'refund_failed'; readonly paymentId: string; readonly detail: string; readonly live: boolean }
+  | {
+      readonly type: 'refund_failed';
+      /** Of the refund, where it has an id of its own. */
+      readonly refundId?: string;
+      readonly paymentId: string;
+      readonly detail: string;
+      readonly live: boolean;
+    }
+  | { readonly type: 'refunded'; readonly payment: Payment; readonly live: boolean }
+  | {
+      readonly type: 'disputed';
+      readonly disputeId: string;
+      readonly payment: Payment;
+      readonly detail: string;
+      readonly isOver: boolean;
+      readonly live: boolean;
+    }
   | { readonly type: 'other' }
   | { readonly type: 'unreadable'; readonly detail: string; readonly claims: PaymentClaims };
 

@@ -34,8 +34,8 @@ export const createSale = defineRoute({
   summary: 'Create a sale, as a draft.',
   access: 'admin',
   endpoint: null,
-  body: checkedBody(newSale.meta({ id: 'NewSale' }), (json, { clock, currency }) => {
-    const read = readNewSale(json, clock.nowMs(), currency);
+  body: checkedBody(newSale.meta({ id: 'NewSale' }), (json, { clock, prices }) => {
+    const read = readNewSale(json, clock.nowMs(), prices);
     return 'sale' in read ? { value: read.sale } : read;
   }),
   answers: {

@@ -21,6 +21,7 @@ import {
   resumeHalves,
 } from './mq.js';
 import { cancelOrder, payOrder, readOrder } from './orders.js';
+import { closePaymentCase, listPaymentCases } from './payment-cases.js';
 import { paymentWebhook } from './payment-webhook.js';
 import { healthz, metrics, openapiDocuments, readiness, readyz } from './probes.js';
 import { profileCpu, profileHeap } from './profiles.js';
@@ -82,6 +83,8 @@ export const ROUTES: readonly Route[] = [
   retryCompensationJob,
   listRefunds,
   takeOnRefund,
+  listPaymentCases,
+  closePaymentCase,
   readRules,
   readRulesStatus,
   publishRules,

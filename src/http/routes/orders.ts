@@ -88,6 +88,7 @@ export const payOrder = defineRoute({
     'wrong_state',
     'refund_due',
     'payment_declined',
+    'decline_limit_reached',
     'payment_in_progress',
     'payment_method_needed',
     'payment_not_configured',
@@ -116,6 +117,7 @@ export const payOrder = defineRoute({
         return problem('payment_declined', { requestId });
       case 'refund_due':
       case 'outcome_unknown':
+      case 'decline_limit_reached':
       case 'payment_in_progress':
       case 'payment_method_needed':
       case 'payment_not_configured':

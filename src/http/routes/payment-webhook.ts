@@ -1,15 +1,16 @@
+import { createHash } from 'node:crypto';
 import { z } from 'zod';
+import { amountText } from '../../core/amount-text.js';
 import { assertNever } from '../../core/errors.js';
 import { fieldErrors, plainError } from '../../core/field-errors.js';
 import { parseJson } from '../../core/parse-json.js';
 import { PAYMENT_CLAIMS, type PaymentClaims, type PaymentReport } from '../../core/ports/payment-provider.js';
-import type { OrderTransitions } from '../../core/ports/order-transitions.js';
+import type { Payment } from '../../core/ports/order-transitions.js';
+import { withoutUndefined } from '../../core/without-undefined.js';
 import { json, problem } from '../answer.js';
 import { defineRoute, type RouteServices } from '../route.js';
-import { count, currency, orderId, paymentId, text } from '../schemas.js';
+import { amount, currency, orderId, paymentId, text } from '../schemas.js';
 
-/** The one event of our own format that moves an order. Others are acknowledged and ignored. */
-const PAYMENT_SUCCEEDED = 'payment.succeeded';
 /** The header of our own format. */
 export const PAYMENT_SIGNATURE = 'payment-signature';
 /** A provider sends whole objects: Stripe some 4 kB, with notes of a shop more. */
@@ -18,7 +19,7 @@ const REPORT_BYTES_MAX = 65_536;
 /**
  * Where the payment provider reports what it took. No token: the body is signed. A copy of a message, however late, is
  * the same payment and changes nothing; 2xx ends the retries of a provider, 503 asks for one. What is signed and cannot
- * be recorded has no row: it is logged as an error, each time, since money was taken.
+ * be recorded as a payment becomes a case for a person, before it is answered.
  */
 export const paymentWebhook = defineRoute({
   method: 'post',
@@ -46,10 +47,13 @@ export const paymentWebhook = defineRoute({
   body: {
     schema: z
       .object({
-        type: text.meta({ description: '`payment.succeeded`, or an event of Stripe, whose fields are its own' }),
+        type: text.meta({
+          description:
+            '`payment.succeeded`, `payment.refunded`, `payment.disputed` or `refund.failed`; or an event of Stripe, whose fields are its own',
+        }),
         paymentId: paymentId.optional(),
         orderId: orderId.optional(),
-        amountCents: count.optional(),
+        amountCents: amount.optional(),
         currency: currency.optional(),
         live: z.boolean().optional().meta({ description: 'real money; false for a trial mode of the provider' }),
       })
@@ -81,25 +85,21 @@ export const paymentWebhook = defineRoute({
     const report = webhook.read(body);
     if (report.type === 'other') return json(200, 'ignored', { outcome: 'ignored' });
     if (report.type === 'unreadable') {
+      await noteUnrecorded(report.claims, body, `unreadable: ${report.detail}`, webhook);
       log.error({ ...report.claims, outcome: report.type, detail: report.detail }, LOST);
       return problem('bad_request', { detail: report.detail });
     }
-    if (report.live !== (webhook.mode === 'live')) return refuseMode(report, log);
+    if (report.live !== (webhook.mode === 'live')) return refuseMode(report, body, { webhook, log });
     switch (report.type) {
       case 'succeeded':
-        return recorded(report, await webhook.pay(report.orderId, report.payment), log);
+        return recorded(report, body, { webhook, log });
       case 'changed':
         await webhook.resolve(report.orderId);
         return json(200, 'noted', { outcome: 'noted', orderId: report.orderId });
-      case 'refund_failed': {
-        const { paymentId, detail } = report;
-        if (!(await webhook.isRefund(paymentId))) {
-          log.warn({ paymentId, detail }, 'a refund that did not arrive is none of this system');
-          return json(200, 'ignored', { outcome: 'ignored' });
-        }
-        log.error({ paymentId, detail }, 'a refund that was made did not arrive: pay the buyer by hand');
-        return json(200, 'noted', { outcome: 'noted', paymentId });
-      }
+      case 'refund_failed':
+      case 'refunded':
+      case 'disputed':
+        return noted(report, { webhook, log });
       default:
         return assertNever(report);
     }
@@ -109,34 +109,110 @@ export const paymentWebhook = defineRoute({
 type Log = RouteServices['log'];
 type ReportOf<T extends PaymentReport['type']> = Extract<PaymentReport, { readonly type: T }>;
 
-function recorded(
-  { orderId, payment }: ReportOf<'succeeded'>,
-  outcome: Awaited<ReturnType<OrderTransitions['pay']>>,
-  log: Log,
-) {
-  if (outcome === 'not_found' || outcome === 'payment_conflict') log.error({ orderId, ...payment, outcome }, LOST);
+interface Ports {
+  readonly webhook: NonNullable<RouteServices['webhook']>;
+  readonly log: Log;
+}
+
+async function recorded(report: ReportOf<'succeeded'>, body: string, { webhook, log }: Ports) {
+  const { orderId, payment } = report;
+  const { paymentId } = payment;
+  const outcome = await webhook.pay(orderId, payment);
   switch (outcome) {
     case 'paid':
     case 'refund_due':
-      return json(200, outcome, { outcome, orderId, paymentId: payment.paymentId });
+      await webhook.cases.settle('unrecorded', paymentId);
+      return json(200, outcome, { outcome, orderId, paymentId });
     case 'not_found':
-      return problem('order_not_found', { detail: 'There is no such order.' });
     case 'payment_conflict':
-      return problem(outcome);
+      await noteUnrecorded({ orderId, ...payment, live: report.live }, body, outcome, webhook);
+      log.error({ orderId, ...payment, outcome }, LOST);
+      return outcome === 'payment_conflict'
+        ? problem(outcome)
+        : problem('order_not_found', { detail: 'There is no such order.' });
     default:
       return assertNever(outcome);
   }
 }
 
+/** Money is not where it should be. Payments of other programs with the account of the provider are none of ours. */
+async function noted(report: ReportOf<'refund_failed' | 'refunded' | 'disputed'>, { webhook, log }: Ports) {
+  const { cases } = webhook;
+  const payment: Partial<Payment> & Pick<Payment, 'paymentId'> =
+    report.type === 'refund_failed' ? report : report.payment;
+  const { paymentId, amountCents = null, currency = null } = payment;
+  const orderId = await cases.orderOf(paymentId);
+  const isOurs = report.type === 'refunded' && (await webhook.isRefund(paymentId));
+  if (orderId === null || isOurs) {
+    if (orderId === null)
+      log.warn({ paymentId, type: report.type }, 'a report of a payment that is none of this system');
+    return json(200, 'ignored', { outcome: 'ignored' });
+  }
+  const found = { paymentId, orderId, amountCents, currency };
+  switch (report.type) {
+    case 'refund_failed':
+      await cases.note({
+        ...found,
+        kind: 'refund_failed',
+        subject: report.refundId ?? paymentId,
+        detail: report.detail,
+      });
+      break;
+    case 'refunded': {
+      const { amountCents: back } = report.payment;
+      const detail = `given back at the provider: ${currency === null ? back : amountText(back, currency)}`;
+      await cases.note({ ...found, kind: 'refunded_elsewhere', subject: paymentId, detail });
+      break;
+    }
+    case 'disputed': {
+      const { disputeId: subject, detail, isOver } = report;
+      await cases.note({ ...found, kind: 'disputed', subject, detail }, isOver ? 'closed' : 'open');
+      break;
+    }
+    default:
+      return assertNever(report);
+  }
+  log.error({ ...found, type: report.type }, 'money needs a person: seckill payment-cases list');
+  return json(200, 'noted', { outcome: 'noted', paymentId });
+}
+
 /** Real money that came to a trial system is lost unless somebody sees it. */
-function refuseMode(report: ReportOf<'succeeded' | 'changed' | 'refund_failed'>, log: Log) {
+async function refuseMode(
+  report: Exclude<PaymentReport, ReportOf<'other' | 'unreadable'>>,
+  body: string,
+  { webhook, log }: Ports,
+) {
   const { type, ...rest } = report;
-  const fields = report.type === 'succeeded' ? { orderId: report.orderId, ...report.payment, live: report.live } : rest;
-  const noted = { ...fields, outcome: 'wrong_payment_mode' };
-  if (type === 'succeeded' && report.live) log.error(noted, LOST);
-  else log.warn(noted, WRONG_MODE);
+  if (report.type === 'succeeded' && report.live) {
+    const claims = { orderId: report.orderId, ...report.payment, live: report.live };
+    await noteUnrecorded(claims, body, 'wrong_payment_mode', webhook);
+    log.error({ ...claims, outcome: 'wrong_payment_mode' }, LOST);
+  } else log.warn({ type, ...rest, outcome: 'wrong_payment_mode' }, WRONG_MODE);
   return problem('wrong_payment_mode');
 }
+
+/** What a report claims is unchecked: only what has the form of its column is taken, and all of it is in the detail. */
+async function noteUnrecorded(
+  claims: PaymentClaims,
+  body: string,
+  why: string,
+  { cases, mode }: Ports['webhook'],
+): Promise<void> {
+  if (mode === 'live' && claims.live === false) return; // of a trial: no money was taken
+  const read = claimed.parse(claims);
+  await cases.note({
+    kind: 'unrecorded',
+    subject: read.paymentId ?? createHash('sha256').update(body).digest('hex'),
+    ...read,
+    detail: `${why}; it says ${JSON.stringify(claims)}`,
+  });
+}
+const claimed = z.object({
+  paymentId: paymentId.nullable().catch(null),
+  orderId: orderId.nullable().catch(null),
+  amountCents: z.int().min(0).nullable().catch(null),
+  currency: currency.nullable().catch(null),
+});
 
 const headerShape = (header: string): string => {
   const name = header.replace(/(^|-)[a-z]/g, (letter) => letter.toUpperCase());
@@ -146,7 +222,38 @@ const WRONG_MODE = 'a payment provider reports something of its other mode (live
 const LOST = 'money was taken that cannot be recorded: ask the provider';
 
 const typed = z.object({ type: z.string().min(1).max(64) });
-const succeeded = z.object({ paymentId, orderId, amountCents: z.int().min(0), currency, live: z.boolean() });
+const detail = z.string().min(1).max(500);
+const live = z.boolean();
+const payment = { paymentId, amountCents: z.int().min(0), currency };
+/** The events of our own format. Others are acknowledged and ignored. */
+const EVENTS = {
+  'payment.succeeded': z
+    .object({ ...payment, orderId, live })
+    .transform(({ orderId, live, ...payment }): PaymentReport => ({ type: 'succeeded', orderId, payment, live })),
+  'payment.refunded': z
+    .object({ ...payment, live })
+    .transform(({ live, ...payment }): PaymentReport => ({ type: 'refunded', payment, live })),
+  'payment.disputed': z
+    .object({ ...payment, disputeId: paymentId, detail, isOver: z.boolean(), live })
+    .transform(({ disputeId, detail, isOver, live, ...payment }): PaymentReport => ({
+      type: 'disputed',
+      disputeId,
+      payment,
+      detail,
+      isOver,
+      live,
+    })),
+  'refund.failed': z
+    .object({ paymentId, refundId: paymentId.optional(), detail, live })
+    .transform(({ paymentId, refundId, detail, live }): PaymentReport => ({
+      type: 'refund_failed',
+      paymentId,
+      detail,
+      live,
+      ...withoutUndefined({ refundId }),
+    })),
+};
+const isKnown = (type: string): type is keyof typeof EVENTS => Object.hasOwn(EVENTS, type);
 
 /** Reads a body in the format of ours. Fields that it does not know are fine. Never throws. */
 export function readPaymentEvent(text: string): PaymentReport {
@@ -155,14 +262,16 @@ export function readPaymentEvent(text: string): PaymentReport {
   const raw = parsed.value;
   const known = typed.safeParse(raw);
   if (!known.success) return unreadable('The body must be an object with a type.', raw);
-  if (known.data.type !== PAYMENT_SUCCEEDED) return { type: 'other' };
-  const read = succeeded.safeParse(raw, { error: plainError });
-  if (!read.success) {
-    const sentences = fieldErrors(read.error).map(({ message }) => message);
-    return unreadable(sentences.join(' '), raw);
-  }
-  const { orderId, live, ...payment } = read.data;
-  return { type: 'succeeded', orderId, payment, live };
+  const { type } = known.data;
+  if (!isKnown(type)) return { type: 'other' };
+  const read = EVENTS[type].safeParse(raw, { error: plainError });
+  if (read.success) return read.data;
+  return unreadable(
+    fieldErrors(read.error)
+      .map(({ message }) => message)
+      .join(' '),
+    raw,
+  );
 }
 
 function unreadable(detail: string, raw: unknown): PaymentReport {

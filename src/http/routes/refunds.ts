@@ -3,7 +3,7 @@ import { assertNever } from '../../core/errors.js';
 import { REFUND_STATES, type StoredRefund } from '../../core/ports/refund-repository.js';
 import { json, problem } from '../answer.js';
 import { defineRoute } from '../route.js';
-import { count, currency, isoTime, limit, nextOf, paymentId, queryWord, text, time } from '../schemas.js';
+import { amount, count, currency, isoTime, limit, nextOf, paymentId, queryWord, text, time } from '../schemas.js';
 import { withoutUndefined } from '../../core/without-undefined.js';
 
 /** What is owed back to buyers, and taking one on to pay it by hand. */
@@ -12,7 +12,7 @@ const refund = z
   .object({
     paymentId,
     orderId: text,
-    amountCents: count,
+    amountCents: amount,
     reason: text,
     state: z.enum(REFUND_STATES),
     attempts: count,

@@ -1,3 +1,4 @@
+import { amountText } from '../../core/amount-text.js';
 import { decodeBatch } from '../../core/batch.js';
 import type { Metadata } from '../../core/metadata.js';
 import { formatRequestEntry } from '../../core/outcome.js';
@@ -28,7 +29,7 @@ const at = (atMs: number | null, source: TraceSource, what: string, detail: stri
 });
 
 const cents = (amount: number, sale: PurchaseEvidence['sale']): string =>
-  `${amount} cents${sale === null ? '' : ` ${sale.currency}`}`;
+  sale === null ? `${amount} in an unknown currency` : amountText(amount, sale.currency);
 /** A caller wrote it: as JSON it is one line. */
 const noted = (metadata: Metadata | null | undefined): string =>
   metadata ? `, metadata ${JSON.stringify(metadata)}` : '';

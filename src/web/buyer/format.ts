@@ -1,8 +1,10 @@
+import { currencyDigits, inMainUnit } from '../shared/currency.js';
 import { clockParts } from './screen.js';
 
 /** How numbers, prices and times are written in one language. */
 export interface Format {
-  readonly price: (cents: number) => string;
+  /** @param amount in the smallest unit of the currency */
+  readonly price: (amount: number) => string;
   readonly number: (value: number) => string;
   /** Day and time of day, in the time zone of the browser. */
   readonly when: (atMs: number) => string;
@@ -44,7 +46,7 @@ export function formatOf(lang: string, currency: string): Format {
   };
 }
 
-/** Amounts are hundredths in every currency; one that the browser does not know is shown as its three letters. */
+/** A currency that the browser does not know is shown as its three letters. Whole amounts are shown without digits. */
 function priceFormat(lang: string, currency: string): Format['price'] {
   const ofDigits = (digits: number): Intl.NumberFormat => {
     const shown = { minimumFractionDigits: digits, maximumFractionDigits: digits };
@@ -54,6 +56,9 @@ function priceFormat(lang: string, currency: string): Format['price'] {
       return new Intl.NumberFormat(lang, shown);
     }
   };
-  const [whole, exact] = [ofDigits(0), ofDigits(2)];
-  return (cents) => (cents % 100 === 0 ? whole : exact).format(cents / 100);
+  const [whole, exact] = [ofDigits(0), ofDigits(currencyDigits(currency))];
+  return (amount) => {
+    const figure = inMainUnit(amount, currency);
+    return (Number.isInteger(figure) ? whole : exact).format(figure);
+  };
 }

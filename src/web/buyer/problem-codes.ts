@@ -14,6 +14,7 @@ export const MEANINGS = {
   bad_signature: 'over',
   cancel_limit_reached: 'over',
   closed: 'over',
+  decline_limit_reached: 'over',
   degraded: 'again',
   denied: 'over',
   headers_too_large: 'over',

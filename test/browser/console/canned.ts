@@ -19,6 +19,7 @@ import type {
   Purchase,
   Readiness,
   ReconcileRun,
+  PaymentCase,
   Refund,
   Role,
   RuleChange,
@@ -497,6 +498,20 @@ export function cannedAnswers({ rows, role, nowMs }: CannedOptions) {
     })),
   };
 
+  const paymentCase = (index: number): PaymentCase => ({
+    caseId: String(7 + index),
+    kind: pick(['disputed', 'refund_failed', 'refunded_elsewhere'] as const, index),
+    subject: `du_1MtwBwLkdIwHu7ix${index}`,
+    paymentId: `pi_3MtwBwLkdIwHu7ix28a3tr${index}`,
+    orderId: orderId(index),
+    amountCents: 1_999 + index * 100,
+    currency: 'EUR',
+    detail: pick(['fraudulent: needs_response', 'lost_or_stolen_card', 'given back at the provider: 21.99 EUR'], index),
+    state: 'open',
+    createdAt: iso(nowMs - 900_000 - index * 60_000),
+    updatedAt: iso(nowMs - 900_000),
+  });
+
   const refund = (index: number): Refund => ({
     paymentId: `pi_3MtwBwLkdIwHu7ix28a3tq${index}`,
     orderId: orderId(index),
@@ -683,6 +698,7 @@ export function cannedAnswers({ rows, role, nowMs }: CannedOptions) {
     deadLetters: list(rows, deadLetter),
     deadLetter: deadLetterWithBody,
     refunds: list(rows, refund),
+    paymentCases: list(Math.min(rows, 3), paymentCase),
     runs: list(rows, run),
     jobs: list(rows, job),
     rules,

@@ -1,10 +1,11 @@
 import { OperationalError } from '../../../src/core/errors.js';
-import { mayMove } from '../../../src/core/order.js';
+import { mayMove, type Order } from '../../../src/core/order.js';
 import type { Clock } from '../../../src/core/ports/clock.js';
 import type { OrderRepository } from '../../../src/core/ports/order-repository.js';
 import type {
   AttemptEnd,
   AttemptName,
+  DeclineBound,
   OpenAttempt,
   OpenOutcome,
   PaymentAttempts,
@@ -39,7 +40,13 @@ export class MemoryPaymentAttempts implements PaymentAttempts {
     this.#faults.push(...faults);
   }
 
-  async open(orderId: string, key: string, amountCents: number, askAfterMs: number): Promise<OpenOutcome> {
+  async open(
+    orderId: string,
+    key: string,
+    amountCents: number,
+    askAfterMs: number,
+    bound: DeclineBound | null = null,
+  ): Promise<OpenOutcome> {
     this.#failOn('open');
     const order = await this.#orders.findOrder(orderId);
     if (order === null || !mayMove(order.state, 'paid')) return { outcome: 'wrong_state' };
@@ -47,6 +54,9 @@ export class MemoryPaymentAttempts implements PaymentAttempts {
     if (other !== undefined) return { outcome: 'in_progress', other: this.#attemptOf(other) };
     const nowMs = this.#clock.nowMs();
     const before = this.rows.get(nameOf({ orderId, key }));
+    if (bound !== null && before === undefined && (await this.#isBeyond(order, bound)) && bound.refuses()) {
+      return { outcome: 'decline_limit_reached' };
+    }
     this.rows.set(nameOf({ orderId, key }), {
       orderId,
       key,
@@ -101,6 +111,14 @@ export class MemoryPaymentAttempts implements PaymentAttempts {
   async postpone(attempt: AttemptName, delayMs: number, lastError: string): Promise<void> {
     const row = this.rows.get(nameOf(attempt));
     if (row?.state === 'open') Object.assign(row, { availableAtMs: this.#clock.nowMs() + delayMs, lastError });
+  }
+
+  async #isBeyond({ orderId, userId }: Order, { perOrder, perBuyerHour }: DeclineBound): Promise<boolean> {
+    const declined = [...this.rows.values()].filter(({ state }) => state === 'declined');
+    if (declined.filter((row) => row.orderId === orderId).length >= perOrder) return true;
+    const recent = declined.filter(({ openedAtMs }) => openedAtMs > this.#clock.nowMs() - 3_600_000);
+    const buyers = await Promise.all(recent.map(async (row) => (await this.#orders.findOrder(row.orderId))?.userId));
+    return buyers.filter((buyer) => buyer === userId).length >= perBuyerHour;
   }
 
   get #open(): StoredAttempt[] {

@@ -103,7 +103,9 @@ export class MemoryRefundRepository implements RefundRepository {
   tries(paymentId: string): Tries {
     const known = this.#tries.get(paymentId);
     const availableAtMs = this.#clock.nowMs();
-    const tries: Tries = known ?? { state: 'due', attempts: 0, availableAtMs, leasedUntilMs: 0, lastError: null };
+    const isOwed = this.#transitions.payments.get(paymentId)?.amountCents !== 0; // nothing is given back at once
+    const state = isOwed ? 'due' : 'refunded';
+    const tries: Tries = known ?? { state, attempts: 0, availableAtMs, leasedUntilMs: 0, lastError: null };
     this.#tries.set(paymentId, tries);
     return tries;
   }

@@ -70,7 +70,7 @@ describe('seckill sale create', () => {
     ).to.deep.equal([
       'there is something wrong with this sale:',
       '  --title must be a text of 1 to 200 characters.',
-      '  --price-cents must be a whole number from 0 to 1000000000.',
+      '  --price-cents must be a whole number from 0 to 4294967295.',
       '  --stock must be a whole number from 1 to 10000000.',
       '  --buckets must be a whole number from 1 to 64.',
       '  --opens-at must be a time such as 2030-01-31T20:00:00Z.',

@@ -1,10 +1,13 @@
+import { createHash } from 'node:crypto';
 import { expect } from 'chai';
+import fc from 'fast-check';
 import request from 'supertest';
 import { OperationalError } from '../../../src/core/errors.js';
 import type { ShownOrder } from '../../../src/core/order.js';
 import type { HttpServices } from '../../../src/http/services.js';
 import { PAYMENT_SIGNATURE, readPaymentEvent } from '../../../src/http/routes/payment-webhook.js';
 import { createWebhookVerifier } from '../../../src/http/webhook-signature.js';
+import { MemoryPaymentCases } from '../../helpers/memory/memory-payment-cases.js';
 import { signWebhook } from '../../helpers/sign-webhook.js';
 import type { CancelAnswer, PayAnswer, PayRequest } from '../../../src/orders/buyer-orders.js';
 import { silentLog } from '../../helpers/silent-log.js';
@@ -92,6 +95,7 @@ describe('orders and payments over HTTP', () => {
       [{ outcome: 'wrong_state', order: { ...PAID, state: 'expired' } }, 409, 'wrong_state'],
       [{ outcome: 'refund_due', order: { ...PAID, state: 'expired' } }, 409, 'refund_due'],
       [{ outcome: 'declined' }, 402, 'payment_declined'],
+      [{ outcome: 'decline_limit_reached' }, 409, 'decline_limit_reached'],
       [{ outcome: 'payment_in_progress' }, 409, 'payment_in_progress'],
       [{ outcome: 'outcome_unknown' }, 503, 'outcome_unknown'],
       [{ outcome: 'payment_method_needed' }, 422, 'payment_method_needed'],
@@ -175,12 +179,17 @@ describe('orders and payments over HTTP', () => {
     let reported: [string, Payment][];
     let resolved: string[];
     let outcome: PayOutcome;
+    let cases: MemoryPaymentCases;
 
     beforeEach(() => {
       reported = [];
       resolved = [];
       outcome = 'paid';
+      const stored = { orderId: '99', amountCents: 1998, refund: null };
+      const payments = new Map(['p1', 'pi_1', 'pi_refunded'].map((paymentId) => [paymentId, { paymentId, ...stored }]));
+      cases = new MemoryPaymentCases({ payments }, { nowMs: () => AT_MS });
     });
+    const found = () => cases.rows.map(({ kind, subject, orderId, state }) => `${kind} ${subject} ${orderId} ${state}`);
     const listen = (
       report?: () => Promise<PayOutcome>,
       overrides: Partial<HttpServices> = {},
@@ -201,7 +210,8 @@ describe('orders and payments over HTTP', () => {
             resolved.push(orderId);
             return Promise.resolve();
           },
-          isRefund: (paymentId) => Promise.resolve(paymentId === 'pi_1'),
+          isRefund: (paymentId) => Promise.resolve(paymentId === 'pi_refunded'),
+          cases,
         },
       });
     const post = (url: string, body: string, signature = signWebhook(secret, body, AT_MS)) =>
@@ -292,6 +302,45 @@ describe('orders and payments over HTTP', () => {
       expect(new Set(errors.map(([, message]) => message))).to.have.all.keys(
         'money was taken that cannot be recorded: ask the provider',
       );
+      const sha = (body: string) => createHash('sha256').update(body).digest('hex');
+      expect(found()).to.deep.equal([
+        'unrecorded p1 99 closed',
+        `unrecorded ${sha(JSON.stringify({ ...event, paymentId: 'a b' }))} 99 open`,
+        `unrecorded ${sha('null')} null open`,
+        `unrecorded ${sha('{')} null open`,
+      ]);
+    });
+
+    it('whatever a signed body claims, a payment that cannot be recorded is one open case of its form', async () => {
+      const url = await listen();
+      const claim = fc.oneof(
+        fc.string(),
+        fc.integer(),
+        fc.constant(null),
+        fc.constant('1998'),
+        fc.object({ maxDepth: 1 }),
+      );
+      await fc.assert(
+        fc.asyncProperty(
+          fc.record({ paymentId: claim, orderId: claim, amountCents: claim, currency: claim }, { requiredKeys: [] }),
+          async (claims) => {
+            cases.rows.length = 0;
+            const body = JSON.stringify({ type: 'payment.succeeded', live: true, ...claims });
+            for (let i = 0; i < 2; i++)
+              await post(url, body).expect((answer) => expect(answer.status).to.be.oneOf([200, 400]));
+            for (const { paymentId, orderId, amountCents, currency, detail } of cases.rows) {
+              expect(paymentId ?? 'p').to.match(/^[\w.:-]{1,64}$/);
+              expect(orderId ?? '1').to.match(/^[1-9][0-9]{0,18}$/);
+              expect(amountCents ?? 0).to.satisfy(Number.isSafeInteger);
+              expect(currency ?? 'EUR').to.match(/^[A-Z]{3}$/);
+              expect(detail).to.contain('it says');
+            }
+            expect(cases.rows.length).to.equal(reported.length > 0 ? 0 : 1);
+            reported = [];
+          },
+        ),
+        { numRuns: 60 },
+      );
     });
 
     it('a payment of the other mode: 422, nothing is recorded; money that is real is an error in the log', async () => {
@@ -308,6 +357,7 @@ describe('orders and payments over HTTP', () => {
       await post(testing, JSON.stringify({ ...event, live: false })).expect(200);
       expect(reported).to.deep.equal([['99', payment]]);
       expect(logged.map((line) => line.split(' ')[0])).to.deep.equal(['warn', 'error']);
+      expect(found()).to.deep.equal(['unrecorded p1 99 closed']);
     });
 
     it('another type of event is taken and left', async () => {
@@ -317,7 +367,7 @@ describe('orders and payments over HTTP', () => {
       expect(reported).to.deep.equal([]);
     });
 
-    it('a provider that says that something has changed is asked; a refund that failed is an error in the log', async () => {
+    it('a provider that says that something has changed is asked; a refund that failed is a case for a person', async () => {
       const errors: unknown[] = [];
       const log = { ...silentLog, error: (...said: unknown[]) => void errors.push(said) };
       const { STRIPE_WEBHOOK } = await loadStripe();
@@ -327,13 +377,69 @@ describe('orders and payments over HTTP', () => {
       const failed = about('payment_intent.payment_failed', { metadata: { order: '99', attempt: 'k1' } });
       expect((await post(url, failed).expect(200)).body).to.deep.equal({ outcome: 'noted', orderId: '99' });
       expect(resolved).to.deep.equal(['99']);
-      const refund = about('refund.failed', { status: 'failed', metadata: { refund_of: 'pi_1' } });
+      const refund = about('refund.failed', { id: 're_1', status: 'failed', payment_intent: 'pi_1' });
       expect((await post(url, refund).expect(200)).body).to.deep.equal({ outcome: 'noted', paymentId: 'pi_1' });
-      const sentence = 'a refund that was made did not arrive: pay the buyer by hand';
-      expect(errors).to.deep.equal([[{ paymentId: 'pi_1', detail: 'failed' }, sentence]]);
-      const ofAnother = about('refund.failed', { status: 'failed', metadata: { refund_of: 'pi_2' } });
+      expect(errors).to.have.length(1);
+      expect(found()).to.deep.equal(['refund_failed re_1 99 open']);
+      const ofAnother = about('refund.failed', { id: 're_2', status: 'failed', payment_intent: 'pi_2' });
       expect((await post(url, ofAnother).expect(200)).body).to.deep.equal({ outcome: 'ignored' });
       expect(errors, 'nobody is to pay it here').to.have.length(1);
+    });
+
+    describe('money that is not where it should be [P3]', () => {
+      const stripe = async () => {
+        const { STRIPE_WEBHOOK } = await loadStripe();
+        const url = await listen(undefined, {}, 'live', { ...STRIPE_WEBHOOK, header: 'payment-signature' });
+        return async (type: string, object: object) => {
+          const answer = await post(url, JSON.stringify({ type, livemode: true, data: { object } })).expect(200);
+          return (answer.body as { outcome: string }).outcome;
+        };
+      };
+
+      it('a payment that was given back in the dashboard is a case; our own refund, and a payment of others, are none', async () => {
+        const tell = await stripe();
+        const charge = { id: 'ch_1', payment_intent: 'pi_1', amount_refunded: 500, currency: 'eur' };
+        for (let i = 0; i < 2; i++) expect(await tell('charge.refunded', charge)).to.equal('noted');
+        expect(found()).to.deep.equal(['refunded_elsewhere pi_1 99 open']);
+        expect(cases.rows[0]).to.include({ amountCents: 500, detail: 'given back at the provider: 5.00 EUR' });
+        await cases.close('1', 'boss');
+        await tell('charge.refunded', charge);
+        expect(cases.rows[0]?.state, 'nothing new').to.equal('closed');
+        await tell('charge.refunded', { ...charge, amount_refunded: 1998 });
+        expect(cases.rows[0], 'more was given back').to.include({ state: 'open', amountCents: 1998 });
+        for (const payment_intent of ['pi_refunded', 'pi_of_others', null])
+          expect(await tell('charge.refunded', { ...charge, payment_intent })).to.equal('ignored');
+        expect(cases.rows).to.have.length(1);
+      });
+
+      it('a dispute is one case until it is won', async () => {
+        const tell = await stripe();
+        const dispute = { id: 'du_1', payment_intent: 'pi_1', amount: 1998, currency: 'eur', reason: 'fraudulent' };
+        await tell('charge.dispute.created', { ...dispute, status: 'needs_response' });
+        await tell('charge.dispute.funds_withdrawn', { ...dispute, status: 'needs_response' });
+        expect(cases.rows[0]).to.include({ amountCents: 1998, currency: 'EUR', detail: 'fraudulent: needs_response' });
+        await tell('charge.dispute.closed', { ...dispute, status: 'lost' });
+        expect(found()).to.deep.equal(['disputed du_1 99 open']);
+        await tell('charge.dispute.closed', { ...dispute, status: 'won' });
+        expect(found()).to.deep.equal(['disputed du_1 99 closed']);
+      });
+
+      it('is reported in our own format too', async () => {
+        const url = await listen();
+        const money = { ...payment, live: true };
+        const tell = async (said: object) => (await post(url, JSON.stringify(said)).expect(200)).body as object;
+        const answer = { outcome: 'noted', paymentId: 'p1' };
+        expect(await tell({ type: 'payment.refunded', ...money })).to.deep.equal(answer);
+        const dispute = { disputeId: 'd1', detail: 'fraudulent', isOver: false };
+        expect(await tell({ type: 'payment.disputed', ...money, ...dispute })).to.deep.equal(answer);
+        const refund = { paymentId: 'p1', detail: 'the card was closed', live: true };
+        expect(await tell({ type: 'refund.failed', ...refund })).to.deep.equal(answer);
+        expect(found()).to.deep.equal([
+          'refunded_elsewhere p1 99 open',
+          'disputed d1 99 open',
+          'refund_failed p1 99 open',
+        ]);
+      });
     });
 
     it('a body that is too large, or no JSON by its type: 413, 415', async () => {

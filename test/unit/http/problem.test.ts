@@ -46,6 +46,8 @@ const EXPECTED: Record<ProblemCode, [status: number, retryable: boolean]> = {
   internal: [500, false],
   repairing: [503, true],
   payment_declined: [402, false],
+  decline_limit_reached: [409, false],
+  case_not_found: [404, false],
   refund_due: [409, false],
   payment_conflict: [409, false],
   payment_in_progress: [409, true],

@@ -3,6 +3,7 @@ import { OperationalError } from '../../../src/core/errors.js';
 import { payRefunds } from '../../../src/orders/pay-refunds.js';
 import { createPaymentSimulator } from '../../../src/payment/simulator.js';
 import type { PaymentProvider } from '../../../src/core/ports/payment-provider.js';
+import { MemoryPaymentCases } from '../../helpers/memory/memory-payment-cases.js';
 import { MemoryRefundRepository } from '../../helpers/memory/memory-refund-repository.js';
 import { KeeperWorld } from './keeper-world.js';
 
@@ -11,11 +12,13 @@ const LEASE_MS = 60_000;
 describe('keeper: pay-refunds', () => {
   let world: KeeperWorld;
   let refunds: MemoryRefundRepository;
+  let cases: MemoryPaymentCases;
   /** What the provider was asked. */
   let asked: string[];
   beforeEach(() => {
     world = new KeeperWorld();
     refunds = new MemoryRefundRepository(world.transitions, world.clock);
+    cases = new MemoryPaymentCases(world.transitions, world.clock);
     asked = [];
   });
 
@@ -25,7 +28,7 @@ describe('keeper: pay-refunds', () => {
     return simulator.refund(paymentId, amountCents, key);
   };
   const run = (repository: MemoryRefundRepository = refunds, max = 16): Promise<unknown> =>
-    payRefunds({ refunds: repository, provider: { refund }, ...world }, { max, leaseMs: LEASE_MS }).runOnce();
+    payRefunds({ refunds: repository, cases, provider: { refund }, ...world }, { max, leaseMs: LEASE_MS }).runOnce();
 
   /** Orders that ended before these payments came. */
   async function owe(...paymentIds: string[]): Promise<void> {
@@ -83,7 +86,7 @@ describe('keeper: pay-refunds', () => {
     expect(world.errors).to.deep.equal(['a refund was refused: ask the provider']);
   });
 
-  it('a refund that a person took on during the call of the provider is logged: it may have been paid twice', async () => {
+  it('a refund that a person took on during the call of the provider is a case: it may have been paid twice', async () => {
     await owe('simulated-1');
     const mark = refunds.markRefunded.bind(refunds);
     refunds.markRefunded = async (paymentId) => {
@@ -93,6 +96,8 @@ describe('keeper: pay-refunds', () => {
     await run();
     expect(world.errors).to.have.length(1);
     expect(world.errors[0]).to.contain('paid twice');
+    expect(cases.rows).to.have.length(1);
+    expect(cases.rows[0]).to.include({ kind: 'refunded_twice', paymentId: 'simulated-1', state: 'open' });
   });
 
   it('when the mark is lost, then the same refund is requested again: no money moves twice [D1]', async () => {

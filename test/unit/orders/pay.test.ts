@@ -6,6 +6,7 @@ import { resolveAttempt, resolvePayments } from '../../../src/orders/resolve-pay
 import { createPaymentSimulator } from '../../../src/payment/simulator.js';
 import { silentLog } from '../../helpers/silent-log.js';
 import type { PaymentProvider, Price } from '../../../src/core/ports/payment-provider.js';
+import { declineBound } from '../../../src/admission/orders/decline-limit.js';
 import { CancelLimit } from '../../../src/admission/orders/cancel-limit.js';
 import { orderRules } from '../../../src/admission/orders/order-rules.js';
 import { ManualClock } from '../../helpers/memory/manual-clock.js';
@@ -361,6 +362,22 @@ describe('pay and cancel', () => {
     expect(await resolveAttempt({ ...attempt, ageMs: 600_000 }, ports)).to.equal('declined');
   });
 
+  it('a free order is paid without the provider, and without one; late it owes nothing back', async () => {
+    mysql.putOrder({ ...order, amountCents: 0 });
+    const both = await Promise.all([pay('k1', 'ann', null), pay('k2')]);
+    expect(both.map(({ outcome }) => outcome)).to.deep.equal(['paid', 'paid']);
+    expect([charged, states()]).to.deep.equal([[], []]);
+    mysql.putOrder({ ...order, amountCents: 0, state: 'pending_payment' });
+    transitions.payments.clear();
+    const before = transitions.pay.bind(transitions);
+    transitions.pay = async (...of) => {
+      await transitions.cancel('99');
+      return before(...of);
+    };
+    expect((await pay()).outcome).to.equal('wrong_state');
+    expect(await owed.lease(10, 1000)).to.deep.equal([]);
+  });
+
   it('without a provider nothing is charged', async () => {
     expect(await pay(null, 'ann', null)).to.deep.equal({ outcome: 'payment_not_configured' });
   });
@@ -387,6 +404,75 @@ describe('pay and cancel', () => {
     const first = await cancel();
     expect(first).to.deep.equal({ outcome: 'cancelled', order: { ...order, state: 'cancelled' } });
     expect(await cancel()).to.deep.equal(first);
+  });
+
+  describe('charges that are declined', () => {
+    let refusals: string[];
+    let rules = orderRules.parse({});
+    beforeEach(() => {
+      refusals = [];
+      rules = orderRules.parse({});
+    });
+    const tryCard = async (key: string, orderId = '99') => {
+      const ports = { repository: mysql, transitions, attempts, refunds: owed, provider, clock, log: silentLog };
+      const metrics = { refused: (...words: string[]) => void refusals.push(words.join(' ')) };
+      const answer = await payOrder(
+        { orderId, userId: 'ann', key, method: null },
+        { ...ports, declineBound: () => declineBound(() => rules, metrics) },
+      );
+      return answer.outcome;
+    };
+    const tryCards = async (count: number, orderId?: string) => {
+      const outcomes = [];
+      for (let n = 0; n < count; n++) outcomes.push(await tryCard(`decline-${n}`, orderId));
+      return outcomes;
+    };
+    const another = async (orderId: string) => {
+      const sale = saleOf({ saleId: order.saleId }, clock.nowMs());
+      const purchase = purchaseOf(`ann/for-${orderId}*1`);
+      const row = { orderId, batch: batchOf(sale, [purchase]), purchase, failure: null };
+      const terms = await mysql.termsOf([sale.saleId]);
+      await mysql.write({ terms, orders: [row], releases: [], oneByOne: new Set(), paymentWindowMs: WINDOW_MS });
+    };
+
+    it('reach the provider eight times for an order without any rules; a good card is not charged then either [P2]', async () => {
+      const outcomes = await tryCards(120);
+      expect(outcomes.filter((outcome) => outcome === 'declined')).to.have.length(8);
+      expect(outcomes.at(-1)).to.equal('decline_limit_reached');
+      expect(await tryCard('k-good')).to.equal('decline_limit_reached');
+      expect(charged).to.have.length(8);
+      expect(refusals[0]).to.equal('orders decline_limit_reached on');
+      expect((await mysql.findOrder('99'))?.state).to.equal('pending_payment');
+    });
+
+    it('a key that was charged before is answered as before', async () => {
+      expect(await tryCard('decline-first')).to.equal('declined');
+      await tryCards(8);
+      expect(await tryCard('decline-first')).to.equal('declined');
+    });
+
+    it('reach the provider as often as the rule allows one buyer in an hour, whatever the order', async () => {
+      rules = orderRules.parse({ declines: { perOrder: 5, perBuyerHour: 7 } });
+      await another('100');
+      await tryCards(5);
+      expect(await tryCards(4, '100')).to.deep.equal([
+        'declined',
+        'declined',
+        'decline_limit_reached',
+        'decline_limit_reached',
+      ]);
+      clock.advance(3_600_001);
+      expect(await tryCard('k-later', '100')).to.equal('paid');
+    });
+
+    it('are counted and not refused in a dry run, and not counted where the rule is off', async () => {
+      rules = orderRules.parse({ declines: { mode: 'dry_run', perOrder: 1 } });
+      expect(await tryCards(2)).to.deep.equal(['declined', 'declined']);
+      expect(refusals).to.deep.equal(['orders decline_limit_reached dry_run']);
+      rules = orderRules.parse({ declines: { mode: 'off', perOrder: 1 } });
+      expect(await tryCard('decline-off')).to.equal('declined');
+      expect(refusals).to.have.length(1);
+    });
   });
 
   it('a buyer who has cancelled as many of a sale as they may keeps the next order; what is cancelled stays so', async () => {

@@ -3,6 +3,7 @@ import { answersInTime } from '../../../src/payment/answers-in-time.js';
 import { createPaymentSimulator } from '../../../src/payment/simulator.js';
 import { PROVIDER_CALL_MAX_MS, type PaymentProvider } from '../../../src/core/ports/payment-provider.js';
 import { payRefunds } from '../../../src/orders/pay-refunds.js';
+import { MemoryPaymentCases } from '../../helpers/memory/memory-payment-cases.js';
 import { MemoryRefundRepository } from '../../helpers/memory/memory-refund-repository.js';
 import { KeeperWorld } from '../orders/keeper-world.js';
 
@@ -94,7 +95,10 @@ describe('calls of the payment provider are bounded', () => {
       hangs && paymentId === 'simulated-1' ? noAnswer() : simulator.refund(paymentId, cents, key);
     const clock = handClock();
     const provider = answersInTime({ ...simulator, refund }, { clock, log });
-    const job = payRefunds({ refunds, provider, ...world }, { max: 16, leaseMs: 60_000 });
+    const job = payRefunds(
+      { refunds, cases: new MemoryPaymentCases(world.transitions, world.clock), provider, ...world },
+      { max: 16, leaseMs: 60_000 },
+    );
 
     const run = job.runOnce();
     while (refunds.tries('simulated-2').state === 'due') await new Promise(setImmediate);

@@ -7,6 +7,7 @@ import { payRefunds } from '../../../src/orders/pay-refunds.js';
 import { resolveOrder, resolvePayments } from '../../../src/orders/resolve-payments.js';
 import { ManualClock } from '../../helpers/memory/manual-clock.js';
 import { MemoryOrderTransitions } from '../../helpers/memory/memory-order-transitions.js';
+import { MemoryPaymentCases } from '../../helpers/memory/memory-payment-cases.js';
 import { MemoryPaymentAttempts } from '../../helpers/memory/memory-payment-attempts.js';
 import { MemoryRefundRepository } from '../../helpers/memory/memory-refund-repository.js';
 import { MemoryRepositories } from '../../helpers/memory/memory-repositories.js';
@@ -30,6 +31,7 @@ describe('orders that are paid by Stripe', () => {
   let transitions: MemoryOrderTransitions;
   let attempts: MemoryPaymentAttempts;
   let refunds: MemoryRefundRepository;
+  let cases: MemoryPaymentCases;
   let api: Started;
 
   beforeEach(async () => {
@@ -41,6 +43,7 @@ describe('orders that are paid by Stripe', () => {
     transitions = new MemoryOrderTransitions(mysql);
     attempts = new MemoryPaymentAttempts(clock, mysql);
     refunds = new MemoryRefundRepository(transitions, clock);
+    cases = new MemoryPaymentCases(transitions, clock);
     const sale = saleOf({}, clock.nowMs());
     mysql.putSale(sale);
     const row = { orderId: ORDER, batch: batchOf(sale, [purchaseOf('ann*1')]), purchase: purchaseOf('ann*1') };
@@ -55,6 +58,7 @@ describe('orders that are paid by Stripe', () => {
           pay: (orderId, payment) => transitions.pay(orderId, payment),
           resolve: (orderId) => resolveOrder(orderId, { repository: mysql, attempts, transitions, provider, log }),
           isRefund: (paymentId) => refunds.has(paymentId),
+          cases,
         },
       }),
     );
@@ -74,7 +78,10 @@ describe('orders that are paid by Stripe', () => {
     const metrics = { attemptResolved: () => undefined, refundTried: () => undefined };
     const ports = { repository: mysql, attempts, transitions, provider, metrics, log };
     await resolvePayments(ports, { max: 16, leaseMs: 60_000 }).runOnce();
-    await payRefunds({ refunds, provider, log, metrics: metrics as never }, { max: 16, leaseMs: 60_000 }).runOnce();
+    await payRefunds(
+      { refunds, cases, provider, log, metrics: metrics as never },
+      { max: 16, leaseMs: 60_000 },
+    ).runOnce();
   };
   const intent = (index = 0) => [...stripe.intents.values()][index] ?? expect.fail('no intent');
   const report = (type: string, object: object = intent(), options: { live?: boolean } = {}) => {
@@ -159,11 +166,16 @@ describe('orders that are paid by Stripe', () => {
     expect([owed(), stripe.taken]).to.deep.equal([['order_cancelled'], 0]);
     expect(refunds.tries(intent().id).state).to.equal('refunded');
     const [refund] = stripe.refunds.values();
-    for (const type of ['refund.updated', 'charge.refunded']) {
-      expect((await report(type, refund).expect(200)).body).to.deep.equal({ outcome: 'ignored' });
+    const charge = { payment_intent: intent().id, amount_refunded: 1999, currency: 'eur' };
+    for (const [type, object] of [
+      ['refund.updated', refund],
+      ['charge.refunded', charge],
+    ] as const) {
+      expect((await report(type, object).expect(200)).body).to.deep.equal({ outcome: 'ignored' });
     }
     const failed = { ...refund, status: 'failed', failure_reason: 'expired_or_canceled_card' };
     expect((await report('refund.failed', failed).expect(200)).body).to.include({ outcome: 'noted' });
+    expect(cases.rows[0]).to.include({ kind: 'refund_failed', orderId: ORDER, detail: 'expired_or_canceled_card' });
   });
 
   describe('a bank that asks its customer', () => {

@@ -2,6 +2,7 @@ import { expect } from 'chai';
 import { OperationalError } from '../../../src/core/errors.js';
 import type { Sale } from '../../../src/core/sale.js';
 import type { SaleChange } from '../../../src/core/ports/sale-edits.js';
+import type { Price } from '../../../src/core/ports/payment-provider.js';
 import { checkChange, finishEdits, readSaleChange, SaleEditor } from '../../../src/sales/edit-sale.js';
 import { SaleAdmin } from '../../../src/sales/sale-admin.js';
 import { ManualClock } from '../../helpers/memory/manual-clock.js';
@@ -34,6 +35,7 @@ describe('SaleEditor', () => {
       transfers: new MemoryTransferStore(redis),
       cache,
       nowMs: () => clock.nowMs(),
+      faultOf: () => null,
     });
   });
 
@@ -242,7 +244,8 @@ describe('a change of a sale', () => {
     const nowMs = Date.UTC(2030, 0, 1);
     const sale = saleOf({ sold: 4, limitPerBuyer: 2, warmBeforeMs: 1000, sku: 'pen' }, nowMs);
     const said = (change: SaleChange, parts: Partial<Sale> = {}, calendar: Parameters<typeof checkChange>[2] = []) => {
-      const errors = checkChange({ ...sale, ...parts }, change, calendar, nowMs);
+      const faultOf = ({ amountCents }: Price) => (amountCents === 1 ? 'must be 0, or 50 or more' : null);
+      const errors = checkChange({ ...sale, ...parts }, change, calendar, { nowMs, faultOf });
       return errors === 'wrong_state' ? errors : errors.map(({ message }) => message);
     };
     expect(said({ stock: 3 })).to.deep.equal(['stock must not be less than the 4 units that are sold.']);
@@ -253,6 +256,7 @@ describe('a change of a sale', () => {
     ]);
     expect(said({ priceCents: 5 })).to.deep.equal(['priceCents can be changed only while the sale is a draft.']);
     expect(said({ priceCents: sale.priceCents })).to.deep.equal([]);
+    expect(said({ priceCents: 1 }, { state: 'draft' })).to.deep.equal(['priceCents must be 0, or 50 or more.']);
     expect(said({ closesAtMs: sale.opensAtMs })).to.deep.equal(['closesAt must be later than opensAt.']);
     expect(said({ closesAtMs: nowMs })).to.deep.equal(['closesAt must be in the future; to end the sale, close it.']);
     const next = { saleId: '9', sku: 'pen', opensAtMs: nowMs + 5000, closesAtMs: nowMs + 9000 };

@@ -56,12 +56,12 @@ describe('readImport', () => {
     );
     expect(said(wrong)).to.deep.equal([
       '2: stock must be a whole number from 1 to 10000000.',
-      '3: priceCents must be a whole number from 0 to 1000000000.',
+      '3: priceCents must be a whole number from 0 to 4294967295.',
       '3: warmBefore must be a duration from 1s to 7d, such as 10m.',
       '4: closesAt must be later than opensAt.',
       '5: sku is missing: it must be 1 to 64 of the characters A-Z a-z 0-9 . _ -.',
       '5: title is missing: it must be a text of 1 to 200 characters.',
-      '5: priceCents is missing: it must be a whole number from 0 to 1000000000.',
+      '5: priceCents is missing: it must be a whole number from 0 to 4294967295.',
       '5: stock is missing: it must be a whole number from 1 to 10000000.',
       '5: limitPerBuyer is missing: it must be a whole number from 1 to 1000.',
       '5: opensAt is missing: it must be a time such as 2030-01-31T20:00:00Z.',

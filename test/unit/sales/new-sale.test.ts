@@ -1,4 +1,5 @@
 import { expect } from 'chai';
+import { stripeFault } from '../../../src/payment/stripe-amount.js';
 import { readNewSale } from '../../../src/sales/new-sale.js';
 
 const NOW_MS = Date.UTC(2030, 0, 1, 12);
@@ -42,7 +43,7 @@ describe('readNewSale', () => {
     expect(errors.map(({ message }) => message)).to.deep.equal([
       'sku is missing: it must be 1 to 64 of the characters A-Z a-z 0-9 . _ -.',
       'title is missing: it must be a text of 1 to 200 characters.',
-      'priceCents is missing: it must be a whole number from 0 to 1000000000.',
+      'priceCents is missing: it must be a whole number from 0 to 4294967295.',
       'stock is missing: it must be a whole number from 1 to 10000000.',
       'limitPerBuyer is missing: it must be a whole number from 1 to 1000.',
       'opensAt is missing: it must be a time such as 2030-01-31T20:00:00Z.',
@@ -75,8 +76,8 @@ describe('readNewSale', () => {
   });
 
   it('takes the currency of the configuration, unless it names one', () => {
-    const currencyOf = (input: object, currency?: string): unknown => {
-      const read = readNewSale({ ...SALE, ...input }, NOW_MS, currency);
+    const currencyOf = (input: object, currency = 'EUR'): unknown => {
+      const read = readNewSale({ ...SALE, ...input }, NOW_MS, { currency, faultOf: () => null });
       return 'sale' in read && read.sale.currency;
     };
     expect([currencyOf({}), currencyOf({}, 'USD'), currencyOf({ currency: 'JPY' }, 'USD')]).to.deep.equal([
@@ -84,9 +85,27 @@ describe('readNewSale', () => {
       'USD',
       'JPY',
     ]);
-    for (const currency of ['', 'eur', 'EURO', '€', 978]) {
-      expect(errorsOf({ currency })).to.deep.equal({ currency: 'currency must be three capital letters such as EUR.' });
+    for (const currency of ['', 'eur', 'EURO', '€', 978, 'EUS', 'XXX']) {
+      expect(errorsOf({ currency })).to.deep.equal({
+        currency: 'currency must be three capital letters of ISO 4217 such as EUR.',
+      });
     }
+  });
+
+  it('refuses a price that the provider cannot charge', () => {
+    const priced = (priceCents: number, currency: string) => {
+      const read = readNewSale({ ...SALE, priceCents, currency }, NOW_MS, { currency: 'EUR', faultOf: stripeFault });
+      return 'errors' in read ? read.errors.map(({ message }) => message) : [];
+    };
+    expect(priced(10, 'EUR')).to.deep.equal(['priceCents must be 0, or 50 or more: Stripe charges 0.50 EUR or more.']);
+    for (const [price, currency] of [
+      [0, 'EUR'],
+      [1999, 'JPY'],
+      [25_000_000, 'VND'],
+      [4_294_967_295, 'EUR'],
+    ] as const)
+      expect(priced(price, currency), currency).to.deep.equal([]);
+    expect(errorsOf({ priceCents: 4_294_967_296 })).to.have.property('priceCents');
   });
 
   it('takes a warm time from a second to a week', () => {
@@ -109,7 +128,7 @@ describe('readNewSale', () => {
   it('names every wrong field at once, and fields that it does not know', () => {
     expect(errorsOf({ stock: 0, priceCents: 1.5, colour: 'red' })).to.deep.equal({
       stock: 'stock must be a whole number from 1 to 10000000.',
-      priceCents: 'priceCents must be a whole number from 0 to 1000000000.',
+      priceCents: 'priceCents must be a whole number from 0 to 4294967295.',
       colour: 'colour is not known here.',
     });
     expect(errorsOf({ stock: 1 })).to.deep.equal({

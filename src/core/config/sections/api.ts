@@ -1,3 +1,4 @@
+import { isCurrency } from '../../amount-text.js';
 import { PUBLIC_ALGORITHMS } from '../../public-key.js';
 import { integer, issuerList, keyList, networks, origins, text, url, word, type Keys } from '../key.js';
 
@@ -398,8 +399,10 @@ export const sale = {
   currency: {
     ...currencyText,
     parse: (value: string): string => {
-      if (!/^[A-Z]{3}$/.test(value))
-        throw new Error(`must be three capital letters such as EUR, but is ${JSON.stringify(value.slice(0, 20))}`);
+      if (!isCurrency(value))
+        throw new Error(
+          `must be three capital letters of ISO 4217 such as EUR, but is ${JSON.stringify(value.slice(0, 20))}`,
+        );
       return value;
     },
   },

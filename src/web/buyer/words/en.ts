@@ -152,6 +152,7 @@ export const en: Words = {
     cancel_limit_reached:
       'You have given up as many orders as one buyer may. This one ends by itself unless it is paid.',
     closed: 'The sale is over.',
+    decline_limit_reached: 'Too many of your payments were declined. Nothing was charged.',
     degraded: 'The shop is very busy. Nothing was started.',
     denied: 'The shop does not let you buy. If that is wrong, ask the shop.',
     headers_too_large: 'Your sign-in is too long for the shop. Sign in again, please.',

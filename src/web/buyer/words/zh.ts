@@ -128,6 +128,7 @@ export const zh: Words = {
     bad_signature: '本场购买必须签名，只有商店的应用才能做到。',
     cancel_limit_reached: '您在本场放弃订单的次数已达上限。此订单若不付款会自动结束。',
     closed: '销售已结束。',
+    decline_limit_reached: '您被拒绝的付款次数过多，本次未扣款。',
     degraded: '商店现在非常繁忙，没有提交任何内容。',
     denied: '商店不允许您在此购买。如有疑问，请联系商店。',
     headers_too_large: '登录信息过长，请重新登录。',

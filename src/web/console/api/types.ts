@@ -1,4 +1,4 @@
-/** What the api of operators answers: times that end in `At` are ISO 8601, those that end in `AtMs` Unix ms, money is in cents. */
+/** What the api of operators answers: times that end in `At` are ISO 8601, those that end in `AtMs` Unix ms, money is in the smallest unit of its currency. */
 
 export type Role = 'viewer' | 'operator' | 'admin';
 
@@ -334,6 +334,21 @@ export interface BulkEnd {
   readonly left: number;
   readonly stopped: 'fault' | 'unfinished' | 'time_up' | 'drained' | null;
   readonly failures: readonly { readonly id: string; readonly why: string }[];
+}
+
+/** Money that a person has to look after. */
+export interface PaymentCase {
+  readonly caseId: string;
+  readonly kind: 'unrecorded' | 'refund_failed' | 'refunded_elsewhere' | 'disputed' | 'refunded_twice';
+  readonly subject: string;
+  readonly paymentId: string | null;
+  readonly orderId: string | null;
+  readonly amountCents: number | null;
+  readonly currency: string | null;
+  readonly detail: string;
+  readonly state: 'open' | 'closed';
+  readonly createdAt: string;
+  readonly updatedAt: string;
 }
 
 export const REFUND_STATES = ['due', 'refunded'] as const;

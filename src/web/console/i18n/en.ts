@@ -350,7 +350,7 @@ export const en = {
     unchanged: 'Nothing is changed yet.',
     badStock: 'A whole number of units, 1 or more.',
     badClosesAt: 'A day and a time are needed.',
-    badPrice: 'A price is needed, such as 19.99.',
+    badPrice: 'A price is needed, with as many digits as its currency has, such as 19.99 EUR or 1999 JPY.',
   },
 
   purchases: {
@@ -584,6 +584,25 @@ export const en = {
     taken: 'It is yours: pay it now. The keeper will not.',
     manyDue:
       'The keeper asks the provider again and again. A person is needed where it refuses, or without a provider.',
+    cases: {
+      title: 'Money that needs you',
+      kind: 'What it is',
+      kinds: {
+        unrecorded: 'Payment without an order',
+        refund_failed: 'Refund that failed',
+        refunded_elsewhere: 'Given back at the provider',
+        disputed: 'Dispute',
+        refunded_twice: 'Perhaps given back twice',
+      },
+      subject: 'Id at the provider',
+      detail: 'What the provider says',
+      empty: 'No money needs you',
+      emptyText: 'Refunds that fail, disputes and payments that cannot be recorded appear here.',
+      close: 'Dealt with',
+      closeTitle: 'Close this case',
+      closeText: 'Say that you have dealt with it at the payment provider. News of the provider opens it again.',
+      closed: 'The case is closed.',
+    },
   },
 
   reconcile: {

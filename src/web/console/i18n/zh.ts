@@ -341,7 +341,7 @@ export const zh: Dictionary = {
     unchanged: '尚未更改任何内容。',
     badStock: '请填写整数数量，至少为 1。',
     badClosesAt: '请填写日期和时间。',
-    badPrice: '请填写价格，例如 19.99。',
+    badPrice: '请填写价格，小数位数须与货币一致，例如 19.99 EUR 或 1999 JPY。',
   },
 
   purchases: {
@@ -571,6 +571,25 @@ export const zh: Dictionary = {
     takeOnText: '此后 keeper 不再退款，由您退。请先接手，确认归您后再付款。',
     taken: '归您处理：请立即退款。keeper 不会再退。',
     manyDue: 'keeper 会反复请求支付方。被拒绝或没有支付方时需要人工。',
+    cases: {
+      title: '需要人工处理的款项',
+      kind: '类型',
+      kinds: {
+        unrecorded: '无法入账的付款',
+        refund_failed: '退款失败',
+        refunded_elsewhere: '已在支付方后台退款',
+        disputed: '拒付争议',
+        refunded_twice: '可能重复退款',
+      },
+      subject: '支付方编号',
+      detail: '支付方的说明',
+      empty: '没有需要处理的款项',
+      emptyText: '失败的退款、拒付争议和无法入账的付款会出现在这里。',
+      close: '已处理',
+      closeTitle: '关闭此事项',
+      closeText: '确认您已在支付方处理完毕。支付方有新消息时会重新打开。',
+      closed: '事项已关闭。',
+    },
   },
 
   reconcile: {

@@ -1,3 +1,5 @@
+import { currencyDigits, inMainUnit } from '../../shared/currency.js';
+
 /** How a length of time is cut into units, the largest first, ms. */
 const UNITS = [
   ['day', 86_400_000],
@@ -69,18 +71,23 @@ export function createFormat(locale: string, timeZone?: string) {
     compact: (value: number): string => compact.format(value),
     /** @param share 0 to 1 */
     percent: (share: number): string => percents.format(share),
-    /** @param currency ISO 4217; null: not known, so only the figure is shown */
-    money(cents: number, currency: string | null | undefined): string {
+    /**
+     * @param amount in the smallest unit of the currency
+     * @param currency ISO 4217; null: not known, so only a figure with two digits is shown
+     */
+    money(amount: number, currency: string | null | undefined): string {
       const key = currency ?? '';
       let money = monies.get(key);
       if (money === undefined) {
-        money = new Intl.NumberFormat(
-          locale,
-          key === '' ? { minimumFractionDigits: 2 } : { style: 'currency', currency: key, minimumFractionDigits: 2 },
-        );
+        const digits = currencyDigits(key);
+        money = new Intl.NumberFormat(locale, {
+          ...(key !== '' && { style: 'currency', currency: key }),
+          minimumFractionDigits: digits,
+          maximumFractionDigits: digits,
+        });
         monies.set(key, money);
       }
-      return money.format(cents / 100);
+      return money.format(inMainUnit(amount, key));
     },
     duration,
     /** How long ago, or in how long: `in 5 min`. */

@@ -177,6 +177,9 @@ export const RULE_FIELDS: Readonly<Record<Layer, readonly RuleField[]>> = {
     whole('orders.cancelsMax', 0, 1_000),
     whole('orders.unpaidPauseMs', 1_000, DAY_MS, true),
     whole('orders.unpaidPauseMaxMs', 1_000, DAY_MS),
+    choice('orders.declines.mode', MODES),
+    whole('orders.declines.perOrder', 1, 100),
+    whole('orders.declines.perBuyerHour', 1, 1_000),
   ],
 };
 

@@ -1,4 +1,5 @@
 import type { Sale } from '../api/types.js';
+import { inSmallestUnit } from '../../shared/currency.js';
 import { localTimeField } from './format.js';
 
 /** What stands in the fields of a sale. */
@@ -8,7 +9,7 @@ export interface TypedSale {
   readonly stock: string;
   /** Of the zone of the browser. */
   readonly closesAt: string;
-  /** Not in cents. */
+  /** In the main unit: 19.99. */
   readonly price: string;
 }
 
@@ -27,14 +28,14 @@ export function saleEdit(
 ): { readonly change: SaleChange; readonly wrong: readonly (keyof TypedSale)[] } {
   const isDraft = sale.state === 'draft';
   const stock = figureOf(typed.stock);
-  const priceCents = Math.round(figureOf(typed.price) * 100);
+  const priceCents = inSmallestUnit(figureOf(typed.price), sale.currency);
   const isOtherTime = typed.closesAt !== localTimeField(Date.parse(sale.closesAt)); // the field has no seconds
   const closesAtMs = Date.parse(typed.closesAt);
   const readable: Readonly<Record<keyof TypedSale, boolean>> = {
     title: true,
     stock: Number.isInteger(stock) && stock >= 1,
     closesAt: !isOtherTime || !Number.isNaN(closesAtMs),
-    price: !isDraft || priceCents >= 0,
+    price: !isDraft || (Number.isInteger(priceCents) && priceCents >= 0),
   };
   return {
     change: {

@@ -1,5 +1,6 @@
 import { useState } from 'preact/hooks';
 import type { Sale } from '../api/types.js';
+import { inSmallestUnit } from '../../shared/currency.js';
 import { localTimeField } from '../logic/format.js';
 import { pathOf } from '../logic/routes.js';
 import { Link } from '../parts/basics.js';
@@ -47,18 +48,19 @@ export function NewSaleDialog({ onClose }: { readonly onClose: () => void }) {
   const create = async () => {
     const iso = (name: string): string =>
       Number.isNaN(Date.parse(value(name))) ? value(name) : new Date(value(name)).toISOString();
+    const currency = value('currency').toUpperCase(); // needed here: it says what the figure of the price means
     const sale = await api.ask<Sale>('/admin/v1/sales', {
       method: 'POST',
       body: {
         title: value('title'),
         sku: value('sku'),
-        priceCents: Math.round(Number(value('price') || Number.NaN) * 100),
+        priceCents: inSmallestUnit(Number(value('price') || Number.NaN), currency),
+        currency,
         stock: Number(value('stock') || Number.NaN),
         limitPerBuyer: Number(value('limitPerBuyer')),
         buckets: Number(value('buckets')),
         opensAt: iso('opensAt'),
         closesAt: iso('closesAt'),
-        ...(value('currency') !== '' && { currency: value('currency').toUpperCase() }),
         ...(value('warmBefore') !== '' && { warmBefore: value('warmBefore') }),
       },
     });

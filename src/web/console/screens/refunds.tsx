@@ -7,6 +7,7 @@ import { Confirm } from '../parts/confirm.js';
 import { FilterBar } from '../parts/fields.js';
 import { Empty, Freshness } from '../parts/states.js';
 import { Table, type Column } from '../parts/table.js';
+import { PaymentCases } from './payment-cases.js';
 import { useApp, useFilter, usePages, useWords } from '../shell/hooks.js';
 
 /** Money that is owed back to buyers. */
@@ -89,6 +90,7 @@ export function RefundsScreen() {
   return (
     <>
       <ScreenHead title={t.refunds.title} under={t.refunds.manyDue} />
+      <PaymentCases />
       <Panel flush>
         <FilterBar
           fields={[

@@ -1,6 +1,7 @@
 import type { ComponentChildren } from 'preact';
 import { useState } from 'preact/hooks';
 import type { LiveSale, Sale } from '../api/types.js';
+import { inMainUnit } from '../../shared/currency.js';
 import { localTimeField } from '../logic/format.js';
 import type { SaleAction } from '../logic/permissions.js';
 import { saleEdit } from '../logic/sale-edit.js';
@@ -133,7 +134,7 @@ function EditDialog(props: Props) {
     title: sale.title,
     stock: String(sale.stock),
     closesAt: localTimeField(Date.parse(sale.closesAt)),
-    price: String(sale.priceCents / 100),
+    price: String(inMainUnit(sale.priceCents, sale.currency)),
   });
   const set = (name: keyof typeof typed) => (text: string) => setTyped({ ...typed, [name]: text });
   const { change, wrong } = saleEdit(sale, typed);

@@ -96,9 +96,7 @@ describe('trace: the time line', () => {
     expect(lines(recordedEvidence('expired', {}))).to.include('5 mysql expired');
     expect(lines(recordedEvidence('pending_payment', {}))).to.include('900.1 mysql payment_deadline');
     const failed = stepsOf(recordedEvidence('failed', { order: { reason: 'oversold_guard', expiresAtMs: null } }));
-    expect(failed.find(({ what }) => what === 'failed')?.detail).to.match(
-      /order 42: 1 for 1999 cents.*oversold_guard$/,
-    );
+    expect(failed.find(({ what }) => what === 'failed')?.detail).to.match(/order 42: 1 for 19.99 EUR.*oversold_guard$/);
   });
 
   it('metadata is one line of JSON, from the batch and from the row; amounts have their currency', () => {
@@ -116,7 +114,7 @@ describe('trace: the time line', () => {
     const shown = ', metadata {"cart":"42","note":"two\\nlines"}';
     expect(formed?.detail).to.equal(`batch-1: 2 purchases, epoch 1${shown}; on the clock of the api`);
     const recorded = stepsOf(recordedEvidence('paid', { order: { metadata } })).find(({ what }) => what === 'recorded');
-    expect(recorded?.detail).to.equal(`order 42: 1 for 1999 cents EUR, batch batch-1${shown}`);
+    expect(recorded?.detail).to.equal(`order 42: 1 for 19.99 EUR, batch batch-1${shown}`);
   });
 
   it('an older batch was reacquired, not deducted, and is marked recorded like any other [R4]', () => {

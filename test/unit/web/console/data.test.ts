@@ -173,6 +173,9 @@ describe('what is typed into the fields of a sale', () => {
     for (const stock of ['0', '-1', '1.5', 'x'])
       expect(saleEdit(sale, { ...typed, stock }).wrong).to.deep.equal(['stock']);
     expect(saleEdit(sale, { ...typed, price: '-1' }).wrong).to.deep.equal(['price']);
+    const yen = { ...sale, currency: 'JPY', priceCents: 1999 };
+    expect(saleEdit(yen, { ...typed, price: '2500' }).change).to.deep.equal({ priceCents: 2500 });
+    expect(saleEdit(yen, { ...typed, price: '19.99' }).wrong, 'yen have no digits').to.deep.equal(['price']);
   });
 });
 

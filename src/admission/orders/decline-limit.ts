@@ -1,0 +1,20 @@
+import type { DeclineBound } from '../../core/ports/payment-attempts.js';
+import type { AdmissionMetrics } from '../metrics.js';
+import type { OrderRules } from './order-rules.js';
+
+/**
+ * How many declined charges an order and a buyer may have, under the current rules; null: any number.
+ * @param rules read at each call
+ */
+export function declineBound(rules: () => OrderRules, metrics: Pick<AdmissionMetrics, 'refused'>): DeclineBound | null {
+  const { mode, perOrder, perBuyerHour } = rules().declines;
+  if (mode === 'off') return null;
+  return {
+    perOrder,
+    perBuyerHour,
+    refuses(): boolean {
+      metrics.refused('orders', 'decline_limit_reached', mode);
+      return mode === 'on';
+    },
+  };
+}

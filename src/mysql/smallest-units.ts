@@ -1,0 +1,60 @@
+import type { Knex } from 'knex';
+import { OperationalError } from '../core/errors.js';
+
+// Amounts were hundredths in every currency. In those without two digits they become the smallest unit: 50000 for 500 JPY becomes 500.
+
+/** As ISO 4217 had them when this step was written, which never changes again. */
+const NO_DIGITS =
+  "'BIF','CLP','DJF','GNF','ISK','JPY','KMF','KRW','PYG','RWF','UGX','UYI','VND','VUV','XAF','XOF','XPF'";
+const THREE_DIGITS = "'BHD','IQD','JOD','KWD','LYD','OMR','TND'";
+const OTHERS = `s.currency IN (${NO_DIGITS},${THREE_DIGITS})`;
+/** Written with the amounts: a migrator that is killed before it notes the step converts nothing twice. */
+const DONE = 'sales.smallest_units';
+
+const converted = (column: string): string =>
+  `${column} = IF(s.currency IN (${NO_DIGITS}), ROUND(${column} / 100), LEAST(${column} * 10, 4294967295000))`;
+
+/** Orders first: what refers to them finds their sales by them. */
+const STATEMENTS: readonly string[] = [
+  `UPDATE sales s SET price_cents = IF(s.currency IN (${NO_DIGITS}), ROUND(price_cents / 100), LEAST(price_cents * 10, 4294967295))
+    WHERE ${OTHERS}`,
+  `UPDATE sales s JOIN order_ranges r ON r.sale_id = s.id
+    JOIN orders o ON o.id BETWEEN r.first_id AND r.last_id AND o.sale_id = s.id
+    SET ${converted('o.amount_cents')}, o.updated_at = o.updated_at WHERE ${OTHERS}`,
+  `UPDATE sales s JOIN orders_archive o ON o.sale_id = s.id
+    SET ${converted('o.amount_cents')}, o.updated_at = o.updated_at WHERE ${OTHERS}`,
+  ...['payments', 'payments_archive', 'payment_attempts', 'refunds'].flatMap((table) =>
+    ['orders', 'orders_archive'].map((orders) => {
+      const keepsTime = table === 'refunds' ? ', m.updated_at = m.updated_at' : '';
+      return `UPDATE ${table} m JOIN ${orders} o ON o.id = m.order_id JOIN sales s ON s.id = o.sale_id
+        SET ${converted('m.amount_cents')}${keepsTime} WHERE ${OTHERS}`;
+    }),
+  ),
+];
+
+export const CONVERT = STATEMENTS.join(';\n');
+
+/** @throws OperationalError while somebody may still pay such an amount: programs of the release before would ask for another one */
+export async function convertAmounts(knex: Knex): Promise<void> {
+  const rowsOf = async (sql: string): Promise<readonly { readonly id: string }[]> =>
+    ((await knex.raw(sql)) as [{ id: string }[]])[0];
+  const found = await rowsOf(`SELECT CAST(s.id AS CHAR) AS id FROM sales s WHERE ${OTHERS} LIMIT 1`);
+  if (found.length === 0) return;
+  const busy = await rowsOf(
+    `SELECT CAST(s.id AS CHAR) AS id FROM sales s WHERE ${OTHERS} AND (s.state IN ('warm', 'open', 'paused')
+      OR EXISTS (SELECT 1 FROM orders o WHERE o.state = 'pending_payment' AND o.sale_id = s.id)) LIMIT 20`,
+  );
+  if (busy.length > 0) {
+    throw new OperationalError(
+      'mysql',
+      `amounts in currencies without cents are counted anew by this release, and sales in one are under way (${busy.map(({ id }) => id).join(', ')}): close them, wait until none of their orders is unpaid, and migrate again`,
+      { retryable: false },
+    );
+  }
+  await knex.transaction(async (trx) => {
+    const [marks] = (await trx.raw('SELECT 1 FROM audit_log WHERE action = ? LIMIT 1', [DONE])) as [unknown[]];
+    if (marks.length > 0) return;
+    for (const statement of STATEMENTS) await trx.raw(statement);
+    await trx.raw(`INSERT INTO audit_log (actor, action, subject) VALUES ('migrate', ?, 'sales')`, [DONE]);
+  });
+}

@@ -1,0 +1,39 @@
+import { expect } from 'chai';
+import fc from 'fast-check';
+import { priceFaultOf } from '../../../src/payment/price-fault.js';
+import { fromStripeAmount, stripeFault, toStripeAmount } from '../../../src/payment/stripe-amount.js';
+
+const PRICES = fc.record({
+  currency: fc.constantFrom(...Intl.supportedValuesOf('currency')),
+  amountCents: fc.nat({ max: 4_294_967_295 }),
+});
+
+describe('amounts of Stripe', () => {
+  it('a price without a fault is charged as a whole number, and comes back as the same price', () => {
+    fc.assert(
+      fc.property(PRICES, (price) => {
+        const amount = toStripeAmount(price);
+        if (stripeFault(price) === null) expect(amount).to.satisfy(Number.isSafeInteger);
+        if (amount !== null) expect(fromStripeAmount(amount, price.currency)).to.equal(price.amountCents);
+      }),
+    );
+  });
+
+  for (const [amountCents, currency, fault] of [
+    [0, 'EUR', null],
+    [50, 'EUR', null],
+    [10, 'EUR', 'must be 0, or 50 or more: Stripe charges 0.50 EUR or more'],
+    [49, 'JPY', 'must be 0, or 50 or more: Stripe charges 50 JPY or more'],
+    [1999, 'JPY', null],
+    [25_000_000, 'VND', null],
+    [1999, 'KWD', 'must be a multiple of 10: Stripe charges no smaller part of KWD'],
+    [1999, 'MGA', 'must be a multiple of 100: Stripe charges no smaller part of MGA'],
+    [17_499, 'HUF', 'must be 0, or 17500 or more: Stripe charges 175.00 HUF or more'],
+  ] as const) {
+    it(`${amountCents} of ${currency}: ${fault ?? 'can be charged'}`, () => {
+      expect(priceFaultOf({ provider: 'stripe' })({ amountCents, currency })).to.equal(fault);
+      for (const provider of ['none', 'simulator', 'http'] as const)
+        expect(priceFaultOf({ provider })({ amountCents, currency })).to.equal(null);
+    });
+  }
+});
