@@ -2,7 +2,6 @@ import express, { type ErrorRequestHandler, type Express, type IRouter, type Req
 import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http';
 import { parse as parseQuery } from 'node:querystring';
 import { AnswerCounter, problem, type Lifecycle } from './answer.js';
-import { noteExchange } from './client-error.js';
 import type { HttpRoute } from './metrics.js';
 import { openapiOf } from './openapi.js';
 import type { Pages } from './pages.js';
@@ -59,9 +58,8 @@ export function createBuyersListener(services: HttpServices, lifecycle: Lifecycl
   const servePurchase = purchaseOf(pipeline, counterOf(purchase.label));
   const preflights = counterOf('preflight');
   const { cors } = services;
-  const servePage = pagesOf(services.pages.buyers, counterOf('page'), lifecycle);
+  const servePage = pagesOf(services.pages.buyers, counterOf('page'), lifecycle, pipeline);
   return (req, res) => {
-    noteExchange(req, res);
     if (cors !== null) {
       const answer = cors.preflight(req);
       if (answer !== null) return pipeline.answer(unrouted(req, res, preflights), answer);
@@ -83,7 +81,7 @@ const purchaseOf =
     if (saleId === null) return false;
     const call = new Call(purchase, counter, req, res, { saleId }, null, null);
     if (req.method === 'POST') pipeline.run(call);
-    else pipeline.answer(call, problem('method_not_allowed', { requestId: call.requestId }, ['Allow', 'POST']));
+    else pipeline.answerUnrouted(call, problem('method_not_allowed', { requestId: call.requestId }, ['Allow', 'POST']));
     return true;
   };
 
@@ -93,26 +91,28 @@ export function createOperatorsListener(
   lifecycle: Lifecycle,
   perSecondMax: number,
 ): RequestListener {
-  const parts = openParts(services, lifecycle);
+  // Counted here, before a route is known.
+  const parts = openParts({ ...services, addressLimit: { isOn: false, refuses: () => false } }, lifecycle);
   const { pipeline, counterOf } = parts;
   const app = createApp('operators', parts);
   const requests = new RequestsPerSecond(perSecondMax, services.clock);
   const counter = counterOf('other');
-  const servePage = pagesOf(services.pages.operators, counterOf('page'), lifecycle);
+  const servePage = pagesOf(services.pages.operators, counterOf('page'), lifecycle, pipeline);
   return (req: IncomingMessage, res: ServerResponse) => {
-    noteExchange(req, res);
     if (requests.take(services.addressOf(req))) return servePage(req, res) || app(req, res);
     pipeline.answer(unrouted(req, res, counter), problem('rate_limited'));
   };
 }
 
 /** @returns what answers a request for a page; false: it is for none */
-function pagesOf(pages: Pages, counter: AnswerCounter, lifecycle: Lifecycle): Serve {
+function pagesOf(pages: Pages, counter: AnswerCounter, lifecycle: Lifecycle, pipeline: Pipeline): Serve {
   return (req, res) => {
+    const file = pages.find(req);
+    if (file === undefined) return false;
     if (lifecycle.draining) res.shouldKeepAlive = false;
-    const status = pages.serve(req, res);
-    if (status !== null) counter.count(String(status));
-    return status !== null;
+    if (pipeline.isOneTooMany(req)) pipeline.answer(unrouted(req, res, counter), problem('rate_limited'));
+    else counter.count(String(pages.send(file, req, res)));
+    return true;
   };
 }
 
@@ -132,7 +132,7 @@ function createApp(listener: Listener, parts: Parts): Express {
   app.enable('strict routing').enable('case sensitive routing');
   addRoutes(app, routesOf(listener), parts);
   const counter = counterOf('other');
-  app.use((req, res) => pipeline.answer(unrouted(req, res, counter), problem('route_not_found')));
+  app.use((req, res) => pipeline.answerUnrouted(unrouted(req, res, counter), problem('route_not_found')));
   addErrorHandler(app, pipeline, counter);
   return app;
 }
@@ -154,7 +154,7 @@ function addRoutes(to: IRouter, routes: readonly Route[], { pipeline, counterOf 
     const methods = served.map(({ method }) => (method === 'get' ? 'GET, HEAD' : method.toUpperCase()));
     const allow = ['Allow', methods.join(', ')];
     to.all(pattern, (req, res) =>
-      pipeline.answer(unrouted(req, res, counter), problem('method_not_allowed', {}, allow)),
+      pipeline.answerUnrouted(unrouted(req, res, counter), problem('method_not_allowed', {}, allow)),
     );
   }
 }
@@ -170,7 +170,10 @@ function addErrorHandler(to: IRouter, pipeline: Pipeline, counter: AnswerCounter
   const fail: ErrorRequestHandler = (error, req, res, _next) => {
     if ((error as { readonly status?: unknown }).status !== 400)
       return pipeline.fail(unrouted(req, res, counter), error);
-    pipeline.answer(unrouted(req, res, counter), problem('bad_request', { detail: 'The address is not well-formed.' }));
+    pipeline.answerUnrouted(
+      unrouted(req, res, counter),
+      problem('bad_request', { detail: 'The address is not well-formed.' }),
+    );
   };
   to.use(fail);
 }

@@ -1,5 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import type { Refused, Verdict } from '../admission/layer.js';
+import type { Endpoint, Refused, Verdict } from '../admission/layer.js';
 import { OperationalError } from '../core/errors.js';
 import type { LoggedRequest } from './access-log.js';
 import { includesRole } from '../core/roles.js';
@@ -23,7 +23,7 @@ import type { Call, RouteServices } from './route.js';
 /**
  * The steps of every request, purchases included, once its route is known. Cheap steps come first, those that need the
  * body or Redis come last; the first step that refuses ends it. Which steps a route takes is its `access`,
- * and its `endpoint`: without one no layer is asked.
+ * and its `endpoint`: without one no layer is asked. Of pages and of what no route takes the address is counted too (2).
  *
  *   1  proof shown       a token where the route needs one; for a purchase also a purchase token     401, 403
  *                        where the sale asks for one: whether they are there at all
@@ -75,17 +75,21 @@ export class Pipeline {
 
   /** Steps 1 and 2. */
   #refuseUnproven(call: Call): Answer | null {
-    const { auth, admission, tokens, addressLimit, addressOf } = this.#services;
+    const { auth, admission, tokens } = this.#services;
     const { route, req, requestId } = call;
     if (route.asks.token && req.headers.authorization === undefined && auth.readsMoreThanHeader !== true) {
       return unauthorizedAnswer('missing', requestId);
     }
-    if (route.endpoint === null) return null;
     if (route.asks.proofs && admission.isOn) {
       if (tokens.begin(call.saleId, req.headers[PURCHASE_TOKEN]) !== null) return NO_TOKEN.answer(requestId);
     }
-    if (!addressLimit.isOn || !addressLimit.refuses(addressOf(req), route.endpoint)) return null;
-    return refusedAnswer(TOO_MANY_REQUESTS, requestId);
+    return this.isOneTooMany(req, route.endpoint ?? 'other') ? refusedAnswer(TOO_MANY_REQUESTS, requestId) : null;
+  }
+
+  /** Step 2: counts a request of an address. */
+  isOneTooMany(req: IncomingMessage, endpoint: Endpoint | 'other' = 'other'): boolean {
+    const { addressLimit, addressOf } = this.#services;
+    return addressLimit.isOn && addressLimit.refuses(addressOf(req), endpoint);
   }
 
   /** Steps 3 and 4. */
@@ -230,6 +234,12 @@ export class Pipeline {
   answer(exchange: Exchange, answer: Answer): void {
     this.#note(exchange, answer);
     send(exchange.req, exchange.res, answer, exchange.traceId, this.#services.lifecycle);
+  }
+
+  /** The same for what no route takes; its address is counted. */
+  answerUnrouted(exchange: Exchange, answer: Answer): void {
+    const refused = this.isOneTooMany(exchange.req);
+    this.answer(exchange, refused ? refusedAnswer(TOO_MANY_REQUESTS, exchange.requestId) : answer);
   }
 
   /** The same for refusals, which come in floods. */

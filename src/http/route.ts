@@ -38,7 +38,7 @@ export const API_PREFIX = '/v1/';
  */
 const ACCESS = {
   /** The payment provider, and load balancers. */
-  none: { listeners: BUYERS, signed: false, proofs: false, token: false, role: null, codes: [] },
+  none: { listeners: BUYERS, signed: false, proofs: false, token: false, role: null, codes: ['rate_limited'] },
   /** Is the process alive? */
   liveness: {
     listeners: ['buyers', 'operators'],

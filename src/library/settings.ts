@@ -4,7 +4,7 @@
 export interface Settings {
   /** Networks of our own proxies. Only what they have added to X-Forwarded-For is read; not set: nothing of it. (networks such as 10.0.0.0/8, separated by commas; not set by default) */
   readonly HTTP_TRUSTED_PROXIES?: string;
-  /** Requests of one address to one api in ten seconds; one more gets `rate_limited`. Limits that all apis share are in the rules. (0 to 1000000 requests; 0: any number; default 3000) */
+  /** Requests of one address to one api in ten seconds, of any kind; one more gets `rate_limited`. Limits that all apis share are in the rules. (0 to 1000000 requests; 0: any number; default 3000) */
   readonly HTTP_REQUESTS_PER_ADDRESS_MAX?: number;
   /** Networks whose addresses are not counted one by one: a proxy in them that is not named in HTTP_TRUSTED_PROXIES would be one client. (networks such as 10.0.0.0/8, separated by commas; default 127.0.0.0/8,10.0.0.0/8,172.16.0.0/12,192.168.0.0/16,169.254.0.0/16,::1,fc00::/7,fe80::/10) */
   readonly HTTP_UNLIMITED_NETWORKS?: string;

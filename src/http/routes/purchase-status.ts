@@ -54,8 +54,8 @@ export const purchaseStatus = defineRoute({
         missing: () => 'purchase_not_found' as const,
         keeps: ({ status }: Body) => status !== 'pending',
         async source() {
-          const address = waitMs > 0 ? services.limitedAddress(services.addressOf(call.req)) : null;
-          const status = await services.getPurchase.get({ ...ids, userId, waitMs, address, signal });
+          const shares = waitMs > 0 ? services.limitedAddress(services.addressOf(call.req)) : [];
+          const status = await services.getPurchase.get({ ...ids, userId, waitMs, shares, signal });
           return status.status === 'not_found' ? null : { ...ids, ...status };
         },
       },
@@ -102,8 +102,8 @@ export const purchaseEvents = defineRoute({
     const lastEventId = req.headers['last-event-id'];
     const seen = isStepWord(lastEventId) ? lastEventId : null;
     const poll = startPoll(call.res, lifecycle);
-    const address = services.limitedAddress(services.addressOf(req));
-    const answer = await services.followPurchase.open({ ...ids, userId, seen, address, signal: poll.signal });
+    const shares = services.limitedAddress(services.addressOf(req));
+    const answer = await services.followPurchase.open({ ...ids, userId, seen, shares, signal: poll.signal });
     switch (answer.outcome) {
       case 'following':
         await stream(answer, call, poll, services);
