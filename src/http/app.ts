@@ -4,6 +4,7 @@ import { parse as parseQuery } from 'node:querystring';
 import { AnswerCounter, problem, type Lifecycle } from './answer.js';
 import type { HttpRoute } from './metrics.js';
 import { openapiOf } from './openapi.js';
+import { createHostCheck } from './own-host.js';
 import type { Pages } from './pages.js';
 import { Pipeline, unrouted } from './pipeline.js';
 import { RequestsPerSecond } from './requests-per-second.js';
@@ -85,10 +86,17 @@ const purchaseOf =
     return true;
   };
 
-/** @param perSecondMax requests of one address in a second; one more gets 429 `rate_limited` */
+const MISDIRECTED = problem('misdirected');
+const TOO_MANY = problem('rate_limited');
+
+/**
+ * @param host where it listens; a request for another name gets 421 `misdirected`
+ * @param perSecondMax requests of one address in a second; one more gets 429 `rate_limited`
+ */
 export function createOperatorsListener(
   services: HttpServices,
   lifecycle: Lifecycle,
+  host: string,
   perSecondMax: number,
 ): RequestListener {
   // Counted here, before a route is known.
@@ -96,11 +104,13 @@ export function createOperatorsListener(
   const { pipeline, counterOf } = parts;
   const app = createApp('operators', parts);
   const requests = new RequestsPerSecond(perSecondMax, services.clock);
+  const isOurs = createHostCheck(host);
   const counter = counterOf('other');
   const servePage = pagesOf(services.pages.operators, counterOf('page'), lifecycle, pipeline);
   return (req: IncomingMessage, res: ServerResponse) => {
-    if (requests.take(services.addressOf(req))) return servePage(req, res) || app(req, res);
-    pipeline.answer(unrouted(req, res, counter), problem('rate_limited'));
+    const refused = !isOurs(req.headers.host) ? MISDIRECTED : requests.take(services.addressOf(req)) ? null : TOO_MANY;
+    if (refused === null) return servePage(req, res) || app(req, res);
+    pipeline.answer(unrouted(req, res, counter), refused);
   };
 }
 

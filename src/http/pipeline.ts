@@ -5,6 +5,7 @@ import type { LoggedRequest } from './access-log.js';
 import { includesRole } from '../core/roles.js';
 import type { Span, SpanStart } from '../core/ports/tracing.js';
 import {
+  CROSS_SITE,
   NO_PASS,
   NO_TOKEN,
   CANNOT_CHECK,
@@ -26,7 +27,8 @@ import type { Call, RouteServices } from './route.js';
  * and its `endpoint`: without one no layer is asked. Of pages and of what no route takes the address is counted too (2).
  *
  *   1  proof shown       a token where the route needs one; for a purchase also a purchase token     401, 403
- *                        where the sale asks for one: whether they are there at all
+ *                        where the sale asks for one: whether they are there at all. Where an app reads
+ *                        cookies instead of tokens, no write of a page of another site             403 denied
  *   2  address           requests of this address to this process, counted in its memory           429
  *   3  signature, head   the headers of a signed request, where the sale asks for them         401 bad_signature
  *   4  anonymous layers  lists, limits, breaker, degradation, by address                       403, 429, 503
@@ -77,7 +79,9 @@ export class Pipeline {
   #refuseUnproven(call: Call): Answer | null {
     const { auth, admission, tokens } = this.#services;
     const { route, req, requestId } = call;
-    if (route.asks.token && req.headers.authorization === undefined && auth.readsMoreThanHeader !== true) {
+    if (route.asks.token && auth.readsMoreThanHeader === true) {
+      if (route.method !== 'get' && req.headers['sec-fetch-site'] === 'cross-site') return CROSS_SITE.answer(requestId);
+    } else if (route.asks.token && req.headers.authorization === undefined) {
       return unauthorizedAnswer('missing', requestId);
     }
     if (route.asks.proofs && admission.isOn) {

@@ -66,7 +66,7 @@ export const createOperatorsServer = (
   options: OperatorsServerOptions,
 ): HttpServer =>
   createHttpServer(
-    createOperatorsListener(services, lifecycle, options.requestsPerSecond),
+    createOperatorsListener(services, lifecycle, options.host, options.requestsPerSecond),
     services,
     lifecycle,
     options,

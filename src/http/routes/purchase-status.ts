@@ -5,7 +5,7 @@ import type { Body } from '../../admission/degrade/degraded-reads.js';
 import type { Following } from '../../purchase/follow-purchase.js';
 import { isStepWord, STEP_RANKS, type PurchaseStep, type StepWord } from '../../purchase/follow-purchase.js';
 import { nameTrace, noContent, problem, startPoll } from '../answer.js';
-import { answerStreamHead, EventStream } from '../event-stream.js';
+import { answerStreamHead, EventStream, isStillLetIn } from '../event-stream.js';
 import { defineRoute, type Call, type RouteServices } from '../route.js';
 import { id, purchaseSchema, saleId } from '../schemas.js';
 import { answerRead, readable } from './degraded-read.js';
@@ -127,8 +127,9 @@ async function stream(
   following: Following,
   call: Call<PurchaseParams>,
   poll: AbortController,
-  { streamTimes, log, onBug }: RouteServices,
+  services: RouteServices,
 ): Promise<void> {
+  const { streamTimes, log, onBug } = services;
   const { req, res, counter, params } = call;
   counter.count('stream');
   nameTrace(call);
@@ -136,7 +137,7 @@ async function stream(
     following.close();
     return answerStreamHead(res);
   }
-  const events = new EventStream(req, res, streamTimes, () => poll.abort());
+  const events = new EventStream(req, res, streamTimes, isStillLetIn(call, services), () => poll.abort());
   try {
     for await (const step of following.steps()) events.send(eventOf(step, params));
   } catch (error) {
