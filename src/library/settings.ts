@@ -224,7 +224,7 @@ export interface Settings {
   readonly EVENTS_STREAMS_PER_ADDRESS_MAX?: number;
   /** A stream ends after this time, and its client connects again. (100 to 3600000 ms; default 300000) */
   readonly EVENTS_STREAM_MAX_MS?: number;
-  /** Pause between two comments that keep a stream alive; shorter than the idle time-out of proxies and of our own server. (100 to 30000 ms; default 15000) */
+  /** Pause between two comments that keep a stream alive. At each the token is checked again. Shorter than the idle time-out of proxies and of our own server. (100 to 30000 ms; default 15000) */
   readonly EVENTS_HEARTBEAT_MS?: number;
   /** How long a client whose stream has ended is asked to wait before it connects again. (100 to 60000 ms; default 2000) */
   readonly EVENTS_RETRY_MS?: number;

@@ -140,6 +140,12 @@ describe('guard: deploy/nginx', () => {
     }
   });
 
+  it('leads nobody to a host that a request names', () => {
+    for (const folder of ['nginx/site', 'nginx/seckill', 'compose/nginx-site'])
+      for (const name of readdirSync(join(REPO_DIR, 'deploy', folder)))
+        expect(read(`deploy/${folder}/${name}`), name).to.not.match(/\$(http_)?host\b/);
+  });
+
   it('asks where programs listen by default', () => {
     const site = read('deploy/nginx/site/upstreams.conf');
     const [buyers = '', operators = ''] = site.split('upstream seckill_operators');
@@ -158,6 +164,7 @@ interface Service {
   readonly stop_grace_period?: string;
   readonly ports?: readonly string[];
   readonly volumes?: readonly string[];
+  readonly healthcheck?: { readonly test?: readonly string[] };
   readonly networks?: { readonly default: { readonly ipv4_address: string } };
 }
 
@@ -216,6 +223,9 @@ describe('guard: deploy/compose.yaml', () => {
     expect(scrape_configs[0]?.static_configs[0]?.targets).to.have.members(
       programs.map(([name, { command }]) => `${name}:${port[command?.[0] as string]}`),
     );
+    // A program answers monitoring only by a name that it listens on.
+    for (const [name, { command, environment = {} }] of programs)
+      expect(environment[command?.[0] === 'api' ? 'OPERATORS_HOST' : 'METRICS_HOST'], name).to.equal(name);
     const boards = parse(read('deploy/compose/grafana/boards.yml')) as { providers: { options: { path: string } }[] };
     expect(services.grafana?.volumes).to.include(`./grafana:${boards.providers[0]?.options.path}:ro`);
     expect(readdirSync(join(REPO_DIR, 'deploy/grafana')).filter((name) => name.endsWith('.json')).length).to.be.above(
@@ -248,6 +258,19 @@ describe('guard: deploy/compose.yaml', () => {
     expect(lists[0]).to.have.members([...untried, ...always]);
     for (const list of lists.slice(1))
       expect(list.includes('settings.node'), 'in the chart').to.equal(untried.includes('settings.node'));
+  });
+
+  it('no secret is an argument of a program: every user of the host could read it', () => {
+    const shells = Object.entries(services).flatMap(([name, { command = [], healthcheck }]) =>
+      [command.at(-1), healthcheck?.test?.at(-1)].filter((one) => one !== undefined).map((one) => [name, one] as const),
+    );
+    expect(shells.length).to.be.above(10);
+    for (const [name, script] of shells) {
+      const [commandLine = ''] = script.split('<<EOF');
+      // VARIABLE="$$SECRET" before a command is no argument of it.
+      const args = commandLine.replace(/(^|\s)[A-Z_]+="\$\$\w+"/g, '');
+      expect(args, name).to.not.match(/\$\{?\$?\{?\w*(PASSWORD|SECRET|KEY)/);
+    }
   });
 
   it('prepare.sh makes every secret that the file asks for', () => {

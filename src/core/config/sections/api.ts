@@ -117,7 +117,7 @@ export const shop = {
 export const operators = {
   host: text({
     env: 'OPERATORS_HOST',
-    doc: 'Address on which operators and monitoring are served: admin routes, /metrics, /readyz with reasons. Not one that buyers reach.',
+    doc: 'Address on which operators and monitoring are served: admin routes, /metrics, /readyz with reasons. Not one that buyers reach. Only requests for it, an IP address or localhost are answered.',
     fallback: '127.0.0.1',
     minLength: 1,
     range: 'address',
