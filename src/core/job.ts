@@ -68,14 +68,16 @@ export const whenDue = (work: DueWork, readDue: ReadDueWork, job: Job): Job => (
  * For what runs beside a sale and is for people only, such as what a console shows: a bug in it is logged, as seldom as that of a
  * job, and ends nothing.
  * @param message what did not happen
+ * @param everyMs at most one line in this time
  */
 export function bugLog(
   message: string,
   { clock, log }: { readonly clock: Pick<Clock, 'monotonicMs'>; readonly log: Pick<Log, 'error'> },
+  everyMs = LOG_AGAIN_MS,
 ): (err: unknown) => void {
   let loggedMs = -Infinity;
   return (err) => {
-    if (clock.monotonicMs() - loggedMs < LOG_AGAIN_MS) return;
+    if (clock.monotonicMs() - loggedMs < everyMs) return;
     loggedMs = clock.monotonicMs();
     log.error({ err }, `a bug: ${message}`);
   };

@@ -1,3 +1,9 @@
+/** What an address is counted under, and how many times the share of one address that may have. */
+export interface AddressShare {
+  readonly key: string;
+  readonly times: number;
+}
+
 interface PlacesOptions {
   readonly max: number;
   /** Left out: any number. */
@@ -26,23 +32,23 @@ export class Places {
 
   /**
    * @param userId null: users are not told apart
-   * @param address what the address of the user counts as; null: it is not counted
+   * @param shares what the address of the user counts as; empty: it is not counted
    * @returns frees the place, once; null when there is none
    */
-  take(userId: string | null = null, address: string | null = null): (() => void) | null {
+  take(userId: string | null = null, shares: readonly AddressShare[] = []): (() => void) | null {
     const { max, perUserMax = Infinity, perAddressMax = Infinity } = this.#options;
     if (this.#taken >= max || (userId !== null && (this.#byUser.get(userId) ?? 0) >= perUserMax)) return null;
-    if (address !== null && (this.#byAddress.get(address) ?? 0) >= perAddressMax) return null;
+    if (shares.some(({ key, times }) => (this.#byAddress.get(key) ?? 0) >= perAddressMax * times)) return null;
     this.#taken++;
     if (userId !== null) add(this.#byUser, userId, 1);
-    if (address !== null) add(this.#byAddress, address, 1);
+    for (const { key } of shares) add(this.#byAddress, key, 1);
     let open = true;
     return () => {
       if (!open) return;
       open = false;
       this.#taken--;
       if (userId !== null) add(this.#byUser, userId, -1);
-      if (address !== null) add(this.#byAddress, address, -1);
+      for (const { key } of shares) add(this.#byAddress, key, -1);
     };
   }
 }

@@ -25,6 +25,10 @@ export function refusedAnswer({ word, retryAfterMs, headers }: Refused, requestI
   return problem(word, retryAfterMs === null ? { requestId } : { requestId, retryAfterMs }, headers);
 }
 
+/** A browser adds cookies to what a page of another site sends. */
+export const CROSS_SITE = new PreparedProblem('denied', {
+  detail: 'A page of another site sent this request. Send it from a page of this site.',
+});
 export const NOT_SIGNED = new PreparedProblem('bad_signature', {
   detail: 'Requests for this sale must be signed, each anew.',
 });
@@ -38,7 +42,7 @@ export const NO_TOKEN = new PreparedProblem('purchase_token_needed', {
 export const CANNOT_CHECK = new PreparedProblem('unavailable', { detail: unavailableDetail('redis') });
 
 /** What is wrong with a token, as `WWW-Authenticate` says it too: ASCII without quotes. */
-const DENIALS: Readonly<Record<Exclude<Denial, 'missing' | 'keys_unavailable'>, string>> = {
+const DENIALS: Readonly<Record<Exclude<Denial, 'missing' | 'keys_unavailable' | 'app_failed'>, string>> = {
   malformed: 'It is no JWT that is understood here.',
   too_long: 'The token is too long.',
   unknown_key: 'No key is known here that could have signed the token.',
@@ -56,11 +60,12 @@ const DENIALS: Readonly<Record<Exclude<Denial, 'missing' | 'keys_unavailable'>, 
 
 /**
  * A 401 with the challenge of RFC 6750, which names an error only when a token was sent. 503 where the keys of its issuer
- * could never be read: the token may be good, and to sign in again would not help.
+ * could never be read, or an app cannot say who calls: the token may be good, and to sign in again would not help.
  */
 export function unauthorizedAnswer(denial: Denial, requestId: string | null): Answer<'unauthorized' | 'unavailable'> {
   if (denial === 'missing') return problem('unauthorized', { requestId }, ['WWW-Authenticate', 'Bearer']);
   if (denial === 'keys_unavailable') return NO_KEYS.answer(requestId);
+  if (denial === 'app_failed') return APP_FAILED.answer(requestId);
   const detail = DENIALS[denial];
   const challenge = `Bearer error="invalid_token", error_description="${denial}: ${detail}"`;
   return problem('unauthorized', { requestId, detail }, ['WWW-Authenticate', challenge]);
@@ -68,6 +73,10 @@ export function unauthorizedAnswer(denial: Denial, requestId: string | null): An
 
 const NO_KEYS = new PreparedProblem('unavailable', {
   detail: 'The keys of the identity provider cannot be read, so no token of it can be checked. Try again.',
+});
+
+const APP_FAILED = new PreparedProblem('unavailable', {
+  detail: 'Who sent this request could not be found out; nothing was started. Ask again with the same key.',
 });
 
 export const roleNeededAnswer = (role: Role, requestId: string | null): Answer<'role_needed'> =>

@@ -2,9 +2,9 @@ import express, { type ErrorRequestHandler, type Express, type IRouter, type Req
 import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http';
 import { parse as parseQuery } from 'node:querystring';
 import { AnswerCounter, problem, type Lifecycle } from './answer.js';
-import { noteExchange } from './client-error.js';
 import type { HttpRoute } from './metrics.js';
 import { openapiOf } from './openapi.js';
+import { createHostCheck } from './own-host.js';
 import type { Pages } from './pages.js';
 import { Pipeline, unrouted } from './pipeline.js';
 import { RequestsPerSecond } from './requests-per-second.js';
@@ -59,9 +59,8 @@ export function createBuyersListener(services: HttpServices, lifecycle: Lifecycl
   const servePurchase = purchaseOf(pipeline, counterOf(purchase.label));
   const preflights = counterOf('preflight');
   const { cors } = services;
-  const servePage = pagesOf(services.pages.buyers, counterOf('page'), lifecycle);
+  const servePage = pagesOf(services.pages.buyers, counterOf('page'), lifecycle, pipeline);
   return (req, res) => {
-    noteExchange(req, res);
     if (cors !== null) {
       const answer = cors.preflight(req);
       if (answer !== null) return pipeline.answer(unrouted(req, res, preflights), answer);
@@ -83,36 +82,47 @@ const purchaseOf =
     if (saleId === null) return false;
     const call = new Call(purchase, counter, req, res, { saleId }, null, null);
     if (req.method === 'POST') pipeline.run(call);
-    else pipeline.answer(call, problem('method_not_allowed', { requestId: call.requestId }, ['Allow', 'POST']));
+    else pipeline.answerUnrouted(call, problem('method_not_allowed', { requestId: call.requestId }, ['Allow', 'POST']));
     return true;
   };
 
-/** @param perSecondMax requests of one address in a second; one more gets 429 `rate_limited` */
+const MISDIRECTED = problem('misdirected');
+const TOO_MANY = problem('rate_limited');
+
+/**
+ * @param host where it listens; a request for another name gets 421 `misdirected`
+ * @param perSecondMax requests of one address in a second; one more gets 429 `rate_limited`
+ */
 export function createOperatorsListener(
   services: HttpServices,
   lifecycle: Lifecycle,
+  host: string,
   perSecondMax: number,
 ): RequestListener {
-  const parts = openParts(services, lifecycle);
+  // Counted here, before a route is known.
+  const parts = openParts({ ...services, addressLimit: { isOn: false, refuses: () => false } }, lifecycle);
   const { pipeline, counterOf } = parts;
   const app = createApp('operators', parts);
   const requests = new RequestsPerSecond(perSecondMax, services.clock);
+  const isOurs = createHostCheck(host);
   const counter = counterOf('other');
-  const servePage = pagesOf(services.pages.operators, counterOf('page'), lifecycle);
+  const servePage = pagesOf(services.pages.operators, counterOf('page'), lifecycle, pipeline);
   return (req: IncomingMessage, res: ServerResponse) => {
-    noteExchange(req, res);
-    if (requests.take(services.addressOf(req))) return servePage(req, res) || app(req, res);
-    pipeline.answer(unrouted(req, res, counter), problem('rate_limited'));
+    const refused = !isOurs(req.headers.host) ? MISDIRECTED : requests.take(services.addressOf(req)) ? null : TOO_MANY;
+    if (refused === null) return servePage(req, res) || app(req, res);
+    pipeline.answer(unrouted(req, res, counter), refused);
   };
 }
 
 /** @returns what answers a request for a page; false: it is for none */
-function pagesOf(pages: Pages, counter: AnswerCounter, lifecycle: Lifecycle): Serve {
+function pagesOf(pages: Pages, counter: AnswerCounter, lifecycle: Lifecycle, pipeline: Pipeline): Serve {
   return (req, res) => {
+    const file = pages.find(req);
+    if (file === undefined) return false;
     if (lifecycle.draining) res.shouldKeepAlive = false;
-    const status = pages.serve(req, res);
-    if (status !== null) counter.count(String(status));
-    return status !== null;
+    if (pipeline.isOneTooMany(req)) pipeline.answer(unrouted(req, res, counter), problem('rate_limited'));
+    else counter.count(String(pages.send(file, req, res)));
+    return true;
   };
 }
 
@@ -132,7 +142,7 @@ function createApp(listener: Listener, parts: Parts): Express {
   app.enable('strict routing').enable('case sensitive routing');
   addRoutes(app, routesOf(listener), parts);
   const counter = counterOf('other');
-  app.use((req, res) => pipeline.answer(unrouted(req, res, counter), problem('route_not_found')));
+  app.use((req, res) => pipeline.answerUnrouted(unrouted(req, res, counter), problem('route_not_found')));
   addErrorHandler(app, pipeline, counter);
   return app;
 }
@@ -154,7 +164,7 @@ function addRoutes(to: IRouter, routes: readonly Route[], { pipeline, counterOf 
     const methods = served.map(({ method }) => (method === 'get' ? 'GET, HEAD' : method.toUpperCase()));
     const allow = ['Allow', methods.join(', ')];
     to.all(pattern, (req, res) =>
-      pipeline.answer(unrouted(req, res, counter), problem('method_not_allowed', {}, allow)),
+      pipeline.answerUnrouted(unrouted(req, res, counter), problem('method_not_allowed', {}, allow)),
     );
   }
 }
@@ -170,7 +180,10 @@ function addErrorHandler(to: IRouter, pipeline: Pipeline, counter: AnswerCounter
   const fail: ErrorRequestHandler = (error, req, res, _next) => {
     if ((error as { readonly status?: unknown }).status !== 400)
       return pipeline.fail(unrouted(req, res, counter), error);
-    pipeline.answer(unrouted(req, res, counter), problem('bad_request', { detail: 'The address is not well-formed.' }));
+    pipeline.answerUnrouted(
+      unrouted(req, res, counter),
+      problem('bad_request', { detail: 'The address is not well-formed.' }),
+    );
   };
   to.use(fail);
 }

@@ -2,6 +2,9 @@ import type { IncomingMessage } from 'node:http';
 import { LRUCache } from 'lru-cache';
 import type { RevocableToken } from '../admission/revocations.js';
 import { isUserId } from '../core/ids.js';
+import { bugLog } from '../core/job.js';
+import type { Clock } from '../core/ports/clock.js';
+import type { Log } from '../core/ports/log.js';
 import {
   KeyFinder,
   TOKEN_LENGTH_MAX,
@@ -21,8 +24,8 @@ export interface Principal {
 }
 
 /**
- * Why a token names no caller. `keys_unavailable`: the keys of its issuer were never read, so nothing is known about it;
- * each other word is about the token.
+ * Why a request names no caller. `keys_unavailable`: the keys of the issuer were never read, so nothing is known about the
+ * token. `app_failed`: the app around us could not say who calls. Each other word is about the token.
  */
 export type Denial =
   | NoKey
@@ -37,7 +40,8 @@ export type Denial =
   | 'not_yet_valid'
   | 'lives_too_long'
   | 'revoked'
-  | 'keys_unavailable';
+  | 'keys_unavailable'
+  | 'app_failed';
 
 export interface Authenticator {
   /**
@@ -51,7 +55,7 @@ export interface Authenticator {
 export interface RequestAuthenticator {
   /** Callers may be known without a header `Authorization`. Left out: a request without one is refused at once. */
   readonly readsMoreThanHeader?: boolean;
-  /** What it throws, or rejects with, is answered as a bug. */
+  /** Never throws. */
   authenticate(
     authorization: string | undefined,
     req: IncomingMessage,
@@ -66,21 +70,38 @@ export interface Caller {
   readonly roles?: readonly string[];
 }
 
-/** Asks an app who its callers are. What it throws, and a user id that is none, are bugs of it: the request is answered 500. */
+const LOG_EVERY_MS = 60_000;
+
+/**
+ * Asks an app who its callers are. What it throws or rejects with is answered 503, and a caller without a good user id 401. Both are
+ * logged once a minute: a client may send what makes an app fail again and again.
+ */
 export function authenticatorOf(
   identify: (req: IncomingMessage) => Caller | null | Promise<Caller | null>,
+  ports: { readonly clock: Pick<Clock, 'monotonicMs'>; readonly log: Pick<Log, 'error'> },
 ): RequestAuthenticator {
+  const logBad = bugLog('authenticate of the app named a caller without a good userId', ports, LOG_EVERY_MS);
+  const logFailed = bugLog('authenticate of the app failed', ports, LOG_EVERY_MS);
   const principalOf = (caller: Caller | null): Principal | Denial => {
     if (caller === null) return 'missing';
     const { userId, roles = [] } = caller;
-    if (!isUserId(userId)) throw new Error('authenticate: userId must be 1 to 128 visible ASCII characters');
-    return { userId, roles, expiresAtMs: Infinity };
+    if (isUserId(userId)) return { userId, roles, expiresAtMs: Infinity };
+    logBad(new Error('userId must be 1 to 128 visible ASCII characters'));
+    return 'bad_subject';
+  };
+  const failed = (error: unknown): Denial => {
+    logFailed(error);
+    return 'app_failed';
   };
   return {
     readsMoreThanHeader: true,
     authenticate(_, req) {
-      const caller = identify(req);
-      return caller instanceof Promise ? caller.then(principalOf) : principalOf(caller);
+      try {
+        const caller = identify(req);
+        return caller instanceof Promise ? caller.then(principalOf).catch(failed) : principalOf(caller);
+      } catch (error) {
+        return failed(error);
+      }
     },
   };
 }

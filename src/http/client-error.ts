@@ -20,11 +20,33 @@ const CODES: Readonly<Record<string, ProblemCode>> = {
 
 /** The response to the last request of a connection, kept on its socket; it knows its request. */
 const LAST = Symbol('last answer');
-type Marked = Duplex & { [LAST]?: ServerResponse };
+/** Requests in a row that came before the one ahead of them was answered. */
+const PIPELINED = Symbol('pipelined requests');
+type Marked = Duplex & { [LAST]?: ServerResponse; [PIPELINED]?: number };
 
-/** Remembers the last request of a connection; costs one field per request. */
-export function noteExchange(req: IncomingMessage, res: ServerResponse): void {
-  (req.socket as Marked)[LAST] = res;
+/**
+ * A client may send so many requests in a row without waiting for an answer. Node hands over all requests of one packet in one turn,
+ * so thousands of them would keep every other client waiting. Browsers and proxies send one at a time.
+ */
+export const PIPELINED_MAX = 16;
+
+/**
+ * Remembers the last request of a connection; costs two fields per request. The last request that a client may pipeline closes the
+ * connection with its answer.
+ * @returns false: the client has sent too many at once; drop the request without an answer
+ */
+export function noteExchange(req: IncomingMessage, res: ServerResponse): boolean {
+  const socket = req.socket as Marked;
+  const before = socket[PIPELINED] ?? 0;
+  const pipelined = before >= PIPELINED_MAX || isAnswering(socket) ? before + 1 : 1;
+  socket[PIPELINED] = pipelined;
+  if (pipelined > PIPELINED_MAX) {
+    req.socket.pause(); // what is not read takes no memory
+    return false;
+  }
+  if (pipelined === PIPELINED_MAX) res.shouldKeepAlive = false;
+  socket[LAST] = res;
+  return true;
 }
 
 /** Whether a request of this connection still waits for (the rest of) its answer. */

@@ -1,10 +1,12 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import { includesRole } from '../core/roles.js';
 import { NOSNIFF } from './problem.js';
+import type { Call, RouteServices } from './route.js';
 
 export interface StreamTimes {
   /** After this long without an event a comment is sent, ms, so that no proxy closes the stream as idle. */
   readonly heartbeatMs: number;
-  /** After this a stream is ended and the client connects again, ms, so that its token is checked again. */
+  /** After this a stream is ended and the client connects again, ms. */
   readonly streamMaxMs: number;
   /** How long a client is asked to wait before it connects again, ms. */
   readonly retryMs: number;
@@ -34,23 +36,46 @@ export function answerStreamHead(res: ServerResponse): void {
 /** A comment: a line that begins with a colon. */
 const HEARTBEAT = ':\n\n';
 
+/** Whether the caller would still get this stream: a token may end, or be revoked, while a stream is open. Never rejects. */
+export const isStillLetIn =
+  ({ req, route, userId }: Call<never>, { auth }: Pick<RouteServices, 'auth'>) =>
+  async (): Promise<boolean> => {
+    const who = await auth.authenticate(req.headers.authorization, req);
+    if (typeof who === 'string') return who === 'keys_unavailable' || who === 'app_failed'; // nobody can say
+    const { role } = route.asks;
+    return who.userId === userId && (role === null || includesRole(who.roles, role));
+  };
+
 /**
  * One answer of type `text/event-stream`. Nothing is buffered for a slow reader: a client that has not read everything
  * by the next heartbeat, or whose socket is full, is disconnected. It can connect again and go on at its last event.
  */
 export class EventStream {
   readonly #res: ServerResponse;
+  readonly #isLetIn: () => Promise<boolean>;
+  readonly #onEnd: () => void;
   readonly #heartbeat: NodeJS.Timeout;
   readonly #timeUp: NodeJS.Timeout;
 
-  /** @param onTimeUp called after `streamMaxMs`; it has to call `end` */
-  constructor(req: IncomingMessage, res: ServerResponse, times: StreamTimes, onTimeUp: () => void) {
+  /**
+   * @param isLetIn asked at each heartbeat; false ends the stream
+   * @param onEnd called then, and after `streamMaxMs`; it has to call `end`
+   */
+  constructor(
+    req: IncomingMessage,
+    res: ServerResponse,
+    times: StreamTimes,
+    isLetIn: () => Promise<boolean>,
+    onEnd: () => void,
+  ) {
     this.#res = res;
+    this.#isLetIn = isLetIn;
+    this.#onEnd = onEnd;
     res.shouldKeepAlive = false; // the end of the stream ends the connection, so a shutdown does not wait for it
     res.writeHead(200, HEADERS);
     req.socket.setNoDelay(true);
-    this.#heartbeat = setInterval(() => this.#write(HEARTBEAT), times.heartbeatMs);
-    this.#timeUp = setTimeout(onTimeUp, times.streamMaxMs);
+    this.#heartbeat = setInterval(() => void this.#beat(), times.heartbeatMs);
+    this.#timeUp = setTimeout(onEnd, times.streamMaxMs);
     this.#write(`retry: ${times.retryMs}\n\n`);
   }
 
@@ -69,8 +94,13 @@ export class EventStream {
     this.#res.end();
   }
 
+  async #beat(): Promise<void> {
+    if (await this.#isLetIn()) this.#write(HEARTBEAT);
+    else this.#onEnd();
+  }
+
   #write(text: string | Buffer): void {
-    if (this.#res.destroyed) return;
+    if (this.#res.destroyed || this.#res.writableEnded) return;
     const slow = text === HEARTBEAT ? this.#res.writableLength > 0 : this.#res.writableNeedDrain;
     if (slow) this.#res.destroy();
     else this.#res.write(text);

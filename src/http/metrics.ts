@@ -43,7 +43,7 @@ export function createHttpMetrics(registry: Registry) {
   });
   const dropped = new Counter({
     name: 'seckill_http_connections_dropped_total',
-    help: 'Connections closed because too many were open.',
+    help: 'Connections closed because too many were open, and requests dropped because a client sent too many at once.',
     registers,
   });
   return {

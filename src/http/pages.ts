@@ -103,14 +103,16 @@ export class Pages {
     return this.#files.size > 0;
   }
 
-  /** Answers the request, if it is for one of them. @returns its status; null: it is not */
-  serve(req: IncomingMessage, res: ServerResponse): number | null {
-    if (req.method !== 'GET' && req.method !== 'HEAD') return null;
-    const url = req.url ?? '';
+  /** The file that a request is for; undefined: none. */
+  find({ method, url = '' }: IncomingMessage): PageFile | undefined {
+    if (method !== 'GET' && method !== 'HEAD') return undefined;
     const end = url.indexOf('?');
     const name = this.#fileOf(end < 0 ? url : url.slice(0, end));
-    const file = name === null ? undefined : this.#files.get(name);
-    if (file === undefined) return null;
+    return name === null ? undefined : this.#files.get(name);
+  }
+
+  /** @returns the status of the answer */
+  send(file: PageFile, req: IncomingMessage, res: ServerResponse): number {
     if (String(req.headers['if-none-match']).includes(file.etag)) {
       res.writeHead(304, file.headers as string[]).end();
       return 304;

@@ -1,10 +1,11 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import type { Refused, Verdict } from '../admission/layer.js';
+import type { Endpoint, Refused, Verdict } from '../admission/layer.js';
 import { OperationalError } from '../core/errors.js';
 import type { LoggedRequest } from './access-log.js';
 import { includesRole } from '../core/roles.js';
 import type { Span, SpanStart } from '../core/ports/tracing.js';
 import {
+  CROSS_SITE,
   NO_PASS,
   NO_TOKEN,
   CANNOT_CHECK,
@@ -23,10 +24,11 @@ import type { Call, RouteServices } from './route.js';
 /**
  * The steps of every request, purchases included, once its route is known. Cheap steps come first, those that need the
  * body or Redis come last; the first step that refuses ends it. Which steps a route takes is its `access`,
- * and its `endpoint`: without one no layer is asked.
+ * and its `endpoint`: without one no layer is asked. Of pages and of what no route takes the address is counted too (2).
  *
  *   1  proof shown       a token where the route needs one; for a purchase also a purchase token     401, 403
- *                        where the sale asks for one: whether they are there at all
+ *                        where the sale asks for one: whether they are there at all. Where an app reads
+ *                        cookies instead of tokens, no write of a page of another site             403 denied
  *   2  address           requests of this address to this process, counted in its memory           429
  *   3  signature, head   the headers of a signed request, where the sale asks for them         401 bad_signature
  *   4  anonymous layers  lists, limits, breaker, degradation, by address                       403, 429, 503
@@ -75,17 +77,23 @@ export class Pipeline {
 
   /** Steps 1 and 2. */
   #refuseUnproven(call: Call): Answer | null {
-    const { auth, admission, tokens, addressLimit, addressOf } = this.#services;
+    const { auth, admission, tokens } = this.#services;
     const { route, req, requestId } = call;
-    if (route.asks.token && req.headers.authorization === undefined && auth.readsMoreThanHeader !== true) {
+    if (route.asks.token && auth.readsMoreThanHeader === true) {
+      if (route.method !== 'get' && req.headers['sec-fetch-site'] === 'cross-site') return CROSS_SITE.answer(requestId);
+    } else if (route.asks.token && req.headers.authorization === undefined) {
       return unauthorizedAnswer('missing', requestId);
     }
-    if (route.endpoint === null) return null;
     if (route.asks.proofs && admission.isOn) {
       if (tokens.begin(call.saleId, req.headers[PURCHASE_TOKEN]) !== null) return NO_TOKEN.answer(requestId);
     }
-    if (!addressLimit.isOn || !addressLimit.refuses(addressOf(req), route.endpoint)) return null;
-    return refusedAnswer(TOO_MANY_REQUESTS, requestId);
+    return this.isOneTooMany(req, route.endpoint ?? 'other') ? refusedAnswer(TOO_MANY_REQUESTS, requestId) : null;
+  }
+
+  /** Step 2: counts a request of an address. */
+  isOneTooMany(req: IncomingMessage, endpoint: Endpoint | 'other' = 'other'): boolean {
+    const { addressLimit, addressOf } = this.#services;
+    return addressLimit.isOn && addressLimit.refuses(addressOf(req), endpoint);
   }
 
   /** Steps 3 and 4. */
@@ -230,6 +238,12 @@ export class Pipeline {
   answer(exchange: Exchange, answer: Answer): void {
     this.#note(exchange, answer);
     send(exchange.req, exchange.res, answer, exchange.traceId, this.#services.lifecycle);
+  }
+
+  /** The same for what no route takes; its address is counted. */
+  answerUnrouted(exchange: Exchange, answer: Answer): void {
+    const refused = this.isOneTooMany(exchange.req);
+    this.answer(exchange, refused ? refusedAnswer(TOO_MANY_REQUESTS, exchange.requestId) : answer);
   }
 
   /** The same for refusals, which come in floods. */

@@ -1,7 +1,9 @@
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { noteExchange } from './client-error.js';
 import { METRICS_TYPE, type MetricsPage } from './metrics-page.js';
-import { NOSNIFF } from './problem.js';
+import { createHostCheck } from './own-host.js';
+import { NOSNIFF, PROBLEMS } from './problem.js';
 import type { ReadyReport } from './services.js';
 
 export interface ProbeServices {
@@ -27,8 +29,13 @@ const REQUEST_TIMEOUT_MS = 5000;
 /** `/healthz`, `/readyz` and `/metrics` for programs without an API of their own. */
 export async function startProbeServer(services: ProbeServices, { host, port }: ProbeAddress): Promise<ProbeServer> {
   const times = { headersTimeout: REQUEST_TIMEOUT_MS, requestTimeout: REQUEST_TIMEOUT_MS };
+  const isOurs = createHostCheck(host);
   const server = createServer(times, (request, response) => {
-    void answer(request.url ?? '/', request.headers.authorization, services).then(({ status, type, body }) => {
+    if (!noteExchange(request, response)) return;
+    const answered = isOurs(request.headers.host)
+      ? answer(request.url ?? '/', request.headers.authorization, services)
+      : Promise.resolve(MISDIRECTED);
+    void answered.then(({ status, type, body }) => {
       const headers = ['Content-Type', type, ...NOSNIFF, 'Content-Length', String(Buffer.byteLength(body))];
       response.writeHead(status, status === 401 ? [...headers, 'WWW-Authenticate', 'Bearer'] : headers);
       response.end(body);
@@ -55,16 +62,18 @@ interface ProbeAnswer {
   readonly body: string;
 }
 
+const json = (status: number, value: unknown): ProbeAnswer => ({
+  status,
+  type: 'application/json',
+  body: JSON.stringify(value),
+});
+const MISDIRECTED = json(PROBLEMS.misdirected.status, { detail: PROBLEMS.misdirected.detail });
+
 async function answer(
   url: string,
   authorization: string | undefined,
   { ready, metricsPage }: ProbeServices,
 ): Promise<ProbeAnswer> {
-  const json = (status: number, value: unknown): ProbeAnswer => ({
-    status,
-    type: 'application/json',
-    body: JSON.stringify(value),
-  });
   const path = url.split('?')[0] ?? '';
   try {
     switch (path) {

@@ -55,6 +55,11 @@ export const PROBLEMS = {
   job_not_found: row(404, 'No such job', 'There is no such compensation job.'),
   refund_not_found: row(404, 'No such refund', 'Nothing is or was owed back of this payment.'),
   method_not_allowed: row(405, 'Method not allowed', 'This address does not serve this method; see Allow.'),
+  misdirected: row(
+    421,
+    'Wrong host',
+    'Ask for this server by its address, as localhost or by the name that it listens on.',
+  ),
   request_timeout: row(408, 'Request too slow', 'The request did not arrive in time.'),
   wrong_state: row(409, 'Wrong state', 'This cannot be done from the state it is in.'),
   sale_overlaps: row(409, 'Sales overlap', 'The same sku is offered by another sale at that time.'),

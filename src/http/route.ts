@@ -38,7 +38,7 @@ export const API_PREFIX = '/v1/';
  */
 const ACCESS = {
   /** The payment provider, and load balancers. */
-  none: { listeners: BUYERS, signed: false, proofs: false, token: false, role: null, codes: [] },
+  none: { listeners: BUYERS, signed: false, proofs: false, token: false, role: null, codes: ['rate_limited'] },
   /** Is the process alive? */
   liveness: {
     listeners: ['buyers', 'operators'],
@@ -46,9 +46,16 @@ const ACCESS = {
     proofs: false,
     token: false,
     role: null,
-    codes: ['rate_limited'],
+    codes: ['misdirected', 'rate_limited'],
   },
-  monitoring: { listeners: OPERATORS, signed: false, proofs: false, token: false, role: null, codes: ['rate_limited'] },
+  monitoring: {
+    listeners: OPERATORS,
+    signed: false,
+    proofs: false,
+    token: false,
+    role: null,
+    codes: ['misdirected', 'rate_limited'],
+  },
   anyone: {
     listeners: BUYERS,
     signed: false,
@@ -99,7 +106,7 @@ const ACCESS = {
     proofs: false,
     token: true,
     role: 'viewer',
-    codes: ['unauthorized', 'role_needed', 'denied', 'rate_limited'],
+    codes: ['misdirected', 'unauthorized', 'role_needed', 'denied', 'rate_limited'],
   },
   operator: {
     listeners: OPERATORS,
@@ -107,7 +114,7 @@ const ACCESS = {
     proofs: false,
     token: true,
     role: 'operator',
-    codes: ['unauthorized', 'role_needed', 'denied', 'rate_limited'],
+    codes: ['misdirected', 'unauthorized', 'role_needed', 'denied', 'rate_limited'],
   },
   admin: {
     listeners: OPERATORS,
@@ -115,7 +122,7 @@ const ACCESS = {
     proofs: false,
     token: true,
     role: 'admin',
-    codes: ['unauthorized', 'role_needed', 'denied', 'rate_limited'],
+    codes: ['misdirected', 'unauthorized', 'role_needed', 'denied', 'rate_limited'],
   },
 } as const satisfies Record<string, AccessRow>;
 

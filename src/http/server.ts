@@ -3,7 +3,7 @@ import type { AddressInfo, Socket } from 'node:net';
 import { Places } from '../core/places.js';
 import { AnswerCounter, type Lifecycle } from './answer.js';
 import { createBuyersListener, createOperatorsListener } from './app.js';
-import { answerClientError, isAnswering } from './client-error.js';
+import { answerClientError, isAnswering, noteExchange } from './client-error.js';
 import type { HttpServices } from './services.js';
 
 export interface HttpServerOptions {
@@ -34,6 +34,10 @@ export interface HttpServer {
   drain(ms: number): Promise<void>;
 }
 
+/** From this part of its connections on a server closes those that are idle: one client could keep the rest open for nothing. */
+const CROWDED = 0.9;
+/** At most this often, since each time looks at all of them. */
+const CROWDED_CHECK_MS = 1000;
 /** Four times what the longest token and key need. */
 const MAX_HEADER_BYTES = 16 * 1024;
 /** How often slow requests are searched; Node's own 30 s would make every time-out above 30 s late. */
@@ -62,7 +66,7 @@ export const createOperatorsServer = (
   options: OperatorsServerOptions,
 ): HttpServer =>
   createHttpServer(
-    createOperatorsListener(services, lifecycle, options.requestsPerSecond),
+    createOperatorsListener(services, lifecycle, options.host, options.requestsPerSecond),
     services,
     lifecycle,
     options,
@@ -70,7 +74,7 @@ export const createOperatorsServer = (
 
 function createHttpServer(
   listener: RequestListener,
-  services: Pick<HttpServices, 'limitedAddress' | 'metrics'>,
+  services: Pick<HttpServices, 'limitedAddress' | 'metrics' | 'clock'>,
   lifecycle: Lifecycle,
   options: HttpServerOptions,
 ): HttpServer {
@@ -82,11 +86,12 @@ function createHttpServer(
       keepAliveTimeout: options.keepAliveTimeoutMs,
       connectionsCheckingInterval: Math.min(TIMEOUT_CHECK_MS, options.headersTimeoutMs),
     },
-    listener,
+    (req, res) => (noteExchange(req, res) ? listener(req, res) : services.metrics.connectionDropped()),
   );
   server.timeout = options.stalledTimeoutMs ?? STALLED_TIMEOUT_MS;
   server.maxConnections = options.maxConnections;
   const sockets = trackSockets(server);
+  closeIdleWhenCrowded(server, sockets, services);
   limitConnections(server, options.connectionsPerAddressMax ?? 0, services);
   const other = new AnswerCounter(services.metrics, 'other');
   server.on('drop', () => services.metrics.connectionDropped());
@@ -104,6 +109,22 @@ function trackSockets(server: Server): ReadonlySet<Socket> {
     socket.once('close', () => sockets.delete(socket));
   });
   return sockets;
+}
+
+/** One more than may be open is dropped, but the next one then finds a place. */
+function closeIdleWhenCrowded(
+  server: Server,
+  sockets: ReadonlySet<Socket>,
+  { clock }: Pick<HttpServices, 'clock'>,
+): void {
+  let checkedMs = -Infinity;
+  const closeIdle = (): void => {
+    const nowMs = clock.monotonicMs();
+    if (sockets.size < CROWDED * server.maxConnections || nowMs - checkedMs < CROWDED_CHECK_MS) return;
+    checkedMs = nowMs;
+    server.closeIdleConnections();
+  };
+  server.on('connection', closeIdle).on('drop', closeIdle);
 }
 
 /** One client could hold all connections, each for as long as its time-outs allow. */

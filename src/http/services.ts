@@ -81,7 +81,7 @@ export interface HttpServices {
   readonly addressOf: ClientAddress;
   /** The limit that is on without rules. */
   readonly addressLimit: Pick<AddressLimit, 'isOn' | 'refuses'>;
-  /** What an address counts as where buyers at one address share places; null: it is not counted. */
+  /** What an address counts as where buyers at one address share places; empty: it is not counted. */
   readonly limitedAddress: LimitedAddress;
   /** Signatures of requests that buyers send about a sale. */
   readonly signatures: Pick<RequestSignatures, 'areNeeded' | 'begin' | 'finish'>;

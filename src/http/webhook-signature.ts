@@ -7,6 +7,8 @@ import { createHmac, timingSafeEqual } from 'node:crypto';
 type SignatureVerdict = 'good' | 'invalid' | 'stale';
 
 export interface WebhookVerifier {
+  /** Whether the header alone shows that no body can be good, so that the body need not be read. */
+  refuses(header: string | string[] | undefined): boolean;
   /** Checks the signature first: `stale` is only said of messages that were signed with a secret. */
   verify(header: string | string[] | undefined, body: string): SignatureVerdict;
 }
@@ -30,17 +32,24 @@ export function createWebhookVerifier(
 ): WebhookVerifier {
   const nowMs = options.nowMs ?? Date.now;
   return {
+    refuses: (header) => readHeader(header) === null,
     verify(header, body) {
-      const parts = typeof header === 'string' ? header.split(',', PARTS_MAX + 1) : [];
-      const times = found(TIME, parts);
-      const [seconds] = times;
-      if (seconds === undefined || times.length > 1 || parts.length > PARTS_MAX) return 'invalid';
-      const given = found(SIGNATURE, parts).map((hex) => Buffer.from(hex, 'hex'));
-      const expected = given.length === 0 ? [] : secrets.map((secret) => hmac(secret, seconds, body));
-      if (!given.some((one) => expected.some((other) => timingSafeEqual(one, other)))) return 'invalid';
-      return Math.abs(nowMs() - Number(seconds) * 1000) > SIGNATURE_LIFE_MS ? 'stale' : 'good';
+      const head = readHeader(header);
+      if (head === null) return 'invalid';
+      const expected = secrets.map((secret) => hmac(secret, head.seconds, body));
+      if (!head.given.some((one) => expected.some((other) => timingSafeEqual(one, other)))) return 'invalid';
+      return Math.abs(nowMs() - Number(head.seconds) * 1000) > SIGNATURE_LIFE_MS ? 'stale' : 'good';
     },
   };
+}
+
+/** Null: it is not of the form above. */
+function readHeader(header: string | string[] | undefined): { seconds: string; given: readonly Buffer[] } | null {
+  const parts = typeof header === 'string' ? header.split(',', PARTS_MAX + 1) : [];
+  const [seconds, ...more] = found(TIME, parts);
+  const given = found(SIGNATURE, parts).map((hex) => Buffer.from(hex, 'hex'));
+  if (seconds === undefined || more.length > 0 || parts.length > PARTS_MAX || given.length === 0) return null;
+  return { seconds, given };
 }
 
 const found = (pattern: RegExp, parts: readonly string[]): string[] =>

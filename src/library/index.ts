@@ -12,6 +12,7 @@ import { openServices } from '../programs/api-services.js';
 import { openIdentity, type Identity, type IdentityParts } from '../programs/identity.js';
 import { openKeeper } from '../programs/keeper.js';
 import type { OpenProgram } from '../programs/run-program.js';
+import { systemClock as clock } from '../programs/system-clock.js';
 import { createLog } from '../programs/telemetry.js';
 import { openWorker } from '../programs/worker.js';
 import { listenToOrders } from './hooks.js';
@@ -181,8 +182,11 @@ const bugsOf =
     onBug?.(error, part);
   };
 
-const identityOf = (authenticate: NonNullable<SeckillOptions['authenticate']>, { mysql }: IdentityParts): Identity => ({
-  auth: authenticatorOf(authenticate),
+const identityOf = (
+  authenticate: NonNullable<SeckillOptions['authenticate']>,
+  { mysql, log }: IdentityParts,
+): Identity => ({
+  auth: authenticatorOf(authenticate, { clock, log }),
   revocations: createRevocationRepository(mysql),
   issuers: [],
   close: () => Promise.resolve(),

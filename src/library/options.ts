@@ -18,7 +18,7 @@ interface PartOptions {
 
 export interface WorkerOptions extends PartOptions {
   /**
-   * Called with an error that is a mistake in the router or a worker, or in `authenticate`, after it was logged. A worker that met one
+   * Called with an error that is a mistake in the router or a worker, after it was logged. A worker that met one
    * has stopped: its messages go to other workers. Start another, or end the process.
    */
   readonly onBug?: (error: unknown, part: 'router' | 'worker') => void;
@@ -35,8 +35,10 @@ export interface KeeperOptions extends PartOptions {
 
 export interface SeckillOptions extends WorkerOptions, KeeperOptions {
   /**
-   * Says who sent a request to the router: null is answered 401. Nothing else is asked of a token then: `JWT_…` and
-   * revocations play no part. Where it reads cookies, keep them from requests that other sites send (`SameSite`).
+   * Says who sent a request to the router: null is answered 401, and so is a `userId` that is not 1 to 128 visible ASCII characters.
+   * If it throws or rejects, the answer is 503. Both are logged once a minute. It is asked again at each heartbeat of an event stream.
+   * `JWT_…` and revocations are not used. A write that a page of another site sends (`Sec-Fetch-Site: cross-site`) is answered 403
+   * before this is asked: a browser may have added a cookie to it.
    * Default: bearer tokens, as `JWT_…` says.
    */
   readonly authenticate?: (req: IncomingMessage) => Caller | null | Promise<Caller | null>;

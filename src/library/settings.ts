@@ -4,7 +4,7 @@
 export interface Settings {
   /** Networks of our own proxies. Only what they have added to X-Forwarded-For is read; not set: nothing of it. (networks such as 10.0.0.0/8, separated by commas; not set by default) */
   readonly HTTP_TRUSTED_PROXIES?: string;
-  /** Requests of one address to one api in ten seconds; one more gets `rate_limited`. Limits that all apis share are in the rules. (0 to 1000000 requests; 0: any number; default 3000) */
+  /** Requests of one address to one api in ten seconds, of any kind; one more gets `rate_limited`. Limits that all apis share are in the rules. (0 to 1000000 requests; 0: any number; default 3000) */
   readonly HTTP_REQUESTS_PER_ADDRESS_MAX?: number;
   /** Networks whose addresses are not counted one by one: a proxy in them that is not named in HTTP_TRUSTED_PROXIES would be one client. (networks such as 10.0.0.0/8, separated by commas; default 127.0.0.0/8,10.0.0.0/8,172.16.0.0/12,192.168.0.0/16,169.254.0.0/16,::1,fc00::/7,fe80::/10) */
   readonly HTTP_UNLIMITED_NETWORKS?: string;
@@ -224,7 +224,7 @@ export interface Settings {
   readonly EVENTS_STREAMS_PER_ADDRESS_MAX?: number;
   /** A stream ends after this time, and its client connects again. (100 to 3600000 ms; default 300000) */
   readonly EVENTS_STREAM_MAX_MS?: number;
-  /** Pause between two comments that keep a stream alive; shorter than the idle time-out of proxies and of our own server. (100 to 30000 ms; default 15000) */
+  /** Pause between two comments that keep a stream alive. At each the token is checked again. Shorter than the idle time-out of proxies and of our own server. (100 to 30000 ms; default 15000) */
   readonly EVENTS_HEARTBEAT_MS?: number;
   /** How long a client whose stream has ended is asked to wait before it connects again. (100 to 60000 ms; default 2000) */
   readonly EVENTS_RETRY_MS?: number;

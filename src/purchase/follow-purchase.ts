@@ -1,7 +1,7 @@
 import { OperationalError } from '../core/errors.js';
 import type { OrderState } from '../core/order.js';
 import type { PurchaseStatus } from '../core/outcome.js';
-import { Places } from '../core/places.js';
+import { Places, type AddressShare } from '../core/places.js';
 import type { RequestRef } from '../core/purchase.js';
 import type { StatusMetrics } from './metrics.js';
 import { PurchaseWatch, type WatchPorts } from './purchase-watch.js';
@@ -60,8 +60,8 @@ export interface FollowPurchaseOptions {
 export interface FollowQuery extends RequestRef {
   /** The last step that the follower has seen; null: none. */
   readonly seen: StepWord | null;
-  /** What the address of the follower counts as; null or left out: it is not counted. */
-  readonly address?: string | null;
+  /** What the address of the follower counts as; empty or left out: it is not counted. */
+  readonly shares?: readonly AddressShare[];
   /** Aborts when the follower has gone. */
   readonly signal: AbortSignal;
 }
@@ -105,7 +105,7 @@ export class FollowPurchase {
    * @throws OperationalError redis or mysql
    */
   async open(query: FollowQuery): Promise<FollowAnswer> {
-    const close = this.#places.take(query.userId, query.address);
+    const close = this.#places.take(query.userId, query.shares);
     if (close === null) return { outcome: 'overloaded' };
     try {
       const first = stepOf(await readPurchase(query, null, this.#ports));

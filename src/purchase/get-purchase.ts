@@ -1,5 +1,5 @@
 import type { PurchaseStatus } from '../core/outcome.js';
-import { Places } from '../core/places.js';
+import { Places, type AddressShare } from '../core/places.js';
 import type { RequestRef } from '../core/purchase.js';
 import type { StatusMetrics } from './metrics.js';
 import { PurchaseWatch, type WatchPorts } from './purchase-watch.js';
@@ -13,8 +13,8 @@ export interface GetPurchasePorts extends ReadPurchasePorts, WatchPorts {
 export interface PurchaseQuery extends RequestRef {
   /** How long to wait while the status is still `pending`; 0 answers at once. */
   readonly waitMs: number;
-  /** What the address of the caller counts as; null or left out: it is not counted. */
-  readonly address?: string | null;
+  /** What the address of the caller counts as; empty or left out: it is not counted. */
+  readonly shares?: readonly AddressShare[];
   /** Aborts when the caller has gone. */
   readonly signal: AbortSignal;
 }
@@ -48,7 +48,7 @@ export class GetPurchase {
     const deadlineMs = clock.monotonicMs() + query.waitMs;
     const status = await readPurchase(query, null, this.#ports);
     if (status.status !== 'pending' || query.waitMs === 0) return status;
-    const leave = this.#places.take(query.userId, query.address);
+    const leave = this.#places.take(query.userId, query.shares);
     if (leave === null) return status;
     const watch = new PurchaseWatch(query, this.#ports, this.#pollMaxMs);
     try {

@@ -86,6 +86,13 @@ describe('guard: deploy/nginx', () => {
     expect(number(conf.buyers, /limit_conn connections (\d+);/)).to.equal(byDefault(http.connectionsPerAddressMax));
     expect(number(conf.buyers, /burst=(\d+) /)).to.equal(byDefault(http.requestsPerAddressMax));
     expect(number(conf.http, /zone=buyers:\w+ rate=(\d+)r/) * 10).to.equal(byDefault(http.requestsPerAddressMax));
+    const perCustomer = [/burst=(\d+) /g, /limit_conn \w+ (\d+);/g].map((amount) =>
+      [...conf.buyers.matchAll(amount)].map(([, most]) => Number(most)).sort((a, b) => a - b),
+    );
+    for (const [one = 0, four] of perCustomer) expect(four, 'a /56 gets what four addresses get').to.equal(4 * one);
+    expect(number(conf.http, /zone=customers:\w+ rate=(\d+)r/)).to.equal(
+      4 * number(conf.http, /zone=buyers:\w+ rate=(\d+)r/),
+    );
     expect(number(conf.http, /zone=operators:\w+ rate=(\d+)r/)).to.equal(byDefault(SCHEMA.operators.requestsPerSecond));
   });
 
@@ -96,7 +103,7 @@ describe('guard: deploy/nginx', () => {
     const used = [conf.buyers, conf.operators].map((text) =>
       [...text.matchAll(/^limit_(req|conn) (?:zone=)?(\w+)/gm)].map(([, kind, zone]) => `${kind} ${zone}`),
     );
-    for (const zones of used) expect(zones.map((zone) => zone.split(' ')[0])).to.deep.equal(['req', 'conn']);
+    for (const zones of used) expect(zones.map((zone) => zone.split(' ')[0])).to.include.members(['req', 'conn']);
     expect(used.flat()).to.have.members(declared);
     expect(new Set(used.flat()).size, 'each zone is counted for one server').to.equal(used.flat().length);
   });
@@ -133,6 +140,12 @@ describe('guard: deploy/nginx', () => {
     }
   });
 
+  it('leads nobody to a host that a request names', () => {
+    for (const folder of ['nginx/site', 'nginx/seckill', 'compose/nginx-site'])
+      for (const name of readdirSync(join(REPO_DIR, 'deploy', folder)))
+        expect(read(`deploy/${folder}/${name}`), name).to.not.match(/\$(http_)?host\b/);
+  });
+
   it('asks where programs listen by default', () => {
     const site = read('deploy/nginx/site/upstreams.conf');
     const [buyers = '', operators = ''] = site.split('upstream seckill_operators');
@@ -151,6 +164,7 @@ interface Service {
   readonly stop_grace_period?: string;
   readonly ports?: readonly string[];
   readonly volumes?: readonly string[];
+  readonly healthcheck?: { readonly test?: readonly string[] };
   readonly networks?: { readonly default: { readonly ipv4_address: string } };
 }
 
@@ -209,6 +223,9 @@ describe('guard: deploy/compose.yaml', () => {
     expect(scrape_configs[0]?.static_configs[0]?.targets).to.have.members(
       programs.map(([name, { command }]) => `${name}:${port[command?.[0] as string]}`),
     );
+    // A program answers monitoring only by a name that it listens on.
+    for (const [name, { command, environment = {} }] of programs)
+      expect(environment[command?.[0] === 'api' ? 'OPERATORS_HOST' : 'METRICS_HOST'], name).to.equal(name);
     const boards = parse(read('deploy/compose/grafana/boards.yml')) as { providers: { options: { path: string } }[] };
     expect(services.grafana?.volumes).to.include(`./grafana:${boards.providers[0]?.options.path}:ro`);
     expect(readdirSync(join(REPO_DIR, 'deploy/grafana')).filter((name) => name.endsWith('.json')).length).to.be.above(
@@ -241,6 +258,19 @@ describe('guard: deploy/compose.yaml', () => {
     expect(lists[0]).to.have.members([...untried, ...always]);
     for (const list of lists.slice(1))
       expect(list.includes('settings.node'), 'in the chart').to.equal(untried.includes('settings.node'));
+  });
+
+  it('no secret is an argument of a program: every user of the host could read it', () => {
+    const shells = Object.entries(services).flatMap(([name, { command = [], healthcheck }]) =>
+      [command.at(-1), healthcheck?.test?.at(-1)].filter((one) => one !== undefined).map((one) => [name, one] as const),
+    );
+    expect(shells.length).to.be.above(10);
+    for (const [name, script] of shells) {
+      const [commandLine = ''] = script.split('<<EOF');
+      // VARIABLE="$$SECRET" before a command is no argument of it.
+      const args = commandLine.replace(/(^|\s)[A-Z_]+="\$\$\w+"/g, '');
+      expect(args, name).to.not.match(/\$\{?\$?\{?\w*(PASSWORD|SECRET|KEY)/);
+    }
   });
 
   it('prepare.sh makes every secret that the file asks for', () => {

@@ -42,6 +42,22 @@ describe('guard: units for systemd', () => {
     }
   });
 
+  it('gives each program a file of its own settings', () => {
+    const files = UNITS.map((unit) => [
+      valueIn(unit, 'EnvironmentFile'),
+      /main\.js (\w+)/.exec(valueIn(unit, 'ExecStart') ?? '')?.[1],
+    ]);
+    for (const [file, program] of files) expect(file).to.equal(`/etc/seckill/${program}.env`);
+  });
+
+  it('hides other processes from a program, and refuses it the calls that no service needs', () => {
+    for (const unit of UNITS) {
+      expect(valueIn(unit, 'ProtectProc'), unit).to.equal('invisible');
+      expect(valueIn(unit, 'SystemCallFilter'), unit).to.match(/^@system-service( |$)/);
+      expect(valueIn(unit, 'SystemCallErrorNumber'), unit).to.equal('EPERM');
+    }
+  });
+
   it('systemd can read them, and finds nothing wrong', function () {
     if (!existsSync(CHECKER)) {
       console.log(`        skipped: there is no ${CHECKER} here`);

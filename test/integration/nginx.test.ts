@@ -301,8 +301,8 @@ describe('deploy/nginx in front of two apis', () => {
     session.close();
     expect(answer[':status']).to.equal(200);
     expect(answer['strict-transport-security']).to.match(/^max-age=\d{7}/);
-    const led = await get(`${nginx.redirectUrl}/s/${saleId}?lang=en`);
-    expect([led.status, led.headers.location]).to.deep.equal([301, `https://127.0.0.1/s/${saleId}?lang=en`]);
+    const led = await get(`${nginx.redirectUrl}/s/${saleId}?lang=en`, { headers: { host: 'evil.example' } });
+    expect([led.status, led.headers.location]).to.deep.equal([301, `https://shop.example/s/${saleId}?lang=en`]);
   });
 
   it('what an api takes and breaks goes to another one, unless it is signed: that is good for one try', async () => {

@@ -4,6 +4,8 @@ import type { AdmissionMetrics } from '../metrics.js';
 import type { LimitedAddress } from './limited-addresses.js';
 
 interface Counter {
+  /** Requests in one window. */
+  readonly max: number;
   /** Requests in the window before. */
   readonly before: number;
   /** Requests in this window. */
@@ -26,8 +28,8 @@ export class AddressLimit {
   readonly #metrics: AdmissionMetrics;
   /** By what an address counts as. */
   #counters = new Map<string, Counter>();
-  /** By an address as it was written, where it counts as something else: a client may write one network in many ways. */
-  #aliases = new Map<string, Counter>();
+  /** By an address as it was written: a client may write one network in many ways. */
+  #byAddress = new Map<string, readonly Counter[]>();
   #earlier: ReadonlyMap<string, Counter> = new Map();
   #startedMs: number;
 
@@ -55,17 +57,20 @@ export class AddressLimit {
     return this.#max > 0;
   }
 
-  /** Counts one request. True: it is one too many; then it is not counted. */
-  refuses(address: string, endpoint: Endpoint): boolean {
+  /**
+   * Counts one request. True: it is one too many; then it is not counted.
+   * @param endpoint for the metric; `other`: what no rule names
+   */
+  refuses(address: string, endpoint: Endpoint | 'other'): boolean {
     const elapsedMs = this.#turn();
-    const counter = this.#counters.get(address) ?? this.#aliases.get(address) ?? this.#open(address);
-    if (counter === null) return false;
+    const counters = this.#byAddress.get(address) ?? this.#open(address);
     // The window slides: of the one before counts what is still less than a window ago, evenly spread.
-    if (counter.before * (1 - elapsedMs / WINDOW_MS) + counter.count >= this.#max) {
+    const restOfBefore = 1 - elapsedMs / WINDOW_MS;
+    if (counters.some(({ max, before, count }) => before * restOfBefore + count >= max)) {
       this.#metrics.limitRefused(endpoint, 'address', 'on');
       return true;
     }
-    counter.count++;
+    for (const counter of counters) counter.count++;
     return false;
   }
 
@@ -75,24 +80,24 @@ export class AddressLimit {
     if (elapsedMs < WINDOW_MS) return elapsedMs;
     this.#earlier = elapsedMs < 2 * WINDOW_MS ? this.#counters : new Map<string, Counter>();
     this.#counters = new Map();
-    this.#aliases = new Map();
+    this.#byAddress = new Map();
     this.#startedMs += elapsedMs - (elapsedMs % WINDOW_MS);
     return elapsedMs % WINDOW_MS;
   }
 
-  /** Null: as many are counted as may be. */
-  #open(address: string): Counter | null {
-    const key = this.#limited(address);
-    let counter = key === null ? UNLIMITED : this.#counters.get(key);
-    if (counter === undefined) {
-      if (this.#counters.size >= ADDRESSES_MAX) return null;
-      counter = { before: this.#earlier.get(key as string)?.count ?? 0, count: 0 };
-      this.#counters.set(key as string, counter);
-    }
-    if (key !== address && this.#aliases.size < ADDRESSES_MAX) this.#aliases.set(address, counter);
+  /** Without those that there is no place for. */
+  #open(address: string): readonly Counter[] {
+    const counters = this.#limited(address)
+      .map(({ key, times }) => this.#counters.get(key) ?? this.#openKey(key, times * this.#max))
+      .filter((counter) => counter !== null);
+    if (this.#byAddress.size < ADDRESSES_MAX) this.#byAddress.set(address, counters);
+    return counters;
+  }
+
+  #openKey(key: string, max: number): Counter | null {
+    if (this.#counters.size >= ADDRESSES_MAX) return null;
+    const counter = { max, before: this.#earlier.get(key)?.count ?? 0, count: 0 };
+    this.#counters.set(key, counter);
     return counter;
   }
 }
-
-/** Stays below every limit. */
-const UNLIMITED: Counter = { before: 0, count: -Infinity };

@@ -1,9 +1,16 @@
 import { readAddress } from '../../core/ip-address.js';
+import type { AddressShare } from '../../core/places.js';
 import type { NetworkSet } from '../lists/network-set.js';
 import { addressKey } from './limits.js';
 
-/** What a client address counts as in the limits that are on from the start; null: it is not counted. */
-export type LimitedAddress = (address: string) => string | null;
+/** What a client address counts as in the limits that are on from the start; empty: it is not counted. */
+export type LimitedAddress = (address: string) => readonly AddressShare[];
+
+/**
+ * A customer may have a /56 network, which holds 256 networks of /64. A mobile carrier gives each phone a /64, so all of a /56 may take
+ * more than one address.
+ */
+const TIMES_OF_56 = 4;
 
 /**
  * @param unlimited networks whose addresses are not counted: our own, and those of proxies, which stand for many clients
@@ -11,7 +18,8 @@ export type LimitedAddress = (address: string) => string | null;
 export function createLimitedAddress(...unlimited: readonly NetworkSet[]): LimitedAddress {
   return (text) => {
     const address = readAddress(text);
-    if (address === null || unlimited.some((networks) => networks.has(address))) return null;
-    return addressKey(text);
+    if (address === null || unlimited.some((networks) => networks.has(address))) return [];
+    const own = { key: addressKey(text), times: 1 };
+    return address.family === 4 ? [own] : [own, { key: `${address.value >> 72n}/56`, times: TIMES_OF_56 }];
   };
 }

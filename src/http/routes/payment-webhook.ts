@@ -74,11 +74,14 @@ export const paymentWebhook = defineRoute({
     },
   },
   problems: ['bad_signature', 'order_not_found', 'payment_conflict', 'wrong_payment_mode', 'payment_not_configured'],
-  early: (_call, { webhook }) => (webhook === null ? problem('payment_not_configured') : null),
+  early({ req }, { webhook }) {
+    if (webhook === null) return problem('payment_not_configured');
+    return webhook.verifier.refuses(req.headers[webhook.header]) ? badSignature(webhook.header) : null;
+  },
   async handle({ body, req }, { webhook, log }) {
     if (webhook === null) return problem('payment_not_configured');
     const verdict = webhook.verifier.verify(req.headers[webhook.header], body);
-    if (verdict === 'invalid') return problem('bad_signature', { detail: headerShape(webhook.header) });
+    if (verdict === 'invalid') return badSignature(webhook.header);
     if (verdict === 'stale') {
       return problem('bad_signature', { detail: 'The time of the signature is too far from now.' });
     }
@@ -214,10 +217,10 @@ const claimed = z.object({
   currency: currency.nullable().catch(null),
 });
 
-const headerShape = (header: string): string => {
+function badSignature(header: string) {
   const name = header.replace(/(^|-)[a-z]/g, (letter) => letter.toUpperCase());
-  return `A valid header ${name} is needed: t=<unix seconds>,v1=<hex>.`;
-};
+  return problem('bad_signature', { detail: `A valid header ${name} is needed: t=<unix seconds>,v1=<hex>.` });
+}
 const WRONG_MODE = 'a payment provider reports something of its other mode (live or test) here: nothing was recorded';
 const LOST = 'money was taken that cannot be recorded: ask the provider';
 

@@ -5,7 +5,7 @@ import type { Body } from '../../admission/degrade/degraded-reads.js';
 import type { Following } from '../../purchase/follow-purchase.js';
 import { isStepWord, STEP_RANKS, type PurchaseStep, type StepWord } from '../../purchase/follow-purchase.js';
 import { nameTrace, noContent, problem, startPoll } from '../answer.js';
-import { answerStreamHead, EventStream } from '../event-stream.js';
+import { answerStreamHead, EventStream, isStillLetIn } from '../event-stream.js';
 import { defineRoute, type Call, type RouteServices } from '../route.js';
 import { id, purchaseSchema, saleId } from '../schemas.js';
 import { answerRead, readable } from './degraded-read.js';
@@ -54,8 +54,8 @@ export const purchaseStatus = defineRoute({
         missing: () => 'purchase_not_found' as const,
         keeps: ({ status }: Body) => status !== 'pending',
         async source() {
-          const address = waitMs > 0 ? services.limitedAddress(services.addressOf(call.req)) : null;
-          const status = await services.getPurchase.get({ ...ids, userId, waitMs, address, signal });
+          const shares = waitMs > 0 ? services.limitedAddress(services.addressOf(call.req)) : [];
+          const status = await services.getPurchase.get({ ...ids, userId, waitMs, shares, signal });
           return status.status === 'not_found' ? null : { ...ids, ...status };
         },
       },
@@ -102,8 +102,8 @@ export const purchaseEvents = defineRoute({
     const lastEventId = req.headers['last-event-id'];
     const seen = isStepWord(lastEventId) ? lastEventId : null;
     const poll = startPoll(call.res, lifecycle);
-    const address = services.limitedAddress(services.addressOf(req));
-    const answer = await services.followPurchase.open({ ...ids, userId, seen, address, signal: poll.signal });
+    const shares = services.limitedAddress(services.addressOf(req));
+    const answer = await services.followPurchase.open({ ...ids, userId, seen, shares, signal: poll.signal });
     switch (answer.outcome) {
       case 'following':
         await stream(answer, call, poll, services);
@@ -127,8 +127,9 @@ async function stream(
   following: Following,
   call: Call<PurchaseParams>,
   poll: AbortController,
-  { streamTimes, log, onBug }: RouteServices,
+  services: RouteServices,
 ): Promise<void> {
+  const { streamTimes, log, onBug } = services;
   const { req, res, counter, params } = call;
   counter.count('stream');
   nameTrace(call);
@@ -136,7 +137,7 @@ async function stream(
     following.close();
     return answerStreamHead(res);
   }
-  const events = new EventStream(req, res, streamTimes, () => poll.abort());
+  const events = new EventStream(req, res, streamTimes, isStillLetIn(call, services), () => poll.abort());
   try {
     for await (const step of following.steps()) events.send(eventOf(step, params));
   } catch (error) {

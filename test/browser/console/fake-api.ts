@@ -69,7 +69,8 @@ export class FakeApi {
   }
 
   #handle(req: IncomingMessage, res: ServerResponse): void {
-    if (this.#pages.serve(req, res) !== null) return;
+    const file = this.#pages.find(req);
+    if (file !== undefined) return void this.#pages.send(file, req, res);
     const { method = 'GET', url = '/' } = req;
     const { pathname, searchParams } = new URL(url, this.url);
     if (this.mode === 'away') {

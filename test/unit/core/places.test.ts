@@ -1,26 +1,37 @@
 import { expect } from 'chai';
-import { Places } from '../../../src/core/places.js';
+import { Places, type AddressShare } from '../../../src/core/places.js';
 
 describe('places', () => {
+  const at = (key: string, times = 1): readonly AddressShare[] => [{ key, times }];
+
+  it('an address that is part of a network takes a place of both, and neither may have more than its share', () => {
+    const places = new Places({ max: 100, perAddressMax: 2 });
+    const inNetwork = (key: string): readonly AddressShare[] => [...at(key), ...at('network', 2)];
+    const taken = ['a', 'a', 'a', 'b', 'b', 'c'].map((key) => places.take(null, inNetwork(key)));
+    expect(taken.map((leave) => leave !== null)).to.deep.equal([true, true, false, true, true, false]);
+    taken[0]?.();
+    expect(places.take(null, inNetwork('c'))).to.not.equal(null);
+  });
+
   it('one address cannot take the places of others, whoever its buyers are', () => {
     const places = new Places({ max: 10, perUserMax: 2, perAddressMax: 3 });
-    const leave = ['u1', 'u1', 'u2'].map((userId) => places.take(userId, '203.0.113.7'));
+    const leave = ['u1', 'u1', 'u2'].map((userId) => places.take(userId, at('203.0.113.7')));
     expect(leave).to.not.include(null);
-    expect(places.take('u3', '203.0.113.7')).to.equal(null);
-    expect(places.take('u3', '203.0.113.8')).to.not.equal(null);
-    expect(places.take('u4', null), 'an address that is not counted').to.not.equal(null);
+    expect(places.take('u3', at('203.0.113.7'))).to.equal(null);
+    expect(places.take('u3', at('203.0.113.8'))).to.not.equal(null);
+    expect(places.take('u4'), 'an address that is not counted').to.not.equal(null);
     leave[0]?.();
     leave[0]?.();
-    expect(places.take('u3', '203.0.113.7')).to.not.equal(null);
-    expect(places.take('u5', '203.0.113.7'), 'one place was given back, once').to.equal(null);
+    expect(places.take('u3', at('203.0.113.7'))).to.not.equal(null);
+    expect(places.take('u5', at('203.0.113.7')), 'one place was given back, once').to.equal(null);
     expect(places.taken).to.equal(5);
   });
 
   it('a buyer who is refused takes nothing from their address', () => {
     const places = new Places({ max: 10, perUserMax: 1, perAddressMax: 2 });
-    places.take('u1', 'a');
-    for (let nth = 0; nth < 5; nth++) expect(places.take('u1', 'a')).to.equal(null);
-    expect(places.take('u2', 'a')).to.not.equal(null);
+    places.take('u1', at('a'));
+    for (let nth = 0; nth < 5; nth++) expect(places.take('u1', at('a'))).to.equal(null);
+    expect(places.take('u2', at('a'))).to.not.equal(null);
   });
 
   it('where nobody is told apart only their number counts', () => {

@@ -8,6 +8,8 @@ import { RequestSignatures } from '../../../src/admission/sign/request-signature
 import { readKeyring, type HmacKey } from '../../../src/core/hmac.js';
 import { Seals } from '../../../src/admission/sign/seals.js';
 import { PurchaseTokens } from '../../../src/admission/sign/purchase-tokens.js';
+import type { Pages } from '../../../src/http/pages.js';
+import type { HttpServices } from '../../../src/http/services.js';
 import type { GetSaleAnswer } from '../../../src/sales/get-sale.js';
 import { systemClock as clock } from '../../../src/programs/system-clock.js';
 import { MemoryNonceStore } from '../../helpers/memory/memory-admission-stores.js';
@@ -52,7 +54,7 @@ class AdmissionWorld {
   page: GetSaleAnswer = { outcome: 'not_found' };
   #rules: RuleSet;
 
-  constructor() {
+  constructor(overrides: Partial<HttpServices> = {}) {
     this.#rules = rulesOf({});
     const seals = new Seals(readKeyring(KEY));
     const metrics = { ...noAdmissionMetrics, refused: (...words: string[]) => void this.counted.push(words.join(' ')) };
@@ -86,6 +88,7 @@ class AdmissionWorld {
       snapshots: { get: () => snapshot, peek: () => snapshot },
       clock,
       getSale: { get: () => Promise.resolve(this.page) },
+      ...overrides,
     });
   }
 
@@ -276,9 +279,33 @@ describe('what a purchase must show', () => {
       const { body } = await buy({ 'seckill-purchase-token': 'any' }).expect(429);
       expect(body).to.include({ code: 'rate_limited', requestId: 'k1', retryable: true });
     }
-    await request(server.url).get('/healthz').expect(200);
     expect(world.steps).to.deep.equal([]);
     expect(world.addressLimit.asked).to.deep.equal(['192.0.2.1 purchase', '192.0.2.1 purchase']);
+  });
+
+  it('counts the address of every request of buyers, also of probes, pages, webhooks and unknown addresses', async () => {
+    await server.stop();
+    const pages = { find: ({ url }: { url?: string }) => (url === '/s/7' ? {} : undefined) } as unknown as Pages;
+    world = new AdmissionWorld({ pages: { buyers: pages, operators: pages } });
+    server = await startServer(world.fake);
+    world.addressLimit.isOn = world.addressLimit.refuse = true;
+    const others = [
+      ['get', '/healthz'],
+      ['get', '/readyz'],
+      ['post', '/v1/payments/webhook'],
+      ['get', '/v1/unknown'],
+      ['get', '/%'],
+      ['get', '/s/7'],
+      ['delete', PURCHASES],
+      ['delete', '/v1/sales/7'],
+    ] as const;
+    for (const [method, path] of others) {
+      const { body } = await request(server.url)[method](path).expect(429);
+      expect(body, path).to.include({ code: 'rate_limited' });
+    }
+    expect(world.addressLimit.asked).to.deep.equal(others.map(() => '192.0.2.1 other'));
+    await request(server.operatorsUrl).get('/healthz').expect(200);
+    expect(world.addressLimit.asked, 'operators have a limit of their own').to.have.length(others.length);
   });
 
   it('a sale that is not named needs none of it', async () => {

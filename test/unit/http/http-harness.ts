@@ -85,7 +85,7 @@ export class FakeServices {
       tokens: { areIssued: () => false, begin: () => null, open: () => null, redeem: refuse, issue: refuse },
       unpaidPause: { check: () => null },
       addressLimit: { isOn: false, refuses: refuse },
-      limitedAddress: () => null,
+      limitedAddress: () => [],
       rooms: { isFor: () => false, join: refuse, read: refuse, end: refuse },
       snapshots: { get: refuse, peek: () => this.snapshot },
       clock: { ...systemClock, nowMs: () => this.nowMs() },

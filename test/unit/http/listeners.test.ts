@@ -4,7 +4,7 @@ import type { PurchaseOutcome } from '../../../src/core/outcome.js';
 import { MetricsPage } from '../../../src/http/metrics-page.js';
 import { startProbeServer } from '../../../src/http/probe-server.js';
 import type { Listener, Route } from '../../../src/http/route.js';
-import { ROUTES } from '../../../src/http/routes/index.js';
+import { ROUTES, routesOf } from '../../../src/http/routes/index.js';
 import type { HttpServices } from '../../../src/http/services.js';
 import { ManualClock } from '../../helpers/memory/manual-clock.js';
 import { bearer, FakeServices, sendPurchase, startServer, until, type Started } from './http-harness.js';
@@ -81,6 +81,39 @@ describe('the two listeners of an api', () => {
       .expect(200)
       .expect('content-type', /^text\/plain; version=0.0.4/);
     expect(text).to.equal('up 1\n');
+  });
+
+  it('of operators, monitoring, worker and keeper answers 421 to a request for another host, whatever it asks for', async () => {
+    const { url, operatorsUrl } = await serve();
+    const probe = await startProbeServer(
+      {
+        ready: () => Promise.resolve(REPORT),
+        metricsPage: new MetricsPage(async () => 'up 1', { token: '', cacheMs: 0 }, new ManualClock()),
+      },
+      { host: '127.0.0.1', port: 0 },
+    );
+    const probeUrl = `http://127.0.0.1:${probe.port}`;
+    try {
+      const ask = (at: string, method: Route['method'], path: string, host: string): request.Test =>
+        request(at)
+          [method](path.replaceAll(/\{\w+\}/g, '7'))
+          .set('host', host);
+      for (const { method, path } of routesOf('operators')) {
+        const { body } = await ask(operatorsUrl, method, path, 'evil.example:9103').expect(421);
+        expect(body, path).to.include({ code: 'misdirected', retryable: false });
+      }
+      for (const path of ['/console', '/unknown']) await ask(operatorsUrl, 'get', path, 'evil.example').expect(421);
+      for (const path of ['/healthz', '/readyz', '/metrics']) {
+        await ask(probeUrl, 'get', path, 'evil.example').expect(421);
+      }
+      for (const host of ['localhost:9103', '127.0.0.1', '[::1]:9103', '10.1.2.3:9103']) {
+        await ask(operatorsUrl, 'get', '/metrics', host).expect(200);
+        await ask(probeUrl, 'get', '/metrics', host).expect(200);
+      }
+      await ask(url, 'get', '/healthz', 'shop.example').expect(200);
+    } finally {
+      await probe.close();
+    }
   });
 
   it('of one address operators get so many answers in a second, then 429; other addresses are served', async () => {

@@ -2,6 +2,8 @@ import { expect } from 'chai';
 import request from 'supertest';
 import type { Condition } from '../../../src/core/conditions.js';
 import type { ProgramReport } from '../../../src/core/ports/program-reports.js';
+import type { Denial, Principal } from '../../../src/http/auth.js';
+import type { HttpServices } from '../../../src/http/services.js';
 import { LiveSnapshots, type LiveSnapshot } from '../../../src/http/live-snapshots.js';
 import { systemClock } from '../../../src/programs/system-clock.js';
 import type { LiveSale, LiveSales } from '../../../src/sales/live-sales.js';
@@ -220,6 +222,7 @@ describe('GET /admin/v1/live', () => {
   const serve = async (
     streamTimes = { heartbeatMs: 15_000, streamMaxMs: 60_000, retryMs: 2000 },
     clock = systemClock,
+    overrides: Partial<HttpServices> = {},
   ): Promise<void> => {
     const programs = new MemoryProgramReports(systemClock);
     const log = {
@@ -229,7 +232,7 @@ describe('GET /admin/v1/live', () => {
     };
     look = async () => NOTHING;
     live = new LiveSnapshots({ sales: { look: () => look() }, programs, clock, log }, 2);
-    server = await startServer(new FakeServices({ live, streamTimes }));
+    server = await startServer(new FakeServices({ live, streamTimes, ...overrides }));
   };
   const listen = async (roles = ['viewer']): Promise<EventStreamClient> => {
     const client = await EventStreamClient.open(`${server.operatorsUrl}/admin/v1/live`, {
@@ -293,6 +296,20 @@ describe('GET /admin/v1/live', () => {
     });
     expect(headers).to.have.property('trace-id');
     expect(live.listening).to.equal(0);
+  });
+
+  it('ends at the next heartbeat when the role or the token is withdrawn', async () => {
+    for (const later of ['revoked', { userId: 'ann', roles: [], expiresAtMs: Infinity }] as const) {
+      let answer: Principal | Denial = { userId: 'ann', roles: ['viewer'], expiresAtMs: Infinity };
+      const streamTimes = { heartbeatMs: 10, streamMaxMs: 60_000, retryMs: 10 };
+      await serve(streamTimes, systemClock, { auth: { authenticate: () => answer } });
+      const client = await listen();
+      await until(() => client.comments > 1);
+      answer = later;
+      await client.end();
+      expect(live.listening).to.equal(0);
+      await server.stop();
+    }
   });
 
   it('ends after its time, so that the token is checked again, and when the api drains', async () => {

@@ -14,7 +14,7 @@ import { silentLog } from '../../helpers/silent-log.js';
 import { loadStripe } from '../../helpers/stripe-stand-in.js';
 import type { PaymentWebhook } from '../../../src/core/ports/payment-provider.js';
 import type { Payment, PayOutcome } from '../../../src/core/ports/order-transitions.js';
-import { AT_MS, bearer, FakeServices, ORDER, startServer, type Started } from './http-harness.js';
+import { AT_MS, bearer, FakeServices, ORDER, RawClient, startServer, type Started } from './http-harness.js';
 
 const PAID: ShownOrder = { ...ORDER, state: 'paid', paidAtMs: AT_MS + 1 };
 const down = new OperationalError('mysql', 'ECONNREFUSED', { retryable: true });
@@ -242,6 +242,17 @@ describe('orders and payments over HTTP', () => {
       const stale = await post(url, body, signWebhook(secret, body, AT_MS - 301_000)).expect(401);
       expect(stale.body.detail).to.contain('too far from now');
       expect(reported).to.deep.equal([]);
+    });
+
+    it('answers 401 before the body comes when the header shows no signature', async () => {
+      await listen();
+      const head = ['POST /v1/payments/webhook HTTP/1.1', 'Host: x', 'Content-Type: application/json'];
+      for (const signature of ['', 'Payment-Signature: t=1,v1=00\r\n', 'Payment-Signature: t=1893456000\r\n']) {
+        const client = await RawClient.to((server as Started).port);
+        const answer = await client.say(...head, `Content-Length: 60000\r\n${signature}`, '').answer();
+        expect(answer?.status, signature).to.equal(401);
+        client.socket.destroy();
+      }
     });
 
     it('a signed body that is no payment: 400 says why [S6]', async () => {

@@ -4,7 +4,9 @@ import { PassThrough } from 'node:stream';
 import request from 'supertest';
 import { OperationalError } from '../../../src/core/errors.js';
 import type { PurchaseStatus } from '../../../src/core/outcome.js';
+import type { Denial, Principal } from '../../../src/http/auth.js';
 import { EventStream } from '../../../src/http/event-stream.js';
+import type { HttpServices } from '../../../src/http/services.js';
 import type { FollowAnswer, FollowQuery } from '../../../src/purchase/follow-purchase.js';
 import { stepOf, type PurchaseStep } from '../../../src/purchase/follow-purchase.js';
 import { EventStreamClient } from '../../helpers/event-stream-client.js';
@@ -23,7 +25,11 @@ describe('events of a purchase over HTTP', () => {
   let make: (status: PurchaseStatus | null) => void;
   let clients: EventStreamClient[];
 
-  const serve = async (answer?: FollowAnswer['outcome'] | Error, times = TIMES): Promise<FakeServices> => {
+  const serve = async (
+    answer?: FollowAnswer['outcome'] | Error,
+    times = TIMES,
+    overrides: Partial<HttpServices> = {},
+  ): Promise<FakeServices> => {
     [asked, closed, clients] = [[], 0, []];
     const waiting: (PurchaseStep | null)[] = [];
     const wakes = new Set<() => void>();
@@ -47,7 +53,7 @@ describe('events of a purchase over HTTP', () => {
       if (answer !== undefined && answer !== 'following') return { outcome: answer };
       return { outcome: 'following', steps: () => steps(query), close: () => void closed++ };
     };
-    const fake = new FakeServices({ followPurchase: { open }, streamTimes: times });
+    const fake = new FakeServices({ followPurchase: { open }, streamTimes: times, ...overrides });
     server = await startServer(fake);
     return fake;
   };
@@ -143,6 +149,31 @@ describe('events of a purchase over HTTP', () => {
     expect(asked[0]?.signal.aborted).to.equal(true);
   });
 
+  for (const [what, later] of [
+    ['its token is revoked', 'revoked'],
+    ['its token expires', 'expired'],
+    ['the caller is another one', { userId: 'u2', roles: [], expiresAtMs: Infinity }],
+  ] as const) {
+    it(`ends at the next heartbeat when ${what}`, async () => {
+      let answer: Principal | Denial = { userId: 'u1', roles: [], expiresAtMs: Infinity };
+      await serve(undefined, { ...TIMES, heartbeatMs: 10 }, { auth: { authenticate: () => answer } });
+      const client = await listen();
+      await until(() => client.comments > 1);
+      answer = later;
+      await client.end();
+      expect(closed).to.equal(1);
+    });
+  }
+
+  it('goes on while nobody can say whether the token is good', async () => {
+    let answer: Principal | Denial = { userId: 'u1', roles: [], expiresAtMs: Infinity };
+    await serve(undefined, { ...TIMES, heartbeatMs: 10 }, { auth: { authenticate: async () => answer } });
+    const client = await listen();
+    answer = 'keys_unavailable';
+    const before = client.comments;
+    await until(() => client.comments > before + 2);
+  });
+
   it('a drain ends it at once [T13]', async () => {
     await serve();
     const client = await listen();
@@ -170,7 +201,13 @@ describe('event-stream', () => {
 
   it('a client that reads nothing is disconnected at the next heartbeat, and nothing is buffered for it [S7]', async () => {
     const { res, req } = slowResponse();
-    const stream = new EventStream(req, res, { heartbeatMs: 10, streamMaxMs: 60_000, retryMs: 1 }, () => undefined);
+    const stream = new EventStream(
+      req,
+      res,
+      { ...TIMES, heartbeatMs: 10 },
+      async () => true,
+      () => undefined,
+    );
     await until(() => res.destroyed);
     stream.send({ id: 'paid', event: 'paid', data: {} });
     stream.end();
@@ -178,7 +215,13 @@ describe('event-stream', () => {
 
   it('nothing is written to a full socket [S7]', () => {
     const { res, req } = slowResponse();
-    const stream = new EventStream(req, res, { heartbeatMs: 60_000, streamMaxMs: 60_000, retryMs: 1 }, () => undefined);
+    const stream = new EventStream(
+      req,
+      res,
+      { ...TIMES, heartbeatMs: 60_000 },
+      async () => true,
+      () => undefined,
+    );
     for (let i = 0; i < 3 && !res.destroyed; i++)
       stream.send({ id: 'x', event: 'x', data: { text: 'x'.repeat(40_000) } });
     expect(res.destroyed).to.equal(true);

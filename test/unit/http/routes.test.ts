@@ -1,6 +1,7 @@
 import { expect } from 'chai';
 import request from 'supertest';
 import { OperationalError } from '../../../src/core/errors.js';
+import type { AddressShare } from '../../../src/core/places.js';
 import type { ShownOrder } from '../../../src/core/order.js';
 import { newLifecycle } from '../../../src/http/answer.js';
 import { createBuyersListener } from '../../../src/http/app.js';
@@ -51,7 +52,8 @@ describe('routes', () => {
         queries.push(query);
         return Promise.resolve({ status: 'pending' });
       };
-      const url = await serve({ getPurchase: { get }, limitedAddress: (address) => `network of ${address}` });
+      const limitedAddress = (key: string): readonly AddressShare[] => [{ key, times: 1 }];
+      const url = await serve({ getPurchase: { get }, limitedAddress });
       for (const wait of ['', '?wait=0', '?wait=30']) {
         await request(url)
           .get(path + wait)
@@ -60,7 +62,7 @@ describe('routes', () => {
       }
       expect(queries.map(({ waitMs }) => waitMs)).to.deep.equal([0, 0, 30_000]);
       expect(queries[0]).to.include({ saleId: '7', requestId: 'k1', userId: 'u9' });
-      expect(queries.map(({ address }) => address)).to.deep.equal([null, null, 'network of 192.0.2.1']);
+      expect(queries.map(({ shares }) => shares)).to.deep.equal([[], [], [{ key: '192.0.2.1', times: 1 }]]);
       for (const wait of ['31', '-1', '1.5', '', 'x', '1e1', '100', '1&wait=2']) {
         const { body } = await request(url).get(`${path}?wait=${wait}`).set('authorization', bearer()).expect(400);
         expect(body.detail, wait).to.contain('0 to 30');

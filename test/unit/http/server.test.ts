@@ -1,9 +1,11 @@
 import { expect } from 'chai';
-import type { PurchaseOutcome } from '../../../src/core/outcome.js';
+import type { PurchaseOutcome, PurchaseStatus } from '../../../src/core/outcome.js';
+import { ManualClock } from '../../helpers/memory/manual-clock.js';
 import {
   bearer,
   FakeServices,
   RawClient,
+  type RawAnswer,
   rawPurchase,
   sendPurchase,
   startServer,
@@ -35,12 +37,57 @@ describe('http server', () => {
 
   it('when the cap of connections is reached, then one more is closed at once and counted [S7]', async () => {
     await start({ maxConnections: 2, headersTimeoutMs: 5000, requestTimeoutMs: 5000 });
+    const answer = holdGate();
     const inside = [await RawClient.to(server.port), await RawClient.to(server.port)];
-    for (const client of inside) expect((await client.say(rawPurchase('', KEY)).answer())?.status).to.equal(202);
+    for (const client of inside) client.say(rawPurchase('', KEY));
+    await until(() => fake.entered.length === 2);
     const outside = await RawClient.to(server.port);
     await outside.end();
     await until(() => fake.dropped === 1);
-    expect((await inside[0]?.say(rawPurchase('', KEY)).answer())?.status).to.equal(202);
+    answer({ outcome: 'accepted' });
+    expect((await inside[1]?.answer())?.status).to.equal(202);
+  });
+
+  it('closes idle connections, and no others, once nine tenths of the connections are taken', async () => {
+    const clock = new ManualClock();
+    fake = new FakeServices({ clock });
+    await start({ maxConnections: 10, keepAliveTimeoutMs: 600_000 });
+    const idle = await Promise.all(Array.from({ length: 7 }, () => RawClient.to(server.port)));
+    for (const client of idle) expect((await client.say(rawPurchase('', KEY)).answer())?.status).to.equal(202);
+    const answer = holdGate();
+    const busy = await RawClient.to(server.port);
+    busy.say(rawPurchase('', KEY));
+    await until(() => fake.entered.length === 8);
+    expect(idle.filter(({ closed }) => closed)).to.have.length(0);
+    const honest = await RawClient.to(server.port);
+    await Promise.all(idle.map((client) => client.end()));
+    answer({ outcome: 'accepted' });
+    expect((await busy.answer())?.status).to.equal(202);
+    expect((await honest.say(rawPurchase('', KEY)).answer())?.status).to.equal(202);
+    expect(fake.dropped).to.equal(0);
+  });
+
+  it('answers 16 of 3,000 requests that came in one write, and closes the connection', async () => {
+    let asked = 0;
+    const get = (): Promise<PurchaseStatus> => Promise.resolve({ status: ++asked > 0 ? 'pending' : 'not_found' });
+    fake = new FakeServices({ getPurchase: { get } });
+    await start();
+    const client = await RawClient.to(server.port);
+    const head = ['GET /v1/sales/7/purchases/k1 HTTP/1.1', 'Host: x', `Authorization: ${bearer()}`, '', ''];
+    client.say(head.join('\r\n').repeat(3000));
+    const answers: RawAnswer[] = [];
+    for (let next = await client.answer(); next !== null; next = await client.answer()) answers.push(next);
+    expect(answers.map(({ status }) => status)).to.deep.equal(Array(16).fill(200));
+    expect(answers.at(-1)?.headers.get('connection')).to.equal('close');
+    expect(asked, 'requests that were carried out').to.equal(16);
+  });
+
+  it('answers any number of requests of one connection when each comes after the answer before it', async () => {
+    await start();
+    const client = await RawClient.to(server.port);
+    for (let nth = 0; nth < 40; nth++) {
+      expect((await client.say(rawPurchase('', `Idempotency-Key: k${nth}`)).answer())?.status).to.equal(202);
+    }
   });
 
   it('when nonsense follows a purchase under way, then no 400 stands in the place of its answer', async () => {

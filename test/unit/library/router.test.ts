@@ -4,7 +4,9 @@ import type { Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { authenticatorOf, type Caller } from '../../../src/http/auth.js';
 import type { HttpServices } from '../../../src/http/services.js';
+import { routesOf } from '../../../src/http/routes/index.js';
 import { createRouter, type Router } from '../../../src/library/router.js';
+import { ManualClock } from '../../helpers/memory/manual-clock.js';
 import { bearer, FakeServices, until } from '../http/http-harness.js';
 import { grantedMsOf } from '../../chaos/harness/wait.js';
 
@@ -102,7 +104,15 @@ describe('the router in an app of Express', () => {
 
   describe('with an authenticator of the app', () => {
     const startWith = (identify: (cookie: string | undefined) => Caller | null | Promise<Caller | null>) =>
-      start((app) => app.use(router.middleware), { auth: authenticatorOf((req) => identify(req.headers.cookie)) });
+      start((app) => app.use(router.middleware), {
+        auth: authenticatorOf((req) => identify(req.headers.cookie), {
+          clock,
+          log: { error: (line) => void logged.push(line) },
+        }),
+      });
+    const clock = new ManualClock();
+    let logged: object[];
+    beforeEach(() => (logged = []));
     const buyWithout = (cookie: string) => {
       const headers = { 'idempotency-key': 'k1', ...(cookie === '' ? {} : { cookie }) };
       return fetch(url + PURCHASES, { method: 'POST', headers });
@@ -122,22 +132,57 @@ describe('the router in an app of Express', () => {
       expect(fake.entered[0]).to.include({ userId: 'bob' });
     });
 
-    it('one that throws, rejects, or names a user id that is none, is a bug, and nobody buys', async () => {
+    it('is answered 503 when it throws or rejects, and 401 when it names no good user id; logged once a minute', async () => {
       const bad = new Error('the session store is away');
-      for (const identify of [
-        () => {
-          throw bad;
-        },
-        () => Promise.reject(bad),
-        () => ({ userId: '' }),
-        () => ({ userId: 'a b' }),
-      ]) {
+      for (const [identify, status, code] of [
+        [
+          () => {
+            throw bad;
+          },
+          503,
+          'unavailable',
+        ],
+        [() => Promise.reject(bad), 503, 'unavailable'],
+        [() => ({ userId: '' }), 401, 'unauthorized'],
+        [() => Promise.resolve({ userId: 'a b' }), 401, 'unauthorized'],
+        [() => Promise.resolve(undefined as unknown as Caller), 503, 'unavailable'],
+      ] as const) {
+        logged = [];
         await startWith(identify);
-        const answer = await buyWithout('ann');
-        expect([answer.status, ((await answer.json()) as { code: string }).code]).to.deep.equal([500, 'internal']);
-        expect(fake.bugs).to.have.length(1);
-        expect(fake.entered).to.deep.equal([]);
+        for (let nth = 0; nth < 3; nth++) {
+          const answer = await buyWithout('ann');
+          expect([answer.status, ((await answer.json()) as { code: string }).code]).to.deep.equal([status, code]);
+        }
+        expect(logged).to.have.length(1);
+        clock.advance(59_999);
+        await buyWithout('ann');
+        expect(logged).to.have.length(1);
+        clock.advance(1);
+        await buyWithout('ann');
+        expect(logged).to.have.length(2);
+        expect([fake.bugs, fake.entered]).to.deep.equal([[], []]);
       }
+    });
+
+    it('refuses writes of pages of other sites, whatever the write is; reads and other pages go on', async () => {
+      await startWith(() => ({ userId: 'ann' }));
+      const writes = routesOf('buyers').filter(({ method, asks }) => method !== 'get' && asks.token);
+      expect(writes.length).to.be.above(4);
+      const send = (method: string, path: string, site: string) =>
+        fetch(url + path.replaceAll(/\{\w+\}/g, '7'), {
+          method: method.toUpperCase(),
+          headers: { 'sec-fetch-site': site, 'idempotency-key': 'k1' },
+        });
+      for (const { method, path } of writes) {
+        const answer = await send(method, path, 'cross-site');
+        expect([answer.status, ((await answer.json()) as { code: string }).code], path).to.deep.equal([403, 'denied']);
+      }
+      expect(fake.entered).to.deep.equal([]);
+      for (const site of ['same-origin', 'same-site', 'none'])
+        expect((await send('post', PURCHASES, site)).status, site).to.equal(202);
+      expect((await send('get', `${PURCHASES}/k1`, 'cross-site')).status).to.equal(200);
+      await start((app) => app.use(router.middleware));
+      expect((await buy(PURCHASES, { 'sec-fetch-site': 'cross-site' })).status, 'with a bearer token').to.equal(202);
     });
   });
 

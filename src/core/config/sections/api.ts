@@ -22,7 +22,7 @@ export const http = {
   }),
   maxConnections: integer({
     env: 'HTTP_CONNECTIONS_MAX',
-    doc: 'Open connections; one more is closed at once.',
+    doc: 'Open connections; one more is closed at once. From nine tenths on, idle connections are closed.',
     unit: 'connections',
     fallback: 10000,
     min: 1,
@@ -59,15 +59,15 @@ export const http = {
   }),
   connectionsPerAddressMax: integer({
     env: 'HTTP_CONNECTIONS_PER_ADDRESS_MAX',
-    doc: 'Open connections of one address; one more is closed at once.',
+    doc: 'Open connections of one address; one more is closed at once. An IPv6 /64 network is one address, and a /56 may have four times as many.',
     unit: 'connections; 0: any number',
-    fallback: 500,
+    fallback: 100,
     min: 0,
     max: 100000,
   }),
   requestsPerAddressMax: integer({
     env: 'HTTP_REQUESTS_PER_ADDRESS_MAX',
-    doc: 'Requests of one address to one api in ten seconds; one more gets `rate_limited`. Limits that all apis share are in the rules.',
+    doc: 'Requests of one address to one api in ten seconds, of any kind; one more gets `rate_limited`. Limits that all apis share are in the rules.',
     unit: 'requests; 0: any number',
     fallback: 3000,
     min: 0,
@@ -118,7 +118,7 @@ export const shop = {
 export const operators = {
   host: text({
     env: 'OPERATORS_HOST',
-    doc: 'Address on which operators and monitoring are served: admin routes, /metrics, /readyz with reasons. Not one that buyers reach.',
+    doc: 'Address on which operators and monitoring are served: admin routes, /metrics, /readyz with reasons. Not one that buyers reach. Only requests for it, an IP address or localhost are answered.',
     fallback: '127.0.0.1',
     minLength: 1,
     range: 'address',

@@ -146,7 +146,7 @@ export const notifications = {
   }),
   heartbeatMs: integer({
     env: 'EVENTS_HEARTBEAT_MS',
-    doc: 'Pause between two comments that keep a stream alive; shorter than the idle time-out of proxies and of our own server.',
+    doc: 'Pause between two comments that keep a stream alive. At each the token is checked again. Shorter than the idle time-out of proxies and of our own server.',
     unit: 'ms',
     fallback: 15000,
     min: 100,

@@ -1,4 +1,5 @@
 import { expect } from 'chai';
+import fc from 'fast-check';
 import { AddressLimit } from '../../../../src/admission/limits/address-limit.js';
 import { createLimitedAddress } from '../../../../src/admission/limits/limited-addresses.js';
 import { NetworkSet } from '../../../../src/admission/lists/network-set.js';
@@ -60,6 +61,32 @@ describe('the limit of an address that is on without rules', () => {
     expect(inNetwork.filter((refused) => refused)).to.have.length(3);
     expect(allowed(limit, '2001:db8:0:1::1', 1)).to.equal(1);
     for (const address of ['127.0.0.1', '10.1.2.3', 'fd00::1', '']) expect(allowed(limit, address, 10)).to.equal(10);
+  });
+
+  it('counts the networks of one IPv6 customer together, whatever addresses of it ask', () => {
+    const hex = fc.integer({ min: 0, max: 0xffff }).map((value) => value.toString(16));
+    fc.assert(
+      fc.property(fc.array(fc.tuple(fc.integer({ min: 0, max: 255 }), hex, hex), { maxLength: 200, size: 'max' }), (asked) => {
+        const limit = limitOf(10);
+        const passed = new Map<number, number>();
+        for (const [network, left, right] of asked) {
+          const address = `2001:db8:0:ab${network.toString(16).padStart(2, '0')}:${left}::${right}`;
+          if (!limit.refuses(address, 'sale')) passed.set(network, (passed.get(network) ?? 0) + 1);
+        }
+        expect(Math.max(0, ...passed.values()), 'of one /64').to.be.at.most(10);
+        const all = [...passed.values()].reduce((sum, one) => sum + one, 0);
+        expect(all, 'of the /56').to.be.at.most(40);
+        if (all < 40) expect(all).to.equal(served(asked.map(([network]) => network)));
+        expect(limit.refuses('2001:db8:0:ac00::1', 'sale'), 'the /56 beside it').to.equal(false);
+      }),
+    );
+    /** How many of these networks get an answer where each has ten. */
+    function served(networks: readonly number[]): number {
+      return [...new Set(networks)].reduce(
+        (sum, one) => sum + Math.min(10, networks.filter((other) => other === one).length),
+        0,
+      );
+    }
   });
 
   it('a crowd of addresses takes a bounded memory; who is counted already stays so', () => {
