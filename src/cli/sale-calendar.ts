@@ -1,4 +1,3 @@
-import { readFileSync } from 'node:fs';
 import { extname } from 'node:path';
 import { Command } from 'commander';
 import { loadConfig } from '../core/config/load.js';
@@ -11,6 +10,7 @@ import type { SaleAdmin } from '../sales/sale-admin.js';
 import { UsageError } from './cli-error.js';
 import { operatorName } from './options.js';
 import { isoTime, print, inLine, tableLine } from './print.js';
+import { readText } from './read-text.js';
 
 export const withSales = <T>(work: (admin: SaleAdmin) => Promise<T>): Promise<T> => {
   const config = loadConfig(['mysql', 'redis', 'gate'], process.env);
@@ -43,7 +43,7 @@ export function saleImportCommand(): Command {
 
 async function importSales(file: string, { dryRun, json }: { dryRun?: boolean; json?: boolean }): Promise<void> {
   const { sales, errors } = readImport(
-    readFileSync(file, 'utf8'),
+    readText(file),
     formatOf(file),
     Date.now(),
     loadConfig(['sale'], process.env).sale.currency,
