@@ -17,7 +17,7 @@ import { createLog } from '../programs/telemetry.js';
 import type { DeadLetterAdmin } from '../recovery/dead-letters/dead-letter-admin.js';
 import { CliError } from './cli-error.js';
 import { workThroughDeadLetters, type WorkOrder } from './dlq-work.js';
-import { operatorName, parseId, parseRowNumber, parseSaleId, parseTime, parseWhole } from './options.js';
+import { checkSpan, operatorName, parseId, parseRowNumber, parseSaleId, parseTime, parseWhole } from './options.js';
 import { isoTime, print, printAll, printError, inLine, tableLine } from './print.js';
 import { withoutUndefined } from '../core/without-undefined.js';
 
@@ -142,6 +142,7 @@ const NARROWING = [
 ] as const satisfies (keyof FilterFlags)[];
 
 export function filterOf({ group, since, until, sale, key, reason }: FilterFlags): DeadLetterFilter {
+  checkSpan({ since, until });
   return withoutUndefined({ group, sinceMs: since, untilMs: until, saleId: sale, key, reason });
 }
 

@@ -2,6 +2,8 @@ import { userInfo } from 'node:os';
 import { InvalidArgumentError, Option } from 'commander';
 import { readDuration } from '../core/duration.js';
 import { isId, isSaleId, isUserId } from '../core/ids.js';
+import { readTime, spanReversed } from '../core/time.js';
+import { UsageError } from './cli-error.js';
 
 // Options that several commands have. Parsers of options and arguments; each says what it takes when it refuses.
 
@@ -21,21 +23,23 @@ export const parseWhole =
     return value;
   };
 
-/** ISO 8601 (`2026-11-27T10:00:00Z`), `now`, or a time from now (`+90s`, `+10m`, `-2h`, `-1d`). @returns Unix ms */
+/** ISO 8601 with a zone (`2026-11-27T10:00:00Z`), `now`, or a time from now (`+90s`, `-1d`). @returns Unix ms */
 export function parseTime(text: string): number {
-  const atMs = readTime(text);
-  if (atMs === null) throw new InvalidArgumentError('must be a time such as 2026-11-27T10:00:00Z, now, +10m or -2h.');
-  return atMs;
+  const atMs = readTime(text, Date.now());
+  if (atMs !== null) return atMs;
+  throw new InvalidArgumentError(
+    'must be ISO 8601 with a zone, such as 2026-11-27T10:00:00Z or 2026-11-27T10:00:00+01:00, or now, +10m, -2h.',
+  );
 }
 
-/** Null for what is no time. */
-export function readTime(text: string): number | null {
-  if (text === 'now') return Date.now();
-  const fromNowMs = /^[+-]/.test(text) ? readDuration(text.slice(1)) : null;
-  if (fromNowMs !== null) return Date.now() + (text.startsWith('-') ? -fromNowMs : fromNowMs);
-  const atMs = Date.parse(text);
-  return Number.isNaN(atMs) ? null : atMs;
+/** @throws UsageError for options that end a time before it begins */
+export function checkSpan(times: Readonly<Record<string, unknown>>): void {
+  const span = spanReversed(times);
+  if (span !== null) throw new UsageError(`${flagOf(span.to)} must not be earlier than ${flagOf(span.from)}.`);
 }
+
+/** `priceCents` → `--price-cents` */
+export const flagOf = (field: string): string => `--${field.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)}`;
 
 export function parseSaleId(text: string): string {
   if (!isSaleId(text)) throw new InvalidArgumentError('must be the number of a sale.');

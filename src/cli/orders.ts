@@ -7,7 +7,7 @@ import { orderPages } from '../http/order-lines.js';
 import { withOperator } from '../programs/operator.js';
 import { createLog } from '../programs/telemetry.js';
 import { UsageError } from './cli-error.js';
-import { parseSaleId, parseTime, parseUserId, parseWhole } from './options.js';
+import { checkSpan, parseSaleId, parseTime, parseUserId, parseWhole } from './options.js';
 import { printAll } from './print.js';
 import { withoutUndefined } from '../core/without-undefined.js';
 
@@ -50,6 +50,7 @@ export function ordersCommand(): Command {
 }
 
 async function exportOrders({ user, sale, state, from, to, limit = EXPORT_MAX, format }: Flags): Promise<void> {
+  checkSpan({ from, to });
   const filter: OrderFilter = withoutUndefined({ userId: user, saleId: sale, state, fromMs: from, toMs: to });
   if (!isServed(filter)) throw new UsageError(ORDER_FILTER_NEEDS);
   const config = loadConfig(['mysql'], process.env);

@@ -1,4 +1,3 @@
-import { readFile } from 'node:fs/promises';
 import { Command } from 'commander';
 import { withOperator, type Operator } from '../programs/operator.js';
 import { loadConfig } from '../core/config/load.js';
@@ -11,6 +10,7 @@ import { createLog } from '../programs/telemetry.js';
 import { CliError } from './cli-error.js';
 import { operatorName, parseWhole } from './options.js';
 import { isoTime, print, inLine, tableLine } from './print.js';
+import { readText } from './read-text.js';
 import { findInForce, inForceFields, inForceSentence, WAIT_OPTION } from './rules-in-force.js';
 
 interface Flags {
@@ -96,8 +96,8 @@ async function show(admin: RuleAdmin, version: number | undefined, { json }: Fla
 }
 
 /** Needs no server, so that it can run where rules are reviewed. */
-async function check(file: string, { json }: Flags): Promise<void> {
-  const { rules } = await documentIn(file);
+function check(file: string, { json }: Flags): void {
+  const { rules } = documentIn(file);
   const parsed = parseRules(rules);
   const reasons = 'reasons' in parsed ? parsed.reasons : [];
   if (json) print(JSON.stringify(checkedRulesBody(reasons)));
@@ -106,7 +106,7 @@ async function check(file: string, { json }: Flags): Promise<void> {
 }
 
 async function set(file: string, { json, wait }: WaitFlags): Promise<void> {
-  const { version, rules } = await documentIn(file);
+  const { version, rules } = documentIn(file);
   if (version === undefined) throw new CliError(`${file}: version must say which version these rules were made from.`);
   await run(async (admin, operator) => {
     const answer = await admin.publish(rules, version, operatorName());
@@ -145,11 +145,8 @@ async function history(admin: RuleAdmin, { limit, json }: Flags & { limit: numbe
   }
 }
 
-async function documentIn(file: string): Promise<RulesDocument> {
-  const text = await readFile(file, 'utf8').catch((error: Error) => {
-    throw new CliError(`${file} cannot be read: ${error.message}.`);
-  });
-  const read = readRulesDocument(text);
+function documentIn(file: string): RulesDocument {
+  const read = readRulesDocument(readText(file));
   if ('rules' in read) return read;
   throw new CliError(`${file}: ${fieldSentences(read)}`);
 }

@@ -3,6 +3,7 @@ import { inspect } from 'node:util';
 import type { Command } from 'commander';
 import { ConfigError } from '../core/config/load.js';
 import { OperationalError } from '../core/errors.js';
+import { isWhole } from '../core/text.js';
 import { CliError, UsageError } from './cli-error.js';
 import { printable, printError } from './print.js';
 
@@ -25,6 +26,7 @@ export async function runCommandLine(program: Command, commands: readonly Comman
     .exitOverride((error) => process.exit(error.exitCode === 0 ? 0 : EXIT_USAGE));
   for (const command of commands) program.addCommand(inherit(command, program));
   try {
+    if (!process.argv.every(isWhole)) throw new UsageError('an argument is not UTF-8 text: check it, and your locale.');
     await program.parseAsync();
   } catch (error) {
     process.exitCode = report(error);

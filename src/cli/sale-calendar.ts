@@ -1,4 +1,3 @@
-import { readFileSync } from 'node:fs';
 import { extname } from 'node:path';
 import { Command } from 'commander';
 import { loadConfig } from '../core/config/load.js';
@@ -13,6 +12,7 @@ import type { SaleAdmin } from '../sales/sale-admin.js';
 import { UsageError } from './cli-error.js';
 import { operatorName } from './options.js';
 import { isoTime, print, inLine, tableLine } from './print.js';
+import { readText } from './read-text.js';
 
 export const withSales = <T>(work: (admin: SaleAdmin) => Promise<T>): Promise<T> => {
   const config = loadConfig(['mysql', 'redis', 'gate'], process.env);
@@ -47,7 +47,7 @@ export function saleImportCommand(): Command {
 }
 
 async function importSales(file: string, { dryRun, json }: { dryRun?: boolean; json?: boolean }): Promise<void> {
-  const { sales, errors } = readImport(readFileSync(file, 'utf8'), formatOf(file), Date.now(), priceTerms());
+  const { sales, errors } = readImport(readText(file), formatOf(file), Date.now(), priceTerms());
   if (errors.length > 0) throw refused(file, errors, json);
   const newSales = sales.map(({ sale }) => sale);
   const lineOf = (index: number): number => sales[index]?.line ?? 1;

@@ -2,9 +2,10 @@ import { amountText } from '../core/amount-text.js';
 import { durationText } from '../core/duration.js';
 import type { FieldError } from '../core/field-errors.js';
 import type { Sale } from '../core/sale.js';
+import { readTime } from '../core/time.js';
 import { saleBody } from '../http/routes/admin-sales.js';
 import { UsageError } from './cli-error.js';
-import { readTime } from './options.js';
+import { flagOf } from './options.js';
 import { isoTime, print, inLine } from './print.js';
 
 // How the commands about sales read what was typed, and print a sale.
@@ -43,10 +44,8 @@ export function refused(errors: readonly FieldError[]): UsageError {
 /** Text that is no number is passed on unchanged; `readNewSale` refuses it and names its field. */
 export const numberOf = (text: string | undefined): unknown => (/^-?\d+$/.test(text ?? '') ? Number(text) : text);
 
+/** As ISO 8601; what is no time is passed on unchanged, like a number that is none. */
 export function timeOf(text: string): string {
-  const atMs = readTime(text);
-  return atMs === null || Math.abs(atMs) > 8.64e15 ? text : isoTime(atMs);
+  const atMs = readTime(text, Date.now());
+  return atMs === null ? text : isoTime(atMs);
 }
-
-/** `priceCents` → `--price-cents` */
-const flagOf = (field: string): string => `--${field.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)}`;

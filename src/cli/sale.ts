@@ -1,11 +1,12 @@
 import { Command, Option } from 'commander';
 import { assertNever } from '../core/errors.js';
 import { SALE_STATES, type NewSale, type Sale, type SaleState } from '../core/sale.js';
+import { readTime } from '../core/time.js';
 import type { SaleFilter } from '../core/ports/sale-repository.js';
 import { readNewSale, type PriceTerms } from '../sales/new-sale.js';
 import type { SaleAdmin, SaleAdminAnswer, SaleCreated } from '../sales/sale-admin.js';
 import { CliError } from './cli-error.js';
-import { operatorName, parseSaleId, parseTime, parseWhole } from './options.js';
+import { checkSpan, operatorName, parseSaleId, parseTime, parseWhole } from './options.js';
 import { isoTime, print, printError, tableLine } from './print.js';
 import { priceTerms, saleImportCommand, salePlanCommand, withSales } from './sale-calendar.js';
 import { saleCancelCommand, saleEditCommand } from './sale-edit.js';
@@ -136,7 +137,6 @@ async function run(json: boolean | undefined, work: (admin: SaleAdmin) => Promis
 /** @throws UsageError with a line for everything that is wrong */
 export function newSaleOf(flags: CreateFlags, nowMs: number, terms?: PriceTerms): NewSale {
   const opensAt = timeOf(flags.opensAt);
-  const dayLater = Date.parse(opensAt) + DAY_MS;
   const read = readNewSale(
     {
       sku: flags.sku,
@@ -148,10 +148,7 @@ export function newSaleOf(flags: CreateFlags, nowMs: number, terms?: PriceTerms)
       buckets: numberOf(flags.buckets),
       opensAt,
       // If opensAt is no time, neither is the day after it: one line about opensAt is enough.
-      closesAt:
-        flags.closesAt === undefined
-          ? isoTime(Number.isNaN(dayLater) ? nowMs + DAY_MS : dayLater)
-          : timeOf(flags.closesAt),
+      closesAt: timeOf(flags.closesAt ?? isoTime((readTime(opensAt, nowMs) ?? nowMs) + DAY_MS)),
       ...withoutUndefined({ warmBefore: flags.warmBefore }),
     },
     nowMs,
@@ -213,6 +210,7 @@ interface ListFlags {
 }
 
 async function list({ state, sku, opensFrom, opensTo, before, limit, json }: ListFlags): Promise<void> {
+  checkSpan({ opensFrom, opensTo });
   const filter: SaleFilter = {
     max: limit,
     ...(state === undefined ? {} : { states: [state] }),

@@ -46,7 +46,7 @@ const seckill = new Command('seckill')
     'after',
     `
 Settings are environment variables, such as MYSQL_URL; docs/configuration.md lists them. \`seckill <command> --help\`
-shows examples. Times are ISO 8601, now, or from now: +10m, -2h, -1d.
+shows examples. Times are ISO 8601 with a zone (2026-11-27T10:00:00Z), now, or from now: +10m, -2h, -1d.
 Exit codes of every command: 0 done, 1 not done or done in part, 2 used wrongly (options or settings).`,
   );
 

@@ -1,3 +1,5 @@
+import { HALF_CHARACTER } from './parse-json.js';
+
 /**
  * What a caller notes on a purchase, such as `{"cart": "42"}`: it goes along to the order and its events, and no program of
  * ours reads it. At least one name; a purchase without a note has no metadata at all.
@@ -18,6 +20,7 @@ export function metadataFault(value: unknown): string | null {
     const shown = JSON.stringify(name.slice(0, 40));
     if (!METADATA_NAME.test(name)) return `metadata has the name ${shown}; ${NAME_SHAPE}`;
     if (typeof text !== 'string') return `metadata must be an object of texts, and ${shown} is none.`;
+    if (!text.isWellFormed()) return `metadata ${shown} ${HALF_CHARACTER}.`;
   }
   const bytes = Buffer.byteLength(JSON.stringify(value));
   return bytes > METADATA_BYTES_MAX

@@ -1,13 +1,29 @@
-/** Text that is JSON, or a sentence that says where it stops being JSON. */
+/** Text that is JSON of whole characters, or a sentence that says where it stops being that. */
 export type ParsedJson = { readonly value: unknown } | { readonly error: string };
 
 /** @param what the subject of the sentence: `The body` */
 export function parseJson(text: string, what: string): ParsedJson {
+  let value: unknown;
   try {
-    return { value: JSON.parse(text) };
+    value = JSON.parse(text);
   } catch {
     return { error: `${what} is not JSON: ${placeOf(text)}.` };
   }
+  return holdsHalf(text) ? { error: `${what} ${HALF_CHARACTER}.` } : { value };
+}
+
+/** What is wrong with a text of which JavaScript was asked to keep a part: `'🖋'.slice(0, 1)`. */
+export const HALF_CHARACTER = 'holds half of a character (an unpaired surrogate): cut texts between characters';
+
+/** An escaped pair; one escaped half, as the group; or any other escape. */
+const ESCAPE = /\\u[dD][89abAB][\da-fA-F]{2}\\u[dD][c-fC-F][\da-fA-F]{2}|(\\u[dD][89a-fA-F][\da-fA-F]{2})|\\./g;
+
+/** @param text is JSON. Read as text and not as its value, which may be nested deeper than the call stack. */
+function holdsHalf(text: string): boolean {
+  if (!text.isWellFormed()) return true;
+  if (!/\\u[dD][89a-fA-F]/.test(text)) return false;
+  for (const [, half] of text.matchAll(ESCAPE)) if (half !== undefined) return true;
+  return false;
 }
 
 /** What a text of JSON says; null for a text that is none. */

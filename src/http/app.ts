@@ -169,10 +169,17 @@ function addRoutes(to: IRouter, routes: readonly Route[], { pipeline, counterOf 
   }
 }
 
-/** For itself: an app around us may read queries otherwise. */
+/** For itself: an app around us may read queries otherwise. Refuses what is not UTF-8, as Express does for paths. */
 const queryOf = ({ url }: Request): Record<string, unknown> => {
   const start = url.indexOf('?');
-  return start === -1 ? {} : { ...parseQuery(url.slice(start + 1)) };
+  if (start === -1) return {};
+  const query = url.slice(start + 1);
+  try {
+    decodeURIComponent(query);
+  } catch (cause) {
+    throw Object.assign(new Error('the query is not well-formed', { cause }), { status: 400 });
+  }
+  return { ...parseQuery(query) };
 };
 
 function addErrorHandler(to: IRouter, pipeline: Pipeline, counter: AnswerCounter): void {

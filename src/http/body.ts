@@ -1,12 +1,18 @@
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
+import { utf8Of } from '../core/text.js';
 
 /** No request of this API needs more; a purchase needs 14 bytes. */
 export const BODY_BYTES_MAX = 4096;
 
-/** Whether the headers allow a JSON body. No Content-Type is fine; a compressed body is not. */
+const JSON_TYPE = /^application\/json *(;|$)/i;
+const OTHER_CHARSET = /;\s*charset\s*=\s*(?!"?utf-?8"?\s*(;|$))/i;
+
+/** Whether the headers allow a JSON body. No Content-Type is fine; a compressed body or a charset beside UTF-8 is not. */
 export function promisesJson(headers: IncomingHttpHeaders): boolean {
   const type = headers['content-type'];
-  if (type !== undefined && type !== 'application/json' && !/^application\/json *(;|$)/i.test(type)) return false;
+  if (type !== undefined && type !== 'application/json' && (!JSON_TYPE.test(type) || OTHER_CHARSET.test(type))) {
+    return false;
+  }
   const encoding = headers['content-encoding'];
   return encoding === undefined || encoding === 'identity';
 }
@@ -17,24 +23,48 @@ export function hasLongBody(req: IncomingMessage): boolean {
   return length === undefined ? req.headers['transfer-encoding'] !== undefined : Number(length) > BODY_BYTES_MAX;
 }
 
-/** What a parser of the app around us has left of a body that it has read. */
-function parsedBefore({ body }: IncomingMessage & { readonly body?: unknown }): string {
-  if (body === undefined) return '';
-  if (typeof body === 'string') return body;
-  return Buffer.isBuffer(body) ? body.toString() : JSON.stringify(body);
+/** Why there is no text: it is too large, not UTF-8, or middleware of the app around us has read it and kept nothing. */
+export type BodyFault = 'too_large' | 'not_utf8' | 'swallowed';
+
+interface MaybeParsed extends IncomingMessage {
+  readonly body?: unknown;
+  /** Set by the parsers of Express 4, which leave `{}` also where they read nothing. */
+  readonly _body?: unknown;
+}
+
+/** No object with a field is shorter: `{"a":1}`. */
+const FIELD_BYTES_MIN = 7;
+
+/** What a parser of the app around us has left of a body that it has read; undefined: nothing. */
+function parsedBefore({ body, _body, headers }: MaybeParsed): string | Buffer | undefined {
+  if (body === undefined || typeof body === 'string' || Buffer.isBuffer(body)) return body;
+  const text = JSON.stringify(body);
+  const isDefault = text === '{}' && _body !== true && Number(headers['content-length']) >= FIELD_BYTES_MIN;
+  return isDefault ? undefined : text;
 }
 
 /**
- * Collects a body and calls `done` once: with its text, or with null as soon as it is too large. If the client
- * disconnects before the end, `done` is not called.
+ * Collects a body and calls `done` or `refuse` once; `refuse` as soon as the fault is known. If the client
+ * disconnects before the end, neither is called.
  */
 export function collectBody(
   req: IncomingMessage,
-  done: (body: string | null) => void,
+  done: (body: string) => void,
+  refuse: (fault: BodyFault) => void,
   bytesMax: number = BODY_BYTES_MAX,
 ): void {
-  if (Number(req.headers['content-length']) > bytesMax) return done(null);
-  if (req.readableEnded) return done(parsedBefore(req));
+  const announced = Number(req.headers['content-length'] ?? 0);
+  const read = (body: string | Buffer): void => {
+    const text = typeof body === 'string' ? body : utf8Of(body);
+    if (text === null) refuse('not_utf8');
+    else done(text);
+  };
+  if (announced > bytesMax) return refuse('too_large');
+  if (req.readableEnded || req.readableDidRead) {
+    const body = parsedBefore(req);
+    if (body !== undefined) return read(body);
+    return req.readableDidRead || announced > 0 ? refuse('swallowed') : done('');
+  }
   const chunks: Buffer[] = [];
   let bytes = 0;
   req.on('data', (chunk: Buffer) => {
@@ -42,16 +72,9 @@ export function collectBody(
     bytes += chunk.length;
     if (bytes <= bytesMax) return void chunks.push(chunk);
     chunks.length = 0;
-    done(null);
+    refuse('too_large');
   });
   req.on('end', () => {
-    if (bytes <= bytesMax) done(textOf(chunks));
+    if (bytes <= bytesMax) read(chunks.length === 1 ? (chunks[0] as Buffer) : Buffer.concat(chunks));
   });
-}
-
-/** Nearly every body comes in one piece. */
-function textOf(chunks: readonly Buffer[]): string {
-  const [first, ...rest] = chunks;
-  if (first === undefined) return '';
-  return (rest.length === 0 ? first : Buffer.concat(chunks)).toString();
 }

@@ -17,7 +17,7 @@ import {
 } from './admission-answers.js';
 import { AnswersTogether, parentOf, problem, send, traceIdFor, type Answer, type AnswerCounter } from './answer.js';
 import type { Denial, Principal } from './auth.js';
-import { collectBody } from './body.js';
+import { collectBody, type BodyFault } from './body.js';
 import { unavailableDetail } from './problem.js';
 import type { Call, RouteServices } from './route.js';
 
@@ -39,7 +39,7 @@ import type { Call, RouteServices } from './route.js';
  *   8  early             an answer from memory, such as sold_out; nobody is counted for it     as the route says
  *   9  purchase token    whether it is one of ours, for this buyer                             403
  *  10  buyer layers      the same layers as in 4, by user                                      403, 429, 503
- *  11  body              read up to its limit, then checked                                    413, 400
+ *  11  body              read up to its limit, then checked                                    413, 400, 500
  *  12  signature, body   is it true, and is it new                                             401, 503
  *  13  unpaid orders     whether the buyer must wait after orders that they did not pay        429 unpaid_pause
  *  14  purchase token    was it redeemed for another purchase                                  403, 503
@@ -177,12 +177,17 @@ export class Pipeline {
     }
     collectBody(
       req,
-      (text) => {
-        if (text === null) this.answer(call, problem('payload_too_large', { requestId: call.requestId }));
-        else void this.#finish(call, text);
-      },
+      (text) => void this.#finish(call, text),
+      (fault) => this.#refuseBody(call, fault),
       route.body?.bytesMax,
     );
+  }
+
+  #refuseBody(call: Call, fault: BodyFault): void {
+    const { requestId } = call;
+    if (fault === 'too_large') return this.answer(call, problem('payload_too_large', { requestId }));
+    if (fault === 'not_utf8') return this.answer(call, problem('bad_request', { requestId, detail: NOT_UTF8 }));
+    this.#fail(call, new Error(SWALLOWED));
   }
 
   /** Steps 11 to 15. Never rejects. */
@@ -288,6 +293,9 @@ export class Pipeline {
 const sentAddress = (req: IncomingMessage & { readonly originalUrl?: string }): string =>
   req.originalUrl ?? req.url ?? '';
 
+const NOT_UTF8 = 'The body is not UTF-8: send JSON in UTF-8.';
+const SWALLOWED =
+  'middleware of the app has read the body of a request and left nothing in req.body: put the router of Seckill before it';
 const PURCHASE_TOKEN = 'seckill-purchase-token';
 const PURCHASE_SPAN: SpanStart = {
   name: 'POST /v1/sales/{saleId}/purchases',

@@ -71,7 +71,7 @@ export const PROBLEMS = {
   version_conflict: row(409, 'Changed meanwhile', 'Somebody else changed this meanwhile. Read it again first.'),
   rules_not_found: row(404, 'No such rules', 'There is no such version of the rules.'),
   payload_too_large: row(413, 'Body too large', 'The body is larger than this address accepts.'),
-  unsupported_media_type: row(415, 'Not JSON', 'The body must be plain application/json.'),
+  unsupported_media_type: row(415, 'Not JSON', 'The body must be plain application/json in UTF-8.'),
   headers_too_large: row(431, 'Headers too large', 'The headers are larger than this server accepts.'),
   internal: row(500, 'Internal error', 'Something went wrong on our side.'),
   repairing: row(503, 'Sale in repair', 'The stock of the sale is being rebuilt from its orders.', 2000),

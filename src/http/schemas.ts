@@ -4,6 +4,7 @@ import { METADATA_NAME } from '../core/metadata.js';
 import { matching, must } from '../core/field-errors.js';
 import { REFUND_STATES } from '../core/ports/refund-repository.js';
 import { SALE_STATES } from '../core/sale.js';
+import { isoTime as isoTimeText, spanReversed } from '../core/time.js';
 import { FAILURE_REASONS, ORDER_STATES } from '../core/order.js';
 import { SHOWN_STATES, SHOWN_STOCKS } from '../sales/get-sale.js';
 import { PROBLEMS, type ProblemCode } from './problem.js';
@@ -43,9 +44,15 @@ export const queryWord = <const W extends readonly [string, ...string[]]>(words:
   z.enum(words, { error: must(`one of ${words.join(', ')}`) });
 
 /** ISO 8601; Unix ms for the handler. */
-export const queryTime = z.iso
-  .datetime({ offset: true, error: must('a time such as 2030-01-31T20:00:00Z') })
-  .transform((text) => Date.parse(text));
+export const queryTime = isoTimeText.transform((text) => Date.parse(text));
+
+/** What rows are looked for by: where it names both ends of a time, the end is not before the beginning. */
+export const filterObject = <S extends z.core.$ZodLooseShape>(shape: S) =>
+  z.strictObject(shape).check(({ value, issues }) => {
+    const span = spanReversed(value);
+    if (span === null) return;
+    issues.push({ code: 'custom', input: value, path: [span.to], message: `must not be earlier than ${span.from}` });
+  });
 
 const ROWS_MAX = 200;
 const ROWS_DEFAULT = 50;

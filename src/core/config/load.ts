@@ -5,6 +5,7 @@ import { flawOfSecret } from '../hmac.js';
 import { isLoopback } from '../ip-address.js';
 import { NOT_SET, type Live } from '../live.js';
 import { readPublicKey } from '../public-key.js';
+import { utf8Of } from '../text.js';
 import { SCHEMA, type Config, type Section, type SectionName } from './schema.js';
 import { fileVariable, type Key } from './key.js';
 
@@ -261,15 +262,17 @@ const FILE_BYTES_MAX = 1024 * 1024;
 
 /** What a file holds, without the end of its last line. @throws Error with the end of a sentence */
 function readSecretFile(path: string): string {
-  let text: string;
+  let bytes: Buffer;
   try {
     const { size } = statSync(path);
     if (size > FILE_BYTES_MAX) throw new Error(`names ${path}, which is larger than ${FILE_BYTES_MAX} bytes`);
-    text = readFileSync(path, 'utf8').replace(/\r?\n$/, '');
+    bytes = readFileSync(path);
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException;
     throw code === undefined ? error : new Error(`names ${path}, which cannot be read (${code})`, { cause: error });
   }
+  const text = utf8Of(bytes)?.replace(/\r?\n$/, '');
+  if (text === undefined) throw new Error(`names ${path}, which is not UTF-8 text`);
   if (text === '') throw new Error(`names ${path}, which is empty`);
   return text;
 }

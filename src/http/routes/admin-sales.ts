@@ -15,6 +15,7 @@ import {
   limit,
   nextOf,
   queryText,
+  filterObject,
   queryTime,
   queryWord,
   saleId,
@@ -64,7 +65,7 @@ export const listSales = defineRoute({
   summary: 'Sales, newest first; `next` goes into `before` for the next page.',
   access: 'viewer',
   endpoint: null,
-  query: z.strictObject({
+  query: filterObject({
     state: queryWord(SALE_STATES).optional(),
     sku: queryText(64).optional(),
     opensFrom: queryTime.optional(),

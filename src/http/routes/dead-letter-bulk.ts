@@ -9,7 +9,7 @@ import { roleNeededAnswer } from '../admission-answers.js';
 import { json, nameTrace, problem, startPoll } from '../answer.js';
 import { EventStream } from '../event-stream.js';
 import { defineRoute, jsonBody, type Call, type RouteServices } from '../route.js';
-import { count, rowId } from '../schemas.js';
+import { count, filterObject, rowId } from '../schemas.js';
 import { deadLetterFilter, deadLetterSummary, filterOf, REPLAY_WAIT_MS, summaryBody } from './dead-letters.js';
 
 /** Many dead letters at once: the same as one by one, in one request. */
@@ -33,7 +33,7 @@ const bulk = z
   .strictObject({
     action: z.enum(['replay', 'discard']),
     ids: z.array(rowId).min(1).max(BULK_MAX).optional(),
-    filter: z.strictObject(deadLetterFilter).optional(),
+    filter: filterObject(deadLetterFilter).optional(),
     dryRun: z.boolean(),
   })
   .refine(({ ids, filter }) => (ids === undefined) !== (filter === undefined), 'must have either ids or filter')

@@ -14,6 +14,7 @@ import { json, problem, type Answer } from '../answer.js';
 import { defineRoute, type RouteServices } from '../route.js';
 import {
   count,
+  filterObject,
   id,
   isoTime,
   isoTimeOrNull,
@@ -103,7 +104,7 @@ export const listDeadLetters = defineRoute({
   summary: 'Dead letters, oldest first; `next` goes into `after` for the next page.',
   access: 'viewer',
   endpoint: null,
-  query: z.strictObject({
+  query: filterObject({
     ...deadLetterFilter,
     state: queryWord(DEAD_LETTER_STATES).optional(),
     after: rowId.optional(),

@@ -3,7 +3,7 @@ import { DEAD_LETTER_STATES, type DeadLetterFilter } from '../../core/ports/dead
 import { withoutUndefined } from '../../core/without-undefined.js';
 import { EXPORT_FORMATS, EXPORT_MAX, exportLine, headingOf, type ExportFormat } from '../export-lines.js';
 import { defineRoute, type RouteServices } from '../route.js';
-import { queryWhole, queryWord } from '../schemas.js';
+import { filterObject, queryWhole, queryWord } from '../schemas.js';
 import { EXPORT_ANSWER, sendExport } from '../send-export.js';
 import { deadLetterBody, deadLetterFilter, filterOf } from './dead-letters.js';
 
@@ -55,7 +55,7 @@ export const exportDeadLetters = defineRoute({
   summary: 'Dead letters with their bodies as one text, oldest first. An answer that breaks off is not whole.',
   access: 'viewer',
   endpoint: null,
-  query: z.strictObject({
+  query: filterObject({
     ...deadLetterFilter,
     state: queryWord(DEAD_LETTER_STATES).optional(),
     limit: queryWhole(1, EXPORT_MAX).default(EXPORT_MAX),

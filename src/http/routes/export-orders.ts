@@ -1,10 +1,9 @@
-import { z } from 'zod';
 import { isServed, ORDER_FILTER_NEEDS } from '../../core/ports/order-search.js';
 import { problem } from '../answer.js';
 import { EXPORT_FORMATS, EXPORT_MAX } from '../export-lines.js';
 import { orderPages } from '../order-lines.js';
 import { defineRoute } from '../route.js';
-import { queryWhole, queryWord } from '../schemas.js';
+import { filterObject, queryWhole, queryWord } from '../schemas.js';
 import { EXPORT_ANSWER, sendExport } from '../send-export.js';
 import { filterOf, orderFilter } from './find-orders.js';
 
@@ -17,7 +16,7 @@ export const exportOrders = defineRoute({
   summary: 'Orders by user, sale or time, and by state, as one text. An answer that breaks off is not whole.',
   access: 'viewer',
   endpoint: null,
-  query: z.strictObject({
+  query: filterObject({
     ...orderFilter,
     limit: queryWhole(1, EXPORT_MAX).default(EXPORT_MAX),
     format: queryWord(EXPORT_FORMATS).default('csv'),

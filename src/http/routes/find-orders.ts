@@ -3,7 +3,18 @@ import { ORDER_STATES, type ShownOrder } from '../../core/order.js';
 import { isServed, ORDER_FILTER_NEEDS, type OrderFilter } from '../../core/ports/order-search.js';
 import { json, problem } from '../answer.js';
 import { defineRoute } from '../route.js';
-import { limit, orderId, orderSchema, queryText, queryTime, queryWord, saleId, text, userId } from '../schemas.js';
+import {
+  filterObject,
+  limit,
+  orderId,
+  orderSchema,
+  queryText,
+  queryTime,
+  queryWord,
+  saleId,
+  text,
+  userId,
+} from '../schemas.js';
 import { orderBody } from './orders.js';
 import { withoutUndefined } from '../../core/without-undefined.js';
 
@@ -56,7 +67,7 @@ export const findOrders = defineRoute({
     'Orders by user, sale or time, and by state. A page may be short or empty: go on with `next` as `after` until it is null.',
   access: 'viewer',
   endpoint: null,
-  query: z.strictObject({ ...orderFilter, after, limit }),
+  query: filterObject({ ...orderFilter, after, limit }),
   answers: {
     200: { description: 'a page', schema: z.object({ orders: z.array(foundOrder), next: text.nullable() }) },
   },

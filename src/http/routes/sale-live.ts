@@ -6,7 +6,7 @@ import type { OrderedRepair } from '../../recovery/repair/repair-jobs.js';
 import { acceptedOf, answersAt, refusalsOf } from '../../sales/live-sales.js';
 import { json, problem, type Answer } from '../answer.js';
 import { defineRoute, optionalJsonBody } from '../route.js';
-import { count, queryTime, saleId, saleParams, text } from '../schemas.js';
+import { count, filterObject, queryTime, saleId, saleParams, text } from '../schemas.js';
 
 /** A sale as operators watch it: its rush second by second, its buckets, and its repair. */
 
@@ -27,7 +27,7 @@ export const readSaleSeconds = defineRoute({
   access: 'viewer',
   endpoint: null,
   params: saleParams,
-  query: z.strictObject({ from: queryTime.optional(), to: queryTime.optional() }),
+  query: filterObject({ from: queryTime.optional(), to: queryTime.optional() }),
   answers: {
     200: {
       description:

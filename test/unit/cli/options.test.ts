@@ -1,5 +1,6 @@
 import { expect } from 'chai';
-import { operatorName, parseTime } from '../../../src/cli/options.js';
+import { UsageError } from '../../../src/cli/cli-error.js';
+import { checkSpan, operatorName, parseTime } from '../../../src/cli/options.js';
 
 describe('options of the command line', () => {
   it('a time may be ISO 8601, now, or before or after now', () => {
@@ -8,7 +9,17 @@ describe('options of the command line', () => {
     expect(parseTime('-1d')).to.be.closeTo(Date.now() - 86_400_000, 5000);
     expect(parseTime('+10m')).to.be.closeTo(Date.now() + 600_000, 5000);
     expect(parseTime('+0s')).to.be.closeTo(Date.now(), 5000);
-    for (const none of ['2h', '+2w', '-', '+1234567s']) expect(() => parseTime(none), none).to.throw();
+    for (const none of ['2h', '+2w', '-', '+1234567s', '05.12.2026 20:00']) {
+      expect(() => parseTime(none), none).to.throw(/must be ISO 8601 with a zone/);
+    }
+  });
+
+  it('an end before its beginning is used wrongly', () => {
+    expect(() => checkSpan({ opensFrom: 2, opensTo: 1 })).to.throw(
+      UsageError,
+      '--opens-to must not be earlier than --opens-from.',
+    );
+    checkSpan({ from: 1 });
   });
 
   it('the operator has a name for the audit log', () => {

@@ -20,7 +20,7 @@ describe('seckill rules check', () => {
   });
 
   /** What it prints, or why it fails. */
-  async function check(text: string | null, ...flags: string[]): Promise<string> {
+  async function check(text: string | Buffer | null, ...flags: string[]): Promise<string> {
     const file = join(folder, 'rules.json');
     if (text !== null) writeFileSync(file, text);
     try {
@@ -55,6 +55,13 @@ describe('seckill rules check', () => {
     expect(await check(null)).to.match(/^refused: .*cannot be read/);
     expect(await check('{')).to.match(/^refused: .*The document is not JSON: it ends too early, at line 1, column 2/);
     expect(await check('{"lists":{}}')).to.match(/^refused: .*lists is not known here/);
+  });
+
+  it('refuses a file that is not UTF-8, and takes one with a byte order mark', async () => {
+    for (const bytes of [Buffer.from('\ufeff{"rules":{}}', 'utf16le'), Buffer.from('{"rules":{"é":1}}', 'latin1')]) {
+      expect(await check(bytes)).to.match(/^refused: .*rules\.json is not UTF-8: save it as UTF-8/);
+    }
+    expect(await check('\ufeff{"rules":{}}')).to.match(/nothing is wrong with it\.$/);
   });
 
   it('shows nothing of the file that could steer the terminal', async () => {

@@ -1,9 +1,10 @@
+import { Command } from 'commander';
 import { createVerifier } from 'fast-jwt';
 import { expect } from 'chai';
 import { PassThrough } from 'node:stream';
 import sinon from 'sinon';
 import { UsageError } from '../../../src/cli/cli-error.js';
-import { ignoreClosedPipe, report } from '../../../src/cli/run-command-line.js';
+import { ignoreClosedPipe, report, runCommandLine } from '../../../src/cli/run-command-line.js';
 
 describe('what a command prints when it fails', () => {
   let printed: unknown[][];
@@ -38,6 +39,16 @@ describe('what a command prints when it fails', () => {
 
   it('a wrong option ends with exit code 2', () => {
     expect(report(new UsageError('--title must have 1 to 200 characters.'))).to.equal(2);
+  });
+
+  it('an argument that is not UTF-8 is used wrongly, and nothing runs', async () => {
+    const { exitCode } = process;
+    const ran = sinon.fake();
+    sinon.stub(process, 'argv').value(['node', 'seckill', 'go', Buffer.from('caf\u00e9', 'latin1').toString()]);
+    await runCommandLine(new Command('seckill'), [new Command('go').argument('<name>').action(ran)]);
+    expect([process.exitCode, ran.callCount]).to.deep.equal([2, 0]);
+    process.exitCode = exitCode;
+    expect(printed).to.deep.equal([['seckill: an argument is not UTF-8 text: check it, and your locale.']]);
   });
 
   it('a reader of stdout that leaves early is no error; any other error of stdout is', () => {

@@ -8,8 +8,11 @@ import {
   sealBatch,
   type Batch,
 } from '../../../src/core/batch.js';
+import { ID, USER_ID } from '../../../src/core/ids.js';
+import { decodeOrderEvents, encodeOrderEvents } from '../../../src/core/order-event.js';
 import { purchaseKey, type Purchase } from '../../../src/core/purchase.js';
 import { purchaseOf, purchasesOf } from '../../helpers/sales.js';
+import { metadatas } from '../../helpers/texts.js';
 
 const TRACE_ID = '0af7651916cd43dd8448eb211c80319c';
 const TRACEPARENT = `00-${TRACE_ID}-b7ad6b7169203331-01`;
@@ -51,6 +54,19 @@ describe('batch', () => {
         ['u2', 'k1', 3],
       ],
     });
+  });
+
+  it('carries any metadata and ids that are accepted, also as an event', () => {
+    fc.assert(
+      fc.property(metadatas, fc.stringMatching(USER_ID), fc.stringMatching(ID), (metadata, userId, requestId) => {
+        const purchase = { userId, requestId, quantity: 1, metadata };
+        const sent = Buffer.from(sealed({ purchases: [purchase] }).body).toString();
+        expect(decodeBatch(sent)).to.have.deep.nested.property('batch.purchases', [purchase]);
+        const event = { eventId: 'e', type: 'order.created', saleId: '7', orders: ['9'], atMs: 0 } as const;
+        const events = [{ ...event, metadata: { '9': metadata } }];
+        expect(decodeOrderEvents(encodeOrderEvents(events))).to.deep.equal({ outcome: 'decoded', events });
+      }),
+    );
   });
 
   it('without metadata and trace ids it is byte for byte what it was before there were any', () => {

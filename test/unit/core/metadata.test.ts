@@ -7,18 +7,22 @@ const ofBytes = (bytes: number): object => ({ a: 'x'.repeat(bytes - '{"a":""}'.l
 
 describe('metadata of a purchase', () => {
   it('is an object of texts', () => {
-    for (const good of [
-      { cart: '42' },
-      { a: '', 'b.c_d-9': '\u0000"\\' },
-      ofBytes(METADATA_BYTES_MAX),
-      { a: '\ud800' },
-    ]) {
+    for (const good of [{ cart: '42' }, { a: '', 'b.c_d-9': '\u0000"\\🖋' }, ofBytes(METADATA_BYTES_MAX)]) {
       expect(metadataFault(good), JSON.stringify(good)).to.equal(null);
       expect(isMetadata(good)).to.equal(true);
     }
     for (const bad of [undefined, null, 'x', 1, true, [], ['a'], { a: 1 }, { a: null }, { a: {} }, { a: ['x'] }]) {
       expect(metadataFault(bad), JSON.stringify(bad)).to.match(/^metadata must be an object of texts/);
       expect(isMetadata(bad)).to.equal(false);
+    }
+  });
+
+  it('has no half of a character, which a store would refuse with all that shares its batch', () => {
+    for (const half of ['\ud800', 'note 🖋'.slice(0, 6), '\udfff\ud83d', 'a\udc00z']) {
+      expect(metadataFault({ a: 'x', note: half }), JSON.stringify(half)).to.match(
+        /^metadata "note" holds half of a character/,
+      );
+      expect(isMetadata({ note: half })).to.equal(false);
     }
   });
 

@@ -1,5 +1,7 @@
 import { expect } from 'chai';
+import fc from 'fast-check';
 import { jsonOrNull, jsonOrText, parseJson } from '../../../src/core/parse-json.js';
+import { unitTexts } from '../../helpers/texts.js';
 
 const errorOf = (text: string): string | null => {
   const parsed = parseJson(text, 'The body');
@@ -69,6 +71,27 @@ describe('parseJson', () => {
       expect(Number(column)).to.be.at.most(position + 1);
     }
     expect(compared).to.be.greaterThan(5);
+  });
+
+  it('refuses half of a character in any text or name, escaped or not, and nothing else', () => {
+    const escaped = (text: string): string =>
+      `"${Array.from({ length: text.length }, (_, at) => `\\u${text.charCodeAt(at).toString(16).padStart(4, '0')}`).join('')}"`;
+    fc.assert(
+      fc.property(unitTexts(8), unitTexts(8), fc.boolean(), (name, text, isEscaped) => {
+        const written = isEscaped ? escaped : JSON.stringify;
+        const parsed = parseJson(`[{${written(name)}:[0,${written(text)}]}]`, 'The body');
+        if (name.isWellFormed() && text.isWellFormed()) {
+          expect(parsed).to.deep.equal({
+            value: [JSON.parse(`{${JSON.stringify(name)}:[0,${JSON.stringify(text)}]}`)],
+          });
+        } else
+          expect(parsed)
+            .to.have.property('error')
+            .that.matches(/^The body holds half of a character/);
+      }),
+    );
+    expect(errorOf('"\\\\ud83d"'), 'a backslash and no escape').to.equal(null);
+    expect(errorOf(`${'['.repeat(200_000)}"\\ud83d"${']'.repeat(200_000)}`)).to.match(/^The body/);
   });
 
   it('finds its place in a text of some megabytes', () => {

@@ -48,6 +48,14 @@ describe('lists of orders over HTTP', () => {
     expect(asked, 'by state alone it would read all orders').to.have.length(1);
   });
 
+  it('a query that is not UTF-8 is a bad request', async () => {
+    for (const after of ['%FF', '%ED%A0%80', '%zz', '%']) {
+      const { body } = await get(`/v1/me/orders?after=${after}`, bearer('ann')).expect(400);
+      expect(body.detail, after).to.equal('The address is not well-formed.');
+    }
+    expect(asked).to.deep.equal([]);
+  });
+
   it('a place that no page named is a bad request', async () => {
     page = null;
     await get('/v1/me/orders?after=nowhere', bearer('ann')).expect(400);

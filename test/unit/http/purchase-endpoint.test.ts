@@ -13,7 +13,7 @@ interface Ask {
   readonly method?: string;
   readonly path?: string;
   readonly headers?: Record<string, string>;
-  readonly body?: string;
+  readonly body?: string | Uint8Array<ArrayBuffer>;
 }
 
 interface Received {
@@ -81,6 +81,26 @@ describe('POST purchases', () => {
     const polluted = await ask({ body: '{"metadata":{"__proto__":"x"}}' });
     expect([polluted.status, polluted.body.code]).to.deep.equal([400, 'bad_request']);
     expect(fake.entered).to.deep.equal([]);
+  });
+
+  it('text that is not whole Unicode is 400 with a sentence, and nothing is bought', async () => {
+    const half = await ask({ body: '{"metadata":{"note":"\\ud83d"}}' });
+    expect([half.status, half.body.detail]).to.deep.equal([
+      400,
+      'The body holds half of a character (an unpaired surrogate): cut texts between characters.',
+    ]);
+    for (const bytes of [[0xff], [0xb9, 0xe3], [0xed, 0xa0, 0xbd], [0xc0, 0x80], [0xe9]]) {
+      const body = new Uint8Array(
+        Buffer.concat([Buffer.from('{"metadata":{"note":"'), Buffer.from(bytes), Buffer.from('"}}')]),
+      );
+      const bad = await ask({ body });
+      expect([bad.status, bad.body.detail], String(bytes)).to.deep.equal([
+        400,
+        'The body is not UTF-8: send JSON in UTF-8.',
+      ]);
+    }
+    expect(fake.entered).to.deep.equal([]);
+    expect((await ask({ body: '{"metadata":{"note":"\\ud83d\\udd8b 🖋"}}' })).status).to.equal(202);
   });
 
   for (const code of [...REFUSALS, 'outcome_unknown'] as const) {
@@ -290,12 +310,26 @@ describe('POST purchases', () => {
     expect(fake.asked).to.deep.equal([]);
   });
 
-  it('when the body is not plain JSON, then 415', async () => {
-    for (const type of ['text/plain', 'application/x-www-form-urlencoded', 'application/jsonx', 'xapplication/json']) {
+  it('when the body is not plain JSON in UTF-8, then 415', async () => {
+    for (const type of [
+      'application/json; charset=gbk',
+      'application/json;charset="ISO-8859-1"',
+      'application/json; charset=utf-16',
+      'application/json; charset=utf-8; charset=gbk',
+      'text/plain',
+      'application/x-www-form-urlencoded',
+      'application/jsonx',
+      'xapplication/json',
+    ]) {
       expect((await ask({ headers: { 'content-type': type }, body: '{}' })).status, type).to.equal(415);
     }
     expect((await ask({ headers: { 'content-encoding': 'gzip' }, body: '{}' })).status).to.equal(415);
-    for (const type of ['application/json; charset=utf-8', 'APPLICATION/JSON', 'application/json ;x=y']) {
+    for (const type of [
+      'application/json; charset=utf-8',
+      'application/json;Charset="UTF-8"',
+      'APPLICATION/JSON',
+      'application/json ;x=y',
+    ]) {
       expect((await ask({ headers: { 'content-type': type }, body: '{}' })).status, type).to.equal(202);
     }
     const client = await RawClient.to(server.port);

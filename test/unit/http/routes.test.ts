@@ -6,10 +6,41 @@ import type { ShownOrder } from '../../../src/core/order.js';
 import { newLifecycle } from '../../../src/http/answer.js';
 import { createBuyersListener } from '../../../src/http/app.js';
 import type { PurchaseQuery } from '../../../src/purchase/get-purchase.js';
+import { ROUTES } from '../../../src/http/routes/index.js';
 import type { HttpServices } from '../../../src/http/services.js';
 import { AT_MS, bearer, FakeServices, ORDER, RawClient, startServer, until, type Started } from './http-harness.js';
 
 describe('routes', () => {
+  it('each that takes both ends of a time refuses an end before its beginning, and a year that makes no sense', async () => {
+    fake = new FakeServices();
+    server = await startServer(fake);
+    const asked: string[] = [];
+    for (const { method, path, query } of ROUTES) {
+      const { shape = {} } = (query ?? {}) as { readonly shape?: object };
+      for (const [from, to] of [
+        ['from', 'to'],
+        ['since', 'until'],
+        ['opensFrom', 'opensTo'],
+      ] as const) {
+        if (!(from in shape && to in shape)) continue;
+        asked.push(path);
+        for (const [begin, end, sentence] of [
+          ['2030-01-02T00:00:00Z', '2030-01-01T00:00:00Z', `${to} must not be earlier than ${from}.`],
+          ['0118-01-01T00:00:00Z', '2030-01-01T00:00:00Z', `${from} must be in the years 2000 to 2099.`],
+        ]) {
+          const url = `${server.operatorsUrl}${path.replace('{saleId}', '7')}?${from}=${begin}&${to}=${end}`;
+          const { body } = await request(url)
+            [method]('')
+            .set('authorization', bearer('boss', ['viewer']))
+            .expect(400);
+          expect(body.detail, path).to.equal(sentence);
+        }
+      }
+    }
+    expect(asked).to.include.members(['/admin/v1/orders/export', '/admin/v1/sales/{saleId}/seconds']);
+    expect(asked).to.have.length(6);
+  });
+
   let fake: FakeServices;
   let server: Started | undefined;
   const serve = async (overrides: Partial<HttpServices> = {}): Promise<string> => {

@@ -5,6 +5,7 @@ import type { AddressInfo } from 'node:net';
 import { authenticatorOf, type Caller } from '../../../src/http/auth.js';
 import type { HttpServices } from '../../../src/http/services.js';
 import { routesOf } from '../../../src/http/routes/index.js';
+import type { Middleware } from '../../../src/http/app.js';
 import { createRouter, type Router } from '../../../src/library/router.js';
 import { ManualClock } from '../../helpers/memory/manual-clock.js';
 import { bearer, FakeServices, until } from '../http/http-harness.js';
@@ -83,6 +84,34 @@ describe('the router in an app of Express', () => {
       await start((app) => app.use(parser, router.middleware));
       expect((await buy()).status).to.equal(202);
       expect(fake.entered.map(({ quantity }) => quantity)).to.deep.equal([2]);
+    }
+  });
+
+  it('a body that middleware has swallowed is an error of the app and no purchase', async () => {
+    const swallow: Middleware = (req, _, next) => void req.on('end', next).resume();
+    const peek: Middleware = (req, _, next) => void req.once('data', () => setImmediate(next));
+    const parseLikeExpress4: Middleware = (req, res, next) =>
+      swallow(req, res, () => next(void Object.assign(req, { body: {} })));
+    for (const [name, middleware] of Object.entries({ swallow, peek, parseLikeExpress4 })) {
+      const lines: unknown[] = [];
+      const log = { ...new FakeServices().services.log, error: (...line: unknown[]) => void lines.push(line[1]) };
+      await start((app) => app.use(middleware, router.middleware), { log });
+      for (const body of ['{"quantity":3}', 'garbage', '{"metadata":{"a":"\\ud800"}}']) {
+        expect((await buy(PURCHASES, {}, body)).status, `${name} ${body}`).to.equal(500);
+      }
+      expect(fake.entered, name).to.deep.equal([]);
+      expect(lines, name).to.deep.equal(Array(3).fill('unexpected error while answering a request'));
+      expect(String(fake.bugs[0]), name).to.match(/put the router of Seckill before it/);
+    }
+    await start((app) => app.use(swallow, router.middleware));
+    expect((await buy(PURCHASES, {}, null)).status, 'no body was sent').to.equal(202);
+  });
+
+  it('a text that a parser has left is whole Unicode or refused', async () => {
+    for (const parser of [express.json(), express.text({ type: '*/*' }), express.raw({ type: '*/*' })]) {
+      await start((app) => app.use(parser, router.middleware));
+      expect((await buy(PURCHASES, {}, '{"metadata":{"a":"\\ud800"}}')).status).to.equal(400);
+      expect(fake.entered).to.deep.equal([]);
     }
   });
 

@@ -40,6 +40,11 @@ export function timeOf(text: string, nowMs: number): string | null {
   const typed = text.trim();
   if (typed === '') return '';
   const [, count, unit] = DURATION.exec(typed) ?? [];
-  const atMs = count === undefined ? Date.parse(typed) : nowMs - Number(count) * UNIT_MS[unit as keyof typeof UNIT_MS];
-  return Number.isNaN(atMs) || !/\d/.test(typed) ? null : new Date(atMs).toISOString();
+  if (count !== undefined) return new Date(nowMs - Number(count) * UNIT_MS[unit as keyof typeof UNIT_MS]).toISOString();
+  const [, day] = TIME.exec(typed) ?? [];
+  if (day === undefined || Number.isNaN(Date.parse(typed))) return null;
+  return new Date(day).toISOString().startsWith(day) ? new Date(typed).toISOString() : null; // not the 30th of February
 }
+
+/** Never what `Date.parse` makes of `05.12.2026`: the 12th of May. */
+const TIME = /^(\d{4}-\d{2}-\d{2})(?:[T ]\d{2}:\d{2}(?::\d{2}(?:\.\d{1,3})?)?(?:Z|[+-]\d{2}:\d{2})?)?$/;

@@ -24,7 +24,7 @@ function problemOf(sections: readonly SectionName[], env: Environment): string {
 
 describe('config: secrets and certificates from files', () => {
   const folder = useTempFolder();
-  const file = (name: string, text: string): string => {
+  const file = (name: string, text: string | Buffer): string => {
     const path = join(folder(), name);
     writeFileSync(path, text);
     return path;
@@ -71,6 +71,7 @@ describe('config: secrets and certificates from files', () => {
     expect(wrong(join(folder(), 'a-folder'))).to.match(
       /^MYSQL_PASSWORD_FILE names \S+, which cannot be read \(EISDIR\)$/,
     );
+    expect(wrong(file('latin1', Buffer.from('caf\u00e9', 'latin1')))).to.match(/, which is not UTF-8 text$/);
     expect(wrong(file('empty', '\n'))).to.match(/^MYSQL_PASSWORD_FILE names \S+, which is empty$/);
     expect(wrong(file('large', 'x'.repeat(1024 * 1024 + 1)))).to.match(/which is larger than 1048576 bytes$/);
     const long = problemOf(['auth'], { JWT_SECRET_FILE: file('short', 'too short\n') });

@@ -111,7 +111,12 @@ describe('filters in the address', () => {
     expect(timeOf('-3d', nowMs)).to.equal('2026-11-08T12:00:00.000Z');
     expect(timeOf('2026-11-11T10:00:00Z', nowMs)).to.equal('2026-11-11T10:00:00.000Z');
     expect(timeOf('  ', nowMs)).to.equal('');
-    expect([timeOf('soon', nowMs), timeOf('2x', nowMs)]).to.deep.equal([null, null]);
+    for (const none of ['soon', '2x', '05.12.2026', '2026-02-30T10:00', '2026-13-01', '2026-11-11 at 10']) {
+      expect(timeOf(none, nowMs), none).to.equal(null);
+    }
+    expect(timeOf('2026-11-11T10:00', nowMs), 'in the zone of the browser').to.equal(
+      new Date(2026, 10, 11, 10).toISOString(),
+    );
   });
 });
 
