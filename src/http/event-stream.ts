@@ -38,7 +38,7 @@ const HEARTBEAT = ':\n\n';
 
 /** Whether the caller would still get this stream: a token may end, or be revoked, while a stream is open. Never rejects. */
 export const isStillLetIn =
-  ({ req, route, userId }: Call<never>, { auth }: Pick<RouteServices, 'auth'>) =>
+  ({ req, route, userId }: Pick<Call, 'req' | 'route' | 'userId'>, { auth }: Pick<RouteServices, 'auth'>) =>
   async (): Promise<boolean> => {
     const who = await auth.authenticate(req.headers.authorization, req);
     if (typeof who === 'string') return who === 'keys_unavailable' || who === 'app_failed'; // nobody can say

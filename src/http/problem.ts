@@ -179,12 +179,12 @@ export function problemOf(code: ProblemCode, parts: ProblemParts = {}): Problem 
 /** Keeps a browser from guessing another type than the one that an answer names. Every answer carries it. */
 export const NOSNIFF = ['X-Content-Type-Options', 'nosniff'] as const;
 
-/** Headers of a problem as a flat list of names and values, without Content-Length. */
+/** Headers of a problem as a flat list of names and values, without Content-Length. No cache may keep one: a 404 would hide what comes later. */
 export function problemHeaders(code: ProblemCode, parts: ProblemParts = {}): string[] {
   const retryAfterMs = retryAfterMsOf(code, parts);
   // Retry-After counts whole seconds; rounding up never sends a client back too soon.
   const retry = retryAfterMs === null ? [] : ['Retry-After', String(Math.ceil(retryAfterMs / 1000))];
-  return ['Content-Type', PROBLEM_TYPE, ...NOSNIFF, ...retry];
+  return ['Content-Type', PROBLEM_TYPE, 'Cache-Control', 'no-store', ...NOSNIFF, ...retry];
 }
 
 const retryAfterMsOf = (code: ProblemCode, parts: ProblemParts): number | null =>

@@ -46,7 +46,7 @@ const ACCESS = {
     proofs: false,
     token: false,
     role: null,
-    codes: ['misdirected', 'rate_limited'],
+    codes: ['rate_limited'],
   },
   monitoring: {
     listeners: OPERATORS,

@@ -33,7 +33,7 @@ describe('hostile requests', () => {
 
   let bought = 0;
   async function buyNormally(): Promise<void> {
-    const head = [`POST /v1/sales/${QUIET_SALE}/purchases HTTP/1.1`, 'Host: x', `Authorization: ${token}`];
+    const head = [`POST /v1/sales/${QUIET_SALE}/purchases HTTP/1.1`, 'Host: localhost', `Authorization: ${token}`];
     const lines = [...head, `Idempotency-Key: normal-${++bought}`, 'Content-Length: 14', 'Connection: close'];
     const sent = {
       method: 'POST',

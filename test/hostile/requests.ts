@@ -259,7 +259,7 @@ const inChunks: Framing = (content) => ({
   body: typeof content === 'string' ? chunked(content) : content,
 });
 const smuggled = (key: string): string =>
-  `POST ${PURCHASE} HTTP/1.1\r\nHost: x\r\nAuthorization: ${GOOD_TOKEN_HERE}\r\nIdempotency-Key: ${SMUGGLED}-${key}\r\nContent-Length: 2\r\n\r\n{}`;
+  `POST ${PURCHASE} HTTP/1.1\r\nHost: localhost\r\nAuthorization: ${GOOD_TOKEN_HERE}\r\nIdempotency-Key: ${SMUGGLED}-${key}\r\nContent-Length: 2\r\n\r\n{}`;
 /** Takes the place of the good token of a buyer. */
 export const GOOD_TOKEN_HERE = '@token@';
 /** A second request stands where a lenient reader would see one; it must never be served. */
@@ -355,7 +355,7 @@ function request(authorization: fc.Arbitrary<string>): fc.Arbitrary<Sent> {
   return parts.map(({ asked: [verb, address], version, lineEnd, framing: frame, usual, odd, then: end, content }) => {
     const framed = frame(content);
     const hasBody = verb !== 'GET' || framed.body !== '';
-    const headers: readonly Header[] = [['Host', 'x'], ...usual, ...odd, ...(hasBody ? framed.headers : [])];
+    const headers: readonly Header[] = [['Host', 'localhost'], ...usual, ...odd, ...(hasBody ? framed.headers : [])];
     const lines = [
       `${verb} ${address} ${version}`,
       ...headers.map((one) => one.join(': ').replace(SALE_HERE, BUSY_SALE)),
@@ -390,7 +390,7 @@ const signedWebhook: fc.Arbitrary<Sent> = fc
   )
   .map((content) => {
     const signature = signWebhook(WEBHOOK_SECRET, Buffer.from(content, 'latin1').toString('utf8'), Date.now());
-    const head = ['POST /v1/payments/webhook HTTP/1.1', 'Host: x', `Payment-Signature: ${signature}`];
+    const head = ['POST /v1/payments/webhook HTTP/1.1', 'Host: localhost', `Payment-Signature: ${signature}`];
     return {
       method: 'POST',
       head: `${head.join('\r\n')}\r\nContent-Length: ${content.length}\r\n\r\n`,
@@ -405,7 +405,7 @@ const oddAddress: fc.Arbitrary<Sent> = fc
   .map(([[verb, route], odd, userId, key]) => {
     const address = route.replace(/\{\w+\}/g, encodeURIComponent(odd));
     const token = `Bearer ${createTokenSigner(SECRET)({ userId, roles: ['admin'], ttlMs: 3_600_000 })}`;
-    const head = [`${verb} ${address} HTTP/1.1`, 'Host: x', `Authorization: ${token}`, `Idempotency-Key: ${key}`];
+    const head = [`${verb} ${address} HTTP/1.1`, 'Host: localhost', `Authorization: ${token}`, `Idempotency-Key: ${key}`];
     return { method: verb, head: `${head.join('\r\n')}\r\nContent-Length: 0\r\n\r\n`, body: '', then: 'waits' };
   });
 

@@ -30,7 +30,7 @@ describe('slow HTTP clients', () => {
   it('when headers come too slowly, then 408 and the connection is closed; others are served meanwhile [S7]', async () => {
     await start({ ...soon, requestTimeoutMs: 60_000 });
     const client = await RawClient.to(server.port);
-    client.say('POST /v1/sales/7/purchases HTTP/1.1', 'Host: x', 'X-A');
+    client.say('POST /v1/sales/7/purchases HTTP/1.1', 'Host: localhost', 'X-A');
     expect((await purchase()).status).to.equal(202);
     const answer = await client.answer();
     expect(answer?.status).to.equal(408);
@@ -83,7 +83,7 @@ describe('slow HTTP clients', () => {
     fake = new FakeServices({ metricsPage });
     await start({ stalledTimeoutMs: 100 });
     const client = await RawClient.to(server.operatorsPort);
-    client.say('GET /metrics HTTP/1.1', 'Host: x', '', '');
+    client.say('GET /metrics HTTP/1.1', 'Host: localhost', '', '');
     client.socket.pause();
     await pause(1000);
     client.socket.resume();

@@ -7,7 +7,8 @@ const pauseMs = z.int().min(1000).max(DAY_MS);
 /** What one account may do with the stock of a sale without paying. */
 export const orderRules = z
   .strictObject({
-    mode: mode.default('off'),
+    /** On from the start: one account could hold the last unit by buying and cancelling again and again. */
+    mode: mode.default('on'),
     sales: saleScope.default('all'),
     /** Orders of one sale that one buyer may cancel. */
     cancelsMax: z.int().min(0).max(1000).default(10),

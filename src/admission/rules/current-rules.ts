@@ -12,7 +12,7 @@ import type {
 } from '../../core/ports/rules.js';
 import type { Layer, Refused } from '../layer.js';
 import type { AdmissionMetrics } from '../metrics.js';
-import { ALL_OFF, isAnyOn, parseRules, type Fitness, type RuleSet } from './rule-set.js';
+import { DEFAULT_RULES, isAnyOn, parseRules, type Fitness, type RuleSet } from './rule-set.js';
 
 /** Redis is read this often, so that every process follows new rules well within a second. */
 const BROADCAST_POLL_MS = 250;
@@ -51,7 +51,7 @@ export class CurrentRules {
   readonly #parts: CurrentRulesParts;
   readonly #redisOutage: OutageLog;
   readonly #mysqlOutage: OutageLog;
-  #rules = ALL_OFF;
+  #rules = DEFAULT_RULES;
   #isAnyOn = true;
   #standing: RulesStanding = { version: null, refused: null };
   #reported: RulesStanding | null = null;

@@ -9,7 +9,7 @@ import { orderRules } from '../orders/order-rules.js';
 import { queueRules } from '../queue/queue-rules.js';
 import { signRules } from '../sign/request-signatures.js';
 
-/** The rules of every layer. A layer that is left out is off. */
+/** The rules of every layer. A layer that is left out is off, but for `orders`. */
 const ruleSet = z.strictObject({
   lists: listsRules.prefault({}),
   limits: limitsRules.prefault({}),
@@ -22,7 +22,7 @@ const ruleSet = z.strictObject({
 export type RuleSet = z.infer<typeof ruleSet>;
 
 /** The rules while none were published. */
-export const ALL_OFF: RuleSet = ruleSet.parse({});
+export const DEFAULT_RULES: RuleSet = ruleSet.parse({});
 
 /** One thing that is wrong with rules, and where: `lists.addresses.deny.3`. */
 export interface RuleReason {

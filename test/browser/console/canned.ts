@@ -32,7 +32,7 @@ import type {
   Switches,
   TopicReport,
 } from '../../../src/web/console/api/types.js';
-import { ALL_OFF } from '../../../src/admission/rules/rule-set.js';
+import { DEFAULT_RULES } from '../../../src/admission/rules/rule-set.js';
 
 /** Answers of the api as a day of selling would give them, typed as the console reads them. `rows`: of each list. */
 export interface CannedOptions {
@@ -587,21 +587,24 @@ export function cannedAnswers({ rows, role, nowMs }: CannedOptions) {
   });
 
   const document = {
-    ...ALL_OFF,
+    ...DEFAULT_RULES,
     lists: {
-      ...ALL_OFF.lists,
+      ...DEFAULT_RULES.lists,
       mode: rows === 0 ? 'off' : 'on',
       users: { allow: [], deny: rows > 100 ? list(rows, (index) => `u${index}`) : ['u42'] },
     },
     limits: {
-      ...ALL_OFF.limits,
+      ...DEFAULT_RULES.limits,
       mode: rows === 0 ? 'off' : 'dry_run',
-      purchase: { ...ALL_OFF.limits.purchase, user: { limit: 10, windowMs: 10_000 } },
+      purchase: { ...DEFAULT_RULES.limits.purchase, user: { limit: 10, windowMs: 10_000 } },
     },
-    queue: { ...ALL_OFF.queue, mode: rows === 0 ? 'off' : 'on', admitPerSecond: 500, sales: ['41'] },
+    queue: { ...DEFAULT_RULES.queue, mode: rows === 0 ? 'off' : 'on', admitPerSecond: 500, sales: ['41'] },
   } as unknown as JsonObject;
   const rules: StoredRules = { version: rows === 0 ? 0 : 12, rules: document };
-  const oldRules: StoredRules = { version: 11, rules: { ...document, queue: ALL_OFF.queue } as unknown as JsonObject };
+  const oldRules: StoredRules = {
+    version: 11,
+    rules: { ...document, queue: DEFAULT_RULES.queue } as unknown as JsonObject,
+  };
   const change = (index: number): RuleChange => ({
     version: Math.max(1, 12 - index),
     actor: pick(['olga@shop.example', 'ivan@shop.example'], index),

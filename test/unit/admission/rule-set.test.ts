@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import {
-  ALL_OFF,
+  DEFAULT_RULES,
   isAnyOn,
   parseRules,
   missingSecrets,
@@ -25,9 +25,10 @@ const reasonsOf = (rules: unknown): string[] => {
 
 describe('rule set', () => {
   it('without rules everything is off', () => {
-    expect(parseRules({})).to.deep.equal({ rules: ALL_OFF });
-    for (const layer of Object.values(ALL_OFF)) expect(layer.mode).to.equal('off');
-    expect(isAnyOn(ALL_OFF)).to.equal(false);
+    expect(parseRules({})).to.deep.equal({ rules: DEFAULT_RULES });
+    for (const [name, { mode }] of Object.entries(DEFAULT_RULES))
+      expect(mode, name).to.equal(name === 'orders' ? 'on' : 'off');
+    expect(isAnyOn(DEFAULT_RULES)).to.equal(false);
   });
 
   it('defaults are filled in, and the result can be read again', () => {

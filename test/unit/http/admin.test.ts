@@ -197,7 +197,7 @@ describe('admin sales', () => {
     const client = await RawClient.to(server.operatorsPort);
     client.say(
       'POST /admin/v1/sales HTTP/1.1',
-      'Host: x',
+      'Host: localhost',
       `Authorization: ${admin}`,
       'Transfer-Encoding: chunked',
       '',

@@ -72,7 +72,7 @@ describe('export of orders', () => {
         .on('error', () => undefined)
         .pause();
       sockets.push(socket);
-      socket.write(`GET ${PATH} HTTP/1.1\r\nHost: x\r\nAuthorization: ${ADMIN}\r\n\r\n`);
+      socket.write(`GET ${PATH} HTTP/1.1\r\nHost: localhost\r\nAuthorization: ${ADMIN}\r\n\r\n`);
       return socket;
     }
     /** Waits until the search has stood still for a while. */

@@ -30,6 +30,7 @@ const EXPECTED: Record<ProblemCode, [status: number, retryable: boolean]> = {
   job_not_found: [404, false],
   refund_not_found: [404, false],
   method_not_allowed: [405, false],
+  misdirected: [421, false],
   request_timeout: [408, false],
   wrong_state: [409, false],
   sale_overlaps: [409, false],
@@ -75,6 +76,7 @@ describe('problem', () => {
       expect(problem.retryAfterMs !== undefined, 'retryAfterMs').to.equal(retryable);
       const headers = problemHeaders(code);
       expect(headers.includes('Retry-After'), 'Retry-After').to.equal(retryable);
+      expect(headers.join(' ')).to.include('Cache-Control no-store');
       if (retryable) expect(Number(headers.at(-1)) * 1000).to.be.at.least(problem.retryAfterMs as number);
     });
   }

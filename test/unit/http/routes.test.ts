@@ -171,7 +171,7 @@ describe('routes', () => {
       let outcome: 'not_found' | 'loading' = 'not_found';
       const url = await serve({ getSale: { get: () => Promise.resolve({ outcome }) } });
       const { headers } = await request(url).get('/v1/sales/7').expect(404);
-      expect(headers).not.to.have.property('cache-control');
+      expect(headers['cache-control']).to.equal('no-store');
       outcome = 'loading';
       await request(url).get('/v1/sales/7').expect(503).expect('retry-after', '1');
       await request(url).get('/v1/sales/abc').expect(400);

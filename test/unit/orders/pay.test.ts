@@ -7,6 +7,7 @@ import { createPaymentSimulator } from '../../../src/payment/simulator.js';
 import { silentLog } from '../../helpers/silent-log.js';
 import type { PaymentProvider, Price } from '../../../src/core/ports/payment-provider.js';
 import { declineBound } from '../../../src/admission/orders/decline-limit.js';
+import { DEFAULT_RULES } from '../../../src/admission/rules/rule-set.js';
 import { CancelLimit } from '../../../src/admission/orders/cancel-limit.js';
 import { orderRules } from '../../../src/admission/orders/order-rules.js';
 import { ManualClock } from '../../helpers/memory/manual-clock.js';
@@ -493,8 +494,13 @@ describe('pay and cancel', () => {
     expect(refusals).to.deep.equal(['orders cancel_limit_reached on', 'orders cancel_limit_reached dry_run']);
   });
 
+  it('without any rules a buyer may cancel ten orders of a sale', () => {
+    const limit = new CancelLimit(() => DEFAULT_RULES.orders, noAdmissionMetrics);
+    expect([limit.maxOf(order.saleId), limit.refuses()]).to.deep.equal([10, true]);
+  });
+
   it('other sales, and rules that are off, bound no cancel', async () => {
-    for (const raw of [{}, { mode: 'on', cancelsMax: 0, sales: ['1'] }]) {
+    for (const raw of [{ mode: 'off' }, { mode: 'on', cancelsMax: 0, sales: ['1'] }]) {
       const limit = new CancelLimit(() => orderRules.parse(raw), {
         ...noAdmissionMetrics,
         refused: () => expect.fail('nothing is counted'),

@@ -66,19 +66,22 @@ describe('the limit of an address that is on without rules', () => {
   it('counts the networks of one IPv6 customer together, whatever addresses of it ask', () => {
     const hex = fc.integer({ min: 0, max: 0xffff }).map((value) => value.toString(16));
     fc.assert(
-      fc.property(fc.array(fc.tuple(fc.integer({ min: 0, max: 255 }), hex, hex), { maxLength: 200, size: 'max' }), (asked) => {
-        const limit = limitOf(10);
-        const passed = new Map<number, number>();
-        for (const [network, left, right] of asked) {
-          const address = `2001:db8:0:ab${network.toString(16).padStart(2, '0')}:${left}::${right}`;
-          if (!limit.refuses(address, 'sale')) passed.set(network, (passed.get(network) ?? 0) + 1);
-        }
-        expect(Math.max(0, ...passed.values()), 'of one /64').to.be.at.most(10);
-        const all = [...passed.values()].reduce((sum, one) => sum + one, 0);
-        expect(all, 'of the /56').to.be.at.most(40);
-        if (all < 40) expect(all).to.equal(served(asked.map(([network]) => network)));
-        expect(limit.refuses('2001:db8:0:ac00::1', 'sale'), 'the /56 beside it').to.equal(false);
-      }),
+      fc.property(
+        fc.array(fc.tuple(fc.integer({ min: 0, max: 255 }), hex, hex), { maxLength: 200, size: 'max' }),
+        (asked) => {
+          const limit = limitOf(10);
+          const passed = new Map<number, number>();
+          for (const [network, left, right] of asked) {
+            const address = `2001:db8:0:ab${network.toString(16).padStart(2, '0')}:${left}::${right}`;
+            if (!limit.refuses(address, 'sale')) passed.set(network, (passed.get(network) ?? 0) + 1);
+          }
+          expect(Math.max(0, ...passed.values()), 'of one /64').to.be.at.most(10);
+          const all = [...passed.values()].reduce((sum, one) => sum + one, 0);
+          expect(all, 'of the /56').to.be.at.most(40);
+          if (all < 40) expect(all).to.equal(served(asked.map(([network]) => network)));
+          expect(limit.refuses('2001:db8:0:ac00::1', 'sale'), 'the /56 beside it').to.equal(false);
+        },
+      ),
     );
     /** How many of these networks get an answer where each has ten. */
     function served(networks: readonly number[]): number {

@@ -1,10 +1,10 @@
 import { expect } from 'chai';
-import { ALL_OFF, parseRules } from '../../../../src/admission/rules/rule-set.js';
+import { DEFAULT_RULES, parseRules } from '../../../../src/admission/rules/rule-set.js';
 import type { Json, JsonObject } from '../../../../src/web/console/api/types.js';
 import { valueAt, withValue } from '../../../../src/web/console/logic/diff.js';
 import { allRuleFields, numberFault, withRule, type RuleField } from '../../../../src/web/console/logic/rule-fields.js';
 
-const DEFAULTS = ALL_OFF as unknown as JsonObject;
+const DEFAULTS = DEFAULT_RULES as unknown as JsonObject;
 const FIELDS = allRuleFields();
 const numbers = FIELDS.filter((field): field is Extract<RuleField, { kind: 'number' }> => field.kind === 'number');
 
