@@ -78,7 +78,7 @@ import { finishTransfers } from '../sales/stock/finish-transfers.js';
 import { watchHotSales } from '../sales/watch-hot-sales.js';
 import { watchOpenSales } from '../sales/watch-open-sales.js';
 import type { KeeperFailPoints } from './fail-points.js';
-import { INVISIBLE_MS, type KeeperBroker } from './keeper-broker.js';
+import { INVISIBLE_MS, type KeeperBroker, type LoopedSource } from './keeper-broker.js';
 import { openSaleAdmin, openSaleEditor, rebuildStores, workerProgressOf } from './operator.js';
 import { openReadiness } from './sale-readiness.js';
 import { systemClock as clock } from './system-clock.js';
@@ -123,7 +123,7 @@ const DUE_KEPT_MS = 100;
 /** A century: no sale is kept for so long. */
 const NEVER_MS = 100 * 365 * 86_400_000;
 
-/** Every job of the keeper: the pause between two runs, and what it does. Each has a loop of its own, so none waits. */
+/** Every job of the keeper: the pause between two runs, and what it does. Each has a loop of its own, so none waits; a consumer has one per broker. */
 export function planJobs(
   config: Config<'keeper' | 'overdue' | 'repair' | 'reconcile' | 'gate' | 'rocketmq' | 'brokerAccess'>,
   {
@@ -200,9 +200,9 @@ export function planJobs(
     [everyMs, watchPending({ sales, store, metrics })],
 
     // Messages that the broker gave up on are parked in `dead_letters`.
-    ...broker.deadLetters.map(({ group, topic, source }): PlannedJob => {
+    ...broker.deadLetters.flatMap(({ group, topic, source }) => {
       const collect = collectDeadLetters({ source, deadLetters, store, repository, log, metrics }, { group, topic });
-      return [RECEIVE_EVERY_MS, collect];
+      return loopsOf(source, collect);
     }),
     [CLOSE_EVERY_MS, watchParked({ repository: overdue, metrics })],
     [CLOSE_EVERY_MS, closeRecorded({ deadLetters, store, repository })],
@@ -249,8 +249,8 @@ export function planJobs(
     [TIDY_EVERY_MS, tidyOutbox(outbox, metrics, { keepMs: outboxKeepMs })],
 
     // Unpaid orders expire: by their deadline message, else by the sweep.
-    [
-      RECEIVE_EVERY_MS,
+    ...loopsOf(
+      broker.expirer,
       consumeMessages(
         {
           ...consumer,
@@ -260,19 +260,19 @@ export function planJobs(
         },
         groupOf(GROUPS.expirer),
       ),
-    ],
+    ),
     [expireSweepEveryMs, due('expiry', expireBySweep({ transitions, clocks, metrics }, { max: EXPIRED_PER_RUN }))],
 
     // Order events: a coupon for each paid order, notifications for buyers who wait.
-    [
-      RECEIVE_EVERY_MS,
+    ...loopsOf(
+      broker.coupon,
       consumeMessages(
         { ...consumer, source: broker.coupon, handle: issueCoupons(createCouponRepository(mysql), metrics) },
         groupOf(GROUPS.coupon),
       ),
-    ],
-    [
-      RECEIVE_EVERY_MS,
+    ),
+    ...loopsOf(
+      broker.notifier,
       consumeMessages(
         {
           ...consumer,
@@ -282,7 +282,7 @@ export function planJobs(
         },
         groupOf(GROUPS.notifier),
       ),
-    ],
+    ),
 
     // Sales that Redis may have lost data of are rebuilt from MySQL; sales whose state differs are aligned.
     [config.repair.everyMs, repairSales(repair, config.repair)],
@@ -385,6 +385,10 @@ export function planJobs(
   }
   return jobs;
 }
+
+/** One loop per broker: a receive waits at one of them, and the messages of the others would wait with it. */
+const loopsOf = ({ loops }: LoopedSource, job: Job): PlannedJob[] =>
+  Array.from({ length: loops }, () => [RECEIVE_EVERY_MS, job]);
 
 /** None where no name server is known: then the broker cannot be asked. */
 function watchedMessages(
