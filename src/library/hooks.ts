@@ -102,8 +102,6 @@ export async function listenToOrders(
   });
   // The keeper gets the same message in a group of ours, and parks it where operators look.
   const deadLetters = { park: () => Promise.resolve('parked' as const) };
-  const consumed = createConsumerMetrics(registry);
-  consumed.mayDie(group);
   const job = consumeMessages(
     {
       source: renewedByTimer(messages.parkedBy(deadLetters).of(source, { group, topic }), INVISIBLE_MS, clock),
@@ -112,15 +110,17 @@ export async function listenToOrders(
       deadLetters,
       clock,
       log,
-      metrics: consumed,
+      metrics: createConsumerMetrics(registry, group),
     },
     { group, topic, invisibleMs: INVISIBLE_MS, attemptsMax: OWN_GROUP_RETRIES + 1 },
   );
   const stopping = new AbortController();
   const metrics = createJobMetrics(registry);
-  const loop = keepRunning(job, RECEIVE_EVERY_MS, stopping.signal, { clock, log, metrics });
+  const loops = Array.from({ length: source.brokers }, () =>
+    keepRunning(job, RECEIVE_EVERY_MS, stopping.signal, { clock, log, metrics }),
+  );
   return async () => {
     stopping.abort();
-    await Promise.all([loop, source.close()]);
+    await Promise.all([...loops, source.close()]);
   };
 }

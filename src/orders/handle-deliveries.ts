@@ -166,7 +166,7 @@ export async function handleDeliveries(
       case 'retry': {
         metrics.retried(result.reason);
         if (isPassing(result.reason)) {
-          (result.reason === 'repairing' ? inRepair : postponed).push(one);
+          (WAITS_FOR_KEEPER.has(result.reason) ? inRepair : postponed).push(one);
           outage ??= result.error;
           break;
         }
@@ -187,9 +187,11 @@ export async function handleDeliveries(
 /** A batch that a repair made of a purchase whose own is lost has no time. */
 const isDated = ({ createdAtMs }: Batch): boolean => createdAtMs > 0;
 
+/** The keeper ends these: it rebuilds the sale, or has the other batch recorded. */
+const WAITS_FOR_KEEPER: ReadonlySet<RetryReason> = new Set(['repairing', 'not_warmed', 'held_elsewhere']);
 /** Not about the batch itself: it waits, and no attempt is used up. */
 const isPassing = (reason: RetryReason): boolean =>
-  reason === 'unavailable' || reason === 'no_order_ids' || reason === 'repairing';
+  reason === 'unavailable' || reason === 'no_order_ids' || WAITS_FOR_KEEPER.has(reason);
 
 /**
  * It comes again after a pause, and until well after that the re-drive leaves the batch alone. After its last attempt it

@@ -113,16 +113,16 @@ export function createWorkerMetrics(registry: Registry) {
 /** Metrics of who consumes messages. */
 export type ConsumerMetrics = ReturnType<typeof createConsumerMetrics>;
 
-export function createConsumerMetrics(registry: Registry) {
+/** @param group whose first dead letter has to be a rise; left out: nobody alerts on them */
+export function createConsumerMetrics(registry: Registry, group?: string) {
   const consumed = new Counter({
     name: 'seckill_consumed_messages_total',
     help: 'Messages by group and how they ended.',
     labelNames: ['group', 'verdict'],
     registers: [registry],
   });
+  if (group !== undefined) consumed.labels(group, 'dead_letter').inc(0);
   return {
-    /** From now on a first dead letter of this group is a rise. */
-    mayDie: (group: string): void => consumed.labels(group, 'dead_letter').inc(0),
     /** One message of a consumer group. */
     consumed: (group: string, verdict: ConsumeVerdict): void => consumed.labels(group, verdict).inc(),
   };

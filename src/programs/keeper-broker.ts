@@ -10,9 +10,14 @@ import { brokerConnection } from './servers.js';
 /** A message is hidden from other consumers for so long; a consumer that works on many renews those that wait. */
 export const INVISIBLE_MS = 30_000;
 
+/** A source with the number of loops that it takes to wait at every broker. */
+export interface LoopedSource extends DeliverySource {
+  readonly loops: number;
+}
+
 /** The dead-letter topic of one group, and the topic that its messages were published to. */
 export interface DeadLetterSource extends Origin {
-  readonly source: DeliverySource;
+  readonly source: LoopedSource;
 }
 
 interface Origin {
@@ -35,13 +40,14 @@ export async function openKeeperBroker(
   const producer = { ...connection, signatures };
   const opened: OpenDeliverySource[] = [];
   /** @param origin where its messages come from in the first place */
-  const open = async (topic: string, group: string, origin: Origin): Promise<DeliverySource> => {
+  const open = async (topic: string, group: string, origin: Origin): Promise<LoopedSource> => {
     const awaitMs = config.rocketmq.receiveWaitMs;
     const source = await createDeliverySource({ ...connection, topic, group, invisibleMs: INVISIBLE_MS, awaitMs });
     opened.push(source);
-    return messages.of(source, origin);
+    const signed = messages.of(source, origin);
+    return { loops: source.brokers, receive: (max) => signed.receive(max) };
   };
-  const sourceOf = (group: Group): Promise<DeliverySource> => {
+  const sourceOf = (group: Group): Promise<LoopedSource> => {
     const topic = GROUP_TOPICS[group];
     return open(topic, group, { group, topic });
   };

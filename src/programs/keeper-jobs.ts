@@ -79,7 +79,7 @@ import { finishTransfers } from '../sales/stock/finish-transfers.js';
 import { watchHotSales } from '../sales/watch-hot-sales.js';
 import { watchOpenSales } from '../sales/watch-open-sales.js';
 import type { KeeperFailPoints } from './fail-points.js';
-import { INVISIBLE_MS, type KeeperBroker } from './keeper-broker.js';
+import { INVISIBLE_MS, type KeeperBroker, type LoopedSource } from './keeper-broker.js';
 import { openSaleAdmin, openSaleEditor, rebuildStores, workerProgressOf } from './operator.js';
 import { openReadiness } from './sale-readiness.js';
 import { systemClock as clock } from './system-clock.js';
@@ -124,7 +124,7 @@ const DUE_KEPT_MS = 100;
 /** A century: no sale is kept for so long. */
 const NEVER_MS = 100 * 365 * 86_400_000;
 
-/** Every job of the keeper: the pause between two runs, and what it does. Each has a loop of its own, so none waits. */
+/** Every job of the keeper: the pause between two runs, and what it does. Each has a loop of its own, so none waits; a consumer has one per broker. */
 export function planJobs(
   config: Config<'keeper' | 'overdue' | 'repair' | 'reconcile' | 'gate' | 'rocketmq' | 'brokerAccess'>,
   {
@@ -201,9 +201,9 @@ export function planJobs(
     [everyMs, watchPending({ sales, store, metrics })],
 
     // Messages that the broker gave up on are parked in `dead_letters`.
-    ...broker.deadLetters.map(({ group, topic, source }): PlannedJob => {
+    ...broker.deadLetters.flatMap(({ group, topic, source }) => {
       const collect = collectDeadLetters({ source, deadLetters, store, repository, log, metrics }, { group, topic });
-      return [RECEIVE_EVERY_MS, collect];
+      return loopsOf(source, collect);
     }),
     [CLOSE_EVERY_MS, watchParked({ repository: overdue, metrics })],
     [CLOSE_EVERY_MS, closeRecorded({ deadLetters, store, repository })],
@@ -250,8 +250,8 @@ export function planJobs(
     [TIDY_EVERY_MS, tidyOutbox(outbox, metrics, { keepMs: outboxKeepMs })],
 
     // Unpaid orders expire: by their deadline message, else by the sweep.
-    [
-      RECEIVE_EVERY_MS,
+    ...loopsOf(
+      broker.expirer,
       consumeMessages(
         {
           ...consumer,
@@ -261,19 +261,19 @@ export function planJobs(
         },
         groupOf(GROUPS.expirer),
       ),
-    ],
+    ),
     [expireSweepEveryMs, due('expiry', expireBySweep({ transitions, clocks, metrics }, { max: EXPIRED_PER_RUN }))],
 
     // Order events: a coupon for each paid order, notifications for buyers who wait.
-    [
-      RECEIVE_EVERY_MS,
+    ...loopsOf(
+      broker.coupon,
       consumeMessages(
         { ...consumer, source: broker.coupon, handle: issueCoupons(createCouponRepository(mysql), metrics) },
         groupOf(GROUPS.coupon),
       ),
-    ],
-    [
-      RECEIVE_EVERY_MS,
+    ),
+    ...loopsOf(
+      broker.notifier,
       consumeMessages(
         {
           ...consumer,
@@ -283,7 +283,7 @@ export function planJobs(
         },
         groupOf(GROUPS.notifier),
       ),
-    ],
+    ),
 
     // Sales that Redis may have lost data of are rebuilt from MySQL; sales whose state differs are aligned.
     [config.repair.everyMs, repairSales(repair, config.repair)],
@@ -387,6 +387,10 @@ export function planJobs(
   }
   return jobs;
 }
+
+/** One loop per broker: a receive waits at one of them, and the messages of the others would wait with it. */
+const loopsOf = ({ loops }: LoopedSource, job: Job): PlannedJob[] =>
+  Array.from({ length: loops }, () => [RECEIVE_EVERY_MS, job]);
 
 /** None where no name server is known: then the broker cannot be asked. */
 function watchedMessages(

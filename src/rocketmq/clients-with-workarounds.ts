@@ -6,9 +6,12 @@ import {
   type BaseClient,
   type BaseClientOptions,
   type Endpoints,
+  type MessageQueue,
   type MessageView,
   type TopicRouteData,
 } from 'rocketmq-client-nodejs';
+import definition from 'rocketmq-client-nodejs/proto/apache/rocketmq/v2/definition_pb.js';
+import type { ReceiveMessageRequest } from 'rocketmq-client-nodejs/proto/apache/rocketmq/v2/service_pb.js';
 import type { Tls } from '../core/tls.js';
 import { Transport } from './transport.js';
 
@@ -75,8 +78,53 @@ export class PatchedProducer extends withWorkarounds(Producer) {
   }
 }
 
-/** In addition, the client's own `ack` ignores the status that the broker gives per message. */
+/**
+ * In addition, the client's own `ack` ignores the status that the broker gives per message; and its receives go to the brokers in turn,
+ * so that one broker may be asked twice at a time and another one not at all.
+ */
 export class PatchedConsumer extends withWorkarounds(SimpleConsumer) {
+  /** The queue of each broker that is asked for its messages. */
+  #queues: readonly MessageQueue[] = [];
+  /** Names of brokers, one for each receive that waits there. */
+  readonly #asked: string[] = [];
+  readonly #failing = new Set<string>();
+
+  /** How many receives it takes to wait at every broker; 1 before the start. */
+  get brokers(): number {
+    return Math.max(1, this.#queues.length);
+  }
+
+  override onTopicRouteDataUpdate(topic: string, route: TopicRouteData): void {
+    super.onTopicRouteDataUpdate(topic, route);
+    this.#queues = route.messageQueues.filter(
+      ({ queueId, permission }) => queueId === 0 && permission !== definition.Permission.WRITE,
+    );
+  }
+
+  override async receiveMessage(
+    request: ReceiveMessageRequest,
+    turn: MessageQueue,
+    awaitMs: number,
+  ): Promise<MessageView[]> {
+    const isFree = ({ broker }: MessageQueue): boolean => !this.#asked.includes(broker.name);
+    const other = (): MessageQueue | undefined =>
+      this.#queues.find((one) => isFree(one) && !this.#failing.has(one.broker.name));
+    const queue = isFree(turn) ? turn : (other() ?? turn);
+    if (queue !== turn) request.setMessageQueue(queue.toProtobuf());
+    const { name } = queue.broker;
+    this.#asked.push(name);
+    try {
+      const received = await super.receiveMessage(request, queue, awaitMs);
+      this.#failing.delete(name);
+      return received;
+    } catch (error) {
+      this.#failing.add(name);
+      throw error;
+    } finally {
+      this.#asked.splice(this.#asked.indexOf(name), 1);
+    }
+  }
+
   /** Rejects unless the broker accepted the ack. */
   async ackOne(view: MessageView): Promise<void> {
     for (const { status } of await this.ackMessage(view)) StatusChecker.check(status);

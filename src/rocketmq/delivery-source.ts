@@ -37,6 +37,8 @@ export interface DeliverySourceOptions extends ConnectionOptions {
 
 export interface OpenDeliverySource extends DeliverySource {
   readonly health: ChannelHealth;
+  /** How many receives at a time wait at every broker; with fewer, messages of some brokers wait for their turn. */
+  readonly brokers: number;
   /**
    * From now on `receive` returns an empty list at once. Receives under way still hand out what they bring (it can be
    * worked on and acked); when they are back and their deliveries are done, or a bound has passed, the client ends.
@@ -77,6 +79,10 @@ class RocketmqDeliverySource implements OpenDeliverySource {
 
   async start(): Promise<void> {
     this.#consumer = await this.#startConsumer(this.#options.start);
+  }
+
+  get brokers(): number {
+    return this.#consumer.brokers;
   }
 
   async receive(max: number): Promise<Delivery[]> {

@@ -2,6 +2,7 @@ import { expect } from 'chai';
 import sinon, { type SinonFakeTimers } from 'sinon';
 import { sealBatch, type Batch } from '../../../src/core/batch.js';
 import { Bug, OperationalError } from '../../../src/core/errors.js';
+import type { Batch } from '../../../src/core/batch.js';
 import type { Sale } from '../../../src/core/sale.js';
 import { TOPICS } from '../../../src/core/topics.js';
 import type { WorkerLoop } from '../../../src/orders/worker-loop.js';
@@ -239,10 +240,14 @@ describe('worker-loop', () => {
     });
 
     /** Has Redis lose all, the repair begin its epoch, and then `count` batches of the epoch before come late. */
-    async function comeLate(count: number, parts: Parameters<WorkerWorld['worker']>[0]): Promise<void> {
+    async function comeLate(
+      count: number,
+      parts: Parameters<WorkerWorld['worker']>[0],
+      isLoaded = true,
+    ): Promise<void> {
       const late = Array.from({ length: count }, (_, nth) => batchOf(sale, purchasesOf(`late${nth}`)));
       world.store.restart({ empty: true });
-      for (const again of [other, sale]) await world.store.warm(again);
+      for (const again of isLoaded ? [other, sale] : [other]) await world.store.warm(again);
       await world.store.setState(other, 'open');
       world.mysql.putSale({ ...sale, epoch: 2 });
       for (const batch of late) {
@@ -267,6 +272,36 @@ describe('worker-loop', () => {
       await rebuilt();
       expect(users()).to.have.members(['bob', 'late0', 'late1', 'late2']);
       expect([world.aside, world.unfinished, world.worstAttempt]).to.deep.equal([0, 0, 1]);
+    });
+
+    it('wait like that for a sale that Redis does not have yet: the keeper will load it [R5]', async () => {
+      await comeLate(3, { loops: 1, renewMs: 10_000 }, false);
+      expect(users()).to.deep.equal(['bob']);
+      await timers.tickAsync(10 * MINUTE_MS);
+      expect([world.aside, world.unfinished]).to.deep.equal([3, 3]);
+      await world.store.warm({ ...sale, epoch: 2 });
+      await timers.tickAsync(MINUTE_MS);
+      expect(users()).to.have.members(['bob', 'late0', 'late1', 'late2']);
+      expect([world.aside, world.unfinished, world.worstAttempt]).to.deep.equal([0, 0, 1]);
+    });
+
+    it('wait like that for the row of another batch, which the re-drive brings [R4]', async () => {
+      const late = batchOf(sale, purchasesOf('ann*2'));
+      sale = { ...sale, epoch: 2 };
+      world.store.restart({ empty: true });
+      await world.store.warm(sale);
+      await world.store.setState(sale, 'open');
+      world.mysql.putSale(sale);
+      const holder = batchOf(sale, purchasesOf('ann'));
+      expect((await world.store.deduct(holder)).outcome).to.equal('deducted');
+      const publish = ({ saleId, batchId, body }: Batch): void =>
+        world.broker.publishRaw(TOPICS.purchase, body, { topic: TOPICS.purchase, saleId, batchId });
+      publish(late);
+      await run(10 * MINUTE_MS, { loops: 1, renewMs: 10_000 });
+      expect([users(), world.aside]).to.deep.equal([[], 1]);
+      publish(holder);
+      await timers.tickAsync(MINUTE_MS);
+      expect([users(), world.aside, world.unfinished, world.worstAttempt]).to.deep.equal([['ann'], 0, 0, 1]);
     });
 
     it('are left alone by the re-drive for as long as they are aside, and not for much longer', async () => {

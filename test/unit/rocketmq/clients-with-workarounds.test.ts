@@ -48,6 +48,73 @@ for (const [name, create, base] of [
   });
 }
 
+describe('patched consumer: which brokers its receives wait at', () => {
+  /** Receives under way, by broker; each ends as the test says. */
+  let waiting: { readonly broker: string; readonly end: (error?: Error) => void }[];
+  let client: PatchedConsumer;
+  beforeEach(async () => {
+    waiting = [];
+    sinon.stub(Transport.prototype, 'queryRoute').callsFake(async () => {
+      const queues = ['a', 'b', 'c'].map((name, index) =>
+        new definition.MessageQueue()
+          .setTopic(new definition.Resource().setName('t'))
+          .setPermission(definition.Permission.READ_WRITE)
+          .setAcceptMessageTypesList([definition.MessageType.NORMAL])
+          .setBroker(
+            new definition.Broker().setName(name).setEndpoints(new Endpoints(`127.0.0.1:${index + 1}`).toProtobuf()),
+          ),
+      );
+      const ok = new definition.Status().setCode(definition.Code.OK);
+      return new messages.QueryRouteResponse().setStatus(ok).setMessageQueuesList(queues);
+    });
+    sinon.stub(Transport.prototype, 'receiveMessage').callsFake((_, request) => {
+      const broker = request.getMessageQueue()?.getBroker()?.getName() ?? '';
+      return new Promise((resolve, reject) => {
+        const ok = new definition.Status().setCode(definition.Code.OK);
+        const empty = new messages.ReceiveMessageResponse().setStatus(ok);
+        waiting.push({ broker, end: (error) => (error === undefined ? resolve([empty]) : reject(error)) });
+      });
+    });
+    sinon.stub(SimpleConsumer.prototype, 'getTelemetrySession').returns({ syncSettings: () => undefined } as never);
+    sinon.stub(SimpleConsumer.prototype, 'isRunning').returns(true);
+    client = newConsumer();
+  });
+  /** Begins a receive, as a loop does. @returns the broker that it waits at */
+  const begin = async (): Promise<string> => {
+    const before = waiting.length;
+    void client.receive(1, 10_000).catch(() => undefined);
+    while (waiting.length === before) await new Promise((resolve) => setImmediate(resolve));
+    return waiting[before]?.broker ?? '';
+  };
+  const end = async (broker: string, error?: Error): Promise<void> => {
+    const index = waiting.findLastIndex((one) => one.broker === broker);
+    waiting[index]?.end(error);
+    await new Promise((resolve) => setImmediate(resolve));
+  };
+
+  it('as many as there are brokers wait at every broker, whichever answers first', async () => {
+    const first = await begin();
+    expect(client.brokers).to.equal(3);
+    expect([first, await begin(), await begin()].sort()).to.deep.equal(['a', 'b', 'c']);
+    for (const broker of ['b', 'b', 'a', 'c', 'a', 'b']) {
+      await end(broker);
+      expect(await begin(), 'the one that nobody waits at').to.equal(broker);
+    }
+  });
+
+  it('a broker that fails draws no receive from those that wait elsewhere', async () => {
+    await Promise.all([begin(), begin(), begin()]);
+    await end('b', new Error('14 UNAVAILABLE'));
+    const asked: string[] = [];
+    for (let nth = 0; nth < 6; nth++) {
+      const broker = await begin();
+      asked.push(broker);
+      await end(broker, broker === 'b' ? new Error('14 UNAVAILABLE') : undefined);
+    }
+    expect(new Set(asked), 'it is asked in its turn').to.deep.equal(new Set(['a', 'b', 'c']));
+  });
+});
+
 describe('patched producer: where it sends', () => {
   const TOPIC = 't';
   const response = <R extends { setStatus(status: InstanceType<typeof definition.Status>): R }>(of: R): R =>
