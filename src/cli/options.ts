@@ -1,6 +1,5 @@
 import { userInfo } from 'node:os';
 import { InvalidArgumentError, Option } from 'commander';
-import { readDuration } from '../core/duration.js';
 import { isId, isSaleId, isUserId } from '../core/ids.js';
 import { readTime, spanReversed } from '../core/time.js';
 import { UsageError } from './cli-error.js';

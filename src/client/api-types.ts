@@ -209,7 +209,7 @@ export interface components {
             status: number;
             detail: string;
             /** @enum {string} */
-            code: "request_conflict" | "not_found" | "closed" | "sold_out" | "not_enough_left" | "limit_reached" | "not_open" | "paused" | "loading" | "rate_limited" | "overloaded" | "unavailable" | "outcome_unknown" | "bad_request" | "unauthorized" | "role_needed" | "denied" | "queue_pass_needed" | "purchase_token_needed" | "route_not_found" | "order_not_found" | "purchase_not_found" | "dead_letter_not_found" | "job_not_found" | "refund_not_found" | "method_not_allowed" | "misdirected" | "request_timeout" | "wrong_state" | "sale_overlaps" | "units_not_free" | "not_warmed" | "not_replayable" | "reconcile_running" | "profile_running" | "version_conflict" | "rules_not_found" | "payload_too_large" | "unsupported_media_type" | "headers_too_large" | "internal" | "repairing" | "payment_declined" | "refund_due" | "payment_conflict" | "payment_in_progress" | "payment_method_needed" | "wrong_payment_mode" | "payment_not_configured" | "broker_not_configured" | "bad_signature" | "ticket_not_found" | "degraded" | "rules_unfit" | "tokens_gone" | "cancel_limit_reached" | "unpaid_pause" | "token_limit_reached";
+            code: "request_conflict" | "not_found" | "closed" | "sold_out" | "not_enough_left" | "limit_reached" | "refused_by_store" | "not_open" | "paused" | "loading" | "rate_limited" | "overloaded" | "unavailable" | "outcome_unknown" | "bad_request" | "unauthorized" | "role_needed" | "denied" | "queue_pass_needed" | "purchase_token_needed" | "route_not_found" | "order_not_found" | "purchase_not_found" | "dead_letter_not_found" | "job_not_found" | "refund_not_found" | "method_not_allowed" | "misdirected" | "request_timeout" | "wrong_state" | "sale_overlaps" | "units_not_free" | "not_warmed" | "not_replayable" | "reconcile_running" | "profile_running" | "version_conflict" | "rules_not_found" | "payload_too_large" | "unsupported_media_type" | "headers_too_large" | "internal" | "repairing" | "payment_declined" | "decline_limit_reached" | "case_not_found" | "refund_due" | "payment_conflict" | "payment_in_progress" | "payment_method_needed" | "wrong_payment_mode" | "payment_not_configured" | "broker_not_configured" | "bad_signature" | "ticket_not_found" | "degraded" | "rules_unfit" | "tokens_gone" | "cancel_limit_reached" | "unpaid_pause" | "token_limit_reached";
             requestId: string | null;
             retryable: boolean;
             /** @description present exactly when `retryable` */
@@ -235,6 +235,7 @@ export interface components {
             saleId: string;
             sku: string;
             title: string;
+            /** @description in the smallest unit of its currency: 1999 is 19.99 EUR or 1,999 JPY */
             priceCents: number;
             /** @description of the price and of all orders: three letters of ISO 4217 */
             currency: string;
@@ -260,6 +261,7 @@ export interface components {
             saleId: string;
             requestId: string;
             quantity: number;
+            /** @description in the smallest unit of its currency: 1999 is 19.99 EUR or 1,999 JPY */
             amountCents: number;
             /** @description of the amount: three letters of ISO 4217 */
             currency: string;
@@ -280,6 +282,7 @@ export interface components {
             saleId: string;
             requestId: string;
             quantity: number;
+            /** @description in the smallest unit of its currency: 1999 is 19.99 EUR or 1,999 JPY */
             amountCents: number;
             /** @description of the amount: three letters of ISO 4217 */
             currency: string;
@@ -295,6 +298,7 @@ export interface components {
                 [key: string]: string;
             } | null;
             refunds?: {
+                /** @description in the smallest unit of its currency: 1999 is 19.99 EUR or 1,999 JPY */
                 amountCents: number;
                 /** @enum {string} */
                 state: "due" | "refunded";
@@ -302,10 +306,11 @@ export interface components {
             }[];
         };
         PaymentEvent: {
-            /** @description `payment.succeeded`, or an event of Stripe, whose fields are its own */
+            /** @description `payment.succeeded`, `payment.refunded`, `payment.disputed` or `refund.failed`; or an event of Stripe, whose fields are its own */
             type: string;
             paymentId?: string;
             orderId?: string;
+            /** @description in the smallest unit of its currency: 1999 is 19.99 EUR or 1,999 JPY */
             amountCents?: number;
             currency?: string;
             /** @description real money; false for a trial mode of the provider */
@@ -462,7 +467,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `unsupported_media_type`: The body must be plain application/json. */
+            /** @description `unsupported_media_type`: The body must be plain application/json in UTF-8. */
             415: {
                 headers: {
                     [name: string]: unknown;
@@ -471,7 +476,11 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `request_conflict`: This key was used for a different request. */
+            /**
+             * @description `request_conflict`: This key was used for a different request.
+             *
+             *     `refused_by_store`: This purchase cannot be stored as it was sent; nothing was taken. Leave its metadata out, and use a new key.
+             */
             422: {
                 headers: {
                     [name: string]: unknown;
@@ -1641,6 +1650,8 @@ export interface operations {
              *
              *     `refund_due`: The order had ended before the money came. It goes back.
              *
+             *     `decline_limit_reached`: Too many payments of this order, or of yours within an hour, were declined. Nothing was charged for this one.
+             *
              *     `payment_in_progress`: A payment of this order with another Idempotency-Key is not resolved yet. Nothing was charged for this one.
              */
             409: {
@@ -1662,7 +1673,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `unsupported_media_type`: The body must be plain application/json. */
+            /** @description `unsupported_media_type`: The body must be plain application/json in UTF-8. */
             415: {
                 headers: {
                     [name: string]: unknown;

@@ -37,7 +37,7 @@ export function answerStreamHead(res: ServerResponse): void {
 const HEARTBEAT = ':\n\n';
 
 /** Whether the caller would still get this stream: a token may end, or be revoked, while a stream is open. Never rejects. */
-export const isStillLetIn =
+export const isStillAllowed =
   ({ req, route, userId }: Pick<Call, 'req' | 'route' | 'userId'>, { auth }: Pick<RouteServices, 'auth'>) =>
   async (): Promise<boolean> => {
     const who = await auth.authenticate(req.headers.authorization, req);

@@ -7,7 +7,7 @@ import type { DiscardAnswer } from '../../recovery/dead-letters/discard-dead-let
 import type { ReplayAnswer } from '../../recovery/dead-letters/replay-dead-letter.js';
 import { roleNeededAnswer } from '../admission-answers.js';
 import { json, nameTrace, problem, startPoll } from '../answer.js';
-import { EventStream, isStillLetIn } from '../event-stream.js';
+import { EventStream, isStillAllowed } from '../event-stream.js';
 import { defineRoute, jsonBody, type Call, type RouteServices } from '../route.js';
 import { count, filterObject, rowId } from '../schemas.js';
 import { deadLetterFilter, deadLetterSummary, filterOf, REPLAY_WAIT_MS, summaryBody } from './dead-letters.js';
@@ -107,7 +107,7 @@ async function workThrough(
   const { signal } = poll;
   let ended: 'time_up' | 'unfinished' | null = null;
   const streamMaxMs = Math.max(0, Math.min(BULK_MAX_MS, call.expiresAtMs - clock.nowMs()));
-  const stream = new EventStream(req, res, { ...streamTimes, streamMaxMs }, isStillLetIn(call, services), () => {
+  const stream = new EventStream(req, res, { ...streamTimes, streamMaxMs }, isStillAllowed(call, services), () => {
     ended = 'time_up';
     poll.abort();
   });

@@ -1,6 +1,6 @@
 import { once } from 'node:events';
 import { nameTrace, problem, startPoll } from '../answer.js';
-import { answerStreamHead, EventStream, isStillLetIn } from '../event-stream.js';
+import { answerStreamHead, EventStream, isStillAllowed } from '../event-stream.js';
 import { defineRoute } from '../route.js';
 
 const TOO_MANY = 'Too many consoles are open at this api: CONSOLE_STREAMS_MAX. Close some, or use another api.';
@@ -35,7 +35,7 @@ export const followLive = defineRoute({
     if (live.isFull) return problem('overloaded', { detail: TOO_MANY });
     counter.count('stream');
     const poll = startPoll(res, lifecycle);
-    const stream = new EventStream(req, res, streamTimes, isStillLetIn(call, services), () => poll.abort());
+    const stream = new EventStream(req, res, streamTimes, isStillAllowed(call, services), () => poll.abort());
     const leave = live.follow((event) => stream.sendEncoded(event));
     if (!poll.signal.aborted) await once(poll.signal, 'abort');
     leave();

@@ -5,7 +5,7 @@ import type { Body } from '../../admission/degrade/degraded-reads.js';
 import type { Following } from '../../purchase/follow-purchase.js';
 import { isStepWord, STEP_RANKS, type PurchaseStep, type StepWord } from '../../purchase/follow-purchase.js';
 import { nameTrace, noContent, problem, startPoll } from '../answer.js';
-import { answerStreamHead, EventStream, isStillLetIn } from '../event-stream.js';
+import { answerStreamHead, EventStream, isStillAllowed } from '../event-stream.js';
 import { defineRoute, type Call, type RouteServices } from '../route.js';
 import { id, purchaseSchema, saleId } from '../schemas.js';
 import { answerRead, readable } from './degraded-read.js';
@@ -137,7 +137,7 @@ async function stream(
     following.close();
     return answerStreamHead(res);
   }
-  const events = new EventStream(req, res, streamTimes, isStillLetIn(call, services), () => poll.abort());
+  const events = new EventStream(req, res, streamTimes, isStillAllowed(call, services), () => poll.abort());
   try {
     for await (const step of following.steps()) events.send(eventOf(step, params));
   } catch (error) {
