@@ -83,12 +83,12 @@ export async function placeBatch(
   let verdict: BatchVerdict = 'all_answered_by_precheck';
   if (survivors.length > 0) {
     const batch = formBatch(bucket, precheck.epoch, traceparent, ports.clock.nowMs(), purchases, survivors);
-    const deliverSurvivor: Deliver = (place, result) => answer(survivors[place] as number, result);
-    const held = await holdUnits(batch, deliverSurvivor, ports);
-    verdict =
-      held instanceof OperationalError
-        ? await placeApart(bucket, batch.purchases, held, traceparent, deliverSurvivor, ports)
-        : held;
+    const indexOf = (place: number): number => survivors[place] as number;
+    const held = await holdUnits(batch, (place, result) => answer(indexOf(place), result), ports);
+    if (held instanceof OperationalError) {
+      const deliverAs: Deliver = (place, result) => deliver(indexOf(place), result);
+      verdict = await placeApart(bucket, batch.purchases, held, traceparent, deliverAs, ports);
+    } else verdict = held;
   } else if (isResharded(bucket, precheck.buckets)) {
     // A sale that was split meanwhile answers `loading` to all, so none survives.
     await ports.snapshots.forget(bucket.saleId);

@@ -331,6 +331,17 @@ describe('place-batch', () => {
       );
     });
 
+    it('hear from the part that they went with what is left, not from the first look [G14]', async () => {
+      await openSale({ stock: 3, limitPerBuyer: 3 });
+      store.poisoned.add('u3/k1');
+      let others = purchasesOf('u8*3');
+      inTheRollback = () => {
+        if (others.length > 0) void store.deduct(batchOf(sale, others));
+        others = [];
+      };
+      expect((await place('u1*2', 'u3')).answers, 'nothing is left of the 3').to.deep.equal(['sold_out', 'sold_out']);
+    });
+
     it('go apart when already precheck refuses them: no half message carries the bad one [G14]', async () => {
       await openSale({ stock: 9 });
       stock = {
