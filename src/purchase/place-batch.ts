@@ -83,12 +83,12 @@ export async function placeBatch(
   let verdict: BatchVerdict = 'all_answered_by_precheck';
   if (survivors.length > 0) {
     const batch = formBatch(bucket, precheck.epoch, traceparent, ports.clock.nowMs(), purchases, survivors);
-    const deliverSurvivor: Deliver = (place, result) => answer(survivors[place] as number, result);
-    const held = await holdUnits(batch, deliverSurvivor, ports);
-    verdict =
-      held instanceof OperationalError
-        ? await placeApart(bucket, batch.purchases, held, traceparent, deliverSurvivor, ports)
-        : held;
+    const indexOf = (place: number): number => survivors[place] as number;
+    const held = await holdUnits(batch, (place, result) => answer(indexOf(place), result), ports);
+    if (held instanceof OperationalError) {
+      const deliverAs: Deliver = (place, result) => deliver(indexOf(place), result);
+      verdict = await placeApart(bucket, batch.purchases, held, traceparent, deliverAs, ports);
+    } else verdict = held;
   } else if (isResharded(bucket, precheck.buckets)) {
     // A sale that was split meanwhile answers `loading` to all, so none survives.
     await ports.snapshots.forget(bucket.saleId);
@@ -122,8 +122,8 @@ async function precheckAll(
 /**
  * Places purchases that Redis refuses together. The same batch would be refused again, so it goes in halves, each with a
  * batch of its own, down to the purchase that is refused alone: that buyer is told so, and the others lose nothing.
- * One half follows the other, so that a fault of Redis makes no burst of half messages. A dependency that goes away
- * meanwhile ends it: nothing was taken for the rest.
+ * Both halves go at once: a batch of 192 with any number of bad purchases keeps its slot for nine batches.
+ * @throws OperationalError as `placeBatch`, when both halves have ended: until then they deliver results
  * Source: docs/decisions/0058-what-a-store-refuses-fails-alone.md
  */
 async function placeApart(
@@ -141,15 +141,14 @@ async function placeApart(
     return 'refused_by_store';
   }
   const middle = Math.ceil(purchases.length / 2);
-  const first = await placeBatch(bucket, purchases.slice(0, middle), traceparent, deliver, ports);
-  const rest = purchases.slice(middle);
   const deliverRest: Deliver = (place, result) => deliver(middle + place, result);
-  if (first === 'unavailable' || first === 'outcome_unknown') {
-    rest.forEach((_, place) => deliverRest(place, { outcome: 'unavailable' }));
-    return first;
-  }
-  const second = await placeBatch(bucket, rest, traceparent, deliverRest, ports);
-  return second === 'unavailable' || second === 'outcome_unknown' ? second : 'refused_by_store';
+  const halves = [
+    placeBatch(bucket, purchases.slice(0, middle), traceparent, deliver, ports),
+    placeBatch(bucket, purchases.slice(middle), traceparent, deliverRest, ports),
+  ];
+  await Promise.allSettled(halves);
+  await Promise.all(halves);
+  return 'refused_by_store';
 }
 
 /**

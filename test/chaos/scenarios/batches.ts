@@ -373,7 +373,7 @@ const REFUSED_BY_REDIS: Scenario = {
     const { random } = context;
     const SIZE = 64;
     const [{ saleId }, held] = await Promise.all([
-      context.openSale({ stock: 300 }),
+      context.openSale({ stock: 300, limitPerBuyer: 9 }),
       HeldApis.start(context, 1, { BATCH_SIZE_MAX: String(SIZE), FAILPOINT: 'poison_deduct' }),
       context.healthyPrograms(),
     ]);

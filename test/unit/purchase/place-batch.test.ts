@@ -289,7 +289,7 @@ describe('place-batch', () => {
       const placed = await place('u1', 'u2', 'u3', 'u4', 'u5');
       expect(placed).to.deep.include({ verdict: 'refused_by_store', again: [] });
       expect(placed.answers).to.deep.equal(['accepted', 'accepted', 'refused_by_store', 'accepted', 'accepted']);
-      expect(sizes()).to.deep.equal([5, 3, 2, 1, 2]);
+      expect(sizes()).to.deep.equal([5, 3, 2, 2, 1]);
       expect(new Set(sent.map(({ batchId }) => batchId)).size, 'each has a marker of its own').to.equal(5);
       expect([broker.openHalves, committed().length, bucket().unitsLeft]).to.deep.equal([[], 2, 5]);
       expect(logged).to.have.length(1);
@@ -331,6 +331,17 @@ describe('place-batch', () => {
       );
     });
 
+    it('hear from the part that they went with what is left, not from the first look [G14]', async () => {
+      await openSale({ stock: 3, limitPerBuyer: 3 });
+      store.poisoned.add('u3/k1');
+      let others = purchasesOf('u8*3');
+      inTheRollback = () => {
+        if (others.length > 0) void store.deduct(batchOf(sale, others));
+        others = [];
+      };
+      expect((await place('u1*2', 'u3')).answers, 'nothing is left of the 3').to.deep.equal(['sold_out', 'sold_out']);
+    });
+
     it('go apart when already precheck refuses them: no half message carries the bad one [G14]', async () => {
       await openSale({ stock: 9 });
       stock = {
@@ -345,14 +356,28 @@ describe('place-batch', () => {
       expect(sizes()).to.deep.equal([1, 1]);
     });
 
-    it('a half that meets another fault ends it: the rest is `unavailable`, and nothing was taken for it', async () => {
+    it('a half that meets another fault ends with it, and costs the other half nothing', async () => {
       await openSale({ stock: 9 });
       store.poisoned.add('u4/k1');
-      inTheRollback = () => broker.breakNext('half_unavailable');
-      const placed = await place('u1', 'u2', 'u3', 'u4');
-      expect(placed.verdict).to.equal('unavailable');
-      expect(new Set(placed.answers)).to.deep.equal(new Set(['unavailable']));
-      expect([broker.openHalves, bucket().unitsLeft]).to.deep.equal([[], 9]);
+      inTheRollback = () => {
+        broker.breakNext('half_unavailable');
+        inTheRollback = () => undefined;
+      };
+      const { answers } = await place('u1', 'u2', 'u3', 'u4');
+      expect(answers).to.deep.equal(['unavailable', 'unavailable', 'accepted', 'refused_by_store']);
+      expect([broker.openHalves, bucket().unitsLeft]).to.deep.equal([[], 8]);
+    });
+
+    it('a half whose precheck does not reach Redis is a fault, thrown when the other half has its results [R8]', async () => {
+      await openSale({ stock: 9 });
+      store.poisoned.add('u4/k1');
+      inTheRollback = () => {
+        store.breakNext('precheck_fails');
+        inTheRollback = () => undefined;
+      };
+      const failed = await place('u1', 'u2', 'u3', 'u4').catch((error: unknown) => error);
+      expect(failed).to.include({ name: 'OperationalError', retryable: true });
+      expect(events.filter((event) => event.includes('@'))).to.deep.equal(['accepted@2', 'refused_by_store@3']);
     });
 
     it('are `outcome_unknown` until their rollback is confirmed, and a retry learns the result [T5]', async () => {
