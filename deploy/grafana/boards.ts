@@ -388,6 +388,11 @@ const PROGRAMS: Board = {
           lines: { '{{task}}': quantile(0.99, 'seckill_keeper_job_seconds', '', 'task') },
         },
         {
+          title: 'Jobs that run, longest',
+          unit: 's',
+          lines: { '{{task}}': 'max by (task) (seckill_keeper_job_running_seconds)' },
+        },
+        {
           title: 'Jobs that failed',
           unit: 'ops',
           lines: { '{{task}}': rate('seckill_keeper_job_seconds_count{result="failed"}', 'task') },

@@ -246,6 +246,15 @@ export const ALERT_RULES: readonly AlertRule[] = [
     above: 0,
   },
   {
+    name: 'SeckillKeeperJobHangs',
+    severity: 'page',
+    forMs: 0,
+    text: 'A run of the job {task} has not ended for a quarter of an hour.',
+    metric: 'seckill_keeper_job_running_seconds',
+    by: ['task'],
+    above: 900,
+  },
+  {
     name: 'SeckillMysqlOutage',
     severity: 'page',
     forMs: 60_000,

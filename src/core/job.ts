@@ -17,7 +17,11 @@ export interface Job {
 interface LoopPorts {
   readonly clock: Clock;
   readonly log: Log;
-  readonly metrics: { jobRan(job: string, result: 'done' | 'failed', tookMs: number): void };
+  readonly metrics: {
+    /** A run begins. @returns ends it */
+    jobBegan(job: string): () => void;
+    jobRan(job: string, result: 'done' | 'failed', tookMs: number): void;
+  };
 }
 
 /** What runs five times a second and fails each time is logged so often: an outage must not fill the disk. */
@@ -37,6 +41,7 @@ export async function keepRunning(job: Job, everyMs: number, signal: AbortSignal
   let pauses = 1;
   while (!signal.aborted) {
     const startedMs = clock.monotonicMs();
+    const ended = metrics.jobBegan(job.name);
     try {
       const isIdle = (await job.runOnce()) === 'idle';
       pauses = isIdle ? Math.min(pauses + 1, IDLE_PAUSES_MAX) : 1;
@@ -53,6 +58,8 @@ export async function keepRunning(job: Job, everyMs: number, signal: AbortSignal
           log.info({ job: job.name, error: err.message }, 'a keeper job waits for a sale that is being rebuilt');
         else log.warn({ err, job: job.name, failures }, 'a keeper job failed and will run again');
       }
+    } finally {
+      ended();
     }
     await clock.sleep(everyMs * pauses - (clock.monotonicMs() % everyMs), signal);
   }

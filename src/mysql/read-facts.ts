@@ -46,8 +46,8 @@ export async function readMysqlFacts(on: On): Promise<MysqlSays> {
   const [account] = await on.query<{ name: string }>('SELECT CURRENT_USER() AS name');
   return {
     ...(await startFactsOf(on, variables)),
-    product: /mariadb/i.test(`${variables.version} ${variables.version_comment}`) ? 'mariadb' : 'mysql',
     version: variables.version ?? '',
+    versionComment: variables.version_comment ?? '',
     cipher: cipher === undefined || cipher.Value === '' ? null : cipher.Value,
     user: account?.name ?? '',
     globalRights: await globalRightsOf(on),

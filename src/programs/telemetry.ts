@@ -1,5 +1,5 @@
 import { pino } from 'pino';
-import { collectDefaultMetrics, Histogram, Registry } from 'prom-client';
+import { collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
 import { DURATION_BUCKETS } from '../core/histogram-buckets.js';
 import type { Log } from '../core/ports/log.js';
 
@@ -52,7 +52,27 @@ export function createJobMetrics(registry: Registry) {
     buckets: DURATION_BUCKETS,
     registers: [registry],
   });
+  const running = new Set<{ readonly job: string; readonly sinceMs: number }>();
+  new Gauge({
+    name: 'seckill_keeper_job_running_seconds',
+    help: 'How long a run of a job that has not ended takes by now; of several the longest.',
+    labelNames: ['task'],
+    registers: [registry],
+    collect() {
+      this.reset();
+      const longest = new Map<string, number>();
+      for (const { job, sinceMs } of running)
+        longest.set(job, Math.max(longest.get(job) ?? 0, performance.now() - sinceMs));
+      for (const [job, ms] of longest) this.labels(job).set(ms / 1000);
+    },
+  });
   return {
+    /** A run begins. @returns ends it */
+    jobBegan(job: string): () => void {
+      const run = { job, sinceMs: performance.now() };
+      running.add(run);
+      return () => void running.delete(run);
+    },
     jobRan: (job: string, result: 'done' | 'failed', tookMs: number): void =>
       runs.labels(job, result).observe(tookMs / 1000),
   };

@@ -149,6 +149,7 @@ const CASES: Readonly<Record<string, Case>> = {
       'seckill_keeper_job_seconds_count{job="seckill",task="redrive",result="done"}': growing(0.1),
     },
   },
+  SeckillKeeperJobHangs: level('seckill_keeper_job_running_seconds{task="redrive"}', 901, 899, '10s'),
   SeckillMysqlOutage: level('seckill_mysql_outage', 1, 0, '2m', '30s'),
   SeckillAdmissionBreakerOpen: level('seckill_admission_breaker{dependency="mysql"}', 2, 1, '2m', '30s'),
   SeckillIssuerKeysNotRead: {

@@ -59,7 +59,7 @@ export const redis = (change: Partial<RedisServerFacts> = {}, more: Partial<Redi
 });
 
 export const mysql = (change: Partial<MysqlFacts> = {}): MysqlFacts => ({
-  product: 'mariadb',
+  versionComment: 'mariadb.org binary distribution',
   version: '11.4.5-MariaDB-log',
   cipher: 'TLS_AES_256_GCM_SHA384',
   user: 'seckill@%',

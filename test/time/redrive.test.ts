@@ -88,6 +88,7 @@ describe('keeper: how fast the re-drive publishes after an outage', () => {
       const metrics = {
         ...noRecoveryMetrics,
         redriven: (more: number) => void (counts[index] = (counts[index] ?? 0) + more),
+        jobBegan: () => () => undefined,
         jobRan: () => void runs++,
       };
       const channel = channels[index] as (typeof channels)[number];

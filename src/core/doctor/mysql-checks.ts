@@ -32,8 +32,9 @@ export interface MysqlStartFacts {
 }
 
 export interface MysqlFacts extends MysqlStartFacts {
-  readonly product: 'mysql' | 'mariadb';
+  /** As it says itself, `VERSION()` and `@@version_comment`. */
   readonly version: string;
+  readonly versionComment: string;
   /** Of the connection; null: plain text. */
   readonly cipher: string | null;
   /** As `user@host`. */
@@ -158,13 +159,34 @@ export const MYSQL_START_CHECKS: readonly Check<MysqlStartFacts>[] = [
   },
 ];
 
+/** Builds of MySQL itself, by `@@version_comment`; of forks and of other servers none is tried. */
+const MYSQL_BUILD = /^(MySQL |Source distribution|\((Ubuntu|Debian)\)|Homebrew)/;
+/** `8.0.36`, and what builds of MySQL itself append. */
+const MYSQL_VERSION = /^\d+(\.\d+)*(-(log|debug|commercial|cluster|\d+ubuntu\S*|\d+))*$/;
+
+/** What a server is: many speak the protocol of MySQL, and call themselves 8.0. */
+export function engineOf(version: string, versionComment: string): 'mysql' | 'mariadb' | { readonly name: string } {
+  if (/mariadb/i.test(`${version} ${versionComment}`)) return 'mariadb';
+  if (MYSQL_BUILD.test(versionComment) && MYSQL_VERSION.test(version)) return 'mysql';
+  return { name: `This server (${version}, ${versionComment || 'no comment'})` };
+}
+
+const judgeOther = (name: string): Judged =>
+  risky(
+    `${name} is neither MySQL nor MariaDB, and was not tried.`,
+    'Use MySQL or MariaDB, or run the tests on it first.',
+  );
+
 export const MYSQL_CHECKS: readonly Check<MysqlFacts>[] = [
   {
     id: 'mysql.version',
     looksAt: 'the version of MySQL or MariaDB',
     wrongIf: 'it is too old',
-    riskyIf: 'it was not tried, or has a known fault',
-    judge: ({ product, version }) => judgeVersion(product, version),
+    riskyIf: 'it was not tried, has a known fault, or is another server that speaks the protocol of MySQL',
+    judge({ version, versionComment }) {
+      const engine = engineOf(version, versionComment);
+      return engine === 'mysql' || engine === 'mariadb' ? judgeVersion(engine, version) : judgeOther(engine.name);
+    },
   },
   {
     id: 'mysql.tls',

@@ -192,6 +192,7 @@ function outboxRelays(proc: SimulatedProcess, system: SimulatedSystem, metrics: 
 
 function metricsOf(system: SimulatedSystem): OrderJobMetrics &
   RecoveryMetrics & {
+    jobBegan(): () => void;
     jobRan(job: string, result: 'done' | 'failed'): void;
   } {
   const some = (what: string) => (number: number) => {
@@ -199,6 +200,7 @@ function metricsOf(system: SimulatedSystem): OrderJobMetrics &
   };
   return {
     ...noRecoveryMetrics,
+    jobBegan: () => () => undefined,
     jobRan: (_, result) => system.count(`job: ${result}`),
     redriven: some('re-driven'),
     markedLate: some('marked late'),

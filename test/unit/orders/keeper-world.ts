@@ -46,8 +46,10 @@ export class KeeperWorld {
   readonly warnings: string[] = [];
   #orders = 0;
 
-  readonly metrics: OrderJobMetrics & RecoveryMetrics & { jobRan(job: string, result: 'done' | 'failed'): void } = {
+  readonly metrics: OrderJobMetrics &
+    RecoveryMetrics & { jobRan(job: string, result: 'done' | 'failed'): void; jobBegan(): () => void } = {
     ...noRecoveryMetrics,
+    jobBegan: () => () => undefined,
     jobRan: (job, result) => this.runs.push([job, result]),
     redriven: (batches) => (this.counts.redriven += batches),
     markedLate: (batches) => (this.counts.markedLate += batches),

@@ -1,5 +1,10 @@
 import { expect } from 'chai';
-import { loggedError } from '../../../src/programs/telemetry.js';
+import { Registry } from 'prom-client';
+import sinon from 'sinon';
+import { keepRunning } from '../../../src/core/job.js';
+import { createJobMetrics, loggedError } from '../../../src/programs/telemetry.js';
+import { SteppedClock } from '../../helpers/memory/stepped-clock.js';
+import { silentLog } from '../../helpers/silent-log.js';
 
 describe('an error in the log', () => {
   it('has its message and its stack, and not the command that an error of Redis carries: it may be a password', () => {
@@ -12,5 +17,29 @@ describe('an error in the log', () => {
       const text = JSON.stringify(loggedError(error));
       expect(text).to.contain('WRONGPASS').and.not.contain('a-secret');
     }
+  });
+});
+
+describe('a run of a job that has not ended', () => {
+  it('is shown with its age until it ends; of several the oldest', async () => {
+    const timers = sinon.useFakeTimers({ toFake: ['performance'] });
+    const registry = new Registry();
+    const metrics = createJobMetrics(registry);
+    const shown = async (): Promise<string[]> =>
+      (await registry.metrics()).split('\n').filter((line) => line.startsWith('seckill_keeper_job_running_seconds'));
+    let endRun = (): void => undefined;
+    const runOnce = (): Promise<void> => new Promise((resolve) => (endRun = resolve));
+    const stopping = new AbortController();
+    const ports = { clock: new SteppedClock(), log: silentLog, metrics };
+    const loop = keepRunning({ name: 'hangs', runOnce }, 1000, stopping.signal, ports);
+    timers.tick(900_000);
+    const endSecond = metrics.jobBegan('hangs');
+    timers.tick(60_000);
+    expect(await shown()).to.deep.equal(['seckill_keeper_job_running_seconds{task="hangs"} 960']);
+    endSecond();
+    stopping.abort();
+    endRun();
+    await loop;
+    expect(await shown()).to.deep.equal([]);
   });
 });

@@ -1,5 +1,6 @@
 import { expect } from 'chai';
 import type { Finding } from '../../../../src/core/doctor/check.js';
+import { engineOf } from '../../../../src/core/doctor/mysql-checks.js';
 import { CHECK_IDS, GROUPS_OF_CHECKS, reportOn, type AllFacts } from '../../../../src/core/doctor/report.js';
 import { GROUPS } from '../../../../src/core/topics.js';
 import {
@@ -96,8 +97,30 @@ const ROWS: readonly Row[] = [
 
   ['mysql.answers', 'wrong', { mysql: away }, /It is away/],
   ['mysql.version', 'wrong', { mysql: mysql({ version: '10.5.20-MariaDB' }) }, /MariaDB 10\.5\.20 is not supported/],
-  ['mysql.version', 'wrong', { mysql: mysql({ product: 'mysql', version: '5.7.44-log' }) }, /MySQL 5\.7\.44/],
+  [
+    'mysql.version',
+    'wrong',
+    { mysql: mysql({ versionComment: 'MySQL Community Server - GPL', version: '5.7.44-log' }) },
+    /MySQL 5\.7\.44/,
+  ],
   ['mysql.version', 'risky', { mysql: mysql({ version: '98.1.2-MariaDB' }) }, /not tried/],
+  ...(
+    [
+      ['8.0.11-TiDB-v8.5.0', 'TiDB Server (Apache License 2.0) Community Edition, MySQL 8.0 compatible'],
+      ['5.7.25-OceanBase-v4.2.1.0', 'OceanBase_CE 4.2.1.0'],
+      ['8.0.30-Vitess', 'Version: 20.0.1'],
+      ['8.0.mysql_aurora.3.04.0', 'Source distribution'],
+      ['8.0.36-28', 'Percona Server (GPL), Release 28, Revision 47601f19'],
+      ['8.0.33', 'Dolt'],
+      ['8.0.31-google', '(Google)'],
+      ['8.0.36', ''],
+    ] as const
+  ).map(([version, versionComment]): Row => [
+    'mysql.version',
+    'risky',
+    { mysql: mysql({ version, versionComment }) },
+    /neither MySQL nor MariaDB, and was not tried/,
+  ]),
   ['mysql.tls', 'wrong', { mysql: mysql({ cipher: null, reach: PUBLIC }) }, /crosses the internet/],
   ['mysql.tls', 'risky', { mysql: mysql({ cipher: null }) }, /plain text/],
   ['mysql.rights', 'risky', { mysql: mysql({ globalRights: ['ALL PRIVILEGES'] }) }, /ALL PRIVILEGES on every database/],
@@ -328,4 +351,16 @@ describe('doctor: what a line may not tell', () => {
     expect(text).to.include('A_SECRET and B_SECRET');
     for (const one of weak) expect(text).not.to.include(one);
   });
+});
+
+describe('doctor: what speaks the protocol of MySQL', () => {
+  for (const [version, comment, engine] of [
+    ['8.0.15', 'MySQL Community Server - GPL', 'mysql'],
+    ['8.0.36-0ubuntu0.22.04.1', '(Ubuntu)', 'mysql'],
+    ['9.7.4', '(Debian)', 'mysql'],
+    ['8.0.36-log', 'Source distribution', 'mysql'],
+    ['11.4.5-MariaDB-log', 'Source distribution', 'mariadb'],
+    ['11.4.5', 'mariadb.org binary distribution', 'mariadb'],
+  ] as const)
+    it(`is ${engine}: ${version}, ${comment}`, () => expect(engineOf(version, comment)).to.equal(engine));
 });
