@@ -12,9 +12,8 @@ const OTHERS = `s.currency IN (${NO_DIGITS},${THREE_DIGITS})`;
 const DONE = 'sales.smallest_units';
 
 const converted = (column: string): string =>
-  `${column} = IF(s.currency IN (${NO_DIGITS}), ROUND(${column} / 100), LEAST(${column} * 10, 4294967295000))`;
+  `${column} = IF(s.currency IN (${NO_DIGITS}), ROUND(${column} / 100), ${column} * 10)`;
 
-/** Orders first: what refers to them finds their sales by them. */
 const STATEMENTS: readonly string[] = [
   `UPDATE sales s SET price_cents = IF(s.currency IN (${NO_DIGITS}), ROUND(price_cents / 100), LEAST(price_cents * 10, 4294967295))
     WHERE ${OTHERS}`,
@@ -47,7 +46,7 @@ export async function convertAmounts(knex: Knex): Promise<void> {
   if (busy.length > 0) {
     throw new OperationalError(
       'mysql',
-      `amounts in currencies without cents are counted anew by this release, and sales in one are under way (${busy.map(({ id }) => id).join(', ')}): close them, wait until none of their orders is unpaid, and migrate again`,
+      `this release counts amounts in the smallest unit of their currency, and sales in a currency without cents are under way (${busy.map(({ id }) => id).join(', ')}): close them, wait until all of their orders are paid or have ended, and migrate again`,
       { retryable: false },
     );
   }

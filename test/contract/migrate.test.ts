@@ -103,7 +103,7 @@ describe('migrate', () => {
     ]);
   });
 
-  it('amounts in currencies without cents are counted anew, once, and never while somebody may pay one', async () => {
+  it('converts amounts in currencies without cents once, and never while somebody may pay one', async () => {
     await migrate({ url });
     const sale = (id: number, currency: string, state: string) =>
       `(${id}, 's', 't', 50000, '${currency}', 1, 1, 1, '2020-01-01', '2020-01-02', '${state}')`;

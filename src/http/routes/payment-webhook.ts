@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto';
 import { z } from 'zod';
 import { amountText } from '../../core/amount-text.js';
 import { assertNever } from '../../core/errors.js';
+import { isPaymentId } from '../../core/ids.js';
 import { fieldErrors, plainError } from '../../core/field-errors.js';
 import { parseJson } from '../../core/parse-json.js';
 import { PAYMENT_CLAIMS, type PaymentClaims, type PaymentReport } from '../../core/ports/payment-provider.js';
@@ -157,7 +158,7 @@ async function noted(report: ReportOf<'refund_failed' | 'refunded' | 'disputed'>
       await cases.note({
         ...found,
         kind: 'refund_failed',
-        subject: report.refundId ?? paymentId,
+        subject: subjectOf(report.refundId ?? paymentId),
         detail: report.detail,
       });
       break;
@@ -168,8 +169,9 @@ async function noted(report: ReportOf<'refund_failed' | 'refunded' | 'disputed'>
       break;
     }
     case 'disputed': {
-      const { disputeId: subject, detail, isOver } = report;
-      await cases.note({ ...found, kind: 'disputed', subject, detail }, isOver ? 'closed' : 'open');
+      const { disputeId, detail, isOver } = report;
+      const dispute = { ...found, kind: 'disputed', subject: subjectOf(disputeId), detail } as const;
+      await cases.note(dispute, isOver ? 'closed' : 'open');
       break;
     }
     default:
@@ -205,11 +207,16 @@ async function noteUnrecorded(
   const read = claimed.parse(claims);
   await cases.note({
     kind: 'unrecorded',
-    subject: read.paymentId ?? createHash('sha256').update(body).digest('hex'),
+    subject: read.paymentId ?? hashOf(body),
     ...read,
     detail: `${why}; it says ${JSON.stringify(claims)}`,
   });
 }
+
+const hashOf = (text: string): string => createHash('sha256').update(text).digest('hex');
+/** What a provider calls something may have any form. */
+const subjectOf = (id: string): string => (isPaymentId(id) ? id : hashOf(id));
+
 const claimed = z.object({
   paymentId: paymentId.nullable().catch(null),
   orderId: orderId.nullable().catch(null),
