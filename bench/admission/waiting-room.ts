@@ -5,7 +5,7 @@ import { Seals } from '../../src/admission/sign/seals.js';
 import { systemClock } from '../../src/programs/system-clock.js';
 
 /**
- * What a full waiting room costs: memory per ticket, and the time of a join, a poll, a tick and the draw. Time in the
+ * What a full waiting room costs: memory per ticket, and the time of a join, a poll and a tick. Time in the
  * room is made up, so that minutes take seconds.
  * Run: node --expose-gc --import tsx bench/admission/waiting-room.ts [tickets]
  */
@@ -23,7 +23,6 @@ const rooms = new WaitingRooms({
   rules: () => rules,
   seals: new Seals(readKeyring('k1:a-secret-for-the-bench-of-forty-bytes-ok')),
   isSoldOut: () => false,
-  pick: (max) => Math.floor(Math.random() * max),
   clock: { ...systemClock, nowMs: () => nowMs, monotonicMs: () => nowMs },
 });
 
@@ -84,9 +83,8 @@ const bytes = heapBytes() - before;
 for (let seconds = 0; seconds < WAIT_SECONDS; seconds++) {
   for (let i = 0; i < 1000 / TICK_MS; i++) tick(ticks.quiet);
 }
-const draw = new Timings();
 nowMs = OPENS_AT_MS + TICK_MS;
-draw.time(1, () => rooms.runOnce());
+rooms.runOnce();
 
 rules = { ...rules, admitPerSecond: 1000 };
 for (let i = 0; i < 100; i++) tick(ticks.letsIn);
@@ -102,4 +100,3 @@ console.log(`poll                ${polls.mean}`);
 console.log(`tick, none admitted ${ticks.quiet.row}`);
 console.log(`tick, 1000 a second ${ticks.letsIn.row} (${TICKETS - waiting} let in)`);
 console.log(`tick, all have left ${ticks.ends.row} (${rooms.waiting} still wait)`);
-console.log(`draw by lot         ${draw.mean}`);

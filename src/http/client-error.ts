@@ -28,7 +28,7 @@ type Marked = Duplex & { [LAST]?: ServerResponse; [PIPELINED]?: number };
  * A client may send so many requests in a row without waiting for an answer. Node hands over all requests of one packet in one turn,
  * so thousands of them would keep every other client waiting. Browsers and proxies send one at a time.
  */
-export const PIPELINED_MAX = 16;
+const PIPELINED_MAX = 16;
 
 /**
  * Remembers the last request of a connection; costs two fields per request. The last request that a client may pipeline closes the

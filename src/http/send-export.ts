@@ -1,6 +1,7 @@
 import { once } from 'node:events';
 import { OperationalError } from '../core/errors.js';
 import { nameTrace, problem, startPoll, type Answer } from './answer.js';
+import { isStillLetIn } from './event-stream.js';
 import type { ExportFormat } from './export-lines.js';
 import { NOSNIFF } from './problem.js';
 import type { Call, RouteServices } from './route.js';
@@ -21,7 +22,7 @@ export const EXPORT_ANSWER = {
 };
 
 /**
- * Sends pages of text as a file, at the pace of its reader.
+ * Sends pages of text as a file, at the pace of its reader, and breaks off when the token of the reader ends or is revoked.
  * @param name of the file, without its ending
  * @param pages read one after the other; what they throw after the first one breaks the answer off
  */
@@ -29,8 +30,9 @@ export async function sendExport(
   call: Call<unknown, { readonly format: ExportFormat }>,
   name: string,
   pages: AsyncGenerator<string>,
-  { operatorPlaces, lifecycle, log, onBug }: Pick<RouteServices, 'operatorPlaces' | 'lifecycle' | 'log' | 'onBug'>,
+  services: Pick<RouteServices, 'auth' | 'operatorPlaces' | 'lifecycle' | 'log' | 'onBug'>,
 ): Promise<Answer<'overloaded'> | null> {
+  const { operatorPlaces, lifecycle, log, onBug } = services;
   const { query, res } = call;
   const leave = operatorPlaces.exports.take();
   if (leave === null) return problem('overloaded', { detail: TOO_MANY });
@@ -38,7 +40,8 @@ export async function sendExport(
   try {
     const first = await pages.next(); // before the head: a fault is still an answer
     begin(call, name, query.format);
-    if (call.req.method !== 'HEAD') await sendAll(first.value ?? '', pages, call, poll.signal);
+    if (call.req.method !== 'HEAD')
+      await sendAll(first.value ?? '', letIn(pages, isStillLetIn(call, services), poll), call, poll.signal);
     if (poll.signal.aborted) res.destroy(); // not ended: the client must not take it for the whole
     else res.end();
   } catch (error) {
@@ -58,6 +61,18 @@ function begin(call: Pick<Call, 'res' | 'counter' | 'traceId'>, name: string, fo
   const attachment = `attachment; filename="${name}.${format}"`;
   const headers = ['Content-Type', TYPES[format], 'Content-Disposition', attachment, 'Cache-Control', 'no-store'];
   call.res.writeHead(200, [...headers, ...NOSNIFF]);
+}
+
+/** The pages, for as long as the caller may have them. */
+async function* letIn(
+  pages: AsyncIterable<string>,
+  isLetIn: () => Promise<boolean>,
+  poll: AbortController,
+): AsyncGenerator<string> {
+  for await (const page of pages) {
+    if (!(await isLetIn())) return poll.abort();
+    yield page;
+  }
 }
 
 /** Waits while the client is slower than MySQL. A client that reads nothing is cut off by the time-out of its connection. */

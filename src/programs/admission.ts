@@ -1,4 +1,4 @@
-import { randomInt, randomUUID } from 'node:crypto';
+import { randomUUID } from 'node:crypto';
 import { hostname } from 'node:os';
 import type { Registry } from 'prom-client';
 import { Admission } from '../admission/admission.js';
@@ -119,7 +119,7 @@ export async function openAdmission(
   const signRules = () => current.rules.sign;
   const tokenRules = () => current.rules.sign.tokens;
   const queueRules = () => current.rules.queue;
-  const rooms = new WaitingRooms({ rules: queueRules, seals, isSoldOut, pick: (max) => randomInt(max), clock });
+  const rooms = new WaitingRooms({ rules: queueRules, seals, isSoldOut, clock });
   createWaitingRoomMetrics(registry, () => rooms.waiting);
 
   const loops = [current.poll(stop.signal), breakers.poll(stop.signal), tick(rooms, stop.signal)].map((loop) =>

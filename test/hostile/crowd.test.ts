@@ -45,7 +45,13 @@ describe('many slow clients', () => {
     const waiting = await connected(SLOW);
     for (const client of heads) client.say('POST /v1/sales/7/purchases HTTP/1.1', 'Host: localhost', 'X-A: ');
     for (const client of bodies) client.say(rawPurchase('{', 'Idempotency-Key: slow', 'Content-Length: 2000'));
-    const poll = ['GET /v1/sales/7/purchases/k1?wait=30 HTTP/1.1', 'Host: localhost', `Authorization: ${bearer()}`, '', ''];
+    const poll = [
+      'GET /v1/sales/7/purchases/k1?wait=30 HTTP/1.1',
+      'Host: localhost',
+      `Authorization: ${bearer()}`,
+      '',
+      '',
+    ];
     for (const client of waiting) client.say(...poll);
     // a byte now and then is no reason to wait for longer
     const trickle = setInterval(() => {

@@ -405,7 +405,12 @@ const oddAddress: fc.Arbitrary<Sent> = fc
   .map(([[verb, route], odd, userId, key]) => {
     const address = route.replace(/\{\w+\}/g, encodeURIComponent(odd));
     const token = `Bearer ${createTokenSigner(SECRET)({ userId, roles: ['admin'], ttlMs: 3_600_000 })}`;
-    const head = [`${verb} ${address} HTTP/1.1`, 'Host: localhost', `Authorization: ${token}`, `Idempotency-Key: ${key}`];
+    const head = [
+      `${verb} ${address} HTTP/1.1`,
+      'Host: localhost',
+      `Authorization: ${token}`,
+      `Idempotency-Key: ${key}`,
+    ];
     return { method: verb, head: `${head.join('\r\n')}\r\nContent-Length: 0\r\n\r\n`, body: '', then: 'waits' };
   });
 

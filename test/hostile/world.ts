@@ -341,7 +341,7 @@ export class HostileWorld extends ReconcileWorld {
       signatures: new RequestSignatures({ rules: () => SIGN, keys, nonces: this.#seen(nonces), clock, metrics }),
       passes: new QueuePasses({ rules: () => QUEUE, seals, clock, metrics }),
       tokens: new PurchaseTokens({ rules: () => SIGN.tokens, seals, store: this.#seen(store), clock, metrics }),
-      rooms: new WaitingRooms({ rules: () => QUEUE, seals, isSoldOut, pick: () => 0, clock }),
+      rooms: new WaitingRooms({ rules: () => QUEUE, seals, isSoldOut, clock }),
       snapshots,
       clock,
     };

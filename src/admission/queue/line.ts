@@ -66,24 +66,6 @@ export class Line<T extends InLine> {
     return ahead;
   }
 
-  /**
-   * Draws a new order by lot; every order is equally likely.
-   * @param pick a whole number from 0 to below `max`, each as likely
-   */
-  shuffle(pick: (max: number) => number): void {
-    const all = this.#blocks.flatMap(({ members }) => members);
-    for (let last = all.length - 1; last > 0; last--) {
-      const drawn = pick(last + 1);
-      [all[last], all[drawn]] = [all[drawn] as T, all[last] as T];
-    }
-    this.#blocks = [];
-    for (let from = 0; from < all.length; from += BLOCK_SIZE) {
-      const block = this.#newBlock();
-      block.members = all.slice(from, from + BLOCK_SIZE);
-      for (const one of block.members) one.block = block;
-    }
-  }
-
   #newBlock(): Block<T> {
     const block: Block<T> = { members: [] };
     this.#blocks.push(block);

@@ -22,7 +22,7 @@ export function readClass(text: string | undefined): PriorityClass | null {
 export const queueRules = z.strictObject({
   mode: mode.default('off'),
   sales: saleScope.default('all'),
-  /** Order inside a class: by arrival, or by lot among those who wait when the sale opens. */
+  /** Order inside a class: by arrival, or by lot among those who come before the sale opens. */
   order: z.enum(['arrival', 'lot']).default('arrival'),
   /** Buyers admitted each second, by all processes together; 0 admits no buyer for now. */
   admitPerSecond: z.number().min(0).max(100_000).default(100),

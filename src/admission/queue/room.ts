@@ -63,8 +63,8 @@ export class Room {
   readonly #rules: () => QueueRules;
   /** Wall time for what buyers, other processes and the sale know; monotonic for how long something lasts here. */
   readonly #clock: Clock;
-  /** A whole number from 0 to below `max`, each as likely. */
-  readonly #pick: (max: number) => number;
+  /** The lot of a buyer, from 0 to below 1. */
+  readonly #lotOf: (userId: string) => number;
   readonly #opensAtMs: number;
   readonly #lines = CLASSES.map(() => new Line<Waiter>());
   /** In the order of `seenMs`. */
@@ -75,13 +75,13 @@ export class Room {
   readonly #over = new Map<string, Waiter>();
   /** Read once: a line that was begun in one order goes on in it. */
   readonly #order: QueueRules['order'];
-  #isDrawn = false;
+  #hasOpened = false;
   readonly #pace: Pace;
 
-  constructor(opensAtMs: number, rules: () => QueueRules, pick: (max: number) => number, clock: Clock) {
+  constructor(opensAtMs: number, rules: () => QueueRules, lotOf: (userId: string) => number, clock: Clock) {
     this.#opensAtMs = opensAtMs;
     this.#rules = rules;
-    this.#pick = pick;
+    this.#lotOf = lotOf;
     this.#clock = clock;
     this.#order = rules().order;
     this.#pace = new Pace(clock.monotonicMs() + opensAtMs - clock.nowMs());
@@ -105,8 +105,8 @@ export class Room {
   /** A new place for a buyer who has none. Where no other buyer waits, the buyer may be admitted at once. */
   join(userId: string, priority: PriorityClass, joinedMs: number, nowMs: number): Waiter {
     this.#over.delete(userId);
-    // Before a draw all are equal; otherwise who came before the sale opened keeps the place.
-    const order = this.#order === 'lot' ? Math.max(joinedMs, this.#opensAtMs) : joinedMs;
+    // Who comes after the sale has opened stands behind all lots.
+    const order = this.#order === 'lot' && joinedMs < this.#opensAtMs ? this.#lotOf(userId) : joinedMs;
     const waiter: Waiter = {
       userId,
       priority,
@@ -131,9 +131,9 @@ export class Room {
     this.#waiting.set(waiter.userId, waiter);
   }
 
-  /** The place of a buyer who waits, from 1; null before a draw. It may grow when a buyer of a higher class comes. */
+  /** The place of a buyer who waits, from 1; null while lots are kept secret, until the sale opens. It may grow when a buyer of a higher class comes. */
   position(waiter: Waiter): number | null {
-    if (this.#order === 'lot' && !this.#isDrawn) return null;
+    if (this.#order === 'lot' && !this.#hasOpened) return null;
     const before = this.#lines.slice(0, waiter.priority).reduce((sum, line) => sum + line.size, 0);
     return before + this.#lineOf(waiter).ahead(waiter) + 1;
   }
@@ -166,8 +166,8 @@ export class Room {
   }
 
   #admit(nowMs: number): void {
-    if (!this.#isDrawn && nowMs < this.#opensAtMs) return; // what has opened stays open, whatever is done to the clock
-    if (!this.#isDrawn) this.#draw();
+    if (!this.#hasOpened && nowMs < this.#opensAtMs) return; // what has opened stays open, whatever is done to the clock
+    this.#hasOpened = true;
     const untilMs = nowMs + this.#rules().passMs;
     for (let places = this.#pace.free(this.#perSecond(), this.#clock.monotonicMs()); places > 0; places--) {
       const waiter = this.#lines.find(({ size }) => size > 0)?.shift();
@@ -184,11 +184,6 @@ export class Room {
     waiter.state = 'over';
     this.#admitted.delete(waiter.userId);
     this.#over.set(waiter.userId, waiter);
-  }
-
-  #draw(): void {
-    this.#isDrawn = true;
-    if (this.#order === 'lot') for (const line of this.#lines) line.shuffle(this.#pick);
   }
 
   #lineOf({ priority }: Waiter): Line<Waiter> {

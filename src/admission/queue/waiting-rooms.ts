@@ -27,7 +27,7 @@ export type QueueAnswer =
       readonly outcome: 'waiting';
       readonly ticket: string;
       readonly priority: (typeof CLASSES)[number];
-      /** From 1; null before a draw. */
+      /** From 1; null before a sale by lot opens. */
       readonly position: number | null;
       /** Until the buyer's turn, at the present rate; null when unknown. */
       readonly estimateMs: number | null;
@@ -50,32 +50,27 @@ export class WaitingRooms {
   readonly #rules: () => QueueRules;
   readonly #seals: Seals;
   readonly #isSoldOut: (saleId: string) => boolean;
-  readonly #pick: (max: number) => number;
   readonly #clock: Clock;
   readonly #rooms = new Map<string, Room>();
   #tick = -1;
 
   /**
    * @param isSoldOut whether this process knows that nothing is left; called for each ticket
-   * @param pick a whole number from 0 to below `max`, each as likely and not to be guessed
    */
   constructor({
     rules,
     seals,
     isSoldOut,
-    pick,
     clock,
   }: {
     readonly rules: () => QueueRules;
     readonly seals: Seals;
     readonly isSoldOut: (saleId: string) => boolean;
-    readonly pick: (max: number) => number;
     readonly clock: Clock;
   }) {
     this.#rules = rules;
     this.#seals = seals;
     this.#isSoldOut = isSoldOut;
-    this.#pick = pick;
     this.#clock = clock;
   }
 
@@ -154,7 +149,7 @@ export class WaitingRooms {
     if (tickets >= this.#rules().ticketsMax) return { outcome: 'overloaded' };
     let room = this.#rooms.get(sale.saleId);
     if (room === undefined) {
-      room = new Room(sale.opensAtMs, this.#rules, this.#pick, this.#clock);
+      room = new Room(sale.opensAtMs, this.#rules, (buyer) => this.#seals.lot(sale.saleId, buyer), this.#clock);
       this.#rooms.set(sale.saleId, room);
     }
     const nowMs = this.#clock.nowMs();

@@ -84,7 +84,7 @@ class AdmissionWorld {
       signatures: new RequestSignatures({ rules: sign, keys: SIGN_KEYS, nonces: this.nonces, clock, metrics }),
       tokens: new PurchaseTokens({ rules: () => sign().tokens, seals, store: this.store, clock, metrics }),
       passes: new QueuePasses({ rules: queue, seals, clock, metrics }),
-      rooms: new WaitingRooms({ rules: queue, seals, isSoldOut: () => this.soldOut, pick: () => 0, clock }),
+      rooms: new WaitingRooms({ rules: queue, seals, isSoldOut: () => this.soldOut, clock }),
       snapshots: { get: () => snapshot, peek: () => snapshot },
       clock,
       getSale: { get: () => Promise.resolve(this.page) },

@@ -163,6 +163,16 @@ describe('export of orders', () => {
       expect(await (await get(PATH)).text(), 'and the place is free').to.equal(HEADING + LINE);
     });
 
+    it('breaks off when the token of its reader was revoked', async () => {
+      pages = (nth) => {
+        if (nth === 3) fake.services.auth.authenticate = () => 'revoked';
+        return { orders: [ORDER], next: 'more' };
+      };
+      const text = get(PATH).then((broken) => broken.text());
+      expect(await text.catch(() => 'broken off')).to.equal('broken off');
+      expect(asked).to.have.length(3);
+    });
+
     it('a stop of the api breaks it off at once', async () => {
       pages = () => ({ orders: full(), next: 'more' });
       const client = await deafClient();

@@ -48,7 +48,7 @@ describe('http server', () => {
     expect((await inside[1]?.answer())?.status).to.equal(202);
   });
 
-  it('closes idle connections, and no others, once nine tenths of the connections are taken', async () => {
+  it('closes idle connections, and no others, once nine tenths of the connections are taken [S7]', async () => {
     const clock = new ManualClock();
     fake = new FakeServices({ clock });
     await start({ maxConnections: 10, keepAliveTimeoutMs: 600_000 });
@@ -67,7 +67,7 @@ describe('http server', () => {
     expect(fake.dropped).to.equal(0);
   });
 
-  it('answers 16 of 3,000 requests that came in one write, and closes the connection', async () => {
+  it('answers 16 of 3,000 requests that came in one write, and closes the connection [S7]', async () => {
     let asked = 0;
     const get = (): Promise<PurchaseStatus> => Promise.resolve({ status: ++asked > 0 ? 'pending' : 'not_found' });
     fake = new FakeServices({ getPurchase: { get } });

@@ -15,7 +15,7 @@ import { noAdmissionMetrics } from '../../../helpers/no-metrics.js';
 const KEYS = readKeyring('k1:a-secret-for-tickets-that-is-long-enough');
 const seals = new Seals(KEYS);
 /** Spares the test that joins a million buyers its million HMACs. */
-const UNSEALED = { seal: () => 'ticket', open: () => null } as unknown as Seals;
+const UNSEALED = { seal: () => 'ticket', open: () => null, lot: () => 0 } as unknown as Seals;
 type Waiting = QueueAnswer & { outcome: 'waiting' };
 
 describe('waiting rooms', () => {
@@ -26,8 +26,8 @@ describe('waiting rooms', () => {
   let sale: { saleId: string; opensAtMs: number };
 
   const set = (raw: object = {}): void => void (rules = queueRules.parse({ mode: 'on', admitPerSecond: 1, ...raw }));
-  const newRooms = (pick = (max: number): number => max - 1, by = seals): WaitingRooms =>
-    new WaitingRooms({ rules: () => rules, seals: by, isSoldOut: (saleId) => soldOut.has(saleId), pick, clock });
+  const newRooms = (by = seals): WaitingRooms =>
+    new WaitingRooms({ rules: () => rules, seals: by, isSoldOut: (saleId) => soldOut.has(saleId), clock });
   beforeEach(() => {
     clock = new ManualClock();
     set();
@@ -93,14 +93,49 @@ describe('waiting rooms', () => {
     expect(read('a', 'x')).to.deep.equal({ outcome: 'ticket_not_found' });
   });
 
-  it('by lot: before the draw no buyer has a place; at the opening each gets one', () => {
+  it('by lot no buyer has a place before the sale opens; then each has one, and late buyers stand behind', () => {
     set({ order: 'lot' });
-    rooms = newRooms(() => 0);
-    for (const user of ['a', 'b', 'c', 'd']) expect(join(user)).to.include({ position: null, estimateMs: null });
+    rooms = newRooms();
+    const early = ['a', 'b', 'c', 'd'];
+    for (const user of early) expect(join(user)).to.include({ position: null, estimateMs: null });
     elapse(10_000);
-    join('late');
-    // pick 0 each time moves the first one to the end, step by step: b, c, d, a
-    expect(positions('b', 'c', 'd', 'a', 'late')).to.deep.equal([1, 2, 3, 4, 5]);
+    expect(positions('late', 'later')).to.deep.equal([5, 6]);
+    expect(new Set(positions(...early))).to.deep.equal(new Set([1, 2, 3, 4]));
+  });
+
+  it('by lot every api gives a buyer the same place, whenever they join there, return or come with their ticket', () => {
+    set({ order: 'lot', admitPerSecond: 0 });
+    const crowd = fc.uniqueArray(fc.string({ minLength: 1, maxLength: 8 }), { minLength: 2, maxLength: 40 });
+    fc.assert(
+      fc.property(crowd, fc.stringMatching(/^[1-9][0-9]{0,9}$/), (users, saleId) => {
+        sale = { saleId, opensAtMs: clock.nowMs() + 10_000 };
+        const [one, other, restarted] = [newRooms(), newRooms(), newRooms()];
+        const tickets = users.map((userId) => ticketOf(one.join(sale, { userId, roles: [] })));
+        for (const userId of [...users].reverse()) other.join(sale, { userId, roles: [] });
+        clock.advance(20_000);
+        for (const [nth, ticket] of tickets.entries()) restarted.read(sale, { userId: users[nth] as string }, ticket);
+        const placesIn = (room: WaitingRooms): unknown[] =>
+          users.map((userId) => (room.join(sale, { userId, roles: [] }) as Waiting).position);
+        const places = placesIn(one);
+        expect([...places].sort()).to.deep.equal(users.map((_, nth) => nth + 1).sort());
+        expect(placesIn(other)).to.deep.equal(places);
+        expect(placesIn(restarted)).to.deep.equal(places);
+      }),
+    );
+  });
+
+  it('by lot every order is equally likely', () => {
+    const seen = new Map<string, number>();
+    for (let saleId = 1; saleId <= 6000; saleId++) {
+      const lots = ['a', 'b', 'c'].map((userId) => [seals.lot(String(saleId), userId), userId] as const);
+      const order = lots
+        .sort(([one], [other]) => one - other)
+        .map(([, userId]) => userId)
+        .join('');
+      seen.set(order, (seen.get(order) ?? 0) + 1);
+    }
+    expect([...seen.keys()].sort()).to.deep.equal(['abc', 'acb', 'bac', 'bca', 'cab', 'cba']);
+    for (const [order, times] of seen) expect(times, order).to.be.within(900, 1100); // 1000; σ is 29
   });
 
   it('sold out ends the queue at once, for buyers who poll and for those who do not', () => {
@@ -187,7 +222,7 @@ describe('waiting rooms', () => {
         fc.array(fc.integer({ min: 1, max: 999 }), { minLength: 30, maxLength: 60 }),
         (admitPerSecond, gapsMs) => {
           set({ admitPerSecond, ticketsMax: 1_000_000, passMs: 3_600_000, idleMs: 3_600_000 });
-          rooms = newRooms(undefined, UNSEALED);
+          rooms = newRooms(UNSEALED);
           sale = { saleId: '7', opensAtMs: clock.nowMs() };
           let joined = 0;
           let passedMs = 0;
