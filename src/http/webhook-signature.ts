@@ -19,7 +19,7 @@ export interface WebhookVerifierOptions {
 /** How far the time of a signature may be from ours, either way: an older message is a replay. */
 export const SIGNATURE_LIFE_MS = 300_000;
 const TIME = /^t=([0-9]{1,12})$/;
-const SIGNATURE = /^v1=([0-9a-f]{64})$/;
+const SIGNATURE = /^v1=([0-9a-f]{64})$/i;
 /** A provider sends two or three signatures; each costs an HMAC here. */
 const PARTS_MAX = 8;
 
@@ -31,7 +31,7 @@ export function createWebhookVerifier(
   const nowMs = options.nowMs ?? Date.now;
   return {
     verify(header, body) {
-      const parts = typeof header === 'string' ? header.split(',', PARTS_MAX + 1) : [];
+      const parts = typeof header === 'string' ? header.split(',', PARTS_MAX + 1).map((part) => part.trim()) : [];
       const times = found(TIME, parts);
       const [seconds] = times;
       if (seconds === undefined || times.length > 1 || parts.length > PARTS_MAX) return 'invalid';

@@ -34,7 +34,7 @@ export const paymentWebhook = defineRoute({
       required: false,
       description:
         't: Unix seconds, at most 300 from now; v1: hex of HMAC-SHA-256 over "<t>.<body>". Needed unless PAYMENT_PROVIDER is stripe',
-      schema: z.string().regex(/^t=[0-9]{1,12},v1=[0-9a-f]{64}$/),
+      schema: z.string().regex(/^t=[0-9]{1,12}, *v1=[0-9a-fA-F]{64}$/),
     },
     {
       name: 'Stripe-Signature',
@@ -154,22 +154,26 @@ export function readPaymentEvent(text: string): PaymentReport {
   if ('error' in parsed) return { type: 'unreadable', detail: parsed.error, claims: {} };
   const raw = parsed.value;
   const known = typed.safeParse(raw);
-  if (!known.success) return unreadable('The body must be an object with a type.', raw);
+  if (!known.success) return unreadable('The body must be an object with a type.', raw, text);
   if (known.data.type !== PAYMENT_SUCCEEDED) return { type: 'other' };
   const read = succeeded.safeParse(raw, { error: plainError });
   if (!read.success) {
     const sentences = fieldErrors(read.error).map(({ message }) => message);
-    return unreadable(sentences.join(' '), raw);
+    return unreadable(sentences.join(' '), raw, text);
   }
   const { orderId, live, ...payment } = read.data;
   return { type: 'succeeded', orderId, payment, live };
 }
 
-function unreadable(detail: string, raw: unknown): PaymentReport {
+function unreadable(detail: string, raw: unknown, text: string): PaymentReport {
   const claimed = (raw ?? {}) as PaymentClaims;
-  return {
-    type: 'unreadable',
-    detail,
-    claims: Object.fromEntries(PAYMENT_CLAIMS.map((name) => [name, claimed[name]])),
-  };
+  const claims = PAYMENT_CLAIMS.map((name) => {
+    const value = claimed[name];
+    return [name, name.endsWith('Id') && typeof value === 'number' ? digitsOf(name, text) : value] as const;
+  });
+  return { type: 'unreadable', detail, claims: Object.fromEntries(claims) };
 }
+
+/** An id that came as a number, with all its digits: JavaScript rounds it when it reads it. */
+const digitsOf = (name: string, text: string): string | undefined =>
+  new RegExp(`"${name}"\\s*:\\s*([-+.\\deE]+)`).exec(text)?.[1];
