@@ -462,7 +462,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `unsupported_media_type`: The body must be plain application/json. */
+            /** @description `unsupported_media_type`: The body must be plain application/json in UTF-8. */
             415: {
                 headers: {
                     [name: string]: unknown;
@@ -1662,7 +1662,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `unsupported_media_type`: The body must be plain application/json. */
+            /** @description `unsupported_media_type`: The body must be plain application/json in UTF-8. */
             415: {
                 headers: {
                     [name: string]: unknown;
