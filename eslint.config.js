@@ -55,10 +55,14 @@ const ROOMS = Object.keys(FLOW);
 const folders = readdirSync(new URL('src', import.meta.url));
 if ([...ROOMS].sort().join() !== folders.sort().join()) throw new Error('FLOW must name each folder of src.');
 
+/** Every room may use it: it imports nothing, and is the one timer of server and browser. */
+const TIMER = './after.ts';
+
 const zones = [
   ...Object.entries(FLOW).map(([room, allowed]) => ({
     target: `./src/${room}`,
     from: ROOMS.filter((other) => other !== room && !allowed.includes(other)).map((other) => `./src/${other}`),
+    except: [TIMER],
     message: `src/${room} may import only: ${allowed.join(', ') || 'nothing'}.`,
   })),
   { target: './src', from: ['./deploy', './test', './bench'], message: 'The product knows nothing of its tools.' },
@@ -129,6 +133,19 @@ const WALL_CLOCK = [
   "CallExpression[callee.name='nowMs']",
 ];
 
+/** How a wait ends when it was meant to, also after more than 2^31 ms. Timers of a constant or of a bounded setting are fine. */
+const TIMERS = [
+  {
+    selector: `CallExpression[callee.name='setTimeout']:matches([arguments.1.name=/^(ms|\\w+Ms)$/], [arguments.1.property.name='ms'], [arguments.1.type='CallExpression']):not([arguments.1.name=/^(timeout|every)Ms$/])`,
+    message:
+      'Nobody knows how long this is, and setTimeout rings at once after 2^31 ms: use after() of src/client/after.ts.',
+  },
+  {
+    selector: "ImportDeclaration[source.value='node:timers/promises']",
+    message: 'It ends at once after 2^31 ms: use pause() of src/client/after.ts.',
+  },
+];
+
 /** Only what oxlint has no rule for (the rest is in .oxlintrc.json): where a file of the product stands in the flow. */
 export default tseslint.config(
   {
@@ -140,6 +157,11 @@ export default tseslint.config(
       'import-x/no-restricted-paths': ['error', { zones }],
       'import-x/no-unresolved': 'error', // without its resolver the rule above would find nothing
     },
+  },
+  {
+    files: ['src/**/*.{ts,tsx}'],
+    ignores: ['src/client/after.ts'],
+    rules: { 'no-restricted-syntax': ['error', ...TIMERS] },
   },
   {
     files: ['test/**/*.test.ts'],
@@ -174,6 +196,7 @@ export default tseslint.config(
     rules: {
       'no-restricted-syntax': [
         'error',
+        ...TIMERS,
         ...WALL_CLOCK.map((selector) => ({
           selector,
           message: 'Measure a duration by monotonicMs(). A file that needs an instant says so in READS_WALL_CLOCK.',

@@ -171,7 +171,7 @@ function lockFolder({ dir }: UpFlags): { release: () => void } {
   if (!('heldBy' in lock)) return lock;
   throw new StackError(
     `Process ${lock.heldBy} serves this folder already. Stop it there with Ctrl-C, or start another system beside it ` +
-      'with --dir <folder> --free-ports --port 0.',
+      'with npm start -- --dir <folder> --free-ports --port 0.',
   );
 }
 

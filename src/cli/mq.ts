@@ -1,5 +1,5 @@
 import { Command } from 'commander';
-import { setTimeout as sleep } from 'node:timers/promises';
+import { pause } from '../client/after.js';
 import { loadConfig } from '../core/config/load.js';
 import {
   OWN_GROUPS,
@@ -176,7 +176,7 @@ const watched =
         print(isoTime(Date.now()));
       }
       await look(inspection, flags);
-      if (everyS !== undefined) await sleep(everyS * 1000);
+      if (everyS !== undefined) await pause(everyS * 1000);
     } while (everyS !== undefined);
   };
 

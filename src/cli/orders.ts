@@ -29,8 +29,8 @@ Examples:
   seckill orders export --from -1d --state paid --format jsonl
   seckill orders export --user alice --limit 20
 
-Reads MySQL only, page by page. In CSV a cell that a spreadsheet would take for a formula, such as a request id that begins
-with a hyphen, has an apostrophe in front; JSON lines are exact. Exit codes: 0 done, 1 MySQL is away, 2 used wrongly.`;
+Reads MySQL only, page by page. In CSV a cell that a spreadsheet would take for a formula, or an id of which it would lose
+digits, has an apostrophe in front; JSON lines are exact. Exit codes: 0 done, 1 MySQL is away, 2 used wrongly.`;
 
 export function ordersCommand(): Command {
   const orders = new Command('orders').description('find and export orders').addHelpText('after', EXAMPLES);

@@ -1,20 +1,17 @@
 import { once } from 'node:events';
+import { inLine, printable } from '../core/printable.js';
 
-// What was stored came from elsewhere: it must not steer the terminal, nor look like a line of ours. So commands write by
-// `print` and `printError`, and what stands inside of a line goes through `inLine`.
+// Commands write by `print` and `printError`, and what stands inside of a line goes through `inLine`.
 
-/** Controls, marks of direction and the like, as JSON escapes them: a line of JSON stays the same value. Not line breaks. */
-export const printable = (text: string): string => text.replace(/[^\P{C}\n]|[\p{Zl}\p{Zp}]/gu, escaped);
-/** Line breaks too. */
-export const inLine = (text: string): string => text.replace(/[\p{C}\p{Zl}\p{Zp}]/gu, escaped);
-
-const escaped = (found: string): string =>
-  Array.from({ length: found.length }, (_, at) => `\\u${found.charCodeAt(at).toString(16).padStart(4, '0')}`).join('');
+export { inLine, printable };
 
 /** A line, or several of ours, to stdout. */
 export const print = (text: string): void => console.log(printable(text));
 /** The same to stderr. */
 export const printError = (text: string): void => console.error(printable(text));
+
+/** For a spreadsheet; a terminal would show it. */
+const BYTE_ORDER_MARK = /^\ufeff/;
 
 /**
  * Much text to stdout: waits while its reader is slower than we are, so that nothing piles up in memory.
@@ -23,7 +20,7 @@ export const printError = (text: string): void => console.error(printable(text))
 export async function printAll(text: string): Promise<boolean> {
   const { stdout } = process;
   if (stdout.destroyed) return false;
-  if (stdout.write(stdout.isTTY ? printable(text) : text)) return true;
+  if (stdout.write(stdout.isTTY ? printable(text.replace(BYTE_ORDER_MARK, '')) : text)) return true;
   const over = new AbortController();
   const { signal } = over;
   await Promise.race([once(stdout, 'drain', { signal }), once(stdout, 'close', { signal })]).catch(() => undefined);

@@ -23,7 +23,8 @@ export const withSales = <T>(work: (admin: SaleAdmin) => Promise<T>): Promise<T>
 export const priceTerms = (): PriceTerms => priceTermsOf(loadConfig(['sale', 'payment'], process.env));
 
 const IMPORT_EXAMPLES = `
-A CSV file names its columns in the first line; a JSON file is a list of objects with the same names:
+A CSV file (UTF-8; commas, semicolons or tabs) names its columns in the first line; a JSON file is a list of objects with the
+same names:
   sku,title,priceCents,currency,stock,limitPerBuyer,buckets,opensAt,closesAt,warmBefore
   pen,A pen,250,EUR,100,1,,2030-01-31T20:00:00Z,2030-01-31T22:00:00Z,10m
 

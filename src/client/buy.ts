@@ -1,3 +1,4 @@
+import { after } from './after.js';
 import { CannotFollow, follow } from './follow.js';
 import { isUnsure, sleep, untilAnswered, type Patience } from './send.js';
 import type { BuyOptions, ClientOptions, Purchase, PurchaseResult, Refusal } from './types.js';
@@ -63,7 +64,7 @@ async function untilOrdered(
   options: ClientOptions,
 ): Promise<PurchaseResult> {
   const timer = new AbortController();
-  const timeUp = setTimeout(() => timer.abort(), Math.max(0, patience.endMs - performance.now()));
+  const stop = after(Math.max(0, patience.endMs - performance.now()), () => timer.abort());
   const abort = (): void => timer.abort();
   patience.signal?.addEventListener('abort', abort);
   try {
@@ -77,7 +78,7 @@ async function untilOrdered(
     if (error instanceof CannotFollow || timer.signal.aborted) return { outcome: 'pending', key };
     throw error;
   } finally {
-    clearTimeout(timeUp);
+    stop();
     patience.signal?.removeEventListener('abort', abort);
   }
 }

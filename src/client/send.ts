@@ -1,3 +1,4 @@
+import { after, pause } from './after.js';
 import { backOffMs } from './back-off.js';
 import type { Answer, ClientOptions, Code, Problem, Refusal } from './types.js';
 
@@ -176,18 +177,9 @@ function foreign({ status, headers }: Response): Refusal {
 }
 
 /** @throws the reason of the signal */
-export function sleep(ms: number, signal?: AbortSignal): Promise<void> {
-  return new Promise((resolve, reject) => {
-    if (signal?.aborted) return reject(signal.reason as Error);
-    const wake = (): void => {
-      clearTimeout(timer);
-      signal?.removeEventListener('abort', wake);
-      if (signal?.aborted) reject(signal.reason as Error);
-      else resolve();
-    };
-    const timer = setTimeout(wake, ms);
-    signal?.addEventListener('abort', wake);
-  });
+export async function sleep(ms: number, signal?: AbortSignal): Promise<void> {
+  await pause(ms, signal);
+  signal?.throwIfAborted();
 }
 
 interface Timer {
@@ -202,18 +194,18 @@ interface Timer {
 export function abortAfter(ms: number, outer?: AbortSignal): Timer {
   const own = new AbortController();
   const abort = (): void => own.abort(outer?.aborted ? outer.reason : new Error(`nothing came within ${ms} ms`));
-  let timer = setTimeout(abort, ms);
+  let stop = after(ms, abort);
   if (outer?.aborted) abort();
   outer?.addEventListener('abort', abort);
   return {
     signal: own.signal,
     abort: (): void => own.abort(),
     more(anotherMs: number): void {
-      clearTimeout(timer);
-      timer = setTimeout(abort, anotherMs);
+      stop();
+      stop = after(anotherMs, abort);
     },
     end(): void {
-      clearTimeout(timer);
+      stop();
       outer?.removeEventListener('abort', abort);
     },
   };

@@ -67,8 +67,9 @@ export function collectBody(
   }
   const chunks: Buffer[] = [];
   let bytes = 0;
-  req.on('data', (chunk: Buffer) => {
+  req.on('data', (piece: Buffer | string) => {
     if (bytes > bytesMax) return;
+    const chunk = typeof piece === 'string' ? Buffer.from(piece) : piece; // an app may have set an encoding
     bytes += chunk.length;
     if (bytes <= bytesMax) return void chunks.push(chunk);
     chunks.length = 0;

@@ -16,8 +16,8 @@ const TYPES: Readonly<Record<ExportFormat, string>> = {
 /** What an export may answer: its media types, and what a reader has to know. */
 export const EXPORT_ANSWER = {
   description:
-    'CSV with a heading, or one JSON object per line. In CSV a cell that a spreadsheet would take for a formula has an' +
-    ' apostrophe in front.',
+    'CSV with a byte order mark and a heading, or one JSON object per line. In CSV a cell that a spreadsheet would take for a' +
+    ' formula, or for a number with fewer digits, has an apostrophe in front. Control characters are escaped.',
   type: ['text/csv', TYPES.jsonl],
 };
 

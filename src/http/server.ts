@@ -1,5 +1,6 @@
 import { createServer, type RequestListener, type Server } from 'node:http';
 import type { AddressInfo, Socket } from 'node:net';
+import { after } from '../client/after.js';
 import { Places } from '../core/places.js';
 import { AnswerCounter, type Lifecycle } from './answer.js';
 import { createBuyersListener, createOperatorsListener } from './app.js';
@@ -159,7 +160,7 @@ async function drain(server: Server, sockets: ReadonlySet<Socket>, lifecycle: Li
   const closed = new Promise<void>((resolve) => server.close(() => resolve()));
   // Node closes those that have answered before, and counts one that has never sent a byte as busy.
   for (const socket of sockets) if (socket.bytesRead === 0 && !isAnswering(socket)) socket.destroy();
-  const cut = setTimeout(() => server.closeAllConnections(), ms);
+  const stop = after(ms, () => server.closeAllConnections());
   await closed;
-  clearTimeout(cut);
+  stop();
 }

@@ -21,7 +21,7 @@ export interface WebhookVerifierOptions {
 /** How far the time of a signature may be from ours, either way: an older message is a replay. */
 export const SIGNATURE_LIFE_MS = 300_000;
 const TIME = /^t=([0-9]{1,12})$/;
-const SIGNATURE = /^v1=([0-9a-f]{64})$/;
+const SIGNATURE = /^v1=([0-9a-f]{64})$/i;
 /** A provider sends two or three signatures; each costs an HMAC here. */
 const PARTS_MAX = 8;
 
@@ -45,7 +45,7 @@ export function createWebhookVerifier(
 
 /** Null: it is not of the form above. */
 function readHeader(header: string | string[] | undefined): { seconds: string; given: readonly Buffer[] } | null {
-  const parts = typeof header === 'string' ? header.split(',', PARTS_MAX + 1) : [];
+  const parts = typeof header === 'string' ? header.split(',', PARTS_MAX + 1).map((part) => part.trim()) : [];
   const [seconds, ...more] = found(TIME, parts);
   const given = found(SIGNATURE, parts).map((hex) => Buffer.from(hex, 'hex'));
   if (seconds === undefined || more.length > 0 || parts.length > PARTS_MAX || given.length === 0) return null;

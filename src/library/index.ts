@@ -1,4 +1,4 @@
-import { setTimeout as sleep } from 'node:timers/promises';
+import { pause } from '../client/after.js';
 import { loadConfig, withSettings, type Environment } from '../core/config/load.js';
 import { PROGRAM_SECTIONS, type Config } from '../core/config/schema.js';
 import type { ShownOrder } from '../core/order.js';
@@ -209,7 +209,7 @@ function once(close: () => Promise<void>, log: Log): () => Promise<void> {
   let closing: Promise<void> | null = null;
   const closeInTime = async (): Promise<void> => {
     const timer = new AbortController();
-    const late = sleep(CLOSE_MAX_MS, 'late' as const, { signal: timer.signal }).catch(() => 'in time' as const);
+    const late = pause(CLOSE_MAX_MS, timer.signal).then(() => 'late' as const);
     try {
       if ((await Promise.race([close(), late])) === 'late') log.warn({}, 'not everything has ended in time');
     } catch (err) {

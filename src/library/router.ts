@@ -1,4 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import { pause } from '../client/after.js';
 import { newLifecycle, type Lifecycle } from '../http/answer.js';
 import { createBuyersMiddleware, type Middleware } from '../http/app.js';
 import { API_PREFIX } from '../http/route.js';
@@ -31,13 +32,9 @@ export function createRouter(services: HttpServices): Router {
       lifecycle.draining = true;
       for (const poll of lifecycle.polls) poll.abort();
       if (underWay === 0) return;
-      await new Promise<void>((resolve) => {
-        const timer = setTimeout(resolve, ms);
-        onIdle = () => {
-          clearTimeout(timer);
-          resolve();
-        };
-      });
+      const idle = new AbortController();
+      onIdle = () => idle.abort();
+      await pause(ms, idle.signal);
     },
   };
 }

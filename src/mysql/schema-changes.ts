@@ -1,4 +1,4 @@
-import { setTimeout as sleep } from 'node:timers/promises';
+import { pause } from '../client/after.js';
 import type { Knex } from 'knex';
 import { OperationalError } from '../core/errors.js';
 
@@ -59,15 +59,15 @@ export class AppliedChanges implements SchemaChanges {
   readonly #options: Required<ChangeOptions>;
   readonly #pause: () => Promise<unknown>;
 
-  /** @param pause between two tries */
+  /** @param wait between two tries */
   constructor(
     knex: Knex,
     { smallBytes = SMALL_TABLE_BYTES, allowLocks = false }: ChangeOptions = {},
-    pause: () => Promise<unknown> = () => sleep(PAUSE_MS),
+    wait: () => Promise<unknown> = () => pause(PAUSE_MS),
   ) {
     this.#knex = knex;
     this.#options = { smallBytes, allowLocks };
-    this.#pause = pause;
+    this.#pause = wait;
   }
 
   async create(...statements: readonly string[]): Promise<void> {

@@ -1,4 +1,4 @@
-import { setTimeout as sleep } from 'node:timers/promises';
+import { pause } from '../client/after.js';
 import type { Environment } from '../core/config/load.js';
 import type { Section } from '../core/config/schema.js';
 import type { Asked } from '../core/doctor/check.js';
@@ -64,7 +64,7 @@ export async function examine(env: Environment, options: DoctorOptions): Promise
 /** @throws what `asking` throws, but for a server that does not do its work */
 async function inTime<F extends object>(server: string, asking: Promise<Asked<F>>): Promise<Asked<F>> {
   const timer = new AbortController();
-  const late = sleep(SERVER_WITHIN_MS, null, { signal: timer.signal }).catch(() => null);
+  const late = pause(SERVER_WITHIN_MS, timer.signal).then(() => null);
   try {
     const asked = await Promise.race([asking, late]);
     if (asked !== null) return asked;
@@ -88,7 +88,7 @@ const ELSEWHERE: Reach = { at: 'private', open: null };
 /** Never rejects. */
 async function reach(host: string, port: number): Promise<Reach> {
   const timer = new AbortController();
-  const late = sleep(LOOKUP_WITHIN_MS, ELSEWHERE, { signal: timer.signal }).catch(() => ELSEWHERE);
+  const late = pause(LOOKUP_WITHIN_MS, timer.signal).then(() => ELSEWHERE);
   const found = reachOf(host.replace(/^\[(.*)\]$/, '$1'), port).catch(() => ELSEWHERE);
   return Promise.race([found, late]).finally(() => timer.abort());
 }

@@ -1,4 +1,5 @@
 import type { MessageView } from 'rocketmq-client-nodejs';
+import { pause } from '../client/after.js';
 import { assert, OperationalError } from '../core/errors.js';
 import type { Delivery, DeliverySource } from '../core/ports/channels.js';
 import type { Log } from '../core/ports/log.js';
@@ -113,7 +114,7 @@ class RocketmqDeliverySource implements OpenDeliverySource {
     const { awaitMs = AWAIT_MS_DEFAULT, requestTimeoutMs = REQUEST_TIMEOUT_MS_DEFAULT } = this.#options;
     await within(Promise.allSettled(this.#receives), awaitMs + requestTimeoutMs);
     const drainedBy = performance.now() + DRAIN_MS;
-    while (this.#handedOut.size > 0 && performance.now() < drainedBy) await sleep(DRAIN_POLL_MS);
+    while (this.#handedOut.size > 0 && performance.now() < drainedBy) await pause(DRAIN_POLL_MS);
     await stopClient(this.#consumer, this.#log);
   }
 
@@ -213,5 +214,3 @@ class RocketmqDeliverySource implements OpenDeliverySource {
     for (const [view, untilMs] of this.#handedOut) if (untilMs <= now) this.#handedOut.delete(view);
   }
 }
-
-const sleep = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));

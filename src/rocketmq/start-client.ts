@@ -1,3 +1,4 @@
+import { pause } from '../client/after.js';
 import { OperationalError } from '../core/errors.js';
 import type { Log } from '../core/ports/log.js';
 import type { Tls } from '../core/tls.js';
@@ -78,14 +79,11 @@ export async function stopClient(
 
 /** True when the work ended within `ms`. A failure after that is ignored. */
 export async function within(work: Promise<unknown>, ms: number): Promise<boolean> {
-  let timer: NodeJS.Timeout | undefined;
-  const late = new Promise<false>((resolve) => {
-    timer = setTimeout(resolve, ms, false);
-  });
+  const over = new AbortController();
   try {
-    return await Promise.race([work.then(() => true), late]);
+    return await Promise.race([work.then(() => true), pause(ms, over.signal).then(() => false)]);
   } finally {
-    clearTimeout(timer);
+    over.abort();
   }
 }
 

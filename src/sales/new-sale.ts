@@ -23,9 +23,12 @@ const whole = (min: number, max: number) => {
 
 /** Escape sequences and changes of direction would let a title draw over what stands beside it. */
 const NO_CONTROLS = /^[^\p{Cc}\p{Cs}\p{Zl}\p{Zp}\u202a-\u202e\u2066-\u2069]*$/u;
-/** The same for tools that know no properties of Unicode; a title is not blank either. */
+/** At least one character that can be seen: neither a blank nor what fonts leave out, such as U+200B and U+3164. */
+const VISIBLE = /[^\p{Cc}\p{Cs}\p{Z}\p{Default_Ignorable_Code_Point}\u2800]/u;
+/** Both for tools that know no properties of Unicode. */
 const CONTROLS = '\\u0000-\\u001f\\u007f-\\u009f\\u2028-\\u202e\\u2066-\\u2069\\ud800-\\udfff';
-const BLANKS = ' \\u00a0\\u1680\\u2000-\\u200a\\u202f\\u205f\\u3000\\ufeff';
+const BLANKS =
+  ' \\u00a0\\u00ad\\u034f\\u061c\\u115f\\u1160\\u1680\\u17b4\\u17b5\\u180b-\\u180f\\u2000-\\u200f\\u202f\\u205f-\\u206f\\u2800\\u3000\\u3164\\ufe00-\\ufe0f\\ufeff\\uffa0\\ufff0-\\ufff8';
 const TITLE_PATTERN = `^[^${CONTROLS}]*[^${CONTROLS}${BLANKS}][^${CONTROLS}]*$`;
 const titleError = must(`a text of 1 to ${TITLE_LENGTH_MAX} characters`);
 
@@ -40,9 +43,10 @@ export const newSale = z.strictObject({
   title: z
     .string({ error: titleError })
     .trim()
-    .min(1, { error: titleError })
+    .min(1, { error: titleError, abort: true })
     .max(TITLE_LENGTH_MAX, { error: titleError })
-    .regex(NO_CONTROLS, 'must not hold control characters')
+    .regex(NO_CONTROLS, { error: 'must not hold control characters', abort: true })
+    .regex(VISIBLE, 'must hold a character that can be seen')
     .meta({ override: { type: 'string', minLength: 1, maxLength: TITLE_LENGTH_MAX, pattern: TITLE_PATTERN } }),
   priceCents: whole(0, PRICE_CENTS_MAX).meta({
     description: 'of one unit, in the smallest unit of the currency: 1999 is 19.99 EUR, 1,999 JPY and 1.999 KWD',

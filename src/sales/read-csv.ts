@@ -8,29 +8,34 @@ interface CsvRow {
 export type ReadCsv = { readonly rows: readonly CsvRow[] } | { readonly line: number; readonly error: string };
 
 /** A cell, quoted or not, and what ends it. */
-const CELL = /(?:"((?:[^"]|"")*)"|([^",\r\n]*))(,|\r?\n|$)/y;
+const cellOf = (separator: string): RegExp =>
+  new RegExp(`(?:"((?:[^"]|"")*)"|([^"${separator}\\r\\n]*))(${separator}|\\r\\n?|\\n|$)`, 'y');
+
+/** What stands behind the name of the first column: Excel writes semicolons in countries where a comma is in numbers. */
+const separatorOf = (text: string): string => /^\s*"?\w*"?\s*([,;\t])/.exec(text)?.[1] ?? ',';
 
 /**
  * Own code, though csv-parse would do: one expression reads a cell, and an operator's list of sales is no reason for one
  * more package in production.
  *
- * Reads CSV as RFC 4180 has it: commas, lines that end in LF or CRLF, quotes around a cell that holds one of them, a quote
- * written twice inside. Nothing is guessed: another separator, or a quote where none belongs, is an error. Empty lines
+ * Reads CSV as RFC 4180 has it: commas, or the semicolons or tabs of the first line; lines that end in LF, CRLF or CR; quotes
+ * around a cell that holds one of them, a quote written twice inside. A quote where none belongs is an error. Empty lines
  * are left out.
  */
 export function readCsv(text: string): ReadCsv {
+  const separator = separatorOf(text);
+  const pattern = cellOf(separator);
   const rows: CsvRow[] = [];
   let cells: string[] = [];
   let line = 1;
   let begun = 1;
-  CELL.lastIndex = text.startsWith('\ufeff') ? 1 : 0;
-  while (CELL.lastIndex < text.length || cells.length > 0) {
-    const cell = CELL.exec(text);
+  while (pattern.lastIndex < text.length || cells.length > 0) {
+    const cell = pattern.exec(text);
     if (cell === null) return { line, error: 'a quote stands where none may, or is not closed' };
     const [whole, quoted, plain = '', end = ''] = cell;
     cells.push(quoted === undefined ? plain.trim() : quoted.replaceAll('""', '"'));
-    line += whole.split('\n').length - 1;
-    if (end === ',') continue;
+    line += whole.split(/\r\n?|\n/).length - 1;
+    if (end === separator) continue;
     if (cells.length > 1 || cells[0] !== '') rows.push({ line: begun, cells });
     cells = [];
     begun = line;

@@ -273,7 +273,7 @@ function commandOf(pid: number): string {
 }
 
 /** What to do about a busy port of a server; its ports are chosen at the first start of a folder. */
-const SERVER_ADVICE = 'start an instance elsewhere with --dir <folder> --free-ports';
+const SERVER_ADVICE = 'start an instance elsewhere: npm start -- --dir <folder> --free-ports --port 0';
 
 /** @param advice what to do instead of stopping the holder: a part of a sentence */
 function portInUseSentence(

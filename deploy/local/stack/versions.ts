@@ -88,7 +88,7 @@ export function assertSameServers(remembered: Versions | null, wanted: Partial<V
     const [has, wants] = [remembered[server], wanted[server]];
     if (wants === undefined || wants === has) continue;
     throw new StackError(
-      `${dir} has data of ${NAMES[server]} ${has}, not of ${wants}; start an instance elsewhere with --dir <folder> --free-ports.`,
+      `${dir} has data of ${NAMES[server]} ${has}, not of ${wants}; start an instance elsewhere: npm start -- --dir <folder> --free-ports --port 0.`,
     );
   }
 }

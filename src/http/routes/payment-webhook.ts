@@ -36,7 +36,7 @@ export const paymentWebhook = defineRoute({
       required: false,
       description:
         't: Unix seconds, at most 300 from now; v1: hex of HMAC-SHA-256 over "<t>.<body>". Needed unless PAYMENT_PROVIDER is stripe',
-      schema: z.string().regex(/^t=[0-9]{1,12},v1=[0-9a-f]{64}$/),
+      schema: z.string().regex(/^t=[0-9]{1,12}, *v1=[0-9a-fA-F]{64}$/),
     },
     {
       name: 'Stripe-Signature',
@@ -271,7 +271,7 @@ export function readPaymentEvent(text: string): PaymentReport {
   if ('error' in parsed) return { type: 'unreadable', detail: parsed.error, claims: {} };
   const raw = parsed.value;
   const known = typed.safeParse(raw);
-  if (!known.success) return unreadable('The body must be an object with a type.', raw);
+  if (!known.success) return unreadable('The body must be an object with a type.', raw, text);
   const { type } = known.data;
   if (!isKnown(type)) return { type: 'other' };
   const read = EVENTS[type].safeParse(raw, { error: plainError });
@@ -281,14 +281,19 @@ export function readPaymentEvent(text: string): PaymentReport {
       .map(({ message }) => message)
       .join(' '),
     raw,
+    text,
   );
 }
 
-function unreadable(detail: string, raw: unknown): PaymentReport {
+function unreadable(detail: string, raw: unknown, text: string): PaymentReport {
   const claimed = (raw ?? {}) as PaymentClaims;
-  return {
-    type: 'unreadable',
-    detail,
-    claims: Object.fromEntries(PAYMENT_CLAIMS.map((name) => [name, claimed[name]])),
-  };
+  const claims = PAYMENT_CLAIMS.map((name) => {
+    const value = claimed[name];
+    return [name, name.endsWith('Id') && typeof value === 'number' ? digitsOf(name, text) : value] as const;
+  });
+  return { type: 'unreadable', detail, claims: Object.fromEntries(claims) };
 }
+
+/** An id that came as a number, with all its digits: JavaScript rounds it when it reads it. */
+const digitsOf = (name: string, text: string): string | undefined =>
+  new RegExp(`"${name}"\\s*:\\s*([-+.\\deE]+)`).exec(text)?.[1];

@@ -1,4 +1,4 @@
-import { setTimeout as sleep } from 'node:timers/promises';
+import { pause } from '../../client/after.js';
 import { OperationalError } from '../../core/errors.js';
 import type { BrokerAccess } from '../credentials.js';
 import { brokersKnownTo, createGroup, createTopic, parseAddress, readGroups, readTopics } from './broker-state.js';
@@ -67,7 +67,7 @@ async function readBack(
         retryable: true,
       });
     }
-    await sleep(READ_BACK_EVERY_MS);
+    await pause(READ_BACK_EVERY_MS);
   }
 }
 

@@ -1,3 +1,4 @@
+import { after } from '../../client/after.js';
 import type { Browser } from './page.js';
 
 /** Sleeps by timers of the page, or, where it has to be exact, by those of a worker, which are not slowed down in the background. */
@@ -21,7 +22,7 @@ export function exactSleep(): Browser['sleep'] {
     new Promise((resolve) => {
       if (signal.aborted) return resolve();
       const id = ++last;
-      const timer = setTimeout(wake, ms);
+      const end = after(ms, wake);
       signal.addEventListener('abort', wake);
       if (exact && document.visibilityState === 'hidden') {
         worker ??= startWorker();
@@ -29,7 +30,7 @@ export function exactSleep(): Browser['sleep'] {
         worker?.postMessage({ id, ms });
       }
       function wake(): void {
-        clearTimeout(timer);
+        end();
         signal.removeEventListener('abort', wake);
         waiting.delete(id);
         resolve();

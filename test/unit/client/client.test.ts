@@ -52,6 +52,26 @@ describe('client: buy', () => {
     expect(api.asked[1]?.signal.aborted, 'the stream is left').to.equal(true);
   });
 
+  it('a patience or a pause of more than 2^31 ms is as long as it says', async () => {
+    for (const patienceMs of [Infinity, 2 ** 31]) {
+      api.next(json(202, PENDING), stream([OPEN, event('pending', PENDING)], 10, 'stays'));
+      const left = new AbortController();
+      const bought = client.buy('7', { key: 'k1', patienceMs, signal: left.signal });
+      for (let tick = 0; tick < 100; tick++) await clock.tickAsync(50);
+      expect(api.whats, 'it follows the purchase').to.deep.equal([BUY, EVENTS]);
+      left.abort();
+      await bought.catch(() => undefined);
+      api.asked.splice(0);
+    }
+    const daysMs = 40 * 86_400_000;
+    api.next(refusal('not_open', daysMs), json(202, PENDING), stream([OPEN, event('ordered', ORDERED)], 10));
+    const bought = client.buy('7', { key: 'k1', patienceMs: Infinity });
+    for (let tick = 0; tick < 100; tick++) await clock.tickAsync(daysMs / 101);
+    expect(api.whats, 'before the sale opens').to.deep.equal([BUY]);
+    await clock.tickAsync(daysMs / 101);
+    expect(await ended(bought)).to.include({ outcome: 'ordered' });
+  });
+
   it('headers without a value are not sent; a key of its own is random', async () => {
     api.next(refusal('sold_out'), refusal('sold_out'));
     await ended(client.buy('7', { queuePass: null }));

@@ -152,7 +152,7 @@ describe('admin dead letters', () => {
     expect(csv.headers['content-type']).to.match(/^text\/csv/);
     expect(csv.headers['content-disposition']).to.equal('attachment; filename="dead-letters.csv"');
     const [heading, one, other, end] = csv.text.split('\n');
-    expect(heading).to.match(/^deadLetterId,parkedAt,state,reason,detail,.*,body$/);
+    expect(heading).to.match(/^\ufeffdeadLetterId,parkedAt,state,reason,detail,.*,body$/);
     expect(one).to.match(/^17,2030-01-01T00:00:00.000Z,parked,retries_exhausted,given up,/);
     expect(other).to.include(",'=1+1,");
     expect(end).to.equal('');

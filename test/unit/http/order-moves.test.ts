@@ -282,6 +282,16 @@ describe('orders and payments over HTTP', () => {
       expect(fake.bugs).to.deep.equal([]);
     });
 
+    it('an id that is a number is refused, and logged with all its digits', async () => {
+      const claims: object[] = [];
+      const log = { ...silentLog, error: (fields: object) => void claims.push(fields) };
+      const url = await listen(undefined, { log });
+      const body = JSON.stringify({ ...event, orderId: 'x' }).replace('"x"', ' 1234567890123456789');
+      expect((await post(url, body).expect(400)).body.detail).to.equal('orderId must be a whole number.');
+      expect(claims[0]).to.include({ orderId: '1234567890123456789', paymentId: 'p1' });
+      expect(reported).to.deep.equal([]);
+    });
+
     it('money that cannot be recorded is an error in the log, with what it says; nothing else is', async () => {
       const errors: [object, string][] = [];
       const log = { ...silentLog, error: (fields: object, message: string) => void errors.push([fields, message]) };

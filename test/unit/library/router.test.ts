@@ -107,6 +107,12 @@ describe('the router in an app of Express', () => {
     expect((await buy(PURCHASES, {}, null)).status, 'no body was sent').to.equal(202);
   });
 
+  it('behind an app that has set an encoding it reads texts', async () => {
+    await start((app) => app.use((req, _, next) => next(void req.setEncoding('utf8')), router.middleware));
+    expect((await buy(PURCHASES, {}, '{"metadata":{"a":"é🖋"}}')).status).to.equal(202);
+    expect(fake.entered[0]?.metadata).to.deep.equal({ a: 'é🖋' });
+  });
+
   it('a text that a parser has left is whole Unicode or refused', async () => {
     for (const parser of [express.json(), express.text({ type: '*/*' }), express.raw({ type: '*/*' })]) {
       await start((app) => app.use(parser, router.middleware));

@@ -20,7 +20,7 @@ describe('readCsv', () => {
       [1, 'a', 'b'],
       [2, '1', '2'],
     ]);
-    expect(cells('\ufeffa, b ,\n\n"x, ""y""",,"two\nlines"\n3,4,5')).to.deep.equal([
+    expect(cells('a, b ,\n\n"x, ""y""",,"two\nlines"\n3,4,5')).to.deep.equal([
       [1, 'a', 'b', ''],
       [3, 'x, "y"', '', 'two\nlines'],
       [5, '3', '4', '5'],
@@ -28,6 +28,29 @@ describe('readCsv', () => {
     expect(cells('')).to.deep.equal([]);
     expect(cells('a,')).to.deep.equal([[1, 'a', '']]);
     expect(cells('\n\n')).to.deep.equal([]);
+  });
+
+  it('reads what Excel writes: semicolons or tabs for commas, and lines that end in CR', () => {
+    for (const separator of [',', ';', '\t']) {
+      for (const end of ['\n', '\r\n', '\r']) {
+        const lines = [
+          ['sku', 'title'],
+          ['pen', '"A ""pen"",;\t"'],
+          ['"mug"', ''],
+        ].map((row) => row.join(separator));
+        const text = lines.join(end) + end;
+        expect(cells(text), JSON.stringify(text)).to.deep.equal([
+          [1, 'sku', 'title'],
+          [2, 'pen', 'A "pen",;\t'],
+          [3, 'mug', ''],
+        ]);
+      }
+    }
+    expect(cells('a\r"x\ry"\rb')).to.deep.equal([
+      [1, 'a'],
+      [2, 'x\ry'],
+      [4, 'b'],
+    ]);
   });
 
   it('refuses a quote that stands where none may, with its line', () => {
@@ -75,7 +98,7 @@ describe('readImport', () => {
       /^1: column "price" is not known or stands twice; columns are sku, title/,
     );
     expect(file('sku,sku\npen,1')[0]).to.include('"sku"');
-    expect(file('sku;title\npen;1')[0]).to.include('"sku;title"');
+    expect(file('sku|title\npen|1')[0]).to.include('"sku|title"');
     expect(file('sku,title\npen')).to.deep.equal(['2: this line has 1 cells, the first line has 2.']);
     expect(file('')).to.deep.equal(['1: there is no sale in it.']);
     expect(file(HEAD)).to.deep.equal(['1: there is no sale in it.']);

@@ -60,7 +60,21 @@ describe('readNewSale', () => {
         title: 'title must not hold control characters.',
       });
     }
-    expect(errorsOf({ title: 'Café ☕ 👩‍💻' })).to.deep.equal({});
+    for (const title of [
+      '\u200b',
+      '\u3164\u3164',
+      '\u00ad \u2060',
+      '\u115f',
+      '\u2800',
+      '\u{e0020}',
+      'a'.replace('a', '\u034f'),
+    ]) {
+      expect(errorsOf({ title }), JSON.stringify(title)).to.deep.equal({
+        title: 'title must hold a character that can be seen.',
+      });
+    }
+    for (const title of ['Café ☕ 👩‍💻', '\u200b1', '鋼筆', '🖋', '!'])
+      expect(errorsOf({ title }), title).to.deep.equal({});
   });
 
   it('refuses a window that is over, ends before it begins, or lies in no likely year', () => {

@@ -14,7 +14,7 @@ describe('a port in use [L1]', () => {
       expect(() => assertPortsFree([{ port, label: 'Redis' }])).to.throw(
         StackError,
         new RegExp(
-          `^Port ${port} \\(Redis\\) is in use by pid ${process.pid} .*; stop it, or start an instance elsewhere with --dir`,
+          `^Port ${port} \\(Redis\\) is in use by pid ${process.pid} .*; stop it, or start an instance elsewhere: npm start -- --dir`,
         ),
       );
     } finally {

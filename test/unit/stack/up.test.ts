@@ -1,6 +1,7 @@
 import { expect } from 'chai';
+import { readdirSync, readFileSync } from 'node:fs';
 import { StackError } from '../../../deploy/local/stack/stack-error.js';
-import { runSystem } from '../../../deploy/local/up.js';
+import { runSystem, upCommand } from '../../../deploy/local/up.js';
 
 describe('npm start', () => {
   const failing = async (ranBefore: boolean, flags: object = {}): Promise<number> => {
@@ -20,6 +21,18 @@ describe('npm start', () => {
     expect(error).to.be.instanceOf(StackError);
     return downs;
   };
+
+  it('has every flag that a hint names', () => {
+    const known = upCommand().options.map(({ long }) => long);
+    const folder = new URL('../../../deploy/local/', import.meta.url);
+    const files = readdirSync(folder, { recursive: true, encoding: 'utf8' }).filter((file) => file.endsWith('.ts'));
+    const hints = files.flatMap(
+      (file) => readFileSync(new URL(file, folder), 'utf8').match(/npm start -- --.*/g) ?? [],
+    );
+    const named = hints.flatMap((hint) => hint.match(/--[a-z-]+/g) ?? []);
+    expect(named).to.include.members(['--dir', '--free-ports', '--port']);
+    for (const flag of named) expect(known, flag).to.include(flag);
+  });
 
   it('stops the servers that it has started when the pages cannot be built', async () => {
     expect(await failing(false)).to.equal(1);

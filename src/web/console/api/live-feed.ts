@@ -1,3 +1,4 @@
+import { pause } from '../../../client/after.js';
 import { backOffMs } from '../../../client/back-off.js';
 import { EventStreamReader, type StreamedEvent } from '../../../client/event-stream.js';
 import type { LiveStore } from '../logic/live-store.js';
@@ -33,7 +34,7 @@ export async function followLive(
     if (signal.aborted) return;
     tries = performance.now() - beganMs > GOOD_AFTER_MS ? 1 : tries + 1;
     if (why !== null) store.lost(why);
-    await pause(backOffMs(tries, retryMs, Math.random()), signal, network);
+    await pauseUntilOnline(backOffMs(tries, retryMs, Math.random()), signal, network);
   }
 }
 
@@ -66,16 +67,10 @@ async function readStream(
 }
 
 /** Ends early when the network comes back, or the signal aborts. */
-function pause(ms: number, signal: AbortSignal, network: EventTarget): Promise<void> {
-  return new Promise((resolve) => {
-    const end = (): void => {
-      clearTimeout(timer);
-      network.removeEventListener('online', end);
-      signal.removeEventListener('abort', end);
-      resolve();
-    };
-    const timer = setTimeout(end, ms);
-    network.addEventListener('online', end);
-    signal.addEventListener('abort', end);
-  });
+async function pauseUntilOnline(ms: number, signal: AbortSignal, network: EventTarget): Promise<void> {
+  const online = new AbortController();
+  const wake = (): void => online.abort();
+  network.addEventListener('online', wake);
+  await pause(ms, AbortSignal.any([signal, online.signal]));
+  network.removeEventListener('online', wake);
 }

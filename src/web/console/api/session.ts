@@ -1,3 +1,4 @@
+import { after } from '../../../client/after.js';
 import { backOffMs } from '../../../client/back-off.js';
 import type { TabStorage } from '../../shared/tab-storage.js';
 import { Store } from '../logic/store.js';
@@ -7,7 +8,6 @@ import type { Me } from './types.js';
 /** The token lives here and nowhere else: in memory of the page, and in the storage of its tab, which ends with it. */
 const KEY = 'seckill.console.token';
 /** The longest that a timer of a browser can wait. */
-const TIMER_MAX_MS = 2_147_483_647;
 
 export type SessionState =
   | { readonly is: 'signed_out' }
@@ -26,7 +26,7 @@ export class Session {
   readonly #ask: (token: string) => Promise<Me>;
   #token: string | null;
   /** To the end of the token, or to the next try. */
-  #timer: ReturnType<typeof setTimeout> | undefined;
+  #stopTimer: (() => void) | undefined;
   /** To go on with the token of before a reload; 0: none is under way. */
   #tries = 0;
 
@@ -46,7 +46,7 @@ export class Session {
   async restore(): Promise<void> {
     const token = this.#token;
     if (token === null) return;
-    clearTimeout(this.#timer);
+    this.#stopTimer?.();
     const tries = ++this.#tries;
     const isOver = (): boolean => tries !== this.#tries; // somebody has signed out meanwhile, or asked again
     try {
@@ -56,7 +56,7 @@ export class Session {
       if (isOver()) return;
       const seen = apiErrorOf(error);
       if (seen.status === 401 || seen.code === 'role_needed') return this.signOut();
-      this.#timer = setTimeout(() => void this.restore(), backOffMs(tries, null, Math.random()));
+      this.#stopTimer = after(backOffMs(tries, null, Math.random()), () => void this.restore());
       this.state.set({ is: 'unreachable', error: seen });
     }
   }
@@ -85,10 +85,8 @@ export class Session {
   }
 
   #endAt(atMs: number): void {
-    clearTimeout(this.#timer);
-    const leftMs = atMs - Date.now();
-    if (leftMs > TIMER_MAX_MS) return;
-    this.#timer = setTimeout(() => this.#end('expired'), Math.max(0, leftMs));
+    this.#stopTimer?.();
+    this.#stopTimer = after(Math.max(0, atMs - Date.now()), () => this.#end('expired'));
   }
 
   #end(why: 'expired' | 'refused'): void {
@@ -98,7 +96,7 @@ export class Session {
   }
 
   #forget(): void {
-    clearTimeout(this.#timer);
+    this.#stopTimer?.();
     this.#tries = 0;
     this.#token = null;
     this.#storage.remove(KEY);

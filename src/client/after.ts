@@ -1,0 +1,29 @@
+// The timers of server, keeper, page and client. This file imports nothing, so that every room may use it.
+
+/** The longest time that `setTimeout` takes, ms: it rings at once for a longer one. */
+const TIMER_MAX_MS = 2 ** 31 - 1;
+
+/** Calls back after `ms`, however long that is; after `Infinity` never. @returns ends it */
+export function after(ms: number, callback: () => void): () => void {
+  let timer: ReturnType<typeof setTimeout>;
+  const wait = (leftMs: number): void => {
+    const nextMs = Math.min(leftMs, TIMER_MAX_MS);
+    timer = setTimeout(() => (leftMs > nextMs ? wait(leftMs - nextMs) : callback()), nextMs);
+  };
+  wait(ms);
+  return () => clearTimeout(timer);
+}
+
+/** Resolves after `ms`, or as soon as the signal aborts. Never rejects. */
+export function pause(ms: number, signal?: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    if (signal?.aborted) return resolve();
+    const wake = (): void => {
+      end();
+      signal?.removeEventListener('abort', wake);
+      resolve();
+    };
+    const end = after(ms, wake);
+    signal?.addEventListener('abort', wake);
+  });
+}
