@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { OperationalError } from '../core/errors.js';
 import { nameTrace, problem, startPoll, type Answer } from './answer.js';
-import { isStillLetIn } from './event-stream.js';
+import { isStillAllowed } from './event-stream.js';
 import type { ExportFormat } from './export-lines.js';
 import { NOSNIFF } from './problem.js';
 import type { Call, RouteServices } from './route.js';
@@ -41,7 +41,7 @@ export async function sendExport(
     const first = await pages.next(); // before the head: a fault is still an answer
     begin(call, name, query.format);
     if (call.req.method !== 'HEAD')
-      await sendAll(first.value ?? '', letIn(pages, isStillLetIn(call, services), poll), call, poll.signal);
+      await sendAll(first.value ?? '', letIn(pages, isStillAllowed(call, services), poll), call, poll.signal);
     if (poll.signal.aborted) res.destroy(); // not ended: the client must not take it for the whole
     else res.end();
   } catch (error) {
