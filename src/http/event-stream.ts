@@ -21,7 +21,7 @@ export interface StreamEvent {
 // oxfmt-ignore
 const HEADERS = [
   'Content-Type', 'text/event-stream',
-  'Cache-Control', 'no-store',
+  'Cache-Control', 'no-store, no-transform',
   'X-Accel-Buffering', 'no',
   ...NOSNIFF,
 ];
@@ -39,7 +39,7 @@ const HEARTBEAT = ':\n\n';
  * by the next heartbeat, or whose socket is full, is disconnected. It can connect again and go on at its last event.
  */
 export class EventStream {
-  readonly #res: ServerResponse;
+  readonly #res: ServerResponse & { flush?(): void };
   readonly #heartbeat: NodeJS.Timeout;
   readonly #timeUp: NodeJS.Timeout;
 
@@ -73,6 +73,9 @@ export class EventStream {
     if (this.#res.destroyed) return;
     const slow = text === HEARTBEAT ? this.#res.writableLength > 0 : this.#res.writableNeedDrain;
     if (slow) this.#res.destroy();
-    else this.#res.write(text);
+    else {
+      this.#res.write(text);
+      this.#res.flush?.(); // of a middleware that compresses all the same
+    }
   }
 }

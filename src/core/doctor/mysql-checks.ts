@@ -1,4 +1,4 @@
-import { answers, listed, ok, risky, wrong, type Check } from './check.js';
+import { answers, listed, ok, risky, wrong, type Check, type Judged } from './check.js';
 import {
   CLOCK_WRONG_IF,
   DISK_RISKY_IF,

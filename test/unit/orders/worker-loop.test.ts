@@ -2,7 +2,6 @@ import { expect } from 'chai';
 import sinon, { type SinonFakeTimers } from 'sinon';
 import { sealBatch, type Batch } from '../../../src/core/batch.js';
 import { Bug, OperationalError } from '../../../src/core/errors.js';
-import type { Batch } from '../../../src/core/batch.js';
 import type { Sale } from '../../../src/core/sale.js';
 import { TOPICS } from '../../../src/core/topics.js';
 import type { WorkerLoop } from '../../../src/orders/worker-loop.js';
