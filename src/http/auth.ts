@@ -146,7 +146,7 @@ export function createAuthenticator(
       const verified = verifiedOf(claims, key.terms, options, nowMs());
       if (typeof verified === 'string') return verified;
       if (options.isRevoked(verified)) return 'revoked';
-      known?.keep(token, verified);
+      if (token.length <= KEPT_LENGTH_MAX) known?.keep(token, verified);
       return verified.caller;
     }
     return 'bad_signature';
@@ -175,6 +175,9 @@ export function createAuthenticator(
     },
   };
 }
+
+/** Longer than most tokens; bounds what the cache can hold. */
+const KEPT_LENGTH_MAX = 4096;
 
 /**
  * Tokens that were good more than once. In a rush nearly every token is new, and to write each one into a full LRU
@@ -214,7 +217,7 @@ function tailHash(token: string): number {
 
 function bearerOf(authorization: string | undefined): string | null {
   if (authorization === undefined) return null;
-  if (authorization.startsWith('Bearer ')) return authorization.slice(7);
+  if (authorization.startsWith('Bearer ') && authorization[7] !== ' ') return authorization.slice(7);
   return /^bearer +(.+)$/i.exec(authorization)?.[1] ?? null; // the scheme is case-insensitive (RFC 9110, 11.1)
 }
 

@@ -23,7 +23,7 @@ export interface StreamEvent {
 // oxfmt-ignore
 const HEADERS = [
   'Content-Type', 'text/event-stream',
-  'Cache-Control', 'no-store',
+  'Cache-Control', 'no-store, no-transform',
   'X-Accel-Buffering', 'no',
   ...NOSNIFF,
 ];
@@ -51,8 +51,8 @@ export const isStillAllowed =
  * by the next heartbeat, or whose socket is full, is disconnected. It can connect again and go on at its last event.
  */
 export class EventStream {
-  readonly #res: ServerResponse;
-  readonly #isLetIn: () => Promise<boolean>;
+  readonly #res: ServerResponse & { flush?(): void };
+  readonly #isAllowed: () => Promise<boolean>;
   readonly #onEnd: () => void;
   readonly #heartbeat: NodeJS.Timeout;
   readonly #timeUp: NodeJS.Timeout;
@@ -69,7 +69,7 @@ export class EventStream {
     onEnd: () => void,
   ) {
     this.#res = res;
-    this.#isLetIn = isLetIn;
+    this.#isAllowed = isLetIn;
     this.#onEnd = onEnd;
     res.shouldKeepAlive = false; // the end of the stream ends the connection, so a shutdown does not wait for it
     res.writeHead(200, HEADERS);
@@ -95,7 +95,7 @@ export class EventStream {
   }
 
   async #beat(): Promise<void> {
-    if (await this.#isLetIn()) this.#write(HEARTBEAT);
+    if (await this.#isAllowed()) this.#write(HEARTBEAT);
     else this.#onEnd();
   }
 
@@ -103,6 +103,9 @@ export class EventStream {
     if (this.#res.destroyed || this.#res.writableEnded) return;
     const slow = text === HEARTBEAT ? this.#res.writableLength > 0 : this.#res.writableNeedDrain;
     if (slow) this.#res.destroy();
-    else this.#res.write(text);
+    else {
+      this.#res.write(text);
+      this.#res.flush?.(); // of a middleware that compresses all the same
+    }
   }
 }

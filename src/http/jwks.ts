@@ -23,6 +23,8 @@ const TIMEOUT_MS = 5000;
 /** A set of a dozen RSA keys with certificates has some 30 kB. */
 const BYTES_MAX = 512 * 1024;
 const KEYS_MAX = 100;
+/** Keys that may have signed one token: of a token without `kid` the last keys, the present and the next one. */
+const CANDIDATES_MAX = 3;
 /** Requests that wait for one read; the others are refused at once. */
 const WAITING_MAX = 1000;
 
@@ -36,8 +38,7 @@ export class Jwks implements IssuerKeys {
   readonly #parts: JwksParts;
   readonly #outage: OutageLog;
   readonly #listeners: (() => void)[] = [];
-  /** By kid and algorithm. */
-  #keys: ReadonlyMap<string, TokenKey> = new Map();
+  #keys: readonly NamedKey[] = [];
   /** As they were read last; the same again changes nothing. */
   #text = '';
   #isKnown = false;
@@ -64,8 +65,9 @@ export class Jwks implements IssuerKeys {
     return this.#isKnown;
   }
 
-  find(keyId: string, algorithm: string): TokenKey | undefined {
-    return this.#keys.get(`${algorithm} ${keyId}`);
+  find(keyId: string | undefined, algorithm: string): readonly TokenKey[] {
+    const found = this.#keys.filter((one) => one.algorithm === algorithm && (keyId === undefined || one.kid === keyId));
+    return found.length <= CANDIDATES_MAX ? found.map(({ key }) => key) : [];
   }
 
   onChange(listener: () => void): void {
@@ -99,7 +101,7 @@ export class Jwks implements IssuerKeys {
     try {
       this.#take(await fetchText(url));
       this.#outage.end();
-      metrics.keysRead(this.issuer, this.#keys.size);
+      metrics.keysRead(this.issuer, this.#keys.length);
     } catch (error) {
       metrics.keysNotRead(this.issuer);
       this.#outage.failed(error);
@@ -110,15 +112,15 @@ export class Jwks implements IssuerKeys {
   #take(text: string): void {
     if (text === this.#text) return;
     const terms = issuerTerms(this.#of);
-    const keys = new Map<string, TokenKey>();
+    const keys: NamedKey[] = [];
     for (const key of keysIn(text)) {
       const read = readPublicKey(key);
-      const name = `${'algorithm' in read ? read.algorithm : ''} ${key.kid}`;
       const flaw = 'flaw' in read ? read.flaw : whyNotUsed(key, read.algorithm, this.#of);
-      if (flaw === null && 'algorithm' in read) keys.set(name, publicKey(read.pem, read.algorithm, terms));
+      if (flaw === null && 'algorithm' in read)
+        keys.push({ kid: key.kid, algorithm: read.algorithm, key: publicKey(read.pem, read.algorithm, terms) });
       else this.#parts.log.warn({ issuer: this.issuer, kid: key.kid, flaw }, 'a key of the issuer is not used');
     }
-    if (keys.size === 0) throw new Error('it holds no key that can be used');
+    if (keys.length === 0) throw new Error('it holds no key that can be used');
     this.#keys = keys;
     this.#text = text;
     this.#isKnown = true;
@@ -126,17 +128,28 @@ export class Jwks implements IssuerKeys {
   }
 }
 
-type KeyOfSet = Jwk & { readonly kid: string };
+/** Only its name may be missing (RFC 7517, 4.5). */
+type KeyOfSet = Jwk & { readonly kid?: string };
+
+interface NamedKey {
+  readonly kid: string | undefined;
+  readonly algorithm: string;
+  readonly key: TokenKey;
+}
 
 function keysIn(text: string): readonly KeyOfSet[] {
   const { keys } = JSON.parse(text) as { readonly keys?: unknown };
   if (!Array.isArray(keys) || keys.length > KEYS_MAX) throw new Error(`it is no list of at most ${KEYS_MAX} keys`);
-  return keys.filter((key): key is KeyOfSet => typeof (key as Partial<KeyOfSet> | null)?.kid === 'string');
+  return keys.filter(
+    (key: Jwk | null): key is KeyOfSet =>
+      typeof key === 'object' && key !== null && (key.kid === undefined || typeof key.kid === 'string'),
+  );
 }
 
 /** A set may hold keys for other purposes and other algorithms. */
-function whyNotUsed({ use, alg }: KeyOfSet, algorithm: string, { algorithms }: Issuer): string | null {
+function whyNotUsed({ use, alg, key_ops: ops }: KeyOfSet, algorithm: string, { algorithms }: Issuer): string | null {
   if (use !== undefined && use !== 'sig') return `is for another use: ${String(use)}`;
+  if (Array.isArray(ops) && !ops.includes('verify')) return `is for other operations: ${ops.join(', ')}`;
   if (alg !== undefined && alg !== algorithm) return `is for another algorithm: ${String(alg)}`;
   return algorithms.some((one) => one === algorithm) ? null : `is for ${algorithm}, which this issuer must not use`;
 }

@@ -4,8 +4,8 @@ import { isId } from '../core/ids.js';
 import type { PublicAlgorithm } from '../core/public-key.js';
 import { assertStrongSecret } from './token.js';
 
-/** Longer than any token with a handful of roles, RS256 included; bounds what the cache can hold. */
-export const TOKEN_LENGTH_MAX = 4096;
+/** As much as the server takes of all headers together. */
+export const TOKEN_LENGTH_MAX = 16_384;
 
 export type Claims = Readonly<Record<string, unknown>>;
 
@@ -87,7 +87,11 @@ export interface IssuerKeys {
   readonly issuer: string;
   /** False while they were never read. */
   readonly isKnown: boolean;
-  find(keyId: string, algorithm: string): TokenKey | undefined;
+  /**
+   * Those that may have signed such a token. With a key id those of that id; without one all of the algorithm, but none where they
+   * are many.
+   */
+  find(keyId: string | undefined, algorithm: string): readonly TokenKey[];
   /** Reads them anew; null: this was done a moment ago, or too many requests wait for it. Never rejects. */
   refresh(): Promise<void> | null;
   /** Called after each change. */
@@ -141,16 +145,19 @@ export class KeyFinder {
     if (crit !== undefined || typeof alg !== 'string') return 'malformed'; // no extension of RFC 7515 is known here
     const ourKey = this.#ourKey(alg, kid);
     const ours = ourKey === null ? [] : [ourKey];
-    if (alg === 'HS256' || this.#issuers.length === 0 || (ourKey !== null && typeof kid !== 'string'))
+    if (alg === 'HS256' || this.#issuers.length === 0)
       return ours.length > 0 ? this.#remember(header, ours) : 'unknown_key';
-    const theirs = typeof kid === 'string' ? this.#issuers.flatMap((one) => one.find(kid, alg) ?? []) : [];
-    if (theirs.length > 0) return this.#remember(header, [...ours, ...theirs]);
+    if (kid !== undefined && typeof kid !== 'string') return 'malformed';
+    // Without a key id tokens of several issuers begin alike: only its own issuer is asked, and nothing is remembered.
+    const issuer = this.#issuers.find((one) => one.issuer === parts.payload.iss);
+    const asked = kid === undefined ? (issuer === undefined ? [] : [issuer]) : this.#issuers;
+    const theirs = asked.flatMap((one) => one.find(kid, alg));
+    if (theirs.length > 0)
+      return kid === undefined ? [...ours, ...theirs] : this.#remember(header, [...ours, ...theirs]);
     // Ours fits any key id, so a new one of an issuer is looked for there first; and as tokens that begin alike may be of either,
     // nothing is remembered.
-    const issuer = this.#issuers.find((one) => one.issuer === parts.payload.iss);
     if (ourKey !== null && (issuer === undefined || ourKey.terms.issuer === issuer.issuer)) return ours;
-    if (issuer === undefined) return 'wrong_issuer';
-    return typeof kid === 'string' ? issuer : 'unknown_key';
+    return issuer ?? 'wrong_issuer';
   }
 
   #remember(header: string, keys: readonly TokenKey[]): readonly TokenKey[] {

@@ -375,7 +375,7 @@ export const MUTANTS: readonly Mutant[] = [
         replace: 'Number(expiresAtMs) <= this.#repositories.clock.nowMs()',
       },
     ],
-    simulation: { fromSeed: 1 },
+    simulation: { fromSeed: 251 },
   },
   {
     name: 'leases-of-the-future-are-believed',
@@ -387,7 +387,7 @@ export const MUTANTS: readonly Mutant[] = [
         replace: 'untilMs <= nowMs',
       },
     ],
-    simulation: { fromSeed: 1 },
+    simulation: { fromSeed: 3 },
   },
   {
     name: 'deadlines-count-from-the-clock-of-mysql',
@@ -399,7 +399,7 @@ export const MUTANTS: readonly Mutant[] = [
         replace: 'createdAtMs + plan',
       },
     ],
-    simulation: { fromSeed: 1 },
+    simulation: { fromSeed: 155 },
   },
   {
     name: 'pay-checks-no-state',

@@ -19,8 +19,8 @@ const isKeyAddress = (text: string): boolean => {
 };
 
 const jwk = z
-  .looseObject({ kid: name })
-  .transform((key) => key as Jwk & { readonly kid: string })
+  .looseObject({ kid: name.optional() })
+  .transform((key): Jwk => key)
   .superRefine((key, context) => {
     const read = readPublicKey(key);
     if ('flaw' in read) context.addIssue({ code: 'custom', message: read.flaw });

@@ -217,16 +217,82 @@ describe('identity providers', () => {
       jwkOf(weak.publicKey, 'weak'),
       jwkOf(curve.publicKey, 'curve'),
       jwkOf(KEYS.RS256.publicKey, 'enc', { use: 'enc' }),
+      jwkOf(KEYS.RS256.publicKey, 'wrap', { key_ops: ['wrapKey'] }),
       jwkOf(KEYS.RS256.publicKey, 'pss', { alg: 'PS256' }),
       { kty: 'oct', k: 'AAAA', kid: 'oct' },
     );
     const { all } = await open();
-    for (const kid of ['weak', 'curve', 'enc', 'pss', 'oct']) {
-      for (const algorithm of ['RS256', 'ES256', 'HS256'])
-        expect(all[0]?.find(kid, algorithm), kid).to.equal(undefined);
+    for (const kid of ['weak', 'curve', 'enc', 'wrap', 'pss', 'oct']) {
+      for (const algorithm of ['RS256', 'ES256', 'HS256']) expect(all[0]?.find(kid, algorithm), kid).to.deep.equal([]);
     }
-    expect(all[0]?.find('RS256-1', 'RS256')).not.to.equal(undefined);
-    expect(logged).to.have.lengthOf(5);
+    expect(all[0]?.find('RS256-1', 'RS256')).to.have.lengthOf(1);
+    expect(logged).to.have.lengthOf(6);
+  });
+
+  describe('without key ids, which RFC 7517 does not ask for', () => {
+    const nameless = (key: KeyObject): object => ({ ...key.export({ format: 'jwk' }), kid: undefined });
+    const namelessToken = (algorithm: Algorithm, claims: object = {}, key?: KeyObject): string => {
+      const exp = Math.floor(clock.nowMs() / 1000) + 3600;
+      const all = { iss: ISSUER, aud: 'shop', sub: 'auth0|507f', exp, ...claims };
+      return signedToken({ alg: algorithm }, all, key ?? KEYS[algorithm].privateKey);
+    };
+    const isAnn = { userId: 'auth0|507f' };
+
+    it('a key of a set is found by its algorithm, and a token of another key is refused', async () => {
+      provider.keys = Object.values(KEYS).map((pair) => nameless(pair.publicKey));
+      const { auth, all } = await open();
+      expect(all[0]?.isKnown).to.equal(true);
+      for (const algorithm of ['RS256', 'ES256', 'EdDSA'] as const) {
+        expect(await ask(auth, namelessToken(algorithm)), algorithm).to.deep.include(isAnn);
+        const forged = namelessToken(algorithm, {}, otherKey(algorithm));
+        expect(await ask(auth, forged), algorithm).to.equal('bad_signature');
+      }
+    });
+
+    it('a token may be of any key with a name; one that names a key is never of a key without', async () => {
+      const { auth } = await open();
+      expect(await ask(auth, namelessToken('EdDSA'))).to.deep.include(isAnn);
+      provider.keys = [nameless(KEYS.EdDSA.publicKey)];
+      const { auth: other } = await open();
+      clock.advance(PAUSE_MS);
+      expect(await ask(other, tokenOf('EdDSA'))).to.equal('unknown_key');
+    });
+
+    it('the next key and the last one are tried, but not many', async () => {
+      const pairs = Array.from({ length: 4 }, () => generateKeyPairSync('ed25519'));
+      provider.keys = pairs.slice(0, 3).map((pair) => nameless(pair.publicKey));
+      const { auth } = await open();
+      for (const { privateKey } of pairs.slice(0, 3))
+        expect(await ask(auth, namelessToken('EdDSA', {}, privateKey))).to.deep.include(isAnn);
+      provider.keys = pairs.map((pair) => nameless(pair.publicKey));
+      const { auth: many } = await open();
+      clock.advance(PAUSE_MS);
+      expect(await ask(many, namelessToken('EdDSA', {}, pairs[0]?.privateKey))).to.equal('unknown_key');
+    });
+
+    it('each provider checks its own tokens, which begin alike', async () => {
+      const other = generateKeyPairSync('ed25519');
+      provider.keys = [nameless(KEYS.EdDSA.publicKey)];
+      const second = {
+        issuer: 'https://other.example',
+        jwksUrl: undefined,
+        jwks: { keys: [nameless(other.publicKey)] },
+      };
+      const { auth } = await open({ subjectPrefix: '' }, { ...second, subjectPrefix: '' });
+      expect(await ask(auth, namelessToken('EdDSA'))).to.deep.include(isAnn);
+      const theirs = namelessToken('EdDSA', { iss: second.issuer }, other.privateKey);
+      expect(await ask(auth, theirs)).to.deep.include(isAnn);
+      expect(await ask(auth, namelessToken('EdDSA', { iss: second.issuer }))).to.equal('bad_signature');
+      expect(await ask(auth, namelessToken('EdDSA', { iss: 'https://evil.example' }))).to.equal('wrong_issuer');
+    });
+
+    it('the keys are read again for a token whose algorithm has no key yet', async () => {
+      provider.keys = [nameless(KEYS.RS256.publicKey)];
+      const { auth } = await open();
+      provider.keys = [nameless(KEYS.RS256.publicKey), nameless(KEYS.EdDSA.publicKey)];
+      clock.advance(PAUSE_MS);
+      expect(await ask(auth, namelessToken('EdDSA'))).to.deep.include(isAnn);
+    });
   });
 
   it('names of groups become roles by the table only; a group that is called admin is none', async () => {

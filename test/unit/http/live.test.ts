@@ -290,7 +290,7 @@ describe('GET /admin/v1/live', () => {
       .expect(200);
     expect(headers).to.include({
       'content-type': 'text/event-stream',
-      'cache-control': 'no-store',
+      'cache-control': 'no-store, no-transform',
       'x-accel-buffering': 'no',
       'x-content-type-options': 'nosniff',
     });

@@ -74,7 +74,7 @@ describe('events of a purchase over HTTP', () => {
     expect(client.status).to.equal(200);
     expect(client.headers).to.include({
       'content-type': 'text/event-stream',
-      'cache-control': 'no-store',
+      'cache-control': 'no-store, no-transform',
       'x-accel-buffering': 'no',
       connection: 'close',
     });
@@ -98,7 +98,7 @@ describe('events of a purchase over HTTP', () => {
     const { headers } = await request(server.url).head(PATH).set('authorization', bearer()).expect(200);
     expect(headers).to.include({
       'content-type': 'text/event-stream',
-      'cache-control': 'no-store',
+      'cache-control': 'no-store, no-transform',
       'x-accel-buffering': 'no',
     });
     expect(headers).to.have.property('trace-id');

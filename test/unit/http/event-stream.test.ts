@@ -1,0 +1,73 @@
+import { once } from 'node:events';
+import { createServer, get, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { gzipSync } from 'node:zlib';
+import { expect } from 'chai';
+import { EventStream } from '../../../src/http/event-stream.js';
+
+const TIMES = { heartbeatMs: 60_000, streamMaxMs: 60_000, retryMs: 1_000 };
+
+describe('a stream of events behind a middleware that compresses', () => {
+  let server: Server;
+  let stream: EventStream | null = null;
+  afterEach(async () => {
+    stream?.end();
+    server.closeAllConnections();
+    server.close();
+    await once(server, 'close');
+  });
+
+  /** @param wrap what the middleware does to an answer. @returns what the client has once it has the event */
+  async function firstEvent(wrap: (res: ServerResponse) => void): Promise<string> {
+    server = createServer((req, res) => {
+      wrap(res);
+      stream = new EventStream(req, res, TIMES, () => undefined);
+      stream.send({ id: '1', event: 'status', data: { status: 'ordered' } });
+    }).listen(0, '127.0.0.1');
+    await once(server, 'listening');
+    const request = get({ port: (server.address() as AddressInfo).port, host: '127.0.0.1' });
+    const [response] = (await once(request, 'response')) as [IncomingMessage];
+    response.setEncoding('utf8');
+    let text = '';
+    for await (const part of response) {
+      text += String(part);
+      if (text.includes('ordered')) break;
+    }
+    return text;
+  }
+
+  /** As `compression()` of Express, which keeps what is small until the end. */
+  function compressing(res: ServerResponse, isLeftAlone: () => boolean): { flush(): void } {
+    const write = res.write.bind(res);
+    const kept: Buffer[] = [];
+    res.write = (chunk: string | Uint8Array): boolean => {
+      if (isLeftAlone()) return write(chunk);
+      kept.push(Buffer.from(chunk as string));
+      return true;
+    };
+    return { flush: () => void write(gzipSync(Buffer.concat(kept.splice(0))).length > 0 ? 'flushed: ordered' : '') };
+  }
+
+  it('asks not to be transformed, so each event arrives at once', async () => {
+    let sent = '';
+    const text = await firstEvent((res) => {
+      const writeHead = res.writeHead.bind(res);
+      res.writeHead = ((status: number, headers: string[]) => {
+        sent = headers.join(' ');
+        return writeHead(status, headers);
+      }) as typeof res.writeHead;
+      compressing(res, () => /no-transform/.test(sent));
+    });
+    expect(text).to.equal('retry: 1000\n\nid: 1\nevent: status\ndata: {"status":"ordered"}\n\n');
+  });
+
+  it('is flushed after each event by one that compresses all the same', async () => {
+    const text = await firstEvent((res) =>
+      Object.assign(
+        res,
+        compressing(res, () => false),
+      ),
+    );
+    expect(text).to.contain('flushed: ordered');
+  });
+});
