@@ -148,7 +148,7 @@ describe('admin sales', () => {
 
   const WRONG: Record<string, unknown[]> = {
     sku: ['', 'a b', 'x'.repeat(65), 7, null, undefined, '{7}'],
-    title: ['', '   ', 'x'.repeat(201), 'a\u0000b', 'a\nb', '\ud800', 7, undefined],
+    title: ['', '   ', 'x'.repeat(201), 'a\u0000b', 'a\nb', '\u200b', 7, undefined],
     priceCents: [-1, 1.5, '9', 1_000_000_001, null, undefined],
     stock: [0, -1, 10_000_001, 1.5, '1', undefined],
     limitPerBuyer: [0, 1001, 101, undefined],
