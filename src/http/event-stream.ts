@@ -58,18 +58,18 @@ export class EventStream {
   readonly #timeUp: NodeJS.Timeout;
 
   /**
-   * @param isLetIn asked at each heartbeat; false ends the stream
+   * @param isAllowed asked at each heartbeat; false ends the stream
    * @param onEnd called then, and after `streamMaxMs`; it has to call `end`
    */
   constructor(
     req: IncomingMessage,
     res: ServerResponse,
     times: StreamTimes,
-    isLetIn: () => Promise<boolean>,
+    isAllowed: () => Promise<boolean>,
     onEnd: () => void,
   ) {
     this.#res = res;
-    this.#isAllowed = isLetIn;
+    this.#isAllowed = isAllowed;
     this.#onEnd = onEnd;
     res.shouldKeepAlive = false; // the end of the stream ends the connection, so a shutdown does not wait for it
     res.writeHead(200, HEADERS);

@@ -66,11 +66,11 @@ function begin(call: Pick<Call, 'res' | 'counter' | 'traceId'>, name: string, fo
 /** The pages, for as long as the caller may have them. */
 async function* letIn(
   pages: AsyncIterable<string>,
-  isLetIn: () => Promise<boolean>,
+  isAllowed: () => Promise<boolean>,
   poll: AbortController,
 ): AsyncGenerator<string> {
   for await (const page of pages) {
-    if (!(await isLetIn())) return poll.abort();
+    if (!(await isAllowed())) return poll.abort();
     yield page;
   }
 }

@@ -1,4 +1,3 @@
-import { z } from 'zod';
 import { DEAD_LETTER_STATES, type DeadLetterFilter } from '../../core/ports/dead-letter-repository.js';
 import { withoutUndefined } from '../../core/without-undefined.js';
 import { EXPORT_FORMATS, EXPORT_MAX, exportLine, headingOf, type ExportFormat } from '../export-lines.js';

@@ -148,7 +148,7 @@ describe('admin sales', () => {
 
   const WRONG: Record<string, unknown[]> = {
     sku: ['', 'a b', 'x'.repeat(65), 7, null, undefined, '{7}'],
-    title: ['', '   ', 'x'.repeat(201), 'a\u0000b', 'a\nb', 7, undefined],
+    title: ['', '   ', 'x'.repeat(201), 'a\u0000b', 'a\nb', '\u200b', 7, undefined],
     priceCents: [-1, 1.5, '9', 4_294_967_296, null, undefined],
     currency: ['', 'eur', 'EUS', 7],
     stock: [0, -1, 10_000_001, 1.5, '1', undefined],
