@@ -21,7 +21,13 @@ describe('a stream of events behind a middleware that compresses', () => {
   async function firstEvent(wrap: (res: ServerResponse) => void): Promise<string> {
     server = createServer((req, res) => {
       wrap(res);
-      stream = new EventStream(req, res, TIMES, () => undefined);
+      stream = new EventStream(
+        req,
+        res,
+        TIMES,
+        async () => true,
+        () => undefined,
+      );
       stream.send({ id: '1', event: 'status', data: { status: 'ordered' } });
     }).listen(0, '127.0.0.1');
     await once(server, 'listening');
