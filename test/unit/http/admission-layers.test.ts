@@ -8,6 +8,7 @@ import { RequestSignatures } from '../../../src/admission/sign/request-signature
 import { readKeyring, type HmacKey } from '../../../src/core/hmac.js';
 import { Seals } from '../../../src/admission/sign/seals.js';
 import { PurchaseTokens } from '../../../src/admission/sign/purchase-tokens.js';
+import { routesOf } from '../../../src/http/routes/index.js';
 import type { Pages } from '../../../src/http/pages.js';
 import type { HttpServices } from '../../../src/http/services.js';
 import type { GetSaleAnswer } from '../../../src/sales/get-sale.js';
@@ -289,10 +290,16 @@ describe('what a purchase must show', () => {
     world = new AdmissionWorld({ pages: { buyers: pages, operators: pages } });
     server = await startServer(world.fake);
     world.addressLimit.isOn = world.addressLimit.refuse = true;
+    const routes = routesOf('buyers').map(({ method, path, endpoint }) => [method, path, endpoint ?? 'other'] as const);
+    for (const [method, path, endpoint] of routes) {
+      const answer = request(server.url)
+        [method](path.replaceAll(/\{\w+\}/g, '7'))
+        .set('authorization', bearer());
+      expect((await answer.expect(429)).body, path).to.include({ code: 'rate_limited' });
+      expect(world.addressLimit.asked.at(-1), path).to.equal(`192.0.2.1 ${endpoint}`);
+    }
+    expect(world.addressLimit.asked.splice(0)).to.have.length(routes.length);
     const others = [
-      ['get', '/healthz'],
-      ['get', '/readyz'],
-      ['post', '/v1/payments/webhook'],
       ['get', '/v1/unknown'],
       ['get', '/%'],
       ['get', '/s/7'],
