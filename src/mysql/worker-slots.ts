@@ -9,8 +9,8 @@ import type { WorkerSlotRow } from './tables.js';
  * the same id. (A larger difference ends at the primary key: equal ids are refused there and minted again.)
  */
 const GRACE_MS = 5000;
-/** The longest that a worker may be told to lease (ORDER_SLOT_LEASE_MS). */
-const LEASE_MAX_MS = 3_600_000;
+/** The longest that a worker may be told to lease (ORDER_SLOT_LEASE_MS), and a minute: a slot may be taken after this statement began. */
+const LEASE_MAX_MS = 3_660_000;
 
 /** Slots for order ids, leased on database time. */
 export function createWorkerSlots(pool: MysqlPool): WorkerSlots {
