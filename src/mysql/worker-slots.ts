@@ -1,6 +1,6 @@
 import { OperationalError } from '../core/errors.js';
 import type { WorkerSlotLease, WorkerSlots } from '../core/ports/order-repository.js';
-import { execute, inMs, knex, msAgo, now, select } from './knex.js';
+import { execute, inMs, knex, msAgo, now, select, WAIT_SLACK_MS } from './knex.js';
 import type { MysqlPool, Transaction } from './pool.js';
 import type { WorkerSlotRow } from './tables.js';
 
@@ -55,7 +55,9 @@ async function longestFree(tx: Transaction): Promise<FoundSlot | undefined> {
     tx,
     columns()
       .where((free) => {
-        void free.where('leased_until', '<', msAgo(GRACE_MS)).orWhere('leased_until', '>', inMs(LEASE_MAX_MS));
+        void free
+          .where('leased_until', '<', msAgo(GRACE_MS))
+          .orWhere('leased_until', '>', inMs(LEASE_MAX_MS + WAIT_SLACK_MS));
       })
       .orderBy(['leased_until', 'slot'])
       .limit(1)
