@@ -33,16 +33,14 @@ export const msAgo = (ms: number): Knex.Raw =>
   knex.raw('UTC_TIMESTAMP(3) - INTERVAL ? MICROSECOND', [Math.round(ms * 1000)]);
 /** Between two tries; no pause is longer. */
 export const PAUSE_MAX_MS = 900_000;
-/** A statement may find what another one wrote after it began: it waits so long for a lock at most, and its time is that of its begin. */
-const LATE_STATEMENT_MS = 60_000;
+/** A statement that waited for a lock reads the time of its beginning: a lease given meanwhile seems longer than it is. */
+export const WAIT_SLACK_MS = 60_000;
 /**
  * SQL: the lease or the pause in a column is over. One that ends later than the longest could was written before the clock of MySQL was
  * set back, and is over too (docs/decisions/0059).
  */
-export const waitOver = (column: 'available_at' | 'leased_until', longestMs: number): string => {
-  const microseconds = Math.round((longestMs + LATE_STATEMENT_MS) * 1000);
-  return `(${column} <= UTC_TIMESTAMP(3) OR ${column} > UTC_TIMESTAMP(3) + INTERVAL ${microseconds} MICROSECOND)`;
-};
+export const waitOver = (column: 'available_at' | 'leased_until', longestMs: number): string =>
+  `(${column} <= UTC_TIMESTAMP(3) OR ${column} > UTC_TIMESTAMP(3) + INTERVAL ${Math.round((longestMs + WAIT_SLACK_MS) * 1000)} MICROSECOND)`;
 /** Microseconds since the time in a column, as `age_us`, in decimal. */
 export const ageOf = (column: string): Knex.Raw =>
   knex.raw('TIMESTAMPDIFF(MICROSECOND, ??, UTC_TIMESTAMP(3)) AS age_us', [column]);

@@ -1,6 +1,6 @@
 import { OperationalError } from '../core/errors.js';
 import type { WorkerSlotLease, WorkerSlots } from '../core/ports/order-repository.js';
-import { execute, inMs, knex, msAgo, now, select } from './knex.js';
+import { execute, inMs, knex, msAgo, now, select, WAIT_SLACK_MS } from './knex.js';
 import type { MysqlPool, Transaction } from './pool.js';
 import type { WorkerSlotRow } from './tables.js';
 
@@ -9,8 +9,8 @@ import type { WorkerSlotRow } from './tables.js';
  * the same id. (A larger difference ends at the primary key: equal ids are refused there and minted again.)
  */
 const GRACE_MS = 5000;
-/** The longest that a worker may be told to lease (ORDER_SLOT_LEASE_MS), and a minute: a slot may be taken after this statement began. */
-const LEASE_MAX_MS = 3_660_000;
+/** The longest that a worker may be told to lease (ORDER_SLOT_LEASE_MS). */
+const LEASE_MAX_MS = 3_600_000;
 
 /** Slots for order ids, leased on database time. */
 export function createWorkerSlots(pool: MysqlPool): WorkerSlots {
@@ -55,7 +55,9 @@ async function longestFree(tx: Transaction): Promise<FoundSlot | undefined> {
     tx,
     columns()
       .where((free) => {
-        void free.where('leased_until', '<', msAgo(GRACE_MS)).orWhere('leased_until', '>', inMs(LEASE_MAX_MS));
+        void free
+          .where('leased_until', '<', msAgo(GRACE_MS))
+          .orWhere('leased_until', '>', inMs(LEASE_MAX_MS + WAIT_SLACK_MS));
       })
       .orderBy(['leased_until', 'slot'])
       .limit(1)

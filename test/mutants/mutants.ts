@@ -383,7 +383,7 @@ export const MUTANTS: readonly Mutant[] = [
     edits: [
       {
         file: 'test/helpers/memory/wait-over.ts',
-        find: 'untilMs <= nowMs || untilMs > nowMs + longestMs',
+        find: 'untilMs <= nowMs || untilMs > nowMs + longestMs + WAIT_SLACK_MS',
         replace: 'untilMs <= nowMs',
       },
     ],
