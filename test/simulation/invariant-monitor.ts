@@ -1,4 +1,5 @@
 import { decodeOrderEvents } from '../../src/core/order-event.js';
+import { mintedAtMs } from '../../src/core/order-id.js';
 import { isLive, mayMove, type OrderState } from '../../src/core/order.js';
 import type { PurchaseOutcome, PurchaseStatus } from '../../src/core/outcome.js';
 import { type Purchase, purchaseKey } from '../../src/core/purchase.js';
@@ -43,8 +44,6 @@ export class InvariantMonitor {
   readonly #outlived = new Set<string>();
   readonly #markerWords = new Map<string, MarkerWord>();
   readonly #states = new Map<string, OrderState>();
-  /** Order id → when it was written, by the true clock. */
-  readonly #writtenAtMs = new Map<string, number>();
   /** Units that are left or in transit, and since when. */
   readonly #unitsLeft: { readonly fromMs: number; readonly units: number }[] = [];
   /** `userId/requestId` → its largest quantity, and when it was last tried. */
@@ -221,10 +220,9 @@ export class InvariantMonitor {
       }
       this.#states.set(order.orderId, order.state);
       const { nowMs } = this.#system.scheduler;
-      const writtenAtMs = this.#writtenAtMs.get(order.orderId) ?? nowMs;
-      this.#writtenAtMs.set(order.orderId, writtenAtMs);
-      if (before === 'pending_payment' && order.state === 'expired' && nowMs < writtenAtMs + shape.paymentWindowMs)
-        this.#system.fail('DEADLINE', `${key} expired after ${nowMs - writtenAtMs} of ${shape.paymentWindowMs} ms`);
+      const aliveMs = nowMs - mintedAtMs(order.orderId);
+      if (before === 'pending_payment' && order.state === 'expired' && aliveMs < shape.paymentWindowMs)
+        this.#system.fail('DEADLINE', `${key} expired after ${aliveMs} of ${shape.paymentWindowMs} ms`);
       if (!isLive(order.state)) continue;
       live += order.quantity;
       byBuyer.set(order.userId, (byBuyer.get(order.userId) ?? 0) + order.quantity);
