@@ -289,6 +289,7 @@ describe('the page of a sale in a browser', () => {
     await ann.page.locator('#cancel').click();
     await ann.page.locator('#cancel-yes').click();
     await ann.sees('cancelled');
+    await figuresOf(saleId); // it is at rest: her unit is back
     await ann.page.locator('#again').click();
     await ann.seesSoon('ready');
     await ann.button.click();
