@@ -100,7 +100,7 @@ export const RUN_BY: Readonly<Record<string, readonly string[]>> = {
   'test/integration/operations.test.ts': ['seckill profile api --seconds 10', 'seckill profile api --heap'],
   'test/integration/traces.test.ts': ['seckill trace 4bf92f3577b34da6a3ce929d0e0e4736'],
   'test/contract/mqadmin.test.ts': ['npm run stack -- mqadmin …'],
-  'test/integration/order-life.test.ts': ['seckill refunds done pi_3MtwBwLkdIwHu7'],
+  'test/integration/order-life.test.ts': ['seckill refunds done pi_3MtwBwLkdIwHu7', 'seckill payment-cases close …'],
   'test/integration/reconcile.test.ts': ['seckill reconcile retry 17'],
   'test/chaos/harness/programs.ts': ['seckill api --port 8080', 'seckill worker', 'seckill keeper'],
   'test/chaos/harness/commands.ts': ['npm run build'],

@@ -1,7 +1,7 @@
 import { OperationalError } from '../../core/errors.js';
 import type { Log } from '../../core/ports/log.js';
 import type { RuleBroadcast, RuleChange, RuleRepository, StoredRules } from '../../core/ports/rules.js';
-import { parseRules, type Fitness, type RuleReason } from './rule-set.js';
+import { parseRules, storedRules, type Fitness, type RuleReason } from './rule-set.js';
 
 interface RuleAdminParts {
   readonly repository: RuleRepository;
@@ -57,9 +57,10 @@ export class RuleAdmin {
   async publish(rules: unknown, version: number, actor: string): Promise<PublishAnswer> {
     const parsed = parseRules(rules, this.#parts.unfit);
     if ('reasons' in parsed) return { outcome: 'invalid', reasons: parsed.reasons };
-    const stored = await this.#parts.repository.store(parsed.rules, version, actor);
+    const toStore = storedRules(parsed.rules);
+    const stored = await this.#parts.repository.store(toStore, version, actor);
     if (stored.outcome === 'version_conflict') return stored;
-    const seenAtOnce = await this.#announce({ version: stored.version, rules: parsed.rules });
+    const seenAtOnce = await this.#announce({ version: stored.version, rules: toStore });
     return { outcome: 'published', version: stored.version, seenAtOnce };
   }
 

@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from 'node:util';
 import { z } from 'zod';
 import { plainError } from '../../core/field-errors.js';
 import { breakerRules } from '../breaker/breaker-rules.js';
@@ -23,6 +24,12 @@ export type RuleSet = z.infer<typeof ruleSet>;
 
 /** The rules while none were published. */
 export const DEFAULT_RULES: RuleSet = ruleSet.parse({});
+
+/** Rules as they are stored. The release before does not know `orders.declines` and refuses rules that have it, so its defaults are left out. */
+export function storedRules(rules: RuleSet): object {
+  const { declines, ...orders } = rules.orders;
+  return isDeepStrictEqual(declines, DEFAULT_RULES.orders.declines) ? { ...rules, orders } : rules;
+}
 
 /** One thing that is wrong with rules, and where: `lists.addresses.deny.3`. */
 export interface RuleReason {

@@ -50,7 +50,7 @@ const ODD_REQUESTS: Scenario = {
     const request = (line: string, headers: string, body: string | Buffer = ''): Buffer =>
       Buffer.concat([
         Buffer.from(
-          `${line} HTTP/1.1\r\nHost: a-test\r\nAuthorization: Bearer ${token}\r\nContent-Type: application/json\r\n` +
+          `${line} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer ${token}\r\nContent-Type: application/json\r\n` +
             `${headers}Content-Length: ${Buffer.byteLength(body)}\r\n\r\n`,
           'latin1',
         ),

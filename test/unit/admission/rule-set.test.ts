@@ -110,6 +110,26 @@ const rulesOf = (raw: object): RuleSet => (parseRules(raw) as { rules: RuleSet }
 const pathsOf = (raw: object, known: KnownKeys): string[] =>
   missingSecrets(rulesOf(raw), known).map(({ path }) => path);
 
+describe('rules as they are stored', () => {
+  const publish = async (rules: object): Promise<unknown> => {
+    const [repository, broadcast] = [new MemoryRuleRepository(), new MemoryRuleBroadcast()];
+    await new RuleAdmin({ repository, broadcast, log: silentLog }).publish(rules, 0, 'ann');
+    const { orders } = (await repository.current()).rules as { readonly orders: object };
+    const announced = await broadcast.newerThan(0);
+    expect(announced.is === 'newer' && announced.stored.rules, 'announced').to.deep.include({ orders });
+    return orders;
+  };
+
+  it('can be read by the release before, which does not know `declines`', async () => {
+    expect(await publish({})).to.not.have.property('declines');
+    expect(await publish({ orders: { declines: { perOrder: 8 } } })).to.not.have.property('declines');
+  });
+
+  it('have `declines` where somebody changed them', async () => {
+    expect(await publish({ orders: { declines: { perOrder: 3 } } })).to.have.nested.property('declines.perOrder', 3);
+  });
+});
+
 describe('rules that need secrets', () => {
   it('a layer that is off needs none', () => {
     expect(pathsOf({ sign: { keys: ['app-1'] } }, keys([], 0))).to.deep.equal([]);
