@@ -51,13 +51,13 @@ describe('a wait of any length', () => {
   });
 
   it('as a pause ends early with its signal, and leaves no timer', async () => {
-    for (const sleep of [pause, systemClock.sleep]) {
+    for (const waiting of [pause, systemClock.sleep]) {
       const early = new AbortController();
-      const slept = sleep(Infinity, early.signal);
+      const slept = waiting(Infinity, early.signal);
       await clock.tickAsync(TIMER_MAX_MS);
       early.abort();
       await slept;
-      await sleep(Infinity, early.signal);
+      await waiting(Infinity, early.signal);
       expect(clock.countTimers()).to.equal(0);
     }
   });
