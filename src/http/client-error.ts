@@ -39,7 +39,7 @@ export function noteExchange(req: IncomingMessage, res: ServerResponse): boolean
   const socket = req.socket as Marked;
   const before = socket[PIPELINED] ?? 0;
   const pipelined = before >= PIPELINED_MAX || isAnswering(socket) ? before + 1 : 1;
-  socket[PIPELINED] = pipelined;
+  if (pipelined !== before) socket[PIPELINED] = pipelined;
   if (pipelined > PIPELINED_MAX) {
     req.socket.pause(); // what is not read takes no memory
     return false;

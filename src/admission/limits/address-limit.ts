@@ -66,7 +66,8 @@ export class AddressLimit {
     const counters = this.#byAddress.get(address) ?? this.#open(address);
     // The window slides: of the one before counts what is still less than a window ago, evenly spread.
     const restOfBefore = 1 - elapsedMs / WINDOW_MS;
-    if (counters.some(({ max, before, count }) => before * restOfBefore + count >= max)) {
+    for (const { max, before, count } of counters) {
+      if (before * restOfBefore + count < max) continue;
       this.#metrics.limitRefused(endpoint, 'address', 'on');
       return true;
     }
