@@ -44,7 +44,7 @@ export function refused(errors: readonly FieldError[]): UsageError {
 /** Text that is no number is passed on unchanged; `readNewSale` refuses it and names its field. */
 export const numberOf = (text: string | undefined): unknown => (/^-?\d+$/.test(text ?? '') ? Number(text) : text);
 
-/** As ISO 8601; what is no time is passed on unchanged, like a number that is none. */
+/** Converts a time to ISO 8601. Returns any other text unchanged, for the check that follows to refuse. */
 export function timeOf(text: string): string {
   const atMs = readTime(text, Date.now());
   return atMs === null ? text : isoTime(atMs);

@@ -30,7 +30,7 @@ const SPANS = [
   ['opensFrom', 'opensTo'],
 ] as const;
 
-/** The names of a span that ends before it begins; null: there is none. @param times Unix ms */
+/** Finds a span that ends before it begins. @param times Unix ms. @returns the names of its two ends, or null */
 export function spanReversed(times: Readonly<Record<string, unknown>>): { from: string; to: string } | null {
   for (const [from, to] of SPANS) {
     const [fromMs, toMs] = [times[from], times[to]];

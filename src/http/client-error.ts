@@ -25,7 +25,7 @@ const PIPELINED = Symbol('pipelined requests');
 type Marked = Duplex & { [LAST]?: ServerResponse; [PIPELINED]?: number };
 
 /**
- * A client may send so many requests in a row without waiting for an answer. Node hands over all requests of one packet in one turn,
+ * The most requests that a client may send in a row without waiting for an answer. Node hands over all requests of one packet in one turn,
  * so thousands of them would keep every other client waiting. Browsers and proxies send one at a time.
  */
 const PIPELINED_MAX = 16;

@@ -33,7 +33,7 @@ const HOOK_OF = {
 } as const satisfies Record<OrderEventType, keyof Hooks>;
 
 /**
- * Calls the hook of each event of a message. One that throws keeps no other event from its hook.
+ * Calls the hook of each event of a message. When a hook throws, the hooks of the other events still run.
  * @throws the first that a hook threw, when all were called; then the message comes again, for those that failed
  */
 export function callHooks(hooks: Partial<Record<(typeof HOOK_OF)[OrderEventType], OrderHook>>) {

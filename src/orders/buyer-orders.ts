@@ -83,8 +83,8 @@ const WAITS_MS = [50, 150, 300, 500, 1000, 1000];
 
 /**
  * Pays an order: note the attempt, charge, then the move. One key at a time may charge; the others wait for a moment, and
- * answer by what came of it. A free order is paid without a charge. An order that was paid before is not charged again; of one that has ended it is first found
- * out what came of charges before. What dies in between is resolved by a keeper.
+ * answer by what came of it. A free order is paid without a charge. An order that was paid before is not charged again. When
+ * an order has ended, this first finds out what came of its earlier charges. What dies in between is resolved by a keeper.
  * @throws OperationalError mysql, only when this call has charged nothing
  */
 export async function payOrder(request: PayRequest, ports: PayPorts): Promise<PayAnswer> {

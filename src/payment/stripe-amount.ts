@@ -53,7 +53,7 @@ const stepOf = (currency: string): number =>
 export const toStripeAmount = ({ amountCents, currency }: Price): number | null =>
   amountCents % stepOf(currency) === 0 ? Math.round(amountCents * factorOf(currency)) : null;
 
-/** The amount of Stripe in our smallest unit; null: no whole number of them, so it is none that we asked for. */
+/** Converts Stripe's amount to our smallest unit. Null if it is no whole number of units, so that we cannot have asked for it. */
 export function fromStripeAmount(amount: number, currency: string): number | null {
   const ours = amount / factorOf(currency);
   return Number.isInteger(ours) ? ours : null;

@@ -175,7 +175,7 @@ class StripeProvider implements PaymentProvider {
     } catch (error) {
       const isOvertaken = isKeyTaken(error); // another request with this key was faster
       if (!isOvertaken && !isRefusal(error)) throw error;
-      // The card was refused, or it is none: the intent says which.
+      // The card was refused or does not exist: the intent says which.
       if (!(error instanceof Stripe.errors.StripeCardError))
         this.#log.warn(factsOf(error), 'Stripe refuses to charge a card');
       const now = await this.#stripe.paymentIntents.retrieve(intent.id);

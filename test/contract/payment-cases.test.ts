@@ -76,7 +76,7 @@ for (const [name, createWorld] of MOVES_WORLDS) {
       expect(await subjects({}, { max: 2, afterCaseId: first?.caseId ?? '' })).to.deep.equal(['du_2', 'du_3']);
     });
 
-    it('knows the order of a payment, and no case by a number that is none', async () => {
+    it('finds the order of a payment, and no case for a text that is not a number', async () => {
       const { orders } = await ordersIn(world, ['ann']);
       const [order] = orders;
       if (order === undefined) throw new Error('there is an order');

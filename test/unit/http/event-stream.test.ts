@@ -67,7 +67,7 @@ describe('a stream of events behind a middleware that compresses', () => {
     expect(text).to.equal('retry: 1000\n\nid: 1\nevent: status\ndata: {"status":"ordered"}\n\n');
   });
 
-  it('is flushed after each event by one that compresses all the same', async () => {
+  it('is flushed after each event when the middleware compresses it anyway', async () => {
     const text = await firstEvent((res) =>
       Object.assign(
         res,

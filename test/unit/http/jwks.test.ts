@@ -249,7 +249,7 @@ describe('identity providers', () => {
       }
     });
 
-    it('a token may be of any key with a name; one that names a key is never of a key without', async () => {
+    it('accepts a token without kid from any key, and a token with kid only from the key of that name', async () => {
       const { auth } = await open();
       expect(await ask(auth, namelessToken('EdDSA'))).to.deep.include(isAnn);
       provider.keys = [nameless(KEYS.EdDSA.publicKey)];

@@ -14,7 +14,7 @@ describe('the host that a request names', () => {
     expect(isOurs(undefined), 'a load balancer that speaks HTTP/1.0').to.equal(true);
   });
 
-  it('is not ours when it is any other name, also one that looks like one of ours', () => {
+  it('refuses any other host name, also a name that looks like ours', () => {
     const near = fc.constantFrom(
       '',
       '[',

@@ -165,7 +165,7 @@ describe('events of a purchase over HTTP', () => {
     });
   }
 
-  it('goes on while nobody can say whether the token is good', async () => {
+  it('stays open while the token cannot be checked', async () => {
     let answer: Principal | Denial = { userId: 'u1', roles: [], expiresAtMs: Infinity };
     await serve(undefined, { ...TIMES, heartbeatMs: 10 }, { auth: { authenticate: async () => answer } });
     const client = await listen();

@@ -59,7 +59,7 @@ describe('hooks of an app', () => {
     expect(called).to.deep.equal(['a', 'b', 'b', 'b']);
   });
 
-  it('one that throws keeps no other event of the message from its hook, and only what failed is repeated', async () => {
+  it('calls the hooks of the other events when one hook throws, and repeats only the hook that failed', async () => {
     const called: string[] = [];
     let fails = 2;
     const handle = callHooks({

@@ -57,7 +57,7 @@ describe('keeper: orders expire by the sweep', () => {
     expect(await states([paid, late])).to.deep.equal({ paid: 1, expired: 1 });
   });
 
-  it('ends nothing while the clock of MySQL is more than 2 s ahead or behind, and goes on once it is right [D10]', async () => {
+  it('expires nothing while the clock of MySQL is more than 2 s ahead or behind, and expires orders again once it is right [D10]', async () => {
     const orderIds = await unpaid(3);
     world.clock.advance(WINDOW_MS);
     const run = (aheadMs: number): Promise<unknown> => {

@@ -283,7 +283,7 @@ describe('place-batch', () => {
   describe('purchases that Redis refuses together', () => {
     const sizes = (): number[] => sent.map(({ purchases }) => purchases.length);
 
-    it('go again in halves, down to the one that is refused alone; the others lose nothing [G14]', async () => {
+    it('are placed in halves until the bad purchase is refused alone; the others lose nothing [G14]', async () => {
       await openSale({ stock: 9 });
       store.poisoned.add('u3/k1');
       const placed = await place('u1', 'u2', 'u3', 'u4', 'u5');

@@ -48,7 +48,7 @@ describe('redis: what a call throws', () => {
     expect(await thrownBy(asOperationalError('add a bucket up', failing(error)))).to.equal(error);
   });
 
-  it('an error that the server would give again is not retryable; one that passes, or no reply, is [G14]', async () => {
+  it('calls an error retryable when it can pass or when there was no reply, and not when the server would repeat it [G14]', async () => {
     const isRetryable = async (cause: unknown): Promise<unknown> =>
       ((await thrownBy(asOperationalError('deduct', failing(cause)))) as OperationalError).retryable;
     const reply = (message: string): Error => new (ReplyError as new (message: string) => Error)(message);
