@@ -8,6 +8,7 @@ COPY package.json package-lock.json .npmrc ./
 RUN npm ci --ignore-scripts
 COPY tsconfig.json tsconfig.build.json build.mjs ./
 COPY src src
+COPY web web
 RUN npm run build && npm prune --omit=dev --ignore-scripts
 COPY lua lua
 COPY config config

@@ -26,7 +26,7 @@ const LAUNCHER = { folder: 'local', entry: 'deploy/local/main.ts', sources: ['sr
 const POINTER = { folder: 'local-seckill', entry: 'deploy/local/seckill.ts', sources: LAUNCHER.sources };
 /** Its packages stay outside: an app shares its own copies of them. */
 const LIBRARY = { folder: 'library', entry: 'src/library/index.ts', packages: 'external' };
-const CLIENT = { folder: 'client', entry: 'src/client/index.ts' };
+const CLIENT = { folder: 'client', entry: 'web/client/index.ts', sources: ['src', 'web/client'] };
 const PRODUCT = [PROGRAMS, LIBRARY, CLIENT];
 
 /** Edits of package files that the bundle needs. The build fails if an edit no longer matches its file. */
@@ -144,13 +144,12 @@ function isOlder({ folder, entry, sources = ['src'] }) {
   return newestMs([...others, ...sources.map((source) => join(REPO_DIR, source))]) > statSync(file).mtimeMs;
 }
 
-/** The newest change of these files, and of all in these folders, Unix ms. The pages of `src/web` are in no bundle. */
+/** The newest change of these files, and of all in these folders, Unix ms. */
 function newestMs(paths) {
   const times = paths.map((path) => {
     const stat = statSync(path, { throwIfNoEntry: false });
     if (!stat?.isDirectory()) return stat?.mtimeMs ?? 0;
-    const inside = readdirSync(path).filter((name) => name !== 'web' || basename(path) !== 'src');
-    return Math.max(stat.mtimeMs, newestMs(inside.map((name) => join(path, name))));
+    return Math.max(stat.mtimeMs, newestMs(readdirSync(path).map((name) => join(path, name))));
   });
   return Math.max(0, ...times);
 }

@@ -47,25 +47,27 @@ const FLOW = {
   rocketmq: ['core'],
   payment: ['core'],
   core: [],
-  /** These run in a browser: what they know of the product they hear over HTTP. */
-  web: ['client'],
-  client: [],
 };
 const ROOMS = Object.keys(FLOW);
 const folders = readdirSync(new URL('src', import.meta.url));
 if ([...ROOMS].sort().join() !== folders.sort().join()) throw new Error('FLOW must name each folder of src.');
 
-/** Every room may use it: it imports nothing, and is the one timer of server and browser. */
-const TIMER = './after.ts';
+/** What the pages and the client may import: files that import nothing themselves. */
+const FOR_BROWSERS = ['./core/after.ts', './core/currency.ts'];
 
 const zones = [
   ...Object.entries(FLOW).map(([room, allowed]) => ({
     target: `./src/${room}`,
     from: ROOMS.filter((other) => other !== room && !allowed.includes(other)).map((other) => `./src/${other}`),
-    except: [TIMER],
     message: `src/${room} may import only: ${allowed.join(', ') || 'nothing'}.`,
   })),
-  { target: './src', from: ['./deploy', './test', './bench'], message: 'The product knows nothing of its tools.' },
+  {
+    target: './src',
+    from: ['./web', './deploy', './test', './bench'],
+    message: 'src knows nothing of pages and tools.',
+  },
+  { target: './web', from: './src', except: FOR_BROWSERS, message: 'A browser hears of the product over HTTP.' },
+  { target: './web/client', from: './web', except: ['./client'], message: 'The client knows nothing of the pages.' },
 ];
 
 /** How a test stays green on a busy machine: it waits in granted time, and only test/time judges the clock on the wall. */
@@ -138,29 +140,36 @@ const TIMERS = [
   {
     selector: `CallExpression[callee.name='setTimeout']:matches([arguments.1.name=/^(ms|\\w+Ms)$/], [arguments.1.property.name='ms'], [arguments.1.type='CallExpression']):not([arguments.1.name=/^(timeout|every)Ms$/])`,
     message:
-      'Nobody knows how long this is, and setTimeout rings at once after 2^31 ms: use after() of src/client/after.ts.',
+      'Nobody knows how long this is, and setTimeout rings at once after 2^31 ms: use after() of src/core/after.ts.',
   },
   {
     selector: "ImportDeclaration[source.value='node:timers/promises']",
-    message: 'It ends at once after 2^31 ms: use pause() of src/client/after.ts.',
+    message: 'It ends at once after 2^31 ms: use pause() of src/core/after.ts.',
   },
 ];
 
 /** Only what oxlint has no rule for (the rest is in .oxlintrc.json): where a file of the product stands in the flow. */
 export default tseslint.config(
   {
-    files: ['src/**/*.{ts,tsx}'],
+    files: ['{src,web}/**/*.{ts,tsx}'],
     extends: [tseslint.configs.base, importX.flatConfigs.typescript],
     plugins: { 'import-x': importX },
-    settings: { 'import-x/resolver-next': [createTypeScriptImportResolver({ project: './tsconfig.json' })] },
+    settings: {
+      'import-x/resolver-next': [
+        createTypeScriptImportResolver({
+          project: ['./tsconfig.json', './web/tsconfig.json'],
+          noWarnOnMultipleProjects: true,
+        }),
+      ],
+    },
     rules: {
       'import-x/no-restricted-paths': ['error', { zones }],
       'import-x/no-unresolved': 'error', // without its resolver the rule above would find nothing
     },
   },
   {
-    files: ['src/**/*.{ts,tsx}'],
-    ignores: ['src/client/after.ts'],
+    files: ['{src,web}/**/*.{ts,tsx}'],
+    ignores: ['src/core/after.ts'],
     rules: { 'no-restricted-syntax': ['error', ...TIMERS] },
   },
   {
@@ -170,7 +179,7 @@ export default tseslint.config(
     rules: { 'no-restricted-syntax': ['error', ...WAITS] },
   },
   {
-    files: ['src/client/**/*.ts'],
+    files: ['web/client/**/*.ts'],
     rules: {
       'no-restricted-imports': [
         'error',
@@ -192,7 +201,7 @@ export default tseslint.config(
     files: ['admission', 'core', 'orders', 'purchase', 'recovery', 'redis', 'rocketmq', 'sales'].map(
       (room) => `src/${room}/**/*.ts`,
     ),
-    ignores: Object.keys(READS_WALL_CLOCK).map((file) => `src/${file}`),
+    ignores: ['src/core/after.ts', ...Object.keys(READS_WALL_CLOCK).map((file) => `src/${file}`)],
     rules: {
       'no-restricted-syntax': [
         'error',

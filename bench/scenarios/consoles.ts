@@ -33,7 +33,7 @@ interface ConsolesPair {
   readonly requestsPerSecond: number;
 }
 
-/** What consoles on one screen ask again and again, besides the stream: as in src/web/console/screens. */
+/** What consoles on one screen ask again and again, besides the stream: as in web/console/screens. */
 interface Screen {
   readonly name: string;
   readonly consoles: number;

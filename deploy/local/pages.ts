@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { REPO_DIR } from './stack/paths.js';
 import { StackError } from './stack/stack-error.js';
 
-const SOURCES = join(REPO_DIR, 'src/web');
+const SOURCES = join(REPO_DIR, 'web');
 const BUILT = join(REPO_DIR, 'dist/web/console/index.html');
 
 /**

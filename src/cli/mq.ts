@@ -1,5 +1,5 @@
 import { Command } from 'commander';
-import { pause } from '../client/after.js';
+import { pause } from '../core/after.js';
 import { loadConfig } from '../core/config/load.js';
 import {
   OWN_GROUPS,

@@ -1,6 +1,6 @@
 import { createServer, type RequestListener, type Server } from 'node:http';
 import type { AddressInfo, Socket } from 'node:net';
-import { after } from '../client/after.js';
+import { after } from '../core/after.js';
 import { Places } from '../core/places.js';
 import { AnswerCounter, type Lifecycle } from './answer.js';
 import { createBuyersListener, createOperatorsListener } from './app.js';

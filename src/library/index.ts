@@ -1,4 +1,4 @@
-import { pause } from '../client/after.js';
+import { pause } from '../core/after.js';
 import { loadConfig, withSettings, type Environment } from '../core/config/load.js';
 import { PROGRAM_SECTIONS, type Config } from '../core/config/schema.js';
 import type { ShownOrder } from '../core/order.js';

@@ -1,5 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { pause } from '../client/after.js';
+import { pause } from '../core/after.js';
 import { newLifecycle, type Lifecycle } from '../http/answer.js';
 import { createBuyersMiddleware, type Middleware } from '../http/app.js';
 import { API_PREFIX } from '../http/route.js';

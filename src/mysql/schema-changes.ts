@@ -1,4 +1,4 @@
-import { pause } from '../client/after.js';
+import { pause } from '../core/after.js';
 import type { Knex } from 'knex';
 import { OperationalError } from '../core/errors.js';
 

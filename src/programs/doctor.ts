@@ -1,4 +1,4 @@
-import { pause } from '../client/after.js';
+import { pause } from '../core/after.js';
 import type { Environment } from '../core/config/load.js';
 import type { Section } from '../core/config/schema.js';
 import type { Asked } from '../core/doctor/check.js';

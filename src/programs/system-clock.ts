@@ -1,4 +1,4 @@
-import { pause } from '../client/after.js';
+import { pause } from '../core/after.js';
 import type { Clock } from '../core/ports/clock.js';
 
 /** The clock of this machine. */

@@ -1,5 +1,5 @@
 import type { MessageView } from 'rocketmq-client-nodejs';
-import { pause } from '../client/after.js';
+import { pause } from '../core/after.js';
 import { assert, OperationalError } from '../core/errors.js';
 import type { Delivery, DeliverySource } from '../core/ports/channels.js';
 import type { Log } from '../core/ports/log.js';

@@ -1,4 +1,4 @@
-import { pause } from '../client/after.js';
+import { pause } from '../core/after.js';
 import { OperationalError } from '../core/errors.js';
 import type { Log } from '../core/ports/log.js';
 import type { Tls } from '../core/tls.js';

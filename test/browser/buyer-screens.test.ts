@@ -11,7 +11,7 @@ import { until } from '../chaos/harness/wait.js';
 import { accessibilityFaults, OF_COLOURS, OF_LANGUAGE, OF_WIDTH } from '../helpers/accessibility.js';
 import { startChromium, type StartedBrowser } from '../helpers/chromium.js';
 import { expectInvariants } from '../helpers/invariants.js';
-import { zh } from '../../src/web/buyer/words/zh.js';
+import { zh } from '../../web/buyer/words/zh.js';
 import { smallPng } from '../helpers/small-png.js';
 import { useSystem } from '../helpers/system.js';
 import { publishRules, untilInForce, Visitor, type VisitorParts } from './visitor.js';

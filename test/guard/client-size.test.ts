@@ -17,7 +17,7 @@ describe('guard: the client for browsers', () => {
         minify: true,
         target: 'es2022',
         modulePreload: false,
-        rolldownOptions: { input: join(REPO_DIR, 'src/client/index.ts'), preserveEntrySignatures: 'strict' },
+        rolldownOptions: { input: join(REPO_DIR, 'web/client/index.ts'), preserveEntrySignatures: 'strict' },
       },
     });
     const [made] = [result].flat();

@@ -16,10 +16,8 @@ const asJson = (value: object): string => `${JSON.stringify(value, null, 2)}\n`;
 const MADE: Readonly<Record<string, () => string | Promise<string>>> = {
   'docs/configuration.md': renderConfigDocs,
   'docs/doctor.md': renderDoctorDocs,
-  'src/client/api-types.ts': renderClientTypes,
+  'web/client/api-types.ts': renderClientTypes,
   'src/library/settings.ts': renderLibrarySettings,
-  'src/web/shared/currency.ts': () =>
-    `// Made from src/core/currency.ts, which a page cannot import: npm run generate.\n${readFileSync(join(REPO_DIR, 'src/core/currency.ts'), 'utf8')}`,
   'deploy/helm/seckill/templates/_settings.tpl': settingsTemplate,
   'deploy/helm/seckill/values.schema.json': () => asJson(valuesSchema()),
   ...Object.fromEntries(BOARDS.map((board) => [`deploy/grafana/${board.uid}.json`, () => asJson(dashboardOf(board))])),

@@ -2,8 +2,8 @@ import { expect } from 'chai';
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { REPO_DIR } from '../../deploy/local/stack/paths.js';
-import { en as consoleTexts } from '../../src/web/console/i18n/en.js';
-import { en as buyerTexts } from '../../src/web/buyer/words/en.js';
+import { en as consoleTexts } from '../../web/console/i18n/en.js';
+import { en as buyerTexts } from '../../web/buyer/words/en.js';
 
 /** The texts themselves are no place where one is shown. */
 const DICTIONARIES = /\/(?:en|zh)\.ts$/;
@@ -12,8 +12,8 @@ const TAKEN = '(?!\\??\\.\\w)';
 
 describe('guard: texts of the pages', () => {
   it('console: each is shown somewhere', () => {
-    const sources = sourceOf('src/web/console');
-    const answers = sourceOf('src'); // their words pick a text by its name
+    const sources = sourceOf('web/console');
+    const answers = sourceOf('src') + sources; // their words pick a text by its name
     const isShown = (part: string, text: string): boolean =>
       found(sources, `\\b${part}\\.${text}\\b`) ||
       (part !== 't' && found(sources, `\\b${part}\\b${TAKEN}`) && found(answers, `\\b${text}\\b`));
@@ -22,7 +22,7 @@ describe('guard: texts of the pages', () => {
   });
 
   it('buyer: each is named somewhere', () => {
-    const sources = sourceOf('src/web/buyer'); // which take parts of the texts by their bare names
+    const sources = sourceOf('web/buyer'); // which take parts of the texts by their bare names
     const isNamed = (name: string): boolean => found(sources, `[.'{,]\\s*${name}\\b`);
     const hidden = leavesOf(buyerTexts, 'words').filter((leaf) => !leaf.join('.').split('.').slice(1).every(isNamed));
     expect(hidden.map((leaf) => leaf.join('.'))).to.deep.equal([]);

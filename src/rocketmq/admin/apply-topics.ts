@@ -1,4 +1,4 @@
-import { pause } from '../../client/after.js';
+import { pause } from '../../core/after.js';
 import { OperationalError } from '../../core/errors.js';
 import type { BrokerAccess } from '../credentials.js';
 import { brokersKnownTo, createGroup, createTopic, parseAddress, readGroups, readTopics } from './broker-state.js';

@@ -31,7 +31,7 @@ import type {
   StoredRules,
   Switches,
   TopicReport,
-} from '../../../src/web/console/api/types.js';
+} from '../../../web/console/api/types.js';
 import { DEFAULT_RULES } from '../../../src/admission/rules/rule-set.js';
 
 /** Answers of the api as a day of selling would give them, typed as the console reads them. `rows`: of each list. */

@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { backOffMs } from '../../../src/client/back-off.js';
+import { backOffMs } from '../../../web/client/back-off.js';
 
 describe('the pause before a page tries again', () => {
   it('is never shorter than the server asks for', () => {

@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import sinon, { type SinonFakeTimers } from 'sinon';
-import { CannotFollow, createClient, newKey, type Client, type PurchaseStep } from '../../../src/client/index.js';
+import { CannotFollow, createClient, newKey, type Client, type PurchaseStep } from '../../../web/client/index.js';
 import { event, FakeApi, json, page, refusal, stream } from './fake-api.js';
 
 const BUY = 'POST /v1/sales/7/purchases';

@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import fc from 'fast-check';
-import { EventStreamReader, type StreamedEvent } from '../../../src/client/event-stream.js';
+import { EventStreamReader, type StreamedEvent } from '../../../web/client/event-stream.js';
 
 const STREAM =
   'retry: 2000\n\nid: pending\nevent: pending\ndata: {"a":1}\n\n:\n\nid: ordered\r\nevent: ordered\r\ndata: {"b":"é"}\r\ndata: 2\r\n\r\n';

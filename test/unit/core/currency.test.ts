@@ -2,8 +2,8 @@ import { expect } from 'chai';
 import fc from 'fast-check';
 import { amountText, isCurrency } from '../../../src/core/amount-text.js';
 import { currencyDigits, inMainUnit, inSmallestUnit } from '../../../src/core/currency.js';
-import { formatOf } from '../../../src/web/buyer/format.js';
-import { createFormat } from '../../../src/web/console/logic/format.js';
+import { formatOf } from '../../../web/buyer/format.js';
+import { createFormat } from '../../../web/console/logic/format.js';
 
 const CURRENCIES = Intl.supportedValuesOf('currency');
 

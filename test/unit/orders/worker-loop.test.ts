@@ -1,5 +1,6 @@
 import { expect } from 'chai';
 import sinon, { type SinonFakeTimers } from 'sinon';
+import { pause } from '../../../src/core/after.js';
 import { sealBatch, type Batch } from '../../../src/core/batch.js';
 import { Bug, OperationalError } from '../../../src/core/errors.js';
 import type { Sale } from '../../../src/core/sale.js';
@@ -7,7 +8,6 @@ import { TOPICS } from '../../../src/core/topics.js';
 import type { WorkerLoop } from '../../../src/orders/worker-loop.js';
 import { batchOf, freshSaleId, purchasesOf } from '../../helpers/sales.js';
 import { ATTEMPTS_BEFORE_DEAD, LEASE_MS, mysqlDown, WorkerWorld } from './worker-world.js';
-import { pause } from '../../chaos/harness/wait.js';
 
 const MINUTE_MS = 60_000;
 

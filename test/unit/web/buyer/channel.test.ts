@@ -5,7 +5,7 @@ import {
   LISTENING,
   type Listened,
   type Listening,
-} from '../../../../src/web/buyer/channel.js';
+} from '../../../../web/buyer/channel.js';
 
 const after = (...listened: Listened[]): Listening => listened.reduce(afterListening, LISTENING);
 const times = (count: number, listened: Listened): Listened[] => Array<Listened>(count).fill(listened);

@@ -1,7 +1,7 @@
 import type { SinonFakeTimers } from 'sinon';
-import type { Answer, Success } from '../../../../src/web/shared/ask.js';
-import { readToken, type SignIn } from '../../../../src/web/shared/sign-in.js';
-import { Page, type Browser } from '../../../../src/web/buyer/page.js';
+import type { Answer, Success } from '../../../../web/shared/ask.js';
+import { readToken, type SignIn } from '../../../../web/shared/sign-in.js';
+import { Page, type Browser } from '../../../../web/buyer/page.js';
 
 export const OPENS_MS = Date.UTC(2030, 0, 1, 20);
 

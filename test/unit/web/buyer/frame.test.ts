@@ -1,6 +1,6 @@
 import { expect } from 'chai';
-import { joinFrame, type Frame, type FrameWindow } from '../../../../src/web/buyer/frame.js';
-import { newPage, type PageState } from '../../../../src/web/buyer/state.js';
+import { joinFrame, type Frame, type FrameWindow } from '../../../../web/buyer/frame.js';
+import { newPage, type PageState } from '../../../../web/buyer/state.js';
 
 const SHOP = 'https://shop.example';
 const MINUTE_MS = 60_000;

@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import sinon, { type SinonFakeTimers } from 'sinon';
-import type { Page } from '../../../../src/web/buyer/page.js';
-import { screenOf } from '../../../../src/web/buyer/screen.js';
+import type { Page } from '../../../../web/buyer/page.js';
+import { screenOf } from '../../../../web/buyer/screen.js';
 import { FakeShop, FakeStream, json, OPENS_MS, problem, saleBody, signInOf } from './fake-shop.js';
 
 const BUY = 'POST /purchases';

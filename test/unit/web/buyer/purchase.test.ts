@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { MEANINGS, type ProblemCode } from '../../../../src/web/buyer/problem-codes.js';
+import { MEANINGS, type ProblemCode } from '../../../../web/buyer/problem-codes.js';
 import {
   answered,
   checked,
@@ -11,7 +11,7 @@ import {
   restored,
   signedInAgain,
   type Purchase,
-} from '../../../../src/web/buyer/purchase.js';
+} from '../../../../web/buyer/purchase.js';
 import { failure, success } from './fake-shop.js';
 
 const PROBLEM_CODES = Object.keys(MEANINGS) as ProblemCode[];

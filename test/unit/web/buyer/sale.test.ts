@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { offerOf, readAgainIn, readSale, type Offer, type SaleView } from '../../../../src/web/buyer/sale.js';
+import { offerOf, readAgainIn, readSale, type Offer, type SaleView } from '../../../../web/buyer/sale.js';
 import { OPENS_MS, saleBody } from './fake-shop.js';
 
 const saleAt = (serverMs: number, parts: Record<string, unknown> = {}): SaleView =>

@@ -1,10 +1,10 @@
 import { expect } from 'chai';
-import { formatOf } from '../../../../src/web/buyer/format.js';
-import type { OrderView } from '../../../../src/web/buyer/order.js';
-import { sentenceFor, shownOf, type Shown } from '../../../../src/web/buyer/says.js';
-import type { Screen } from '../../../../src/web/buyer/screen.js';
-import { newPage, type PageState } from '../../../../src/web/buyer/state.js';
-import { en } from '../../../../src/web/buyer/words/en.js';
+import { formatOf } from '../../../../web/buyer/format.js';
+import type { OrderView } from '../../../../web/buyer/order.js';
+import { sentenceFor, shownOf, type Shown } from '../../../../web/buyer/says.js';
+import type { Screen } from '../../../../web/buyer/screen.js';
+import { newPage, type PageState } from '../../../../web/buyer/state.js';
+import { en } from '../../../../web/buyer/words/en.js';
 import { signInOf } from './fake-shop.js';
 
 const FORMAT = formatOf('en', 'EUR');

@@ -6,9 +6,9 @@ import {
   timeToSay,
   untilNextSecondMs,
   type Screen,
-} from '../../../../src/web/buyer/screen.js';
-import { newPage, reduce, type PageEvent, type PageState } from '../../../../src/web/buyer/state.js';
-import { clicked, newPurchase, restored } from '../../../../src/web/buyer/purchase.js';
+} from '../../../../web/buyer/screen.js';
+import { newPage, reduce, type PageEvent, type PageState } from '../../../../web/buyer/state.js';
+import { clicked, newPurchase, restored } from '../../../../web/buyer/purchase.js';
 import { failure, OPENS_MS, saleBody, signInOf, success } from './fake-shop.js';
 
 const NOW_MS = OPENS_MS + 1000;

@@ -3,11 +3,11 @@ import { FAILURE_REASONS } from '../../../../src/core/order.js';
 import { PROBLEMS } from '../../../../src/http/problem.js';
 import { routesOf } from '../../../../src/http/routes/index.js';
 import { openapiOf } from '../../../../src/http/openapi.js';
-import { knownCode, MEANINGS } from '../../../../src/web/buyer/problem-codes.js';
-import { en } from '../../../../src/web/buyer/words/en.js';
-import { languageOf, LANGUAGES } from '../../../../src/web/buyer/words/languages.js';
-import { reasonIn, REASONS } from '../../../../src/web/buyer/words/words.js';
-import { zh } from '../../../../src/web/buyer/words/zh.js';
+import { knownCode, MEANINGS } from '../../../../web/buyer/problem-codes.js';
+import { en } from '../../../../web/buyer/words/en.js';
+import { languageOf, LANGUAGES } from '../../../../web/buyer/words/languages.js';
+import { reasonIn, REASONS } from '../../../../web/buyer/words/words.js';
+import { zh } from '../../../../web/buyer/words/zh.js';
 
 /** Only a payment provider hears these. */
 const OF_PROVIDERS = ['payment_conflict', 'wrong_payment_mode'];

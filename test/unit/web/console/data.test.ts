@@ -1,10 +1,10 @@
 import { expect } from 'chai';
-import type { LiveSale, Sale, SaleSecond, Stage } from '../../../../src/web/console/api/types.js';
-import { changesOf, isSame, listChange, valueAt, withValue } from '../../../../src/web/console/logic/diff.js';
-import { largest } from '../../../../src/web/console/logic/largest.js';
-import { actionsOn, may } from '../../../../src/web/console/logic/permissions.js';
-import { localTimeField } from '../../../../src/web/console/logic/format.js';
-import { saleEdit } from '../../../../src/web/console/logic/sale-edit.js';
+import type { LiveSale, Sale, SaleSecond, Stage } from '../../../../web/console/api/types.js';
+import { changesOf, isSame, listChange, valueAt, withValue } from '../../../../web/console/logic/diff.js';
+import { largest } from '../../../../web/console/logic/largest.js';
+import { actionsOn, may } from '../../../../web/console/logic/permissions.js';
+import { localTimeField } from '../../../../web/console/logic/format.js';
+import { saleEdit } from '../../../../web/console/logic/sale-edit.js';
 import {
   chartData,
   mergedSeconds,
@@ -15,8 +15,8 @@ import {
   withHeard,
   withRead,
   type KnownSeconds,
-} from '../../../../src/web/console/logic/sale-seconds.js';
-import { namedIn, stageLines, tookMs } from '../../../../src/web/console/logic/time-line.js';
+} from '../../../../web/console/logic/sale-seconds.js';
+import { namedIn, stageLines, tookMs } from '../../../../web/console/logic/time-line.js';
 
 const BEGIN_MS = 1_800_000_000_000;
 

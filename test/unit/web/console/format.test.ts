@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { createFormat } from '../../../../src/web/console/logic/format.js';
+import { createFormat } from '../../../../web/console/logic/format.js';
 
 const AT_MS = Date.UTC(2026, 10, 11, 19, 0, 3, 45);
 

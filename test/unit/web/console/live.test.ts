@@ -1,10 +1,10 @@
 import { expect } from 'chai';
 import sinon from 'sinon';
-import { ApiError } from '../../../../src/web/console/api/api-error.js';
-import { followLive, type Streams } from '../../../../src/web/console/api/live-feed.js';
-import type { LiveSale, Snapshot } from '../../../../src/web/console/api/types.js';
-import { LiveStore, SECONDS_KEPT } from '../../../../src/web/console/logic/live-store.js';
-import { pause } from '../../../chaos/harness/wait.js';
+import { ApiError } from '../../../../web/console/api/api-error.js';
+import { followLive, type Streams } from '../../../../web/console/api/live-feed.js';
+import type { LiveSale, Snapshot } from '../../../../web/console/api/types.js';
+import { LiveStore, SECONDS_KEPT } from '../../../../web/console/logic/live-store.js';
+import { pause } from '../../../../src/core/after.js';
 
 const BEGIN_MS = 1_800_000_000_000;
 

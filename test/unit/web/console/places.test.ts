@@ -1,11 +1,11 @@
 import { expect } from 'chai';
-import { languageFor, localeFor } from '../../../../src/web/console/i18n/language.js';
-import { en } from '../../../../src/web/console/i18n/en.js';
-import { zh } from '../../../../src/web/console/i18n/zh.js';
-import { cleaned, lookUpsOf } from '../../../../src/web/console/logic/look-up.js';
-import { boundTo, filterIn, isFiltered, queryOf, timeOf } from '../../../../src/web/console/logic/query.js';
-import { pathOf, placeOf, routeOf, type Route } from '../../../../src/web/console/logic/routes.js';
-import { rowWindow } from '../../../../src/web/console/logic/window.js';
+import { languageFor, localeFor } from '../../../../web/console/i18n/language.js';
+import { en } from '../../../../web/console/i18n/en.js';
+import { zh } from '../../../../web/console/i18n/zh.js';
+import { cleaned, lookUpsOf } from '../../../../web/console/logic/look-up.js';
+import { boundTo, filterIn, isFiltered, queryOf, timeOf } from '../../../../web/console/logic/query.js';
+import { pathOf, placeOf, routeOf, type Route } from '../../../../web/console/logic/routes.js';
+import { rowWindow } from '../../../../web/console/logic/window.js';
 
 describe('where a screen of the console is found', () => {
   const ROUTES: readonly Route[] = [

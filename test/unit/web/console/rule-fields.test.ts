@@ -1,8 +1,8 @@
 import { expect } from 'chai';
 import { DEFAULT_RULES, parseRules } from '../../../../src/admission/rules/rule-set.js';
-import type { Json, JsonObject } from '../../../../src/web/console/api/types.js';
-import { valueAt, withValue } from '../../../../src/web/console/logic/diff.js';
-import { allRuleFields, numberFault, withRule, type RuleField } from '../../../../src/web/console/logic/rule-fields.js';
+import type { Json, JsonObject } from '../../../../web/console/api/types.js';
+import { valueAt, withValue } from '../../../../web/console/logic/diff.js';
+import { allRuleFields, numberFault, withRule, type RuleField } from '../../../../web/console/logic/rule-fields.js';
 
 const DEFAULTS = DEFAULT_RULES as unknown as JsonObject;
 const FIELDS = allRuleFields();

@@ -1,8 +1,8 @@
 import { expect } from 'chai';
 import sinon from 'sinon';
-import { ApiError } from '../../../../src/web/console/api/api-error.js';
-import { Session } from '../../../../src/web/console/api/session.js';
-import type { Me } from '../../../../src/web/console/api/types.js';
+import { ApiError } from '../../../../web/console/api/api-error.js';
+import { Session } from '../../../../web/console/api/session.js';
+import type { Me } from '../../../../web/console/api/types.js';
 
 class MemoryStorage {
   readonly items = new Map<string, string>();

@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { ask, type Answer, type Request } from '../../../../src/web/shared/ask.js';
+import { ask, type Answer, type Request } from '../../../../web/shared/ask.js';
 
 const never = new AbortController().signal;
 /** Asks a server that answers so, on a clock that goes on by 10 ms with each look. */

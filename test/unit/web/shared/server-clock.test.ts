@@ -7,7 +7,7 @@ import {
   serverTimeMs,
   suspectTime,
   type ServerClock,
-} from '../../../../src/web/shared/server-clock.js';
+} from '../../../../web/shared/server-clock.js';
 
 const SERVER = Date.UTC(2030, 0, 1, 19, 59);
 /** What a server answers that is `aheadMs` ahead of the browser's clock. */

@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import { createTokenSigner } from '../../../../src/http/token.js';
-import { maskedName, readFragment, readToken } from '../../../../src/web/shared/sign-in.js';
+import { maskedName, readFragment, readToken } from '../../../../web/shared/sign-in.js';
 
 const part = (value: unknown): string => Buffer.from(JSON.stringify(value)).toString('base64url');
 

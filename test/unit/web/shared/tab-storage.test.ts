@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { openTabStorage, type BrowserStorage } from '../../../../src/web/shared/tab-storage.js';
+import { openTabStorage, type BrowserStorage } from '../../../../web/shared/tab-storage.js';
 
 describe('what a page keeps in its tab', () => {
   let kept: Map<string, string>;

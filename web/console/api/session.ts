@@ -1,5 +1,5 @@
-import { after } from '../../../client/after.js';
-import { backOffMs } from '../../../client/back-off.js';
+import { after } from '../../../src/core/after.js';
+import { backOffMs } from '../../client/back-off.js';
 import type { TabStorage } from '../../shared/tab-storage.js';
 import { Store } from '../logic/store.js';
 import { apiErrorOf, type ApiError } from './api-error.js';

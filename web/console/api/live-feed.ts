@@ -1,6 +1,6 @@
-import { pause } from '../../../client/after.js';
-import { backOffMs } from '../../../client/back-off.js';
-import { EventStreamReader, type StreamedEvent } from '../../../client/event-stream.js';
+import { pause } from '../../../src/core/after.js';
+import { backOffMs } from '../../client/back-off.js';
+import { EventStreamReader, type StreamedEvent } from '../../client/event-stream.js';
 import type { LiveStore } from '../logic/live-store.js';
 import { ApiError, apiErrorOf } from './api-error.js';
 import type { Snapshot } from './types.js';

@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import fc from 'fast-check';
 import sinon, { type SinonFakeTimers } from 'sinon';
-import { after, pause } from '../../../src/client/after.js';
+import { after, pause } from '../../../src/core/after.js';
 import { systemClock } from '../../../src/programs/system-clock.js';
 
 const TIMER_MAX_MS = 2 ** 31 - 1;

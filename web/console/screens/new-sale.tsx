@@ -1,6 +1,6 @@
 import { useState } from 'preact/hooks';
 import type { Sale } from '../api/types.js';
-import { inSmallestUnit } from '../../shared/currency.js';
+import { inSmallestUnit } from '../../../src/core/currency.js';
 import { localTimeField } from '../logic/format.js';
 import { pathOf } from '../logic/routes.js';
 import { Link } from '../parts/basics.js';

@@ -1,7 +1,7 @@
 import type { ComponentChildren } from 'preact';
 import { useState } from 'preact/hooks';
 import type { LiveSale, Sale } from '../api/types.js';
-import { inMainUnit } from '../../shared/currency.js';
+import { inMainUnit } from '../../../src/core/currency.js';
 import { localTimeField } from '../logic/format.js';
 import type { SaleAction } from '../logic/permissions.js';
 import { saleEdit } from '../logic/sale-edit.js';

@@ -1,4 +1,4 @@
-import { currencyDigits, inMainUnit } from '../../shared/currency.js';
+import { currencyDigits, inMainUnit } from '../../../src/core/currency.js';
 
 /** How a length of time is cut into units, the largest first, ms. */
 const UNITS = [

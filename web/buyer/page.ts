@@ -1,6 +1,6 @@
 import { ask, failureIn, send, type Answer, type Request } from '../shared/ask.js';
-import { backOffMs } from '../../client/back-off.js';
-import { EventStreamReader } from '../../client/event-stream.js';
+import { backOffMs } from '../client/back-off.js';
+import { EventStreamReader } from '../client/event-stream.js';
 import { clockErrorMs, clocksParted, serverTimeMs, type Moment } from '../shared/server-clock.js';
 import { readToken, type SignIn } from '../shared/sign-in.js';
 import type { TabStorage } from '../shared/tab-storage.js';

@@ -1,4 +1,4 @@
-import { after } from '../../client/after.js';
+import { after } from '../../src/core/after.js';
 import type { Browser } from './page.js';
 
 /** Sleeps by timers of the page, or, where it has to be exact, by those of a worker, which are not slowed down in the background. */

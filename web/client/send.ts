@@ -1,4 +1,4 @@
-import { after, pause } from './after.js';
+import { after, pause } from '../../src/core/after.js';
 import { backOffMs } from './back-off.js';
 import type { Answer, ClientOptions, Code, Problem, Refusal } from './types.js';
 

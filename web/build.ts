@@ -9,7 +9,7 @@ const folder = (path: string): string => fileURLToPath(new URL(path, import.meta
 /** Each page, and the address that it is served under. */
 const PAGES = { buyer: '/s/', console: '/console/' } as const;
 
-rmSync(folder('../../dist/web'), { recursive: true, force: true });
+rmSync(folder('../dist/web'), { recursive: true, force: true });
 for (const [page, base] of Object.entries(PAGES)) {
   await build({
     root: folder(page),
@@ -17,7 +17,7 @@ for (const [page, base] of Object.entries(PAGES)) {
     configFile: false,
     logLevel: 'warn',
     build: {
-      outDir: folder(`../../dist/web/${page}`),
+      outDir: folder(`../dist/web/${page}`),
       emptyOutDir: false, // is above
       assetsInlineLimit: 0, // the content security policy allows no data: in scripts and styles
       modulePreload: false, // its polyfill is an inline script

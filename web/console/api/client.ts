@@ -1,4 +1,4 @@
-import { EventStreamReader, type StreamedEvent } from '../../../client/event-stream.js';
+import { EventStreamReader, type StreamedEvent } from '../../client/event-stream.js';
 import { queryOf } from '../logic/query.js';
 import { ApiError } from './api-error.js';
 import type { Session } from './session.js';

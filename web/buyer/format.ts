@@ -1,4 +1,4 @@
-import { currencyDigits, inMainUnit } from '../shared/currency.js';
+import { currencyDigits, inMainUnit } from '../../src/core/currency.js';
 import { clockParts } from './screen.js';
 
 /** How numbers, prices and times are written in one language. */

@@ -1,5 +1,5 @@
 import type { Sale } from '../api/types.js';
-import { inSmallestUnit } from '../../shared/currency.js';
+import { inSmallestUnit } from '../../../src/core/currency.js';
 import { localTimeField } from './format.js';
 
 /** What stands in the fields of a sale. */

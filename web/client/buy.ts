@@ -1,4 +1,4 @@
-import { after } from './after.js';
+import { after } from '../../src/core/after.js';
 import { CannotFollow, follow } from './follow.js';
 import { isUnsure, sleep, untilAnswered, type Patience } from './send.js';
 import type { BuyOptions, ClientOptions, Purchase, PurchaseResult, Refusal } from './types.js';
