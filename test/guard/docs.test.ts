@@ -1,6 +1,7 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { expect } from 'chai';
+import { PROBLEMS } from '../../src/contract/problem.js';
 import { REPO_DIR } from '../../deploy/local/stack/paths.js';
 import { GROUPS_OF_CHECKS } from '../../src/core/doctor/report.js';
 import { SUPPORTED_VERSIONS } from '../../src/core/doctor/versions.js';
@@ -14,7 +15,6 @@ import {
 import { ORDER_TRANSITIONS } from '../../src/core/order.js';
 import { ORDERS_PER_MESSAGE_MAX } from '../../src/core/payment-deadline.js';
 import { GROUPS, TOPICS } from '../../src/core/topics.js';
-import { PROBLEMS } from '../../src/http/problem.js';
 import { routesOf } from '../../src/http/routes/index.js';
 import { readTopicLists, withGroup } from '../../src/rocketmq/admin/topic-lists.js';
 

@@ -5,7 +5,6 @@ import { BOARDS } from '../../deploy/grafana/boards.js';
 import { dashboardOf } from '../../deploy/grafana/dashboard.js';
 import { settingsTemplate, valuesSchema } from '../../deploy/helm/files.js';
 import { REPO_DIR } from '../../deploy/local/stack/paths.js';
-import { renderClientTypes } from './client-types.js';
 import { renderConfigDocs } from './config-docs.js';
 import { renderDoctorDocs } from './doctor-docs.js';
 import { renderLibrarySettings } from './library-settings.js';
@@ -16,7 +15,6 @@ const asJson = (value: object): string => `${JSON.stringify(value, null, 2)}\n`;
 const MADE: Readonly<Record<string, () => string | Promise<string>>> = {
   'docs/configuration.md': renderConfigDocs,
   'docs/doctor.md': renderDoctorDocs,
-  'web/client/api-types.ts': renderClientTypes,
   'src/library/settings.ts': renderLibrarySettings,
   'deploy/helm/seckill/templates/_settings.tpl': settingsTemplate,
   'deploy/helm/seckill/values.schema.json': () => asJson(valuesSchema()),
