@@ -1,5 +1,5 @@
 import { newBatchId, sealBatch, type Batch } from '../core/batch.js';
-import { assertNever, OperationalError } from '../core/errors.js';
+import { assert, assertNever, OperationalError } from '../core/errors.js';
 import type { PurchaseOutcome } from '../core/outcome.js';
 import type { Purchase } from '../core/purchase.js';
 import { traceIdsOf } from '../core/trace-context.js';
@@ -66,6 +66,7 @@ export async function placeBatch(
     return placeApart(bucket, purchases, precheck, traceparent, deliver, ports);
   }
 
+  assert(precheck.answers.length === purchases.length, 'precheck answers each purchase once');
   const survivors: number[] = [];
   /** Purchases for which this bucket has too few units, though another one may have enough. */
   const emptied: number[] = [];
@@ -177,6 +178,7 @@ async function holdUnits(
       await half.commit();
       return 'accepted';
     case 'refused': {
+      assert(verdict.answers.length === batch.purchases.length, 'deduct answers each purchase once');
       const isSure = await rollBack(half, batch, ports);
       batch.purchases.forEach((_, place) => deliver(place, isSure ? (verdict.answers[place] ?? AGAIN) : unknown));
       return isSure ? 'refused' : 'outcome_unknown';
