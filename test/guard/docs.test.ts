@@ -17,6 +17,7 @@ import { GROUPS, TOPICS } from '../../src/core/topics.js';
 import { PROBLEMS } from '../../src/http/problem.js';
 import { routesOf } from '../../src/http/routes/index.js';
 import { readTopicLists, withGroup } from '../../src/rocketmq/admin/topic-lists.js';
+import { PICTURES_IN_DOCS } from '../browser/pictures.js';
 
 const below = (folder: string): string[] =>
   readdirSync(join(REPO_DIR, folder), { recursive: true, encoding: 'utf8' }).map((name) => join(folder, name));
@@ -60,6 +61,21 @@ describe('guard: links and file names in the documentation', () => {
         .map(([, path]) => `${page}: ${path}`),
     );
     expect(missing).to.deep.equal([]);
+  });
+
+  it('has the pictures that the browser tests take for it, and no others', () => {
+    const pictures = below('docs').filter((name) => name.endsWith('.png'));
+    expect(pictures).to.have.members(PICTURES_IN_DOCS.map((name) => join('docs', name)));
+  });
+
+  it('lists every decision in docs/decisions/README.md: one row per number, and each page linked', () => {
+    const numbers = [...read('docs/decisions/README.md').matchAll(/^\| (?:\[(\d+)\]\((\d{4})-[^)]+\.md\)|(\d+)) \|/gm)];
+    expect(numbers.map(([, kept, , dropped]) => Number(kept ?? dropped))).to.deep.equal(
+      numbers.map((_, index) => index + 1),
+    );
+    for (const [, kept, file] of numbers) if (kept !== undefined) expect(file).to.equal(kept.padStart(4, '0'));
+    const pages = below('docs/decisions').filter((name) => /\/\d{4}-/.test(name));
+    expect(numbers.filter(([, kept]) => kept !== undefined)).to.have.length(pages.length);
   });
 
   it('every protocol rule that a comment or a page names is in docs/architecture.md', () => {
