@@ -69,13 +69,22 @@ describe('guard: links and file names in the documentation', () => {
   });
 
   it('lists every decision in docs/decisions/README.md: one row per number, and each page linked', () => {
-    const numbers = [...read('docs/decisions/README.md').matchAll(/^\| (?:\[(\d+)\]\((\d{4})-[^)]+\.md\)|(\d+)) \|/gm)];
-    expect(numbers.map(([, kept, , dropped]) => Number(kept ?? dropped))).to.deep.equal(
-      numbers.map((_, index) => index + 1),
-    );
-    for (const [, kept, file] of numbers) if (kept !== undefined) expect(file).to.equal(kept.padStart(4, '0'));
-    const pages = below('docs/decisions').filter((name) => /\/\d{4}-/.test(name));
-    expect(numbers.filter(([, kept]) => kept !== undefined)).to.have.length(pages.length);
+    const rows = [...read('docs/decisions/README.md').matchAll(/^\| (?:\[(\d+)\]\((\d{4})-[^)]+\.md\)|(\d+)) \|/gm)];
+    expect(rows.map(([, kept, , dropped]) => Number(kept ?? dropped))).to.deep.equal(rows.map((_, index) => index + 1));
+    const linked = rows.flatMap(([, kept, file]) => (kept === undefined ? [] : [{ kept: Number(kept), file }]));
+    expect(linked.map(({ file }) => Number(file))).to.deep.equal(linked.map(({ kept }) => kept));
+    expect(below('docs/decisions').filter((name) => /\/\d{4}-/.test(name))).to.have.length(linked.length);
+
+    const mentions = ['src', 'lua', 'web', 'test', 'deploy', 'bench']
+      .flatMap(below)
+      .filter((file) => /\.(ts|tsx|mjs|lua)$/.test(file))
+      .flatMap((file) =>
+        [...read(file).matchAll(/\bdecision (\d+)|docs\/decisions\/(\d{4})/gi)].map(([text, number, page]) => {
+          return { file, text, number: Number(number ?? page) };
+        }),
+      );
+    expect(mentions.length).to.be.above(15);
+    expect(mentions.filter(({ number }) => !linked.some(({ kept }) => kept === number))).to.deep.equal([]);
   });
 
   it('every protocol rule that a comment or a page names is in docs/architecture.md', () => {
