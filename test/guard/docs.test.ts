@@ -24,6 +24,7 @@ const below = (folder: string): string[] =>
 const PAGES = [
   'README.md',
   'CONTRIBUTING.md',
+  'CHANGELOG.md',
   'bench/README.md',
   'examples/order-events/README.md',
   'examples/express-app/README.md',
