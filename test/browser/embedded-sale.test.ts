@@ -13,10 +13,10 @@ import { startChromium, type StartedBrowser } from '../helpers/chromium.js';
 import { expectInvariants } from '../helpers/invariants.js';
 import { useSystem } from '../helpers/system.js';
 
-/** The examples of the page on embedding, as they stand there. */
-const DOCS = readFileSync(join(REPO_DIR, 'docs/buyer-page.md'), 'utf8');
+/** The pages whose examples run here as they are written. */
+const PAGES = ['docs/buyer-page.md', 'docs/buying.md'].map((page) => readFileSync(join(REPO_DIR, page), 'utf8'));
 const exampleWith = (text: string): string => {
-  const found = [...DOCS.matchAll(/```(?:js|html)\n([\s\S]*?)```/g)].map(([, code]) => code as string);
+  const found = [...PAGES.join('\n').matchAll(/```(?:js|html)\n([\s\S]*?)```/g)].map(([, code]) => code as string);
   const example = found.find((code) => code.includes(text));
   if (example === undefined) throw new Error(`no example has ${text}`);
   return example;
