@@ -193,7 +193,7 @@ export const MYSQL_CHECKS: readonly Check<MysqlFacts>[] = [
     looksAt: 'whether the connection is encrypted (`Ssl_cipher`)',
     wrongIf: TLS_WRONG_IF,
     riskyIf: TLS_RISKY_IF,
-    judge: ({ cipher, reach }) => judgeTls(cipher, reach, 'Set MYSQL_TLS to on (docs/secure-connections.md).'),
+    judge: ({ cipher, reach }) => judgeTls(cipher, reach, 'Set MYSQL_TLS to on (docs/security.md).'),
   },
   {
     id: 'mysql.rights',

@@ -113,7 +113,7 @@ const SERVER_CHECKS: readonly Check<RedisServerFacts>[] = [
     wrongIf: TLS_WRONG_IF,
     riskyIf: TLS_RISKY_IF,
     judge: ({ encrypted, reach }) =>
-      judgeTls(encrypted ? 'TLS' : null, reach, 'Begin REDIS_URL with rediss (docs/secure-connections.md).'),
+      judgeTls(encrypted ? 'TLS' : null, reach, 'Begin REDIS_URL with rediss (docs/security.md).'),
   },
   {
     id: 'redis.access',

@@ -170,7 +170,7 @@ export const ROCKETMQ_CHECKS: readonly Check<RocketmqFacts>[] = [
     wrongIf: TLS_WRONG_IF,
     riskyIf: TLS_RISKY_IF,
     judge: ({ encrypted, endpoint: { reach } }) =>
-      judgeTls(encrypted ? 'TLS' : null, reach, 'Set ROCKETMQ_TLS (docs/secure-connections.md).'),
+      judgeTls(encrypted ? 'TLS' : null, reach, 'Set ROCKETMQ_TLS (docs/security.md).'),
   },
   {
     id: 'rocketmq.access',
