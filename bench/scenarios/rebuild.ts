@@ -50,7 +50,7 @@ export interface RebuildFigures {
 }
 
 /**
- * How long a sale is locked while it is rebuilt among the orders of other sales (decision 27): from nothing, and again
+ * How long a sale is locked while it is rebuilt among the orders of other sales (decision 6): from nothing, and again
  * with all that Redis has then. In a database of its own, whose `orders` lacks the keys that no rebuild reads: they would
  * take most of the time that filling it takes.
  */

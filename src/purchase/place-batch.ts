@@ -120,11 +120,11 @@ async function precheckAll(
 }
 
 /**
- * Places purchases that Redis refuses together. The same batch would be refused again, so it goes in halves, each with a
- * batch of its own, down to the purchase that is refused alone: that buyer is told so, and the others lose nothing.
- * Both halves go at once: a batch of 192 with any number of bad purchases keeps its slot for nine batches.
+ * Places purchases that Redis refuses together. Redis would refuse the same batch again, so each half becomes a batch of its
+ * own, down to the purchase that Redis refuses alone. Only that buyer gets a refusal. Both halves run at once: a batch of
+ * 192 with any number of bad purchases keeps its slot for nine batches.
  * @throws OperationalError as `placeBatch`, when both halves have ended: until then they deliver results
- * Source: docs/decisions/0058-what-a-store-refuses-fails-alone.md
+ * Source: docs/decisions/0058-a-refused-purchase-fails-alone.md
  */
 async function placeApart(
   bucket: HomeBucket,

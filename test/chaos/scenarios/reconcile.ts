@@ -57,7 +57,7 @@ const ORDERS_LOST: Scenario = {
     const sold = async (): Promise<number> => (await stack.audit.repository.findSale(saleId))?.sold ?? Number.NaN;
     await context.observed(`${lost.length} recorded orders are gone`, async () => (await sold()) === count);
 
-    const later = context.buyers(saleId, [api]); // a buyer who saw the order before sees it pending now: decision 10
+    const later = context.buyers(saleId, [api]); // a buyer who saw the order before now reads `pending` (decision 10)
     const expectReported = async (when: string): Promise<void> => {
       for (const userId of lost) {
         expectEqual((await later.status(userId)).json.status, 'pending', `the status ${when}`);
