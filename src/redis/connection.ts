@@ -134,8 +134,7 @@ const REFUSALS: readonly (readonly [RegExp, (message: string, login: string) => 
   ],
   [
     /NOPERM/,
-    (message) =>
-      `lets our user not do what a program needs: give it the rights of docs/secure-connections.md (${message})`,
+    (message) => `lets our user not do what a program needs: give it the rights of docs/security.md (${message})`,
   ],
   [
     /Protocol error, got "\\u0015"|Protocol error, got "\x15"/,

@@ -9,7 +9,7 @@ that name it.
 
 Where it says *or a file*, the value may stand in a file instead: \`MYSQL_PASSWORD_FILE=/run/secrets/mysql\` in the place of
 \`MYSQL_PASSWORD\`. The end of its last line is not part of it. Passwords and certificates of the servers are read again when
-they have changed ([secure connections](secure-connections.md)); anything else once.
+they have changed ([secure connections](security.md#connections)); anything else once.
 
 This page is made from \`src/core/config/schema.ts\`: \`npm run generate\`.
 `;

@@ -99,7 +99,7 @@ describe('a secure instance', () => {
   });
 
   it('gives the user of Redis the rights of the documentation', () => {
-    const page = readFileSync(new URL('../../../docs/secure-connections.md', import.meta.url), 'utf8');
+    const page = readFileSync(new URL('../../../docs/security.md', import.meta.url), 'utf8');
     expect(page).to.contain(`\nuser seckill on >PASSWORD ${REDIS_RIGHTS}\n`);
   });
 
