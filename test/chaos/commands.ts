@@ -4,7 +4,7 @@ import { parseWhole } from '../../src/cli/options.js';
 import type { DemoFlags } from './demo-command.js';
 import type { ChaosFlags } from './run-command.js';
 import type { SoakFlags } from './soak-command.js';
-import type { YearFlags } from './year-command.js';
+import type { YearFlags } from './long-command.js';
 
 /** Each scenario starts programs of its own: more at a time start more slowly and end no sooner. */
 const JOBS_DEFAULT = 2;
@@ -122,7 +122,7 @@ async function soak(flags: Omit<SoakFlags, 'seed'> & { readonly seed?: number })
 }
 
 async function year(flags: Omit<YearFlags, 'seed'> & { readonly seed?: number }): Promise<void> {
-  const { runYear } = await import('./year-command.js');
+  const { runYear } = await import('./long-command.js');
   await runYear({ ...flags, seed: flags.seed ?? randomInt(SEED_MAX) });
 }
 

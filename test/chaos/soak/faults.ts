@@ -7,9 +7,9 @@ import type { ProgramName } from '../harness/programs.js';
 import { untilRebuilt, bucketStatusOf } from '../harness/redis.js';
 import type { ProxiedName, ProxiedServer } from '../harness/tcp-proxy.js';
 import { createRandom, type Random } from '../random.js';
-import { LIFE_MIN_MS } from './flatness.js';
+import { LIFE_MIN_MS } from '../long/flatness.js';
 import type { LastSuccess } from './load.js';
-import type { SoakPrograms } from './samples.js';
+import type { SoakPrograms } from '../long/samples.js';
 
 /** What a soak breaks. `stalled`: SIGSTOP, later SIGCONT; `killed`: kill -9, then started again; `reset`: by the proxy. */
 export const FAULT_KINDS = [

@@ -2,7 +2,7 @@ import type { Facts } from '../report.js';
 import type { ScenarioResult } from '../run-scenario.js';
 import type { ScenarioFigures } from '../scenario-sales.js';
 import { FAULT_KINDS, type FaultReport } from './faults.js';
-import { median, type Verdict } from './flatness.js';
+import { median, type Verdict } from '../long/flatness.js';
 import type { Soak } from './soak.js';
 
 export const SOAK_HEADER = ['figure', 'value'] as const;

@@ -6,7 +6,7 @@ import type { Program } from '../harness/programs.js';
 import { bucketStatusOf } from '../harness/redis.js';
 import type { Scenario } from '../scenario.js';
 import { breakEvery, JUDGED_FROM_MS, type FaultReport } from './faults.js';
-import { judgePrograms, judgeServers, type Verdict } from './flatness.js';
+import { judgePrograms, judgeServers, type Verdict } from '../long/flatness.js';
 import {
   BuyerLoad,
   LastSuccess,
@@ -17,7 +17,7 @@ import {
   type BuyerTally,
   type InvalidTally,
 } from './load.js';
-import { openOf, Sampler, SoakPrograms } from './samples.js';
+import { openOf, Sampler, SoakPrograms } from '../long/samples.js';
 
 /** Short, so that orders expire all the time; longer than an outage and a poll for the order together. */
 const PAYMENT_WINDOW_MS = 60_000;

@@ -4,7 +4,7 @@ import { checkSale, type ClientOutcome, type OpLog, type SaleFigures } from '../
 import type { ClientHistory, Move } from '../../invariants/check-history.js';
 import { bucketStatusOf } from '../harness/redis.js';
 import type { StackControls } from '../harness/stack-controls.js';
-import { OUTCOME, type SoldSale } from './load-process.js';
+import { OUTCOME, type SoldSale } from './buyers-process.js';
 
 const WORDS: Readonly<Record<number, ClientOutcome>> = {
   [OUTCOME.ok]: 'ok',

@@ -6,7 +6,7 @@ import {
   MEMORY_LIMIT,
   type ProgramSample,
   type ServerSample,
-} from '../../chaos/soak/flatness.js';
+} from '../../chaos/long/flatness.js';
 
 const MIB = 1024 * 1024;
 

@@ -2,9 +2,9 @@ import { type ChildProcess, fork } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import type { BuyerFile } from '../../../bench/load/buyers.js';
 import { found } from '../harness/wait.js';
-import type { FromLoad, LoadSale, LoadStats, SoldSale, ToLoad } from './load-process.js';
+import type { FromLoad, LoadSale, LoadStats, SoldSale, ToLoad } from './buyers-process.js';
 
-const FILE = fileURLToPath(new URL('./load-process.ts', import.meta.url));
+const FILE = fileURLToPath(new URL('./buyers-process.ts', import.meta.url));
 
 const NOTHING: LoadStats = {
   kind: 'stats',

@@ -6,8 +6,8 @@ import type { StackControls } from './harness/stack-controls.js';
 import { onOwnStacks } from './own-stacks.js';
 import { readFacts } from './report.js';
 import { renderTable } from '../helpers/render-table.js';
-import { YEAR_HEADER, yearLines, yearPage, yearSentence } from './year/year-report.js';
-import { Year } from './year/year.js';
+import { YEAR_HEADER, yearLines, yearPage, yearSentence } from './long/report.js';
+import { Year } from './long/long-run.js';
 
 /** Options of `chaos year`. */
 export interface YearFlags {

@@ -4,8 +4,8 @@ import { createRepairStore } from '../../../src/redis/repair-store.js';
 import type { ProgramName } from '../harness/programs.js';
 import type { StackControls } from '../harness/stack-controls.js';
 import { until } from '../harness/wait.js';
-import type { SoakPrograms } from '../soak/samples.js';
-import type { YearLoad } from './load.js';
+import type { SoakPrograms } from './samples.js';
+import type { YearLoad } from './buyers.js';
 import type { YearFaultKind } from './plan.js';
 
 /** What faults break. */

@@ -1,8 +1,8 @@
 import type { Facts } from '../report.js';
-import { median, type Verdict } from '../soak/flatness.js';
+import { median, type Verdict } from './flatness.js';
 import type { YearFault } from './faults.js';
 import { HOT_TABLES } from './sizes.js';
-import type { YearResult } from './year.js';
+import type { YearResult } from './long-run.js';
 
 export const YEAR_HEADER = ['figure', 'value'] as const;
 

@@ -1,8 +1,8 @@
 import { cpuTimes } from '../../../bench/session/cpu.js';
 import { SERVER_NAMES } from '../../../deploy/local/stack/servers/server-spec.js';
 import type { StackControls } from '../harness/stack-controls.js';
-import type { SoakPrograms } from '../soak/samples.js';
-import type { YearLoad } from './load.js';
+import type { SoakPrograms } from './samples.js';
+import type { YearLoad } from './buyers.js';
 
 /** Who uses CPU: the programs, the servers, the buyers, and this process, which checks books. */
 export class CpuMeter {
