@@ -1,55 +1,13 @@
-import { readdirSync, readFileSync, readlinkSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
-import type { ScenarioContext } from '../context.js';
-import { COLLECT_GARBAGE, type Program, type ProgramName, readMetric } from '../harness/programs.js';
-import type { StackControls } from '../harness/stack-controls.js';
-import type { ProgramSample, ServerSample } from './flatness.js';
+import { readdirSync, readFileSync, readlinkSync } from 'node:fs';
+import { COLLECT_GARBAGE, type Program, type ProgramName, type Programs, readMetric } from '../harness/programs.js';
+import type { ProgramSample } from './flatness.js';
 
-const EVERY_MS = 5_000;
-/** Below the folder of the servers; shows a person why something was not flat. */
-const FILE = join('log', 'soak-samples.jsonl');
-
-/** Samples programs and servers every 5 s, without those that are broken at that moment. */
-export class Sampler {
-  readonly programs: ProgramSample[] = [];
-  readonly servers: ServerSample[] = [];
-  readonly #timer: NodeJS.Timeout;
-  readonly #file: string;
-  #sampling: Promise<unknown> = Promise.resolve();
-
-  constructor(programs: SoakPrograms, stack: StackControls) {
-    this.#file = join(stack.servers.dir, FILE);
-    const startedMs = Date.now();
-    const nextPrograms = oneAtATime(async () => void this.programs.push(...(await samplePrograms(programs))));
-    const nextServers = oneAtATime(async () => void this.servers.push(await sampleServers(stack, startedMs)));
-    this.#timer = setInterval(() => (this.#sampling = Promise.all([nextPrograms(), nextServers()])), EVERY_MS);
-  }
-
-  async stop(): Promise<void> {
-    clearInterval(this.#timer);
-    await this.#sampling;
-    const lines = [...this.programs, ...this.servers].map((sample) => `${JSON.stringify(sample)}\n`);
-    writeFileSync(this.#file, lines.join(''));
-  }
-}
-
-/** Skips a call while the one before hangs on a broken server. Never rejects. */
-function oneAtATime(work: () => Promise<void>): () => Promise<void> {
-  let running: Promise<void> | null = null;
-  return () => {
-    running ??= work()
-      .catch(() => undefined)
-      .finally(() => (running = null));
-    return running;
-  };
-}
-
-/** Memory, handles and sockets of every program that runs, as the kernel counts them; the heap from its metrics. */
-export async function samplePrograms(programs: Pick<SoakPrograms, 'running'>): Promise<ProgramSample[]> {
+/** Reads memory, handles and sockets of every running program from the kernel, and the heap from its metrics. */
+export async function samplePrograms(programs: Pick<LongPrograms, 'running'>): Promise<ProgramSample[]> {
   const samples = programs.running().map(async ({ program, ageMs }): Promise<ProgramSample[]> => {
     const heap = await readMetric(program, 'nodejs_heap_size_used_bytes').catch(() => 0);
     const open = openOf(program);
-    if (open === null) return []; // it has just been killed
+    if (open === null) return []; // a fault has just killed it
     return [{ program: `${program.name} ${program.pid}`, ageMs, heapBytes: heap === 0 ? null : heap, ...open }];
   });
   return (await Promise.all(samples)).flat();
@@ -57,7 +15,7 @@ export async function samplePrograms(programs: Pick<SoakPrograms, 'running'>): P
 
 type Open = Pick<ProgramSample, 'rssBytes' | 'handles' | 'sockets' | 'inbound'>;
 
-/** @returns null for a program that is gone */
+/** Reads what a process has open. @returns null if the process is gone */
 export function openOf({ pid }: Pick<Program, 'pid'>): Open | null {
   try {
     const kilobytes = /^VmRSS:\s+(\d+) kB$/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1];
@@ -74,7 +32,7 @@ export function openOf({ pid }: Pick<Program, 'pid'>): Open | null {
 
 const LISTENS = '0A';
 
-/** How many of these sockets others opened: those at a port at which one of them listens. */
+/** Counts the sockets that others opened: their local port is one at which the process listens. */
 function inboundAmong(inodes: ReadonlySet<string>, pid: number): number {
   const tables = ['tcp', 'tcp6'].map((name) => readFileSync(`/proc/${pid}/net/${name}`, 'utf8'));
   const own = tables
@@ -86,7 +44,7 @@ function inboundAmong(inodes: ReadonlySet<string>, pid: number): number {
   return own.filter(({ port, listens }) => !listens && ports.has(port)).length;
 }
 
-/** Empty for one that was closed since the folder was read. */
+/** Returns an empty text if the file was closed since the folder was read. */
 function targetOf(link: string): string {
   try {
     return readlinkSync(link);
@@ -95,22 +53,7 @@ function targetOf(link: string): string {
   }
 }
 
-async function sampleServers({ redis: { redis }, mysql }: StackControls, startedMs: number): Promise<ServerSample> {
-  const ageMs = Date.now() - startedMs;
-  const [clients, memory, redisKeys] = await Promise.all([redis.info('clients'), redis.info('memory'), redis.dbsize()]);
-  const [threads] = await mysql.query<{ Value: string }>("SHOW GLOBAL STATUS LIKE 'Threads_connected'");
-  const [rows] = await mysql.query<{ orders: string }>('SELECT COUNT(*) AS orders FROM orders');
-  return {
-    ageMs,
-    redisConnections: Number(/^connected_clients:(\d+)/m.exec(clients)?.[1]),
-    redisBytes: Number(/^used_memory:(\d+)/m.exec(memory)?.[1]),
-    redisKeys,
-    mysqlConnections: Number(threads?.Value),
-    orders: Number(rows?.orders),
-  };
-}
-
-/** One program; another takes its place when a fault kills it. */
+/** Holds one program. Another takes its place when a fault kills it. */
 interface Place {
   readonly name: ProgramName;
   program: Program;
@@ -119,38 +62,35 @@ interface Place {
   vacant: boolean;
 }
 
-/** Two apis and two workers, so that one can die; a keeper needs no second. */
+/** One api and one worker of two may die. A keeper needs no second. */
 const PLACES: readonly ProgramName[] = ['api', 'api', 'worker', 'worker', 'keeper'];
 
-/** The programs of a soak. The first api and the first worker are never killed or stalled, so that they can be judged. */
-export class SoakPrograms {
-  readonly #context: Pick<ScenarioContext, 'start'>;
+/** The programs of a long run. The first api and the first worker are never broken, so that their memory can be judged. */
+export class LongPrograms {
+  readonly #context: Pick<Programs, 'start'>;
   readonly #env: Readonly<Record<string, string>>;
   readonly #places: Place[] = [];
 
-  private constructor(context: Pick<ScenarioContext, 'start'>, env: Readonly<Record<string, string>>) {
+  private constructor(context: Pick<Programs, 'start'>, env: Readonly<Record<string, string>>) {
     this.#context = context;
     this.#env = env;
   }
 
-  static async start(
-    context: Pick<ScenarioContext, 'start'>,
-    env: Readonly<Record<string, string>>,
-  ): Promise<SoakPrograms> {
-    const soak = new SoakPrograms(context, env);
+  static async start(context: Pick<Programs, 'start'>, env: Readonly<Record<string, string>>): Promise<LongPrograms> {
+    const started = new LongPrograms(context, env);
     const programs = await Promise.all(PLACES.map((name) => context.start(name, { env, preload: [COLLECT_GARBAGE] })));
     for (const program of programs) {
-      soak.#places.push({ name: program.name, program, startedMs: Date.now(), vacant: false });
+      started.#places.push({ name: program.name, program, startedMs: Date.now(), vacant: false });
     }
-    return soak;
+    return started;
   }
 
-  /** Apis that buyers use, as a load balancer would see them: a stalled one is still there. */
+  /** Returns the apis that buyers use. As for a load balancer, a stalled api is still there. */
   apis(): Program[] {
     return this.#places.filter(({ name, vacant }) => name === 'api' && !vacant).map(({ program }) => program);
   }
 
-  /** Those that run, and how long. */
+  /** Returns the running programs and their ages. */
   running(): { readonly program: Program; readonly ageMs: number }[] {
     const nowMs = Date.now();
     return this.#places
@@ -158,17 +98,17 @@ export class SoakPrograms {
       .map(({ program, startedMs }) => ({ program, ageMs: nowMs - startedMs }));
   }
 
-  /** Programs that ended and that no fault killed. */
+  /** Returns programs that ended although no fault killed them. */
   endedAlone(): Program[] {
     return this.#places.filter(({ vacant, program }) => !vacant && !program.running).map(({ program }) => program);
   }
 
-  /** The program of this name that a fault may kill. */
+  /** Returns the program of this name that a fault may break. */
   victim(name: ProgramName): Program {
     return this.#placeOf(name).program;
   }
 
-  /** kill -9 of the victim; it is gone until `replace`. */
+  /** Kills the victim with kill -9. Its place is empty until `replace`. */
   async kill(name: ProgramName): Promise<Program> {
     const place = this.#placeOf(name);
     place.vacant = true;
@@ -183,7 +123,7 @@ export class SoakPrograms {
     place.vacant = false;
   }
 
-  /** The last of its name: the only keeper, the second api, the second worker. */
+  /** Returns the last place of this name: the only keeper, the second api or the second worker. */
   #placeOf(name: ProgramName): Place {
     const place = this.#places.findLast((one) => one.name === name);
     if (place === undefined) throw new Error(`there is no ${name}`);
