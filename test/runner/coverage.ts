@@ -5,8 +5,9 @@ import { promisify } from 'node:util';
 import { REPO_DIR } from '../../deploy/local/stack/paths.js';
 
 /**
- * What unit and contract tests must reach in each room: percent of lines and of branches, some points below what they
- * do reach. A room that is missing here fails. What only whole programs run (commands, wiring) is the task of other tests.
+ * Coverage that unit and contract tests must reach in each room, in percent of lines and of branches, some points below
+ * what they do reach. A room that is missing here fails. Other tests cover code that only whole programs run, such as
+ * commands and wiring.
  */
 const FLOORS: Readonly<Record<string, readonly [lines: number, branches: number]>> = {
   admission: [92, 88],
@@ -24,7 +25,7 @@ const FLOORS: Readonly<Record<string, readonly [lines: number, branches: number]
   redis: [94, 84],
   rocketmq: [86, 84],
   sales: [94, 86],
-  web: [94, 84], // what needs no browser; test/browser has the rest
+  web: [94, 84], // code that needs no browser; test/browser tests the rest
 };
 
 interface Share {

@@ -1,22 +1,22 @@
 import { cpuTimes } from '../../../bench/session/cpu.js';
 import { SERVER_NAMES } from '../../../deploy/local/stack/servers/server-spec.js';
 import type { StackControls } from '../harness/stack-controls.js';
-import type { SoakPrograms } from '../soak/samples.js';
-import type { YearLoad } from './load.js';
+import type { Buyers } from './buyers.js';
+import type { LongPrograms } from './samples.js';
 
-/** Who uses CPU: the programs, the servers, the buyers, and this process, which checks books. */
+/** Measures the CPU of programs, servers, buyers and of this process, which checks the books. */
 export class CpuMeter {
-  /** pid → what it has used until it was last seen. */
+  /** CPU seconds of each process id when it was last seen. */
   readonly #used = new Map<number, { readonly who: string; readonly seconds: number }>();
 
-  read(stack: StackControls, programs: SoakPrograms, load: YearLoad): void {
+  read(stack: StackControls, programs: LongPrograms, buyers: Buyers): void {
     for (const { program } of programs.running()) this.#see(program.name, program.pid);
     for (const name of SERVER_NAMES) this.#see(name, stack.servers.server(name).pid());
-    this.#see('buyers', load.pid);
+    this.#see('buyers', buyers.pid);
     this.#see('harness', process.pid);
   }
 
-  /** CPU seconds since each process began, both lives of one that was killed. */
+  /** Returns CPU seconds by name. A program that was killed and replaced counts with both lives. */
   totals(): Record<string, number> {
     const totals: Record<string, number> = {};
     for (const { who, seconds } of this.#used.values()) {

@@ -3,13 +3,13 @@ import { readRecords, purchaseKeyAt, type BuyerFile } from '../../../bench/load/
 import { requestFrame } from '../../../bench/load/load.js';
 import { AnswerReader } from '../../../bench/load/request-sender.js';
 
-// The buyers of a year, in a process of their own: raw sockets, as the bench has them, since an HTTP client would cost
-// more CPU than the api that it loads. A closed loop: each connection has one request under way.
+// The buyers of a long run, in a process of their own. They use raw sockets, as the bench does, because an HTTP client
+// costs more CPU than the api that it loads. Each connection has one request under way.
 
-/** What a client knows of a purchase in the end; 0 stands for a buyer who sent nothing. */
+/** The last outcome of a purchase for its buyer. `none` stands for a buyer who sent nothing. */
 export const OUTCOME = { none: 0, ok: 1, fail: 2, unknown: 3 } as const;
 
-/** A sale that is open, and the buyers who come to it: the first ones of the file. */
+/** An open sale, and the number of its buyers. They are the first ones of the file. */
 export interface LoadSale {
   readonly saleId: string;
   readonly buyers: number;
@@ -25,7 +25,7 @@ export interface ConfirmedMove {
 export interface SoldSale {
   readonly kind: 'sold';
   readonly saleId: string;
-  /** One of OUTCOME per buyer. */
+  /** Holds one OUTCOME per buyer. */
   readonly outcomes: Uint8Array;
   readonly moves: readonly ConfirmedMove[];
 }
@@ -35,14 +35,16 @@ export interface LoadStats {
   readonly requests: number;
   readonly accepted: number;
   readonly refused: number;
-  /** Requests that came to no answer, or to one that leaves it open. */
+  /** Requests without an answer, or with an answer that leaves the outcome open. */
   readonly unanswered: number;
+  /** Accepted purchases that were sent again with the same key. */
+  readonly repeated: number;
   readonly paid: number;
   readonly cancelled: number;
-  /** When the youngest purchase was sent that has been accepted, and that has become an order; Unix ms. */
+  /** When the youngest purchase was sent that has been accepted, and that has become an order, in Unix ms. */
   readonly lastAcceptedSentMs: number;
   readonly lastOrderedSentMs: number;
-  /** Answers that must not come, the first ones. */
+  /** The first answers that must not come. */
   readonly wrong: readonly string[];
   readonly cpuSeconds: number;
 }
@@ -55,33 +57,33 @@ export type ToLoad =
   | { readonly kind: 'end' };
 export type FromLoad = { readonly kind: 'ready' } | SoldSale | LoadStats;
 
-/** A refused or unanswered purchase is sent again after this; Retry-After names whole seconds, too long for a short sale. */
+/** A refused or unanswered purchase is sent again after this. Retry-After names whole seconds, too long for a short sale. */
 const AGAIN_MS = 300;
-/** A purchase without an answer is tried until so long after the end of its sale. */
+/** A purchase without an answer is tried until this time after the end of its sale. */
 const GIVE_UP_AFTER_MS = 5_000;
-/** One accepted purchase of so many is followed: its buyer waits for the order, then pays or cancels. */
+/** Every 64th accepted purchase is followed: its buyer waits for the order, repeats the key, then pays or cancels. */
 const FOLLOW_EVERY = 64;
 const FOLLOW_AFTER_MS = 500;
 const FOLLOWS_AT_ONCE = 24;
 const FOLLOW_TRIES = 40;
-/** Of the followed ones one in so many cancels, the others pay. */
+/** Every 4th followed buyer cancels. The others pay. */
 const CANCEL_EVERY = 4;
 const ANSWER_MAX_MS = 15_000;
 const TICK_MS = 10;
 const STATS_EVERY_MS = 1_000;
 const WRONG_MAX = 20;
 
-/** An api closes a connection that was opened and not used; the request that came then was perhaps not read. */
+/** An api closes a connection that was opened and not used. It may not have read a request that came then. */
 const TOO_SLOW = 408;
 
 /** Final refusals: no later try can win. */
 const FINAL = ['sold_out', 'not_enough_left', 'limit_reached', 'closed'];
-/** Refusals that hold nothing; the buyer comes again. */
+/** Refusals that will pass. The buyer tries again. */
 const COME_AGAIN = ['not_open', 'overloaded', 'loading', 'paused', 'unavailable', 'rate_limited'];
 
 interface Request {
   readonly text: string;
-  /** @param status null: no answer */
+  /** @param status null if no answer came */
   readonly onAnswer: (status: number | null, body: string) => void;
 }
 
@@ -90,9 +92,9 @@ class SaleRun {
   readonly outcomes: Uint8Array;
   readonly moves: ConfirmedMove[] = [];
   readonly sale: LoadSale;
-  /** The first buyer who has not come yet. */
+  /** The first buyer who has not asked yet. */
   next = 0;
-  /** Requests under way, and those that wait to be sent again. */
+  /** Requests under way and requests that wait to be sent again. */
   open = 0;
 
   constructor(sale: LoadSale) {
@@ -120,12 +122,12 @@ class Load {
   readonly #file: BuyerFile;
   readonly #connections: number;
   readonly #salesAtOnce: number;
-  /** Sales whose buyers are still to come, in the order in which they were handed over. */
+  /** Sales with buyers who have not asked yet, in the order in which the sales were handed over. */
   readonly #waiting: SaleRun[] = [];
   readonly #again: Later[] = [];
   readonly #follows: Later[] = [];
   #following = 0;
-  /** Requests under way, and how many may be. */
+  /** Requests under way, and their limit. */
   #underWay = 0;
   #openMax: number;
   #turn = 0;
@@ -134,7 +136,7 @@ class Load {
   #made = 0;
   readonly #homes = new Map<SaleRun, number>();
   readonly #wrong: string[] = [];
-  readonly #counts = { requests: 0, accepted: 0, refused: 0, unanswered: 0, paid: 0, cancelled: 0 };
+  readonly #counts = { requests: 0, accepted: 0, refused: 0, unanswered: 0, repeated: 0, paid: 0, cancelled: 0 };
   #lastAcceptedSentMs = 0;
   #lastOrderedSentMs = 0;
   readonly #timers: NodeJS.Timeout[];
@@ -148,7 +150,7 @@ class Load {
     this.#timers = [setInterval(() => this.#pump(), TICK_MS), setInterval(() => this.#report(), STATS_EVERY_MS)];
   }
 
-  /** A sale stays with one api while that one is there: its batches are larger. */
+  /** Keeps a sale with one api while that api runs, because its batches are larger then. */
   useApis(ports: readonly number[]): void {
     this.#ports = ports;
     for (const [port, pool] of this.#pools) {
@@ -164,7 +166,7 @@ class Load {
     }
   }
 
-  /** Connections without a request would be closed by the api, so there are no more than requests. */
+  /** Opens no more connections than requests, because the api closes idle connections. */
   pace(open: number): void {
     this.#openMax = open;
     this.useApis(this.#ports);
@@ -214,7 +216,7 @@ class Load {
     return this.#fresh(port);
   }
 
-  /** The next buyer of one of the sales that are this api's turn. */
+  /** Returns a request for the next buyer in a sale of this api. */
   #fresh(port: number): Request | null {
     const place = this.#ports.indexOf(port);
     const own: SaleRun[] = [];
@@ -233,10 +235,9 @@ class Load {
 
   #purchase(run: SaleRun, buyer: number, port: number): Request {
     const { saleId, closesAtMs } = run.sale;
-    const frame = requestFrame({ port, path: `/v1/sales/${saleId}/purchases` });
     const sentMs = Date.now();
     return {
-      text: `${frame.head}${this.#recordOf(buyer)}${frame.tail}`,
+      text: this.#purchaseText(run, buyer, port),
       onAnswer: (status, body) => {
         this.#counts.requests++;
         run.open--;
@@ -267,6 +268,11 @@ class Load {
     };
   }
 
+  #purchaseText(run: SaleRun, buyer: number, port: number): string {
+    const frame = requestFrame({ port, path: `/v1/sales/${run.sale.saleId}/purchases` });
+    return `${frame.head}${this.#recordOf(buyer)}${frame.tail}`;
+  }
+
   #follow(run: SaleRun, buyer: number, sentMs: number, tries: number): void {
     run.open++;
     const request = (port: number): Request => {
@@ -277,12 +283,36 @@ class Load {
         const answer = status === 200 ? jsonOf(body) : {};
         if (answer.status === 'ordered') {
           this.#lastOrderedSentMs = Math.max(this.#lastOrderedSentMs, sentMs);
-          this.#move(run, buyer, String(answer.orderId), 0);
+          this.#repeat(run, buyer, String(answer.orderId));
         } else if (answer.status !== 'failed' && tries < FOLLOW_TRIES) this.#follow(run, buyer, sentMs, tries + 1);
         this.#endIfOver(run);
       });
     };
     this.#follows.push({ dueMs: Date.now() + FOLLOW_AFTER_MS, run, request });
+  }
+
+  /** Sends the same key again. The answer is the same purchase, or an error while something is broken, never a refusal. */
+  #repeat(run: SaleRun, buyer: number, orderId: string): void {
+    run.open++;
+    const request = (port: number): Request => ({
+      text: this.#purchaseText(run, buyer, port),
+      onAnswer: (status, body) => {
+        this.#counts.requests++;
+        this.#counts.repeated++;
+        this.#following--;
+        run.open--;
+        const isSame = status !== null && status < 300 && String(jsonOf(body).orderId ?? orderId) === orderId;
+        const isBroken = status === null || status === TOO_SLOW || status >= 500;
+        if (!isSame && !isBroken) {
+          this.#isWrong(
+            `an accepted purchase of sale ${run.sale.saleId}, sent again, got ${status} ${body.slice(0, 200)}`,
+          );
+        }
+        this.#move(run, buyer, orderId, 0);
+        this.#endIfOver(run);
+      },
+    });
+    this.#follows.push({ dueMs: Date.now(), run, request });
   }
 
   #move(run: SaleRun, buyer: number, orderId: string, tries: number): void {
@@ -384,7 +414,7 @@ class Pool {
   }
 }
 
-/** One connection, opened again when it breaks. */
+/** A connection that opens again when it breaks. */
 class Client {
   readonly #port: number;
   readonly #pick: () => Request | null;
@@ -418,7 +448,7 @@ class Client {
     this.#socket.write(request.text, 'latin1');
   }
 
-  /** What is under way is still answered, or breaks with its api. */
+  /** Ends the connection after its answer, or at once if it is idle. */
   end(): void {
     this.#ended = true;
     if (this.#request === null) this.#socket?.destroy();
@@ -482,4 +512,4 @@ process.on('message', (message: ToLoad) => {
   }
 });
 process.on('disconnect', () => process.exit());
-process.on('SIGINT', () => undefined); // Ctrl-C reaches the whole group; the command ends its children itself
+process.on('SIGINT', () => undefined); // Ctrl-C reaches the whole group, and the command ends its children itself

@@ -4,7 +4,7 @@ import { checkSale, type ClientOutcome, type OpLog, type SaleFigures } from '../
 import type { ClientHistory, Move } from '../../invariants/check-history.js';
 import { bucketStatusOf } from '../harness/redis.js';
 import type { StackControls } from '../harness/stack-controls.js';
-import { OUTCOME, type SoldSale } from './load-process.js';
+import { OUTCOME, type SoldSale } from './buyers-process.js';
 
 const WORDS: Readonly<Record<number, ClientOutcome>> = {
   [OUTCOME.ok]: 'ok',
@@ -12,7 +12,7 @@ const WORDS: Readonly<Record<number, ClientOutcome>> = {
   [OUTCOME.unknown]: 'unknown',
 };
 
-/** What the buyers of a sale were answered, for the checker. */
+/** Returns the answers to the buyers of a sale, for the checker. */
 export function opLogOf(outcomes: Uint8Array, records: Buffer, file: BuyerFile): OpLog {
   const log = new Map<string, ClientOutcome>();
   for (const [buyer, code] of outcomes.entries()) {
@@ -22,7 +22,7 @@ export function opLogOf(outcomes: Uint8Array, records: Buffer, file: BuyerFile):
   return log;
 }
 
-/** How many buyers ended with each answer. */
+/** Counts buyers by their last answer. */
 function countOutcomes(outcomes: Uint8Array): Readonly<Record<keyof typeof OUTCOME, number>> {
   const counts = { none: 0, ok: 0, fail: 0, unknown: 0 };
   const names = ['none', 'ok', 'fail', 'unknown'] as const;
@@ -30,22 +30,22 @@ function countOutcomes(outcomes: Uint8Array): Readonly<Record<keyof typeof OUTCO
   return counts;
 }
 
-/** What a checked sale came to. */
+/** The result of a check. */
 export interface CheckedSale {
   readonly figures: SaleFigures;
-  /** Redis was compared; it is not where it may have lost data of a closed sale, or has forgotten it. */
+  /** True if Redis was compared. It is not compared if it may have lost data of a closed sale or has forgotten it. */
   readonly withRedis: boolean;
   readonly problems: readonly string[];
 }
 
-/** Until when every unpaid order has ended, Unix ms: the earliest deadline that is still open. */
+/** Returns the earliest deadline that is still open, in Unix ms. Every unpaid order with an earlier one has ended. */
 export async function expiredUntilMs({ mysql }: StackControls): Promise<number> {
   const sql = "SELECT MIN(expires_at) AS first FROM orders WHERE state = 'pending_payment'";
   const [row] = await mysql.query<{ first: Date | null }>(sql);
   return row?.first?.getTime() ?? Number.POSITIVE_INFINITY;
 }
 
-/** Whether nothing of a closed sale is on its way. Its unpaid orders have ended: `expiredUntilMs` says so for all sales. */
+/** Tells whether nothing of a closed sale moves. `expiredUntilMs` says for all sales whether unpaid orders have ended. */
 export async function isAtRest({ audit }: StackControls, saleId: string): Promise<boolean> {
   const sale = await audit.repository.findSale(saleId);
   if (sale?.state !== 'closed') return false;
@@ -55,7 +55,7 @@ export async function isAtRest({ audit }: StackControls, saleId: string): Promis
   return (await audit.repository.undoneReleases(saleId)) === 0;
 }
 
-/** I1 to I8 for a closed sale at rest, with what its buyers saw. */
+/** Checks I1 to I8 for a closed sale at rest, with the answers to its buyers. */
 export async function checkSold(
   stack: StackControls,
   { saleId, outcomes, moves }: SoldSale,
@@ -65,7 +65,7 @@ export async function checkSold(
   const sale = await stack.audit.repository.findSale(saleId);
   const withRedis = sameServer && sale?.retiredAtMs === null;
   const mysql = createOrderAudit(stack.mysql, { searchAll: false });
-  // what Redis has of a sale that it may have lost data of is compared by whoever needs it, and not here
+  // Redis may have lost data of this sale, so its part is not compared
   const repository = withRedis
     ? mysql
     : { ...mysql, findSale: () => Promise.resolve(sale === null ? null : { ...sale, retiredAtMs: Date.now() }) };
@@ -77,7 +77,7 @@ export async function checkSold(
   };
   const { figures, findings } = await checkSale(saleId, { repository, store }, opLog, {
     history,
-    mayFail: ['units_lost'], // a kill of Redis may cost what came after the last write of its log
+    mayFail: ['units_lost'], // a kill of Redis may lose what came after the last write of its log
   });
   const problems = findings.map(({ invariant, detail }) => `${invariant} ${detail}`);
   const { ok, unknown } = countOutcomes(outcomes);

@@ -2,9 +2,9 @@ import { type ChildProcess, fork } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import type { BuyerFile } from '../../../bench/load/buyers.js';
 import { found } from '../harness/wait.js';
-import type { FromLoad, LoadSale, LoadStats, SoldSale, ToLoad } from './load-process.js';
+import type { FromLoad, LoadSale, LoadStats, SoldSale, ToLoad } from './buyers-process.js';
 
-const FILE = fileURLToPath(new URL('./load-process.ts', import.meta.url));
+const FILE = fileURLToPath(new URL('./buyers-process.ts', import.meta.url));
 
 const NOTHING: LoadStats = {
   kind: 'stats',
@@ -12,6 +12,7 @@ const NOTHING: LoadStats = {
   accepted: 0,
   refused: 0,
   unanswered: 0,
+  repeated: 0,
   paid: 0,
   cancelled: 0,
   lastAcceptedSentMs: 0,
@@ -21,8 +22,8 @@ const NOTHING: LoadStats = {
 };
 
 /** The process of the buyers. */
-export class YearLoad {
-  /** Of the last second. */
+export class Buyers {
+  /** Counts up to the last second. */
   stats: LoadStats = NOTHING;
   readonly #child: ChildProcess;
   readonly #selling = new Map<string, (sold: SoldSale) => void>();
@@ -39,12 +40,12 @@ export class YearLoad {
     this.#child.on('message', (message) => this.#receive(message as FromLoad));
   }
 
-  /** @param salesAtOnce of one api */
-  static async start(file: BuyerFile, connections: number, salesAtOnce: number): Promise<YearLoad> {
-    const load = new YearLoad();
-    load.#send({ kind: 'start', file, connections, salesAtOnce });
-    await found('the buyers are ready', () => Promise.resolve(load.#ready ? true : null));
-    return load;
+  /** @param salesAtOnce sales that one api sells at the same time */
+  static async start(file: BuyerFile, connections: number, salesAtOnce: number): Promise<Buyers> {
+    const buyers = new Buyers();
+    buyers.#send({ kind: 'start', file, connections, salesAtOnce });
+    await found('the buyers are ready', () => Promise.resolve(buyers.#ready ? true : null));
+    return buyers;
   }
 
   get running(): boolean {
@@ -55,17 +56,17 @@ export class YearLoad {
     return this.#child.pid;
   }
 
-  /** Apis that buyers use from now on. */
+  /** Sets the apis that buyers use from now on. */
   useApis(ports: readonly number[]): void {
     this.#send({ kind: 'apis', ports });
   }
 
-  /** So many requests may be under way from now on. */
+  /** Sets how many requests may be under way from now on. */
   pace(open: number): void {
     this.#send({ kind: 'pace', open });
   }
 
-  /** Resolves when each buyer has an answer, or has given up. */
+  /** Resolves when each buyer has an answer or has given up. */
   sell(sale: LoadSale): Promise<SoldSale> {
     return new Promise((resolve) => {
       this.#selling.set(sale.saleId, resolve);

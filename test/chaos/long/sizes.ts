@@ -1,26 +1,26 @@
 import type { StackControls } from '../harness/stack-controls.js';
 
-/** Sales that may have rows in hot tables: those that are not over for long. */
+/** Sales that may have rows in hot tables, because they are open or closed not long ago. */
 export interface OpenSales {
   readonly sales: number;
-  /** Buyers of these sales: none has a second order there. */
+  /** Buyers of these sales. Each has at most one order. */
   readonly orders: number;
 }
 
 /**
- * Tables that hold what is open or young, with the rows that they may have. They must not grow with the sales that are
- * over; at the end of a year, when none is open, each is empty or nearly so.
+ * Tables of open or young data, with the rows that they may have. They must not grow with closed sales. At the end of a
+ * run, when no sale is open, each is empty or nearly so.
  */
 const ROWS_MAX = {
   orders: ({ orders }) => orders,
-  order_ranges: ({ orders }) => orders, // at worst each order was written alone
+  order_ranges: ({ orders }) => orders, // at worst each order was inserted alone
   order_metadata: ({ orders }) => orders,
   order_traces: ({ orders }) => orders,
   payments: ({ orders }) => orders,
   coupons: ({ orders }) => orders,
   payment_attempts: ({ orders }) => orders,
   outbox: ({ orders }) => 3 * orders, // recorded, ended, released
-  reconcile_runs: ({ sales }) => 4 * sales + 100, // after its end, before it is retired, each again after a fault
+  reconcile_runs: ({ sales }) => 4 * sales + 100, // after the end of a sale, before its retirement, and again after a fault
   reconcile_leases: () => 10,
   job_leases: () => 3, // watch-messages, watch-open-sales, and the test write of consumers
   dead_letters: () => 1_000,
@@ -32,18 +32,18 @@ const ROWS_MAX = {
 type HotTable = keyof typeof ROWS_MAX;
 export const HOT_TABLES = Object.keys(ROWS_MAX) as HotTable[];
 
-/** What is too large, a sentence each. */
+/** Returns a sentence for each table that is too large. */
 export function tooManyRows(rows: Readonly<Partial<Record<string, number>>>, open: OpenSales): string[] {
   return HOT_TABLES.flatMap((table) => {
     const [has, max] = [rows[table] ?? 0, ROWS_MAX[table](open)];
     if (has <= max) return [];
     return [
-      `${table} has ${has} rows; with ${open.orders} buyers of ${open.sales} sales that are not over for long, ${max} are allowed`,
+      `${table} has ${has} rows; with ${open.orders} buyers of ${open.sales} open or young sales ${max} are allowed`,
     ];
   });
 }
 
-/** What the servers hold at one moment. */
+/** The sizes of Redis and MySQL at one moment. */
 export interface StoreSample {
   readonly atMs: number;
   /** `used_memory`. */
@@ -81,7 +81,7 @@ async function countRows(mysql: Pick<StackControls['mysql'], 'query'>, table: st
   return Number(row?.count);
 }
 
-/** Every table with its exact number of rows. */
+/** Counts the rows of every table. */
 export async function countAllRows({ mysql }: Pick<StackControls, 'mysql'>): Promise<Record<string, number>> {
   const tables = await mysql.query<{ name: string }>(
     'SELECT table_name AS name FROM information_schema.tables WHERE table_schema = DATABASE() ORDER BY table_name',
@@ -91,7 +91,7 @@ export async function countAllRows({ mysql }: Pick<StackControls, 'mysql'>): Pro
   return counts;
 }
 
-/** The keys of Redis by what they are: `sk:{N:N}:tx` for the markers of all sales. */
+/** Counts the keys of Redis by kind, such as `sk:{N:N}:tx` for the markers of all sales. */
 export async function keysByKind({ redis }: StackControls): Promise<Record<string, number>> {
   const counts: Record<string, number> = {};
   let cursor = '0';
@@ -99,7 +99,10 @@ export async function keysByKind({ redis }: StackControls): Promise<Record<strin
     const [next, keys] = await redis.redis.scan(cursor, 'COUNT', 1000);
     cursor = next;
     for (const key of keys) {
-      const kind = key.replace(/(:tx:).*/, '$1').replace(/\d+/g, 'N');
+      const kind = key
+        .replace(/(:tx:).*/, '$1')
+        .replace(/[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}/g, 'ID')
+        .replace(/\d+/g, 'N');
       counts[kind] = (counts[kind] ?? 0) + 1;
     }
   } while (cursor !== '0');

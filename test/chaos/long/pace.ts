@@ -4,7 +4,7 @@ import type { StackControls } from '../harness/stack-controls.js';
 import type { PlannedSale } from './plan.js';
 import { LIFE_AFTER_CLOSE_MS } from './settings.js';
 
-/** How far the system is behind what it was given: ms, and a number of orders. */
+/** How far the system is behind its buyers, in ms, and for the archive in orders. */
 export interface Backlog {
   /** Age of the oldest batch that holds units and is not known to be in MySQL. */
   readonly pending: number;
@@ -12,17 +12,17 @@ export interface Backlog {
   readonly outbox: number;
   /** How long ago the oldest unpaid order should have ended. */
   readonly expiry: number;
-  /** Orders of sales that should long have been retired, forgotten and archived. A sale may wait for minutes after a fault. */
+  /** Orders of sales that should have been retired, forgotten and archived. A sale may wait for minutes after a fault. */
   readonly archive: number;
 }
 
-/** Beyond any of these buyers wait, so that workers and keeper get the machine. */
+/** Beyond any of these limits buyers wait, so that workers and keeper get the machine. */
 const BACKLOG_MAX: Backlog = { pending: 2_000, outbox: 8_000, expiry: 5_000, archive: 30_000 };
-/** A sale that is not in the archive so long after its time is counted: a large one takes a minute, and those behind it wait. */
+/** A sale counts as late this long after its time. A large sale takes a minute, and the sales behind it wait. */
 const ARCHIVE_LATE_MS = 60_000;
-/** While something is late: a few would make small batches, each of which costs nearly as much as a large one. */
+/** Requests under way while something is late. A few would make small batches, which cost nearly as much as large ones. */
 const OPEN_MIN = 1;
-/** More in one step, when nothing is late any more. */
+/** Requests that each step adds when nothing is late. */
 const UP = 128;
 
 export async function readBacklog(
@@ -53,17 +53,17 @@ export async function readBacklog(
   };
 }
 
-/** How many requests of buyers may be under way: nearly none while something waits too long. */
+/** Decides how many requests of buyers may be under way: nearly none while something waits too long. */
 export class Pace {
   open: number;
   readonly #max: number;
 
   constructor(max: number) {
     this.#max = max;
-    this.open = Math.ceil(max / 4); // programs that have just begun are slow
+    this.open = Math.ceil(max / 4); // programs that have just started are slow
   }
 
-  /** @returns what waits too long */
+  /** @returns the names of what is late */
   follow(backlog: Backlog): (keyof Backlog)[] {
     const late = (Object.keys(BACKLOG_MAX) as (keyof Backlog)[]).filter((what) => backlog[what] > BACKLOG_MAX[what]);
     this.open = late.length > 0 ? OPEN_MIN : Math.min(this.#max, this.open + UP);
