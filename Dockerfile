@@ -9,6 +9,7 @@ RUN npm ci --ignore-scripts
 COPY tsconfig.json tsconfig.build.json build.mjs ./
 COPY src src
 COPY web web
+COPY deploy/grafana deploy/grafana
 RUN npm run build && npm prune --omit=dev --ignore-scripts
 COPY lua lua
 COPY config config

@@ -1,21 +1,21 @@
-/** What a board shows, in the order in which it is read. */
+/** A board of Grafana. Rows and panels stand in the order in which people read them. */
 export interface Board {
-  /** Of its file and its address in Grafana. */
+  /** Names the file of the board and its address in Grafana. */
   readonly uid: string;
   readonly title: string;
   readonly about: string;
-  /** A variable for expressions that name it; its values come from a label of a metric. */
+  /** A variable that expressions may use. Its values are those of a label of a metric. */
   readonly variable?: { readonly name: string; readonly metric: string; readonly label: string };
   readonly rows: readonly { readonly title: string; readonly panels: readonly Panel[] }[];
 }
 
 export interface Panel {
   readonly title: string;
-  /** What a value is, as Grafana names units: `short`, `s`, `bytes`, `percentunit`, `reqps`, `ops`. */
+  /** The unit by its name in Grafana: `short`, `s`, `bytes`, `percentunit`, `reqps`, `ops`. */
   readonly unit: string;
-  /** legend → expression of Prometheus. */
+  /** Maps each legend to a PromQL expression. */
   readonly lines: Readonly<Record<string, string>>;
-  /** Lines are stacked: parts of a whole. */
+  /** Stacks the lines, which are parts of a whole. */
   readonly stacked?: boolean;
   readonly help?: string;
 }
@@ -32,7 +32,7 @@ const median99 = (histogram: string, labels = ''): Record<string, string> => ({
 const SALE: Board = {
   uid: 'seckill-sale',
   title: 'Seckill: sale',
-  about: 'One sale while it sells: what is left, what buyers hear, and whether orders keep up.',
+  about: 'One sale while it runs: units left, answers to buyers, and whether orders keep up.',
   variable: { name: 'sale', metric: 'seckill_sale_units', label: 'sale' },
   rows: [
     {
@@ -43,16 +43,16 @@ const SALE: Board = {
           unit: 'short',
           lines: {
             left: 'sum(max by (sale) (seckill_sale_units{sale=~"$sale",units="left"}))',
-            'held, not in MySQL yet': 'sum(max by (sale) (seckill_sale_units{sale=~"$sale",units="held"}))',
+            'held (not yet in MySQL)': 'sum(max by (sale) (seckill_sale_units{sale=~"$sale",units="held"}))',
             sold: 'sum(max by (sale) (seckill_sale_units{sale=~"$sale",units="sold"}))',
           },
           stacked: true,
         },
         {
-          title: 'Attempts to buy',
+          title: 'Purchase attempts',
           unit: 'reqps',
           lines: { '{{sale}}': 'max by (sale) (seckill_hot_sale_purchases_per_second)' },
-          help: 'Only sales above HOT_SALE_PER_SECOND are named.',
+          help: 'Shows only sales with more attempts per second than HOT_SALE_PER_SECOND.',
         },
       ],
     },
@@ -60,26 +60,26 @@ const SALE: Board = {
       title: 'Answers',
       panels: [
         {
-          title: 'Answers to purchases, by code',
+          title: 'Answers to purchases by code',
           unit: 'reqps',
           lines: { '{{code}}': rate('seckill_sale_answers_total{sale=~"$sale"}', 'code') },
           stacked: true,
         },
         {
-          title: 'Time to an accepted purchase, all sales',
+          title: 'Time to accept a purchase, all sales',
           unit: 's',
           lines: median99('seckill_http_answer_seconds', 'route="purchase",class="ok"'),
         },
       ],
     },
     {
-      title: 'What is missing',
+      title: 'Readiness',
       panels: [
         {
-          title: 'Things missing for the start',
+          title: 'Missing before the start',
           unit: 'short',
           lines: { '{{sale}}': 'max by (sale) (seckill_sale_not_ready)' },
-          help: '`seckill sale plan` names them.',
+          help: '`seckill sale plan` lists what is missing.',
         },
         {
           title: 'Sales in repair',
@@ -94,54 +94,57 @@ const SALE: Board = {
 const PATH: Board = {
   uid: 'seckill-path',
   title: 'Seckill: path of a purchase',
-  about: 'Step by step from the click to the order: where time goes, and what fails.',
+  about: 'Each step from the click to the order: how long it takes and how often it fails.',
   rows: [
     {
       title: 'Api',
       panels: [
         {
-          title: 'Purchases, by class of answer',
+          title: 'Purchases by answer class',
           unit: 'reqps',
           lines: { '{{class}}': rate('seckill_http_answer_seconds_count{route="purchase"}', 'class') },
           stacked: true,
         },
-        { title: 'Waiting in the queue', unit: 's', lines: median99('seckill_queue_wait_seconds') },
+        { title: 'Wait in the queue', unit: 's', lines: median99('seckill_queue_wait_seconds') },
         {
-          title: 'Steps of a batch, p99',
+          title: 'Batch steps, p99',
           unit: 's',
           lines: { '{{step}}': quantile(0.99, 'seckill_batch_step_seconds', '', 'step') },
         },
         { title: 'Purchases per batch', unit: 'short', lines: median99('seckill_batch_size') },
         {
-          title: 'Batches, by how they ended',
+          title: 'Batches by result',
           unit: 'ops',
           lines: { '{{verdict}}': rate('seckill_batches_total', 'verdict') },
         },
         {
-          title: 'Batches under way, purchases that wait',
+          title: 'Batches in flight and queued purchases',
           unit: 'short',
-          lines: { 'under way': 'sum(seckill_batches_in_flight)', waiting: 'sum(seckill_queue_purchases)' },
+          lines: {
+            'batches in flight': 'sum(seckill_batches_in_flight)',
+            'queued purchases': 'sum(seckill_queue_purchases)',
+          },
         },
       ],
     },
     {
       title: 'Worker',
       panels: [
-        { title: 'Delivery: from batch to worker', unit: 's', lines: median99('seckill_delivery_seconds') },
-        { title: 'Rows: one try to write batches', unit: 's', lines: median99('seckill_record_seconds') },
-        { title: 'Marked recorded, buyers told', unit: 's', lines: median99('seckill_mark_recorded_seconds') },
+        { title: 'Delivery from api to worker', unit: 's', lines: median99('seckill_delivery_seconds') },
+        { title: 'One attempt to write rows to MySQL', unit: 's', lines: median99('seckill_record_seconds') },
+        { title: 'Marking purchases recorded in Redis', unit: 's', lines: median99('seckill_mark_recorded_seconds') },
         {
-          title: 'Purchases, by how their message ended',
+          title: 'Purchases by message result',
           unit: 'ops',
           lines: { '{{verdict}}': rate('seckill_recorded_purchases_total', 'verdict') },
         },
         {
-          title: 'Could not be written at once',
+          title: 'Write retries by reason',
           unit: 'ops',
           lines: { '{{reason}}': rate('seckill_record_retries_total', 'reason') },
         },
         {
-          title: 'Orders within 5 s of their batch',
+          title: 'Orders written within 5 s of their batch',
           unit: 'percentunit',
           lines: {
             'in time': `${rate('seckill_recorded_in_time_purchases_total')} / ${rate('seckill_recorded_purchases_total{verdict="recorded"}')}`,
@@ -150,14 +153,18 @@ const PATH: Board = {
       ],
     },
     {
-      title: 'Between them',
+      title: 'Between api and worker',
       panels: [
         {
-          title: 'Accepted and not recorded',
+          title: 'Batches accepted but not recorded',
           unit: 'short',
           lines: { batches: 'max(seckill_pending_batches)' },
         },
-        { title: 'Age of the oldest of them', unit: 's', lines: { oldest: 'max(seckill_pending_oldest_seconds)' } },
+        {
+          title: 'Age of the oldest unrecorded batch',
+          unit: 's',
+          lines: { oldest: 'max(seckill_pending_oldest_seconds)' },
+        },
       ],
     },
   ],
@@ -166,7 +173,7 @@ const PATH: Board = {
 const ENTRY: Board = {
   uid: 'seckill-entry',
   title: 'Seckill: entry and breakers',
-  about: 'What the layers of admission refuse, and whether the servers behind them answer.',
+  about: 'Requests that admission refuses, by layer, and the state of the circuit breakers.',
   rows: [
     {
       title: 'Refusals',
@@ -187,7 +194,7 @@ const ENTRY: Board = {
           },
         },
         {
-          title: 'Answers of the api, by code',
+          title: 'Answers of the api by code',
           unit: 'reqps',
           lines: { '{{route}} {{code}}': `topk(15, ${rate('seckill_http_answers_total', 'route, code')})` },
         },
@@ -215,11 +222,11 @@ const ENTRY: Board = {
           },
         },
         {
-          title: 'Rules: newest version, and the one in force',
+          title: 'Rules: newest version and version in force',
           unit: 'short',
           lines: {
             newest: 'max(seckill_admission_rules_newest_version)',
-            'in force, lowest of all apis': 'min(seckill_admission_rules_version)',
+            'in force (lowest of all apis)': 'min(seckill_admission_rules_version)',
           },
         },
       ],
@@ -230,31 +237,39 @@ const ENTRY: Board = {
 const BROKER: Board = {
   uid: 'seckill-broker',
   title: 'Seckill: broker',
-  about: 'What RocketMQ holds, as one keeper counts it, and how programs get on with it.',
+  about: 'Messages in RocketMQ, as one keeper counts them, and how the programs process them.',
   rows: [
     {
       title: 'Groups',
       panels: [
         { title: 'Lag', unit: 'short', lines: { '{{group}}': 'max by (group) (seckill_mq_lag)' } },
-        { title: 'Age of the oldest', unit: 's', lines: { '{{group}}': 'max by (group) (seckill_mq_oldest_seconds)' } },
+        {
+          title: 'Age of the oldest message',
+          unit: 's',
+          lines: { '{{group}}': 'max by (group) (seckill_mq_oldest_seconds)' },
+        },
         {
           title: 'Dead letters not collected',
           unit: 'short',
           lines: { '{{topic}}': 'max by (topic) (seckill_mq_dlq_depth)' },
         },
-        { title: 'Brokers that are down', unit: 'short', lines: { down: 'max(seckill_mq_brokers_down)' } },
+        { title: 'Brokers down', unit: 'short', lines: { down: 'max(seckill_mq_brokers_down)' } },
       ],
     },
     {
       title: 'Half messages',
       panels: [
         {
-          title: 'Open, given up',
+          title: 'Open and given up',
           unit: 'short',
           lines: { open: 'max(seckill_mq_half_open)', 'given up': 'max(seckill_mq_half_discarded)' },
         },
-        { title: 'Age of the oldest open one', unit: 's', lines: { oldest: 'max(seckill_mq_half_oldest_seconds)' } },
-        { title: 'Sending one', unit: 's', lines: median99('seckill_half_send_seconds') },
+        {
+          title: 'Age of the oldest open half message',
+          unit: 's',
+          lines: { oldest: 'max(seckill_mq_half_oldest_seconds)' },
+        },
+        { title: 'Sending a half message', unit: 's', lines: median99('seckill_half_send_seconds') },
         { title: 'Check-backs', unit: 'ops', lines: { '{{answer}}': rate('seckill_check_backs_total', 'answer') } },
       ],
     },
@@ -262,7 +277,7 @@ const BROKER: Board = {
       title: 'Messages',
       panels: [
         {
-          title: 'Deliveries to workers, by how they ended',
+          title: 'Deliveries to workers by result',
           unit: 'ops',
           lines: { '{{verdict}}': rate('seckill_deliveries_total', 'verdict') },
         },
@@ -272,7 +287,7 @@ const BROKER: Board = {
           lines: { '{{group}} {{verdict}}': rate('seckill_consumed_messages_total', 'group, verdict') },
         },
         {
-          title: 'Forged',
+          title: 'Forged messages',
           unit: 'ops',
           lines: { '{{topic}} {{reason}}': rate('seckill_forged_messages_total', 'topic, reason') },
         },
@@ -289,32 +304,48 @@ const BROKER: Board = {
 const COMPENSATION: Board = {
   uid: 'seckill-compensation',
   title: 'Seckill: compensation',
-  about: 'What waits too long, what differs between Redis and MySQL, and what was done about it.',
+  about: 'Overdue work, differences between Redis and MySQL, and repairs.',
   rows: [
     {
-      title: 'What waits',
+      title: 'Overdue work',
       panels: [
-        { title: 'Beyond its deadline', unit: 'short', lines: { '{{state}}': 'max by (state) (seckill_overdue)' } },
         {
-          title: 'Age of the oldest',
+          title: 'Items past their deadline',
+          unit: 'short',
+          lines: { '{{state}}': 'max by (state) (seckill_overdue)' },
+        },
+        {
+          title: 'Age of the oldest overdue item',
           unit: 's',
           lines: { '{{state}}': 'max by (state) (seckill_overdue_oldest_seconds)' },
         },
-        { title: 'Outbox', unit: 'short', lines: { '{{kind}}': 'max by (kind) (seckill_outbox_undone_rows)' } },
-        { title: 'Outbox, oldest', unit: 's', lines: { '{{kind}}': 'max by (kind) (seckill_outbox_oldest_seconds)' } },
+        {
+          title: 'Outbox rows to do',
+          unit: 'short',
+          lines: { '{{kind}}': 'max by (kind) (seckill_outbox_undone_rows)' },
+        },
+        {
+          title: 'Age of the oldest outbox row',
+          unit: 's',
+          lines: { '{{kind}}': 'max by (kind) (seckill_outbox_oldest_seconds)' },
+        },
       ],
     },
     {
       title: 'Differences and repairs',
       panels: [
         {
-          title: 'Found by reconcile',
+          title: 'Differences found by reconcile',
           unit: 'short',
           lines: { '{{kind}}': 'max by (kind) (seckill_reconcile_findings)' },
         },
-        { title: 'Jobs', unit: 'short', lines: { '{{state}}': 'max by (state) (seckill_compensation_jobs)' } },
         {
-          title: 'Dead letters that wait for a person',
+          title: 'Compensation jobs',
+          unit: 'short',
+          lines: { '{{state}}': 'max by (state) (seckill_compensation_jobs)' },
+        },
+        {
+          title: 'Parked dead letters',
           unit: 'short',
           lines: { parked: 'max(seckill_dead_letters_parked)' },
         },
@@ -324,7 +355,7 @@ const COMPENSATION: Board = {
           lines: { '{{result}}': rate('seckill_sale_repairs_total', 'result') },
         },
         {
-          title: 'Published again, marked late',
+          title: 'Batches re-driven and marked late',
           unit: 'ops',
           lines: {
             're-driven': rate('seckill_redriven_batches_total'),
@@ -341,7 +372,7 @@ const COMPENSATION: Board = {
 const PROGRAMS: Board = {
   uid: 'seckill-programs',
   title: 'Seckill: programs',
-  about: 'The processes themselves, their jobs, and the memory of Redis.',
+  about: 'Processes, keeper jobs, and the memory of Redis.',
   rows: [
     {
       title: 'Processes',
@@ -356,7 +387,7 @@ const PROGRAMS: Board = {
         },
         { title: 'Memory', unit: 'bytes', lines: { '{{program}} {{instance}}': 'process_resident_memory_bytes' } },
         {
-          title: 'Delay of the event loop, p99 (0.1 s: it has time)',
+          title: 'Event loop delay, p99 (0.1 s when idle)',
           unit: 's',
           lines: { '{{program}} {{instance}}': 'nodejs_eventloop_lag_p99_seconds' },
         },
@@ -368,12 +399,12 @@ const PROGRAMS: Board = {
           },
         },
         {
-          title: 'Wait for a connection to MySQL, p99',
+          title: 'Wait for a MySQL connection, p99',
           unit: 's',
           lines: { '{{program}}': quantile(0.99, 'seckill_mysql_pool_wait_seconds', '', 'program') },
         },
         {
-          title: 'Connections closed, too many open',
+          title: 'Connections refused because too many are open',
           unit: 'ops',
           lines: { dropped: rate('seckill_http_connections_dropped_total') },
         },
@@ -383,12 +414,12 @@ const PROGRAMS: Board = {
       title: 'Keeper and Redis',
       panels: [
         {
-          title: 'Jobs, p99',
+          title: 'Duration of jobs, p99',
           unit: 's',
           lines: { '{{task}}': quantile(0.99, 'seckill_keeper_job_seconds', '', 'task') },
         },
         {
-          title: 'Jobs that run, longest',
+          title: 'Longest running jobs',
           unit: 's',
           lines: { '{{task}}': 'max by (task) (seckill_keeper_job_running_seconds)' },
         },
@@ -398,7 +429,7 @@ const PROGRAMS: Board = {
           lines: { '{{task}}': rate('seckill_keeper_job_seconds_count{result="failed"}', 'task') },
         },
         {
-          title: 'Clocks, difference to the keeper',
+          title: 'Clock difference to the keeper',
           unit: 's',
           lines: { '{{server}}': 'max by (server) (seckill_clock_difference_seconds)' },
         },
@@ -411,7 +442,7 @@ const PROGRAMS: Board = {
           },
         },
         {
-          title: 'Days until it is full',
+          title: 'Days until Redis is full',
           unit: 'short',
           lines: { '{{server}}': 'min by (server) (seckill_redis_memory_days_left)' },
         },

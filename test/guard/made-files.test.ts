@@ -1,8 +1,6 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect } from 'chai';
-import { BOARDS } from '../../deploy/grafana/boards.js';
-import { dashboardOf } from '../../deploy/grafana/dashboard.js';
 import { settingsTemplate, valuesSchema } from '../../deploy/helm/files.js';
 import { REPO_DIR } from '../../deploy/local/stack/paths.js';
 import { renderClientTypes } from './client-types.js';
@@ -20,7 +18,6 @@ const MADE: Readonly<Record<string, () => string | Promise<string>>> = {
   'src/library/settings.ts': renderLibrarySettings,
   'deploy/helm/seckill/templates/_settings.tpl': settingsTemplate,
   'deploy/helm/seckill/values.schema.json': () => asJson(valuesSchema()),
-  ...Object.fromEntries(BOARDS.map((board) => [`deploy/grafana/${board.uid}.json`, () => asJson(dashboardOf(board))])),
 };
 
 describe('guard: files that are made from something else', () => {
