@@ -13,6 +13,7 @@ COPY deploy/grafana deploy/grafana
 RUN npm run build && npm prune --omit=dev --ignore-scripts
 COPY lua lua
 COPY config config
+COPY deploy/prometheus deploy/prometheus
 COPY LICENSE CHANGELOG.md ./
 COPY deploy/image/assemble.sh deploy/image/assemble.sh
 RUN sh deploy/image/assemble.sh /build /image

@@ -18,7 +18,8 @@ mkdir -p "$root/app" "$root/etc" "$root/tmp" "$root/usr/local/bin" "$root/var/li
 chmod 1777 "$root/tmp" # the one folder that programs may write to, where it is not read-only as well
 
 # -- The package, as `npm pack` has it, with what it needs ------------------------------------------------------------
-for part in package.json LICENSE CHANGELOG.md config lua dist node_modules; do
+mkdir "$root/app/deploy"
+for part in package.json LICENSE CHANGELOG.md config lua deploy/prometheus dist node_modules; do
   cp -R "$build/$part" "$root/app/$part"
 done
 

@@ -89,6 +89,7 @@ describe('the image', () => {
       '/app/dist/cli/main.js',
       '/app/lua',
       '/app/config/topics.json',
+      '/app/deploy/prometheus/alerts.yml',
       '/app/dist/boards/seckill-sale.json',
       '/app/dist/web/buyer/index.html',
     ])

@@ -16,7 +16,7 @@ export class StaleMutant extends Error {
 export const MUTANTS_DIR = join(REPO_DIR, '.stack-mutants');
 
 /** What the built programs read of a checkout, besides their bundle. */
-const BESIDE = ['lua', 'config', 'package.json'];
+const BESIDE = ['lua', 'config', 'deploy/prometheus', 'package.json'];
 /** The command of the simulation; what it imports, at any distance, is all that a mutant of it runs. */
 const SIMULATION = 'test/simulation/main.ts';
 
