@@ -151,14 +151,14 @@ function flawOf(series: readonly Series[], shown: readonly string[]): string | n
  * that its labels are those of its metric.
  */
 const NOTHING_HAPPENS: Readonly<Record<string, string>> = {
-  'Things missing for the start': 'each sale is ready when it is announced',
+  'Missing before the start': 'each sale is ready when it is announced',
   'By limit': 'the rules have no limits',
   'Refused by a breaker': 'the rules have no breakers',
   'Degraded answers': 'no switch is set',
   'Set aside for sales in repair': 'Redis loses nothing',
   'Repairs of sales': 'Redis loses nothing',
   'Jobs that failed': 'every server answers the keeper',
-  'Days until it is full': 'a day has to pass',
+  'Days until Redis is full': 'a day has to pass',
 };
 
 /** Returns a sentence for everything that contradicts the documentation. */

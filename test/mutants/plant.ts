@@ -16,7 +16,7 @@ export class StaleMutant extends Error {
 export const MUTANTS_DIR = join(REPO_DIR, '.stack-mutants');
 
 /** Files of a checkout that the built programs read, besides their bundle. */
-const BESIDE = ['lua', 'config', 'package.json'];
+const BESIDE = ['lua', 'config', 'deploy/prometheus', 'package.json'];
 /** The command of the simulation. A mutant of the simulation must be among its direct or indirect imports. */
 const SIMULATION = 'test/simulation/main.ts';
 
