@@ -1,5 +1,5 @@
 import { fileVariable, type Key } from '../../src/core/config/key.js';
-import { PROGRAM_SECTIONS, SCHEMA, type SectionName } from '../../src/core/config/schema.js';
+import { PROGRAM_SECTIONS, SCHEMA, settingsOf as ofSections, type SectionName } from '../../src/core/config/schema.js';
 import { STOP_TIMEOUT_MS } from '../../src/programs/run-program.js';
 
 // Two files of the chart are made from the configuration, so that a setting that does not exist is refused when the chart is
@@ -9,7 +9,7 @@ type AnyKey = Key<string | number>;
 
 /** What the chart decides itself, and what is for tests. */
 const FIXED = ['HTTP_HOST', 'PORT', 'OPERATORS_HOST', 'OPERATORS_PORT', 'METRICS_HOST', 'METRICS_PORT', 'NODE_ENV'];
-const LEFT_OUT = [...FIXED, 'FAILPOINT', 'FAILPOINT_DO'];
+const LEFT_OUT = [...FIXED, 'FAILPOINT', 'TEST_OVERRIDES'];
 
 /** Sections that each container reads: the programs, and the two steps before them. */
 const READ: Readonly<Record<string, readonly SectionName[]>> = {
@@ -19,7 +19,7 @@ const READ: Readonly<Record<string, readonly SectionName[]>> = {
 };
 
 function keysOf(sections: readonly SectionName[]): AnyKey[] {
-  const keys = sections.flatMap((name) => Object.values(SCHEMA[name]) as AnyKey[]);
+  const keys = ofSections(sections) as AnyKey[];
   const byName = new Map(keys.map((key) => [key.env, key]));
   return [...byName.values()].filter(({ env }) => !LEFT_OUT.includes(env));
 }

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parse, parseAllDocuments, stringify } from 'yaml';
 import { REPO_DIR } from '../../deploy/local/stack/paths.js';
-import { PROGRAM_SECTIONS, SCHEMA, type SectionName } from '../../src/core/config/schema.js';
+import { PROGRAM_SECTIONS, SCHEMA, settingsOf, type SectionName } from '../../src/core/config/schema.js';
 import { fileVariable, type Key } from '../../src/core/config/key.js';
 import { STOP_TIMEOUT_MS } from '../../src/programs/run-program.js';
 import { runTool, type ToolEnd } from './tools.js';
@@ -351,6 +351,4 @@ describe('the Helm chart', () => {
 });
 
 const keysOf = (sections: readonly SectionName[]): Map<string, Key<string | number>> =>
-  new Map(
-    sections.flatMap((name) => Object.values(SCHEMA[name]) as Key<string | number>[]).map((key) => [key.env, key]),
-  );
+  new Map((settingsOf(sections) as Key<string | number>[]).map((key) => [key.env, key]));

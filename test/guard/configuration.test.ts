@@ -1,13 +1,12 @@
 import { expect } from 'chai';
-import type { Key } from '../../src/core/config/key.js';
-import { PROGRAM_SECTIONS, SCHEMA } from '../../src/core/config/schema.js';
+import { allKeys, keysOf, PROGRAM_SECTIONS, SCHEMA } from '../../src/core/config/schema.js';
 
-const keys = Object.values(SCHEMA).flatMap((section) => Object.values(section) as Key<unknown>[]);
+const keys = allKeys();
 
 describe('guard: the keys of the configuration', () => {
   it('no variable feeds two keys of a program, every sentence ends, every number has its place', () => {
     for (const sections of Object.values(PROGRAM_SECTIONS)) {
-      const names = sections.flatMap((name) => Object.values(SCHEMA[name]) as Key<unknown>[]).map(({ env }) => env);
+      const names = keysOf(sections).map(({ env }) => env);
       expect(new Set(names).size).to.equal(names.length);
     }
     for (const { env, doc, range } of keys) {

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { parse } from 'yaml';
 import { REPO_DIR } from '../../deploy/local/stack/paths.js';
 import type { Key } from '../../src/core/config/key.js';
-import { PROGRAM_SECTIONS, SCHEMA, type SectionName } from '../../src/core/config/schema.js';
+import { PROGRAM_SECTIONS, SCHEMA, settingsOf, type SectionName } from '../../src/core/config/schema.js';
 import { kindOfAddress } from '../../src/core/doctor/reach.js';
 import { CHECK_IDS } from '../../src/core/doctor/report.js';
 import { judgeVersion } from '../../src/core/doctor/versions.js';
@@ -17,7 +17,7 @@ import { readConfig, readCopy, readDockerfile, type Stage } from '../image/docke
 const read = (path: string): string => readFileSync(join(REPO_DIR, path), 'utf8');
 type AnyKey = Key<string | number>;
 const keysOf = (sections: readonly SectionName[]): Map<string, AnyKey> =>
-  new Map(sections.flatMap((name) => Object.values(SCHEMA[name]) as AnyKey[]).map((key) => [key.env, key]));
+  new Map((settingsOf(sections) as AnyKey[]).map((key) => [key.env, key]));
 /** What each command of the image reads. */
 const READ_BY: Readonly<Record<string, readonly SectionName[]>> = {
   ...PROGRAM_SECTIONS,

@@ -29,6 +29,8 @@ export interface Key<T> {
   readonly range: string;
   /** Of a key that takes one of a few words. */
   readonly words?: readonly string[];
+  /** Not a setting: `fallback` holds, and only a test with `TEST_OVERRIDES` may replace it. */
+  readonly isFixed?: boolean;
 }
 
 /** One section of the configuration. */
@@ -61,6 +63,22 @@ export function integer(options: Common<number> & { unit: string; min: number; m
     },
   };
 }
+
+/**
+ * Holds a value that no operator has a reason to change. Tests of whole programs change it with `TEST_OVERRIDES`: they cannot
+ * wait a minute for each retry.
+ */
+export const fixed = (env: string, value: number): Key<number> => ({
+  ...integer({
+    env,
+    doc: 'Fixed.',
+    unit: /_(MS|DELAY)$/.test(env) ? 'ms' : '',
+    fallback: value,
+    min: 0,
+    max: Number.MAX_SAFE_INTEGER,
+  }),
+  isFixed: true,
+});
 
 /** A part of a whole, 0 to 1. */
 export function share(options: Common<number>): Key<number> {

@@ -6,7 +6,8 @@ import { isLoopback } from '../ip-address.js';
 import { NOT_SET, type Live } from '../live.js';
 import { readPublicKey } from '../public-key.js';
 import { utf8Of } from '../text.js';
-import { SCHEMA, type Config, type Section, type SectionName } from './schema.js';
+import { fixedAt, REMOVED } from './removed.js';
+import { allKeys, SCHEMA, type Config, type Section, type SectionName } from './schema.js';
 import { fileVariable, type Key } from './key.js';
 
 export type Environment = Readonly<Record<string, string | undefined>>;
@@ -32,13 +33,13 @@ const CROSS_RULES: ((config: Partial<Config>) => string | null)[] = [
     worker && mysql && worker.invisibleMs < 2 * mysql.queryTimeoutMs
       ? `WORKER_INVISIBLE_MS must be at least twice MYSQL_QUERY_TIMEOUT_MS, but is ${worker.invisibleMs}`
       : null,
-  ({ repair, mysql }) =>
-    repair && mysql && repair.leaseMs <= mysql.queryTimeoutMs
-      ? `REPAIR_LEASE_MS must be above MYSQL_QUERY_TIMEOUT_MS, but is ${repair.leaseMs}`
-      : null,
   ({ failPoint }) =>
     failPoint && failPoint.point !== '' && failPoint.environment === 'production'
       ? 'FAILPOINT is for tests and refused where NODE_ENV is production'
+      : null,
+  ({ failPoint }) =>
+    failPoint?.overrides === 'on' && failPoint.environment === 'production'
+      ? 'TEST_OVERRIDES is for tests and refused where NODE_ENV is production'
       : null,
   ({ payment, failPoint }) =>
     payment?.provider === 'simulator' && failPoint?.environment === 'production'
@@ -77,25 +78,13 @@ const CROSS_RULES: ((config: Partial<Config>) => string | null)[] = [
       ? 'REDIS_SENTINEL_PASSWORD must be set where REDIS_SENTINEL_USER is'
       : null,
   ({ auth }) => (auth ? flawOfTokenKeys(auth) : null),
-  ({ http }) =>
-    http && http.headersTimeoutMs > http.requestTimeoutMs
-      ? `HTTP_HEADERS_TIMEOUT_MS must not be above HTTP_REQUEST_TIMEOUT_MS, but is ${http.headersTimeoutMs}`
-      : null,
   ({ http, notifications }) =>
     http && notifications && notifications.streamsMax >= http.maxConnections
       ? `EVENTS_STREAMS_MAX must be below HTTP_CONNECTIONS_MAX (a stream is a connection), but is ${notifications.streamsMax}`
       : null,
-  ({ operators }) =>
-    operators && operators.consoleStreamsMax >= operators.maxConnections
-      ? `CONSOLE_STREAMS_MAX must be below OPERATORS_CONNECTIONS_MAX (a stream is a connection), but is ${operators.consoleStreamsMax}`
-      : null,
   ({ batch }) =>
     batch && batch.queueMax < batch.sizeMax
       ? `BATCH_QUEUE_MAX must be at least BATCH_SIZE_MAX, but is ${batch.queueMax}`
-      : null,
-  ({ batch }) =>
-    batch && batch.waitMaxMs < 2 * batch.gatherMs
-      ? `BATCH_WAIT_MAX_MS must be at least twice BATCH_GATHER_MS, but is ${batch.waitMaxMs}`
       : null,
 ];
 
@@ -197,7 +186,18 @@ export function loadConfig<const S extends readonly SectionName[]>(
     if (problem !== null) problems.push(problem);
   }
   if (problems.length > 0) throw new ConfigError(problems);
-  return Object.freeze(config) as Config<S[number]>;
+  return Object.freeze({ ...config, ...derivedFrom(config as Partial<Config>) }) as Config<S[number]>;
+}
+
+/** Fixed values that must follow a setting, so that nobody has to change two. */
+function derivedFrom({ reconcile, redis, repair, mysql }: Partial<Config>): Partial<Config> {
+  const markerAgeMs = reconcile?.markerAgeMs || redis?.markerLifeMs;
+  // A lease that ends during a statement would let two keepers rebuild one sale.
+  const leaseMs = Math.max(repair?.leaseMs ?? 0, Math.ceil(1.25 * (mysql?.queryTimeoutMs ?? 0)));
+  return {
+    ...(reconcile && markerAgeMs !== undefined && { reconcile: Object.freeze({ ...reconcile, markerAgeMs }) }),
+    ...(repair && { repair: Object.freeze({ ...repair, leaseMs }) }),
+  };
 }
 
 /**
@@ -217,8 +217,7 @@ export function withSettings(
 
 /** From the variable that holds a value to the one that names a file with it, and back. */
 const OTHER_WAY: ReadonlyMap<string, string> = new Map(
-  Object.values(SCHEMA)
-    .flatMap((section) => Object.values(section) as Key<unknown>[])
+  allKeys()
     .filter(({ fromFile }) => fromFile)
     .flatMap(({ env }): [string, string][] => [
       [env, fileVariable(env)],
@@ -237,7 +236,27 @@ export function settingText({ env: name, fromFile }: Pick<Key<unknown>, 'env' | 
   }
 }
 
+/** Whether tests replace fixed values. */
+const takesOverrides = (env: Environment): boolean => env.TEST_OVERRIDES === 'on' && env.NODE_ENV !== 'production';
+
+const FIXED = allKeys().filter(({ isFixed }) => isFixed);
+
+/** What holds now, by the name of each setting of an earlier release. */
+const REMOVED_NAMES: ReadonlyMap<string, string> = new Map([
+  ...FIXED.map(({ env, fallback, unit }): [string, string] => [env, fixedAt(fallback as number, unit)]),
+  ...Object.entries(REMOVED),
+]);
+
+/** A sentence for each variable in the environment that was a setting of an earlier release and has no effect now. */
+export function removedSettings(env: Environment): string[] {
+  const inForce = new Set(takesOverrides(env) ? FIXED.map((key) => key.env) : []);
+  return [...REMOVED_NAMES]
+    .filter(([name]) => (env[name] ?? '') !== '' && !inForce.has(name))
+    .map(([name, now]) => `${name} was removed in 1.1.0: ${now}.`);
+}
+
 function readKey(key: Key<unknown>, env: Environment, problems: string[]): unknown {
+  if (key.isFixed && !takesOverrides(env)) return key.fallback;
   let name = key.env;
   try {
     const path = key.fromFile ? (env[fileVariable(key.env)] ?? '') : '';

@@ -1,7 +1,7 @@
 import { expect } from 'chai';
-import { integer, text, type Key } from '../../../../src/core/config/key.js';
-import { ConfigError, loadConfig, type Environment } from '../../../../src/core/config/load.js';
-import { PROGRAM_SECTIONS, SCHEMA, type SectionName } from '../../../../src/core/config/schema.js';
+import { integer, text } from '../../../../src/core/config/key.js';
+import { ConfigError, loadConfig, removedSettings, type Environment } from '../../../../src/core/config/load.js';
+import { allKeys, PROGRAM_SECTIONS, SCHEMA, settingsOf, type SectionName } from '../../../../src/core/config/schema.js';
 
 const SECRET = 'a-secret-of-more-than-32-characters!';
 const GOOD: Environment = {
@@ -39,7 +39,6 @@ describe('config', () => {
       gatherMs: 25,
       queueMax: 8192,
       waitMaxMs: 2000,
-      roundsMax: 5,
     });
     expect(loadConfig(['batch'], { BATCH_SIZE_MAX: '16' }).batch.sizeMax).to.equal(16);
   });
@@ -150,12 +149,6 @@ describe('config', () => {
     };
     expect(problemsOf(PROGRAM_SECTIONS.worker, { ...GOOD, ...edge })).to.deep.equal([]);
     expect(problemsOf(['batch'], { BATCH_SIZE_MAX: '64', BATCH_QUEUE_MAX: '64' })).to.deep.equal([]);
-    expect(problemsOf(['batch'], { BATCH_WAIT_MAX_MS: '50' })).to.deep.equal([]);
-  });
-
-  it('a purchase may wait longer than its batch gathers', () => {
-    const [problem] = problemsOf(['batch'], { BATCH_WAIT_MAX_MS: '49' });
-    expect(problem).to.equal('BATCH_WAIT_MAX_MS must be at least twice BATCH_GATHER_MS, but is 49');
   });
 
   it('replicas are waited for at one server, not in a cluster', () => {
@@ -196,9 +189,7 @@ describe('config', () => {
   });
 
   it('keys that may hold a password are marked as secret', () => {
-    const secrets = Object.values(SCHEMA)
-      .flatMap((section) => Object.values(section) as Key<unknown>[])
-      .filter(({ secret }) => secret);
+    const secrets = allKeys().filter(({ secret }) => secret);
     expect(secrets.map(({ env }) => env)).to.have.members([
       'JWT_SECRET',
       'JWT_KEYS',
@@ -306,6 +297,53 @@ describe('config', () => {
 
   it('holds only the sections that were asked for', () => {
     expect(loadConfig(['batch'], {})).to.have.all.keys('batch');
+  });
+
+  describe('values that were settings', () => {
+    it('stay fixed when an old environment sets them, and a sentence says so', () => {
+      const old = { REDRIVE_AFTER_MS: '5', GATE_CARD_CACHE_MS: '7', REPAIR_LEASE_MS: '100', LOG_LEVEL: 'warn' };
+      for (const sections of Object.values(PROGRAM_SECTIONS))
+        expect(problemsOf(sections, { ...GOOD, ...old })).to.deep.equal([]);
+      expect(loadConfig(['keeper'], old).keeper.redriveAfterMs).to.equal(60_000);
+      expect(removedSettings(old)).to.have.members([
+        'REDRIVE_AFTER_MS was removed in 1.1.0: its value is fixed at 60000 ms.',
+        'GATE_CARD_CACHE_MS was removed in 1.1.0: its value is fixed at 5000 ms.',
+        'REPAIR_LEASE_MS was removed in 1.1.0: its value is 15000 ms, and more where MYSQL_QUERY_TIMEOUT_MS needs it.',
+      ]);
+      expect(removedSettings({ REDRIVE_AFTER_MS: '', BATCH_SIZE_MAX: '5', PATH: '/bin' })).to.deep.equal([]);
+    });
+
+    it('are not settings too', () => {
+      const names = settingsOf(Object.keys(SCHEMA) as SectionName[]).map(({ env }) => env);
+      const all = Object.fromEntries(names.map((name) => [name, 'x']));
+      expect(removedSettings(all)).to.deep.equal([]);
+    });
+
+    it('change in a test, never in production', () => {
+      const env = { TEST_OVERRIDES: 'on', REDRIVE_AFTER_MS: '5', REDRIVE_MAX: '7' };
+      expect(loadConfig(['keeper'], env).keeper.redriveAfterMs).to.equal(5);
+      expect(removedSettings(env)).to.deep.equal([
+        'REDRIVE_MAX was removed in 1.1.0: its value is fixed at 2000 batches.',
+      ]);
+      expect(problemsOf(['keeper'], { ...env, REDRIVE_AFTER_MS: 'soon' })).to.have.length(1);
+      const production = { ...env, NODE_ENV: 'production' };
+      expect(loadConfig(['keeper'], production).keeper.redriveAfterMs).to.equal(60_000);
+      expect(problemsOf(['failPoint'], production)).to.deep.equal([
+        'TEST_OVERRIDES is for tests and refused where NODE_ENV is production',
+      ]);
+    });
+
+    it('follow a setting where they must: nobody has to change two', () => {
+      const leaseMs = (MYSQL_QUERY_TIMEOUT_MS: string): number =>
+        loadConfig(['mysql', 'repair'], { ...GOOD, MYSQL_QUERY_TIMEOUT_MS }).repair.leaseMs;
+      expect([leaseMs('10000'), leaseMs('60000')]).to.deep.equal([15_000, 75_000]);
+      const markerAgeMs = (env: Environment): number =>
+        loadConfig(['redis', 'reconcile'], { ...GOOD, ...env }).reconcile.markerAgeMs;
+      expect(markerAgeMs({})).to.equal(345_600_000);
+      expect(markerAgeMs({ MARKER_LIFE_MS: '700000000' })).to.equal(700_000_000);
+      const isShorter = { TEST_OVERRIDES: 'on', RECONCILE_MARKER_AGE_MS: '1000' };
+      expect(markerAgeMs({ MARKER_LIFE_MS: '700000000', ...isShorter })).to.equal(1000);
+    });
   });
 
   describe('numbers', () => {
