@@ -13,7 +13,7 @@ import { systemClock as clock } from './system-clock.js';
 
 export type ApiConfig = Config<(typeof PROGRAM_SECTIONS)['api'][number]>;
 
-/** A browser with the console opens up to six, and each of CONSOLE_STREAMS_MAX consoles holds one for its stream. */
+/** A browser with the console opens up to six, and each of up to 100 consoles holds one for its stream. */
 const OPERATORS_CONNECTIONS_MAX = 400;
 /** For what operators have under way when buyers have been answered. */
 const OPERATORS_DRAIN_MS = 1000;

@@ -1,10 +1,10 @@
-/** The end of a sentence. */
+/** Returns the end of a sentence. */
 export const fixedAt = (value: number, unit: string): string =>
   `its value is fixed at ${value}${unit === '' ? '' : ` ${unit}`}`;
 
 /**
- * Settings of earlier releases that are constants now, beside their use, and what holds instead. An old environment file names
- * them still: programs warn of them, and start. `load.ts` adds the values that tests may replace.
+ * Maps settings of earlier releases to what holds now. An old environment file still names them, so programs start and warn.
+ * `load.ts` adds the fixed values that tests may replace.
  */
 export const REMOVED: Readonly<Record<string, string>> = {
   OPERATORS_CONNECTIONS_MAX: fixedAt(400, 'connections'),

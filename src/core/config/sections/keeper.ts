@@ -63,7 +63,7 @@ export const reconcile = {
   }),
   /** Longer than a re-drive takes: anything younger may be on its way, and is not compared. */
   safeAgeMs: fixed('RECONCILE_SAFE_AGE_MS', 120_000),
-  /** Removes markers of closed sales; 0: after MARKER_LIFE_MS. */
+  /** Age at which reconcile removes the markers of a closed sale. 0 means MARKER_LIFE_MS. */
   markerAgeMs: fixed('RECONCILE_MARKER_AGE_MS', 0),
   keepMs: integer({
     env: 'RECONCILE_KEEP_MS',
@@ -75,6 +75,6 @@ export const reconcile = {
   }),
   /** Doubles with each of five attempts. */
   retryFirstMs: fixed('COMPENSATE_RETRY_FIRST_MS', 60_000),
-  /** After this time a compensation is due again whose keeper died. */
+  /** A compensation is due again this long after its keeper died. */
   leaseMs: fixed('COMPENSATE_LEASE_MS', 60_000),
 } as const satisfies Keys;

@@ -2,7 +2,7 @@ import { fixed, integer, share, text, url, word, type Keys } from '../key.js';
 
 // Settings of every program.
 
-/** Where worker and keeper serve their metrics. Their ports differ, so that one of each runs on a machine without a setting. */
+/** Worker and keeper have different ports by default, so that both run on one machine without a setting. */
 const metricsOf = <const Port extends number>(port: Port) =>
   ({
     host: text({
@@ -38,7 +38,7 @@ export const metrics = {
   cacheMs: fixed('METRICS_CACHE_MS', 1000),
 } as const satisfies Keys;
 
-/** Names that begin with OTEL are those of the standard. The exporter reads others of them itself (docs/tracing.md). */
+/** OpenTelemetry defines the names that begin with OTEL. Its exporter reads more of them (docs/tracing.md). */
 export const tracing = {
   endpoint: url({
     env: 'OTEL_EXPORTER_OTLP_ENDPOINT',
