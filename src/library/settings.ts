@@ -44,7 +44,7 @@ export interface Settings {
   readonly ADMISSION_SEAL_KEYS?: string;
   /** A file that holds ADMISSION_SEAL_KEYS. */
   readonly ADMISSION_SEAL_KEYS_FILE?: string;
-  /** The keeper reports a sale as hot from this number of purchase attempts per second on (10 s average over all apis). 0 disables the report and HOT_SALE_AUTO. (0 to 1000000 purchases a second; default 2000) */
+  /** A sale with this many purchase attempts per second, or more, is reported as hot (10 s average over all apis). 0 disables the report and HOT_SALE_AUTO. (0 to 1000000 purchases a second; default 2000) */
   readonly HOT_SALE_PER_SECOND?: number;
   /** Whether the keeper splits a sale with 10,000 purchase attempts per second into more buckets. It does so once per sale, and only if Redis has several masters. Buyers of the sale get 503 during the split. (default false) */
   readonly HOT_SALE_AUTO?: boolean;

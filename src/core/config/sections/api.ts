@@ -22,7 +22,7 @@ export const http = {
   }),
   maxConnections: integer({
     env: 'HTTP_CONNECTIONS_MAX',
-    doc: 'Maximum number of open connections of buyers. The api closes any further connection at once, and closes idle connections from 90 % of this number on.',
+    doc: 'Maximum number of open connections of buyers. The api closes any further connection at once. When 90 % are open, it closes idle connections.',
     unit: 'connections',
     fallback: 10000,
     min: 1,
@@ -226,7 +226,7 @@ export const admission = {
 export const hotSales = {
   perSecond: integer({
     env: 'HOT_SALE_PER_SECOND',
-    doc: 'The keeper reports a sale as hot from this number of purchase attempts per second on (10 s average over all apis). 0 disables the report and HOT_SALE_AUTO.',
+    doc: 'A sale with this many purchase attempts per second, or more, is reported as hot (10 s average over all apis). 0 disables the report and HOT_SALE_AUTO.',
     unit: 'purchases a second',
     fallback: 2000,
     min: 0,
