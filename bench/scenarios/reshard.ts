@@ -69,7 +69,7 @@ async function splitSale(
   { saleId }: Sale,
   { buckets, afterOrders }: { readonly buckets: number; readonly afterOrders: number },
 ): Promise<Split> {
-  const config = loadConfig(['mysql', 'redis', 'repair', 'brokerAccess', 'gate'], env);
+  const config = loadConfig(['mysql', 'redis', 'repair', 'brokerAccess'], env);
   const parts = { redis: stores.redis, mysql: stores.mysql };
   const steps: string[] = [];
   return withOperator(

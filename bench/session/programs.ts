@@ -48,7 +48,7 @@ export class Program {
     const portFlag = name === 'api' ? '--port' : '--metrics-port';
     const child = fork(main, [name, portFlag, '0'], {
       // Another build may know no such options. A scrape is of this moment.
-      env: { OPERATORS_PORT: '0', METRICS_CACHE_MS: '0', ...env },
+      env: { OPERATORS_PORT: '0', TEST_OVERRIDES: 'on', METRICS_CACHE_MS: '0', ...env },
       execArgv: [...PROGRAM_NODE_FLAGS, ...profilerArgs(name, env)],
       stdio: ['ignore', log, log, 'ipc'],
     });

@@ -98,6 +98,7 @@ async function withLockedSession<T>(
     const env = {
       ...NOTHING_EXPIRES,
       ...ADMISSION_KEYS,
+      TEST_OVERRIDES: 'on',
       ...process.env,
       ...stack.env(),
       LOG_LEVEL: 'warn',

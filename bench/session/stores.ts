@@ -64,7 +64,7 @@ export class Stores {
 
   /** A sale of one unit per buyer that is open now. */
   async openSale(title: string, stock: number, buckets = 1): Promise<Sale> {
-    const config = loadConfig(['mysql', 'redis', 'gate'], this.#env);
+    const config = loadConfig(['mysql', 'redis'], this.#env);
     const window = { opensAtMs: Date.now() - 1000, closesAtMs: Date.now() + DAY_MS };
     const sale = {
       sku: `bench-${title.replaceAll(' ', '-')}`,

@@ -202,7 +202,7 @@ function startServers(flags: UpFlags, signal: AbortSignal): Promise<StartedStack
 
 /** Schema and demo sale. */
 async function prepare(env: Environment): Promise<Sale> {
-  const config = loadConfig(['mysql', 'redis', 'gate'], env);
+  const config = loadConfig(['mysql', 'redis'], env);
   await migrate(config.mysql);
   return withOperator(config, createLog('up', 'warn'), async (operator) => demoSale(await operator.sales()));
 }

@@ -1,7 +1,8 @@
 import { Command, InvalidArgumentError } from 'commander';
 import { runProgram } from '../programs/run-program.js';
-import { loadConfig, type Environment } from '../core/config/load.js';
-import { PROGRAM_SECTIONS } from '../core/config/schema.js';
+import { loadConfig, removedSettings, type Environment } from '../core/config/load.js';
+import { PROGRAM_SECTIONS, type Config } from '../core/config/schema.js';
+import type { Log } from '../core/ports/log.js';
 import { createLog } from '../programs/telemetry.js';
 
 // Each program is loaded by its own command: it need not wait for what the other two bring.
@@ -34,7 +35,7 @@ ${EXIT_CODES}`,
     .action(async ({ port, operatorsPort }: { port?: string; operatorsPort?: string }) => {
       const env = withValue(withValue(process.env, 'PORT', port), 'OPERATORS_PORT', operatorsPort);
       const config = loadConfig(PROGRAM_SECTIONS.api, env);
-      const log = createLog('api', config.log.level);
+      const log = logOf('api', config, env);
       const { startApi } = await import('../programs/api.js');
       await runProgram(log, (fail) => startApi(config, log, fail));
     });
@@ -57,7 +58,7 @@ ${EXIT_CODES}`,
     .action(async ({ metricsPort: port }: { metricsPort?: string }) => {
       const env = withValue(process.env, 'METRICS_PORT', port);
       const config = loadConfig(PROGRAM_SECTIONS.worker, env);
-      const log = createLog('worker', config.log.level);
+      const log = logOf('worker', config, env);
       const { startWorker } = await import('../programs/worker.js');
       await runProgram(log, (fail) => startWorker(config, log, fail));
     });
@@ -84,10 +85,16 @@ ${EXIT_CODES}`,
     .action(async ({ metricsPort: port }: { metricsPort?: string }) => {
       const env = withValue(process.env, 'METRICS_PORT', port);
       const config = loadConfig(PROGRAM_SECTIONS.keeper, env);
-      const log = createLog('keeper', config.log.level);
+      const log = logOf('keeper', config, env);
       const { startKeeper } = await import('../programs/keeper.js');
       await runProgram(log, () => startKeeper(config, log));
     });
+}
+
+function logOf(program: string, { log: { level } }: Config<'log'>, env: Environment): Log {
+  const log = createLog(program, level);
+  for (const sentence of removedSettings(env)) log.warn({}, sentence);
+  return log;
 }
 
 const withValue = (env: Environment, key: string, value: string | undefined): Environment =>

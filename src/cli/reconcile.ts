@@ -39,7 +39,7 @@ const EXIT_PARTLY = 1;
 
 const EXAMPLES = `
 Compares what Redis and MySQL have of each sale, purchase by purchase and unit by unit. A difference is reported only
-when it is old enough (RECONCILE_SAFE_AGE_MS) and was seen twice, so this is safe on a sale that is selling. With --apply
+when it is old enough (2 min) and was seen twice, so this is safe on a sale that is selling. With --apply
 each difference that can be repaired becomes a job, which is tried up to five times; docs/operations.md lists the kinds.
 
 Examples:

@@ -15,7 +15,7 @@ import { isoTime, print, inLine, tableLine } from './print.js';
 import { readText } from './read-text.js';
 
 export const withSales = <T>(work: (admin: SaleAdmin) => Promise<T>): Promise<T> => {
-  const config = loadConfig(['mysql', 'redis', 'gate'], process.env);
+  const config = loadConfig(['mysql', 'redis'], process.env);
   return withOperator(config, createLog('sale', 'error'), async (operator) => work(await operator.sales()));
 };
 
@@ -111,7 +111,7 @@ const planLine = tableLine(8, 9, 20, 24, 24, 24);
 async function plan({ within, json }: { within: string; json?: boolean }): Promise<void> {
   const withinMs = readDuration(within);
   if (withinMs === null) throw new UsageError('--within must be a duration such as 12h or 7d.');
-  const config = loadConfig(['mysql', 'redis', 'gate', 'rocketmq', 'brokerAccess'], process.env);
+  const config = loadConfig(['mysql', 'redis', 'rocketmq', 'brokerAccess'], process.env);
   const planned = await withOperator(config, createLog('sale', 'error'), (operator) => operator.plan(withinMs));
   if (!json) print(planLine('sale', 'status', 'sku', 'warms', 'opens', 'closes', 'missing'));
   for (const entry of planned) {

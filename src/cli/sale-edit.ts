@@ -120,6 +120,6 @@ function endedAs(verb: 'cancel' | 'delete', saleId: string, answer: SaleCancelle
 }
 
 const withEditor = <T>(work: (editor: SaleEditor) => Promise<T>): Promise<T> => {
-  const config = loadConfig(['mysql', 'redis', 'gate', 'payment'], process.env);
+  const config = loadConfig(['mysql', 'redis', 'payment'], process.env);
   return withOperator(config, createLog('sale', 'error'), async (operator) => work(await operator.saleEditor()));
 };

@@ -16,7 +16,7 @@ The keeper does this by itself, within seconds, for every sale that Redis may ha
 once, and shows its steps. Nobody can buy meanwhile. The numbers come from MySQL; purchases that only Redis has keep
 their units where units are left.
 
-Interrupted (Ctrl-C), it leaves the sale locked: a keeper goes on once REPAIR_LEASE_MS (15 s by default) is over; without
+Interrupted (Ctrl-C), it leaves the sale locked: a keeper takes over after 15 s; without
 a keeper the sale stays locked until this is run again.
 
 Examples:
@@ -94,7 +94,7 @@ The stock of a sale is kept in one or more buckets; a Redis cluster can put each
 it is split, which takes a part of a second and some more for each ten thousand orders; buyers get 503 and may ask again
 with the same key. What was sold, and what waits for a worker, goes along.
 
-Interrupted (Ctrl-C), it leaves the sale locked: the keeper opens it once REPAIR_LEASE_MS (15 s by default) is over, with
+Interrupted (Ctrl-C), it leaves the sale locked: the keeper opens it after 15 s, with
 the new buckets or with the old ones.
 
 Example:
@@ -120,7 +120,7 @@ async function reshard(
   saleId: string,
   { buckets, json = false }: { readonly buckets: number; readonly json?: boolean },
 ): Promise<void> {
-  const config = loadConfig(['mysql', 'redis', 'repair', 'brokerAccess', 'gate'], process.env);
+  const config = loadConfig(['mysql', 'redis', 'repair', 'brokerAccess'], process.env);
   const end = await withOperator(config, createLog('sale', 'error'), (operator) =>
     operator.reshard(saleId, { buckets, actor: operatorName() }),
   );

@@ -42,7 +42,7 @@ export const WAITING_STATES = {
   },
   batch_pending: {
     waits: 'units held in Redis, not recorded in MySQL',
-    deadline: 'REDRIVE_AFTER_MS',
+    deadline: '1 min',
     endedBy: 'worker, else the re-drive of the keeper, which never gives up',
     watchedAs: 'batch_pending',
   },
@@ -60,25 +60,25 @@ export const WAITING_STATES = {
   },
   outbox_undone: {
     waits: 'what must follow from a committed transaction: events, deadlines, units that go back',
-    deadline: 'OVERDUE_OUTBOX_MS',
+    deadline: '1 min',
     endedBy: 'the relay of the keeper, which never gives up',
     watchedAs: 'outbox',
   },
   dead_letter_parked: {
     waits: 'a message that no attempt could handle; its units stay held',
-    deadline: 'OVERDUE_DEAD_LETTER_MS',
+    deadline: '1 h',
     endedBy: 'a person: `seckill dlq replay` or `discard`; one that was recorded meanwhile, the keeper',
     watchedAs: 'dead_letter',
   },
   refund_due: {
     waits: 'money that came for an order which could not take it',
-    deadline: 'OVERDUE_REFUND_MS',
+    deadline: '1 day',
     endedBy: 'the keeper, through the payment provider; what that refuses needs a person',
     watchedAs: 'refund',
   },
   payment_open: {
     waits: 'a charge that was begun, and of which nothing says yet whether money was taken',
-    deadline: 'OVERDUE_PAYMENT_MS',
+    deadline: '20 min',
     endedBy: 'the request that began it, else the keeper, which asks the payment provider and never gives up',
     watchedAs: 'payment_open',
   },
@@ -90,7 +90,7 @@ export const WAITING_STATES = {
   },
   compensation_pending: {
     waits: 'a repair that was ordered and is due',
-    deadline: 'OVERDUE_COMPENSATION_MS',
+    deadline: '10 min',
     endedBy: 'the compensation of the keeper: `compensated` or `failed_final`',
     watchedAs: 'compensation',
   },
@@ -108,13 +108,13 @@ export const WAITING_STATES = {
   },
   sale_shut: {
     waits: 'a live sale whose data in Redis is lost, may be, or is being rebuilt; buyers get 503',
-    deadline: 'OVERDUE_SHUT_MS',
+    deadline: '1 min',
     endedBy: 'the repair of the keeper, which never gives up',
     watchedAs: 'sale_shut',
   },
   sale_over: {
     waits: 'a sale whose window has ended and that is not closed',
-    deadline: 'OVERDUE_SALE_MS',
+    deadline: '1 day',
     endedBy:
       'the keeper, where it runs the sale, else a person: `seckill sale close`; Redis has refused buyers since `closes_at`',
     watchedAs: 'sale_over',

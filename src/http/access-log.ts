@@ -9,7 +9,7 @@ export interface AccessLogOptions {
   /** `sampled` writes one answer of so many. */
   readonly sampleEvery: number;
   /** Lines of one second; what is beyond is counted, and the count is written. */
-  readonly perSecondMax: number;
+  readonly perSecondMax?: number;
 }
 
 /** What a line tells of the request. */
@@ -31,6 +31,8 @@ interface Entry extends LoggedRequest {
 }
 
 const FLUSH_EVERY_MS = 200;
+/** Some hundred kB a second: a disk keeps up, and an attack does not fill it within minutes. */
+const LINES_PER_SECOND_MAX = 2000;
 /** In seconds of lines: what waits for a disk or a pipe that is slow. Beyond it answers are counted instead. */
 const WAITING_SECONDS = 5;
 const REFUSED_FROM = 400;
@@ -52,6 +54,7 @@ export interface LineSink {
  */
 export class AccessLog {
   readonly #options: AccessLogOptions;
+  readonly #perSecondMax: number;
   readonly #sink: LineSink;
   readonly #clock: Clock;
   readonly #onSkipped: (lines: number) => void;
@@ -65,18 +68,19 @@ export class AccessLog {
   /** @param onSkipped hears of answers that have no line */
   constructor(options: AccessLogOptions, sink: LineSink, clock: Clock, onSkipped: (lines: number) => void) {
     this.#options = options;
+    this.#perSecondMax = options.perSecondMax ?? LINES_PER_SECOND_MAX;
     this.#sink = sink;
     this.#clock = clock;
     this.#onSkipped = onSkipped;
-    this.#budget = new SecondBudget(options.perSecondMax, clock);
+    this.#budget = new SecondBudget(this.#perSecondMax, clock);
     this.#timer = setInterval(() => void this.#flush(), FLUSH_EVERY_MS).unref();
   }
 
   note({ counter, requestId, userId, params, traceId }: LoggedRequest, answer: Answer, tookMs: number): void {
-    const { kind, sampleEvery, perSecondMax } = this.#options;
+    const { kind, sampleEvery } = this.#options;
     if (kind === 'refusals' && answer.status < REFUSED_FROM) return;
     if (kind === 'sampled' && this.#seen++ % sampleEvery !== 0) return;
-    const isFull = this.#entries.length >= WAITING_SECONDS * perSecondMax;
+    const isFull = this.#entries.length >= WAITING_SECONDS * this.#perSecondMax;
     if (!this.#budget.take() || isFull) this.#skip(1);
     else {
       this.#entries.push({ counter, requestId, userId, params, traceId, answer, tookMs, atMs: this.#clock.nowMs() });

@@ -1,5 +1,5 @@
 import { pause } from '../core/after.js';
-import { loadConfig, withSettings, type Environment } from '../core/config/load.js';
+import { loadConfig, removedSettings, withSettings, type Environment } from '../core/config/load.js';
 import { PROGRAM_SECTIONS, type Config } from '../core/config/schema.js';
 import type { ShownOrder } from '../core/order.js';
 import type { Log } from '../core/ports/log.js';
@@ -172,8 +172,11 @@ const environmentOf = ({ settings = {}, env }: KeeperOptions): Environment => ({
   FAILPOINT: '',
 });
 
-const logOf = ({ log }: KeeperOptions, env: Environment): Log =>
-  log ?? createLog('seckill', loadConfig(['log'], env).log.level);
+function logOf(options: KeeperOptions, env: Environment): Log {
+  const log = options.log ?? createLog('seckill', loadConfig(['log'], env).log.level);
+  for (const sentence of removedSettings(env)) log.warn({}, sentence);
+  return log;
+}
 
 const bugsOf =
   ({ onBug }: WorkerOptions, part: 'router' | 'worker', log: Log) =>

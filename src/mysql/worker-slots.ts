@@ -9,7 +9,7 @@ import type { WorkerSlotRow } from './tables.js';
  * the same id. (A larger difference ends at the primary key: equal ids are refused there and minted again.)
  */
 const GRACE_MS = 5000;
-/** The longest that a worker may be told to lease (ORDER_SLOT_LEASE_MS). */
+/** Longest lease of a worker: a worker of an earlier release can have it set to an hour. */
 const LEASE_MAX_MS = 3_600_000;
 
 /** Slots for order ids, leased on database time. */

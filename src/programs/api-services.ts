@@ -85,6 +85,12 @@ export interface OpenServices {
 /** Sale pages kept in memory. */
 const SALES_IN_MEMORY = 1000;
 const SALE_VIEW_MS = 1000;
+/** Consoles that follow one api. */
+const CONSOLE_STREAMS_MAX = 100;
+/** Event streams of one buyer at one api: some tabs, on some devices. */
+const STREAMS_PER_BUYER_MAX = 10;
+/** Event streams of one address, which a household or an office shares. HTTP_UNLIMITED_NETWORKS are exempt. */
+const STREAMS_PER_ADDRESS_MAX = 200;
 /** How old the short answer of /readyz may be: load balancers ask once a second or less. */
 const READY_KEPT_MS = 1000;
 
@@ -114,7 +120,7 @@ async function open(config: ServicesConfig, parts: ServicesParts, opened: Opened
   const sales = withBreakers.sales(createSaleRepository(mysql));
   const orders = withBreakers.orders(createOrderRepository(mysql));
   const transitions = withBreakers.transitions(createOrderTransitions(mysql, { clock, log }));
-  const cache = createSaleSnapshotCache(redis, { ttlMs: config.gate.snapshotCacheMs });
+  const cache = createSaleSnapshotCache(redis);
   // Buyers who wait for their purchase, by long poll or by stream, and sold-out flags share one subscription.
   const notifications = openPurchaseNotifications(config.redis, log);
   opened(() => notifications.close());
@@ -133,7 +139,7 @@ async function open(config: ServicesConfig, parts: ServicesParts, opened: Opened
   const { store, snapshots, units } = path;
   const provider = payments?.provider ?? null;
 
-  const { pollMaxMs, streamsMax, streamsPerBuyerMax, streamsPerAddressMax, ...streamTimes } = config.notifications;
+  const { pollMaxMs, streamsMax, ...streamTimes } = config.notifications;
   const waiting = {
     snapshots,
     store,
@@ -147,8 +153,8 @@ async function open(config: ServicesConfig, parts: ServicesParts, opened: Opened
   const followPurchase: FollowPurchase = new FollowPurchase(waiting, {
     pollMaxMs,
     followersMax: streamsMax,
-    followersPerBuyerMax: streamsPerBuyerMax,
-    followersPerAddressMax: streamsPerAddressMax,
+    followersPerBuyerMax: STREAMS_PER_BUYER_MAX,
+    followersPerAddressMax: STREAMS_PER_ADDRESS_MAX,
   });
 
   const operator = new Operator(config, log, { redis, mysql, rebuildFailPoints: failPoints });
@@ -221,7 +227,7 @@ async function open(config: ServicesConfig, parts: ServicesParts, opened: Opened
     bucketsOf: (sale) => readSaleBuckets(sale, { ...looked, repair: createRepairStore(redis) }),
     saleSeconds: { landed, answers: history, keptMs: config.operators.consoleHistoryMs },
     paymentCases,
-    live: new LiveSnapshots({ sales: liveSales, programs: reports, clock, log }, config.operators.consoleStreamsMax),
+    live: new LiveSnapshots({ sales: liveSales, programs: reports, clock, log }, CONSOLE_STREAMS_MAX),
     breakers: admission.breakers,
     operatorPlaces: newOperatorPlaces(),
     mq: brokerViews,

@@ -13,6 +13,8 @@ import { systemClock as clock } from './system-clock.js';
 
 export type ApiConfig = Config<(typeof PROGRAM_SECTIONS)['api'][number]>;
 
+/** A browser with the console opens up to six, and each of up to 100 consoles holds one for its stream. */
+const OPERATORS_CONNECTIONS_MAX = 400;
 /** For what operators have under way when buyers have been answered. */
 const OPERATORS_DRAIN_MS = 1000;
 
@@ -31,7 +33,11 @@ export async function startApi(config: ApiConfig, log: Log, fail: (error: unknow
     pages: await loadPages(shop, log),
   });
   const lifecycle = newLifecycle();
-  const operators = createOperatorsServer(api.services, lifecycle, { ...config.http, ...config.operators });
+  const operators = createOperatorsServer(api.services, lifecycle, {
+    ...config.http,
+    ...config.operators,
+    maxConnections: OPERATORS_CONNECTIONS_MAX,
+  });
   const buyers = createBuyersServer(api.services, lifecycle, config.http);
   const { port: operatorsPort } = await operators.listen(); // first: where its port is taken, no buyer has come yet
   const { port } = await buyers.listen();

@@ -1,6 +1,5 @@
 import { ConfigError, loadConfig, settingText, type Environment } from '../core/config/load.js';
-import type { Key } from '../core/config/key.js';
-import { PROGRAM_SECTIONS, SCHEMA, type Section, type SectionName } from '../core/config/schema.js';
+import { PROGRAM_SECTIONS, settingsOf, type Section, type SectionName } from '../core/config/schema.js';
 import type { Secret, SettingsFacts } from '../core/doctor/settings-checks.js';
 import { readKeyList } from '../core/hmac.js';
 import type { ProgramKind } from '../core/ports/program-reports.js';
@@ -59,7 +58,7 @@ function problemsIn(env: Environment, programs: readonly ProgramKind[]): string[
 /** Every secret of these programs that is set. */
 function secretsIn(env: Environment, programs: readonly ProgramKind[]): Secret[] {
   const sections = new Set(programs.flatMap((program): readonly SectionName[] => PROGRAM_SECTIONS[program]));
-  const keys = [...sections].flatMap((section) => Object.values(SCHEMA[section]) as Key<unknown>[]);
+  const keys = settingsOf([...sections]);
   const secrets = new Map(keys.filter(({ secret }) => secret).map((key) => [key.env, settingText(key, env)]));
   const needed = new Set(secrets.get('MYSQL_PASSWORD') ? [] : ['MYSQL_URL']);
   return [...secrets].flatMap(([name, value]) =>

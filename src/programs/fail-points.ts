@@ -13,7 +13,8 @@ import type { TransferStore } from '../core/ports/transfer-store.js';
 import type { PurchaseGate } from '../purchase/gate.js';
 
 /**
- * Places between two steps where a test may stop a program: `FAILPOINT=<name>[:n]` acts at the n-th pass. They are put
+ * Places between two steps where a test may stop a program: `FAILPOINT=<name>[:n]` kills the process at the n-th pass, and
+ * `FAILPOINT=<name>[:n]=throw` throws an error there. They are put
  * around the ports, so no use case and no adapter knows of them; without the variable nothing is wrapped. A point named
  * `drop_…` does not stop the process: the call is not made, or its reply is lost. Neither does `poison_deduct`, and it acts at
  * every pass: the script of a batch with a purchase whose key begins with `poison` gets a body that it cannot decode.
@@ -189,19 +190,19 @@ type AnswerOf<T, K extends keyof T> = Awaited<ReturnType<MethodOf<T, K>>>;
 /** The points of one program, of which one or none will act. When none will, a part stays the very object it was. */
 class FailPoints<P extends string> {
   readonly #armed: string | null;
-  readonly #act: Settings['act'];
+  readonly #throws: boolean;
   readonly #log: Log;
   #passesLeft: number;
 
   /** @throws ConfigError for a point that is not one of `names` */
-  constructor(names: readonly P[], { point: text, act }: Settings, log: Log) {
-    const [, name, count = '1'] = /^(\w+)(?::([1-9]\d*))?$/.exec(text) ?? [];
+  constructor(names: readonly P[], { point: text }: Settings, log: Log) {
+    const [, name, count = '1', act] = /^(\w+)(?::([1-9]\d*))?(=throw)?$/.exec(text) ?? [];
     const armed = names.find((known) => known === name) ?? null;
     if (text !== '' && armed === null) {
-      throw new ConfigError([`FAILPOINT must be <name>[:n] with a name of ${names.join(', ')}`]);
+      throw new ConfigError([`FAILPOINT must be <name>[:n][=throw] with a name of ${names.join(', ')}`]);
     }
     this.#armed = armed;
-    this.#act = act;
+    this.#throws = act !== undefined;
     this.#log = log;
     this.#passesLeft = Number(count);
   }
@@ -214,9 +215,9 @@ class FailPoints<P extends string> {
   /** To be awaited where the program may stop. */
   async pass(point: P): Promise<void> {
     if (!this.#isDue(point)) return;
-    this.#log.warn({ failPoint: point, act: this.#act }, 'fail point reached');
-    if (this.#act === 'throw') throw new Error(`fail point ${point}`);
-    if (this.#act === 'kill') process.kill(process.pid, 'SIGKILL');
+    this.#log.warn({ failPoint: point, act: this.#throws ? 'throw' : 'kill' }, 'fail point reached');
+    if (this.#throws) throw new Error(`fail point ${point}`);
+    process.kill(process.pid, 'SIGKILL');
     await new Promise<never>(() => undefined);
   }
 

@@ -14,6 +14,11 @@ import type { MysqlPool } from '../mysql/pool.js';
 import { createRevocationRepository } from '../mysql/revocation-repository.js';
 import { systemClock as clock } from './system-clock.js';
 
+/** A provider that withdraws a key is believed this much later. An unknown key id reads the keys at once. */
+const JWKS_REFRESH_MS = 300_000;
+/** How far the clock of an issuer may be from ours: machines with NTP are within a second. */
+const CLOCK_TOLERANCE_MS = 5000;
+
 export interface IdentityParts {
   readonly mysql: MysqlPool;
   readonly registry: Registry;
@@ -43,19 +48,24 @@ export async function openIdentity(
   const stop = new AbortController();
   const metrics = createIdentityMetrics(registry);
   const repository = createRevocationRepository(mysql);
-  const lifeMaxMs = auth.lifeMaxMs + auth.toleranceMs;
+  const lifeMaxMs = auth.lifeMaxMs + CLOCK_TOLERANCE_MS;
   const revocations = new Revocations({ repository, clock, log, lifeMaxMs });
   await revocations.start();
   const issuers = readIssuers(auth.issuers).map(
-    (issuer) => new Jwks(issuer, { clock, log, metrics, refreshMs: auth.jwksRefreshMs }),
+    (issuer) => new Jwks(issuer, { clock, log, metrics, refreshMs: JWKS_REFRESH_MS }),
   );
   await Promise.all(issuers.map(async (issuer) => issuer.refresh()));
   const loops = [revocations, ...issuers].map((part) => part.poll(stop.signal).catch(fail));
-  const { cacheMax, toleranceMs } = auth;
+  const { cacheMax } = auth;
   return {
     auth: createAuthenticator(
       { own: ownKeysOf(auth), issuers },
-      { cacheMax, lifeMaxMs: auth.lifeMaxMs, toleranceMs, isRevoked: (token) => revocations.isRevoked(token) },
+      {
+        cacheMax,
+        lifeMaxMs: auth.lifeMaxMs,
+        toleranceMs: CLOCK_TOLERANCE_MS,
+        isRevoked: (token) => revocations.isRevoked(token),
+      },
     ),
     revocations: repository,
     issuers,

@@ -64,7 +64,7 @@ import { createHotSaleStore } from '../redis/hot-sale-store.js';
 import { readRedisMemory } from '../redis/memory.js';
 import { createPurchaseNotificationsSender } from '../redis/purchase-notifications.js';
 import { createReconcileStore } from '../redis/reconcile-store.js';
-import { createSaleSnapshotCache, createSaleStore } from '../redis/sale-store.js';
+import { createSaleSnapshotCache, createSaleStore, SNAPSHOT_CACHE_MS } from '../redis/sale-store.js';
 import { createStockStore } from '../redis/stock-store.js';
 import { createTransferStore } from '../redis/transfer-store.js';
 import { RocketmqInspection } from '../rocketmq/admin/inspection.js';
@@ -91,6 +91,8 @@ export type PlannedJob = readonly [everyMs: number, job: Job];
 const MARK_AFTER_MS = 5_000;
 /** Batches marked per bucket in one run. */
 const MARKED_PER_RUN = 100;
+/** Batches that one keeper publishes again in one run, so that a slow worker is not overloaded. */
+const REDRIVEN_PER_RUN = 2000;
 /** A transfer between two buckets takes milliseconds; after this long its process must have died. */
 const TRANSFER_AFTER_MS = 3_000;
 const TRANSFER_OVERDUE_MS = 60_000;
@@ -115,6 +117,23 @@ const OPEN_SALES_EVERY_MS = 5_000;
 const MESSAGES_EVERY_MS = 10_000;
 /** A rush fills memory in minutes, not in seconds. */
 const MEMORY_EVERY_MS = 10_000;
+/** From these ages on `seckill_overdue` counts what waits, so that a person hears of it. */
+const OVERDUE_MS = {
+  /** After an outage a keeper needs tens of seconds for its outbox. */
+  outbox: 60_000,
+  /** Its units stay held until a person decides. */
+  dead_letter: 3_600_000,
+  refund: 86_400_000,
+  /** Longer than a payment provider takes to say what became of a charge. */
+  payment_open: 1_200_000,
+  /** Longer than the lease of a compensation: no keeper works on it. */
+  compensation: 600_000,
+  /** A repair takes seconds, and buyers of the sale get 503. */
+  locked_sale: 60_000,
+  sale_over: 86_400_000,
+};
+/** With HOT_SALE_AUTO: beyond what one Redis server can do, and no sale needs more buckets than there may be servers. */
+const AUTO_SPLIT = { perSecond: 10_000, bucketsMax: 16 };
 /** A sale that is due may be kept for some tries; after this long something of it waits for a person. */
 const KEPT_OVERDUE_MS = 86_400_000;
 /** Longer than any transaction of a worker: whatever could write the same order has ended. */
@@ -126,7 +145,7 @@ const NEVER_MS = 100 * 365 * 86_400_000;
 
 /** Every job of the keeper: the pause between two runs, and what it does. Each has a loop of its own, so none waits; a consumer has one per broker. */
 export function planJobs(
-  config: Config<'keeper' | 'overdue' | 'repair' | 'reconcile' | 'gate' | 'rocketmq' | 'brokerAccess'>,
+  config: Config<'keeper' | 'repair' | 'reconcile' | 'hotSales' | 'rocketmq' | 'brokerAccess'>,
   {
     redis,
     mysql,
@@ -173,9 +192,8 @@ export function planJobs(
   const repair = { ...rebuild, progress: workerProgressOf(config), clock, metrics, log };
   const sender = createPurchaseNotificationsSender(redis);
   const schedule = createSaleSchedule(mysql);
-  const { snapshotCacheMs } = config.gate;
-  const admin = openSaleAdmin(redis, mysql, snapshotCacheMs);
-  const editor = openSaleEditor(redis, mysql, { cacheMs: snapshotCacheMs, faultOf: () => null }, log);
+  const admin = openSaleAdmin(redis, mysql);
+  const editor = openSaleEditor(redis, mysql, () => null, log);
   const readiness = openReadiness(redis, config, log);
 
   const readDue = recent(createDueWork(mysql), DUE_KEPT_MS, clock);
@@ -195,7 +213,7 @@ export function planJobs(
       everyMs,
       redrive(
         { sales, store, channel: broker.redrives, tracing, clock, log, metrics },
-        { afterMs: config.keeper.redriveAfterMs, max: config.keeper.redriveMax },
+        { afterMs: config.keeper.redriveAfterMs, max: REDRIVEN_PER_RUN },
       ),
     ],
     [everyMs, watchPending({ sales, store, metrics })],
@@ -289,7 +307,7 @@ export function planJobs(
     [config.repair.everyMs, repairSales(repair, config.repair)],
     [everyMs, repairClosedSales(repair, config.repair)],
     [everyMs, alignSaleStates(rebuild)],
-    [everyMs, watchSalesInRepair({ ...rebuild, clock, metrics }, { afterMs: config.overdue.shutMs })],
+    [everyMs, watchSalesInRepair({ ...rebuild, clock, metrics }, { afterMs: OVERDUE_MS.locked_sale })],
 
     // Compensations run even where the keeper does not compare: a person may have ordered them.
     [everyMs, due('compensation', compensateJob({ admin: reconcile, metrics }))],
@@ -316,13 +334,13 @@ export function planJobs(
         { sales, store, transitions, repository: overdue, metrics },
         {
           batch_pending: config.keeper.redriveAfterMs,
-          outbox: config.overdue.outboxMs,
-          dead_letter: config.overdue.deadLetterMs,
-          refund: config.overdue.refundMs,
-          payment_open: config.overdue.paymentMs,
+          outbox: OVERDUE_MS.outbox,
+          dead_letter: OVERDUE_MS.dead_letter,
+          refund: OVERDUE_MS.refund,
+          payment_open: OVERDUE_MS.payment_open,
           payment_case: 0,
-          compensation: config.overdue.compensationMs,
-          sale_over: config.overdue.saleMs,
+          compensation: OVERDUE_MS.compensation,
+          sale_over: OVERDUE_MS.sale_over,
           sale_kept: retireAfterMs === 0 ? NEVER_MS : retireAfterMs + KEPT_OVERDUE_MS,
           sale_unarchived: archiveAfterMs === 0 ? NEVER_MS : archiveAfterMs + KEPT_OVERDUE_MS,
         },
@@ -333,13 +351,11 @@ export function planJobs(
     const compareAll = reconcileJob({ admin: reconcile, metrics }, { apply: config.reconcile.apply === 'true' });
     jobs.push([config.reconcile.everyMs, compareAll]);
   }
-  const { hotSalePerSecond } = config.gate;
-  const { hotSaleAuto, hotSaleAutoPerSecond, hotSaleAutoBucketsMax } = config.keeper;
-  if (hotSalePerSecond > 0) {
+  if (config.hotSales.perSecond > 0) {
     const hot = createHotSaleStore(redis);
-    jobs.push([everyMs, watchHotSales({ store: hot, metrics }, { perSecond: hotSalePerSecond })]);
-    if (hotSaleAuto === 'true') {
-      const cache = createSaleSnapshotCache(redis, { ttlMs: snapshotCacheMs });
+    jobs.push([everyMs, watchHotSales({ store: hot, metrics }, { perSecond: config.hotSales.perSecond })]);
+    if (config.hotSales.auto === 'true') {
+      const cache = createSaleSnapshotCache(redis);
       const ports = {
         hot,
         sales,
@@ -352,8 +368,7 @@ export function planJobs(
         metrics,
         log,
       };
-      const limits = { perSecond: hotSaleAutoPerSecond, bucketsMax: hotSaleAutoBucketsMax };
-      jobs.push([everyMs, reshardHotSales(ports, limits)]);
+      jobs.push([everyMs, reshardHotSales(ports, AUTO_SPLIT)]);
     }
   }
   if (retireAfterMs > 0) {
@@ -371,7 +386,7 @@ export function planJobs(
     const limits = { afterMs: Math.max(retireAfterMs, safeAgeMs), markerAgeMs };
     jobs.push([everyMs, retireSales(ports, limits)]);
     const forgotten = { sales: ports.sales, store: createSaleStore(redis) };
-    jobs.push([everyMs, forgetRetiredSales(forgotten, { snapshotMs: snapshotCacheMs })]);
+    jobs.push([everyMs, forgetRetiredSales(forgotten, { snapshotMs: SNAPSHOT_CACHE_MS })]);
   }
   if (archiveAfterMs > 0) {
     const archive = createOrderArchive(mysql, Math.min(YOUNG_ORDER_MS, archiveAfterMs));

@@ -80,6 +80,15 @@ export interface OperatorParts {
   readonly rebuildFailPoints?: RebuildFailPoints;
 }
 
+const RECONCILE_LIMITS = {
+  /** An outbox row that is older is stuck: after an outage, a keeper needs minutes. */
+  outboxAgeMs: 600_000,
+  /** A batch that was published again for longer is reported: an hour is longer than most outages. */
+  waitingMaxMs: 3_600_000,
+  /** Requests of one sale and kind that a run reads again, one by one. The next run reads the rest. */
+  readsMax: 1000,
+};
+
 /**
  * Everything that operators may do, at the command line or over HTTP. A connection is opened when something first needs
  * it, and `close` ends those that were opened here. `S` are the sections of the configuration it was given: what needs
@@ -141,20 +150,19 @@ export class Operator<S extends SectionName> {
     return createRuleReports(await this.#openRedis());
   }
 
-  async sales(this: Operator<'mysql' | 'redis' | 'gate'>): Promise<SaleAdmin> {
-    return openSaleAdmin(await this.#openRedis(), this.#openMysql(), this.#config.gate.snapshotCacheMs);
+  async sales(this: Operator<'mysql' | 'redis'>): Promise<SaleAdmin> {
+    return openSaleAdmin(await this.#openRedis(), this.#openMysql());
   }
 
   /** Changes, cancels and deletes sales. */
-  async saleEditor(this: Operator<'mysql' | 'redis' | 'gate' | 'payment'>): Promise<SaleEditor> {
-    const { gate, payment } = this.#config;
-    const options = { cacheMs: gate.snapshotCacheMs, faultOf: priceFaultOf(payment) };
-    return openSaleEditor(await this.#openRedis(), this.#openMysql(), options, this.#log);
+  async saleEditor(this: Operator<'mysql' | 'redis' | 'payment'>): Promise<SaleEditor> {
+    const faultOf = priceFaultOf(this.#config.payment);
+    return openSaleEditor(await this.#openRedis(), this.#openMysql(), faultOf, this.#log);
   }
 
   /** The sales that open within this time, or have opened, with what they lack. */
   async plan(
-    this: Operator<'mysql' | 'redis' | 'gate' | 'rocketmq' | 'brokerAccess'>,
+    this: Operator<'mysql' | 'redis' | 'rocketmq' | 'brokerAccess'>,
     withinMs: number,
   ): Promise<PlannedSale[]> {
     const readiness = openReadiness(await this.#openRedis(), this.#config, this.#log);
@@ -198,7 +206,7 @@ export class Operator<S extends SectionName> {
         clock,
         log: this.#log,
       },
-      this.#config.reconcile,
+      { ...this.#config.reconcile, ...RECONCILE_LIMITS },
     );
   }
 
@@ -238,13 +246,13 @@ export class Operator<S extends SectionName> {
 
   /** Splits a sale into more buckets. */
   async reshard(
-    this: Operator<'mysql' | 'redis' | 'repair' | 'brokerAccess' | 'gate'>,
+    this: Operator<'mysql' | 'redis' | 'repair' | 'brokerAccess'>,
     saleId: string,
     order: ReshardOrder,
   ): Promise<Resharded> {
     const redis = await this.#openRedis();
     const stores = rebuildStores(redis, this.#openMysql(), this.#given.rebuildFailPoints);
-    const cache = createSaleSnapshotCache(redis, { ttlMs: this.#config.gate.snapshotCacheMs });
+    const cache = createSaleSnapshotCache(redis);
     const progress = workerProgressOf(this.#config);
     return reshardSale(saleId, order, { ...stores, cache, progress, clock, log: this.#log }, this.#config.repair);
   }
@@ -307,29 +315,23 @@ export async function withOperator<S extends SectionName, T>(
   }
 }
 
-/** @param cacheMs how long apis may believe the snapshot of a sale that they share */
-export function openSaleAdmin(redis: RedisConnection, mysql: MysqlPool, cacheMs: number): SaleAdmin {
+export function openSaleAdmin(redis: RedisConnection, mysql: MysqlPool): SaleAdmin {
   return new SaleAdmin({
     repository: createSaleRepository(mysql),
     store: createSaleStore(redis),
-    cache: createSaleSnapshotCache(redis, { ttlMs: cacheMs }),
+    cache: createSaleSnapshotCache(redis),
   });
 }
 
-export function openSaleEditor(
-  redis: RedisConnection,
-  mysql: MysqlPool,
-  { cacheMs, faultOf }: { readonly cacheMs: number; readonly faultOf: PriceFault },
-  log: Log,
-): SaleEditor {
+export function openSaleEditor(redis: RedisConnection, mysql: MysqlPool, faultOf: PriceFault, log: Log): SaleEditor {
   return new SaleEditor({
     edits: createSaleEdits(mysql),
     sales: createSaleRepository(mysql),
-    admin: openSaleAdmin(redis, mysql, cacheMs),
+    admin: openSaleAdmin(redis, mysql),
     store: createSaleStore(redis),
     stock: createStockStore(redis, log),
     transfers: createTransferStore(redis),
-    cache: createSaleSnapshotCache(redis, { ttlMs: cacheMs }),
+    cache: createSaleSnapshotCache(redis),
     nowMs: () => clock.nowMs(),
     faultOf,
   });

@@ -50,6 +50,8 @@ const SAY_EVERY_MS = 60_000;
 const ERROR_SHOWN = 200;
 
 interface OtelParts {
+  /** Purchases recorded in a second: as many because callers ask, and as many by chance. */
+  readonly perSecondMax: number;
   readonly metrics: TracingMetrics;
   readonly clock: Clock;
   readonly log: Log;
@@ -67,8 +69,8 @@ export class OtelTracing implements OpenTracing {
   constructor(config: Section<'tracing'>, program: string, parts: OtelParts) {
     this.#config = config;
     this.#parts = parts;
-    this.#asked = new SecondBudget(config.perSecondMax, parts.clock);
-    this.#byChance = new SecondBudget(config.perSecondMax, parts.clock);
+    this.#asked = new SecondBudget(parts.perSecondMax, parts.clock);
+    this.#byChance = new SecondBudget(parts.perSecondMax, parts.clock);
     const exporter = exporterTo(config.endpoint);
     this.#provider = new TracerProvider({
       sampler: new AlwaysOnSampler(),

@@ -33,6 +33,14 @@ import { brokerConnection, messageSignatures, openSignedMessages } from './serve
 import { systemClock as clock } from './system-clock.js';
 import type { BreakerWrappers } from './with-breakers.js';
 
+/** How long an api uses a sale snapshot in its memory. Buyers see a change of the sale this much later. */
+const SNAPSHOT_MEMORY_MS = 1000;
+/** How long an api uses a sold-out flag. Units that come back are offered again within this time. */
+const SOLD_OUT_LIFE_MS = 500;
+/** Buyers with accepted purchases kept in memory, of all sold-out sales together, so that a flag does not refuse them. */
+const SOLD_OUT_BUYERS_MAX = 500_000;
+/** Batches that one purchase may go through, before it gets `overloaded`. */
+const BATCH_ROUNDS_MAX = 5;
 /** Sale snapshots kept in memory. */
 const SALES_IN_MEMORY = 1000;
 /** How long one process may hold the right to load a sale snapshot. */
@@ -74,7 +82,7 @@ export interface PurchasePath {
 
 /** @throws OperationalError when a dependency does not answer at the start */
 export async function openPurchasePath(
-  config: Config<'redis' | 'rocketmq' | 'brokerAccess' | 'messages' | 'gate' | 'batch'>,
+  config: Config<'redis' | 'rocketmq' | 'brokerAccess' | 'messages' | 'hotSales' | 'batch'>,
   {
     redis,
     sales,
@@ -100,11 +108,11 @@ export async function openPurchasePath(
   });
   const snapshots = new SaleSnapshots(
     { repository: sales, cache, clock },
-    { memoryTtlMs: config.gate.snapshotMemoryMs, memoryMax: SALES_IN_MEMORY, lockMs: SNAPSHOT_LOCK_MS },
+    { memoryTtlMs: SNAPSHOT_MEMORY_MS, memoryMax: SALES_IN_MEMORY, lockMs: SNAPSHOT_LOCK_MS },
   );
   const units = new UnitFetcher(failPoints.transfers(createTransferStore(redis)));
   const flags = new SoldOutFlags(
-    { lifeMs: config.gate.soldOutLifeMs, buyersMax: config.gate.soldOutBuyersMax },
+    { lifeMs: SOLD_OUT_LIFE_MS, buyersMax: SOLD_OUT_BUYERS_MAX },
     { store, units, notifications, clock, log },
   );
   const barrier = await openBarrier(config.redis, log);
@@ -121,20 +129,23 @@ export async function openPurchasePath(
     clock,
     log,
   };
-  const batcher: Batcher = new Batcher(config.batch, {
-    place: (bucket, purchases, spans, deliver) =>
-      spans === null
-        ? placeBatch(bucket, purchases, '', deliver, placePorts)
-        : placeInSpan(bucket, purchases, spans, deliver, placePorts, tracing),
-    clock,
-    metrics,
-    onError: (error) => {
-      if (error instanceof OperationalError) return 'unavailable';
-      fail(error);
-      return 'outcome_unknown';
+  const batcher: Batcher = new Batcher(
+    { ...config.batch, roundsMax: BATCH_ROUNDS_MAX },
+    {
+      place: (bucket, purchases, spans, deliver) =>
+        spans === null
+          ? placeBatch(bucket, purchases, '', deliver, placePorts)
+          : placeInSpan(bucket, purchases, spans, deliver, placePorts, tracing),
+      clock,
+      metrics,
+      onError: (error) => {
+        if (error instanceof OperationalError) return 'unavailable';
+        fail(error);
+        return 'outcome_unknown';
+      },
     },
-  });
-  const hot = config.gate.hotSalePerSecond > 0 ? new HotSales(clock) : undefined;
+  );
+  const hot = config.hotSales.perSecond > 0 ? new HotSales(clock) : undefined;
   const stop = new AbortController();
   const hotPorts = { store: createHotSaleStore(redis), clock, log };
   const reporting = hot && reportHotSales(hot, randomUUID(), hotPorts, stop.signal).catch(fail);

@@ -16,11 +16,11 @@ const TOPICS_KNOWN_MS = 5000;
 /** The readiness of a sale, on real servers. */
 export function openReadiness(
   redis: RedisConnection,
-  { gate, rocketmq, brokerAccess }: Config<'gate' | 'rocketmq' | 'brokerAccess'>,
+  { rocketmq, brokerAccess }: Config<'rocketmq' | 'brokerAccess'>,
   log: Log,
 ): (sale: Sale) => Promise<Readiness> {
   const store = createStockStore(redis, log);
-  const cache = createSaleSnapshotCache(redis, { ttlMs: gate.snapshotCacheMs });
+  const cache = createSaleSnapshotCache(redis);
   const broker = { endpoint: rocketmq.endpoint, ...brokerAccessOf(brokerAccess) };
   const topics = recent(
     async () => {

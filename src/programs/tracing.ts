@@ -10,19 +10,30 @@ export interface OpenTracing extends Tracing {
 }
 
 /**
+ * Purchases of one second that an api records because their callers ask for it, since anybody can send a `traceparent`. Chance may
+ * choose as many again.
+ */
+const TRACES_PER_SECOND_MAX = 100;
+
+/**
  * Records spans and sends them to `OTEL_EXPORTER_OTLP_ENDPOINT`. Without one nothing is recorded, and OpenTelemetry is not even
  * loaded.
  */
 export async function openTracing(
   config: Section<'tracing'>,
   program: 'api' | 'worker' | 'keeper',
-  { registry, clock, log }: { readonly registry: Registry; readonly clock: Clock; readonly log: Log },
+  {
+    perSecondMax = TRACES_PER_SECOND_MAX,
+    registry,
+    clock,
+    log,
+  }: { readonly perSecondMax?: number; readonly registry: Registry; readonly clock: Clock; readonly log: Log },
 ): Promise<OpenTracing> {
   if (config.endpoint === '') return { ...NO_TRACING, close: () => Promise.resolve() };
   const { OtelTracing } = await import('./otel-tracing.js');
   const { origin } = new URL(config.endpoint); // the rest may hold a key
   log.info({ endpoint: origin, sampledShare: config.sampledShare }, 'spans are recorded');
-  return new OtelTracing(config, program, { metrics: createTracingMetrics(registry), clock, log });
+  return new OtelTracing(config, program, { perSecondMax, metrics: createTracingMetrics(registry), clock, log });
 }
 
 export type TracingMetrics = ReturnType<typeof createTracingMetrics>;
@@ -36,7 +47,7 @@ export function createTracingMetrics(registry: Registry) {
   });
   const limited = new Counter({
     name: 'seckill_trace_requests_limited_total',
-    help: 'Requests that are not recorded although their caller or chance wanted it: more than TRACES_PER_SECOND_MAX.',
+    help: 'Requests that are not recorded although their caller or chance wanted it: more than 100 in a second.',
     registers: [registry],
   });
   for (const result of ['sent', 'failed', 'dropped'] as const) spans.labels(result).inc(0);

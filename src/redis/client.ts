@@ -16,10 +16,14 @@ export interface RedisOptions extends TlsSettings {
   readonly sentinelPassword?: Live;
   /** How long a reply may take; after it the outcome of the command is unknown. */
   readonly replyTimeoutMs: number;
-  readonly connectTimeoutMs: number;
+  /** Default: `CONNECT_TIMEOUT_MS`. */
+  readonly connectTimeoutMs?: number;
   /** How long the marker of a batch is kept after its end, ms; default four days. */
   readonly markerLifeMs?: number;
 }
+
+/** Three tries of TCP; a server that does not answer by then is down. */
+export const CONNECT_TIMEOUT_MS = 3000;
 
 /** Reconnect quickly at first, then at most this far apart. */
 const RECONNECT_MAX_MS = 1000;
@@ -127,7 +131,7 @@ function createCluster({ nodes, login }: RedisAddress & { kind: 'cluster' }, opt
     ...(tls === null ? {} : { dnsLookup: nameItself }),
     enableOfflineQueue: false,
     clusterRetryStrategy: reconnectDelayMs,
-    slotsRefreshTimeout: options.connectTimeoutMs,
+    slotsRefreshTimeout: options.connectTimeoutMs ?? CONNECT_TIMEOUT_MS,
     maxRedirections: REDIRECTIONS_MAX,
     // A lost connection must not send what may have run; a cluster that is down says so to the buyer.
     retryDelayOnFailover: 0,
@@ -166,7 +170,7 @@ export function createSubscriberClient(options: RedisOptions): Redis {
 }
 
 /** Options of each single connection. */
-function connectionOptions({ replyTimeoutMs, connectTimeoutMs }: Omit<RedisOptions, 'url'>) {
+function connectionOptions({ replyTimeoutMs, connectTimeoutMs = CONNECT_TIMEOUT_MS }: Omit<RedisOptions, 'url'>) {
   return {
     lazyConnect: true,
     autoResendUnfulfilledCommands: false,

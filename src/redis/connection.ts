@@ -3,7 +3,15 @@ import { Bug, OperationalError } from '../core/errors.js';
 import type { Log } from '../core/ports/log.js';
 import { tlsReason } from '../core/tls.js';
 import { namedAddress, readRedisAddress } from './address.js';
-import { createClient, mastersOf, REDIS_TLS_NAMES, tlsOf, type RedisClient, type RedisOptions } from './client.js';
+import {
+  CONNECT_TIMEOUT_MS,
+  createClient,
+  mastersOf,
+  REDIS_TLS_NAMES,
+  tlsOf,
+  type RedisClient,
+  type RedisOptions,
+} from './client.js';
 import { loadScripts, type RunScript } from './scripts.js';
 import { silentRefusal } from './silent-refusal.js';
 
@@ -51,7 +59,10 @@ export async function connectRedis(options: RedisOptions, log: Log): Promise<Red
   }
   const refused = new RefusalWatch(redis, options);
   try {
-    await Promise.race([untilReady(redis, CONNECTS_MAX * options.connectTimeoutMs), refused.promise]);
+    await Promise.race([
+      untilReady(redis, CONNECTS_MAX * (options.connectTimeoutMs ?? CONNECT_TIMEOUT_MS)),
+      refused.promise,
+    ]);
     // Before it is connected a server of a cluster refuses all but the first command. Not PING: a server whose disk is full
     // refuses that, and must not keep a program from starting.
     await Promise.all(mastersOf(redis).flatMap((server) => [server.time(), server.info('server')]));

@@ -64,10 +64,13 @@ const ABSENT = '-';
 /** An api of an earlier version writes no `retiredAtMs`. */
 const readSnapshot = (text: string): Sale => ({ retiredAtMs: null, ...(JSON.parse(text) as Partial<Sale>) }) as Sale;
 
+/** How long Redis keeps a sale snapshot. A change of the sale replaces it at once, so this bounds what a lost change can do. */
+export const SNAPSHOT_CACHE_MS = 5000;
+
 /** Sale snapshots in Redis, shared by every api process. */
 export function createSaleSnapshotCache(
   { redis }: RedisConnection,
-  options: { readonly ttlMs: number },
+  options: { readonly ttlMs: number } = { ttlMs: SNAPSHOT_CACHE_MS },
 ): SaleSnapshotCache {
   return {
     async read(saleId): Promise<CachedSnapshot> {

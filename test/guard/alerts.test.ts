@@ -6,8 +6,7 @@ import { parse } from 'yaml';
 import { BOARDS } from '../../deploy/grafana/boards.js';
 import { REPO_DIR } from '../../deploy/local/stack/paths.js';
 import { createAdmissionMetrics } from '../../src/admission/metrics.js';
-import type { Key } from '../../src/core/config/key.js';
-import { SCHEMA } from '../../src/core/config/schema.js';
+import { SCHEMA, settingsOf, type SectionName } from '../../src/core/config/schema.js';
 import { readAlertRules } from '../../src/core/conditions.js';
 import { TOPICS } from '../../src/core/topics.js';
 import { WAITING_STATES, WATCHED_STATES } from '../../src/core/waiting-states.js';
@@ -130,7 +129,7 @@ describe('guard: alerts and boards', () => {
 
   it('docs/waiting-states.md has the table of the code, and each deadline in capitals is a setting', () => {
     const page = read('docs/waiting-states.md');
-    const keys = Object.values(SCHEMA).flatMap((section) => Object.values(section) as Key<unknown>[]);
+    const keys = settingsOf(Object.keys(SCHEMA) as SectionName[]);
     for (const [state, { waits, deadline, endedBy, watchedAs }] of Object.entries(WAITING_STATES)) {
       expect(page).to.contain(`| \`${state}\` | ${waits} | ${deadline} | ${endedBy} | \`${watchedAs}\` |`);
       if (/^[A-Z_]+$/.test(deadline)) expect(keys.map(({ env }) => env)).to.include(deadline);

@@ -1,28 +1,31 @@
 import type { Key } from '../../src/core/config/key.js';
-import { PROGRAM_SECTIONS, SCHEMA, type SectionName } from '../../src/core/config/schema.js';
+import { PROGRAM_SECTIONS, SCHEMA, settingsOf, type SectionName } from '../../src/core/config/schema.js';
 
 const INTRO = `# Configuration
 
-Every key is an environment variable. It is read once, at the start, and one error names every bad key. A key without a
-default must be set. Secrets are never shown. Sections follow the path of a purchase; a program reads only the sections
-that name it.
+Every setting is an environment variable. A program reads its settings once, at the start, and one error names every setting
+that is wrong. A setting without a default must be set. Programs never show secrets. The sections follow the path of a
+purchase, and each names the programs that read it. \`deploy/example.env\` has the settings to begin with.
 
-Where it says *or a file*, the value may stand in a file instead: \`MYSQL_PASSWORD_FILE=/run/secrets/mysql\` in the place of
-\`MYSQL_PASSWORD\`. The end of its last line is not part of it. Passwords and certificates of the servers are read again when
-they have changed ([secure connections](security.md#connections)); anything else once.
+For a setting marked *or a file*, a file may hold the value: \`MYSQL_PASSWORD_FILE=/run/secrets/mysql\` replaces
+\`MYSQL_PASSWORD\`. The newline at the end of the file is not part of the value. Programs read passwords and certificates of
+servers again when their files change ([secure connections](security.md#connections)). They read any other file once.
+
+A program that finds a setting of an earlier release in its environment warns of it and starts.
 
 This page is made from \`src/core/config/schema.ts\`: \`npm run generate\`.
 `;
 
 /** The page on configuration, in Markdown. */
 export function renderConfigDocs(): string {
-  const sections = Object.keys(SCHEMA) as SectionName[];
+  const sections = (Object.keys(SCHEMA) as SectionName[]).filter((name) => name !== 'keeperMetrics'); // as workerMetrics
   return [INTRO, ...sections.map(renderSection)].join('\n');
 }
 
 function renderSection(name: SectionName): string {
-  const keys = Object.values(SCHEMA[name]) as Key<unknown>[];
-  const rows = keys.map((key) => `| \`${key.env}\` | ${defaultOf(key)} | ${rangeOf(key)} | ${cell(key.doc)} |`);
+  const rows = settingsOf([name]).map(
+    (key) => `| \`${key.env}\` | ${defaultOf(key)} | ${rangeOf(key)} | ${cell(key.doc)} |`,
+  );
   return [
     `## ${name}`,
     '',
@@ -36,6 +39,7 @@ function renderSection(name: SectionName): string {
 }
 
 function programsOf(section: SectionName): string[] {
+  if (section === 'workerMetrics') return ['worker', 'keeper'];
   const programs = Object.entries(PROGRAM_SECTIONS) as [string, readonly SectionName[]][];
   return programs.filter(([, sections]) => sections.includes(section)).map(([program]) => program);
 }

@@ -1,13 +1,12 @@
 import { expect } from 'chai';
-import type { Key } from '../../src/core/config/key.js';
-import { PROGRAM_SECTIONS, SCHEMA } from '../../src/core/config/schema.js';
+import { allKeys, keysOf, PROGRAM_SECTIONS, SCHEMA } from '../../src/core/config/schema.js';
 
-const keys = Object.values(SCHEMA).flatMap((section) => Object.values(section) as Key<unknown>[]);
+const keys = allKeys();
 
-describe('guard: the keys of the configuration', () => {
-  it('no variable feeds two keys of a program, every sentence ends, every number has its place', () => {
+describe('guard: configuration', () => {
+  it('describes every variable of a program once, in whole sentences', () => {
     for (const sections of Object.values(PROGRAM_SECTIONS)) {
-      const names = sections.flatMap((name) => Object.values(SCHEMA[name]) as Key<unknown>[]).map(({ env }) => env);
+      const names = keysOf(sections).map(({ env }) => env);
       expect(new Set(names).size).to.equal(names.length);
     }
     for (const { env, doc, range } of keys) {
@@ -17,17 +16,17 @@ describe('guard: the keys of the configuration', () => {
     }
   });
 
-  it('a default is a value that the key itself accepts', () => {
+  it('accepts every default', () => {
     for (const { env, fallback, parse } of keys) {
       if (fallback !== undefined) expect(parse(String(fallback)), env).to.equal(fallback);
     }
   });
 
-  it('secrets have no default', () => {
+  it('has no default for a secret', () => {
     for (const { env, secret, fallback } of keys) if (secret) expect(fallback, env).to.equal(undefined);
   });
 
-  it('every section is read by a program', () => {
+  it('has no section that no program reads', () => {
     expect(new Set(Object.values(PROGRAM_SECTIONS).flat())).to.deep.equal(new Set(Object.keys(SCHEMA)));
   });
 });

@@ -1,5 +1,5 @@
 import { fileVariable, type Key } from '../../src/core/config/key.js';
-import { PROGRAM_SECTIONS, SCHEMA, type SectionName } from '../../src/core/config/schema.js';
+import { PROGRAM_SECTIONS, SCHEMA, settingsOf, type SectionName } from '../../src/core/config/schema.js';
 
 type AnyKey = Key<string | number>;
 
@@ -40,7 +40,7 @@ ${lines.join('\n')}\n`;
 
 /** Returns the keys of some sections by name. */
 export const keysOf = (sections: readonly SectionName[]): Map<string, AnyKey> =>
-  new Map(sections.flatMap((name) => Object.values(SCHEMA[name]) as AnyKey[]).map((key) => [key.env, key]));
+  new Map((settingsOf(sections) as AnyKey[]).map((key) => [key.env, key]));
 
 /** Breaks a value into lines of at most 120 characters. */
 const filled = (text: string): string =>

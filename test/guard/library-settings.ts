@@ -1,5 +1,5 @@
 import { fileVariable, type Key } from '../../src/core/config/key.js';
-import { PROGRAM_SECTIONS, SCHEMA, type SectionName } from '../../src/core/config/schema.js';
+import { PROGRAM_SECTIONS, SCHEMA, settingsOf, type SectionName } from '../../src/core/config/schema.js';
 
 /** What only our own servers and programs read. */
 const SECTIONS_LEFT_OUT: readonly SectionName[] = ['shop', 'operators', 'workerMetrics', 'keeperMetrics', 'failPoint'];
@@ -7,8 +7,6 @@ const KEYS_LEFT_OUT: readonly string[] = [
   'HTTP_HOST',
   'PORT',
   'HTTP_CONNECTIONS_MAX',
-  'HTTP_HEADERS_TIMEOUT_MS',
-  'HTTP_REQUEST_TIMEOUT_MS',
   'HTTP_KEEP_ALIVE_TIMEOUT_MS',
   'HTTP_CONNECTIONS_PER_ADDRESS_MAX',
   'METRICS_TOKEN', // the app serves `metrics()`
@@ -25,10 +23,9 @@ export interface Settings {
 export function renderLibrarySettings(): string {
   const read = new Set<SectionName>(Object.values(PROGRAM_SECTIONS).flat());
   const sections = (Object.keys(SCHEMA) as SectionName[]).filter((name) => read.has(name));
-  const keys = sections
-    .filter((name) => !SECTIONS_LEFT_OUT.includes(name))
-    .flatMap((name) => Object.values(SCHEMA[name]) as Key<unknown>[])
-    .filter(({ env }) => !KEYS_LEFT_OUT.includes(env));
+  const keys = settingsOf(sections.filter((name) => !SECTIONS_LEFT_OUT.includes(name))).filter(
+    ({ env }) => !KEYS_LEFT_OUT.includes(env),
+  );
   return `${HEADER}${keys.map(fieldOf).join('')}}\n`;
 }
 

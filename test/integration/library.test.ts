@@ -43,6 +43,7 @@ describe('the library in a project of somebody else', () => {
         PATH: process.env.PATH,
         ...stack.env,
         PAYMENT_PROVIDER: 'simulator',
+        TEST_OVERRIDES: 'on',
         OUTBOX_EVERY_MS: '100',
         SHOP_PORT: '0',
         SHOP_OPERATORS_PORT: '0',

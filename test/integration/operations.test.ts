@@ -106,9 +106,7 @@ describe('questions of operators', () => {
   }
 
   it('a load balancer hears at once that an api sells while MySQL hangs, however long its statements may take', async () => {
-    const patient = await system.programs.start('api', {
-      env: { MYSQL_QUERY_TIMEOUT_MS: '60000', REPAIR_LEASE_MS: '120000' },
-    });
+    const patient = await system.programs.start('api', { env: { MYSQL_QUERY_TIMEOUT_MS: '60000' } });
     const { servers } = system.stack;
     expect(servers.server('mysql').kill('SIGSTOP'), 'it was stopped').to.equal(true);
     const stoppedMs = performance.now();

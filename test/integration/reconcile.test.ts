@@ -19,6 +19,7 @@ import { until } from '../chaos/harness/wait.js';
 
 /** Ages are planted by hand; the re-drive waits for ever, so that a leak is left to reconcile. */
 const TIMES = {
+  TEST_OVERRIDES: 'on',
   RECONCILE_SAFE_AGE_MS: '60000',
   RECONCILE_MARKER_AGE_MS: '60000',
   RECONCILE_EVERY_MS: '0',

@@ -16,6 +16,7 @@ import { until } from '../chaos/harness/wait.js';
 
 /** The keeper polls often, and waits briefly: no worker is there that it could wait for. */
 const TIMES = {
+  TEST_OVERRIDES: 'on',
   REPAIR_EVERY_MS: '100',
   REPAIR_QUIET_MS: '400',
   REPAIR_WAIT_MAX_MS: '1500',

@@ -160,7 +160,7 @@ describe('a program with wrong settings ends within seconds, with a sentence tha
       'a key that is not the one of our certificate',
       WORKER,
       () => ({ MYSQL_TLS_KEY_FILE: file('other-key.pem', stranger.key) }),
-      () => /MYSQL_TLS_KEY must be the key of MYSQL_TLS_CERT, but is another one/,
+      () => /MYSQL_TLS_KEY must be the key of MYSQL_TLS_CERT, but is the key of another certificate/,
     ],
     [
       'a secret in a file that is not there',

@@ -29,7 +29,7 @@ const AGAIN_MS = 2_000;
 export async function checkBooks(env: Environment, actor: string): Promise<Books> {
   const sections = ['mysql', 'redis', 'rocketmq', 'brokerAccess', 'messages', 'reconcile'] as const;
   // old markers, which traffic removes sooner than usual, are no difference
-  const looked = { RECONCILE_SAFE_AGE_MS: String(SAFE_AGE_MS), RECONCILE_MARKER_AGE_MS: undefined };
+  const looked = { TEST_OVERRIDES: 'on', RECONCILE_SAFE_AGE_MS: String(SAFE_AGE_MS), MARKER_LIFE_MS: undefined };
   const config = loadConfig(sections, { ...env, ...looked });
   return withOperator(config, createLog('demo', 'error'), async (operator) => {
     const admin = await operator.reconcile();

@@ -250,7 +250,7 @@ export class Faults {
     const spec: ProgramSpec = {
       name: 'api that is to die',
       args: ['api', '--port', '0', '--operators-port', '0'],
-      env: { ...apiEnv, FAILPOINT: point, FAILPOINT_DO: 'kill', LOG_LEVEL: 'silent' },
+      env: { ...apiEnv, FAILPOINT: point, LOG_LEVEL: 'silent' },
       once: true,
     };
     const api = new SupervisedProgram(spec, report);

@@ -157,7 +157,6 @@ export const TRAFFIC_ENV = {
   // Redis forgets a sale minutes after its end, so that hours of traffic need no more of it than minutes
   RETIRE_AFTER_MS: '600000',
   MARKER_LIFE_MS: '900000',
-  RECONCILE_MARKER_AGE_MS: '900000',
   RECONCILE_EVERY_MS: '30000',
   RECONCILE_KEEP_MS: '3600000',
   OUTBOX_KEEP_MS: '600000',
@@ -166,6 +165,7 @@ export const TRAFFIC_ENV = {
 /** With faults too. */
 export const FAULTS_ENV = {
   LOG_LEVEL: 'error', // a line says what is broken; what programs warn of it would hide that line
+  TEST_OVERRIDES: 'on',
   WORKER_RETRY_FIRST_MS: '50', // a dead letter in less than a minute
   // What a killed worker had is delivered again after 10 s, the least that the broker takes, and not after 30 s.
   WORKER_INVISIBLE_MS: '10000',

@@ -5,13 +5,13 @@ import { parseJson } from '../parse-json.js';
 import { PUBLIC_ALGORITHMS, readPublicKey, type Jwk } from '../public-key.js';
 import { ROLES } from '../roles.js';
 
-/** A shop has one, and a second while it moves. */
+/** A shop has one identity provider, and a second while it changes providers. */
 const ISSUERS_MAX = 16;
 const NAMES_MAX = 100;
 
 const name = z.string().min(1).max(200);
 
-/** Whoever can change the answer of this address can sign tokens. */
+/** Refuses plain http: who can change the answer of this address can sign tokens. */
 const isKeyAddress = (text: string): boolean => {
   if (!URL.canParse(text)) return false;
   const { protocol, hostname } = new URL(text);
@@ -58,7 +58,7 @@ const issuers = z
       const add = (field: string, message: string): void =>
         context.addIssue({ code: 'custom', path: [index, field], message });
       if (list.findIndex((other) => other.issuer === one) !== index) add('issuer', 'is there twice');
-      // Two providers may name two people alike: which of them share their users is to be said.
+      // Two providers may give two people the same name, so the operator must say which providers share their users.
       if (list.length > 1 && prefix === undefined) {
         add(
           'subjectPrefix',
@@ -72,7 +72,7 @@ const issuers = z
   });
 
 /**
- * Reads a JSON list of issuers; an empty text is an empty list.
+ * Reads a JSON list of issuers. An empty text is an empty list.
  * @throws Error with a sentence per mistake
  */
 export function readIssuers(text: string): readonly Issuer[] {

@@ -4,37 +4,39 @@ import { readKeyList } from '../hmac.js';
 import { liveText, type Live } from '../live.js';
 import { readIssuers } from './issuers.js';
 
-/** One configuration key: what it means, where it comes from, and what it may be. */
+/** Describes one configuration key: its meaning, its variable, and the values it accepts. */
 export interface Key<T> {
   readonly env: string;
   readonly doc: string;
-  /** `ms`, `purchases`, `bytes` …; an empty string for text. */
+  /** Unit of a number, such as `ms` or `purchases`. Empty for text. */
   readonly unit: string;
-  /** Undefined: there is none, the key must be set, unless it is `optional`. */
+  /** Default. A key without a default must be set, unless it is `optional`. */
   readonly fallback: T | undefined;
-  /** A text that may be left out, and is empty then: what needs it is switched off. A secret has no other default. */
+  /** The value is empty if the key is not set, and the feature that needs it is off. A secret has no other default. */
   readonly optional: boolean;
-  /** Never shown in a message or in `--print`. */
+  /** No message shows the value. */
   readonly secret: boolean;
-  /** Also taken from a file, which `<env>_FILE` names. */
+  /** `<env>_FILE` may name a file that holds the value. */
   readonly fromFile: boolean;
-  /** Its value is a `Live`, one that is left out too. */
+  /** The value is a `Live`, even if the key is not set. */
   readonly live?: boolean;
   /**
-   * @param again reads the file once more; left out for a text that stands in the environment
-   * @throws Error with a sentence that ends "but is …"
+   * @param again reads the file once more; absent for a value from the environment
+   * @throws Error with the end of a sentence that begins with the name of the variable
    */
   readonly parse: (text: string, again?: () => string) => T;
-  /** The range in words, for the docs. */
+  /** Describes the accepted values, for the docs. */
   readonly range: string;
-  /** Of a key that takes one of a few words. */
+  /** Lists the accepted words, if the key accepts only some. */
   readonly words?: readonly string[];
+  /** Not a setting: `fallback` holds, and only a test with `TEST_OVERRIDES` may replace it. */
+  readonly isFixed?: boolean;
 }
 
-/** One section of the configuration. */
+/** Holds one section of the configuration. */
 export type Keys = Readonly<Record<string, Key<string> | Key<number> | Key<Live>>>;
 
-/** The variable that names a file with the value of another one. */
+/** Returns the variable that may name a file with the value of `env`. */
 export const fileVariable = (env: string): string => `${env}_FILE`;
 
 interface Common<T> {
@@ -62,7 +64,23 @@ export function integer(options: Common<number> & { unit: string; min: number; m
   };
 }
 
-/** A part of a whole, 0 to 1. */
+/**
+ * Holds a value that no operator has a reason to change. Tests of whole programs change it with `TEST_OVERRIDES`: they cannot
+ * wait a minute for each retry.
+ */
+export const fixed = (env: string, value: number): Key<number> => ({
+  ...integer({
+    env,
+    doc: 'Fixed.',
+    unit: /_(MS|DELAY)$/.test(env) ? 'ms' : '',
+    fallback: value,
+    min: 0,
+    max: Number.MAX_SAFE_INTEGER,
+  }),
+  isFixed: true,
+});
+
+/** Describes a part of a whole, 0 to 1. */
 export function share(options: Common<number>): Key<number> {
   return {
     ...common(options),
@@ -93,7 +111,7 @@ export function word<const W extends string>(options: Common<W> & { words: reado
   };
 }
 
-/** An address of several hosts, which no URL parser reads: its form in words, and as a pattern. */
+/** Describes an address of several hosts, which no URL parser reads. */
 export interface UrlForm {
   readonly words: string;
   readonly pattern: RegExp;
@@ -113,13 +131,13 @@ export function url(
       if (!isUrl && !forms.some(({ pattern }) => pattern.test(value))) {
         throw new Error(`must be a URL ${range}, but is not`); // it may hold a password: never shown
       }
-      if (!canDecode(value)) throw new Error('must have %25 for a % that stands for itself');
+      if (!canDecode(value)) throw new Error('must write a literal % as %25');
       return value;
     },
   };
 }
 
-/** Login and path are decoded when they are used. */
+/** Login and path are decoded later, where an error would not name the setting. */
 function canDecode(value: string): boolean {
   try {
     decodeURIComponent(value);
@@ -143,12 +161,12 @@ export function text(options: Common<string> & { minLength: number; range: strin
   };
 }
 
-/** A secret that a connection is made with. A file that holds it is read again, so that it can be changed without a restart. */
+/** Describes the password of a connection. Its file is read again, so that the password can change without a restart. */
 export function password(options: Omit<Common<string>, 'secret' | 'fallback' | 'optional'>): Key<Live> {
   return live({ ...options, secret: true }, 'text', () => undefined);
 }
 
-/** A certificate, or several; or a private key. In PEM; a file that holds it is read again. */
+/** Describes certificates or a private key in PEM. Their file is read again. */
 export function pem(
   options: Omit<Common<string>, 'fallback' | 'optional'> & { holds: keyof typeof CHECK_PEM },
 ): Key<Live> {
@@ -184,9 +202,9 @@ function live(
 const CERTIFICATE = /-----BEGIN CERTIFICATE-----[\s\S]+?-----END CERTIFICATE-----/g;
 
 const CHECK_PEM = {
-  /** Of authorities, of which an old one may be left over. */
+  /** Checks certificates of authorities. An expired one may stand beside a valid one. */
   certificates: (text: string): void => checkCertificates(text, (ends) => Math.max(...ends)),
-  /** One of ours, and perhaps those that lead from it to its authority. */
+  /** Checks our own certificate, which the certificates up to its authority may follow. */
   chain: (text: string): void => checkCertificates(text, ([own = Infinity]) => own),
   key(text: string): void {
     try {
@@ -197,7 +215,7 @@ const CHECK_PEM = {
   },
 };
 
-/** @param endOf which of the ends counts, Unix ms, in the order of the file */
+/** @param endOf chooses the expiry that counts, from those of all certificates in the order of the file, Unix ms */
 function checkCertificates(text: string, endOf: (ends: readonly number[]) => number): void {
   const found = text.match(CERTIFICATE) ?? [];
   if (found.length === 0) throw new Error('must hold certificates in PEM, but holds none');
@@ -214,7 +232,7 @@ function checkCertificates(text: string, endOf: (ends: readonly number[]) => num
   }
 }
 
-/** `host:port`, one of them: the client takes no list and no scheme. */
+/** Describes one `host:port`: the client of RocketMQ accepts no list and no scheme. */
 export function endpoint(options: Common<string>): Key<string> {
   return {
     ...common(options),
@@ -230,7 +248,7 @@ export function endpoint(options: Common<string>): Key<string> {
   };
 }
 
-/** Addresses and networks, separated by commas; kept without blanks. */
+/** Describes addresses and networks, separated by commas. The value has no blanks. */
 export function networks(options: Common<string>): Key<string> {
   return {
     ...common(options),
@@ -240,14 +258,16 @@ export function networks(options: Common<string>): Key<string> {
       const parts = value.split(',').map((part) => part.trim());
       const wrong = parts.find((part) => readNetwork(part) === null);
       if (wrong !== undefined) {
-        throw new Error(`must be networks such as 10.0.0.0/8, separated by commas, but ${quote(wrong)} is none`);
+        throw new Error(
+          `must be networks such as 10.0.0.0/8, separated by commas, but ${quote(wrong)} is not a network`,
+        );
       }
       return parts.join(',');
     },
   };
 }
 
-/** Origins of pages, separated by commas; kept without blanks. Only a page of this machine may come without TLS. */
+/** Describes origins of pages, separated by commas. The value has no blanks. Only a page of this machine may come without TLS. */
 export function origins(options: Common<string>): Key<string> {
   return {
     ...common(options),
@@ -258,7 +278,7 @@ export function origins(options: Common<string>): Key<string> {
       const wrong = parts.find((part) => !isOrigin(part));
       if (wrong !== undefined) {
         throw new Error(
-          `must be origins such as https://shop.example, separated by commas, but ${quote(wrong)} is none`,
+          `must be origins such as https://shop.example, separated by commas, but ${quote(wrong)} is not an origin`,
         );
       }
       return parts.join(',');
@@ -266,7 +286,7 @@ export function origins(options: Common<string>): Key<string> {
   };
 }
 
-/** As a browser writes it: no path, no slash at the end, no default port, small letters. */
+/** Accepts an origin as a browser writes it: no path, no final slash, no default port, small letters. */
 function isOrigin(text: string): boolean {
   if (!URL.canParse(text)) return false;
   const { origin, protocol, hostname } = new URL(text);
@@ -274,7 +294,7 @@ function isOrigin(text: string): boolean {
   return protocol === 'https:' || (protocol === 'http:' && isLoopback(hostname));
 }
 
-/** Secrets by the id of their key, `id:secret,id:secret`; an error never shows one of them. */
+/** Describes secrets by the id of their key, `id:secret,id:secret`. An error shows none of them. */
 export function keyList(options: Omit<Common<string>, 'secret' | 'fallback'>): Key<string> {
   return {
     ...common({ ...options, secret: true }),
@@ -291,7 +311,7 @@ export function keyList(options: Omit<Common<string>, 'secret' | 'fallback'>): K
   };
 }
 
-/** Identity providers as a JSON list. */
+/** Describes identity providers as a JSON list. */
 export function issuerList(options: Omit<Common<string>, 'fallback'>): Key<string> {
   return {
     ...common(options),

@@ -6,12 +6,13 @@ import { isLoopback } from '../ip-address.js';
 import { NOT_SET, type Live } from '../live.js';
 import { readPublicKey } from '../public-key.js';
 import { utf8Of } from '../text.js';
-import { SCHEMA, type Config, type Section, type SectionName } from './schema.js';
+import { fixedAt, REMOVED } from './removed.js';
+import { allKeys, SCHEMA, type Config, type Section, type SectionName } from './schema.js';
 import { fileVariable, type Key } from './key.js';
 
 export type Environment = Readonly<Record<string, string | undefined>>;
 
-/** Names every bad key at once, each with what it must be. */
+/** Names every bad key at once, and says what each must be. */
 export class ConfigError extends Error {
   readonly problems: readonly string[];
 
@@ -22,7 +23,7 @@ export class ConfigError extends Error {
   }
 }
 
-/** Rules between keys. Each gets the sections whose keys are all good and answers with a sentence, or null. */
+/** Rules between keys. Each receives the sections without a bad key, and returns the sentence of a problem, or null. */
 const CROSS_RULES: ((config: Partial<Config>) => string | null)[] = [
   ({ worker, mysql }) =>
     worker && mysql && mysql.poolMax < 2 * worker.loops
@@ -32,13 +33,13 @@ const CROSS_RULES: ((config: Partial<Config>) => string | null)[] = [
     worker && mysql && worker.invisibleMs < 2 * mysql.queryTimeoutMs
       ? `WORKER_INVISIBLE_MS must be at least twice MYSQL_QUERY_TIMEOUT_MS, but is ${worker.invisibleMs}`
       : null,
-  ({ repair, mysql }) =>
-    repair && mysql && repair.leaseMs <= mysql.queryTimeoutMs
-      ? `REPAIR_LEASE_MS must be above MYSQL_QUERY_TIMEOUT_MS, but is ${repair.leaseMs}`
-      : null,
   ({ failPoint }) =>
     failPoint && failPoint.point !== '' && failPoint.environment === 'production'
       ? 'FAILPOINT is for tests and refused where NODE_ENV is production'
+      : null,
+  ({ failPoint }) =>
+    failPoint?.overrides === 'on' && failPoint.environment === 'production'
+      ? 'TEST_OVERRIDES is for tests and refused where NODE_ENV is production'
       : null,
   ({ payment, failPoint }) =>
     payment?.provider === 'simulator' && failPoint?.environment === 'production'
@@ -77,25 +78,13 @@ const CROSS_RULES: ((config: Partial<Config>) => string | null)[] = [
       ? 'REDIS_SENTINEL_PASSWORD must be set where REDIS_SENTINEL_USER is'
       : null,
   ({ auth }) => (auth ? flawOfTokenKeys(auth) : null),
-  ({ http }) =>
-    http && http.headersTimeoutMs > http.requestTimeoutMs
-      ? `HTTP_HEADERS_TIMEOUT_MS must not be above HTTP_REQUEST_TIMEOUT_MS, but is ${http.headersTimeoutMs}`
-      : null,
   ({ http, notifications }) =>
     http && notifications && notifications.streamsMax >= http.maxConnections
       ? `EVENTS_STREAMS_MAX must be below HTTP_CONNECTIONS_MAX (a stream is a connection), but is ${notifications.streamsMax}`
       : null,
-  ({ operators }) =>
-    operators && operators.consoleStreamsMax >= operators.maxConnections
-      ? `CONSOLE_STREAMS_MAX must be below OPERATORS_CONNECTIONS_MAX (a stream is a connection), but is ${operators.consoleStreamsMax}`
-      : null,
   ({ batch }) =>
     batch && batch.queueMax < batch.sizeMax
       ? `BATCH_QUEUE_MAX must be at least BATCH_SIZE_MAX, but is ${batch.queueMax}`
-      : null,
-  ({ batch }) =>
-    batch && batch.waitMaxMs < 2 * batch.gatherMs
-      ? `BATCH_WAIT_MAX_MS must be at least twice BATCH_GATHER_MS, but is ${batch.waitMaxMs}`
       : null,
 ];
 
@@ -107,8 +96,8 @@ interface TlsFiles {
 }
 
 /**
- * What is wrong with certificates and key; null: nothing.
- * @param off what must be changed, as the beginning of a sentence, where TLS is off; null: it is on
+ * Returns what is wrong with certificates and key, or null.
+ * @param off beginning of a sentence that says how to switch TLS on; null if it is on
  */
 function flawOfTls(prefix: string, { tlsCa, tlsCert, tlsKey, tlsServerName }: TlsFiles, off: string | null) {
   const [ca, cert, key] = [tlsCa(), tlsCert(), tlsKey()];
@@ -122,7 +111,7 @@ function flawOfTls(prefix: string, { tlsCa, tlsCert, tlsKey, tlsServerName }: Tl
     return set === undefined ? null : `${off} where ${prefix}_${set[0]} is set: nothing is encrypted now`;
   if ((cert === '') !== (key === '')) return `${prefix}_CERT and ${prefix}_KEY must both be set, or neither`;
   if (cert !== '' && !new X509Certificate(cert).checkPrivateKey(createPrivateKey(key))) {
-    return `${prefix}_KEY must be the key of ${prefix}_CERT, but is another one`;
+    return `${prefix}_KEY must be the key of ${prefix}_CERT, but is the key of another certificate`;
   }
   try {
     createSecureContext({ ca: ca || undefined, cert: cert || undefined, key: key || undefined });
@@ -132,13 +121,13 @@ function flawOfTls(prefix: string, { tlsCa, tlsCert, tlsKey, tlsServerName }: Tl
   }
 }
 
-/** Two passwords, and nobody would know which one counts. */
+/** Refuses two passwords, because it would not be clear which counts. */
 const flawOfPassword = (name: string, url: string): string | null =>
   /^[^/]+:\/\/[^/@]*:[^/@]+@/.test(url)
     ? `${name}_URL must have no password where ${name}_PASSWORD is set: keep one of the two`
     : null;
 
-/** The key goes along with each call, so it must not travel where others can read it. */
+/** Checks the payment provider. Its key is sent with each call, so the network must not see it. */
 function flawOfProvider({ provider, apiKey, apiUrl, webhookMode }: Section<'payment'>): string | null {
   if (provider !== 'stripe' && provider !== 'http') return null;
   if (apiKey === '') return `PAYMENT_API_KEY must be set where PAYMENT_PROVIDER is ${provider}`;
@@ -197,13 +186,24 @@ export function loadConfig<const S extends readonly SectionName[]>(
     if (problem !== null) problems.push(problem);
   }
   if (problems.length > 0) throw new ConfigError(problems);
-  return Object.freeze(config) as Config<S[number]>;
+  return Object.freeze({ ...config, ...derivedFrom(config as Partial<Config>) }) as Config<S[number]>;
+}
+
+/** Derives fixed values from the settings they depend on, so that an operator never has to change two. */
+function derivedFrom({ reconcile, redis, repair, mysql }: Partial<Config>): Partial<Config> {
+  const markerAgeMs = reconcile?.markerAgeMs || redis?.markerLifeMs;
+  // A lease that ends during a statement would let two keepers rebuild one sale.
+  const leaseMs = Math.max(repair?.leaseMs ?? 0, Math.ceil(1.25 * (mysql?.queryTimeoutMs ?? 0)));
+  return {
+    ...(reconcile && markerAgeMs !== undefined && { reconcile: Object.freeze({ ...reconcile, markerAgeMs }) }),
+    ...(repair && { repair: Object.freeze({ ...repair, leaseMs }) }),
+  };
 }
 
 /**
- * The environment as a program has set it up that runs us inside itself: what it sets goes before what is around it, also
- * where one of the two names a file.
- * @param settings by the name of the variable; one that is undefined is not set
+ * Returns the environment of an app that runs Seckill as a library. The settings of the app take precedence over its own
+ * environment, also if one of the two names a file.
+ * @param settings values by the name of their variable; undefined values are not set
  */
 export function withSettings(
   settings: Readonly<Record<string, string | number | boolean | undefined>>,
@@ -215,10 +215,9 @@ export function withSettings(
   return { ...env, ...Object.fromEntries([...others, ...own]) };
 }
 
-/** From the variable that holds a value to the one that names a file with it, and back. */
+/** Maps the variable of a value to the variable that names its file, and back. */
 const OTHER_WAY: ReadonlyMap<string, string> = new Map(
-  Object.values(SCHEMA)
-    .flatMap((section) => Object.values(section) as Key<unknown>[])
+  allKeys()
     .filter(({ fromFile }) => fromFile)
     .flatMap(({ env }): [string, string][] => [
       [env, fileVariable(env)],
@@ -226,7 +225,7 @@ const OTHER_WAY: ReadonlyMap<string, string> = new Map(
     ]),
 );
 
-/** The text of a setting, or of the file that stands for it; empty where there is none, or none that can be read. */
+/** Returns the text of a setting or of its file. Empty if it is not set or cannot be read. */
 export function settingText({ env: name, fromFile }: Pick<Key<unknown>, 'env' | 'fromFile'>, env: Environment): string {
   const path = fromFile ? (env[fileVariable(name)] ?? '') : '';
   if (path === '') return env[name] ?? '';
@@ -237,7 +236,27 @@ export function settingText({ env: name, fromFile }: Pick<Key<unknown>, 'env' | 
   }
 }
 
+/** Returns whether a test replaces fixed values. */
+const takesOverrides = (env: Environment): boolean => env.TEST_OVERRIDES === 'on' && env.NODE_ENV !== 'production';
+
+const FIXED = allKeys().filter(({ isFixed }) => isFixed);
+
+/** Maps each setting of an earlier release to the end of a sentence that says what holds now. */
+const REMOVED_NAMES: ReadonlyMap<string, string> = new Map([
+  ...FIXED.map(({ env, fallback, unit }): [string, string] => [env, fixedAt(fallback as number, unit)]),
+  ...Object.entries(REMOVED),
+]);
+
+/** Returns a sentence for each variable in the environment that was a setting of an earlier release and has no effect now. */
+export function removedSettings(env: Environment): string[] {
+  const inForce = new Set(takesOverrides(env) ? FIXED.map((key) => key.env) : []);
+  return [...REMOVED_NAMES]
+    .filter(([name]) => (env[name] ?? '') !== '' && !inForce.has(name))
+    .map(([name, now]) => `${name} was removed in 1.1.0: ${now}.`);
+}
+
 function readKey(key: Key<unknown>, env: Environment, problems: string[]): unknown {
+  if (key.isFixed && !takesOverrides(env)) return key.fallback;
   let name = key.env;
   try {
     const path = key.fromFile ? (env[fileVariable(key.env)] ?? '') : '';
@@ -257,10 +276,10 @@ function readKey(key: Key<unknown>, env: Environment, problems: string[]): unkno
   return key.fallback;
 }
 
-/** A hundred authorities fit. */
+/** Enough for a hundred authorities. */
 const FILE_BYTES_MAX = 1024 * 1024;
 
-/** What a file holds, without the end of its last line. @throws Error with the end of a sentence */
+/** Returns the text of a file without its final newline. @throws Error with the end of a sentence */
 function readSecretFile(path: string): string {
   let bytes: Buffer;
   try {

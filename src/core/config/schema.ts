@@ -1,15 +1,12 @@
 import type { Key } from './key.js';
-import { http, shop, operators, accessLog, traceIds, auth, admission, gate, sale, batch } from './sections/api.js';
-import { keeper, overdue, reconcile } from './sections/keeper.js';
+import { http, shop, operators, accessLog, traceIds, auth, admission, hotSales, sale, batch } from './sections/api.js';
+import { keeper, reconcile } from './sections/keeper.js';
 import { worker, order, payment, notifications } from './sections/orders.js';
 import { workerMetrics, keeperMetrics, metrics, tracing, failPoint, log } from './sections/process.js';
 import { repair } from './sections/repair.js';
 import { brokerAccess, messages, mysql, redis, rocketmq } from './sections/servers.js';
 
-/**
- * Every key of the configuration, in the order of the path of a purchase. A number says its unit and where it comes
- * from; a program reads only the sections that it uses.
- */
+/** Holds every key of the configuration, in the order of the path of a purchase. A program reads only the sections that it uses. */
 export const SCHEMA = {
   http,
   shop,
@@ -18,7 +15,7 @@ export const SCHEMA = {
   traceIds,
   auth,
   admission,
-  gate,
+  hotSales,
   sale,
   batch,
   redis,
@@ -31,7 +28,6 @@ export const SCHEMA = {
   payment,
   notifications,
   keeper,
-  overdue,
   repair,
   reconcile,
   workerMetrics,
@@ -48,9 +44,19 @@ type ValueOf<K> = K extends Key<infer T> ? T : never;
 export type Section<S extends SectionName> = { readonly [K in keyof Schema[S]]: ValueOf<Schema[S][K]> };
 export type Config<S extends SectionName = SectionName> = { readonly [N in S]: Section<N> };
 
+/** Returns the keys of some sections, fixed values included. */
+export const keysOf = (sections: readonly SectionName[]): Key<unknown>[] =>
+  sections.flatMap((name) => Object.values(SCHEMA[name]) as Key<unknown>[]);
+
+export const allKeys = (): Key<unknown>[] => keysOf(Object.keys(SCHEMA) as SectionName[]);
+
+/** Returns the keys of some sections that an operator can set. */
+export const settingsOf = (sections: readonly SectionName[]): Key<unknown>[] =>
+  keysOf(sections).filter(({ isFixed }) => !isFixed);
+
 /** Sections that each program reads. */
 export const PROGRAM_SECTIONS = {
-  // The api reads what the keeper does, so that a trace can say what comes next.
+  // The api reads the sections of the keeper, so that a trace can say what the keeper will do.
   api: [
     'http',
     'shop',
@@ -59,7 +65,7 @@ export const PROGRAM_SECTIONS = {
     'traceIds',
     'auth',
     'admission',
-    'gate',
+    'hotSales',
     'sale',
     'batch',
     'redis',
@@ -92,13 +98,12 @@ export const PROGRAM_SECTIONS = {
     'log',
   ],
   keeper: [
-    'gate',
+    'hotSales',
     'redis',
     'rocketmq',
     'brokerAccess',
     'messages',
     'keeper',
-    'overdue',
     'repair',
     'reconcile',
     'mysql',

@@ -30,7 +30,7 @@ export const readSaleSeconds = defineRoute({
     200: {
       description:
         'seconds in which something happened, in order. `won` and `refused` are null where answers are not remembered any more' +
-        ' (CONSOLE_HISTORY_MS), or may have been counted with those of other sales: an api counts 20 sales apart. `toMs` is' +
+        ' (after an hour), or may have been counted with those of other sales: an api counts 20 sales apart. `toMs` is' +
         ' where reading ended, before the end that was asked for if there is very much. Without `from` and `to`: the last hour' +
         ' of the sale.',
       schema: saleSecondsSchema,

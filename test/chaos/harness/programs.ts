@@ -21,9 +21,8 @@ export interface ProgramOptions {
   readonly preload?: readonly string[];
   /** Entry of another build than the others of its scenario run: of another release. */
   readonly main?: string;
-  /** `FAILPOINT` of src/programs/fail-points.ts, and what happens there (default: kill). */
+  /** `FAILPOINT` of src/programs/fail-points.ts. */
   readonly failPoint?: string;
-  readonly failPointDo?: 'kill' | 'hang' | 'throw';
 }
 
 /**
@@ -31,6 +30,7 @@ export interface ProgramOptions {
  * take longer than the heal time.
  */
 const HARNESS_ENV = {
+  TEST_OVERRIDES: 'on',
   PORT: '0',
   OPERATORS_PORT: '0',
   METRICS_PORT: '0',
@@ -101,7 +101,7 @@ export class Program {
 
   /** Whether its log says that it reached a fail point. */
   hasReached(point: string): boolean {
-    return this.log.includes(`"failPoint":"${point.replace(/:\d+$/, '')}"`);
+    return this.log.includes(`"failPoint":"${point.replace(/(:\d+)?(=throw)?$/, '')}"`);
   }
 
   /** @throws when it ends or stays silent instead */
@@ -212,8 +212,8 @@ export class Programs {
   }
 }
 
-function envOf({ env = {}, failPoint, failPointDo = 'kill' }: ProgramOptions): Environment {
-  return failPoint === undefined ? env : { ...env, FAILPOINT: failPoint, FAILPOINT_DO: failPointDo };
+function envOf({ env = {}, failPoint }: ProgramOptions): Environment {
+  return failPoint === undefined ? env : { ...env, FAILPOINT: failPoint };
 }
 
 /** A module that Node loads before a program (`--import`); plain JavaScript, because the program runs from `dist`. */

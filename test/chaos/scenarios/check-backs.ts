@@ -193,7 +193,7 @@ const THROWS: Scenario = {
   async run(context) {
     const buyers = await leaveOneOpen(context);
     const point = context.random.pick(['check_before_resolve', 'check_after_resolve']);
-    const asked = await context.start('api', { failPoint: point, failPointDo: 'throw' });
+    const asked = await context.start('api', { failPoint: `${point}=throw` });
     await context.reached(asked, point);
     context.faultEnded();
     await untilUnanswered(context, asked);

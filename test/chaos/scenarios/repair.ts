@@ -20,7 +20,12 @@ import type { Scenario } from '../scenario.js';
 // R6, R10, R12: repairs that die, come late or meet other commands, and what a repair keeps.
 
 /** Another keeper takes over after two seconds; a lease has to be longer than one statement of MySQL. */
-const REPAIR = { REPAIR_QUIET_MS: '300', REPAIR_LEASE_MS: '2000', MYSQL_QUERY_TIMEOUT_MS: '1500' };
+const REPAIR = {
+  TEST_OVERRIDES: 'on',
+  REPAIR_QUIET_MS: '300',
+  REPAIR_LEASE_MS: '2000',
+  MYSQL_QUERY_TIMEOUT_MS: '1500',
+};
 /** A command that the proxy holds back does not time out. */
 const PATIENT = { REDIS_REPLY_TIMEOUT_MS: '15000' };
 

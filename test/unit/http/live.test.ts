@@ -277,7 +277,7 @@ describe('GET /admin/v1/live', () => {
       .set('authorization', bearer('ann', ['viewer']))
       .expect(503);
     expect(body.code).to.equal('overloaded');
-    expect(body.detail).to.include('CONSOLE_STREAMS_MAX');
+    expect(body.detail).to.include('Too many consoles');
     first.close();
     await until(() => live.listening === 1);
     await (await listen()).received('snapshot');

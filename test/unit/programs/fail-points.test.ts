@@ -19,7 +19,11 @@ import type { TransferStore } from '../../../src/core/ports/transfer-store.js';
 import type { Batch } from '../../../src/core/batch.js';
 import { batchOf, purchasesOf, saleOf } from '../../helpers/sales.js';
 
-const settings = (point: string): Section<'failPoint'> => ({ point, act: 'throw', environment: 'test' });
+const settings = (point: string): Section<'failPoint'> => ({
+  point: point === '' ? '' : `${point}=throw`,
+  overrides: 'off',
+  environment: 'test',
+});
 
 /** What happened, in order; every part of a program writes here what it did. */
 function parts(done: string[]) {
@@ -187,6 +191,6 @@ describe('fail points', () => {
     const load = (env: Record<string, string>) => () => loadConfig(['failPoint'], env);
     expect(load({ FAILPOINT: 'after_half', NODE_ENV: 'production' })).to.throw(ConfigError, 'NODE_ENV is production');
     expect(load({ NODE_ENV: 'production' })).not.to.throw();
-    expect(load({ FAILPOINT: 'after_half' })().failPoint).to.include({ point: 'after_half', act: 'kill' });
+    expect(load({ FAILPOINT: 'after_half' })().failPoint).to.include({ point: 'after_half' });
   });
 });

@@ -100,13 +100,13 @@ describe('tracing', () => {
     await tracing.close();
 
     registry.clear();
-    await open({ OTEL_TRACES_SAMPLER_ARG: '0', TRACES_PER_SECOND_MAX: '1000' });
+    await open({ OTEL_TRACES_SAMPLER_ARG: '0' }, { perSecondMax: 1000 });
     for (let i = 0; i < 500; i++) expect(tracing.startRequest(null, START)).to.equal(null);
     expect(tracing.startRequest(PARENT, START)).not.to.equal(null);
     await tracing.close();
 
     registry.clear();
-    await open({ OTEL_TRACES_SAMPLER_ARG: '0.5', TRACES_PER_SECOND_MAX: '100000' });
+    await open({ OTEL_TRACES_SAMPLER_ARG: '0.5' }, { perSecondMax: 100_000 });
     const recorded = Array.from({ length: 2000 }, () => tracing.startRequest(null, START)).filter(
       (span) => span !== null,
     );
@@ -121,7 +121,7 @@ describe('tracing', () => {
   });
 
   it('however many callers ask for it, so many requests of a second are recorded; work that has begun goes on', async () => {
-    await open({ TRACES_PER_SECOND_MAX: '3' }, { clock });
+    await open({}, { clock, perSecondMax: 3 });
     expect(record(5)).to.have.length(3);
     expect(tracing.startWork(`00-${TRACE_ID}-${PARENT.spanId}-01`, START)).not.to.equal(null);
     const limited = await registry.getSingleMetric('seckill_trace_requests_limited_total')?.get();
@@ -131,7 +131,7 @@ describe('tracing', () => {
   });
 
   it('callers that ask for it leave the purchases that chance has chosen their room', async () => {
-    await open({ TRACES_PER_SECOND_MAX: '3', OTEL_TRACES_SAMPLER_ARG: '1' }, { clock });
+    await open({ OTEL_TRACES_SAMPLER_ARG: '1' }, { clock, perSecondMax: 3 });
     record(5);
     const chosen = Array.from({ length: 5 }, () => tracing.startRequest(null, START)).filter((span) => span !== null);
     expect(chosen).to.have.length(3);

@@ -1,20 +1,20 @@
 import { isCurrency } from '../../amount-text.js';
 import { PUBLIC_ALGORITHMS } from '../../public-key.js';
-import { integer, issuerList, keyList, networks, origins, text, url, word, type Keys } from '../key.js';
+import { fixed, integer, issuerList, keyList, networks, origins, text, url, word, type Keys } from '../key.js';
 
-// What only the api reads: HTTP, admission, and the purchase itself.
+// Settings of the api alone: HTTP, admission, and the purchase itself.
 
 export const http = {
   host: text({
     env: 'HTTP_HOST',
-    doc: 'Address to listen on.',
+    doc: 'Address on which the api serves buyers.',
     fallback: '127.0.0.1',
     minLength: 1,
     range: 'address',
   }),
   port: integer({
     env: 'PORT',
-    doc: 'Port of the api; 0 picks a free one.',
+    doc: 'Port on which the api serves buyers. 0 picks a free port.',
     unit: '',
     fallback: 8080,
     min: 0,
@@ -22,31 +22,19 @@ export const http = {
   }),
   maxConnections: integer({
     env: 'HTTP_CONNECTIONS_MAX',
-    doc: 'Open connections; one more is closed at once. From nine tenths on, idle connections are closed.',
+    doc: 'Maximum number of open connections of buyers. The api closes any further connection at once. When 90 % are open, it closes idle connections.',
     unit: 'connections',
     fallback: 10000,
     min: 1,
     max: 100000,
   }),
-  headersTimeoutMs: integer({
-    env: 'HTTP_HEADERS_TIMEOUT_MS',
-    doc: 'A client must have sent its headers by then.',
-    unit: 'ms',
-    fallback: 5000,
-    min: 100,
-    max: 60000,
-  }),
-  requestTimeoutMs: integer({
-    env: 'HTTP_REQUEST_TIMEOUT_MS',
-    doc: 'A client must have sent its body by then.',
-    unit: 'ms',
-    fallback: 10000,
-    min: 100,
-    max: 60000,
-  }),
+  /** A client on a bad line needs a second or two; a slow attacker gets no more than this. */
+  headersTimeoutMs: fixed('HTTP_HEADERS_TIMEOUT_MS', 5000),
+  /** Above `headersTimeoutMs`: a body comes after its headers. */
+  requestTimeoutMs: fixed('HTTP_REQUEST_TIMEOUT_MS', 10_000),
   keepAliveTimeoutMs: integer({
     env: 'HTTP_KEEP_ALIVE_TIMEOUT_MS',
-    doc: 'A connection without a request is closed after this.',
+    doc: 'The api closes an idle connection after this time. A proxy in front of it must close idle connections earlier.',
     unit: 'ms',
     fallback: 30000,
     min: 100,
@@ -54,33 +42,33 @@ export const http = {
   }),
   trustedProxies: networks({
     env: 'HTTP_TRUSTED_PROXIES',
-    doc: 'Networks of our own proxies. Only what they have added to X-Forwarded-For is read; not set: nothing of it.',
+    doc: 'Networks of your own proxies. The api believes only the part of X-Forwarded-For that these proxies add. Not set: it ignores the header.',
     optional: true,
   }),
   connectionsPerAddressMax: integer({
     env: 'HTTP_CONNECTIONS_PER_ADDRESS_MAX',
-    doc: 'Open connections of one address; one more is closed at once. An IPv6 /64 network is one address, and a /56 may have four times as many.',
-    unit: 'connections; 0: any number',
+    doc: 'Maximum number of open connections of one client address. An IPv6 /64 network counts as one address, and a /56 network may have four times as many. 0 disables the limit.',
+    unit: 'connections',
     fallback: 100,
     min: 0,
     max: 100000,
   }),
   requestsPerAddressMax: integer({
     env: 'HTTP_REQUESTS_PER_ADDRESS_MAX',
-    doc: 'Requests of one address to one api in ten seconds, of any kind; one more gets `rate_limited`. Limits that all apis share are in the rules.',
-    unit: 'requests; 0: any number',
+    doc: 'Maximum number of requests of one client address to one api in ten seconds. The api answers further requests `rate_limited`. 0 disables the limit.',
+    unit: 'requests',
     fallback: 3000,
     min: 0,
     max: 1000000,
   }),
   unlimitedNetworks: networks({
     env: 'HTTP_UNLIMITED_NETWORKS',
-    doc: 'Networks whose addresses are not counted one by one: a proxy in them that is not named in HTTP_TRUSTED_PROXIES would be one client.',
+    doc: 'Networks whose addresses have no limits per address. List a proxy here if HTTP_TRUSTED_PROXIES does not name it, because it looks like a single client.',
     fallback: '127.0.0.0/8,10.0.0.0/8,172.16.0.0/12,192.168.0.0/16,169.254.0.0/16,::1,fc00::/7,fe80::/10',
   }),
   drainMs: integer({
     env: 'HTTP_DRAIN_MS',
-    doc: 'Requests under way at SIGTERM are answered within this time.',
+    doc: 'Time after SIGTERM in which the api answers open requests. It then closes their connections.',
     unit: 'ms',
     fallback: 8000,
     min: 0,
@@ -91,26 +79,26 @@ export const http = {
 export const shop = {
   name: text({
     env: 'SHOP_NAME',
-    doc: 'What stands at the top of the page of a sale. Not set: its host.',
+    doc: 'Shop name shown at the top of a sale page. Not set: the host name.',
     optional: true,
     minLength: 1,
     range: 'text',
   }),
   pictureUrl: url({
     env: 'SHOP_PICTURE_URL',
-    doc: 'Where that page finds the picture of what is sold; `{sku}` and `{saleId}` in it stand for those of the sale. Not set: it draws one.',
+    doc: 'Address of the product picture on a sale page. The page replaces `{sku}` and `{saleId}` in it. Not set: the page draws a picture.',
     protocols: ['https:', 'http:'],
     optional: true,
   }),
   signInUrl: url({
     env: 'SHOP_SIGN_IN_URL',
-    doc: 'Where that page sends who is not signed in; `{saleId}` in it stands for the sale. Not set: it says that the shop signs buyers in.',
+    doc: 'Address to which a sale page sends buyers to sign in. The page replaces `{saleId}` in it. Not set: the page says that the shop signs buyers in.',
     protocols: ['https:', 'http:'],
     optional: true,
   }),
   origins: origins({
     env: 'SHOP_ORIGINS',
-    doc: 'Origins whose pages may call the API of buyers (CORS), and show the page of a sale in a frame ([buyer page](buyer-page.md)). Not set: none.',
+    doc: 'Origins whose pages may call the API of buyers (CORS) and show a sale page in a frame ([buyer page](buyer-page.md)). Not set: no other origin may do so.',
     optional: true,
   }),
 } as const satisfies Keys;
@@ -118,90 +106,54 @@ export const shop = {
 export const operators = {
   host: text({
     env: 'OPERATORS_HOST',
-    doc: 'Address on which operators and monitoring are served: admin routes, /metrics, /readyz with reasons. Not one that buyers reach. Only requests for it, an IP address or localhost are answered.',
+    doc: 'Address on which the api serves operators and monitoring: admin routes, /metrics, and /readyz with reasons. Buyers must not reach it. The api answers only requests whose Host header is this address, an IP address or localhost.',
     fallback: '127.0.0.1',
     minLength: 1,
     range: 'address',
   }),
-  // Beside worker and keeper (9101, 9102); 9100 is that of the node exporter of Prometheus.
+  // Beside worker and keeper (9101, 9102). Prometheus gives 9100 to its node exporter.
   port: integer({
     env: 'OPERATORS_PORT',
-    doc: 'Port for operators and monitoring; 0 picks a free one.',
+    doc: 'Port on which the api serves operators and monitoring. 0 picks a free port.',
     unit: '',
     fallback: 9103,
     min: 0,
     max: 65535,
   }),
-  maxConnections: integer({
-    env: 'OPERATORS_CONNECTIONS_MAX',
-    doc: 'Open connections of operators and monitoring; one more is closed at once. A browser with the console opens up to six.',
-    unit: 'connections',
-    fallback: 400,
-    min: 1,
-    max: 10000,
-  }),
-  requestsPerSecond: integer({
-    env: 'OPERATORS_REQUESTS_PER_SECOND',
-    doc: 'Requests of one address to the port for operators in a second; one more gets `rate_limited`. A console sends a few.',
-    unit: 'requests',
-    fallback: 200,
-    min: 1,
-    max: 100000,
-  }),
-  consoleStreamsMax: integer({
-    env: 'CONSOLE_STREAMS_MAX',
-    doc: 'Open consoles that follow what is going on at one api; one more gets `overloaded`.',
-    unit: 'streams',
-    fallback: 100,
-    min: 1,
-    max: 1000,
-  }),
-  consoleHistoryMs: integer({
-    env: 'CONSOLE_HISTORY_MS',
-    doc: 'How long Redis remembers what buyers of each sale were answered in each second. A second of a busy sale takes some hundred bytes.',
-    unit: 'ms',
-    fallback: 3600000,
-    min: 10000,
-    max: 86400000,
-  }),
+  /** Per address. A console sends a few. */
+  requestsPerSecond: fixed('OPERATORS_REQUESTS_PER_SECOND', 200),
+  /** An hour. A second of a busy sale takes some hundred bytes of Redis. */
+  consoleHistoryMs: fixed('CONSOLE_HISTORY_MS', 3_600_000),
 } as const satisfies Keys;
 
 export const accessLog = {
   kind: word({
     env: 'ACCESS_LOG',
-    doc: 'Which answers get a line of JSON with route, code, reason, request, user, sale and time: none, refusals (4xx and 5xx), one of ACCESS_LOG_SAMPLE_EVERY, or all.',
+    doc: 'Answers that the access log records: none (`off`), those with 4xx or 5xx (`refusals`), one in ACCESS_LOG_SAMPLE_EVERY (`sampled`), or all.',
     words: ['off', 'refusals', 'sampled', 'all'],
     fallback: 'off',
   }),
   file: text({
     env: 'ACCESS_LOG_FILE',
-    doc: 'The file that lines are appended to. Not set: stdout.',
+    doc: 'File to which the api appends the access log. Not set: stdout.',
     optional: true,
     minLength: 1,
     range: 'path',
   }),
   sampleEvery: integer({
     env: 'ACCESS_LOG_SAMPLE_EVERY',
-    doc: 'With ACCESS_LOG=sampled one answer of so many gets a line.',
+    doc: 'The access log records one in this number of answers. Only ACCESS_LOG=sampled uses it.',
     unit: 'answers',
     fallback: 100,
     min: 1,
     max: 1000000,
-  }),
-  perSecondMax: integer({
-    env: 'ACCESS_LOG_PER_SECOND_MAX',
-    doc: 'Lines of one second; how many more there were is written instead.',
-    unit: 'lines',
-    fallback: 2000,
-    min: 1,
-    max: 100000,
   }),
 } as const satisfies Keys;
 
 export const traceIds = {
   stored: word({
     env: 'TRACE_IDS_STORED',
-    doc: 'Which trace ids are stored with purchases, so that `seckill trace` finds them by it: all that callers send, those of traces that are recorded, or none.',
+    doc: 'Trace ids stored with purchases, so that `seckill trace` finds a purchase by its id: all that callers send, only those of recorded traces (`sampled`), or none.',
     words: ['all', 'sampled', 'none'],
     fallback: 'all',
   }),
@@ -210,13 +162,13 @@ export const traceIds = {
 export const auth = {
   algorithm: word({
     env: 'JWT_ALGORITHM',
-    doc: 'What JWT_SECRET is the key of: the only algorithm of tokens that are checked with it.',
+    doc: 'Only algorithm accepted for tokens that JWT_SECRET checks.',
     words: ['HS256', ...PUBLIC_ALGORITHMS],
     fallback: 'HS256',
   }),
   key: text({
     env: 'JWT_SECRET',
-    doc: 'HS256: a shared secret, for tokens whose `kid` is none of JWT_KEYS. Otherwise a public key, PEM. Tokens need JWT_SECRET, JWT_KEYS or JWT_ISSUERS.',
+    doc: 'Key that checks tokens. HS256: a shared secret, for tokens whose `kid` JWT_KEYS does not name. Other algorithms: a public key in PEM. Set at least one of JWT_SECRET, JWT_KEYS and JWT_ISSUERS.',
     minLength: 32,
     optional: true,
     secret: true,
@@ -224,172 +176,98 @@ export const auth = {
   }),
   keys: keyList({
     env: 'JWT_KEYS',
-    doc: 'HS256 keys by the `kid` of the token, so that keys can be changed while tokens of both are good. The first one signs the tokens that the command line makes.',
+    doc: 'HS256 keys by the `kid` of the token. With two keys, tokens of both stay valid while you change the key. The command line signs its tokens with the first key.',
     optional: true,
   }),
   issuer: text({
     env: 'JWT_ISSUER',
-    doc: 'What tokens of JWT_SECRET and JWT_KEYS must have as `iss`. Not set: anything.',
+    doc: 'Required `iss` of tokens that JWT_SECRET or JWT_KEYS check. Not set: any value.',
     optional: true,
     minLength: 1,
     range: 'text',
   }),
   audience: text({
     env: 'JWT_AUDIENCE',
-    doc: 'What tokens of JWT_SECRET and JWT_KEYS must have in `aud`. Not set: anything.',
+    doc: 'Required entry in `aud` of tokens that JWT_SECRET or JWT_KEYS check. Not set: any value.',
     optional: true,
     minLength: 1,
     range: 'text',
   }),
   issuers: issuerList({
     env: 'JWT_ISSUERS',
-    doc: 'Identity providers whose tokens are accepted, as JSON; [Identity](identity.md) has the form.',
+    doc: 'Identity providers whose tokens the api accepts, as JSON. [Identity](identity.md) describes the format. Not set: no provider.',
     optional: true,
-  }),
-  jwksRefreshMs: integer({
-    env: 'JWKS_REFRESH_MS',
-    doc: 'The keys of each issuer are read this often, and at once when a token names an unknown one.',
-    unit: 'ms',
-    fallback: 300000,
-    min: 1000,
-    max: 3600000,
   }),
   lifeMaxMs: integer({
     env: 'JWT_LIFE_MAX_MS',
-    doc: 'A token that is good for longer, from `iat` to `exp`, is refused: a leaked one ends by then.',
+    doc: 'Maximum lifetime of a token, from `iat` to `exp`. The api refuses tokens with a longer lifetime, so that a leaked token expires in time.',
     unit: 'ms',
     fallback: 86400000,
     min: 60000,
     max: 31536000000,
   }),
-  toleranceMs: integer({
-    env: 'JWT_CLOCK_TOLERANCE_MS',
-    doc: 'How far the clock of an issuer may be from ours.',
-    unit: 'ms',
-    fallback: 5000,
-    min: 0,
-    max: 300000,
-  }),
-  cacheMax: integer({
-    env: 'JWT_CACHE_MAX',
-    doc: 'Verified tokens kept in memory.',
-    unit: 'tokens',
-    fallback: 20000,
-    min: 0,
-    max: 1000000,
-  }),
+  /** Verified tokens in memory, some 500 bytes each. */
+  cacheMax: fixed('JWT_CACHE_MAX', 20_000),
 } as const satisfies Keys;
 
 export const admission = {
   signKeys: keyList({
     env: 'ADMISSION_SIGN_KEYS',
-    doc: 'Keys that may sign requests; the rules name those that are accepted now. Not set: rules that need one are refused.',
+    doc: 'Keys that may sign requests. The rules name the keys that the api accepts now. Not set: the api refuses rules that need a signing key.',
     optional: true,
   }),
   sealKeys: keyList({
     env: 'ADMISSION_SEAL_KEYS',
-    doc: 'Keys that seal purchase tokens, tickets and passes, the same for every api: the first one seals, all are accepted. Not set: rules that need one are refused.',
+    doc: 'Keys that seal purchase tokens, tickets and passes. Every api needs the same keys: it seals with the first and accepts all. Not set: the api refuses rules that need a sealing key.',
     optional: true,
   }),
 } as const satisfies Keys;
 
-export const gate = {
-  snapshotMemoryMs: integer({
-    env: 'GATE_CARD_MEMORY_MS',
-    doc: 'A sale snapshot in memory is used this long.',
-    unit: 'ms',
-    fallback: 1000,
-    min: 10,
-    max: 60000,
-  }),
-  snapshotCacheMs: integer({
-    env: 'GATE_CARD_CACHE_MS',
-    doc: 'A sale snapshot in Redis is used this long.',
-    unit: 'ms',
-    fallback: 5000,
-    min: 100,
-    max: 600000,
-  }),
-  hotSalePerSecond: integer({
+export const hotSales = {
+  perSecond: integer({
     env: 'HOT_SALE_PER_SECOND',
-    doc: 'From so many attempts to buy a second on, over ten seconds and all apis together, a sale is hot: a metric of the keeper names it.',
-    unit: 'purchases a second; 0: off',
+    doc: 'A sale with this many purchase attempts per second, or more, is reported as hot (10 s average over all apis). 0 disables the report and HOT_SALE_AUTO.',
+    unit: 'purchases a second',
     fallback: 2000,
     min: 0,
     max: 1000000,
   }),
-  soldOutLifeMs: integer({
-    env: 'GATE_SOLD_OUT_LIFE_MS',
-    doc: 'A sold-out flag is used this long; released units are offered again within it.',
-    unit: 'ms',
-    fallback: 500,
-    min: 10,
-    max: 1000,
-  }),
-  soldOutBuyersMax: integer({
-    env: 'GATE_SOLD_OUT_KEYS_MAX',
-    doc: 'Buyers with accepted purchases kept in memory, all sold-out sales together, so that they are not refused from memory when they ask again.',
-    unit: 'buyers',
-    fallback: 500000,
-    min: 0,
-    max: 5000000,
+  auto: word({
+    env: 'HOT_SALE_AUTO',
+    doc: 'Whether the keeper splits a sale with 10,000 purchase attempts per second into more buckets. It does so once per sale, and only if Redis has several masters. Buyers of the sale get 503 during the split.',
+    words: ['true', 'false'],
+    fallback: 'false',
   }),
 } as const satisfies Keys;
 
 export const batch = {
   sizeMax: integer({
     env: 'BATCH_SIZE_MAX',
-    doc: 'Purchases in one half message. 1 switches group commit off.',
+    doc: 'Maximum number of purchases in one half message. 1 disables group commit.',
     unit: 'purchases',
     fallback: 192,
     min: 1,
     max: 512,
   }),
-  inFlightMax: integer({
-    env: 'BATCH_IN_FLIGHT_MAX',
-    doc: 'Batches of one sale and bucket under way at once.',
-    unit: 'batches',
-    fallback: 3,
-    min: 1,
-    max: 128,
-  }),
-  gatherMs: integer({
-    env: 'BATCH_GATHER_MS',
-    doc: 'Of batches below a quarter of BATCH_SIZE_MAX, one leaves in this time, per process, sale and bucket; 0: any number.',
-    unit: 'ms',
-    fallback: 25,
-    min: 0,
-    max: 1000,
-  }),
+  /** Per sale and bucket. More only move the queue from the api into Redis and the broker. */
+  inFlightMax: fixed('BATCH_IN_FLIGHT_MAX', 3),
+  /** Between two batches below a quarter of `sizeMax`, per sale and bucket: a buyer does not notice, and batches fill. */
+  gatherMs: fixed('BATCH_GATHER_MS', 25),
   queueMax: integer({
     env: 'BATCH_QUEUE_MAX',
-    doc: 'Purchases waiting in one process; one more gets `overloaded`.',
+    doc: 'Maximum number of purchases that wait for a batch in one api. The api answers further purchases `overloaded`.',
     unit: 'purchases',
     fallback: 8192,
     min: 1,
     max: 1000000,
   }),
-  waitMaxMs: integer({
-    env: 'BATCH_WAIT_MAX_MS',
-    doc: 'A purchase that waited longer gets `overloaded`; at least twice BATCH_GATHER_MS.',
-    unit: 'ms',
-    fallback: 2000,
-    min: 10,
-    max: 30000,
-  }),
-  roundsMax: integer({
-    env: 'BATCH_ROUNDS_MAX',
-    doc: 'Batches one purchase may go through before it gets `overloaded`.',
-    unit: 'batches',
-    fallback: 5,
-    min: 1,
-    max: 20,
-  }),
+  /** A purchase that waits longer gets `overloaded`. At least twice `gatherMs`. */
+  waitMaxMs: fixed('BATCH_WAIT_MAX_MS', 2000),
 } as const satisfies Keys;
 
 const currencyText = text({
   env: 'SALE_CURRENCY',
-  doc: 'Currency of a new sale that names none, as ISO 4217 has it.',
+  doc: 'ISO 4217 code of the currency of a new sale that names none.',
   fallback: 'EUR',
   minLength: 3,
   range: 'three capital letters',

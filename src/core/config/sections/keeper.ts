@@ -1,89 +1,28 @@
-import { integer, word, type Keys } from '../key.js';
+import { fixed, integer, word, type Keys } from '../key.js';
 
-// The periodic work.
+// Settings of the keeper: how long data is kept, and when Redis and MySQL are compared.
 
 export const keeper = {
-  redriveAfterMs: integer({
-    env: 'REDRIVE_AFTER_MS',
-    doc: 'A batch that was deducted this long ago and is not recorded is published again; longer than a check-back takes.',
-    unit: 'ms',
-    fallback: 60000,
-    min: 1000,
-    max: 3600000,
-  }),
-  redriveMax: integer({
-    env: 'REDRIVE_MAX',
-    doc: 'Batches that one keeper publishes again in one run, so that a slow worker is not overloaded.',
-    unit: 'batches',
-    fallback: 2000,
-    min: 1,
-    max: 10000,
-  }),
-  everyMs: integer({
-    env: 'KEEPER_EVERY_MS',
-    doc: 'Pause between two runs of a job. Jobs that only watch or tidy pause up to five times as long while they find nothing.',
-    unit: 'ms',
-    fallback: 2000,
-    min: 50,
-    max: 600000,
-  }),
-  expireSweepEveryMs: integer({
-    env: 'EXPIRE_SWEEP_EVERY_MS',
-    doc: 'Pause between two sweeps of orders whose payment deadline has passed.',
-    unit: 'ms',
-    fallback: 2000,
-    min: 50,
-    max: 600000,
-  }),
-  outboxEveryMs: integer({
-    env: 'OUTBOX_EVERY_MS',
-    doc: 'Pause between two reads of the outbox: how late notifications of an order, and released units, may be.',
-    unit: 'ms',
-    fallback: 500,
-    min: 50,
-    max: 60000,
-  }),
-  outboxLeaseMs: integer({
-    env: 'OUTBOX_LEASE_MS',
-    doc: 'After this long another keeper takes the rows of one that died; longer than three tries of a send.',
-    unit: 'ms',
-    fallback: 20000,
-    min: 1000,
-    max: 600000,
-  }),
+  /** Longer than a check-back takes. */
+  redriveAfterMs: fixed('REDRIVE_AFTER_MS', 60_000),
+  /** Between two runs of a job. Jobs that only watch or tidy pause up to five times as long while they find nothing. */
+  everyMs: fixed('KEEPER_EVERY_MS', 2000),
+  expireSweepEveryMs: fixed('EXPIRE_SWEEP_EVERY_MS', 2000),
+  /** How late notifications of an order, and released units, may be. */
+  outboxEveryMs: fixed('OUTBOX_EVERY_MS', 500),
+  /** Longer than three tries of a send: then another keeper takes the rows. */
+  outboxLeaseMs: fixed('OUTBOX_LEASE_MS', 20_000),
   outboxKeepMs: integer({
     env: 'OUTBOX_KEEP_MS',
-    doc: 'How long a finished row of the outbox is kept, for people who investigate.',
+    doc: 'How long a finished row of the outbox is kept for investigations.',
     unit: 'ms',
     fallback: 86400000,
     min: 60000,
     max: 2592000000,
   }),
-  hotSaleAuto: word({
-    env: 'HOT_SALE_AUTO',
-    doc: 'Whether the keeper splits a hot sale into more buckets, once; only where Redis has several masters. Buyers of the sale get 503 meanwhile.',
-    words: ['true', 'false'],
-    fallback: 'false',
-  }),
-  hotSaleAutoPerSecond: integer({
-    env: 'HOT_SALE_AUTO_PER_SECOND',
-    doc: 'From so many attempts to buy on, all apis together, HOT_SALE_AUTO splits a sale.',
-    unit: 'purchases a second',
-    fallback: 10000,
-    min: 1,
-    max: 1000000,
-  }),
-  hotSaleAutoBucketsMax: integer({
-    env: 'HOT_SALE_AUTO_BUCKETS_MAX',
-    doc: 'HOT_SALE_AUTO gives no sale more buckets than this.',
-    unit: 'buckets',
-    fallback: 16,
-    min: 2,
-    max: 64,
-  }),
   retireAfterMs: integer({
     env: 'RETIRE_AFTER_MS',
-    doc: 'A sale that has been over for so long is retired: Redis forgets it, and MySQL answers for it. Longer than the broker keeps a half message (72 h). 0: never.',
+    doc: 'Time from the end of a sale until it leaves Redis, and MySQL answers for it. Must be longer than the broker keeps a half message (72 h by default). 0 keeps every sale in Redis.',
     unit: 'ms',
     fallback: 604800000,
     min: 0,
@@ -91,7 +30,7 @@ export const keeper = {
   }),
   archiveAfterMs: integer({
     env: 'ARCHIVE_AFTER_MS',
-    doc: 'The orders of a sale move to the archive so long after it was retired; there they are found as before. 0: never.',
+    doc: 'Time from when a sale leaves Redis until its orders move to the archive, where they can still be found. 0 disables the archive.',
     unit: 'ms',
     fallback: 604800000,
     min: 0,
@@ -99,7 +38,7 @@ export const keeper = {
   }),
   archivePerSecond: integer({
     env: 'ARCHIVE_PER_SECOND',
-    doc: 'Orders that one keeper moves to the archive in a second, at most: what is for sale comes first.',
+    doc: 'Maximum number of orders that one keeper archives in a second. A low number leaves MySQL free for running sales.',
     unit: 'orders',
     fallback: 1000,
     min: 1,
@@ -107,69 +46,10 @@ export const keeper = {
   }),
 } as const satisfies Keys;
 
-export const overdue = {
-  outboxMs: integer({
-    env: 'OVERDUE_OUTBOX_MS',
-    doc: 'An unfinished row of the outbox this old is overdue; longer than the keeper needs after an outage.',
-    unit: 'ms',
-    fallback: 60000,
-    min: 1000,
-    max: 86400000,
-  }),
-  deadLetterMs: integer({
-    env: 'OVERDUE_DEAD_LETTER_MS',
-    doc: 'A dead letter parked this long ago is overdue: its units stay held until a person decides.',
-    unit: 'ms',
-    fallback: 3600000,
-    min: 1000,
-    max: 2592000000,
-  }),
-  refundMs: integer({
-    env: 'OVERDUE_REFUND_MS',
-    doc: 'Money owed back for this long is overdue.',
-    unit: 'ms',
-    fallback: 86400000,
-    min: 1000,
-    max: 2592000000,
-  }),
-  paymentMs: integer({
-    env: 'OVERDUE_PAYMENT_MS',
-    doc: 'A charge that was begun this long ago is overdue: the payment provider has not said what came of it.',
-    unit: 'ms',
-    fallback: 1200000,
-    min: 60000,
-    max: 2592000000,
-  }),
-  compensationMs: integer({
-    env: 'OVERDUE_COMPENSATION_MS',
-    doc: 'A compensation job that is due for this long is overdue: no keeper works on it.',
-    unit: 'ms',
-    fallback: 600000,
-    min: 1000,
-    max: 86400000,
-  }),
-  shutMs: integer({
-    env: 'OVERDUE_SHUT_MS',
-    doc: 'A sale that is locked for a repair for this long is overdue: the repair does not end.',
-    unit: 'ms',
-    fallback: 60000,
-    min: 1000,
-    max: 86400000,
-  }),
-  saleMs: integer({
-    env: 'OVERDUE_SALE_MS',
-    doc: 'A sale that is not closed this long after its window is overdue.',
-    unit: 'ms',
-    fallback: 86400000,
-    min: 1000,
-    max: 2592000000,
-  }),
-} as const satisfies Keys;
-
 export const reconcile = {
   everyMs: integer({
     env: 'RECONCILE_EVERY_MS',
-    doc: 'Pause between two comparisons of Redis and MySQL by the keeper; 0 switches them off.',
+    doc: 'Pause between two comparisons of Redis and MySQL by the keeper. 0 disables them.',
     unit: 'ms',
     fallback: 300000,
     min: 0,
@@ -177,72 +57,24 @@ export const reconcile = {
   }),
   apply: word({
     env: 'RECONCILE_APPLY',
-    doc: 'Whether the keeper repairs what it finds; otherwise it only counts and reports it.',
+    doc: 'Whether the keeper repairs the differences it finds. Otherwise it only counts and reports them.',
     words: ['true', 'false'],
     fallback: 'false',
   }),
-  safeAgeMs: integer({
-    env: 'RECONCILE_SAFE_AGE_MS',
-    doc: 'What is younger may be on its way and is not compared; longer than a re-drive takes.',
-    unit: 'ms',
-    fallback: 120000,
-    min: 100,
-    max: 86400000,
-  }),
-  outboxAgeMs: integer({
-    env: 'RECONCILE_OUTBOX_AGE_MS',
-    doc: 'A row of the outbox that is older and not finished is stuck.',
-    unit: 'ms',
-    fallback: 600000,
-    min: 1000,
-    max: 86400000,
-  }),
-  markerAgeMs: integer({
-    env: 'RECONCILE_MARKER_AGE_MS',
-    doc: 'Markers of a closed sale that are older are removed; longer than the broker keeps a half message (72 h).',
-    unit: 'ms',
-    fallback: 345600000,
-    min: 1000,
-    max: 2592000000,
-  }),
-  waitingMaxMs: integer({
-    env: 'RECONCILE_WAITING_MAX_MS',
-    doc: 'Purchases that were published again for longer than this, and that no worker records, are reported; they are never given up.',
-    unit: 'ms',
-    fallback: 3600000,
-    min: 1000,
-    max: 2592000000,
-  }),
-  readsMax: integer({
-    env: 'RECONCILE_READS_MAX',
-    doc: 'Requests of one sale and kind that a run reads again, one by one; the next run goes on.',
-    unit: 'requests',
-    fallback: 1000,
-    min: 1,
-    max: 1000000,
-  }),
+  /** Longer than a re-drive takes: anything younger may be on its way, and is not compared. */
+  safeAgeMs: fixed('RECONCILE_SAFE_AGE_MS', 120_000),
+  /** Age at which reconcile removes the markers of a closed sale. 0 means MARKER_LIFE_MS. */
+  markerAgeMs: fixed('RECONCILE_MARKER_AGE_MS', 0),
   keepMs: integer({
     env: 'RECONCILE_KEEP_MS',
-    doc: 'How long the record of a run is kept.',
+    doc: 'How long the record of a comparison is kept.',
     unit: 'ms',
     fallback: 604800000,
     min: 60000,
     max: 31536000000,
   }),
-  retryFirstMs: integer({
-    env: 'COMPENSATE_RETRY_FIRST_MS',
-    doc: 'Pause after the first attempt of a compensation; it doubles with each of the five.',
-    unit: 'ms',
-    fallback: 60000,
-    min: 10,
-    max: 3600000,
-  }),
-  leaseMs: integer({
-    env: 'COMPENSATE_LEASE_MS',
-    doc: 'After this long a compensation of a keeper that died is due again.',
-    unit: 'ms',
-    fallback: 60000,
-    min: 1000,
-    max: 3600000,
-  }),
+  /** Doubles with each of five attempts. */
+  retryFirstMs: fixed('COMPENSATE_RETRY_FIRST_MS', 60_000),
+  /** A compensation is due again this long after its keeper died. */
+  leaseMs: fixed('COMPENSATE_LEASE_MS', 60_000),
 } as const satisfies Keys;

@@ -1,73 +1,53 @@
-import { integer, text, url, word, type Keys } from '../key.js';
+import { fixed, integer, text, url, word, type Keys } from '../key.js';
 
-// How orders are made and how buyers are notified.
+// Settings of orders: how workers write them, how buyers pay, and how buyers are notified.
 
 export const worker = {
   loops: integer({
     env: 'WORKER_LOOPS',
-    doc: 'Consume loops of one worker process and topic.',
+    doc: 'Number of loops in which one worker consumes messages of a topic.',
     unit: 'loops',
     fallback: 2,
     min: 1,
     max: 32,
   }),
-  receiveMax: integer({
-    env: 'WORKER_RECEIVE_MAX',
-    doc: 'Batches written in one MySQL transaction at most.',
-    unit: 'messages',
-    fallback: 16,
-    min: 1,
-    max: 32,
-  }),
+  /** Batches in one MySQL transaction. */
+  receiveMax: fixed('WORKER_RECEIVE_MAX', 16),
   invisibleMs: integer({
     env: 'WORKER_INVISIBLE_MS',
-    doc:
-      'A received message is delivered again after this time if its worker died; renewed while it is being written. ' +
-      'The proxy refuses less than its minInvisibleTimeMillsForRecv, 10000 by default.',
+    doc: 'Time after which the broker delivers a message again if its worker died. Must be at least twice MYSQL_QUERY_TIMEOUT_MS, and no less than minInvisibleTimeMillsForRecv of the RocketMQ proxy (10,000 by default).',
     unit: 'ms',
     fallback: 30000,
     min: 1000,
     max: 43200000,
   }),
-  retryFirstMs: integer({
-    env: 'WORKER_RETRY_FIRST_MS',
-    doc: 'Pause before the second try of a batch that MySQL refuses; the next are 5, 15, 30 and 60 times as long.',
-    unit: 'ms',
-    fallback: 1000,
-    min: 10,
-    max: 60000,
-  }),
+  /** Before the second try of a batch that MySQL refuses. The next pauses are 5, 15, 30 and 60 times as long. */
+  retryFirstMs: fixed('WORKER_RETRY_FIRST_MS', 1000),
 } as const satisfies Keys;
 
 export const order = {
   paymentWindowMs: integer({
     env: 'ORDER_PAYMENT_WINDOW_MS',
-    doc: 'How long a buyer may take to pay.',
+    doc: 'Time that a buyer has to pay. An unpaid order then expires.',
     unit: 'ms',
     fallback: 900000,
     min: 1000,
     max: 86400000,
   }),
-  slotLeaseMs: integer({
-    env: 'ORDER_SLOT_LEASE_MS',
-    doc: 'How long a worker keeps its slot for order ids without renewing it.',
-    unit: 'ms',
-    fallback: 60000,
-    min: 5000,
-    max: 3600000,
-  }),
+  /** A worker that dies blocks its slot for order ids for this time. There are far more slots than workers. */
+  slotLeaseMs: fixed('ORDER_SLOT_LEASE_MS', 60_000),
 } as const satisfies Keys;
 
 export const payment = {
   provider: word({
     env: 'PAYMENT_PROVIDER',
-    doc: 'Who takes the money of POST …/pay (docs/payments.md). `simulator` moves none and is refused where NODE_ENV is production.',
+    doc: 'Service that takes payments ([payments](payments.md)). `simulator` moves no money and is refused if NODE_ENV is production.',
     words: ['none', 'simulator', 'http', 'stripe'],
     fallback: 'none',
   }),
   apiKey: text({
     env: 'PAYMENT_API_KEY',
-    doc: 'What the provider knows us by. Stripe: the secret key (`sk_…`), or better a restricted one (`rk_…`) that may write PaymentIntents and Refunds. `http`: a bearer token.',
+    doc: 'Credential for the payment provider. Stripe: a secret key (`sk_…`), or better a restricted key (`rk_…`) that may write PaymentIntents and Refunds. `http`: a bearer token.',
     optional: true,
     minLength: 16,
     secret: true,
@@ -75,13 +55,13 @@ export const payment = {
   }),
   apiUrl: url({
     env: 'PAYMENT_API_URL',
-    doc: 'Where the provider is reached: needed for `http`; for Stripe only to test against another server. https, except on this machine.',
+    doc: 'Address of the payment provider. `http` needs it; Stripe uses it only for tests against another server. Must be https, except on this machine.',
     optional: true,
     protocols: ['https:', 'http:'],
   }),
   webhookSecret: text({
     env: 'PAYMENT_WEBHOOK_SECRET',
-    doc: 'Secret that the payment provider signs its webhook calls with; without it every call is refused.',
+    doc: 'Secret with which the payment provider signs its webhook calls. Not set: the api refuses every call.',
     optional: true,
     minLength: 32,
     secret: true,
@@ -89,7 +69,7 @@ export const payment = {
   }),
   webhookSecretBefore: text({
     env: 'PAYMENT_WEBHOOK_SECRET_BEFORE',
-    doc: 'While the secret of the webhook is changed: the one before, which is accepted too. Remove it when the provider signs with the new one.',
+    doc: 'Previous secret of the webhook, accepted while you change the secret. Remove it when the provider signs with the new secret.',
     optional: true,
     minLength: 32,
     secret: true,
@@ -97,67 +77,33 @@ export const payment = {
   }),
   webhookMode: word({
     env: 'PAYMENT_WEBHOOK_MODE',
-    doc: 'Which payments the webhook accepts: `live` ones are real money (`"live": true`), `test` ones are those of a trial mode of the provider.',
+    doc: 'Payments that the webhook accepts: real money (`live`, in a call `"live": true`), or the test mode of the provider (`test`).',
     words: ['live', 'test'],
     fallback: 'live',
   }),
 } as const satisfies Keys;
 
 export const notifications = {
-  pollMaxMs: integer({
-    env: 'NOTIFICATIONS_POLL_MAX_MS',
-    doc: 'A purchase that a buyer waits for is read again after this time at the latest, even without a notification.',
-    unit: 'ms',
-    fallback: 5000,
-    min: 100,
-    max: 60000,
-  }),
+  /** A purchase that a buyer waits for is read again after this time, in case its notification was lost. */
+  pollMaxMs: fixed('NOTIFICATIONS_POLL_MAX_MS', 5000),
   streamsMax: integer({
     env: 'EVENTS_STREAMS_MAX',
-    doc: 'Event streams open at once in one api; one more is answered 503 overloaded. Each is a connection, so fewer than HTTP_CONNECTIONS_MAX.',
+    doc: 'Maximum number of open event streams at one api. The api answers further streams 503 `overloaded`. Must be below HTTP_CONNECTIONS_MAX, because each stream is a connection.',
     unit: 'streams',
     fallback: 4000,
     min: 0,
     max: 100000,
   }),
-  streamsPerBuyerMax: integer({
-    env: 'EVENTS_STREAMS_PER_BUYER_MAX',
-    doc: 'Event streams that one buyer may have open at one api; one more is answered 503 overloaded.',
-    unit: 'streams',
-    fallback: 10,
-    min: 1,
-    max: 1000,
-  }),
-  streamsPerAddressMax: integer({
-    env: 'EVENTS_STREAMS_PER_ADDRESS_MAX',
-    doc: 'The same for buyers at one address; addresses in HTTP_UNLIMITED_NETWORKS are not counted.',
-    unit: 'streams',
-    fallback: 200,
-    min: 1,
-    max: 100000,
-  }),
-  streamMaxMs: integer({
-    env: 'EVENTS_STREAM_MAX_MS',
-    doc: 'A stream ends after this time, and its client connects again.',
-    unit: 'ms',
-    fallback: 300000,
-    min: 100,
-    max: 3600000,
-  }),
+  /** Its client then connects again, perhaps to another api. */
+  streamMaxMs: fixed('EVENTS_STREAM_MAX_MS', 300_000),
   heartbeatMs: integer({
     env: 'EVENTS_HEARTBEAT_MS',
-    doc: 'Pause between two comments that keep a stream alive. At each the token is checked again. Shorter than the idle time-out of proxies and of our own server.',
+    doc: 'Pause between two comments that keep an event stream alive. The api also checks the token of the stream again each time. Must be shorter than the idle timeout of every proxy.',
     unit: 'ms',
     fallback: 15000,
     min: 100,
     max: 30000,
   }),
-  retryMs: integer({
-    env: 'EVENTS_RETRY_MS',
-    doc: 'How long a client whose stream has ended is asked to wait before it connects again.',
-    unit: 'ms',
-    fallback: 2000,
-    min: 100,
-    max: 60000,
-  }),
+  /** How long a client waits before it connects again. */
+  retryMs: fixed('EVENTS_RETRY_MS', 2000),
 } as const satisfies Keys;

@@ -1,45 +1,21 @@
-import { integer, text, type Keys } from '../key.js';
+import { fixed, text, type Keys } from '../key.js';
 
-// The rebuilding of sales whose data Redis may have lost.
+// Settings of a repair, which rebuilds sales whose data Redis may have lost.
 
 export const repair = {
-  everyMs: integer({
-    env: 'REPAIR_EVERY_MS',
-    doc: 'Pause between two checks for sales that Redis may have lost data of; they are locked until they are repaired.',
-    unit: 'ms',
-    fallback: 500,
-    min: 50,
-    max: 60000,
-  }),
-  quietMs: integer({
-    env: 'REPAIR_QUIET_MS',
-    doc: 'Once the workers have received what came before a loss, and nothing of the sale was written for so long, they are done with it.',
-    unit: 'ms',
-    fallback: 1500,
-    min: 0,
-    max: 60000,
-  }),
+  /** Buyers of a sale that Redis has lost get 503 until a check finds it. */
+  everyMs: fixed('REPAIR_EVERY_MS', 500),
+  /** Workers have finished with a sale when they have written nothing of it for this time. */
+  quietMs: fixed('REPAIR_QUIET_MS', 1500),
   namesrv: text({
     env: 'NAMESRV_ADDR',
-    doc: 'Name server of RocketMQ: with it a repair asks the broker whether the workers have received what came before. Without it, it only waits until they write nothing more.',
+    doc: 'Name servers of RocketMQ. A repair uses them to ask the broker whether the workers have received all earlier messages; `seckill mq` and the metrics of RocketMQ need them too. Not set: a repair waits until the workers write nothing more.',
     optional: true,
     minLength: 3,
-    range: 'host:port; several, separated by semicolons, are asked in turn',
+    range: 'host:port; separate several with semicolons',
   }),
-  waitMaxMs: integer({
-    env: 'REPAIR_WAIT_MAX_MS',
-    doc: 'How long a repair waits for the workers at most; batches that come later get units only while some are left.',
-    unit: 'ms',
-    fallback: 15000,
-    min: 0,
-    max: 600000,
-  }),
-  leaseMs: integer({
-    env: 'REPAIR_LEASE_MS',
-    doc: 'After this long another keeper takes over from one that died; longer than one statement of MySQL takes.',
-    unit: 'ms',
-    fallback: 15000,
-    min: 1000,
-    max: 600000,
-  }),
+  /** A repair waits no longer for the workers. Later batches get units only while some are left. */
+  waitMaxMs: fixed('REPAIR_WAIT_MAX_MS', 15_000),
+  /** Another keeper then takes over from a keeper that died. `load.ts` keeps it above MYSQL_QUERY_TIMEOUT_MS. */
+  leaseMs: fixed('REPAIR_LEASE_MS', 15_000),
 } as const satisfies Keys;

@@ -1,6 +1,6 @@
-import { endpoint, integer, keyList, password, pem, text, url, word, type Keys, type UrlForm } from '../key.js';
+import { endpoint, fixed, integer, keyList, password, pem, text, url, word, type Keys, type UrlForm } from '../key.js';
 
-// The servers that every program needs.
+// Settings of the servers that every program needs.
 
 /** `user:password@` with what is odd in it percent-encoded, and hosts with or without a port, between commas. */
 const WORD = /([A-Za-z0-9._~!$&*+=-]|%[0-9A-Fa-f]{2})*/.source;
@@ -22,18 +22,18 @@ const tlsKeys = (prefix: string, servers: string, address: string) =>
   ({
     tlsCa: pem({
       env: `${prefix}_CA`,
-      doc: `Certificates of the authorities that sign those of ${servers}. Not set: those that Node trusts, and the ones of NODE_EXTRA_CA_CERTS.`,
+      doc: `Certificates of the authorities that sign the certificates of ${servers}. Not set: the authorities that Node.js trusts and those in NODE_EXTRA_CA_CERTS.`,
       holds: 'certificates',
     }),
     tlsCert: pem({
       env: `${prefix}_CERT`,
-      doc: `Our own certificate, and those between it and its authority, for servers that ask for one.`,
+      doc: 'Client certificate, followed by the certificates up to its authority, for servers that ask for one.',
       holds: 'chain',
     }),
-    tlsKey: pem({ env: `${prefix}_KEY`, doc: `The private key of ${prefix}_CERT.`, holds: 'key', secret: true }),
+    tlsKey: pem({ env: `${prefix}_KEY`, doc: `Private key of ${prefix}_CERT.`, holds: 'key', secret: true }),
     tlsServerName: text({
       env: `${prefix}_SERVER_NAME`,
-      doc: `The name that the certificates of ${servers} must have, where it is not the host in ${address}.`,
+      doc: `Host name that the certificates of ${servers} must have. Not set: the host in ${address}.`,
       optional: true,
       minLength: 1,
       range: 'host name or IP address',
@@ -43,46 +43,38 @@ const tlsKeys = (prefix: string, servers: string, address: string) =>
 export const redis = {
   url: url({
     env: 'REDIS_URL',
-    doc: 'The Redis that holds the stock: one server, the master that sentinels name, or a cluster (some of its servers are enough). With rediss everything goes by TLS, sentinels too. User and password are those of the servers.',
+    doc: 'Redis that holds the stock: one server, a master that sentinels name, or a cluster (name some of its servers). `rediss` uses TLS for all connections, including those to sentinels. User and password are those of Redis, not of the sentinels.',
     protocols: ['redis:', 'rediss:'],
     forms: [SENTINEL_URL, CLUSTER_URL],
     secret: true,
   }),
   password: password({
     env: 'REDIS_PASSWORD',
-    doc: 'Password of the servers, where it does not stand in REDIS_URL.',
+    doc: 'Password for Redis, if REDIS_URL has none.',
   }),
   sentinelUser: text({
     env: 'REDIS_SENTINEL_USER',
-    doc: 'As whom sentinels are asked, where they have users.',
+    doc: 'User name for Sentinel authentication. Not set: the default user.',
     optional: true,
     minLength: 1,
     range: 'text',
   }),
   sentinelPassword: password({
     env: 'REDIS_SENTINEL_PASSWORD',
-    doc: 'Password of the sentinels. Not set: they are asked without.',
+    doc: 'Password for Sentinel authentication. Not set: no password.',
   }),
   ...tlsKeys('REDIS_TLS', 'Redis and its sentinels', 'REDIS_URL'),
   replyTimeoutMs: integer({
     env: 'REDIS_REPLY_TIMEOUT_MS',
-    doc: 'How long a reply may take; after it the outcome of the command is unknown.',
+    doc: 'Time limit for a reply of Redis. After it, the outcome of the command is unknown.',
     unit: 'ms',
     fallback: 1500,
     min: 50,
     max: 30000,
   }),
-  connectTimeoutMs: integer({
-    env: 'REDIS_CONNECT_TIMEOUT_MS',
-    doc: 'How long a connect may take.',
-    unit: 'ms',
-    fallback: 3000,
-    min: 50,
-    max: 30000,
-  }),
   markerLifeMs: integer({
     env: 'MARKER_LIFE_MS',
-    doc: 'How long Redis remembers the end of a batch: that it was recorded, or took nothing. Longer than the broker keeps a half message (72 h).',
+    doc: 'How long Redis remembers that a batch was recorded or took no units. Must be longer than the broker keeps a half message (72 h by default).',
     unit: 'ms',
     fallback: 345600000,
     min: 1000,
@@ -90,7 +82,7 @@ export const redis = {
   }),
   waitReplicas: integer({
     env: 'REDIS_WAIT_REPLICAS',
-    doc: 'Replicas that must have stored a purchase before its buyer gets 202; 0: none. See docs/durability.md.',
+    doc: 'Number of Redis replicas that must store a purchase before its buyer gets 202 ([durability](durability.md)). 0 waits for none.',
     unit: 'replicas',
     fallback: 0,
     min: 0,
@@ -98,7 +90,7 @@ export const redis = {
   }),
   waitReplicasMs: integer({
     env: 'REDIS_WAIT_REPLICAS_MS',
-    doc: 'How long the replicas may take; after it the buyer gets outcome_unknown, and the order comes all the same.',
+    doc: 'Time limit for these replicas. After it, the buyer gets `outcome_unknown`, and the order is still made.',
     unit: 'ms',
     fallback: 500,
     min: 10,
@@ -110,63 +102,39 @@ export const rocketmq = {
   endpoint: endpoint({ env: 'ROCKETMQ_ENDPOINT', doc: 'gRPC endpoint of the RocketMQ proxy.' }),
   route: word({
     env: 'ROCKETMQ_ROUTE',
-    doc: 'Where calls go: to the address that the broker gives, or all to ROCKETMQ_ENDPOINT, for one broker behind a port mapping.',
+    doc: 'Address that calls use: the address that the broker returns (`handed_out`), or always ROCKETMQ_ENDPOINT (`endpoint`), for a single broker behind a port mapping.',
     words: ['handed_out', 'endpoint'],
     fallback: 'handed_out',
   }),
-  requestTimeoutMs: integer({
-    env: 'ROCKETMQ_REQUEST_TIMEOUT_MS',
-    doc: 'How long half message, commit and rollback may take.',
-    unit: 'ms',
-    fallback: 3000,
-    min: 1000,
-    max: 10000,
-  }),
-  receiveWaitMs: integer({
-    env: 'ROCKETMQ_RECEIVE_WAIT_MS',
-    doc: 'How long a receive waits for a message; a program that stops waits as long. A proxy with default settings waits at least 5000.',
-    unit: 'ms',
-    fallback: 5000,
-    min: 1000,
-    max: 20000,
-  }),
-  startTimeoutMs: integer({
-    env: 'ROCKETMQ_START_TIMEOUT_MS',
-    doc: 'How long one try to start a client may take; a hung start is tried again.',
-    unit: 'ms',
-    fallback: 20000,
-    min: 1000,
-    max: 120000,
-  }),
-  checksInParallel: integer({
-    env: 'ROCKETMQ_CHECKS_IN_PARALLEL',
-    doc: 'Check-backs answered at once; the client starts all of them together.',
-    unit: 'checks',
-    fallback: 32,
-    min: 1,
-    max: 1000,
-  }),
+  /** For a half message, a commit or a rollback. The client sends up to three times. */
+  requestTimeoutMs: fixed('ROCKETMQ_REQUEST_TIMEOUT_MS', 3000),
+  /** A receive waits this long for a message, and so does a program that stops. A proxy with default settings waits no less. */
+  receiveWaitMs: fixed('ROCKETMQ_RECEIVE_WAIT_MS', 5000),
+  /** For one try to start a client, which may hang. */
+  startTimeoutMs: fixed('ROCKETMQ_START_TIMEOUT_MS', 20_000),
+  /** Check-backs answered at once: the client starts all of them together. */
+  checksInParallel: fixed('ROCKETMQ_CHECKS_IN_PARALLEL', 32),
 } as const satisfies Keys;
 
 export const brokerAccess = {
   key: text({
     env: 'ROCKETMQ_ACCESS_KEY',
-    doc: 'Name of the user as whom the programs connect to RocketMQ. Without it they give none, which a broker with access control refuses.',
+    doc: 'User name for RocketMQ. Not set: the programs send no credentials, and a broker with access control refuses them.',
     optional: true,
     minLength: 1,
     range: 'text',
   }),
   secret: password({
     env: 'ROCKETMQ_ACCESS_SECRET',
-    doc: 'Secret of ROCKETMQ_ACCESS_KEY: it signs requests and is never sent.',
+    doc: 'Secret of ROCKETMQ_ACCESS_KEY. It signs requests and is never sent.',
   }),
   sessionToken: password({
     env: 'ROCKETMQ_SESSION_TOKEN',
-    doc: 'Sent with each request where key and secret are lent for some time, as some clouds do.',
+    doc: 'Session token for temporary credentials, which some clouds issue. It is sent with each request.',
   }),
   tls: word({
     env: 'ROCKETMQ_TLS',
-    doc: 'What goes to RocketMQ by TLS: nothing; what goes to ROCKETMQ_ENDPOINT and where that leads (`grpc`); or the admin protocol of name servers and brokers as well (`on`).',
+    doc: 'Connections to RocketMQ that use TLS: none (`off`), those to the gRPC proxy (`grpc`), or also the admin connections to name servers and brokers (`on`).',
     words: ['off', 'grpc', 'on'],
     fallback: 'off',
   }),
@@ -176,11 +144,11 @@ export const brokerAccess = {
 export const messages = {
   keys: keyList({
     env: 'MESSAGE_KEYS',
-    doc: 'Keys that sign what goes through the broker: the first one signs, all are accepted. The same for every program.',
+    doc: 'Keys that sign messages in the broker. Every program needs the same keys: it signs with the first and accepts all.',
   }),
   unsigned: word({
     env: 'MESSAGE_UNSIGNED',
-    doc: 'What becomes of a message without a signature. `accept` is for the time of an update from a version that did not sign.',
+    doc: 'Whether programs accept messages without a signature. Use `accept` only during an upgrade from a release that did not sign.',
     words: ['refuse', 'accept'],
     fallback: 'refuse',
   }),
@@ -189,21 +157,21 @@ export const messages = {
 export const mysql = {
   url: url({
     env: 'MYSQL_URL',
-    doc: 'The MySQL or MariaDB that holds the orders.',
+    doc: 'MySQL or MariaDB database that holds the orders.',
     protocols: ['mysql:'],
     secret: true,
   }),
-  password: password({ env: 'MYSQL_PASSWORD', doc: 'Password of the user, where it does not stand in MYSQL_URL.' }),
+  password: password({ env: 'MYSQL_PASSWORD', doc: 'Password for MySQL, if MYSQL_URL has none.' }),
   tls: word({
     env: 'MYSQL_TLS',
-    doc: 'Whether connections are encrypted. A server that offers no TLS is then refused.',
+    doc: 'Whether connections to MySQL use TLS. `on` refuses a server without TLS.',
     words: ['off', 'on'],
     fallback: 'off',
   }),
   ...tlsKeys('MYSQL_TLS', 'MySQL', 'MYSQL_URL'),
   poolMax: integer({
     env: 'MYSQL_POOL_MAX',
-    doc: 'Connections of one process.',
+    doc: 'Maximum number of MySQL connections of one process. A worker needs at least twice WORKER_LOOPS.',
     unit: 'connections',
     fallback: 8,
     min: 1,
@@ -211,7 +179,7 @@ export const mysql = {
   }),
   queryTimeoutMs: integer({
     env: 'MYSQL_QUERY_TIMEOUT_MS',
-    doc: 'How long one statement may take.',
+    doc: 'Time limit for one SQL statement.',
     unit: 'ms',
     fallback: 10000,
     min: 100,

@@ -1,7 +1,7 @@
 import { expect } from 'chai';
-import { integer, text, type Key } from '../../../../src/core/config/key.js';
-import { ConfigError, loadConfig, type Environment } from '../../../../src/core/config/load.js';
-import { PROGRAM_SECTIONS, SCHEMA, type SectionName } from '../../../../src/core/config/schema.js';
+import { integer, text } from '../../../../src/core/config/key.js';
+import { ConfigError, loadConfig, removedSettings, type Environment } from '../../../../src/core/config/load.js';
+import { allKeys, PROGRAM_SECTIONS, SCHEMA, settingsOf, type SectionName } from '../../../../src/core/config/schema.js';
 
 const SECRET = 'a-secret-of-more-than-32-characters!';
 const GOOD: Environment = {
@@ -24,7 +24,7 @@ function problemsOf(sections: readonly SectionName[], env: Environment): readonl
 }
 
 describe('config', () => {
-  it('every program starts with the five things that have no default, and nothing else', () => {
+  it('starts every program when the five settings without a default are set', () => {
     for (const [program, sections] of Object.entries(PROGRAM_SECTIONS)) {
       expect(problemsOf(sections, GOOD), program).to.deep.equal([]);
     }
@@ -32,19 +32,18 @@ describe('config', () => {
     expect([...needed].map((problem) => problem.split(' ')[0])).to.have.members(Object.keys(GOOD));
   });
 
-  it('a default stands where a key is not set or empty', () => {
+  it('uses the default when a setting is missing or empty', () => {
     expect(loadConfig(['batch'], { BATCH_SIZE_MAX: '' }).batch).to.deep.equal({
       sizeMax: 192,
       inFlightMax: 3,
       gatherMs: 25,
       queueMax: 8192,
       waitMaxMs: 2000,
-      roundsMax: 5,
     });
     expect(loadConfig(['batch'], { BATCH_SIZE_MAX: '16' }).batch.sizeMax).to.equal(16);
   });
 
-  it('one error names every bad key, in every section, with what it must be', () => {
+  it('names every bad setting of every section in one error', () => {
     const env = { ...GOOD, PORT: '99999', LOG_LEVEL: 'loud', MYSQL_URL: 'http://x', BATCH_SIZE_MAX: 'many' };
     const problems = problemsOf(PROGRAM_SECTIONS.api, { ...env, ROCKETMQ_ENDPOINT: undefined });
     expect(problems).to.have.members([
@@ -58,7 +57,7 @@ describe('config', () => {
     for (const problem of problems) expect(message).to.include(`\n  ${problem}`);
   });
 
-  it('a share is a number from 0 to 1', () => {
+  it('accepts a share from 0 to 1', () => {
     const shareOf = (text: string): number =>
       loadConfig(['tracing'], { OTEL_TRACES_SAMPLER_ARG: text }).tracing.sampledShare;
     expect(['', '0', '1', '0.25', '.5'].map(shareOf)).to.deep.equal([0.01, 0, 1, 0.25, 0.5]);
@@ -69,7 +68,7 @@ describe('config', () => {
     }
   });
 
-  it('a rule between keys counts in the same error as a bad key of another section', () => {
+  it('reports a broken rule between settings beside a bad setting of another section', () => {
     const env = { ...GOOD, BATCH_SIZE_MAX: '100', BATCH_QUEUE_MAX: '50', LOG_LEVEL: 'loud' };
     expect(problemsOf(PROGRAM_SECTIONS.api, env)).to.have.members([
       'LOG_LEVEL must be one of debug, info, warn, error, silent, but is "loud"',
@@ -78,15 +77,19 @@ describe('config', () => {
   });
 
   const rules: [string, Environment, RegExp][] = [
-    ['the pool serves all loops', { MYSQL_POOL_MAX: '3', WORKER_LOOPS: '2' }, /^MYSQL_POOL_MAX .* WORKER_LOOPS/],
     [
-      'a message stays invisible longer than a slow statement',
+      'the pool has a connection for every loop',
+      { MYSQL_POOL_MAX: '3', WORKER_LOOPS: '2' },
+      /^MYSQL_POOL_MAX .* WORKER_LOOPS/,
+    ],
+    [
+      'a message stays invisible longer than a slow statement takes',
       { WORKER_INVISIBLE_MS: '10000', MYSQL_QUERY_TIMEOUT_MS: '5001' },
       /^WORKER_INVISIBLE_MS .* MYSQL_QUERY_TIMEOUT_MS/,
     ],
   ];
   for (const [what, env, problem] of rules) {
-    it(`rule between keys: ${what}; only where both are read [D2]`, () => {
+    it(`checks that ${what} when a program reads both settings [D2]`, () => {
       const problems = problemsOf(PROGRAM_SECTIONS.worker, { ...GOOD, ...env });
       expect(problems).to.have.length(1);
       expect(problems[0]).to.match(problem);
@@ -94,7 +97,7 @@ describe('config', () => {
     });
   }
 
-  it('rule between keys: streams leave connections for everything else [S7]', () => {
+  it('refuses as many streams as connections [S7]', () => {
     const env = { ...GOOD, HTTP_CONNECTIONS_MAX: '4000' };
     const problems = problemsOf(PROGRAM_SECTIONS.api, env);
     expect(problems).to.have.length(1);
@@ -102,17 +105,17 @@ describe('config', () => {
     expect(problemsOf(PROGRAM_SECTIONS.api, { ...env, EVENTS_STREAMS_MAX: '3999' })).to.deep.equal([]);
   });
 
-  it('proxies are named as networks, one by one, or there are none [S5]', () => {
+  it('accepts only networks as trusted proxies [S5]', () => {
     const proxies = (text: string): string => loadConfig(['http'], { HTTP_TRUSTED_PROXIES: text }).http.trustedProxies;
     expect(proxies('')).to.equal('');
     expect(proxies(' 10.0.0.0/8 ,2001:db8::1')).to.equal('10.0.0.0/8,2001:db8::1');
     for (const text of ['all', '10.0.0.0/8,', '10.0.0.1/8', 'true']) {
       const [problem] = problemsOf(['http'], { HTTP_TRUSTED_PROXIES: text });
-      expect(problem, text).to.match(/^HTTP_TRUSTED_PROXIES must be networks .* is none$/);
+      expect(problem, text).to.match(/^HTTP_TRUSTED_PROXIES must be networks .* is not a network$/);
     }
   });
 
-  it('pages of other origins are named one by one, as browsers write them, with TLS but for this machine', () => {
+  it('accepts an origin only as browsers write it, and without TLS only on this machine', () => {
     const allowed = (text: string): string => loadConfig(['shop'], { SHOP_ORIGINS: text }).shop.origins;
     expect(allowed('')).to.equal('');
     expect(allowed(' https://shop.example ,https://m.shop.example:8443')).to.equal(
@@ -137,11 +140,11 @@ describe('config', () => {
       'file:///',
     ]) {
       const [problem] = problemsOf(['shop'], { SHOP_ORIGINS: text });
-      expect(problem, text).to.match(/^SHOP_ORIGINS must be origins .* is none$/);
+      expect(problem, text).to.match(/^SHOP_ORIGINS must be origins .* is not an origin$/);
     }
   });
 
-  it('rules hold at their edge', () => {
+  it('accepts values at the edge of a rule', () => {
     const edge = {
       MYSQL_POOL_MAX: '4',
       WORKER_LOOPS: '2',
@@ -150,15 +153,9 @@ describe('config', () => {
     };
     expect(problemsOf(PROGRAM_SECTIONS.worker, { ...GOOD, ...edge })).to.deep.equal([]);
     expect(problemsOf(['batch'], { BATCH_SIZE_MAX: '64', BATCH_QUEUE_MAX: '64' })).to.deep.equal([]);
-    expect(problemsOf(['batch'], { BATCH_WAIT_MAX_MS: '50' })).to.deep.equal([]);
   });
 
-  it('a purchase may wait longer than its batch gathers', () => {
-    const [problem] = problemsOf(['batch'], { BATCH_WAIT_MAX_MS: '49' });
-    expect(problem).to.equal('BATCH_WAIT_MAX_MS must be at least twice BATCH_GATHER_MS, but is 49');
-  });
-
-  it('replicas are waited for at one server, not in a cluster', () => {
+  it('refuses to wait for replicas when Redis is a cluster', () => {
     const [one, cluster] = ['redis://h:6379', 'redis+cluster://h:6379,h:6380'];
     expect(problemsOf(['redis'], { REDIS_URL: one, REDIS_WAIT_REPLICAS: '1' })).to.deep.equal([]);
     expect(problemsOf(['redis'], { REDIS_URL: cluster, REDIS_WAIT_REPLICAS: '0' })).to.deep.equal([]);
@@ -166,7 +163,7 @@ describe('config', () => {
     expect(problems.join()).to.include('REDIS_WAIT_REPLICAS must be 0 with a cluster');
   });
 
-  it('a percent sign that encodes nothing is refused in an address, since its login is decoded', () => {
+  it('refuses an address when a percent sign in it encodes nothing', () => {
     const parts = ['mysql', 'redis'] as const;
     const problemsOf = (env: Record<string, string>): readonly string[] => {
       try {
@@ -176,13 +173,13 @@ describe('config', () => {
         return (error as ConfigError).problems;
       }
     };
-    const must = 'must have %25 for a % that stands for itself';
+    const must = 'must write a literal % as %25';
     const wrong = { MYSQL_URL: 'mysql://u:50%off@db/x', REDIS_URL: 'redis://u:%ff@a:1' };
     expect(problemsOf(wrong)).to.have.members([`MYSQL_URL ${must}`, `REDIS_URL ${must}`]);
     expect(problemsOf({ MYSQL_URL: 'mysql://u:50%25off@db/x' })).to.deep.equal([]);
   });
 
-  it('secrets are never shown, however wrong they are [S9]', () => {
+  it('shows no secret when a secret is wrong [S9]', () => {
     const short = 'short-secret';
     const env = {
       JWT_SECRET: short,
@@ -195,10 +192,8 @@ describe('config', () => {
     for (const hidden of [short, 'redis-password', 'mysql-password']) expect(problems).not.to.include(hidden);
   });
 
-  it('keys that may hold a password are marked as secret', () => {
-    const secrets = Object.values(SCHEMA)
-      .flatMap((section) => Object.values(section) as Key<unknown>[])
-      .filter(({ secret }) => secret);
+  it('marks every setting that may hold a password as secret', () => {
+    const secrets = allKeys().filter(({ secret }) => secret);
     expect(secrets.map(({ env }) => env)).to.have.members([
       'JWT_SECRET',
       'JWT_KEYS',
@@ -222,7 +217,7 @@ describe('config', () => {
     ]);
   });
 
-  it('the key and the secret of the broker go together, or are both left out', () => {
+  it('refuses a broker key without its secret, and the reverse', () => {
     const accessOf = (env: Environment): unknown[] => {
       const { key, secret, sessionToken, tls } = loadConfig(['brokerAccess'], env).brokerAccess;
       return [key, secret(), sessionToken(), tls];
@@ -236,7 +231,7 @@ describe('config', () => {
     }
   });
 
-  it('keys of admission may be left out; a mistake in them is reported by its place, without a secret', () => {
+  it('reports the place of a bad admission key without its secret', () => {
     expect(loadConfig(['admission'], {}).admission).to.deep.equal({ signKeys: '', sealKeys: '' });
     const good = { ADMISSION_SIGN_KEYS: `app-1:${SECRET},app-2:${SECRET}`, ADMISSION_SEAL_KEYS: `k1:${SECRET}` };
     expect(loadConfig(['admission'], good).admission.signKeys).to.equal(good.ADMISSION_SIGN_KEYS);
@@ -250,7 +245,7 @@ describe('config', () => {
     for (const hidden of [SECRET, 'hush-hush']) expect(problems.join()).not.to.include(hidden);
   });
 
-  it('a simulator of payments is a choice, and refused in production; without a webhook secret there is no webhook', () => {
+  it('refuses the payment simulator in production, and a previous webhook secret without a current one', () => {
     const { payment } = loadConfig(PROGRAM_SECTIONS.api, GOOD);
     expect(payment).to.deep.equal({
       provider: 'none',
@@ -271,7 +266,7 @@ describe('config', () => {
     expect(alone).to.deep.equal(['PAYMENT_WEBHOOK_SECRET must be set where PAYMENT_WEBHOOK_SECRET_BEFORE is']);
   });
 
-  it('a provider of payments needs its key, of the mode that the webhook accepts, and an address that nobody listens to', () => {
+  it('refuses a payment provider when its key, its mode or its address is wrong', () => {
     const wrong = (env: Record<string, string>): string => problemsOf(['payment'], env).join();
     const [testKey, liveKey] = ['sk_test_of_nobody', 'rk_live_of_nobody'];
     const stripe = { PAYMENT_PROVIDER: 'stripe', PAYMENT_API_KEY: liveKey };
@@ -298,38 +293,85 @@ describe('config', () => {
     }
   });
 
-  it('is frozen, section by section', () => {
+  it('freezes every section', () => {
     const config = loadConfig(['batch', 'redis'], GOOD);
     expect(Object.isFrozen(config) && Object.isFrozen(config.batch) && Object.isFrozen(config.redis)).to.equal(true);
     expect(() => ((config.batch as { sizeMax: number }).sizeMax = 1)).to.throw(TypeError);
   });
 
-  it('holds only the sections that were asked for', () => {
+  it('returns only the sections that were asked for', () => {
     expect(loadConfig(['batch'], {})).to.have.all.keys('batch');
+  });
+
+  describe('settings of earlier releases', () => {
+    it('keeps the fixed value and names the setting when an old environment sets it', () => {
+      const old = { REDRIVE_AFTER_MS: '5', GATE_CARD_CACHE_MS: '7', REPAIR_LEASE_MS: '100', LOG_LEVEL: 'warn' };
+      for (const sections of Object.values(PROGRAM_SECTIONS))
+        expect(problemsOf(sections, { ...GOOD, ...old })).to.deep.equal([]);
+      expect(loadConfig(['keeper'], old).keeper.redriveAfterMs).to.equal(60_000);
+      expect(removedSettings(old)).to.have.members([
+        'REDRIVE_AFTER_MS was removed in 1.1.0: its value is fixed at 60000 ms.',
+        'GATE_CARD_CACHE_MS was removed in 1.1.0: its value is fixed at 5000 ms.',
+        'REPAIR_LEASE_MS was removed in 1.1.0: its value is 15000 ms, and more where MYSQL_QUERY_TIMEOUT_MS needs it.',
+      ]);
+      expect(removedSettings({ REDRIVE_AFTER_MS: '', BATCH_SIZE_MAX: '5', PATH: '/bin' })).to.deep.equal([]);
+    });
+
+    it('names no setting that still exists', () => {
+      const names = settingsOf(Object.keys(SCHEMA) as SectionName[]).map(({ env }) => env);
+      const all = Object.fromEntries(names.map((name) => [name, 'x']));
+      expect(removedSettings(all)).to.deep.equal([]);
+    });
+
+    it('reads a fixed value from the environment when TEST_OVERRIDES is on, but not in production', () => {
+      const env = { TEST_OVERRIDES: 'on', REDRIVE_AFTER_MS: '5', REDRIVE_MAX: '7' };
+      expect(loadConfig(['keeper'], env).keeper.redriveAfterMs).to.equal(5);
+      expect(removedSettings(env)).to.deep.equal([
+        'REDRIVE_MAX was removed in 1.1.0: its value is fixed at 2000 batches.',
+      ]);
+      expect(problemsOf(['keeper'], { ...env, REDRIVE_AFTER_MS: 'soon' })).to.have.length(1);
+      const production = { ...env, NODE_ENV: 'production' };
+      expect(loadConfig(['keeper'], production).keeper.redriveAfterMs).to.equal(60_000);
+      expect(problemsOf(['failPoint'], production)).to.deep.equal([
+        'TEST_OVERRIDES is for tests and refused where NODE_ENV is production',
+      ]);
+    });
+
+    it('raises a fixed value when a setting needs it', () => {
+      const leaseMs = (MYSQL_QUERY_TIMEOUT_MS: string): number =>
+        loadConfig(['mysql', 'repair'], { ...GOOD, MYSQL_QUERY_TIMEOUT_MS }).repair.leaseMs;
+      expect([leaseMs('10000'), leaseMs('60000')]).to.deep.equal([15_000, 75_000]);
+      const markerAgeMs = (env: Environment): number =>
+        loadConfig(['redis', 'reconcile'], { ...GOOD, ...env }).reconcile.markerAgeMs;
+      expect(markerAgeMs({})).to.equal(345_600_000);
+      expect(markerAgeMs({ MARKER_LIFE_MS: '700000000' })).to.equal(700_000_000);
+      const isShorter = { TEST_OVERRIDES: 'on', RECONCILE_MARKER_AGE_MS: '1000' };
+      expect(markerAgeMs({ MARKER_LIFE_MS: '700000000', ...isShorter })).to.equal(1000);
+    });
   });
 
   describe('numbers', () => {
     const port = integer({ env: 'X', doc: 'A port.', unit: '', min: 1, max: 10 });
     for (const bad of ['0', '11', '1.5', '-1', 'x', ' ', '1x', 'NaN', 'Infinity', '1e400']) {
-      it(`${JSON.stringify(bad)} is refused`, () => {
+      it(`refuses ${JSON.stringify(bad)}`, () => {
         expect(() => port.parse(bad)).to.throw(/must be a whole number from 1 to 10, but is/);
       });
     }
-    it('a blank is no zero', () => {
+    it('refuses a blank when 0 is allowed', () => {
       const zero = integer({ env: 'X', doc: 'A count.', unit: '', min: 0, max: 10 });
       expect(() => zero.parse(' ')).to.throw(/must be a whole number/);
     });
-    it('both ends of the range are in it', () => {
+    it('accepts both ends of the range', () => {
       expect([port.parse('1'), port.parse('10')]).to.deep.equal([1, 10]);
     });
-    it('a long value is shown in part', () => {
+    it('cuts a long value in its error', () => {
       expect(() => port.parse('9'.repeat(500))).to.throw(/^.{0,150}$/);
     });
   });
 
   describe('endpoints', () => {
     const { parse } = SCHEMA.rocketmq.endpoint;
-    it('one host:port', () => {
+    it('accepts one host:port', () => {
       for (const good of ['127.0.0.1:8081', 'proxy.example.com:80', 'localhost:65535'])
         expect(parse(good)).to.equal(good);
     });
@@ -344,13 +386,13 @@ describe('config', () => {
       'a:1;b:2',
       'ho st:1',
     ]) {
-      it(`${bad} is refused`, () => {
+      it(`refuses ${bad}`, () => {
         expect(() => parse(bad)).to.throw(/must be one host:port/);
       });
     }
   });
 
-  it('the error for a text that is too short names its length, not its value', () => {
+  it('shows the length and not the value of a text that is too short', () => {
     const key = text({ env: 'X', doc: 'A text.', minLength: 5, range: '5 or more' });
     expect(() => key.parse('abcd')).to.throw(/must have at least 5 characters, but has 4$/);
     expect(key.parse('abcde')).to.equal('abcde');

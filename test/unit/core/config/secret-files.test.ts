@@ -4,8 +4,7 @@ import { expect } from 'chai';
 import sinon from 'sinon';
 import { makeAuthority, makeCertificate, type Certified } from '../../../../deploy/local/stack/certificates.js';
 import { ConfigError, loadConfig, withSettings, type Environment } from '../../../../src/core/config/load.js';
-import { SCHEMA, type SectionName } from '../../../../src/core/config/schema.js';
-import type { Key } from '../../../../src/core/config/key.js';
+import { allKeys, type SectionName } from '../../../../src/core/config/schema.js';
 import { useTempFolder } from '../../stack/temp-folder.js';
 
 const MYSQL_URL = 'mysql://seckill@127.0.0.1:3306/seckill';
@@ -30,8 +29,8 @@ describe('config: secrets and certificates from files', () => {
     return path;
   };
 
-  it('every secret may stand in a file', () => {
-    const keys = Object.values(SCHEMA).flatMap((section) => Object.values(section) as Key<unknown>[]);
+  it('accepts a file for every secret', () => {
+    const keys = allKeys();
     const secrets = keys.filter(({ secret }) => secret);
     expect(secrets.filter(({ fromFile }) => !fromFile).map(({ env }) => env)).to.deep.equal([]);
     const names = new Set(keys.map(({ env }) => env));
@@ -48,7 +47,7 @@ describe('config: secrets and certificates from files', () => {
     ]);
   });
 
-  it('the end of the last line is not part of it, blanks are', () => {
+  it('removes only the final newline of a file', () => {
     const read = (text: string): string =>
       loadConfig(['mysql'], { MYSQL_URL, MYSQL_PASSWORD_FILE: file('password', text) }).mysql.password();
     expect(['hush\n', 'hush\r\n', 'hush', ' hu sh \n', 'hush\n\n'].map(read)).to.deep.equal([
@@ -62,7 +61,7 @@ describe('config: secrets and certificates from files', () => {
     expect(url).to.equal(MYSQL_URL);
   });
 
-  it('a file that is not there, or of no use, is named with the reason', () => {
+  it('names a file and the reason when it cannot be used', () => {
     const wrong = (path: string): string => problemOf(['mysql'], { MYSQL_URL, MYSQL_PASSWORD_FILE: path });
     expect(wrong('/nowhere/password')).to.equal(
       'MYSQL_PASSWORD_FILE names /nowhere/password, which cannot be read (ENOENT)',
@@ -80,7 +79,7 @@ describe('config: secrets and certificates from files', () => {
       .and.not.include('too short');
   });
 
-  it('a value and a file are one too many, and so are two passwords', () => {
+  it('refuses a value beside its file, and a second password', () => {
     expect(problemOf(['mysql'], { MYSQL_URL, MYSQL_PASSWORD: 'a', MYSQL_PASSWORD_FILE: file('b', 'b') })).to.equal(
       'MYSQL_PASSWORD and MYSQL_PASSWORD_FILE must not both be set: keep one of the two',
     );
@@ -93,7 +92,7 @@ describe('config: secrets and certificates from files', () => {
     );
   });
 
-  it('what an app sets goes before a file around it, and the other way round', () => {
+  it('prefers the settings of an app to its environment when one of them is a file', () => {
     const around = { MYSQL_PASSWORD_FILE: file('around', 'around') };
     const of = (settings: Record<string, string>, env: Environment): string =>
       loadConfig(['mysql'], withSettings({ MYSQL_URL, ...settings }, env)).mysql.password();
@@ -104,7 +103,7 @@ describe('config: secrets and certificates from files', () => {
     expect(kept, 'no secret, and no file that holds one').to.include({ ACCESS_LOG: 'all', ACCESS_LOG_FILE: '/a/log' });
   });
 
-  it('a password in a file is read again; one in the environment is what it was', () => {
+  it('reads a password again when its file changes', () => {
     const clock = sinon.useFakeTimers({ toFake: ['performance'] });
     try {
       const path = file('password', 'old\n');
@@ -139,7 +138,7 @@ describe('config: secrets and certificates from files', () => {
 
     const mysql = (env: Environment): string => problemOf(['mysql'], { MYSQL_URL, MYSQL_TLS: 'on', ...env });
 
-    it('come from the environment or from files', () => {
+    it('reads them from the environment or from files', () => {
       const { tlsCa, tlsCert, tlsKey, tls } = loadConfig(['mysql'], {
         MYSQL_URL,
         MYSQL_TLS: 'on',
@@ -155,7 +154,7 @@ describe('config: secrets and certificates from files', () => {
       ]);
     });
 
-    it('that cannot be used are refused by name, and a key is never shown', async () => {
+    it('names a certificate or key that cannot be used, and shows no key', async () => {
       const expired = await makeCertificate(
         { commonName: 'x', fromMs: Date.now() - 2 * DAY_MS, untilMs: Date.now() - DAY_MS },
         authority,
@@ -177,14 +176,14 @@ describe('config: secrets and certificates from files', () => {
       const noKey = mysql({ MYSQL_TLS_CERT: pair.cert, MYSQL_TLS_KEY: 'hush-hush' });
       expect(noKey).to.equal('MYSQL_TLS_KEY must hold a private key in PEM without a passphrase, but does not');
       expect(mysql({ MYSQL_TLS_CERT: pair.cert, MYSQL_TLS_KEY: other.key })).to.equal(
-        'MYSQL_TLS_KEY must be the key of MYSQL_TLS_CERT, but is another one',
+        'MYSQL_TLS_KEY must be the key of MYSQL_TLS_CERT, but is the key of another certificate',
       );
       expect(mysql({ MYSQL_TLS_CERT: pair.cert })).to.equal(
         'MYSQL_TLS_CERT and MYSQL_TLS_KEY must both be set, or neither',
       );
     });
 
-    it('without TLS are a mistake: nothing would be encrypted', () => {
+    it('refuses them when TLS is off', () => {
       const ca = authority.cert;
       expect(mysql({ MYSQL_TLS: 'off', MYSQL_TLS_CA: ca })).to.equal(
         'MYSQL_TLS must be on where MYSQL_TLS_CA is set: nothing is encrypted now',
@@ -200,7 +199,7 @@ describe('config: secrets and certificates from files', () => {
     });
   });
 
-  it('a token for some time needs its key, a user of the sentinels a password', () => {
+  it('refuses a session token without its key, and a Sentinel user without a password', () => {
     expect(problemOf(['brokerAccess'], { ROCKETMQ_SESSION_TOKEN: 't' })).to.equal(
       'ROCKETMQ_ACCESS_KEY must be set where ROCKETMQ_SESSION_TOKEN is',
     );
