@@ -14,7 +14,7 @@ import { ACTOR, draftSale, openSale, RECONCILE_ENV, reconcileSale } from '../har
 import type { StackControls } from '../harness/stack-controls.js';
 import type { Scenario } from '../scenario.js';
 
-// D9: the drill of docs/backup.md. The loss is compared with that page, purchase by purchase.
+// D9: the drill of docs/durability.md. The loss is compared with that page, purchase by purchase.
 
 const PAYS = { PAYMENT_PROVIDER: 'simulator' };
 const API = { ...PAYS, ...RECONCILE_ENV };

@@ -38,7 +38,7 @@ export const metrics = {
   cacheMs: fixed('METRICS_CACHE_MS', 1000),
 } as const satisfies Keys;
 
-/** OpenTelemetry defines the names that begin with OTEL. Its exporter reads more of them (docs/tracing.md). */
+/** OpenTelemetry defines the names that begin with OTEL. Its exporter reads more of them (docs/monitoring.md). */
 export const tracing = {
   endpoint: url({
     env: 'OTEL_EXPORTER_OTLP_ENDPOINT',
