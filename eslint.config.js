@@ -11,6 +11,7 @@ const FLOW = {
   cli: [
     'programs',
     'http',
+    'contract',
     'admission',
     'purchase',
     'orders',
@@ -22,9 +23,10 @@ const FLOW = {
     'core',
   ],
   /** Seckill inside an app: it composes what the programs compose. */
-  library: ['programs', 'http', 'orders', 'payment', 'mysql', 'rocketmq', 'core'],
+  library: ['programs', 'http', 'contract', 'orders', 'payment', 'mysql', 'rocketmq', 'core'],
   programs: [
     'http',
+    'contract',
     'admission',
     'purchase',
     'orders',
@@ -36,7 +38,9 @@ const FLOW = {
     'payment',
     'core',
   ],
-  http: ['admission', 'purchase', 'orders', 'sales', 'recovery', 'core'],
+  http: ['contract', 'admission', 'purchase', 'orders', 'sales', 'recovery', 'core'],
+  /** The bodies of the API, written once. The pages and the client take their types from it. */
+  contract: ['admission', 'sales', 'recovery', 'core'],
   recovery: ['orders', 'sales', 'core'],
   purchase: ['sales', 'core'],
   orders: ['core'],
@@ -52,8 +56,8 @@ const ROOMS = Object.keys(FLOW);
 const folders = readdirSync(new URL('src', import.meta.url));
 if ([...ROOMS].sort().join() !== folders.sort().join()) throw new Error('FLOW must name each folder of src.');
 
-/** What the pages and the client may import: files that import nothing themselves. */
-const FOR_BROWSERS = ['./core/after.ts', './core/currency.ts'];
+/** What the pages and the client may import: files that import nothing themselves, and types. */
+const FOR_BROWSERS = ['./core/after.ts', './core/currency.ts', './contract'];
 
 const zones = [
   ...Object.entries(FLOW).map(([room, allowed]) => ({
@@ -148,6 +152,14 @@ const TIMERS = [
   },
 ];
 
+/** A browser would load zod, and half of the server. */
+const TYPES_ONLY = [
+  {
+    selector: 'ImportDeclaration[source.value=/src.contract/][importKind!="type"]',
+    message: 'Import types only from src/contract.',
+  },
+];
+
 /** Only what oxlint has no rule for (the rest is in .oxlintrc.json): where a file of the product stands in the flow. */
 export default tseslint.config(
   {
@@ -171,6 +183,13 @@ export default tseslint.config(
     files: ['{src,web}/**/*.{ts,tsx}'],
     ignores: ['src/core/after.ts'],
     rules: { 'no-restricted-syntax': ['error', ...TIMERS] },
+  },
+  {
+    files: ['web/**/*.{ts,tsx}'],
+    rules: {
+      'no-restricted-syntax': ['error', ...TIMERS, ...TYPES_ONLY],
+      'no-restricted-globals': ['error', 'Buffer', 'process'],
+    },
   },
   {
     files: ['test/**/*.test.ts'],

@@ -1,4 +1,4 @@
-/** The bench cannot go on: one sentence for a person, exit code 1. */
+/** Ends the bench with one sentence for a person and exit code 1. */
 export class BenchError extends Error {
   constructor(message: string, options?: { cause?: unknown }) {
     super(message, options);

@@ -5,20 +5,12 @@ import { assertNever, OperationalError } from '../src/core/errors.js';
 import { StackError } from '../deploy/local/stack/stack-error.js';
 import { attack } from './attack/attack-scenario.js';
 import { CAPTURED } from './attack/attackers.js';
-import { cancelLoop } from './attack/cancel-loop.js';
-import { tokens } from './attack/token-crowd.js';
 import { BenchError } from './bench-error.js';
-import { layers } from './layers/layers.js';
-import { autocannonGenerator } from './load/autocannon.js';
 import { BuyerPool, prepareBuyers } from './load/buyers.js';
-import type { LoadGenerator } from './load/load.js';
-import { findWrk } from './load/wrk.js';
 import { parseOptions, type BenchOptions, type ScenarioName } from './options.js';
 import { judgeGoals, reportNotes, reportTable, type Report } from './report.js';
-import { loadSeconds, neighbours } from './neighbours/neighbours.js';
 import { isBad, type ScenarioResult } from './results.js';
 import { BUYERS_PER_SECOND, dueRateOf, secondsOf, type Context } from './scenarios/context.js';
-import { consoles, consolesBuyers } from './scenarios/consoles.js';
 import { flash } from './scenarios/flash.js';
 import { limits } from './scenarios/limits.js';
 import { paired, WARM_UP_SLICE_SECONDS } from './scenarios/paired.js';
@@ -41,8 +33,8 @@ const progress = (line: string): void => {
 
 const interrupted = new AbortController();
 const interrupt = (): void => {
-  if (interrupted.signal.aborted) return; // the first one is being obeyed, and leaves nothing behind
-  interrupted.abort(new BenchError('interrupted; what was started is stopped again'));
+  if (interrupted.signal.aborted) return; // the first interrupt already ends the run
+  interrupted.abort(new BenchError('interrupted; everything that was started is stopped'));
 };
 process.on('SIGINT', interrupt).on('SIGTERM', interrupt);
 
@@ -56,7 +48,7 @@ try {
   process.exitCode = exitCodeOf(interrupted.signal.aborted ? interrupted.signal.reason : error);
 }
 
-/** What a person can mend is one sentence; anything else is our mistake and keeps its stack. */
+/** Prints one sentence for an error that a person can mend, and the stack of any other. */
 function exitCodeOf(error: unknown): number {
   const known = [BenchError, StackError, OperationalError, ConfigError].some((kind) => error instanceof kind);
   console.error(known ? `bench: ${(error as Error).message}` : error);
@@ -64,13 +56,12 @@ function exitCodeOf(error: unknown): number {
   return error instanceof ConfigError ? EXIT_USAGE : EXIT_FAILED;
 }
 
-/** Runs the scenarios that were asked for, one after the other; after one whose check fails no other runs. */
+/** Runs the chosen scenarios one after the other. No scenario runs after a failed check. */
 function runBench(
   options: BenchOptions,
   io: { readonly progress: Progress; readonly signal: AbortSignal },
 ): Promise<Report> {
   const loadAverageBefore = loadavg()[0] ?? 0;
-  const generator = chooseGenerator(options.generator); // before minutes are spent on a start
   return withSession(options, io, async (session) => {
     const startedAt = new Date().toISOString();
     const seconds = warmUpSeconds({ session, options });
@@ -81,14 +72,14 @@ function runBench(
         ...io,
       }),
     );
-    const context: Context = { session, options, buyers, generator };
+    const context: Context = { session, options, buyers };
     const machine = await describeMachine(session);
     await warmUp(context, seconds);
     const results: ScenarioResult[] = [];
     for (const scenario of options.scenarios) {
       const result = await runScenario(scenario, context);
       results.push(result);
-      if (isBad(result)) break; // its data is kept
+      if (isBad(result)) break; // the data of a failed check is kept
       await session.stores.empty();
     }
     return {
@@ -98,7 +89,6 @@ function runBench(
       results,
       warmUpSeconds: seconds,
       commit: commitOf(),
-      loadGenerator: generator.name,
       goals: judgeGoals(results),
     };
   });
@@ -118,22 +108,12 @@ function runScenario(scenario: ScenarioName, context: Context): Promise<Scenario
       return limits(context);
     case 'attack':
       return attack(context);
-    case 'tokens':
-      return tokens(context);
-    case 'cancel-loop':
-      return cancelLoop(context);
-    case 'layers':
-      return layers(context);
     case 'paired':
       return paired(context);
-    case 'consoles':
-      return consoles(context);
     case 'buckets':
       return buckets(context);
     case 'reshard':
       return reshard(context);
-    case 'neighbours':
-      return neighbours(context);
     case 'rebuild':
       return rebuild(context);
     case 'memory':
@@ -143,7 +123,7 @@ function runScenario(scenario: ScenarioName, context: Context): Promise<Scenario
   }
 }
 
-/** The load that needs most of them decides; each takes its buyers anew, on a sale of its own. */
+/** Returns the number of buyers for the largest load. Every load uses the same buyers, on a sale of its own. */
 function buyersNeeded(options: BenchOptions, warmUpFor: number): number {
   const { win: winRate, single, soldOut: soldOutRate } = BUYERS_PER_SECOND;
   const ofScenario: Record<ScenarioName, number> = {
@@ -153,14 +133,9 @@ function buyersNeeded(options: BenchOptions, warmUpFor: number): number {
     flash: secondsOf({ options }, 'flash') * dueRateOf({ options }, 'flash'),
     limits: secondsOf({ options }, 'limits') * soldOutRate,
     attack: secondsOf({ options }, 'attack') * dueRateOf({ options }, 'attack') + CAPTURED,
-    tokens: 0,
-    'cancel-loop': 0,
-    layers: 0,
     paired: Math.max(WARM_UP_SLICE_SECONDS, secondsOf({ options }, 'paired')) * winRate,
-    consoles: consolesBuyers({ options }),
     buckets: secondsOf({ options }, 'buckets') * winRate,
     reshard: secondsOf({ options }, 'reshard') * dueRateOf({ options }, 'reshard'),
-    neighbours: loadSeconds(secondsOf({ options }, 'neighbours')) * dueRateOf({ options }, 'neighbours'),
     rebuild: 0,
     memory: secondsOf({ options }, 'memory') * winRate,
   };
@@ -171,12 +146,4 @@ function buyersNeeded(options: BenchOptions, warmUpFor: number): number {
 function commitOf(): string | null {
   const { stdout, status } = spawnSync('git', ['rev-parse', '--short', 'HEAD'], { encoding: 'utf8' });
   return status === 0 ? stdout.trim() : null;
-}
-
-/** The load generator asked for; by default wrk, because it takes the least CPU from the servers. */
-function chooseGenerator(name: BenchOptions['generator']): LoadGenerator {
-  const wrk = name === 'autocannon' ? null : findWrk();
-  if (wrk !== null) return wrk;
-  if (name === 'wrk') throw new BenchError('wrk is not on the PATH; install it, or leave --generator away');
-  return autocannonGenerator();
 }

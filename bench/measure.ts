@@ -4,21 +4,21 @@ import { cpuTimes, machineTimes, yardstickMicros } from './session/cpu.js';
 import { growth, scrape, sumOf } from './session/metrics.js';
 import type { ProcessName, Session } from './session/session.js';
 
-/** Who used CPU: our processes, the load generator, and everything else on the machine. */
+/** The users of CPU: our processes, the load generator and all other programs. */
 export type CpuUser = ProcessName | 'load generator' | 'bench' | 'others';
 
-/** One load on one sale, with what the system did until the last accepted order was in MySQL. */
+/** Measures one load on one sale until the last accepted order is in MySQL. */
 export interface Measured<L extends LoadResult = LoadResult> {
   readonly load: L;
   /** Orders of this load that are committed. */
   readonly landed: number;
-  /** From the first request to the last committed order, seconds. */
+  /** Seconds between the first request and the last committed order. */
   readonly landedSeconds: number;
-  /** From the first request to the last answer, seconds. */
+  /** Seconds between the first request and the last answer. */
   readonly answeredSeconds: number;
   /** CPU seconds from the first request to the last committed order. */
   readonly cpuSeconds: Readonly<Record<CpuUser, number>>;
-  /** Cores that did nothing, on average; what the hypervisor took away does not count. */
+  /** Average number of idle cores. Time that the hypervisor took away does not count. */
   readonly idleCores: number;
   /** How fast the machine was just before: CPU µs of one HMAC. */
   readonly yardstickMicros: number;
@@ -64,7 +64,7 @@ export async function measure<L extends LoadResult>(
   };
 }
 
-/** One cheap query now and then. */
+/** Pause between two cheap queries. */
 function reportProgress(session: Session, saleId: string): NodeJS.Timeout {
   const startedAtMs = performance.now();
   const report = async (): Promise<void> => {

@@ -1,7 +1,7 @@
 import { Command, InvalidArgumentError, Option } from 'commander';
 import { DURABILITIES, type Durability } from '../deploy/local/stack/servers/server-spec.js';
 
-/** In the order they run. `memory` is asked for with --memory. */
+/** Scenarios in the order in which they run. --memory asks for `memory`. */
 const SCENARIOS = [
   'win',
   'no-group-commit',
@@ -9,14 +9,9 @@ const SCENARIOS = [
   'flash',
   'limits',
   'attack',
-  'tokens',
-  'cancel-loop',
-  'layers',
   'paired',
-  'consoles',
   'buckets',
   'reshard',
-  'neighbours',
   'rebuild',
   'memory',
 ] as const;
@@ -25,36 +20,35 @@ const DEFAULT_SCENARIOS: readonly ScenarioName[] = ['win', 'no-group-commit', 's
 
 export interface BenchOptions {
   readonly scenarios: readonly ScenarioName[];
-  /** Length of each measured load; null: each scenario has its own. */
+  /** Length of each measured load. Null: each scenario has its own. */
   readonly seconds: number | null;
   readonly connections: number;
-  /** Load before the first measurement; null: by what the stack and the programs have behind them. */
+  /** Load before the first measurement. Null: 80 s for a fresh broker, else 10 s. */
   readonly warmUpSeconds: number | null;
-  /** Requests per second of `flash`, `reshard`, `neighbours` and `consoles`, and of `attack`, honest ones and others together; null: each has its own. */
+  /** Requests per second of `flash`, `reshard` and `attack`, honest and hostile together. Null: each has its own. */
   readonly rate: number | null;
-  readonly generator: 'wrk' | 'autocannon' | 'best';
   /** Batches in flight that `no-group-commit` tries. */
   readonly inFlight: readonly number[];
-  /** Whether all admission layers stand in front of `sold-out`. */
+  /** `on` puts all admission layers in front of `sold-out`. */
   readonly admission: 'off' | 'on';
-  /** The other checkout of `paired`, with its build; null: none. */
+  /** Built checkout that `paired` compares with, or null. */
   readonly against: string | null;
-  /** How often `paired` and `consoles` measure both. */
+  /** How often `paired` measures both builds. */
   readonly pairs: number;
-  /** Buckets of the sale of `buckets`, and that `reshard` makes. */
+  /** Buckets of the sale of `buckets`, and number that `reshard` makes. */
   readonly buckets: number;
   /** Orders of the sale of `rebuild`. */
   readonly orders: number;
   readonly keepStack: boolean;
-  /** What the servers flush before they answer. */
+  /** Writes to disk that the servers make before they answer. */
   readonly durability: Durability;
-  /** Replicas of Redis that every yes waits for. */
+  /** Replicas of Redis that must have a purchase before it is accepted. */
   readonly replicas: number;
   readonly dir: string;
   readonly json: boolean;
 }
 
-/** What commander makes of the command line. */
+/** The command line as commander reads it. */
 interface Flags extends Omit<BenchOptions, 'scenarios' | 'seconds' | 'warmUpSeconds' | 'against' | 'rate'> {
   readonly against?: string;
   readonly seconds?: number;
@@ -69,17 +63,12 @@ const ABOUT: Record<ScenarioName, string> = {
   'sold-out': '100 units, then only refusals; bare node:http beside it',
   flash: 'open arrival at --rate against 5,000 units',
   limits: 'each part alone: node:http, deduct, half message + commit, batch insert',
-  attack: 'honest buyers alone, then among attackers: --rate in all, a fifth of it honest',
-  tokens: 'a crowd fetches purchase tokens and never buys; honest buyers come later',
-  'cancel-loop': 'accounts buy and cancel without end; honest buyers come later',
-  layers: 'each admission layer alone, on and off: CPU per request',
-  paired: 'CPU per purchase of the api, in turn with that of another build (--against)',
-  consoles: 'what 50 open consoles cost the api while buyers come at --rate, slice by slice with and without',
+  attack: 'honest buyers alone, then among attackers; a fifth of --rate is honest',
+  paired: 'CPU per purchase of the api, in turn with another build (--against)',
   buckets: 'win on a sale of --buckets buckets, and on one of one bucket before and after',
-  reshard: 'a sale is split into --buckets buckets under --rate requests/s: how long buyers get 503',
-  neighbours: '20 sales sell while a large one is rebuilt, and while one of three Redis masters is frozen',
-  rebuild: 'a sale of --orders orders among 20 times as many others is rebuilt: how long it is locked',
-  memory: 'win for 60 s while the memory of the api is watched (--memory)',
+  reshard: 'splits a sale into --buckets buckets under --rate requests/s: how long buyers get 503',
+  rebuild: 'rebuilds a sale of --orders orders among 20 times as many others: how long it is locked',
+  memory: 'win for 60 s with the memory of the api sampled each second (--memory)',
 };
 
 const whole =
@@ -104,7 +93,7 @@ function scenarioName(text: string, earlier: readonly ScenarioName[] | undefined
   return [...(earlier ?? []), name];
 }
 
-/** The command line as commander knows it. Every number has a maximum: load here is bounded in time. */
+/** Every number has a maximum, because load is bounded in time. */
 function benchCommand(): Command {
   const about = SCENARIOS.map((name) => `  ${name.padEnd(16)} ${ABOUT[name]}`).join('\n');
   return new Command('bench')
@@ -121,7 +110,7 @@ function benchCommand(): Command {
     .option('--warm-up <s>', 'load before measuring (default: 80 for a fresh broker, else 10)', whole(0, 120))
     .option(
       '--rate <n>',
-      'requests per second of flash (10000), reshard (5000), of attack (2000), neighbours (600) and consoles (100) in all',
+      'requests per second of flash (10000), reshard (5000) and attack (2000, honest and hostile)',
       whole(10, 50_000),
     )
     .option('--in-flight <list>', 'values that no-group-commit tries', inFlightList, [32, 64, 128])
@@ -131,19 +120,21 @@ function benchCommand(): Command {
         .default('off'),
     )
     .option('--against <folder>', 'checkout that paired compares with, after `npm run build` in it')
-    .option('--pairs <n>', 'how often paired and consoles measure both', whole(1, 100), 10)
-    .option('--buckets <n>', 'buckets of the sale of `buckets`, and that `reshard` makes', whole(2, 64), 8)
+    .option('--pairs <n>', 'how often paired measures both builds', whole(1, 100), 10)
+    .option('--buckets <n>', 'buckets of the sale of `buckets`, and number that `reshard` makes', whole(2, 64), 8)
     .option('--orders <n>', 'orders of the sale of rebuild', whole(1_000, 10_000_000), 1_000_000)
     .option('--memory', 'win for 60 s, with the memory of the api sampled each second')
     .addOption(
-      new Option('--generator <name>', 'load generator').choices(['best', 'wrk', 'autocannon']).default('best'),
-    )
-    .addOption(
-      new Option('--durability <level>', 'what an answer of the servers outlives')
+      new Option('--durability <level>', 'what an answer of the servers survives')
         .choices(DURABILITIES)
         .default('process'),
     )
-    .option('--replicas <n>', 'replicas of Redis, started beside it, that every yes waits for', whole(0, 2), 0)
+    .option(
+      '--replicas <n>',
+      'replicas of Redis, started beside it, that must have a purchase before it is accepted',
+      whole(0, 2),
+      0,
+    )
     .option('--keep-stack', 'leave the servers running for the next run', false)
     .option('--dir <folder>', 'folder of the stack instance', '.stack-bench')
     .option('--json', 'print one JSON document instead of the table', false)

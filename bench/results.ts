@@ -1,19 +1,16 @@
-import type { LayersFigures } from './layers/layers.js';
 import type { Latency } from './load/load.js';
 import type { CpuUser, Measured } from './measure.js';
-import type { NeighboursFigures } from './neighbours/phases.js';
 import type { ScenarioName } from './options.js';
-import type { ConsolesFigures } from './scenarios/consoles.js';
 import type { LimitFigures } from './scenarios/limits.js';
 import type { PairedFigures } from './scenarios/paired.js';
 import type { RebuildFigures } from './scenarios/rebuild.js';
 import type { SaleVerdict } from './session/stores.js';
 
-/** A scenario that sells, or refuses. */
+/** The figures of a scenario that sells or refuses. */
 export interface LoadFigures {
   readonly kind: 'load';
   readonly scenario: ScenarioName;
-  /** How it was run, where that is not the same for all. */
+  /** How it was run, as far as that differs between scenarios. */
   readonly about: string;
   readonly requests: number;
   /** Answers of any status per second, from the first request to the last answer. */
@@ -23,7 +20,7 @@ export interface LoadFigures {
   readonly landedPerSecond: number;
   readonly latency: Latency;
   readonly batchSizeMean: number;
-  /** CPU µs per accepted purchase, or per answer where (nearly) nothing was sold. */
+  /** CPU µs per accepted purchase, or per answer if the scenario sells (nearly) nothing. */
   readonly cpuMicros: Readonly<Record<CpuUser, number>>;
   readonly idleCores: number;
   readonly yardstickMicros: number;
@@ -36,16 +33,9 @@ export interface LoadFigures {
   readonly verdict: SaleVerdict;
 }
 
-export type ScenarioResult =
-  | LoadFigures
-  | LimitFigures
-  | LayersFigures
-  | PairedFigures
-  | ConsolesFigures
-  | NeighboursFigures
-  | RebuildFigures;
+export type ScenarioResult = LoadFigures | LimitFigures | PairedFigures | RebuildFigures;
 
-/** Turns what was measured into figures. `per` is what CPU is divided by. */
+/** Turns measurements into figures. CPU is divided by `per`. */
 export function loadFigures(
   scenario: ScenarioName,
   about: string,
@@ -77,12 +67,9 @@ export function loadFigures(
   };
 }
 
-/** Something in it makes the bench fail. */
+/** True if the bench fails because of this result. */
 export const isBad = (result: ScenarioResult): boolean => problemsIn(result).length > 0;
 
-/** What a check found; empty when all is right. */
-export function problemsIn(result: ScenarioResult): readonly string[] {
-  if (result.kind === 'load') return result.verdict.problems;
-  if (result.kind !== 'neighbours') return [];
-  return result.cases.flatMap(({ title, problems }) => problems.map((problem) => `${title}: ${problem}`));
-}
+/** Returns what a check found, a sentence each. */
+export const problemsIn = (result: ScenarioResult): readonly string[] =>
+  result.kind === 'load' ? result.verdict.problems : [];

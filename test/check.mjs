@@ -1,8 +1,10 @@
-// `npm run check`: format, lint, types and the tests without servers, two at a time. Shows what failed.
+// `npm run check`: format, lint, types, weight and the tests without servers, two at a time. Shows what failed.
 import { spawn } from 'node:child_process';
 
+/** Its table is shown even when nothing is wrong. */
+const WEIGHT = 'weight';
 /** The longest begin. */
-const waiting = ['test:unit', 'lint', 'typecheck', 'format:check', 'lint:unused'];
+const waiting = ['test:unit', 'lint', 'typecheck', 'format:check', 'lint:unused', WEIGHT];
 const LANES = 2;
 let failed = 0;
 
@@ -12,6 +14,7 @@ async function work() {
     const { code, output } = await run(name);
     const seconds = ((Date.now() - startedMs) / 1000).toFixed(0);
     if (code === 0) {
+      if (name === WEIGHT) console.log(`\n${output}`);
       console.log(`${name}: ok, ${seconds} s`);
     } else {
       failed++;

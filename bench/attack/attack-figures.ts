@@ -47,7 +47,7 @@ export function loadOfBoth(honest: OpenLoopResult, attack: AttackResult): BothLo
   };
 }
 
-/** What `attack` adds to its column, and what its goals are judged by. */
+/** Rows that `attack` adds to its column. Its goals are judged by them. */
 export const HONEST_SHARE_ROW = 'honest: share of their rate without attack';
 export const HONEST_UNITS_ROW = 'honest: share of their units without attack';
 export const HONEST_P99_ROW = 'honest: p99 of winners, ms';

@@ -23,7 +23,7 @@ export interface AttackPlan {
   readonly slowSockets: number;
 }
 
-/** What one kind of attackers sent, and the answers. */
+/** Requests of one kind of attackers, and the answers to them. */
 export interface AttackTally {
   readonly sent: number;
   readonly answered: number;
@@ -33,7 +33,7 @@ export interface AttackTally {
 
 export interface AttackResult {
   readonly tallies: Readonly<Record<Attack, AttackTally>>;
-  /** One byte of OUTCOME_CODE per account of the flood, base64. */
+  /** OUTCOME_CODE of each account of the flood as one byte, in base64. */
   readonly outcomes: string;
   readonly slow: SlowTally;
   /** First request and last answer, Unix ms. */
@@ -65,7 +65,7 @@ class AttackRequests {
     this.#oversizedHead = head.replace(/Content-Length: \d+/, `Content-Length: ${OVERSIZED_BYTES}`);
   }
 
-  /** What a buyer would send. */
+  /** The body of an honest buyer. */
   genuine(record: Buffer): Buffer {
     return Buffer.concat([this.#head, record, this.#tail]);
   }

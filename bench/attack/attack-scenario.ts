@@ -33,8 +33,8 @@ import { growthBy, scrape } from '../session/metrics.js';
 import type { Session } from '../session/session.js';
 
 /**
- * Honest buyers at a fixed rate, first alone, then among attackers who ask four times as often, under the same rules.
- * There are as many units as honest requests: each one that an attacker wins is one that an honest buyer does not.
+ * Sends honest buyers at a fixed rate, first alone, then among attackers who ask four times as often, under the same
+ * rules. There are as many units as honest requests, so each unit that an attacker wins is missing for an honest buyer.
  */
 export async function attack(context: Context): Promise<LoadFigures> {
   const { session } = context;

@@ -1,8 +1,8 @@
-/** What attackers send. Slow ones do not count among them: they never finish a request. */
+/** Kinds of attackers and their requests. Slow attackers do not count here, because they never finish a request. */
 export const ATTACKS = ['flood', 'forged', 'replayed', 'oversized'] as const;
 export type Attack = (typeof ATTACKS)[number];
 
-/** Of all requests, honest ones included. */
+/** Share of all requests, including honest ones. */
 const HONEST_SHARE = 0.2;
 
 /** Parts of the attack. A flood of accounts that may buy is the worst of them: each one let through takes a unit. */
@@ -47,7 +47,7 @@ export const attacksPerSecond = ({ attack }: Rates): number =>
 /** An honest address asks this often at most, once a second on average for each of five neighbours. */
 const ASKS_PER_ADDRESS = 5;
 
-/** Addresses that so many honest requests per second come from, one connection each. */
+/** Returns the number of addresses for this rate of honest requests, with one connection each. */
 export const honestAddresses = (perSecond: number): number => Math.ceil(perSecond / ASKS_PER_ADDRESS);
 
 /**
@@ -55,7 +55,7 @@ export const honestAddresses = (perSecond: number): number => Math.ceil(perSecon
  * the api sees it as the other end of the connection. No header is believed, no proxy is trusted.
  */
 
-/** Second part of the address: who comes from there. */
+/** Second part of the address, different for each kind of client. */
 const NETWORKS = { honest: 1, flood: 66, forged: 67, replayed: 68, oversized: 69, slow: 70 } as const;
 export type NetworkName = keyof typeof NETWORKS;
 
@@ -74,9 +74,10 @@ export const addressesIn = (network: NetworkName, count: number): string[] =>
 const WINDOW_MS = 10_000;
 
 /**
- * What an operator would have in force: an address that is known to be bad, twice what an honest address needs, a few
- * tries for a buyer, and what the system can take in all.
- * @param signKeys keys (`id:secret`) of the instance @param saleIds sales whose purchases have to be signed
+ * Returns the rules of a typical operator: one address is denied, an address may send twice what an honest one needs, a
+ * buyer has a few tries, and a total limit protects the system.
+ * @param signKeys keys (`id:secret`) of the instance
+ * @param saleIds sales whose purchases have to be signed
  */
 export const attackRules = (signKeys: string, saleIds: readonly string[]): object => ({
   lists: {

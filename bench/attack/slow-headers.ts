@@ -6,7 +6,7 @@ export interface SlowTally {
   /** Closed by the server, and of these, with a 408 before. */
   readonly closed: number;
   readonly answered408: number;
-  /** The longest that one of them stayed, ms; those that were open at the end count with their age. */
+  /** Longest life of a connection in ms. Connections that were open at the end count with their age. */
   readonly longestMs: number;
 }
 
@@ -27,7 +27,10 @@ export interface SlowHeadersOptions {
   readonly addressOf: (place: number) => string;
 }
 
-/** A bounded number of connections that begin a request and never come to the end of its headers; a closed one comes again. */
+/**
+ * Keeps a bounded number of connections that start a request and never finish its headers. It opens a closed connection
+ * again.
+ */
 export class SlowHeaders {
   readonly #options: SlowHeadersOptions;
   readonly #open = new Set<SlowSocket>();
@@ -41,7 +44,7 @@ export class SlowHeaders {
     this.#timer = setInterval(() => this.#sendAll(), HEADER_EVERY_MS);
   }
 
-  /** How it went so far; those that are open do not count with their age yet. */
+  /** Returns the result so far. Open connections do not count yet. */
   get tally(): SlowTally {
     return { ...this.#tally };
   }

@@ -4,7 +4,7 @@ import { fileURLToPath } from 'node:url';
 import { BenchError } from '../bench-error.js';
 import { forkFile } from './child.js';
 
-/** What the bare server answers to everything. */
+/** The constant answer of the bare server. */
 export interface BareAnswer {
   readonly status: number;
   /** Flat list of names and values. */
@@ -18,7 +18,10 @@ export interface BareServer {
   stop(): Promise<void>;
 }
 
-/** As many as the api asks the kernel for: else connections of the load generator would wait a second for their turn. */
+/**
+ * The api asks the kernel for the same backlog. With a smaller one connections of the load generator would wait a
+ * second.
+ */
 const BACKLOG = 4096;
 
 const THIS_FILE = fileURLToPath(import.meta.url);

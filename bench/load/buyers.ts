@@ -15,8 +15,8 @@ import { createTokenSigner } from '../../src/http/token.js';
 import { BenchError } from '../bench-error.js';
 
 /**
- * Buyers prepared in a file: per buyer the two headers that differ, as they stand in the request. All records
- * have one length, so any load generator finds the n-th one without an index.
+ * Buyers prepared in a file. Each record has the two headers that differ between buyers, as they stand in the request.
+ * All records have the same length, so a load generator finds the n-th record without an index.
  */
 export interface BuyerFile {
   readonly path: string;
@@ -39,9 +39,9 @@ interface BuyerFileFacts {
   readonly count: number;
 }
 
-/** Rises where files of before are of no use: those of version 1 had tokens that live longer than an api allows. */
+/** Raise it to discard older files. Tokens of version 1 live longer than an api allows. */
 const VERSION = 2;
-/** As long as JWT_LIFE_MAX_MS is by default. */
+/** Equals the default of JWT_LIFE_MAX_MS. */
 const TOKEN_TTL_MS = 86_400_000;
 /** A file that would expire during a long run is made anew. */
 const LEFT_MIN_MS = 2 * 3_600_000;

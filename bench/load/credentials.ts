@@ -18,7 +18,7 @@ const SEAL_LIFE_MS = 3_600_000;
 /** Records written at once. */
 const CHUNK = 20_000;
 
-/** Further headers of one buyer, as they stand in the request. Those of all buyers have one length. */
+/** Further headers of one buyer, as they stand in the request. They have the same length for all buyers. */
 type HeadersOf = (userId: string, idempotencyKey: string) => string;
 
 /**
@@ -42,7 +42,7 @@ export function signatureHeaders(keys: string, path: string): HeadersOf {
   };
 }
 
-/** A signature, a purchase token and a queue pass: what buyers need while every layer is on. */
+/** Returns a signature, a purchase token and a queue pass, which buyers need while every layer is on. */
 export function credentialHeaders(keys: AdmissionKeys, saleId: string, path: string): HeadersOf {
   const signature = signatureHeaders(keys.sign, path);
   const seals = new Seals(readKeyring(keys.seal));

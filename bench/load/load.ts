@@ -1,10 +1,10 @@
 import type { BuyerSlice } from './buyers.js';
 
-/** One load: what is asked, by whom, for how long. */
+/** The endpoint of a load, its buyers and its length. */
 export interface LoadPlan {
   /** On 127.0.0.1. */
   readonly port: number;
-  /** Address of the purchase endpoint. */
+  /** Path of the purchase endpoint. */
   readonly path: string;
   readonly buyers: BuyerSlice;
   readonly connections: number;
@@ -26,30 +26,23 @@ export interface LoadResult {
   readonly answered: number;
   /** Answers 2xx. */
   readonly accepted: number;
-  /** Connections that broke, and requests without an answer in time. */
+  /** Requests without an answer: their connection broke, or the time was over. */
   readonly errors: number;
-  /** First request and last answer, Unix ms. */
+  /** First request and last answer, in Unix ms. */
   readonly startedAtMs: number;
   readonly endedAtMs: number;
-  /** From the write of the request (closed loop), or from when it was due (open loop). */
+  /** Measured from the write of the request in a closed loop, and from when it was due in an open loop. */
   readonly latency: Latency;
-  /** The load ended early because every prepared buyer had been used. */
+  /** True if the load ended early because every prepared buyer had been used. */
   readonly ranOutOfBuyers: boolean;
   /** CPU seconds of the load generator. */
   readonly cpuSeconds: number;
 }
 
-/** A program that makes load. It never repeats a buyer, and waits for the answers to what it has sent. */
-export interface LoadGenerator {
-  /** With its version, for the report. */
-  readonly name: string;
-  run(plan: LoadPlan, signal: AbortSignal): Promise<LoadResult>;
-}
-
-/** What a shop would send. */
+/** The body that a shop sends. */
 export const PURCHASE_BODY = '{"quantity":1}';
 
-/** Everything of a request but its buyer. */
+/** Returns the parts of a request before and after the headers of its buyer. */
 export function requestFrame({ port, path }: Pick<LoadPlan, 'port' | 'path'>): { head: string; tail: string } {
   const lines = [
     `POST ${path} HTTP/1.1`,

@@ -1,6 +1,6 @@
-import { build, type Histogram } from 'hdr-histogram-js';
 import { readRecords } from './buyers.js';
 import { inChildProcess, ownCpuSeconds } from './child.js';
+import { LatencyHistogram } from './latency.js';
 import { requestFrame, type Latency, type LoadPlan, type LoadResult } from './load.js';
 import { dueAtMs, RequestSender } from './request-sender.js';
 
@@ -8,29 +8,29 @@ import { dueAtMs, RequestSender } from './request-sender.js';
 export interface OpenLoopPlan extends LoadPlan {
   /** Requests per second. */
   readonly rate: number;
-  /** Addresses that the connections come from in turn; left out: all from 127.0.0.1. */
+  /** Local addresses of the connections, used in turn. Default: 127.0.0.1 for all. */
   readonly addresses?: readonly string[];
 }
 
-/** What the answer to a buyer of an open-loop load says of the purchase; 0 stands for a buyer who sent nothing. */
+/** The outcome of a purchase by its answer. 0 stands for a buyer who sent nothing. */
 export const OUTCOME_CODE = { ok: 1, fail: 2, unknown: 3 } as const;
 
-/** A 503 may leave it open whether units are held; 4xx says that none are. */
+/** Reads a status: 4xx says that no units are held, and 503 leaves that open. */
 export const outcomeCodeOf = (status: number): number =>
   status < 300 ? OUTCOME_CODE.ok : status < 500 ? OUTCOME_CODE.fail : OUTCOME_CODE.unknown;
 
 export interface OpenLoopResult extends LoadResult {
-  /** Of accepted purchases alone. */
+  /** Latency of accepted purchases alone. */
   readonly acceptedLatency: Latency;
-  /** Answers 503; when the first and the last of them came, ms after the start. */
+  /** Number of answers 503, and when the first and the last came, in ms after the start. */
   readonly unavailable: { readonly count: number; readonly firstMs: number; readonly lastMs: number };
-  /** One byte of OUTCOME_CODE per buyer of the slice, base64. */
+  /** OUTCOME_CODE of each buyer of the slice as one byte, in base64. */
   readonly outcomes: string;
-  /** How late the client itself sent, ms: what it adds to every latency. */
+  /** How late the client sent, in ms. This is part of every latency. */
   readonly sendDelay: Latency;
 }
 
-/** What has to wait for a free connection is late, and its latency says so. */
+/** Sends purchases at a fixed rate. A request that waits for a free connection is late, and its latency shows it. */
 export const runOpenLoop = inChildProcess<OpenLoopPlan, OpenLoopResult>(import.meta.url, async (plan) => {
   const { port, path, buyers, connections, seconds, rate, addresses } = plan;
   const records = readRecords(buyers);
@@ -90,29 +90,3 @@ export const runOpenLoop = inChildProcess<OpenLoopPlan, OpenLoopResult>(import.m
     outcomes: Buffer.from(outcomes).toString('base64'),
   };
 });
-
-/** In µs; a longer latency counts as this. */
-const HIGHEST_US = 120_000_000;
-
-/** Latencies in ms, kept with three digits. */
-export class LatencyHistogram {
-  readonly #histogram: Histogram = build({
-    lowestDiscernibleValue: 1,
-    highestTrackableValue: HIGHEST_US,
-    numberOfSignificantValueDigits: 3,
-  });
-
-  /** A request that was due at `dueMs` and answered at `answeredMs`: what it waited before it was sent counts. */
-  record(dueMs: number, answeredMs: number): void {
-    this.#histogram.recordValue(Math.min(HIGHEST_US, Math.max(0, Math.round((answeredMs - dueMs) * 1000))));
-  }
-
-  get count(): number {
-    return this.#histogram.totalCount;
-  }
-
-  summary(): Latency {
-    const at = (percentile: number): number => this.#histogram.getValueAtPercentile(percentile) / 1000;
-    return { p50: at(50), p99: at(99), p999: at(99.9), max: this.#histogram.maxValue / 1000 };
-  }
-}

@@ -3,14 +3,16 @@ import { connect, type Socket } from 'node:net';
 export interface RequestSenderOptions {
   readonly port: number;
   readonly connections: number;
-  /** Local address of the n-th connection; left out: 127.0.0.1 for all. */
+  /** Local address of the n-th connection. Default: 127.0.0.1 for all. */
   readonly addressOf?: (turn: number) => string;
-  /** Connections take turns, so that each address has its part. Else the one that was used last is the next: the cheapest. */
+  /** True: connections take turns, so that each address has its part. False: the last used connection is the next, which costs least. */
   readonly inTurn: boolean;
   /** Requests per second. */
   readonly rate: number;
   /** Requests at most. */
   readonly total: number;
+  /** No request is sent after this, in ms since the start. Default: no limit. */
+  readonly endsAfterMs?: number;
   /** The bytes of the n-th request, from 0. */
   readonly request: (place: number) => Buffer;
   readonly onAnswer?: (place: number, status: number) => void;
@@ -19,27 +21,27 @@ export interface RequestSenderOptions {
 interface Connection {
   readonly socket: Socket;
   readonly answers: AnswerReader;
-  /** Of the request that waits for its answer, or -1. */
+  /** Place of the request that waits for its answer, or -1. */
   place: number;
 }
 
 const CONNECT_TIMEOUT_MS = 10_000;
 const TICK_MS = 1;
-/** How long answers may take after the last request was due. */
+/** Time that answers may take after the last request was due. */
 const TAIL_MS = 30_000;
 
 /**
- * When the n-th request of an open-loop load is due, ms after its start. The schedule does not depend on answers, so a
- * slow server does not slow down those who measure it (coordinated omission).
+ * Returns when the n-th request of an open-loop load is due, in ms after its start. The schedule does not depend on
+ * answers, so a slow server does not slow down its measurement (coordinated omission).
  */
 export const dueAtMs = (place: number, rate: number): number => (place * 1000) / rate;
 
-/** How many requests are due `elapsedMs` after the start, the first one at once. */
+/** Returns how many requests are due `elapsedMs` after the start. The first is due at once. */
 export const dueCount = (elapsedMs: number, rate: number): number => Math.floor((elapsedMs * rate) / 1000) + 1;
 
 /**
- * Requests that are due at a fixed rate, on keep-alive connections that are opened again when the server closes them.
- * Raw sockets: an agent of node:http would cost more CPU than the server spends on a refusal.
+ * Sends requests at a fixed rate on keep-alive connections, and opens connections again that the server closes. It uses
+ * raw sockets, because an agent of node:http costs more CPU than the server spends on a refusal.
  */
 export class RequestSender {
   readonly #options: RequestSenderOptions;
@@ -54,14 +56,15 @@ export class RequestSender {
     this.#options = options;
   }
 
-  /** Opens the connections. @throws when the server does not accept one of them */
+  /** Opens the connections. @throws if the server does not accept a connection */
   async start(): Promise<void> {
     await Promise.all(Array.from({ length: this.#options.connections }, (_, turn) => this.#connect(turn)));
   }
 
-  /** Sends what is due, as far as connections are free; the rest waits for the next call. */
+  /** Sends the requests that are due while connections are free. The rest waits for the next call. */
   sendDue(elapsedMs: number): void {
-    const { rate, total, inTurn, request } = this.#options;
+    const { rate, total, inTurn, request, endsAfterMs = Infinity } = this.#options;
+    if (elapsedMs > endsAfterMs) return;
     const due = Math.min(total, dueCount(elapsedMs, rate));
     while (this.#sent < due) {
       const connection = inTurn ? this.#idle.shift() : this.#idle.pop();
@@ -72,14 +75,15 @@ export class RequestSender {
     }
   }
 
-  /** Sends all requests, and resolves when they are answered, or were for too long. @param elapsedMs since the start */
+  /** Sends all requests. Resolves when they are answered or out of time. @param elapsedMs since the start */
   sendAll(elapsedMs: () => number): Promise<void> {
-    const { total, rate } = this.#options;
+    const { total, rate, endsAfterMs = Infinity } = this.#options;
     return new Promise((resolve) => {
       const timer = setInterval(() => {
         this.sendDue(elapsedMs());
-        const isDone = this.#sent === total && this.isAnswered;
-        if (!isDone && elapsedMs() < dueAtMs(total, rate) + TAIL_MS) return;
+        const endMs = endsAfterMs === Infinity ? dueAtMs(total, rate) : endsAfterMs;
+        const isOver = this.#sent === total || elapsedMs() > endsAfterMs;
+        if (!(isOver && this.isAnswered) && elapsedMs() < endMs + TAIL_MS) return;
         clearInterval(timer);
         resolve();
       }, TICK_MS);
@@ -94,7 +98,7 @@ export class RequestSender {
     return this.#answered;
   }
 
-  /** Every request that was sent has its answer, or lost its connection. */
+  /** True if every request that was sent has its answer or has lost its connection. */
   get isAnswered(): boolean {
     return this.#open === 0;
   }
@@ -117,13 +121,13 @@ export class RequestSender {
         resolve();
       });
       socket.on('data', (chunk: Buffer) => this.#read(connection, chunk));
-      socket.on('error', reject); // one after the connect is followed by `close`
+      socket.on('error', reject); // an error after the connect is followed by `close`
       socket.once('close', () => {
         this.#sockets.delete(socket);
         this.#removeIdle(connection);
         if (connection.place !== -1) this.#open--;
         if (this.#ended || this.#sent >= this.#options.total) return;
-        this.#connect(turn).catch(() => undefined); // the others go on
+        this.#connect(turn).catch(() => undefined); // the other connections still send
       });
     });
   }
@@ -152,23 +156,21 @@ export class RequestSender {
   }
 }
 
-/** The status of one whole answer. */
+/** A whole answer. */
 export interface ParsedAnswer {
   readonly status: number;
-  /** The server closes the connection after it. */
+  /** True if the server closes the connection after it. */
   readonly closes: boolean;
   readonly body: Buffer;
 }
 
 const HEADERS_END = Buffer.from('\r\n\r\n');
 
-/**
- * Reads answers from the bytes of one connection. Knows only what our servers send: a status line and Content-Length.
- */
+/** Reads answers from the bytes of one connection. It knows only what our servers send: a status line and Content-Length. */
 export class AnswerReader {
   #pending: Buffer | null = null;
 
-  /** @returns the answers that are whole now, in order. @throws Error when it is not such an answer */
+  /** @returns the answers that are whole now, in order. @throws Error for an answer without Content-Length */
   read(chunk: Buffer): ParsedAnswer[] {
     let bytes = this.#pending === null ? chunk : Buffer.concat([this.#pending, chunk]);
     const answers: ParsedAnswer[] = [];

@@ -2,7 +2,8 @@ import type { Sale } from '../../src/core/sale.js';
 import type { ClientOutcome, OpLog } from '../../test/invariants/check-sale.js';
 import { BenchError } from '../bench-error.js';
 import { purchaseKeyAt, readRecords, type BuyerPool, type BuyerSlice } from '../load/buyers.js';
-import type { LoadGenerator, LoadResult } from '../load/load.js';
+import { runClosedLoop } from '../load/closed-loop.js';
+import type { LoadResult } from '../load/load.js';
 import { OUTCOME_CODE } from '../load/open-loop.js';
 import { measure, type Measured } from '../measure.js';
 import type { BenchOptions, ScenarioName } from '../options.js';
@@ -10,15 +11,14 @@ import { RulesAdmin } from '../session/rules.js';
 import type { Session } from '../session/session.js';
 import { judgeSale, type SaleVerdict } from '../session/stores.js';
 
-/** What a scenario works with. */
+/** The parts that a scenario uses. */
 export interface Context {
   readonly session: Session;
   readonly options: BenchOptions;
   readonly buyers: BuyerPool;
-  readonly generator: LoadGenerator;
 }
 
-/** Seconds of load of each scenario, unless --seconds says otherwise. `limits`, `layers`, `paired`, `consoles` and `neighbours` take so long for each part. */
+/** Seconds of load of each scenario without --seconds. `limits` and `paired` take this time for each part. */
 const DEFAULT_SECONDS: Record<ScenarioName, number> = {
   win: 15,
   'no-group-commit': 10,
@@ -26,14 +26,9 @@ const DEFAULT_SECONDS: Record<ScenarioName, number> = {
   flash: 5,
   limits: 4,
   attack: 20,
-  tokens: 20,
-  'cancel-loop': 20,
-  layers: 3,
-  paired: 10, // CPU is counted in steps of 10 ms, here and for consoles
-  consoles: 20,
+  paired: 10, // CPU is counted in steps of 10 ms
   buckets: 15,
   reshard: 8,
-  neighbours: 15,
   rebuild: 0,
   memory: 60,
 };
@@ -41,32 +36,29 @@ const DEFAULT_SECONDS: Record<ScenarioName, number> = {
 export const secondsOf = ({ options }: Pick<Context, 'options'>, scenario: ScenarioName): number =>
   options.seconds ?? DEFAULT_SECONDS[scenario];
 
-/**
- * Requests per second that are due in an open-loop load, unless --rate says otherwise. Of `attack` two cores carry so many
- * besides those who send them.
- */
-const DEFAULT_RATES = { flash: 10_000, attack: 2000, reshard: 5000, neighbours: 600, consoles: 100 };
+/** Requests per second of an open-loop load without --rate. Two cores carry 2,000 of `attack` besides its clients. */
+const DEFAULT_RATES = { flash: 10_000, attack: 2000, reshard: 5000 };
 
 export const dueRateOf = ({ options }: Pick<Context, 'options'>, scenario: keyof typeof DEFAULT_RATES): number =>
   options.rate ?? DEFAULT_RATES[scenario];
 
-/** Buyers prepared per second of load: more than this machine class can serve. A load that needs more ends early. */
+/** Buyers prepared per second of load, more than two cores can serve. A load that needs more ends early. */
 export const BUYERS_PER_SECOND = { win: 18_000, single: 6_000, soldOut: 45_000 } as const;
 
-/** A closed-loop load: each connection asks again as soon as it has its answer. */
+/** Measures a closed-loop load: each connection asks again as soon as it has its answer. */
 export function closedLoop(
-  { session, options, generator }: Context,
+  { session, options }: Context,
   saleId: string,
   { buyers, seconds }: { readonly buyers: BuyerSlice; readonly seconds: number },
 ): Promise<Measured> {
   const { port } = session.program('api');
   const { connections } = options;
   return measure(session, saleId, (path) =>
-    generator.run({ port, path, buyers, connections, seconds }, session.signal),
+    runClosedLoop({ port, path, buyers, connections, seconds }, session.signal),
   );
 }
 
-/** The rules of admission of the api that is measured. */
+/** Returns access to the admission rules of the measured api. */
 export const rulesAdminOf = ({ stack, program }: Pick<Session, 'stack' | 'program'>): RulesAdmin =>
   new RulesAdmin(stack.env().JWT_SECRET, () => program('api').operatorsPort);
 
@@ -84,12 +76,12 @@ export async function checkSaleOf(
   return judgeSale(answers, await session.stores.check(sale.saleId, opLog));
 }
 
-/** For loads whose figures only count with a sale that passed. @throws BenchError when it did not */
+/** For loads whose figures count only if the check passed. @throws BenchError if it did not */
 export function assertPassed({ problems }: SaleVerdict, what: string): void {
   if (problems.length > 0) throw new BenchError(`the check after ${what} failed: ${problems.join('; ')}`);
 }
 
-/** The answer of every buyer, by purchase: open-loop clients know it, so the check compares order by order. */
+/** Returns the answer of every buyer by purchase, so that the check compares order by order. */
 export function opLogOf(buyers: BuyerSlice, outcomes: string): OpLog {
   const words = new Map<number, ClientOutcome>([
     [OUTCOME_CODE.ok, 'ok'],
@@ -105,7 +97,7 @@ export function opLogOf(buyers: BuyerSlice, outcomes: string): OpLog {
   return opLog;
 }
 
-/** If every request was accepted, each order is known by name. Else undefined: wrk does not say which buyer got which answer. */
+/** Returns the answer of every buyer if every request was accepted. Undefined otherwise: the load does not keep each answer. */
 export function opLogIfAllWon(slice: BuyerSlice, { sent, accepted }: LoadResult): OpLog | undefined {
   if (sent !== accepted) return undefined;
   const records = readRecords({ ...slice, count: sent });

@@ -18,6 +18,7 @@ import { silentLog } from '../../test/helpers/silent-log.js';
 import { BenchError } from '../bench-error.js';
 import { startBareServer } from '../load/bare-http.js';
 import { userIdOf } from '../load/buyers.js';
+import { runClosedLoop } from '../load/closed-loop.js';
 import { BUYERS_PER_SECOND, secondsOf, type Context } from './context.js';
 import type { Session } from '../session/session.js';
 
@@ -25,7 +26,7 @@ import type { Session } from '../session/session.js';
 interface Limit {
   readonly name: string;
   readonly perSecond: number;
-  /** What is counted: requests, purchases, messages, rows. */
+  /** The counted thing: requests, purchases, messages or rows. */
   readonly unit: string;
 }
 
@@ -37,7 +38,7 @@ export interface LimitFigures {
 
 /** The defaults of the api. */
 const { sizeMax: BATCH, inFlightMax } = loadConfig(['batch'], {}).batch;
-/** As many as the api has under way by default, and as many as serve batches of one best. */
+/** The default of the api for full batches, and the best value for batches of one. */
 const IN_FLIGHT = { whole: inFlightMax, single: 64 } as const;
 /** Loops of the worker, and batches it takes into one transaction. */
 const WRITERS = 2;
@@ -73,14 +74,14 @@ export async function limits(context: Context): Promise<LimitFigures> {
   return { kind: 'limits', scenario: 'limits', limits: found };
 }
 
-async function bareHttp({ session, options, buyers, generator }: Context, seconds: number): Promise<number> {
+async function bareHttp({ session, options, buyers }: Context, seconds: number): Promise<number> {
   const path = '/v1/sales/1/purchases';
   const bare = await startBareServer(pendingAnswer('1', '00000000-0000-0000-0000-000000000000', 'accepted'));
   try {
     const ask = (askSeconds: number) => {
       const slice = buyers.take(askSeconds * BUYERS_PER_SECOND.soldOut);
       const { connections } = options;
-      return generator.run({ port: bare.port, path, buyers: slice, connections, seconds: askSeconds }, session.signal);
+      return runClosedLoop({ port: bare.port, path, buyers: slice, connections, seconds: askSeconds }, session.signal);
     };
     await ask(2);
     const { answered, startedAtMs, endedAtMs } = await ask(seconds);
@@ -170,7 +171,7 @@ async function halfMessageLimit(session: Session, size: number, options: Through
 const STOCK = 10_000_000;
 /** A slot that no worker of the bench gets: they take the lowest. */
 const SLOT = 255;
-/** Long ago, so that these ids never meet those of a worker. */
+/** A time long ago, so that these ids never meet those of a worker. */
 const FIRST_ID_MS = Date.UTC(2024, 1, 1);
 
 /**

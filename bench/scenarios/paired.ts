@@ -2,23 +2,24 @@ import { spawnSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { BenchError } from '../bench-error.js';
+import { runClosedLoop } from '../load/closed-loop.js';
 import { assertPassed, BUYERS_PER_SECOND, checkSaleOf, opLogIfAllWon, secondsOf, type Context } from './context.js';
 import { cpuTimes, median } from '../session/cpu.js';
 import { Program } from '../session/programs.js';
 
-/** Two builds of the api, in turn. */
+/** Figures of two builds of the api, measured in turn. */
 export interface PairedFigures {
   readonly kind: 'paired';
   readonly scenario: 'paired';
   readonly comparison: Comparison;
 }
 
-/** Of the other api, before the first pair, and of ours once more. */
+/** Warm-up of the other api before the first pair, and of ours once more. */
 export const WARM_UP_SLICE_SECONDS = 10;
 
 /**
- * `win` in short slices, in turn on the api of this checkout and on that of another one, on the same servers with the
- * worker and keeper of this one. Needs scripts, tables and messages that both understand.
+ * Runs `win` in short slices, in turn on the api of this checkout and of another one. Both use the same servers and the
+ * worker and keeper of this checkout, so both must understand its scripts, tables and messages.
  */
 export async function paired(context: Context): Promise<PairedFigures> {
   const { session, options } = context;
@@ -46,13 +47,13 @@ export async function paired(context: Context): Promise<PairedFigures> {
 
 /** @throws BenchError when the check of its sale fails */
 async function slice(context: Context, api: Program, title: string, seconds: number): Promise<Slice> {
-  const { session, generator, options } = context;
+  const { session, options } = context;
   const buyers = context.buyers.take(seconds * BUYERS_PER_SECOND.win);
   const sale = await session.stores.openSale('paired', buyers.count);
   const { connections } = options;
   const path = `/v1/sales/${sale.saleId}/purchases`;
   const before = cpuTimes(api.pid)?.own ?? 0;
-  const load = await generator.run({ port: api.port, path, buyers, connections, seconds }, session.signal);
+  const load = await runClosedLoop({ port: api.port, path, buyers, connections, seconds }, session.signal);
   await session.stores.waitUntilLanded(sale.saleId, load.accepted, session.signal);
   api.assertAlive();
   const apiMicros = (((cpuTimes(api.pid)?.own ?? 0) - before) * 1e6) / Math.max(1, load.accepted);
@@ -69,7 +70,7 @@ function nameOf(folder: string): string {
   return status === 0 ? stdout.trim() : folder;
 }
 
-/** One load of winners on one api. */
+/** Measures one load of winners on one api. */
 export interface Slice {
   /** CPU of the api per accepted purchase, µs. */
   readonly apiMicros: number;
@@ -93,8 +94,8 @@ export interface Comparison {
 }
 
 /**
- * CPU here ÷ CPU there, each as a multiple of what the load generator took meanwhile: neighbours of a virtual machine slow down
- * one slice by a fifth and not the next.
+ * CPU here ÷ CPU there, each as a multiple of the CPU of the load generator in the same slice. Neighbours of a virtual
+ * machine slow down one slice by a fifth and not the next.
  */
 export const ratioOf = ({ here, there }: Pair): number =>
   here.apiMicros / here.loadMicros / (there.apiMicros / there.loadMicros);

@@ -25,12 +25,12 @@ const ROWS_PER_STATEMENT = 500_000;
 const PROGRESS_EVERY_ROWS = 5_000_000;
 /** The step of the ids of two orders that follow each other. */
 const ID_STEP = (1n << 22n) / BigInt(PER_MS);
-/** Beyond every sale of this stack: those of the other database share its Redis. */
+/** Larger than every sale id of this stack, because the sales of the other database share its Redis. */
 const SALES_FROM = 900_000_000;
 const FILL_TIMEOUT_MS = 600_000;
 const OPTIONS = { quietMs: 1_500, waitMaxMs: 15_000, leaseMs: 30_000 };
 
-/** One rebuild: how long buyers of the sale would get 503. */
+/** The figures of one rebuild. Buyers of the sale would get 503 while it is locked. */
 interface Rebuilt {
   readonly title: string;
   readonly lockedSeconds: number;
@@ -50,7 +50,7 @@ export interface RebuildFigures {
 }
 
 /**
- * How long a sale is locked while it is rebuilt among the orders of other sales (decision 27): from nothing, and again
+ * How long a sale is locked while it is rebuilt among the orders of other sales (decision 6): from nothing, and again
  * with all that Redis has then. In a database of its own, whose `orders` lacks the keys that no rebuild reads: they would
  * take most of the time that filling it takes.
  */
@@ -153,7 +153,7 @@ interface OneSale {
   readonly orders: number;
 }
 
-/** As a keeper does it. @throws BenchError when the sale is not rebuilt with each of its orders */
+/** Rebuilds the sale as a keeper does. @throws BenchError if the rebuilt sale lacks an order */
 async function rebuildOnce({ url, redis, saleId, orders }: OneSale, session: Session): Promise<Omit<Rebuilt, 'title'>> {
   const log: Log = createLog('bench', 'error');
   const mysql = openMysqlPool({ url, poolMax: 4, queryTimeoutMs: 10_000 });

@@ -10,7 +10,7 @@ import { loadFigures, type LoadFigures } from '../results.js';
 import type { Session } from '../session/session.js';
 import { checkSaleOf, dueRateOf, opLogOf, secondsOf, type Context } from './context.js';
 
-/** When the sale is split its rate is steady, and all its orders are of this moment: so many seconds of them. */
+/** Seconds of sales before the split. By then the rate is steady. */
 const SOLD_SECONDS = 1;
 
 /** Everybody wins one unit, at a fixed rate, while the sale is split into more buckets. Buyers do not ask again. */
@@ -63,7 +63,7 @@ interface Split {
   readonly steps: readonly string[];
 }
 
-/** As the command does it, on connections that are open already, as those of a keeper are. */
+/** Splits the sale as the command does, on open connections, as a keeper has them. */
 async function splitSale(
   { env, stores, signal }: Session,
   { saleId }: Sale,

@@ -5,18 +5,19 @@ import { BenchError } from '../bench-error.js';
 import { captureAnswer, startBareServer, type BareAnswer } from '../load/bare-http.js';
 import { headersAt, readRecords, splitSlice, type BuyerSlice } from '../load/buyers.js';
 import { credentialHeaders, withHeaders, type AdmissionKeys } from '../load/credentials.js';
+import { runClosedLoop } from '../load/closed-loop.js';
 import { PURCHASE_BODY, type LoadResult } from '../load/load.js';
 import { loadFigures, type LoadFigures } from '../results.js';
 import { BUYERS_PER_SECOND, checkSaleOf, closedLoop, rulesAdminOf, secondsOf, type Context } from './context.js';
 import { cpuTimes } from '../session/cpu.js';
 
 const STOCK = 100;
-/** Sells the stock, and warms the path of a refusal; the bare server gets as long. */
+/** Time to sell the stock and warm the path of a refusal. The bare server is warmed for the same time. */
 const FIRST_SECONDS = 3;
 
 /**
- * What a sale costs when it is over: refusals of buyers never seen before. Bare node:http with the same answer is asked
- * by the same load generator just before and just after, so that a busy moment of the machine meets both.
+ * Measures refusals of new buyers in a sale that is sold out. The same load generator asks bare node:http with the same
+ * answer just before and just after, so that a busy moment of the machine meets both.
  */
 export async function soldOut(context: Context): Promise<LoadFigures> {
   const { session, options } = context;
@@ -33,9 +34,9 @@ export async function soldOut(context: Context): Promise<LoadFigures> {
 }
 
 async function refusals(context: Context, sale: Sale, all: BuyerSlice, layers: string): Promise<LoadFigures> {
-  const { session, options, generator } = context;
+  const { session, options } = context;
   const seconds = secondsOf(context, 'sold-out');
-  const half = Math.ceil(seconds / 2); // wrk takes whole seconds
+  const half = seconds / 2;
   const [first, later] = splitSlice(all, FIRST_SECONDS * BUYERS_PER_SECOND.soldOut);
   const [one, buyers] = splitSlice(later, 1);
   session.progress(`sold-out: selling ${STOCK} units`);
@@ -46,7 +47,7 @@ async function refusals(context: Context, sale: Sale, all: BuyerSlice, layers: s
   const askBare = (bareSeconds: number): Promise<LoadResult> => {
     session.progress(`sold-out: ${bareSeconds} s of bare node:http`);
     const plan = { port: bare.port, path, buyers, connections: options.connections, seconds: bareSeconds };
-    return generator.run(plan, session.signal);
+    return runClosedLoop(plan, session.signal);
   };
   try {
     await askBare(FIRST_SECONDS);
@@ -76,8 +77,8 @@ const rateOf = ({ answered, startedAtMs, endedAtMs }: LoadResult): number =>
   answered / ((endedAtMs - startedAtMs) / 1000);
 
 /**
- * The refusal of one more buyer, for the bare server to repeat.
- * @throws BenchError when the answer is another one: it would not be the refusal that is measured
+ * Returns the refusal of one more buyer, for the bare server to repeat.
+ * @throws BenchError if the answer is not the refusal that is measured
  */
 async function refusalOf(port: number, path: string, buyer: BuyerSlice): Promise<BareAnswer> {
   const headers = { 'Content-Type': 'application/json', ...headersAt(readRecords(buyer), buyer.recordBytes, 0) };
@@ -88,7 +89,7 @@ async function refusalOf(port: number, path: string, buyer: BuyerSlice): Promise
   return answer;
 }
 
-/** Every layer checks every request and refuses none: all come from one address, and each buyer comes once. */
+/** Returns rules by which every layer checks every request and refuses none. */
 function allLayersOn({ sign }: AdmissionKeys): object {
   const wide = { limit: 1_000_000, windowMs: 10_000 };
   const global = { ratePerSecond: 1_000_000, burst: 1_000_000 };

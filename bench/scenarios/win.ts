@@ -28,11 +28,11 @@ interface WinLoad {
   readonly title: string;
   readonly seconds: number;
   readonly perSecond: number;
-  /** Of its sale; absent: one. */
+  /** Buckets of the sale. Default: one. */
   readonly buckets?: number;
 }
 
-/** One load of winners on a sale of its own, which is checked afterwards. */
+/** Runs one load of winners on a new sale and checks the sale afterwards. */
 async function winLoad(
   context: Context,
   { title, seconds, perSecond, buckets }: WinLoad,
@@ -49,14 +49,14 @@ async function winLoad(
   return { measured, verdict };
 }
 
-/** Of each value of --in-flight. */
+/** Seconds of load for each value of --in-flight. */
 const TRY_SECONDS = 4;
 /** For the JIT of an api that was just started; its broker and worker are warm. */
 const WARM_SECONDS = 4;
 
 /**
- * `win` with batches of one: what group commit is worth. It gets the number in flight that is best for it, found in the
- * same run, because one that suits full batches would starve it.
+ * Runs `win` with batches of one, to show the worth of group commit. It uses the best number of batches in flight,
+ * found in the same run, because the number for full batches would starve it.
  */
 export async function noGroupCommit(context: Context): Promise<LoadFigures> {
   const tried = new Map<number, number>();
@@ -182,7 +182,7 @@ function watchMemory(session: Session): { readonly samples: readonly MemorySampl
   };
 }
 
-/** Of a fresh broker, first: batches of one, since its JIT waits for messages and not for seconds. */
+/** First seconds of load on a fresh broker. It uses batches of one, because the JIT of the broker needs messages. */
 const SINGLE_SECONDS = 20;
 /** A broker that was just started; measured, its compilers take 0.7 of a core at 30 s and 0.06 at 90 s. */
 const FRESH_BROKER_SECONDS = 80;

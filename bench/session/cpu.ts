@@ -7,7 +7,7 @@ const TICKS_PER_SECOND = 100;
 /** CPU seconds, all threads, user and system. */
 export interface CpuTimes {
   readonly own: number;
-  /** Of children that have ended and were waited for. */
+  /** CPU seconds of ended children that were waited for. */
   readonly children: number;
 }
 

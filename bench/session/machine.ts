@@ -5,7 +5,7 @@ import { loadConfig } from '../../src/core/config/load.js';
 import { askRemoting, REQUEST } from '../../src/rocketmq/admin/remoting.js';
 import type { Session } from './session.js';
 
-/** What the figures of a run depend on. */
+/** Properties of the machine and the servers that change figures. */
 export interface Machine {
   readonly cpu: string;
   readonly cores: number;
@@ -71,7 +71,7 @@ function osName(): string {
   }
 }
 
-/** From the configuration that the broker was started with: its admin protocol does not show it. */
+/** Read from the configuration file of the broker, because its admin protocol does not show it. */
 function flushDiskType(stackDir: string): string {
   try {
     return /^flushDiskType=(\S+)$/m.exec(readFileSync(`${stackDir}/conf/broker.conf`, 'utf8'))?.[1] ?? '?';

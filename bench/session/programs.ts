@@ -27,7 +27,7 @@ const READY_TIMEOUT_MS = 90_000;
 /** Longer than the drain of any program. */
 const STOP_TIMEOUT_MS = 25_000;
 
-/** One program of the product, a process of its own as in production. Unlike under a supervisor, its death is final. */
+/** A program of the product in a process of its own. Unlike under a supervisor, nothing restarts it. */
 export class Program {
   readonly name: ProgramName;
   readonly #child: ChildProcess;
@@ -88,7 +88,7 @@ export class Program {
     if (!this.alive) throw this.#died();
   }
 
-  /** Ends it and waits until it is gone; SIGKILL for one that does not go. */
+  /** Ends the program and waits until it is gone. Sends SIGKILL if it does not end. */
   async stop(signal: NodeJS.Signals = 'SIGTERM'): Promise<void> {
     if (!this.alive) return;
     await new Promise<void>((resolve) => {
@@ -139,7 +139,7 @@ function profilerArgs(name: ProgramName, env: NodeJS.ProcessEnv): string[] {
   return env.BENCH_CPU_PROF ? ['--cpu-prof', '--cpu-prof-dir', `${env.BENCH_CPU_PROF}/${name}`] : [];
 }
 
-/** The command of the build. What is measured is what would be deployed: a TypeScript loader costs a tenth here. */
+/** The command of the build, which is what production runs. A TypeScript loader costs a tenth here. */
 const BUILT_MAIN = fileURLToPath(new URL('../../dist/cli/main.js', import.meta.url));
 
 /** Builds the programs unless the build is as new as the sources. @throws BenchError when they do not compile */

@@ -9,7 +9,7 @@ const ANSWER_TIMEOUT_MS = 5000;
 const IN_FORCE_TIMEOUT_MS = 5000;
 const POLL_MS = 50;
 
-/** What GET /admin/v1/rules answers. */
+/** The body of GET /admin/v1/rules. */
 interface Stored {
   readonly version: number;
   readonly rules: unknown;
@@ -26,7 +26,7 @@ export class RulesAdmin {
     this.#token = createTokenSigner(secret)({ userId: 'bench', roles: ['admin'], ttlMs: TOKEN_TTL_MS });
   }
 
-  /** Runs the work under these rules, and puts those that were in force before back, however it ends. */
+  /** Runs the work under these rules and restores the earlier rules, however the work ends. */
   async during<T>(rules: object, work: () => Promise<T>): Promise<T> {
     const before = await this.#newest();
     await this.#publish(rules);

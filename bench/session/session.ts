@@ -29,7 +29,7 @@ const PROGRAMS: readonly ProgramName[] = ['api', 'worker', 'keeper'];
 /** On servers that are left running, the payment deadlines of earlier runs would fall due in the middle of later ones. */
 const NOTHING_EXPIRES = { ORDER_PAYMENT_WINDOW_MS: String(24 * 3_600_000) };
 
-/** Of signatures and seals, so that the bench can make those of its buyers; they open nothing but this instance. */
+/** Keys of signatures and seals, so that the bench can sign for its buyers. They open only this instance. */
 const ADMISSION_KEYS = {
   ADMISSION_SIGN_KEYS: `bench:${randomBytes(32).toString('hex')}`,
   ADMISSION_SEAL_KEYS: `bench:${randomBytes(32).toString('hex')}`,
@@ -41,7 +41,7 @@ export interface Session {
   readonly stores: Stores;
   /** Environment of the programs, without what single scenarios change. */
   readonly env: NodeJS.ProcessEnv;
-  /** What the api signs and seals with. */
+  /** The keys with which the api signs and seals. */
   readonly admissionKeys: AdmissionKeys;
   /** Folder for what the bench itself keeps in the instance. */
   readonly dir: string;
@@ -203,7 +203,7 @@ class RedisReplicas {
       const what = ['--save', '', '--appendonly', 'no', '--dbfilename', `${port}.rdb`];
       const args = [...where, ...what, '--replicaof', '127.0.0.1', masterPort];
       const child = spawn(artifacts.redisServer, ['-', ...args], { stdio: ['pipe', 'ignore', 'ignore'] });
-      child.stdin.end(`masterauth ${password}\n`); // not among the arguments, which everybody on the machine reads
+      child.stdin.end(`masterauth ${password}\n`); // not among the arguments, which every user of the machine can read
       this.#children.push(child);
     }
     const untilMs = Date.now() + SYNC_TIMEOUT_MS;

@@ -15,9 +15,9 @@ const DAY_MS = 86_400_000;
 const QUERY_TIMEOUT_MS = 120_000;
 const REST_TIMEOUT_MS = 120_000;
 const LANDED_POLL_MS = 5;
-/** Without a single new order for so long, what is missing will not come. */
+/** Missing orders are lost if no new order appears for this time. */
 const LANDED_STALL_MS = 90_000;
-/** What grows with sales and their orders. */
+/** Tables that grow with sales and their orders. */
 const TABLES_OF_SALES = [
   'orders',
   'order_ranges',
@@ -115,13 +115,13 @@ export class Stores {
   }
 
   /**
-   * Empties Redis and MySQL of every sale, so that each scenario starts with the same small tables: an earlier sale must not
-   * slow down this one, and a keeper rebuilds each one that MySQL has and Redis lacks. Only called on the bench's own instance,
-   * after its check passed.
+   * Removes every sale from Redis and MySQL, so that each scenario starts with small tables. An earlier sale must not
+   * slow down this one, and a keeper rebuilds every sale that MySQL has and Redis lacks. It is only called on the
+   * instance of the bench, after its check passed.
    */
   async empty(): Promise<void> {
     for (const table of TABLES_OF_SALES) await this.mysql.execute(`TRUNCATE TABLE ${table}`);
-    await this.mysql.execute('DELETE FROM sales'); // not truncated: a number that comes again would meet caches of the programs
+    await this.mysql.execute('DELETE FROM sales'); // not truncated: a repeated number would meet caches of the programs
     const { redis } = this.redis;
     await redis.flushdb('ASYNC');
     await redis.bgrewriteaof().catch(() => undefined); // one is under way already
@@ -139,7 +139,7 @@ export class Stores {
   }
 }
 
-/** What Redis and MySQL hold after a scenario, compared with the answers that its buyers got. */
+/** The content of Redis and MySQL after a scenario, compared with the answers to its buyers. */
 export interface SaleVerdict {
   /** Answers 2xx, as the load generator counted them. */
   readonly accepted: number;

@@ -1,24 +1,32 @@
-/** What a board shows, in the order in which it is read. */
+/** A board of Grafana. Rows and panels stand in the order in which people read them. */
 export interface Board {
-  /** Of its file and its address in Grafana. */
+  /** Names the file of the board and its address in Grafana. */
   readonly uid: string;
   readonly title: string;
   readonly about: string;
-  /** A variable for expressions that name it; its values come from a label of a metric. */
+  /** A variable for expressions. It takes its values from a label of a metric. */
   readonly variable?: { readonly name: string; readonly metric: string; readonly label: string };
   readonly rows: readonly { readonly title: string; readonly panels: readonly Panel[] }[];
 }
 
 export interface Panel {
   readonly title: string;
-  /** What a value is, as Grafana names units: `short`, `s`, `bytes`, `percentunit`, `reqps`, `ops`. */
+  /** The unit by its name in Grafana: `short`, `s`, `bytes`, `percentunit`, `reqps`, `ops`. */
   readonly unit: string;
-  /** legend → expression of Prometheus. */
+  /** Maps each legend to a PromQL expression. */
   readonly lines: Readonly<Record<string, string>>;
-  /** Lines are stacked: parts of a whole. */
+  /** Stacks the lines, which are parts of a whole. */
   readonly stacked?: boolean;
   readonly help?: string;
 }
+
+type Lines = Panel['lines'];
+const panel = (title: string, unit: string, lines: Lines, more: Pick<Panel, 'stacked' | 'help'> = {}): Panel => ({
+  title,
+  unit,
+  lines,
+  ...more,
+});
 
 const RATE = '$__rate_interval';
 const rate = (metric: string, by = ''): string => `sum${by === '' ? '' : ` by (${by})`} (rate(${metric}[${RATE}]))`;
@@ -32,60 +40,56 @@ const median99 = (histogram: string, labels = ''): Record<string, string> => ({
 const SALE: Board = {
   uid: 'seckill-sale',
   title: 'Seckill: sale',
-  about: 'One sale while it sells: what is left, what buyers hear, and whether orders keep up.',
+  about: 'One sale while it runs: units left, answers to buyers, and whether orders keep up.',
   variable: { name: 'sale', metric: 'seckill_sale_units', label: 'sale' },
   rows: [
     {
       title: 'Units',
       panels: [
-        {
-          title: 'Units of the sale',
-          unit: 'short',
-          lines: {
+        panel(
+          'Units of the sale',
+          'short',
+          {
             left: 'sum(max by (sale) (seckill_sale_units{sale=~"$sale",units="left"}))',
-            'held, not in MySQL yet': 'sum(max by (sale) (seckill_sale_units{sale=~"$sale",units="held"}))',
+            'held (not yet in MySQL)': 'sum(max by (sale) (seckill_sale_units{sale=~"$sale",units="held"}))',
             sold: 'sum(max by (sale) (seckill_sale_units{sale=~"$sale",units="sold"}))',
           },
-          stacked: true,
-        },
-        {
-          title: 'Attempts to buy',
-          unit: 'reqps',
-          lines: { '{{sale}}': 'max by (sale) (seckill_hot_sale_purchases_per_second)' },
-          help: 'Only sales above HOT_SALE_PER_SECOND are named.',
-        },
+          { stacked: true },
+        ),
+        panel(
+          'Purchase attempts',
+          'reqps',
+          { '{{sale}}': 'max by (sale) (seckill_hot_sale_purchases_per_second)' },
+          { help: 'Shows only sales with more attempts per second than HOT_SALE_PER_SECOND.' },
+        ),
       ],
     },
     {
       title: 'Answers',
       panels: [
-        {
-          title: 'Answers to purchases, by code',
-          unit: 'reqps',
-          lines: { '{{code}}': rate('seckill_sale_answers_total{sale=~"$sale"}', 'code') },
-          stacked: true,
-        },
-        {
-          title: 'Time to an accepted purchase, all sales',
-          unit: 's',
-          lines: median99('seckill_http_answer_seconds', 'route="purchase",class="ok"'),
-        },
+        panel(
+          'Answers to purchases by code',
+          'reqps',
+          { '{{code}}': rate('seckill_sale_answers_total{sale=~"$sale"}', 'code') },
+          { stacked: true },
+        ),
+        panel(
+          'Time to accept a purchase, all sales',
+          's',
+          median99('seckill_http_answer_seconds', 'route="purchase",class="ok"'),
+        ),
       ],
     },
     {
-      title: 'What is missing',
+      title: 'Readiness',
       panels: [
-        {
-          title: 'Things missing for the start',
-          unit: 'short',
-          lines: { '{{sale}}': 'max by (sale) (seckill_sale_not_ready)' },
-          help: '`seckill sale plan` names them.',
-        },
-        {
-          title: 'Sales in repair',
-          unit: 'short',
-          lines: { '{{sales}}': 'max by (sales) (seckill_sales_in_repair)' },
-        },
+        panel(
+          'Missing before the start',
+          'short',
+          { '{{sale}}': 'max by (sale) (seckill_sale_not_ready)' },
+          { help: '`seckill sale plan` lists what is missing.' },
+        ),
+        panel('Sales in repair', 'short', { '{{sales}}': 'max by (sales) (seckill_sales_in_repair)' }),
       ],
     },
   ],
@@ -94,70 +98,47 @@ const SALE: Board = {
 const PATH: Board = {
   uid: 'seckill-path',
   title: 'Seckill: path of a purchase',
-  about: 'Step by step from the click to the order: where time goes, and what fails.',
+  about: 'Each step from the click to the order: how long it takes and how often it fails.',
   rows: [
     {
       title: 'Api',
       panels: [
-        {
-          title: 'Purchases, by class of answer',
-          unit: 'reqps',
-          lines: { '{{class}}': rate('seckill_http_answer_seconds_count{route="purchase"}', 'class') },
-          stacked: true,
-        },
-        { title: 'Waiting in the queue', unit: 's', lines: median99('seckill_queue_wait_seconds') },
-        {
-          title: 'Steps of a batch, p99',
-          unit: 's',
-          lines: { '{{step}}': quantile(0.99, 'seckill_batch_step_seconds', '', 'step') },
-        },
-        { title: 'Purchases per batch', unit: 'short', lines: median99('seckill_batch_size') },
-        {
-          title: 'Batches, by how they ended',
-          unit: 'ops',
-          lines: { '{{verdict}}': rate('seckill_batches_total', 'verdict') },
-        },
-        {
-          title: 'Batches under way, purchases that wait',
-          unit: 'short',
-          lines: { 'under way': 'sum(seckill_batches_in_flight)', waiting: 'sum(seckill_queue_purchases)' },
-        },
+        panel(
+          'Purchases by answer class',
+          'reqps',
+          { '{{class}}': rate('seckill_http_answer_seconds_count{route="purchase"}', 'class') },
+          { stacked: true },
+        ),
+        panel('Wait in the queue', 's', median99('seckill_queue_wait_seconds')),
+        panel('Batch steps, p99', 's', { '{{step}}': quantile(0.99, 'seckill_batch_step_seconds', '', 'step') }),
+        panel('Purchases per batch', 'short', median99('seckill_batch_size')),
+        panel('Batches by result', 'ops', { '{{verdict}}': rate('seckill_batches_total', 'verdict') }),
+        panel('Batches in flight and queued purchases', 'short', {
+          'batches in flight': 'sum(seckill_batches_in_flight)',
+          'queued purchases': 'sum(seckill_queue_purchases)',
+        }),
       ],
     },
     {
       title: 'Worker',
       panels: [
-        { title: 'Delivery: from batch to worker', unit: 's', lines: median99('seckill_delivery_seconds') },
-        { title: 'Rows: one try to write batches', unit: 's', lines: median99('seckill_record_seconds') },
-        { title: 'Marked recorded, buyers told', unit: 's', lines: median99('seckill_mark_recorded_seconds') },
-        {
-          title: 'Purchases, by how their message ended',
-          unit: 'ops',
-          lines: { '{{verdict}}': rate('seckill_recorded_purchases_total', 'verdict') },
-        },
-        {
-          title: 'Could not be written at once',
-          unit: 'ops',
-          lines: { '{{reason}}': rate('seckill_record_retries_total', 'reason') },
-        },
-        {
-          title: 'Orders within 5 s of their batch',
-          unit: 'percentunit',
-          lines: {
-            'in time': `${rate('seckill_recorded_in_time_purchases_total')} / ${rate('seckill_recorded_purchases_total{verdict="recorded"}')}`,
-          },
-        },
+        panel('Delivery from api to worker', 's', median99('seckill_delivery_seconds')),
+        panel('One attempt to write rows to MySQL', 's', median99('seckill_record_seconds')),
+        panel('Marking purchases recorded in Redis', 's', median99('seckill_mark_recorded_seconds')),
+        panel('Purchases by message result', 'ops', {
+          '{{verdict}}': rate('seckill_recorded_purchases_total', 'verdict'),
+        }),
+        panel('Write retries by reason', 'ops', { '{{reason}}': rate('seckill_record_retries_total', 'reason') }),
+        panel('Orders written within 5 s of their batch', 'percentunit', {
+          'in time': `${rate('seckill_recorded_in_time_purchases_total')} / ${rate('seckill_recorded_purchases_total{verdict="recorded"}')}`,
+        }),
       ],
     },
     {
-      title: 'Between them',
+      title: 'Between api and worker',
       panels: [
-        {
-          title: 'Accepted and not recorded',
-          unit: 'short',
-          lines: { batches: 'max(seckill_pending_batches)' },
-        },
-        { title: 'Age of the oldest of them', unit: 's', lines: { oldest: 'max(seckill_pending_oldest_seconds)' } },
+        panel('Batches accepted but not recorded', 'short', { batches: 'max(seckill_pending_batches)' }),
+        panel('Age of the oldest unrecorded batch', 's', { oldest: 'max(seckill_pending_oldest_seconds)' }),
       ],
     },
   ],
@@ -166,62 +147,42 @@ const PATH: Board = {
 const ENTRY: Board = {
   uid: 'seckill-entry',
   title: 'Seckill: entry and breakers',
-  about: 'What the layers of admission refuse, and whether the servers behind them answer.',
+  about: 'Requests that admission refuses, by layer, and the state of the circuit breakers.',
   rows: [
     {
       title: 'Refusals',
       panels: [
-        {
-          title: 'By layer',
-          unit: 'reqps',
-          lines: { '{{layer}} {{word}} ({{mode}})': rate('seckill_admission_refusals_total', 'layer, word, mode') },
-        },
-        {
-          title: 'By limit',
-          unit: 'reqps',
-          lines: {
-            '{{limit}} of {{endpoint}} ({{mode}})': rate(
-              'seckill_admission_limit_refusals_total',
-              'endpoint, limit, mode',
-            ),
-          },
-        },
-        {
-          title: 'Answers of the api, by code',
-          unit: 'reqps',
-          lines: { '{{route}} {{code}}': `topk(15, ${rate('seckill_http_answers_total', 'route, code')})` },
-        },
-        { title: 'Buyers in waiting rooms', unit: 'short', lines: { waiting: 'sum(seckill_admission_queue_waiting)' } },
+        panel('By layer', 'reqps', {
+          '{{layer}} {{word}} ({{mode}})': rate('seckill_admission_refusals_total', 'layer, word, mode'),
+        }),
+        panel('By limit', 'reqps', {
+          '{{limit}} of {{endpoint}} ({{mode}})': rate(
+            'seckill_admission_limit_refusals_total',
+            'endpoint, limit, mode',
+          ),
+        }),
+        panel('Answers of the api by code', 'reqps', {
+          '{{route}} {{code}}': `topk(15, ${rate('seckill_http_answers_total', 'route, code')})`,
+        }),
+        panel('Buyers in waiting rooms', 'short', { waiting: 'sum(seckill_admission_queue_waiting)' }),
       ],
     },
     {
       title: 'Breakers',
       panels: [
-        {
-          title: 'State: 0 closed, 1 half open, 2 open',
-          unit: 'short',
-          lines: { '{{dependency}}': 'max by (dependency) (seckill_admission_breaker)' },
-        },
-        {
-          title: 'Refused by a breaker',
-          unit: 'reqps',
-          lines: { '{{dependency}} ({{mode}})': rate('seckill_admission_breaker_refusals_total', 'dependency, mode') },
-        },
-        {
-          title: 'Degraded answers',
-          unit: 'reqps',
-          lines: {
-            '{{endpoint}} {{level}} ({{mode}})': rate('seckill_admission_degraded_total', 'endpoint, level, mode'),
-          },
-        },
-        {
-          title: 'Rules: newest version, and the one in force',
-          unit: 'short',
-          lines: {
-            newest: 'max(seckill_admission_rules_newest_version)',
-            'in force, lowest of all apis': 'min(seckill_admission_rules_version)',
-          },
-        },
+        panel('State: 0 closed, 1 half open, 2 open', 'short', {
+          '{{dependency}}': 'max by (dependency) (seckill_admission_breaker)',
+        }),
+        panel('Refused by a breaker', 'reqps', {
+          '{{dependency}} ({{mode}})': rate('seckill_admission_breaker_refusals_total', 'dependency, mode'),
+        }),
+        panel('Degraded answers', 'reqps', {
+          '{{endpoint}} {{level}} ({{mode}})': rate('seckill_admission_degraded_total', 'endpoint, level, mode'),
+        }),
+        panel('Rules: newest version and version in force', 'short', {
+          newest: 'max(seckill_admission_rules_newest_version)',
+          'in force (lowest of all apis)': 'min(seckill_admission_rules_version)',
+        }),
       ],
     },
   ],
@@ -230,57 +191,40 @@ const ENTRY: Board = {
 const BROKER: Board = {
   uid: 'seckill-broker',
   title: 'Seckill: broker',
-  about: 'What RocketMQ holds, as one keeper counts it, and how programs get on with it.',
+  about: 'Messages in RocketMQ, as one keeper counts them, and how the programs process them.',
   rows: [
     {
       title: 'Groups',
       panels: [
-        { title: 'Lag', unit: 'short', lines: { '{{group}}': 'max by (group) (seckill_mq_lag)' } },
-        { title: 'Age of the oldest', unit: 's', lines: { '{{group}}': 'max by (group) (seckill_mq_oldest_seconds)' } },
-        {
-          title: 'Dead letters not collected',
-          unit: 'short',
-          lines: { '{{topic}}': 'max by (topic) (seckill_mq_dlq_depth)' },
-        },
-        { title: 'Brokers that are down', unit: 'short', lines: { down: 'max(seckill_mq_brokers_down)' } },
+        panel('Lag', 'short', { '{{group}}': 'max by (group) (seckill_mq_lag)' }),
+        panel('Age of the oldest message', 's', { '{{group}}': 'max by (group) (seckill_mq_oldest_seconds)' }),
+        panel('Dead letters not collected', 'short', { '{{topic}}': 'max by (topic) (seckill_mq_dlq_depth)' }),
+        panel('Brokers down', 'short', { down: 'max(seckill_mq_brokers_down)' }),
       ],
     },
     {
       title: 'Half messages',
       panels: [
-        {
-          title: 'Open, given up',
-          unit: 'short',
-          lines: { open: 'max(seckill_mq_half_open)', 'given up': 'max(seckill_mq_half_discarded)' },
-        },
-        { title: 'Age of the oldest open one', unit: 's', lines: { oldest: 'max(seckill_mq_half_oldest_seconds)' } },
-        { title: 'Sending one', unit: 's', lines: median99('seckill_half_send_seconds') },
-        { title: 'Check-backs', unit: 'ops', lines: { '{{answer}}': rate('seckill_check_backs_total', 'answer') } },
+        panel('Open and given up', 'short', {
+          open: 'max(seckill_mq_half_open)',
+          'given up': 'max(seckill_mq_half_discarded)',
+        }),
+        panel('Age of the oldest open half message', 's', { oldest: 'max(seckill_mq_half_oldest_seconds)' }),
+        panel('Sending a half message', 's', median99('seckill_half_send_seconds')),
+        panel('Check-backs', 'ops', { '{{answer}}': rate('seckill_check_backs_total', 'answer') }),
       ],
     },
     {
       title: 'Messages',
       panels: [
-        {
-          title: 'Deliveries to workers, by how they ended',
-          unit: 'ops',
-          lines: { '{{verdict}}': rate('seckill_deliveries_total', 'verdict') },
-        },
-        {
-          title: 'Consumed by keepers',
-          unit: 'ops',
-          lines: { '{{group}} {{verdict}}': rate('seckill_consumed_messages_total', 'group, verdict') },
-        },
-        {
-          title: 'Forged',
-          unit: 'ops',
-          lines: { '{{topic}} {{reason}}': rate('seckill_forged_messages_total', 'topic, reason') },
-        },
-        {
-          title: 'Set aside for sales in repair',
-          unit: 'short',
-          lines: { '{{group}}': 'sum by (group) (seckill_deliveries_aside)' },
-        },
+        panel('Deliveries to workers by result', 'ops', { '{{verdict}}': rate('seckill_deliveries_total', 'verdict') }),
+        panel('Consumed by keepers', 'ops', {
+          '{{group}} {{verdict}}': rate('seckill_consumed_messages_total', 'group, verdict'),
+        }),
+        panel('Forged messages', 'ops', {
+          '{{topic}} {{reason}}': rate('seckill_forged_messages_total', 'topic, reason'),
+        }),
+        panel('Set aside for sales in repair', 'short', { '{{group}}': 'sum by (group) (seckill_deliveries_aside)' }),
       ],
     },
   ],
@@ -289,50 +233,32 @@ const BROKER: Board = {
 const COMPENSATION: Board = {
   uid: 'seckill-compensation',
   title: 'Seckill: compensation',
-  about: 'What waits too long, what differs between Redis and MySQL, and what was done about it.',
+  about: 'Overdue work, differences between Redis and MySQL, and repairs.',
   rows: [
     {
-      title: 'What waits',
+      title: 'Overdue work',
       panels: [
-        { title: 'Beyond its deadline', unit: 'short', lines: { '{{state}}': 'max by (state) (seckill_overdue)' } },
-        {
-          title: 'Age of the oldest',
-          unit: 's',
-          lines: { '{{state}}': 'max by (state) (seckill_overdue_oldest_seconds)' },
-        },
-        { title: 'Outbox', unit: 'short', lines: { '{{kind}}': 'max by (kind) (seckill_outbox_undone_rows)' } },
-        { title: 'Outbox, oldest', unit: 's', lines: { '{{kind}}': 'max by (kind) (seckill_outbox_oldest_seconds)' } },
+        panel('Items past their deadline', 'short', { '{{state}}': 'max by (state) (seckill_overdue)' }),
+        panel('Age of the oldest overdue item', 's', {
+          '{{state}}': 'max by (state) (seckill_overdue_oldest_seconds)',
+        }),
+        panel('Outbox rows to do', 'short', { '{{kind}}': 'max by (kind) (seckill_outbox_undone_rows)' }),
+        panel('Age of the oldest outbox row', 's', { '{{kind}}': 'max by (kind) (seckill_outbox_oldest_seconds)' }),
       ],
     },
     {
       title: 'Differences and repairs',
       panels: [
-        {
-          title: 'Found by reconcile',
-          unit: 'short',
-          lines: { '{{kind}}': 'max by (kind) (seckill_reconcile_findings)' },
-        },
-        { title: 'Jobs', unit: 'short', lines: { '{{state}}': 'max by (state) (seckill_compensation_jobs)' } },
-        {
-          title: 'Dead letters that wait for a person',
-          unit: 'short',
-          lines: { parked: 'max(seckill_dead_letters_parked)' },
-        },
-        {
-          title: 'Repairs of sales',
-          unit: 'ops',
-          lines: { '{{result}}': rate('seckill_sale_repairs_total', 'result') },
-        },
-        {
-          title: 'Published again, marked late',
-          unit: 'ops',
-          lines: {
-            're-driven': rate('seckill_redriven_batches_total'),
-            'marked late': rate('seckill_marked_late_batches_total'),
-          },
-        },
-        { title: 'Charges', unit: 'ops', lines: { '{{outcome}}': rate('seckill_charges_total', 'outcome') } },
-        { title: 'Refunds', unit: 'ops', lines: { '{{outcome}}': rate('seckill_refund_tries_total', 'outcome') } },
+        panel('Differences found by reconcile', 'short', { '{{kind}}': 'max by (kind) (seckill_reconcile_findings)' }),
+        panel('Compensation jobs', 'short', { '{{state}}': 'max by (state) (seckill_compensation_jobs)' }),
+        panel('Parked dead letters', 'short', { parked: 'max(seckill_dead_letters_parked)' }),
+        panel('Repairs of sales', 'ops', { '{{result}}': rate('seckill_sale_repairs_total', 'result') }),
+        panel('Batches re-driven and marked late', 'ops', {
+          're-driven': rate('seckill_redriven_batches_total'),
+          'marked late': rate('seckill_marked_late_batches_total'),
+        }),
+        panel('Charges', 'ops', { '{{outcome}}': rate('seckill_charges_total', 'outcome') }),
+        panel('Refunds', 'ops', { '{{outcome}}': rate('seckill_refund_tries_total', 'outcome') }),
       ],
     },
   ],
@@ -341,80 +267,47 @@ const COMPENSATION: Board = {
 const PROGRAMS: Board = {
   uid: 'seckill-programs',
   title: 'Seckill: programs',
-  about: 'The processes themselves, their jobs, and the memory of Redis.',
+  about: 'Processes, keeper jobs, and the memory of Redis.',
   rows: [
     {
       title: 'Processes',
       panels: [
-        {
-          title: 'CPU, cores',
-          unit: 'short',
-          lines: {
-            '{{program}} {{instance}}':
-              'sum by (program, instance) (rate(process_cpu_seconds_total[$__rate_interval]))',
-          },
-        },
-        { title: 'Memory', unit: 'bytes', lines: { '{{program}} {{instance}}': 'process_resident_memory_bytes' } },
-        {
-          title: 'Delay of the event loop, p99 (0.1 s: it has time)',
-          unit: 's',
-          lines: { '{{program}} {{instance}}': 'nodejs_eventloop_lag_p99_seconds' },
-        },
-        {
-          title: 'Garbage collection, share of time',
-          unit: 'percentunit',
-          lines: {
-            '{{program}} {{kind}}': 'sum by (program, kind) (rate(nodejs_gc_duration_seconds_sum[$__rate_interval]))',
-          },
-        },
-        {
-          title: 'Wait for a connection to MySQL, p99',
-          unit: 's',
-          lines: { '{{program}}': quantile(0.99, 'seckill_mysql_pool_wait_seconds', '', 'program') },
-        },
-        {
-          title: 'Connections closed, too many open',
-          unit: 'ops',
-          lines: { dropped: rate('seckill_http_connections_dropped_total') },
-        },
+        panel('CPU, cores', 'short', {
+          '{{program}} {{instance}}': 'sum by (program, instance) (rate(process_cpu_seconds_total[$__rate_interval]))',
+        }),
+        panel('Memory', 'bytes', { '{{program}} {{instance}}': 'process_resident_memory_bytes' }),
+        panel('Event loop delay, p99 (0.1 s when idle)', 's', {
+          '{{program}} {{instance}}': 'nodejs_eventloop_lag_p99_seconds',
+        }),
+        panel('Garbage collection, share of time', 'percentunit', {
+          '{{program}} {{kind}}': 'sum by (program, kind) (rate(nodejs_gc_duration_seconds_sum[$__rate_interval]))',
+        }),
+        panel('Wait for a MySQL connection, p99', 's', {
+          '{{program}}': quantile(0.99, 'seckill_mysql_pool_wait_seconds', '', 'program'),
+        }),
+        panel('Connections refused because too many are open', 'ops', {
+          dropped: rate('seckill_http_connections_dropped_total'),
+        }),
       ],
     },
     {
       title: 'Keeper and Redis',
       panels: [
-        {
-          title: 'Jobs, p99',
-          unit: 's',
-          lines: { '{{task}}': quantile(0.99, 'seckill_keeper_job_seconds', '', 'task') },
-        },
-        {
-          title: 'Jobs that run, longest',
-          unit: 's',
-          lines: { '{{task}}': 'max by (task) (seckill_keeper_job_running_seconds)' },
-        },
-        {
-          title: 'Jobs that failed',
-          unit: 'ops',
-          lines: { '{{task}}': rate('seckill_keeper_job_seconds_count{result="failed"}', 'task') },
-        },
-        {
-          title: 'Clocks, difference to the keeper',
-          unit: 's',
-          lines: { '{{server}}': 'max by (server) (seckill_clock_difference_seconds)' },
-        },
-        {
-          title: 'Memory of Redis',
-          unit: 'bytes',
-          lines: {
-            '{{server}} used': 'max by (server) (seckill_redis_memory_used_bytes)',
-            '{{server}} at most': 'max by (server) (seckill_redis_memory_max_bytes)',
-          },
-        },
-        {
-          title: 'Days until it is full',
-          unit: 'short',
-          lines: { '{{server}}': 'min by (server) (seckill_redis_memory_days_left)' },
-        },
+        panel('Duration of jobs, p99', 's', { '{{task}}': quantile(0.99, 'seckill_keeper_job_seconds', '', 'task') }),
+        panel('Longest running jobs', 's', { '{{task}}': 'max by (task) (seckill_keeper_job_running_seconds)' }),
+        panel('Jobs that failed', 'ops', {
+          '{{task}}': rate('seckill_keeper_job_seconds_count{result="failed"}', 'task'),
+        }),
+        panel('Clock difference to the keeper', 's', {
+          '{{server}}': 'max by (server) (seckill_clock_difference_seconds)',
+        }),
+        panel('Memory of Redis', 'bytes', {
+          '{{server}} used': 'max by (server) (seckill_redis_memory_used_bytes)',
+          '{{server}} at most': 'max by (server) (seckill_redis_memory_max_bytes)',
+        }),
+        panel('Days until Redis is full', 'short', {
+          '{{server}}': 'min by (server) (seckill_redis_memory_days_left)',
+        }),
       ],
     },
   ],

@@ -58,7 +58,7 @@ export function stackCommand(): Command {
   withFlags(stack.command('status')).description('exit 0 if all servers run, else 1').action(stackStatus);
   stack
     .command('mqadmin')
-    .description("RocketMQ's own admin tool on the broker of this folder: docs/inspection.md")
+    .description("RocketMQ's own admin tool on the broker of this folder: docs/monitoring.md")
     .usage('[--dir <folder>] <command> [options of mqadmin]')
     .option('--dir <folder>', 'folder of the instance (default: .stack in the checkout)')
     .argument('[arguments...]', 'as mqadmin takes them; the name server is added')

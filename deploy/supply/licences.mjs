@@ -1,12 +1,12 @@
-// `npm run licences`: the packages that run in production, each with its version and licence, from package-lock.json.
-// Exit code 1 where one has a licence that nobody has agreed to yet, or none.
+// `npm run licences` lists the production packages of package-lock.json with their versions and licences. Exits with 1 if a licence
+// is missing or not in AGREED.
 import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 
-/** They ask for their text to be kept, and for nothing of the program that uses them. */
+/** Licences that require only that their text is kept. */
 export const AGREED = ['MIT', 'ISC', 'BSD-2-Clause', 'BSD-3-Clause', 'Apache-2.0', '0BSD', 'BlueOak-1.0.0'];
 
-/** `(A OR B)`: one of them is enough; `(A AND B)`: all hold. A nested expression is not agreed to. */
+/** Accepts `(A OR B)` if one licence is agreed and `(A AND B)` if all are. Refuses nested expressions. */
 function isAgreed(expression) {
   const names = expression.replace(/^\((.*)\)$/, '$1');
   const agreed = (one) => AGREED.includes(one);
@@ -32,6 +32,6 @@ if (process.argv[1] === fileURLToPath(import.meta.url)) {
   const packages = productionPackages(JSON.parse(readFileSync(file, 'utf8')));
   for (const { name, version, licence } of packages) console.log(`${`${name}@${version}`.padEnd(44)} ${licence}`);
   const refused = packages.filter(({ isAgreed }) => !isAgreed);
-  for (const { name, licence } of refused) console.error(`${name}: nobody has agreed to its licence yet: ${licence}`);
+  for (const { name, licence } of refused) console.error(`${name}: its licence is not agreed: ${licence}`);
   process.exitCode = refused.length > 0 ? 1 : 0;
 }

@@ -1,4 +1,4 @@
-// Buys at the shop of main.mjs, and pays: docs/client.md.
+// Buys at the shop of main.mjs, and pays: docs/buying.md.
 //
 //   node examples/express-app/buy.mjs <saleId> [buyer]
 //

@@ -8,7 +8,7 @@ import { print } from './print.js';
 const DETAILS = `
 Run it once when MySQL was restored to an earlier moment, before api, worker and keeper start. What was given after that
 moment (ids of sales and events, epochs, versions of rules) is not known there any more, and must not be given again: so all of
-them begin anew, far above. docs/backup.md has the whole procedure.
+them begin anew, far above. docs/durability.md has the whole procedure.
 
 Examples:
   seckill restored

@@ -1,11 +1,12 @@
 import { Command } from 'commander';
 import { withOperator, type Operator } from '../programs/operator.js';
+import type { RulesDocument } from '../contract/rules.js';
 import { loadConfig } from '../core/config/load.js';
 import { assertNever } from '../core/errors.js';
 import { fieldSentences } from '../core/field-errors.js';
 import type { RuleAdmin } from '../admission/rules/rule-admin.js';
 import { parseRules, type RuleReason } from '../admission/rules/rule-set.js';
-import { checkedRulesBody, readRulesDocument, ruleChangeBody, type RulesDocument } from '../http/routes/rules.js';
+import { checkedRulesBody, readRulesDocument, ruleChangeBody } from '../http/routes/rules.js';
 import { createLog } from '../programs/telemetry.js';
 import { CliError } from './cli-error.js';
 import { operatorName, parseWhole } from './options.js';

@@ -1,295 +1,91 @@
 export const SEVERITIES = ['page', 'ticket', 'info'] as const;
 
-/** Something that is wrong now, as an alert would say it. */
+/** A problem that exists now, in the words of its alert. */
 export interface Condition {
-  /** The same for the same thing, whoever sees it. */
+  /** Identifies the condition. Every process that sees the same problem uses the same key. */
   readonly key: string;
-  /** As the alert is called. */
+  /** The name of the alert. */
   readonly name: string;
-  /** `info`: it has begun, and becomes what the alert says when it lasts. */
+  /** `info`: the problem has begun. Its alert fires if it lasts. */
   readonly severity: (typeof SEVERITIES)[number];
-  /** The sale, topic, server or dependency that it is about; null: the whole. */
+  /** The affected sale, topic, server or dependency. Null if the alert has no labels. */
   readonly about: string | null;
   readonly text: string;
-  /** Since when, Unix ms, as the process that saw it first knows. */
+  /** When the first process saw the problem, Unix ms. */
   readonly sinceMs: number;
 }
 
-/** When an alert fires, for those that a process can judge by the metrics that it publishes itself. */
+/** An alert that a process can judge by its own metrics alone. */
 export interface AlertRule {
   readonly name: string;
   readonly severity: 'page' | 'ticket';
-  /** How long it has to last, ms. */
+  /** How long the problem must last before the alert fires, ms. */
   readonly forMs: number;
-  /** `{label}` is that label, `{value}` the figure. */
-  readonly text: string;
+  /** `{{ $labels.name }}` and `{{ $value }}` stand for a label and the value. */
+  readonly summary: string;
   readonly metric: string;
-  /** Only series with these labels, and without those. */
-  readonly where?: Labels;
-  readonly whereNot?: Labels;
-  /** The metric divided by this one, or less this one, of the same labels. */
-  readonly dividedBy?: string;
-  readonly less?: string;
-  /** A condition for each value of these labels; it is about the last one. Left out: one in all. */
-  readonly by?: readonly string[];
-  /** One of the two: the largest value is above, or the smallest below. */
-  readonly above?: number;
-  readonly below?: number;
-  /** A series counts as bad for so long after it was, ms. */
-  readonly lastsMs?: number;
+  /** Selects series by one label. Null selects all series. */
+  readonly matcher: { readonly label: string; readonly equal: boolean; readonly value: string } | null;
+  /** Divides by, or subtracts, the series of this metric with the same labels. */
+  readonly other: { readonly operator: '/' | '-'; readonly metric: string } | null;
+  /** Each combination of these labels is a condition of its own. */
+  readonly by: readonly string[];
+  /** The problem exists while a value is above the limit, or below the limit if `above` is false. */
+  readonly above: boolean;
+  readonly limit: number;
+  /** Keeps the problem alive after its last bad value, ms. */
+  readonly lastsMs: number;
 }
-type Labels = Readonly<Record<string, string>>;
 
-const overdue = (state: string): Pick<AlertRule, 'metric' | 'where' | 'above'> => ({
-  metric: 'seckill_overdue',
-  where: { state },
-  above: 0,
-});
+const UNIT_MS: Readonly<Record<string, number>> = { s: 1000, m: 60_000, h: 3_600_000 };
+const durationMs = (text: string): number => (text === '' ? 0 : parseInt(text) * (UNIT_MS[text.at(-1) ?? ''] ?? NaN));
 
-/** The same as in deploy/prometheus/alerts.yml; a test holds the two together, and says which alerts are not here. */
-export const ALERT_RULES: readonly AlertRule[] = [
-  {
-    name: 'SeckillPurchasesNotRecorded',
-    severity: 'page',
-    forMs: 120_000,
-    text: 'Purchases were accepted and are not in MySQL, and the re-drive does not help.',
-    ...overdue('batch_pending'),
-  },
-  {
-    name: 'SeckillOrdersDoNotExpire',
-    severity: 'page',
-    forMs: 120_000,
-    text: 'Unpaid orders are past their deadline, their units are not for sale again.',
-    ...overdue('pending_payment'),
-  },
-  {
-    name: 'SeckillClocksDiffer',
-    severity: 'page',
-    forMs: 30_000,
-    text: 'The clocks of a keeper and of {server} differ by more than 2 s, so no order expires.',
-    metric: 'seckill_clock_difference_seconds',
-    by: ['server'],
-    above: 2,
-  },
-  {
-    name: 'SeckillOutboxStalled',
-    severity: 'page',
-    forMs: 60_000,
-    text: 'Events, payment deadlines or units that go back are late.',
-    ...overdue('outbox'),
-  },
-  {
-    name: 'SeckillDeadLetters',
-    severity: 'ticket',
-    forMs: 0,
-    text: 'Dead letters wait to be replayed or discarded; their units stay held.',
-    ...overdue('dead_letter'),
-  },
-  {
-    name: 'SeckillRefundsDue',
-    severity: 'ticket',
-    forMs: 0,
-    text: 'Refunds have been due for too long. The keeper retries by itself, if it has a provider.',
-    ...overdue('refund'),
-  },
-  {
-    name: 'SeckillPaymentsUnresolved',
-    severity: 'ticket',
-    forMs: 0,
-    text: 'Charges were begun, and the payment provider does not say whether it took the money.',
-    ...overdue('payment_open'),
-  },
-  {
-    name: 'SeckillPaymentCases',
-    severity: 'ticket',
-    forMs: 0,
-    text: 'Money needs a person: a refund that failed, a dispute, or a payment that cannot be recorded.',
-    ...overdue('payment_case'),
-  },
-  {
-    name: 'SeckillCompensationStalled',
-    severity: 'page',
-    forMs: 120_000,
-    text: 'Compensation jobs are due and no keeper works on them.',
-    ...overdue('compensation'),
-  },
-  {
-    name: 'SeckillRedisNearlyFull',
-    severity: 'page',
-    forMs: 300_000,
-    text: 'Redis {server} uses more than 80 % of its memory. A full Redis refuses every purchase.',
-    metric: 'seckill_redis_memory_used_bytes',
-    dividedBy: 'seckill_redis_memory_max_bytes',
-    by: ['server'],
-    above: 0.8,
-  },
-  {
-    name: 'SeckillRedisFillsUp',
-    severity: 'ticket',
-    forMs: 3_600_000,
-    text: 'At the rate of the last day Redis {server} is full in less than a week.',
-    metric: 'seckill_redis_memory_days_left',
-    by: ['server'],
-    below: 7,
-  },
-  {
-    name: 'SeckillSalesNotRetired',
-    severity: 'ticket',
-    forMs: 600_000,
-    text: 'Sales are long over and cannot be retired, so Redis keeps them.',
-    ...overdue('sale_kept'),
-  },
-  {
-    name: 'SeckillOrdersNotArchived',
-    severity: 'ticket',
-    forMs: 600_000,
-    text: 'Orders of retired sales do not go to the archive, or not fast enough, so the tables that sell grow.',
-    ...overdue('sale_unarchived'),
-  },
-  {
-    name: 'SeckillRedisAndMysqlDiffer',
-    severity: 'ticket',
-    forMs: 600_000,
-    text: 'Redis and MySQL do not agree, two comparisons in a row ({kind}).',
-    metric: 'seckill_reconcile_findings',
-    whereNot: { kind: 'stale_marker' },
-    by: ['kind'],
-    above: 0,
-  },
-  {
-    name: 'SeckillSaleHot',
-    severity: 'ticket',
-    forMs: 30_000,
-    text: 'Buyers try to buy in sale {sale} {value} times a second.',
-    metric: 'seckill_hot_sale_purchases_per_second',
-    by: ['sale'],
-    above: 5000,
-  },
-  {
-    name: 'SeckillSaleLocked',
-    severity: 'page',
-    forMs: 0,
-    text: 'A sale is locked for longer than a minute. Redis may have lost data of it, and its repair does not end.',
-    ...overdue('sale_shut'),
-  },
-  {
-    name: 'SeckillUnitsBetweenBuckets',
-    severity: 'ticket',
-    forMs: 60_000,
-    text: 'Units of a sale are in transit between two buckets and do not arrive.',
-    ...overdue('units_lent'),
-  },
-  {
-    name: 'SeckillSalesNotClosed',
-    severity: 'ticket',
-    forMs: 0,
-    text: 'The window of a sale ended long ago and the sale is not closed.',
-    ...overdue('sale_over'),
-  },
-  {
-    name: 'SeckillSaleNotReady',
-    severity: 'page',
-    forMs: 60_000,
-    text: 'Sale {sale} starts soon, or should have started, and something is missing.',
-    metric: 'seckill_sale_not_ready',
-    by: ['sale'],
-    above: 0,
-  },
-  {
-    name: 'SeckillDeadLetterParked',
-    severity: 'ticket',
-    forMs: 0,
-    text: 'Dead letters were parked. Units of purchases among them stay held until somebody decides.',
-    metric: 'seckill_dead_letters_parked',
-    above: 0,
-  },
-  {
-    name: 'SeckillDeadLettersNotCollected',
-    severity: 'page',
-    forMs: 60_000,
-    text: 'Dead letters wait in {topic}, and no keeper collects them.',
-    metric: 'seckill_mq_dlq_depth',
-    by: ['topic'],
-    above: 0,
-  },
-  {
-    name: 'SeckillConsumersBehind',
-    severity: 'page',
-    forMs: 60_000,
-    text: 'Messages of {topic} wait for {group}.',
-    metric: 'seckill_mq_oldest_seconds',
-    by: ['group', 'topic'],
-    above: 30,
-  },
-  {
-    name: 'SeckillHalfMessagesOpen',
-    severity: 'page',
-    forMs: 60_000,
-    text: 'Half messages get no answer. Purchases whose api died stay undecided.',
-    metric: 'seckill_mq_half_oldest_seconds',
-    above: 60,
-  },
-  {
-    name: 'SeckillHalfMessagesDiscarded',
-    severity: 'ticket',
-    forMs: 0,
-    text: 'The broker gave up half messages that nobody answered for an hour.',
-    metric: 'seckill_mq_half_discarded',
-    above: 0,
-  },
-  {
-    name: 'SeckillBrokerDown',
-    severity: 'page',
-    forMs: 60_000,
-    text: 'A broker of the cluster does not answer, or has died.',
-    metric: 'seckill_mq_brokers_down',
-    above: 0,
-  },
-  {
-    name: 'SeckillKeeperJobHangs',
-    severity: 'page',
-    forMs: 0,
-    text: 'A run of the job {task} has not ended for a quarter of an hour.',
-    metric: 'seckill_keeper_job_running_seconds',
-    by: ['task'],
-    above: 900,
-  },
-  {
-    name: 'SeckillMysqlOutage',
-    severity: 'page',
-    forMs: 60_000,
-    text: 'A worker does not reach MySQL. Purchases go on and wait in Redis and the broker.',
-    metric: 'seckill_mysql_outage',
-    above: 0,
-  },
-  {
-    name: 'SeckillAdmissionBreakerOpen',
-    severity: 'page',
-    forMs: 60_000,
-    text: 'An api sees calls to {dependency} fail. Where the rules say so, buyers get degraded answers, or 503.',
-    metric: 'seckill_admission_breaker',
-    by: ['dependency'],
-    above: 1,
-    lastsMs: 60_000,
-  },
-  {
-    name: 'SeckillAdmissionRulesRefused',
-    severity: 'page',
-    forMs: 0,
-    text: 'An api cannot use the newest admission rules. It goes on with older ones; if it was started since, it is not ready and lets no buyer in.',
-    metric: 'seckill_admission_rules_newest_version',
-    less: 'seckill_admission_rules_version',
-    above: 0,
-  },
-];
+/** `max by (label) (…) > 1` */
+const COMPARISON = /^(max|min)(?: by \(([\w, ]+)\) )?\((.+)\) ([<>]) ([\d.]+)$/;
+/** `metric{label="value"} / other`, or `max_over_time(metric[1m])` */
+const OPERAND = /^(?:max_over_time\()?(\w+)(?:\{(\w+)(!?=)"([^"]*)"\})?(?:\[(\d+[smh])\]\))?(?: ([/-]) (\w+))?$/;
 
-/** One series of a metric, and its value now. */
+/**
+ * Reads the alerts whose expressions a process can judge by its current metrics. Leaves out rates, comparisons with the past and
+ * absent metrics, which need Prometheus.
+ * @param text alerts.yml as it is laid out in this repository, no YAML in general
+ */
+export function readAlertRules(text: string): AlertRule[] {
+  return text.split(/^ +- alert: /m).flatMap((block) => {
+    const [, aggregate, by = '', inner = '', comparison, limit] = COMPARISON.exec(field(block, 'expr')) ?? [];
+    const operand = OPERAND.exec(inner);
+    if (operand === null || (aggregate === 'max') !== (comparison === '>')) return [];
+    const [, metric = '', label, equality, value = '', window = '', operator, other] = operand;
+    return {
+      name: /^\w*/.exec(block)?.[0] ?? '',
+      severity: block.includes('labels: { severity: page }') ? 'page' : 'ticket',
+      forMs: durationMs(field(block, 'for')),
+      summary: field(block, 'summary'),
+      metric,
+      matcher: label === undefined ? null : { label, equal: equality === '=', value },
+      other: other === undefined ? null : { operator: operator === '/' ? '/' : '-', metric: other },
+      by: by === '' ? [] : by.split(', '),
+      above: comparison === '>',
+      limit: Number(limit),
+      lastsMs: durationMs(window),
+    };
+  });
+}
+
+/** Returns a plain, quoted or folded value. */
+function field(block: string, name: string): string {
+  const [, , folded = '', line = ''] = new RegExp(`^( +)${name}: (?:>-((?:\n\\1 +.*)+)|(.*))$`, 'm').exec(block) ?? [];
+  const text = folded.trim().replaceAll(/\s+/g, ' ') || line;
+  return text.startsWith("'") ? text.slice(1, -1).replaceAll("''", "'") : text;
+}
+
+/** The current value of one series of a metric. */
 export interface Series {
   readonly labels: Readonly<Record<string, string | number | undefined>>;
   readonly value: number;
 }
 
-/** Something that a rule is about, for as long as the rule holds. Times on the monotonic clock, but for `sinceMs`. */
+/** A problem that lasts. Its times are on the monotonic clock, except `sinceMs`. */
 interface Holding {
   readonly rule: AlertRule;
   readonly labels: readonly string[];
@@ -299,23 +95,24 @@ interface Holding {
   value: number;
 }
 
-/** Judges the rules again and again, and remembers since when each holds. */
+/** Judges the rules at each look and remembers when each problem began. */
 export class AlertWatch {
   readonly #rules: readonly AlertRule[];
   readonly #holding = new Map<string, Holding>();
 
-  constructor(rules: readonly AlertRule[] = ALERT_RULES) {
+  constructor(rules: readonly AlertRule[]) {
     this.#rules = rules;
   }
 
-  /** The metrics that `look` asks for. */
+  /** The metrics that `look` reads. */
   get metrics(): readonly string[] {
-    const names = this.#rules.flatMap(({ metric, dividedBy, less }) => [metric, dividedBy, less]);
-    return [...new Set(names.filter((name) => name !== undefined))];
+    return [
+      ...new Set(this.#rules.flatMap(({ metric, other }) => (other === null ? [metric] : [metric, other.metric]))),
+    ];
   }
 
   /**
-   * @param seriesOf those of a metric; none, where this process does not publish it
+   * @param seriesOf returns the series of a metric, or none if this process does not publish it
    * @param nowMs Unix ms
    * @param monotonicMs the same moment on the monotonic clock
    */
@@ -340,8 +137,7 @@ export class AlertWatch {
     }
     const conditions: Condition[] = [];
     for (const [key, { rule, labels, sinceMs, beganMs, lastSeenMs, value }] of this.#holding) {
-      const lasts = rule.lastsMs !== undefined && monotonicMs - lastSeenMs <= rule.lastsMs;
-      if (!bad.has(key) && !lasts) {
+      if (!bad.has(key) && (rule.lastsMs === 0 || monotonicMs - lastSeenMs > rule.lastsMs)) {
         this.#holding.delete(key);
         continue;
       }
@@ -353,29 +149,24 @@ export class AlertWatch {
   }
 }
 
-/** What a rule holds for, each with its worst value. */
+/** Returns the worst bad value for each combination of labels. */
 function badOf(
-  rule: AlertRule,
+  { metric, matcher, other, by, above, limit }: AlertRule,
   seriesOf: (metric: string) => readonly Series[],
 ): { readonly labels: readonly string[]; readonly value: number }[] {
-  const { metric, where = {}, whereNot = {}, dividedBy, less, by = [], above, below } = rule;
   const found = new Map<string, { readonly labels: readonly string[]; readonly value: number }>();
-  const other = dividedBy ?? less;
+  const isWorse = (value: number, than: number): boolean => (above ? value > than : value < than);
   for (const series of seriesOf(metric)) {
-    if (Object.entries(where).some(([name, wanted]) => series.labels[name] !== wanted)) continue;
-    if (Object.entries(whereNot).some(([name, unwanted]) => series.labels[name] === unwanted)) continue;
+    if (matcher !== null && (series.labels[matcher.label] === matcher.value) !== matcher.equal) continue;
     let { value } = series;
-    if (other !== undefined) {
-      const beside = seriesOf(other).find(({ labels }) => isSame(labels, series.labels));
+    if (other !== null) {
+      const beside = seriesOf(other.metric).find(({ labels }) => isSame(labels, series.labels));
       if (beside === undefined) continue;
-      value = dividedBy === undefined ? value - beside.value : value / beside.value;
+      value = other.operator === '/' ? value / beside.value : value - beside.value;
     }
-    const isBad = above === undefined ? value < (below ?? -Infinity) : value > above;
-    if (!isBad) continue;
     const labels = by.map((name) => String(series.labels[name] ?? ''));
-    const before = found.get(labels.join(' '));
-    const isWorse = before === undefined || (above === undefined ? value < before.value : value > before.value);
-    if (isWorse) found.set(labels.join(' '), { labels, value });
+    const key = labels.join(' ');
+    if (isWorse(value, found.get(key)?.value ?? limit)) found.set(key, { labels, value });
   }
   return [...found.values()];
 }
@@ -383,13 +174,12 @@ function badOf(
 const isSame = (one: Series['labels'], other: Series['labels']): boolean =>
   Object.entries(one).every(([name, value]) => other[name] === value);
 
-function textOf({ text, by = [] }: AlertRule, labels: readonly string[], value: number): string {
-  return text.replaceAll(/\{(\w+)\}/g, (_, name: string) =>
-    name === 'value' ? value.toFixed(0) : (labels[by.indexOf(name)] ?? ''),
+const textOf = ({ summary, by }: AlertRule, labels: readonly string[], value: number): string =>
+  summary.replaceAll(/\{\{ \$(?:labels\.(\w+)|value)[^}]*\}\}/g, (_, label?: string) =>
+    label === undefined ? value.toFixed(0) : (labels[by.indexOf(label)] ?? ''),
   );
-}
 
-/** The same condition as several processes see it is one: the earliest, and as severe as any of them says. */
+/** Merges what several processes report of one condition: the earliest time and the worst severity. The most severe come first. */
 export function mergedConditions(all: readonly Condition[]): Condition[] {
   const merged = new Map<string, Condition>();
   for (const condition of all) {

@@ -10,8 +10,8 @@ const SHORT_CHARS_MAX = 1024;
 const BYTES_PER_CHAR_MAX = 3;
 
 /**
- * A secret, ready for HMAC-SHA-256 (RFC 2104): two hashes, the second over the first. Each request of a rush brings a token to
- * check, and an object of `createHmac` for each of them costs the api more than the hashing (docs/decisions/0056).
+ * A secret, prepared for HMAC-SHA-256 (RFC 2104): two hashes, the second over the first. Nearly every request of a rush brings
+ * a new token, and the object that `createHmac` makes costs the api more than the hashing (docs/decisions/0021).
  */
 export class HmacKey {
   /** The key XOR 0x36, then room for a short text. */

@@ -1,8 +1,8 @@
+import { unavailableDetail } from '../contract/problem.js';
 import type { AdmissionCode, Refused } from '../admission/layer.js';
 import type { Role } from '../core/roles.js';
 import { PreparedProblem, problem, type Answer } from './answer.js';
 import type { Denial } from './auth.js';
-import { unavailableDetail } from './problem.js';
 
 /**
  * What the pipeline answers a request that it does not let through. Of signatures, passes and purchase tokens, details say

@@ -1,8 +1,9 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import { PROBLEMS, type ProblemCode } from '../contract/problem.js';
 import { newTraceId, readTraceparent, type TraceParent } from '../core/trace-context.js';
 import { hasLongBody } from './body.js';
 import type { AnswerClass, HttpMetrics, HttpRoute } from './metrics.js';
-import { NOSNIFF, problemHeaders, problemOf, PROBLEMS, type ProblemCode, type ProblemParts } from './problem.js';
+import { NOSNIFF, problemHeaders, problemOf, type ProblemParts } from './problem.js';
 
 /** How long a connection that is to be closed stays open for what the client is still sending. */
 const LINGER_MS = 1000;

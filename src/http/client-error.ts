@@ -1,7 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Duplex } from 'node:stream';
+import type { ProblemCode } from '../contract/problem.js';
 import { newTraceId } from '../core/trace-context.js';
-import type { ProblemCode } from './problem.js';
 import { parentOf, problem, TRACE_ID_HEADER } from './answer.js';
 
 const REASONS: Readonly<Record<number, string>> = {

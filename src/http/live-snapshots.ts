@@ -1,27 +1,11 @@
+import type { Snapshot } from '../contract/live.js';
 import { assert, OperationalError } from '../core/errors.js';
 import { bugLog } from '../core/job.js';
 import { mergedConditions, type Condition } from '../core/conditions.js';
 import type { Clock } from '../core/ports/clock.js';
 import type { Log } from '../core/ports/log.js';
 import type { LiveProgram, ProgramReports } from '../core/ports/program-reports.js';
-import type { LiveSale, LiveSales } from '../sales/live-sales.js';
-
-/** What an open console shows, made once a second for all of them. */
-export interface LiveSnapshot {
-  /** Unix ms. */
-  readonly atMs: number;
-  readonly everyMs: number;
-  readonly sales: readonly (LiveSale & {
-    /** Buyers in its waiting rooms; null: it has none. */
-    readonly waiting: number | null;
-  })[];
-  /** Sales that are alive and not shown; of very many not all are counted. */
-  readonly moreSales: number;
-  readonly programs: readonly Omit<LiveProgram, 'conditions' | 'waiting'>[];
-  readonly conditions: readonly Condition[];
-  /** What could not be read, a sentence each. */
-  readonly missing: readonly string[];
-}
+import type { LiveSales } from '../sales/live-sales.js';
 
 export interface LiveSnapshotsParts {
   readonly sales: Pick<LiveSales, 'look'>;
@@ -109,7 +93,7 @@ export class LiveSnapshots {
     }
   }
 
-  async #make(): Promise<LiveSnapshot> {
+  async #make(): Promise<Snapshot> {
     const missing: string[] = [];
     const [live, programs] = await Promise.all([
       this.#parts.sales.look(),

@@ -1,8 +1,8 @@
 import { z } from 'zod';
-import { PROBLEM_TYPE, PROBLEMS, problemOf, type ProblemCode } from './problem.js';
+import { PROBLEMS, problemSchema, type ProblemCode } from '../contract/problem.js';
+import { PROBLEM_TYPE, problemOf } from './problem.js';
 import type { AnswerSpec, Listener, Route } from './route.js';
 import { routesOf } from './routes/index.js';
-import { problemSchema } from './schemas.js';
 
 /** A piece of the document. */
 type Json = Record<string, unknown>;

@@ -1,4 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import { unavailableDetail } from '../contract/problem.js';
 import type { Endpoint, Refused, Verdict } from '../admission/layer.js';
 import { OperationalError } from '../core/errors.js';
 import type { LoggedRequest } from './access-log.js';
@@ -18,7 +19,6 @@ import {
 import { AnswersTogether, parentOf, problem, send, traceIdFor, type Answer, type AnswerCounter } from './answer.js';
 import type { Denial, Principal } from './auth.js';
 import { collectBody, type BodyFault } from './body.js';
-import { unavailableDetail } from './problem.js';
 import type { Call, RouteServices } from './route.js';
 
 /**

@@ -1,9 +1,10 @@
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { PROBLEMS } from '../contract/problem.js';
 import { noteExchange } from './client-error.js';
 import { METRICS_TYPE, type MetricsPage } from './metrics-page.js';
 import { createHostCheck } from './own-host.js';
-import { NOSNIFF, PROBLEMS } from './problem.js';
+import { NOSNIFF } from './problem.js';
 import type { ReadyReport } from './services.js';
 
 export interface ProbeServices {

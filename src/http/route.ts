@@ -1,5 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { z } from 'zod';
+import { PROBLEMS, type ProblemCode } from '../contract/problem.js';
 import { fieldErrors, fieldSentences, plainError, type FieldError } from '../core/field-errors.js';
 import { isId } from '../core/ids.js';
 import { parseJson } from '../core/parse-json.js';
@@ -11,7 +12,7 @@ import type { SignatureHead } from '../admission/sign/request-signatures.js';
 import { parentOf, problem, type Answer, type AnswerCounter, type Lifecycle } from './answer.js';
 import { BODY_BYTES_MAX, promisesJson } from './body.js';
 import type { HttpRoute } from './metrics.js';
-import { PROBLEMS, type ProblemCode, type ProblemParts } from './problem.js';
+import { type ProblemParts } from './problem.js';
 import type { HttpServices } from './services.js';
 
 /** What handlers work with. */

@@ -4,9 +4,9 @@ import { knex, select } from './knex.js';
 import type { Statements } from './pool.js';
 import type { OrderRow } from './tables.js';
 
-// Orders of retired sales stand in `orders_archive` (docs/decisions/0032). They only ever move there, each in one
-// transaction. So whoever reads `orders` first and the archive second misses none, and may see twice the one that moved in
-// between: by its id it counts once.
+// Orders of retired sales are in `orders_archive` (docs/decisions/0032). Orders only move there, each in one transaction. So
+// a reader of `orders` first and the archive second misses no order. It may see an order twice that moved in between, and
+// counts it once by its id.
 
 export type OrderTable = 'orders' | 'orders_archive';
 

@@ -1,5 +1,5 @@
 import { escape } from 'mysql2';
-import { Bug } from '../core/errors.js';
+import { assert, Bug } from '../core/errors.js';
 import { mintedAtMs } from '../core/order-id.js';
 import type { NewOrder, SaleTerms, WritePlan } from '../core/ports/order-repository.js';
 import { MysqlError } from './errors.js';
@@ -26,17 +26,28 @@ export async function insertOrders(tx: Transaction, orders: readonly NewOrder[],
     const mintedAt = new Date(mintedAtMs(newest.orderId));
     await tx.execute(SET_DEADLINE, [mintedAt, plan.paymentWindowMs * 1000]);
   }
-  for (let from = 0; from < live.length; from += ROWS_PER_INSERT) {
-    await tx.execute(insertSql(INSERT_LIVE, live.slice(from, from + ROWS_PER_INSERT), plan));
+  const written = (await insertRows(tx, INSERT_LIVE, live, plan)) + (await insertRows(tx, INSERT_FAILED, failed, plan));
+  assert(written === orders.length, `${written} rows were written for ${orders.length} purchases`);
+}
+
+/** @returns the number of rows that MySQL has written */
+async function insertRows(
+  tx: Transaction,
+  head: string,
+  orders: readonly NewOrder[],
+  plan: WritePlan,
+): Promise<number> {
+  let written = 0;
+  for (let from = 0; from < orders.length; from += ROWS_PER_INSERT) {
+    const { affectedRows } = await tx.execute(insertSql(head, orders.slice(from, from + ROWS_PER_INSERT), plan));
+    written += affectedRows;
   }
-  for (let from = 0; from < failed.length; from += ROWS_PER_INSERT) {
-    await tx.execute(insertSql(INSERT_FAILED, failed.slice(from, from + ROWS_PER_INSERT), plan));
-  }
+  return written;
 }
 
 /** Put together by hand, since this runs for every row: the driver's placeholders cost several times as much. */
-function insertSql(insert: string, orders: readonly NewOrder[], plan: WritePlan): string {
-  let sql = insert;
+function insertSql(head: string, orders: readonly NewOrder[], plan: WritePlan): string {
+  let sql = head;
   let separator = '(';
   for (const { orderId, batch, purchase, failure } of orders) {
     const { priceCents, limitPerBuyer } = termsFor(plan, batch.saleId);
@@ -62,7 +73,7 @@ export async function insertAround(
   plan: WritePlan,
 ): Promise<ReadonlySet<string>> {
   const refused = new Set<string>();
-  const insert = async (some: readonly NewOrder[]): Promise<void> => {
+  const insertHalves = async (some: readonly NewOrder[]): Promise<void> => {
     await tx.execute('SAVEPOINT before_rows');
     try {
       await insertOrders(tx, some, plan);
@@ -72,15 +83,15 @@ export async function insertAround(
       const [only] = some;
       if (some.length > 1) {
         const half = some.length >> 1;
-        await insert(some.slice(0, half));
-        await insert(some.slice(half));
+        await insertHalves(some.slice(0, half));
+        await insertHalves(some.slice(half));
       } else if (only !== undefined) {
         refused.add(only.orderId);
         if (only.failure !== null || refused.size > REFUSED_MAX || refused.size === orders.length) throw error;
       }
     }
   };
-  await insert(orders);
+  await insertHalves(orders);
   const rest = orders.filter(({ orderId }) => refused.has(orderId));
   await insertOrders(tx, rest.map(refusedByDatabase), plan);
   return refused;

@@ -4,9 +4,9 @@ import type { Statements, SqlValue } from './pool.js';
 import type {} from './tables.js';
 
 /**
- * Builds statements and runs none: it has no connection. `select` and `execute` send what it builds through our pool, so
- * that time-outs, the mapping of errors and the state of connections have one place (docs/decisions/0020). Awaiting a
- * builder is a mistake, and fails at once. The hot path writes its SQL by hand: write-orders, insert-orders, the look-ups
+ * Builds statements and has no connection to run them. `select` and `execute` send the statements through our pool, so that
+ * time-outs, the mapping of errors and the state of connections have one place (docs/decisions/0020). Awaiting a builder
+ * is a mistake and fails at once. The hot path writes its SQL by hand: write-orders, insert-orders, the look-ups
  * of order-repository, the lease and the marks of the outbox.
  */
 export const knex: Knex = createKnex({ client: 'mysql2' });
@@ -36,8 +36,8 @@ export const PAUSE_MAX_MS = 900_000;
 /** A statement that waited for a lock reads the time of its beginning: a lease given meanwhile seems longer than it is. */
 export const WAIT_SLACK_MS = 60_000;
 /**
- * SQL: the lease or the pause in a column is over. One that ends later than the longest could was written before the clock of MySQL was
- * set back, and is over too (docs/decisions/0059).
+ * SQL: the lease or the pause in a column is over. A lease that ends later than the longest possible lease was written before
+ * the clock of MySQL was set back, and is over too (docs/decisions/0059).
  */
 export const waitOver = (column: 'available_at' | 'leased_until', longestMs: number): string =>
   `(${column} <= UTC_TIMESTAMP(3) OR ${column} > UTC_TIMESTAMP(3) + INTERVAL ${Math.round((longestMs + WAIT_SLACK_MS) * 1000)} MICROSECOND)`;

@@ -341,8 +341,8 @@ const SALE_INDEXES = 'ALTER TABLE sales ADD KEY state_closes (state, closes_at),
 const OUTBOX_CREATED = 'ALTER TABLE outbox ADD KEY created (created_at)';
 
 /**
- * What callers noted on purchases: JSON of at most METADATA_BYTES_MAX bytes, a row only for orders that have some. No column of
- * `orders`: MariaDB rebuilds a table with an indexed virtual column for it, and stops its writers (docs/decisions/0031).
+ * Metadata of purchases: JSON of at most METADATA_BYTES_MAX bytes, a row only for orders that have some. It is no column of
+ * `orders`: MariaDB would copy a table with an indexed virtual column, and stop its writers (docs/decisions/0031).
  */
 const ORDER_METADATA = `CREATE TABLE IF NOT EXISTS order_metadata (
   order_id BIGINT UNSIGNED NOT NULL PRIMARY KEY,

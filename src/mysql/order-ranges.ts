@@ -9,9 +9,9 @@ import { bigint, knex, select } from './knex.js';
 import type { MysqlPool, Statements, Transaction } from './pool.js';
 import type { OrderRangeRow, OrderRow } from './tables.js';
 
-// `order_ranges` says where the orders of a sale stand in `orders`: each transaction that writes some leaves the first and
-// the last of their ids, which were minted together and lie close. An index by sale would cost every order an entry; this
-// costs every transaction a row (docs/decisions/0027).
+// `order_ranges` says where the orders of a sale are in `orders`: each transaction that writes orders notes their first and
+// last id, which lie close together. An index by sale would cost an entry per order; a range costs a row per transaction
+// (docs/decisions/0006).
 
 /** Ranges of one page: at worst each has one order, and the statement has so many conditions. */
 const RANGES_PER_PAGE = 1000;

@@ -3,7 +3,7 @@ import { actorColumn, insertAudit } from './audit-log.js';
 import { execute, knex, now, select } from './knex.js';
 import type { MysqlPool, Transaction } from './pool.js';
 
-/** What a database that was restored to an earlier moment begins with, so that nothing is given a second time (decision 54). */
+/** Where numbering continues in a restored database, so that no number is given out twice (decision 54). */
 export interface RestoredMarks {
   /** Sales whose epoch was raised. */
   readonly sales: number;

@@ -16,8 +16,8 @@ export interface ClockWatchPorts {
 }
 
 /**
- * Compares the clocks of MySQL and Redis with that of this process. Deadlines are on MySQL's clock: one that runs ahead would end
- * every unpaid order at once. So nothing ends for its age while a clock is more than 2 s away (docs/decisions/0059).
+ * Compares the clocks of MySQL and Redis with the clock of this process. Deadlines follow MySQL's clock: if it ran ahead, it
+ * would end every unpaid order at once. So no order expires while a clock differs by more than 2 s (docs/decisions/0059).
  */
 export class ClockWatch {
   readonly #ports: ClockWatchPorts;

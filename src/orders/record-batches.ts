@@ -130,6 +130,7 @@ async function recordTogether(
       await clock.sleep(noIdsPauseMs(minted.waitMs));
       continue;
     }
+    assert(minted.orderIds.length === draft.rows.length, 'each row has its own order id');
     const orders = ordersOf(draft, minted.orderIds);
     const { releases } = draft;
     const plan = { terms, orders, releases, oneByOne: new Set(oneByOne), singleOut, paymentWindowMs };

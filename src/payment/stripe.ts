@@ -18,9 +18,9 @@ import type {
 } from '../core/ports/payment-provider.js';
 import { fromStripeAmount, toStripeAmount } from './stripe-amount.js';
 
-// Stripe, by PaymentIntents. A charge is two calls: an intent is made, with our key as Idempotency-Key, and moves no money; then it is
-// confirmed with the card. So making it again asks, for a day, which intent a key has, without a way to charge twice, and
-// what the intent says is always its present state. After that day, the intent is found by its metadata (decision 48).
+// Charges by Stripe's PaymentIntents in two calls. The first creates an intent, with our key as Idempotency-Key, and moves no
+// money. The second confirms it with the card. For a day, repeating the first call finds the intent of a key without
+// charging. Its state is then read as it is now. After that day, the intent is found by its metadata (decision 48).
 
 /** A charge is three calls at most, and a keeper asks about it after half a minute. Callers try again, so the library does not. */
 const CALL_MAX_MS = 8_000;

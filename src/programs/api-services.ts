@@ -174,7 +174,7 @@ async function open(config: ServicesConfig, parts: ServicesParts, opened: Opened
     issuers: identity.issuers,
   };
   const ready = createReadiness({ ...needed, mysql });
-  // Without MySQL it sells all the same: orders wait in the broker, and all apis lack it at once (decision 55).
+  // An api sells without MySQL: orders wait in the broker. All apis lose MySQL at once, so none may stop for it (decision 35).
   const sells = createReadiness(needed);
   const saleAnswers = new SaleAnswers(registry, (saleId) => snapshots.peek(saleId) !== undefined, clock.monotonicMs);
   const stop = new AbortController();

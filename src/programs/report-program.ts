@@ -1,42 +1,45 @@
 import { randomUUID } from 'node:crypto';
+import { readFileSync } from 'node:fs';
 import { hostname } from 'node:os';
 import type { Registry } from 'prom-client';
-import { AlertWatch, type Series } from '../core/conditions.js';
+import { AlertWatch, readAlertRules, type Series } from '../core/conditions.js';
 import { OperationalError } from '../core/errors.js';
 import { bugLog } from '../core/job.js';
+import { PACKAGE_ROOT } from '../core/package-root.js';
 import type { Clock } from '../core/ports/clock.js';
 import type { Log } from '../core/ports/log.js';
 import type { ProgramKind, ProgramReports } from '../core/ports/program-reports.js';
 import type { ReadyReport } from '../http/services.js';
 import { version } from './version.js';
 
+const ALERTS_FILE = new URL('deploy/prometheus/alerts.yml', PACKAGE_ROOT);
 const REPORT_EVERY_MS = 2000;
-/** A process that misses so many reports counts no more. */
+/** A process that misses five reports no longer counts as running. */
 const REPORT_LIFE_MS = 5 * REPORT_EVERY_MS;
-/** A server that hangs must not keep the process from saying so. */
+/** Limits the wait for a server that hangs, so that the process can report it. */
 const READY_WITHIN_MS = 1000;
 
 export interface ReportProgramParts {
   readonly kind: ProgramKind;
   readonly reports: ProgramReports;
-  /** The metrics of this process: its conditions are read off them, as alerts are. */
+  /** The metrics of this process, on which its alerts are judged. */
   readonly registry: Registry;
   readonly ready: () => Promise<ReadyReport>;
-  /** Of an api, as a report has it. */
+  /** Returns the buyers in waiting rooms by sale. Only an api has any. */
   readonly waiting?: () => Readonly<Record<string, number>>;
   readonly clock: Clock;
   readonly log: Pick<Log, 'debug' | 'error'>;
 }
 
 /**
- * Says that this process runs, whether it is ready and what it sees go wrong, until the signal aborts; then it takes it back.
- * Never rejects: a report is for people, and what sells goes on without.
+ * Reports that this process runs, whether it is ready and which conditions it sees. Withdraws the report when the signal aborts.
+ * A failed report never stops the process, since reports only inform people.
  */
 export async function reportProgram(parts: ReportProgramParts, signal: AbortSignal): Promise<void> {
   const { kind, reports, registry, ready, waiting = () => ({}), clock, log } = parts;
   const processId = randomUUID();
   const id = `${hostname()}:${process.pid}`;
-  const watch = new AlertWatch();
+  const watch = new AlertWatch(readAlertRules(readFileSync(ALERTS_FILE, 'utf8')));
   const onBug = bugLog('this process was not reported', { clock, log });
   const quietly = async (call: () => Promise<void>): Promise<void> => {
     try {

@@ -1,5 +1,5 @@
 import { newBatchId, sealBatch, type Batch } from '../core/batch.js';
-import { assertNever, OperationalError } from '../core/errors.js';
+import { assert, assertNever, OperationalError } from '../core/errors.js';
 import type { PurchaseOutcome } from '../core/outcome.js';
 import type { Purchase } from '../core/purchase.js';
 import { traceIdsOf } from '../core/trace-context.js';
@@ -66,6 +66,7 @@ export async function placeBatch(
     return placeApart(bucket, purchases, precheck, traceparent, deliver, ports);
   }
 
+  assert(precheck.answers.length === purchases.length, 'precheck answers each purchase once');
   const survivors: number[] = [];
   /** Purchases for which this bucket has too few units, though another one may have enough. */
   const emptied: number[] = [];
@@ -120,11 +121,11 @@ async function precheckAll(
 }
 
 /**
- * Places purchases that Redis refuses together. The same batch would be refused again, so it goes in halves, each with a
- * batch of its own, down to the purchase that is refused alone: that buyer is told so, and the others lose nothing.
- * Both halves go at once: a batch of 192 with any number of bad purchases keeps its slot for nine batches.
+ * Places purchases that Redis refuses together. Redis would refuse the same batch again, so each half becomes a batch of its
+ * own, down to the purchase that Redis refuses alone. Only that buyer gets a refusal. Both halves run at once: a batch of
+ * 192 with any number of bad purchases keeps its slot for nine batches.
  * @throws OperationalError as `placeBatch`, when both halves have ended: until then they deliver results
- * Source: docs/decisions/0058-what-a-store-refuses-fails-alone.md
+ * Source: docs/decisions/0058-a-refused-purchase-fails-alone.md
  */
 async function placeApart(
   bucket: HomeBucket,
@@ -177,6 +178,7 @@ async function holdUnits(
       await half.commit();
       return 'accepted';
     case 'refused': {
+      assert(verdict.answers.length === batch.purchases.length, 'deduct answers each purchase once');
       const isSure = await rollBack(half, batch, ports);
       batch.purchases.forEach((_, place) => deliver(place, isSure ? (verdict.answers[place] ?? AGAIN) : unknown));
       return isSure ? 'refused' : 'outcome_unknown';

@@ -42,10 +42,10 @@ const TAKES_AT_ONCE = 4;
 const PAUSE_FACTOR_MAX = 16;
 
 /**
- * Publishes batches again whose message never arrived (protocol rule 8). The worker answers `already_recorded` where
- * it had arrived after all. Who takes a batch leases it in Redis, so several keepers share the work; a batch that a
- * consumer goes on trying is left to it in the same way (decision 29). Buckets take turns, so that a sale with very many
- * batches does not keep those of the others waiting.
+ * Publishes batches again whose message never arrived (protocol rule 8). If the message had arrived after all, the worker
+ * answers `already_recorded`. A keeper leases the batches it takes in Redis, so several keepers share the work, and a worker
+ * that still retries a batch keeps it in the same way (decision 29). Buckets take turns, so a sale with very many batches
+ * does not delay the batches of other sales.
  */
 export function redrive(ports: RedrivePorts, { afterMs, max }: RedriveOptions): Job {
   const { store, clock } = ports;

@@ -21,8 +21,8 @@ export interface RedisConnection {
   readonly redis: RedisClient;
   readonly run: RunScript;
   /**
-   * How long a marker is kept after the end of its batch, ms: longer than any check-back, and any delayed deduct, can
-   * come. A broker drops a half message after `fileReservedTime` (72 h), however long it was down (docs/decisions/0024).
+   * Keeps a marker this long after the end of its batch, ms. No check-back and no delayed deduct arrives later: a broker
+   * drops a half message after `fileReservedTime` (72 h), even if the broker was down (docs/decisions/0024).
    */
   readonly markerLifeMs: number;
   /** Every server that may hold keys: one, or the masters of a cluster. */
@@ -145,8 +145,7 @@ const REFUSALS: readonly (readonly [RegExp, (message: string, login: string) => 
   ],
   [
     /NOPERM/,
-    (message) =>
-      `lets our user not do what a program needs: give it the rights of docs/secure-connections.md (${message})`,
+    (message) => `lets our user not do what a program needs: give it the rights of docs/security.md (${message})`,
   ],
   [
     /Protocol error, got "\\u0015"|Protocol error, got "\x15"/,

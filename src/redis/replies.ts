@@ -1,4 +1,4 @@
-import { Bug } from '../core/errors.js';
+import { assert, Bug } from '../core/errors.js';
 import { parseRequestEntry, type StoreAnswer } from '../core/outcome.js';
 
 /** Scripts reply with flat lists of strings and integers. @throws Bug when the script replied with something else */
@@ -21,7 +21,9 @@ const ANSWER_WORDS = [
 export function readAnswers(list: readonly unknown[], start: number, count: number): (StoreAnswer | null)[] {
   const answers = new Array<StoreAnswer | null>(count).fill(null);
   for (let i = start; i < list.length; i += 3) {
-    answers[Number(list[i])] = readAnswer(String(list[i + 1]), String(list[i + 2]));
+    const index = Number(list[i]);
+    assert(index in answers, `a script answered purchase ${index} of ${count}`);
+    answers[index] = readAnswer(String(list[i + 1]), String(list[i + 2]));
   }
   return answers;
 }

@@ -51,7 +51,7 @@ export function createSaleStore({ redis, run }: RedisConnection): SaleStore {
     async forget({ saleId, buckets }): Promise<void> {
       for (let bucket = 0; bucket < buckets; bucket++) {
         const { tx: _markers, ...keys } = bucketKeys({ saleId, bucket });
-        // A hash of a million fields is taken out at once, and a thread of the server frees it (docs/decisions/0024).
+        // UNLINK removes a hash of a million fields at once, and a thread of Redis frees it (docs/decisions/0024).
         await asOperationalError('forget a sale', () => redis.unlink(...Object.values(keys)));
       }
     },

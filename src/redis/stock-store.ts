@@ -1,5 +1,5 @@
 import { logFieldsOf, type Batch } from '../core/batch.js';
-import { Bug } from '../core/errors.js';
+import { assert, Bug } from '../core/errors.js';
 import { parseRequestEntry } from '../core/outcome.js';
 import { type Purchase, purchaseKey } from '../core/purchase.js';
 import type { Log } from '../core/ports/log.js';
@@ -103,6 +103,8 @@ function readDeduct(list: readonly unknown[], batch: Batch): DeductVerdict {
   const word = list[0];
   switch (word) {
     case 'deducted':
+      assert(Number(list[1]) >= 0, `deduct left ${String(list[1])} units`);
+      return { outcome: word };
     case 'already_deducted':
     case 'aborted':
     case 'claimed':

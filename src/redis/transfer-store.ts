@@ -1,4 +1,4 @@
-import { Bug } from '../core/errors.js';
+import { assert, Bug } from '../core/errors.js';
 import type { BucketTransfers, OutgoingTransfer } from '../core/bucket.js';
 import type { TransferredIn, BucketState, TransferredOut, TransferStore } from '../core/ports/transfer-store.js';
 import { asOperationalError, type RedisConnection } from './connection.js';
@@ -66,6 +66,7 @@ function parseState([certain, epoch, unitsLeft, nowMs, ...transfers]: readonly u
 function parseTransferredOut([word, seq, units]: readonly unknown[]): TransferredOut {
   switch (word) {
     case 'transferred':
+      assert(Number(units) > 0, `a transfer of ${String(units)} units`);
       return { outcome: word, seq: Number(seq), units: Number(units) };
     case 'empty':
     case 'unavailable':

@@ -104,9 +104,8 @@ export interface SaleEditorPorts {
 const TRIES_MAX = 5;
 
 /**
- * Changes what may change of a sale. Units are added to MySQL first and to Redis then, and are taken the other way round, so that
- * at no moment more are for sale than there are. What a death leaves half made is one row in MySQL, which a repeat or the
- * keeper finishes (docs/decisions/0025).
+ * Edits a sale. New units are added to MySQL first, then to Redis; units are removed in the other order. So there are never
+ * more units for sale than exist. A crash leaves one row in MySQL, which a repeat or the keeper finishes (docs/decisions/0025).
  */
 export class SaleEditor {
   readonly #ports: SaleEditorPorts;

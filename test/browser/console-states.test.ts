@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { existsSync, mkdirSync, readdirSync, readFileSync } from 'node:fs';
+import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { gzipSync } from 'node:zlib';
 import type { Page } from 'playwright-core';
@@ -21,27 +21,9 @@ import {
   type Opened,
   type ScreenName,
 } from './console/looks.js';
+import { PICTURES_IN_DOCS, takePicture, TAKES_PICTURES } from './pictures.js';
 
 const BUILT = join(REPO_DIR, 'dist/web/console');
-const PICTURES = join(REPO_DIR, 'docs/console');
-/** `UPDATE_PICTURES=1` makes the pictures of docs/console anew. */
-const MAKES_PICTURES = process.env.UPDATE_PICTURES === '1';
-/** One for each screen; others show the same tables. */
-const PICTURED = [
-  'live',
-  'sales-plan',
-  'sale',
-  'purchase',
-  'messages',
-  'half-messages',
-  'dead-letters',
-  'dead-letter',
-  'refunds',
-  'reconcile',
-  'rules',
-  'audit',
-  'health',
-];
 /** Screens that have every colour and every kind of part; axe looks at them in dark and on a phone too. */
 const CHECKED_IN_OTHER_LOOKS: readonly ScreenName[] = ['live', 'sale', 'dead-letters', 'rules', 'health'];
 /** Screens that look unlike those with data, by state. */
@@ -92,14 +74,18 @@ describe('the screens of the console in each of their states, on canned answers'
     expect(all).to.be.at.most(SIZE_MAX);
   });
 
+  it('has the screens that the documentation has a picture of', () => {
+    const files = SCREEN_NAMES.flatMap((name) => Object.keys(LOOKS).map((look) => `console/${name}-${look}.png`));
+    expect(files).to.include.members(PICTURES_IN_DOCS.filter((name) => name.startsWith('console/')));
+  });
+
   it('with data: axe finds nothing serious, every screen fits its window, and none asks another server', async () => {
     const page = await open('data', 'live');
-    if (MAKES_PICTURES) mkdirSync(PICTURES, { recursive: true });
     const found: string[] = [];
     const picture = async (name: ScreenName, look: Look): Promise<void> => {
-      if (!MAKES_PICTURES || !PICTURED.includes(name)) return;
+      if (!TAKES_PICTURES) return;
       await page.waitForTimeout(PAINTED_AFTER_MS);
-      await page.screenshot({ path: join(PICTURES, `${name}-${look}.png`) });
+      await takePicture(page, `console/${name}-${look}.png`);
     };
     for (const name of SCREEN_NAMES) {
       const add = (faults: readonly string[]): void => void found.push(...faults.map((fault) => `${name}: ${fault}`));
@@ -109,7 +95,7 @@ describe('the screens of the console in each of their states, on canned answers'
       add(await accessibilityFaults(page));
       add(await tooWide(page));
       await picture(name, 'light');
-      if (inOtherLooks || MAKES_PICTURES) await lookAs(page, 'dark');
+      if (inOtherLooks || TAKES_PICTURES) await lookAs(page, 'dark');
       if (inOtherLooks) add(await accessibilityFaults(page, OF_COLOURS));
       await picture(name, 'dark');
       await lookAs(page, 'phone');
@@ -467,13 +453,6 @@ describe('the screens of the console in each of their states, on canned answers'
     await page.keyboard.press('t');
     await page.locator('html[data-theme="light"]').waitFor();
     expect(opened.faults).to.deep.equal([]);
-  });
-
-  it('the docs have a picture of each', () => {
-    const missing = PICTURED.flatMap((name) => Object.keys(LOOKS).map((look) => `${name}-${look}.png`)).filter(
-      (file) => !existsSync(join(PICTURES, file)),
-    );
-    expect(missing, 'made with UPDATE_PICTURES=1').to.deep.equal([]);
   });
 });
 

@@ -15,6 +15,7 @@ import { useSystem } from '../helpers/system.js';
 
 /** The examples of the page on embedding, as they stand there. */
 const DOCS = readFileSync(join(REPO_DIR, 'docs/buyer-page.md'), 'utf8');
+const BUY = readFileSync(join(REPO_DIR, 'examples/shop-page/buy.mjs'), 'utf8');
 const exampleWith = (text: string): string => {
   const found = [...DOCS.matchAll(/```(?:js|html)\n([\s\S]*?)```/g)].map(([, code]) => code as string);
   const example = found.find((code) => code.includes(text));
@@ -151,7 +152,7 @@ describe('a sale on the pages of a shop', () => {
 
   it('from a page of the shop, as the documentation shows it: one purchase until it has ended, then another', async () => {
     const { saleId } = await openSale(system.stack, { stock: 3, limitPerBuyer: 3 });
-    served.set('/buy.js', here(exampleWith('export async function buy'), saleId));
+    served.set('/buy.js', here(BUY, saleId));
     const { page, said } = await openShop('');
     const buy = `import('/buy.js').then(({ buy }) => buy('${saleId}', ${JSON.stringify(tokenOf('ann'))}))`;
     const [first, second] = (await page.evaluate(`Promise.all([${buy}, ${buy}])`)) as Record<string, unknown>[];
@@ -178,7 +179,7 @@ describe('a sale on the pages of a shop', () => {
 
   it('a page of somebody else can neither read an answer, nor send a purchase, nor have the sale in a frame', async () => {
     const { saleId } = await openSale(system.stack, { stock: 3 });
-    served.set('/buy.js', here(exampleWith('export async function buy'), saleId));
+    served.set('/buy.js', here(BUY, saleId));
     const { page } = await openShop('');
     const evil = shopUrl.replace('localhost', '127.0.0.1'); // the same server, and another origin
     await page.goto(evil);

@@ -3,18 +3,18 @@ import { Command } from 'commander';
 import { parseWhole } from '../../src/cli/options.js';
 import type { DemoFlags } from './demo-command.js';
 import type { ChaosFlags } from './run-command.js';
-import type { SoakFlags } from './soak-command.js';
-import type { YearFlags } from './year-command.js';
+import type { SoakFlags, YearFlags } from './long/plan.js';
+import type { LongFlags } from './long-command.js';
 
 /** Each scenario starts programs of its own: more at a time start more slowly and end no sooner. */
 const JOBS_DEFAULT = 2;
 const SEED_MAX = 2 ** 31 - 1;
 const SEEDS_MAX = 1000;
 const SOAK_MINUTES_DEFAULT = 15;
-/** Every answer is kept in memory, half a kB per purchase: half a GB after four hours. */
+/** The plan of a soak is kept in memory: a few MB for four hours. */
 const SOAK_MINUTES_MAX = 240;
 const FAULT_EVERY_S_DEFAULT = 20;
-/** What the year of a busy shop has. */
+/** The sizes of a year of a busy shop. */
 const YEAR = { sales: 3_000, orders: 5_000_000, large: 16, faults: 12, minutes: 120 };
 
 /** Alerts that look back ten minutes and less have something to look at then. */
@@ -29,7 +29,7 @@ Examples:
   npm run chaos -- run T3 R             scenarios of T3 and of group R
   npm run chaos -- run T3 --seeds 20    with twenty seeds
   npm run chaos -- run T3 --seed 7      the same victim, moment and load again
-  npm run chaos -- soak                 15 minutes of mixed load, a random fault every 20 s
+  npm run chaos -- soak                 15 minutes of sales, each through its whole life, a random fault every 20 s
   npm run chaos -- year                 3,000 sales and 5,000,000 orders through their whole life, with faults
   npm run chaos -- demo                 ten minutes of npm start -- --traffic --faults, watched by a real Prometheus
 
@@ -58,13 +58,15 @@ export function chaosCommands(): Command[] {
     .option('--json', 'one JSON line per scenario and seed, and one for the run')
     .action(run);
   const soakCommand = new Command('soak')
-    .description('mixed load and random faults for minutes: nothing leaks, and Redis and MySQL agree')
-    .option('--minutes <count>', 'how long', parseWhole(1, SOAK_MINUTES_MAX), SOAK_MINUTES_DEFAULT)
-    .option('--fault-every-s <seconds>', 'pause between two faults', parseWhole(5, 600), FAULT_EVERY_S_DEFAULT)
+    .description(
+      'sell for some minutes with a random fault every few seconds: nothing leaks, and Redis and MySQL agree',
+    )
+    .option('--minutes <count>', 'how long it sells', parseWhole(1, SOAK_MINUTES_MAX), SOAK_MINUTES_DEFAULT)
+    .option('--fault-every-s <seconds>', 'pause after each fault', parseWhole(5, 600), FAULT_EVERY_S_DEFAULT)
     .option('--seed <seed>', 'draws the faults; default random', parseWhole(0, SEED_MAX))
-    .option('--keep', 'keep the data of the servers, not only logs and op logs')
+    .option('--keep', 'keep the data of the servers, not only logs')
     .option('--report <file>', 'write the figures as a page of Markdown')
-    .option('--json', 'one JSON line per fault, and one for the soak')
+    .option('--json', 'one JSON line every five seconds and per fault, and one for the soak')
     .action(soak);
   const yearCommand = new Command('year')
     .description('thousands of sales through their whole life: nothing grows, and Redis and MySQL agree')
@@ -116,14 +118,20 @@ async function run(ids: readonly string[], flags: ChaosFlags & { readonly seed?:
   await runChaos(chosen, seeds, flags, ids.length === 0);
 }
 
-async function soak(flags: Omit<SoakFlags, 'seed'> & { readonly seed?: number }): Promise<void> {
-  const { runSoak } = await import('./soak-command.js');
-  await runSoak({ ...flags, seed: flags.seed ?? randomInt(SEED_MAX) });
+type Drawn<Flags> = Omit<Flags, 'seed'> & { readonly seed?: number } & LongFlags;
+
+async function soak(flags: Drawn<SoakFlags>): Promise<void> {
+  const [{ runLong }, { soakPlan }] = await Promise.all([import('./long-command.js'), import('./long/plan.js')]);
+  const { minutes, faultEveryS, seed = randomInt(SEED_MAX) } = flags;
+  const again = `npm run chaos -- soak --minutes ${minutes} --fault-every-s ${faultEveryS} --seed ${seed}`;
+  await runLong(soakPlan({ minutes, faultEveryS, seed }), again, flags);
 }
 
-async function year(flags: Omit<YearFlags, 'seed'> & { readonly seed?: number }): Promise<void> {
-  const { runYear } = await import('./year-command.js');
-  await runYear({ ...flags, seed: flags.seed ?? randomInt(SEED_MAX) });
+async function year(flags: Drawn<YearFlags>): Promise<void> {
+  const [{ runLong }, { yearPlan }] = await Promise.all([import('./long-command.js'), import('./long/plan.js')]);
+  const { sales, orders, large, faults, seed = randomInt(SEED_MAX) } = flags;
+  const again = `npm run chaos -- year --sales ${sales} --orders ${orders} --large ${large} --faults ${faults} --seed ${seed}`;
+  await runLong(yearPlan({ ...flags, seed }), again, flags);
 }
 
 async function demo(flags: DemoFlags): Promise<void> {

@@ -23,13 +23,13 @@ import { ScenarioSales, type ScenarioFigures } from './scenario-sales.js';
 /** Heal time is 30 s of granted time after the end of a fault; ten more for the checks. */
 const HEAL_MAX_MS = 40_000;
 
-/** What a context needs of its scenario. */
+/** The parts of a scenario that its context needs. */
 export interface ScenarioRules {
   /** `T3`, as the fault matrix names it; several faults of one id have variants: `T3/after_deduct`. */
   readonly name: string;
   /**
-   * Nothing else runs meanwhile, shared programs neither. For a scenario that stops a server, needs a topic for itself,
-   * or must be the only one with a worker or a keeper.
+   * Runs the scenario without other scenarios and without shared programs. Set it if the scenario stops a server, needs
+   * a topic for itself, or must have the only worker or keeper.
    */
   readonly alone?: boolean;
   /** It opens no sale, so no invariants are checked. Without it such a scenario fails. */
@@ -40,33 +40,33 @@ export interface ScenarioRules {
   readonly healMaxMs?: number;
 }
 
-/** What a scenario gets from the run of the suite. */
+/** The parts that the run of the suite gives to a scenario. */
 export interface ContextParts {
   readonly scenario: ScenarioRules;
   readonly seed: number;
   readonly stack: StackControls;
-  /** What programs run with. */
+  /** Environment of the programs. */
   readonly env: Environment;
   /** Entry of the build that they run; absent: that of this checkout. */
   readonly main: string | undefined;
   /** Where op logs are kept. */
   readonly logDir: string;
-  /** Programs that scenarios share; one that runs alone has its own. */
+  /** Programs that scenarios share. A scenario that runs alone has its own. */
   readonly healthyPrograms: () => Promise<HealthyPrograms>;
 }
 
-/** Everything that one run of a scenario may touch. What it opens ends with the scenario; its op logs stay. */
+/** Everything that one run of a scenario may touch. It closes with the scenario, and only the op logs stay. */
 export class ScenarioContext {
   readonly seed: number;
   /** Victim, moment and load are drawn from it, so that a seed repeats them. */
   readonly random: Random;
   /** Redis, MySQL and the servers, to break and to read. Only a scenario that runs alone may break them. */
   readonly stack: StackControls;
-  /** What commands and programs of this scenario run with. */
+  /** Environment of the commands and programs of this scenario. */
   readonly env: Environment;
-  /** Programs of this scenario, those that were killed too. */
+  /** Programs of this scenario, including killed ones. */
   readonly programs: Programs;
-  /** What was proved to have happened. */
+  /** Facts that were proved. */
   readonly observations: string[] = [];
   readonly #parts: ContextParts;
   readonly #sales: ScenarioSales;
@@ -99,8 +99,8 @@ export class ScenarioContext {
   }
 
   /**
-   * One client of a sale of this scenario, which may be many buyers; its op log is a file of its own.
-   * @param apis that it asks, in turn; a function is called anew for each request
+   * Returns a client of a sale of this scenario. It may act as many buyers and has an op log of its own.
+   * @param apis asked in turn; a function is called for each request
    */
   buyers(saleId: string, apis: readonly Program[] | (() => readonly Program[])): Buyers {
     const list = typeof apis === 'function' ? apis : () => apis;
@@ -173,9 +173,9 @@ export class ScenarioContext {
   }
 
   /**
-   * Call it when nothing is broken on purpose any more, before the repair. From here recovery is measured, of the sales
-   * that exist now, while the scenario goes on. The last call counts.
-   * @param stack with the Redis that the programs use now, where another one took over
+   * Call it when nothing is broken on purpose any more, before the repair. Recovery of the sales that exist now is
+   * measured from here, while the scenario continues. The last call counts.
+   * @param stack with the Redis that the programs use now, if another one took over
    */
   faultEnded(stack: StackControls = this.stack): void {
     this.#recovery?.stop();
@@ -212,7 +212,7 @@ export class ScenarioContext {
     expectEqual(running, names, 'programs that run');
   }
 
-  /** What the runner asserts after `run`: the fault was observed, is over, and every invariant holds. */
+  /** Asserts after `run` that the fault was observed and is over, and that every invariant holds. */
   async conclude(): Promise<void> {
     if (this.observations.length === 0) throw new Error('no fault was observed: the scenario proved nothing');
     const recovery = this.#watch;
@@ -226,12 +226,7 @@ export class ScenarioContext {
     }
   }
 
-  /** Waits until these sales have recovered, within the default heal time. @throws when it took longer */
-  recovered(saleIds: readonly string[]): Promise<void> {
-    return this.#watch.within(HEAL_MAX_MS, saleIds);
-  }
-
-  /** From the end of the fault until the last sale had recovered; null when that never came. */
+  /** Time from the end of the fault until the last sale had recovered. Null if a sale never did. */
   get recoveryMs(): number | null {
     return this.#recovery?.recoveryMs ?? null;
   }
@@ -245,7 +240,7 @@ export class ScenarioContext {
     return this.#sales.all;
   }
 
-  /** What the checker finds in every sale after a failure. @returns sentences that start with the invariant */
+  /** Returns the findings of the checker in every sale after a failure, as sentences that start with the invariant. */
   findings(): Promise<string[]> {
     return this.#sales.findings();
   }

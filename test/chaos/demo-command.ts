@@ -17,7 +17,7 @@ export interface DemoFlags {
   readonly keep?: boolean;
 }
 
-/** One alert, from when it fired on. Whole seconds since Prometheus began. */
+/** A fired alert. Times are whole seconds since Prometheus started. */
 interface FiredAlert {
   readonly name: string;
   readonly about: string;
@@ -40,11 +40,11 @@ interface BoardLine {
 
 const EXIT_RED = 1;
 const MINUTE_MS = 60_000;
-/** Of its servers, beside those of the other commands. */
+/** Folder of its servers, beside those of the other commands. */
 const DIR = join(REPO_DIR, '.stack-chaos-demo');
-/** What the faults of the demo must raise, and what must clear while it goes on. */
+/** Alerts that the faults of the demo must fire and clear. */
 const EXPECTED_ALERTS = ['SeckillDeadLetterParked'];
-/** As Grafana has it, at the least: four scrapes. */
+/** The smallest rate interval of Grafana: four scrapes. */
 const RATE_INTERVAL = `${4 * SCRAPE_EVERY_S}s`;
 
 /** `npm start -- --traffic --faults` under a real Prometheus: which alerts fire and clear, and whether each board shows something. */
@@ -84,7 +84,10 @@ const alertCells = ({ name, about, firedS, clearedS }: FiredAlert): string[] => 
   clearedS === null ? 'not' : String(clearedS),
 ];
 
-/** Prometheus looks at all programs for so long. @throws StackError where there is no Prometheus; the reason of `signal` */
+/**
+ * Lets Prometheus watch all programs for this time.
+ * @throws StackError if there is no Prometheus, or the reason of `signal`
+ */
 async function watch({ operatorsUrl, metricsUrls }: DemoUp, forMs: number, signal: AbortSignal) {
   const targets = [`${operatorsUrl}/metrics`, ...metricsUrls].map((url) => new URL(url).host);
   const prometheus = await LivePrometheus.start(join(DIR, 'prometheus'), targets);
@@ -144,21 +147,21 @@ function flawOf(series: readonly Series[], shown: readonly string[]): string | n
 }
 
 /**
- * Why a panel shows nothing while all of this goes on. Only what does not happen there may be missing; that its labels are those of
- * its metric is checked by a guard.
+ * Why a panel shows no data in the demo. A panel may be empty only if its event does not happen there. A guard checks
+ * that its labels are those of its metric.
  */
 const NOTHING_HAPPENS: Readonly<Record<string, string>> = {
-  'Things missing for the start': 'each sale is ready when it is announced',
+  'Missing before the start': 'each sale is ready when it is announced',
   'By limit': 'the rules have no limits',
   'Refused by a breaker': 'the rules have no breakers',
   'Degraded answers': 'no switch is set',
   'Set aside for sales in repair': 'Redis loses nothing',
   'Repairs of sales': 'Redis loses nothing',
   'Jobs that failed': 'every server answers the keeper',
-  'Days until it is full': 'a day has to pass',
+  'Days until Redis is full': 'a day has to pass',
 };
 
-/** What is not as the documentation says, a sentence each. */
+/** Returns a sentence for everything that contradicts the documentation. */
 function problemsOf(alerts: readonly FiredAlert[], lines: readonly BoardLine[], right: boolean): string[] {
   const cleared = (name: string): boolean => alerts.some((alert) => alert.name === name && alert.clearedS !== null);
   return [

@@ -68,7 +68,7 @@ interface OwnStackParts {
 
 export interface OwnStack {
   readonly stack: Stack;
-  /** Stops the servers, also those that were stopped with SIGSTOP. Their logs stay until the next boot. */
+  /** Stops the servers, including those that SIGSTOP has stopped. Their logs stay until the next boot. */
   stop(): Promise<void>;
 }
 
@@ -91,7 +91,7 @@ export async function bootOwnStack(
     lock.release();
   };
   try {
-    // what an earlier run left is removed, so that no scenario depends on it
+    // remove the data of earlier runs, so that no scenario depends on it
     await openStack({ dir, ports: 'free' }).down({ signal: 'SIGKILL' });
     unmountBelow(dir);
     rmSync(dir, { recursive: true, force: true });

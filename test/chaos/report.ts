@@ -11,11 +11,11 @@ export interface ScenarioSummary {
   readonly scenario: string;
   readonly title: string;
   readonly seeds: number;
-  /** Of the runs whose figures could be read. */
+  /** Sum over the runs whose figures could be read. */
   readonly figures: ScenarioFigures;
   /** Runs whose figures could not be read. */
   readonly unread: number;
-  /** Of the slowest seed; null when one never came to rest. */
+  /** Recovery of the slowest seed. Null if a seed never came to rest. */
   readonly recoveryMs: number | null;
   readonly red: readonly ScenarioResult[];
   /** Null when it ran. */
@@ -124,7 +124,7 @@ export function reportPage(
 const section = (title: string, lines: readonly string[]): string[] =>
   lines.length === 0 ? [] : ['', `## ${title}`, '', ...lines];
 
-/** What a report says of the run besides its scenarios. */
+/** Facts of a run besides its scenarios. */
 export interface Facts {
   /** Name → version, as the running servers report it. */
   readonly versions: Readonly<Record<string, string>>;

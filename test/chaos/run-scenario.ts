@@ -7,10 +7,10 @@ import { until } from './harness/wait.js';
 import { NO_FIGURES, type ScenarioFigures } from './scenario-sales.js';
 import { idsOf, type Scenario } from './scenario.js';
 
-/** Bounds a scenario as a whole; what it promises about time it asserts itself. */
+/** Limit for a whole scenario. The scenario itself asserts promises about time. */
 const RUN_TIMEOUT_MS = 180_000;
 
-/** What one run of a scenario came to. */
+/** The result of one run of a scenario. */
 export interface ScenarioResult {
   /** Its name. */
   readonly scenario: string;
@@ -22,12 +22,12 @@ export interface ScenarioResult {
   readonly reason: string | null;
   /** Null: Redis or MySQL could not be read. */
   readonly figures: ScenarioFigures | null;
-  /** From the end of the fault until every sale of the scenario had recovered; null when that never came. */
+  /** Time from the end of the fault until every sale of the scenario had recovered. Null if a sale never did. */
   readonly recoveryMs: number | null;
   readonly tookMs: number;
-  /** What was proved to have happened. */
+  /** Facts that were proved. */
   readonly observations: readonly string[];
-  /** What the checker found besides, when red: `I3 ann/k1 was answered 2xx and has no row`. */
+  /** Findings of the checker in a red scenario: `I3 ann/k1 was answered 2xx and has no row`. */
   readonly findings: readonly string[];
 }
 
@@ -107,7 +107,7 @@ async function unregisterDeadApis(
   });
 }
 
-/** What the checker finds beyond the failure itself: the first finding of each invariant. */
+/** Returns the first finding of each invariant, besides the failure itself. */
 async function findingsBeyond(failure: string, context: ScenarioContext): Promise<string[]> {
   const findings = await context.findings().catch(() => []);
   const beyond = findings.filter((finding) => !failure.includes(finding));
@@ -115,7 +115,10 @@ async function findingsBeyond(failure: string, context: ScenarioContext): Promis
   return beyond.filter((one, index) => beyond.findIndex((other) => invariantOf(other) === invariantOf(one)) === index);
 }
 
-/** @throws what `work` throws, the reason of `signal`, or that the time is up; `work` then goes on unobserved */
+/**
+ * @throws the error of `work`, the reason of `signal`, or an error when the time is up; `work` then continues
+ * unobserved
+ */
 async function bounded(work: Promise<void>, timeoutMs: number, signal: AbortSignal): Promise<void> {
   work.catch(() => undefined);
   let cancel = (): void => undefined;

@@ -34,11 +34,11 @@ export class Schedule {
 
 export interface SuiteRunParts {
   readonly stack: StackControls;
-  /** What programs run with: the environment of this process and the addresses of the servers. */
+  /** Environment of the programs: that of this process and the addresses of the servers. */
   readonly env: Environment;
   /** Entry of another build than that of this checkout. */
   readonly main?: string;
-  /** At most so many scenarios run beside each other. */
+  /** Largest number of scenarios that run in parallel. */
   readonly jobs: number;
   readonly signal: AbortSignal;
   readonly onBegin?: (scenario: Scenario, seed: number) => void;
@@ -46,7 +46,7 @@ export interface SuiteRunParts {
   readonly onLogs?: (text: string) => void;
 }
 
-/** Runs scenarios on one stack: first those that may run beside each other, then the others one after the other. */
+/** Runs scenarios on one stack: first the parallel ones, then the others one after the other. */
 export class SuiteRun {
   readonly #parts: SuiteRunParts;
   readonly #shared: SharedPrograms;
@@ -59,7 +59,10 @@ export class SuiteRun {
     this.#shared = new SharedPrograms(env, parts.stack.servers.dir, parts.main);
   }
 
-  /** Runs what the schedule has left. @returns in the order in which they ended; after an abort those that had started */
+  /**
+   * Runs the rest of the schedule.
+   * @returns results in the order in which scenarios ended; after an abort those of started scenarios
+   */
   async run(schedule: Schedule): Promise<ScenarioResult[]> {
     const results: ScenarioResult[] = [];
     const lane = async (kind: 'alone' | 'beside'): Promise<void> => {
@@ -76,7 +79,7 @@ export class SuiteRun {
     return results;
   }
 
-  /** One scenario, once. One that runs alone must not be run beside another. */
+  /** Runs one scenario once. A scenario that runs alone must not run beside another one. */
   async runOne(scenario: Scenario, seed: number): Promise<ScenarioResult> {
     const { stack, env, main, signal, onBegin, onEnd, onLogs = () => undefined } = this.#parts;
     onBegin?.(scenario, seed);

@@ -9,7 +9,7 @@ import { grantedClock } from './harness/wait.js';
 
 /** How long a failed scenario waits for rest before its sales are checked. */
 const FAILED_REST_TIMEOUT_MS = 5_000;
-/** Of one try to buy: a buyer whose api hangs goes on to the next one. */
+/** Timeout of one try to buy. A buyer tries the next api if an api hangs. */
 const TRY_TIMEOUT_MS = 5_000;
 
 /** Summed over the sales of a scenario. */
@@ -99,7 +99,7 @@ export class ScenarioSales {
     return figures;
   }
 
-  /** Of all sales, also after a failure. @throws when Redis or MySQL cannot be read */
+  /** Returns the figures of all sales, also after a failure. @throws if Redis or MySQL cannot be read */
   async figures(): Promise<ScenarioFigures> {
     let sum = NO_FIGURES;
     for (const [saleId, { buyers }] of this.#sales) {
@@ -119,8 +119,8 @@ export class ScenarioSales {
   }
 
   /**
-   * What the checker finds in every sale after a failure; ends its loads first, so that nothing is under way.
-   * @returns sentences that start with the invariant
+   * Returns the findings of the checker in every sale after a failure, as sentences that start with the invariant. It
+   * ends the loads first, so that nothing is under way.
    */
   async findings(): Promise<string[]> {
     await this.endLoads();

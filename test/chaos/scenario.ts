@@ -1,8 +1,8 @@
 import type { ScenarioContext, ScenarioRules } from './context.js';
 
-/** One fault of docs/fault-matrix.md, caused on real servers and programs. */
+/** A fault of docs/fault-matrix.md, caused on real servers and programs. */
 export interface Scenario extends ScenarioRules {
-  /** What is broken, and what must hold; starts in lower case, without the id. */
+  /** Says what breaks and what must hold. Starts in lower case, without the id. */
   readonly title: string;
   /** Further ids of the fault matrix that this scenario covers. */
   readonly also?: readonly string[];

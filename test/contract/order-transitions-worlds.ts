@@ -43,7 +43,7 @@ export interface MovesWorld extends RepositoryWorld {
   readonly refunds: RefundRepository;
   readonly attempts: PaymentAttempts;
   readonly cases: PaymentCases;
-  /** An open row for an order in any state, beside others: an api before decision 36 wrote such. */
+  /** Adds an open row for an order in any state, beside other rows, as releases before 1.1.0 did. */
   leaveOpenAttempt(orderId: string, key: string): Promise<void>;
   /** Time passes. */
   elapse(ms: number): Promise<void>;

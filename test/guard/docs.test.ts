@@ -1,6 +1,7 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { expect } from 'chai';
+import { PROBLEMS } from '../../src/contract/problem.js';
 import { REPO_DIR } from '../../deploy/local/stack/paths.js';
 import { GROUPS_OF_CHECKS } from '../../src/core/doctor/report.js';
 import { SUPPORTED_VERSIONS } from '../../src/core/doctor/versions.js';
@@ -14,15 +15,16 @@ import {
 import { ORDER_TRANSITIONS } from '../../src/core/order.js';
 import { ORDERS_PER_MESSAGE_MAX } from '../../src/core/payment-deadline.js';
 import { GROUPS, TOPICS } from '../../src/core/topics.js';
-import { PROBLEMS } from '../../src/http/problem.js';
 import { routesOf } from '../../src/http/routes/index.js';
 import { readTopicLists, withGroup } from '../../src/rocketmq/admin/topic-lists.js';
+import { PICTURES_IN_DOCS } from '../browser/pictures.js';
 
 const below = (folder: string): string[] =>
   readdirSync(join(REPO_DIR, folder), { recursive: true, encoding: 'utf8' }).map((name) => join(folder, name));
 const PAGES = [
   'README.md',
   'CONTRIBUTING.md',
+  'CHANGELOG.md',
   'bench/README.md',
   'examples/order-events/README.md',
   'examples/express-app/README.md',
@@ -62,6 +64,30 @@ describe('guard: links and file names in the documentation', () => {
     expect(missing).to.deep.equal([]);
   });
 
+  it('has the pictures that the browser tests take for it, and no others', () => {
+    const pictures = below('docs').filter((name) => name.endsWith('.png'));
+    expect(pictures).to.have.members(PICTURES_IN_DOCS.map((name) => join('docs', name)));
+  });
+
+  it('lists every decision in docs/decisions/README.md: one row per number, and each page linked', () => {
+    const rows = [...read('docs/decisions/README.md').matchAll(/^\| (?:\[(\d+)\]\((\d{4})-[^)]+\.md\)|(\d+)) \|/gm)];
+    expect(rows.map(([, kept, , dropped]) => Number(kept ?? dropped))).to.deep.equal(rows.map((_, index) => index + 1));
+    const linked = rows.flatMap(([, kept, file]) => (kept === undefined ? [] : [{ kept: Number(kept), file }]));
+    expect(linked.map(({ file }) => Number(file))).to.deep.equal(linked.map(({ kept }) => kept));
+    expect(below('docs/decisions').filter((name) => /\/\d{4}-/.test(name))).to.have.length(linked.length);
+
+    const mentions = ['src', 'lua', 'web', 'test', 'deploy', 'bench']
+      .flatMap(below)
+      .filter((file) => /\.(ts|tsx|mjs|lua)$/.test(file))
+      .flatMap((file) =>
+        [...read(file).matchAll(/\bdecision (\d+)|docs\/decisions\/(\d{4})/gi)].map(([text, number, page]) => {
+          return { file, text, number: Number(number ?? page) };
+        }),
+      );
+    expect(mentions.length).to.be.above(15);
+    expect(mentions.filter(({ number }) => !linked.some(({ kept }) => kept === number))).to.deep.equal([]);
+  });
+
   it('every protocol rule that a comment or a page names is in docs/architecture.md', () => {
     const [, chapter = ''] = /^## Protocol rules$([^]*?)^## /m.exec(read('docs/architecture.md')) ?? [];
     const rules = [...chapter.matchAll(/^(\d+)\. /gm)].map(([, number]) => Number(number));
@@ -88,7 +114,7 @@ describe('guard: docs/buying.md', () => {
         .filter(({ label }) => label !== 'payment' && label !== 'probe') // each has a page of its own
         .flatMap((route) => route.codes),
     );
-    const rows = [...read('docs/buying.md').matchAll(/^\| (\d{3}) \| `(\w+)` \| [^|]+ \| (yes|no) \|/gm)];
+    const rows = [...read('docs/buying.md').matchAll(/^\| (\d{3}) \| `(\w+)` \| (yes|no) \|/gm)];
     expect(rows.map(([, ...cells]) => cells)).to.have.deep.members(
       [...codes].map((code) => {
         const { status, retryAfterMs } = PROBLEMS[code];

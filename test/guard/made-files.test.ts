@@ -1,26 +1,18 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect } from 'chai';
-import { BOARDS } from '../../deploy/grafana/boards.js';
-import { dashboardOf } from '../../deploy/grafana/dashboard.js';
-import { settingsTemplate, valuesSchema } from '../../deploy/helm/files.js';
 import { REPO_DIR } from '../../deploy/local/stack/paths.js';
-import { renderClientTypes } from './client-types.js';
 import { renderConfigDocs } from './config-docs.js';
 import { renderDoctorDocs } from './doctor-docs.js';
+import { renderHelmSettings } from './helm-settings.js';
 import { renderLibrarySettings } from './library-settings.js';
-
-const asJson = (value: object): string => `${JSON.stringify(value, null, 2)}\n`;
 
 /** Files in git that are made from something else. */
 const MADE: Readonly<Record<string, () => string | Promise<string>>> = {
   'docs/configuration.md': renderConfigDocs,
   'docs/doctor.md': renderDoctorDocs,
-  'web/client/api-types.ts': renderClientTypes,
   'src/library/settings.ts': renderLibrarySettings,
-  'deploy/helm/seckill/templates/_settings.tpl': settingsTemplate,
-  'deploy/helm/seckill/values.schema.json': () => asJson(valuesSchema()),
-  ...Object.fromEntries(BOARDS.map((board) => [`deploy/grafana/${board.uid}.json`, () => asJson(dashboardOf(board))])),
+  'deploy/helm/seckill/settings.yaml': renderHelmSettings,
 };
 
 describe('guard: files that are made from something else', () => {

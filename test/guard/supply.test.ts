@@ -7,13 +7,13 @@ import { productionPackages } from '../../deploy/supply/licences.mjs';
 describe('packages that run in production', () => {
   const lock = (file: string): object => JSON.parse(readFileSync(join(REPO_DIR, file), 'utf8')) as object;
 
-  it('each has a licence that was agreed to, and a checksum', () => {
+  it('have an agreed licence and a checksum', () => {
     const packages = productionPackages(lock('package-lock.json'));
     expect(packages.map(({ name }) => name)).to.include.members(['express', 'ioredis', 'ipaddr.js']);
     expect(packages.filter(({ isAgreed, isVerified }) => !isAgreed || !isVerified)).to.deep.equal([]);
   });
 
-  it('a licence that nobody knows is noticed, a choice of several is enough, packages of development are left out', () => {
+  it('reports an unknown licence, accepts a choice with one agreed licence, and leaves out development packages', () => {
     const packages = {
       '': {},
       'node_modules/a': { version: '1', license: 'GPL-3.0', integrity: 'x' },

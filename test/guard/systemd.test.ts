@@ -14,7 +14,7 @@ const valueIn = (unit: string, key: string): string | undefined =>
   new RegExp(`^${key}=(.*)$`, 'm').exec(readFileSync(join(FOLDER, unit), 'utf8'))?.[1];
 
 describe('guard: units for systemd', () => {
-  it('there is one for each program, which starts it as its command line takes it', () => {
+  it('start each program with options that its command has', () => {
     const known = new Map([apiCommand(), workerCommand(), keeperCommand()].map((one) => [one.name(), one]));
     const started = UNITS.map((unit) => {
       const [name = '', ...args] =
@@ -29,20 +29,20 @@ describe('guard: units for systemd', () => {
     expect(started).to.have.members([...known.keys()]);
   });
 
-  it('waits longer for the end of a program than that may take', () => {
+  it('wait longer than a program needs to stop', () => {
     for (const unit of UNITS) {
       expect(Number(valueIn(unit, 'TimeoutStopSec')) * 1000, unit).to.be.above(STOP_TIMEOUT_MS);
     }
   });
 
-  it('is started again for as long as it takes: no number of starts that failed is too many', () => {
+  it('restart a program for ever', () => {
     for (const unit of UNITS) {
       expect(valueIn(unit, 'Restart'), unit).to.equal('always');
       expect(valueIn(unit, 'StartLimitIntervalSec'), unit).to.equal('0');
     }
   });
 
-  it('gives each program a file of its own settings', () => {
+  it('give each program its own settings file', () => {
     const files = UNITS.map((unit) => [
       valueIn(unit, 'EnvironmentFile'),
       /main\.js (\w+)/.exec(valueIn(unit, 'ExecStart') ?? '')?.[1],
@@ -50,7 +50,7 @@ describe('guard: units for systemd', () => {
     for (const [file, program] of files) expect(file).to.equal(`/etc/seckill/${program}.env`);
   });
 
-  it('hides other processes from a program, and refuses it the calls that no service needs', () => {
+  it('hide other processes from a program and refuse unneeded system calls', () => {
     for (const unit of UNITS) {
       expect(valueIn(unit, 'ProtectProc'), unit).to.equal('invisible');
       expect(valueIn(unit, 'SystemCallFilter'), unit).to.match(/^@system-service( |$)/);
@@ -58,7 +58,7 @@ describe('guard: units for systemd', () => {
     }
   });
 
-  it('systemd can read them, and finds nothing wrong', function () {
+  it('pass systemd-analyze verify', function () {
     if (!existsSync(CHECKER)) {
       console.log(`        skipped: there is no ${CHECKER} here`);
       this.skip();

@@ -53,13 +53,14 @@ export function redisServerOrSkip(suite: Pick<Mocha.Context, 'skip'>): string {
 }
 
 const WITHOUT_PERSISTENCE = ['--save', '', '--appendonly', 'no', '--maxmemory-policy', 'noeviction'];
+// `everysec` holds writes back while a slow disk syncs: a kill would lose them
 const APPEND_ONLY = [
   '--save',
   '',
   '--appendonly',
   'yes',
   '--appendfsync',
-  'everysec',
+  'always',
   '--maxmemory-policy',
   'noeviction',
 ];

@@ -21,7 +21,7 @@ import { StackError } from '../../deploy/local/stack/stack-error.js';
 export const RELEASE_BEFORE = { tag: 'v1.1.0-beta.1', commit: 'a03adc3a50b2e57c38663447494d640ea564c523' } as const;
 
 /** What its programs read, besides their packages. */
-const PARTS = ['src', 'lua', 'config', 'package.json', 'package-lock.json', '.npmrc'];
+const PARTS = ['src', 'lua', 'config', 'deploy/prometheus', 'package.json', 'package-lock.json', '.npmrc'];
 /** Some hundred packages. */
 const INSTALL_MAX_MS = 300_000;
 /** All of `src`, as a tar. */

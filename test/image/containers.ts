@@ -21,36 +21,36 @@ import { until } from '../chaos/harness/wait.js';
 import { readConfig, readCopy, readDockerfile, type ImageConfig } from './dockerfile.js';
 
 /**
- * Builds and runs the image without a builder and without a daemon, by what the kernel offers both: a root file system of its own,
- * namespaces, a user who is not root. It stands in for them as follows.
+ * Builds and runs the image without a builder or daemon, with features of the kernel: a separate root file system, namespaces, and a
+ * user without root. The replacements are:
  *
- * - The base image of the build is this machine, which has to be a Debian, with the Node that the Dockerfile names in
- *   /usr/local, from the npm registry. Or any other root that `SECKILL_IMAGE_BASE` names, such as one of debootstrap.
- * - COPY and RUN of the build stage are carried out one after the other, RUN in a root that shows the base, /build and /image.
- * - A container has the root that the build made, read-only, its own /proc and /dev, and the network of this machine.
+ * - The base image is this machine, which must be a Debian, or the root in `SECKILL_IMAGE_BASE`, such as one of debootstrap. The Node
+ *   version of the Dockerfile comes from the npm registry into /usr/local.
+ * - COPY and RUN of the build stage run one after the other. RUN sees the base, /build and /image.
+ * - A container has the built root read-only, its own /proc and /dev, and the network of this machine.
  */
 
 const run = promisify(execFile);
 const ARTIFACTS = join(REPO_DIR, '.stack/artifacts');
 const BUILD_MAX_MS = 900_000;
-/** Longer than any drain. */
+/** Longer than a program needs to stop. */
 const STOP_MAX_MS = 25_000;
 const isRoot = process.getuid?.() === 0;
-/** In a namespace that makes them root, others may mount too. */
+/** A user without root may mount in a namespace that makes it root. */
 const AS_ROOT = isRoot ? [] : ['--user', '--map-root-user'];
 const PATH = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin';
 
 export interface Image {
-  /** Its root file system. */
+  /** The root file system. */
   readonly root: string;
   readonly config: ImageConfig;
 }
 
 /**
- * Carries out the Dockerfile of this checkout.
- * @param folder empty; takes everything
+ * Runs the Dockerfile of this checkout.
+ * @param folder an empty folder for all files
  * @param say gets a line for each step
- * @throws Error with the output of a step that fails
+ * @throws Error with the output of a failed step
  */
 export async function buildImage(folder: string, say: (line: string) => void): Promise<Image> {
   const [build, last, ...more] = readDockerfile(readFileSync(join(REPO_DIR, 'Dockerfile'), 'utf8'));
@@ -69,12 +69,12 @@ export async function buildImage(folder: string, say: (line: string) => void): P
     if (word === 'WORKDIR') workdir = text;
     else if (word === 'COPY') copy(text, join(view, workdir));
     else if (word === 'RUN') await runInView({ view, base, node, workdir }, text);
-    else throw new Error(`${word} is not understood in the build stage`);
+    else throw new Error(`${word} is not supported in the build stage`);
   }
   return { root: join(view, 'image'), config };
 }
 
-/** As a builder does it: a folder gives what is in it, and a target that ends with a slash takes files by their names. */
+/** Copies as a builder does: the contents of a folder, and files by their names into a target that ends with a slash. */
 function copy(text: string, workdir: string): void {
   const { sources, target } = readCopy(text);
   for (const source of sources) {
@@ -87,7 +87,7 @@ function copy(text: string, workdir: string): void {
 interface View {
   readonly view: string;
   readonly base: string;
-  /** What the base image has in /usr/local. */
+  /** The folder that is mounted as /usr/local. */
   readonly node: string;
   readonly workdir: string;
 }
@@ -107,7 +107,7 @@ const SHOW_BASE = `
 
 async function runInView({ view, base, node, workdir }: View, line: string): Promise<void> {
   const args = ['--mount', ...AS_ROOT, 'sh', '-ec', SHOW_BASE];
-  // registries and certificates of this machine, and nothing of the npm or the test run that has started us
+  // keeps registries and certificates of this machine, without variables of npm and of the test run
   const env = Object.fromEntries(
     Object.entries(process.env).filter(([name]) => !/^(npm_|NODE_OPTIONS|NODE_V8)/.test(name)),
   );
@@ -120,7 +120,7 @@ async function runInView({ view, base, node, workdir }: View, line: string): Pro
   }
 }
 
-/** Node and npm as the base image has them in /usr/local, from the npm registry. Fetched once. @returns the folder */
+/** Fetches Node and npm once, laid out as in /usr/local of the base image. @returns the folder */
 async function nodeOf(version: string): Promise<string> {
   const folder = join(ARTIFACTS, `node-${version}`);
   if (existsSync(folder)) return folder;
@@ -144,7 +144,7 @@ async function nodeOf(version: string): Promise<string> {
   }
 }
 
-/** Files of an image by their path, with their mode; links with a `→`. */
+/** Lists the files of an image by path with their modes. A link contains ` → `. */
 export function listImage(root: string): Map<string, { readonly mode: number; readonly isFolder: boolean }> {
   const names = readdirSync(root, { recursive: true, encoding: 'utf8' }).sort();
   return new Map(
@@ -156,7 +156,7 @@ export function listImage(root: string): Map<string, { readonly mode: number; re
   );
 }
 
-/** What a runtime makes and mounts. The root is read-only from then on, /tmp too. */
+/** Mounts what a container runtime mounts, and makes the root with /tmp read-only. */
 const START = `
   root=$1 etc=$2 workdir=$3 user=$4 mapped=$5
   shift 5
@@ -180,13 +180,13 @@ export interface ContainerEnd {
   readonly output: string;
 }
 
-/** One process of an image, the first of its own process namespace, as in a container. */
+/** Runs one process of an image as the first of its own process namespace. */
 export class Container {
   readonly end: Promise<ContainerEnd>;
   readonly #child: ChildProcess;
   #output = '';
 
-  /** @param command as a whole: the entrypoint is not put in front @param etc has `hosts` and `resolv.conf` */
+  /** @param command the whole command, entrypoint included @param etc a folder with `hosts` and `resolv.conf` */
   constructor({ root, config }: Image, command: readonly string[], env: NodeJS.ProcessEnv, etc: string) {
     for (const point of ['proc', 'sys', 'dev']) mkdirSync(join(root, point), { recursive: true });
     for (const file of ['hosts', 'resolv.conf']) writeFileSync(join(root, 'etc', file), '');
@@ -203,7 +203,7 @@ export class Container {
     });
   }
 
-  /** stdout and stderr. */
+  /** The output so far, stdout and stderr. */
   get output(): string {
     return this.#output;
   }
@@ -212,7 +212,7 @@ export class Container {
     return this.#child.exitCode === null && this.#child.signalCode === null;
   }
 
-  /** Of its process, as this machine sees it. */
+  /** Returns the process id outside the namespace. */
   async pid(): Promise<number> {
     let pid: number | undefined;
     await until('the process of the container', () => {
@@ -223,7 +223,7 @@ export class Container {
     return pid as number;
   }
 
-  /** SIGTERM to its process, then SIGKILL if that does not end. */
+  /** Sends SIGTERM, and SIGKILL if the process does not stop. */
   async stop(): Promise<ContainerEnd> {
     if (this.running) {
       process.kill(await this.pid(), 'SIGTERM');

@@ -1,18 +1,18 @@
-/** One line of a Dockerfile, with what it goes on with. */
+/** One line of a Dockerfile with its continuation lines. */
 interface Instruction {
   readonly word: string;
   readonly text: string;
 }
 
-/** From one FROM to the next. */
+/** The lines from one FROM to the next. */
 export interface Stage {
   readonly from: string;
-  /** Of `AS name`; empty: it has none. */
+  /** The name after AS, or empty. */
   readonly name: string;
   readonly instructions: readonly Instruction[];
 }
 
-/** How a container of the image is started. */
+/** The settings with which a container starts. */
 export interface ImageConfig {
   readonly env: Readonly<Record<string, string>>;
   readonly user: number;
@@ -22,10 +22,10 @@ export interface ImageConfig {
   readonly entrypoint: readonly string[];
 }
 
-/** What is understood here. A Dockerfile that says more is refused, so that nothing of it is left out in silence. */
+/** The supported instructions. Others fail, so that no line is skipped silently. */
 const WORDS = ['COPY', 'RUN', 'WORKDIR', 'USER', 'ENV', 'EXPOSE', 'HEALTHCHECK', 'ENTRYPOINT', 'CMD'];
 
-/** @throws Error for an instruction that is not understood here */
+/** @throws Error for an unsupported instruction */
 export function readDockerfile(text: string): Stage[] {
   const stages: { from: string; name: string; instructions: Instruction[] }[] = [];
   const lines = text.replace(/^[ \t]*#.*\n/gm, '').replace(/\\\n/g, ' ');
@@ -38,34 +38,34 @@ export function readDockerfile(text: string): Stage[] {
     } else {
       const stage = stages.at(-1);
       if (stage === undefined || !WORDS.includes(word))
-        throw new Error(`the Dockerfile says ${word}, which is not understood here`);
+        throw new Error(`${word} in the Dockerfile is not supported here`);
       stage.instructions.push({ word, text: rest });
     }
   }
   return stages;
 }
 
-/** Sources and target of a COPY of a build stage. @throws Error where it has an option */
+/** Reads a COPY of a build stage. @throws Error if it has an option */
 export function readCopy(text: string): { readonly sources: readonly string[]; readonly target: string } {
   const words = text.split(/\s+/);
-  if (words.some((word) => word.startsWith('--'))) throw new Error(`COPY ${text}: no option is understood here`);
+  if (words.some((word) => word.startsWith('--'))) throw new Error(`COPY ${text}: options are not supported here`);
   return { sources: words.slice(0, -1), target: words.at(-1) as string };
 }
 
-/** @throws Error where the stage is not an empty image with the root that the build has made */
+/** @throws Error unless the stage is an empty image plus the root from the build */
 export function readConfig(stage: Stage, root: { readonly stage: string; readonly folder: string }): ImageConfig {
   const all = (word: string): string[] => stage.instructions.filter((one) => one.word === word).map(({ text }) => text);
   const only = (word: string): string => {
     const [text, ...more] = all(word);
     if (text === undefined || more.length > 0)
-      throw new Error(`the Dockerfile must say ${word} once in its last stage`);
+      throw new Error(`the last stage of the Dockerfile must have ${word} once`);
     return text;
   };
   const copied = `--from=${root.stage} ${root.folder} /`;
   if (stage.from !== 'scratch' || only('COPY') !== copied) {
-    throw new Error(`the last stage must be FROM scratch with COPY ${copied}, and nothing else`);
+    throw new Error(`the last stage must be FROM scratch with the single COPY ${copied}`);
   }
-  if (all('RUN').length > 0) throw new Error('nothing can be run in the last stage: it has no shell');
+  if (all('RUN').length > 0) throw new Error('the last stage cannot RUN anything, since it has no shell');
   const [user = ''] = only('USER').split(':');
   return {
     env: Object.fromEntries(all('ENV').flatMap((text) => text.split(/\s+/).map((pair) => splitOnce(pair, '=')))),

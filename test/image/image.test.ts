@@ -11,19 +11,19 @@ import { expectInvariants } from '../helpers/invariants.js';
 import { openTestStack, type TestStack } from '../helpers/stack.js';
 import { buildImage, Container, listImage, type ContainerEnd, type Image } from './containers.js';
 
-/** The port of name servers, at an address of loopback that nobody else uses. */
+/** An unused loopback address for the name server. */
 const NAME_SERVER = '127.0.0.153';
-/** Names that only that server knows. */
+/** Host names that only the name server knows. */
 const HOSTS = ['redis.seckill.test', 'mysql.seckill.test', 'rocketmq.seckill.test'];
 
-/** A container has a network of its own and listens everywhere in it; these have that of this machine. */
+/** Limits programs to loopback, since these containers share the network of this machine. */
 const ON_LOOPBACK = { HTTP_HOST: '127.0.0.1', OPERATORS_HOST: '127.0.0.1', METRICS_HOST: '127.0.0.1' };
 
 const say = (line: string): void => console.log(`      · ${line}`);
 
 /**
- * The Dockerfile carried out line by line, and what it makes run as a container would run it: read-only, not as root, without a
- * shell. No builder and no daemon is needed: `containers.ts` says what stands in for them.
+ * Runs the Dockerfile line by line and then its image as a container would: read-only, not as root, without a shell. Needs no builder
+ * and no daemon: `containers.ts` says what replaces them.
  */
 describe('the image', () => {
   let folder: string;
@@ -31,7 +31,7 @@ describe('the image', () => {
   let image: Image;
   let stack: TestStack;
   let names: Socket | null = null;
-  /** Where the servers are, as the containers are told. */
+  /** Addresses of the servers for the containers. */
   let env: NodeJS.ProcessEnv;
   const running: Container[] = [];
 
@@ -64,10 +64,10 @@ describe('the image', () => {
     running.push(container);
     return container;
   };
-  /** `seckill <args>`, to its end. @returns what it wrote */
+  /** Runs a command of seckill. @returns its output */
   const seckill = async (args: readonly string[], as: Config = {}): Promise<string> => {
     const { code, output } = await start([...image.config.entrypoint, ...args], {}, as).end;
-    const shown = args[0] === 'token' ? '…' : output.trim().split('\n')[0]; // one that buys stands in no log
+    const shown = args[0] === 'token' ? '…' : output.trim().split('\n')[0]; // keeps tokens out of the log
     say(`seckill ${args.join(' ')}: ${shown}`);
     expect(code, output).to.equal(0);
     return output;
@@ -75,7 +75,7 @@ describe('the image', () => {
   const evaluated = (script: string): Promise<ContainerEnd> =>
     new Container(image, ['/usr/local/bin/node', '-e', script], {}, etc).end;
 
-  it('has Node, its libraries and the package; everybody may read it, nobody may become another one by it', () => {
+  it('has Node, its libraries and the package, readable by all, without setuid files', () => {
     const files = listImage(image.root);
     const tops = [...files.keys()].filter((path) => path.split('/').length === 2);
     expect(
@@ -89,6 +89,8 @@ describe('the image', () => {
       '/app/dist/cli/main.js',
       '/app/lua',
       '/app/config/topics.json',
+      '/app/deploy/prometheus/alerts.yml',
+      '/app/dist/boards/seckill-sale.json',
       '/app/dist/web/buyer/index.html',
     ])
       expect(files.has(needed), needed).to.equal(true);
@@ -110,7 +112,7 @@ describe('the image', () => {
     expect(odd, 'not readable, writable by others, or setuid').to.deep.equal([]);
   });
 
-  it('runs as a user who is not root, writes nowhere, and has no shell', async () => {
+  it('runs without root, on a read-only root, without a shell', async () => {
     const { code, output } = await evaluated(`
       const { writeFileSync } = require('node:fs');
       const tried = ['/app/x', '/etc/x', '/tmp/x', '/x'].map((file) => {
@@ -129,8 +131,8 @@ describe('the image', () => {
     });
   });
 
-  it('sells: schema, topics, api, worker and keeper, and one purchase from the first line to the order', async function () {
-    if (names === null) say(`nobody may listen on ${NAME_SERVER}:53 here, so names of hosts are not looked up`);
+  it('creates tables and topics, runs the three programs, and turns a purchase into an order', async function () {
+    if (names === null) say(`no permission to listen on ${NAME_SERVER}:53, so no host name is resolved`);
     await seckill(['migrate']);
     await seckill(['topics']);
     const free = (): string => String(pickFreePort());
@@ -165,7 +167,7 @@ describe('the image', () => {
       '--json',
     ]);
     const { saleId } = JSON.parse(sale) as { saleId: string };
-    await seckill(['sale', 'warm', saleId], { user: 54321 }); // some clusters choose a user, who has no name
+    await seckill(['sale', 'warm', saleId], { user: 54321 }); // some clusters choose a user without a name
     expect(await seckill(['audit', 'list', '--json'])).to.include('"actor":"uid 54321"');
     await seckill(['sale', 'open', saleId]);
     const token = (await seckill(['token', '--user', 'alice'])).trim();
@@ -192,18 +194,18 @@ describe('the image', () => {
       const health = await start(image.config.healthcheck, more).end;
       expect(health.code, `${name}: ${health.output}`).to.equal(0);
       const tookMs = await grantedMsOf(async () => {
-        expect((await container.stop()).code, `${name} ends by itself at SIGTERM`).to.equal(0);
+        expect((await container.stop()).code, `${name} stops by itself at SIGTERM`).to.equal(0);
       });
       say(`${name}: healthy, then SIGTERM: exit 0 after ${Math.round(tookMs)} ms`);
       expect(tookMs).to.be.below(STOP_TIMEOUT_MS);
     }
     const dead = await start(image.config.healthcheck, settings.api).end;
-    expect(dead.code, 'no program runs any more').to.equal(1);
+    expect(dead.code, 'no program runs').to.equal(1);
     say(`HEALTHCHECK without a program: exit 1, ${dead.output.trim()}`);
   });
 });
 
-/** The same servers by names, as containers know them. */
+/** Replaces the addresses of the servers by host names. */
 function byName(env: TestStack['env']): NodeJS.ProcessEnv {
   const [redis, mysql, rocketmq] = HOSTS as [string, string, string];
   const named = (url: string, host: string): string => url.replace('127.0.0.1', host);
@@ -215,7 +217,7 @@ function byName(env: TestStack['env']): NodeJS.ProcessEnv {
   };
 }
 
-/** Answers every question for an address of `HOSTS` with that of loopback. @returns null: no permission for its port */
+/** Resolves `HOSTS` to loopback. @returns null without permission for the port */
 function openNameServer(): Promise<Socket | null> {
   const socket = createSocket('udp4');
   socket.on('message', (question, { port, address }) => socket.send(answerTo(question), port, address));
@@ -231,7 +233,7 @@ function openNameServer(): Promise<Socket | null> {
 const HEADER_BYTES = 12;
 const TYPE_A = 1;
 
-/** A question of one name, and its answer (RFC 1035, 4.1): header, question, and for type A one record of 16 bytes. */
+/** Answers a question for one name (RFC 1035, 4.1) with a header, the question, and for type A one record of 16 bytes. */
 function answerTo(query: Buffer): Buffer {
   let end = HEADER_BYTES;
   const labels: string[] = [];
@@ -243,7 +245,7 @@ function answerTo(query: Buffer): Buffer {
   const isKnown = HOSTS.includes(labels.join('.'));
   const isA = query.readUInt16BE(end + 1) === TYPE_A;
   const header = Buffer.from(query.subarray(0, HEADER_BYTES));
-  header.writeUInt16BE(isKnown ? 0x8180 : 0x8183, 2); // an answer; or: there is no such name
+  header.writeUInt16BE(isKnown ? 0x8180 : 0x8183, 2); // success, or no such name
   header.writeUInt16BE(1, 4);
   header.writeUInt16BE(isKnown && isA ? 1 : 0, 6);
   header.fill(0, 8);

@@ -2,7 +2,7 @@ import { expect } from 'chai';
 import { randomBytes } from 'node:crypto';
 import { newBatchId, sealBatch } from '../../src/core/batch.js';
 import { TOPICS } from '../../src/core/topics.js';
-import type { LiveSnapshot } from '../../src/http/live-snapshots.js';
+import type { Snapshot } from '../../src/contract/live.js';
 import { createDeadLetterRepository } from '../../src/mysql/dead-letter-repository.js';
 import { createBatchStore } from '../../src/redis/batch-store.js';
 import { bucketKeys } from '../../src/redis/keys.js';
@@ -61,8 +61,8 @@ describe('what a console reads and does', () => {
     clients.push(client);
     return client;
   };
-  const snapshots = (client: EventStreamClient): LiveSnapshot[] =>
-    client.events.map(({ data }) => data as unknown as LiveSnapshot);
+  const snapshots = (client: EventStreamClient): Snapshot[] =>
+    client.events.map(({ data }) => data as unknown as Snapshot);
 
   it('live: two apis tell the same sums of both, and every program that runs', async () => {
     const { stack } = system;

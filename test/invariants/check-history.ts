@@ -2,7 +2,7 @@ import type { FailureReason } from '../../src/core/order.js';
 import type { AuditedOrder } from '../../src/core/ports/reconcile-repository.js';
 import type { Finding } from './check-sale.js';
 
-/** What an order was asked to become. */
+/** A change that was requested for an order. */
 export type Move = 'pay' | 'cancel';
 
 /** The answer to one GET of a purchase; `absent` is 404. */
@@ -11,7 +11,7 @@ export interface SeenStatus {
   readonly orderId: string | null;
 }
 
-/** What clients saw beyond the answers to their purchases. */
+/** Answers that clients got to other requests than purchases. */
 export interface ClientHistory {
   /** Order id → moves that were confirmed. */
   readonly moves: ReadonlyMap<string, ReadonlySet<Move>>;
@@ -21,7 +21,7 @@ export interface ClientHistory {
   readonly soldOut: ReadonlyMap<string, number>;
 }
 
-/** What MySQL and Redis hold of the sale. */
+/** The state of the sale in MySQL and Redis. */
 export interface HistoryRows {
   /** `userId/requestId` → row. */
   readonly rows: ReadonlyMap<string, AuditedOrder>;

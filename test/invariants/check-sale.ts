@@ -16,12 +16,12 @@ export interface CheckPorts {
   readonly repository: OrderAudit;
 }
 
-/** What a client knows of one purchase: `ok` if any try was answered 2xx, `fail` if every try was refused. */
+/** The outcome of a purchase for its client: `ok` if any try was answered 2xx, `fail` if every try was refused. */
 export type ClientOutcome = 'ok' | 'fail' | 'unknown';
 /** `userId/requestId` → what its client knows. */
 export type OpLog = ReadonlyMap<string, ClientOutcome>;
 
-/** What is known beyond the answers to purchases; each part that is absent is not checked. */
+/** Facts besides the answers to purchases. An absent part is not checked. */
 export interface CheckMore {
   readonly history?: ClientHistory;
   /** Reasons that an accepted purchase may fail for. */

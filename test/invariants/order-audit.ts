@@ -6,7 +6,7 @@ import type { MysqlPool } from '../../src/mysql/pool.js';
 import { createReconcileRepository } from '../../src/mysql/reconcile-repository.js';
 import type { OrderRow } from '../../src/mysql/tables.js';
 
-/** What an audit compares with Redis and with the answers of clients. */
+/** Reads the orders that an audit compares with Redis and with the answers of clients. */
 export type AuditedRow = AuditedOrder & Pick<Order, 'paidAtMs'>;
 
 /** All rows of a sale at rest. */

@@ -109,7 +109,7 @@ async function runRow(row: Row, { suites, short = false }: MatrixFlags): Promise
     }
   } catch (error) {
     if (!(error instanceof StackError)) throw error;
-    runs.push({ title: nameOf(row), results: null, reason: error.message }); // the other rows go on
+    runs.push({ title: nameOf(row), results: null, reason: error.message }); // the other rows still run
   }
   const endedAtMs = Date.now();
   return resultOf(runs, { row, short, commit: commit(), endedAtMs, tookMs: endedAtMs - beganMs });
@@ -127,7 +127,7 @@ async function runTests(
   const folder = mkdtempSync(join(tmpdir(), 'seckill-matrix-'));
   const file = join(folder, 'results.json');
   try {
-    // what tests start by name, npm among it, is found by PATH
+    // tests find npm and other programs by PATH
     const path = node === null ? {} : { PATH: `${node}${delimiter}${settings.PATH ?? ''}` };
     const program = node === null ? process.execPath : join(node, 'node');
     const env = { ...settings, ...path, ...resultsSetting(file) };

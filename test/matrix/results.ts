@@ -3,7 +3,7 @@ import { dirname } from 'node:path';
 import { addResults, type FolderResult, type RunResults } from '../runner/results.js';
 import { nameOf, SUITES, type Row, type Suite } from './rows.js';
 
-/** What came of a row. */
+/** The result of a row. */
 export interface RowResult {
   readonly row: Row;
   /** The MySQL contracts and one purchase, and not whole suites. */
@@ -13,22 +13,22 @@ export interface RowResult {
   /** Unix ms of its end. */
   readonly endedAtMs: number;
   readonly tookMs: number;
-  /** As the servers say it; empty when none came up. */
+  /** Versions as the servers report them. Empty if no server came up. */
   readonly versions: Readonly<Record<string, string>>;
   readonly suites: Partial<Record<Suite, FolderResult>>;
   readonly failures: readonly { readonly title: string; readonly reason: string }[];
 }
 
-/** One start of `npm test`. */
+/** The result of one start of `npm test`. */
 export interface TestRun {
   readonly title: string;
-  /** Null when there are none. */
+  /** Null if the run wrote no results. */
   readonly results: RunResults | null;
-  /** Why there are none. */
+  /** The reason for missing results. */
   readonly reason: string;
 }
 
-/** Puts the runs of a row together. One without results is a failure of its own. */
+/** Joins the runs of a row. A run without results counts as a failure. */
 export function resultOf(
   runs: readonly TestRun[],
   about: Pick<RowResult, 'row' | 'short' | 'commit' | 'endedAtMs' | 'tookMs'>,

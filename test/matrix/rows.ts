@@ -11,15 +11,17 @@ import {
 } from '../../deploy/local/stack/versions.js';
 import type { NodeVersion } from './node-versions.js';
 
-/** One line of the matrix: servers, and the Node that tests and programs run on. */
+/** A row of the matrix: servers, and the Node that runs tests and programs. */
 export interface Row extends Versions {
-  /** `this`: the one that runs the command. */
+  /** `this` means the Node that runs the command. */
   readonly node: NodeVersion | 'this';
 }
 
 const BASE: Row = { ...DEFAULT_VERSIONS, node: 'this' };
 
-/** What is run where nothing is chosen: the servers of `npm test`, then each of the others in its place, then the newest of all. */
+/**
+ * The rows without a choice: the servers of `npm test`, then each other server in its place, then the newest of all.
+ */
 export const ROWS: readonly Row[] = [
   BASE,
   { ...BASE, mysql: '8.0' },
@@ -38,7 +40,7 @@ export const rowOf = (chosen: Partial<Row>): Row => ({ ...BASE, ...chosen });
 export const nameOf = ({ mysql, redis, rocketmq, node }: Row): string =>
   `MySQL ${mysql}, Redis ${redis}, RocketMQ ${rocketmq}, Node ${node}`;
 
-/** What `npm test` is started with, so that it runs on the servers of a row. */
+/** Settings for `npm test` that select the servers of a row. */
 export function settingsOf(row: Row, env: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
   const settings = { ...env };
   for (const server of VERSIONED_SERVERS) {
@@ -52,7 +54,7 @@ export function settingsOf(row: Row, env: NodeJS.ProcessEnv): NodeJS.ProcessEnv 
 export const SUITES = ['unit', 'contract', 'lua', 'integration', 'scenario'] as const;
 export type Suite = (typeof SUITES)[number];
 
-/** One scenario of each program that dies at work, and one of each server: killed, or silent. All are quick ones. */
+/** A quick scenario for the death of each program, and for the death or silence of each server. */
 const SCENARIOS = ['T3/after_deduct', 'M9', 'C3/outbox_after_publish', 'R1', 'D1', 'M1/sales'] as const;
 
 /** The suites of a row: unit tests meet no server, so they are run for a Node that was chosen. */
@@ -73,7 +75,7 @@ export function runsOf(suites: readonly Suite[], isShort: boolean): string[][] {
 /** The suites that the short part is of. */
 export const SHORT_SUITES: readonly Suite[] = ['contract', 'integration'];
 
-/** From the click to the order that its buyer reads, with the programs. */
+/** One purchase from the request to the order, with the programs. */
 const ONE_PURCHASE = 'test/integration/one-purchase.test.ts';
 
 /** The contracts that MySQL has to hold: of all repositories, of the pool and of the schema. */

@@ -21,7 +21,7 @@ const WAIT_MS = 40_000;
 /** Servers that all mutants share, and what else a run needs. */
 export interface ChaosSite {
   readonly stack: StackControls;
-  /** What programs run with. */
+  /** Environment of the programs. */
   readonly env: Environment;
   readonly signal: AbortSignal;
   readonly say: (line: string) => void;

@@ -25,8 +25,8 @@ async function catchFrom(mutant: Mutant, from: number, runs: number, signal?: Ab
 }
 
 /**
- * The seed at which the search for a mutant should begin: the one of its list, if that still notices it, else the first
- * that does; null when none of `RUNS_MAX` does.
+ * Returns the seed at which the search for a mutant should start: the listed seed if it still notices the mutant, else
+ * the first seed that does, or null if none of `RUNS_MAX` seeds does.
  */
 export async function findSeed(mutant: Mutant, signal?: AbortSignal): Promise<number | null> {
   const { fromSeed = 1 } = mutant.simulation ?? {};

@@ -1,6 +1,6 @@
 import type { Finding } from '../invariants/check-sale.js';
 
-/** One change of one file. */
+/** A change of one file. */
 export interface Edit {
   /**
    * Below `src/` or `lua/`. The simulation has no scripts and no MySQL: a rule that they keep is broken in their models in
@@ -34,14 +34,17 @@ export interface Mutant {
   readonly breaks: string;
   readonly edits: readonly Edit[];
   /**
-   * One of many seeds breaks a promise. The search begins at a seed that did. After a change of the code that may be another
-   * one, which a search of up to minutes finds; `npm run mutants -- --find-seeds` writes it down here.
+   * Some seed breaks a promise. The search starts at a seed that did. After a change of the code another seed may be
+   * the first, which the search finds within minutes and `npm run mutants -- --find-seeds` writes down here.
    */
   readonly simulation?: { readonly fromSeed: number };
   readonly chaos?: CaughtByChaos;
 }
 
-/** Chaos runs them in this order: those that restart Redis come first, or every sale of the others would be rebuilt. */
+/**
+ * Chaos runs them in this order. Scenarios that restart Redis come first, or the keeper would rebuild every sale of the
+ * others.
+ */
 export const MUTANTS: readonly Mutant[] = [
   {
     name: 'signatures-are-not-checked',

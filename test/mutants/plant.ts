@@ -15,9 +15,9 @@ export class StaleMutant extends Error {
 /** Copies of the programs that may be deleted at any time. Below the checkout, so that its packages are found. */
 export const MUTANTS_DIR = join(REPO_DIR, '.stack-mutants');
 
-/** What the built programs read of a checkout, besides their bundle. */
-const BESIDE = ['lua', 'config', 'package.json'];
-/** The command of the simulation; what it imports, at any distance, is all that a mutant of it runs. */
+/** Files of a checkout that the built programs read, besides their bundle. */
+const BESIDE = ['lua', 'config', 'deploy/prometheus', 'package.json'];
+/** The command of the simulation. A mutant of the simulation must be among its direct or indirect imports. */
 const SIMULATION = 'test/simulation/main.ts';
 
 /**
@@ -36,7 +36,7 @@ export function editedFiles(mutant: Mutant): ReadonlyMap<string, string> {
 }
 
 /**
- * Bundles the programs with the texts of a mutant in place of those of the checkout.
+ * Bundles the programs with the texts of a mutant in place of the originals.
  * @returns the entry of the broken programs
  * @throws StaleMutant
  */
@@ -50,7 +50,7 @@ export async function plantInBuild(mutant: Mutant): Promise<string> {
 }
 
 /**
- * Bundles the simulation with the texts of a mutant in place of those of the checkout.
+ * Bundles the simulation with the texts of a mutant in place of the originals.
  * @returns the command `simulate` of the copy
  * @throws StaleMutant
  */

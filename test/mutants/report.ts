@@ -32,7 +32,7 @@ export function saidShown({ mutant, by, said }: MutantResult): string {
   return `${from > 0 ? '… ' : ''}${part}${from + SAID_SHOWN < said.length ? ' …' : ''}`;
 }
 
-/** `15 of 15 planted bugs were caught`, and those that were not. */
+/** Returns `15 of 15 planted bugs were caught`, and the names of missed bugs. */
 export function totalLine(results: readonly MutantResult[]): string {
   const others = results.filter(({ verdict }) => verdict !== 'caught');
   const caught = `${results.length - others.length} of ${results.length} planted bugs were caught`;

@@ -13,7 +13,7 @@ export interface DocumentedCommand {
 const PROGRAM = /^(npm|npx|node|seckill) /;
 const FENCE = /^ *```(\w*)\n([\s\S]*?)^ *```$/gm;
 
-/** Every command of the readme, the contributors' page, the page of the benchmarks and docs, in this order. */
+/** Every command of README.md, docs/api.md (whose purchase others need), CONTRIBUTING.md, bench/README.md and the other pages. */
 export function documentedCommands(): DocumentedCommand[] {
   const found = pages().flatMap(({ page, text }) => [
     ...[...text.matchAll(FENCE)]
@@ -49,10 +49,11 @@ function pages(): { page: string; text: string }[] {
   });
   return [
     { page: 'README.md', url: new URL('../../README.md', import.meta.url) },
+    { page: 'docs/api.md', url: new URL('../../docs/api.md', import.meta.url) },
     { page: 'CONTRIBUTING.md', url: new URL('../../CONTRIBUTING.md', import.meta.url) },
     { page: 'bench/README.md', url: new URL('../../bench/README.md', import.meta.url) },
     ...docs
-      .filter((name) => name.endsWith('.md'))
+      .filter((name) => name.endsWith('.md') && name !== 'api.md')
       .sort()
       .map((name) => ({ page: `docs/${name}`, url: new URL(`../../docs/${name}`, import.meta.url) })),
   ].map(({ page, url }) => ({ page, text: readFileSync(url, 'utf8') }));

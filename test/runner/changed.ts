@@ -14,7 +14,7 @@ const GUARD = 'test/guard/';
 export interface Affected {
   /** Test files, from the root of the checkout. */
   readonly files: ReadonlySet<string>;
-  /** For a person: what was chosen for which reason. */
+  /** Says for a person why each test was chosen. */
   readonly lines: readonly string[];
 }
 
@@ -96,8 +96,9 @@ function chainOf(file: string, because: ReadonlyMap<string, string | null>): str
 }
 
 /**
- * What a file imports (types as well), and what it names in `new URL('…', import.meta.url)`: a program that it starts, a
- * file or a whole folder that it reads, also below `PACKAGE_ROOT`. A program of `dist` stands for its source.
+ * Returns the files that a file imports, also for types alone, and the files it names in `new URL('…',
+ * import.meta.url)` or below `PACKAGE_ROOT`: programs that it starts, files and folders that it reads. A program of
+ * `dist` stands for its source.
  */
 function usedBy(root: string, file: string, known: readonly string[]): string[] {
   const text = readFileSync(join(root, file), 'utf8');

@@ -2,7 +2,7 @@ import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { REPO_DIR } from '../../deploy/local/stack/paths.js';
 
-/** What a folder of test/ runs on. */
+/** The servers that a folder of test/ needs. */
 interface FolderNeeds {
   /** `secure`: servers with TLS and access control everywhere. */
   readonly servers: 'none' | 'plain' | 'secure';
@@ -90,11 +90,11 @@ export const COMMANDS = {
 export type CommandName = keyof typeof COMMANDS;
 export const COMMAND_NAMES = Object.keys(COMMANDS) as readonly CommandName[];
 export const isCommand = (name: string): name is CommandName => (COMMAND_NAMES as readonly string[]).includes(name);
-/** What `npm run test:all` runs. */
+/** The commands of `npm run test:all`. */
 export const ALL_COMMANDS = COMMAND_NAMES.filter((name) => (COMMANDS[name] as TestCommand).onRequest !== true);
 export const stacksOf = (name: CommandName): number => (COMMANDS[name] as TestCommand).stacks ?? 1;
 
-/** Files that take long begin, so that those that run beside them end together. */
+/** Long files start first, so that parallel files end together. */
 const FIRST = [
   'delivery-source',
   'rocketmq-connection',

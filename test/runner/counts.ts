@@ -21,7 +21,7 @@ export function countsIn(output: string): Counts | null {
   return { passed: Number(passed), failed: Number(failed), skipped: Number(skipped) };
 }
 
-/** What a run prints of each command at its end. */
+/** Returns the line that a run prints for each command at its end. */
 export const commandLine = (name: string, tookMs: number, figures: string): string =>
   `${name.padEnd(10)} ${String(Math.round(tookMs / 1000)).padStart(5)} s  ${figures}`;
 

@@ -1,6 +1,9 @@
 import type { CommandName } from './commands.js';
 
-/** What commands need beside Node, a JDK, Maven and npm. Tests that miss a tool fail or skip with the same sentence. */
+/**
+ * Tools that commands need beside Node, a JDK, Maven and npm. Tests without their tool fail or skip with the same
+ * sentence.
+ */
 const FETCHES: Partial<Record<CommandName, () => Promise<unknown>>> = {
   pages: async () => (await import('../helpers/chromium.js')).fetchChromium(),
   more: async () => (await import('../helpers/nginx.js')).fetchNginx(),

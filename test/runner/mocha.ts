@@ -6,9 +6,9 @@ import { createInterface } from 'node:readline';
 import { REPO_DIR } from '../../deploy/local/stack/paths.js';
 import { killTree } from './process-tree.js';
 
-/** What a test file came to. */
+/** The result of a test file. */
 export interface FileResult {
-  /** From the root of the checkout. */
+  /** Path below the root of the checkout. */
   readonly file: string;
   readonly passed: number;
   readonly failed: number;

@@ -15,9 +15,9 @@ export interface TestOptions {
   readonly folders: readonly Folder[];
   /** Passed on to mocha. */
   readonly mochaArgs: readonly string[];
-  /** Only files whose path contains one of these; empty: all of them. */
+  /** Parts of paths. Only files whose path contains one of them run. Empty: all files run. */
   readonly fileParts: readonly string[];
-  /** What the working tree is compared with; null: every test is run. */
+  /** Ref that the working tree is compared with. Null: every test runs. */
   readonly changedSince: string | null;
   /** Where unit and contract tests leave their coverage, for `npm run test:all`; null: nowhere. */
   readonly coverageInto: string | null;

@@ -16,7 +16,7 @@ export function killTree(pid: number): void {
   }
 }
 
-/** Pids of its children, of their children and so on, those that have ended left out. */
+/** Returns the pids of all descendants that still run. */
 function descendantsOf(pid: number): number[] {
   const pids = readdirSync('/proc')
     .map(Number)

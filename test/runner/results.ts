@@ -9,13 +9,13 @@ export interface FolderResult {
   readonly passed: number;
   readonly failed: number;
   readonly skipped: number;
-  /** Of the runs of this folder together; several may have run beside each other. */
+  /** Time of all runs of this folder, which may have run in parallel. */
   readonly tookMs: number;
 }
 
 export interface RunResults {
   readonly folders: Partial<Record<Folder, FolderResult>>;
-  /** Of the whole run, those included that belong to no folder. */
+  /** Failures of the whole run, including those that belong to no folder. */
   readonly failures: readonly Failure[];
   /** Name → version, as the servers say it; Node alone where there was no stack. */
   readonly versions: Readonly<Record<string, string>>;

@@ -8,7 +8,7 @@ const RUNS_KEPT = 10;
 
 /**
  * Notes the files that passed only at their second try.
- * @returns those that were shaky in one of the nine runs before, too
+ * @returns the files that were also shaky in one of the nine runs before
  */
 export function noteShaky(files: readonly string[], path = HISTORY): string[] {
   const before = readHistory(path).slice(-(RUNS_KEPT - 1));

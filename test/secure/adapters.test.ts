@@ -3,8 +3,8 @@ import { newBatchId, sealBatch, type Batch } from '../../src/core/batch.js';
 import { composeOrderId } from '../../src/core/order-id.js';
 import { GROUPS, TOPICS } from '../../src/core/topics.js';
 import { mysqlWorld, newSale, type MysqlWorld } from '../contract/repository-worlds.js';
-import { nextDelivery, PURCHASES, REDRIVES, rocketmqWorld, type BrokerWorld } from '../contract/broker-worlds.js';
-import { firstBucket, openSale, STORE_WORLDS, type StoreWorld } from '../contract/store-worlds.js';
+import { PURCHASES, REDRIVES, nextDelivery, rocketmqWorld, type BrokerWorld } from '../contract/broker-worlds.js';
+import { STORE_WORLDS, firstBucket, openSale, type StoreWorld } from '../contract/store-worlds.js';
 import { batchOf, certainEntry, liveOrderOf, purchasesOf } from '../helpers/sales.js';
 import { useSystem } from '../helpers/system.js';
 

@@ -19,7 +19,7 @@ const AT_REST = { safeAgeMs: 0, outboxAgeMs: 0, markerAgeMs: Infinity, waitingMa
 
 type MarkerWord = 'deducted' | 'aborted';
 
-/** Final refusals. A buyer who was accepted never gets one of them for the same key and quantity. */
+/** Final refusals. An accepted buyer never gets one for the same key and quantity. */
 const REFUSALS: readonly string[] = [
   ...['sold_out', 'not_enough_left', 'limit_reached', 'not_open', 'closed', 'paused', 'refused_by_store'],
 ];
@@ -202,7 +202,7 @@ export class InvariantMonitor {
     if (left + units !== stock) this.#system.fail('I4', `Redis has ${left + units} units of ${stock}`);
   }
 
-  /** I1 and I2 in MySQL; and while Redis loses nothing, no purchase fails but those that were given up. */
+  /** Checks I1 and I2 in MySQL. While Redis loses nothing, only purchases that were given up fail. */
   #checkMysql(): void {
     const { repositories, shape } = this.#system;
     const { stock, limitPerBuyer } = shape.sale;
@@ -270,7 +270,9 @@ export class InvariantMonitor {
     this.#checkEvents();
   }
 
-  /** A server that has lost data accepts nobody before it is repaired: whoever it accepts afterwards keeps their units. */
+  /**
+   * A server that has lost data accepts no buyer before it is repaired. Buyers that it accepts later keep their units.
+   */
   #checkAcceptedAfterLoss(): void {
     for (const order of this.#system.repositories.allOrders) {
       const sinceMs = this.#acceptedTrySinceMs.get(purchaseKey(order)) ?? -Infinity;

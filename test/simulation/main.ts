@@ -41,7 +41,7 @@ const flags = new Command('npm run simulate --')
 if (flags.seed !== undefined) process.exitCode = await one(flags.seed);
 else process.exitCode = flags.untilBroken ? await untilBroken() : await many();
 
-/** One run; prints its trace with `--trace`, or when it broke a promise. */
+/** Does one run. Prints its trace with `--trace`, or if it broke a promise. */
 async function one(seed: number): Promise<number> {
   const { violation, lines } = await inSimulatedTime(() => simulate(seed, true));
   if (flags.trace || violation !== null) console.log(lines.join('\n'));
@@ -81,7 +81,7 @@ function partsOf(from: number, runs: number): Part[] {
   return parts;
 }
 
-/** One child process works through parts until none is left. */
+/** Runs parts in one child process until none is left. */
 function work(parts: Part[], all: Tally, runs: number): Promise<void> {
   return new Promise((resolve) => {
     const child = fork(CHILD);

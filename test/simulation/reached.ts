@@ -2,7 +2,7 @@ import type { CallName } from './call-name.js';
 import { CALL_FAULTS, OTHER_FAULTS } from './engine/faults.js';
 import type { Tally } from './tally.js';
 
-/** From this many runs on, everything below must have happened; the last of it was seen after 1,500. */
+/** With this number of runs everything below must have happened. The last event was seen after 1,500 runs. */
 export const JUDGED_FROM_RUNS = 2_000;
 
 /** Port calls that a fault must hit, or the runs prove nothing about them. */

@@ -12,7 +12,7 @@ export interface Outcome {
   readonly world: World;
 }
 
-/** One run, inside `inSimulatedTime`. @param traced whether to keep its trace */
+/** Does one run inside `inSimulatedTime`. @param traced whether to keep its trace */
 export async function simulate(seed: number, traced = false): Promise<Outcome> {
   Error.stackTraceLimit = traced ? 20 : 0; // a fault is an error, and its stack costs more than the call
   const world = new World(seed, traced);

@@ -27,7 +27,7 @@ export interface Shape {
   readonly transferAfterMs: number;
   /** Pause between two runs of a job of the keeper. */
   readonly jobEveryMs: number;
-  /** Pause between two runs of reconcile and compensation while faults go on; null: they do not run. */
+  /** Pause between two runs of reconcile and compensation while faults happen. Null: they do not run. */
   readonly reconcileEveryMs: number | null;
   /** Reconcile does not judge what is younger. */
   readonly safeAgeMs: number;
@@ -41,10 +41,10 @@ export interface Shape {
   readonly renewMs: number | null;
   readonly slotLeaseMs: number;
   readonly soldOutLifeMs: number;
-  /** The share of buyers who cancel, and of those who pay. */
+  /** Shares of buyers who cancel and who pay. */
   readonly cancels: number;
   readonly pays: number;
-  /** Whether the owner pauses, and closes, the sale meanwhile. */
+  /** Whether the owner pauses and closes the sale during the run. */
   readonly pauses: boolean;
   readonly closes: boolean;
   /** How Redis dies and comes back, and how often; null: it does not. */
@@ -66,8 +66,8 @@ const RESTART_KINDS = ['whole', 'tail', 'empty'] as const;
 export type RestartKind = (typeof RESTART_KINDS)[number];
 
 /**
- * Calls right after which Redis may restart: the gaps between two steps of a purchase, of a transfer or of a repair. Those
- * that leave a batch behind which outlives the loss stand there several times.
+ * Calls after which Redis may restart: the gaps between two steps of a purchase, of a transfer or of a repair. Calls
+ * that leave a batch which survives the loss are listed several times.
  */
 const RESTART_AFTER = [
   'precheck',
@@ -95,11 +95,11 @@ const RESTART_AFTER = [
 
 export const SALE_ID = '7';
 
-/** What every second buyer notes on a purchase: its own key, so that no other purchase can have it. */
+/** Every second buyer notes its own key on a purchase, so that no other purchase can have it. */
 export const metadataOf = (purchase: { readonly userId: string; readonly requestId: string }): Metadata | null =>
   Number(purchase.userId.slice(1)) % 2 === 1 ? { of: purchaseKey(purchase) } : null;
 
-/** What outlives a loss comes when a check-back or a second delivery does: faults go on until then. */
+/** A batch that survives a loss returns with a check-back or a second delivery, so faults continue until then. */
 const AFTER_LOSS_MS = 30_000;
 
 /** Whether a restart of Redis may lose writes. */

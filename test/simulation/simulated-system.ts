@@ -21,7 +21,7 @@ import type { MemoryWorkerSlots } from '../helpers/memory/memory-worker-slots.js
 import type { ProcessWorld } from './engine/simulated-process.js';
 import type { Shape } from './shape.js';
 
-/** What the programs reach through faults; its names are those of the ports. */
+/** Calls of the programs that pass through faults. The names are those of the ports. */
 export interface Servers {
   readonly stock: StockStore;
   readonly transfers: TransferStore;
@@ -33,7 +33,7 @@ export interface Servers {
   readonly outbox: Outbox;
 }
 
-/** What Redis went through in this run. */
+/** Restarts and losses of Redis in this run. */
 export interface RedisHistory {
   restarts: number;
   /** Restarts and reshards: after each of them the sale is rebuilt, in a new epoch. */
@@ -44,7 +44,7 @@ export interface RedisHistory {
   lostAtMs: number;
 }
 
-/** What the programs of one run share: the servers in memory, the faults, the clock and the trace. */
+/** Parts that the programs of one run share: the servers in memory, the faults, the clock and the trace. */
 export interface SimulatedSystem extends ProcessWorld {
   readonly shape: Shape;
   readonly redis: MemoryRedis & SaleStore;

@@ -10,7 +10,7 @@ export interface Broken {
 /** The totals of many runs, as JSON that processes can exchange. */
 export interface Tally {
   runs: number;
-  /** Of all runs together. */
+  /** Counts over all runs. */
   events: number;
   /** Virtual time of all runs together. */
   virtualMs: number;

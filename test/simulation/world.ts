@@ -49,11 +49,13 @@ interface Waiter {
   readonly resolve: () => void;
 }
 
-/** Every so many-th run has somebody who sends forged messages; few, since a forged dead letter lengthens a run. */
+/**
+ * Every n-th run has an intruder who sends forged messages. They are few, because a forged dead letter lengthens a run.
+ */
 const INTRUDER_EVERY = 16;
-/** Every so many-th run has a purchase with which the scripts of Redis fail. */
+/** Every n-th run has a purchase with which the scripts of Redis fail. */
 const POISON_EVERY = 8;
-/** In every so many-th run somebody sets the clock of MySQL, and sets it right again. */
+/** In every n-th run an operator changes the clock of MySQL and corrects it again. */
 const CLOCK_JUMP_EVERY = 8;
 const CLOCK_JUMPS_MINUTES = [20, -20, 50, 120, -120] as const;
 /** Share of the calls after which Redis restarts, where the run has restarts. */
@@ -68,7 +70,7 @@ const DRAINED_GROUPS = [GROUPS.writer, GROUPS.redriveWriter].flatMap((group) => 
   { topic: DEAD_LETTERS[group].topic as string, group: DEAD_LETTERS[group].collector as string },
 ]);
 
-/** One run: servers in memory, programs around them, faults between them, all from one seed. */
+/** Does one run: servers in memory, programs around them and faults between them, all from one seed. */
 export class World implements SimulatedSystem {
   readonly rng: Rng;
   readonly scheduler: Scheduler;
@@ -220,7 +222,7 @@ export class World implements SimulatedSystem {
     });
   }
 
-  /** What keeps the run from being at rest; null when nothing does. */
+  /** Returns the reason why the run is not at rest, or null. */
   whatIsLeft(): string | null {
     if (!this.faults.healed) return 'faults';
     if (this.late.requests > 0) return 'requests are under way';
@@ -264,7 +266,7 @@ export class World implements SimulatedSystem {
     this.trace?.('world', `Redis restarts ${kind}${lost > 0 ? `, the last ${lost} writes are gone` : ''}`);
   }
 
-  /** From the start or later on; the slots of order ids stay on the true clock. */
+  /** Changes the clock at the start or later. The slots of order ids stay on the true clock. */
   #jumpClock(rng: Rng): void {
     const jumpMs = rng.pick(CLOCK_JUMPS_MINUTES) * 60_000;
     this.scheduler.after(rng.pick([0, rng.range(1, this.shape.chaosMs)]), () => {
@@ -305,7 +307,7 @@ export class World implements SimulatedSystem {
     return true;
   }
 
-  /** As MySQL has it now. */
+  /** The current state in MySQL. */
   get #sale(): Sale {
     return this.repositories.saleOf(SALE_ID) as Sale;
   }

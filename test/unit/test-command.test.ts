@@ -81,13 +81,13 @@ describe('npm test --changed', () => {
   const testsOf = (...changed: string[]): string[] =>
     [...dependents(changed, Object.keys(files), root).keys()].filter((file) => file.endsWith('.test.ts')).sort();
 
-  it('finds tests that import a file, for its types as well, start it, or start what imports it', () => {
+  it('finds tests that import a file, also for types, or start a program that uses it', () => {
     const everything = ['test/b.test.ts', 'test/child.test.ts', 'test/program.test.ts'];
     expect(testsOf('src/a.ts')).to.deep.equal(everything);
     expect(testsOf('src/main.ts')).to.deep.equal(['test/program.test.ts']);
   });
 
-  it('finds tests that read a file, or the folder it is in', () => {
+  it('finds tests that read a file or its folder', () => {
     expect(testsOf('sql/one.sql')).to.deep.equal(['test/sql.test.ts']);
     expect(testsOf('table/one.json')).to.deep.equal(['test/table.test.ts']);
   });
@@ -96,7 +96,7 @@ describe('npm test --changed', () => {
     expect(testsOf('deploy/local/start.ts')).to.deep.equal(['test/start.test.ts']);
   });
 
-  it('finds a changed test itself, and no test for a file that none uses', () => {
+  it('finds a changed test itself, and no test when no test uses the file', () => {
     expect(testsOf('test/sql.test.ts')).to.deep.equal(['test/sql.test.ts']);
     expect(testsOf('src/alone.ts', 'README.md')).to.deep.equal([]);
   });

@@ -1,7 +1,8 @@
+import type { Order } from '../../src/contract/orders.js';
 import type { Success } from '../shared/ask.js';
 
-const STATES = ['pending_payment', 'paid', 'cancelled', 'expired', 'failed'] as const;
-export type OrderState = (typeof STATES)[number];
+export type OrderState = Order['state'];
+const STATES: readonly OrderState[] = ['pending_payment', 'paid', 'cancelled', 'expired', 'failed'];
 
 /** An order as the buyer sees it. Times are Unix ms of the server. */
 export interface OrderView {

@@ -1,10 +1,10 @@
+import type { Proof, SalePage } from '../../src/contract/sales.js';
 import type { Success } from '../shared/ask.js';
 
-const STATES = ['not_open', 'open', 'paused', 'closed', 'loading'] as const;
-const STOCKS = ['plenty', 'few', 'none', 'unknown'] as const;
+const STATES: readonly SalePage['state'][] = ['not_open', 'open', 'paused', 'closed', 'loading'];
+const STOCKS: readonly SalePage['stock'][] = ['plenty', 'few', 'none', 'unknown'];
 
-/** What a sale asks of a purchase, beside a sign-in. */
-export type Proof = 'signature' | 'purchase_token' | 'queue_pass';
+export type { Proof };
 
 /** A sale as it was read last. Times are Unix ms of the server. */
 export interface SaleView {
@@ -14,8 +14,8 @@ export interface SaleView {
   readonly priceCents: number;
   readonly currency: string;
   readonly limitPerBuyer: number;
-  readonly state: (typeof STATES)[number];
-  readonly stock: (typeof STOCKS)[number];
+  readonly state: SalePage['state'];
+  readonly stock: SalePage['stock'];
   readonly asksFor: readonly string[];
   readonly opensAtMs: number;
   readonly closesAtMs: number;

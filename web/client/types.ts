@@ -1,27 +1,12 @@
-import type { components, operations } from './api-types.js';
+import type { Problem } from '../../src/contract/problem.js';
+import type { Purchase } from '../../src/contract/purchases.js';
 
-type Schemas = components['schemas'];
-export type Purchase = Schemas['Purchase'];
-export type Order = Schemas['Order'];
-export type OrderWithRefunds = Schemas['OrderWithRefunds'];
-export type Sale = Schemas['SalePage'];
-/** RFC 9457: the body of every refusal. */
-export type Problem = Schemas['Problem'];
-/** What stands in for an answer while the api has too much to do: `L1` an old one, `L2` its essential fields, `L3` nothing. */
-export type Degraded = Schemas['Degraded'];
+export type { ActionNeeded, Order, OrdersOfBuyer as OrderPage, OrderWithRefunds } from '../../src/contract/orders.js';
+export type { Degraded, Place, PurchaseToken } from '../../src/contract/purchases.js';
+export type { SalePage as Sale } from '../../src/contract/sales.js';
+export type { Problem, Purchase };
 /** An answer as it is meant: `degraded` tells the two apart. */
 export type Whole<T> = T & { readonly degraded?: undefined };
-export type OrderPage = BodyOf<'listMyOrders'>;
-export type Place = BodyOf<'joinQueue'>;
-export type PurchaseToken = BodyOf<'fetchPurchaseToken'>;
-/** The bank of the buyer asks them first: give `clientSecret` to the library of the payment provider, then pay again with the same key. */
-export type ActionNeeded = operations['payOrder']['responses'][202]['content']['application/json'];
-
-type BodyOf<O extends keyof operations> = operations[O] extends {
-  responses: { 200: { content: { 'application/json': infer Body } } };
-}
-  ? Body
-  : never;
 
 /**
  * Why nothing came of a request: the `code` of a problem, which may be one that this version does not know, or one that no server

@@ -77,7 +77,7 @@ export type SaleName = keyof typeof SALE_KINDS;
 export const ADMITTED_PER_SECOND = 1;
 
 /** What a buyer does, and how many of a hundred do it. */
-export const HABITS = {
+const HABITS = {
   /** Takes some seconds to pay. */
   pays: 40,
   /** The first payment is declined; half of them pay with another card, half give up. */

@@ -94,7 +94,7 @@ export const filesBelow = (folder: string, part: string): string[] =>
     .map(({ parentPath, name }) => relative(folder, join(parentPath, name)));
 
 /** Counts what Maven reports: "Downloaded from central: …/x.jar (1.2 MB at 3 MB/s)". */
-export class DownloadCounter {
+class DownloadCounter {
   #files = 0;
   #bytes = 0;
 

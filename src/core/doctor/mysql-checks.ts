@@ -88,7 +88,7 @@ export const MYSQL_START_CHECKS: readonly Check<MysqlStartFacts>[] = [
   {
     id: 'mysql.sql-mode',
     looksAt: 'the SQL mode of our sessions',
-    wrongIf: 'it is not strict, so that values are cut in silence, or a backslash escapes nothing',
+    wrongIf: 'it is not strict, so values are truncated silently, or a backslash does not escape',
     stopsPrograms: true,
     judge: ({ sqlMode }) => {
       if (!sqlMode.some((mode) => mode === 'STRICT_ALL_TABLES' || mode === 'STRICT_TRANS_TABLES')) {
@@ -137,7 +137,7 @@ export const MYSQL_START_CHECKS: readonly Check<MysqlStartFacts>[] = [
   {
     id: 'mysql.collations',
     looksAt: 'the collations of our columns',
-    wrongIf: 'one does not compare byte by byte: ids that differ by case would be one',
+    wrongIf: 'one does not compare byte by byte: ids that differ only by case would be equal',
     stopsPrograms: true,
     judge: ({ looseCollations }) =>
       looseCollations.length === 0
@@ -193,11 +193,11 @@ export const MYSQL_CHECKS: readonly Check<MysqlFacts>[] = [
     looksAt: 'whether the connection is encrypted (`Ssl_cipher`)',
     wrongIf: TLS_WRONG_IF,
     riskyIf: TLS_RISKY_IF,
-    judge: ({ cipher, reach }) => judgeTls(cipher, reach, 'Set MYSQL_TLS to on (docs/secure-connections.md).'),
+    judge: ({ cipher, reach }) => judgeTls(cipher, reach, 'Set MYSQL_TLS to on (docs/security.md).'),
   },
   {
     id: 'mysql.rights',
-    looksAt: 'as whom we connect, and what that user may do (`SHOW GRANTS`)',
+    looksAt: 'our user and its rights (`SHOW GRANTS`)',
     riskyIf: 'it has rights on every database',
     judge: ({ user, globalRights }) =>
       globalRights.length === 0
@@ -210,7 +210,7 @@ export const MYSQL_CHECKS: readonly Check<MysqlFacts>[] = [
   {
     id: 'mysql.open',
     looksAt: 'who can reach the port of MySQL',
-    riskyIf: 'it is reached at a public address, or listens on every address of this machine',
+    riskyIf: 'it is open at a public address or on every address of this machine',
     judge: ({ reach }) => judgeOpen('MySQL', reach, true),
   },
   {
@@ -256,8 +256,7 @@ export const MYSQL_CHECKS: readonly Check<MysqlFacts>[] = [
   {
     id: 'mysql.binlog',
     looksAt: 'the binary log, and `sync_binlog`',
-    riskyIf:
-      'there is none, so that a lost disk costs everything since the last backup; or it is not flushed at each commit',
+    riskyIf: 'it is off, so a lost disk costs everything since the last backup; or it is not flushed at each commit',
     judge: ({ logBin, syncBinlog }) => {
       if (!logBin) {
         return risky(

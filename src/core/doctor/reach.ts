@@ -68,8 +68,7 @@ export function judgeOpen(what: string, { at, open }: Reach, guarded: boolean): 
   return guarded ? risky(`${what} ${where}.`, todo) : wrong(`${what} ${where}, and asks for no login.`, todo);
 }
 
-export const OPEN_WRONG_IF =
-  'a port is reached at a public address, or listens on every address of this machine, and asks for no login';
+export const OPEN_WRONG_IF = 'a port is open without a login, at a public address or on every address of this machine';
 export const OPEN_RISKY_IF = 'the same, with a login';
 
 /** Less than this and a busy day fills the disk; then a few hours do. */

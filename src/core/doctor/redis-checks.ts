@@ -113,13 +113,13 @@ const SERVER_CHECKS: readonly Check<RedisServerFacts>[] = [
     wrongIf: TLS_WRONG_IF,
     riskyIf: TLS_RISKY_IF,
     judge: ({ encrypted, reach }) =>
-      judgeTls(encrypted ? 'TLS' : null, reach, 'Begin REDIS_URL with rediss (docs/secure-connections.md).'),
+      judgeTls(encrypted ? 'TLS' : null, reach, 'Begin REDIS_URL with rediss (docs/security.md).'),
   },
   {
     id: 'redis.access',
-    looksAt: 'as whom Redis knows us (`ACL WHOAMI`), and whether it serves who has no login',
-    wrongIf: 'it serves anybody who reaches it over a network',
-    riskyIf: 'it serves anybody on this machine',
+    looksAt: 'our user in Redis (`ACL WHOAMI`), and whether Redis serves clients without a login',
+    wrongIf: 'it serves every client on the network',
+    riskyIf: 'it serves every client on this machine',
     judge: ({ user, strangers, reach }) => {
       const todo = 'Give Redis a password or ACL users, and put the login into REDIS_URL.';
       if (strangers === 'served') {
@@ -151,9 +151,9 @@ const SERVER_CHECKS: readonly Check<RedisServerFacts>[] = [
   },
   {
     id: 'redis.writes-log',
-    looksAt: 'whether Redis could write its append-only file, and rewrite it, the last time',
-    wrongIf: 'it could not write: it refuses all writes',
-    riskyIf: 'it could not rewrite: the file grows until the disk is full',
+    looksAt: 'whether the last write and the last rewrite of the append-only file succeeded',
+    wrongIf: 'the write failed: Redis refuses all writes',
+    riskyIf: 'the rewrite failed: the file grows until the disk is full',
     judge: ({ lastAppendFailed, lastRewriteFailed }) => {
       const todo = 'Look into the log of Redis: most often its disk is full.';
       if (lastAppendFailed) return wrong('Redis could not write its append-only file, and refuses writes.', todo);
@@ -173,7 +173,7 @@ const SERVER_CHECKS: readonly Check<RedisServerFacts>[] = [
   },
   {
     id: 'redis.memory',
-    looksAt: 'how much of the memory is used that Redis may use',
+    looksAt: 'how much of its allowed memory Redis uses',
     wrongIf: `more than ${percent(MEMORY_WRONG)}: full, it refuses all writes`,
     riskyIf: `more than ${percent(MEMORY_RISKY)}`,
     judge: ({ usedBytes, maxBytes }) => {
@@ -213,7 +213,7 @@ export const REDIS_CHECKS: readonly Check<RedisFacts>[] = [
     id: 'redis.replicas',
     looksAt: 'connected replicas, `REDIS_WAIT_REPLICAS` and `min-replicas-to-write`',
     wrongIf: 'fewer are connected than one of the two needs',
-    riskyIf: 'there is none: with the server goes what it held',
+    riskyIf: 'there is none: if the server is lost, so is its data',
     judge: ({ servers, waitReplicas }) =>
       perServer(servers, ({ replicas, replicasNeeded }) => {
         const todo = 'Connect the replicas that are missing.';

@@ -170,13 +170,13 @@ export const ROCKETMQ_CHECKS: readonly Check<RocketmqFacts>[] = [
     wrongIf: TLS_WRONG_IF,
     riskyIf: TLS_RISKY_IF,
     judge: ({ encrypted, endpoint: { reach } }) =>
-      judgeTls(encrypted ? 'TLS' : null, reach, 'Set ROCKETMQ_TLS (docs/secure-connections.md).'),
+      judgeTls(encrypted ? 'TLS' : null, reach, 'Set ROCKETMQ_TLS (docs/security.md).'),
   },
   {
     id: 'rocketmq.access',
-    looksAt: 'whether proxy and brokers serve who has no key',
-    wrongIf: 'one does, over a network',
-    riskyIf: 'one does, on this machine',
+    looksAt: 'whether proxy and brokers serve clients without a key',
+    wrongIf: 'one does so over a network',
+    riskyIf: 'one does so on this machine',
     judge: ({ strangers, brokers, endpoint: { place, reach } }) => {
       const open = [
         ...(strangers === 'served' ? [`the proxy at ${place}`] : []),
@@ -204,7 +204,7 @@ export const ROCKETMQ_CHECKS: readonly Check<RocketmqFacts>[] = [
   {
     id: 'rocketmq.topics',
     looksAt: 'our topics: message type, queues, permission',
-    wrongIf: 'one is missing, has another message type, may not be read and written, or has queues that nobody reads',
+    wrongIf: 'one is missing, has another message type, is not readable and writable, or has queues without readers',
     judge: byBroker(({ topics }) => {
       const flaws = topics.flatMap(({ topic, wantedType, found }) => {
         if (found === null) return [`${topic} is missing`];
@@ -217,7 +217,7 @@ export const ROCKETMQ_CHECKS: readonly Check<RocketmqFacts>[] = [
   },
   {
     id: 'rocketmq.groups',
-    looksAt: 'our consumer groups, and how often each tries a message',
+    looksAt: 'our consumer groups and their retries',
     wrongIf: 'one is missing or switched off, or a writer has other retries than the worker counts on',
     riskyIf: 'another group has other retries',
     judge: byBroker(({ groups }) => {
@@ -238,8 +238,8 @@ export const ROCKETMQ_CHECKS: readonly Check<RocketmqFacts>[] = [
   {
     id: 'rocketmq.check-backs',
     looksAt: 'how long a broker asks about a half message: `transactionCheckMax` × `transactionCheckInterval`',
-    wrongIf: 'less than a minute: a restart of the apis is longer',
-    riskyIf: 'less than an hour: an outage that is longer is left to the re-drive alone',
+    wrongIf: 'less than a minute: a restart of the apis takes longer',
+    riskyIf: 'less than an hour: after a longer outage only the re-drive helps',
     judge: bySettings(({ transactionCheckMax, transactionCheckInterval }) => {
       if (transactionCheckMax === null || transactionCheckInterval === null) return null;
       const askedForMs = transactionCheckMax * transactionCheckInterval;
@@ -253,7 +253,7 @@ export const ROCKETMQ_CHECKS: readonly Check<RocketmqFacts>[] = [
   {
     id: 'rocketmq.first-check',
     looksAt: '`transactionTimeOut`, and `transactionCheckInterval` against `transactionOpBatchInterval`',
-    riskyIf: 'a broker asks before a purchase can have its answer, or again about what it was answered just now',
+    riskyIf: 'a broker asks before a purchase can have its answer, or again right after an answer',
     judge: bySettings(({ transactionTimeOut, transactionCheckInterval, transactionOpBatchInterval }) => {
       if (transactionTimeOut !== null && transactionTimeOut < FIRST_ASKED_MIN_MS) {
         return risky(
@@ -273,8 +273,8 @@ export const ROCKETMQ_CHECKS: readonly Check<RocketmqFacts>[] = [
   {
     id: 'rocketmq.kept',
     looksAt: 'how long a broker keeps messages (`fileReservedTime`), against `MARKER_LIFE_MS`',
-    wrongIf: 'longer than Redis remembers the end of a batch: a late check-back could have a refused one committed',
-    riskyIf: `less than ${KEPT_MIN_HOURS} hours: dead letters and deadlines go before somebody has seen them`,
+    wrongIf: 'longer than Redis remembers the end of a batch: a late check-back could commit a refused batch',
+    riskyIf: `less than ${KEPT_MIN_HOURS} hours: dead letters and deadlines are deleted unseen`,
     judge: bySettings(({ fileReservedTime }, { markerLifeMs }) => {
       if (fileReservedTime === null) return null;
       if (fileReservedTime * HOUR_MS > markerLifeMs) {
@@ -291,7 +291,7 @@ export const ROCKETMQ_CHECKS: readonly Check<RocketmqFacts>[] = [
   {
     id: 'rocketmq.auto-create',
     looksAt: '`autoCreateTopicEnable` and `autoCreateSubscriptionGroup`',
-    riskyIf: 'one is on: a name that is written wrong becomes a topic that nobody reads',
+    riskyIf: 'one is on: a misspelled name becomes a topic without readers',
     judge: bySettings(({ autoCreateTopicEnable, autoCreateSubscriptionGroup }) => {
       const on = [
         ...(autoCreateTopicEnable === true ? ['autoCreateTopicEnable'] : []),
@@ -307,7 +307,7 @@ export const ROCKETMQ_CHECKS: readonly Check<RocketmqFacts>[] = [
   {
     id: 'rocketmq.timer',
     looksAt: '`timerWheelEnable`',
-    wrongIf: 'it is off: neither deadlines nor retries come',
+    wrongIf: 'it is off: deadlines and retries never arrive',
     judge: bySettings(({ timerWheelEnable }) =>
       timerWheelEnable === false
         ? wrong('timerWheelEnable is off: neither deadlines nor retries come.', 'Set timerWheelEnable=true.')

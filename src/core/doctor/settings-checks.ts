@@ -88,8 +88,8 @@ export const SETTINGS_CHECKS: readonly Check<SettingsFacts>[] = [
   },
   {
     id: 'settings.same-secret',
-    looksAt: 'whether each secret is used for one thing',
-    riskyIf: 'two have the same: who learns one has both',
+    looksAt: 'whether each secret is used only once',
+    riskyIf: 'two settings share a secret: a leak of one reveals both',
     judge: ({ secrets }) => {
       const users = new Map<string, string[]>();
       for (const { name, text } of secrets) {
@@ -104,7 +104,7 @@ export const SETTINGS_CHECKS: readonly Check<SettingsFacts>[] = [
   {
     id: 'settings.unsigned-messages',
     looksAt: '`MESSAGE_UNSIGNED`',
-    riskyIf: 'it is `accept`, which is for the time of an update',
+    riskyIf: 'it is `accept`, which is meant for an update only',
     judge: ({ unsigned }) =>
       unsigned === 'refuse'
         ? ok('refused')
@@ -113,7 +113,7 @@ export const SETTINGS_CHECKS: readonly Check<SettingsFacts>[] = [
   {
     id: 'settings.listeners',
     looksAt: '`OPERATORS_HOST` and `METRICS_HOST`',
-    riskyIf: 'one is a public address, or stands for all addresses of its machine',
+    riskyIf: 'one is a public address, or means all addresses of its machine',
     judge: ({ listeners }) => {
       const open = listeners.filter(({ host }) => ['public', 'every'].includes(kindOfAddress(host)));
       if (open.length === 0) return ok('loopback or private addresses');

@@ -65,7 +65,7 @@ export interface PaymentAttempts {
   close(attempt: AttemptName & { readonly version?: number }, end: AttemptEnd): Promise<void>;
 
   /**
-   * Those of one order that are open, ten at most: apis before decision 36 opened one for every key of a buyer.
+   * The open attempts of one order, at most ten: releases before 1.1.0 opened an attempt for every key of a buyer.
    * @throws OperationalError mysql
    */
   openOf(orderId: string): Promise<OpenAttempt[]>;

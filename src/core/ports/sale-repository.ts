@@ -75,7 +75,7 @@ export interface SaleRepository {
   ): Promise<{ readonly sale: Sale; readonly moved: boolean } | null>;
 }
 
-/** What the keeper needs to run sales by their times (docs/decisions/0025). Due by the time of MySQL. */
+/** What the keeper needs to run scheduled sales (docs/decisions/0025). MySQL's time decides what is due. */
 export interface SaleSchedule {
   /**
    * Sales that the keeper runs and whose next step is due, those that wait longest first: drafts and warm sales from

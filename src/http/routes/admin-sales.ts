@@ -1,4 +1,17 @@
 import { z } from 'zod';
+import {
+  filterObject,
+  isoTime,
+  limit,
+  nextOf,
+  queryText,
+  queryTime,
+  queryWord,
+  saleId,
+  saleParams,
+  text,
+} from '../../contract/fields.js';
+import { reshardedSale, saleSchema, type Sale as SaleBody } from '../../contract/sales.js';
 import { fieldSentences, must } from '../../core/field-errors.js';
 import { assertNever } from '../../core/errors.js';
 import { RESHARD_SENTENCES } from '../../core/sale-repair.js';
@@ -9,20 +22,6 @@ import { newSale, readNewSale } from '../../sales/new-sale.js';
 import type { SaleAdminAnswer } from '../../sales/sale-admin.js';
 import { json, problem, type Answer } from '../answer.js';
 import { checkedBody, defineRoute, jsonBody, type RouteServices } from '../route.js';
-import {
-  count,
-  isoTime,
-  limit,
-  nextOf,
-  queryText,
-  filterObject,
-  queryTime,
-  queryWord,
-  saleId,
-  saleParams,
-  saleSchema,
-  text,
-} from '../schemas.js';
 import { withoutUndefined } from '../../core/without-undefined.js';
 
 /** What operators do with sales: create one and move it through its life. */
@@ -145,7 +144,7 @@ export const reshardSale = defineRoute({
   answers: {
     200: {
       description: 'how it is split now',
-      schema: z.object({ buckets: count, epoch: count, unitsLeft: count, lockedMs: z.number() }),
+      schema: reshardedSale,
     },
   },
   problems: ['not_found', 'wrong_state', 'repairing'],
@@ -184,7 +183,7 @@ export function notMoved(
 }
 
 /** A sale as programs read it, over HTTP and from the command line: times in ISO 8601. */
-export function saleBody({ opensAtMs, closesAtMs, warmBeforeMs, retiredAtMs, ...sale }: Sale): object {
+export function saleBody({ opensAtMs, closesAtMs, warmBeforeMs, retiredAtMs, ...sale }: Sale): SaleBody {
   const warmBefore = warmBeforeMs === null ? null : durationText(warmBeforeMs);
   const retiredAt = retiredAtMs === null ? null : isoTime(retiredAtMs);
   return { ...sale, opensAt: isoTime(opensAtMs), closesAt: isoTime(closesAtMs), warmBefore, retiredAt };

@@ -1,8 +1,9 @@
 import { z } from 'zod';
+import { auditPage, type AuditEntry } from '../../contract/access.js';
+import { isoTime, limit, nextOf, queryText, queryTime, rowId } from '../../contract/fields.js';
 import type { StoredAuditEntry } from '../../core/ports/audit-log.js';
 import { json } from '../answer.js';
 import { defineRoute } from '../route.js';
-import { isoTime, limit, nextOf, queryText, queryTime, rowId, text, time } from '../schemas.js';
 import { withoutUndefined } from '../../core/without-undefined.js';
 
 const name = queryText(128).optional();
@@ -27,22 +28,7 @@ export const listAudit = defineRoute({
   answers: {
     200: {
       description: 'a page',
-      schema: z.object({
-        entries: z.array(
-          z
-            .object({
-              auditId: text,
-              at: time,
-              actor: text,
-              action: text,
-              subject: text,
-              before: z.unknown(),
-              after: z.unknown(),
-            })
-            .meta({ id: 'AuditEntry' }),
-        ),
-        next: text.nullable(),
-      }),
+      schema: auditPage,
     },
   },
   problems: [],
@@ -53,4 +39,4 @@ export const listAudit = defineRoute({
 });
 
 /** An entry of the audit log as programs read it, over HTTP and from the command line. */
-export const auditBody = ({ atMs, ...entry }: StoredAuditEntry): object => ({ ...entry, at: isoTime(atMs) });
+export const auditBody = ({ atMs, ...entry }: StoredAuditEntry): AuditEntry => ({ ...entry, at: isoTime(atMs) });

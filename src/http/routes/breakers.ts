@@ -1,10 +1,7 @@
-import { z } from 'zod';
-import { mode } from '../../admission/layer.js';
+import { breakers } from '../../contract/rules.js';
 import { OperationalError } from '../../core/errors.js';
-import { BREAKER_STATES } from '../../core/ports/admission-stores.js';
 import { json } from '../answer.js';
 import { defineRoute } from '../route.js';
-import { count, text } from '../schemas.js';
 
 export const readBreakers = defineRoute({
   method: 'get',
@@ -18,24 +15,13 @@ export const readBreakers = defineRoute({
   answers: {
     200: {
       description: 'as this api knows them; while the layer is off, all are closed',
-      schema: z.object({
-        mode,
-        breakers: z.array(
-          z
-            .object({
-              name: text,
-              state: z.enum(BREAKER_STATES),
-              sinceMs: count.nullable().meta({ description: 'Unix ms; null: not known since when' }),
-              by: text.meta({ description: '`shared`, or host and process id of an api' }),
-            })
-            .meta({ id: 'Breaker' }),
-        ),
-      }),
+      schema: breakers,
     },
   },
   problems: [],
-  async handle(_call, { breakers, ruleReports }) {
-    const { mode, standings } = breakers;
+  async handle(_call, services) {
+    const { ruleReports } = services;
+    const { mode, standings } = services.breakers;
     const names = new Map<string, string>();
     if (standings.some(({ processId }) => processId !== null)) {
       const reports = await ruleReports.live().catch((error: unknown) => {

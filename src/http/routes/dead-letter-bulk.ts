@@ -1,4 +1,6 @@
 import { z } from 'zod';
+import { bulkPreview } from '../../contract/dead-letters.js';
+import { filterObject, rowId } from '../../contract/fields.js';
 import { includesRole } from '../../core/roles.js';
 import type { DeadLetterFilter } from '../../core/ports/dead-letter-repository.js';
 import type { DeadLetterResult } from '../../recovery/dead-letters/dead-letter-admin.js';
@@ -9,8 +11,7 @@ import { roleNeededAnswer } from '../admission-answers.js';
 import { json, nameTrace, problem, startPoll } from '../answer.js';
 import { EventStream, isStillAllowed } from '../event-stream.js';
 import { defineRoute, jsonBody, type Call, type RouteServices } from '../route.js';
-import { count, filterObject, rowId } from '../schemas.js';
-import { deadLetterFilter, deadLetterSummary, filterOf, REPLAY_WAIT_MS, summaryBody } from './dead-letters.js';
+import { deadLetterFilter, filterOf, REPLAY_WAIT_MS, summaryBody } from './dead-letters.js';
 
 /** Many dead letters at once: the same as one by one, in one request. */
 
@@ -57,11 +58,7 @@ export const workOnDeadLetters = defineRoute({
         'a dry run: JSON. Else a stream of events: `progress` for each, with `deadLetterId`, `outcome`, `note`, `ok`, `handled`' +
         ' and `of`; the last one is `end` with `done`, `failed`, `left`, the first `failures`, and `stopped`: null, `fault`,' +
         ' `unfinished` (no worker has worked on the last five), `time_up` (the token, or four hours, are over) or `drained`.',
-      schema: z.object({
-        matching: count,
-        most: count.meta({ description: 'how many of them one bulk works on, the oldest first' }),
-        first: z.array(deadLetterSummary),
-      }),
+      schema: bulkPreview,
       type: 'text/event-stream',
     },
   },

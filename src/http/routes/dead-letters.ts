@@ -1,7 +1,29 @@
 import { z } from 'zod';
+import {
+  deadLetterPage,
+  deadLetterWithOrders,
+  movedDeadLetter,
+  type DeadLetter,
+  type DeadLetterWithBody,
+  type MovedDeadLetter,
+  type PurchaseOfBatch,
+} from '../../contract/dead-letters.js';
+import {
+  filterObject,
+  id,
+  isoTime,
+  isoTimeOrNull,
+  limit,
+  nextOf,
+  queryText,
+  queryTime,
+  queryWord,
+  rowId,
+  saleId,
+} from '../../contract/fields.js';
 import { decodeBatch, sealBatch } from '../../core/batch.js';
 import { assertNever } from '../../core/errors.js';
-import { FAILURE_REASONS, ORDER_STATES, type Order } from '../../core/order.js';
+import { type Order } from '../../core/order.js';
 import {
   DEAD_LETTER_REASONS,
   DEAD_LETTER_STATES,
@@ -12,51 +34,12 @@ import {
 } from '../../core/ports/dead-letter-repository.js';
 import { json, problem, type Answer } from '../answer.js';
 import { defineRoute, type RouteServices } from '../route.js';
-import {
-  count,
-  filterObject,
-  id,
-  isoTime,
-  isoTimeOrNull,
-  limit,
-  nextOf,
-  orderId,
-  queryText,
-  queryTime,
-  queryWord,
-  rowId,
-  saleId,
-  text,
-  time,
-  userId,
-} from '../schemas.js';
 import { withoutUndefined } from '../../core/without-undefined.js';
 
 /** How long a replay is followed before the answer says that it is not finished; many are a task for `seckill dlq`. */
 export const REPLAY_WAIT_MS = 10_000;
 
 const params = z.object({ deadLetterId: rowId });
-
-const summaryFields = {
-  deadLetterId: text,
-  messageId: text,
-  group: text,
-  originTopic: text,
-  saleId: text.nullable(),
-  batchId: text.nullable(),
-  reason: z.enum(DEAD_LETTER_REASONS),
-  detail: text,
-  attempts: count,
-  state: z.enum(DEAD_LETTER_STATES),
-  parkedAt: time,
-  replays: count,
-  replayStartedAt: time.nullable(),
-  note: text.nullable(),
-};
-export const deadLetterSummary = z.object(summaryFields).meta({ id: 'DeadLetter' });
-const deadLetter = z
-  .object({ ...summaryFields, batch: z.looseObject({}).nullable(), body: text })
-  .meta({ id: 'DeadLetterWithBody' });
 
 /** What dead letters are looked for by. */
 export const deadLetterFilter = {
@@ -78,24 +61,6 @@ export const filterOf = ({
   ...names
 }: FilterQuery): DeadLetterFilter => withoutUndefined({ ...names, originTopic, sinceMs, untilMs });
 
-const purchaseOfBatch = z
-  .object({
-    userId,
-    requestId: id,
-    quantity: count,
-    order: z
-      .object({
-        orderId,
-        batchId: text,
-        quantity: count,
-        state: z.enum(ORDER_STATES),
-        reason: z.enum(FAILURE_REASONS).nullable(),
-      })
-      .nullable()
-      .meta({ description: 'its row in MySQL; null: it has none' }),
-  })
-  .meta({ id: 'PurchaseOfBatch' });
-
 export const listDeadLetters = defineRoute({
   method: 'get',
   path: '/admin/v1/dead-letters',
@@ -113,10 +78,7 @@ export const listDeadLetters = defineRoute({
   answers: {
     200: {
       description: 'a page',
-      schema: z.object({
-        deadLetters: z.array(deadLetterSummary),
-        next: text.nullable(),
-      }),
+      schema: deadLetterPage,
     },
   },
   problems: [],
@@ -140,7 +102,7 @@ export const readDeadLetter = defineRoute({
   answers: {
     200: {
       description: '`orders` is null where the body is no batch, or nobody of ours has signed it',
-      schema: deadLetter.extend({ orders: z.array(purchaseOfBatch).nullable() }).meta({ id: 'DeadLetterWithOrders' }),
+      schema: deadLetterWithOrders,
     },
   },
   problems: ['dead_letter_not_found'],
@@ -149,11 +111,6 @@ export const readDeadLetter = defineRoute({
     if (found === null) return problem('dead_letter_not_found');
     return json(200, 'found', { ...deadLetterBody(found), orders: await ordersBody(found, deadLetters) });
   },
-});
-
-const moved = z.object({
-  outcome: z.enum(['replayed', 'already_recorded', 'unfinished', 'discarded', 'already_closed']),
-  deadLetter,
 });
 
 export const replayDeadLetter = defineRoute({
@@ -166,8 +123,8 @@ export const replayDeadLetter = defineRoute({
   endpoint: null,
   params,
   answers: {
-    200: { description: 'done, now or before', schema: moved },
-    202: { description: 'published, not recorded yet', schema: moved },
+    200: { description: 'done, now or before', schema: movedDeadLetter },
+    202: { description: 'published, not recorded yet', schema: movedDeadLetter },
   },
   problems: ['dead_letter_not_found', 'wrong_state', 'not_replayable'],
   async handle({ params: { deadLetterId }, userId: actor }, services) {
@@ -202,7 +159,7 @@ export const discardDeadLetter = defineRoute({
   access: 'admin',
   endpoint: null,
   params,
-  answers: { 200: { description: 'done, now or before', schema: moved } },
+  answers: { 200: { description: 'done, now or before', schema: movedDeadLetter } },
   problems: ['dead_letter_not_found', 'wrong_state'],
   async handle({ params: { deadLetterId }, userId: actor }, services) {
     const answer = await services.deadLetters.discard(deadLetterId, actor);
@@ -225,7 +182,7 @@ export const discardDeadLetter = defineRoute({
 async function movedAnswer<S extends number>(
   status: S,
   deadLetterId: string,
-  outcome: z.infer<typeof moved>['outcome'],
+  outcome: MovedDeadLetter['outcome'],
   { deadLetters }: RouteServices,
 ): Promise<Answer<S | 'dead_letter_not_found'>> {
   const found = await deadLetters.find(deadLetterId);
@@ -237,14 +194,15 @@ const closedAnswer = (state: DeadLetterState): Answer<'wrong_state'> =>
   problem('wrong_state', { detail: `The dead letter is ${state}, and that is final.` });
 
 /** A dead letter as a program reads it: times in ISO 8601. */
-export function summaryBody({ parkedAtMs, replayStartedAtMs, ...summary }: DeadLetterSummary): object {
+export function summaryBody({ parkedAtMs, replayStartedAtMs, ...summary }: DeadLetterSummary): DeadLetter {
   return { ...summary, parkedAt: isoTime(parkedAtMs), replayStartedAt: isoTimeOrNull(replayStartedAtMs) };
 }
 
 /** The same with its body: as it is, and decoded where it is a batch, without fields that no batch has. */
-export function deadLetterBody({ body, ...summary }: StoredDeadLetter): object {
+export function deadLetterBody({ body, ...summary }: StoredDeadLetter): DeadLetterWithBody {
   const decoded = decodeBatch(body);
-  const batch = decoded.outcome === 'decoded' ? (JSON.parse(sealBatch(decoded.batch).body) as object) : null;
+  const batch =
+    decoded.outcome === 'decoded' ? (JSON.parse(sealBatch(decoded.batch).body) as Record<string, unknown>) : null;
   return { ...summaryBody(summary), batch, body };
 }
 
@@ -252,7 +210,7 @@ export function deadLetterBody({ body, ...summary }: StoredDeadLetter): object {
 async function ordersBody(
   { body, reason }: StoredDeadLetter,
   deadLetters: RouteServices['deadLetters'],
-): Promise<object[] | null> {
+): Promise<PurchaseOfBatch[] | null> {
   const decoded = reason === 'forged' ? null : decodeBatch(body);
   if (decoded?.outcome !== 'decoded') return null;
   const orders = await deadLetters.ordersOf(decoded.batch);
@@ -262,7 +220,7 @@ async function ordersBody(
   });
 }
 
-const rowBody = ({ orderId, batchId, quantity, state, reason }: Order): object => ({
+const rowBody = ({ orderId, batchId, quantity, state, reason }: Order): PurchaseOfBatch['order'] => ({
   orderId,
   batchId,
   quantity,

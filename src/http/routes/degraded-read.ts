@@ -1,10 +1,10 @@
+import type { ProblemCode } from '../../contract/problem.js';
+import { degradedSchema } from '../../contract/purchases.js';
 import { assertNever } from '../../core/errors.js';
 import type { Body, ReadEndpoint, ReadRequest, Served } from '../../admission/degrade/degraded-reads.js';
 import { z } from 'zod';
 import { json, noContent, problem, type Answer } from '../answer.js';
-import type { ProblemCode } from '../problem.js';
 import type { AnswerSpec, RouteServices } from '../route.js';
-import { degradedSchema } from '../schemas.js';
 
 /** One read of a buyer, full or degraded. */
 interface Read<C extends ProblemCode> extends ReadRequest {

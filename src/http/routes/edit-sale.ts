@@ -1,9 +1,9 @@
-import { z } from 'zod';
+import { saleParams } from '../../contract/fields.js';
+import { endedSale, saleSchema } from '../../contract/sales.js';
 import { assertNever } from '../../core/errors.js';
 import { readSaleChange, saleChange, type SaleCancelled } from '../../sales/edit-sale.js';
 import { json, problem, type Answer } from '../answer.js';
 import { badFields, checkedBody, defineRoute } from '../route.js';
-import { saleParams, saleSchema } from '../schemas.js';
 import { notMoved, saleBody } from './admin-sales.js';
 
 /** Changing what may change of a sale, and ending one that has not begun. */
@@ -50,8 +50,6 @@ export const editSale = defineRoute({
   },
 });
 
-const ended = z.object({ outcome: z.enum(['deleted', 'closed']), sale: saleSchema });
-
 export const deleteSale = defineRoute({
   method: 'delete',
   path: '/admin/v1/sales/{saleId}',
@@ -61,7 +59,7 @@ export const deleteSale = defineRoute({
   access: 'admin',
   endpoint: null,
   params: saleParams,
-  answers: { 200: { description: 'the draft as it was', schema: ended } },
+  answers: { 200: { description: 'the draft as it was', schema: endedSale } },
   problems: ['not_found', 'wrong_state', 'not_warmed', 'repairing'],
   handle: async ({ params, userId }, { editor }) => endAnswer('delete', await editor.remove(params.saleId, userId)),
 });
@@ -75,7 +73,7 @@ export const cancelSale = defineRoute({
   access: 'admin',
   endpoint: null,
   params: saleParams,
-  answers: { 200: { description: 'what became of it', schema: ended } },
+  answers: { 200: { description: 'what became of it', schema: endedSale } },
   problems: ['not_found', 'wrong_state', 'not_warmed', 'repairing'],
   handle: async ({ params, userId }, { editor }) => endAnswer('cancel', await editor.cancel(params.saleId, userId)),
 });

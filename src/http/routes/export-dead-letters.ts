@@ -1,8 +1,8 @@
+import { filterObject, queryWhole, queryWord } from '../../contract/fields.js';
 import { DEAD_LETTER_STATES, type DeadLetterFilter } from '../../core/ports/dead-letter-repository.js';
 import { withoutUndefined } from '../../core/without-undefined.js';
 import { EXPORT_FORMATS, EXPORT_MAX, exportLine, headingOf, type ExportFormat } from '../export-lines.js';
 import { defineRoute, type RouteServices } from '../route.js';
-import { filterObject, queryWhole, queryWord } from '../schemas.js';
 import { EXPORT_ANSWER, sendExport } from '../send-export.js';
 import { deadLetterBody, deadLetterFilter, filterOf } from './dead-letters.js';
 

@@ -1,9 +1,9 @@
+import { filterObject, queryWhole, queryWord } from '../../contract/fields.js';
 import { isServed, ORDER_FILTER_NEEDS } from '../../core/ports/order-search.js';
 import { problem } from '../answer.js';
 import { EXPORT_FORMATS, EXPORT_MAX } from '../export-lines.js';
 import { orderPages } from '../order-lines.js';
 import { defineRoute } from '../route.js';
-import { filterObject, queryWhole, queryWord } from '../schemas.js';
 import { EXPORT_ANSWER, sendExport } from '../send-export.js';
 import { filterOf, orderFilter } from './find-orders.js';
 

@@ -1,20 +1,19 @@
 import { z } from 'zod';
-import { ORDER_STATES, type ShownOrder } from '../../core/order.js';
-import { isServed, ORDER_FILTER_NEEDS, type OrderFilter } from '../../core/ports/order-search.js';
-import { json, problem } from '../answer.js';
-import { defineRoute } from '../route.js';
 import {
   filterObject,
   limit,
   orderId,
-  orderSchema,
   queryText,
   queryTime,
   queryWord,
   saleId,
-  text,
   userId,
-} from '../schemas.js';
+} from '../../contract/fields.js';
+import { foundOrder, foundOrders, ordersOfBuyer, type FoundOrder } from '../../contract/orders.js';
+import { ORDER_STATES, type ShownOrder } from '../../core/order.js';
+import { isServed, ORDER_FILTER_NEEDS, type OrderFilter } from '../../core/ports/order-search.js';
+import { json, problem } from '../answer.js';
+import { defineRoute } from '../route.js';
 import { orderBody } from './orders.js';
 import { withoutUndefined } from '../../core/without-undefined.js';
 
@@ -33,7 +32,7 @@ export const listMyOrders = defineRoute({
   endpoint: 'order',
   query: z.strictObject({ after, limit }),
   answers: {
-    200: { description: 'a page', schema: z.object({ orders: z.array(orderSchema), next: text.nullable() }) },
+    200: { description: 'a page', schema: ordersOfBuyer },
   },
   problems: [],
   async handle({ userId, query }, { orderSearch }) {
@@ -42,8 +41,6 @@ export const listMyOrders = defineRoute({
     return json(200, 'found', { orders: page.orders.map(orderBody), next: page.next });
   },
 });
-
-const foundOrder = orderSchema.extend({ userId: text, batchId: text }).meta({ id: 'FoundOrder' });
 
 /** What orders are looked for by. */
 export const orderFilter = {
@@ -69,7 +66,7 @@ export const findOrders = defineRoute({
   endpoint: null,
   query: filterObject({ ...orderFilter, after, limit }),
   answers: {
-    200: { description: 'a page', schema: z.object({ orders: z.array(foundOrder), next: text.nullable() }) },
+    200: { description: 'a page', schema: foundOrders },
   },
   problems: [],
   async handle({ query }, { orderSearch }) {
@@ -100,7 +97,7 @@ export const readAnyOrder = defineRoute({
 });
 
 /** An order as operators read it, over HTTP and from the command line. */
-export const foundOrderBody = (order: ShownOrder): Record<string, unknown> => ({
+export const foundOrderBody = (order: ShownOrder): FoundOrder => ({
   ...orderBody(order),
   userId: order.userId,
   batchId: order.batchId,

@@ -1,8 +1,7 @@
-import { z } from 'zod';
+import { me } from '../../contract/access.js';
 import { includesRole, ROLES, type Role } from '../../core/roles.js';
 import { json } from '../answer.js';
 import { defineRoute } from '../route.js';
-import { count, text, userId } from '../schemas.js';
 
 /** Who the token of an operator names, and what it is good for. */
 export const readMe = defineRoute({
@@ -16,7 +15,7 @@ export const readMe = defineRoute({
   answers: {
     200: {
       description: 'the caller',
-      schema: z.object({ userId, roles: z.array(text), role: z.enum(ROLES), expiresAtMs: count }).meta({ id: 'Me' }),
+      schema: me,
     },
   },
   problems: [],

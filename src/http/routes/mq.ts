@@ -1,4 +1,16 @@
 import { z } from 'zod';
+import {
+  consumers,
+  discardedHalves,
+  groups,
+  halves,
+  messages,
+  mqStatus,
+  producers,
+  resumedHalves,
+  topics,
+} from '../../contract/broker.js';
+import { queryText, queryTime, queryWhole, queryWord } from '../../contract/fields.js';
 import { OperationalError } from '../../core/errors.js';
 import {
   OWN_GROUPS,
@@ -13,7 +25,6 @@ import { roleNeededAnswer } from '../admission-answers.js';
 import { json, problem, type Answer } from '../answer.js';
 import type { BrokerList, BrokerViews } from '../broker-views.js';
 import { defineRoute, jsonBody, type RouteServices } from '../route.js';
-import { count, queryText, queryTime, queryWhole, queryWord, text } from '../schemas.js';
 
 /**
  * What RocketMQ holds; the same as `seckill mq … --json`. Other systems may share the cluster: their messages and their groups are
@@ -28,53 +39,6 @@ const QUEUE_MAX = 65_535;
 
 const NO_NAME_SERVER = 'This api does not know a name server of RocketMQ: set NAMESRV_ADDR.';
 const TOO_MANY = 'Others look into RocketMQ by this api right now. Try again.';
-
-const ms = z.number().min(0);
-const down = z
-  .array(z.object({ name: text, address: text, down: text }))
-  .meta({ description: 'brokers that do not answer: what they hold is missing' });
-const listOf = (item: z.ZodType) => z.object({ items: z.array(item), more: z.boolean(), down });
-
-const broker = z
-  .object({
-    name: text,
-    address: text,
-    down: text.nullable(),
-    version: text,
-    putPerSecond: z.number(),
-    getPerSecond: z.number(),
-    diskUsed: z.number(),
-  })
-  .meta({ id: 'Broker' });
-const group = z
-  .object({ group: text, topic: text, lag: count, oldestMs: ms.nullable(), clients: count })
-  .meta({ id: 'ConsumerGroup' });
-const halfFields = {
-  broker: text,
-  topic: text,
-  key: text,
-  messageId: text,
-  ageMs: ms,
-  checks: count,
-  saleId: text.nullable(),
-  purchases: count.nullable(),
-};
-const client = { clientId: text, address: text, language: text };
-const message = z
-  .object({
-    broker: text,
-    topic: text,
-    queueId: count,
-    queueOffset: count,
-    physicalOffset: count,
-    offsetId: text,
-    bornAtMs: count,
-    storedAtMs: count,
-    deliveries: count,
-    body: text,
-    properties: z.record(text, text),
-  })
-  .meta({ id: 'Message' });
 
 const PROBLEMS_OF_MQ = ['broker_not_configured'] as const;
 type Refused = Answer<'broker_not_configured' | 'unavailable' | 'overloaded' | 'wrong_state'>;
@@ -106,16 +70,7 @@ export const readMqStatus = defineRoute({
   answers: {
     200: {
       description: 'what the brokers that answer hold; `brokers[].down` says which do not',
-      schema: z
-        .object({
-          brokers: z.array(broker),
-          groups: z.array(group),
-          deadLetters: z.array(z.object({ topic: text, kept: count })),
-          halves: z.object({ open: count, oldestMs: ms.nullable(), checksMost: count, more: z.boolean() }),
-          discarded: count,
-          producers: z.record(text, count),
-        })
-        .meta({ id: 'MqStatus' }),
+      schema: mqStatus,
     },
   },
   problems: PROBLEMS_OF_MQ,
@@ -133,7 +88,7 @@ export const listMqGroups = defineRoute({
   access: 'viewer',
   endpoint: null,
   query: z.strictObject({ all: queryWord(['true', 'false']).default('false') }),
-  answers: { 200: { description: 'the groups', schema: listOf(group) } },
+  answers: { 200: { description: 'the groups', schema: groups } },
   problems: PROBLEMS_OF_MQ,
   handle({ query, roles }, services) {
     const isAll = query.all === 'true';
@@ -153,11 +108,7 @@ export const listMqTopics = defineRoute({
   answers: {
     200: {
       description: 'the topics',
-      schema: listOf(
-        z
-          .object({ topic: text, type: text, queues: count, kept: count, lastStoredAtMs: count.nullable() })
-          .meta({ id: 'Topic' }),
-      ),
+      schema: topics,
     },
   },
   problems: PROBLEMS_OF_MQ,
@@ -173,7 +124,7 @@ export const listHalves = defineRoute({
   access: 'viewer',
   endpoint: null,
   answers: {
-    200: { description: 'the half messages', schema: listOf(z.object(halfFields).meta({ id: 'HalfMessage' })) },
+    200: { description: 'the half messages', schema: halves },
   },
   problems: PROBLEMS_OF_MQ,
   handle: (_call, services) => ask(services, async (views) => found(await views.halves())),
@@ -194,11 +145,7 @@ export const listDiscardedHalves = defineRoute({
   answers: {
     200: {
       description: 'the half messages',
-      schema: listOf(
-        z
-          .object({ ...halfFields, discardedAtMs: count, resumedAtMs: count.nullable(), offsetId: text })
-          .meta({ id: 'DiscardedHalf' }),
-      ),
+      schema: discardedHalves,
     },
   },
   problems: [...PROBLEMS_OF_MQ, 'overloaded'],
@@ -217,7 +164,7 @@ export const listMqProducers = defineRoute({
   answers: {
     200: {
       description: 'the clients; `group` is the topic',
-      schema: listOf(z.object({ group: text, ...client }).meta({ id: 'Producer' })),
+      schema: producers,
     },
   },
   problems: PROBLEMS_OF_MQ,
@@ -236,7 +183,7 @@ export const listMqConsumers = defineRoute({
   answers: {
     200: {
       description: 'the clients',
-      schema: listOf(z.object({ group: text, ...client }).meta({ id: 'Consumer' })),
+      schema: consumers,
     },
   },
   problems: [...PROBLEMS_OF_MQ, 'overloaded'],
@@ -279,7 +226,7 @@ export const listMessages = defineRoute({
   answers: {
     200: {
       description: 'the messages; `more`: others match, or their bodies are too long for one answer',
-      schema: listOf(message),
+      schema: messages,
     },
   },
   problems: [...PROBLEMS_OF_MQ, 'overloaded'],
@@ -290,8 +237,8 @@ export const listMessages = defineRoute({
     const which = key !== undefined ? { key } : id !== undefined ? { id } : fromOf(from);
     return ask(services, (views) =>
       listed(views, async () => {
-        const messages = await views.messages(topic, which, limit);
-        return isAdmin || !isOfHalves ? messages : { ...messages, items: messages.items.filter(isHalfOfOurs) };
+        const found = await views.messages(topic, which, limit);
+        return isAdmin || !isOfHalves ? found : { ...found, items: found.items.filter(isHalfOfOurs) };
       }),
     );
   },
@@ -329,7 +276,7 @@ export const resumeHalves = defineRoute({
   endpoint: null,
   body: jsonBody(z.strictObject({ key: z.string().min(1).max(NAME_MAX) })),
   answers: {
-    200: { description: 'the broker asks about so many within seconds', schema: z.object({ resumed: count }) },
+    200: { description: 'the broker asks about so many within seconds', schema: resumedHalves },
   },
   problems: [...PROBLEMS_OF_MQ, 'wrong_state', 'overloaded'],
   handle: ({ body: { key }, userId: actor }, services) =>

@@ -1,4 +1,6 @@
 import { z } from 'zod';
+import { id, isoTime, isoTimeOrNull, orderId } from '../../contract/fields.js';
+import { actionNeeded, orderPageSchema, orderSchema, type Order as OrderBody } from '../../contract/orders.js';
 import { assertNever } from '../../core/errors.js';
 import { isId } from '../../core/ids.js';
 import type { Order, ShownOrder } from '../../core/order.js';
@@ -6,7 +8,6 @@ import { refusesChange } from '../../admission/degrade/degrade.js';
 import type { Body } from '../../admission/degrade/degraded-reads.js';
 import { json, problem } from '../answer.js';
 import { defineRoute, optionalJsonBody, type Call, type RouteServices } from '../route.js';
-import { id, isoTime, isoTimeOrNull, orderId, orderPageSchema, orderSchema, text } from '../schemas.js';
 import { answerRead, readable } from './degraded-read.js';
 
 /**
@@ -80,7 +81,7 @@ export const payOrder = defineRoute({
     202: {
       description:
         'the bank of the buyer asks them first: give `clientSecret` to the library of the payment provider, then ask again with the same key',
-      schema: z.object({ outcome: z.literal('action_needed'), orderId: text, clientSecret: text }),
+      schema: actionNeeded,
     },
   },
   problems: [
@@ -163,7 +164,7 @@ const isDegraded = ({ userId }: Pick<Call, 'userId'>, { degrade }: RouteServices
   degrade.isOn && refusesChange(degrade.rulingOf('order', userId));
 
 /** An order as buyers read it. */
-export function orderBody(order: ShownOrder): object {
+export function orderBody(order: ShownOrder): OrderBody {
   const { orderId, saleId, requestId, quantity, amountCents, currency, state, reason, metadata } = order;
   return {
     orderId,

@@ -1,27 +1,10 @@
 import { z } from 'zod';
-import { CASE_KINDS, CASE_STATES, type PaymentCase } from '../../core/ports/payment-cases.js';
+import { paymentCase, paymentCasePage, type PaymentCase } from '../../contract/payments.js';
+import { isoTime, limit, nextOf, queryWord, rowId } from '../../contract/fields.js';
+import { CASE_STATES, type PaymentCase as StoredCase } from '../../core/ports/payment-cases.js';
 import { withoutUndefined } from '../../core/without-undefined.js';
 import { json, problem } from '../answer.js';
 import { defineRoute } from '../route.js';
-import { amount, currency, isoTime, limit, nextOf, queryWord, rowId, text, time } from '../schemas.js';
-
-/** Money that a person has to look after. */
-
-const paymentCase = z
-  .object({
-    caseId: rowId,
-    kind: z.enum(CASE_KINDS),
-    subject: text.meta({ description: 'what the provider calls it: the id of a refund, a dispute or a payment' }),
-    paymentId: text.nullable(),
-    orderId: text.nullable(),
-    amountCents: amount.nullable(),
-    currency: currency.nullable(),
-    detail: text,
-    state: z.enum(CASE_STATES),
-    createdAt: time,
-    updatedAt: time,
-  })
-  .meta({ id: 'PaymentCase' });
 
 export const listPaymentCases = defineRoute({
   method: 'get',
@@ -34,7 +17,7 @@ export const listPaymentCases = defineRoute({
   endpoint: null,
   query: z.strictObject({ state: queryWord(CASE_STATES).optional(), after: rowId.optional(), limit }),
   answers: {
-    200: { description: 'a page', schema: z.object({ cases: z.array(paymentCase), next: text.nullable() }) },
+    200: { description: 'a page', schema: paymentCasePage },
   },
   problems: [],
   async handle({ query: { state, after: afterCaseId, limit: max } }, { paymentCases }) {
@@ -61,7 +44,7 @@ export const closePaymentCase = defineRoute({
 });
 
 /** A case as a program reads it: times in ISO 8601. */
-export const caseBody = ({ createdAtMs, updatedAtMs, ...found }: PaymentCase): object => ({
+export const caseBody = ({ createdAtMs, updatedAtMs, ...found }: StoredCase): PaymentCase => ({
   ...found,
   createdAt: isoTime(createdAtMs),
   updatedAt: isoTime(updatedAtMs),

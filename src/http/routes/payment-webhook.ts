@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto';
 import { z } from 'zod';
+import { amount, currency, orderId, paymentId, text } from '../../contract/fields.js';
 import { amountText } from '../../core/amount-text.js';
 import { assertNever } from '../../core/errors.js';
 import { isPaymentId } from '../../core/ids.js';
@@ -10,7 +11,6 @@ import type { Payment } from '../../core/ports/order-transitions.js';
 import { withoutUndefined } from '../../core/without-undefined.js';
 import { json, problem } from '../answer.js';
 import { defineRoute, type RouteServices } from '../route.js';
-import { amount, currency, orderId, paymentId, text } from '../schemas.js';
 
 /** The header of our own format. */
 export const PAYMENT_SIGNATURE = 'payment-signature';

@@ -1,9 +1,10 @@
 import { z } from 'zod';
+import { alive, isReady, readiness as readinessSchema } from '../../contract/probes.js';
+import { text } from '../../contract/fields.js';
 import { json, problem, text as textAnswer } from '../answer.js';
 import { METRICS_TYPE } from '../metrics-page.js';
 import { defineRoute, type Listener } from '../route.js';
 import type { ReadyReport } from '../services.js';
-import { text } from '../schemas.js';
 
 /** What machines ask: is it alive, may it get traffic, how is it doing, what does it serve. */
 
@@ -15,12 +16,10 @@ export const healthz = defineRoute({
   summary: 'Is the process alive?',
   access: 'liveness',
   endpoint: null,
-  answers: { 200: { description: 'it is', schema: z.object({ status: z.literal('alive') }) } },
+  answers: { 200: { description: 'it is', schema: alive } },
   problems: [],
   handle: () => json(200, 'alive', { status: 'alive' }),
 });
-
-const yesOrNo = z.object({ ready: z.boolean() }).meta({ id: 'IsReady' });
 
 /** Whoever reaches buyers reads this answer, so it names neither servers nor reasons. */
 export const readyz = defineRoute({
@@ -32,8 +31,8 @@ export const readyz = defineRoute({
   access: 'none',
   endpoint: null,
   answers: {
-    200: { description: 'send traffic', schema: yesOrNo },
-    503: { description: 'do not', schema: yesOrNo },
+    200: { description: 'send traffic', schema: isReady },
+    503: { description: 'do not', schema: isReady },
   },
   problems: [],
   async handle(_call, { lifecycle, isReady }) {
@@ -41,10 +40,6 @@ export const readyz = defineRoute({
     return ready ? json(200, 'ready', { ready }) : json(503, 'not_ready', { ready });
   },
 });
-
-const report = z
-  .object({ ready: z.boolean(), dependencies: z.array(z.object({ name: text, ok: z.boolean(), detail: text })) })
-  .meta({ id: 'Ready' });
 
 export const readiness = defineRoute({
   method: 'get',
@@ -55,8 +50,8 @@ export const readiness = defineRoute({
   access: 'monitoring',
   endpoint: null,
   answers: {
-    200: { description: 'send traffic', schema: report },
-    503: { description: 'do not, and why', schema: report },
+    200: { description: 'send traffic', schema: readinessSchema },
+    503: { description: 'do not, and why', schema: readinessSchema },
   },
   problems: [],
   async handle(_call, services) {

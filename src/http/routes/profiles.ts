@@ -1,7 +1,7 @@
 import { z } from 'zod';
+import { queryWhole } from '../../contract/fields.js';
 import { problem, startPoll, text } from '../answer.js';
 import { defineRoute } from '../route.js';
-import { queryWhole } from '../schemas.js';
 
 const SECONDS_MAX = 30;
 const SECONDS_DEFAULT = 10;

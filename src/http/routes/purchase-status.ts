@@ -1,4 +1,6 @@
 import { z } from 'zod';
+import { id, saleId } from '../../contract/fields.js';
+import { purchaseSchema } from '../../contract/purchases.js';
 import { assertNever } from '../../core/errors.js';
 import { must } from '../../core/field-errors.js';
 import type { Body } from '../../admission/degrade/degraded-reads.js';
@@ -7,7 +9,6 @@ import { isStepWord, STEP_RANKS, type PurchaseStep, type StepWord } from '../../
 import { nameTrace, noContent, problem, startPoll } from '../answer.js';
 import { answerStreamHead, EventStream, isStillAllowed } from '../event-stream.js';
 import { defineRoute, type Call, type RouteServices } from '../route.js';
-import { id, purchaseSchema, saleId } from '../schemas.js';
 import { answerRead, readable } from './degraded-read.js';
 import { SIGNATURE } from './sale-headers.js';
 

@@ -1,4 +1,7 @@
 import { z } from 'zod';
+import { id, saleParams, text } from '../../contract/fields.js';
+import { metadataSchema } from '../../contract/orders.js';
+import { purchaseSchema } from '../../contract/purchases.js';
 import { assertNever, OperationalError } from '../../core/errors.js';
 import { isSaleId } from '../../core/ids.js';
 import { METADATA_BYTES_MAX, metadataFault, type Metadata } from '../../core/metadata.js';
@@ -10,7 +13,6 @@ import { json, PreparedProblem, problem, type Answer } from '../answer.js';
 import { BODY_BYTES_MAX, hasLongBody, promisesJson } from '../body.js';
 import { NOSNIFF } from '../problem.js';
 import { defineRoute, type BodyRead, type Call, type RouteServices } from '../route.js';
-import { id, metadataSchema, purchaseSchema, saleParams, text } from '../schemas.js';
 import { PURCHASE_TOKEN, QUEUE_PASS, SIGNATURE } from './sale-headers.js';
 
 /**

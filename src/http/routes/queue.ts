@@ -1,30 +1,17 @@
 import { z } from 'zod';
+import { place, purchaseToken } from '../../contract/purchases.js';
+import { isoTime, saleId, saleParams, text } from '../../contract/fields.js';
 import { assertNever } from '../../core/errors.js';
 import type { Sale } from '../../core/sale.js';
-import { CLASSES } from '../../admission/queue/queue-rules.js';
 import type { QueueAnswer } from '../../admission/queue/waiting-rooms.js';
 import { json, problem, type Answer } from '../answer.js';
 import { defineRoute, type RouteServices } from '../route.js';
-import { count, isoTime, saleId, saleParams, text, time } from '../schemas.js';
 import { SIGNATURE } from './sale-headers.js';
 
 /**
  * The waiting room in front of a sale: a buyer joins, comes back with their ticket, and gets a pass; and purchase
  * tokens.
  */
-
-const place = z.union([
-  z.object({
-    status: z.literal('waiting'),
-    ticket: text,
-    priority: z.enum(CLASSES),
-    position: count.nullable(),
-    estimateMs: count.nullable(),
-    pollAfterMs: count,
-  }),
-  z.object({ status: z.literal('admitted'), pass: text, passEndsAt: time }),
-  z.object({ status: z.literal('no_queue') }),
-]);
 
 export const joinQueue = defineRoute({
   method: 'post',
@@ -80,7 +67,7 @@ export const fetchPurchaseToken = defineRoute({
   params: saleParams,
   headers: SIGNATURE,
   answers: {
-    200: { description: 'the token', schema: z.object({ token: text.nullable(), endsAt: time.nullable() }) },
+    200: { description: 'the token', schema: purchaseToken },
   },
   problems: ['not_found', 'loading', 'closed', 'not_open', 'tokens_gone', 'token_limit_reached'],
   async handle({ userId, params, req }, services) {

@@ -1,54 +1,19 @@
 import { z } from 'zod';
+import { jobPage, retriedJob, runPage, saleReport, type CompensationJob as JobBody } from '../../contract/reconcile.js';
+import { isoTime, isoTimeOrNull, limit, nextOf, queryWord, rowId, saleId, saleParams } from '../../contract/fields.js';
 import { assertNever } from '../../core/errors.js';
-import { COMPENSATED_KINDS, FINDING_KINDS } from '../../core/sale-finding.js';
+import { COMPENSATED_KINDS } from '../../core/sale-finding.js';
 import { JOB_STATES, type CompensationJob } from '../../core/ports/compensation-repository.js';
-import { RUN_OUTCOMES, type ReconcileRun } from '../../core/ports/reconcile-runs.js';
+import { type ReconcileRun } from '../../core/ports/reconcile-runs.js';
 import type { SaleResult } from '../../recovery/reconcile/sale-report.js';
 import { json, problem } from '../answer.js';
 import { defineRoute } from '../route.js';
-import {
-  count,
-  isoTime,
-  isoTimeOrNull,
-  limit,
-  nextOf,
-  queryWord,
-  rowId,
-  saleId,
-  saleParams,
-  text,
-  time,
-} from '../schemas.js';
 import { withoutUndefined } from '../../core/without-undefined.js';
 
 /** Reconcile, sale by sale, and the compensation jobs that come of it. */
 
 /** How long repairs are followed before the answer shows them as they stand; the keeper goes on with the others. */
 const APPLY_WAIT_MS = 10_000;
-
-const job = z
-  .object({
-    jobId: text,
-    kind: z.enum(COMPENSATED_KINDS),
-    saleId: text,
-    subject: text,
-    batchId: text.nullable(),
-    userId: text.nullable(),
-    requestId: text.nullable(),
-    detail: text,
-    state: z.enum(JOB_STATES),
-    attempts: count,
-    lastError: text.nullable(),
-    availableAt: time,
-    createdAt: time,
-    updatedAt: time,
-  })
-  .meta({ id: 'CompensationJob' });
-
-const finding = z
-  .looseObject({ kind: z.enum(FINDING_KINDS), saleId: text })
-  .meta({ id: 'SaleFinding', description: 'further fields say what it is about, by kind' });
-const figures = z.record(text, z.int());
 
 export const reconcileSale = defineRoute({
   method: 'post',
@@ -63,18 +28,7 @@ export const reconcileSale = defineRoute({
   answers: {
     200: {
       description: 'what was found, and the jobs made of it',
-      schema: z
-        .object({
-          runId: text,
-          outcome: z.enum(['match', 'findings', 'partly']),
-          saleId: text,
-          more: z.boolean(),
-          figures,
-          counts: z.record(text, count),
-          findings: z.array(finding),
-          jobs: z.array(job),
-        })
-        .meta({ id: 'SaleReport' }),
+      schema: saleReport,
     },
   },
   problems: ['not_found', 'reconcile_running'],
@@ -111,24 +65,7 @@ export const listReconcileRuns = defineRoute({
   answers: {
     200: {
       description: 'a page',
-      schema: z.object({
-        next: text.nullable(),
-        runs: z.array(
-          z
-            .object({
-              runId: text,
-              saleId: text.nullable(),
-              applied: z.boolean(),
-              actor: text,
-              startedAt: time,
-              finishedAt: time.nullable(),
-              outcome: z.enum(RUN_OUTCOMES).nullable(),
-              figures,
-              findings: z.array(finding),
-            })
-            .meta({ id: 'ReconcileRun' }),
-        ),
-      }),
+      schema: runPage,
     },
   },
   problems: [],
@@ -154,7 +91,7 @@ export const listCompensationJobs = defineRoute({
     after: rowId.optional(),
   }),
   answers: {
-    200: { description: 'a page', schema: z.object({ jobs: z.array(job), next: text.nullable() }) },
+    200: { description: 'a page', schema: jobPage },
   },
   problems: [],
   async handle({ query: { after: afterId, limit: max, ...filter } }, { reconcile }) {
@@ -175,7 +112,7 @@ export const retryCompensationJob = defineRoute({
   answers: {
     200: {
       description: 'it is pending, or it was compensated',
-      schema: z.object({ outcome: z.enum(['retried', 'compensated']), job }),
+      schema: retriedJob,
     },
   },
   problems: ['job_not_found', 'wrong_state'],
@@ -199,7 +136,7 @@ export const retryCompensationJob = defineRoute({
 });
 
 /** A compensation job as a program reads it: times in ISO 8601. */
-export const jobBody = ({ availableAtMs, createdAtMs, updatedAtMs, ...job }: CompensationJob): object => ({
+export const jobBody = ({ availableAtMs, createdAtMs, updatedAtMs, ...job }: CompensationJob): JobBody => ({
   ...job,
   availableAt: isoTime(availableAtMs),
   createdAt: isoTime(createdAtMs),

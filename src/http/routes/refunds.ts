@@ -1,31 +1,13 @@
 import { z } from 'zod';
+import { refundPage, takenRefund, type ListedRefund, type Refund } from '../../contract/payments.js';
+import { isoTime, limit, nextOf, paymentId, queryWord } from '../../contract/fields.js';
 import { assertNever } from '../../core/errors.js';
 import { REFUND_STATES, type StoredRefund } from '../../core/ports/refund-repository.js';
 import { json, problem } from '../answer.js';
 import { defineRoute } from '../route.js';
-import { amount, count, currency, isoTime, limit, nextOf, paymentId, queryWord, text, time } from '../schemas.js';
 import { withoutUndefined } from '../../core/without-undefined.js';
 
 /** What is owed back to buyers, and taking one on to pay it by hand. */
-
-const refund = z
-  .object({
-    paymentId,
-    orderId: text,
-    amountCents: amount,
-    reason: text,
-    state: z.enum(REFUND_STATES),
-    attempts: count,
-    lastError: text.nullable(),
-    createdAt: time,
-    updatedAt: time,
-  })
-  .meta({ id: 'Refund' });
-const listedRefund = refund
-  .extend({
-    currency: currency.nullable().meta({ description: 'null: the money came in another one than that of the order' }),
-  })
-  .meta({ id: 'ListedRefund' });
 
 export const listRefunds = defineRoute({
   method: 'get',
@@ -37,7 +19,7 @@ export const listRefunds = defineRoute({
   endpoint: null,
   query: z.strictObject({ state: queryWord(REFUND_STATES).optional(), after: paymentId.optional(), limit }),
   answers: {
-    200: { description: 'a page', schema: z.object({ refunds: z.array(listedRefund), next: text.nullable() }) },
+    200: { description: 'a page', schema: refundPage },
   },
   problems: [],
   async handle({ query: { state, after: afterPaymentId, limit: max } }, { refunds, orderSearch }) {
@@ -67,7 +49,7 @@ export const takeOnRefund = defineRoute({
   answers: {
     200: {
       description: 'it was due, and is yours to pay',
-      schema: z.object({ outcome: z.literal('done'), refund }),
+      schema: takenRefund,
     },
   },
   problems: ['refund_not_found', 'wrong_state'],
@@ -89,13 +71,13 @@ export const takeOnRefund = defineRoute({
 });
 
 /** A payment in another currency than that of its order is owed back, and its own is not kept. */
-const withCurrency = (refund: StoredRefund, currencies: ReadonlyMap<string, string>): object => ({
+const withCurrency = (refund: StoredRefund, currencies: ReadonlyMap<string, string>): ListedRefund => ({
   ...refundBody(refund),
   currency: refund.reason === 'wrong_currency' ? null : (currencies.get(refund.orderId) ?? null),
 });
 
 /** A refund as a program reads it: times in ISO 8601. */
-export const refundBody = ({ createdAtMs, updatedAtMs, ...refund }: StoredRefund): object => ({
+export const refundBody = ({ createdAtMs, updatedAtMs, ...refund }: StoredRefund): Refund => ({
   ...refund,
   createdAt: isoTime(createdAtMs),
   updatedAt: isoTime(updatedAtMs),

@@ -1,22 +1,12 @@
 import { z } from 'zod';
+import { revocation, revocationPage, type Revocation } from '../../contract/access.js';
+import { isoTime, limit, nextOf, queryTime, queryWhole, tokenId, userId } from '../../contract/fields.js';
 import { fieldError } from '../../core/field-errors.js';
-import type { Revocation } from '../../core/ports/revocations.js';
+import type { Revocation as StoredRevocation } from '../../core/ports/revocations.js';
 import { json } from '../answer.js';
 import { badFields, defineRoute, jsonBody } from '../route.js';
-import { count, isoTime, limit, nextOf, queryTime, queryWhole, text, time, tokenId, userId } from '../schemas.js';
 
 /** Tokens that are refused before they expire. */
-
-const revocation = z
-  .object({
-    number: count,
-    at: time,
-    actor: text,
-    userId: text.optional(),
-    issuedBefore: time.optional(),
-    tokenId: text.optional(),
-  })
-  .meta({ id: 'Revocation', description: 'of all tokens that a user had before a time, or of one token by its `jti`' });
 
 const NUMBER_MAX = 999_999_999;
 
@@ -32,7 +22,7 @@ export const listRevocations = defineRoute({
   answers: {
     200: {
       description: 'a page',
-      schema: z.object({ revocations: z.array(revocation), next: count.nullable() }),
+      schema: revocationPage,
     },
   },
   problems: [],
@@ -83,7 +73,7 @@ export const addRevocation = defineRoute({
 export const NOT_YET = 'must not be in the future: to keep a user out, deny them in the rules (lists.users.deny)';
 
 /** A revocation as programs read it, over HTTP and from the command line. */
-export const revocationBody = ({ number, atMs, actor, ...about }: Revocation): object => ({
+export const revocationBody = ({ number, atMs, actor, ...about }: StoredRevocation): Revocation => ({
   number,
   at: isoTime(atMs),
   actor,

@@ -1,39 +1,31 @@
 import { z } from 'zod';
+import {
+  checkedRules,
+  publishedRules,
+  ruleChanges,
+  rulesDocument,
+  rulesStatus,
+  rulesToPublish,
+  storedRules,
+  type CheckedRules,
+  type RuleChange,
+  type RulesDocument,
+  type RulesStatus,
+} from '../../contract/rules.js';
+import { isoTime, limit, text } from '../../contract/fields.js';
 import { assertNever } from '../../core/errors.js';
-import { fieldError, fieldErrors, must, plainError, type FieldError } from '../../core/field-errors.js';
+import { fieldError, fieldErrors, plainError, type FieldError } from '../../core/field-errors.js';
 import { parseJson } from '../../core/parse-json.js';
-import type { RuleChange } from '../../core/ports/rules.js';
+import type { RuleChange as StoredChange } from '../../core/ports/rules.js';
 import type { RuleReason } from '../../admission/rules/rule-set.js';
-import { IN_FORCE, judgeInForce, type WhereInForce } from '../../admission/rules/where-in-force.js';
+import { judgeInForce, type WhereInForce } from '../../admission/rules/where-in-force.js';
 import { json, problem } from '../answer.js';
 import { badFields, defineRoute, jsonBody } from '../route.js';
-import { count, fieldErrorList, isoTime, limit, text, time } from '../schemas.js';
 
 /** The rules of admission: what is in force, what would be wrong with others, and putting others in force. */
 
 /** What lists of the largest size take, and no more. */
 const RULES_BYTES_MAX = 2 * 1024 * 1024;
-
-/** As `show` gives it: so what was read can be changed and sent back. */
-const rulesDocument = z
-  .strictObject({
-    version: z
-      .int({ error: must('a whole number') })
-      .min(0, 'must not be negative')
-      .optional()
-      .meta({ description: 'the version that these rules were made from; 0: nobody has published any' }),
-    rules: z
-      .unknown()
-      .refine((value) => value !== undefined, 'is missing: it must be an object')
-      .meta({
-        override: {
-          type: 'object',
-          description: 'one part per layer of admission; each has a `mode`: off, dry_run or on',
-        },
-      }),
-  })
-  .meta({ id: 'Rules' });
-export type RulesDocument = z.infer<typeof rulesDocument>;
 
 /** Reads `{"version": …, "rules": {…}}`, or says what is wrong with it. */
 export function readRulesDocument(text: string): RulesDocument | readonly FieldError[] {
@@ -43,9 +35,6 @@ export function readRulesDocument(text: string): RulesDocument | readonly FieldE
   return read.success ? read.data : fieldErrors(read.error);
 }
 
-const storedRules = rulesDocument.required();
-/** Published rules name their version; it is missed by a sentence of its own. */
-const toPublish = rulesDocument.required({ version: true }).meta({ id: 'RulesToPublish' });
 const document = jsonBody(rulesDocument, RULES_BYTES_MAX);
 
 export const readRules = defineRoute({
@@ -72,12 +61,12 @@ export const publishRules = defineRoute({
     ' out are off.',
   access: 'admin',
   endpoint: null,
-  body: { ...document, schema: toPublish },
+  body: { ...document, schema: rulesToPublish },
   answers: {
     200: {
       description:
         'published; not `seenAtOnce`: Redis did not answer, every process finds them in MySQL within ten seconds',
-      schema: z.object({ outcome: z.literal('published'), version: count, seenAtOnce: z.boolean() }),
+      schema: publishedRules,
     },
   },
   problems: ['version_conflict'],
@@ -110,21 +99,7 @@ export const readRulesStatus = defineRoute({
   answers: {
     200: {
       description: '`nowhere`: no api has said that it runs, this one neither',
-      schema: z.object({
-        version: count,
-        inForce: z.enum(IN_FORCE),
-        apis: z.array(
-          z
-            .object({
-              host: text,
-              pid: count,
-              version: count.nullable().meta({ description: 'in force there; null: none, it lets no buyer in' }),
-              follows: z.boolean(),
-              refused: z.object({ version: count, reasons: z.array(text) }).nullable(),
-            })
-            .meta({ id: 'RulesOfApi' }),
-        ),
-      }),
+      schema: rulesStatus,
     },
   },
   problems: [],
@@ -144,7 +119,7 @@ export const checkRules = defineRoute({
   endpoint: null,
   body: document,
   answers: {
-    200: { description: 'what was found', schema: z.object({ valid: z.boolean(), errors: fieldErrorList }) },
+    200: { description: 'what was found', schema: checkedRules },
   },
   problems: [],
   handle: ({ body }, { rules }) => json(200, 'checked', checkedRulesBody(rules.check(body.rules))),
@@ -162,9 +137,7 @@ export const listRules = defineRoute({
   answers: {
     200: {
       description: 'the changes',
-      schema: z.object({
-        changes: z.array(z.object({ version: count, actor: text, at: time }).meta({ id: 'RuleChange' })),
-      }),
+      schema: ruleChanges,
     },
   },
   problems: [],
@@ -193,21 +166,21 @@ export const readOldRules = defineRoute({
 });
 
 /** One change of the rules as admins read it. */
-export const ruleChangeBody = ({ version, actor, atMs }: RuleChange): object => ({
+export const ruleChangeBody = ({ version, actor, atMs }: StoredChange): RuleChange => ({
   version,
   actor,
   at: isoTime(atMs),
 });
 
 /** Where rules are in force, as admins read it. */
-export const rulesInForceBody = ({ inForce, version, apis }: WhereInForce): object => ({
+export const rulesInForceBody = ({ inForce, version, apis }: WhereInForce): RulesStatus => ({
   version,
   inForce,
   apis: apis.map(({ host, pid, version, follows, refused }) => ({ host, pid, version, follows, refused })),
 });
 
 /** What a check of rules says. */
-export const checkedRulesBody = (reasons: readonly RuleReason[]): object => ({
+export const checkedRulesBody = (reasons: readonly RuleReason[]): CheckedRules => ({
   valid: reasons.length === 0,
   errors: reasonErrors(reasons),
 });

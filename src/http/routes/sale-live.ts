@@ -1,20 +1,18 @@
 import { z } from 'zod';
+import { bucketsOfSale, repairedSale, saleSeconds as saleSecondsSchema } from '../../contract/sales.js';
+import { filterObject, queryTime, saleParams } from '../../contract/fields.js';
 import { assertNever, OperationalError } from '../../core/errors.js';
 import type { AnswerCounts } from '../../core/ports/answer-history.js';
-import { STORED_SALE_STATES } from '../../core/sale.js';
 import type { OrderedRepair } from '../../recovery/repair/repair-jobs.js';
 import { acceptedOf, answersAt, refusalsOf } from '../../sales/live-sales.js';
 import { json, problem, type Answer } from '../answer.js';
 import { defineRoute, optionalJsonBody } from '../route.js';
-import { count, filterObject, queryTime, saleId, saleParams, text } from '../schemas.js';
 
 /** A sale as operators watch it: its rush second by second, its buckets, and its repair. */
 
 const SECOND_MS = 1000;
 /** Seconds of one answer. */
 const SECONDS_MAX = 3600;
-
-const counts = z.record(text, count);
 
 export const readSaleSeconds = defineRoute({
   method: 'get',
@@ -35,14 +33,7 @@ export const readSaleSeconds = defineRoute({
         ' (after an hour), or may have been counted with those of other sales: an api counts 20 sales apart. `toMs` is' +
         ' where reading ended, before the end that was asked for if there is very much. Without `from` and `to`: the last hour' +
         ' of the sale.',
-      schema: z
-        .object({
-          saleId,
-          fromMs: count,
-          toMs: count,
-          seconds: z.array(z.object({ atMs: count, won: count.nullable(), landed: count, refused: counts.nullable() })),
-        })
-        .meta({ id: 'SaleSeconds' }),
+      schema: saleSecondsSchema,
     },
   },
   problems: ['not_found'],
@@ -90,26 +81,7 @@ export const readBuckets = defineRoute({
   answers: {
     200: {
       description: 'all of them; null: not loaded, or not known',
-      schema: z.object({
-        saleId,
-        buckets: z.array(
-          z
-            .object({
-              bucket: count,
-              state: z.enum(STORED_SALE_STATES).nullable(),
-              epoch: count.nullable(),
-              sameServer: z
-                .boolean()
-                .nullable()
-                .meta({ description: 'false: its server was restarted or replaced, and it needs a repair' }),
-              unitsLeft: z.int().nullable(),
-              pending: count.nullable().meta({ description: 'batches that are not marked as recorded' }),
-              pendingOldestMs: z.number().min(0).nullable(),
-              error: text.nullable(),
-            })
-            .meta({ id: 'Bucket' }),
-        ),
-      }),
+      schema: bucketsOfSale,
     },
   },
   problems: ['not_found'],
@@ -134,15 +106,7 @@ export const repairSale = defineRoute({
   answers: {
     200: {
       description: '`not_needed`: every bucket can be trusted, and nothing was changed',
-      schema: z.object({
-        outcome: z.enum(['repaired', 'not_needed']),
-        epoch: count.optional(),
-        unitsLeft: count.optional(),
-        rows: count.optional().meta({ description: 'purchases with a row in MySQL' }),
-        held: count.optional().meta({ description: 'purchases that wait for theirs' }),
-        ordersLost: count.optional().meta({ description: 'orders that MySQL has lost; they keep their units' }),
-        tookMs: z.number().min(0).optional(),
-      }),
+      schema: repairedSale,
     },
   },
   problems: ['not_found', 'wrong_state', 'repairing'],

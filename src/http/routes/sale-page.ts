@@ -1,7 +1,8 @@
+import { isoTime, saleParams } from '../../contract/fields.js';
+import { salePage, type Proof } from '../../contract/sales.js';
 import type { GetSaleAnswer, SaleView } from '../../sales/get-sale.js';
 import type { Body } from '../../admission/degrade/degraded-reads.js';
 import { defineRoute, type RouteServices } from '../route.js';
-import { isoTime, salePage, saleParams, type Proof } from '../schemas.js';
 import { answerRead, readable } from './degraded-read.js';
 
 /** The page of a sale, for everybody. A second in shared caches keeps a crowd of reloads away from us. */

@@ -1,8 +1,9 @@
 import { z } from 'zod';
-import { PLAN_STATUSES, type PlannedSale } from '../../sales/schedule/plan-sales.js';
+import { isoTimeOrNull } from '../../contract/fields.js';
+import { plannedSale, type PlannedSale as PlannedBody } from '../../contract/sales.js';
+import { type PlannedSale } from '../../sales/schedule/plan-sales.js';
 import { json } from '../answer.js';
 import { defineRoute } from '../route.js';
-import { isoTimeOrNull, saleSchema, text, time } from '../schemas.js';
 import { saleBody } from './admin-sales.js';
 
 const WEEK_MS = 7 * 86_400_000;
@@ -19,18 +20,7 @@ export const readSalePlan = defineRoute({
   answers: {
     200: {
       description: 'by the time they open',
-      schema: z.object({
-        sales: z.array(
-          z
-            .object({
-              sale: saleSchema,
-              status: z.enum(PLAN_STATUSES),
-              missing: z.array(text),
-              warmsAt: time.nullable(),
-            })
-            .meta({ id: 'PlannedSale' }),
-        ),
-      }),
+      schema: z.object({ sales: z.array(plannedSale) }),
     },
   },
   problems: [],
@@ -41,7 +31,7 @@ export const readSalePlan = defineRoute({
 });
 
 /** A planned sale as programs read it, over HTTP and from the command line. */
-export const plannedBody = ({ sale, status, missing, warmsAtMs }: PlannedSale): object => ({
+export const plannedBody = ({ sale, status, missing, warmsAtMs }: PlannedSale): PlannedBody => ({
   sale: saleBody(sale),
   status,
   missing,

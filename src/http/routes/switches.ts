@@ -1,4 +1,6 @@
 import { z } from 'zod';
+import { percent, switched, switches as switchesSchema, type Switched, type Switches } from '../../contract/rules.js';
+import { text } from '../../contract/fields.js';
 import { assertNever } from '../../core/errors.js';
 import { fieldError } from '../../core/field-errors.js';
 import { LEVELS } from '../../admission/degrade/degrade.js';
@@ -8,21 +10,12 @@ import {
   type SwitchAnswer,
   type Unfit,
 } from '../../admission/degrade/switches.js';
-import { ENDPOINTS, mode } from '../../admission/layer.js';
+import { ENDPOINTS } from '../../admission/layer.js';
 import { json, problem, type Answer } from '../answer.js';
 import { badFields, checkedBody, defineRoute } from '../route.js';
-import { count, text } from '../schemas.js';
 import { reasonErrors } from './rules.js';
 
 /** The switches of the degradation: how much of an answer buyers get, and setting one. */
-
-const percent = z.number().min(0).max(100);
-const row = {
-  endpoint: z.enum(ENDPOINTS),
-  level: z.enum(LEVELS),
-  percent,
-  inForce: z.boolean(),
-};
 
 export const readSwitches = defineRoute({
   method: 'get',
@@ -35,11 +28,7 @@ export const readSwitches = defineRoute({
   answers: {
     200: {
       description: 'the switches; `inForce` is false while the layer is off or in a dry run',
-      schema: z.object({
-        version: count,
-        mode,
-        switches: z.array(z.object(row)),
-      }),
+      schema: switchesSchema,
     },
   },
   problems: ['rules_unfit'],
@@ -69,7 +58,7 @@ export const setSwitch = defineRoute({
     200: {
       description:
         'switched; not `seenAtOnce`: Redis did not answer, every process finds it in MySQL within ten seconds',
-      schema: z.object({ outcome: z.literal('switched'), version: count, seenAtOnce: z.boolean(), ...row }),
+      schema: switched,
     },
   },
   problems: ['version_conflict', 'rules_unfit'],
@@ -95,7 +84,7 @@ const unfitAnswer = ({ reasons }: Unfit): Answer<'rules_unfit'> =>
   problem('rules_unfit', { errors: reasonErrors(reasons) });
 
 /** All switches as admins read them. */
-export const switchesBody = ({ version, mode, switches }: FoundSwitches): object => ({ version, mode, switches });
+export const switchesBody = ({ version, mode, switches }: FoundSwitches): Switches => ({ version, mode, switches });
 
 /** What became of one. */
 export const switchedBody = ({
@@ -103,4 +92,4 @@ export const switchedBody = ({
   version,
   seenAtOnce,
   row,
-}: Extract<SwitchAnswer, { outcome: 'switched' }>): object => ({ outcome, version, seenAtOnce, ...row });
+}: Extract<SwitchAnswer, { outcome: 'switched' }>): Switched => ({ outcome, version, seenAtOnce, ...row });

@@ -1,11 +1,9 @@
 import { z } from 'zod';
-import { STANDINGS } from '../../recovery/trace/standing-of.js';
-import { TRACE_SOURCES } from '../../recovery/trace/steps-of.js';
-import { STAGE_STATES, STAGES } from '../../recovery/trace/timeline-of.js';
+import { foundTraces, type Trace } from '../../contract/traces.js';
+import { id, isoTimeOrNull, saleId, userId } from '../../contract/fields.js';
 import type { PurchaseTrace } from '../../recovery/trace/trace-purchase.js';
 import { json, problem } from '../answer.js';
 import { defineRoute } from '../route.js';
-import { id, isoTimeOrNull, saleId, text, time, userId } from '../schemas.js';
 import { withoutUndefined } from '../../core/without-undefined.js';
 
 const TOO_MANY = 'You, or others, look for purchases by this api right now. Try again.';
@@ -26,34 +24,7 @@ export const tracePurchase = defineRoute({
   answers: {
     200: {
       description: 'found',
-      schema: z.object({
-        purchases: z.array(
-          z
-            .object({
-              userId,
-              saleId: text,
-              requestId: id,
-              traceId: text.nullable(),
-              state: z.enum(STANDINGS),
-              sentence: text,
-              nextAt: time.nullable().meta({ description: 'when the first station that waits is due' }),
-              timeline: z.array(
-                z.object({
-                  stage: z.enum(STAGES),
-                  state: z.enum(STAGE_STATES),
-                  at: time.nullable(),
-                  dueAt: time.nullable(),
-                  text,
-                }),
-              ),
-              steps: z.array(
-                z.object({ at: time.nullable(), source: z.enum(TRACE_SOURCES), what: text, detail: text }),
-              ),
-            })
-            .meta({ id: 'Trace' }),
-        ),
-        more: z.boolean(),
-      }),
+      schema: foundTraces,
     },
   },
   problems: ['purchase_not_found', 'overloaded'],
@@ -76,7 +47,7 @@ export const tracePurchase = defineRoute({
 });
 
 /** A trace as programs read it, over HTTP and from the command line: times in ISO 8601. */
-export const traceBody = ({ request, traceId, standing, steps, timeline }: PurchaseTrace): object => ({
+export const traceBody = ({ request, traceId, standing, steps, timeline }: PurchaseTrace): Trace => ({
   ...request,
   traceId,
   ...standing,

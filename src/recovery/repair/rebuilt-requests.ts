@@ -1,3 +1,4 @@
+import { assert } from '../../core/errors.js';
 import type { Batch } from '../../core/batch.js';
 import { isLive } from '../../core/order.js';
 import { purchaseKey, splitPurchaseKey } from '../../core/purchase.js';
@@ -77,7 +78,9 @@ export class RebuiltRequests {
    */
   get unitsLeft(): readonly number[] {
     const rest = { stock: Math.max(0, this.#left), buckets: this.#sale.buckets };
-    return Array.from({ length: rest.buckets }, (_, bucket) => unitsOfBucket(rest, bucket));
+    const shares = Array.from({ length: rest.buckets }, (_, bucket) => unitsOfBucket(rest, bucket));
+    assert(shares.reduce((sum, units) => sum + units, 0) === rest.stock, 'the buckets share all units that are left');
+    return shares;
   }
 
   get #left(): number {

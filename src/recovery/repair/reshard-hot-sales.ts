@@ -48,8 +48,8 @@ export function bucketsForHot(buckets: number, masters: number, bucketsMax: numb
 }
 
 /**
- * Splits hot sales into more buckets: one per run, the hottest first, and each once in its life, whatever comes of it.
- * Of several keepers the one whose entry in the audit log comes first does it (docs/decisions/0030).
+ * Splits hot sales into more buckets: one per run, the hottest first. A sale is split at most once in its life, even if the
+ * split fails. The first keeper that writes its claim to the audit log does it (docs/decisions/0017).
  */
 export function reshardHotSales(ports: HotReshardPorts, { perSecond, bucketsMax }: HotReshardOptions): Job {
   const { hot, sales, repository, masters, reshard, metrics, log } = ports;

@@ -30,10 +30,10 @@ export interface RunSchedulePorts {
 }
 
 /**
- * Runs the sales that have a warm time (docs/decisions/0025): warms, checks, opens and closes each when its time has come. A step is
- * made only if the sale still is as it was read, so two keepers, or a keeper and a person, never undo each other's work.
- * Those that open first come first, and those whose step failed come last: a Redis server that does not answer delays its
- * own sales, and an opening does not wait behind a thousand sales that have time.
+ * Runs the sales that have a warm time (docs/decisions/0025): warms, checks, opens and closes each sale at its time. A step
+ * happens only if the sale has not changed since it was read, so two keepers, or a keeper and an operator, never undo each
+ * other's work. Sales that open first come first, and sales whose step failed come last. So a Redis server that does not
+ * answer delays only its own sales, and an opening does not wait for a thousand later sales.
  * @param everyMs the pause between two runs
  */
 export function runSchedule(ports: RunSchedulePorts, { everyMs }: { readonly everyMs: number }): Job {

@@ -5,22 +5,22 @@ import type {
   Bucket,
   CompensationJob,
   DeadLetter,
-  DeadLetterWithBody,
+  DeadLetterWithOrders,
   DiscardedHalf,
-  FoundMessage,
-  GroupReport,
+  Message,
+  ConsumerGroup,
   HalfMessage,
   JsonObject,
   Me,
   MqList,
   MqStatus,
-  Order,
+  FoundOrder,
   PlannedSale,
-  Purchase,
+  Trace,
   Readiness,
   ReconcileRun,
   PaymentCase,
-  Refund,
+  ListedRefund,
   Role,
   RuleChange,
   RulesStatus,
@@ -30,7 +30,7 @@ import type {
   Stage,
   StoredRules,
   Switches,
-  TopicReport,
+  Topic,
 } from '../../../web/console/api/types.js';
 import { DEFAULT_RULES } from '../../../src/admission/rules/rule-set.js';
 
@@ -123,6 +123,7 @@ export function cannedAnswers({ rows, role, nowMs }: CannedOptions) {
 
   const snapshot = (tick: number): Snapshot => ({
     atMs: nowMs + tick * 1000,
+    everyMs: 1_000,
     sales: list(Math.min(rows, 4), (index) => {
       const { saleId, title, sku, stock, buckets } = sale(index);
       const atMs = secondMs + tick * 1000 - 2_000;
@@ -160,6 +161,7 @@ export function cannedAnswers({ rows, role, nowMs }: CannedOptions) {
       rows === 0
         ? []
         : CONDITIONS.map(([name, severity, about, text, agoMs]) => ({
+            key: name,
             name,
             severity,
             about,
@@ -179,6 +181,7 @@ export function cannedAnswers({ rows, role, nowMs }: CannedOptions) {
   });
 
   const seconds = (fromMs: number, toMs: number): SaleSeconds => ({
+    saleId: '41',
     fromMs,
     toMs,
     seconds:
@@ -215,7 +218,7 @@ export function cannedAnswers({ rows, role, nowMs }: CannedOptions) {
     ],
   };
 
-  const order = (index: number): Order => ({
+  const order = (index: number): FoundOrder => ({
     orderId: orderId(index),
     saleId: '41',
     userId: index === 4 ? LONG.slice(0, 128) : `buyer-${1_000 + index}`,
@@ -227,6 +230,9 @@ export function cannedAnswers({ rows, role, nowMs }: CannedOptions) {
     state: pick(['paid', 'pending_payment', 'paid', 'expired', 'failed', 'cancelled'] as const, index),
     reason: index % 6 === 4 ? 'units_lost' : null,
     createdAt: iso(nowMs - 90_000 - index * 1_300),
+    expiresAt: null,
+    paidAt: null,
+    metadata: null,
   });
 
   const stage = (
@@ -242,10 +248,11 @@ export function cannedAnswers({ rows, role, nowMs }: CannedOptions) {
     dueAt: dueMs === null ? null : iso(nowMs + dueMs),
     text,
   });
-  const parkedPurchase: Purchase = {
+  const parkedPurchase: Trace = {
     userId: 'buyer-1017',
     saleId: '41',
     requestId: 'order-18',
+    traceId: null,
     state: 'parked',
     sentence:
       'Parked as dead letter 17 at ' +
@@ -283,7 +290,7 @@ export function cannedAnswers({ rows, role, nowMs }: CannedOptions) {
       ),
     })),
   };
-  const paidPurchase: Purchase = {
+  const paidPurchase: Trace = {
     ...parkedPurchase,
     userId: 'buyer-1003',
     requestId: 'order-4',
@@ -309,7 +316,7 @@ export function cannedAnswers({ rows, role, nowMs }: CannedOptions) {
     ],
   };
 
-  const group = (index: number): GroupReport => ({
+  const group = (index: number): ConsumerGroup => ({
     group:
       index === 5
         ? LONG.slice(0, 120)
@@ -391,7 +398,7 @@ export function cannedAnswers({ rows, role, nowMs }: CannedOptions) {
     resumedAtMs: index === 1 ? nowMs - 60_000 : null,
     offsetId: `0A00030B00002A9F0000000000${1_000 + index}`,
   });
-  const topic = (index: number): TopicReport => ({
+  const topic = (index: number): Topic => ({
     topic:
       index > 5
         ? `topic-${index}`
@@ -432,11 +439,12 @@ export function cannedAnswers({ rows, role, nowMs }: CannedOptions) {
         quantity: 1,
       })),
     });
-  const message = (index: number): FoundMessage => ({
+  const message = (index: number): Message => ({
     broker: 'broker-a',
     topic: 'seckill-purchase',
     queueId: index % 8,
     queueOffset: 23_104 + index,
+    physicalOffset: 1_048_576 + index,
     offsetId: `0A00030B00002A9F00000000002B${index}`,
     bornAtMs: nowMs - 60_000 - index * 210,
     storedAtMs: nowMs - 59_996 - index * 210,
@@ -477,10 +485,10 @@ export function cannedAnswers({ rows, role, nowMs }: CannedOptions) {
     replayStartedAt: index === 4 ? iso(nowMs - 20_000) : null,
     note: index === 4 ? 'all 3 purchases are recorded' : null,
   });
-  const deadLetterWithBody: DeadLetterWithBody = {
+  const deadLetterWithBody: DeadLetterWithOrders = {
     ...deadLetter(0),
     body: batchBody(17),
-    batch: JSON.parse(batchBody(17)) as object,
+    batch: JSON.parse(batchBody(17)) as Record<string, unknown>,
     orders: list(Math.max(3, Math.min(rows, 500)), (index) => ({
       userId: `buyer-${1_017 + index}`,
       requestId: `order-${18 + index}`,
@@ -512,7 +520,7 @@ export function cannedAnswers({ rows, role, nowMs }: CannedOptions) {
     updatedAt: iso(nowMs - 900_000),
   });
 
-  const refund = (index: number): Refund => ({
+  const refund = (index: number): ListedRefund => ({
     paymentId: `pi_3MtwBwLkdIwHu7ix28a3tq${index}`,
     orderId: orderId(index),
     amountCents: 1_999 + index * 100,

@@ -134,7 +134,7 @@ function answerOf(method: string, path: string, query: URLSearchParams, canned: 
   if (saleId !== undefined) {
     if (part === 'buckets') return { saleId, buckets: canned.buckets };
     if (part === 'seconds')
-      return { saleId, ...canned.seconds(Date.parse(query.get('from') ?? ''), Date.parse(query.get('to') ?? '')) };
+      return { ...canned.seconds(Date.parse(query.get('from') ?? ''), Date.parse(query.get('to') ?? '')), saleId };
     return canned.sale(Number(saleId) - 41);
   }
   if (path.startsWith('/admin/v1/requests/')) {

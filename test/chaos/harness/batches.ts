@@ -18,7 +18,7 @@ import type { StackControls } from './stack-controls.js';
 
 // Batches made by hand, step by step as an api and a worker would, without those programs.
 
-/** One unit each for these buyers, with the key `k1`. */
+/** Makes a batch of one unit for each of these buyers, with the key `k1`. */
 export const batchOf = (saleId: string, users: readonly string[], batchId = newBatchId()): Batch =>
   sealBatch({
     batchId,

@@ -31,7 +31,7 @@ import { readMetric } from './programs.js';
 import type { StackControls } from './stack-controls.js';
 import { until } from './wait.js';
 
-// The broker, which is one process with its proxy here. What breaks it is for scenarios that run alone.
+// The broker runs in one process with its proxy here. Only scenarios that run alone may break it.
 
 type Broker = Pick<StackControls, 'servers'>;
 
@@ -56,7 +56,10 @@ export async function startBroker({ servers }: Broker): Promise<void> {
 /** The folder with everything the broker stores: messages, topics, groups, offsets. */
 export const brokerStore = ({ servers }: Broker): string => stackPaths(servers.dir).data('rocketmq');
 
-/** Every topic and group of the product, and the group of the listener: a broker with an empty store has none. */
+/**
+ * Creates every topic and group of the product, and the group of the listener, because a broker with an empty store has
+ * none.
+ */
 export async function createTopics(stack: Pick<Stack, 'applyTopics'>): Promise<void> {
   const { topics, groups } = readTopicLists();
   await stack.applyTopics({ topics, groups: [...groups, { groupName: LISTENER_GROUP, retryMaxTimes: 16 }] });
@@ -70,8 +73,8 @@ export async function batchesAtBroker(broker: Broker, batchIds: readonly string[
 }
 
 /**
- * Runs `work` while the running broker has another number for a setting, then restores the one of its file.
- * @throws Error when the broker does not answer
+ * Runs `work` while the running broker has another number for a setting, then restores the number of its file.
+ * @throws Error if the broker does not answer
  */
 export async function withBrokerSetting<T>(
   broker: Broker,
@@ -99,7 +102,7 @@ function settingInFile({ servers }: Broker, name: string): string {
   return value;
 }
 
-/** System topics, which clients cannot read: half messages, and those that the broker has given up. */
+/** System topics, which clients cannot read: half messages, and half messages that the broker has given up. */
 const HALF = 'RMQ_SYS_TRANS_HALF_TOPIC';
 const GIVEN_UP = 'TRANS_CHECK_MAX_TIME_TOPIC';
 
@@ -141,9 +144,9 @@ export async function leaveHalfMessagesOpen(stack: StackControls, saleId: string
 }
 
 /**
- * Makes the broker give up half messages of finished scenarios. Nobody can answer for sales that Redis no longer knows, so
- * the broker would check back on each in every round, for an hour. Tens of them fill the checks of an api, and with an even
- * number of them one of two apis would always get the same ones.
+ * Makes the broker give up half messages of finished scenarios. Redis no longer knows their sales, so the broker would
+ * check back on each in every round, for an hour. Tens of them fill the checks of an api, and with an even number one
+ * of two apis would always get the same ones.
  */
 export async function drainHalfMessages(stack: StackControls): Promise<void> {
   const last = batchOf('0', ['nobody']); // those before it in the queue have had at least as many check-backs
@@ -184,7 +187,7 @@ async function sendUntilStored(batch: Batch, channel: PurchaseChannel): Promise<
 type Proxy = InstanceType<typeof services.MessagingServiceClient>;
 
 const CALL_TIMEOUT_MS = 5_000;
-/** What the Node client sends; the proxy does not know Node. */
+/** The language that the Node client sends. The proxy does not know Node. */
 const LANGUAGE = 'HTTP';
 
 /**

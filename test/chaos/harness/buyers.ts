@@ -25,7 +25,7 @@ export interface PurchaseParts {
 
 const HOUR_MS = 3_600_000;
 const TRY_TIMEOUT_MS = 30_000;
-/** Of one long poll while somebody waits for the end of a purchase. */
+/** Length of one long poll of a client that waits for the end of a purchase. */
 const POLL_S = 10;
 /** Beyond the time that a long poll asks for: a busy machine answers late. */
 const POLL_LATE_MS = 15_000;
@@ -63,7 +63,7 @@ export class Buyers {
   #turn = 0;
   /** How long ago the tokens were issued, ms: an api whose clock is behind takes none that seems to come from the future. */
   issuedAgoMs = 0;
-  /** Of one try to buy, where the caller names none. */
+  /** Default timeout of one try to buy. */
   tryTimeoutMs = TRY_TIMEOUT_MS;
 
   /**
@@ -84,7 +84,7 @@ export class Buyers {
     return this.#sign({ sub: userId, roles, iat, exp });
   }
 
-  /** One purchase. @returns its last answer; null when the last try broke */
+  /** Makes one purchase. @returns its last answer, or null if the last try broke */
   async buy(userId: string, parts: PurchaseParts = {}): Promise<Answer | null> {
     const { requestId = 'k1', quantity = 1, tries = 1, metadata, timeoutMs = this.tryTimeoutMs } = parts;
     const token = this.token(userId);
@@ -196,13 +196,13 @@ export class Buyers {
     return load;
   }
 
-  /** Waits until more than so many further purchases were accepted. */
+  /** Waits until more than this number of further purchases were accepted. */
   untilAccepted(more: number, what: string): Promise<void> {
     const before = this.opLog.count('ok');
     return until(what, () => this.opLog.count('ok') > before + more);
   }
 
-  /** Waits until more than so many further purchases were refused. */
+  /** Waits until more than this number of further purchases were refused. */
   untilRefused(more: number): Promise<void> {
     const before = this.opLog.count('fail');
     return until('buyers are refused', () => this.opLog.count('fail') > before + more);

@@ -55,7 +55,7 @@ export class RunningCommand {
     this.#child.kill(signal);
   }
 
-  /** Signals it once it has written so many lines, and waits for its end. */
+  /** Sends the signal after this number of lines, and waits for the end of the command. */
   async signalAfter(lines: number, signal: NodeJS.Signals): Promise<CommandEnd> {
     await until(`${lines} lines`, () => this.#stdout.split('\n').length > lines, { everyMs: 5 });
     this.#child.kill(signal);

@@ -6,7 +6,7 @@ export interface Answer {
   readonly status: number;
   readonly headers: IncomingHttpHeaders;
   readonly text: string;
-  /** The body as JSON; an empty object when it is none. */
+  /** The body as JSON, or an empty object if it is not JSON. */
   readonly json: Readonly<Record<string, unknown>>;
 }
 
@@ -23,7 +23,7 @@ export interface Ask {
 const TIMEOUT_MS = 30_000;
 const agent = new Agent({ keepAlive: true, maxSockets: 512 });
 
-/** One request. @throws when no whole answer came, however that happened */
+/** Sends one request. @throws if no whole answer came */
 export function ask(url: string, options: Ask = {}): Promise<Answer> {
   const { method = 'GET', token, headers = {}, body, timeoutMs = TIMEOUT_MS } = options;
   const text = body === undefined ? '' : JSON.stringify(body);

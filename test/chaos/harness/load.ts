@@ -61,7 +61,7 @@ export async function underLoad(
   return { unanswered: opLog.count('unknown') - unknownBefore };
 }
 
-/** Whoever got no answer retries; then each accepted purchase has exactly one row. */
+/** Retries purchases without an answer. Then each accepted purchase has exactly one row. */
 export async function expectRowPerAccepted(
   context: ScenarioContext,
   buyers: Buyers,
@@ -93,7 +93,7 @@ export async function expectOneOrderEach(
 export const HALF_MS = 1000;
 /** On a slow machine a try may time out; the same key is sent again then. */
 export const TRIES = { tries: 5 };
-/** One batch at a time, and time for those behind it. */
+/** Sends one batch at a time and leaves time for waiting batches. */
 const ONE_SLOT = { BATCH_IN_FLIGHT_MAX: '1', BATCH_WAIT_MAX_MS: '20000', ROCKETMQ_REQUEST_TIMEOUT_MS: '10000' };
 
 export const batchesInFlight = (apis: readonly Program[]): Promise<number> =>

@@ -4,10 +4,10 @@ import type { ClientHistory, Move, SeenStatus } from '../../invariants/check-his
 import type { ClientOutcome } from '../../invariants/check-sale.js';
 import type { Answer } from './http.js';
 
-/** One write per line would be what a load of thousands of buyers does most. */
+/** Lines are written together, because a write per line would be most of the work of a load. */
 const LINES_AT_ONCE = 200;
 
-/** One line of the file, without its time. */
+/** A line of the file, without its time. */
 interface Entry {
   readonly op: 'purchase' | 'status' | Move;
   /** `userId/requestId` or order id. */
@@ -19,8 +19,8 @@ interface Entry {
 }
 
 /**
- * What one client sent and was answered. In memory one entry per purchase of one sale (`userId/requestId` → ok, fail or
- * unknown); in its file one line of JSON per event, in the order of time, kept after the run.
+ * The requests of one client and the answers. Memory holds one entry per purchase of one sale (`userId/requestId` → ok,
+ * fail or unknown). The file holds one line of JSON per event in the order of time, and stays after the run.
  */
 export class OpLog implements ClientHistory {
   readonly entries = new Map<string, ClientOutcome>();
@@ -64,7 +64,9 @@ export class OpLog implements ClientHistory {
     this.#write({ op: 'purchase', key, event: outcome, ...detailsOf(answer) });
   }
 
-  /** Records the answer to a GET of a purchase. One that says nothing of the purchase (503, 429) adds no status. */
+  /**
+   * Records the answer to a GET of a purchase. An answer that says nothing of the purchase (503, 429) adds no status.
+   */
   recordStatus(key: string, answer: Answer | null): void {
     this.#write({ op: 'status', key, event: outcomeOf(answer), ...detailsOf(answer) });
     const status = statusIn(answer);
@@ -132,9 +134,9 @@ export interface JoinedLogs {
 }
 
 /**
- * Joins the op logs of several clients. A purchase that two of them tried: ok if either got ok, fail if both got fail, else
- * unknown; its `sold_out` counts only when no other client got another answer. Statuses that two clients saw of one purchase
- * have no common order, so only those of the first are kept.
+ * Joins the op logs of several clients. A purchase that two clients tried is ok if either got ok, fail if both got
+ * fail, else unknown. Its `sold_out` counts only if no other client got another answer. Statuses of one purchase from
+ * two clients have no common order, so only those of the first client are kept.
  */
 export function joinLogs(logs: readonly OpLog[]): JoinedLogs {
   const entries = new Map<string, ClientOutcome>();

@@ -26,15 +26,15 @@ export interface ProgramOptions {
 }
 
 /**
- * Free ports. A delivery that is lost on its way to a worker comes again after the least that the broker takes: with
- * the 30 s of production a check-back and one lost delivery are longer than the heal time.
+ * Uses free ports and a short time until redelivery. With the 30 s of production a check-back and one lost delivery
+ * take longer than the heal time.
  */
 const HARNESS_ENV = {
   TEST_OVERRIDES: 'on',
   PORT: '0',
   OPERATORS_PORT: '0',
   METRICS_PORT: '0',
-  METRICS_CACHE_MS: '0', // what a scenario reads is what it has just caused
+  METRICS_CACHE_MS: '0', // a scenario reads what it has just caused
   OPERATORS_REQUESTS_PER_SECOND: '10000', // all come from one address
   LOG_LEVEL: 'info',
   WORKER_INVISIBLE_MS: '10000',
@@ -55,7 +55,7 @@ const LOG_LINES_SHOWN = 40;
 /** Characters; the rest is the stack of an error. */
 const LOG_LINE_SHOWN = 400;
 
-/** One real process: the api, a worker or the keeper. */
+/** A real process: the api, a worker or the keeper. */
 export class Program {
   readonly name: ProgramName;
   /** Its stdout and stderr. */
@@ -144,7 +144,7 @@ export class Program {
   }
 }
 
-/** Of this process, for names of log files. */
+/** Programs started by this process, for names of log files. */
 let made = 0;
 
 /** The programs of one scenario, or of one test file. */
@@ -170,12 +170,12 @@ export class Programs {
     return this.#programs.filter((program) => program.running);
   }
 
-  /** Those that were killed as well. */
+  /** Includes programs that were killed. */
   get all(): readonly Program[] {
     return this.#programs;
   }
 
-  /** @throws after `close`: a scenario that ran out of time goes on in the background */
+  /** @throws after `close`, because a scenario that ran out of time continues in the background */
   async start(name: ProgramName, options: ProgramOptions = {}): Promise<Program> {
     if (this.#closed) throw new Error(`no ${name} is started after the end of its scenario or file`);
     const logFile = join(this.#logDir, `${name}-${process.pid}-${Date.now()}-${made++}.log`);
@@ -191,8 +191,8 @@ export class Programs {
   }
 
   /**
-   * Ends every program that still runs, for good. With SIGTERM: messages that a killed worker had received come again much
-   * later, and the next file would have to wait for them.
+   * Ends every running program for good. It sends SIGTERM, because messages of a killed worker return much later and
+   * the next file would have to wait for them.
    */
   async close(): Promise<void> {
     this.#closed = true;
@@ -225,7 +225,7 @@ export const SAME_IDENTITY = preload('same-identity.mjs').href;
 /** Collects all garbage of a program before it says how large its heap is. */
 export const COLLECT_GARBAGE = preload('collect-garbage.mjs').href;
 
-/** Steps the clock of a program by so much at each SIGUSR2; with `atStart`, the program begins with it. */
+/** Changes the clock of a program by this time at each SIGUSR2, and with `atStart` also at its start. */
 export function clockStep(ms: number, { atStart = false } = {}): string {
   const url = preload('clock-step.mjs');
   url.search = `ms=${ms}${atStart ? '&at=start' : ''}`;
@@ -239,7 +239,7 @@ export interface HealthyPrograms {
   readonly keeper: Program;
 }
 
-/** For keepers: what a check-back or a delivery must heal is not healed by a re-drive. */
+/** For keepers: turns off the re-drive, so that only a check-back or a delivery heals. */
 export const NO_REDRIVE = { REDRIVE_AFTER_MS: '3600000' };
 
 /** Quick retries. */
@@ -261,7 +261,7 @@ export class SharedPrograms {
     this.#main = main;
   }
 
-  /** @throws when one of them has died: some scenario broke what it must not */
+  /** @throws if a program has died, because some scenario broke what it must not break */
   async healthyPrograms(): Promise<HealthyPrograms> {
     this.#starting ??= this.#start();
     const programs = await this.#starting;
@@ -296,9 +296,9 @@ export async function startHealthyPrograms(programs: Programs): Promise<HealthyP
 }
 
 /**
- * A counter or gauge from the `/metrics` of a program.
- * @param name with labels where they matter: `seckill_batches_total{verdict="refused"}`; only those are compared
- * @returns the sum of the samples that fit; 0 when there is none
+ * Reads a counter or gauge from the `/metrics` of a program.
+ * @param name with the labels that must match: `seckill_batches_total{verdict="refused"}`
+ * @returns the sum of the matching samples, or 0
  */
 export async function readMetric(program: Program, name: string): Promise<number> {
   const [, wanted = '', labels = ''] = /^(\w+)(?:\{(.*)\})?$/.exec(name) ?? [];
@@ -311,7 +311,7 @@ export async function readMetric(program: Program, name: string): Promise<number
   return sum;
 }
 
-/** What `/readyz` of a program says of a dependency that is not well; null while the program is ready. */
+/** Returns the complaint of `/readyz` about a dependency, or null while the program is ready. */
 export async function complaintOf(
   { operatorsUrl }: Program,
   dependency: 'redis' | 'rocketmq' | 'mysql',

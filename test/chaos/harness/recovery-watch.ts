@@ -26,7 +26,7 @@ interface Watched {
  */
 export class RecoveryWatch {
   readonly endedMs = Date.now();
-  /** What a busy machine took from the recovery does not count against its limit. */
+  /** Time that a busy machine took from the recovery does not count against the limit. */
   readonly #sinceEnd = new GrantedTime();
   readonly #stack: StackControls;
   readonly #watched: ReadonlyMap<string, Watched>;
@@ -42,7 +42,7 @@ export class RecoveryWatch {
     void this.#watch();
   }
 
-  /** Until the last sale had recovered; null as long as one has not. */
+  /** Time until the last sale had recovered. Null until then. */
   get recoveryMs(): number | null {
     const all = this.#recoveredOf([...this.#watched.keys()]);
     return all && Math.max(this.endedMs, ...all.map(({ atMs }) => atMs)) - this.endedMs;
@@ -104,7 +104,7 @@ export class RecoveryWatch {
       [saleId, users],
     );
     for (const { user_id: userId, request_id: requestId } of rows) missing.delete(`${userId}/${requestId}`);
-    // the next ones at once, unless one of these is still missing
+    // read the next sales at once, unless one of these is still missing
     return some.every((key) => !missing.has(key)) && this.#everyRowIsThere(saleId);
   }
 

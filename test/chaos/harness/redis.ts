@@ -47,7 +47,7 @@ export async function loseWritesAfter(stack: StackControls, keepBytes: number): 
 }
 
 /**
- * The same, and notes the proof as `context.observed` does. The keepers of the scenario are stopped meanwhile: they would
+ * Does the same and notes the proof, as `context.observed` does. It stops the keepers of the scenario, which would
  * repair before the loss is observed.
  */
 export async function observeLostWrites(
@@ -93,7 +93,7 @@ function logFile(stackDir: string): string {
   return join(dir, file);
 }
 
-/** A second Redis beside the one of the stack. Its scenario stops it. */
+/** A second Redis beside that of the stack. Its scenario stops it. */
 export interface SpareRedis {
   readonly host: string;
   readonly port: number;
@@ -101,7 +101,7 @@ export interface SpareRedis {
   stop(): Promise<void>;
 }
 
-/** Starts one with the program and the settings of the Redis of the stack. */
+/** Starts a Redis with the program and the settings of the Redis of the stack. */
 export async function startSpareRedis({ servers, env }: StackControls): Promise<SpareRedis> {
   const binary = readlinkSync(`/proc/${servers.server('redis').pid()}/exe`);
   const dir = join(servers.dir, 'data', 'redis-spare');

@@ -2,7 +2,7 @@ import type { OutboxKind } from '../../../src/core/ports/outbox.js';
 import { bucketKeys } from '../../../src/redis/keys.js';
 import type { StackControls } from './stack-controls.js';
 
-// What Redis and MySQL hold of a sale, and orders that are planted in MySQL by hand.
+// Reads a sale in Redis and MySQL, and plants orders in MySQL.
 
 type Mysql = Pick<StackControls, 'mysql'>;
 type Audit = Pick<StackControls, 'audit'>;
@@ -24,7 +24,7 @@ export const pendingCountOf = ({ audit }: Audit, saleId: string): Promise<number
 export const isRecorded = async (stack: Audit, saleId: string): Promise<boolean> =>
   (await pendingCountOf(stack, saleId)) === 0;
 
-/** What Redis says of the purchase `k1` of a buyer: `held`, `ordered`, `released`. */
+/** Returns the state of the purchase `k1` of a buyer in Redis: `held`, `ordered` or `released`. */
 export async function requestStateOf({ audit }: Audit, saleId: string, userId: string): Promise<string | undefined> {
   return (await audit.store.snapshot({ saleId, bucket: 0 }))?.requests.get(`${userId}/k1`)?.state;
 }
@@ -106,8 +106,8 @@ export async function pendingOutboxRows({ mysql }: Mysql, kind: OutboxKind, sale
 }
 
 /**
- * What earlier scenarios left for a keeper to do: outbox rows, and orders that were not paid in time. Outbox rows with
- * three attempts or more were planted by a test and cannot succeed.
+ * Counts work that earlier scenarios left for a keeper: outbox rows and unpaid orders past their deadline. Outbox rows
+ * with three attempts or more were planted by a test and cannot succeed.
  */
 export async function keeperWorkLeft({ mysql }: Mysql): Promise<number> {
   const [row] = await mysql.query<{ readonly work: string }>(

@@ -46,7 +46,7 @@ export async function openSale(stack: Pick<StackControls, 'admin'>, parts: SaleP
   return opened.sale;
 }
 
-/** For programs: what scenarios plant is seconds old. */
+/** For programs, because the data that scenarios plant is seconds old. */
 export const RECONCILE_ENV = {
   RECONCILE_SAFE_AGE_MS: '1000',
   RECONCILE_MARKER_AGE_MS: '1000',

@@ -21,8 +21,8 @@ import { grantedClock, until } from './wait.js';
 const REST_TIMEOUT_MS = 40_000;
 
 /**
- * Boots an empty second stack on free ports. It is gone with the scenario.
- * @param prepare makes topics and schema; absent: those of this release
+ * Boots an empty second stack on free ports. It ends with the scenario.
+ * @param prepare makes topics and schema; default: those of this release
  * @returns its controls; programs find it with `env`
  */
 export async function bootSecondStack(
@@ -64,7 +64,10 @@ export const siblingFolder = ({ stack }: ScenarioContext, name: string): string 
 /** Written by idle programs too: the leases of workers. */
 const LEASE_TABLE = 'worker_slots';
 
-/** What a system holds: rows by table, keys without a time to live, messages by topic. Equal when nothing was touched. */
+/**
+ * The content of a system: rows by table, keys without a time to live, messages by topic. Equal as long as nothing was
+ * touched.
+ */
 export interface Fingerprint {
   /** Table → checksum of MySQL over all its rows. */
   readonly tables: Readonly<Record<string, string>>;
@@ -181,7 +184,7 @@ export class StackCommands {
     return resultOf(await this.start(verb).end);
   }
 
-  /** Of every server, in the order of SERVER_NAMES; null for one that does not run. */
+  /** Pid of every server in the order of SERVER_NAMES. Null for a server that does not run. */
   async pids(): Promise<unknown[]> {
     return (await this.start('status').end).lines.map(({ pid }) => pid);
   }

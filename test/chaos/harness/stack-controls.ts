@@ -37,7 +37,7 @@ export async function restoreServers(servers: Stack): Promise<void> {
 }
 
 /**
- * Opens a stack that was started before. What was stopped and left stopped runs again afterwards.
+ * Opens a stack that was started before. Servers that were stopped run again afterwards.
  * @param dir folder of the instance
  */
 export async function openControls(dir: string, env: StackEnv): Promise<StackControls> {

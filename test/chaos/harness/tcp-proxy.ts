@@ -7,7 +7,7 @@ interface Pair {
   readonly server: Socket;
 }
 
-/** One connection through the proxy, for code that intercepts it. */
+/** A connection through the proxy, for code that intercepts it. */
 export interface ProxiedConnection {
   /** The port that the server sees it come from. */
   readonly serverSidePort: number | undefined;
@@ -77,7 +77,7 @@ export class TcpProxy {
     for (const { client, server } of this.#pairs) for (const socket of [client, server]) socket.pause();
   }
 
-  /** The end of `stall`: what was held back is delivered. */
+  /** Ends `stall`: delivers everything that was held back. */
   resume(): void {
     this.#stalled = false;
     for (const { client, server } of this.#pairs) for (const socket of [client, server]) socket.resume();
@@ -120,7 +120,7 @@ export class TcpProxy {
   #carry(from: Socket, to: Socket, what: 'requests' | 'replies', connection: ProxiedConnection): void {
     let dueMs = 0; // of the chunk before: none overtakes it
     const late: Buffer[] = []; // each timer passes the oldest: two that are due together may fire in any order
-    let turn: Promise<void> | null = null; // from the first hook on, so that no request overtakes one that waits
+    let turn: Promise<void> | null = null; // set from the first hook on, so that no request overtakes a waiting one
     from.on('data', (chunk) => {
       if (this.intercept?.(what, chunk, connection) === false) {
         if (what === 'replies') this.droppedBytes += chunk.length;

@@ -2,12 +2,12 @@ import { createHash } from 'node:crypto';
 import { readScripts, type ScriptName } from '../../../src/redis/scripts.js';
 import type { ProxiedConnection, TcpProxy } from './tcp-proxy.js';
 
-/** Bytes at the start of a script that differ from those of every other. */
+/** Number of bytes at the start of a script that differ from those of every other script. */
 const HEAD_BYTES = 40;
 
 const shaOf = (text: Buffer): string => createHash('sha1').update(text).digest('hex');
 
-/** Hashes by script: that of our file, and those of other versions, which a mutated build has sent as text. */
+/** Hashes by script: that of our file, and those of other versions that a mutated build has sent as text. */
 const knownShas = new Map<ScriptName, Set<string>>();
 
 /** Whether a chunk of a request calls this script: by its hash, or as text, as the first call of a connection does. */
@@ -65,7 +65,7 @@ export function countDeductReplies(proxy: TcpProxy, word: 'deducted' | 'already_
   return () => count;
 }
 
-// What a program sends to the broker: bodies and ids travel as text. Headers do not, and are not read.
+// Reads what a program sends to the broker. Bodies and ids travel as text. Headers do not, and are not read.
 
 const BATCH_ID = /"batchId":"([\w-]{22})"/g;
 /** Version 1, MAC, pid, seconds, sequence number: 17 bytes in hex. */
@@ -105,7 +105,7 @@ const ERRNO_AT = 5;
 /** A statement follows the same header and the number of the command. */
 const TEXT_AT = 5;
 
-/** What passes a proxy before MySQL: statements travel as text, errors with their number. */
+/** Reads the traffic of a proxy before MySQL: statements as text, and errors with their number. */
 export class MysqlWire {
   /** Every error so far. */
   readonly errors: WireError[] = [];
@@ -122,7 +122,7 @@ export class MysqlWire {
     };
   }
 
-  /** From now on replies on this connection are lost. */
+  /** Loses replies on this connection from now on. */
   dropReplies(connection: ProxiedConnection): void {
     this.#replyless.add(connection);
   }
@@ -132,7 +132,7 @@ export class MysqlWire {
     return this.errors.filter((error) => error.errno === errno && error.text.includes(text)).length;
   }
 
-  /** Statements so far that start like this; it must be one of those to be counted. */
+  /** Counts statements that start with this text. The text must be one of the counted ones. */
   sent(start: string): number {
     return this.#statements.get(start) ?? Number.NaN;
   }

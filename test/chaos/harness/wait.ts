@@ -2,11 +2,11 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { GrantedTime } from '../../../deploy/local/stack/granted-time.js';
 import { waitUntil } from '../../../deploy/local/stack/probes.js';
 
-/** Of each wait, in granted time. No promise of the product: promised times are measured in test/time. */
+/** Limit of each wait, in granted time. It is no promise of the product: test/time measures promised times. */
 export const GRANTED_MS = 120_000;
 let usualMs = GRANTED_MS;
 
-/** Shortens all waits of this process to so many ms of granted time: a planted bug is often seen by what never comes. */
+/** Shortens all waits of this process to this granted time. A planted bug often shows by an event that never comes. */
 export const shortenWaits = (ms: number): void => void (usualMs = ms);
 
 export interface Polls {
@@ -17,8 +17,8 @@ export interface Polls {
 }
 
 /**
- * Waits until `check` says yes; what it throws counts as no.
- * @throws after two minutes of granted time, naming what was waited for and what was wrong last
+ * Waits until `check` returns true. An error of `check` counts as false.
+ * @throws after two minutes of granted time, with the awaited event and the last error
  */
 export async function until(
   what: string,

@@ -1,4 +1,4 @@
-// Loaded before a program: `clock-step.mjs?ms=-5000` sets its clock forward or back by so much at each SIGUSR2, and with
+// Loaded before a program: `clock-step.mjs?ms=-5000` moves its clock by this time at each SIGUSR2, and with
 // `&at=start` before its first line.
 
 const params = new URL(import.meta.url).searchParams;

@@ -1,4 +1,4 @@
-// Loaded before a program: gives it the pid and the network card of every other one that loads it, as containers have.
+// Loaded before programs: gives all of them the same pid and network card, as containers have.
 
 import { syncBuiltinESMExports } from 'node:module';
 import os from 'node:os';

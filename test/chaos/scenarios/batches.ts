@@ -98,7 +98,9 @@ const REFUSED_LATE: Scenario = {
   },
 };
 
-/** From the socket of a buyer to the queue of the api; too short only makes the second batch smaller. */
+/**
+ * Time between the socket of a buyer and the queue of the api. If it is too short, only the second batch is smaller.
+ */
 const QUEUED_MS = 300;
 
 const BEFORE_RESUBMIT: Scenario = {
@@ -122,7 +124,7 @@ const BEFORE_RESUBMIT: Scenario = {
     const others: Promise<unknown>[] = [];
     atScriptCall(redis.proxy, 'deduct', async () => {
       others.push(buyers.rush(users, users.length));
-      // between precheck and deduct of the second batch, one of its buyers uses up the limit elsewhere
+      // between precheck and deduct of the second batch a buyer of it uses up the limit elsewhere
       atScriptCall(redis.proxy, 'deduct', async () => {
         await rivals.buy(users[0] as string, { requestId: 'k2', tries: 5 });
       });
@@ -399,7 +401,7 @@ const REFUSED_BY_REDIS: Scenario = {
       'half messages: of the batch ahead, of the whole one, of its parts',
     );
 
-    // One account goes on, beside honest buyers.
+    // An account with many requests, beside honest buyers.
     const BESIDE = 100;
     const attack = Array.from({ length: 4 }, async (_, lane) => {
       for (let nth = 0; nth < BESIDE / 4; nth++) await buyers.buy('mallory', { requestId: `poison-${lane}-${nth}` });

@@ -60,7 +60,7 @@ const OUTBOX: Scenario = {
     const SIZE = 3;
     const BATCHES = 10;
     const { stack } = context;
-    // no worker runs: what is re-driven would wait for the next scenario
+    // no worker runs: re-driven batches would wait for the next scenario
     const env = { ...NO_REDRIVE, ...FAST_KEEPER, OUTBOX_EVERY_MS: '100', OUTBOX_LEASE_MS: '4000' };
     const [listener, { saleId }, keeper] = await Promise.all([
       OrderEventListener.open(stack.env),
@@ -243,7 +243,7 @@ const NAME_SERVER_DOWN: Scenario = {
 };
 
 const HALVES = 10_000;
-/** Of one api; far more check-backs than that arrive at once. */
+/** Limit of one api. Far more check-backs arrive at once. */
 const FEW_CHECKS = { ROCKETMQ_CHECKS_IN_PARALLEL: '4' };
 /** A check-back is half a kilobyte or more; HTTP/2 sends at most 64 kB to a client that acknowledges nothing. */
 const LOST_BYTES = 5_000;

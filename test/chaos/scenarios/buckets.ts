@@ -11,7 +11,7 @@ const ALL_SOLD = { unitsLeft: 0, inTransit: 0, failedRows: 0, oversold: 0, lost:
 
 const BUCKETS = 8;
 const STOCK = 10_000;
-/** One victim each: the first sell what the bucket of their buyers has, the others need units of other buckets. */
+/** Each round has one victim. The first victims sell units of their buyers' own buckets, later ones those of other buckets. */
 const ROUNDS = 10;
 const LATE_BUYERS = 200;
 const DEATHS_MIN = 3;
@@ -29,7 +29,7 @@ const TRANSFERS: Scenario = {
   title: 'an api is killed between the steps of a transfer, ten times over: 8 buckets sell every unit exactly once',
   alone: true, // the broker would ask dead apis about half messages of scenarios beside it
   timeoutMs: 420_000, // 10,000 purchases, and an api started for each of ten rounds
-  healMaxMs: 120_000, // 10,000 orders are written meanwhile
+  healMaxMs: 120_000, // 10,000 orders are written at the same time
   async run(context) {
     const [{ saleId }, api] = await Promise.all([
       context.openSale({ stock: STOCK, buckets: BUCKETS }),

@@ -200,7 +200,7 @@ const REDIS_FULL: Scenario = {
     await context.until('buyers are refused', () => unserved() > before.unserved + 50);
     expectEqual((await buyers.buy('ann'))?.status, 503, 'the answer to a purchase');
     expectEqual(opLog.count('ok'), before.ok, 'accepted purchases: none meanwhile');
-    await context.start('api'); // one that crashed meanwhile could start again
+    await context.start('api'); // a program that crashed could start again
     const pids = pidsOf(context);
     const server = stack.servers.server('redis').pid();
 

@@ -92,7 +92,7 @@ async function orderIdsOf({ mysql }: StackControls, saleId: string): Promise<str
 const lacksIds = async (worker: Program): Promise<boolean> =>
   (await readMetric(worker, 'seckill_record_retries_total{reason="no_order_ids"}')) > 0;
 
-/** For so long every second millisecond is taken. */
+/** Every second millisecond of this time is taken. */
 const TAKEN_MS = 20_000;
 const ROWS_PER_INSERT = 2_000;
 

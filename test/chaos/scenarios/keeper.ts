@@ -19,7 +19,7 @@ import {
 import type { StackControls } from '../harness/stack-controls.js';
 import type { Scenario } from '../scenario.js';
 
-// C3, C4, C6: a keeper dies between an act and its mark; an order ends while it is paid, or before its batch comes again.
+// C3, C4, C6: a keeper dies between an act and its mark. An order ends while it is paid, or before its batch is delivered again.
 
 const ENV = { ...NO_REDRIVE, KEEPER_EVERY_MS: '200', OUTBOX_EVERY_MS: '100', OUTBOX_LEASE_MS: '4000' };
 const SIZE = 3;
@@ -60,7 +60,9 @@ async function withRecordedBatch(context: ScenarioContext, work: (recorded: Reco
 const areExpired = async ({ stack }: ScenarioContext, saleId: string): Promise<boolean> =>
   (await statesOf(stack, saleId)).expired === SIZE;
 
-/** A keeper that was killed may have published without marking: then the event comes again, under the same id. */
+/**
+ * A killed keeper may have published an event without marking it. Then the event is published again with the same id.
+ */
 async function expectExpiredOnce(context: ScenarioContext, { listener, saleId, orderIds }: Recorded): Promise<void> {
   const ended = (): readonly string[] => listener.ordersOf(saleId, 'order.expired');
   await context.until('it is published', () => ended().length >= SIZE);
@@ -156,7 +158,7 @@ const MANY: Scenario = {
 
 const PAIRS = 500;
 const LONG_WINDOW_MS = 900_000;
-/** Longer than it takes to sell so many on a busy machine. */
+/** Longer than a busy machine takes to sell these units. */
 const SHORT_WINDOW_MS = 15_000;
 /** Payments are spread around the deadline, from this long before it: a busy machine pays a few hundred a second. */
 const EARLY_MS = 2000;
@@ -181,7 +183,7 @@ async function finalStatus(send: () => Promise<Answer | null>): Promise<number |
   }
 }
 
-/** Every buyer pays and cancels at the same moment; one of the two gets 409. */
+/** Every buyer pays and cancels at the same moment. One of the two requests gets 409. */
 async function payAndCancel(context: ScenarioContext, buyers: Buyers): Promise<void> {
   const orders = await ordersOf(context.stack, buyers.saleId);
   const lane = async (): Promise<void> => {

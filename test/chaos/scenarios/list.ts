@@ -54,5 +54,5 @@ export const SCENARIOS: readonly Scenario[] = [
   ...UPGRADE_SCENARIOS,
 ].sort((one, other) => orderOf(one) - orderOf(other));
 
-/** What `npm test` runs: an api that dies after its deduct, a kill of Redis, and several batches at once. */
+/** Scenarios of `npm test`: an api that dies after its deduct, a kill of Redis, and several batches at once. */
 export const CORE_SCENARIOS: readonly string[] = ['G6', 'R1', 'T3/after_deduct'];

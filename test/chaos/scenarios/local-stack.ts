@@ -41,7 +41,7 @@ function stackIn(context: ScenarioContext, name: string): StackCommands {
   return new StackCommands(context, dir);
 }
 
-/** A foreign process listens on one of the ports of the folder: one sentence, and no server is started. */
+/** A foreign process listens on a port of the folder. The command prints one sentence and starts no server. */
 async function expectPortRefused(context: ScenarioContext, stack: StackCommands): Promise<void> {
   const ports = pickFreePorts(listeningPorts());
   rememberInstance(stack.paths.instanceFile, { ports });
@@ -61,7 +61,7 @@ async function expectPortRefused(context: ScenarioContext, stack: StackCommands)
   await holder.end();
 }
 
-/** Every pid file, and the lock of a start, names a process that later got the pid of one of ours. */
+/** Every pid file and the lock of a start name a process that later got the pid of one of ours. */
 function plantStalePids({ paths }: StackCommands, { pid }: ForeignProcess): void {
   const stale = { ...identityOf(pid), startTicks: '1' };
   for (const file of [...SERVER_NAMES.map((name) => paths.pidFile(name)), paths.lockFile]) {
@@ -125,7 +125,7 @@ function processesOf(dir: string): number[] {
     try {
       return readFileSync(`/proc/${pid}/cmdline`, 'utf8').includes(dir);
     } catch {
-      return false; // it ended meanwhile
+      return false; // it has ended by now
     }
   });
 }

@@ -114,7 +114,7 @@ async function startBehindProxy(context: ScenarioContext, stock: number) {
   return { saleId, wire, buyers: context.buyers(saleId, [api]) };
 }
 
-/** Runs `meanwhile` while another transaction holds the row of the sale; then that is rolled back. */
+/** Runs `meanwhile` while another transaction holds the row of the sale, then rolls that transaction back. */
 function whileLocked(
   { stack }: ScenarioContext,
   saleId: string,
@@ -144,7 +144,7 @@ const LOCKED: Scenario = {
   },
 };
 
-/** More rows than a worker writes here: of two transactions in a deadlock the one with fewer changes loses. */
+/** More rows than a worker writes here, because a deadlock ends the transaction with fewer changes. */
 const BALLAST = 500;
 
 const DEADLOCKED: Scenario = {

@@ -207,7 +207,7 @@ const FLOOD: Scenario = {
   },
 };
 
-/** What the environment keeps secret: the key of the tokens, the passwords of the servers. */
+/** Secrets of the environment: the key of the tokens and the passwords of the servers. */
 function secretsOf({ stack: { env } }: ScenarioContext): string[] {
   const passwords = [env.MYSQL_URL, env.REDIS_URL].map((url) => decodeURIComponent(new URL(url).password));
   return [env.JWT_SECRET, ...passwords].filter((secret) => secret.length >= 6);

@@ -57,7 +57,7 @@ const ORDERS_LOST: Scenario = {
     const sold = async (): Promise<number> => (await stack.audit.repository.findSale(saleId))?.sold ?? Number.NaN;
     await context.observed(`${lost.length} recorded orders are gone`, async () => (await sold()) === count);
 
-    const later = context.buyers(saleId, [api]); // a buyer who saw the order before sees it pending now: decision 10
+    const later = context.buyers(saleId, [api]); // a buyer who saw the order before now reads `pending` (decision 10)
     const expectReported = async (when: string): Promise<void> => {
       for (const userId of lost) {
         expectEqual((await later.status(userId)).json.status, 'pending', `the status ${when}`);
@@ -190,7 +190,7 @@ const GIVEN_UP: Scenario = {
     };
     for (const batch of random.shuffled(batches)) {
       const before = await failedNow();
-      // the keeper goes on by one or more purchases, unless the worker has taken the last of them
+      // the keeper continues by one or more purchases, unless the worker has taken the last of them
       const goesOn = async (): Promise<boolean> => (await failedNow()) > before || (await haveRows());
       await context.until('the keeper is at work', goesOn, { everyMs: 5 });
       await publishBatches(stack, [batch]);
@@ -228,7 +228,7 @@ const MARKERS_GONE: Scenario = {
     await stack.admin.close(over.saleId, ACTOR);
     const areGone = async (): Promise<boolean> => {
       await reconcileSale(stack, api, over.saleId, { apply: true });
-      return (await markers()) === 0; // it removes those of batches whose rows are old enough
+      return (await markers()) === 0; // it removes the markers of batches whose rows are old enough
     };
     await context.until('no marker is left', areGone, { everyMs: 500 });
 
@@ -242,7 +242,7 @@ const MARKERS_GONE: Scenario = {
     const openBuyers = context.buyers(open.saleId, [api]);
     await openBuyers.rush(userIds(20), 8, { tries: 50 });
     expectEqual(openBuyers.opLog.count('ok'), 20, 'accepted purchases of the open sale');
-    await buyers.buy('too-late'); // a closed sale is rebuilt once somebody asks for what only Redis may hold
+    await buyers.buy('too-late'); // a closed sale is rebuilt when a client asks for data that only Redis may hold
     await untilRebuilt(stack, over.saleId);
     expectEqual(await context.expectInvariants(over.saleId), before, 'the closed sale');
     expectEqual((await buyers.buy('late'))?.json.code, 'closed', 'the answer to a late buyer');

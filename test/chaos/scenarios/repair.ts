@@ -50,7 +50,7 @@ async function startAndSell(context: ScenarioContext, env: Readonly<Record<strin
   return { saleId, buyers, figures: await context.expectInvariants(saleId) };
 }
 
-/** What was sold is as before, and three more buy. */
+/** Earlier purchases are as before, and three more buyers buy. */
 async function expectUnchanged(context: ScenarioContext, { saleId, buyers }: Sold, before: SaleFigures): Promise<void> {
   expectEqual(await context.expectInvariants(saleId), before, 'the figures');
   await buyers.rush(userIds(3, 'late-'), 3, { tries: 30 });
@@ -58,7 +58,7 @@ async function expectUnchanged(context: ScenarioContext, { saleId, buyers }: Sol
   await context.expectFigures(saleId, { rows, liveRows: rows, failedRows: 0 }, 'it sells again');
 }
 
-/** One may die in the repair of an older sale, which some scenario left. */
+/** A keeper may die in the repair of an older sale that another scenario left. */
 const VICTIMS_MAX = 5;
 
 const DEATHS = (['repair_after_lock', 'repair_after_epoch', 'repair_after_stock'] as const).map((point): Scenario => ({
@@ -119,7 +119,7 @@ const LATE_COMMAND: Scenario = {
     await restartRedis(stack);
     await context.observed(`${script} of a keeper is under way`, () => isHeld);
 
-    context.faultEnded(); // Redis is back; what is under way must need no repair
+    context.faultEnded(); // Redis is back, and purchases under way must need no repair
     await context.start('keeper', { env: REPAIR });
     const epoch = await untilRebuilt(stack, saleId);
     await buyers.rush(userIds(5, 'between-'), 5, { tries: 30 });
@@ -134,7 +134,7 @@ const LATE_COMMAND: Scenario = {
   },
 };
 
-/** One of two keepers may have finished before the other one polls. */
+/** One of two keepers may have finished before the other polls. */
 const RESTARTS_MAX = 5;
 
 const TWO_KEEPERS: Scenario = {
@@ -260,7 +260,9 @@ const LATE_RELEASE: Scenario = {
   },
 };
 
-/** As the keeper parks a dead letter: it has a row, and is out of `pending`; its units stay held. */
+/**
+ * Parks a purchase as the keeper parks a dead letter: it has a row, it is not in `pending`, and its units stay held.
+ */
 async function park({ stack }: ScenarioContext, batch: Batch): Promise<void> {
   await createDeadLetterRepository(stack.mysql).park({
     messageId: `chaos-${batch.batchId}`,

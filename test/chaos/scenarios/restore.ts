@@ -14,12 +14,12 @@ import { ACTOR, draftSale, openSale, RECONCILE_ENV, reconcileSale } from '../har
 import type { StackControls } from '../harness/stack-controls.js';
 import type { Scenario } from '../scenario.js';
 
-// D9: the drill of docs/backup.md. What is lost is compared with what that page says, purchase by purchase.
+// D9: the drill of docs/backup.md. The loss is compared with that page, purchase by purchase.
 
 const PAYS = { PAYMENT_PROVIDER: 'simulator' };
 const API = { ...PAYS, ...RECONCILE_ENV };
 const KEEPER = { ...PAYS, KEEPER_EVERY_MS: '500', REPAIR_QUIET_MS: '300', REPAIR_WAIT_MAX_MS: '3000' };
-/** A sale that is being rebuilt answers 503 meanwhile. */
+/** A sale that is being rebuilt answers 503. */
 const TRIES = { tries: 150 };
 /** Long poll for an order. */
 const WAIT_S = 20;
@@ -197,7 +197,7 @@ const EVERYTHING: Scenario = {
     expectEqual(await words(draft.saleId), 'not_found', 'an answer of the sale that was a draft');
     expectEqual(await words(made.saleId), 'not_found', 'an answer of the sale that is gone');
 
-    // What the copy has is there, as it was; what it has not is unknown.
+    // The data of the copy is there unchanged, and everything else is unknown.
     const now = await ordersIn(stack, ofCopy);
     for (const [key, order] of inCopy) {
       const paidAgain = key === `${selling.saleId}/${paidLater}`;
@@ -216,7 +216,7 @@ const EVERYTHING: Scenario = {
     expectEqual(lost, lostKeys.length, 'orders that were lost');
     for (const userId of [...waiting, ...later]) expectEqual((await gone.status(userId)).status, 404, `of ${userId}`);
 
-    // Whoever lost their purchase may make it again, with the same key; nothing that was given is given again.
+    // A buyer who lost a purchase may make it again with the same key. Nothing is given twice.
     const again = context.buyers(selling.saleId, apis);
     const newOrders = await ordered(again, later);
     for (const [userId, orderId] of newOrders) expectTrue(orderId !== lostOrders.get(userId), 'another order id');

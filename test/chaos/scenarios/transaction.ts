@@ -26,7 +26,7 @@ async function untilAborted(context: ScenarioContext, saleId: string): Promise<v
   await context.until('the check-back has aborted the batch', isAborted);
 }
 
-/** What an api left that was killed at a fail point. */
+/** The traces of an api that was killed at a fail point. */
 interface Death {
   readonly saleId: string;
   readonly buyers: Buyers;
@@ -36,7 +36,7 @@ interface Death {
   readonly markers: Markers;
 }
 
-/** Some buyers use an api that dies at the point, and from then on one that lives. */
+/** Some buyers use an api that dies at the point, and after its death another api. */
 async function killAt(context: ScenarioContext, point: string): Promise<Death> {
   const users = userIds(context.random.whole(3, 8));
   const [{ api: healthy }, { saleId }, victim] = await Promise.all([

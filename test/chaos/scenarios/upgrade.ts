@@ -28,8 +28,8 @@ const LEASES = { ...NO_REDRIVE, KEEPER_EVERY_MS: '200', OUTBOX_EVERY_MS: '100', 
 const TRIES = { tries: 20 };
 
 /**
- * Programs of one release die between two steps, and those of the other one find what they left: a message without its mark, a
- * half message without its commit, a release without its end.
+ * Programs of one release die between two steps, and programs of the other release find the rest: a message without its
+ * mark, a half message without its commit, a release without its end.
  */
 async function handOver(context: ScenarioContext, dies: string, lives: string): Promise<void> {
   const { stack, random } = context;
@@ -98,7 +98,9 @@ const THIS_DIES: Scenario = {
   run: (context) => handOver(context, releases().now, releases().before),
 };
 
-/** A purchase with a note, one with a trace, a plain one, in turn: message bodies of every version that apis write. */
+/**
+ * Makes purchases with a note, with a trace and plain ones in turn, so that apis write message bodies of every version.
+ */
 function partsOf(nth: number): PurchaseParts {
   switch (nth % 3) {
     case 0:
@@ -110,7 +112,7 @@ function partsOf(nth: number): PurchaseParts {
   }
 }
 
-/** What buyers were answered in one phase. */
+/** Answers to the buyers of one phase. */
 interface Phase {
   readonly purchases: number;
   readonly accepted: number;
@@ -150,7 +152,7 @@ class Shoppers {
     };
   }
 
-  /** What happened since the last call. */
+  /** Counts events since the last call. */
   phase(): Phase {
     const { answers } = this.#buyers.opLog;
     const counts = [...answers].map(([word, count]) => [word, count - (this.#before.get(word) ?? 0)] as const);
@@ -193,15 +195,15 @@ class Shoppers {
 
 const LANES = 16;
 const PAUSE_MS = 20;
-/** One of so many buyers waits for the order, and pays or cancels it. */
+/** Every n-th buyer waits for the order and pays or cancels it. */
 const FOLLOWED = 8;
-/** A worker that was killed had messages, which come again after ten seconds. */
+/** Messages of a killed worker return after ten seconds. */
 const FOLLOW_S = 25;
 /** How long a load balancer sends an api nothing before it is stopped: requests under way are answered by then. */
 const OUT_OF_SERVICE_MS = 500;
 const STEADY_MS = 5_000;
 
-/** Neither a bug nor an operational error that a person has to look at: the other release is none. */
+/** Finds no bug and no operational error for a person in the logs. The other release is no reason for either. */
 function expectNoErrors({ name, log, logFile }: Program): void {
   const errors = log.split('\n').filter((line) => /"level":[56]0/.test(line));
   expectEqual(errors, [], `errors that a ${name} logged (${logFile})`);
@@ -218,7 +220,7 @@ class Fleet {
     this.#env = env;
   }
 
-  /** Those that a load balancer sends buyers to. */
+  /** The apis that a load balancer sends buyers to. */
   get apis(): readonly Program[] {
     return this.#programs.api.filter(({ running }) => running);
   }
@@ -232,7 +234,10 @@ class Fleet {
     await Promise.all(all.map((name) => this.#add(name, main)));
   }
 
-  /** Of each kind in turn: one program is replaced by one of the other release and drains; the second one is killed first. */
+  /**
+   * For each kind of program in turn, replaces one program by that of the other release after it has drained. The
+   * second program is killed first.
+   */
   async roll(main: string, order: readonly ProgramName[], killed: readonly ProgramName[]): Promise<void> {
     for (const name of order) {
       const [first, second] = [...this.#programs[name]] as [Program, Program];
@@ -268,7 +273,7 @@ class Fleet {
   }
 }
 
-/** Whoever reads goes first: programs that know what the others are about to write. Back, those go last. */
+/** Readers change first, so that they know what writers will write. On the way back they change last. */
 const FORWARD: readonly ProgramName[] = ['worker', 'keeper', 'api'];
 const BACK: readonly ProgramName[] = [...FORWARD].reverse();
 const KILLED: readonly ProgramName[] = ['api', 'worker'];

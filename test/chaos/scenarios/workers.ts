@@ -20,7 +20,10 @@ async function expectRecordedOnce(context: ScenarioContext, buyers: Buyers): Pro
 
 const STOCK = 20;
 const BUYERS = userIds(5);
-/** One after the other, so that each worker gets the batch of its own sale; the last one receives a message that is left. */
+/**
+ * Workers run one after the other, so that each gets the batch of its own sale. The last worker receives a message that
+ * is left.
+ */
 const POINTS = [
   'worker_after_mark_recorded',
   'worker_after_commit',
@@ -30,11 +33,11 @@ const POINTS = [
 ] as const;
 /** Points after the COMMIT. */
 const LEAVES_ROWS: readonly string[] = ['worker_after_commit', 'worker_after_mark_recorded'];
-/** Each death leaves messages that come again, and the next worker may die of those: at the latest then they are drained. */
+/** Each death leaves messages, and the next worker may die of them. They are drained at the end. */
 const WORKERS_UNTIL_DRAIN = 4;
 const WORKERS_MAX = 12;
 
-/** What a worker left that was killed at a fail point. */
+/** The traces of a worker that was killed at a fail point. */
 interface Death {
   readonly point: string;
   readonly saleId: string;
@@ -42,7 +45,7 @@ interface Death {
   readonly pending: number;
 }
 
-/** What a worker received and wrote, as text that passed its proxies. */
+/** The received and written text that passed the proxies of a worker. */
 class WorkerTraffic {
   readonly env: Readonly<Record<string, string>>;
   #received = '';
@@ -71,7 +74,7 @@ class WorkerTraffic {
     [this.#received, this.#inserted] = ['', ''];
   }
 
-  /** Whether the worker that died before its COMMIT had one of these batches at that point. */
+  /** Tells whether the worker that died before its COMMIT had one of these batches at that point. */
   has(batchIds: readonly string[], point: string): boolean {
     const text = point === 'worker_after_receive' ? this.#received : this.#inserted;
     return batchIds.some((batchId) => text.includes(batchId));
@@ -104,7 +107,7 @@ async function killAt(context: ScenarioContext, api: Program, traffic: WorkerTra
   }
 }
 
-/** What each death must have left, and that its message came again and was recorded once. */
+/** The traces that each death must leave. Its message is delivered again and recorded once. */
 async function expectRedelivered(context: ScenarioContext, { point, saleId, rows, pending }: Death): Promise<void> {
   if (LEAVES_ROWS.includes(point)) expectAtLeast(rows, 1, `rows after ${point}`);
   else expectEqual(rows, 0, `rows after ${point}: no half-recorded batch`);

@@ -3,7 +3,7 @@ import type { CallName } from '../call-name.js';
 import type { Rng } from './rng.js';
 
 /**
- * What can happen to a call.
+ * Faults of a call.
  * - `delayed`: it takes time before or after it acts
  * - `failed`: it does not act, and the caller gets an error
  * - `reply_lost`: it acts, and the caller gets an error
@@ -18,7 +18,7 @@ export const CALL_FAULTS = [
 ] as const;
 type CallFault = (typeof CALL_FAULTS)[number];
 
-/** What can happen to a message, or to a transaction. */
+/** Faults of a message or of a transaction. */
 export const OTHER_FAULTS = [
   'message_repeated', // delivered once more, now or much later
   'message_lost', // of the writer groups only: a re-drive publishes those again
@@ -71,7 +71,7 @@ const TARGETS = [
   'add',
   'done',
 ] as const satisfies readonly CallName[];
-/** Where Redis loses data: as often one of the calls that follow a loss, which are seldom made otherwise. */
+/** Places where Redis loses data. Calls that follow a loss are chosen as often as all others, because they are rare. */
 const TARGETS_AFTER_LOSS = [
   'reacquire',
   'reacquire',
@@ -106,7 +106,7 @@ const TRIGGERED_MAX = 3;
 
 /** The faults of one run, all drawn from its seed. */
 export class Faults {
-  /** How often each fault happened, and how often each call was hit by one that is more than a delay. */
+  /** Counts each fault, and how often each call was hit by a fault other than a delay. */
   readonly observed = new Map<Fault, number>();
   readonly hit = new Map<string, number>();
   readonly #rng: Rng;
@@ -151,7 +151,7 @@ export class Faults {
     this.#outages = outages;
   }
 
-  /** From now on no fault happens any more. */
+  /** Ends all faults. */
   heal(): void {
     this.#healed = true;
   }
@@ -178,7 +178,7 @@ export class Faults {
     this.#outages.push({ dependency: trigger.dependency, fromMs: nowMs, toMs: nowMs + drawOutageMs(this.#rng) });
   }
 
-  /** What happens to this call, apart from delays and outages. */
+  /** Returns the fault of this call, apart from delays and outages. */
   fateOf(call: string): Fate {
     if (this.#healed) return null;
     const target = this.#target;

@@ -8,7 +8,7 @@ export interface Timer {
 }
 
 interface Event extends Timer {
-  /** Decides, by the seed, who is first of those due in the same millisecond. */
+  /** Decides by the seed which of the events of the same millisecond comes first. */
   readonly tie: number;
   readonly act: () => void;
 }
@@ -16,7 +16,7 @@ interface Event extends Timer {
 /** The start of every run, Unix ms; any time after the epoch of the order ids will do. */
 export const START_MS = Date.UTC(2026, 0, 1);
 
-/** Virtual time: it stands still during an event and jumps to the next one that is due. */
+/** Virtual time. It stands still during an event and jumps to the next due event. */
 export class Scheduler {
   readonly #rng: Rng;
   readonly #heap: Event[] = [];
@@ -48,7 +48,7 @@ export class Scheduler {
     return event;
   }
 
-  /** Runs the next event. @returns false when there is none */
+  /** Runs the next event. @returns false if there is no event */
   step(): boolean {
     for (;;) {
       const event = this.#pop();

@@ -4,7 +4,7 @@ import type { Faults } from './faults.js';
 import type { Rng } from './rng.js';
 import type { Scheduler } from './scheduler.js';
 
-/** What a simulated process needs of the run that it belongs to. */
+/** The parts of a run that a simulated process needs. */
 export interface ProcessWorld {
   readonly scheduler: Scheduler;
   readonly faults: Faults;
@@ -17,19 +17,19 @@ export interface ProcessWorld {
   readonly acted: (call: string, args: readonly unknown[], value: unknown) => void;
 }
 
-/** What the caller gets in place of an answer. @param neverActs the call did not act and never will */
+/** The error that the caller gets in place of an answer. @param neverActs the call did not act and never will */
 export type LostAnswer = (neverActs: boolean) => unknown;
 
-/** For work that goes on until its process dies. */
+/** For work that continues until its process dies. */
 export const NEVER_ABORTED = new AbortController().signal;
 
 const never = (): Promise<never> => new Promise(() => undefined);
-/** How much later a call acts whose caller has given up: mostly soon, or when a server that hung goes on. */
+/** Delay after which a call acts when its caller has given up. Mostly short, or until a hung server continues. */
 const LATE_MAX_MS = [3_000, 3_000, 3_000, 30_000] as const;
 
 /**
- * One process from its start to its death. Each of its calls to a server goes through `call`, where faults happen; once it
- * is dead no call acts any more and none returns.
+ * A process from its start to its death. Each of its calls to a server passes through `call`, where faults happen.
+ * After its death no call acts and none returns.
  */
 export class SimulatedProcess {
   readonly name: string;

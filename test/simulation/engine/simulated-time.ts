@@ -20,8 +20,9 @@ const EVENTS_PER_TURN = 64;
 let surroundings: Surroundings | null = null;
 
 /**
- * While `run` runs, timers, `Date.now`, `Math.random` and `randomBytes` of this process are those of the simulated run. The
- * clock port alone is not enough: the batcher, the circuit breaker, the jitter and the batch ids use these.
+ * Replaces timers, `Date.now`, `Math.random` and `randomBytes` of this process by those of the simulated run while
+ * `run` runs. The clock port alone is not enough: the batcher, the circuit breaker, the jitter and the batch ids use
+ * these.
  */
 export async function inSimulatedTime<T>(run: () => Promise<T>): Promise<T> {
   const fakes = sinon.createSandbox();

@@ -29,13 +29,13 @@ import { onBug, type SimulatedSystem } from '../simulated-system.js';
 import { RefusedBatches } from './refused-batches.js';
 import { signedMessagesOf } from './signed-messages.js';
 
-/** A client without an answer for so long gives up. */
+/** A client gives up after this time without an answer. */
 const HTTP_TIMEOUT_MS = 20_000;
 const RESTART_MAX_MS = 6_000;
 const CLOCK_SKEW_MAX_MS = 60_000;
 /** A run has a dozen buyers; room for the 20,000 answers of a real api would cost a quarter of its time. */
 const CLOSED_ROWS_MAX = 100;
-/** One sale; what a real api has room for would cost a seventh of the time. */
+/** Room for one sale. The room of a real api would cost a seventh of the time. */
 const SNAPSHOTS_MAX = 4;
 
 /** The requests that one api process serves. */
@@ -76,7 +76,7 @@ export class Api {
     });
   }
 
-  /** One request over HTTP. Null: the connection was refused or broke, or no answer came in time. */
+  /** Sends one request over HTTP. Null: the connection was refused or broke, or no answer came in time. */
   ask<T>(request: (endpoints: Endpoints) => Promise<T>): Promise<T | 'unavailable' | null> {
     const running = this.#running;
     if (running === null) return Promise.resolve(null);
@@ -94,7 +94,7 @@ export class Api {
     });
   }
 
-  /** A check-back of the broker; a process that dies meanwhile does not answer. */
+  /** Answers a check-back of the broker. A process that dies during it does not answer. */
   checkBack(half: OpenHalf): Promise<CheckBackAnswer> {
     return this.#running?.endpoints.checkBack(half) ?? Promise.resolve('no_answer');
   }
@@ -240,5 +240,7 @@ function channelOf(proc: SimulatedProcess, system: SimulatedSystem): PurchaseCha
   };
 }
 
-/** The memory broker checks back with the first channel, and that is the one of `CheckBacks`, which picks a process. */
+/**
+ * The memory broker checks back with the first channel. That channel belongs to `CheckBacks`, which picks a process.
+ */
 const neverAsked: CheckBack = async () => 'no_answer';

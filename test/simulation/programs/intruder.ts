@@ -23,7 +23,9 @@ const WAYS: readonly { readonly to: string; readonly topic: Topic }[] = [
   })),
 ];
 
-/** Somebody who reaches the broker and has no key: what they send is unsigned, tampered, or signed for another topic. */
+/**
+ * An intruder who reaches the broker without a key. The messages are unsigned, tampered, or signed for another topic.
+ */
 export class Intruder {
   readonly #system: SimulatedSystem;
   readonly #rng: Rng;
@@ -37,7 +39,7 @@ export class Intruder {
     }
   }
 
-  /** At rest: what no api has accepted has no row. */
+  /** Checks at rest that a purchase which no api has accepted has no row. */
   check(): void {
     const { repositories } = this.#system;
     const row = repositories.allOrders.find(({ userId }) => userId === BUYER);

@@ -13,7 +13,10 @@ import { reshard } from './repairer.js';
 const RESTART_MAX_MS = 6_000;
 const DEAD_LETTERS_EVERY_MS = 3_000;
 const FOLLOW_MS = 2_000;
-/** Dead letters are rare, and so are the calls of an operator: by the faults of these alone it died in one of 5,000 runs. */
+/**
+ * Raises the chance of faults here. Dead letters and calls of an operator are rare, so it died in only one of 5,000
+ * runs.
+ */
 const DIES_OVER_ONE = 0.2;
 const ACTOR = 'operator';
 
@@ -43,7 +46,7 @@ export class Operator {
     void workOnDeadLetters(proc, this.#system, `operator-${++this.#starts}`).catch(onBug(this.#system));
   }
 
-  /** One attempt: when it dies or a dependency fails, the keeper finishes what was begun. */
+  /** Makes one attempt. If it dies or a dependency fails, the keeper finishes the work. */
   async #reshard(afterMs: number): Promise<void> {
     const system = this.#system;
     const proc = new SimulatedProcess(system, 'owner');

@@ -4,7 +4,7 @@ import type { SimulatedProcess } from '../engine/simulated-process.js';
 import { withFaults } from '../engine/with-faults.js';
 import type { SimulatedSystem } from '../simulated-system.js';
 
-/** States of orders, and those that are due to expire. */
+/** Reads states of orders, and orders that are due to expire. */
 export function orderStatesOf(proc: SimulatedProcess, { repositories }: SimulatedSystem): OrderStates {
   const states: OrderStates = {
     statesOf: async (orderIds) => {
@@ -23,7 +23,7 @@ export function orderStatesOf(proc: SimulatedProcess, { repositories }: Simulate
   return withFaults(proc, 'mysql', states, ['statesOf', 'dueOf']);
 }
 
-/** What waiting buyers are notified of, read from the rows. */
+/** Reads the rows of which waiting buyers are notified. */
 export function notificationsRowsOf(proc: SimulatedProcess, { repositories }: SimulatedSystem): OrderNotificationRows {
   const rows: OrderNotificationRows = {
     notificationsOf: async (orderIds) => repositories.allOrders.filter(({ orderId }) => orderIds.includes(orderId)),

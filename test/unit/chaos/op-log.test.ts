@@ -11,7 +11,7 @@ const answer = (status: number, json: Record<string, unknown> = {}): Answer => (
 const soldOut = answer(409, { code: 'sold_out' });
 
 describe('op log', () => {
-  it('is ok if any try was ok, fail if every one was refused, else unknown', () => {
+  it('is ok when any try was ok, fail when every try was refused, else unknown', () => {
     const log = new OpLog();
     const outcomeOf = (key: string, ...answers: (Answer | null)[]): unknown => {
       for (const one of answers) log.recordAnswer(key, one);
@@ -25,7 +25,7 @@ describe('op log', () => {
     expect([...log.soldOut.keys()], 'only where it was the last answer').to.deep.equal(['b', 'd']);
   });
 
-  it('keeps the statuses of a purchase in order, each change once, and skips answers without a status', () => {
+  it('keeps each change of the status of a purchase once, in order', () => {
     const log = new OpLog();
     const pending = answer(202, { status: 'pending' });
     const ordered = answer(200, { status: 'ordered', orderId: '9' });
@@ -37,7 +37,7 @@ describe('op log', () => {
     ]);
   });
 
-  it('records moves that were confirmed', () => {
+  it('records a move only when it was confirmed', () => {
     const log = new OpLog();
     log.recordMove('pay', '9', answer(409, { code: 'wrong_state' }));
     expect(log.moves.size).to.equal(0);

@@ -30,7 +30,7 @@ describe('chaos: the suite', () => {
   const resultsOf = (...scenarios: Scenario[]): Promise<ScenarioResult[]> =>
     suiteOn().run(new Schedule(scenarios, [1]));
 
-  it('fails a scenario whose fault was not observed, or never called faultEnded', async () => {
+  it('fails a scenario when its fault was not observed or never ended', async () => {
     const [silent] = await resultsOf(scenarioOf({}));
     expect(silent).to.include({ outcome: 'red', reason: 'no fault was observed: the scenario proved nothing' });
     const [endless] = await resultsOf(scenarioOf({ run: (context) => context.observed('it broke', () => true) }));
@@ -42,12 +42,12 @@ describe('chaos: the suite', () => {
     context.faultEnded();
   };
 
-  it('fails a scenario that has no sale and does not say so', async () => {
+  it('fails a scenario without a sale when it does not declare that', async () => {
     const [result] = await resultsOf(scenarioOf({ run, noSale: false }));
     expect(result?.reason).to.equal('the scenario has no sale: no invariant was checked');
   });
 
-  it('is green when the fault was observed and is over; red with the reason of what was thrown', async () => {
+  it('is green when the fault was observed and is over, and red with the reason when it throws', async () => {
     const [green] = await resultsOf(scenarioOf({ run }));
     expect(green).to.deep.include({ outcome: 'green', reason: null, observations: ['it broke'] });
     const [red] = await resultsOf(scenarioOf({ run: () => Promise.reject(new Error('no')) }));
@@ -92,7 +92,7 @@ describe('chaos: the suite', () => {
     },
   });
 
-  it('reads the figures once every server runs again; none when they cannot be read', async () => {
+  it('reads the figures when every server runs again, and reports none when it cannot', async () => {
     let runs = false;
     const findSale = () => (runs ? Promise.resolve(sale) : Promise.reject(new Error('MySQL is down')));
     const suite = suiteOn({
@@ -101,18 +101,18 @@ describe('chaos: the suite', () => {
       redis: { redis: { ping: async () => 'PONG' } },
       mysql: { query: async () => undefined },
     });
-    const [unread] = await suite.run(new Schedule([fails], [1])); // it runs beside others and breaks no server
+    const [unread] = await suite.run(new Schedule([fails], [1])); // it runs beside other scenarios and breaks no server
     expect(unread).to.include({ outcome: 'red', reason: 'no', figures: null });
     const [read] = await suite.run(new Schedule([{ ...fails, alone: true }], [1]));
     expect(read).to.deep.include({ outcome: 'red', reason: 'no', figures: NO_FIGURES });
   });
 
-  it('reports the invariants that a red scenario breaks besides', async () => {
+  it('reports broken invariants of a red scenario', async () => {
     const [red] = await suiteOn({ audit }).run(new Schedule([fails], [1]));
     expect(red?.findings).to.deep.equal(['I4 units left differ by 1 between Redis and MySQL']);
   });
 
-  it('runs each scenario once with every seed, whether or not several stacks share the schedule', async () => {
+  it('runs each scenario once with every seed when several stacks share the schedule', async () => {
     const seen: string[] = [];
     const names = ['R1', 'R2', 'R3'];
     const scenarios = names.map((name) => {
@@ -129,7 +129,7 @@ describe('chaos: the suite', () => {
     expect(results.flat()).to.have.length(6);
   });
 
-  it('ends its report with what was oversold, doubled or lost, red, unread or skipped', () => {
+  it('ends its report with the numbers of oversold, duplicate, lost, red, unread and skipped', () => {
     const result: ScenarioResult = {
       scenario: 'T1',
       ids: ['T1'],

@@ -1,4 +1,5 @@
-import { PROBLEMS, problemOf, type ProblemCode } from '../../../src/http/problem.js';
+import { PROBLEMS, type ProblemCode } from '../../../src/contract/problem.js';
+import { problemOf } from '../../../src/http/problem.js';
 
 export interface Asked {
   /** `POST /v1/sales/7/purchases` */

@@ -2,20 +2,22 @@ import { expect } from 'chai';
 import {
   AlertWatch,
   mergedConditions,
-  type AlertRule,
+  readAlertRules,
   type Condition,
   type Series,
 } from '../../../src/core/conditions.js';
 
 const START_MS = Date.UTC(2030, 0, 1);
-const rule = (parts: Partial<AlertRule>): AlertRule => ({
-  name: 'Late',
-  severity: 'page',
-  forMs: 0,
-  text: 'Late.',
-  metric: 'm',
-  ...parts,
-});
+const rule = (expr: string, { time = '', summary = 'Late.', severity = 'page' } = {}): string => `
+      - alert: Late
+        # a comment
+        expr: ${expr}${time && `\n        for: ${time}`}
+        labels: { severity: ${severity} }
+        annotations:
+          summary: ${summary}
+          action: None.
+`;
+const watchOf = (...rules: string[]): AlertWatch => new AlertWatch(readAlertRules(rules.join('\n')));
 const series = (value: number, labels: Series['labels'] = {}): Series => ({ labels, value });
 
 describe('conditions', () => {
@@ -30,8 +32,8 @@ describe('conditions', () => {
   const words = (watch: AlertWatch): string[] =>
     seen(watch).map(({ severity, about, text, sinceMs }) => `${severity} ${about} ${text} ${sinceMs - START_MS}`);
 
-  it('one that has just begun is `info`, and after its time what the alert says; it ends with its cause', () => {
-    const watch = new AlertWatch([rule({ above: 2, forMs: 60_000 })]);
+  it('is `info` when the problem begins, has the severity of its alert after its time, and ends with the problem', () => {
+    const watch = watchOf(rule('max(m) > 2', { time: '1m' }));
     published = { m: [series(2)] };
     expect(words(watch)).to.deep.equal([]);
     published = { m: [series(3)] };
@@ -43,14 +45,14 @@ describe('conditions', () => {
     published = { m: [series(0)] };
     expect(words(watch)).to.deep.equal([]);
     published = { m: [series(3)] };
-    expect(words(watch), 'it begins anew').to.deep.equal(['info null Late. 60000']);
+    expect(words(watch), 'it begins again').to.deep.equal(['info null Late. 60000']);
     published = {};
-    expect(words(watch), 'nobody publishes it').to.deep.equal([]);
+    expect(words(watch), 'the metric is absent').to.deep.equal([]);
   });
 
-  it('one for each value of its labels, about the last of them, with the worst figure', () => {
-    const text = '{topic} waits for {group}: {value}.';
-    const watch = new AlertWatch([rule({ above: 30, by: ['group', 'topic'], text })]);
+  it('reports the worst value for each combination of labels, and is about the last label', () => {
+    const summary = `'{{ $labels.topic }} waits for {{ $labels.group }}: {{ $value | printf "%.0f" }}.'`;
+    const watch = watchOf(rule('max by (group, topic) (m) > 30', { summary }));
     published = {
       m: [
         series(31, { group: 'g', topic: 't', host: 'a' }),
@@ -63,36 +65,36 @@ describe('conditions', () => {
     expect(new Set(seen(watch).map(({ key }) => key)).size).to.equal(2);
   });
 
-  it('only series with its labels count, and none with those that it leaves out', () => {
-    const watch = new AlertWatch([rule({ above: 0, where: { state: 'outbox' }, whereNot: { kind: 'old' } })]);
-    published = { m: [series(1, { state: 'refund' }), series(1, { state: 'outbox', kind: 'old' })] };
-    expect(words(watch)).to.deep.equal([]);
-    published = { m: [series(1, { state: 'outbox', kind: 'new' })] };
-    expect(words(watch)).to.have.length(1);
+  it('counts only series that its matcher selects', () => {
+    published = { m: [series(1, { state: 'refund' })] };
+    expect(words(watchOf(rule('max(m{state="outbox"}) > 0')))).to.deep.equal([]);
+    expect(words(watchOf(rule('max(m{state="refund"}) > 0')))).to.have.length(1);
+    expect(words(watchOf(rule('max(m{state!="refund"}) > 0')))).to.deep.equal([]);
+    expect(words(watchOf(rule('max(m{state!="outbox"}) > 0')))).to.have.length(1);
   });
 
-  it('a share and a difference are of series with the same labels', () => {
-    const share = new AlertWatch([rule({ above: 0.8, by: ['server'], dividedBy: 'max', metric: 'used' })]);
+  it('divides and subtracts series with the same labels', () => {
+    const share = watchOf(rule('max by (server) (used / max) > 0.8'));
     published = {
       used: [series(81, { server: 'a' }), series(81, { server: 'b' }), series(81, { server: 'c' })],
       max: [series(100, { server: 'a' }), series(200, { server: 'b' })],
     };
     expect(words(share)).to.deep.equal(['page a Late. 0']);
-    const behind = new AlertWatch([rule({ above: 0, less: 'own', metric: 'newest' })]);
+    const behind = watchOf(rule('max(newest - own) > 0'));
     published = { newest: [series(7)], own: [series(7)] };
     expect(words(behind)).to.deep.equal([]);
     published = { newest: [series(7)], own: [series(6)] };
     expect(words(behind)).to.have.length(1);
   });
 
-  it('one that is bad below a figure takes the smallest', () => {
-    const watch = new AlertWatch([rule({ below: 7, by: ['server'], text: '{server} {value}' })]);
+  it('reports the smallest value below a lower limit', () => {
+    const watch = watchOf(rule('min by (server) (m) < 7', { summary: "'{{ $labels.server }} {{ $value }}'" }));
     published = { m: [series(6, { server: 'a' }), series(2, { server: 'a', host: 'x' }), series(8, { server: 'b' })] };
     expect(words(watch)).to.deep.equal(['page a a 2 0']);
   });
 
-  it('a breaker that is half open between two tries has not ended', () => {
-    const watch = new AlertWatch([rule({ above: 1, lastsMs: 60_000, forMs: 60_000 })]);
+  it('lasts for the window of `max_over_time` after the last bad value', () => {
+    const watch = watchOf(rule('max(max_over_time(m[1m])) > 1', { time: '1m' }));
     published = { m: [series(2)] };
     expect(words(watch)).to.deep.equal(['info null Late. 0']);
     published = { m: [series(1)] };
@@ -102,16 +104,32 @@ describe('conditions', () => {
     expect(words(watch)).to.deep.equal([]);
   });
 
-  it('names the metrics that it asks for, each once', () => {
-    const watch = new AlertWatch([
-      rule({ above: 1 }),
-      rule({ above: 1, dividedBy: 'n' }),
-      rule({ above: 1, less: 'o' }),
-    ]);
+  it('lists each metric that it reads once', () => {
+    const watch = watchOf(rule('max(m) > 1'), rule('max(m / n) > 1'), rule('max(m - o) > 1'));
     expect(watch.metrics).to.deep.equal(['m', 'n', 'o']);
   });
 
-  it('what several processes see is one: the earliest, as severe as one of them says, the worst first', () => {
+  it('reads a quoted or folded summary, and the severity', () => {
+    const quoted = rule('max(m) > 0', { summary: "'It''s: late.'", severity: 'ticket' });
+    const folded = rule('max(n) > 0', { summary: '>-\n            It is\n            late.' });
+    expect(readAlertRules(quoted + folded).map(({ summary, severity }) => [summary, severity])).to.deep.equal([
+      ["It's: late.", 'ticket'],
+      ['It is late.', 'page'],
+    ]);
+  });
+
+  it('leaves out alerts that need Prometheus', () => {
+    const exprs = [
+      'sum(increase(m[10m])) > 0',
+      'max(m) - (max(m offset 1d) or vector(0)) > 0',
+      'min(m) > 1800 or absent(m)',
+      'absent(m)',
+      'max by (job) (rate(m[5m])) > 1',
+    ];
+    expect(readAlertRules(exprs.map((expr) => rule(expr)).join('\n'))).to.deep.equal([]);
+  });
+
+  it('merges conditions of several processes with the earliest time and worst severity, and sorts the worst first', () => {
     const one = { key: 'a', name: 'A', about: null, text: 'a' };
     const merged = mergedConditions([
       { ...one, severity: 'info', sinceMs: 5 },

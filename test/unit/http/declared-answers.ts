@@ -2,10 +2,9 @@ import { expect } from 'chai';
 import { subscribe } from 'node:diagnostics_channel';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { isDeepStrictEqual } from 'node:util';
-import type { ProblemCode } from '../../../src/http/problem.js';
+import { problemSchema, type ProblemCode } from '../../../src/contract/problem.js';
 import type { Listener, Route } from '../../../src/http/route.js';
 import { routesOf } from '../../../src/http/routes/index.js';
-import { problemSchema } from '../../../src/http/schemas.js';
 
 /** What was answered and is not in the document of its route, as sentences. */
 const undeclared: string[] = [];

@@ -4,7 +4,8 @@ import type { Condition } from '../../../src/core/conditions.js';
 import type { ProgramReport } from '../../../src/core/ports/program-reports.js';
 import type { Denial, Principal } from '../../../src/http/auth.js';
 import type { HttpServices } from '../../../src/http/services.js';
-import { LiveSnapshots, type LiveSnapshot } from '../../../src/http/live-snapshots.js';
+import type { Snapshot } from '../../../src/contract/live.js';
+import { LiveSnapshots } from '../../../src/http/live-snapshots.js';
 import { systemClock } from '../../../src/programs/system-clock.js';
 import type { LiveSale, LiveSales } from '../../../src/sales/live-sales.js';
 import { EventStreamClient } from '../../helpers/event-stream-client.js';
@@ -60,20 +61,20 @@ describe('live snapshots', () => {
   });
   afterEach(() => leaves.splice(0).forEach((leave) => leave()));
 
-  const listen = (): LiveSnapshot[] => {
-    const got: LiveSnapshot[] = [];
+  const listen = (): Snapshot[] => {
+    const got: Snapshot[] = [];
     const leave = live.follow((event) => {
       const [, data = ''] = /^event: snapshot\ndata: (.*)\n\n$/.exec(event.toString()) ?? [];
-      got.push(JSON.parse(data) as LiveSnapshot);
+      got.push(JSON.parse(data) as Snapshot);
     });
     leaves.push(leave);
     return got;
   };
-  const next = async (got: readonly LiveSnapshot[]): Promise<LiveSnapshot> => {
+  const next = async (got: readonly Snapshot[]): Promise<Snapshot> => {
     const before = got.length;
     if (before > 0) wake();
     await until(() => got.length > before);
-    return got.at(-1) as LiveSnapshot;
+    return got.at(-1) as Snapshot;
   };
 
   it('are made once for all who listen, and not at all while nobody does', async () => {

@@ -1,8 +1,8 @@
 import { expect } from 'chai';
 import fc from 'fast-check';
 import { z } from 'zod';
+import { PROBLEMS, type ProblemCode } from '../../../src/contract/problem.js';
 import { openapiOf } from '../../../src/http/openapi.js';
-import { PROBLEMS, type ProblemCode } from '../../../src/http/problem.js';
 import { ROUTES, routesOf } from '../../../src/http/routes/index.js';
 import { purchase, readWanted } from '../../../src/http/routes/purchase.js';
 

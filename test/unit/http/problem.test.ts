@@ -1,5 +1,6 @@
 import { expect } from 'chai';
-import { problemHeaders, problemOf, PROBLEMS, type ProblemCode } from '../../../src/http/problem.js';
+import { PROBLEMS, type ProblemCode } from '../../../src/contract/problem.js';
+import { problemHeaders, problemOf } from '../../../src/http/problem.js';
 
 /** Written by hand from the table of endpoints, so that a slip in the table is seen. */
 const EXPECTED: Record<ProblemCode, [status: number, retryable: boolean]> = {

@@ -1,7 +1,7 @@
 import { expect } from 'chai';
+import { PROBLEMS } from '../../../src/contract/problem.js';
 import { OperationalError } from '../../../src/core/errors.js';
 import { REFUSALS, type PurchaseOutcome } from '../../../src/core/outcome.js';
-import { PROBLEMS } from '../../../src/http/problem.js';
 import { saleOf } from '../../helpers/sales.js';
 import { bearer, FakeServices, RawClient, rawPurchase, startServer, until } from './http-harness.js';
 import type { Started } from './http-harness.js';

@@ -27,7 +27,7 @@ const invariants = (history: Partial<ClientHistory>, orders: readonly AuditedOrd
   judgeHistory(historyOf(history), stateOf(orders, unitsLeft)).map(({ invariant }) => invariant);
 
 describe('check-history', () => {
-  it('a confirmed payment or cancellation stays in force, and never both [I6]', () => {
+  it('finds a confirmed payment or cancellation that is not in force, or both of one order [I6]', () => {
     const paid = { moves: new Map([['1', new Set(['pay'] as const)]]) };
     expect(invariants(paid, [orderOf({ state: 'paid' })])).to.deep.equal([]);
     expect(invariants(paid, [orderOf()])).to.deep.equal(['I6']);
@@ -38,7 +38,7 @@ describe('check-history', () => {
     expect(invariants(both, [orderOf({ state: 'paid' })])).to.deep.equal(['I6', 'I6']);
   });
 
-  it('sold_out is honest when no unit is left, or units came back later [I7]', () => {
+  it('accepts sold_out when no unit is left or units came back later [I7]', () => {
     const refused = { soldOut: new Map([['bob/k1', 2]]) };
     expect(invariants(refused, [orderOf()], 0)).to.deep.equal([]);
     expect(invariants(refused, [orderOf()], 1), 'fewer than they wanted').to.deep.equal([]);
@@ -46,7 +46,7 @@ describe('check-history', () => {
     expect(invariants(refused, [orderOf({ state: 'cancelled' })], 2), 'one came back').to.deep.equal([]);
   });
 
-  it('a status that a client saw as final never changes again, and agrees with MySQL [I8]', () => {
+  it('finds a final status that changed later or differs from MySQL [I8]', () => {
     const seen = (...statuses: SeenStatus[]) => ({ statuses: new Map([['ann/k1', statuses]]) });
     const row = orderOf();
     expect(invariants(seen(seenAs('absent'), seenAs('pending'), seenAs('ordered', '1')), [row])).to.deep.equal([]);
@@ -63,7 +63,7 @@ describe('check-history', () => {
     expect(invariants(seen(seenAs('pending'), seenAs('failed')), [failed])).to.deep.equal([]);
   });
 
-  it('an accepted purchase fails only for a reason that the fault explains [I3]', () => {
+  it('finds an accepted purchase that failed for a reason which the fault does not explain [I3]', () => {
     const { rows } = stateOf([orderOf({ state: 'failed', reason: 'oversold_guard' })]);
     const judged = (accepted: boolean, mayFail: readonly 'oversold_guard'[]): string[] =>
       judgeFailures(rows, () => accepted, mayFail).map(({ invariant }) => invariant);

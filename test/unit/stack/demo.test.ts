@@ -4,26 +4,18 @@ import type { AddressInfo } from 'node:net';
 import sinon from 'sinon';
 import { Buyer, type BuyersWorld } from '../../../deploy/local/demo/buyer.js';
 import { booksLine } from '../../../deploy/local/demo/demo.js';
-import { FAULTS_ENV, habitOf, HABITS, TRAFFIC_ENV } from '../../../deploy/local/demo/plan.js';
+import { FAULTS_ENV, TRAFFIC_ENV } from '../../../deploy/local/demo/plan.js';
 import { Tally } from '../../../deploy/local/demo/tally.js';
 import { allKeys } from '../../../src/core/config/schema.js';
 
 describe('the simulated buyers', () => {
-  it('have each habit as often as its share says, and all habits among the first thirty', () => {
-    const habits = Array.from({ length: 100 }, (_, nth) => habitOf(nth));
-    const counts: Record<string, number> = {};
-    for (const habit of habits) counts[habit] = (counts[habit] ?? 0) + 1;
-    expect(counts).to.deep.equal({ ...HABITS });
-    expect(habits.slice(0, 30)).to.include.members(Object.keys(HABITS));
-  });
-
-  it('choose only settings that the programs have', () => {
+  it('use only settings that the programs have', () => {
     const known = allKeys().map(({ env }) => env);
     for (const name of Object.keys({ ...TRAFFIC_ENV, ...FAULTS_ENV })) expect(known).to.include(name);
   });
 });
 
-describe('an accepted purchase that is no order yet', () => {
+describe('an accepted purchase without an order', () => {
   const QUESTION_TAKES_MS = 25_000;
   let clock: sinon.SinonFakeTimers;
   let api: Server;
@@ -64,12 +56,12 @@ describe('an accepted purchase that is no order yet', () => {
     return buyer;
   };
 
-  it('is late, and missing only if it is none when nobody buys any more', async () => {
+  it('is late, and missing if it still has no order after the last purchase', async () => {
     expect(await (await late()).isMissing()).to.equal(true);
     expect(world.tally.all()).to.deep.equal({ late: 1, missing: 1 });
   });
 
-  it('is not missing when it is found in the end', async () => {
+  it('is not missing when its order appears in the end', async () => {
     const buyer = await late();
     status = 'ordered';
     expect(await buyer.isMissing()).to.equal(false);
@@ -80,7 +72,7 @@ describe('an accepted purchase that is no order yet', () => {
 describe('the books after traffic', () => {
   const books = { outcome: 'match', salesCompared: 7, salesFailed: 0, counts: {}, undecided: 0 };
 
-  it('are right only if everything was compared, nothing differs and no purchase is missing', () => {
+  it('are right only when everything was compared, nothing differs and no purchase is missing', () => {
     expect(booksLine(books, 0)).to.match(/^Books: 7 sales compared\. Redis and MySQL match/);
     const wrong = [
       booksLine({ ...books, outcome: 'findings', counts: { leak: 2 } }, 0),

@@ -5,7 +5,7 @@ import { useTempFolder } from './temp-folder.js';
 
 type InstallLock = { release: () => void; refusal?: undefined } | { refusal: string };
 
-/** JavaScript, since it runs before TypeScript can be imported. */
+/** This is JavaScript because it runs before TypeScript can be imported. */
 const BOOTSTRAP = new URL('../../../deploy/local/bootstrap.mjs', import.meta.url).href;
 
 describe('the lock of npm ci', () => {
@@ -28,12 +28,12 @@ describe('the lock of npm ci', () => {
     expect(existsSync(file())).to.equal(false);
   });
 
-  it('counts for nothing once its owner has ended', () => {
+  it('is free when its owner has ended', () => {
     writeFileSync(file(), String(2 ** 30));
     expect(takeInstallLock(file())).to.have.property('release');
   });
 
-  it('says in a sentence that the checkout cannot be written', () => {
+  it('returns a sentence when the checkout cannot be written', () => {
     const { refusal } = takeInstallLock('/proc/none/npm-ci.lock');
     expect(refusal).to.match(/^The packages cannot be installed: .* Make the checkout writable for this user\.$/);
   });

@@ -29,11 +29,11 @@ describe('lock of an instance', () => {
     expect(readdirSync(join(folder(), 'run'))).to.deep.equal(['up.lock']);
   });
 
-  it('says in a sentence that its folder cannot be written', () => {
+  it('throws a sentence when its folder cannot be written', () => {
     expect(() => tryLock('/proc/none/up.lock')).to.throw(StackError, /^Cannot write to/);
   });
 
-  it('counts for nothing once its owner is dead [L2]', () => {
+  it('is free when its owner is dead [L2]', () => {
     tryLock(path());
     const owner = JSON.parse(readFileSync(path(), 'utf8')) as object;
     writeFileSync(path(), JSON.stringify({ ...owner, startTicks: '1' }));
@@ -44,7 +44,7 @@ describe('lock of an instance', () => {
 describe('secrets of an instance', () => {
   const folder = useTempFolder();
 
-  it('are made once and readable for their owner only', () => {
+  it('are made once, and only their owner can read them', () => {
     const path = join(folder(), 'secrets.json');
     expect(readSecrets(path)).to.equal(null);
     const secrets = ensureSecrets(path);
@@ -55,7 +55,7 @@ describe('secrets of an instance', () => {
     expect(secrets.mysqlPassword).to.match(/^[\w-]{24}$/);
   });
 
-  it('say so when they are damaged, and are not replaced', () => {
+  it('throw and stay when they are damaged', () => {
     const path = join(folder(), 'secrets.json');
     writeFileSync(path, '{"mysqlPassword":1}');
     expect(() => ensureSecrets(path)).to.throw(/is damaged/);
@@ -67,7 +67,7 @@ describe('ports of an instance', () => {
   const folder = useTempFolder();
   const file = (): string => join(folder(), 'instance.json');
 
-  it('are the chosen ones at first, the remembered ones for ever after', () => {
+  it('are the chosen ports at first and the remembered ports later', () => {
     expect(loadPorts(file(), 'default')).to.equal(DEFAULT_PORTS);
     const free = loadPorts(file(), 'free');
     rememberInstance(file(), { ports: free });
@@ -75,13 +75,13 @@ describe('ports of an instance', () => {
     expect(loadPorts(file(), 'free')).to.deep.equal(free);
   });
 
-  it('have the name of a port that it had before', () => {
+  it('are read when the file uses an older name', () => {
     const { mysql, ...others } = DEFAULT_PORTS;
     writeFileSync(file(), JSON.stringify({ ports: { ...others, mariadb: mysql } }));
     expect(loadPorts(file(), 'free')).to.deep.equal(DEFAULT_PORTS);
   });
 
-  it('say so when the file is damaged', () => {
+  it('throw a sentence when the file is damaged', () => {
     writeFileSync(file(), 'oops');
     expect(() => loadPorts(file(), 'default')).to.throw(/instance\.json is damaged/);
   });
@@ -90,7 +90,7 @@ describe('ports of an instance', () => {
 describe('servers of an instance', () => {
   const folder = useTempFolder();
 
-  it('are those of its first start, and the default ones where there was no choice yet', () => {
+  it('are those of the first start, or the default servers before any choice', () => {
     const paths = stackPaths(folder());
     expect(loadVersions(paths), 'before the first start').to.equal(null);
     rememberInstance(paths.instanceFile, { ports: DEFAULT_PORTS });
@@ -104,7 +104,7 @@ describe('servers of an instance', () => {
     expect(loadVersions(paths)).to.deep.equal(chosen);
   });
 
-  it('keep their data: another server is refused before anything is started', async () => {
+  it('keep their data: another server is refused before anything starts', async () => {
     const paths = stackPaths(folder());
     rememberInstance(paths.instanceFile, { ports: pickFreePorts([]), servers: DEFAULT_VERSIONS });
     const stack = openStack({ dir: folder(), versions: { mysql: '8.0' }, env: {} });

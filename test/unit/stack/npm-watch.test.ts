@@ -1,11 +1,10 @@
 import { expect } from 'chai';
 import { npmEndedCheck } from '../../../deploy/local/npm-watch.js';
-import { parentOf } from '../../../deploy/local/stack/processes.js';
 
 const SCRIPT = 'node deploy/local/main.mjs up';
 const [LOGIN, NPM, SHELL, SELF] = [100, 200, 300, 400];
 
-describe('the end of npm', () => {
+describe('the watch on npm', () => {
   let parents: Map<number, number>;
   const check = (commands: Record<number, string>): (() => boolean) =>
     npmEndedCheck(SCRIPT, SELF, {
@@ -13,7 +12,7 @@ describe('the end of npm', () => {
       commandOf: (pid) => commands[pid] ?? '',
     });
 
-  describe('with a shell between npm and us', () => {
+  describe('with a shell between npm and the launcher', () => {
     beforeEach(
       () =>
         (parents = new Map([
@@ -24,27 +23,21 @@ describe('the end of npm', () => {
     );
     const start = (): (() => boolean) => check({ [SHELL]: `sh\0-c\0${SCRIPT}\0`, [NPM]: 'npm start' });
 
-    it('is noticed when npm alone was killed', () => {
+    it('notices when npm alone was killed', () => {
       const hasEnded = start();
       expect(hasEnded()).to.equal(false);
       parents.set(SHELL, 1);
       expect(hasEnded()).to.equal(true);
     });
 
-    it('is noticed when the shell was killed with it', () => {
-      const hasEnded = start();
-      parents.set(SELF, 1);
-      expect(hasEnded()).to.equal(true);
-    });
-
-    it('is not the end of the terminal that npm was started in', () => {
+    it('ignores the end of the terminal', () => {
       const hasEnded = start();
       parents.set(NPM, 1);
       expect(hasEnded()).to.equal(false);
     });
   });
 
-  it('is noticed without a shell in between, and the end of the terminal is none', () => {
+  it('notices the end of npm, not of the terminal, when there is no shell', () => {
     parents = new Map([
       [SELF, NPM],
       [NPM, LOGIN],
@@ -54,10 +47,5 @@ describe('the end of npm', () => {
     expect(hasEnded(), 'the terminal').to.equal(false);
     parents.set(SELF, 1);
     expect(hasEnded(), 'npm').to.equal(true);
-  });
-
-  it('is read from the real processes of this machine', () => {
-    expect(parentOf(process.pid)).to.equal(process.ppid);
-    expect(parentOf(2 ** 30)).to.equal(null);
   });
 });

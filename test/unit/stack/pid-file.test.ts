@@ -11,21 +11,21 @@ import {
 } from '../../../deploy/local/stack/processes.js';
 import { useTempFolder } from './temp-folder.js';
 
-/** The process of the tests plays the server; no signal is really sent. */
+/** The process of the tests plays the server. No signal is sent. */
 describe('pid file', () => {
   const folder = useTempFolder();
   const path = (): string => join(folder(), 'redis.pid');
   let kill: sinon.SinonStub;
   beforeEach(() => (kill = sinon.stub(process, 'kill').returns(true)));
 
-  it('leads back to the process that was noted', () => {
+  it('leads back to its process', () => {
     writePidFile(path(), process.pid);
     expect(readPidFile(path())).to.deep.equal(identityOf(process.pid));
     expect(signalPidFile(path(), 'SIGTERM')).to.equal(true);
     expect(kill.args).to.deep.equal([[process.pid, 'SIGTERM']]);
   });
 
-  it('reports a process that ended just before the signal as ended', () => {
+  it('reports a process as ended when it ended just before the signal', () => {
     writePidFile(path(), process.pid);
     kill.throws(Object.assign(new Error('no such process'), { code: 'ESRCH' }));
     expect(signalPidFile(path(), 'SIGTERM')).to.equal(false);
@@ -38,7 +38,7 @@ describe('pid file', () => {
     ['from before a reboot', { bootId: '00000000-0000-0000-0000-000000000000' }],
   ];
   for (const [what, change] of changed) {
-    it(`never signals a foreign process that has the pid now: ${what} [L1]`, () => {
+    it(`sends no signal when another process has the pid now: ${what} [L1]`, () => {
       writePidFile(path(), process.pid);
       const noted = JSON.parse(readFileSync(path(), 'utf8')) as object;
       writeFileSync(path(), JSON.stringify({ ...noted, ...change }));
@@ -65,12 +65,12 @@ describe('pid file', () => {
     });
   }
 
-  it('is not written for a process that has ended', () => {
+  it('is not written when the process has ended', () => {
     writePidFile(path(), 2 ** 30); // above every pid of Linux
     expect(existsSync(path())).to.equal(false);
   });
 
-  it('reads /proc/<pid>/stat of a command with blanks and brackets in its name', () => {
+  it('reads /proc/<pid>/stat when the command has blanks and brackets in its name', () => {
     const fields = Array.from({ length: 50 }, (_, index) => `f${index + 4}`);
     expect(parseStat(`7 (a) b (c) S ${fields.join(' ')}`)).to.deep.equal({ state: 'S', startTicks: 'f22' });
     expect(parseStat('7 (cut')).to.equal(null);

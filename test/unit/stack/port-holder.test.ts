@@ -6,7 +6,7 @@ import { StackError } from '../../../deploy/local/stack/stack-error.js';
 import { assertApiPortsFree } from '../../../deploy/local/up.js';
 
 describe('a port in use [L1]', () => {
-  it('is named with the process that holds it, and what to do', async () => {
+  it('is named with its process and a remedy', async () => {
     const server = createServer().listen(0, '127.0.0.1');
     await once(server, 'listening');
     const { port } = server.address() as AddressInfo;
@@ -22,7 +22,7 @@ describe('a port in use [L1]', () => {
     }
   });
 
-  it('stops `npm start` before the servers boot when the api needs it', async () => {
+  it('stops `npm start` before the servers boot when the api needs the port', async () => {
     const server = createServer().listen(0, '127.0.0.1');
     await once(server, 'listening');
     const { port } = server.address() as AddressInfo;

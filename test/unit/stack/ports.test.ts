@@ -7,7 +7,6 @@ import {
   DEFAULT_PORTS,
   exposedPorts,
   parsePorts,
-  freePortsOr,
   freeRange,
   pickFreePort,
   pickFreePorts,
@@ -17,7 +16,7 @@ import {
 const PORTS_MODULE = new URL('../../../deploy/local/stack/ports.ts', import.meta.url).href;
 
 describe('ports of the stack', () => {
-  it('names the three ports that other machines reach, unless there is loopback only', () => {
+  it('names the three ports that other machines reach, unless there is only loopback', () => {
     const [lo, eth] = [{ internal: true }, { internal: false }];
     const exposed = exposedPorts(DEFAULT_PORTS, { lo: [lo], eth0: [eth] });
     expect(exposed.map(({ port }) => port)).to.have.members([18081, 18080, 20912]);
@@ -48,7 +47,7 @@ describe('ports of the stack', () => {
 
   const free = (): boolean => true;
 
-  it('picks free ports, also for the three of the broker', () => {
+  it('picks free ports when some are taken, three of them for the broker', () => {
     // 21000 is taken; a broker at 21003 would collide with the name server at 21001
     const draws = [0, 1, 3, 10, 20, 30, 40, 50, 60].map((offset) => (offset + 0.5) / 11_000);
     let next = 0;
@@ -59,30 +58,11 @@ describe('ports of the stack', () => {
     expect(new Set(claimed).size).to.equal(claimed.length);
   });
 
-  it('keeps the ports that were asked for, and picks a free one for each that is busy', () => {
-    expect(freePortsOr([9101, 9102], [])).to.deep.equal([9101, 9102]);
-    expect(freePortsOr([9101, 9102], [{ port: 9101 }], () => 0.5, free)).to.deep.equal([26_500, 9102]);
-    const [one, other] = freePortsOr([null, null], [], Math.random, free);
-    expect(one).to.not.equal(other);
-  });
-
-  it('gives up with a sentence when everything is taken', () => {
+  it('throws a sentence when every port is taken', () => {
     expect(() => pickFreePorts([{ port: 21_000 }], () => 0, free)).to.throw(/No free port found/);
   });
 
-  it('picks another port when a process has reserved it or a neighbour', () => {
-    const draws = [0, 1, 2, 3, 4, 5, 6, 7, 8, 9].map((place) => (place * 10 + 0.5) / 11_000);
-    let next = 0;
-    const reserved = [21_000, 21_018, 21_050];
-    const ports = pickFreePorts(
-      [],
-      () => draws[next++] ?? 0.9,
-      (port) => !reserved.includes(port),
-    );
-    expect(ports).to.include({ namesrv: 21_010, broker: 21_030, grpc: 21_040, remoting: 21_060 });
-  });
-
-  it('reserves a port for this process until it ends, and from no dead one', async () => {
+  it('reserves a port for this process until it ends', async () => {
     const port = pickFreePort();
     expect(reservePort(port)).to.equal(false);
     const code = `import { reservePort, pickFreePort } from ${JSON.stringify(PORTS_MODULE)};
@@ -94,7 +74,7 @@ describe('ports of the stack', () => {
     expect(reservePort(other), 'its process was killed').to.equal(true);
   });
 
-  it('picks below the ports of outgoing connections, wherever those begin', () => {
+  it('picks ports below those of outgoing connections', () => {
     expect(freeRange('32768\t60999\n')).to.deep.equal({ from: 21_000, to: 32_000 });
     expect(freeRange('15000\t60999\n')).to.deep.equal({ from: 7_500, to: 15_000 });
     expect(freeRange('1024\t65535\n'), 'no room').to.deep.equal({ from: 21_000, to: 32_000 });
@@ -114,7 +94,7 @@ describe('/proc/net/tcp', () => {
     '',
   ].join('\n');
 
-  it('separates listening ports from connections, IPv4 and IPv6 alike', () => {
+  it('tells listening ports from connections, with IPv4 and IPv6', () => {
     expect(parseListeningPorts(table)).to.deep.equal([
       { port: 16_379, inode: '55055' },
       { port: 18_081, inode: '7' },

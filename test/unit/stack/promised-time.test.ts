@@ -9,7 +9,7 @@ describe('promises about time', () => {
       throw skipped;
     },
   };
-  /** @param tries what each takes, and how much of the machine it had */
+  /** @param tries the time that each takes, and its share of the machine */
   const judge = async (...tries: [tookMs: number, share: number][]): Promise<string | undefined> => {
     let place = -1;
     const startTime = (): GrantedTime => ({ share: tries[++place]?.[1], readMs: () => 0 }) as unknown as GrantedTime;
@@ -24,7 +24,7 @@ describe('promises about time', () => {
     expect(await judge([1000, 1], [5000, 1], [10, 0.1])).to.equal('kept');
   });
 
-  it('are broken when a try with enough of the machine was late, and none in time', async () => {
+  it('are broken when a try with enough of the machine was late and no try was in time', async () => {
     expect(await judge([2000, 0.3], [1500, 0.8], [1800, 1])).to.match(/expected 1500 to be below 1000/);
   });
 

@@ -3,23 +3,14 @@ import { runCommand } from '../../../deploy/local/stack/run-command.js';
 import { StackError } from '../../../deploy/local/stack/stack-error.js';
 
 describe('commands that the launcher runs', () => {
-  it('return exit code and output', async () => {
-    const { exitCode, output } = await runCommand('sh', ['-c', 'cat; echo err >&2; exit 3'], {
-      timeoutMs: 30_000,
-      input: 'in ',
-    });
-    expect(exitCode).to.equal(3);
-    expect(output).to.include('in ').and.include('err');
-  });
-
-  it('are ended at their time limit, even when they ignore SIGTERM', async () => {
+  it('end at their time limit even when they ignore SIGTERM', async () => {
     const { exitCode } = await runCommand('sh', ['-c', 'trap "" TERM; while :; do sleep 0.1; done'], {
       timeoutMs: 300,
     });
     expect(exitCode).to.equal(null);
   });
 
-  it('are ended when their signal is aborted', async () => {
+  it('end when their signal is aborted', async () => {
     const controller = new AbortController();
     setTimeout(() => controller.abort(new StackError('enough')), 100);
     const error = await runCommand('sleep', ['30'], { timeoutMs: 20_000, signal: controller.signal }).catch(

@@ -1,9 +1,9 @@
 import { expect } from 'chai';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { ensureFolder, assertDiskSpace } from '../../../deploy/local/stack/files.js';
+import { assertDiskSpace } from '../../../deploy/local/stack/files.js';
 import { causeInLog } from '../../../deploy/local/stack/managed-server.js';
-import { DownloadCounter, mavenFailure } from '../../../deploy/local/stack/maven.js';
+import { mavenFailure } from '../../../deploy/local/stack/maven.js';
 import { explainFileError, StackError } from '../../../deploy/local/stack/stack-error.js';
 import { findJava, parseJavaMajor } from '../../../deploy/local/stack/tools.js';
 import { useTempFolder } from './temp-folder.js';
@@ -20,7 +20,7 @@ describe('versions of Java', () => {
     it(`read ${major} from ${output.split('\n').at(-1)}`, () => expect(parseJavaMajor(output)).to.equal(major));
   }
 
-  it('that are missing get one sentence with the places that were searched', async () => {
+  it('throw one sentence with the searched places when Java is missing', async () => {
     const error = await findJava({ JAVA_HOME: '/nowhere' }).catch((reason: Error) => reason);
     expect(error).to.be.instanceOf(StackError);
     expect((error as Error).message).to.equal(
@@ -29,17 +29,7 @@ describe('versions of Java', () => {
   });
 });
 
-describe('what Maven prints', () => {
-  it('is shown as a count of downloads', () => {
-    const counter = new DownloadCounter();
-    expect(counter.text(0)).to.equal('Maven is at work');
-    counter.take('[INFO] Downloading from central: there/a.jar');
-    counter.take('[INFO] Downloaded from central: there/a.jar (6.7 MB at 19 MB/s)');
-    counter.take('[INFO] Downloaded from central: there/b.jar (500 kB at 1.9 MB/s)');
-    expect(counter.text(0)).to.equal('2 files downloaded (7 MB)');
-    expect(counter.text(3)).to.equal('2 files downloaded (7 MB), 3 jars in place');
-  });
-
+describe('an error of Maven', () => {
   it('becomes one sentence without addresses', () => {
     const output =
       '[INFO] Scanning\n[ERROR] Could not transfer artifact a:b:jar:1 from/to central (https://x.y/z): ' +
@@ -50,7 +40,7 @@ describe('what Maven prints', () => {
     );
   });
 
-  it('is a full disk when it says so', () => {
+  it('names a full disk when Maven does', () => {
     expect(mavenFailure('[ERROR] x: No space left on device')).to.match(/^Maven ran out of disk space/);
   });
 });
@@ -60,7 +50,7 @@ describe('errors of the file system', () => {
   const errorOf = (code: string, more: object = {}): unknown =>
     explainFileError(Object.assign(new Error('raw'), { code, ...more }), '/s');
 
-  it('are explained when a person can mend them, else left as they are', () => {
+  it('are explained when a person can mend them, and stay as they are otherwise', () => {
     expect(errorOf('ENOSPC'))
       .to.be.instanceOf(StackError)
       .with.property('message')
@@ -75,13 +65,7 @@ describe('errors of the file system', () => {
     expect(errorOf('ENOENT', { syscall: 'open' })).to.have.property('message', 'raw');
   });
 
-  it('are thrown at once, also where Node would loop for ever', () => {
-    expect(() => ensureFolder('/proc/none/such')).to.throw(/ENOENT/);
-    ensureFolder(join(folder(), 'a', 'b'));
-    ensureFolder(join(folder(), 'a', 'b'));
-  });
-
-  it('are foreseen when the disk has too little left [L3]', () => {
+  it('are foreseen when the disk has too little space [L3]', () => {
     expect(() => assertDiskSpace(folder(), 1)).to.not.throw();
     expect(() => assertDiskSpace(folder(), Number.MAX_SAFE_INTEGER)).to.throw(
       StackError,
@@ -94,12 +78,12 @@ describe('the cause of a death in a log', () => {
   const folder = useTempFolder();
   const log = (): string => join(folder(), 'x.log');
 
-  it('is the last that sounds like a reason, without stack frames', () => {
+  it('is the last line that names a reason, without stack frames', () => {
     writeFileSync(log(), 'start\n[ERROR] Cannot bind\n  at a.b(C.java:1)\nbye\n');
     expect(causeInLog(log())).to.equal('[ERROR] Cannot bind');
   });
 
-  it('is the last of a few when none does; nothing for a server that was killed, or without a log', () => {
+  it('is the last line of a short log, and null when the server was killed or has no log', () => {
     writeFileSync(log(), 'one\ntwo\n');
     expect(causeInLog(log())).to.equal('two');
     writeFileSync(log(), 'a\nb\nc\nready\n0 [Warning] Aborted connection, error\n');
@@ -107,7 +91,7 @@ describe('the cause of a death in a log', () => {
     expect(causeInLog(join(folder(), 'none'))).to.equal(null);
   });
 
-  it('comes from this start, not from an earlier one', () => {
+  it('comes from this start, not from an earlier start', () => {
     const before = 'fatal: long ago\n';
     writeFileSync(log(), `${before}hello\n`);
     expect(causeInLog(log(), before.length)).to.equal('hello');

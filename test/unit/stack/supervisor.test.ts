@@ -37,7 +37,7 @@ describe('a supervised program', () => {
     expect((await started).facts).to.deep.equal({ metricsPort: 1 });
   };
 
-  it('that dies is started again until it runs, and its new addresses are reported', async () => {
+  it('is started again until it runs when it dies, and reports its new addresses', async () => {
     await start();
     children[0]?.emit('exit', 1, null);
     await clock.tickAsync(1000);
@@ -53,7 +53,7 @@ describe('a supervised program', () => {
     expect(program.facts).to.deep.equal({ metricsPort: 3 });
   });
 
-  it('that is to run once stays down when it dies', async () => {
+  it('stays down when it dies and was to run once', async () => {
     program = new SupervisedProgram(
       { name: 'api', args: ['api'], env: {}, once: true },
       (line) => sentences.push(line),
@@ -65,17 +65,7 @@ describe('a supervised program', () => {
     expect([children.length, sentences]).to.deep.equal([1, []]);
   });
 
-  it('is killed by the pid of its own child, if one runs', async () => {
-    expect(program.kill()).to.equal(null);
-    await start();
-    Object.assign(children[0] as object, { pid: 4711 });
-    expect(program.kill()).to.equal(4711);
-    expect(signals).to.deep.equal(['SIGKILL']);
-    Object.assign(children[0] as object, { kill: () => false }); // as Node says of one that has ended
-    expect(program.kill()).to.equal(null);
-  });
-
-  it('goes behind the others for the CPU if it is the keeper, also after a restart', async () => {
+  it('gets a lower CPU priority when it is the keeper, also after a restart', async () => {
     const sleepers = [0, 1, 2].map(() => spawn('sleep', ['60'], { stdio: 'ignore' }));
     const withPid = (): ChildProcess => {
       const child = fork();
@@ -98,7 +88,7 @@ describe('a supervised program', () => {
     }
   });
 
-  it('that is stopped in the pause before a restart stays down', async () => {
+  it('stays down when it is stopped in the pause before a restart', async () => {
     await start();
     Object.assign(children[0] as object, { exitCode: 1 });
     children[0]?.emit('exit', 1, null);
@@ -107,7 +97,7 @@ describe('a supervised program', () => {
     expect(children).to.have.length(1);
   });
 
-  it('that was stopped is not started again', async () => {
+  it('is not started again when it was stopped', async () => {
     await start();
     const stopped = program.stop();
     children[0]?.emit('exit', 0, null);

@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
-/** A folder of its own for each test of the enclosing `describe`; gone afterwards. */
+/** Makes a folder for each test of the enclosing `describe`, and removes it afterwards. */
 export function useTempFolder(): () => string {
   let folder = '';
   beforeEach(() => {

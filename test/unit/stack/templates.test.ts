@@ -1,9 +1,9 @@
 import { expect } from 'chai';
-import { existsSync, readFileSync, statSync, truncateSync, writeFileSync } from 'node:fs';
+import { existsSync, readFileSync, truncateSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { loadConfig } from '../../../src/core/config/load.js';
 import { Bug } from '../../../src/core/errors.js';
-import { ensureSecrets, stackEnv } from '../../../deploy/local/stack/settings.js';
+import { stackEnv } from '../../../deploy/local/stack/settings.js';
 import { stackPaths } from '../../../deploy/local/stack/paths.js';
 import { DEFAULT_PORTS } from '../../../deploy/local/stack/ports.js';
 import { removeUnfinishedTcLog } from '../../../deploy/local/stack/servers/mariadb.js';
@@ -19,12 +19,12 @@ import { useTempFolder } from './temp-folder.js';
 const TOOLS: Tools = { java: 'java', artifacts: { rocketmqLib: '/lib', redisServer: '/redis', mysqld: '/mysqld' } };
 
 describe('templates', () => {
-  it('fill in each name and refuse one without a value', () => {
+  it('fill in every name and throw when a name has no value', () => {
     expect(renderTemplate('port ${port} at ${port}, ${…}', { port: 7 })).to.equal('port 7 at 7, ${…}');
     expect(() => renderTemplate('${gone}', {})).to.throw(Bug, /gone/);
   });
 
-  it('escape what Java properties would read differently', () => {
+  it('escape characters that Java properties read differently', () => {
     expect(escapeProperty('/home/jörg/a\\b c')).to.equal('/home/j\\u00f6rg/a\\\\b c');
   });
 });
@@ -46,7 +46,7 @@ describe('files of the servers', () => {
     expect(lines.filter((line) => line === 'bindAddress=127.0.0.1')).to.have.length(2);
   });
 
-  it('flush before they answer where an answer has to outlive the host', async () => {
+  it('flush before they answer when an answer must survive the host', async () => {
     const flushed = async (durability: Durability): Promise<string[]> => {
       await Promise.all([
         redisSpec(instance(durability)).prepare(TOOLS),
@@ -59,21 +59,11 @@ describe('files of the servers', () => {
     expect(await flushed('host')).to.deep.equal(['appendfsync always', 'flushDiskType=SYNC_FLUSH']);
   });
 
-  it('ask a half message again for at least an hour (protocol rule 2)', async () => {
+  it('check a half message for at least an hour (protocol rule 2)', async () => {
     await proxySpec(instance()).prepare(TOOLS);
     const value = (key: string): number => Number(new RegExp(`^${key}=(\\d+)$`, 'm').exec(conf('broker.conf'))?.[1]);
     expect(value('transactionCheckInterval') * value('transactionCheckMax')).to.be.at.least(3_600_000);
     expect(value('transactionCheckInterval')).to.be.above(3_000); // transactionOpBatchInterval, else double deliveries
-  });
-
-  it("name the user of the broker for RocketMQ's own tools, in a file that nobody else reads", async () => {
-    await proxySpec(instance()).prepare(TOOLS);
-    const { ROCKETMQ_ACCESS_KEY: key, ROCKETMQ_ACCESS_SECRET: secret } = stackEnv(
-      DEFAULT_PORTS,
-      ensureSecrets(stackPaths(folder()).secretsFile),
-    );
-    expect(conf('tools.yml')).to.contain(`\naccessKey: ${key}\nsecretKey: ${secret}\n`);
-    expect(statSync(join(folder(), 'conf', 'tools.yml')).mode & 0o777).to.equal(0o600);
   });
 
   for (const [mysql, missing] of [
@@ -98,7 +88,7 @@ describe('files of the servers', () => {
 describe('first start of MariaDB', () => {
   const folder = useTempFolder();
 
-  it('removes a tc.log that was never finished, and keeps a finished one [L3, L2]', () => {
+  it('removes a tc.log when it was never finished [L3, L2]', () => {
     const path = join(folder(), 'tc.log');
     removeUnfinishedTcLog(folder()); // none is fine
     const finished = Buffer.concat([Buffer.from([254, 0x23, 0x05, 0x74]), Buffer.alloc(24 * 1024 - 4)]);
@@ -114,43 +104,10 @@ describe('first start of MariaDB', () => {
   });
 });
 
-describe('access control of the broker', () => {
-  const folder = useTempFolder();
-
-  it('is on in broker and proxy, with one user whose secret stands in no argument and is read by its owner only', async () => {
-    const paths = stackPaths(folder());
-    const instance = { paths, ports: DEFAULT_PORTS, versions: DEFAULT_VERSIONS, durability: 'process' } as const;
-    const command = await proxySpec(instance).prepare(TOOLS);
-    const { ROCKETMQ_ACCESS_KEY: key, ROCKETMQ_ACCESS_SECRET: secret } = stackEnv(
-      DEFAULT_PORTS,
-      ensureSecrets(paths.secretsFile),
-    );
-    const read = (file: string): string => readFileSync(join(folder(), 'conf', file), 'utf8');
-    const settings = new Map(
-      read('broker.conf')
-        .split('\n')
-        .filter((line) => /^\w+=/.test(line))
-        .map((line) => [line.slice(0, line.indexOf('=')), line.slice(line.indexOf('=') + 1)]),
-    );
-    const proxy = JSON.parse(read('rmq-proxy.json')) as Record<string, unknown>;
-    for (const name of ['authenticationEnabled', 'authorizationEnabled']) {
-      expect([settings.get(name), proxy[name]], name).to.deep.equal(['true', true]);
-    }
-    const user = { username: key, password: secret };
-    expect(JSON.parse(settings.get('initAuthenticationUser') ?? '')).to.deep.equal(user);
-    const inner = [settings.get('innerClientAuthenticationCredentials'), proxy.innerClientAuthenticationCredentials];
-    for (const text of inner) expect(JSON.parse(String(text))).to.deep.equal({ accessKey: key, secretKey: secret });
-    expect(command.args.join(' ')).not.to.contain(secret);
-    for (const file of ['broker.conf', 'rmq-proxy.json']) {
-      expect(statSync(join(folder(), 'conf', file)).mode & 0o777, file).to.equal(0o600);
-    }
-  });
-});
-
 describe('environment of an instance', () => {
   const env = stackEnv(DEFAULT_PORTS, { mysqlPassword: 'p-_w', jwtSecret: 's-_t' });
 
-  it('has keys for messages, admission and payments and passwords of Redis and the broker, each its own, the same at every start', () => {
+  it('has different keys and passwords for each use, the same at every start', () => {
     const again = stackEnv(DEFAULT_PORTS, { mysqlPassword: 'p-_w', jwtSecret: 's-_t' });
     const other = stackEnv(DEFAULT_PORTS, { mysqlPassword: 'p-_w', jwtSecret: 'another' });
     const { admission, messages, payment } = loadConfig(['admission', 'messages', 'payment'], { ...env });
@@ -166,7 +123,7 @@ describe('environment of an instance', () => {
     expect(new Set(secrets).size).to.equal(12);
   });
 
-  it('comes with a warning where npm has printed lines of its own, as it does without -s', () => {
+  it('knows when npm has printed lines of its own because -s is missing', () => {
     expect(npmPrintedItsLines({ npm_lifecycle_event: 'stack' })).to.equal(true);
     expect(npmPrintedItsLines({ npm_lifecycle_event: 'stack', npm_config_loglevel: 'silent' })).to.equal(false);
     expect(npmPrintedItsLines({}), 'without npm').to.equal(false);

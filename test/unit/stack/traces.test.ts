@@ -24,7 +24,7 @@ const SPAN: OtlpSpan = {
 const traceUrl = (traceId: string): string => `http://zipkin/${traceId}`;
 
 describe('local traces: a span for Zipkin', () => {
-  it('has the same ids, times in µs, and its attributes as tags', () => {
+  it('has the same ids, times in µs and attributes as tags', () => {
     expect(zipkinSpanOf(SPAN, traceUrl)).to.deep.equal({
       traceId: 'a'.repeat(32),
       id: 'b'.repeat(16),
@@ -38,7 +38,7 @@ describe('local traces: a span for Zipkin', () => {
     });
   });
 
-  it('a link to another trace, and why it failed, are tags; one of its own trace is seen anyway', () => {
+  it('has links to other traces and its error as tags', () => {
     const links = [
       { traceId: SPAN.traceId, spanId: 'd'.repeat(16) },
       { traceId: 'e'.repeat(32), spanId: 'd'.repeat(16) },
@@ -87,13 +87,13 @@ describe('local traces: the server that translates', () => {
     ],
   });
 
-  it('hands spans on to Zipkin', async () => {
+  it('sends spans to Zipkin', async () => {
     const answer = await send(request);
     expect([answer.status, await answer.json()]).to.deep.equal([200, {}]);
     expect(received).to.deep.equal([['/api/v2/spans', [zipkinSpanOf(SPAN, () => '')]]]);
   });
 
-  it('what is no request of OTLP in JSON is refused, and what Zipkin refuses may be sent again', async () => {
+  it('refuses other requests than OTLP in JSON, and returns 503 when Zipkin refuses', async () => {
     expect((await send('{')).status).to.equal(400);
     expect((await send(request, '/v1/logs')).status).to.equal(404);
     expect((await send(request, '/v1/traces', 'application/x-protobuf')).status).to.equal(415);

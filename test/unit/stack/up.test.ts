@@ -22,7 +22,7 @@ describe('npm start', () => {
     return downs;
   };
 
-  it('has every flag that a hint names', () => {
+  it('has every flag that its hints name', () => {
     const known = upCommand().options.map(({ long }) => long);
     const folder = new URL('../../../deploy/local/', import.meta.url);
     const files = readdirSync(folder, { recursive: true, encoding: 'utf8' }).filter((file) => file.endsWith('.ts'));
@@ -34,7 +34,7 @@ describe('npm start', () => {
     for (const flag of named) expect(known, flag).to.include(flag);
   });
 
-  it('stops the servers that it has started when the pages cannot be built', async () => {
+  it('stops its servers when the pages cannot be built', async () => {
     expect(await failing(false)).to.equal(1);
     expect(await failing(true), 'they ran before').to.equal(0);
     expect(await failing(false, { keepStack: true })).to.equal(0);

@@ -18,7 +18,7 @@ describe('the greeting of npm start', () => {
   const why = (readyz: unknown, sale: unknown): Promise<string | null> =>
     whyNotOpen((path) => Promise.resolve(path === '/readyz' ? readyz : sale), '7');
 
-  it('waits for an api that is ready and a sale that is open', async () => {
+  it('waits until the api is ready and the sale is open', async () => {
     expect(await why(READY, { state: 'open' })).to.equal(null);
     const notReady = { ready: false, dependencies: [redis, rocketmq] };
     expect(await why(notReady, { state: 'open' })).to.equal('the api is not ready (rocketmq: no route)');
@@ -26,19 +26,19 @@ describe('the greeting of npm start', () => {
     expect(await why(READY, { code: 'loading' })).to.equal('sale 7 is loading');
   });
 
-  it('waits for an api that does not answer yet', async () => {
+  it('waits while the api does not answer', async () => {
     const refused = (): Promise<never> => Promise.reject(new Error('fetch failed'));
     expect(await whyNotOpen(refused, '7')).to.equal('the api does not answer (fetch failed)');
   });
 
-  it('sends operators to their own port, and buyers nowhere near it', () => {
+  it('sends operators to their own port and buyers to no other', () => {
     const text = welcome({ ...FACTS, simulatedPayments: true });
     expect(text).to.contain('http://127.0.0.1:9103/readyz');
     expect(text).to.match(/^Metrics: +http:\/\/127\.0\.0\.1:9103\/metrics http:\/\/127\.0\.0\.1:9101\/metrics$/m);
     expect(text).not.to.match(/:8080\/(readyz|metrics|openapi)/);
   });
 
-  it('says that payments are simulated where they are, and only there', () => {
+  it('says that payments are simulated only when they are', () => {
     const simulated = welcome({ ...FACTS, simulatedPayments: true });
     expect(simulated).to.contain('payments are simulated').and.contain('/v1/orders/<orderId>/pay');
     const none = welcome({ ...FACTS, simulatedPayments: false });

@@ -1,4 +1,4 @@
-import type { Purchase, Stage } from '../api/types.js';
+import type { Trace, Stage } from '../api/types.js';
 
 /** One stage of a purchase, as the time line shows it. */
 export interface StageLine extends Stage {
@@ -53,7 +53,7 @@ export function toneOfPurchase(state: string): Tone {
 }
 
 /** Numbers of dead letters, orders and batches that the steps of a purchase name, for links. */
-export function namedIn({ steps }: Pick<Purchase, 'steps'>): {
+export function namedIn({ steps }: Pick<Trace, 'steps'>): {
   readonly orderId: string | null;
   readonly batchId: string | null;
   readonly deadLetterIds: readonly string[];

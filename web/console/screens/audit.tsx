@@ -1,5 +1,5 @@
 import { useState } from 'preact/hooks';
-import type { AuditEntry } from '../api/types.js';
+import type { AuditEntry, Json } from '../api/types.js';
 import { pathOf } from '../logic/routes.js';
 import { Cut, Facts, Link, Panel, ScreenHead, Time } from '../parts/basics.js';
 import { Dialog } from '../parts/dialog.js';
@@ -99,7 +99,7 @@ export function AuditScreen() {
               [t.common.actor, open.actor],
             ]}
           />
-          <Diff before={open.before} after={open.after} names={[t.audit.before, t.audit.after]} />
+          <Diff before={open.before as Json} after={open.after as Json} names={[t.audit.before, t.audit.after]} />
         </Dialog>
       )}
     </>

@@ -3,8 +3,8 @@ import {
   DEAD_LETTER_REASONS,
   DEAD_LETTER_STATES,
   type DeadLetter,
-  type DeadLetterWithBody,
-  type PurchaseAndOrder,
+  type DeadLetterWithOrders,
+  type PurchaseOfBatch,
 } from '../api/types.js';
 import { may } from '../logic/permissions.js';
 import { pathOf } from '../logic/routes.js';
@@ -225,7 +225,7 @@ function DeadLetterDialog({
   readonly onChanged: () => void;
 }) {
   const { t } = useWords();
-  const read = useResource<DeadLetterWithBody>(`/admin/v1/dead-letters/${deadLetterId}`);
+  const read = useResource<DeadLetterWithOrders>(`/admin/v1/dead-letters/${deadLetterId}`);
   const changed = (): void => {
     read.reload();
     onChanged();
@@ -245,7 +245,7 @@ function DeadLetterDialog({
   );
 }
 
-function Letter({ letter, onChanged }: { readonly letter: DeadLetterWithBody; readonly onChanged: () => void }) {
+function Letter({ letter, onChanged }: { readonly letter: DeadLetterWithOrders; readonly onChanged: () => void }) {
   const { me } = useApp();
   const { t, f } = useWords();
   const [action, setAction] = useState<BulkAction | null>(null);
@@ -337,11 +337,11 @@ function OrdersBeside({
   letter,
   orders,
 }: {
-  readonly letter: DeadLetterWithBody;
-  readonly orders: readonly PurchaseAndOrder[];
+  readonly letter: DeadLetterWithOrders;
+  readonly orders: readonly PurchaseOfBatch[];
 }) {
   const { t, f } = useWords();
-  const verdictOf = ({ order }: PurchaseAndOrder): { tone: Tone; text: string } => {
+  const verdictOf = ({ order }: PurchaseOfBatch): { tone: Tone; text: string } => {
     if (order === null) return { tone: 'warn', text: t.deadLetters.verdict.missing };
     if (order.state === 'failed')
       return {
@@ -352,7 +352,7 @@ function OrdersBeside({
       ? { tone: 'ok', text: t.deadLetters.verdict.same }
       : { tone: 'bad', text: t.deadLetters.verdict.other };
   };
-  const columns: readonly Column<PurchaseAndOrder>[] = [
+  const columns: readonly Column<PurchaseOfBatch>[] = [
     {
       name: `${t.common.user} / ${t.common.request}`,
       cell: ({ userId, requestId }) => (
@@ -416,7 +416,7 @@ function SingleAction({
   onDone,
 }: {
   readonly action: BulkAction;
-  readonly letter: DeadLetterWithBody;
+  readonly letter: DeadLetterWithOrders;
   readonly onClose: () => void;
   readonly onDone: () => void;
 }) {

@@ -2,14 +2,14 @@ import { useState } from 'preact/hooks';
 import type { ComponentChildren } from 'preact';
 import type {
   BrokerClient,
-  BrokerReport,
+  Broker,
   DiscardedHalf,
-  FoundMessage,
-  GroupReport,
+  Message,
+  ConsumerGroup,
   HalfMessage,
   MqList,
   MqStatus,
-  TopicReport,
+  Topic,
 } from '../api/types.js';
 import { may } from '../logic/permissions.js';
 import { timeOf } from '../logic/query.js';
@@ -75,7 +75,7 @@ function Looked<T>({ of, children }: { readonly of: Resource<T>; readonly childr
   return <Shown of={of}>{children}</Shown>;
 }
 
-function BrokersDown({ down }: { readonly down: readonly Pick<BrokerReport, 'name'>[] }) {
+function BrokersDown({ down }: { readonly down: readonly Pick<Broker, 'name'>[] }) {
   const { t } = useWords();
   return down.length === 0 ? null : (
     <Note tone="warn">{t.messages.brokersDown(down.map(({ name }) => name).join(', '))}</Note>
@@ -87,7 +87,7 @@ function Lag() {
   const { t, f } = useWords();
   const [isAll, setAll] = useState(false);
   const status = useResource<MqStatus>('/admin/v1/mq/status', { everyMs: 5_000 });
-  const groups = useResource<MqList<GroupReport>>(isAll ? '/admin/v1/mq/groups' : null, {
+  const groups = useResource<MqList<ConsumerGroup>>(isAll ? '/admin/v1/mq/groups' : null, {
     query: { all: true },
     everyMs: 5_000,
   });
@@ -158,16 +158,16 @@ function Lag() {
   );
 }
 
-const ageOf = (groups: readonly GroupReport[], write: (ms: number) => string): string => {
+const ageOf = (groups: readonly ConsumerGroup[], write: (ms: number) => string): string => {
   const oldest = Math.max(0, ...groups.map(({ oldestMs }) => oldestMs ?? 0));
   return oldest === 0 ? '–' : write(oldest);
 };
 
-function Groups({ groups }: { readonly groups: readonly GroupReport[] }) {
+function Groups({ groups }: { readonly groups: readonly ConsumerGroup[] }) {
   const { t, f } = useWords();
   const most = Math.max(1, ...groups.map(({ lag }) => lag));
   const sorted = [...groups].sort((a, b) => b.lag - a.lag || (b.oldestMs ?? 0) - (a.oldestMs ?? 0));
-  const columns: readonly Column<GroupReport>[] = [
+  const columns: readonly Column<ConsumerGroup>[] = [
     {
       name: t.common.group,
       cell: ({ group, topic }) => (
@@ -231,9 +231,9 @@ function Groups({ groups }: { readonly groups: readonly GroupReport[] }) {
   );
 }
 
-export function BrokerTable({ brokers }: { readonly brokers: readonly BrokerReport[] }) {
+export function BrokerTable({ brokers }: { readonly brokers: readonly Broker[] }) {
   const { t, f } = useWords();
-  const columns: readonly Column<BrokerReport>[] = [
+  const columns: readonly Column<Broker>[] = [
     { name: t.messages.broker, cell: ({ name }) => <b>{name}</b> },
     { name: t.messages.address, hides: 'phone', cell: ({ address }) => <code>{address}</code> },
     {
@@ -429,8 +429,8 @@ function Discarded() {
 
 function Topics() {
   const { t, f } = useWords();
-  const topics = useResource<MqList<TopicReport>>('/admin/v1/mq/topics', { everyMs: 10_000 });
-  const columns: readonly Column<TopicReport>[] = [
+  const topics = useResource<MqList<Topic>>('/admin/v1/mq/topics', { everyMs: 10_000 });
+  const columns: readonly Column<Topic>[] = [
     {
       name: t.common.topic,
       cell: ({ topic }) => (
@@ -500,7 +500,7 @@ function Browse() {
   const { t } = useWords();
   const [asked, setAsked] = useFilter(FIELDS);
   const [typed, setTyped] = useState<Readonly<Record<string, string>>>({});
-  const topics = useResource<MqList<TopicReport>>('/admin/v1/mq/topics');
+  const topics = useResource<MqList<Topic>>('/admin/v1/mq/topics');
   const valueOf = (name: (typeof FIELDS)[number]): string => typed[name] ?? asked[name];
   const set = (name: string) => (text: string) => setTyped({ ...typed, [name]: text });
   const way = (WAYS.find((one) => one === valueOf('way')) ?? 'newest') as Way;
@@ -594,11 +594,11 @@ function Browse() {
 function FoundMessages({ asked }: { readonly asked: Readonly<Record<(typeof FIELDS)[number], string>> }) {
   const { t, f } = useWords();
   const { way: _way, topic, ...query } = asked;
-  const found = useResource<MqList<FoundMessage>>('/admin/v1/mq/messages', {
+  const found = useResource<MqList<Message>>('/admin/v1/mq/messages', {
     query: { ...query, topic: topic || DEFAULT_TOPIC },
   });
-  const [open, setOpen] = useState<FoundMessage | null>(null);
-  const columns: readonly Column<FoundMessage>[] = [
+  const [open, setOpen] = useState<Message | null>(null);
+  const columns: readonly Column<Message>[] = [
     {
       name: t.messages.stored,
       width: '150px',
@@ -655,7 +655,7 @@ function FoundMessages({ asked }: { readonly asked: Readonly<Record<(typeof FIEL
   );
 }
 
-function MessageDialog({ message, onClose }: { readonly message: FoundMessage; readonly onClose: () => void }) {
+function MessageDialog({ message, onClose }: { readonly message: Message; readonly onClose: () => void }) {
   const { t, f } = useWords();
   const { topic, broker, queueId, queueOffset, offsetId, bornAtMs, storedAtMs, deliveries, body, properties } = message;
   const key = properties.KEYS ?? '';

@@ -1,5 +1,5 @@
 import { useEffect, useState } from 'preact/hooks';
-import type { Order, Purchase, TraceStep } from '../api/types.js';
+import type { FoundOrder, Trace, TraceStep } from '../api/types.js';
 import { wordIn } from '../i18n/language.js';
 import { cleaned } from '../logic/look-up.js';
 import { queryOf } from '../logic/query.js';
@@ -106,12 +106,12 @@ function SearchForm({
 }
 
 interface FoundPurchases {
-  readonly purchases: readonly Purchase[];
+  readonly purchases: readonly Trace[];
   readonly more: boolean;
 }
 
 const pathOfRequest = (id: string): string => `/admin/v1/requests/${encodeURIComponent(id)}`;
-const keyOf = ({ saleId, userId, requestId }: Purchase): string => `${saleId} ${userId} ${requestId}`;
+const keyOf = ({ saleId, userId, requestId }: Trace): string => `${saleId} ${userId} ${requestId}`;
 
 /** The look for an id may read every store, and what it does not find most of all: it is not repeated by itself. */
 function Found({ id, saleId, buyer }: { readonly id: string; readonly saleId: string; readonly buyer: string }) {
@@ -146,7 +146,7 @@ function Found({ id, saleId, buyer }: { readonly id: string; readonly saleId: st
   }
   const { purchases, more } = found.data;
   const shown = purchases.length === 1 ? purchases[0] : purchases.find((one) => keyOf(one) === picked);
-  const columns: readonly Column<Purchase>[] = [
+  const columns: readonly Column<Trace>[] = [
     { name: t.common.state, width: '150px', cell: ({ state }) => <PurchaseState state={state} /> },
     { name: t.common.user, cell: ({ userId }) => <Cut text={userId} /> },
     { name: t.common.sale, width: '90px', cell: ({ saleId: sale }) => <code>{sale}</code> },
@@ -186,7 +186,7 @@ const [UNDECIDED_EVERY_MS, ORDERED_EVERY_MS] = [3_000, 20_000];
  * Reads one purchase again and again by its own key, in which stores have an index. What that does not find, such as a purchase
  * that only the broker knows, stays as it was found.
  */
-function Followed({ purchase, found }: { readonly purchase: Purchase; readonly found: Resource<FoundPurchases> }) {
+function Followed({ purchase, found }: { readonly purchase: Trace; readonly found: Resource<FoundPurchases> }) {
   const { saleId, userId, requestId } = purchase;
   const [isFollowed, setFollowed] = useState(true);
   const [everyMs, setEveryMs] = useState(UNDECIDED_EVERY_MS);
@@ -205,7 +205,7 @@ function Followed({ purchase, found }: { readonly purchase: Purchase; readonly f
 }
 
 /** The life of one purchase. */
-function Life({ purchase, read }: { readonly purchase: Purchase; readonly read: Parameters<typeof Freshness>[0] }) {
+function Life({ purchase, read }: { readonly purchase: Trace; readonly read: Parameters<typeof Freshness>[0] }) {
   const { t, f } = useWords();
   const { saleId, userId, requestId, state, sentence, timeline } = purchase;
   const { orderId, batchId, deadLetterIds } = namedIn(purchase);
@@ -368,7 +368,7 @@ function Evidence({ steps }: { readonly steps: readonly TraceStep[] }) {
 function OrdersOf({ user }: { readonly user: string }) {
   const { t, f } = useWords();
   const [{ saleId }] = useFilter(['saleId'] as const);
-  const orders = usePages<Order, { orders: readonly Order[]; next: string | null }>(
+  const orders = usePages<FoundOrder, { orders: readonly FoundOrder[]; next: string | null }>(
     '/admin/v1/orders',
     { user, sale: saleId },
     { place: 'after', read: (page) => ({ rows: page.orders, next: page.next }) },
@@ -377,7 +377,7 @@ function OrdersOf({ user }: { readonly user: string }) {
   useEffect(() => {
     if (!orders.isLoading && orders.rows.length === 0 && orders.hasMore) orders.more();
   }, [orders.isLoading, orders.rows.length, orders.hasMore]);
-  const columns: readonly Column<Order>[] = [
+  const columns: readonly Column<FoundOrder>[] = [
     {
       name: t.common.order,
       cell: ({ orderId }) => <Id text={orderId} to={pathOf({ screen: 'purchases', id: orderId })} />,

@@ -1,5 +1,5 @@
 import { useState } from 'preact/hooks';
-import { REFUND_STATES, type Refund } from '../api/types.js';
+import { REFUND_STATES, type ListedRefund } from '../api/types.js';
 import { may } from '../logic/permissions.js';
 import { pathOf } from '../logic/routes.js';
 import { Ago, Badge, Button, Cut, Facts, Id, Panel, ScreenHead, Time } from '../parts/basics.js';
@@ -15,12 +15,16 @@ export function RefundsScreen() {
   const { api, me } = useApp();
   const { t, f } = useWords();
   const [filter, setFilter] = useFilter(['state'] as const);
-  const refunds = usePages<Refund, { refunds: readonly Refund[]; next: string | null }>('/admin/v1/refunds', filter, {
-    place: 'after',
-    read: (page) => ({ rows: page.refunds, next: page.next }),
-  });
-  const [picked, setPicked] = useState<Refund | null>(null);
-  const columns: readonly Column<Refund>[] = [
+  const refunds = usePages<ListedRefund, { refunds: readonly ListedRefund[]; next: string | null }>(
+    '/admin/v1/refunds',
+    filter,
+    {
+      place: 'after',
+      read: (page) => ({ rows: page.refunds, next: page.next }),
+    },
+  );
+  const [picked, setPicked] = useState<ListedRefund | null>(null);
+  const columns: readonly Column<ListedRefund>[] = [
     { name: t.refunds.payment, cell: ({ paymentId }) => <Id text={paymentId} /> },
     {
       name: t.common.state,
@@ -77,13 +81,13 @@ export function RefundsScreen() {
             name: t.common.action,
             width: '124px',
             phoneWidth: '112px',
-            cell: (refund: Refund) =>
+            cell: (refund: ListedRefund) =>
               refund.state === 'due' && <Button onClick={() => setPicked(refund)}>{t.refunds.takeOn}</Button>,
           },
         ]
       : []),
   ];
-  const takeOn = async ({ paymentId }: Refund): Promise<string> => {
+  const takeOn = async ({ paymentId }: ListedRefund): Promise<string> => {
     await api.ask(`/admin/v1/refunds/${encodeURIComponent(paymentId)}/done`, { method: 'POST' });
     return t.refunds.taken;
   };

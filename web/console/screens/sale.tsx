@@ -4,7 +4,7 @@ import type {
   Breakers,
   Bucket,
   LiveSale,
-  Order,
+  FoundOrder,
   Sale,
   SaleSecond,
   SaleSeconds,
@@ -455,11 +455,11 @@ function SaleBreakers() {
 
 function Orders({ saleId }: { readonly saleId: string }) {
   const { t, f } = useWords();
-  const orders = useResource<{ orders: readonly Order[] }>('/admin/v1/orders', {
+  const orders = useResource<{ orders: readonly FoundOrder[] }>('/admin/v1/orders', {
     query: { sale: saleId, limit: 20 },
     everyMs: 15_000,
   });
-  const columns: readonly Column<Order>[] = [
+  const columns: readonly Column<FoundOrder>[] = [
     {
       name: t.common.order,
       cell: ({ orderId }) => <Id text={orderId} to={pathOf({ screen: 'purchases', id: orderId })} />,

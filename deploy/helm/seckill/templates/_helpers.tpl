@@ -1,135 +1,106 @@
-{{- define "seckill.name" -}}
-{{- default .Chart.Name .Values.nameOverride | trunc 40 | trimSuffix "-" }}
-{{- end }}
-
 {{- define "seckill.fullname" -}}
-{{- if .Values.fullnameOverride }}
-{{- .Values.fullnameOverride | trunc 40 | trimSuffix "-" }}
-{{- else if contains (include "seckill.name" .) .Release.Name }}
-{{- .Release.Name | trunc 40 | trimSuffix "-" }}
-{{- else }}
-{{- printf "%s-%s" .Release.Name (include "seckill.name" .) | trunc 40 | trimSuffix "-" }}
-{{- end }}
+{{- $default := contains .Chart.Name .Release.Name | ternary .Release.Name (printf "%s-%s" .Release.Name .Chart.Name) -}}
+{{- default $default .Values.fullnameOverride | trunc 40 | trimSuffix "-" }}
 {{- end }}
 
-{{- /* Of all that belongs to this release. */ -}}
+{{- /* Selects the pods of a program, or all pods of the release: dict "root" $ ["program" "api"] */ -}}
 {{- define "seckill.selector" -}}
-app.kubernetes.io/name: {{ include "seckill.name" . }}
-app.kubernetes.io/instance: {{ .Release.Name }}
+app.kubernetes.io/name: {{ .root.Chart.Name }}
+app.kubernetes.io/instance: {{ .root.Release.Name }}
+{{- with .program }}
+app.kubernetes.io/component: {{ . }}
+{{- end }}
 {{- end }}
 
-{{- define "seckill.labels" -}}
-helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
-{{ include "seckill.selector" . }}
-app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
-app.kubernetes.io/managed-by: {{ .Release.Service }}
+{{- /* Names and labels an object: dict "root" $ ["program" "api"] ["name" "operators", the program by default] */ -}}
+{{- define "seckill.metadata" -}}
+name: {{ include "seckill.fullname" .root }}{{ with default .program .name }}-{{ . }}{{ end }}
+labels:
+  helm.sh/chart: {{ .root.Chart.Name }}-{{ .root.Chart.Version }}
+  app.kubernetes.io/version: {{ .root.Chart.AppVersion | quote }}
+  app.kubernetes.io/managed-by: {{ .root.Release.Service }}
+  {{- include "seckill.selector" . | nindent 2 }}
 {{- end }}
 
-{{- /* dict "root" $ "own" what one program has instead of the image of all, or nothing. A digest goes before a tag. */ -}}
-{{- define "seckill.image" -}}
-{{- $all := .root.Values.image -}}
-{{- $own := default dict .own -}}
-{{- $image := empty (or $own.digest $own.tag) | ternary $all $own -}}
-{{- if $image.digest -}}
-{{ $all.repository }}@{{ $image.digest }}
-{{- else -}}
-{{ $all.repository }}:{{ default .root.Chart.AppVersion $image.tag }}
-{{- end -}}
-{{- end }}
-
-{{- /* A number as text: Helm keeps numbers as floats, and would write a large one as 3.456e+08. */ -}}
+{{- /* Writes a number without an exponent. Helm holds 345600000 as 3.456e+08. */ -}}
 {{- define "seckill.text" -}}
-{{- if and (kindIs "float64" .) (eq . (floor .)) -}}
-{{ int64 . }}
-{{- else -}}
-{{ . }}
-{{- end -}}
+{{- if and (kindIs "float64" .) (eq . (floor .)) }}{{ int64 . }}{{ else }}{{ . }}{{ end -}}
 {{- end }}
 
-{{- /* The settings and secrets of one program: dict "root" $ "program" "api" "own" the values of that program, or nothing.
-A variable stands once: what `env` of the program says goes before `env` of all, and both before what is made here. */ -}}
+{{- /* Sets the variables of a container: dict "root" $ "program" "api" "own" the values of the program, or an empty dict.
+`env` of the program wins over `env` of all pods, and both win over the chart, so that each variable is set once. */ -}}
 {{- define "seckill.env" -}}
-{{- $root := .root -}}
-{{- $settings := $root.Values.settings -}}
-{{- $ofProgram := default list (default dict .own).env -}}
-{{- $env := dict -}}
-{{- range $ofProgram }}{{ $_ := set $env .name true }}{{ end -}}
-{{- $more := list -}}
-{{- range $root.Values.env }}{{ if not (hasKey $env .name) }}{{ $more = append $more . }}{{ end }}{{ end -}}
-{{- $more = concat $more $ofProgram -}}
-{{- range $more }}{{ $_ := set $env .name true }}{{ end -}}
-{{- range $name := include (printf "seckill.settingsOf.%s" .program) $root | fromJsonArray }}
-{{- if and (hasKey $settings $name) (not (hasKey $env $name)) }}
-{{- if and (get $settings $name) (get $settings (printf "%s_FILE" $name)) }}
-{{- fail (printf "settings.%s and settings.%s_FILE must not both be set: keep one of the two" $name $name) }}
-{{- end }}
+{{- $values := .root.Values -}}
+{{- $taken := dict -}}
+{{- $env := default list .own.env -}}
+{{- range $env }}{{ $_ := set $taken .name true }}{{ end -}}
+{{- range $values.env }}{{ if not (hasKey $taken .name) }}{{ $env = append $env . }}{{ end }}{{ end -}}
+{{- range $env }}{{ $_ := set $taken .name true }}{{ end -}}
+{{- $program := .program }}
+{{- range $group := .root.Files.Get "settings.yaml" | fromYamlArray }}
+{{- if has $program $group.readers }}
+{{- range $name := $group.settings }}
+{{- if and (hasKey $values.settings $name) (not (hasKey $taken $name)) }}
 - name: {{ $name }}
-  value: {{ include "seckill.text" (index $settings $name) | quote }}
+  value: {{ include "seckill.text" (get $values.settings $name) | quote }}
 {{- end }}
 {{- end }}
-{{- range $name, $needed := include (printf "seckill.secretsOf.%s" .program) $root | fromJson }}
+{{- range $name, $needed := $group.secrets }}
 {{- $file := printf "%s_FILE" $name }}
-{{- if not (or (get $settings $file) (hasKey $env $file) (hasKey $env $name)) }}
+{{- if not (or (get $values.settings $file) (hasKey $taken $file) (hasKey $taken $name)) }}
 - name: {{ $name }}
   valueFrom:
-    secretKeyRef:
-      name: {{ $root.Values.secretName }}
-      key: {{ $name }}
-      optional: {{ not $needed }}
+    secretKeyRef: { name: {{ $values.secretName }}, key: {{ $name }}, optional: {{ not $needed }} }
 {{- end }}
 {{- end }}
-{{- with $more }}
+{{- end }}
+{{- end }}
+{{- with $env }}
 {{ toYaml . }}
 {{- end }}
 {{- end }}
 
-{{- define "seckill.podSecurity" -}}
-runAsNonRoot: true
-runAsUser: 10001
-runAsGroup: 10001
-fsGroup: 10001 # may read what is mounted
-seccompProfile: { type: RuntimeDefault }
+{{- /* A container as all programs have it: dict "root" $ "program" "api" "args" list "own" values "resources" dict */ -}}
+{{- define "seckill.container" -}}
+{{- $all := .root.Values.image -}}
+{{- $own := default dict .own.image -}}
+{{- $image := empty (or $own.digest $own.tag) | ternary $all $own -}}
+- name: {{ .program }}
+  image: {{ $all.repository }}{{ if $image.digest }}@{{ $image.digest }}{{ else }}:{{ default .root.Chart.AppVersion $image.tag }}{{ end }}
+  imagePullPolicy: {{ $all.pullPolicy }}
+  args: {{ toJson .args }}
+  securityContext:
+    allowPrivilegeEscalation: false
+    readOnlyRootFilesystem: true
+    capabilities: { drop: [ALL] }
+  env:
+    {{- include "seckill.env" . | trim | nindent 4 }}
+  {{- with concat .root.Values.extraVolumeMounts (default list .own.extraVolumeMounts) }}
+  volumeMounts:
+    {{- toYaml . | nindent 4 }}
+  {{- end }}
+  resources:
+    {{- toYaml .resources | nindent 4 }}
 {{- end }}
 
-{{- /* Files that are mounted: dict "root" $ "own" the values of one program, or nothing. */ -}}
-{{- define "seckill.volumes" -}}
-{{- with concat .root.Values.extraVolumes (default list (default dict .own).extraVolumes) -}}
-volumes:
-  {{- toYaml . | nindent 2 }}
-{{- end }}
-{{- end }}
-{{- define "seckill.volumeMounts" -}}
-{{- with concat .root.Values.extraVolumeMounts (default list (default dict .own).extraVolumeMounts) -}}
-volumeMounts:
-  {{- toYaml . | nindent 2 }}
-{{- end }}
-{{- end }}
-
-{{- define "seckill.containerSecurity" -}}
-allowPrivilegeEscalation: false
-readOnlyRootFilesystem: true
-capabilities: { drop: [ALL] }
-{{- end }}
-
-{{- /* What a pod of any kind has: where it may run, and how its image is pulled. */ -}}
-{{- define "seckill.podPlacement" -}}
+{{- /* The part of a pod's spec that all pods share: dict "root" $ "own" the values of the program, or an empty dict */ -}}
+{{- define "seckill.pod" -}}
 automountServiceAccountToken: false
 securityContext:
-  {{- include "seckill.podSecurity" . | nindent 2 }}
-{{- with .Values.imagePullSecrets }}
-imagePullSecrets:
+  runAsNonRoot: true
+  runAsUser: 10001
+  runAsGroup: 10001
+  fsGroup: 10001 # may read what is mounted
+  seccompProfile: { type: RuntimeDefault }
+{{- $values := .root.Values }}
+{{- range $name := list "imagePullSecrets" "nodeSelector" "tolerations" "affinity" }}
+{{- with get $values $name }}
+{{ $name }}:
   {{- toYaml . | nindent 2 }}
 {{- end }}
-{{- with .Values.nodeSelector }}
-nodeSelector:
-  {{- toYaml . | nindent 2 }}
 {{- end }}
-{{- with .Values.tolerations }}
-tolerations:
-  {{- toYaml . | nindent 2 }}
-{{- end }}
-{{- with .Values.affinity }}
-affinity:
+{{- with concat $values.extraVolumes (default list .own.extraVolumes) }}
+volumes:
   {{- toYaml . | nindent 2 }}
 {{- end }}
 {{- end }}

@@ -36,7 +36,7 @@ const plain = (port: number, password: string): string[] => [
   `masterauth ${password}`,
 ];
 
-/** What a program needs, as docs/secure-connections.md says it too. */
+/** What a program needs, as docs/security.md says it too. */
 export const REDIS_RIGHTS = '~sk:* resetchannels &sk:* +@all -@admin -@dangerous +info +cluster|slots +cluster|info';
 
 const secure = (port: number, password: string, { ca, server, serverKey }: CertificateFiles): string[] => [

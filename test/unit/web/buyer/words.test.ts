@@ -1,6 +1,6 @@
 import { expect } from 'chai';
+import { PROBLEMS } from '../../../../src/contract/problem.js';
 import { FAILURE_REASONS } from '../../../../src/core/order.js';
-import { PROBLEMS } from '../../../../src/http/problem.js';
 import { routesOf } from '../../../../src/http/routes/index.js';
 import { openapiOf } from '../../../../src/http/openapi.js';
 import { knownCode, MEANINGS } from '../../../../web/buyer/problem-codes.js';

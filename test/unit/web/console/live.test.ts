@@ -26,10 +26,12 @@ const saleAt = (second: number, parts: Partial<LiveSale> = {}): LiveSale => ({
   refusedPerSecond: { sold_out: 2, limit_reached: 1 },
   pending: 0,
   pendingOldestMs: null,
+  waiting: null,
   ...parts,
 });
 const snapshotOf = (second: number, ...sales: LiveSale[]): Snapshot => ({
   atMs: BEGIN_MS + second * 1000 + 2_000,
+  everyMs: 1_000,
   sales,
   moreSales: 0,
   programs: [],

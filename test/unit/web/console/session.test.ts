@@ -11,7 +11,7 @@ class MemoryStorage {
   remove = (name: string): void => void this.items.delete(name);
 }
 
-const meUntil = (expiresAtMs: number): Me => ({ userId: 'olga', role: 'operator', expiresAtMs });
+const meUntil = (expiresAtMs: number): Me => ({ userId: 'olga', roles: ['operator'], role: 'operator', expiresAtMs });
 
 describe('who is signed in to the console', () => {
   it('a token that the api takes is kept in the tab, and forgotten with the end of the session', async () => {

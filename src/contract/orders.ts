@@ -1,0 +1,46 @@
+import { z } from 'zod';
+import { METADATA_NAME } from '../core/metadata.js';
+import { FAILURE_REASONS, ORDER_STATES } from '../core/order.js';
+import { REFUND_STATES } from '../core/ports/refund-repository.js';
+import { matching } from '../core/field-errors.js';
+import { amount, count, currency, id, orderId, saleId, text, time, type BodyOf } from './fields.js';
+
+/** What the caller of the purchase noted on it. */
+export const metadataSchema = z.record(matching('a name', METADATA_NAME), text);
+
+const orderFields = {
+  orderId,
+  saleId,
+  requestId: id,
+  quantity: count,
+  amountCents: amount,
+  currency: currency.meta({ description: 'of the amount: three letters of ISO 4217' }),
+  state: z.enum(ORDER_STATES),
+  reason: z.enum(FAILURE_REASONS).nullable(),
+  createdAt: time,
+  expiresAt: time.nullable(),
+  paidAt: time.nullable(),
+  metadata: metadataSchema.nullable().meta({ description: 'as the purchase gave it' }),
+};
+export const orderSchema = z.object(orderFields).meta({ id: 'Order' });
+export const orderPageSchema = z
+  .object({
+    ...orderFields,
+    refunds: z
+      .array(z.object({ amountCents: amount, state: z.enum(REFUND_STATES), reason: text }))
+      .min(1)
+      .optional(),
+  })
+  .meta({ id: 'OrderWithRefunds' });
+
+export const foundOrder = orderSchema.extend({ userId: text, batchId: text }).meta({ id: 'FoundOrder' });
+export const ordersOfBuyer = z.object({ orders: z.array(orderSchema), next: text.nullable() });
+export const foundOrders = z.object({ orders: z.array(foundOrder), next: text.nullable() });
+/** The buyer's bank has to ask them first: give `clientSecret` to the library of the payment provider, then pay again with the same key. */
+export const actionNeeded = z.object({ outcome: z.literal('action_needed'), orderId: text, clientSecret: text });
+
+export type Order = BodyOf<typeof orderSchema>;
+export type OrderWithRefunds = BodyOf<typeof orderPageSchema>;
+export type OrdersOfBuyer = BodyOf<typeof ordersOfBuyer>;
+export type FoundOrder = BodyOf<typeof foundOrder>;
+export type ActionNeeded = BodyOf<typeof actionNeeded>;

@@ -1,0 +1,47 @@
+import { z } from 'zod';
+import { CASE_KINDS, CASE_STATES } from '../core/ports/payment-cases.js';
+import { REFUND_STATES } from '../core/ports/refund-repository.js';
+import { amount, count, currency, paymentId, rowId, text, time, type BodyOf } from './fields.js';
+
+const refund = z
+  .object({
+    paymentId,
+    orderId: text,
+    amountCents: amount,
+    reason: text,
+    state: z.enum(REFUND_STATES),
+    attempts: count,
+    lastError: text.nullable(),
+    createdAt: time,
+    updatedAt: time,
+  })
+  .meta({ id: 'Refund' });
+const listedRefund = refund
+  .extend({
+    currency: currency.nullable().meta({ description: 'null: the money came in another one than that of the order' }),
+  })
+  .meta({ id: 'ListedRefund' });
+export const refundPage = z.object({ refunds: z.array(listedRefund), next: text.nullable() });
+export const takenRefund = z.object({ outcome: z.literal('done'), refund });
+
+/** Money that a person has to look after. */
+export const paymentCase = z
+  .object({
+    caseId: rowId,
+    kind: z.enum(CASE_KINDS),
+    subject: text.meta({ description: 'what the provider calls it: the id of a refund, a dispute or a payment' }),
+    paymentId: text.nullable(),
+    orderId: text.nullable(),
+    amountCents: amount.nullable(),
+    currency: currency.nullable(),
+    detail: text,
+    state: z.enum(CASE_STATES),
+    createdAt: time,
+    updatedAt: time,
+  })
+  .meta({ id: 'PaymentCase' });
+export const paymentCasePage = z.object({ cases: z.array(paymentCase), next: text.nullable() });
+
+export type Refund = BodyOf<typeof refund>;
+export type ListedRefund = BodyOf<typeof listedRefund>;
+export type PaymentCase = BodyOf<typeof paymentCase>;

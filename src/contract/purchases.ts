@@ -1,0 +1,43 @@
+import { z } from 'zod';
+import { CLASSES } from '../admission/queue/queue-rules.js';
+import { ORDER_STATES } from '../core/order.js';
+import { count, id, orderId, saleId, text, time, type BodyOf } from './fields.js';
+
+export const purchaseSchema = z
+  .object({
+    requestId: id,
+    saleId: saleId.optional(),
+    status: z.enum(['pending', 'ordered', 'failed']),
+    orderId: orderId.optional(),
+    orderState: z.enum(ORDER_STATES).optional(),
+    reason: text.optional(),
+  })
+  .meta({ id: 'Purchase' });
+
+/** A place in the waiting room of a sale. */
+export const place = z.union([
+  z.object({
+    status: z.literal('waiting'),
+    ticket: text,
+    priority: z.enum(CLASSES),
+    position: count.nullable(),
+    estimateMs: count.nullable(),
+    pollAfterMs: count,
+  }),
+  z.object({ status: z.literal('admitted'), pass: text, passEndsAt: time }),
+  z.object({ status: z.literal('no_queue') }),
+]);
+export const purchaseToken = z.object({ token: text.nullable(), endsAt: time.nullable() });
+
+/** What stands in for an answer while there is too much to do: fields of the full answer, and how poor it is. */
+export const degradedSchema = z
+  .looseObject({
+    degraded: z.enum(['L1', 'L2', 'L3']).meta({ description: 'an old answer, its essential fields, or an empty one' }),
+    ageMs: count.optional().meta({ description: 'how old it is, in ms; absent: just read, or nothing is known' }),
+  })
+  .meta({ id: 'Degraded' });
+
+export type Purchase = BodyOf<typeof purchaseSchema>;
+export type Place = BodyOf<typeof place>;
+export type PurchaseToken = BodyOf<typeof purchaseToken>;
+export type Degraded = BodyOf<typeof degradedSchema>;

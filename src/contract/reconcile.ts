@@ -1,0 +1,64 @@
+import { z } from 'zod';
+import { JOB_STATES } from '../core/ports/compensation-repository.js';
+import { RUN_OUTCOMES } from '../core/ports/reconcile-runs.js';
+import { COMPENSATED_KINDS, FINDING_KINDS } from '../core/sale-finding.js';
+import { count, text, time, type BodyOf } from './fields.js';
+
+const job = z
+  .object({
+    jobId: text,
+    kind: z.enum(COMPENSATED_KINDS),
+    saleId: text,
+    subject: text,
+    batchId: text.nullable(),
+    userId: text.nullable(),
+    requestId: text.nullable(),
+    detail: text,
+    state: z.enum(JOB_STATES),
+    attempts: count,
+    lastError: text.nullable(),
+    availableAt: time,
+    createdAt: time,
+    updatedAt: time,
+  })
+  .meta({ id: 'CompensationJob' });
+export const jobPage = z.object({ jobs: z.array(job), next: text.nullable() });
+export const retriedJob = z.object({ outcome: z.enum(['retried', 'compensated']), job });
+
+const finding = z
+  .looseObject({ kind: z.enum(FINDING_KINDS), saleId: text })
+  .meta({ id: 'SaleFinding', description: 'further fields say what it is about, by kind' });
+const figures = z.record(text, z.int());
+
+export const saleReport = z
+  .object({
+    runId: text,
+    outcome: z.enum(['match', 'findings', 'partly']),
+    saleId: text,
+    more: z.boolean(),
+    figures,
+    counts: z.record(text, count),
+    findings: z.array(finding),
+    jobs: z.array(job),
+  })
+  .meta({ id: 'SaleReport' });
+
+const run = z
+  .object({
+    runId: text,
+    saleId: text.nullable(),
+    applied: z.boolean(),
+    actor: text,
+    startedAt: time,
+    finishedAt: time.nullable(),
+    outcome: z.enum(RUN_OUTCOMES).nullable(),
+    figures,
+    findings: z.array(finding),
+  })
+  .meta({ id: 'ReconcileRun' });
+export const runPage = z.object({ next: text.nullable(), runs: z.array(run) });
+
+export type CompensationJob = BodyOf<typeof job>;
+export type Finding = BodyOf<typeof finding>;
+export type SaleReport = BodyOf<typeof saleReport>;
+export type ReconcileRun = BodyOf<typeof run>;

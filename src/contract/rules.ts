@@ -1,0 +1,77 @@
+import { z } from 'zod';
+import { LEVELS } from '../admission/degrade/degrade.js';
+import { ENDPOINTS, mode } from '../admission/layer.js';
+import { IN_FORCE } from '../admission/rules/where-in-force.js';
+import { must } from '../core/field-errors.js';
+import { BREAKER_STATES } from '../core/ports/admission-stores.js';
+import { count, text, time, type BodyOf } from './fields.js';
+import { fieldErrorList } from './problem.js';
+
+/** As `show` gives it: so what was read can be changed and sent back. */
+export const rulesDocument = z
+  .strictObject({
+    version: z
+      .int({ error: must('a whole number') })
+      .min(0, 'must not be negative')
+      .optional()
+      .meta({ description: 'the version that these rules were made from; 0: nobody has published any' }),
+    rules: z
+      .unknown()
+      .refine((value) => value !== undefined, 'is missing: it must be an object')
+      .meta({
+        override: {
+          type: 'object',
+          description: 'one part per layer of admission; each has a `mode`: off, dry_run or on',
+        },
+      }),
+  })
+  .meta({ id: 'Rules' });
+export const storedRules = rulesDocument.required();
+/** Published rules name their version; it is missed by a sentence of its own. */
+export const rulesToPublish = rulesDocument.required({ version: true }).meta({ id: 'RulesToPublish' });
+export const publishedRules = z.object({ outcome: z.literal('published'), version: count, seenAtOnce: z.boolean() });
+export const checkedRules = z.object({ valid: z.boolean(), errors: fieldErrorList });
+
+const rulesOfApi = z
+  .object({
+    host: text,
+    pid: count,
+    version: count.nullable().meta({ description: 'in force there; null: none, it lets no buyer in' }),
+    follows: z.boolean(),
+    refused: z.object({ version: count, reasons: z.array(text) }).nullable(),
+  })
+  .meta({ id: 'RulesOfApi' });
+export const rulesStatus = z.object({ version: count, inForce: z.enum(IN_FORCE), apis: z.array(rulesOfApi) });
+
+const ruleChange = z.object({ version: count, actor: text, at: time }).meta({ id: 'RuleChange' });
+export const ruleChanges = z.object({ changes: z.array(ruleChange) });
+
+const breaker = z
+  .object({
+    name: text,
+    state: z.enum(BREAKER_STATES),
+    sinceMs: count.nullable().meta({ description: 'Unix ms; null: not known since when' }),
+    by: text.meta({ description: '`shared`, or host and process id of an api' }),
+  })
+  .meta({ id: 'Breaker' });
+export const breakers = z.object({ mode, breakers: z.array(breaker) });
+
+export const percent = z.number().min(0).max(100);
+const switchFields = { endpoint: z.enum(ENDPOINTS), level: z.enum(LEVELS), percent, inForce: z.boolean() };
+const oneSwitch = z.object(switchFields);
+export const switches = z.object({ version: count, mode, switches: z.array(oneSwitch) });
+export const switched = z.object({
+  outcome: z.literal('switched'),
+  version: count,
+  seenAtOnce: z.boolean(),
+  ...switchFields,
+});
+
+export type RulesDocument = BodyOf<typeof rulesDocument>;
+export type RulesStatus = BodyOf<typeof rulesStatus>;
+export type RuleChange = BodyOf<typeof ruleChange>;
+export type CheckedRules = BodyOf<typeof checkedRules>;
+export type Breakers = BodyOf<typeof breakers>;
+export type Switch = BodyOf<typeof oneSwitch>;
+export type Switches = BodyOf<typeof switches>;
+export type Switched = BodyOf<typeof switched>;

@@ -1,0 +1,100 @@
+import { z } from 'zod';
+import { SALE_STATES, STORED_SALE_STATES } from '../core/sale.js';
+import { SHOWN_STATES, SHOWN_STOCKS } from '../sales/get-sale.js';
+import { PLAN_STATUSES } from '../sales/schedule/plan-sales.js';
+import { amount, count, currency, saleId, text, time, type BodyOf } from './fields.js';
+
+const saleFields = {
+  saleId,
+  sku: text,
+  title: text,
+  priceCents: amount,
+  currency: currency.meta({ description: 'of the price and of all orders: three letters of ISO 4217' }),
+  limitPerBuyer: count,
+  opensAt: time,
+  closesAt: time,
+};
+
+/** What a sale may ask of a purchase, beside a token. */
+const PROOFS = ['signature', 'purchase_token', 'queue_pass'] as const;
+export type Proof = (typeof PROOFS)[number];
+
+export const salePage = z
+  .object({
+    ...saleFields,
+    state: z.enum(SHOWN_STATES),
+    stock: z.enum(SHOWN_STOCKS),
+    asksFor: z
+      .array(z.enum(PROOFS))
+      .meta({ description: 'what a purchase must show: a signature, a purchase token, a pass of the waiting room' }),
+    serverTime: time.meta({ description: 'when this was answered; caches may have kept it since' }),
+  })
+  .meta({ id: 'SalePage' });
+
+export const saleSchema = z
+  .object({
+    ...saleFields,
+    warmBefore: text.nullable().meta({ description: 'null: a person warms, opens and closes it' }),
+    stock: count,
+    sold: count,
+    buckets: count,
+    epoch: count,
+    state: z.enum(SALE_STATES),
+    retiredAt: time.nullable(),
+  })
+  .meta({ id: 'Sale' });
+
+export const plannedSale = z
+  .object({
+    sale: saleSchema,
+    status: z.enum(PLAN_STATUSES),
+    missing: z.array(text),
+    warmsAt: time.nullable(),
+  })
+  .meta({ id: 'PlannedSale' });
+
+export const endedSale = z.object({ outcome: z.enum(['deleted', 'closed']), sale: saleSchema });
+export const reshardedSale = z.object({ buckets: count, epoch: count, unitsLeft: count, lockedMs: z.number() });
+export const repairedSale = z.object({
+  outcome: z.enum(['repaired', 'not_needed']),
+  epoch: count.optional(),
+  unitsLeft: count.optional(),
+  rows: count.optional().meta({ description: 'purchases with a row in MySQL' }),
+  held: count.optional().meta({ description: 'purchases that wait for theirs' }),
+  ordersLost: count.optional().meta({ description: 'orders that MySQL has lost; they keep their units' }),
+  tookMs: z.number().min(0).optional(),
+});
+
+const saleSecond = z.object({
+  atMs: count,
+  won: count.nullable(),
+  landed: count,
+  refused: z.record(text, count).nullable(),
+});
+export const saleSeconds = z
+  .object({ saleId, fromMs: count, toMs: count, seconds: z.array(saleSecond) })
+  .meta({ id: 'SaleSeconds' });
+
+const bucket = z
+  .object({
+    bucket: count,
+    state: z.enum(STORED_SALE_STATES).nullable(),
+    epoch: count.nullable(),
+    sameServer: z
+      .boolean()
+      .nullable()
+      .meta({ description: 'false: its server was restarted or replaced, and it needs a repair' }),
+    unitsLeft: z.int().nullable(),
+    pending: count.nullable().meta({ description: 'batches that are not marked as recorded' }),
+    pendingOldestMs: z.number().min(0).nullable(),
+    error: text.nullable(),
+  })
+  .meta({ id: 'Bucket' });
+export const bucketsOfSale = z.object({ saleId, buckets: z.array(bucket) });
+
+export type SalePage = BodyOf<typeof salePage>;
+export type Sale = BodyOf<typeof saleSchema>;
+export type PlannedSale = BodyOf<typeof plannedSale>;
+export type SaleSecond = BodyOf<typeof saleSecond>;
+export type SaleSeconds = BodyOf<typeof saleSeconds>;
+export type Bucket = BodyOf<typeof bucket>;

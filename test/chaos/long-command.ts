@@ -1,0 +1,56 @@
+import { mkdirSync, writeFileSync } from 'node:fs';
+import { dirname, resolve } from 'node:path';
+import { reportStackError } from '../../deploy/local/stack-command.js';
+import { renderTable } from '../helpers/render-table.js';
+import { buildIfOlder } from './harness/commands.js';
+import type { StackControls } from './harness/stack-controls.js';
+import { LongRun } from './long/long-run.js';
+import type { RunPlan } from './long/plan.js';
+import { HEADER, resultLines, resultPage, resultSentence } from './long/report.js';
+import { onOwnStacks } from './own-stacks.js';
+import { readFacts } from './report.js';
+
+/** Options of `chaos soak` and `chaos year` that do not change what is run. */
+export interface LongFlags {
+  readonly json?: boolean;
+  readonly keep?: boolean;
+  readonly report?: string;
+}
+
+const EXIT_RED = 1;
+
+/**
+ * Boots servers, runs a plan on them, and prints the result. Sets the exit code.
+ * @param again the command that repeats the run
+ */
+export async function runLong(plan: RunPlan, again: string, { json, keep, report }: LongFlags): Promise<void> {
+  const say = (line: string): void => void (json ? undefined : console.log(line));
+  say(`Seed: ${plan.seed}`);
+  await reportStackError(json, async (signal) => {
+    await buildIfOlder();
+    const { result, facts } = await onOwnStacks({ count: 1, json, keep, say, signal }, async (stacks) => {
+      const stack = stacks[0] as StackControls;
+      const facts = await readFacts(stack);
+      const run = new LongRun({
+        plan,
+        stack,
+        env: { ...process.env, ...stack.env },
+        signal,
+        onProgress: (line, figures) => (json ? console.log(JSON.stringify(figures)) : say(line)),
+      });
+      return { facts, result: await run.run() };
+    });
+    if (json) console.log(JSON.stringify({ result: plan.name, seed: plan.seed, ...result }));
+    say(`\n${renderTable(HEADER, resultLines(result))}`);
+    for (const [message, times] of Object.entries(result.logged)) say(`logged ${times} times: ${message}`);
+    say(`\n${resultSentence(result)}`);
+    if (result.problems.length > 0) process.exitCode = EXIT_RED;
+    if (report === undefined) return;
+    const file = resolve(report);
+    const date = new Date().toISOString().slice(0, 16).replace('T', ' ') + ' UTC';
+    mkdirSync(dirname(file), { recursive: true });
+    writeFileSync(file, resultPage({ run: result, facts, date, again }));
+    say(`Written: ${file}`);
+  });
+  process.exit();
+}

@@ -1,0 +1,39 @@
+/** Time to pay for an order. In production it is minutes, as everything here. */
+const PAYMENT_WINDOW_MS = 20_000;
+/** Time after the end of a sale until nothing of it moves: its orders end, and their units return. */
+export const SETTLED_AFTER_MS = PAYMENT_WINDOW_MS + 10_000;
+const RETIRE_AFTER_MS = 100_000;
+const MARKER_LIFE_MS = 120_000;
+const ARCHIVE_AFTER_MS = 5_000;
+/** Pause of the keeper between retiring a sale and removing it from Redis: a minute and the snapshots of the apis. */
+const FORGET_AFTER_MS = 66_000;
+
+/** Shortens what takes minutes and days in production to seconds. Clocks stay real. */
+export const RUN_ENV = {
+  PAYMENT_PROVIDER: 'simulator',
+  ORDER_PAYMENT_WINDOW_MS: String(PAYMENT_WINDOW_MS),
+  KEEPER_EVERY_MS: '500',
+  OUTBOX_KEEP_MS: '60000',
+  RETIRE_AFTER_MS: String(RETIRE_AFTER_MS),
+  ARCHIVE_AFTER_MS: String(ARCHIVE_AFTER_MS),
+  ARCHIVE_PER_SECOND: '20000', // more than two cores sell
+  MARKER_LIFE_MS: String(MARKER_LIFE_MS),
+  REDRIVE_AFTER_MS: '30000', // longer than a check-back takes
+  RECONCILE_SAFE_AGE_MS: '20000',
+  RECONCILE_MARKER_AGE_MS: String(MARKER_LIFE_MS),
+  RECONCILE_KEEP_MS: '60000',
+  CONSOLE_HISTORY_MS: '60000', // at the end Redis must be as at the start
+  WORKER_INVISIBLE_MS: '30000',
+  MYSQL_QUERY_TIMEOUT_MS: '10000',
+  // The same buyers come to every sale. A larger cache fills during the whole run, and its 10 MiB look like a leak.
+  JWT_CACHE_MAX: '1000',
+  LOG_LEVEL: 'warn',
+  NODE_OPTIONS: '--max-semi-space-size=64', // as under the supervisor
+} as const;
+
+/** Time after the end of a sale until its orders are in the archive, if nothing is late. */
+export const LIFE_AFTER_CLOSE_MS = RETIRE_AFTER_MS + FORGET_AFTER_MS + ARCHIVE_AFTER_MS + 5_000;
+/** Delay that is allowed on top, because each kill of a server costs tens of seconds. */
+const LATE_MAX_MS = 240_000;
+/** A sale that closed this long ago has no row in a hot table any more. */
+export const COLD_AFTER_MS = LIFE_AFTER_CLOSE_MS + LATE_MAX_MS;

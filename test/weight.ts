@@ -1,0 +1,69 @@
+import { execFileSync } from 'node:child_process';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { REPO_DIR } from '../deploy/local/stack/paths.js';
+import { SCHEMA } from '../src/core/config/schema.js';
+
+// Prints how heavy the tree is, and fails when a row exceeds its ceiling. A commit that makes the tree lighter lowers the
+// ceiling. A commit that raises one says why.
+
+const CEILINGS: Readonly<Record<string, number>> = {
+  'lines of TypeScript': 191_400,
+  'lines in src': 57_100,
+  'lines in web': 17_800,
+  'lines in test': 103_600,
+  'lines in deploy': 6_750,
+  'lines in bench': 6_350,
+  'words in docs': 66_700,
+  'words in docs/decisions': 28_800,
+  'pages in docs': 41,
+  settings: 157,
+  'uses of Pick<': 420,
+  'interfaces named *Ports, *Parts, *Options, *Services': 150,
+};
+
+const files = execFileSync('git', ['ls-files'], { cwd: REPO_DIR, encoding: 'utf8' }).split('\n');
+const textOf = (keep: (file: string) => boolean): string =>
+  files
+    .filter(keep)
+    .map((file) => readFileSync(join(REPO_DIR, file), 'utf8'))
+    .join('');
+const isTypeScript = (file: string): boolean => /\.tsx?$/.test(file);
+const isPage = (file: string): boolean => /^docs\/[^/]+\.md$/.test(file);
+const count = (text: string, pattern: RegExp): number => text.match(pattern)?.length ?? 0;
+const linesIn = (folder: string): number =>
+  count(
+    textOf((file) => isTypeScript(file) && file.startsWith(folder)),
+    /\n/g,
+  );
+const wordsIn = (keep: (file: string) => boolean): number => count(textOf(keep), /\S+/g);
+const product = textOf((file) => isTypeScript(file) && /^(src|web)\//.test(file));
+
+const weights: Readonly<Record<string, number>> = {
+  'lines of TypeScript': linesIn(''),
+  ...Object.fromEntries(
+    ['src', 'web', 'test', 'deploy', 'bench'].map((folder) => [`lines in ${folder}`, linesIn(`${folder}/`)]),
+  ),
+  'words in docs': wordsIn(isPage),
+  'words in docs/decisions': wordsIn((file) => file.startsWith('docs/decisions/') && file.endsWith('.md')),
+  'pages in docs': files.filter(isPage).length,
+  settings: Object.values(SCHEMA).flatMap((section) => Object.keys(section)).length,
+  'uses of Pick<': count(product, /\bPick</g),
+  'interfaces named *Ports, *Parts, *Options, *Services': count(
+    product,
+    /\binterface \w+(Ports|Parts|Options|Services)\b/g,
+  ),
+};
+
+let isTooHeavy = false;
+console.log(`${'weight'.padEnd(54)}${'now'.padStart(8)}${'ceiling'.padStart(9)}`);
+for (const [name, ceiling] of Object.entries(CEILINGS)) {
+  const weight = weights[name] as number;
+  const isOver = weight > ceiling;
+  isTooHeavy ||= isOver;
+  console.log(
+    `${name.padEnd(54)}${weight.toString().padStart(8)}${ceiling.toString().padStart(9)}${isOver ? '  TOO HEAVY' : ''}`,
+  );
+}
+if (isTooHeavy) console.log('Make the tree lighter, or raise the ceiling in test/weight.ts and say why in the commit.');
+process.exitCode = isTooHeavy ? 1 : 0;
