@@ -9,7 +9,7 @@ purchase, and each names the programs that read it. \`deploy/example.env\` has t
 
 For a setting marked *or a file*, a file may hold the value: \`MYSQL_PASSWORD_FILE=/run/secrets/mysql\` replaces
 \`MYSQL_PASSWORD\`. The newline at the end of the file is not part of the value. Programs read passwords and certificates of
-servers again when their files change ([secure connections](security.md#connections)). They read any other file once.
+servers again when their files change ([secure connections](security.md#connections)), and any other file once.
 
 A program that finds a setting of an earlier release in its environment warns of it and starts.
 
