@@ -28,7 +28,10 @@ export const revocation = z
     issuedBefore: time.optional(),
     tokenId: text.optional(),
   })
-  .meta({ id: 'Revocation', description: 'of all tokens that a user had before a time, or of one token by its `jti`' });
+  .meta({
+    id: 'Revocation',
+    description: 'revokes all tokens that a user had before a time, or one token by its `jti`',
+  });
 export const revocationPage = z.object({ revocations: z.array(revocation), next: count.nullable() });
 
 export type Me = BodyOf<typeof me>;

@@ -5,7 +5,7 @@ const ms = z.number().min(0);
 
 const down = z
   .array(z.object({ name: text, address: text, down: text }))
-  .meta({ description: 'brokers that do not answer: what they hold is missing' });
+  .meta({ description: 'brokers that do not answer, whose data is missing' });
 const listOf = <T extends z.ZodType>(item: T) => z.object({ items: z.array(item), more: z.boolean(), down });
 
 const broker = z

@@ -38,7 +38,7 @@ const purchaseOfBatch = z
         reason: z.enum(FAILURE_REASONS).nullable(),
       })
       .nullable()
-      .meta({ description: 'its row in MySQL; null: it has none' }),
+      .meta({ description: 'its order in MySQL; null if there is none' }),
   })
   .meta({ id: 'PurchaseOfBatch' });
 export const deadLetterWithOrders = deadLetter
@@ -52,7 +52,7 @@ export const movedDeadLetter = z.object({
 });
 export const bulkPreview = z.object({
   matching: count,
-  most: count.meta({ description: 'how many of them one bulk works on, the oldest first' }),
+  most: count.meta({ description: 'how many of them one bulk handles, oldest first' }),
   first: z.array(deadLetterSummary),
 });
 

@@ -21,7 +21,7 @@ export const saleParams = z.object({ saleId });
 export const time = z.iso.datetime();
 export const count = z.int().min(0);
 export const amount = count.meta({
-  description: 'in the smallest unit of its currency: 1999 is 19.99 EUR or 1,999 JPY',
+  description: 'in the smallest unit of the currency: 1999 is 19.99 EUR or 1,999 JPY',
 });
 export const text = z.string();
 

@@ -14,13 +14,13 @@ const orderFields = {
   requestId: id,
   quantity: count,
   amountCents: amount,
-  currency: currency.meta({ description: 'of the amount: three letters of ISO 4217' }),
+  currency: currency.meta({ description: 'ISO 4217 code of the amount' }),
   state: z.enum(ORDER_STATES),
   reason: z.enum(FAILURE_REASONS).nullable(),
   createdAt: time,
   expiresAt: time.nullable(),
   paidAt: time.nullable(),
-  metadata: metadataSchema.nullable().meta({ description: 'as the purchase gave it' }),
+  metadata: metadataSchema.nullable().meta({ description: 'as sent with the purchase' }),
 };
 export const orderSchema = z.object(orderFields).meta({ id: 'Order' });
 export const orderPageSchema = z

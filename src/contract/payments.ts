@@ -18,7 +18,7 @@ const refund = z
   .meta({ id: 'Refund' });
 const listedRefund = refund
   .extend({
-    currency: currency.nullable().meta({ description: 'null: the money came in another one than that of the order' }),
+    currency: currency.nullable().meta({ description: 'null if the payment had another currency than the order' }),
   })
   .meta({ id: 'ListedRefund' });
 export const refundPage = z.object({ refunds: z.array(listedRefund), next: text.nullable() });
@@ -29,7 +29,7 @@ export const paymentCase = z
   .object({
     caseId: rowId,
     kind: z.enum(CASE_KINDS),
-    subject: text.meta({ description: 'what the provider calls it: the id of a refund, a dispute or a payment' }),
+    subject: text.meta({ description: 'id of the refund, dispute or payment at the provider' }),
     paymentId: text.nullable(),
     orderId: text.nullable(),
     amountCents: amount.nullable(),

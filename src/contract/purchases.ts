@@ -32,8 +32,10 @@ export const purchaseToken = z.object({ token: text.nullable(), endsAt: time.nul
 /** What stands in for an answer while there is too much to do: fields of the full answer, and how poor it is. */
 export const degradedSchema = z
   .looseObject({
-    degraded: z.enum(['L1', 'L2', 'L3']).meta({ description: 'an old answer, its essential fields, or an empty one' }),
-    ageMs: count.optional().meta({ description: 'how old it is, in ms; absent: just read, or nothing is known' }),
+    degraded: z
+      .enum(['L1', 'L2', 'L3'])
+      .meta({ description: 'L1: an old response, L2: its essential fields, L3: empty' }),
+    ageMs: count.optional().meta({ description: 'age of the data, ms; absent if fresh or empty' }),
   })
   .meta({ id: 'Degraded' });
 

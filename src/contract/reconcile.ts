@@ -27,7 +27,7 @@ export const retriedJob = z.object({ outcome: z.enum(['retried', 'compensated'])
 
 const finding = z
   .looseObject({ kind: z.enum(FINDING_KINDS), saleId: text })
-  .meta({ id: 'SaleFinding', description: 'further fields say what it is about, by kind' });
+  .meta({ id: 'SaleFinding', description: 'has further fields that depend on `kind`' });
 const figures = z.record(text, z.int());
 
 export const saleReport = z

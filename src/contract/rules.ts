@@ -14,7 +14,7 @@ export const rulesDocument = z
       .int({ error: must('a whole number') })
       .min(0, 'must not be negative')
       .optional()
-      .meta({ description: 'the version that these rules were made from; 0: nobody has published any' }),
+      .meta({ description: 'the version that these rules are based on; 0 if none were published' }),
     rules: z
       .unknown()
       .refine((value) => value !== undefined, 'is missing: it must be an object')
@@ -36,7 +36,9 @@ const rulesOfApi = z
   .object({
     host: text,
     pid: count,
-    version: count.nullable().meta({ description: 'in force there; null: none, it lets no buyer in' }),
+    version: count
+      .nullable()
+      .meta({ description: 'the version in force; null if the api has no rules and admits no buyer' }),
     follows: z.boolean(),
     refused: z.object({ version: count, reasons: z.array(text) }).nullable(),
   })
@@ -50,7 +52,7 @@ const breaker = z
   .object({
     name: text,
     state: z.enum(BREAKER_STATES),
-    sinceMs: count.nullable().meta({ description: 'Unix ms; null: not known since when' }),
+    sinceMs: count.nullable().meta({ description: 'Unix ms; null if unknown' }),
     by: text.meta({ description: '`shared`, or host and process id of an api' }),
   })
   .meta({ id: 'Breaker' });

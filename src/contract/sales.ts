@@ -9,7 +9,7 @@ const saleFields = {
   sku: text,
   title: text,
   priceCents: amount,
-  currency: currency.meta({ description: 'of the price and of all orders: three letters of ISO 4217' }),
+  currency: currency.meta({ description: 'ISO 4217 code of the price and of all orders' }),
   limitPerBuyer: count,
   opensAt: time,
   closesAt: time,
@@ -26,15 +26,15 @@ export const salePage = z
     stock: z.enum(SHOWN_STOCKS),
     asksFor: z
       .array(z.enum(PROOFS))
-      .meta({ description: 'what a purchase must show: a signature, a purchase token, a pass of the waiting room' }),
-    serverTime: time.meta({ description: 'when this was answered; caches may have kept it since' }),
+      .meta({ description: 'what a purchase must include: a signature, a purchase token, a queue pass' }),
+    serverTime: time.meta({ description: 'when the server made this response; a cache may have kept it since' }),
   })
   .meta({ id: 'SalePage' });
 
 export const saleSchema = z
   .object({
     ...saleFields,
-    warmBefore: text.nullable().meta({ description: 'null: a person warms, opens and closes it' }),
+    warmBefore: text.nullable().meta({ description: 'null: an operator warms, opens and closes the sale' }),
     stock: count,
     sold: count,
     buckets: count,
@@ -59,9 +59,9 @@ export const repairedSale = z.object({
   outcome: z.enum(['repaired', 'not_needed']),
   epoch: count.optional(),
   unitsLeft: count.optional(),
-  rows: count.optional().meta({ description: 'purchases with a row in MySQL' }),
-  held: count.optional().meta({ description: 'purchases that wait for theirs' }),
-  ordersLost: count.optional().meta({ description: 'orders that MySQL has lost; they keep their units' }),
+  rows: count.optional().meta({ description: 'purchases with an order in MySQL' }),
+  held: count.optional().meta({ description: 'purchases still waiting for their order' }),
+  ordersLost: count.optional().meta({ description: 'orders that MySQL has lost; their units stay held' }),
   tookMs: z.number().min(0).optional(),
 });
 
@@ -83,9 +83,9 @@ const bucket = z
     sameServer: z
       .boolean()
       .nullable()
-      .meta({ description: 'false: its server was restarted or replaced, and it needs a repair' }),
+      .meta({ description: 'false if its server was restarted or replaced: the bucket needs a repair' }),
     unitsLeft: z.int().nullable(),
-    pending: count.nullable().meta({ description: 'batches that are not marked as recorded' }),
+    pending: count.nullable().meta({ description: 'batches not yet marked as recorded' }),
     pendingOldestMs: z.number().min(0).nullable(),
     error: text.nullable(),
   })

@@ -20,7 +20,7 @@ const trace = z
     traceId: text.nullable(),
     state: z.enum(STANDINGS),
     sentence: text,
-    nextAt: time.nullable().meta({ description: 'when the first station that waits is due' }),
+    nextAt: time.nullable().meta({ description: 'when the next waiting stage is due' }),
     timeline: z.array(stage),
     steps: z.array(step),
   })

@@ -147,5 +147,5 @@ function waitingIn(programs: readonly LiveProgram[], saleId: string): number | n
 const KEEPER_ABSENT = {
   name: 'SeckillKeeperAbsent',
   about: null,
-  text: 'No keeper runs: what waits is neither done nor counted.',
+  text: 'No keeper runs. Overdue work is neither done nor counted.',
 };

@@ -14,14 +14,14 @@ const ABOUT: Readonly<Record<Listener, { readonly title: string; readonly server
     servers: [
       {
         url: '{address}',
-        description: 'where buyers reach the api',
+        description: 'the address of the api for buyers',
         variables: { address: { default: 'http://127.0.0.1:8080' } },
       },
     ],
   },
   operators: {
     title: 'Seckill for operators',
-    servers: [{ url: '/', description: 'the server that this document came from' }],
+    servers: [{ url: '/', description: 'the server that returned this document' }],
   },
 };
 
@@ -68,7 +68,7 @@ export function openapiOf(listener: Listener): {
 type Tag = 'buyers' | 'payment provider' | 'admins' | 'probes';
 const TAGS: Readonly<Record<Tag, string>> = {
   buyers: 'Sales, purchases and orders, for buyers.',
-  'payment provider': 'What a payment provider reports.',
+  'payment provider': 'Reports of a payment provider.',
   admins: 'For operators; the token needs the role that the operation names, or one that includes it.',
   probes: 'For load balancers and monitoring.',
 };
@@ -179,7 +179,7 @@ function problemHeadersOf(codes: readonly ProblemCode[]): Json {
   const headers: Record<string, Json> = {};
   if (codes.some((code) => PROBLEMS[code].retryAfterMs !== null)) {
     headers['Retry-After'] = {
-      description: 'whole seconds to wait before the same request may do better; there where `retryable` is true',
+      description: 'seconds to wait before a retry; present if `retryable` is true',
       schema: { type: 'integer', minimum: 0 },
     };
   }

@@ -95,6 +95,11 @@ describe('the library in a project of somebody else', () => {
     if (this.currentTest?.state === 'failed') console.error(output.slice(-4_000));
   });
 
+  it('passes npm publish --dry-run', async () => {
+    const { stdout } = await run('npm', ['publish', '--dry-run', '--ignore-scripts'], { cwd: REPO_DIR });
+    expect(stdout).to.match(/^\+ seckill@/m);
+  });
+
   it('has types: the examples of the pages compile, and what is wrong in them does not', async () => {
     const blocks = [...examplesOf('docs/library.md', 'ts'), ...examplesOf('docs/buying.md', 'ts')];
     expect(blocks.length).to.be.at.least(4);

@@ -31,7 +31,7 @@ export const createSale = defineRoute({
   path: '/admin/v1/sales',
   label: 'admin',
   operationId: 'createSale',
-  summary: 'Create a sale, as a draft.',
+  summary: 'Creates a sale as a draft.',
   access: 'admin',
   endpoint: null,
   body: checkedBody(newSale.meta({ id: 'NewSale' }), (json, { clock, prices }) => {
@@ -61,7 +61,7 @@ export const listSales = defineRoute({
   path: '/admin/v1/sales',
   label: 'admin',
   operationId: 'listSales',
-  summary: 'Sales, newest first; `next` goes into `before` for the next page.',
+  summary: 'Lists sales, newest first. Pass `next` as `before` to get the next page.',
   access: 'viewer',
   endpoint: null,
   query: filterObject({
@@ -87,7 +87,7 @@ export const readSale = defineRoute({
   path: '/admin/v1/sales/{saleId}',
   label: 'admin',
   operationId: 'readSale',
-  summary: 'A sale, as MySQL has it.',
+  summary: 'Returns a sale as stored in MySQL.',
   access: 'viewer',
   endpoint: null,
   params: saleParams,
@@ -111,22 +111,22 @@ const move = (verb: string, access: 'operator' | 'admin', summary: string, make:
     access,
     endpoint: null,
     params: saleParams,
-    answers: { 200: { description: 'the sale as it now is', schema: saleSchema } },
+    answers: { 200: { description: 'the changed sale', schema: saleSchema } },
     problems: ['not_found', 'wrong_state', 'not_warmed', 'repairing'],
     handle: async ({ params, userId }, { sales }) => moveAnswer(verb, await make(sales, params.saleId, userId)),
   });
 
 export const saleMoves = [
-  move('warm', 'operator', 'Load the stock into Redis.', (sales, saleId, actor) => sales.warm(saleId, actor)),
-  move('open', 'operator', 'Let buyers in, within the window of the sale.', (sales, saleId, actor) =>
+  move('warm', 'operator', 'Loads the stock into Redis.', (sales, saleId, actor) => sales.warm(saleId, actor)),
+  move('open', 'operator', 'Opens the sale to buyers during its window.', (sales, saleId, actor) =>
     sales.open(saleId, actor),
   ),
-  move('pause', 'operator', 'Answer `paused` until the sale is resumed.', (sales, saleId, actor) =>
+  move('pause', 'operator', 'Pauses the sale. Purchases get `paused` until it is resumed.', (sales, saleId, actor) =>
     sales.pause(saleId, actor),
   ),
   // a paused sale opens the way a warm one does
-  move('resume', 'operator', 'Let buyers in again.', (sales, saleId, actor) => sales.open(saleId, actor)),
-  move('close', 'admin', 'End the sale for good.', (sales, saleId, actor) => sales.close(saleId, actor)),
+  move('resume', 'operator', 'Resumes a paused sale.', (sales, saleId, actor) => sales.open(saleId, actor)),
+  move('close', 'admin', 'Closes the sale for good.', (sales, saleId, actor) => sales.close(saleId, actor)),
 ];
 
 const bucketsError = { error: must(`a whole number from 2 to ${BUCKETS_MAX}`) };
@@ -136,14 +136,14 @@ export const reshardSale = defineRoute({
   path: '/admin/v1/sales/{saleId}/reshard',
   label: 'admin',
   operationId: 'reshardSale',
-  summary: 'Split the stock of a sale into more buckets while it sells. Nobody can buy for a moment.',
+  summary: 'Splits the stock of a running sale into more buckets. Purchases wait for a moment.',
   access: 'operator',
   endpoint: null,
   params: saleParams,
   body: jsonBody(z.strictObject({ buckets: z.int(bucketsError).min(2, bucketsError).max(BUCKETS_MAX, bucketsError) })),
   answers: {
     200: {
-      description: 'how it is split now',
+      description: 'the new split',
       schema: reshardedSale,
     },
   },

@@ -14,7 +14,7 @@ export const listAudit = defineRoute({
   path: '/admin/v1/audit',
   label: 'admin',
   operationId: 'listAudit',
-  summary: 'Who did what, newest first; `next` goes into `before` for the next page.',
+  summary: 'Lists the audit log, newest first. Pass `next` as `before` to get the next page.',
   access: 'viewer',
   endpoint: null,
   query: z.strictObject({

@@ -9,12 +9,12 @@ export const readBreakers = defineRoute({
   label: 'admin',
   operationId: 'readBreakers',
   summary:
-    'Breakers around the servers: what all apis treat each as (`by` is `shared`), then those of single apis that are not closed.',
+    'Lists the circuit breakers: first the state that all apis share (`by` is `shared`), then single apis whose own breaker is not closed.',
   access: 'viewer',
   endpoint: null,
   answers: {
     200: {
-      description: 'as this api knows them; while the layer is off, all are closed',
+      description: 'the breakers as this api knows them; all are closed while the layer is off',
       schema: breakers,
     },
   },

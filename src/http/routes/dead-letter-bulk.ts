@@ -38,7 +38,7 @@ const bulk = z
     dryRun: z.boolean(),
   })
   .refine(({ ids, filter }) => (ids === undefined) !== (filter === undefined), 'must have either ids or filter')
-  .meta({ id: 'DeadLetterBulk', description: 'of dead letters that are parked, and match' });
+  .meta({ id: 'DeadLetterBulk', description: 'selects parked dead letters' });
 type Bulk = z.output<typeof bulk>;
 
 export const workOnDeadLetters = defineRoute({
@@ -47,17 +47,18 @@ export const workOnDeadLetters = defineRoute({
   label: 'admin',
   operationId: 'workOnDeadLetters',
   summary:
-    'Replay or discard many parked dead letters, one after the other, each with its entry in the audit log. To discard needs the' +
-    ' role admin. With `dryRun` it says what matches. Who closes the connection stops it after the one under way.',
+    'Replays or discards many parked dead letters one by one, each with an entry in the audit log. Discarding needs the role' +
+    ' admin. `dryRun` only shows the matches. Closing the connection stops the run after the current dead letter.',
   access: 'operator',
   endpoint: null,
   body: jsonBody(bulk, BODY_BYTES_MAX),
   answers: {
     200: {
       description:
-        'a dry run: JSON. Else a stream of events: `progress` for each, with `deadLetterId`, `outcome`, `note`, `ok`, `handled`' +
-        ' and `of`; the last one is `end` with `done`, `failed`, `left`, the first `failures`, and `stopped`: null, `fault`,' +
-        ' `unfinished` (no worker has worked on the last five), `time_up` (the token, or four hours, are over) or `drained`.',
+        'a dry run: JSON. Otherwise a stream of events: `progress` for each dead letter, with `deadLetterId`, `outcome`, `note`,' +
+        ' `ok`, `handled` and `of`. The last event is `end` with `done`, `failed`, `left`, the first `failures`, and `stopped`:' +
+        ' null, `fault`, `unfinished` (no worker handled the last five), `time_up` (the token expired, or four hours have' +
+        ' passed) or `drained`.',
       schema: bulkPreview,
       type: 'text/event-stream',
     },

@@ -45,10 +45,10 @@ const params = z.object({ deadLetterId: rowId });
 export const deadLetterFilter = {
   group: queryText(128).optional(),
   saleId: saleId.optional(),
-  topic: queryText(128).optional().meta({ description: 'that it was first sent to' }),
+  topic: queryText(128).optional().meta({ description: 'topic of the original message' }),
   key: id.optional(),
   reason: queryWord(DEAD_LETTER_REASONS).optional(),
-  text: queryText(200).optional().meta({ description: 'a part of what was wrong (`detail`)' }),
+  text: queryText(200).optional().meta({ description: 'text in `detail`' }),
   since: queryTime.optional(),
   until: queryTime.optional(),
 };
@@ -66,7 +66,7 @@ export const listDeadLetters = defineRoute({
   path: '/admin/v1/dead-letters',
   label: 'admin',
   operationId: 'listDeadLetters',
-  summary: 'Dead letters, oldest first; `next` goes into `after` for the next page.',
+  summary: 'Lists dead letters, oldest first. Pass `next` as `after` to get the next page.',
   access: 'viewer',
   endpoint: null,
   query: filterObject({
@@ -95,13 +95,13 @@ export const readDeadLetter = defineRoute({
   path: '/admin/v1/dead-letters/{deadLetterId}',
   label: 'admin',
   operationId: 'readDeadLetter',
-  summary: 'A dead letter with its body, and the order of each of its purchases.',
+  summary: 'Returns a dead letter with its body and the order of each purchase.',
   access: 'viewer',
   endpoint: null,
   params,
   answers: {
     200: {
-      description: '`orders` is null where the body is no batch, or nobody of ours has signed it',
+      description: '`orders` is null if the body is not a batch or has no valid signature',
       schema: deadLetterWithOrders,
     },
   },
@@ -118,13 +118,13 @@ export const replayDeadLetter = defineRoute({
   path: '/admin/v1/dead-letters/{deadLetterId}/replay',
   label: 'admin',
   operationId: 'replayDeadLetter',
-  summary: 'Send the batch to the workers again and follow it to its rows. Safe to repeat.',
+  summary: 'Sends the batch to the workers again and waits for its orders. Safe to repeat.',
   access: 'operator',
   endpoint: null,
   params,
   answers: {
-    200: { description: 'done, now or before', schema: movedDeadLetter },
-    202: { description: 'published, not recorded yet', schema: movedDeadLetter },
+    200: { description: 'done, by this request or an earlier one', schema: movedDeadLetter },
+    202: { description: 'published, but not recorded yet', schema: movedDeadLetter },
   },
   problems: ['dead_letter_not_found', 'wrong_state', 'not_replayable'],
   async handle({ params: { deadLetterId }, userId: actor }, services) {
@@ -155,11 +155,11 @@ export const discardDeadLetter = defineRoute({
   path: '/admin/v1/dead-letters/{deadLetterId}/discard',
   label: 'admin',
   operationId: 'discardDeadLetter',
-  summary: 'Give the batch up: its rows are written as failed, its units go back. Safe to repeat.',
+  summary: 'Gives up the batch: writes its orders as failed and returns its units. Safe to repeat.',
   access: 'admin',
   endpoint: null,
   params,
-  answers: { 200: { description: 'done, now or before', schema: movedDeadLetter } },
+  answers: { 200: { description: 'done, by this request or an earlier one', schema: movedDeadLetter } },
   problems: ['dead_letter_not_found', 'wrong_state'],
   async handle({ params: { deadLetterId }, userId: actor }, services) {
     const answer = await services.deadLetters.discard(deadLetterId, actor);

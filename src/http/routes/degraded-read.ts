@@ -22,7 +22,7 @@ interface Read<C extends ProblemCode> extends ReadRequest {
 
 /** The whole answer, or as much of it as is given while there is too much to do. */
 export const readable = (description: string, schema: z.ZodType): AnswerSpec => ({
-  description: `${description}; less of it, marked by \`degraded\`, while there is too much to do`,
+  description: `${description}; a reduced version, marked by \`degraded\`, under overload`,
   schema: z.union([degradedSchema, schema]),
 });
 

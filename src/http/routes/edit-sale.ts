@@ -17,7 +17,7 @@ export const editSale = defineRoute({
   label: 'admin',
   operationId: 'editSale',
   summary:
-    'Change title, closing time or stock of a sale that is not closed; of a draft also its price. A lower stock takes units that are free, all or none. Safe to repeat.',
+    'Changes title, closing time or stock of a sale that is not closed, and the price of a draft. A lower stock takes free units, all or none. Safe to repeat.',
   access: 'admin',
   endpoint: null,
   params: saleParams,
@@ -25,7 +25,7 @@ export const editSale = defineRoute({
     const read = readSaleChange(json);
     return 'change' in read ? { value: read.change } : read;
   }),
-  answers: { 200: { description: 'the sale as it now is', schema: saleSchema } },
+  answers: { 200: { description: 'the changed sale', schema: saleSchema } },
   problems: ['not_found', 'wrong_state', 'units_not_free', 'repairing'],
   async handle({ params: { saleId }, body, userId }, { editor }) {
     const edited = await editor.edit(saleId, body, userId);
@@ -55,11 +55,11 @@ export const deleteSale = defineRoute({
   path: '/admin/v1/sales/{saleId}',
   label: 'admin',
   operationId: 'deleteSale',
-  summary: 'Delete a draft.',
+  summary: 'Deletes a draft.',
   access: 'admin',
   endpoint: null,
   params: saleParams,
-  answers: { 200: { description: 'the draft as it was', schema: endedSale } },
+  answers: { 200: { description: 'the deleted draft', schema: endedSale } },
   problems: ['not_found', 'wrong_state', 'not_warmed', 'repairing'],
   handle: async ({ params, userId }, { editor }) => endAnswer('delete', await editor.remove(params.saleId, userId)),
 });
@@ -69,11 +69,11 @@ export const cancelSale = defineRoute({
   path: '/admin/v1/sales/{saleId}/cancel',
   label: 'admin',
   operationId: 'cancelSale',
-  summary: 'End a sale that has not begun: a draft is deleted, another one closed.',
+  summary: 'Cancels a sale that has not begun: deletes a draft, closes any other sale.',
   access: 'admin',
   endpoint: null,
   params: saleParams,
-  answers: { 200: { description: 'what became of it', schema: endedSale } },
+  answers: { 200: { description: 'the outcome', schema: endedSale } },
   problems: ['not_found', 'wrong_state', 'not_warmed', 'repairing'],
   handle: async ({ params, userId }, { editor }) => endAnswer('cancel', await editor.cancel(params.saleId, userId)),
 });

@@ -51,7 +51,7 @@ export const exportDeadLetters = defineRoute({
   path: '/admin/v1/dead-letters/export',
   label: 'admin',
   operationId: 'exportDeadLetters',
-  summary: 'Dead letters with their bodies as one text, oldest first. An answer that breaks off is not whole.',
+  summary: 'Exports dead letters with their bodies, oldest first. A response that breaks off is incomplete.',
   access: 'viewer',
   endpoint: null,
   query: filterObject({

@@ -13,7 +13,7 @@ export const exportOrders = defineRoute({
   path: '/admin/v1/orders/export',
   label: 'admin',
   operationId: 'exportOrders',
-  summary: 'Orders by user, sale or time, and by state, as one text. An answer that breaks off is not whole.',
+  summary: 'Exports orders by user, sale or time, and by state. A response that breaks off is incomplete.',
   access: 'viewer',
   endpoint: null,
   query: filterObject({

@@ -10,15 +10,15 @@ export const followLive = defineRoute({
   path: '/admin/v1/live',
   label: 'admin',
   operationId: 'followLive',
-  summary: 'Sales that are on, programs that run and what is wrong, as a stream of events, one a second.',
+  summary: 'Streams active sales, running programs and current problems, one event per second.',
   access: 'viewer',
   endpoint: null,
   answers: {
     200: {
       description:
         'event `snapshot`; data: JSON with `atMs`, `sales` (at most 20, the busiest first), `moreSales`, `programs`,' +
-        ' `conditions` (what alerts say) and `missing` (what could not be read). Figures are those of all apis. The stream ends' +
-        ' after a time, with `retry`.',
+        ' `conditions` (active alerts) and `missing` (data that could not be read). Figures cover all apis. The stream ends' +
+        ' after some minutes, with `retry`.',
       type: 'text/event-stream',
     },
   },

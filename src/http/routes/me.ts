@@ -9,7 +9,7 @@ export const readMe = defineRoute({
   path: '/admin/v1/me',
   label: 'admin',
   operationId: 'readMe',
-  summary: 'Who the token names, the highest role that it carries, and when it ends.',
+  summary: 'Returns the user, the highest role and the expiry of the token.',
   access: 'viewer',
   endpoint: null,
   answers: {

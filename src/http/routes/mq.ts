@@ -64,12 +64,12 @@ export const readMqStatus = defineRoute({
   path: '/admin/v1/mq/status',
   label: 'admin',
   operationId: 'readMqStatus',
-  summary: 'RocketMQ in one answer: brokers, groups with their lag, dead letters, half messages, who can be asked.',
+  summary: 'Summarizes RocketMQ: brokers, consumer groups with their lag, dead letters, half messages and producers.',
   access: 'viewer',
   endpoint: null,
   answers: {
     200: {
-      description: 'what the brokers that answer hold; `brokers[].down` says which do not',
+      description: 'data of the brokers that answer; `brokers[].down` says why the others do not',
       schema: mqStatus,
     },
   },
@@ -83,8 +83,7 @@ export const listMqGroups = defineRoute({
   label: 'admin',
   operationId: 'listMqGroups',
   summary:
-    'Consumer groups and what they have not been given yet, the largest lag first. With `all` those of other systems too, for which' +
-    ' the role admin is needed.',
+    'Lists consumer groups and their lag, largest first. `all` includes groups of other systems and needs the role admin.',
   access: 'viewer',
   endpoint: null,
   query: z.strictObject({ all: queryWord(['true', 'false']).default('false') }),
@@ -102,7 +101,7 @@ export const listMqTopics = defineRoute({
   path: '/admin/v1/mq/topics',
   label: 'admin',
   operationId: 'listMqTopics',
-  summary: 'Topics and how many messages are kept.',
+  summary: 'Lists topics and their number of messages.',
   access: 'viewer',
   endpoint: null,
   answers: {
@@ -120,7 +119,7 @@ export const listHalves = defineRoute({
   path: '/admin/v1/mq/halves',
   label: 'admin',
   operationId: 'listHalves',
-  summary: 'Half messages that have no answer, oldest first.',
+  summary: 'Lists half messages without a commit or rollback, oldest first.',
   access: 'viewer',
   endpoint: null,
   answers: {
@@ -135,7 +134,7 @@ export const listDiscardedHalves = defineRoute({
   path: '/admin/v1/mq/halves/discarded',
   label: 'admin',
   operationId: 'listDiscardedHalves',
-  summary: 'Half messages that the broker has given up, newest first: those of a key, or the newest `limit`.',
+  summary: 'Lists half messages that the broker has given up, newest first: those with a key, or the newest `limit`.',
   access: 'viewer',
   endpoint: null,
   query: z.strictObject({
@@ -158,7 +157,7 @@ export const listMqProducers = defineRoute({
   path: '/admin/v1/mq/producers',
   label: 'admin',
   operationId: 'listMqProducers',
-  summary: 'Clients that can be asked about half messages.',
+  summary: 'Lists clients that answer check-backs.',
   access: 'viewer',
   endpoint: null,
   answers: {
@@ -176,7 +175,7 @@ export const listMqConsumers = defineRoute({
   path: '/admin/v1/mq/consumers',
   label: 'admin',
   operationId: 'listMqConsumers',
-  summary: 'Clients that consume by a group. For a group of another system the role admin is needed.',
+  summary: 'Lists clients of a consumer group. A group of another system needs the role admin.',
   access: 'viewer',
   endpoint: null,
   query: z.strictObject({ group: queryText(NAME_MAX) }),
@@ -200,9 +199,9 @@ export const listMessages = defineRoute({
   label: 'admin',
   operationId: 'listMessages',
   summary:
-    'Messages of a topic with bodies and properties, oldest first: of a key, of an id, the first ones since a time or from a' +
-    ' place of a queue on, or the newest. For a topic of another system the role admin is needed; of half messages, which all' +
-    ' systems keep in one topic, others see those of ours.',
+    'Lists messages of a topic with bodies and properties, oldest first: by key, by id, from a time, from a queue offset, or the' +
+    ' newest. A topic of another system needs the role admin. All systems share the topic of half messages: other roles see' +
+    ' only those of Seckill there.',
   access: 'viewer',
   endpoint: null,
   query: z
@@ -225,7 +224,7 @@ export const listMessages = defineRoute({
     }),
   answers: {
     200: {
-      description: 'the messages; `more`: others match, or their bodies are too long for one answer',
+      description: 'the messages; `more` is true if others match or their bodies do not fit into one response',
       schema: messages,
     },
   },
@@ -270,13 +269,13 @@ export const resumeHalves = defineRoute({
   label: 'admin',
   operationId: 'resumeHalves',
   summary:
-    'Have the broker ask again about half messages of a key that it has given up, as `seckill mq resume` does. Each is in the' +
-    ' audit log before the broker is asked.',
+    'Makes the broker check back again for half messages of a key that it had given up, as `seckill mq resume` does. The audit' +
+    ' log records each first.',
   access: 'operator',
   endpoint: null,
   body: jsonBody(z.strictObject({ key: z.string().min(1).max(NAME_MAX) })),
   answers: {
-    200: { description: 'the broker asks about so many within seconds', schema: resumedHalves },
+    200: { description: 'number of half messages that the broker will check within seconds', schema: resumedHalves },
   },
   problems: [...PROBLEMS_OF_MQ, 'wrong_state', 'overloaded'],
   handle: ({ body: { key }, userId: actor }, services) =>

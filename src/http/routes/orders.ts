@@ -22,7 +22,7 @@ export const readOrder = defineRoute({
   path: '/v1/orders/{orderId}',
   label: 'order',
   operationId: 'readOrder',
-  summary: 'An order of the buyer, with what is or was owed back.',
+  summary: 'Returns an order of the buyer with its refunds.',
   access: 'buyer',
   endpoint: 'order',
   params,
@@ -59,8 +59,7 @@ const KEY_SHAPE = 'The header Idempotency-Key must be 1 to 64 of the characters 
 /** Most providers need none. */
 const payment = z.object({
   paymentMethod: id.optional().meta({
-    description:
-      'what the library of the payment provider calls the card of the buyer (Stripe: `pm_…`); never the card itself',
+    description: 'id of the card from the library of the payment provider (Stripe: `pm_…`); never the card number',
   }),
 });
 
@@ -70,17 +69,17 @@ export const payOrder = defineRoute({
   label: 'order',
   operationId: 'payOrder',
   summary:
-    'Pay an order. One Idempotency-Key is one charge; without it all tries are one. Safe to repeat. One key at a time is charged.',
+    'Pays an order. Each Idempotency-Key is one charge. Without a key, all attempts are one charge. Only one key is charged at a time. Safe to repeat.',
   access: 'buyer',
   endpoint: 'order',
   params,
-  headers: [{ name: 'Idempotency-Key', required: false, description: 'the name of this charge', schema: id }],
+  headers: [{ name: 'Idempotency-Key', required: false, description: 'the id of this charge', schema: id }],
   body: optionalJsonBody(payment, {}),
   answers: {
-    200: { description: 'the order, paid now or before', schema: orderSchema },
+    200: { description: 'the paid order', schema: orderSchema },
     202: {
       description:
-        'the bank of the buyer asks them first: give `clientSecret` to the library of the payment provider, then ask again with the same key',
+        'the bank asks the buyer to confirm: pass `clientSecret` to the library of the payment provider, then retry with the same key',
       schema: actionNeeded,
     },
   },
@@ -134,11 +133,11 @@ export const cancelOrder = defineRoute({
   path: '/v1/orders/{orderId}/cancel',
   label: 'order',
   operationId: 'cancelOrder',
-  summary: 'Give up an order that is not paid. Safe to repeat.',
+  summary: 'Cancels an unpaid order. Safe to repeat.',
   access: 'buyer',
   endpoint: 'order',
   params,
-  answers: { 200: { description: 'the order, cancelled now or before', schema: orderSchema } },
+  answers: { 200: { description: 'the cancelled order', schema: orderSchema } },
   problems: ['order_not_found', 'wrong_state', 'cancel_limit_reached'],
   async handle(call, services) {
     const { userId, requestId, params } = call;

@@ -12,7 +12,7 @@ export const listPaymentCases = defineRoute({
   label: 'admin',
   operationId: 'listPaymentCases',
   summary:
-    'Refunds that failed, payments that were given back at the provider, disputes, and payments that could not be recorded; oldest first.',
+    'Lists failed refunds, refunds made at the provider, disputes, and payments that could not be recorded, oldest first.',
   access: 'viewer',
   endpoint: null,
   query: z.strictObject({ state: queryWord(CASE_STATES).optional(), after: rowId.optional(), limit }),
@@ -31,11 +31,11 @@ export const closePaymentCase = defineRoute({
   path: '/admin/v1/payment-cases/{caseId}/close',
   label: 'admin',
   operationId: 'closePaymentCase',
-  summary: 'Say that a case is dealt with. Safe to repeat. News of the provider opens it again.',
+  summary: 'Closes a case. A new report of the provider reopens it. Safe to repeat.',
   access: 'admin',
   endpoint: null,
   params: z.object({ caseId: rowId }),
-  answers: { 200: { description: 'closed, now or before', schema: paymentCase } },
+  answers: { 200: { description: 'the closed case', schema: paymentCase } },
   problems: ['case_not_found'],
   async handle({ params: { caseId }, userId: actor }, { paymentCases }) {
     const closed = await paymentCases.close(caseId, actor);

@@ -27,7 +27,7 @@ export const paymentWebhook = defineRoute({
   path: '/v1/payments/webhook',
   label: 'payment',
   operationId: 'reportPayment',
-  summary: 'A payment provider reports what it took. Safe to repeat: a payment counts once, by its id.',
+  summary: 'Receives payments that the provider reports. A payment id counts once. Safe to repeat.',
   access: 'none',
   endpoint: null,
   headers: [
@@ -41,7 +41,7 @@ export const paymentWebhook = defineRoute({
     {
       name: 'Stripe-Signature',
       required: false,
-      description: 'the same, as Stripe signs its events. Needed where PAYMENT_PROVIDER is stripe',
+      description: 'the signature of a Stripe event. Required if PAYMENT_PROVIDER is stripe',
       schema: text,
     },
   ],
@@ -56,7 +56,10 @@ export const paymentWebhook = defineRoute({
         orderId: orderId.optional(),
         amountCents: amount.optional(),
         currency: currency.optional(),
-        live: z.boolean().optional().meta({ description: 'real money; false for a trial mode of the provider' }),
+        live: z
+          .boolean()
+          .optional()
+          .meta({ description: 'true for real money, false for the test mode of the provider' }),
       })
       .meta({ id: 'PaymentEvent' }),
     required: true,

@@ -13,10 +13,10 @@ export const healthz = defineRoute({
   path: '/healthz',
   label: 'probe',
   operationId: 'healthz',
-  summary: 'Is the process alive?',
+  summary: 'Tells whether the process is alive.',
   access: 'liveness',
   endpoint: null,
-  answers: { 200: { description: 'it is', schema: alive } },
+  answers: { 200: { description: 'alive', schema: alive } },
   problems: [],
   handle: () => json(200, 'alive', { status: 'alive' }),
 });
@@ -27,12 +27,12 @@ export const readyz = defineRoute({
   path: '/readyz',
   label: 'probe',
   operationId: 'readyz',
-  summary: 'Should the process get buyers? It may while only MySQL is away.',
+  summary: 'Tells load balancers whether to send buyers here. The api stays ready while only MySQL is down.',
   access: 'none',
   endpoint: null,
   answers: {
-    200: { description: 'send traffic', schema: isReady },
-    503: { description: 'do not', schema: isReady },
+    200: { description: 'ready', schema: isReady },
+    503: { description: 'not ready', schema: isReady },
   },
   problems: [],
   async handle(_call, { lifecycle, isReady }) {
@@ -46,12 +46,12 @@ export const readiness = defineRoute({
   path: '/readyz',
   label: 'probe',
   operationId: 'readiness',
-  summary: 'Should the process get traffic, and why not?',
+  summary: 'Tells whether the process is ready, with the state of each dependency.',
   access: 'monitoring',
   endpoint: null,
   answers: {
-    200: { description: 'send traffic', schema: readinessSchema },
-    503: { description: 'do not, and why', schema: readinessSchema },
+    200: { description: 'ready', schema: readinessSchema },
+    503: { description: 'not ready, with the reasons', schema: readinessSchema },
   },
   problems: [],
   async handle(_call, services) {
@@ -70,7 +70,7 @@ export const metrics = defineRoute({
   path: '/metrics',
   label: 'probe',
   operationId: 'metrics',
-  summary: 'Metrics for Prometheus. Where METRICS_TOKEN is set, that is the bearer token it asks for.',
+  summary: 'Returns metrics for Prometheus. Needs METRICS_TOKEN as bearer token if that is set.',
   access: 'monitoring',
   endpoint: null,
   answers: { 200: { description: 'the Prometheus text format', type: 'text/plain' } },
@@ -101,6 +101,6 @@ const openapiOf = (listener: Listener, summary: string) =>
   });
 
 export const openapiDocuments = [
-  openapiOf('buyers', 'What the api serves to buyers and to the payment provider.'),
-  openapiOf('operators', 'What the api serves here: this document.'),
+  openapiOf('buyers', 'Returns the OpenAPI document of the routes for buyers and the payment provider.'),
+  openapiOf('operators', 'Returns this OpenAPI document.'),
 ];

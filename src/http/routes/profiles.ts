@@ -13,7 +13,7 @@ const profileOf = (kind: 'cpu' | 'heap', path: string, summary: string) =>
     path,
     label: 'admin',
     operationId: kind === 'cpu' ? 'profileCpu' : 'profileHeap',
-    summary: `${summary} One at a time; it costs the process some percent of its CPU.`,
+    summary: `${summary} Only one profile at a time. It costs some percent of the CPU of the process.`,
     access: 'admin',
     endpoint: null,
     query: z.strictObject({ seconds: queryWhole(1, SECONDS_MAX).default(SECONDS_DEFAULT) }),

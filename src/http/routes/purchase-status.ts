@@ -24,7 +24,7 @@ export const purchaseStatus = defineRoute({
   path: '/v1/sales/{saleId}/purchases/{requestId}',
   label: 'purchase_status',
   operationId: 'readPurchase',
-  summary: 'Where a purchase stands; waits up to `wait` seconds while it is pending.',
+  summary: 'Returns the status of a purchase. Waits up to `wait` seconds while it is pending.',
   access: 'sale_buyer',
   endpoint: 'status',
   params,
@@ -70,7 +70,7 @@ export const purchaseEvents = defineRoute({
   path: '/v1/sales/{saleId}/purchases/{requestId}/events',
   label: 'purchase_events',
   operationId: 'followPurchase',
-  summary: 'The purchase as a stream of events, from where it stands to its end. Come again with Last-Event-ID.',
+  summary: 'Streams the status changes of a purchase until its end. Reconnect with Last-Event-ID.',
   access: 'sale_buyer',
   endpoint: 'status',
   params,
@@ -78,7 +78,7 @@ export const purchaseEvents = defineRoute({
     {
       name: 'Last-Event-ID',
       required: false,
-      description: 'the last event that the client has seen',
+      description: 'the last event that the client received',
       schema: z.enum(Object.keys(STEP_RANKS) as [StepWord, ...StepWord[]]),
     },
     ...SIGNATURE,
@@ -87,10 +87,10 @@ export const purchaseEvents = defineRoute({
     200: {
       description:
         'id and event: `pending`, `ordered`, then `paid`, `cancelled` or `expired`, or `failed`; data: the purchase as' +
-        ' JSON. The stream ends behind the last one, or after a time, with `retry`.',
+        ' JSON. The stream ends after the last event, or after some minutes with `retry`.',
       type: 'text/event-stream',
     },
-    204: { description: 'Last-Event-ID was the end: nothing more will come' },
+    204: { description: 'Last-Event-ID was the last event' },
   },
   problems: ['purchase_not_found', 'overloaded'],
   async handle(call, services) {

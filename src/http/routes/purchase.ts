@@ -24,7 +24,7 @@ export const purchase = defineRoute({
   path: '/v1/sales/{saleId}/purchases',
   label: 'purchase',
   operationId: 'buy',
-  summary: 'Buy. Make the key once per purchase and keep it: every retry with it is safe.',
+  summary: 'Buys units of a sale. Create one Idempotency-Key per purchase and keep it. Any retry with it is safe.',
   access: 'purchase',
   endpoint: 'purchase',
   params: saleParams,
@@ -32,13 +32,13 @@ export const purchase = defineRoute({
     {
       name: 'Idempotency-Key',
       required: true,
-      description: 'the name of this purchase, made by the caller before the first try',
+      description: 'the id of this purchase, which the client creates before the first attempt',
       schema: id,
     },
     {
       name: 'traceparent',
       required: false,
-      description: 'W3C trace context; its trace id comes back in `Trace-Id`, and finds the purchase',
+      description: 'W3C trace context; `Trace-Id` returns its trace id, which finds the purchase',
       schema: text,
     },
     ...SIGNATURE,
@@ -51,7 +51,7 @@ export const purchase = defineRoute({
       metadata: metadataSchema
         .refine((metadata) => metadataFault(metadata) === null)
         .optional()
-        .meta({ description: `goes along to the order and its events; at most ${METADATA_BYTES_MAX} bytes as JSON` }),
+        .meta({ description: `stored with the order and its events; at most ${METADATA_BYTES_MAX} bytes as JSON` }),
     }),
     required: false,
     bytesMax: BODY_BYTES_MAX,
@@ -61,11 +61,11 @@ export const purchase = defineRoute({
     },
   },
   answers: {
-    200: { description: 'asked before: the order is there, or how it ended', schema: purchaseSchema },
+    200: { description: 'a repeated request: the order, or how the purchase failed', schema: purchaseSchema },
     202: {
-      description: 'the units are held for this buyer; see Location',
+      description: 'accepted: the units are held for this buyer',
       schema: purchaseSchema,
-      headers: { Location: 'where to ask what became of the purchase' },
+      headers: { Location: 'the status of the purchase' },
     },
   },
   problems: [...REFUSALS, 'outcome_unknown'],

@@ -14,7 +14,7 @@ export const listRefunds = defineRoute({
   path: '/admin/v1/refunds',
   label: 'admin',
   operationId: 'listRefunds',
-  summary: 'What is or was owed back to buyers, oldest first; `next` goes into `after` for the next page.',
+  summary: 'Lists refunds, oldest first. Pass `next` as `after` to get the next page.',
   access: 'viewer',
   endpoint: null,
   query: z.strictObject({ state: queryWord(REFUND_STATES).optional(), after: paymentId.optional(), limit }),
@@ -41,14 +41,13 @@ export const takeOnRefund = defineRoute({
   path: '/admin/v1/refunds/{paymentId}/done',
   label: 'admin',
   operationId: 'takeOnRefund',
-  summary:
-    'Take a refund on BEFORE paying it by hand, so that the keeper does not pay it too. Only a 200 is a reason to pay.',
+  summary: 'Claims a refund BEFORE you pay it by hand, so that the keeper does not pay it too. Pay only after a 200.',
   access: 'admin',
   endpoint: null,
   params: z.object({ paymentId }),
   answers: {
     200: {
-      description: 'it was due, and is yours to pay',
+      description: 'the refund was due and is now yours to pay',
       schema: takenRefund,
     },
   },

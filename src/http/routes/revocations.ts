@@ -15,7 +15,7 @@ export const listRevocations = defineRoute({
   path: '/admin/v1/revocations',
   label: 'admin',
   operationId: 'listRevocations',
-  summary: 'Revoked tokens, newest first; `next` goes into `before` for the next page.',
+  summary: 'Lists revoked tokens, newest first. Pass `next` as `before` to get the next page.',
   access: 'viewer',
   endpoint: null,
   query: z.strictObject({ before: queryWhole(1, NUMBER_MAX).optional(), limit }),
@@ -35,7 +35,7 @@ export const listRevocations = defineRoute({
 const newRevocation = z
   .strictObject({
     userId: userId.optional(),
-    issuedBefore: queryTime.optional().meta({ description: 'with `userId`; now, where it is left out' }),
+    issuedBefore: queryTime.optional().meta({ description: 'only with `userId`; defaults to now' }),
     tokenId: tokenId.optional(),
   })
   .refine(({ userId, tokenId }) => (userId === undefined) !== (tokenId === undefined), {
@@ -53,8 +53,8 @@ export const addRevocation = defineRoute({
   label: 'admin',
   operationId: 'addRevocation',
   summary:
-    'Refuse the tokens that a user was issued before a time, or one token by its `jti`; in force everywhere within a' +
-    ' second, for admins too. Safe to repeat.',
+    'Revokes all tokens that a user got before a time, or one token by its `jti`. Takes effect everywhere within a second, for' +
+    ' admins too. Safe to repeat.',
   access: 'admin',
   endpoint: null,
   body: jsonBody(newRevocation),

@@ -42,7 +42,7 @@ export const readRules = defineRoute({
   path: '/admin/v1/rules',
   label: 'admin',
   operationId: 'readRules',
-  summary: 'The newest rules of admission, with every default filled in. Version 0: nobody has published any.',
+  summary: 'Returns the newest admission rules with all defaults. Version 0 means that none were published.',
   access: 'viewer',
   endpoint: null,
   answers: { 200: { description: 'the rules', schema: storedRules } },
@@ -56,16 +56,15 @@ export const publishRules = defineRoute({
   label: 'admin',
   operationId: 'publishRules',
   summary:
-    'Publish other rules. An api that can use them follows within a second; `/admin/v1/rules/status` says which do.' +
-    ' `version` is the one they were made from: whoever was faster wins, the other one gets 409. Layers that are left' +
-    ' out are off.',
+    'Publishes new rules. Apis follow within a second; `/admin/v1/rules/status` shows which do. `version` is the version that' +
+    ' you edited: if someone published in between, you get 409. Omitted layers are off.',
   access: 'admin',
   endpoint: null,
   body: { ...document, schema: rulesToPublish },
   answers: {
     200: {
       description:
-        'published; not `seenAtOnce`: Redis did not answer, every process finds them in MySQL within ten seconds',
+        'published; `seenAtOnce` is false if Redis did not answer: each process then reads them from MySQL within ten seconds',
       schema: publishedRules,
     },
   },
@@ -93,12 +92,12 @@ export const readRulesStatus = defineRoute({
   path: '/admin/v1/rules/status',
   label: 'admin',
   operationId: 'readRulesStatus',
-  summary: 'Where the newest rules are in force: what each api that runs has said within the last seconds.',
+  summary: 'Tells where the newest rules are in force, as each running api reported within the last seconds.',
   access: 'viewer',
   endpoint: null,
   answers: {
     200: {
-      description: '`nowhere`: no api has said that it runs, this one neither',
+      description: '`nowhere`: no running api has reported, including this one',
       schema: rulesStatus,
     },
   },
@@ -114,7 +113,7 @@ export const checkRules = defineRoute({
   path: '/admin/v1/rules/check',
   label: 'admin',
   operationId: 'checkRules',
-  summary: 'Says what would be wrong with rules; changes nothing.',
+  summary: 'Checks rules without publishing them.',
   access: 'viewer',
   endpoint: null,
   body: document,
@@ -130,7 +129,7 @@ export const listRules = defineRoute({
   path: '/admin/v1/rules/history',
   label: 'admin',
   operationId: 'listRules',
-  summary: 'Who published rules, the newest first.',
+  summary: 'Lists who published rules, newest first.',
   access: 'viewer',
   endpoint: null,
   query: z.strictObject({ limit }),
@@ -152,7 +151,7 @@ export const readOldRules = defineRoute({
   path: '/admin/v1/rules/history/{version}',
   label: 'admin',
   operationId: 'readOldRules',
-  summary: 'The rules of one version, as they were published.',
+  summary: 'Returns the rules of one version as published.',
   access: 'viewer',
   endpoint: null,
   params: z.object({ version: text.meta({ override: { type: 'integer', minimum: 0 } }) }),

@@ -20,8 +20,7 @@ export const readSaleSeconds = defineRoute({
   label: 'admin',
   operationId: 'readSaleSeconds',
   summary:
-    'A sale second by second, an hour at most: purchases that were accepted and refused, over all apis, and orders that were' +
-    ' written.',
+    'Returns accepted purchases, refusals and written orders of a sale per second, over all apis, for at most an hour.',
   access: 'viewer',
   endpoint: null,
   params: saleParams,
@@ -29,10 +28,9 @@ export const readSaleSeconds = defineRoute({
   answers: {
     200: {
       description:
-        'seconds in which something happened, in order. `won` and `refused` are null where answers are not remembered any more' +
-        ' (after an hour), or may have been counted with those of other sales: an api counts 20 sales apart. `toMs` is' +
-        ' where reading ended, before the end that was asked for if there is very much. Without `from` and `to`: the last hour' +
-        ' of the sale.',
+        'seconds with activity, in order. `won` and `refused` are null for answers older than an hour, or if an api may have' +
+        ' counted them with other sales: it counts 20 sales separately. `toMs` is the end of the returned data, which may be' +
+        ' earlier than requested. Defaults to the last hour of the sale.',
       schema: saleSecondsSchema,
     },
   },
@@ -74,13 +72,13 @@ export const readBuckets = defineRoute({
   path: '/admin/v1/sales/{saleId}/buckets',
   label: 'admin',
   operationId: 'readBuckets',
-  summary: 'The buckets of a sale as Redis has them; one whose server does not answer says so.',
+  summary: 'Lists the buckets of a sale in Redis, with an error for each whose server does not answer.',
   access: 'viewer',
   endpoint: null,
   params: saleParams,
   answers: {
     200: {
-      description: 'all of them; null: not loaded, or not known',
+      description: 'all buckets; null means not loaded or unknown',
       schema: bucketsOfSale,
     },
   },
@@ -97,15 +95,15 @@ export const repairSale = defineRoute({
   label: 'admin',
   operationId: 'repairSale',
   summary:
-    'Rebuild a sale in Redis from MySQL, as the keeper does by itself where there is need; with `force` also without. Nobody can' +
-    ' buy meanwhile, which takes seconds, or some more with very many orders.',
+    'Rebuilds a sale in Redis from MySQL, as the keeper does when needed. `force` rebuilds it in any case. Purchases are refused' +
+    ' until it ends, which takes seconds, or longer with very many orders.',
   access: 'operator',
   endpoint: null,
   params: saleParams,
   body: optionalJsonBody(z.strictObject({ force: z.boolean().optional() }), {}),
   answers: {
     200: {
-      description: '`not_needed`: every bucket can be trusted, and nothing was changed',
+      description: '`not_needed`: all buckets were intact, and nothing was changed',
       schema: repairedSale,
     },
   },

@@ -11,13 +11,13 @@ export const readSalePage = defineRoute({
   path: '/v1/sales/{saleId}',
   label: 'sale',
   operationId: 'readSalePage',
-  summary: 'The sale, as everybody may see it.',
+  summary: 'Returns the public page data of a sale.',
   access: 'anyone',
   endpoint: 'sale',
   params: saleParams,
   answers: {
     200: readable('the sale', salePage),
-    204: { description: 'no page right now: there is too much to do' },
+    204: { description: 'no data now, because of overload' },
   },
   problems: ['not_found', 'loading'],
   async handle({ req, params: { saleId } }, services) {

@@ -14,12 +14,12 @@ export const readSalePlan = defineRoute({
   path: '/admin/v1/sale-plan',
   label: 'admin',
   operationId: 'readSalePlan',
-  summary: 'The sales that open within a week, or have opened and are not closed, with what they lack.',
+  summary: 'Lists sales that open within a week or are open, with what each still lacks.',
   access: 'viewer',
   endpoint: null,
   answers: {
     200: {
-      description: 'by the time they open',
+      description: 'ordered by opening time',
       schema: z.object({ sales: z.array(plannedSale) }),
     },
   },

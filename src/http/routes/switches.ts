@@ -22,7 +22,7 @@ export const readSwitches = defineRoute({
   path: '/admin/v1/switches',
   label: 'admin',
   operationId: 'readSwitches',
-  summary: 'How much of an answer each endpoint gives, as operators have switched it, and to which share of the users.',
+  summary: 'Returns the degradation level of each endpoint and the share of users that it applies to.',
   access: 'viewer',
   endpoint: null,
   answers: {
@@ -43,9 +43,7 @@ export const setSwitch = defineRoute({
   path: '/admin/v1/switches/{endpoint}',
   label: 'admin',
   operationId: 'setSwitch',
-  summary:
-    'Set the switch of one endpoint: a new version of the rules, with nothing else changed. A purchase takes only L0 or' +
-    ' L4.',
+  summary: 'Sets the degradation level of one endpoint, in a new version of the rules. Purchases allow only L0 and L4.',
   access: 'operator',
   endpoint: null,
   params: z.object({ endpoint: text.meta({ override: { enum: ENDPOINTS } }) }),
@@ -57,7 +55,7 @@ export const setSwitch = defineRoute({
   answers: {
     200: {
       description:
-        'switched; not `seenAtOnce`: Redis did not answer, every process finds it in MySQL within ten seconds',
+        'switched; `seenAtOnce` is false if Redis did not answer: each process then reads it from MySQL within ten seconds',
       schema: switched,
     },
   },

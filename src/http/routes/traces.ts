@@ -15,8 +15,8 @@ export const tracePurchase = defineRoute({
   label: 'admin',
   operationId: 'tracePurchase',
   summary:
-    'The whole life of a purchase, by its request id, batch id, order id, trace id or dead letter. An id that several buyers used' +
-    ' gives all of them; `more`: not all are shown.',
+    'Traces a purchase by its request id, batch id, order id, trace id or dead letter. Returns all purchases that match; `more`' +
+    ' is true if there are others.',
   access: 'viewer',
   endpoint: null,
   params: z.object({ id }),
