@@ -121,7 +121,7 @@ async function open(config: ServicesConfig, parts: ServicesParts, opened: Opened
   const orders = withBreakers.orders(createOrderRepository(mysql));
   const transitions = withBreakers.transitions(createOrderTransitions(mysql, { clock, log }));
   const cache = createSaleSnapshotCache(redis);
-  // One subscription serves buyers who wait for their purchase (by long poll or stream) and the sold-out flags.
+  // Waiting buyers (by long poll or stream) and the sold-out flags share a subscription.
   const notifications = openPurchaseNotifications(config.redis, log);
   opened(() => notifications.close());
   const deadLetters = createDeadLetterRepository(mysql);

@@ -41,7 +41,7 @@ export interface DoctorOptions {
 const ANSWER_WITHIN_MS = 3000;
 /** Time-out of all answers of a server, including the connect. */
 const SERVER_WITHIN_MS = 10_000;
-/** Time-out of one of several attempts to connect. */
+/** Time-out of each attempt to connect. */
 const CONNECT_WITHIN_MS = 1500;
 /** A slow resolver must not delay the report, because its answer is only a detail. */
 const LOOKUP_WITHIN_MS = 2000;

@@ -323,7 +323,7 @@ export function planJobs(
     // Watches the memory of Redis before it is full.
     [MEMORY_EVERY_MS, watchRedisMemory({ readMemory: () => readRedisMemory(redis), clock, metrics })],
 
-    // One keeper counts the contents of RocketMQ and the remaining units of open sales.
+    // A single keeper counts the contents of RocketMQ and the remaining units of open sales.
     ...watchedMessages(config, { leases, metrics, owner }),
     [
       OPEN_SALES_EVERY_MS,

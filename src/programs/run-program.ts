@@ -5,7 +5,7 @@ import { isClientShutdownNoise } from '../rocketmq/client-options.js';
 
 /** A running program. */
 export interface Running {
-  /** One line for people, such as its addresses and topics. */
+  /** A line for people, such as its addresses and topics. */
   readonly ready: string;
   /** Facts for the process that started the program, such as ports. */
   readonly facts: Readonly<Record<string, string | number>>;
