@@ -22,7 +22,7 @@ export interface Answer<K extends number | ProblemCode = number | ProblemCode> {
   /** A flat list of names and values that includes Content-Length. */
   readonly headers: readonly string[];
   readonly body: string;
-  /** `latin1` skips the UTF-8 encoder; only for bodies that are ASCII by construction. */
+  /** `latin1` skips the UTF-8 encoder. Only for bodies that are always ASCII. */
   readonly encoding: 'latin1' | 'utf8';
 }
 

@@ -183,8 +183,9 @@ export function createAuthenticator(
 const KEPT_LENGTH_MAX = 4096;
 
 /**
- * Caches each token at its second use. In a rush nearly every token is new, and writing each token into a full LRU
- * cache costs 2 µs, half the cost of its verification. So the first use of a token only leaves a mark in a table of 65,536, which later tokens overwrite. A token without its mark is not looked up.
+ * Caches each token at its second use. In a rush nearly every token is new, and writing each token into a full LRU cache
+ * costs 2 µs, half the cost of its verification. So the first use of a token only leaves a mark in a table of 65,536, which
+ * later tokens overwrite. A token without its mark is not looked up.
  */
 class VerifiedTokens {
   readonly #tokens: LRUCache<string, Verified>;

@@ -13,7 +13,7 @@ const REQUEST_HEADERS = [
   'Seckill-Queue-Pass',
   'traceparent',
 ];
-/** Answer headers that a page may read beside the default ones. */
+/** Answer headers that a page may read in addition to the default headers. */
 const ANSWER_HEADERS = 'Age, Location, Retry-After, Trace-Id';
 /** How long a browser may keep a preflight answer, in seconds. Chromium keeps no answer for longer. */
 const KEPT_SECONDS = '7200';

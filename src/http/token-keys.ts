@@ -9,7 +9,7 @@ export const TOKEN_LENGTH_MAX = 16_384;
 
 export type Claims = Readonly<Record<string, unknown>>;
 
-/** The conditions on the claims of a token, beside its signature, and how to read them. */
+/** The conditions on the claims of a token, apart from its signature, and how to read the claims. */
 export interface TokenTerms {
   /** The required `iss`. Null: any issuer. */
   readonly issuer: string | null;

@@ -82,7 +82,7 @@ const silent = (down: string, todo: string) => ({ down, todo });
 
 const notUsable = (wrong: string) => silent(wrong, 'Set it, or correct it.');
 
-/** A server elsewhere, as far as this machine can tell. */
+/** A server on another machine, as far as this machine can tell. */
 const ELSEWHERE: Reach = { at: 'private', open: null };
 
 /** Never rejects. */

@@ -29,8 +29,8 @@ export const STOP_TIMEOUT_MS = 20_000;
 const FAILED_START_EXIT_MS = 500;
 
 /**
- * Runs one program until it has to stop: SIGTERM, SIGINT, or the end of the process that supervises it.
- * A bug drains what is in flight and exits 1, so that a supervisor starts a clean process.
+ * Runs a program until it has to stop: SIGTERM, SIGINT, or the end of the process that supervises it.
+ * After a bug it drains the work in progress and exits 1, so that a supervisor starts a clean process.
  * @throws what `start` throws; the process ends soon after
  */
 export async function runProgram(log: Log, start: (fail: (error: unknown) => void) => Promise<Running>): Promise<void> {
