@@ -3,13 +3,18 @@ import { UsageError } from './cli-error.js';
 
 // Where commands find programs and servers.
 
-/** The address of a program that listens here. It may listen everywhere, which is no address to ask at. */
+/**
+ * Returns the address at which to reach a program on this machine. Replaces a wildcard address with the loopback address.
+ */
 export function addressToAsk({ host, port }: { readonly host: string; readonly port: number }): string {
   const reached = host === '0.0.0.0' ? '127.0.0.1' : host === '::' ? '::1' : host;
   return `http://${reached.includes(':') ? `[${reached}]` : reached}:${port}`;
 }
 
-/** The name servers to ask: those of the flag, else those that are set. @throws UsageError where neither names one */
+/**
+ * Returns the name servers of the flag, or the configured ones without a flag. @throws UsageError when neither names a
+ * server
+ */
 export function namesrvOf(flag: string | undefined): string {
   const namesrv = flag ?? loadConfig(['repair'], process.env).repair.namesrv;
   if (namesrv === '') throw new UsageError('give --namesrv host:port or set NAMESRV_ADDR, such as 127.0.0.1:9876.');

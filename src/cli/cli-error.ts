@@ -1,4 +1,4 @@
-/** What was asked for cannot be done, in one sentence for a person. Exit code 1. */
+/** Thrown when a command cannot do its work. The message is one sentence for a person. Exit code 1. */
 export class CliError extends Error {
   constructor(message: string, options?: { cause?: unknown }) {
     super(message, options);
@@ -6,7 +6,7 @@ export class CliError extends Error {
   }
 }
 
-/** An option or argument is refused, in a sentence for a person. Exit code 2. */
+/** Thrown when a command refuses an option or an argument. The message is a sentence for a person. Exit code 2. */
 export class UsageError extends CliError {
   constructor(message: string) {
     super(message);

@@ -6,19 +6,20 @@ import { inLine, print, printError } from './print.js';
 
 export interface WorkOrder {
   readonly deadLetterIds: AsyncIterable<string> | Iterable<string>;
-  /** How many there are. */
+  /** The number of dead letters. */
   readonly total: number;
   readonly pace: Pace;
   readonly json: boolean;
-  /** The state that was asked for. */
+  /** The requested final state. */
   readonly end: 'replayed' | 'discarded';
   readonly work: (deadLetterId: string, signal: AbortSignal) => Promise<ReplayAnswer | DiscardAnswer>;
 }
 
 /**
- * Works through dead letters and prints a line for each; on a terminal it counts those that are done. Ctrl-C begins no
- * new one and waits for nothing; a second one ends at once. Either way the same command goes on where this one stopped.
- * @returns true when every dead letter came to the end that was asked for
+ * Works through dead letters and prints a line for each. A terminal shows a counter of the finished ones. The first Ctrl-C
+ * starts no further dead letter and does not wait for results. The second Ctrl-C ends the process at once. In both cases
+ * the same command can be run again to do the rest.
+ * @returns true when every dead letter reached the requested state
  */
 export async function workThroughDeadLetters(admin: DeadLetterAdmin, order: WorkOrder): Promise<boolean> {
   const { json, end, total } = order;

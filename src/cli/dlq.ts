@@ -48,9 +48,9 @@ interface WorkFlags extends FilterFlags {
 
 const DEAD_LETTERS_MAX = 10_000_000;
 const LIST_DEFAULT = 50;
-/** More than this need a confirmation. */
+/** The number of dead letters above which the command asks for confirmation. */
 const ASK_ABOVE = 100;
-/** Dead letters under way at once; each is a message and a few statements. */
+/** The maximum number of dead letters in progress. Each takes one message and a few statements. */
 const IN_FLIGHT_MAX = 32;
 const RATE_DEFAULT = 50;
 const WAIT_SECONDS_DEFAULT = 30;
@@ -118,7 +118,7 @@ export function dlqCommand(): Command {
   return dlq;
 }
 
-/** The conditions that narrow what a `dlq` command finds; all of those given must hold. */
+/** Adds the filters of a `dlq` command. A dead letter must match all given filters. */
 export function addFilters(command: Command, limit = DEAD_LETTERS_MAX): Command {
   return command
     .addOption(new Option('--group <group>', 'of this consumer group, which gave up').choices(Object.values(GROUPS)))
@@ -130,7 +130,7 @@ export function addFilters(command: Command, limit = DEAD_LETTERS_MAX): Command 
     .option('--limit <count>', 'at most so many, oldest first', parseWhole(1, DEAD_LETTERS_MAX), limit);
 }
 
-/** By their names as flags. */
+/** The names of the filters, as flags. */
 const NARROWING = [
   'group',
   'since',
@@ -146,7 +146,7 @@ export function filterOf({ group, since, until, sale, key, reason }: FilterFlags
   return withoutUndefined({ group, sinceMs: since, untilMs: until, saleId: sale, key, reason });
 }
 
-/** For a list of arguments: commander gives what it has read so far. */
+/** Parses a variadic argument: commander passes the ids that it has read so far. */
 export const parseDeadLetterIds = (text: string, before: readonly string[] = []): readonly string[] => [
   ...before,
   parseRowNumber('dlq list')(text),

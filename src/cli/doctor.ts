@@ -55,7 +55,7 @@ function parseIds(text: string): string[] {
   return ids;
 }
 
-/** What `--json` prints. */
+/** The report as `--json` prints it. */
 export const reportBody = ({ verdict, groups }: Report) => ({
   verdict,
   checks: groups.flatMap(({ findings }) => findings),
@@ -63,10 +63,10 @@ export const reportBody = ({ verdict, groups }: Report) => ({
 
 const MARKS = { ok: 'ok', unknown: '?', risky: 'risky', wrong: 'WRONG' } as const;
 const findingLine = tableLine(5, 26);
-/** Below the sentence that it belongs to. */
+/** Aligns a suggestion with the sentence that it belongs to. */
 const TODO_INDENT = ' '.repeat(2 + 5 + 2 + 26 + 2);
 
-/** What is printed for people. */
+/** The report as text for people. */
 export function reportLines({ groups }: Report): string[] {
   const lines = groups.flatMap(({ title, findings }) => [title, ...findings.flatMap(linesOf), '']);
   return [...lines, sumOf(groups.flatMap(({ findings }) => findings))];

@@ -5,7 +5,7 @@ import { addressToAsk } from './addresses.js';
 import { CliError } from './cli-error.js';
 import { print } from './print.js';
 
-/** Shorter than the time-out of a health check, so that the reason is still printed. */
+/** Shorter than the time-out of a container health check, so that the command can still print the reason. */
 const ANSWER_MS = 2000;
 
 const EXAMPLES = `
@@ -33,7 +33,7 @@ export function healthCommand(): Command {
     });
 }
 
-/** Where each program listens. */
+/** Returns the address of each program. */
 function addressesOf(env: Environment): Readonly<Record<ProgramKind, string>> {
   const { operators, workerMetrics, keeperMetrics } = loadConfig(['operators', 'workerMetrics', 'keeperMetrics'], env);
   return { api: addressToAsk(operators), worker: addressToAsk(workerMetrics), keeper: addressToAsk(keeperMetrics) };
@@ -41,7 +41,7 @@ function addressesOf(env: Environment): Readonly<Record<ProgramKind, string>> {
 
 type Asked = 'alive' | 'ready';
 
-/** @throws CliError when nobody says yes */
+/** @throws CliError when no program is healthy */
 export async function askHealth(addresses: readonly string[], asked: Asked): Promise<void> {
   const answers = await Promise.all(addresses.map((address) => askOne(address, asked)));
   if (!answers.some(({ isYes }) => isYes)) throw new CliError(answers.map(({ sentence }) => sentence).join('; '));
@@ -62,7 +62,7 @@ async function askOne(address: string, asked: Asked): Promise<{ readonly isYes: 
   }
 }
 
-/** What `/readyz` says of the servers that are not well. */
+/** Returns the reasons for unready servers from the body of `/readyz`. */
 function reasonsIn(body: string): string {
   try {
     const { dependencies = [] } = JSON.parse(body) as {

@@ -1,4 +1,5 @@
 #!/usr/bin/env node
-// Stack traces name the lines of the sources. Node reads the source map of a file when it loads it, so this comes before any other.
+// Stack traces show the lines of the sources. Node reads the source map of a file when it loads the file, so this line
+// comes before all imports.
 process.setSourceMapsEnabled(true);
 await import('./seckill.js');

@@ -29,11 +29,11 @@ interface MqFlags {
 const WATCH_DEFAULT_S = 2;
 const MESSAGES_DEFAULT = 20;
 const MESSAGES_MAX = 1_000;
-/** Bodies together, in characters. */
+/** Total length of all bodies in one answer, in characters. */
 const BODIES_MAX = 64 * 1024 * 1024;
-/** Half messages that were given up: the newest of them are shown, and can be resumed. */
+/** How many of the newest discarded half messages a command shows and can resume. */
 const DISCARDED_MAX = 1_000;
-/** A body in a table; `--json` has all of it. */
+/** Characters of a body in a table. `--json` prints the whole body. */
 const BODY_SHOWN = 160;
 
 const EXAMPLES = `
@@ -164,7 +164,7 @@ function inspect(flags: MqFlags): RocketmqInspection {
   });
 }
 
-/** An inspection, once or again and again until Ctrl-C. */
+/** Runs an inspection once, or repeats it until Ctrl-C. */
 const watched =
   <F extends MqFlags>(look: (inspection: RocketmqInspection, flags: F) => Promise<void>) =>
   async (flags: F): Promise<void> => {
@@ -172,7 +172,7 @@ const watched =
     const everyS = flags.watch === true ? WATCH_DEFAULT_S : flags.watch;
     do {
       if (everyS !== undefined && !flags.json) {
-        console.clear(); // of a terminal only
+        console.clear(); // only on a terminal
         print(isoTime(Date.now()));
       }
       await look(inspection, flags);
@@ -188,7 +188,7 @@ interface ResumeFlags extends MqFlags {
   readonly yes?: boolean;
 }
 
-/** Half messages of ours only. Each is in the audit log before the broker is asked. */
+/** Resumes half messages of our own topics only. Writes each to the audit log before it asks the broker. */
 async function resume(flags: ResumeFlags): Promise<void> {
   const { key, all = false, yes = false, json } = flags;
   if ((key === undefined) === !all) throw new UsageError('give --key, or --all.');
@@ -314,7 +314,7 @@ function printStatus({ brokers, groups, deadLetters, halves, discarded, producer
   for (const [topic, count] of Object.entries(producers)) print(`can be asked, ${inLine(topic)}: ${count}`);
 }
 
-/** `3 s`, `12 min`, `5 h`; `-` for null. */
+/** Formats an age: `3 s`, `12 min`, `5 h`, or `-` for null. */
 function ageOf(ms: number | null): string {
   if (ms === null) return '-';
   if (ms < 60_000) return `${Math.round(ms / 1000)} s`;

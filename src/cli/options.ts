@@ -4,7 +4,8 @@ import { isId, isSaleId, isUserId } from '../core/ids.js';
 import { readTime, spanReversed } from '../core/time.js';
 import { UsageError } from './cli-error.js';
 
-// Options that several commands have. Parsers of options and arguments; each says what it takes when it refuses.
+// Options that several commands share, and the parsers of options and arguments. Each parser says what it accepts when it
+// refuses a value.
 
 export const clusterOption = (): Option =>
   new Option('--cluster <name>', 'name of the broker cluster').default(
@@ -22,7 +23,9 @@ export const parseWhole =
     return value;
   };
 
-/** ISO 8601 with a zone (`2026-11-27T10:00:00Z`), `now`, or a time from now (`+90s`, `-1d`). @returns Unix ms */
+/**
+ * Parses ISO 8601 with a zone (`2026-11-27T10:00:00Z`), `now`, or a time relative to now (`+90s`, `-1d`). @returns Unix ms
+ */
 export function parseTime(text: string): number {
   const atMs = readTime(text, Date.now());
   if (atMs !== null) return atMs;
@@ -31,7 +34,7 @@ export function parseTime(text: string): number {
   );
 }
 
-/** @throws UsageError for options that end a time before it begins */
+/** @throws UsageError when a time span ends before it begins */
 export function checkSpan(times: Readonly<Record<string, unknown>>): void {
   const span = spanReversed(times);
   if (span !== null) throw new UsageError(`${flagOf(span.to)} must not be earlier than ${flagOf(span.from)}.`);
@@ -50,7 +53,7 @@ export function parseId(text: string): string {
   return text;
 }
 
-/** The number of a row that another command shows. */
+/** Parses the number of a row that another command shows. */
 export const parseRowNumber =
   (shownBy: string) =>
   (text: string): string => {
@@ -63,18 +66,18 @@ export function parseUserId(text: string): string {
   return text;
 }
 
-/** Set by `--as` or SECKILL_ACTOR. */
+/** The operator's name from `--as` or SECKILL_ACTOR. */
 let named: string | null = null;
 
-/** Names the operator for the audit log, for this run. */
+/** Names the operator for the audit log of this run. */
 export function nameOperator(name: string): void {
   named = name;
 }
 
 /**
- * Who acts, for the audit log: who was named, or who signed in before they became another account (sudo), with the account
- * itself in brackets, since a name can be claimed by whoever has that account; otherwise the account. A blank stands in no
- * user id, so nobody who comes over HTTP is taken for one of these.
+ * Returns the operator's name for the audit log: the name from `--as`, or the user who signed in before sudo, followed by
+ * the account in brackets, because anyone with that account can claim any name. Without either it is the account alone. A
+ * user id has no blank, so the audit log cannot confuse these names with a caller over HTTP.
  */
 export function operatorName(env: NodeJS.ProcessEnv = process.env): string {
   const account = accountName();

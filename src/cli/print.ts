@@ -1,21 +1,21 @@
 import { once } from 'node:events';
 import { inLine, printable } from '../core/printable.js';
 
-// Commands write by `print` and `printError`, and what stands inside of a line goes through `inLine`.
+// Commands write with `print` and `printError`. Values inside a line go through `inLine`.
 
 export { inLine, printable };
 
-/** A line, or several of ours, to stdout. */
+/** Prints one or several lines to stdout. */
 export const print = (text: string): void => console.log(printable(text));
-/** The same to stderr. */
+/** Prints one or several lines to stderr. */
 export const printError = (text: string): void => console.error(printable(text));
 
-/** For a spreadsheet; a terminal would show it. */
+/** Spreadsheets need the mark. A terminal would show it. */
 const BYTE_ORDER_MARK = /^\ufeff/;
 
 /**
- * Much text to stdout: waits while its reader is slower than we are, so that nothing piles up in memory.
- * @returns false: nobody reads it any more
+ * Writes a long text to stdout. Waits while the reader is slower, so that no output piles up in memory.
+ * @returns false when the reader has closed the output
  */
 export async function printAll(text: string): Promise<boolean> {
   const { stdout } = process;
@@ -28,7 +28,7 @@ export async function printAll(text: string): Promise<boolean> {
   return !stdout.destroyed;
 }
 
-/** One line of a table: each cell padded to its width, those after the last width as long as they are. */
+/** Returns one line of a table: pads each cell to the width of its column. Cells beyond the last width are not padded. */
 export const tableLine =
   (...widths: readonly number[]) =>
   (...cells: readonly string[]): string =>

@@ -10,10 +10,10 @@ import { signerOf } from './setup.js';
 
 const SECONDS_MAX = 30;
 const SECONDS_DEFAULT = 10;
-/** For the answer, after the last second of the profile. */
+/** How long the answer may take after the last second of the profile. */
 const ANSWER_MS = 20_000;
 const TOKEN_MS = 60_000;
-/** The subject of a token of this command. */
+/** The subject of the token that this command creates. */
 const WHO = 'seckill-profile';
 
 const EXAMPLES = `

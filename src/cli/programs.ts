@@ -5,7 +5,7 @@ import { PROGRAM_SECTIONS, type Config } from '../core/config/schema.js';
 import type { Log } from '../core/ports/log.js';
 import { createLog } from '../programs/telemetry.js';
 
-// Each program is loaded by its own command: it need not wait for what the other two bring.
+// Each command loads its own program only, so a start does not load the libraries of the other two.
 
 const metricsPort = (port: number): string =>
   `port of /metrics, /healthz and /readyz; 0 picks a free one (default: METRICS_PORT or ${port})`;
@@ -100,7 +100,7 @@ function logOf(program: string, { log: { level } }: Config<'log'>, env: Environm
 const withValue = (env: Environment, key: string, value: string | undefined): Environment =>
   value === undefined ? env : { ...env, [key]: value };
 
-/** Kept as text: it takes the place of an environment variable. */
+/** Returns text, because the port replaces an environment variable. */
 function parsePort(text: string): string {
   if (!/^\d{1,5}$/.test(text) || Number(text) > 65535) throw new InvalidArgumentError('must be 0 to 65535.');
   return text;

@@ -3,7 +3,10 @@ import { utf8Of } from '../core/text.js';
 import { CliError, UsageError } from './cli-error.js';
 import { inLine } from './print.js';
 
-/** What a file of an operator holds, without a byte order mark. @throws CliError; UsageError if it is not UTF-8 */
+/**
+ * Reads a file of an operator and drops its byte order mark. @throws CliError when the file cannot be read; UsageError if
+ * it is not UTF-8
+ */
 export function readText(file: string): string {
   let bytes: Buffer;
   try {

@@ -85,7 +85,7 @@ export function reconcileCommand(): Command {
   return reconcile;
 }
 
-/** `--sale` and `--json` stand on the command above. */
+/** Adds the list options. `--sale` and `--json` belong to the parent command. */
 const addListOptions = (command: Command): Command =>
   command
     .option('--limit <count>', 'at most so many', parseWhole(1, LIST_MAX), LIST_DEFAULT)

@@ -139,7 +139,7 @@ function lineOf(refund: StoredRefund, currencies: ReadonlyMap<string, string>): 
   );
 }
 
-/** A payment in another currency than that of its order does not keep its own. */
+/** Formats the amount of a refund. A payment in a currency other than that of its order does not store its currency. */
 function amountOf({ orderId, amountCents, reason }: StoredRefund, currencies: ReadonlyMap<string, string>): string {
   const currency = reason === 'wrong_currency' ? undefined : currencies.get(orderId);
   return currency === undefined ? `${amountCents} in an unknown currency` : amountText(amountCents, currency);

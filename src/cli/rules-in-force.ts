@@ -8,7 +8,7 @@ import { CliError } from './cli-error.js';
 import { parseWhole } from './options.js';
 import { inLine } from './print.js';
 
-/** More than an api needs, and longer than one that died is counted. */
+/** Longer than an api needs to follow new rules, and longer than a dead api still counts as running. */
 const WAIT_DEFAULT_S = 5;
 const WAIT_MAX_S = 3600;
 
@@ -19,13 +19,13 @@ export const WAIT_OPTION = [
   WAIT_DEFAULT_S,
 ] as const;
 
-/** Where a version is in force, as far as that is known. */
+/** Which apis follow a version, as far as the command could find out. */
 export type Found =
   | WhereInForce
   | { readonly inForce: 'unknown'; readonly version: number; readonly why: string }
   | { readonly inForce: 'not_asked'; readonly version: number };
 
-/** Asks the apis. @param waitS 0: they are not asked */
+/** Asks the apis which version they follow. @param waitS 0 skips the question */
 export async function findInForce(
   operator: Operator<'mysql' | 'redis'>,
   version: number,
@@ -43,10 +43,10 @@ export async function findInForce(
 const askApis = (reports: RuleReports, version: number, waitS: number): Promise<Found> =>
   whereInForce(version, { reports, clock }, waitS * 1000);
 
-/** For programs: what they may add to a line of JSON. */
+/** Returns the fields that a program may add to a line of JSON. */
 export const inForceFields = (found: Found): object => ('apis' in found ? rulesInForceBody(found) : found);
 
-/** @returns one sentence. @throws CliError when the version is not in force everywhere, as far as anybody knows */
+/** @returns one sentence. @throws CliError when the version is not known to be in force in every api */
 export function inForceSentence(found: Found): string {
   const { version } = found;
   switch (found.inForce) {

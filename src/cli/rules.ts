@@ -18,11 +18,11 @@ interface Flags {
   readonly json?: boolean;
 }
 interface WaitFlags extends Flags {
-  /** Seconds. */
+  /** In seconds. */
   readonly wait: number;
 }
 
-/** An api that follows at this very moment is not reported as one that does not. */
+/** Gives an api that is just loading new rules time to finish, so that the report does not list it as late. */
 const STATUS_WAIT_S = 1;
 const LIST_DEFAULT = 20;
 const LIST_MAX = 10_000;
@@ -96,7 +96,7 @@ async function show(admin: RuleAdmin, version: number | undefined, { json }: Fla
   print(JSON.stringify(stored, null, json ? 0 : 2));
 }
 
-/** Needs no server, so that it can run where rules are reviewed. */
+/** Checks a file of rules. Needs no server, so that it can run where people review rules. */
 function check(file: string, { json }: Flags): void {
   const { rules } = documentIn(file);
   const parsed = parseRules(rules);

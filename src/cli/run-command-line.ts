@@ -7,13 +7,12 @@ import { isWhole } from '../core/text.js';
 import { CliError, UsageError } from './cli-error.js';
 import { printable, printError } from './print.js';
 
-/** Exit codes: 0 done, 1 failed or done in part, 2 used wrongly. */
+/** Exit codes: 0 success, 1 failure or partial success, 2 wrong usage. */
 const EXIT_FAILED = 1;
 const EXIT_USAGE = 2;
 
 /**
- * Runs the command that the arguments of this process name. An error becomes a sentence and an exit code. Never
- * rejects.
+ * Runs the command that the arguments of this process name. Turns an error into a sentence and an exit code. Never rejects.
  */
 export async function runCommandLine(program: Command, commands: readonly Command[]): Promise<void> {
   ignoreClosedPipe(process.stdout);
@@ -34,8 +33,8 @@ export async function runCommandLine(program: Command, commands: readonly Comman
 }
 
 /**
- * A reader such as `head` may leave early. The command still finishes what it does, and its exit code says how that
- * went.
+ * Ignores a closed pipe. A reader such as `head` may leave early. The command still finishes its work, and its exit code
+ * reports the result.
  */
 export function ignoreClosedPipe(output: Writable): void {
   output.on('error', (error: NodeJS.ErrnoException) => {
@@ -43,14 +42,14 @@ export function ignoreClosedPipe(output: Writable): void {
   });
 }
 
-/** Commander passes settings on when a command is created; ours get their parent later. */
+/** Commander copies settings when it creates a subcommand. Our commands get their parent later. */
 function inherit(command: Command, parent: Command): Command {
   command.copyInheritedSettings(parent);
   for (const child of command.commands) inherit(child, command);
   return command;
 }
 
-/** An error that an operator can fix is printed as one sentence; any other is a bug and keeps its stack. */
+/** Prints an error that an operator can fix as one sentence. Any other error is a bug and keeps its stack. */
 export function report(error: unknown): number {
   if (error instanceof ConfigError || error instanceof UsageError) {
     printError(`seckill: ${error.message}`);
@@ -69,7 +68,7 @@ export function report(error: unknown): number {
   return EXIT_FAILED;
 }
 
-/** What to do about an error of the system or of a library that a setting causes; null for any other error. */
+/** Returns advice for an error of the system or of a library that a setting causes. Null for any other error. */
 function sentenceOf(error: unknown): string | null {
   if (!(error instanceof Error)) return null;
   const { code = '', path = 'a file' } = error as NodeJS.ErrnoException;

@@ -19,7 +19,7 @@ export const withSales = <T>(work: (admin: SaleAdmin) => Promise<T>): Promise<T>
   return withOperator(config, createLog('sale', 'error'), async (operator) => work(await operator.sales()));
 };
 
-/** As the api checks prices where it has the same settings. */
+/** The price rules of the api, if the command runs with the same settings. */
 export const priceTerms = (): PriceTerms => priceTermsOf(loadConfig(['sale', 'payment'], process.env));
 
 const IMPORT_EXAMPLES = `

@@ -8,9 +8,9 @@ import { UsageError } from './cli-error.js';
 import { flagOf } from './options.js';
 import { isoTime, print, inLine } from './print.js';
 
-// How the commands about sales read what was typed, and print a sale.
+// Reads the typed fields of sale commands, and prints sales.
 
-/** The same fields and forms as over HTTP. */
+/** Uses the same fields and formats as the HTTP API. */
 export const saleLine = (sale: Sale): string => JSON.stringify(saleBody(sale));
 
 export function printSale(sale: Sale): void {
@@ -32,19 +32,19 @@ export function printSale(sale: Sale): void {
   for (const [name, value] of Object.entries(rows)) print(`${name.padEnd(10)} ${inLine(value)}`);
 }
 
-/** What is wrong with a sale, a line each, by its option. */
+/** Turns field errors into a usage error with one line per option. */
 export function refused(errors: readonly FieldError[]): UsageError {
   const lines = errors.map(({ field, message }) => {
-    const predicate = message.slice(field.length).replace(/(?<=than )\w+(?=\.$)/, flagOf); // `later than --opens-at.`
+    const predicate = message.slice(field.length).replace(/(?<=than )\w+(?=\.$)/, flagOf); // the message may name another field: `later than --opens-at.`
     return `  ${flagOf(field)}${predicate}`;
   });
   return new UsageError(`there is something wrong with this sale:\n${lines.map(inLine).join('\n')}`);
 }
 
-/** Text that is no number is passed on unchanged; `readNewSale` refuses it and names its field. */
+/** Converts digits to a number. Returns any other text unchanged. `readNewSale` refuses it and names the field. */
 export const numberOf = (text: string | undefined): unknown => (/^-?\d+$/.test(text ?? '') ? Number(text) : text);
 
-/** Converts a time to ISO 8601. Returns any other text unchanged, for the check that follows to refuse. */
+/** Converts a time to ISO 8601. Returns any other text unchanged. A later check refuses it. */
 export function timeOf(text: string): string {
   const atMs = readTime(text, Date.now());
   return atMs === null ? text : isoTime(atMs);

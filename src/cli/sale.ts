@@ -14,7 +14,7 @@ import { numberOf, printSale, refused, saleLine, timeOf } from './sale-fields.js
 import { saleRepairCommand, saleReshardCommand } from './sale-rebuild.js';
 import { withoutUndefined } from '../core/without-undefined.js';
 
-/** As they were typed; `readNewSale` checks them. */
+/** The flags as typed. `readNewSale` checks them. */
 interface CreateFlags {
   readonly sku?: string;
   readonly title?: string;
@@ -134,7 +134,7 @@ async function run(json: boolean | undefined, work: (admin: SaleAdmin) => Promis
   else printSale(sale);
 }
 
-/** @throws UsageError with a line for everything that is wrong */
+/** @throws UsageError with one line per error */
 export function newSaleOf(flags: CreateFlags, nowMs: number, terms?: PriceTerms): NewSale {
   const opensAt = timeOf(flags.opensAt);
   const read = readNewSale(
@@ -147,7 +147,7 @@ export function newSaleOf(flags: CreateFlags, nowMs: number, terms?: PriceTerms)
       limitPerBuyer: numberOf(flags.limitPerBuyer),
       buckets: numberOf(flags.buckets),
       opensAt,
-      // If opensAt is no time, neither is the day after it: one line about opensAt is enough.
+      // If opensAt is not a time, the day after it is not a time either. One line about opensAt is enough.
       closesAt: timeOf(flags.closesAt ?? isoTime((readTime(opensAt, nowMs) ?? nowMs) + DAY_MS)),
       ...withoutUndefined({ warmBefore: flags.warmBefore }),
     },
@@ -182,7 +182,7 @@ function saleOf(verb: string, saleId: string, answer: SaleAdminAnswer): Sale {
   }
 }
 
-/** Why a move is refused, and the command that helps where there is one. */
+/** Says why the sale cannot make this move, and names the command that helps if there is such a command. */
 export function wrongStateSentence(verb: string, { saleId, state }: Pick<Sale, 'saleId' | 'state'>): string {
   switch (state) {
     case 'draft':

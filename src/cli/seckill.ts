@@ -3,7 +3,7 @@ import { version } from '../programs/version.js';
 import { nameOperator, parseUserId } from './options.js';
 import { runCommandLine } from './run-command-line.js';
 
-/** Loaded when they are named: each brings libraries that take longer to load than most commands take to run. */
+/** Loads a command only when the user names it. Its libraries take longer to load than most commands take to run. */
 const COMMANDS: Readonly<Record<string, () => Promise<Command>>> = {
   migrate: async () => (await import('./setup.js')).migrateCommand(),
   topics: async () => (await import('./setup.js')).topicsCommand(),
@@ -53,6 +53,6 @@ Exit codes of every command: 0 done, 1 not done or done in part, 2 used wrongly 
 const word = process.argv[2] ?? '';
 const named = Object.hasOwn(COMMANDS, word) ? COMMANDS[word] : undefined;
 const asksVersion = word === '--version' || word === '-V';
-// All of them for --help, and for a wrong word.
+// --help and an unknown command need all commands
 const needed = named !== undefined ? [named] : asksVersion ? [] : Object.values(COMMANDS);
 await runCommandLine(seckill, await Promise.all(needed.map((load) => load())));

@@ -17,7 +17,7 @@ import { namesrvOf } from './addresses.js';
 import { clusterOption, parseUserId, parseWhole } from './options.js';
 import { print } from './print.js';
 
-// What is done once, before the programs start: schema, topics, and a token to try them with.
+// One-time setup before the programs start: schema, topics, and a token to try them with.
 
 const MIGRATE_EXAMPLES = `
 Programs of the release before go on while this runs, and afterwards: a migration only adds. Large tables are changed while they
@@ -63,7 +63,7 @@ async function runMigrate({ dryRun = false, allowLocks = false, json = false }: 
 const newerSentence = (newer: readonly string[]): string =>
   `A later release has migrated this database: ${newer.join(', ')}. This one runs on it; nothing is taken back.`;
 
-/** What is missing as SQL, each statement with whom it makes wait. */
+/** Shows the missing migrations as SQL. Each statement names the queries that it blocks. */
 export function planText({ missing, newer }: MigrationPlan): string {
   const migrations = missing.flatMap(({ name, statements }) => [
     name,
@@ -76,7 +76,7 @@ export function planText({ missing, newer }: MigrationPlan): string {
 
 const indented = (text: string): string => text.replaceAll(/^(?=.)/gm, '  ');
 
-/** Whom the statement makes wait. */
+/** Says which queries the statement blocks. */
 function locksSentence({ statement, table, locks, rows, bytes }: PlannedStatement): string {
   const size = `${rows} rows, ${megabytes(bytes ?? 0)}`;
   switch (locks) {
@@ -138,7 +138,7 @@ async function createTopics({ namesrv, cluster, group, json }: TopicsFlags): Pro
   else print(`Topics and groups are created at ${namesrvAddr} and were read back.`);
 }
 
-/** Groups that begin like ours are ours: two programs in one group take each other's messages. */
+/** Group names with our prefix are ours. Two programs in one group would take each other's messages. */
 function parseGroup(text: string): string {
   const isName = /^[A-Za-z][A-Za-z0-9_-]{0,99}$/.test(text) && !text.startsWith('seckill-');
   if (!isName)
@@ -191,7 +191,7 @@ export function tokenCommand(): Command {
     });
 }
 
-/** The key that the api takes for tokens of this kind. */
+/** Returns a signer with the key that the api uses for tokens of this kind. */
 export function signerOf({
   algorithm,
   key,

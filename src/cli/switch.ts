@@ -20,7 +20,7 @@ import { findInForce, inForceFields, inForceSentence, WAIT_OPTION, type Found } 
 
 interface Flags {
   readonly percent?: string;
-  /** Seconds. */
+  /** In seconds. */
   readonly wait: number;
   readonly json?: boolean;
 }
@@ -92,7 +92,7 @@ export async function show(admin: Pick<SwitchAdmin, 'show'>, { json }: Pick<Flag
   for (const row of found.switches) print(lineOf(row));
 }
 
-/** @param ask where a version is in force @throws CliError when it was not set, or is not in force everywhere */
+/** @param ask which apis follow a version @throws CliError when the switch was not set, or some api does not follow it */
 export async function set(
   admin: Pick<SwitchAdmin, 'set'>,
   change: SwitchChange,

@@ -6,21 +6,21 @@ import type { HttpRoute } from './metrics.js';
 
 export interface AccessLogOptions {
   readonly kind: 'off' | 'refusals' | 'sampled' | 'all';
-  /** `sampled` writes one answer of so many. */
+  /** `sampled` writes one answer out of this number. */
   readonly sampleEvery: number;
-  /** Lines of one second; what is beyond is counted, and the count is written. */
+  /** Maximum number of lines per second. Counts the answers above it and logs the count. */
   readonly perSecondMax?: number;
 }
 
-/** What a line tells of the request. */
+/** The request fields that a line shows. */
 export interface LoggedRequest {
   readonly counter: { readonly route: HttpRoute };
   readonly requestId: string | null;
-  /** As the token named it; empty: the caller was not known, or not yet. */
+  /** The user id in the token. Empty until the caller is known. */
   readonly userId: string;
-  /** From its path. */
+  /** The parameters of the path. */
   readonly params: unknown;
-  /** That of its answer. */
+  /** The trace id of the answer. */
   traceId: string;
 }
 
@@ -31,26 +31,26 @@ interface Entry extends LoggedRequest {
 }
 
 const FLUSH_EVERY_MS = 200;
-/** Some hundred kB a second: a disk keeps up, and an attack does not fill it within minutes. */
+/** A few hundred kB a second: a disk keeps up, and an attack does not fill it within minutes. */
 const LINES_PER_SECOND_MAX = 2000;
-/** In seconds of lines: what waits for a disk or a pipe that is slow. Beyond it answers are counted instead. */
+/** Seconds' worth of lines that may wait for a slow disk or pipe. Beyond that, answers are only counted. */
 const WAITING_SECONDS = 5;
 const REFUSED_FROM = 400;
-/** Of an id in a path, which may be anything while it was not checked. */
+/** Shown characters of an id in a path. An unchecked id may contain anything. */
 const ID_SHOWN = 64;
 
-/** Where lines go. */
+/** The destination of the lines. */
 export interface LineSink {
-  /** Rejects when they could not be written, or not all of them. */
+  /** Rejects when some of the lines could not be written. */
   write(lines: string): Promise<void>;
   /** Never rejects. */
   close(): Promise<void>;
 }
 
 /**
- * One line of JSON per answer, for the question why somebody was refused. A request costs one object; lines are made and written
- * together, five times a second. Of the request a line has the buyer, the key of the purchase, the ids in the path and the trace
- * id: no token, other header, body, address or query.
+ * Writes one line of JSON per answer, to show why a request was refused. Recording a request costs one object. The lines
+ * are built and written together, five times a second. A line shows the buyer, the key of the purchase, the ids in the path
+ * and the trace id. It never shows a token, another header, the body, the address or the query.
  */
 export class AccessLog {
   readonly #options: AccessLogOptions;
@@ -65,7 +65,7 @@ export class AccessLog {
   #seen = 0;
   #skipped = 0;
 
-  /** @param onSkipped hears of answers that have no line */
+  /** @param onSkipped receives the number of answers without a line */
   constructor(options: AccessLogOptions, sink: LineSink, clock: Clock, onSkipped: (lines: number) => void) {
     this.#options = options;
     this.#perSecondMax = options.perSecondMax ?? LINES_PER_SECOND_MAX;
@@ -87,7 +87,7 @@ export class AccessLog {
     }
   }
 
-  /** Writes what waits. Never rejects. */
+  /** Writes the waiting lines. Never rejects. */
   async close(): Promise<void> {
     clearInterval(this.#timer);
     await this.#writing;
@@ -95,7 +95,7 @@ export class AccessLog {
     await this.#sink.close();
   }
 
-  /** One after the other: lines stay in order, and what is slow is not asked for more. */
+  /** Runs one write at a time, so that lines stay in order and a slow disk gets no second write. */
   #flush(): Promise<void> {
     this.#writing ??= this.#flushOnce().finally(() => (this.#writing = null));
     return this.#writing;
@@ -110,8 +110,8 @@ export class AccessLog {
     try {
       await this.#sink.write(`${lines.join('\n')}\n`);
     } catch {
-      this.#skipped += skipped; // those were reported before
-      this.#skip(entries.length); // a full disk costs lines, and the next ones are tried
+      this.#skipped += skipped; // these were reported before
+      this.#skip(entries.length); // a full disk costs lines, but the next lines are tried
     }
   }
 
@@ -121,7 +121,10 @@ export class AccessLog {
   }
 }
 
-/** Appends to a file, or writes to stdout for an empty path. @throws Error of the file system, when it cannot be opened */
+/**
+ * Opens a sink that appends to a file, or writes to stdout for an empty path. @throws Error of the file system when the
+ * file cannot be opened
+ */
 export async function openLineSink(path: string): Promise<LineSink> {
   if (path !== '') {
     const file = await open(path, 'a', 0o640);
@@ -144,7 +147,7 @@ function lineOf({ atMs, counter, requestId, userId, params, traceId, answer, too
     route: counter.route,
     status,
     code: word,
-    reason: status < REFUSED_FROM || word === 'bad_request' ? undefined : reasonIn(answer.body), // that one may quote the request
+    reason: status < REFUSED_FROM || word === 'bad_request' ? undefined : reasonIn(answer.body), // a bad_request may quote the request
     request: requestId ?? undefined,
     user: userId === '' ? undefined : userId,
     sale: saleId?.slice(0, ID_SHOWN),
@@ -154,12 +157,12 @@ function lineOf({ atMs, counter, requestId, userId, params, traceId, answer, too
   });
 }
 
-/** What the caller read. */
+/** Returns the detail that the caller received. */
 function reasonIn(body: string): unknown {
   try {
     return (JSON.parse(body) as { readonly detail?: unknown }).detail;
   } catch {
-    return undefined; // no problem, and no answer of ours has such a body
+    return undefined; // not a problem; no answer of ours has such a body
   }
 }
 

@@ -5,9 +5,10 @@ import { PreparedProblem, problem, type Answer } from './answer.js';
 import type { Denial } from './auth.js';
 
 /**
- * What the pipeline answers a request that it does not let through. Of signatures, passes and purchase tokens, details say
- * what is needed, not what was wrong with what was shown: that would tell an attacker what to change. Of a token of an
- * identity provider they do: whoever sets one up must know, and who forges one learns nothing from it.
+ * The answers of the pipeline to refused requests. For signatures, passes and purchase tokens, the details say what a
+ * request needs, but not what was wrong with it, because that would tell an attacker what to change. For tokens of an
+ * identity provider, the details do say what was wrong: an administrator who sets up a provider must know, and a forger
+ * learns nothing from it.
  */
 
 const PREPARED: Readonly<Record<AdmissionCode, PreparedProblem<AdmissionCode>>> = {
@@ -19,13 +20,13 @@ const PREPARED: Readonly<Record<AdmissionCode, PreparedProblem<AdmissionCode>>> 
   }),
 };
 
-/** The refusal of a layer of admission. */
+/** Returns the answer for a refusal by an admission layer. */
 export function refusedAnswer({ word, retryAfterMs, headers }: Refused, requestId: string | null): Answer {
   if (retryAfterMs === null && headers === undefined) return PREPARED[word].answer(requestId);
   return problem(word, retryAfterMs === null ? { requestId } : { requestId, retryAfterMs }, headers);
 }
 
-/** A browser adds cookies to what a page of another site sends. */
+/** A browser adds cookies to requests that a page of another site sends. */
 export const CROSS_SITE = new PreparedProblem('denied', {
   detail: 'A page of another site sent this request. Send it from a page of this site.',
 });
@@ -38,10 +39,10 @@ export const NO_PASS = new PreparedProblem('queue_pass_needed', {
 export const NO_TOKEN = new PreparedProblem('purchase_token_needed', {
   detail: 'A purchase token is needed, one for each purchase: POST /v1/sales/{saleId}/purchase-token.',
 });
-/** Redis knows whether a nonce or a token was used before, and does not answer. */
+/** Only Redis knows whether a nonce or a token was used before, and Redis does not answer. */
 export const CANNOT_CHECK = new PreparedProblem('unavailable', { detail: unavailableDetail('redis') });
 
-/** What is wrong with a token, as `WWW-Authenticate` says it too: ASCII without quotes. */
+/** Says what is wrong with a token, in the detail and in `WWW-Authenticate`: ASCII without quotes. */
 const DENIALS: Readonly<Record<Exclude<Denial, 'missing' | 'keys_unavailable' | 'app_failed'>, string>> = {
   malformed: 'It is no JWT that is understood here.',
   too_long: 'The token is too long.',
@@ -59,8 +60,9 @@ const DENIALS: Readonly<Record<Exclude<Denial, 'missing' | 'keys_unavailable' | 
 };
 
 /**
- * A 401 with the challenge of RFC 6750, which names an error only when a token was sent. 503 where the keys of its issuer
- * could never be read, or an app cannot say who calls: the token may be good, and to sign in again would not help.
+ * Returns a 401 with the challenge of RFC 6750, which names an error only when a token was sent. Returns a 503 when the
+ * keys of the issuer were never read or the host app cannot identify the caller: the token may be good, and a new sign-in
+ * would not help.
  */
 export function unauthorizedAnswer(denial: Denial, requestId: string | null): Answer<'unauthorized' | 'unavailable'> {
   if (denial === 'missing') return problem('unauthorized', { requestId }, ['WWW-Authenticate', 'Bearer']);

@@ -14,7 +14,7 @@ interface TimesLabels {
 /** The times of one route and class. */
 export class AnswerTimes {
   readonly labels: TimesLabels;
-  /** By bucket; the last one has no bound. */
+  /** Counts by bucket. The last bucket has no upper bound. */
   readonly counts = new Float64Array(BOUNDS_MS.length + 1);
   sumMs = 0;
 
@@ -31,8 +31,8 @@ export class AnswerTimes {
 }
 
 /**
- * A histogram over these times, which may become more. That of the library looks its labels up with every value, which costs
- * 0.4 µs, as much as a fiftieth of a refusal.
+ * Registers a histogram over these times. The map may grow later. The histogram of the library looks up its labels at every
+ * value, which costs 0.4 µs, a fiftieth of a refusal.
  */
 export function registerTimes(registry: Registry, times: ReadonlyMap<string, AnswerTimes>): void {
   const metric = {
@@ -44,7 +44,7 @@ export function registerTimes(registry: Registry, times: ReadonlyMap<string, Ans
     get: () => Promise.resolve({ ...metric, values: [...times.values()].flatMap(seriesOf) }),
     reset: () => undefined,
   };
-  registry.registerMetric(metric as unknown as Histogram); // a registry asks a metric for its `get` only
+  registry.registerMetric(metric as unknown as Histogram); // a registry only calls `get` of a metric
 }
 
 function seriesOf({ labels, counts, sumMs }: AnswerTimes) {

@@ -5,28 +5,28 @@ import { hasLongBody } from './body.js';
 import type { AnswerClass, HttpMetrics, HttpRoute } from './metrics.js';
 import { NOSNIFF, problemHeaders, problemOf, type ProblemParts } from './problem.js';
 
-/** How long a connection that is to be closed stays open for what the client is still sending. */
+/** How long a connection stays open before its close, to receive the data that the client is still sending. */
 const LINGER_MS = 1000;
 const JSON_TYPE = 'application/json';
 const NO_STORE = ['Cache-Control', 'no-store'];
 
-/** Of the type only: which answers of its document a route gives. */
+/** Exists in the type only: it says which documented answers a route gives. */
 declare const KIND: unique symbol;
 
-/** One whole answer. @typeParam K its status, or the code of its problem */
+/** A whole answer. @typeParam K its status, or the code of its problem */
 export interface Answer<K extends number | ProblemCode = number | ProblemCode> {
   readonly [KIND]?: K;
   readonly status: number;
-  /** What it is counted as: an outcome, a status word or a problem code; never a user, a sale or a request. */
+  /** The label that counts the answer: an outcome, a status word or a problem code. Never a user, a sale or a request. */
   readonly word: string;
   /** A flat list of names and values that includes Content-Length. */
   readonly headers: readonly string[];
   readonly body: string;
-  /** `latin1` skips the UTF-8 encoder; only for bodies that are ASCII by construction. */
+  /** `latin1` skips the UTF-8 encoder. Only for bodies that are always ASCII. */
   readonly encoding: 'latin1' | 'utf8';
 }
 
-/** @param word what it is counted as */
+/** @param word the label that counts the answer */
 export const json = <S extends number>(
   status: S,
   word: string,
@@ -72,12 +72,12 @@ export function problem<C extends ProblemCode>(
   };
 }
 
-/** Stands for the request id while a body is being prepared; no text of the table holds it. */
+/** Replaces the request id while a body is being prepared. No text of the problem table contains it. */
 const MARK = '@request@';
 
 /**
- * A problem whose only moving part is the request id, for what a flood of requests gets again and again. Ids are ASCII
- * and need no escaping, so the body is two strings around it, and there is one list of headers per length.
+ * A problem in which only the request id changes, for answers that a flood of requests repeats. Ids are ASCII and need no
+ * escaping, so the body is two strings around the id. Each length of id has one list of headers.
  */
 export class PreparedProblem<C extends ProblemCode> {
   readonly #code: C;
@@ -87,7 +87,7 @@ export class PreparedProblem<C extends ProblemCode> {
   readonly #headers: readonly string[];
   readonly #byLength: string[][] = [];
 
-  /** @param parts ASCII; what the table says where left out */
+  /** @param parts ASCII; defaults to the problem table */
   constructor(code: C, parts: Omit<ProblemParts, 'requestId'> = {}) {
     const [before = '', after = ''] = JSON.stringify(problemOf(code, { ...parts, requestId: MARK })).split(MARK);
     this.#code = code;
@@ -105,19 +105,22 @@ export class PreparedProblem<C extends ProblemCode> {
   }
 }
 
-/** What all answers of one server share. */
+/** State that all answers of one server share. */
 export interface Lifecycle {
-  /** From the first moment of a drain each answer closes its connection. */
+  /** True from the start of a drain. Each answer then closes its connection. */
   draining: boolean;
-  /** Long polls and exports under way; a drain aborts them, so that they end at once. */
+  /** Long polls and exports in progress. A drain aborts them, so that they end at once. */
   readonly polls: Set<AbortController>;
 }
 
-/** An answer that takes long ends early when its client has gone, and when the server drains. It is a poll until it is sent. */
+/**
+ * Registers a slow answer, which ends early when its client disconnects or the server drains. The entry is removed when the
+ * answer is sent.
+ */
 export function startPoll(res: ServerResponse, { polls, draining }: Lifecycle): AbortController {
   const poll = new AbortController();
   if (res.destroyed) {
-    poll.abort(); // its `close` may be over
+    poll.abort(); // its `close` event may have passed already
     return poll;
   }
   polls.add(poll);
@@ -131,27 +134,27 @@ export function startPoll(res: ServerResponse, { polls, draining }: Lifecycle): 
 
 export const newLifecycle = (): Lifecycle => ({ draining: false, polls: new Set() });
 
-/** Names the trace of a request to whoever made it. */
+/** Tells the caller the trace id of the request. */
 export const TRACE_ID_HEADER = 'Trace-Id';
 
-/** Where a request says that it belongs. Given twice the header arrives joined by a comma, and is not well-formed. */
+/** Reads the trace parent of a request. Node joins repeated headers with a comma, which makes them malformed. */
 export function parentOf({ headers }: Pick<IncomingMessage, 'headers'>): TraceParent | null {
   const { traceparent } = headers;
   return typeof traceparent === 'string' ? readTraceparent(traceparent) : null;
 }
 
-/** The trace id for an answer, made where neither the caller nor a batch has given one. */
+/** Returns the trace id for an answer. Creates an id if neither the caller nor a batch supplied one. */
 export function traceIdFor(exchange: { traceId: string }): string {
   if (exchange.traceId === '') exchange.traceId = newTraceId();
   return exchange.traceId;
 }
 
-/** For an answer whose head is not written by `send`: called before it is. */
+/** Sets the trace header of an answer whose head `send` does not write. Call it before the head is written. */
 export function nameTrace(call: { readonly res: ServerResponse; traceId: string }): void {
   call.res.setHeader(TRACE_ID_HEADER, traceIdFor(call));
 }
 
-/** Writes one answer. A client that has gone is no error: the answer is dropped. */
+/** Writes an answer. Drops it without an error when the client has disconnected. */
 export function send(
   req: IncomingMessage,
   res: ServerResponse,
@@ -160,7 +163,7 @@ export function send(
   lifecycle: Lifecycle,
 ): void {
   if (res.destroyed || res.headersSent) return;
-  const leavesBody = !req.complete && hasLongBody(req); // not worth skipping for the next request on the connection
+  const leavesBody = !req.complete && hasLongBody(req); // the body is not worth skipping to reach the next request on the connection
   if (leavesBody || lifecycle.draining) res.shouldKeepAlive = false;
   res.writeHead(answer.status, withTraceId(answer.headers, traceId));
   if (leavesBody) endAfterBody(req, res, answer);
@@ -169,7 +172,7 @@ export function send(
 
 const head: string[] = [];
 
-/** One list for all answers, since `writeHead` reads it before it returns. */
+/** Reuses one list for all answers, since `writeHead` reads the list before it returns. */
 function withTraceId(headers: readonly string[], traceId: string): string[] {
   const { length } = headers;
   for (let i = 0; i < length; i++) head[i] = headers[i] as string;
@@ -180,8 +183,8 @@ function withTraceId(headers: readonly string[], traceId: string): string[] {
 }
 
 /**
- * Closing a socket with unread input makes the kernel send a reset, which can overtake the answer. So the answer goes
- * out, the rest of the body is thrown away for a moment, and then the connection is closed.
+ * Sends the answer, discards the rest of the body for a moment, and then closes the connection. If a socket closes with
+ * unread input, the kernel sends a reset, which can overtake the answer.
  */
 function endAfterBody(req: IncomingMessage, res: ServerResponse, answer: Answer): void {
   const end = (): void => {
@@ -194,8 +197,8 @@ function endAfterBody(req: IncomingMessage, res: ServerResponse, answer: Answer)
 }
 
 /**
- * Answers that are known at once leave together, after the requests that this turn of the event loop has read. Each
- * write to a client that sleeps wakes it, which costs more than all the rest of a refusal; one turn wakes it once.
+ * Sends immediate answers together, after the requests that this turn of the event loop has read. Each write to a sleeping
+ * client wakes it, which costs more than the rest of a refusal. One turn wakes each client once.
  */
 export class AnswersTogether {
   readonly #lifecycle: Lifecycle;
@@ -216,7 +219,7 @@ export class AnswersTogether {
   }
 }
 
-/** Counters of one route, each bound when its code is first answered. */
+/** Counters of a route. Binds each code at its first answer. */
 export class AnswerCounter {
   readonly route: HttpRoute;
   readonly #metrics: HttpMetrics;
@@ -228,7 +231,7 @@ export class AnswerCounter {
     this.route = route;
   }
 
-  /** @param tookMs since the request came */
+  /** @param tookMs time since the request arrived */
   answered({ word, status }: Answer, tookMs: number): void {
     this.count(word);
     const answerClass = status < 400 ? 'ok' : status < 500 ? 'refused' : 'failed';

@@ -13,7 +13,7 @@ import { routesOf } from './routes/index.js';
 import { purchase, saleIdOf } from './routes/purchase.js';
 import type { HttpServices } from './services.js';
 
-/** What a listener has for the request listeners below. */
+/** The parts of a listener that the request listeners below use. */
 interface Parts {
   readonly pipeline: Pipeline;
   readonly counterOf: (label: HttpRoute) => AnswerCounter;
@@ -24,12 +24,15 @@ const openParts = (services: HttpServices, lifecycle: Lifecycle): Parts => ({
   counterOf: (label) => new AnswerCounter(services.metrics, label),
 });
 
-/** What Express calls: of the request only what Node's own has is used. `next` is for whoever else serves the address. */
+/**
+ * The signature of Express middleware. Of the request, only the fields of Node's own request are used. `next` passes other
+ * addresses on to the host app.
+ */
 export type Middleware = (req: IncomingMessage, res: ServerResponse, next: (error?: unknown) => void) => void;
 
 /**
- * The routes of buyers, without probes, for an app of somebody else. Addresses that are not ours go on to it. The app may have them
- * below a path of its own. While it drains, what comes is answered 503.
+ * Returns the routes of buyers, without probes, for a host app. Passes other addresses on to the app, which may mount it
+ * below a path. Answers 503 while it drains.
  */
 export function createBuyersMiddleware(services: HttpServices, lifecycle: Lifecycle): Middleware {
   const parts = openParts(services, lifecycle);
@@ -48,9 +51,8 @@ export function createBuyersMiddleware(services: HttpServices, lifecycle: Lifecy
 }
 
 /**
- * Finds the route of each request and hands it to the pipeline. The purchase is recognised by its address alone, before
- * Express, because Express costs several times what the rest of a refusal costs; every other address is found by
- * Express.
+ * Finds the route of each request and passes it to the pipeline. Recognises a purchase by its address, before Express,
+ * because Express costs several times as much as the rest of a refusal. Express finds every other route.
  */
 export function createBuyersListener(services: HttpServices, lifecycle: Lifecycle): RequestListener {
   const parts = openParts(services, lifecycle);
@@ -74,7 +76,7 @@ const STOPPING = { detail: 'This server is stopping; nothing was started. Ask ag
 
 type Serve = (req: IncomingMessage, res: ServerResponse) => boolean;
 
-/** @returns what answers a purchase; false: the address is another one */
+/** @returns a function that answers purchases, and returns false for another address */
 const purchaseOf =
   (pipeline: Pipeline, counter: AnswerCounter): Serve =>
   (req, res) => {
@@ -90,8 +92,8 @@ const MISDIRECTED = problem('misdirected');
 const TOO_MANY = problem('rate_limited');
 
 /**
- * @param host where it listens; a request for another name gets 421 `misdirected`
- * @param perSecondMax requests of one address in a second; one more gets 429 `rate_limited`
+ * @param host the name it listens on; a request for another name gets 421 `misdirected`
+ * @param perSecondMax requests of one address in a second; a request above it gets 429 `rate_limited`
  */
 export function createOperatorsListener(
   services: HttpServices,
@@ -99,7 +101,7 @@ export function createOperatorsListener(
   host: string,
   perSecondMax: number,
 ): RequestListener {
-  // Counted here, before a route is known.
+  // This listener counts requests itself, before it knows the route.
   const parts = openParts({ ...services, addressLimit: { isOn: false, refuses: () => false } }, lifecycle);
   const { pipeline, counterOf } = parts;
   const app = createApp('operators', parts);
@@ -114,7 +116,7 @@ export function createOperatorsListener(
   };
 }
 
-/** @returns what answers a request for a page; false: it is for none */
+/** @returns a function that answers requests for pages, and returns false for other requests */
 function pagesOf(pages: Pages, counter: AnswerCounter, lifecycle: Lifecycle, pipeline: Pipeline): Serve {
   return (req, res) => {
     const file = pages.find(req);
@@ -128,7 +130,7 @@ function pagesOf(pages: Pages, counter: AnswerCounter, lifecycle: Lifecycle, pip
 
 const documents = new Map<Listener, string>();
 
-/** As JSON; made when it is first asked for, since that takes a while. */
+/** Returns the OpenAPI document as JSON. Builds it at the first request, since that takes a while. */
 function documentOf(listener: Listener): string {
   const made = documents.get(listener) ?? JSON.stringify(openapiOf(listener));
   documents.set(listener, made);
@@ -147,7 +149,7 @@ function createApp(listener: Listener, parts: Parts): Express {
   return app;
 }
 
-/** All but the purchase. */
+/** Adds all routes except the purchase. */
 function addRoutes(to: IRouter, routes: readonly Route[], { pipeline, counterOf }: Parts): void {
   const counters = new Map<HttpRoute, AnswerCounter>();
   for (const [path, served] of byPath(routes)) {
@@ -169,7 +171,10 @@ function addRoutes(to: IRouter, routes: readonly Route[], { pipeline, counterOf 
   }
 }
 
-/** For itself: an app around us may read queries otherwise. Refuses what is not UTF-8, as Express does for paths. */
+/**
+ * Parses the query itself, because a host app may configure its own parser. Refuses invalid UTF-8, as Express does for
+ * paths.
+ */
 const queryOf = ({ url }: Request): Record<string, unknown> => {
   const start = url.indexOf('?');
   if (start === -1) return {};
@@ -183,7 +188,7 @@ const queryOf = ({ url }: Request): Record<string, unknown> => {
 };
 
 function addErrorHandler(to: IRouter, pipeline: Pipeline, counter: AnswerCounter): void {
-  // Express knows an error handler by its four parameters. It could not decode an address with a broken percent sign.
+  // Express recognises an error handler by its four parameters. Status 400 means an address with a broken percent sign.
   const fail: ErrorRequestHandler = (error, req, res, _next) => {
     if ((error as { readonly status?: unknown }).status !== 400)
       return pipeline.fail(unrouted(req, res, counter), error);
@@ -195,7 +200,7 @@ function addErrorHandler(to: IRouter, pipeline: Pipeline, counter: AnswerCounter
   to.use(fail);
 }
 
-/** All but the purchase. */
+/** Groups all routes except the purchase by path. */
 function byPath(routes: readonly Route[]): Map<string, Route[]> {
   const byPath = new Map<string, Route[]>();
   for (const route of routes) {

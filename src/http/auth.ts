@@ -15,17 +15,17 @@ import {
   type TokenTerms,
 } from './token-keys.js';
 
-/** The caller, as the token names them. */
+/** The caller that the token names. */
 export interface Principal {
   readonly userId: string;
   readonly roles: readonly string[];
-  /** The end of the token as it says itself, Unix ms. */
+  /** The expiry in the token, Unix ms. */
   readonly expiresAtMs: number;
 }
 
 /**
- * Why a request names no caller. `keys_unavailable`: the keys of the issuer were never read, so nothing is known about the
- * token. `app_failed`: the app around us could not say who calls. Each other word is about the token.
+ * Why a request has no known caller. `keys_unavailable`: the keys of the issuer were never read, so nothing is known about
+ * the token. `app_failed`: the host app could not identify the caller. Each other word is about the token.
  */
 export type Denial =
   | NoKey
@@ -45,15 +45,18 @@ export type Denial =
 
 export interface Authenticator {
   /**
-   * Reads the value of the Authorization header. Never throws. There is something to wait for only where an issuer must be
-   * asked for a key that is not known yet.
+   * Reads the value of the Authorization header. Never throws. Returns a promise only when the issuer must be asked for an
+   * unknown key.
    */
   authenticate(authorization: string | undefined): Principal | Denial | Promise<Principal | Denial>;
 }
 
-/** Says who sent a request. */
+/** Identifies the sender of a request. */
 export interface RequestAuthenticator {
-  /** Callers may be known without a header `Authorization`. Left out: a request without one is refused at once. */
+  /**
+   * Whether callers may be known without an `Authorization` header. Left out: a request without the header is refused at
+   * once.
+   */
   readonly readsMoreThanHeader?: boolean;
   /** Never throws. */
   authenticate(
@@ -62,19 +65,19 @@ export interface RequestAuthenticator {
   ): Principal | Denial | Promise<Principal | Denial>;
 }
 
-/** Whom an app names as the caller. */
+/** The caller that a host app names. */
 export interface Caller {
   /** 1 to 128 visible ASCII characters. */
   readonly userId: string;
-  /** What the rules of admission may ask for, such as `vip`. */
+  /** Roles that the admission rules can require, such as `vip`. */
   readonly roles?: readonly string[];
 }
 
 const LOG_EVERY_MS = 60_000;
 
 /**
- * Asks an app who its callers are. What it throws or rejects with is answered 503, and a caller without a good user id 401. Both are
- * logged once a minute: a client may send what makes an app fail again and again.
+ * Asks a host app for its callers. Answers 503 when the app throws or rejects, and 401 for a caller without a valid user
+ * id. Logs both at most once a minute, because a client may repeat a request that makes the app fail.
  */
 export function authenticatorOf(
   identify: (req: IncomingMessage) => Caller | null | Promise<Caller | null>,
@@ -107,11 +110,11 @@ export function authenticatorOf(
 }
 
 export interface AuthOptions {
-  /** Verified tokens kept in memory; 0 keeps none. */
+  /** Maximum number of verified tokens kept in memory. 0 disables the cache. */
   readonly cacheMax: number;
-  /** From `iat`, or from now where a token has none, to `exp`, in ms. */
+  /** Maximum time from `iat` to `exp`, in ms. A token without `iat` counts from now. */
   readonly lifeMaxMs: number;
-  /** How far the clock of an issuer may be from ours, in ms. */
+  /** The largest accepted difference between the clock of an issuer and ours, in ms. */
   readonly toleranceMs: number;
   readonly isRevoked: (token: RevocableToken) => boolean;
   /** Unix time in ms. */
@@ -120,13 +123,13 @@ export interface AuthOptions {
 
 interface Verified extends RevocableToken {
   readonly caller: Principal;
-  /** With the tolerance. */
+  /** Includes the tolerance. */
   readonly goodUntilMs: number;
 }
 
 /**
- * Reads bearer tokens. Only good tokens are remembered, and never beyond their `exp`: a flood of forged ones must not
- * push out those of honest buyers.
+ * Reads bearer tokens. Caches good tokens only, and never beyond their `exp`, because a flood of forged tokens must not
+ * push out the tokens of honest buyers.
  */
 export function createAuthenticator(
   keys: { readonly own: OwnKeys; readonly issuers: readonly IssuerKeys[] },
@@ -135,7 +138,7 @@ export function createAuthenticator(
   const finder = new KeyFinder(keys.own, keys.issuers);
   const nowMs = options.nowMs ?? Date.now;
   const known = options.cacheMax > 0 ? new VerifiedTokens(options.cacheMax) : null;
-  for (const issuer of keys.issuers) issuer.onChange(() => known?.clear()); // a key that was withdrawn has signed some
+  for (const issuer of keys.issuers) issuer.onChange(() => known?.clear()); // a withdrawn key may have signed cached tokens
 
   const verify = (token: string): Principal | Denial | IssuerKeys => {
     const found = finder.find(token);
@@ -176,13 +179,13 @@ export function createAuthenticator(
   };
 }
 
-/** Longer than most tokens; bounds what the cache can hold. */
+/** Longer than most tokens. Bounds the memory of the cache. */
 const KEPT_LENGTH_MAX = 4096;
 
 /**
- * Tokens that were good more than once. In a rush nearly every token is new, and to write each one into a full LRU
- * costs 2 µs, half of what its verification costs. So the first sight leaves only a mark, one of 65,536 that later
- * tokens overwrite, and a token without its mark is not even looked up.
+ * Caches each token at its second use. In a rush nearly every token is new, and writing each token into a full LRU cache
+ * costs 2 µs, half the cost of its verification. So the first use of a token only leaves a mark in a table of 65,536, which
+ * later tokens overwrite. A token without its mark is not looked up.
  */
 class VerifiedTokens {
   readonly #tokens: LRUCache<string, Verified>;
@@ -208,7 +211,7 @@ class VerifiedTokens {
   }
 }
 
-/** 32 bits from the end of the signature, which is as good as random. */
+/** Returns 32 bits from the end of the signature, which are as good as random. */
 function tailHash(token: string): number {
   let hash = 0;
   for (let i = Math.max(0, token.length - 8); i < token.length; i++) hash = Math.imul(hash, 31) + token.charCodeAt(i);
@@ -221,7 +224,7 @@ function bearerOf(authorization: string | undefined): string | null {
   return /^bearer +(.+)$/i.exec(authorization)?.[1] ?? null; // the scheme is case-insensitive (RFC 9110, 11.1)
 }
 
-/** A token without `exp` is good for ever once it leaks, so it is no token here. */
+/** Checks the claims. Refuses a token without `exp`, because a leaked token would stay good for ever. */
 function verifiedOf(
   claims: Claims,
   terms: TokenTerms,
@@ -249,6 +252,6 @@ function verifiedOf(
 const isFor = (aud: unknown, audiences: readonly string[]): boolean =>
   Array.isArray(aud) ? aud.some((one) => audiences.includes(one as string)) : audiences.includes(aud as string);
 
-/** A time that a token need not have. */
+/** Whether an optional time has come. */
 const hasCome = (seconds: unknown, nowMs: number): boolean =>
   seconds === undefined || (typeof seconds === 'number' && nowMs >= seconds * 1000);

@@ -1,13 +1,16 @@
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
 import { utf8Of } from '../core/text.js';
 
-/** No request of this API needs more; a purchase needs 14 bytes. */
+/** No request to this API needs more. A purchase needs 14 bytes. */
 export const BODY_BYTES_MAX = 4096;
 
 const JSON_TYPE = /^application\/json *(;|$)/i;
 const OTHER_CHARSET = /;\s*charset\s*=\s*(?!"?utf-?8"?\s*(;|$))/i;
 
-/** Whether the headers allow a JSON body. No Content-Type is fine; a compressed body or a charset beside UTF-8 is not. */
+/**
+ * Whether the headers allow a JSON body. Accepts a request without Content-Type. Refuses a compressed body and any charset
+ * except UTF-8.
+ */
 export function promisesJson(headers: IncomingHttpHeaders): boolean {
   const type = headers['content-type'];
   if (type !== undefined && type !== 'application/json' && (!JSON_TYPE.test(type) || OTHER_CHARSET.test(type))) {
@@ -23,19 +26,19 @@ export function hasLongBody(req: IncomingMessage): boolean {
   return length === undefined ? req.headers['transfer-encoding'] !== undefined : Number(length) > BODY_BYTES_MAX;
 }
 
-/** Why there is no text: it is too large, not UTF-8, or middleware of the app around us has read it and kept nothing. */
+/** Why a body has no text: it is too large, not UTF-8, or middleware of the host app has read it and kept nothing. */
 export type BodyFault = 'too_large' | 'not_utf8' | 'swallowed';
 
 interface MaybeParsed extends IncomingMessage {
   readonly body?: unknown;
-  /** Set by the parsers of Express 4, which leave `{}` also where they read nothing. */
+  /** Set by the parsers of Express 4, which set `{}` even if they read nothing. */
   readonly _body?: unknown;
 }
 
-/** No object with a field is shorter: `{"a":1}`. */
+/** The length of the shortest object with a field: `{"a":1}`. */
 const FIELD_BYTES_MIN = 7;
 
-/** What a parser of the app around us has left of a body that it has read; undefined: nothing. */
+/** Returns the body that a parser of the host app has read and kept. Undefined: no body was kept. */
 function parsedBefore({ body, _body, headers }: MaybeParsed): string | Buffer | undefined {
   if (body === undefined || typeof body === 'string' || Buffer.isBuffer(body)) return body;
   const text = JSON.stringify(body);
@@ -44,8 +47,8 @@ function parsedBefore({ body, _body, headers }: MaybeParsed): string | Buffer | 
 }
 
 /**
- * Collects a body and calls `done` or `refuse` once; `refuse` as soon as the fault is known. If the client
- * disconnects before the end, neither is called.
+ * Collects a body and calls either `done` or `refuse` once. Calls `refuse` as soon as the fault is known. Calls neither if
+ * the client disconnects before the end.
  */
 export function collectBody(
   req: IncomingMessage,
@@ -69,7 +72,7 @@ export function collectBody(
   let bytes = 0;
   req.on('data', (piece: Buffer | string) => {
     if (bytes > bytesMax) return;
-    const chunk = typeof piece === 'string' ? Buffer.from(piece) : piece; // an app may have set an encoding
+    const chunk = typeof piece === 'string' ? Buffer.from(piece) : piece; // a host app may have set an encoding
     bytes += chunk.length;
     if (bytes <= bytesMax) return void chunks.push(chunk);
     chunks.length = 0;

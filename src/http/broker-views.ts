@@ -16,35 +16,35 @@ import type { Clock } from '../core/ports/clock.js';
 import { Places } from '../core/places.js';
 import { recent } from '../core/recent.js';
 
-/** A broker whose part of an answer is missing. */
+/** A broker that is missing from an answer. */
 type DownBroker = Pick<BrokerReport, 'name' | 'address' | 'down'>;
 
 /** A list over all brokers that answer. */
 export interface BrokerList<T> {
   readonly items: readonly T[];
-  /** Whether there are more than were looked at. */
+  /** Whether more items exist than were read. */
   readonly more: boolean;
   readonly down: readonly DownBroker[];
 }
 
-/** Opens an inspection; `onDown` hears of each broker that does not answer. */
+/** Opens an inspection. `onDown` receives each broker that does not answer. */
 export type OpenInspection = (onDown: (broker: BrokerReport) => void) => MessageInspection;
 
-/** How old an answer may be that several operators share, ms. */
+/** Maximum age of an answer that operators share, in ms. */
 const KEPT_MS = 1000;
-/** The same of what asks about every group: dozens of questions to each broker. */
+/** Maximum age of a shared status, in ms. A status asks about every group: dozens of questions to each broker. */
 const STATUS_KEPT_MS = 3000;
-/** Other looks at once; each is some questions to every broker. */
+/** Concurrent looks of other kinds. Each asks every broker several questions. */
 const LOOKS_MAX = 2;
-/** Bodies of one answer together, in characters: a message may have 4 MiB. */
+/** Total length of the bodies in one answer, in characters. A message may have 4 MiB. */
 const BODIES_MAX = 4 * 1024 * 1024;
 
 /**
- * What operators see of RocketMQ. What has no parameters is asked once for all who look within a second or three, so that many
- * open consoles cost the brokers no more than one.
+ * The views of RocketMQ for operators. Operators share the views without parameters for one to three seconds, so that many
+ * open consoles cost the brokers no more than a single console.
  */
 export class BrokerViews {
-  /** All of these throw OperationalError rocketmq when no name server answers. */
+  /** Each of these throws OperationalError rocketmq when no name server answers. */
   readonly status: () => Promise<ClusterStatus>;
   readonly ownGroups: () => Promise<BrokerList<GroupReport>>;
   readonly allGroups: () => Promise<BrokerList<GroupReport>>;
@@ -57,7 +57,7 @@ export class BrokerViews {
   constructor(open: OpenInspection, clock: Clock) {
     this.#open = open;
     const shared = <T>(ask: () => Promise<T>, keptMs = KEPT_MS): (() => Promise<T>) => recent(ask, keptMs, clock);
-    const readStatus = () => open(() => undefined).status(OWN_GROUPS); // it names the brokers that are down itself
+    const readStatus = () => open(() => undefined).status(OWN_GROUPS); // the status itself names the brokers that are down
     this.status = shared(readStatus, STATUS_KEPT_MS);
     this.ownGroups = shared(() => this.#list((inspection) => inspection.groups(OWN_GROUPS)));
     this.allGroups = shared(() => this.#list((inspection) => inspection.groups(null)));
@@ -71,8 +71,8 @@ export class BrokerViews {
   }
 
   /**
-   * One of the looks below, which are not shared.
-   * @returns null: others are under way
+   * Runs a look that operators do not share.
+   * @returns null: other looks are in progress
    */
   async look<T>(ask: () => Promise<T>): Promise<T | null> {
     const leave = this.#places.take();
@@ -95,7 +95,7 @@ export class BrokerViews {
     return this.#list(async (inspection) => (await inspection.consumers(group)).map((one) => ({ group, ...one })));
   }
 
-  /** @param which of a key, of an id, or from somewhere on; null: the newest */
+  /** @param which messages with a key or an id, or from a position; null: the newest */
   async messages(
     topic: string,
     which: { readonly key: string } | { readonly id: string } | BrowseFrom | null,
@@ -115,7 +115,10 @@ export class BrokerViews {
     return { items, more: items.length < found.length, down };
   }
 
-  /** Of a key, as they are now, with what resumes them. @throws OperationalError rocketmq */
+  /**
+   * Returns the half messages with a key as they are now, and a function that resumes them. @throws OperationalError
+   * rocketmq
+   */
   async toResume(key: string): Promise<{
     readonly found: readonly DiscardedHalf[];
     readonly inspection: Pick<MessageInspection, 'resume'>;
@@ -136,7 +139,7 @@ export class BrokerViews {
 
 const downOf = ({ name, address, down }: BrokerReport): DownBroker => ({ name, address, down });
 
-/** At least one, and as many more as the answer may hold. */
+/** Returns at least one message, and as many more as an answer may hold. */
 function withinBodies(messages: readonly FoundMessage[]): readonly FoundMessage[] {
   let length = 0;
   const end = messages.findIndex(({ body }, index) => (length += body.length) > BODIES_MAX && index > 0);

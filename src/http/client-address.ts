@@ -2,18 +2,18 @@ import type { IncomingMessage } from 'node:http';
 import { readAddress } from '../core/ip-address.js';
 import type { NetworkSet } from '../admission/lists/network-set.js';
 
-/** The IP address of the client as text; empty when its connection is gone. */
+/** Returns the IP address of the client as text. Empty when its connection is closed. */
 export type ClientAddress = (req: IncomingMessage) => string;
 
-/** A socket for both families shows IPv4 addresses with this prefix. */
+/** The prefix of IPv4 addresses on a dual-stack socket. */
 const IPV4_MAPPED = '::ffff:';
 /** Some proxies add the port of their client. */
 const WITH_PORT = /^(?:\[([^\]]+)\]|(\d+\.\d+\.\d+\.\d+))(?::\d{1,5})?$/;
 
 /**
- * The peer of the connection; if that is one of our proxies, the client that it names. Each proxy appends its client at
- * the right end of X-Forwarded-For, so only the entries that our own proxies appended are trusted: the client may have
- * invented anything further left.
+ * Returns the peer of the connection, or the client that the peer names if the peer is a trusted proxy. Each proxy appends
+ * its client at the right end of X-Forwarded-For, so only the entries of our own proxies are trusted. The client may have
+ * invented any entry further left.
  */
 export function createClientAddress(trusted: NetworkSet): ClientAddress {
   if (trusted.isEmpty) return peerOf;
@@ -30,8 +30,7 @@ export function createClientAddress(trusted: NetworkSet): ClientAddress {
 }
 
 /**
- * The peer, or the first address from the right that is not one of our proxies. Text that is no address ends the
- * search.
+ * Returns the first address from the right that is not a trusted proxy, or the peer. Stops at text that is not an address.
  */
 function firstUntrusted(peer: string, forwarded: string, isTrusted: (text: string) => boolean): string {
   let found = peer;

@@ -11,29 +11,30 @@ const REASONS: Readonly<Record<number, string>> = {
   431: 'Request Header Fields Too Large',
 };
 
-/** Codes of Node's parser; every other one is bad syntax. */
+/** Codes of Node's parser. Every other code means bad syntax. */
 const CODES: Readonly<Record<string, ProblemCode>> = {
   HPE_HEADER_OVERFLOW: 'headers_too_large',
   HPE_CHUNK_EXTENSIONS_OVERFLOW: 'payload_too_large',
   ERR_HTTP_REQUEST_TIMEOUT: 'request_timeout',
 };
 
-/** The response to the last request of a connection, kept on its socket; it knows its request. */
+/** The response to the last request of a connection, kept on its socket. The response knows its request. */
 const LAST = Symbol('last answer');
-/** Requests in a row that came before the one ahead of them was answered. */
+/** The number of requests in a row that arrived before the previous request was answered. */
 const PIPELINED = Symbol('pipelined requests');
 type Marked = Duplex & { [LAST]?: ServerResponse; [PIPELINED]?: number };
 
 /**
- * The most requests that a client may send in a row without waiting for an answer. Node hands over all requests of one packet in one turn,
- * so thousands of them would keep every other client waiting. Browsers and proxies send one at a time.
+ * Maximum number of requests in a row that a client may send without waiting for an answer. Node hands over all requests of
+ * one packet in one turn, so thousands of them would keep every other client waiting. Browsers and proxies send one request
+ * at a time.
  */
 const PIPELINED_MAX = 16;
 
 /**
- * Remembers the last request of a connection; costs two fields per request. The last request that a client may pipeline closes the
- * connection with its answer.
- * @returns false: the client has sent too many at once; drop the request without an answer
+ * Records the last request of a connection, at the cost of two fields per request. The answer to the last request that a
+ * client may pipeline closes the connection.
+ * @returns false: the client has sent too many requests at once; drop the request without an answer
  */
 export function noteExchange(req: IncomingMessage, res: ServerResponse): boolean {
   const socket = req.socket as Marked;
@@ -41,7 +42,7 @@ export function noteExchange(req: IncomingMessage, res: ServerResponse): boolean
   const pipelined = before >= PIPELINED_MAX || isAnswering(socket) ? before + 1 : 1;
   if (pipelined !== before) socket[PIPELINED] = pipelined;
   if (pipelined > PIPELINED_MAX) {
-    req.socket.pause(); // what is not read takes no memory
+    req.socket.pause(); // unread input takes no memory
     return false;
   }
   if (pipelined === PIPELINED_MAX) res.shouldKeepAlive = false;
@@ -56,10 +57,10 @@ export function isAnswering(socket: Duplex): boolean {
 }
 
 /**
- * Answers what never became a request: bad syntax, headers too large, too slow. The bytes go straight to the socket, so
- * only where no other answer is due first. While a purchase is under way the client would take a 400 for its answer;
- * the connection is closed instead, and the client asks again with its key.
- * @returns the code that was answered, or null
+ * Answers input that never became a request: bad syntax, headers too large, too slow. Writes straight to the socket, so it
+ * answers only when no other answer is due first. During a purchase the client would take a 400 for the answer to it. The
+ * connection is closed instead, and the client asks again with its key.
+ * @returns the code of the answer, or null
  */
 export function answerClientError(error: NodeJS.ErrnoException, socket: Duplex): ProblemCode | null {
   const code = CODES[error.code ?? ''] ?? 'bad_request';
@@ -75,19 +76,22 @@ export function answerClientError(error: NodeJS.ErrnoException, socket: Duplex):
   ];
   for (let i = 0; i < headers.length; i += 2) lines.push(`${headers[i]}: ${headers[i + 1]}`);
   socket.end(`${lines.join('\r\n')}\r\n\r\n${body}`);
-  // The parser still reads: a request, or the rest of one, that comes now would be carried out although it was refused.
+  // The parser still reads. A request that arrives or completes now would be carried out although it was refused.
   if (code === 'request_timeout') socket.once('finish', () => socket.destroy());
   return code;
 }
 
-/** That of the request whose body is still coming in, or a new one: of what never became a request no header is known. */
+/**
+ * Returns the trace id of the request whose body is still arriving, or a new id. Input that never became a request has no
+ * known headers.
+ */
 function traceIdOf(socket: Marked): string {
   const last = socket[LAST];
   const parent = last === undefined || last.writableFinished ? null : parentOf(last.req);
   return parent?.traceId ?? newTraceId();
 }
 
-/** True between requests, and while the body of the only request under way is still coming in. */
+/** True between requests, and while the body of the only request in progress is still arriving. */
 function isNextToAnswer(socket: Marked): boolean {
   const last = socket[LAST];
   if (last === undefined || last.writableFinished) return true;

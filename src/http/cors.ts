@@ -3,7 +3,7 @@ import { problem, type Answer } from './answer.js';
 import { NOSNIFF } from './problem.js';
 import { API_PREFIX } from './route.js';
 
-/** What pages may send beside what every page may: no header of a signature, since a page cannot keep its key. */
+/** Request headers that need permission. Signature headers are missing, since a page cannot keep its key secret. */
 const REQUEST_HEADERS = [
   'Authorization',
   'Content-Type',
@@ -13,29 +13,29 @@ const REQUEST_HEADERS = [
   'Seckill-Queue-Pass',
   'traceparent',
 ];
-/** What pages may read beside what every page may. */
+/** Answer headers that a page may read in addition to the default headers. */
 const ANSWER_HEADERS = 'Age, Location, Retry-After, Trace-Id';
-/** How long a browser need not ask again, in seconds; Chromium keeps no answer for longer. */
+/** How long a browser may keep a preflight answer, in seconds. Chromium keeps no answer for longer. */
 const KEPT_SECONDS = '7200';
-/** Caches must not give one origin what was answered to another one. */
+/** Caches must not give the answer for one origin to another origin. */
 const VARY = ['Vary', 'Origin'] as const;
 
 /**
- * Lets pages of other origins call the API of buyers (CORS). Tokens travel in `Authorization`, and no cookie is ever read,
- * so `Access-Control-Allow-Credentials` is never sent. Who is no browser is not kept from anything: that is not what CORS is for.
+ * Lets pages of other origins call the API of buyers (CORS). Tokens travel in `Authorization`, and the API never reads a
+ * cookie, so it never sends `Access-Control-Allow-Credentials`. CORS does not restrict other clients than browsers.
  */
 export class Cors {
   readonly #preflights: ReadonlyMap<string, Answer<204>>;
 
-  /** @param origins as browsers write them */
+  /** @param origins in the format of browsers */
   constructor(origins: readonly string[]) {
     this.#preflights = new Map(origins.map((origin) => [origin, preflightOf(origin)]));
   }
 
   /**
-   * The question whether a page may send a request that not every page may. It is answered from memory, whatever the request
-   * would be about.
-   * @returns null: this is no such question
+   * Answers a preflight: may a page send a request that needs permission? Answers from memory, whatever the request is
+   * about.
+   * @returns null: the request is not a preflight
    */
   preflight({ method, url, headers }: IncomingMessage): Answer | null {
     if (method !== 'OPTIONS' || !isOfApi(url)) return null;
@@ -43,7 +43,10 @@ export class Cors {
     return this.#preflights.get(headers.origin) ?? DENIED;
   }
 
-  /** Adds what a browser needs to hand the answer to its page. A request that comes from no page costs nothing, unless caches may keep its answer. */
+  /**
+   * Adds the headers that let a browser hand the answer to its page. A request without an origin gets no header, except
+   * that a cacheable answer gets `Vary`.
+   */
   mark({ method, url, headers: { origin } }: IncomingMessage, res: ServerResponse): void {
     if (origin === undefined && method === 'POST') return;
     if (!isOfApi(url)) return;

@@ -4,16 +4,16 @@ import { NOSNIFF } from './problem.js';
 import type { Call, RouteServices } from './route.js';
 
 export interface StreamTimes {
-  /** After this long without an event a comment is sent, ms, so that no proxy closes the stream as idle. */
+  /** Sends a comment after this time without an event, in ms, so that no proxy closes the stream as idle. */
   readonly heartbeatMs: number;
-  /** After this a stream is ended and the client connects again, ms. */
+  /** Ends a stream after this time, in ms. The client then connects again. */
   readonly streamMaxMs: number;
-  /** How long a client is asked to wait before it connects again, ms. */
+  /** How long a client should wait before it connects again, in ms. */
   readonly retryMs: number;
 }
 
 export interface StreamEvent {
-  /** One line; what the client sends as `Last-Event-ID` when it connects again. */
+  /** A single line, which the client sends as `Last-Event-ID` when it reconnects. */
   readonly id: string;
   readonly event: string;
   readonly data: object;
@@ -28,7 +28,7 @@ const HEADERS = [
   ...NOSNIFF,
 ];
 
-/** The answer to HEAD: what GET would begin with. */
+/** Answers HEAD with the headers of GET. */
 export function answerStreamHead(res: ServerResponse): void {
   res.writeHead(200, HEADERS).end();
 }
@@ -36,19 +36,22 @@ export function answerStreamHead(res: ServerResponse): void {
 /** A comment: a line that begins with a colon. */
 const HEARTBEAT = ':\n\n';
 
-/** Whether the caller would still get this stream: a token may end, or be revoked, while a stream is open. Never rejects. */
+/**
+ * Checks whether the caller may still receive this stream. A token may expire or be revoked while a stream is open. Never
+ * rejects.
+ */
 export const isStillAllowed =
   ({ req, route, userId }: Pick<Call, 'req' | 'route' | 'userId'>, { auth }: Pick<RouteServices, 'auth'>) =>
   async (): Promise<boolean> => {
     const who = await auth.authenticate(req.headers.authorization, req);
-    if (typeof who === 'string') return who === 'keys_unavailable' || who === 'app_failed'; // nobody can say
+    if (typeof who === 'string') return who === 'keys_unavailable' || who === 'app_failed'; // the api cannot tell, so the stream stays open
     const { role } = route.asks;
     return who.userId === userId && (role === null || includesRole(who.roles, role));
   };
 
 /**
- * One answer of type `text/event-stream`. Nothing is buffered for a slow reader: a client that has not read everything
- * by the next heartbeat, or whose socket is full, is disconnected. It can connect again and go on at its last event.
+ * An answer of type `text/event-stream`. Buffers nothing for a slow reader: disconnects a client that has not read
+ * everything by the next heartbeat, or whose socket is full. The client can reconnect and continue after its last event.
  */
 export class EventStream {
   readonly #res: ServerResponse & { flush?(): void };
@@ -58,8 +61,8 @@ export class EventStream {
   readonly #timeUp: NodeJS.Timeout;
 
   /**
-   * @param isAllowed asked at each heartbeat; false ends the stream
-   * @param onEnd called then, and after `streamMaxMs`; it has to call `end`
+   * @param isAllowed called at each heartbeat; false ends the stream
+   * @param onEnd called when `isAllowed` returns false, and after `streamMaxMs`; it must call `end`
    */
   constructor(
     req: IncomingMessage,
@@ -83,7 +86,7 @@ export class EventStream {
     this.#write(`id: ${id}\nevent: ${event}\ndata: ${JSON.stringify(data)}\n\n`);
   }
 
-  /** The same for an event that was encoded once for many streams. */
+  /** Sends an event that was encoded once for many streams. */
   sendEncoded(event: Buffer): void {
     this.#write(event);
   }
@@ -105,7 +108,7 @@ export class EventStream {
     if (slow) this.#res.destroy();
     else {
       this.#res.write(text);
-      this.#res.flush?.(); // of a middleware that compresses all the same
+      this.#res.flush?.(); // middleware may compress despite the headers
     }
   }
 }

@@ -1,18 +1,24 @@
 import { inLine } from '../core/printable.js';
 
-// Rows as text, for exports over HTTP and those of the command line.
+// Formats rows as text, for exports over HTTP and on the command line.
 
 export const EXPORT_FORMATS = ['csv', 'jsonl'] as const;
 export type ExportFormat = (typeof EXPORT_FORMATS)[number];
 
-/** Above the size of any table. */
+/** Larger than any table. */
 export const EXPORT_MAX = 1_000_000_000;
 
-/** The first line, with its end; JSON lines have none. The mark in front tells Excel that the text is UTF-8. */
+/**
+ * Returns the first line with its newline. JSON lines have no heading. The byte order mark tells Excel that the text is
+ * UTF-8.
+ */
 export const headingOf = (columns: readonly string[], format: ExportFormat): string =>
   format === 'csv' ? `\ufeff${columns.join(',')}\n` : '';
 
-/** One line of an export, with its end. Controls and marks of direction are escaped: it may be read in a terminal. */
+/**
+ * Returns a line of an export with its newline. Escapes control and direction characters, because the line may be read in a
+ * terminal.
+ */
 export const exportLine = (
   row: Readonly<Record<string, unknown>>,
   columns: readonly string[],
@@ -21,16 +27,19 @@ export const exportLine = (
   format === 'jsonl' ? `${inLine(JSON.stringify(row))}\n` : `${columns.map((name) => cellOf(row[name])).join(',')}\n`;
 
 /**
- * Where a formula may begin: at the beginning of a cell, and after a semicolon, which divides cells in some countries.
- * Spreadsheets in Asia take the wide signs too. An id may begin with a hyphen.
+ * Where a formula may begin: at the start of a cell, and after a semicolon, which separates cells in some countries.
+ * Spreadsheets in Asia accept the full-width signs too. An id may begin with a hyphen.
  */
 const FORMULA = /(^|;)(?=[\s"']*[=+\-@\uff1d\uff0b\uff0d\uff20])/g;
-/** What a spreadsheet would turn into a number of 15 digits, or into a date: `1234567890123456789`, `007`, `1e5`, `1-2`. */
+/**
+ * Text that a spreadsheet would turn into a number of 15 digits, or into a date: `1234567890123456789`, `007`, `1e5`,
+ * `1-2`.
+ */
 const NUMERAL = /^(?!(?:0|[1-9]\d{0,14})$)\d[\d.,:/eE+-]*$/;
 
 /**
- * One cell, which a spreadsheet shows as it is: text that would be a formula or another number has an apostrophe in front.
- * What is no text is JSON, without semicolons.
+ * Formats a cell so that a spreadsheet shows it unchanged. Text that a spreadsheet would read as a formula or a different
+ * number gets a leading apostrophe. Other values become JSON without semicolons.
  */
 function cellOf(value: unknown): string {
   if (value === null || value === undefined) return '';

@@ -13,24 +13,27 @@ export interface JwksParts {
     readonly keysRead: (issuer: string, keys: number) => void;
     readonly keysNotRead: (issuer: string) => void;
   };
-  /** How often the keys are read, ms. */
+  /** Interval between two reads of the keys, in ms. */
   readonly refreshMs: number;
 }
 
-/** Between two reads, whoever asks: invented key ids reach the provider no more often than this. */
+/** Minimum time between two reads. Made-up key ids reach the provider no more often than this. */
 const PAUSE_MS = 5000;
 const TIMEOUT_MS = 5000;
-/** A set of a dozen RSA keys with certificates has some 30 kB. */
+/** A set of a dozen RSA keys with certificates takes about 30 kB. */
 const BYTES_MAX = 512 * 1024;
 const KEYS_MAX = 100;
-/** Keys that may have signed one token: of a token without `kid` the last keys, the present and the next one. */
+/**
+ * Maximum number of keys that may have signed one token. Without `kid` these are the previous, the current and the next
+ * key.
+ */
 const CANDIDATES_MAX = 3;
-/** Requests that wait for one read; the others are refused at once. */
+/** Requests that may wait for one read. Further requests are refused at once. */
 const WAITING_MAX = 1000;
 
 /**
- * The keys of one identity provider. They are read at the start, again and again, and when a token names an unknown one.
- * While its address does not answer, the keys that are known go on.
+ * The keys of an identity provider. Reads them at the start, at intervals, and when a token names an unknown key. Keeps the
+ * known keys while the provider does not answer.
  */
 export class Jwks implements IssuerKeys {
   readonly issuer: string;
@@ -39,7 +42,7 @@ export class Jwks implements IssuerKeys {
   readonly #outage: OutageLog;
   readonly #listeners: (() => void)[] = [];
   #keys: readonly NamedKey[] = [];
-  /** As they were read last; the same again changes nothing. */
+  /** The text of the last read. The same text changes nothing. */
   #text = '';
   #isKnown = false;
   #nextMs = -Infinity;
@@ -108,7 +111,7 @@ export class Jwks implements IssuerKeys {
     }
   }
 
-  /** @throws Error for what is no set of keys, or one without a key that can be used */
+  /** @throws Error for text that is not a key set, or a set without a usable key */
   #take(text: string): void {
     if (text === this.#text) return;
     const terms = issuerTerms(this.#of);
@@ -128,7 +131,7 @@ export class Jwks implements IssuerKeys {
   }
 }
 
-/** Only its name may be missing (RFC 7517, 4.5). */
+/** Only the key id may be missing (RFC 7517, 4.5). */
 type KeyOfSet = Jwk & { readonly kid?: string };
 
 interface NamedKey {
@@ -146,7 +149,7 @@ function keysIn(text: string): readonly KeyOfSet[] {
   );
 }
 
-/** A set may hold keys for other purposes and other algorithms. */
+/** Says why a key is not used. A set may hold keys for other purposes and other algorithms. */
 function whyNotUsed({ use, alg, key_ops: ops }: KeyOfSet, algorithm: string, { algorithms }: Issuer): string | null {
   if (use !== undefined && use !== 'sig') return `is for another use: ${String(use)}`;
   if (Array.isArray(ops) && !ops.includes('verify')) return `is for other operations: ${ops.join(', ')}`;
@@ -154,7 +157,7 @@ function whyNotUsed({ use, alg, key_ops: ops }: KeyOfSet, algorithm: string, { a
   return algorithms.some((one) => one === algorithm) ? null : `is for ${algorithm}, which this issuer must not use`;
 }
 
-/** @throws Error unless the answer is a text of a bounded length, without a detour, in time */
+/** @throws Error unless the answer is text of limited length, without a redirect, in time */
 async function fetchText(url: string): Promise<string> {
   const response = await fetch(url, {
     headers: { accept: 'application/json' },

@@ -14,25 +14,25 @@ export interface LiveSnapshotsParts {
   readonly log: Pick<Log, 'error'>;
 }
 
-/** Gets each snapshot as the text of an event, encoded once for all. */
+/** Receives each snapshot as the text of an event, encoded once for all listeners. */
 export type SendEvent = (event: Buffer) => void;
 
 const EVERY_MS = 1000;
-/** Three reports: one slow answer of a server is no outage. */
+/** Three reports: a single slow answer of a server is not an outage. */
 const NOT_READY_MS = 6_000;
-/** A keeper that is restarted is gone for so long; then nobody works. */
+/** A restart of a keeper takes up to this long. After this time no keeper is running. */
 const KEEPER_GONE_MS = 120_000;
 
 /**
- * Makes a snapshot a second while somebody listens, and sends it to all who do. One that takes longer delays the next; one that
- * fails by a bug is left out; nothing is made while nobody listens.
+ * Creates a snapshot a second while there are listeners, and sends it to all of them. A slow snapshot delays the next one.
+ * A snapshot that fails with a bug is left out. Without listeners no snapshot is created.
  */
 export class LiveSnapshots {
   readonly #parts: LiveSnapshotsParts;
   readonly #listenersMax: number;
   readonly #onBug: (error: unknown) => void;
   readonly #listeners = new Set<SendEvent>();
-  /** Since when each condition holds that only this api sees. */
+  /** The start of each condition that only this api sees. */
   #since = new Map<string, { readonly atMs: number; readonly monotonicMs: number }>();
   #stop: AbortController | null = null;
   #last: { readonly event: Buffer; readonly monotonicMs: number } | null = null;
@@ -43,20 +43,20 @@ export class LiveSnapshots {
     this.#onBug = bugLog('no snapshot was made for those who watch', parts);
   }
 
-  /** How many listen. */
+  /** The number of listeners. */
   get listening(): number {
     return this.#listeners.size;
   }
 
-  /** Whether nobody else may listen. */
+  /** Whether no further listener fits. */
   get isFull(): boolean {
     return this.#listeners.size >= this.#listenersMax;
   }
 
   /**
-   * Not while it is full.
-   * @param send gets the last snapshot before this returns, if it is not old
-   * @returns ends it, and may be called again
+   * Adds a listener. Call it only if `isFull` is false.
+   * @param send receives the last snapshot before this returns, if it is recent
+   * @returns a function that removes the listener, safe to call twice
    */
   follow(send: SendEvent): () => void {
     assert(!this.isFull, 'one more listens than may');
@@ -73,7 +73,7 @@ export class LiveSnapshots {
       if (this.#listeners.size > 0) return;
       this.#stop?.abort();
       this.#stop = null;
-      this.#since.clear(); // what ends meanwhile is not seen
+      this.#since.clear(); // conditions that end while no one listens go unseen
     };
   }
 
@@ -115,7 +115,7 @@ export class LiveSnapshots {
     };
   }
 
-  /** What the programs say, and what can only be seen from outside of them. */
+  /** Combines the conditions that the programs report with the conditions that are only visible from outside. */
   #conditionsOf(programs: readonly LiveProgram[]): Condition[] {
     const { clock } = this.#parts;
     const before = this.#since;

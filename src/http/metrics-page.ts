@@ -6,13 +6,16 @@ import { recent } from '../core/recent.js';
 export const METRICS_TYPE = 'text/plain; version=0.0.4; charset=utf-8';
 
 export interface MetricsPageOptions {
-  /** The bearer token that it asks for; empty: none. */
+  /** The bearer token that the page requires. Empty: the page is open. */
   readonly token: string;
-  /** How long a page is given again, ms; 0: not at all. */
+  /** How long to reuse a page, in ms. 0 disables the cache. */
   readonly cacheMs: number;
 }
 
-/** The page of /metrics. To collect it costs milliseconds of the event loop that buyers wait for, so it is kept for a moment. */
+/**
+ * The page of /metrics. Collecting the metrics blocks the event loop for milliseconds while buyers wait, so the page is
+ * cached briefly.
+ */
 export class MetricsPage {
   /** @throws what `collect` throws */
   readonly read: () => Promise<string>;
@@ -24,7 +27,7 @@ export class MetricsPage {
     this.#token = token;
   }
 
-  /** Whether it may be read with this value of the Authorization header. */
+  /** Whether this value of the Authorization header may read the page. */
   isFor(authorization: string | undefined): boolean {
     if (this.#token === '') return true;
     const [, token = ''] = /^bearer +(\S+)$/i.exec(authorization ?? '') ?? [];

@@ -2,7 +2,7 @@ import { Counter, Gauge, type Registry } from 'prom-client';
 import { AnswerTimes, registerTimes } from './answer-times.js';
 import { Tally } from './tally.js';
 
-/** The parts of the API that are counted apart. No ids: their number would have no end. */
+/** The parts of the API with separate counters. Contains no ids, because their number has no limit. */
 export type HttpRoute =
   | 'purchase'
   | 'purchase_status'
@@ -20,7 +20,10 @@ export type HttpRoute =
 
 export type AnswerClass = 'ok' | 'refused' | 'failed';
 
-/** What the API counts. An answer costs some nanoseconds: figures are brought to the registry when they are collected. */
+/**
+ * Creates the metrics of the API. Counting an answer costs some nanoseconds, because the figures reach the registry only
+ * when it collects them.
+ */
 export function createHttpMetrics(registry: Registry) {
   const registers = [registry];
   const answers = new Tally(
@@ -31,7 +34,8 @@ export function createHttpMetrics(registry: Registry) {
   );
   const times = new Map<string, AnswerTimes>();
   registerTimes(registry, times);
-  // What objectives and alerts look at is there from the start: a series that appears with its first value has no rate of it.
+  // Creates the series for objectives and alerts at the start. A series that appears with its first value has no rate for
+  // that value.
   for (const code of ['accepted', 'sold_out', 'refused_by_store', 'unavailable', 'outcome_unknown', 'internal']) {
     answers.bind(['purchase', code]);
   }
@@ -47,9 +51,9 @@ export function createHttpMetrics(registry: Registry) {
     registers,
   });
   return {
-    /** Binds one counter; the hot path binds each pair once and calls the function per answer. */
+    /** Binds a counter. The hot path binds each pair once and calls the function per answer. */
     answered: (route: HttpRoute, code: string): (() => void) => answers.bind([route, code]),
-    /** The same for the time that answers took. */
+    /** Binds the histogram of the answer times. */
     took(route: HttpRoute, answerClass: AnswerClass): (tookMs: number) => void {
       const key = `${route} ${answerClass}`;
       const found = times.get(key) ?? new AnswerTimes({ route, class: answerClass });
@@ -63,7 +67,7 @@ export function createHttpMetrics(registry: Registry) {
 
 export type HttpMetrics = ReturnType<typeof createHttpMetrics>;
 
-/** What is known of the keys of identity providers. */
+/** Creates the metrics of the keys of identity providers. */
 export function createIdentityMetrics(registry: Registry) {
   const registers = [registry];
   const reads = new Counter({

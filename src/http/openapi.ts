@@ -4,10 +4,10 @@ import { PROBLEM_TYPE, problemOf } from './problem.js';
 import type { AnswerSpec, Listener, Route } from './route.js';
 import { routesOf } from './routes/index.js';
 
-/** A piece of the document. */
+/** A part of the document. */
 type Json = Record<string, unknown>;
 
-/** Title and address of what a listener serves. Nothing here knows at which public address buyers reach it. */
+/** Title and address for each listener. The public address of buyers is not known here. */
 const ABOUT: Readonly<Record<Listener, { readonly title: string; readonly servers: readonly Json[] }>> = {
   buyers: {
     title: 'Seckill',
@@ -25,7 +25,7 @@ const ABOUT: Readonly<Record<Listener, { readonly title: string; readonly server
   },
 };
 
-/** What a listener serves, as OpenAPI 3.1, made from the schemas that its routes are checked with. */
+/** Returns the OpenAPI 3.1 document of a listener, generated from the schemas that check its requests. */
 export function openapiOf(listener: Listener): {
   readonly paths: Readonly<Record<string, Readonly<Record<string, Json>>>>;
   readonly components: { readonly schemas: Readonly<Record<string, Json>>; readonly securitySchemes: Json };
@@ -143,7 +143,7 @@ function answerOf({ description, schema, type, headers }: AnswerSpec, schemas: S
 const headersOf = (headers: Readonly<Record<string, string>>, schema: Json): Json =>
   Object.fromEntries(Object.entries(headers).map(([name, description]) => [name, { description, schema }]));
 
-/** One response per status; it describes every code that comes with it, and shows each as an example. */
+/** Returns one response per status. It describes every problem code of the status and shows each as an example. */
 function problemsOf({ codes, answers }: Route, schemas: Schemas): Record<string, Json> {
   const byStatus = new Map<number, ProblemCode[]>();
   for (const code of codes) {
@@ -153,7 +153,7 @@ function problemsOf({ codes, answers }: Route, schemas: Schemas): Record<string,
   const problem = schemas.of(problemSchema, 'output');
   const responses: Record<string, Json> = {};
   for (const [status, words] of byStatus) {
-    const success = answers[status]; // 503 of /readyz has a body of its own as well
+    const success = answers[status]; // 503 of /readyz also has its own body
     const content = {
       [PROBLEM_TYPE]: {
         schema: problem,
@@ -193,7 +193,7 @@ const exampleOf = (code: ProblemCode): object =>
   problemOf(code, code === 'bad_request' ? { errors: [EXAMPLE_FIELD] } : {});
 const EXAMPLE_FIELD = { field: 'saleId', message: 'saleId must be a whole number.' };
 
-/** Makes JSON Schema of zod schemas; those with an id become components. */
+/** Converts zod schemas to JSON Schema. Schemas with an id become components. */
 class Schemas {
   readonly components: Record<string, Json> = {};
 
@@ -212,18 +212,18 @@ class Schemas {
 const without = (schema: Json, ...keys: string[]): Json =>
   Object.fromEntries(Object.entries(schema).filter(([key]) => !keys.includes(key)));
 
-/** Points at components instead of at definitions beside the schema. */
+/** Replaces local definitions with references to components. */
 const withComponents = (schema: Json): Json =>
   JSON.parse(JSON.stringify(schema).replaceAll('"#/$defs/', '"#/components/schemas/')) as Json;
 
-/** What the document says otherwise than zod: see `override` in the metadata of a schema. */
+/** Adjusts the schema where the document differs from zod: see `override` in the metadata of a schema. */
 const tidied =
   (io: 'input' | 'output') =>
   ({ zodSchema, jsonSchema }: { readonly zodSchema: z.core.$ZodTypes; readonly jsonSchema: Json }): void => {
-    if (jsonSchema.format === 'date-time') delete jsonSchema.pattern; // zod's is as long as a line
+    if (jsonSchema.format === 'date-time') delete jsonSchema.pattern; // zod's pattern fills a whole line
     if (jsonSchema.maximum === Number.MAX_SAFE_INTEGER) delete jsonSchema.maximum;
     if (jsonSchema.minimum === Number.MIN_SAFE_INTEGER) delete jsonSchema.minimum;
-    if (io === 'output' && jsonSchema.additionalProperties === false) delete jsonSchema.additionalProperties; // answers may grow
+    if (io === 'output' && jsonSchema.additionalProperties === false) delete jsonSchema.additionalProperties; // answers may gain fields
     const { override } = (z.globalRegistry.get(zodSchema) ?? {}) as { readonly override?: Json };
     if (override === undefined) return;
     for (const key of Object.keys(jsonSchema)) delete jsonSchema[key];

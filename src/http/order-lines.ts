@@ -3,12 +3,12 @@ import type { OrderFilter, OrderSearch } from '../core/ports/order-search.js';
 import { exportLine, headingOf, type ExportFormat } from './export-lines.js';
 import { foundOrderBody } from './routes/find-orders.js';
 
-/** Orders that are read at once, and so the most that wait for a slow reader. */
+/** Orders per read, which is also the maximum that waits for a slow reader. */
 const PAGE = 1000;
 
 /**
- * The text of each page that is read, empty where none of its orders matches. Nothing is read ahead: who waits before
- * taking the next page holds the search back.
+ * Yields the text of each page, empty if none of its orders matches. Reads nothing ahead, so a caller that waits before the
+ * next page holds the search back.
  * @throws OperationalError mysql
  */
 export async function* orderPages(

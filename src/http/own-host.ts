@@ -1,13 +1,14 @@
 import { readAddress } from '../core/ip-address.js';
 
-/** The value of the header `Host`, without its port. */
+/** The value of the `Host` header, without its port. */
 const HOST = /^(\[[^\]]*\]|[^:]*)(?::\d*)?$/;
 
 /**
- * Says whether a request was sent to us: to `localhost`, to an IP address or to the name that we listen on. Another name may be that of a
- * page whose name was pointed at our address (DNS rebinding): the browser of an operator would read for it what only its network may read.
- * No page can name itself by an IP address or `localhost` of ours. A request without the header comes from no browser.
- * @param own as in OPERATORS_HOST or METRICS_HOST
+ * Checks whether a request was meant for this server: for `localhost`, an IP address or the name that it listens on. Any
+ * other name may belong to a page whose name was pointed at our address (DNS rebinding): the operator's browser would then
+ * read, on behalf of that page, data that only the browser's network may read. No page can have an IP address or our
+ * `localhost` as its name. A request without the header does not come from a browser.
+ * @param own the value of OPERATORS_HOST or METRICS_HOST
  */
 export const createHostCheck = (own: string): ((header: string | undefined) => boolean) => {
   const names = new Set(['localhost', own.toLowerCase()]);

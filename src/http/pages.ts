@@ -12,7 +12,7 @@ import type { Listener } from './route.js';
 
 const compress = promisify(gzip);
 
-/** Where the build puts them. */
+/** The output folder of the build. */
 const FOLDER = fileURLToPath(new URL('dist/web/', PACKAGE_ROOT));
 
 const TYPES: Readonly<Record<string, string>> = {
@@ -25,28 +25,31 @@ const TYPES: Readonly<Record<string, string>> = {
   '.png': 'image/png',
 };
 
-/** The name of such a file changes with what is in it. */
+/** The name of such a file changes with its content. */
 const IMMUTABLE = 'public, max-age=31536000, immutable';
 /**
- * A page may be kept, also by caches on the way, and shown while a newer one is fetched: for minutes only, since it names files of
- * its release, which the apis of the next one do not have.
+ * Browsers and shared caches may keep a page and show it while they fetch a newer version. They keep it for minutes only,
+ * since it names files of its release, which the apis of the next release do not have.
  */
 const SHELL = 'public, max-age=60, stale-while-revalidate=300';
 
-/** What the page of buyers knows of the shop around it. */
+/** The shop data that the buyer page shows. */
 export interface Shop {
   /** Empty: the page shows its host. */
   readonly name: string;
-  /** Of what is sold; empty: there is none. */
+  /** A picture of the product. Empty: the page shows no picture. */
   readonly pictureUrl: string;
-  /** Where buyers sign in; empty: not known. */
+  /** Where buyers sign in. Empty: unknown. */
   readonly signInUrl: string;
-  /** Whose pages may show ours in a frame. */
+  /** The origins that may show our pages in a frame. */
   readonly origins: readonly string[];
 }
 const NO_SHOP: Shop = { name: '', pictureUrl: '', signInUrl: '', origins: [] };
 
-/** Names and values, as `writeHead` takes them. Nothing from elsewhere is run or asked, and no more shown than a picture. */
+/**
+ * Names and values in turn, as `writeHead` takes them. The policy allows no code or request from other origins. It allows
+ * only the picture of the shop.
+ */
 // oxfmt-ignore
 const securityOf = ({ origins, pictureUrl }: Shop): string[] => [
   ...NOSNIFF,
@@ -59,7 +62,7 @@ const securityOf = ({ origins, pictureUrl }: Shop): string[] => [
     `frame-ancestors ${origins.length > 0 ? origins.join(' ') : "'none'"}`,
 ];
 
-/** The shell has an empty element for each; the script of the page reads them. */
+/** Fills the empty element that the shell has for each value. The script of the page reads them. */
 function withShop(html: string, { name, pictureUrl, signInUrl }: Shop): string {
   const filled = Object.entries({ shop: name, picture: pictureUrl, 'sign-in': signInUrl });
   return filled.reduce((page, [meta, value]) => {
@@ -69,15 +72,15 @@ function withShop(html: string, { name, pictureUrl, signInUrl }: Shop): string {
 }
 
 interface PageFile {
-  /** Of its content, so that all apis of one release say the same, whenever and wherever they were installed. */
+  /** A hash of the content, so that all apis of a release send the same tag, whenever and wherever they were installed. */
   readonly etag: string;
   readonly headers: readonly string[];
   readonly plain: Buffer;
-  /** Null: compressing it gains nothing. */
+  /** Null: compression gains nothing. */
   readonly gzipped: Buffer | null;
 }
 
-/** What a listener serves as files: the page of buyers, or the console of operators. */
+/** The files of a listener: the buyer page, or the console of operators. */
 export class Pages {
   readonly #files: ReadonlyMap<string, PageFile>;
   readonly #fileOf: (path: string) => string | null;
@@ -87,23 +90,23 @@ export class Pages {
     this.#fileOf = fileOf;
   }
 
-  /** Reads them into memory: some 200 kB. Without a build there are none, and nothing is served. */
+  /** Reads the files into memory, about 200 kB. Without a build there are no files to serve. */
   static async load(listener: Listener, shop = NO_SHOP, folder = FOLDER): Promise<Pages> {
     if (listener === 'buyers') return new Pages(await readFiles(join(folder, 'buyer'), shop), buyerFile);
     return new Pages(await readFiles(join(folder, 'console'), NO_SHOP), consoleFile);
   }
 
-  /** For who serves no pages. */
+  /** Serves no pages. */
   static none(): Pages {
     return new Pages(new Map(), () => null);
   }
 
-  /** Whether there are any. */
+  /** Whether the build has created pages. */
   get areBuilt(): boolean {
     return this.#files.size > 0;
   }
 
-  /** The file that a request is for; undefined: none. */
+  /** Returns the requested file. Undefined if there is no such file. */
   find({ method, url = '' }: IncomingMessage): PageFile | undefined {
     if (method !== 'GET' && method !== 'HEAD') return undefined;
     const end = url.indexOf('?');
@@ -126,7 +129,7 @@ export class Pages {
   }
 }
 
-/** `/s/{saleId}` is the page, whichever sale it shows. */
+/** `/s/{saleId}` is the same page for every sale. */
 function buyerFile(path: string): string | null {
   if (!path.startsWith('/s/')) return null;
   const rest = path.slice('/s/'.length);
@@ -134,7 +137,7 @@ function buyerFile(path: string): string | null {
   return isSaleId(rest) ? 'index.html' : null;
 }
 
-/** Its screens have addresses of their own, which all are the same page. */
+/** All addresses of the console's screens return the same page. */
 function consoleFile(path: string): string | null {
   if (path !== '/console' && !path.startsWith('/console/')) return null;
   const rest = path.slice('/console/'.length);

@@ -22,37 +22,37 @@ import { collectBody, type BodyFault } from './body.js';
 import type { Call, RouteServices } from './route.js';
 
 /**
- * The steps of every request, purchases included, once its route is known. Cheap steps come first, those that need the
- * body or Redis come last; the first step that refuses ends it. Which steps a route takes is its `access`,
- * and its `endpoint`: without one no layer is asked. Of pages and of what no route takes the address is counted too (2).
+ * Runs the steps of every request, purchases included, once its route is known. Cheap steps come first. Steps that need the
+ * body or Redis come last. The first refusal ends the request. The `access` of a route decides which steps it takes, and its
+ * `endpoint` decides whether the admission layers apply. Pages and requests without a route are counted by address too (2).
  *
- *   1  proof shown       a token where the route needs one; for a purchase also a purchase token     401, 403
- *                        where the sale asks for one: whether they are there at all. Where an app reads
- *                        cookies instead of tokens, no write of a page of another site             403 denied
- *   2  address           requests of this address to this process, counted in its memory           429
- *   3  signature, head   the headers of a signed request, where the sale asks for them         401 bad_signature
- *   4  anonymous layers  lists, limits, breaker, degradation, by address                       403, 429, 503
- *   5  token             the caller, and whether they have the role that the route needs        401, 403 role_needed
- *                        an operator may be on the list of denied users                        403 denied
- *   6  head              parameters, query, headers and media type                             400, 415
- *   7  queue pass        where the sale has a waiting room                                     403 queue_pass_needed
- *   8  early             an answer from memory, such as sold_out; nobody is counted for it     as the route says
- *   9  purchase token    whether it is one of ours, for this buyer                             403
- *  10  buyer layers      the same layers as in 4, by user                                      403, 429, 503
- *  11  body              read up to its limit, then checked                                    413, 400, 500
- *  12  signature, body   is it true, and is it new                                             401, 503
- *  13  unpaid orders     whether the buyer must wait after orders that they did not pay        429 unpaid_pause
- *  14  purchase token    was it redeemed for another purchase                                  403, 503
+ *   1  proof shown       whether the required proofs are present: a token,                       401
+ *                        and for a purchase a purchase token                                     403
+ *                        if a host app reads cookies: whether another site's page sends a write  403 denied
+ *   2  address           requests of this address to this process, counted in its memory         429
+ *   3  signature, head   the headers of a signed request, if the sale requires them              401 bad_signature
+ *   4  anonymous layers  lists, limits, breaker, degradation, by address                         403, 429, 503
+ *   5  token             the caller, and whether they have the role that the route requires      401, 403 role_needed
+ *                        whether an operator is on the list of denied users                      403 denied
+ *   6  head              parameters, query, headers and media type                               400, 415
+ *   7  queue pass        if the sale has a waiting room                                          403 queue_pass_needed
+ *   8  early             an answer from memory, such as sold_out; counts against no limit        as the route says
+ *   9  purchase token    whether we issued it, for this buyer                                    403
+ *  10  buyer layers      the same layers as in 4, by user                                        403, 429, 503
+ *  11  body              read up to its limit, then checked                                      413, 400, 500
+ *  12  signature, body   whether it is valid, and was not used before                            401, 503
+ *  13  unpaid orders     whether the buyer must wait because of unpaid orders                    429 unpaid_pause
+ *  14  purchase token    whether it was redeemed for another purchase                            403, 503
  *  15  handler           the use case; its answer is counted and sent
  *
- * What a caller does not show at all is seen first: a header that is not there costs nothing to miss. A forged token is
- * not, since to find it out costs an HMAC or, where keys are public, many times that: the address is counted before (2, 4).
- * For the same reason the seal of a purchase token (an HMAC) is checked before the limits of a user, which ask Redis, and
- * behind the sold-out flag, which costs less than either.
+ * A missing proof is refused first, because a look for a header costs nothing. A forged token is refused later, because its
+ * check costs an HMAC, or many times that for a public key. So the address is counted before (2, 4). For the same reason the
+ * seal of a purchase token (an HMAC) is checked before the limits of a user, which ask Redis, and after the sold-out flag,
+ * which costs less than either.
  *
- * Steps 3, 4, 7, 9, 10, 12 and 14, and the purchase token in 1, are skipped while no rules of admission are on. A refusal
- * up to step 10 leaves the body unread. Nothing here awaits, or allocates a closure, before step 11, unless a layer must
- * ask another server, or a token names a key that its issuer must be asked for.
+ * Steps 3, 4, 7, 9, 10, 12 and 14, and the purchase token in 1, are skipped while the admission rules are off. A refusal
+ * up to step 10 leaves the body unread. Before step 11 nothing here awaits or allocates a closure, unless a layer must ask
+ * another server, or the issuer must be asked for the key of a token.
  */
 export class Pipeline {
   readonly #services: RouteServices;
@@ -75,7 +75,7 @@ export class Pipeline {
     }
   }
 
-  /** Steps 1 and 2. */
+  /** Runs steps 1 and 2. */
   #refuseUnproven(call: Call): Answer | null {
     const { auth, admission, tokens } = this.#services;
     const { route, req, requestId } = call;
@@ -90,13 +90,13 @@ export class Pipeline {
     return this.isOneTooMany(req, route.endpoint ?? 'other') ? refusedAnswer(TOO_MANY_REQUESTS, requestId) : null;
   }
 
-  /** Step 2: counts a request of an address. */
+  /** Runs step 2: counts a request of an address. */
   isOneTooMany(req: IncomingMessage, endpoint: Endpoint | 'other' = 'other'): boolean {
     const { addressLimit, addressOf } = this.#services;
     return addressLimit.isOn && addressLimit.refuses(addressOf(req), endpoint);
   }
 
-  /** Steps 3 and 4. */
+  /** Runs steps 3 and 4. */
   #admitAnonymous(call: Call, endpoint: NonNullable<Call['route']['endpoint']>): void {
     const { admission, signatures, addressOf } = this.#services;
     const { req } = call;
@@ -109,14 +109,14 @@ export class Pipeline {
     this.#after(admission.anonymous(call.admitted), call, 'identify');
   }
 
-  /** Goes on if a layer lets it: at once, unless the layer itself must ask another server. */
+  /** Continues if the layer accepts the request: at once, unless the layer itself must ask another server. */
   #after(verdict: Verdict, call: Call, next: 'identify' | 'read'): void {
     if (verdict === null) return next === 'identify' ? this.#identify(call) : this.#read(call);
     if (!(verdict instanceof Promise)) return this.#refuse(call, refusedAnswer(verdict, call.requestId));
     verdict.then((late) => this.#after(late, call, next)).catch((error: unknown) => this.#fail(call, error));
   }
 
-  /** Step 5. */
+  /** Runs step 5. */
   #identify(call: Call): void {
     if (!call.route.asks.token) return this.#admitBuyer(call);
     const who = this.#services.auth.authenticate(call.req.headers.authorization, call.req);
@@ -141,13 +141,16 @@ export class Pipeline {
     this.#admitBuyer(call);
   }
 
-  /** Strangers have none: only so many are recorded, and a flood of them would leave none for buyers. */
+  /**
+   * Starts the span of a known caller. Recordings are limited per second, and a flood of unknown callers would use up the
+   * budget of buyers.
+   */
   #startSpan(call: Call): void {
     call.span = this.#services.tracing.startRequest(call.parent, PURCHASE_SPAN);
     if (call.span !== null) call.traceId = call.span.traceId;
   }
 
-  /** Steps 6 to 10. */
+  /** Runs steps 6 to 10. */
   #admitBuyer(call: Call): void {
     const { admission, passes, tokens } = this.#services;
     const { route, req, requestId, admitted } = call;
@@ -168,7 +171,7 @@ export class Pipeline {
     this.#after(admission.buyer(admitted, call.userId), call, 'read');
   }
 
-  /** Step 11; a route without a body leaves it unread, unless a signature is over it. */
+  /** Runs step 11. A route without a body leaves the body unread, unless a signature covers it. */
   #read(call: Call): void {
     const { req, route } = call;
     if (route.body === undefined && call.signature === null) return void this.#finish(call, '');
@@ -190,7 +193,7 @@ export class Pipeline {
     this.#fail(call, new Error(SWALLOWED));
   }
 
-  /** Steps 11 to 15. Never rejects. */
+  /** Runs steps 11 to 15. Never rejects. */
   async #finish(call: Call, text: string): Promise<void> {
     const { route, signature } = call;
     try {
@@ -245,13 +248,13 @@ export class Pipeline {
     send(exchange.req, exchange.res, answer, exchange.traceId, this.#services.lifecycle);
   }
 
-  /** The same for what no route takes; its address is counted. */
+  /** Counts and sends the answer to a request without a route. Counts its address too. */
   answerUnrouted(exchange: Exchange, answer: Answer): void {
     const refused = this.isOneTooMany(exchange.req);
     this.answer(exchange, refused ? refusedAnswer(TOO_MANY_REQUESTS, exchange.requestId) : answer);
   }
 
-  /** The same for refusals, which come in floods. */
+  /** Counts and sends a refusal, which may come in floods. */
   #refuse(call: Call, answer: Answer): void {
     this.#note(call, answer);
     this.#refusals.send(call.req, call.res, answer, call.traceId);
@@ -272,7 +275,7 @@ export class Pipeline {
     this.fail(call, error, call.requestId, call.route.access === 'purchase' ? unavailableDetail : undefined);
   }
 
-  /** The end of every error: a fault of a dependency is 503 with its name, the rest is a bug. */
+  /** Ends every error: the fault of a dependency becomes a 503 with its name, and every other error is a bug. */
   fail(
     exchange: Exchange,
     error: unknown,
@@ -289,7 +292,10 @@ export class Pipeline {
   }
 }
 
-/** As the client sent it, and signed it: where an app has our router below a path, that path was taken off `url`. */
+/**
+ * Returns the address that the client sent and signed. An app that mounts our router below a path removes that path from
+ * `url`.
+ */
 const sentAddress = (req: IncomingMessage & { readonly originalUrl?: string }): string =>
   req.originalUrl ?? req.url ?? '';
 
@@ -303,7 +309,7 @@ const PURCHASE_SPAN: SpanStart = {
   fields: { 'http.request.method': 'POST', 'http.route': '/v1/sales/{saleId}/purchases' },
 };
 
-/** Neither buyer nor address: spans go to servers that others run. */
+/** Sets no buyer and no address, because third parties run the servers that receive spans. */
 function endSpan({ requestId, params }: Exchange, span: Span, { status, word }: Answer): void {
   span.set({
     'http.response.status_code': status,
@@ -314,7 +320,7 @@ function endSpan({ requestId, params }: Exchange, span: Span, { status, word }: 
   span.end(status >= 500 ? word : undefined);
 }
 
-/** What a path names may be anything while it was not checked. */
+/** An unchecked id in a path may contain anything. */
 const SPAN_TEXT_MAX = 64;
 const TOO_MANY_REQUESTS: Refused = { word: 'rate_limited', retryAfterMs: null };
 
@@ -323,12 +329,12 @@ interface Exchange extends LoggedRequest {
   readonly req: IncomingMessage;
   readonly res: ServerResponse;
   readonly counter: AnswerCounter;
-  /** On the monotonic clock, ms. */
+  /** Monotonic time, in ms. */
   readonly startedMs: number;
   readonly span: Span | null;
 }
 
-/** One that no route takes. */
+/** Creates the exchange of a request without a route. */
 export const unrouted = (req: IncomingMessage, res: ServerResponse, counter: AnswerCounter): Exchange => ({
   req,
   res,

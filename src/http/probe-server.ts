@@ -14,7 +14,7 @@ export interface ProbeServices {
 
 export interface ProbeAddress {
   readonly host: string;
-  /** 0 picks a free one. */
+  /** 0 picks a free port. */
   readonly port: number;
 }
 
@@ -27,7 +27,7 @@ export interface ProbeServer {
 const CONNECTIONS_MAX = 100;
 const REQUEST_TIMEOUT_MS = 5000;
 
-/** `/healthz`, `/readyz` and `/metrics` for programs without an API of their own. */
+/** Serves `/healthz`, `/readyz` and `/metrics` for programs without an API of their own. */
 export async function startProbeServer(services: ProbeServices, { host, port }: ProbeAddress): Promise<ProbeServer> {
   const times = { headersTimeout: REQUEST_TIMEOUT_MS, requestTimeout: REQUEST_TIMEOUT_MS };
   const isOurs = createHostCheck(host);

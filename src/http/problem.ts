@@ -1,12 +1,12 @@
 import type { FieldError } from '../core/field-errors.js';
 import { PROBLEMS, type Problem, type ProblemCode } from '../contract/problem.js';
 
-/** What one occasion adds to its row. */
+/** The values that one occurrence adds to its row of the problem table. */
 export interface ProblemParts {
   readonly requestId?: string | null;
   readonly detail?: string;
   readonly errors?: readonly FieldError[];
-  /** When this very request may do better, in ms; what the table says when left out. */
+  /** When a retry of this request may succeed, in ms. Defaults to the problem table. */
   readonly retryAfterMs?: number;
 }
 
@@ -28,10 +28,13 @@ export function problemOf(code: ProblemCode, parts: ProblemParts = {}): Problem 
   };
 }
 
-/** Keeps a browser from guessing another type than the one that an answer names. Every answer carries it. */
+/** Stops a browser from guessing a type other than the declared one. Every answer carries it. */
 export const NOSNIFF = ['X-Content-Type-Options', 'nosniff'] as const;
 
-/** Headers of a problem as a flat list of names and values, without Content-Length. No cache may keep one: a 404 would hide what comes later. */
+/**
+ * Returns the headers of a problem as a flat list of names and values, without Content-Length. No cache may keep a problem:
+ * a stored 404 would hide a later success.
+ */
 export function problemHeaders(code: ProblemCode, parts: ProblemParts = {}): string[] {
   const retryAfterMs = retryAfterMsOf(code, parts);
   // Retry-After counts whole seconds; rounding up never sends a client back too soon.

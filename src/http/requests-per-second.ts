@@ -1,6 +1,6 @@
 import type { Clock } from '../core/ports/clock.js';
 
-/** Counts the requests of each address in this process, second by second; what it remembers ends with the second. */
+/** Counts the requests of each address in this process per second. Forgets the counts when the second ends. */
 export class RequestsPerSecond {
   readonly #max: number;
   readonly #clock: Clock;
@@ -13,7 +13,7 @@ export class RequestsPerSecond {
     this.#clock = clock;
   }
 
-  /** Counts a request. @returns false: it is one too many */
+  /** Counts a request. @returns false: the request exceeds the limit */
   take(address: string): boolean {
     const second = Math.floor(this.#clock.nowMs() / 1000);
     if (second !== this.#second) {

@@ -15,7 +15,7 @@ import type { HttpRoute } from './metrics.js';
 import { type ProblemParts } from './problem.js';
 import type { HttpServices } from './services.js';
 
-/** What handlers work with. */
+/** The services that handlers use. */
 export interface RouteServices extends HttpServices {
   readonly lifecycle: Lifecycle;
   /** The OpenAPI document of each listener, as JSON. */
@@ -23,24 +23,24 @@ export interface RouteServices extends HttpServices {
 }
 
 /**
- * Where the api listens. What is only for operators and monitoring is not found where buyers are, so a firewall, or the
- * loopback address, can keep everybody else from it.
+ * The listener of the api that serves a route. Routes for operators and monitoring are missing on the listener of buyers,
+ * so a firewall or the loopback address can shut out all other clients.
  */
 export type Listener = 'buyers' | 'operators';
 const BUYERS = ['buyers'] as const;
 const OPERATORS = ['operators'] as const;
 
-/** Every address of buyers begins with it, so that requests for others cost a comparison. */
+/** The prefix of every buyer address, so that a comparison rules out any other request. */
 export const API_PREFIX = '/v1/';
 
 /**
- * What a route requires of its callers, where it is served, and the problems it may answer because of that. The pipeline
- * reads this table; whether a route passes the layers of admission is its `endpoint`.
+ * The requirements of a route: its listeners, the proofs and the role of its callers, and the problems that these may
+ * cause. The pipeline reads this table. The `endpoint` of a route decides whether the admission layers apply.
  */
 const ACCESS = {
-  /** The payment provider, and load balancers. */
+  /** For the payment provider and load balancers. */
   none: { listeners: BUYERS, signed: false, proofs: false, token: false, role: null, codes: ['rate_limited'] },
-  /** Is the process alive? */
+  /** For probes that ask whether the process is alive. */
   liveness: {
     listeners: ['buyers', 'operators'],
     signed: false,
@@ -73,7 +73,7 @@ const ACCESS = {
     role: null,
     codes: ['unauthorized', 'denied', 'rate_limited', 'degraded'],
   },
-  /** A request of a buyer about a sale, signed where the sale requires it. */
+  /** For requests of a buyer about a sale, which are signed if the sale requires it. */
   sale_buyer: {
     listeners: BUYERS,
     signed: true,
@@ -82,7 +82,7 @@ const ACCESS = {
     role: null,
     codes: ['bad_signature', 'unauthorized', 'denied', 'rate_limited', 'degraded', 'payload_too_large'],
   },
-  /** A purchase: signed, with a queue pass and a purchase token, where the sale requires them. */
+  /** For purchases: signed, with a queue pass and a purchase token, if the sale requires them. */
   purchase: {
     listeners: BUYERS,
     signed: true,
@@ -100,7 +100,9 @@ const ACCESS = {
       'unpaid_pause',
     ],
   },
-  /** A caller with this role in their token, or one that includes it. Of admission only the list of denied users refuses them. */
+  /**
+   * For callers whose token has this role or a higher role. Of the admission layers, only the list of denied users applies.
+   */
   viewer: {
     listeners: OPERATORS,
     signed: false,
@@ -129,38 +131,41 @@ const ACCESS = {
 
 interface AccessRow {
   readonly listeners: readonly Listener[];
-  /** Signed, where the sale requires it. */
+  /** Whether requests must be signed, if the sale requires it. */
   readonly signed: boolean;
-  /** With a queue pass and a purchase token, where the sale requires them, by a buyer without too many unpaid orders. */
+  /** Whether the sale may require a queue pass and a purchase token, and unpaid orders may pause the buyer. */
   readonly proofs: boolean;
   readonly token: boolean;
-  /** What operators need; null: nothing. */
+  /** The role that an operator needs. Null: no role. */
   readonly role: Role | null;
   readonly codes: readonly ProblemCode[];
 }
 export type Access = keyof typeof ACCESS;
 
-/** One success that a route may answer. */
+/** A success that a route may answer. */
 export interface AnswerSpec {
   readonly description: string;
-  /** Of the JSON body; left out: there is none, or it is text of `type`. With both it is one or the other. */
+  /**
+   * The schema of the JSON body. Left out: the answer has no body, or text of `type`. With both, the answer is either JSON
+   * or text.
+   */
   readonly schema?: z.ZodType;
   readonly type?: string | readonly string[];
-  /** Headers that a client needs, with what they say. */
+  /** Headers that a client needs, with their descriptions. */
   readonly headers?: Readonly<Record<string, string>>;
 }
 
-/** How a body is read. */
+/** Describes how to read a body. */
 export interface BodySpec<B> {
   readonly schema: z.ZodType;
   readonly required: boolean;
   readonly bytesMax: number;
-  /** The body, or what the 400 says of it. */
+  /** Returns the body, or the details of the 400. */
   read(text: string, services: RouteServices): BodyRead<B>;
 }
 export type BodyRead<B> = { readonly value: B } | { readonly wrong: ProblemParts };
 
-/** A header that the document describes; handlers read it themselves. */
+/** A header that the document describes. Handlers read the header themselves. */
 export interface HeaderSpec {
   readonly name: string;
   readonly required: boolean;
@@ -168,31 +173,31 @@ export interface HeaderSpec {
   readonly schema: z.ZodType;
 }
 
-/** Problems that any route may answer, and those that come with what it asks. */
+/** Problems that any route may answer, and problems that its access requirements add. */
 type CommonCode = (typeof ALWAYS)[number];
 type CodeOf<A extends Access> = (typeof ACCESS)[A]['codes'][number];
 
 interface RouteSpec<P, Q, B, S extends number, C extends ProblemCode, A extends Access> {
   readonly method: 'get' | 'post' | 'put' | 'patch' | 'delete';
-  /** Parameters as `{name}`, the way OpenAPI writes them. */
+  /** Parameters as `{name}`, as in OpenAPI. */
   readonly path: string;
-  /** What its answers are counted under. */
+  /** The label that counts the answers. */
   readonly label: HttpRoute;
   readonly operationId: string;
   readonly summary: string;
   readonly access: A;
-  /** As the rules of admission call it; null: no layer is asked. */
+  /** The name of the endpoint in the admission rules. Null: the admission layers do not apply. */
   readonly endpoint: Endpoint | null;
   readonly params?: z.ZodType<P>;
   readonly query?: z.ZodType<Q>;
   readonly headers?: readonly HeaderSpec[];
   readonly body?: BodySpec<B>;
   readonly answers: Readonly<Record<S, AnswerSpec>>;
-  /** Problems of its own; those of its access, its input and of every route are added. */
+  /** Problems of this route alone. `defineRoute` adds the problems of its access, its body and of every route. */
   readonly problems: readonly C[];
-  /** Replaces the check of params, query and media type, where zod would cost too much. Null: fine. */
+  /** Replaces the check of params, query and media type where zod would cost too much. Null: the head is valid. */
   readonly checkHead?: (call: Call<P, Q, B>) => Answer | null;
-  /** An answer from memory, before limits are counted and the body is read. */
+  /** Answers from memory, before the limits count the request and the body is read. */
   readonly early?: (call: Call<P, Q, B>, services: RouteServices) => Answer<NoInfer<C> | CommonCode> | null;
   readonly handle: (
     call: Call<P, Q, B>,
@@ -206,7 +211,7 @@ type AnySpec = RouteSpec<unknown, unknown, unknown, number, ProblemCode, Access>
 /** A route as the pipeline and the OpenAPI document see it. */
 export interface Route extends Omit<AnySpec, keyof Loose> {
   readonly asks: AccessRow;
-  /** Every problem that it may answer. */
+  /** Every problem that the route may answer. */
   readonly codes: readonly ProblemCode[];
   checkHead(call: Call): Answer | null;
   readonly early: ((call: Call, services: RouteServices) => Answer | null) | null;
@@ -217,7 +222,7 @@ type Loose = Pick<AnySpec, 'checkHead' | 'early' | 'handle'>;
 const ALWAYS = ['bad_request', 'internal', 'unavailable'] as const;
 const OF_A_BODY = ['payload_too_large', 'unsupported_media_type'] as const;
 
-/** One route: what it takes, what it answers, and the handler, which can answer nothing else. */
+/** Defines a route: its input, its answers, and a handler that can return no other answer. */
 export function defineRoute<P, Q, B, S extends number, C extends ProblemCode, A extends Access>(
   spec: RouteSpec<P, Q, B, S, C, A>,
 ): Route {
@@ -237,34 +242,34 @@ export function defineRoute<P, Q, B, S extends number, C extends ProblemCode, A 
   };
 }
 
-/** One request on its way through the pipeline. */
+/** A request on its way through the pipeline. */
 export class Call<P = unknown, Q = unknown, B = unknown> {
   readonly route: Route;
   readonly req: IncomingMessage;
   readonly res: ServerResponse;
   readonly counter: AnswerCounter;
   readonly startedMs = performance.now();
-  /** Where its caller says that it belongs; null: nowhere, or not well-formed. */
+  /** The trace parent that the caller sent. Null: missing or malformed. */
   readonly parent: TraceParent | null;
-  /** What its answer says; '' until it is known. */
+  /** The trace id of the answer. Empty until it is known. */
   traceId: string;
-  /** Null: it is not recorded. */
+  /** Null: the request is not recorded. */
   span: Span | null = null;
-  /** The Idempotency-Key, or the request id in the address; null: none, or not a well-formed one. */
+  /** The Idempotency-Key, or the request id in the address. Null: missing or malformed. */
   readonly requestId: string | null;
   params: P;
   query: Q;
   body: B;
-  /** As the token names them; empty without one. */
+  /** The user id in the token. Empty without a token. */
   userId = '';
   roles: readonly string[] = [];
-  /** The end of the token, Unix ms; only of a route that asks for a role. */
+  /** The end of the token, Unix ms. Set only for a route that requires a role. */
   expiresAtMs = 0;
-  /** What admission judges; null: it is off, or has nothing to do with this route. */
+  /** The request as admission sees it. Null: admission is off or does not apply to this route. */
   admitted: AdmissionRequest | null = null;
-  /** Null: no signature is asked for. */
+  /** Null: no signature is required. */
   signature: SignatureHead | null = null;
-  /** The end of the purchase token, Unix ms; null: none is asked for. */
+  /** The end of the purchase token, Unix ms. Null: no purchase token is required. */
   tokenEndsAtMs: number | null = null;
 
   constructor(
@@ -282,25 +287,25 @@ export class Call<P = unknown, Q = unknown, B = unknown> {
     this.res = res;
     this.parent = parentOf(req);
     this.traceId = this.parent === null ? '' : this.parent.traceId;
-    const key = req.headers['idempotency-key']; // given twice it arrives joined by a comma, which no id holds
+    const key = req.headers['idempotency-key']; // Node joins repeated headers with a comma, which no id contains
     this.requestId = isId(key) ? key : null;
     this.params = params;
     this.query = query;
     this.body = body;
   }
 
-  /** The path that an app has our router below; empty where there is none. Addresses in answers begin with it. */
+  /** The path below which a host app mounts our router. Empty without such a path. Addresses in answers begin with it. */
   get mount(): string {
     return (this.req as { readonly baseUrl?: string }).baseUrl ?? '';
   }
 
-  /** The sale in the address of a route about one. */
+  /** The sale in the address. Only for routes about a sale. */
   get saleId(): string {
     return (this.params as { readonly saleId: string }).saleId;
   }
 }
 
-/** 400 for fields, each with its sentence. */
+/** Returns a 400 with a sentence for each wrong field. */
 export const badFields = (errors: readonly FieldError[], requestId: string | null = null): Answer<'bad_request'> =>
   problem('bad_request', { requestId, detail: fieldSentences(errors), errors });
 
@@ -332,9 +337,9 @@ function namedIn(params: unknown): string | null {
 }
 
 /**
- * A body that is JSON.
+ * Describes a JSON body with its own check.
  * @param schema for the document
- * @param check gives the body, or what is wrong with it
+ * @param check returns the body or its errors
  */
 export const checkedBody = <B>(
   schema: z.ZodType,
@@ -352,7 +357,7 @@ export const checkedBody = <B>(
   },
 });
 
-/** A body that is JSON of this schema. */
+/** Describes a JSON body that the schema checks. */
 export const jsonBody = <B>(schema: z.ZodType<B>, bytesMax?: number): BodySpec<B> =>
   checkedBody<B>(
     schema,
@@ -363,7 +368,7 @@ export const jsonBody = <B>(schema: z.ZodType<B>, bytesMax?: number): BodySpec<B
     bytesMax,
   );
 
-/** The same where it may be left out. @param empty what no body stands for */
+/** Describes an optional JSON body. @param empty the value of a missing body */
 export const optionalJsonBody = <B>(schema: z.ZodType<B>, empty: B): BodySpec<B> => {
   const sent = jsonBody(schema);
   return {

@@ -6,11 +6,11 @@ import type { Clock } from '../core/ports/clock.js';
 import type { Log } from '../core/ports/log.js';
 import { Tally } from './tally.js';
 
-/** Sales that are counted apart; each is a label. */
+/** Maximum number of sales with their own counters. Each sale is a label. */
 const SALES_MAX = 20;
-/** Those that have no place, and what names no sale that this process knows. */
+/** Counts sales without a place, and unknown sales. */
 const OTHER = 'other';
-/** A sale whose buyers have been gone for so long gives its place to another. */
+/** A sale without buyers for this long gives its place to another sale. */
 const QUIET_MS = 10 * 60_000;
 
 interface SaleTally {
@@ -19,19 +19,22 @@ interface SaleTally {
   readonly byCode: Map<string, () => void>;
 }
 
-/** Answers to purchases by sale and code, for a bounded number of sales: what do buyers of this sale hear? */
+/**
+ * Counts the answers to purchases by sale and code, for a limited number of sales, to show what the buyers of a sale
+ * receive.
+ */
 export class SaleAnswers {
   readonly #tally: Tally;
   readonly #isKnown: (saleId: string) => boolean;
   readonly #monotonicMs: () => number;
   readonly #sales = new Map<string, SaleTally>();
-  /** Answers to sales that are known and have no place, since the last look. */
+  /** Answers to known sales without a place, since the last call of `takeNew`. */
   #others = 0;
   readonly #other: SaleTally = { saleId: OTHER, lastMs: 0, byCode: new Map() };
-  /** Nearly always the next request is for the same sale. */
+  /** The next request is nearly always for the same sale. */
   #latest: SaleTally = this.#other;
 
-  /** @param isKnown whether there is such a sale, without asking anybody: made-up ones get no place */
+  /** @param isKnown whether a sale exists, from memory alone; an invented sale gets no place */
   constructor(registry: Registry, isKnown: (saleId: string) => boolean, monotonicMs: () => number) {
     this.#tally = new Tally(
       registry,
@@ -53,7 +56,7 @@ export class SaleAnswers {
     add();
   }
 
-  /** What was answered since the last call. What was asked of made-up sales is in no part of it. */
+  /** Returns the answers since the last call, without answers to unknown sales. */
   takeNew(): AnswersOfSecond {
     const sales = new Map<string, Record<string, number>>();
     for (const [[saleId = '', code = ''], times] of this.#tally.takeNew()) {
@@ -69,7 +72,7 @@ export class SaleAnswers {
 
   #find(saleId: string): SaleTally {
     const nowMs = this.#monotonicMs();
-    this.#latest.lastMs = nowMs; // it is not stamped with each of its requests, so its quiet begins now
+    this.#latest.lastMs = nowMs; // single requests set no time stamp, so the quiet time of the sale begins now
     const sale = this.#sales.get(saleId) ?? this.#admit(saleId, nowMs);
     sale.lastMs = nowMs;
     if (sale !== this.#other) this.#latest = sale;
@@ -106,9 +109,9 @@ export interface RememberAnswersPorts {
 }
 
 /**
- * Adds what this process has answered to the history, each second when it is over, until the signal aborts; nothing while nobody
- * buys. A second that Redis does not take is lost: it may have been added, and these figures are for people. So is one that a
- * bug costs.
+ * Adds the answers of this process to the history after each second, until the signal aborts. Adds nothing while there are
+ * no purchases. A second that Redis does not confirm is lost rather than added twice, because the figures are only for
+ * people. A bug also costs its second.
  */
 export async function rememberAnswers(
   answers: Pick<SaleAnswers, 'takeNew'>,

@@ -13,7 +13,7 @@ const TYPES: Readonly<Record<ExportFormat, string>> = {
   jsonl: 'application/x-ndjson',
 };
 
-/** What an export may answer: its media types, and what a reader has to know. */
+/** The answers of an export: its media types, and notes for its readers. */
 export const EXPORT_ANSWER = {
   description:
     'CSV with a byte order mark and a heading, or one JSON object per line. In CSV a cell that a spreadsheet would take for a' +
@@ -22,9 +22,9 @@ export const EXPORT_ANSWER = {
 };
 
 /**
- * Sends pages of text as a file, at the pace of its reader, and breaks off when the token of the reader ends or is revoked.
- * @param name of the file, without its ending
- * @param pages read one after the other; what they throw after the first one breaks the answer off
+ * Sends pages of text as a file, at the speed of its reader. Breaks off when the token of the reader expires or is revoked.
+ * @param name the file name without its extension
+ * @param pages read one after another; an error after the first page breaks the answer off
  */
 export async function sendExport(
   call: Call<unknown, { readonly format: ExportFormat }>,
@@ -38,11 +38,11 @@ export async function sendExport(
   if (leave === null) return problem('overloaded', { detail: TOO_MANY });
   const poll = startPoll(res, lifecycle);
   try {
-    const first = await pages.next(); // before the head: a fault is still an answer
+    const first = await pages.next(); // before the head, so that a fault can still be answered
     begin(call, name, query.format);
     if (call.req.method !== 'HEAD')
       await sendAll(first.value ?? '', letIn(pages, isStillAllowed(call, services), poll), call, poll.signal);
-    if (poll.signal.aborted) res.destroy(); // not ended: the client must not take it for the whole
+    if (poll.signal.aborted) res.destroy(); // not ended properly, so that the client does not take the file for complete
     else res.end();
   } catch (error) {
     if (!res.headersSent) throw error;
@@ -63,7 +63,7 @@ function begin(call: Pick<Call, 'res' | 'counter' | 'traceId'>, name: string, fo
   call.res.writeHead(200, [...headers, ...NOSNIFF]);
 }
 
-/** The pages, for as long as the caller may have them. */
+/** Yields the pages while the caller's token stays valid. */
 async function* letIn(
   pages: AsyncIterable<string>,
   isAllowed: () => Promise<boolean>,
@@ -75,7 +75,7 @@ async function* letIn(
   }
 }
 
-/** Waits while the client is slower than MySQL. A client that reads nothing is cut off by the time-out of its connection. */
+/** Waits while the client is slower than MySQL. The time-out of the connection cuts off a client that reads nothing. */
 async function sendAll(
   first: string,
   pages: AsyncIterable<string>,
@@ -84,7 +84,7 @@ async function sendAll(
 ): Promise<void> {
   const { socket } = req;
   const send = async (text: string): Promise<void> => {
-    if (text === '') socket.setTimeout(socket.timeout ?? 0); // no byte moves, but the search goes on
+    if (text === '') socket.setTimeout(socket.timeout ?? 0); // no byte is sent, but the search continues
     else if (!res.write(text)) await once(res, 'drain', { signal }).catch(() => undefined);
   };
   await send(first);

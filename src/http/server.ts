@@ -11,17 +11,17 @@ export interface HttpServerOptions {
   /** 0 takes a free port. */
   readonly port: number;
   readonly host: string;
-  /** Open connections; one more is closed at once. */
+  /** Maximum number of open connections. A further connection is closed at once. */
   readonly maxConnections: number;
-  /** Those of one address, as `limitedAddress` counts it; 0 or left out: any number. */
+  /** Maximum number of connections per address, as `limitedAddress` counts it. 0 or left out: no limit. */
   readonly connectionsPerAddressMax?: number;
-  /** From the first byte of a request, or from its connection, to the end of its headers, in ms. */
+  /** Time-out from the first byte of a request, or from its connection, to the end of its headers, in ms. */
   readonly headersTimeoutMs: number;
-  /** From the first byte of a request to the end of its body, in ms; at least headersTimeoutMs. */
+  /** Time-out from the first byte of a request to the end of its body, in ms. At least headersTimeoutMs. */
   readonly requestTimeoutMs: number;
   /** How long a connection without a request stays open, in ms. */
   readonly keepAliveTimeoutMs: number;
-  /** A connection on which no byte moves for this long is closed, in ms; twice the longest poll unless set. */
+  /** Closes a connection on which no byte moves for this long, in ms. Defaults to twice the longest poll. */
   readonly stalledTimeoutMs?: number;
 }
 
@@ -29,26 +29,32 @@ export interface HttpServer {
   /** @throws the error of the socket, such as EADDRINUSE */
   listen(): Promise<{ readonly port: number }>;
   /**
-   * Stops accepting, answers what is under way with `Connection: close`, and cuts what is left after `ms`.
+   * Stops accepting, answers requests in progress with `Connection: close`, and cuts the remaining connections after `ms`.
    * Safe to call twice.
    */
   drain(ms: number): Promise<void>;
 }
 
-/** From this part of its connections on a server closes those that are idle: one client could keep the rest open for nothing. */
+/**
+ * Share of the connection limit above which the server closes idle connections, because one client could keep the rest open
+ * for nothing.
+ */
 const CROWDED = 0.9;
-/** At most this often, since each time looks at all of them. */
+/** Minimum interval between two such checks, because each looks at all connections. */
 const CROWDED_CHECK_MS = 1000;
-/** Four times what the longest token and key need. */
+/** Four times the size of the longest token and key. */
 const MAX_HEADER_BYTES = 16 * 1024;
-/** How often slow requests are searched; Node's own 30 s would make every time-out above 30 s late. */
+/** How often to look for slow requests. Node's own 30 s would delay every shorter time-out. */
 const TIMEOUT_CHECK_MS = 500;
-/** Connections the kernel completes ahead of us; a rush opens thousands at once. Linux cuts it to somaxconn. */
+/** Connections that the kernel completes ahead of us. A rush opens thousands at once. Linux limits it to somaxconn. */
 const BACKLOG = 4096;
 /** A client that never reads its answer would hold its connection for ever. A poll may be silent for 30 s. */
 const STALLED_TIMEOUT_MS = 60_000;
 
-/** What buyers, the payment provider and load balancers reach. @param lifecycle shared with the server of operators */
+/**
+ * Creates the server for buyers, the payment provider and load balancers. @param lifecycle shared with the server of
+ * operators
+ */
 export const createBuyersServer = (
   services: HttpServices,
   lifecycle: Lifecycle,
@@ -56,11 +62,11 @@ export const createBuyersServer = (
 ): HttpServer => createHttpServer(createBuyersListener(services, lifecycle), services, lifecycle, options);
 
 export interface OperatorsServerOptions extends HttpServerOptions {
-  /** Requests of one address in a second. */
+  /** Maximum number of requests per address and second. */
   readonly requestsPerSecond: number;
 }
 
-/** What operators and monitoring reach. */
+/** Creates the server for operators and monitoring. */
 export const createOperatorsServer = (
   services: HttpServices,
   lifecycle: Lifecycle,
@@ -112,7 +118,10 @@ function trackSockets(server: Server): ReadonlySet<Socket> {
   return sockets;
 }
 
-/** One more than may be open is dropped, but the next one then finds a place. */
+/**
+ * Closes idle connections when the server is almost full. A connection above the limit is dropped, but the next connection
+ * then finds a place.
+ */
 function closeIdleWhenCrowded(
   server: Server,
   sockets: ReadonlySet<Socket>,
@@ -128,7 +137,7 @@ function closeIdleWhenCrowded(
   server.on('connection', closeIdle).on('drop', closeIdle);
 }
 
-/** One client could hold all connections, each for as long as its time-outs allow. */
+/** Limits the connections per address, because one client could hold all connections for as long as its time-outs allow. */
 function limitConnections(
   server: Server,
   max: number,
@@ -158,7 +167,7 @@ async function drain(server: Server, sockets: ReadonlySet<Socket>, lifecycle: Li
   lifecycle.draining = true;
   for (const poll of lifecycle.polls) poll.abort();
   const closed = new Promise<void>((resolve) => server.close(() => resolve()));
-  // Node closes those that have answered before, and counts one that has never sent a byte as busy.
+  // Node closes idle connections that have answered before, but counts a connection that has never sent a byte as busy.
   for (const socket of sockets) if (socket.bytesRead === 0 && !isAnswering(socket)) socket.destroy();
   const stop = after(ms, () => server.closeAllConnections());
   await closed;

@@ -63,27 +63,30 @@ export interface ReadyReport {
   readonly dependencies: readonly { readonly name: string; readonly ok: boolean; readonly detail: string }[];
 }
 
-/** What operators may have under way at one api at the same time. */
+/** Limits the concurrent work of operators at one api. */
 export const newOperatorPlaces = () => ({
-  /** Each keeps a connection to MySQL busy. */
+  /** Each export keeps a connection to MySQL busy. */
   exports: new Places({ max: 2 }),
-  /** Each keeps the workers busy. */
+  /** Each bulk keeps the workers busy. */
   bulks: new Places({ max: 1 }),
-  /** The first look for an id may read much of Redis. Who looks for another one meanwhile needs a second place. */
+  /**
+   * The first search for an id may read much of Redis. An operator who searches for another id at the same time needs a
+   * second place.
+   */
   traces: new Places({ max: 4, perUserMax: 2 }),
 });
 
-/** All that the HTTP layer needs; `src/programs/api-services.ts` fills it. */
+/** Everything that the HTTP layer needs. `src/programs/api-services.ts` provides it. */
 export interface HttpServices {
   readonly auth: RequestAuthenticator;
   /** The admission layers. */
   readonly admission: Pick<Admission, 'isOn' | 'anonymous' | 'buyer' | 'operator'>;
   readonly addressOf: ClientAddress;
-  /** The limit that is on without rules. */
+  /** The address limit that applies without rules. */
   readonly addressLimit: Pick<AddressLimit, 'isOn' | 'refuses'>;
-  /** What an address counts as where buyers at one address share places; empty: it is not counted. */
+  /** Returns the keys that an address counts towards: its own, and for IPv6 its network. Empty: the address is exempt. */
   readonly limitedAddress: LimitedAddress;
-  /** Signatures of requests that buyers send about a sale. */
+  /** Signatures of buyers' requests about a sale. */
   readonly signatures: Pick<RequestSignatures, 'areNeeded' | 'begin' | 'finish'>;
   readonly passes: Pick<QueuePasses, 'check'>;
   readonly tokens: Pick<PurchaseTokens, 'areIssued' | 'begin' | 'open' | 'redeem' | 'issue'>;
@@ -91,9 +94,9 @@ export interface HttpServices {
   readonly rooms: Pick<WaitingRooms, 'isFor' | 'join' | 'read' | 'end'>;
   readonly snapshots: Pick<SaleSnapshots, 'get' | 'peek'>;
   readonly clock: Clock;
-  /** Decides how much of an answer a request gets; asked for reads and for changes of orders. */
+  /** Decides how much of an answer a request gets. Handlers ask it for reads and for changes of orders. */
   readonly degrade: Pick<Degrade, 'isOn' | 'rulingOf'>;
-  /** Give the answer that `degrade` decided on. @throws OperationalError of the source */
+  /** Returns the answer that `degrade` chose. @throws OperationalError of the source */
   readonly reads: Readonly<Record<ReadEndpoint, Pick<DegradedReads, 'serve'>>>;
   readonly gate: Pick<PurchaseGate, 'countAttempt' | 'refuseEarly' | 'enter'>;
   /** @throws OperationalError */
@@ -104,30 +107,30 @@ export interface HttpServices {
   /** @throws OperationalError */
   readonly getSale: { get(saleId: string): Promise<GetSaleAnswer> };
   /**
-   * An order of this buyer; null if it does not exist or belongs to another buyer.
+   * Returns an order of this buyer. Null if the order does not exist or belongs to another buyer.
    * @throws OperationalError mysql
    */
   readonly getOrder: (orderId: string, userId: string) => Promise<ShownOrder | null>;
-  /** Of any buyer. @throws OperationalError mysql */
+  /** Finds an order of any buyer. @throws OperationalError mysql */
   readonly findOrder: OrderRepository['findOrder'];
   /** @throws OperationalError mysql */
   readonly orderSearch: OrderSearch;
-  /** The refunds of an order, done or not. @throws OperationalError mysql */
+  /** Returns the refunds of an order, finished or not. @throws OperationalError mysql */
   readonly refundsOf: RefundRepository['refundsOf'];
   /** @throws OperationalError mysql */
   readonly payOrder: (request: PayRequest) => Promise<PayAnswer>;
   /** @throws OperationalError mysql */
   readonly cancelOrder: (orderId: string, userId: string) => Promise<CancelAnswer>;
-  /** Where the payment provider reports payments; null without a secret to check its messages with. */
+  /** Receives reports of the payment provider. Null without a secret that verifies its messages. */
   readonly webhook: {
     readonly verifier: WebhookVerifier;
-    /** The header with the signature, in small letters, and what a signed body says. */
+    /** The signature header, in lower case, and the reader of a signed body. */
     readonly header: string;
     readonly read: (body: string) => PaymentReport;
-    /** Payments of the other kind are refused. */
+    /** The accepted payment mode. Payments of the other mode are refused. */
     readonly mode: 'live' | 'test';
     readonly pay: OrderTransitions['pay'];
-    /** Asks the provider what became of the charges of an order. @throws OperationalError mysql */
+    /** Asks the provider for the results of the charges of an order. @throws OperationalError mysql */
     readonly resolve: (orderId: string) => Promise<void>;
     readonly isRefund: RefundRepository['has'];
     readonly cases: Pick<PaymentCases, 'note' | 'settle' | 'orderOf'>;
@@ -135,14 +138,18 @@ export interface HttpServices {
   readonly prices: PriceTerms;
   readonly sales: Pick<SaleAdmin, 'create' | 'show' | 'list' | 'warm' | 'open' | 'pause' | 'close'>;
   readonly editor: Pick<SaleEditor, 'edit' | 'cancel' | 'remove'>;
-  /** The sales that open within this time, or have opened, with what they lack. @throws OperationalError */
+  /**
+   * Returns the sales that open within this time or have opened, with their missing preparations. @throws OperationalError
+   */
   readonly plan: (withinMs: number) => Promise<readonly PlannedSale[]>;
   /**
-   * Splits a sale into more buckets while it sells. @throws OperationalError; the sale may stay locked until the keeper
-   * has repaired it
+   * Splits a sale into more buckets while it sells. @throws OperationalError; the sale may stay locked until the keeper has
+   * repaired it
    */
   readonly reshard: (saleId: string, order: { readonly actor: string; readonly buckets: number }) => Promise<Resharded>;
-  /** Rebuilds a sale in Redis from MySQL. @throws OperationalError; it stays locked until the keeper has repaired it */
+  /**
+   * Rebuilds a sale in Redis from MySQL. @throws OperationalError; the sale stays locked until the keeper has repaired it
+   */
   readonly repair: (
     saleId: string,
     order: { readonly actor: string },
@@ -154,54 +161,54 @@ export interface HttpServices {
   readonly saleSeconds: {
     readonly landed: Pick<LandedOrders, 'bySecond'>;
     readonly answers: Pick<AnswerHistory, 'read'>;
-    /** How long answers are remembered, ms. */
+    /** How long answers are kept, in ms. */
     readonly keptMs: number;
   };
-  /** What open consoles show. */
+  /** Snapshots for open consoles. */
   readonly live: Pick<LiveSnapshots, 'isFull' | 'follow'>;
   readonly breakers: Pick<SharedBreakers, 'mode' | 'standings'>;
   readonly operatorPlaces: ReturnType<typeof newOperatorPlaces>;
-  /** What RocketMQ holds; null: no name server is known. */
+  /** The contents of RocketMQ. Null: no name server is configured. */
   readonly mq: BrokerViews | null;
   readonly deadLetters: Pick<
     DeadLetterAdmin,
     'list' | 'count' | 'matching' | 'parkedMatching' | 'find' | 'ordersOf' | 'replay' | 'discard' | 'workThrough'
   >;
   readonly reconcile: Pick<ReconcileAdmin, 'run' | 'runs' | 'jobs' | 'findJob' | 'retry'>;
-  /** Money that a person has to look after. @throws OperationalError mysql */
+  /** Payments that need an operator. @throws OperationalError mysql */
   readonly paymentCases: Pick<PaymentCases, 'list' | 'close'>;
-  /** Lists refunds, and takes one on to be paid by hand. @throws OperationalError mysql */
+  /** Lists refunds, and claims a refund to pay it by hand. @throws OperationalError mysql */
   readonly refunds: Pick<RefundRepository, 'list' | 'takeOn'>;
   /** The rules of admission. @throws OperationalError mysql */
   readonly rules: Pick<RuleAdmin, 'show' | 'find' | 'check' | 'publish' | 'history'>;
-  /** Which version each api follows. @throws OperationalError redis */
+  /** The version that each api follows. @throws OperationalError redis */
   readonly ruleReports: Pick<RuleReports, 'live'>;
-  /** The switches of degradation, which are part of those rules. @throws OperationalError mysql */
+  /** The switches of degradation, which belong to the rules. @throws OperationalError mysql */
   readonly switches: Pick<SwitchAdmin, 'show' | 'set'>;
   /** Revoked tokens. @throws OperationalError mysql */
   readonly revocations: Pick<RevocationRepository, 'add' | 'newest'>;
   readonly audit: Pick<AuditLog, 'list' | 'append'>;
-  /** Profiles of this process; null: another one is under way. */
+  /** Profiles this process. Null: another profile is running. */
   readonly profiler: {
     profile(kind: 'cpu' | 'heap', forMs: number, signal: AbortSignal): Promise<string | null>;
   };
   readonly trace: Pick<TracePurchase, 'trace'>;
   readonly ready: () => Promise<ReadyReport>;
-  /** The same in one word, for whoever asks; the answer may be a moment old, so that asking often costs nothing. */
+  /** Readiness as a single word. The answer may be a moment old, so that frequent requests cost nothing. */
   readonly isReady: () => Promise<boolean>;
-  /** For pages of other origins; null: there are none. */
+  /** For pages of other origins. Null: no other origin is allowed. */
   readonly cors: Pick<Cors, 'preflight' | 'mark'> | null;
-  /** What each listener serves as files. */
+  /** The page files of each listener. */
   readonly pages: Readonly<Record<'buyers' | 'operators', Pages>>;
   readonly metricsPage: Pick<MetricsPage, 'isFor' | 'read'>;
   readonly metrics: HttpMetrics;
   readonly saleAnswers: Pick<SaleAnswers, 'count'>;
   readonly tracing: Pick<Tracing, 'startRequest'>;
-  /** Which trace ids are stored with purchases: all that callers bring, those of recorded traces, or none. */
+  /** Selects the trace ids stored with purchases: every id that a caller sends, ids of recorded traces, or none. */
   readonly traceIdsStored: 'all' | 'sampled' | 'none';
-  /** Null: it is off. */
+  /** Null: the access log is off. */
   readonly accessLog: Pick<AccessLog, 'note'> | null;
   readonly log: Log;
-  /** Called for every error that is neither a refusal nor a fault of a dependency, after it was logged and answered. */
+  /** Receives every error that is neither a refusal nor a fault of a dependency, after it was logged and answered. */
   readonly onBug: (error: unknown) => void;
 }

@@ -2,13 +2,13 @@ import { Counter, type Registry } from 'prom-client';
 
 interface Cell {
   count: number;
-  /** Of these, what the counter has, and what `takeNew` has given. */
+  /** The part of the count that has reached the counter, and the part that `takeNew` has returned. */
   brought: number;
   taken: number;
   readonly labels: readonly string[];
 }
 
-/** A counter for what happens at every request: counting is an addition, and labels are looked up when they are collected. */
+/** A counter for events at every request. Counting is an addition. Labels are looked up only when the registry collects. */
 export class Tally {
   readonly #counter: Counter;
   readonly #cells = new Map<string, Cell>();
@@ -23,7 +23,7 @@ export class Tally {
     });
   }
 
-  /** @returns adds one; the same function for the same labels counts the same */
+  /** @returns a function that adds one; functions for the same labels share a count */
   bind(labels: readonly string[]): () => void {
     const key = labels.join(' ');
     const cell = this.#cells.get(key) ?? { count: 0, brought: 0, taken: 0, labels };
@@ -31,13 +31,13 @@ export class Tally {
     return () => void cell.count++;
   }
 
-  /** Forgets a series; whoever still has its function counts nothing any more. */
+  /** Removes a series. Functions that were bound to it no longer count. */
   remove(labels: readonly string[]): void {
     this.#cells.delete(labels.join(' '));
     this.#counter.remove(...labels);
   }
 
-  /** What was counted since the last call, for labels of which something was. */
+  /** Returns the counts since the last call, for labels with new counts. */
   takeNew(): (readonly [labels: readonly string[], times: number])[] {
     const found: (readonly [labels: readonly string[], times: number])[] = [];
     for (const cell of this.#cells.values()) {

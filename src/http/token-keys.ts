@@ -4,35 +4,35 @@ import { isId } from '../core/ids.js';
 import type { PublicAlgorithm } from '../core/public-key.js';
 import { assertStrongSecret } from './token.js';
 
-/** As much as the server takes of all headers together. */
+/** The limit of the server for all headers together. */
 export const TOKEN_LENGTH_MAX = 16_384;
 
 export type Claims = Readonly<Record<string, unknown>>;
 
-/** What must be true of the claims of a token beside its signature, and how they are read. */
+/** The conditions on the claims of a token, apart from its signature, and how to read the claims. */
 export interface TokenTerms {
-  /** Null: any. */
+  /** The required `iss`. Null: any issuer. */
   readonly issuer: string | null;
-  /** One of these must be in `aud`; null: any. */
+  /** The accepted values of `aud`. Null: any audience. */
   readonly audiences: readonly string[] | null;
-  /** Stands before the subject in the id of the user. */
+  /** The prefix that turns the subject into a user id. */
   readonly subjectPrefix: string;
-  /** The names of roles that a token has; null: they are no list of texts. */
+  /** Returns the role names in a token. Null: the claim is not a list of strings. */
   readonly rolesOf: (claims: Claims) => readonly string[] | null;
 }
 
-/** A key that tokens are checked with. The algorithm is that of the key, and never chosen by the token. */
+/** A key that verifies tokens. The key decides the algorithm, never the token. */
 export interface TokenKey {
   readonly terms: TokenTerms;
-  /** The claims of a token that this key has signed; null for any other. Never throws. */
+  /** Returns the claims of a token that this key has signed. Null for any other token. Never throws. */
   read(token: string): Claims | null;
 }
 
 /**
- * In a flash sale every request brings a token seen for the first time. fast-jwt takes 6 µs for one, and 26 µs for a
- * forged one, since it throws. This takes 4 µs and 3 µs: one HMAC and one JSON.parse. The header is not read again: it was
- * when this key was found by it.
- * @throws RangeError for a secret that others could find
+ * Returns an HS256 key. In a flash sale every request brings a token seen for the first time. fast-jwt takes 6 µs for a
+ * token, and 26 µs for a forged token, since it throws. This key takes 4 µs and 3 µs: one HMAC and one JSON.parse. It does
+ * not read the header again, because the header was read when the key was looked up.
+ * @throws RangeError for a secret that others could guess
  */
 export function hs256Key(secret: string, terms: TokenTerms): TokenKey {
   assertStrongSecret(secret);
@@ -60,7 +60,7 @@ function parseClaims(text: string): Claims | null {
   }
 }
 
-/** Times are checked by us, on our clock. */
+/** Returns a public key. Our code checks the times, on our clock. */
 export function publicKey(pem: string, algorithm: PublicAlgorithm, terms: TokenTerms): TokenKey {
   const verify = createVerifier({
     key: pem,
@@ -81,35 +81,38 @@ export function publicKey(pem: string, algorithm: PublicAlgorithm, terms: TokenT
   };
 }
 
-/** The keys of an identity provider, which change while we run. */
+/** The keys of an identity provider, which change while the api runs. */
 export interface IssuerKeys {
-  /** As its tokens have it in `iss`. */
+  /** The `iss` of its tokens. */
   readonly issuer: string;
-  /** False while they were never read. */
+  /** False until the keys were read for the first time. */
   readonly isKnown: boolean;
   /**
-   * Those that may have signed such a token. With a key id those of that id; without one all of the algorithm, but none where they
-   * are many.
+   * Returns the keys that may have signed such a token. With a key id, returns the keys of that id. Without a key id,
+   * returns all keys of the algorithm, or none if there are many.
    */
   find(keyId: string | undefined, algorithm: string): readonly TokenKey[];
-  /** Reads them anew; null: this was done a moment ago, or too many requests wait for it. Never rejects. */
+  /** Reads the keys again. Null: they were read a moment ago, or too many requests wait for the read. Never rejects. */
   refresh(): Promise<void> | null;
   /** Called after each change. */
   onChange(listener: () => void): void;
 }
 
-/** Keys that we were given ourselves. */
+/** The keys in our own configuration. */
 export interface OwnKeys {
   readonly algorithm: 'HS256' | PublicAlgorithm;
-  /** For tokens whose `kid` is none of `hs256ById`, or that have none. */
+  /** For tokens without `kid`, or with a `kid` that is missing in `hs256ById`. */
   readonly key: TokenKey | null;
   readonly hs256ById: ReadonlyMap<string, TokenKey>;
 }
 
-/** Why no key can check a token. */
+/** Says why no key can check a token. */
 export type NoKey = 'malformed' | 'unknown_key' | 'wrong_issuer';
 
-/** Headers whose keys are remembered: an issuer has a few, and whoever makes up others pushes them out at small cost. */
+/**
+ * Maximum number of headers with remembered keys. An issuer has a few headers. A client that invents headers empties the
+ * map at little cost to us.
+ */
 const HEADERS_MAX = 256;
 const decode = createDecoder({ complete: true });
 
@@ -117,7 +120,7 @@ const decode = createDecoder({ complete: true });
 export class KeyFinder {
   readonly #own: OwnKeys;
   readonly #issuers: readonly IssuerKeys[];
-  /** By the first part of the token: tokens of one key begin alike, and only the first of them is taken apart. */
+  /** Keys by the first part of the token. Tokens of a key share this part, so only the first such token is decoded. */
   readonly #byHeader = new Map<string, readonly TokenKey[]>();
 
   constructor(own: OwnKeys, issuers: readonly IssuerKeys[]) {
@@ -126,7 +129,7 @@ export class KeyFinder {
     for (const one of issuers) one.onChange(() => this.#byHeader.clear());
   }
 
-  /** @returns the issuer where its keys must be read first */
+  /** @returns the issuer if its keys must be read first */
   find(token: string): readonly TokenKey[] | NoKey | IssuerKeys {
     const header = token.slice(0, token.indexOf('.'));
     const known = this.#byHeader.get(header);
@@ -142,20 +145,21 @@ export class KeyFinder {
       return 'malformed';
     }
     const { alg, kid, crit } = parts.header;
-    if (crit !== undefined || typeof alg !== 'string') return 'malformed'; // no extension of RFC 7515 is known here
+    if (crit !== undefined || typeof alg !== 'string') return 'malformed'; // no extension of RFC 7515 is supported
     const ourKey = this.#ourKey(alg, kid);
     const ours = ourKey === null ? [] : [ourKey];
     if (alg === 'HS256' || this.#issuers.length === 0)
       return ours.length > 0 ? this.#remember(header, ours) : 'unknown_key';
     if (kid !== undefined && typeof kid !== 'string') return 'malformed';
-    // Without a key id tokens of several issuers begin alike: only its own issuer is asked, and nothing is remembered.
+    // Without a key id, tokens of several issuers share a header. Only the issuer of the token is asked, and no keys are
+    // remembered.
     const issuer = this.#issuers.find((one) => one.issuer === parts.payload.iss);
     const asked = kid === undefined ? (issuer === undefined ? [] : [issuer]) : this.#issuers;
     const theirs = asked.flatMap((one) => one.find(kid, alg));
     if (theirs.length > 0)
       return kid === undefined ? [...ours, ...theirs] : this.#remember(header, [...ours, ...theirs]);
-    // Ours fits any key id, so a new one of an issuer is looked for there first; and as tokens that begin alike may be of either,
-    // nothing is remembered.
+    // Our key fits any key id, so a new key id of an issuer is looked up at the issuer first. Tokens with this header may
+    // belong to either, so no keys are remembered.
     if (ourKey !== null && (issuer === undefined || ourKey.terms.issuer === issuer.issuer)) return ours;
     return issuer ?? 'wrong_issuer';
   }

@@ -2,13 +2,13 @@ import type { Issuer } from '../core/config/issuers.js';
 import { isRole } from '../core/roles.js';
 import type { Claims, TokenTerms } from './token-keys.js';
 
-// What the tokens of an issuer must have, and how their roles are read.
+// The conditions on the tokens of an issuer, and how to read their roles.
 
 const NO_ROLES: readonly string[] = [];
-/** Names of roles in a token of ours. */
+/** Maximum number of roles in a token of ours. */
 const ROLES_MAX = 32;
 
-/** Of tokens that are signed with a key of our own: it may give any role. @param issuer, audience empty: any */
+/** Returns the terms of tokens signed with our own key, which may give any role. @param issuer, audience empty: any */
 export const ownTerms = ({ issuer, audience }: { readonly issuer: string; readonly audience: string }): TokenTerms => ({
   issuer: issuer === '' ? null : issuer,
   audiences: audience === '' ? null : [audience],
@@ -20,8 +20,9 @@ export const ownTerms = ({ issuer, audience }: { readonly issuer: string; readon
 });
 
 /**
- * Of an identity provider. The names that it gives become roles by the table of its configuration, and only by it: a group
- * that happens to be called `admin` makes nobody an admin here. Names without a row stay, for rules that know them.
+ * Returns the terms of an identity provider. Only the table in its configuration turns the provider's names into our roles:
+ * a group that happens to be called `admin` makes no user an admin here. Names without a row stay, for admission rules that
+ * use them.
  */
 export const issuerTerms = ({ issuer, audience, rolesClaim, roles, subjectPrefix = '' }: Issuer): TokenTerms => {
   const roleOf = new Map(Object.entries(roles));
@@ -42,7 +43,9 @@ export const issuerTerms = ({ issuer, audience, rolesClaim, roles, subjectPrefix
 const areTexts = (value: unknown): value is readonly string[] =>
   Array.isArray(value) && value.every((one) => typeof one === 'string');
 
-/** A claim by its name, which may hold dots (`https://shop.example/roles`), or by a path (`realm_access.roles`). */
+/**
+ * Returns a claim by its name, which may contain dots (`https://shop.example/roles`), or by a path (`realm_access.roles`).
+ */
 function claimAt(claims: Claims, name: string): unknown {
   if (Object.hasOwn(claims, name)) return claims[name];
   let value: unknown = claims;

@@ -5,29 +5,29 @@ import { withoutUndefined } from '../core/without-undefined.js';
 interface TokenClaims {
   readonly userId: string;
   readonly roles: readonly string[];
-  /** Life of the token in ms, at least one second: `exp` counts whole seconds. */
+  /** Lifetime of the token in ms, at least one second: `exp` counts whole seconds. */
   readonly ttlMs: number;
-  /** By which it can be revoked. Left out: by its user only. */
+  /** The id that revokes this token. Left out: the token can only be revoked by its user. */
   readonly tokenId?: string;
 }
 
-/** What all tokens of one signer have. */
+/** The fields that all tokens of a signer share. */
 export interface SignerTerms {
-  /** Of the key, where the api has several. */
+  /** The id of the key, if the api has several keys. */
   readonly keyId?: string;
   readonly issuer?: string;
   readonly audience?: string;
 }
 
-/** Refuses a secret that others could find. Called at start-up, so that no weak key ever serves. */
+/** Refuses a secret that others could guess. Called at start-up, so that no weak key ever serves. */
 export function assertStrongSecret(secret: string): void {
   const flaw = flawOfSecret(secret);
   if (flaw !== null) throw new RangeError(`the HS256 secret ${flaw}`);
 }
 
 /**
- * Prepares a key once, and gives what signs with it: HS256 tokens as `auth.ts` accepts them.
- * @throws RangeError for a secret that others could find
+ * Prepares a key once and returns a function that signs HS256 tokens as `auth.ts` accepts them.
+ * @throws RangeError for a secret that others could guess
  */
 export function createTokenSigner(
   secret: string,

@@ -1,15 +1,16 @@
 import { createHmac, timingSafeEqual } from 'node:crypto';
 
 /**
- * Of the header `t=<unix seconds>,v1=<hex of HMAC-SHA-256 over "<t>.<body>">`. There may be several `v1`: a provider that changes
- * its secret signs with both for a while. Parts with other names, such as Stripe's `v0`, say nothing.
+ * The result for a header `t=<unix seconds>,v1=<hex of HMAC-SHA-256 over "<t>.<body>">`. A header may contain several `v1`
+ * parts, because a provider that changes its secret signs with both secrets for a while. Other parts, such as Stripe's
+ * `v0`, are ignored.
  */
 type SignatureVerdict = 'good' | 'invalid' | 'stale';
 
 export interface WebhookVerifier {
-  /** Whether the header alone shows that no body can be good, so that the body need not be read. */
+  /** Whether the header alone rules out every body, so that the body need not be read. */
   refuses(header: string | string[] | undefined): boolean;
-  /** Checks the signature first: `stale` is only said of messages that were signed with a secret. */
+  /** Checks the signature first: only a correctly signed message can be `stale`. */
   verify(header: string | string[] | undefined, body: string): SignatureVerdict;
 }
 
@@ -18,14 +19,17 @@ export interface WebhookVerifierOptions {
   readonly nowMs?: () => number;
 }
 
-/** How far the time of a signature may be from ours, either way: an older message is a replay. */
+/**
+ * The largest accepted difference between the time of a signature and ours, in both directions. An older message is a
+ * replay.
+ */
 export const SIGNATURE_LIFE_MS = 300_000;
 const TIME = /^t=([0-9]{1,12})$/;
 const SIGNATURE = /^v1=([0-9a-f]{64})$/i;
-/** A provider sends two or three signatures; each costs an HMAC here. */
+/** A provider sends two or three signatures. Each costs an HMAC here. */
 const PARTS_MAX = 8;
 
-/** @param secrets any of these may have signed: while the provider changes to a new one, there are two */
+/** @param secrets the accepted secrets: two while the provider changes to a new secret */
 export function createWebhookVerifier(
   secrets: readonly string[],
   options: WebhookVerifierOptions = {},
@@ -43,7 +47,7 @@ export function createWebhookVerifier(
   };
 }
 
-/** Null: it is not of the form above. */
+/** Null: the header does not have the format above. */
 function readHeader(header: string | string[] | undefined): { seconds: string; given: readonly Buffer[] } | null {
   const parts = typeof header === 'string' ? header.split(',', PARTS_MAX + 1).map((part) => part.trim()) : [];
   const [seconds, ...more] = found(TIME, parts);

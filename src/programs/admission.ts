@@ -39,7 +39,7 @@ import { createRuleReports } from '../redis/rule-reports.js';
 import { systemClock as clock } from './system-clock.js';
 import { breakerWrappers } from './with-breakers.js';
 
-/** Old answers kept per endpoint; at half a kB each, some MB. */
+/** Previous answers kept per endpoint. At half a kB each they take a few MB. */
 const ANSWERS_MAX = 5000;
 
 interface AdmissionParts {
@@ -47,14 +47,16 @@ interface AdmissionParts {
   readonly mysql: MysqlPool;
   readonly registry: Registry;
   readonly log: Log;
-  /** Whether this process knows that nothing of a sale is left. Called once the api serves. */
+  /**
+   * Whether this process knows that a sale has no units left. The layers call it only after the api has started to serve.
+   */
   readonly isSoldOut: (saleId: string) => boolean;
-  /** Called with an error that is a bug. */
+  /** Receives an error that is a bug. */
   readonly fail: (error: unknown) => void;
 }
 
 /**
- * Admission of an api: every layer, under the current rules.
+ * Opens the admission of an api: every layer, under the current rules.
  * @throws OperationalError mysql, when the rules cannot be read at the start
  */
 export async function openAdmission(
@@ -64,7 +66,7 @@ export async function openAdmission(
   const metrics = createAdmissionMetrics(registry);
   const stop = new AbortController();
 
-  // Rules: MySQL has them, Redis announces them.
+  // Rules: MySQL stores them, Redis announces changes.
   const keys = { sign: readKeyring(signKeys), seal: readKeyring(sealKeys) };
   const unfit = (rules: RuleSet) => missingSecrets(rules, keys);
   const repository = createRuleRepository(mysql);
@@ -85,7 +87,7 @@ export async function openAdmission(
   await current.start();
   const ruleAdmin = new RuleAdmin({ repository, broadcast, log, unfit });
 
-  // Layers that see every request of a buyer.
+  // The layers that see every request of a buyer.
   const lists = new Lists(() => current.rules.lists);
   const limits = new Limits({
     rules: () => current.rules.limits,
@@ -105,16 +107,16 @@ export async function openAdmission(
     },
     { processId, ...REPORT_TIMES },
   );
-  await breakers.runOnce(); // a new process starts with the quorum of the others
+  await breakers.runOnce(); // a new process starts with the quorum of the other processes
   const degrade = new Degrade({
     rules: () => current.rules.degrade,
     refuses: (dependency) => breakers.refuses(dependency),
     metrics,
   });
-  // Breakers last: a request that they let through as a trial should reach the dependency.
+  // The breakers come last, because a request that a breaker passes as a trial should reach the dependency.
   const layers = [new RulesLayer(current), lists, limits, new DegradeLayer(degrade)];
 
-  // What a purchase must show.
+  // The proofs of a purchase: signature, queue pass, purchase token.
   const seals = new Seals(keys.seal);
   const signRules = () => current.rules.sign;
   const tokenRules = () => current.rules.sign.tokens;
@@ -156,17 +158,17 @@ export async function openAdmission(
     },
     breakers,
     rulesReadiness: () => rulesReadiness(current.standing),
-    /** How many orders of a sale a buyer may cancel. */
+    /** Limits how many orders of a sale a buyer may cancel. */
     cancelLimit: new CancelLimit(() => current.rules.orders, metrics),
-    /** How many charges may be declined. */
+    /** Limits how many charges may be declined. */
     declineBound: () => declineBound(() => current.rules.orders, metrics),
     unpaidPause: (repository: OrderRepository) =>
       new UnpaidPause({ rules: () => current.rules.orders, repository, clock, metrics }),
-    /** Wraps stores and channels so that the breakers see how their calls go. */
+    /** Wraps stores and channels so that the breakers see the results of their calls. */
     withBreakers: breakerWrappers(breakers),
     /** Evens out the purchases that reach the batcher. */
     smooth: () => limits.smooth(),
-    /** Ends the loops; reports of this process are withdrawn. Never rejects. */
+    /** Ends the loops and withdraws the reports of this process. Never rejects. */
     async close(): Promise<void> {
       stop.abort();
       await Promise.all(loops);

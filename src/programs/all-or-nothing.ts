@@ -1,9 +1,9 @@
-/** Takes how to close a part that was just opened. */
+/** Takes the function that closes a part which was just opened. */
 export type Opened = (close: () => Promise<unknown>) => void;
 
 /**
- * Opens several parts. When one fails, those that are open are closed, the last first: an app that goes on without us must not keep
- * their connections.
+ * Opens several parts. When a part fails, closes the open parts in reverse order, because a host app that continues without
+ * us must not keep their connections.
  * @throws what `open` throws
  */
 export async function allOrNothing<T>(open: (opened: Opened) => Promise<T>): Promise<T> {

@@ -58,12 +58,12 @@ import { createReadiness, openStores, serversOf } from './servers.js';
 import { systemClock as clock } from './system-clock.js';
 import { createRegistry } from './telemetry.js';
 
-/** Who callers are, and which pages are served, is given. */
+/** The caller supplies authentication and the pages. */
 type ServicesConfig = Config<Exclude<(typeof PROGRAM_SECTIONS)['api'][number], 'auth' | 'shop' | 'log'>>;
 
 interface ServicesParts {
   readonly log: Log;
-  /** Called with errors that are bugs. */
+  /** Receives an error that is a bug. */
   readonly fail: (error: unknown) => void;
   readonly openIdentity: (parts: IdentityParts) => Promise<Identity>;
   /** Called before anything is opened. Null: orders cannot be paid here. */
@@ -75,27 +75,27 @@ interface ServicesParts {
 /** An api behind its listeners. */
 export interface OpenServices {
   readonly services: HttpServices;
-  /** What its page of metrics shows, and what keeps forged messages out: for what stands beside it in the process. */
+  /** The registry and the message signatures, for other programs in this process. */
   readonly registry: Registry;
   readonly messages: SignedMessages;
-  /** After the listeners were drained. Never rejects. */
+  /** Call after the listeners have drained. Never rejects. */
   close(): Promise<void>;
 }
 
 /** Sale pages kept in memory. */
 const SALES_IN_MEMORY = 1000;
 const SALE_VIEW_MS = 1000;
-/** Consoles that follow one api. */
+/** The maximum number of consoles that follow one api. */
 const CONSOLE_STREAMS_MAX = 100;
-/** Event streams of one buyer at one api: some tabs, on some devices. */
+/** Event streams of one buyer at one api, enough for several tabs on several devices. */
 const STREAMS_PER_BUYER_MAX = 10;
 /** Event streams of one address, which a household or an office shares. HTTP_UNLIMITED_NETWORKS are exempt. */
 const STREAMS_PER_ADDRESS_MAX = 200;
-/** How old the short answer of /readyz may be: load balancers ask once a second or less. */
+/** How old the short answer of /readyz may be. Load balancers ask once a second or less. */
 const READY_KEPT_MS = 1000;
 
 /**
- * What an api is made of: admission, the path of a purchase with its producer, and what operators do over HTTP.
+ * Opens the services of an api: admission, the purchase path with its producer, and the work of operators over HTTP.
  * @throws OperationalError when a dependency does not answer at the start, and what `openPayments` throws
  */
 export const openServices = (config: ServicesConfig, parts: ServicesParts): Promise<OpenServices> =>
@@ -121,7 +121,7 @@ async function open(config: ServicesConfig, parts: ServicesParts, opened: Opened
   const orders = withBreakers.orders(createOrderRepository(mysql));
   const transitions = withBreakers.transitions(createOrderTransitions(mysql, { clock, log }));
   const cache = createSaleSnapshotCache(redis);
-  // Buyers who wait for their purchase, by long poll or by stream, and sold-out flags share one subscription.
+  // Waiting buyers (by long poll or stream) and the sold-out flags share a subscription.
   const notifications = openPurchaseNotifications(config.redis, log);
   opened(() => notifications.close());
   const deadLetters = createDeadLetterRepository(mysql);
@@ -174,7 +174,8 @@ async function open(config: ServicesConfig, parts: ServicesParts, opened: Opened
     issuers: identity.issuers,
   };
   const ready = createReadiness({ ...needed, mysql });
-  // An api sells without MySQL: orders wait in the broker. All apis lose MySQL at once, so none may stop for it (decision 35).
+  // An api sells without MySQL, because orders wait in the broker. All apis lose MySQL at once, so none may stop for it
+  // (decision 35).
   const sells = createReadiness(needed);
   const saleAnswers = new SaleAnswers(registry, (saleId) => snapshots.peek(saleId) !== undefined, clock.monotonicMs);
   const stop = new AbortController();
@@ -187,7 +188,7 @@ async function open(config: ServicesConfig, parts: ServicesParts, opened: Opened
     ),
     rememberAnswers(saleAnswers, { history, clock, log }, stop.signal),
   ];
-  // What operators look at counts for no breaker.
+  // Stores for operators. The breakers do not count their calls.
   const looked = { stock: createStockStore(redis, log), batches: createBatchStore(redis) };
   const landed = createLandedOrders(mysql);
   const liveSales = new LiveSales({ ...looked, sales: createSaleRepository(mysql), answers: history, landed, clock });
@@ -263,21 +264,21 @@ async function open(config: ServicesConfig, parts: ServicesParts, opened: Opened
   };
 }
 
-/** The way to the admin ports of the brokers; null without NAMESRV_ADDR. */
+/** Opens access to the admin ports of the brokers. Null without NAMESRV_ADDR. */
 export function openBroker({ repair: { namesrv }, brokerAccess }: Pick<ServicesConfig, 'repair' | 'brokerAccess'>): {
   readonly brokerViews: BrokerViews | null;
   readonly traceBroker: TraceBroker | null;
 } {
   if (namesrv === '') return { brokerViews: null, traceBroker: null };
   const access = brokerAccessOf(brokerAccess);
-  const seen = new SeenBrokers(); // each look has an inspection of its own
+  const seen = new SeenBrokers(); // each look has its own inspection
   return {
     brokerViews: new BrokerViews((onDown) => new RocketmqInspection(namesrv, access, { onDown, seen }), clock),
     traceBroker: createTraceBroker(namesrv, access, { seen }),
   };
 }
 
-/** @throws Error when its file cannot be opened */
+/** @throws Error when the file of the log cannot be opened */
 async function openAccessLog(
   { file, ...options }: ServicesConfig['accessLog'],
   metrics: HttpMetrics,
@@ -286,7 +287,7 @@ async function openAccessLog(
   return new AccessLog(options, await openLineSink(file), clock, (lines) => metrics.notLogged(lines));
 }
 
-/** Where the payment provider reports payments; null without a secret to check its signature with. */
+/** Returns the webhook of the payment provider. Null without a secret for its signatures. */
 function webhookOf(
   { webhookSecret, webhookSecretBefore, webhookMode }: ServicesConfig['payment'],
   format: PaymentWebhook | null,

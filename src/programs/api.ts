@@ -13,14 +13,15 @@ import { systemClock as clock } from './system-clock.js';
 
 export type ApiConfig = Config<(typeof PROGRAM_SECTIONS)['api'][number]>;
 
-/** A browser with the console opens up to six, and each of up to 100 consoles holds one for its stream. */
+/** A browser with the console opens up to six connections. Each of up to 100 consoles holds a connection for its stream. */
 const OPERATORS_CONNECTIONS_MAX = 400;
-/** For what operators have under way when buyers have been answered. */
+/** Time for the requests of operators to finish after the buyers have been answered. */
 const OPERATORS_DRAIN_MS = 1000;
 
 /**
- * The api: what it is made of, behind two listeners.
- * @throws OperationalError when a dependency does not answer at the start; ConfigError where the payment provider refuses our key
+ * Starts the api: its services behind two listeners.
+ * @throws OperationalError when a dependency does not answer at the start; ConfigError when the payment provider refuses
+ * our key
  */
 export async function startApi(config: ApiConfig, log: Log, fail: (error: unknown) => void): Promise<Running> {
   const shop = { ...config.shop, origins: config.shop.origins.split(',').filter((origin) => origin !== '') };
@@ -39,7 +40,7 @@ export async function startApi(config: ApiConfig, log: Log, fail: (error: unknow
     maxConnections: OPERATORS_CONNECTIONS_MAX,
   });
   const buyers = createBuyersServer(api.services, lifecycle, config.http);
-  const { port: operatorsPort } = await operators.listen(); // first: where its port is taken, no buyer has come yet
+  const { port: operatorsPort } = await operators.listen(); // first, so that no buyer has connected yet when this port is taken
   const { port } = await buyers.listen();
 
   return {

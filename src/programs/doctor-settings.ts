@@ -4,15 +4,15 @@ import type { Secret, SettingsFacts } from '../core/doctor/settings-checks.js';
 import { readKeyList } from '../core/hmac.js';
 import type { ProgramKind } from '../core/ports/program-reports.js';
 
-// What `seckill doctor` finds in the settings, before it asks a server.
+// Collects the findings of `seckill doctor` about the settings, before it asks a server.
 
-/** Null where its settings are not usable. */
+/** Reads a section. Null when its settings are not usable. */
 export function sectionOf<S extends SectionName>(name: S, env: Environment): Section<S> | null {
   const read = readSection(name, env);
   return 'wrong' in read ? null : read.section;
 }
 
-/** `wrong`: the first of its settings that is not usable, as a sentence that names it. */
+/** Reads a section. `wrong` is a sentence that names its first unusable setting. */
 export function readSection<S extends SectionName>(
   name: S,
   env: Environment,
@@ -41,7 +41,7 @@ export function settingsIn(env: Environment, programs: readonly ProgramKind[]): 
   };
 }
 
-/** Without the points at their ends. */
+/** Returns the problems without their full stops. */
 function problemsIn(env: Environment, programs: readonly ProgramKind[]): string[] {
   const problems = programs.flatMap((program) => {
     try {
@@ -55,7 +55,7 @@ function problemsIn(env: Environment, programs: readonly ProgramKind[]): string[
   return [...new Set(problems)].map(withoutPoint);
 }
 
-/** Every secret of these programs that is set. */
+/** Returns every configured secret of these programs. */
 function secretsIn(env: Environment, programs: readonly ProgramKind[]): Secret[] {
   const sections = new Set(programs.flatMap((program): readonly SectionName[] => PROGRAM_SECTIONS[program]));
   const keys = settingsOf([...sections]);
@@ -67,8 +67,9 @@ function secretsIn(env: Environment, programs: readonly ProgramKind[]): Secret[]
 }
 
 /**
- * The passwords and keys in a setting; none in a public key, and none where a server is to be reached without.
- * @param isNeeded an address without a password has an empty one
+ * Returns the passwords and keys in a setting. A public key has no secret, nor has a URL without a password unless
+ * `isNeeded`.
+ * @param isNeeded whether a URL without a password counts as an empty password
  */
 function textsIn(name: string, value: string, isNeeded: boolean): string[] {
   const [isUrl, login = ''] = /^[a-z+]+:\/\/(?:([^@/]*)@)?/.exec(value) ?? [];
@@ -81,7 +82,7 @@ function textsIn(name: string, value: string, isNeeded: boolean): string[] {
   try {
     return [...readKeyList(value).values()];
   } catch {
-    return []; // `settings.read` says what is wrong with it
+    return []; // `settings.read` reports the error
   }
 }
 

@@ -29,26 +29,26 @@ import { readSection, sectionOf, sentence, settingsIn, withoutPoint } from './do
 import { freeShareOf, reachOf } from './machine.js';
 
 export interface DoctorOptions {
-  /** Whose settings have to be there. */
+  /** The programs whose settings are required. */
   readonly programs: readonly ProgramKind[];
-  /** Of the brokers. */
+  /** The broker cluster. */
   readonly cluster: string | null;
-  /** Ids of checks whose risk is accepted. */
+  /** Ids of checks whose risk the operator accepts. */
   readonly accepted?: ReadonlySet<string>;
 }
 
-/** One answer. A server that is well takes milliseconds. */
+/** Time-out of one answer. A healthy server takes milliseconds. */
 const ANSWER_WITHIN_MS = 3000;
-/** All answers of a server, and the connect before them. */
+/** Time-out of all answers of a server, including the connect. */
 const SERVER_WITHIN_MS = 10_000;
-/** One of several tries. */
+/** Time-out of each attempt to connect. */
 const CONNECT_WITHIN_MS = 1500;
-/** A resolver that does not answer keeps nobody: what it would say is a detail. */
+/** A slow resolver must not delay the report, because its answer is only a detail. */
 const LOOKUP_WITHIN_MS = 2000;
 
 /**
- * Asks every server that the environment names, each for itself, and judges what they say. Changes nothing. Never rejects for a
- * server that is away; takes some ten seconds at most.
+ * Asks all servers in the environment in parallel and judges their answers. Changes nothing. Never rejects for an
+ * unreachable server. Takes about ten seconds at most.
  */
 export async function examine(env: Environment, options: DoctorOptions): Promise<Report> {
   const [{ redis, programs }, mysql, rocketmq] = await Promise.all([
@@ -61,7 +61,7 @@ export async function examine(env: Environment, options: DoctorOptions): Promise
   return reportOn({ settings, redis, mysql: withPrograms, rocketmq }, options.accepted);
 }
 
-/** @throws what `asking` throws, but for a server that does not do its work */
+/** Turns a time-out and an error of the server into a finding. @throws any other error of `asking` */
 async function inTime<F extends object>(server: string, asking: Promise<Asked<F>>): Promise<Asked<F>> {
   const timer = new AbortController();
   const late = pause(SERVER_WITHIN_MS, timer.signal).then(() => null);
@@ -82,7 +82,7 @@ const silent = (down: string, todo: string) => ({ down, todo });
 
 const notUsable = (wrong: string) => silent(wrong, 'Set it, or correct it.');
 
-/** Somewhere else, as far as can be seen from here. */
+/** A server on another machine, as far as this machine can tell. */
 const ELSEWHERE: Reach = { at: 'private', open: null };
 
 /** Never rejects. */
@@ -95,7 +95,7 @@ async function reach(host: string, port: number): Promise<Reach> {
 
 interface AskedRedis {
   readonly redis: Asked<RedisFacts>;
-  /** Processes that say there that they run; null: it is not known. */
+  /** The number of processes that report to Redis that they run. Null: unknown. */
   readonly programs: number | null;
 }
 
@@ -120,14 +120,14 @@ async function askRedis(env: Environment): Promise<AskedRedis> {
       );
       return { servers, waitReplicas: options.waitReplicas };
     } finally {
-      void connection.close(); // of one that hangs it takes a while
+      void connection.close(); // closing a connection to a server that hangs takes a while
     }
   };
   const redis = await inTime('Redis', ask());
   return { redis, programs };
 }
 
-/** @throws OperationalError redis, with what the server has said */
+/** @throws OperationalError redis, with the messages that the client logged */
 async function openForLook(options: Section<'redis'>) {
   const said: string[] = [];
   const log: Log = {
@@ -169,7 +169,7 @@ async function askRocketmq(env: Environment, cluster: string | null): Promise<Ro
   const markerLifeMs = sectionOf('redis', env)?.markerLifeMs ?? Infinity;
   const wanted = readSection('brokerAccess', env);
   if ('wrong' in wanted) {
-    // asked in another way than the programs would, servers would be blamed for it
+    // the proxy is not asked without these settings, because it would be blamed for them
     const endpoint = { place, refusal: withoutPoint(wanted.wrong), reach: ELSEWHERE };
     const nameServer = namesrv === '' ? ('unset' as const) : { problem: wanted.wrong };
     const nothing = { strangers: null, brokers: [], silent: [], ports: [] };
@@ -190,7 +190,7 @@ async function askRocketmq(env: Environment, cluster: string | null): Promise<Ro
   };
 }
 
-/** Of settings that are not usable as a whole. */
+/** Whether the settings ask for TLS, when they are not usable as a whole. */
 const wantsTls = ({ ROCKETMQ_TLS: tls = '' }: Environment): boolean => tls !== '' && tls !== 'off';
 
 type ProxyFacts = Pick<RocketmqFacts, 'endpoint' | 'strangers' | 'ports'>;
@@ -244,7 +244,7 @@ async function askBrokers(
   }
 }
 
-/** A text: why it does not answer. */
+/** Returns the facts of a broker, or says why the broker does not answer. */
 async function askBroker(broker: BrokerAddress): Promise<BrokerSays | string> {
   try {
     return await readBrokerFacts(broker, readTopicLists());
@@ -255,8 +255,9 @@ async function askBroker(broker: BrokerAddress): Promise<BrokerSays | string> {
 }
 
 /**
- * A name server asks nobody for a login; it can ask for a certificate. Null: no address at all.
- * @param asStranger as we come, but without our certificate
+ * Describes the port of a name server. A name server never asks for a login, but may ask for a certificate. Null: the text
+ * is not an address.
+ * @param asStranger our access without our certificate
  */
 async function nameServerPort(text: string, asStranger: BrokerAccess): Promise<OpenPort | null> {
   try {
@@ -265,7 +266,7 @@ async function nameServerPort(text: string, asStranger: BrokerAccess): Promise<O
     const guarded = isByTls && !(await serves(address));
     return { what: `The name server ${text}`, reach: await reach(address.host, address.port), guarded };
   } catch {
-    return null; // the look for brokers says so
+    return null; // the search for brokers reports it
   }
 }
 
@@ -283,7 +284,7 @@ async function portsOf({ host, port }: RemotingAddress, broker: BrokerSays): Pro
     guarded: strangers === 'refused',
   };
   if (replicaPort === null) return [admin];
-  // replicas are asked for no login
+  // replicas need no login
   const ofReplicas = `The port for replicas of ${server}`;
   return [admin, { what: ofReplicas, reach: await reach(host, replicaPort), guarded: !feedsReplicas }];
 }

@@ -13,11 +13,11 @@ import type { TransferStore } from '../core/ports/transfer-store.js';
 import type { PurchaseGate } from '../purchase/gate.js';
 
 /**
- * Places between two steps where a test may stop a program: `FAILPOINT=<name>[:n]` kills the process at the n-th pass, and
- * `FAILPOINT=<name>[:n]=throw` throws an error there. They are put
- * around the ports, so no use case and no adapter knows of them; without the variable nothing is wrapped. A point named
- * `drop_…` does not stop the process: the call is not made, or its reply is lost. Neither does `poison_deduct`, and it acts at
- * every pass: the script of a batch with a purchase whose key begins with `poison` gets a body that it cannot decode.
+ * Places between two steps where a test may stop a program. `FAILPOINT=<name>[:n]` kills the process at the n-th pass.
+ * `FAILPOINT=<name>[:n]=throw` throws an error there. The points wrap the ports, so no use case and no adapter knows of
+ * them. Without the variable nothing is wrapped. A point named `drop_…` does not stop the process: it skips the call, or
+ * loses the reply. `poison_deduct` does not stop the process either, and it acts at every pass: the script of a batch with
+ * a purchase whose key begins with `poison` gets a body that the script cannot decode.
  */
 const REBUILD_FAIL_POINTS = ['repair_after_lock', 'repair_after_epoch', 'repair_after_stock'] as const;
 export const API_FAIL_POINTS = [
@@ -57,9 +57,7 @@ type RebuildPoint = (typeof REBUILD_FAIL_POINTS)[number];
 type ApiPoint = (typeof API_FAIL_POINTS)[number];
 type KeeperPoint = (typeof KEEPER_FAIL_POINTS)[number];
 
-/**
- * Around what rebuilds a sale, in Redis and in MySQL: a repair of the keeper, or a reshard that an api was asked for.
- */
+/** Wraps the stores that rebuild a sale in Redis and MySQL, for a repair by the keeper or a reshard by an api. */
 const rebuildFailPoints = (at: FailPoints<RebuildPoint>) => ({
   rebuilt: <S extends Pick<RepairStore, 'lock' | 'swap'>>(store: S): S =>
     at.before(at.after(store, 'lock', 'repair_after_lock'), 'swap', 'repair_after_stock'),
@@ -74,7 +72,7 @@ export function apiFailPoints(settings: Settings, log: Log) {
   return {
     store: (store: StockStore): StockStore =>
       at.after(at.after(poisoned(store, at), 'precheck', 'after_precheck'), 'deduct', 'after_deduct'),
-    /** Of the store that a check-back asks. */
+    /** Wraps the store that a check-back asks. */
     checked: (store: Pick<StockStore, 'resolve'>): Pick<StockStore, 'resolve'> =>
       at.after(at.before(store, 'resolve', 'check_before_resolve'), 'resolve', 'check_after_resolve'),
     channel: (channel: PurchaseChannel): PurchaseChannel =>
@@ -87,7 +85,7 @@ export function apiFailPoints(settings: Settings, log: Log) {
     gate: (
       gate: Pick<PurchaseGate, 'countAttempt' | 'refuseEarly' | 'enter'>,
     ): Pick<PurchaseGate, 'countAttempt' | 'refuseEarly' | 'enter'> => at.after(gate, 'enter', 'before_answer'),
-    /** Units that move between buckets; a transfer that found none is no step. */
+    /** Wraps transfers of units between buckets. A transfer that found no units does not count as a step. */
     transfers: (store: TransferStore): TransferStore =>
       at.after(
         at.after(store, 'transferOut', 'after_transfer_out', ({ outcome }) => outcome === 'transferred'),
@@ -100,7 +98,7 @@ export function apiFailPoints(settings: Settings, log: Log) {
 }
 export type ApiFailPoints = ReturnType<typeof apiFailPoints>;
 
-/** What Redis can never decode, whatever the doors let through: half a surrogate pair. */
+/** A body that Redis can never decode: half a surrogate pair. */
 const POISON = String.raw`,"poison":"\ud800"}`;
 
 const poisoned = (store: StockStore, at: FailPoints<ApiPoint>): StockStore =>
@@ -126,7 +124,7 @@ function halfWithPoints(half: HalfMessage, at: FailPoints<ApiPoint>): HalfMessag
   };
 }
 
-/** A plan that was not written, for a row that was there already, is no step. */
+/** Whether the plan was written. A plan whose row existed before does not count as a step. */
 const isWritten = ({ outcome }: WriteOutcome): boolean => outcome === 'written';
 
 /** @throws ConfigError for a point that the worker does not have */
@@ -166,7 +164,7 @@ export function keeperFailPoints(settings: Settings, log: Log) {
       await markDone(outboxIds);
     });
   return {
-    /** The outbox of rows that are published. */
+    /** The outbox of rows to publish. */
     published: (outbox: Outbox): Outbox => beforeDone(outbox, 'outbox_after_publish'),
     /** The outbox of rows whose units go back. */
     released: (outbox: Outbox): Outbox => beforeDone(outbox, 'release_before_done'),
@@ -175,7 +173,7 @@ export function keeperFailPoints(settings: Settings, log: Log) {
       const withSweep = at.after<Sweep, 'expireDue'>(transitions, 'expireDue', 'expire_after_commit', hasEnded);
       return at.after<Sweep, 'expire'>(withSweep, 'expire', 'expire_after_commit', hasEnded) as M;
     },
-    /** The repository that a purchase is given up in. */
+    /** The repository that records a purchase as given up. */
     compensated: (repository: OrderRepository): OrderRepository =>
       at.after(repository, 'write', 'compensate_after_row', isWritten),
     ...rebuildFailPoints(at),
@@ -187,14 +185,14 @@ type Method = (...args: never[]) => Promise<unknown>;
 type MethodOf<T, K extends keyof T> = Extract<T[K], Method>;
 type AnswerOf<T, K extends keyof T> = Awaited<ReturnType<MethodOf<T, K>>>;
 
-/** The points of one program, of which one or none will act. When none will, a part stays the very object it was. */
+/** The points of one program. At most one point is armed. When none is armed, a wrapped part is the unchanged object. */
 class FailPoints<P extends string> {
   readonly #armed: string | null;
   readonly #throws: boolean;
   readonly #log: Log;
   #passesLeft: number;
 
-  /** @throws ConfigError for a point that is not one of `names` */
+  /** @throws ConfigError for a point outside `names` */
   constructor(names: readonly P[], { point: text }: Settings, log: Log) {
     const [, name, count = '1', act] = /^(\w+)(?::([1-9]\d*))?(=throw)?$/.exec(text) ?? [];
     const armed = names.find((known) => known === name) ?? null;
@@ -207,12 +205,12 @@ class FailPoints<P extends string> {
     this.#passesLeft = Number(count);
   }
 
-  /** For a point that acts at every pass. */
+  /** Whether a point that acts at every pass is armed. */
   isArmed(point: P): boolean {
     return point === this.#armed;
   }
 
-  /** To be awaited where the program may stop. */
+  /** Stops the program here if the point is due. The caller awaits it. */
   async pass(point: P): Promise<void> {
     if (!this.#isDue(point)) return;
     this.#log.warn({ failPoint: point, act: this.#throws ? 'throw' : 'kill' }, 'fail point reached');
@@ -221,7 +219,7 @@ class FailPoints<P extends string> {
     await new Promise<never>(() => undefined);
   }
 
-  /** Whether this call, or its reply, is lost. */
+  /** Whether this call, or its reply, gets lost. */
   loses(point: P): boolean {
     if (!this.#isDue(point)) return false;
     this.#log.warn({ failPoint: point, act: 'drop' }, 'fail point reached');
@@ -252,7 +250,7 @@ class FailPoints<P extends string> {
     return this.around(part, name, instead as never);
   }
 
-  /** The part with `instead` in place of one method, which it is given. */
+  /** Replaces one method of a part with `instead`, which receives the original method. */
   around<T extends object, K extends keyof T>(
     part: T,
     name: K,

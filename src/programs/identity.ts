@@ -14,31 +14,32 @@ import type { MysqlPool } from '../mysql/pool.js';
 import { createRevocationRepository } from '../mysql/revocation-repository.js';
 import { systemClock as clock } from './system-clock.js';
 
-/** A provider that withdraws a key is believed this much later. An unknown key id reads the keys at once. */
+/** The delay until this api notices that a provider withdrew a key. An unknown key id reads the keys at once. */
 const JWKS_REFRESH_MS = 300_000;
-/** How far the clock of an issuer may be from ours: machines with NTP are within a second. */
+/** The largest accepted difference between the clock of an issuer and ours. Machines with NTP are within a second. */
 const CLOCK_TOLERANCE_MS = 5000;
 
 export interface IdentityParts {
   readonly mysql: MysqlPool;
   readonly registry: Registry;
   readonly log: Log;
-  /** Called with an error that is a bug. */
+  /** Receives an error that is a bug. */
   readonly fail: (error: unknown) => void;
 }
 
-/** Who callers are. */
+/** Identifies callers. */
 export interface Identity {
   readonly auth: RequestAuthenticator;
   readonly revocations: RevocationRepository;
-  /** Whose keys are needed. */
+  /** The issuers whose keys the api needs. */
   readonly issuers: readonly Pick<IssuerKeys, 'issuer' | 'isKnown'>[];
   /** Never rejects. */
   close(): Promise<void>;
 }
 
 /**
- * Who callers are, for an api. Starts also where an issuer does not answer: its tokens get 503 until it does.
+ * Opens the authentication of an api. Starts even when an issuer does not answer. Tokens of that issuer get 503 until it
+ * answers.
  * @throws OperationalError mysql, when the revocations cannot be read at the start
  */
 export async function openIdentity(

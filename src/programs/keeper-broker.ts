@@ -7,10 +7,13 @@ import { createDeliverySource, type OpenDeliverySource } from '../rocketmq/deliv
 import { createDeadlineChannel, createOrderEventChannel, createRedriveChannel } from '../rocketmq/plain-channels.js';
 import { brokerConnection } from './servers.js';
 
-/** A message is hidden from other consumers for so long; a consumer that works on many renews those that wait. */
+/**
+ * How long the broker hides a received message from other consumers. A consumer renews the messages that wait for their
+ * turn.
+ */
 export const INVISIBLE_MS = 30_000;
 
-/** A source with the number of loops that it takes to wait at every broker. */
+/** A source, with the number of loops needed to wait at every broker. */
 export interface LoopedSource extends DeliverySource {
   readonly loops: number;
 }
@@ -28,8 +31,8 @@ interface Origin {
 export type KeeperBroker = Awaited<ReturnType<typeof openKeeperBroker>>;
 
 /**
- * Every client of the broker that the keeper has, each for one topic. No source hands out a forged message.
- * @throws OperationalError when one does not start
+ * Opens every broker client of the keeper, each for one topic. No source hands out a forged message.
+ * @throws OperationalError when a client does not start
  */
 export async function openKeeperBroker(
   config: Config<'rocketmq' | 'brokerAccess'>,
@@ -39,7 +42,7 @@ export async function openKeeperBroker(
   const connection = brokerConnection(config, log);
   const producer = { ...connection, signatures };
   const opened: OpenDeliverySource[] = [];
-  /** @param origin where its messages come from in the first place */
+  /** @param origin the topic and group that its messages originally come from */
   const open = async (topic: string, group: string, origin: Origin): Promise<LoopedSource> => {
     const awaitMs = config.rocketmq.receiveWaitMs;
     const source = await createDeliverySource({ ...connection, topic, group, invisibleMs: INVISIBLE_MS, awaitMs });
@@ -73,7 +76,7 @@ export async function openKeeperBroker(
     coupon,
     notifier,
     deadLetters,
-    /** Nothing new is received; what is open may be ended. Never rejects. */
+    /** Stops receiving. Work in progress may still finish its messages. Never rejects. */
     async closeSources(): Promise<void> {
       await Promise.all(opened.map((source) => source.close()));
     },

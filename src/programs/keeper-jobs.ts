@@ -87,63 +87,69 @@ import { systemClock as clock } from './system-clock.js';
 /** A job and the pause between two runs of it, ms. */
 export type PlannedJob = readonly [everyMs: number, job: Job];
 
-/** A running worker marks a batch within milliseconds; after this long its worker must have died. */
+/** A live worker marks a batch within milliseconds. After this long its worker must have died. */
 const MARK_AFTER_MS = 5_000;
-/** Batches marked per bucket in one run. */
+/** Maximum number of batches marked per bucket in one run. */
 const MARKED_PER_RUN = 100;
-/** Batches that one keeper publishes again in one run, so that a slow worker is not overloaded. */
+/** Maximum number of batches that one keeper publishes again in one run, so that it does not overload a slow worker. */
 const REDRIVEN_PER_RUN = 2000;
-/** A transfer between two buckets takes milliseconds; after this long its process must have died. */
+/** A transfer between two buckets takes milliseconds. After this long its process must have died. */
 const TRANSFER_AFTER_MS = 3_000;
 const TRANSFER_OVERDUE_MS = 60_000;
-/** Orders that one sweep ends at most; the next sweep is seconds away. */
+/** Maximum number of orders that one sweep ends. The next sweep follows within seconds. */
 const EXPIRED_PER_RUN = 20_000;
-/** A failed receive is tried again after this; a good one waits for messages by itself. */
+/** Pause before the next receive. A successful receive waits for messages itself. */
 const RECEIVE_EVERY_MS = 200;
-/** Rows of the outbox leased together. Each is a message or two, or a script, and all are handled at once. */
+/** Outbox rows leased together. Each row takes one or two messages or a script, and the keeper handles all rows at once. */
 const ROWS_PER_LEASE = 64;
-/** Refunds leased together; each is a call of the provider. */
+/** Refunds leased together. Each refund takes one call to the provider. */
 const REFUNDS_PER_LEASE = 16;
-/** Longer than a call of the provider may take, with what is written after it; also for the attempts to pay. */
+/** Longer than a call to the provider and the writes after it. Applies to payment attempts too. */
 const REFUND_LEASE_MS = PROVIDER_CALL_MAX_MS + 40_000;
-/** A dead letter that is over waits for nobody. */
+/** Interval for closing finished dead letters, which is not urgent because nothing waits for it. */
 const CLOSE_EVERY_MS = 10_000;
-/** Removing old rows is not urgent. */
+/** Interval for removing old rows, which is not urgent. */
 const TIDY_EVERY_MS = 60_000;
 
-/** A sale lasts seconds to minutes. */
+/** Interval for counting open sales. A sale lasts seconds to minutes. */
 const OPEN_SALES_EVERY_MS = 5_000;
-/** A dead letter, or a group that falls behind, is to be seen within a minute. */
+/** Interval that shows a dead letter or a lagging group within a minute. */
 const MESSAGES_EVERY_MS = 10_000;
-/** A rush fills memory in minutes, not in seconds. */
+/** Interval for checking memory. A rush fills memory in minutes, not in seconds. */
 const MEMORY_EVERY_MS = 10_000;
-/** From these ages on `seckill_overdue` counts what waits, so that a person hears of it. */
+/** Ages above which `seckill_overdue` counts an item, so that an operator gets an alert. */
 const OVERDUE_MS = {
   /** After an outage a keeper needs tens of seconds for its outbox. */
   outbox: 60_000,
-  /** Its units stay held until a person decides. */
+  /** Its units stay held until an operator decides. */
   dead_letter: 3_600_000,
   refund: 86_400_000,
-  /** Longer than a payment provider takes to say what became of a charge. */
+  /** Longer than a payment provider takes to report the result of a charge. */
   payment_open: 1_200_000,
-  /** Longer than the lease of a compensation: no keeper works on it. */
+  /** Longer than the lease of a compensation, so no keeper is working on it. */
   compensation: 600_000,
   /** A repair takes seconds, and buyers of the sale get 503. */
   locked_sale: 60_000,
   sale_over: 86_400_000,
 };
-/** With HOT_SALE_AUTO: beyond what one Redis server can do, and no sale needs more buckets than there may be servers. */
+/**
+ * Limits for HOT_SALE_AUTO: the rate exceeds the capacity of one Redis server, and a sale needs no more buckets than there
+ * may be servers.
+ */
 const AUTO_SPLIT = { perSecond: 10_000, bucketsMax: 16 };
-/** A sale that is due may be kept for some tries; after this long something of it waits for a person. */
+/** Retiring a sale may take several attempts. After this long it waits for an operator. */
 const KEPT_OVERDUE_MS = 86_400_000;
-/** Longer than any transaction of a worker: whatever could write the same order has ended. */
+/** Longer than any transaction of a worker, so every transaction that could write the same order has ended. */
 const YOUNG_ORDER_MS = 3_600_000;
 /** Jobs that look for due work within this time of each other share the answer. */
 const DUE_KEPT_MS = 100;
-/** A century: no sale is kept for so long. */
+/** A century, longer than any sale is kept. */
 const NEVER_MS = 100 * 365 * 86_400_000;
 
-/** Every job of the keeper: the pause between two runs, and what it does. Each has a loop of its own, so none waits; a consumer has one per broker. */
+/**
+ * Returns every job of the keeper with the pause between two runs. Each job has its own loop, so no job waits for another.
+ * A consumer has one loop per broker.
+ */
 export function planJobs(
   config: Config<'keeper' | 'repair' | 'reconcile' | 'hotSales' | 'rocketmq' | 'brokerAccess'>,
   {
@@ -162,7 +168,7 @@ export function planJobs(
     readonly mysql: MysqlPool;
     readonly broker: KeeperBroker;
     readonly failPoints: KeeperFailPoints;
-    /** Null: refunds wait for a person, and become overdue. */
+    /** Null: refunds wait for an operator and become overdue. */
     readonly provider: PaymentProvider | null;
     readonly reconcile: ReconcileAdmin;
     readonly clocks: ClockWatch;
@@ -204,7 +210,7 @@ export function planJobs(
   ];
 
   const jobs: PlannedJob[] = [
-    // Batches in `pending`: those that MySQL has are marked recorded, the others are published again.
+    // Batches in `pending`: marks the batches that MySQL has as recorded, and publishes the others again.
     [
       everyMs,
       markRecorded({ sales, store, repository, metrics }, { afterMs: MARK_AFTER_MS, maxPerBucket: MARKED_PER_RUN }),
@@ -218,7 +224,7 @@ export function planJobs(
     ],
     [everyMs, watchPending({ sales, store, metrics })],
 
-    // Messages that the broker gave up on are parked in `dead_letters`.
+    // Parks messages that the broker gave up on in `dead_letters`.
     ...broker.deadLetters.flatMap(({ group, topic, source }) => {
       const collect = collectDeadLetters({ source, deadLetters, store, repository, log, metrics }, { group, topic });
       return loopsOf(source, collect);
@@ -226,7 +232,7 @@ export function planJobs(
     [CLOSE_EVERY_MS, watchParked({ repository: overdue, metrics })],
     [CLOSE_EVERY_MS, closeRecorded({ deadLetters, store, repository })],
 
-    // Sales that run by themselves: warmed, checked, opened, closed and compared when their time has come.
+    // Scheduled sales: warms, checks, opens, closes and compares each sale when it is due.
     [everyMs, runSchedule({ schedule, sales: admin, readiness, clock, metrics, log }, { everyMs })],
     [
       everyMs,
@@ -236,10 +242,10 @@ export function planJobs(
       ),
     ],
 
-    // Changes of sales that Redis has not followed yet are finished.
+    // Finishes changes of sales that Redis has not applied yet.
     [everyMs, due('edit', finishEdits({ edits: createSaleEdits(mysql), editor }))],
 
-    // Units that stopped between two buckets arrive.
+    // Completes transfers of units that stopped between two buckets.
     [
       everyMs,
       finishTransfers(
@@ -267,7 +273,7 @@ export function planJobs(
     [everyMs, watchOutbox(outbox, metrics)],
     [TIDY_EVERY_MS, tidyOutbox(outbox, metrics, { keepMs: outboxKeepMs })],
 
-    // Unpaid orders expire: by their deadline message, else by the sweep.
+    // Unpaid orders expire by their deadline message, otherwise by the sweep.
     ...loopsOf(
       broker.expirer,
       consumeMessages(
@@ -282,7 +288,7 @@ export function planJobs(
     ),
     [expireSweepEveryMs, due('expiry', expireBySweep({ transitions, clocks, metrics }, { max: EXPIRED_PER_RUN }))],
 
-    // Order events: a coupon for each paid order, notifications for buyers who wait.
+    // Order events: a coupon for each paid order, and notifications for waiting buyers.
     ...loopsOf(
       broker.coupon,
       consumeMessages(
@@ -303,21 +309,21 @@ export function planJobs(
       ),
     ),
 
-    // Sales that Redis may have lost data of are rebuilt from MySQL; sales whose state differs are aligned.
+    // Rebuilds sales from MySQL if Redis may have lost their data. Aligns sales whose state differs.
     [config.repair.everyMs, repairSales(repair, config.repair)],
     [everyMs, repairClosedSales(repair, config.repair)],
     [everyMs, alignSaleStates(rebuild)],
     [everyMs, watchSalesInRepair({ ...rebuild, clock, metrics }, { afterMs: OVERDUE_MS.locked_sale })],
 
-    // Compensations run even where the keeper does not compare: a person may have ordered them.
+    // Compensations run even if the keeper does not compare, because an operator may have ordered them.
     [everyMs, due('compensation', compensateJob({ admin: reconcile, metrics }))],
     [everyMs, watchCompensations({ admin: reconcile, metrics })],
     [TIDY_EVERY_MS, tidyRuns(reconcile, { keepMs: config.reconcile.keepMs })],
 
-    // A Redis that is about to be full is seen in time.
+    // Watches the memory of Redis before it is full.
     [MEMORY_EVERY_MS, watchRedisMemory({ readMemory: () => readRedisMemory(redis), clock, metrics })],
 
-    // What RocketMQ holds, and what open sales have left, is counted by one keeper.
+    // A single keeper counts the contents of RocketMQ and the remaining units of open sales.
     ...watchedMessages(config, { leases, metrics, owner }),
     [
       OPEN_SALES_EVERY_MS,
@@ -327,7 +333,7 @@ export function planJobs(
       ),
     ],
 
-    // What waits beyond its deadline is counted.
+    // Counts overdue items.
     [
       everyMs,
       watchOverdue(
@@ -382,7 +388,7 @@ export function planJobs(
       log,
       metrics,
     };
-    // What is younger than `safeAgeMs` is not compared.
+    // Data younger than `safeAgeMs` is not compared.
     const limits = { afterMs: Math.max(retireAfterMs, safeAgeMs), markerAgeMs };
     jobs.push([everyMs, retireSales(ports, limits)]);
     const forgotten = { sales: ports.sales, store: createSaleStore(redis) };
@@ -403,11 +409,11 @@ export function planJobs(
   return jobs;
 }
 
-/** One loop per broker: a receive waits at one of them, and the messages of the others would wait with it. */
+/** Returns one loop per broker. A receive waits at one broker and would delay the messages of the others. */
 const loopsOf = ({ loops }: LoopedSource, job: Job): PlannedJob[] =>
   Array.from({ length: loops }, () => [RECEIVE_EVERY_MS, job]);
 
-/** None where no name server is known: then the broker cannot be asked. */
+/** Returns no job without a known name server, because the broker cannot be asked. */
 function watchedMessages(
   { repair, brokerAccess }: Config<'repair' | 'brokerAccess'>,
   { leases, metrics, owner }: { readonly leases: JobLeases; readonly metrics: RecoveryMetrics; readonly owner: string },

@@ -29,8 +29,9 @@ import { createJobMetrics, createRegistry } from './telemetry.js';
 export type KeeperConfig = Config<(typeof PROGRAM_SECTIONS)['keeper'][number]>;
 
 /**
- * The keeper with its probe server.
- * @throws OperationalError when a dependency does not answer at the start; ConfigError where the payment provider refuses our key
+ * Starts the keeper with its probe server.
+ * @throws OperationalError when a dependency does not answer at the start; ConfigError when the payment provider refuses
+ * our key
  */
 export async function startKeeper(config: KeeperConfig, log: Log): Promise<Running> {
   const keeper = await openKeeper(config, log, () => openPayments(config.payment, { clock, log }));
@@ -47,8 +48,8 @@ export async function startKeeper(config: KeeperConfig, log: Log): Promise<Runni
 }
 
 /**
- * The keeper: background jobs. What they are: `keeper-jobs.ts`.
- * @param payments asked before anything is opened; null: refunds wait for a person
+ * Opens the keeper, which runs the background jobs of `keeper-jobs.ts`.
+ * @param payments called before anything is opened; null: refunds wait for an operator
  * @throws OperationalError when a dependency does not answer at the start, and what `payments` throws
  */
 export const openKeeper = (config: OpenConfig, log: Log, payments: OpenParts['payments']): Promise<OpenKeeper> =>
@@ -103,7 +104,7 @@ async function open(config: OpenConfig, { log, opened, ...parts }: OpenParts): P
 
   const ready = createReadiness({ redis, mysql, endpoint: config.rocketmq.endpoint, clocks });
   const stopping = new AbortController();
-  setMaxListeners(0, stopping.signal); // every job waits on it
+  setMaxListeners(0, stopping.signal); // every job listens to this signal
   const loops = jobs.map(([everyMs, job]) => keepRunning(job, everyMs, stopping.signal, { clock, log, metrics }));
   const reports = createProgramReports(redis);
   const reporting = reportProgram({ kind: 'keeper', reports, registry, ready, clock, log }, stopping.signal);
@@ -114,7 +115,7 @@ async function open(config: OpenConfig, { log, opened, ...parts }: OpenParts): P
     metricsPage: new MetricsPage(() => registry.metrics(), config.metrics, clock),
     async drain(): Promise<void> {
       stopping.abort();
-      const sources = broker.closeSources(); // open receives end by themselves
+      const sources = broker.closeSources(); // receives in progress end by themselves
       await Promise.all([...loops, reporting]);
       await sources;
       await operator.close();

@@ -3,7 +3,7 @@ import { readFile, statfs } from 'node:fs/promises';
 import { networkInterfaces } from 'node:os';
 import { kindOfAddress, type FreeShare, type Reach } from '../core/doctor/reach.js';
 
-// What this machine shows of the servers: where they are, and of those that run on it what their ports and disks are.
+// Facts about the servers that this machine can see: their location, and the ports and disks of the servers that run here.
 
 /** @throws what the resolver throws for a name that it does not know */
 export async function reachOf(host: string, port: number): Promise<Reach> {
@@ -17,14 +17,14 @@ export async function reachOf(host: string, port: number): Promise<Reach> {
   };
 }
 
-/** @param path of a server, which is another one's where the server is not here */
+/** @param path a path on the server's machine, which only exists here if the server runs here */
 export async function freeShareOf(path: string, { at }: Reach): Promise<FreeShare> {
   if (at !== 'this_machine') return null;
   try {
     const { bavail, blocks } = await statfs(path);
     return blocks === 0 ? null : bavail / blocks;
   } catch {
-    return null; // in a container, or for its own user only
+    return null; // the path is inside a container, or readable by its own user only
   }
 }
 
@@ -35,7 +35,7 @@ const hasOtherAddresses = (): boolean => addresses().some(({ internal }) => !int
 /** State LISTEN in /proc/net/tcp (include/net/tcp_states.h of Linux). */
 const LISTEN = '0A';
 
-/** Ports of this machine that are open at every address. None where there is no /proc. */
+/** Returns the ports of this machine that are open on every address. Empty without /proc. */
 async function wildcardPorts(): Promise<ReadonlySet<number>> {
   const tables = await Promise.all(
     ['/proc/net/tcp', '/proc/net/tcp6'].map((file) => readFile(file, 'utf8').catch(() => '')),
@@ -43,7 +43,7 @@ async function wildcardPorts(): Promise<ReadonlySet<number>> {
   return new Set(tables.flatMap(wildcardPortsIn));
 }
 
-/** @param table columns: sl local_address rem_address st …; an address is hexadecimal, as is its port */
+/** @param table columns: sl local_address rem_address st …; address and port are hexadecimal */
 export const wildcardPortsIn = (table: string): number[] =>
   table.split('\n').flatMap((line) => {
     const [, local = '', , state] = line.trim().split(/\s+/);

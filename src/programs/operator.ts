@@ -64,35 +64,35 @@ import { openReadiness } from './sale-readiness.js';
 import { brokerConnection, messageSignatures, openRedis } from './servers.js';
 import { systemClock as clock } from './system-clock.js';
 
-/** What publishing takes. */
+/** The sections that a publisher needs. */
 type PublishSections = 'rocketmq' | 'brokerAccess' | 'messages';
 
-/** Renewed whenever a purchase is given up, so it need only outlive one. */
+/** Renewed at each purchase that is given up, so it only has to last for one purchase. */
 const SLOT_LEASE_MS = 60_000;
 
-/** What a program has open already and closes itself, and what it puts around a store. */
+/** The connections that a program has open already and closes itself, and the wrappers for its stores. */
 export interface OperatorParts {
   readonly redis?: RedisConnection;
   readonly mysql?: MysqlPool;
   readonly redrives?: RedriveChannel;
-  /** Wraps the repository that reconcile gives a purchase up in. */
+  /** Wraps the repository in which reconcile records a purchase as given up. */
   readonly compensated?: (repository: OrderRepository) => OrderRepository;
   readonly rebuildFailPoints?: RebuildFailPoints;
 }
 
 const RECONCILE_LIMITS = {
-  /** An outbox row that is older is stuck: after an outage, a keeper needs minutes. */
+  /** An older outbox row is stuck. After an outage a keeper needs minutes. */
   outboxAgeMs: 600_000,
-  /** A batch that was published again for longer is reported: an hour is longer than most outages. */
+  /** Reports a batch that the keeper has published again for longer than this. An hour is longer than most outages. */
   waitingMaxMs: 3_600_000,
   /** Requests of one sale and kind that a run reads again, one by one. The next run reads the rest. */
   readsMax: 1000,
 };
 
 /**
- * Everything that operators may do, at the command line or over HTTP. A connection is opened when something first needs
- * it, and `close` ends those that were opened here. `S` are the sections of the configuration it was given: what needs
- * another one does not compile.
+ * Everything that operators may do, from the command line or over HTTP. Opens a connection when a method first needs it.
+ * `close` ends the connections that were opened here. `S` lists the sections of the given configuration: a method that
+ * needs another section does not compile.
  */
 export class Operator<S extends SectionName> {
   readonly #config: Config<S>;
@@ -125,7 +125,7 @@ export class Operator<S extends SectionName> {
     return createRevocationRepository(this.#openMysql());
   }
 
-  /** MySQL was restored to an earlier moment. @throws OperationalError mysql; then nothing was changed */
+  /** Records that MySQL was restored to an earlier moment. @throws OperationalError mysql; then nothing was changed */
   restored(this: Operator<'mysql'>, actor: string): Promise<RestoredMarks> {
     return markRestored(this.#openMysql(), actor);
   }
@@ -134,7 +134,7 @@ export class Operator<S extends SectionName> {
     return createOrderSearch(this.#openMysql());
   }
 
-  /** Rules are in MySQL. They can be changed while Redis is away, which is when it may matter most. */
+  /** Opens the rules, which MySQL stores. They can be changed while Redis is down, when a change may matter most. */
   async rules(this: Operator<'mysql' | 'redis'>): Promise<RuleAdmin> {
     const redis = await this.#openRedis().catch((error: unknown) => {
       if (error instanceof OperationalError) return error;
@@ -145,7 +145,7 @@ export class Operator<S extends SectionName> {
     return new RuleAdmin({ repository: createRuleRepository(this.#openMysql()), broadcast, log: this.#log });
   }
 
-  /** Which version each api follows. @throws OperationalError redis, as does every method below */
+  /** Opens the reports of the version that each api follows. @throws OperationalError redis, as does every method below */
   async ruleReports(this: Operator<'mysql' | 'redis'>): Promise<RuleReports> {
     return createRuleReports(await this.#openRedis());
   }
@@ -154,13 +154,13 @@ export class Operator<S extends SectionName> {
     return openSaleAdmin(await this.#openRedis(), this.#openMysql());
   }
 
-  /** Changes, cancels and deletes sales. */
+  /** Opens the editor that changes, cancels and deletes sales. */
   async saleEditor(this: Operator<'mysql' | 'redis' | 'payment'>): Promise<SaleEditor> {
     const faultOf = priceFaultOf(this.#config.payment);
     return openSaleEditor(await this.#openRedis(), this.#openMysql(), faultOf, this.#log);
   }
 
-  /** The sales that open within this time, or have opened, with what they lack. */
+  /** Returns the sales that open within this time or have opened, and the preparations that each lacks. */
   async plan(
     this: Operator<'mysql' | 'redis' | 'rocketmq' | 'brokerAccess'>,
     withinMs: number,
@@ -211,7 +211,7 @@ export class Operator<S extends SectionName> {
   }
 
   /**
-   * Only reads: no part of it can change a store.
+   * Opens the trace of a purchase, which only reads.
    * @param broker null: the broker is not asked
    */
   async trace(this: Operator<'mysql' | 'redis' | 'keeper'>, broker: TraceBroker | null): Promise<TracePurchase> {
@@ -232,7 +232,7 @@ export class Operator<S extends SectionName> {
     );
   }
 
-  /** Rebuilds a sale in Redis from MySQL; without `force` only one that needs it. */
+  /** Rebuilds a sale in Redis from MySQL. Without `force` only if the sale needs it. */
   async repair(
     this: Operator<'mysql' | 'redis' | 'repair' | 'brokerAccess'>,
     saleId: string,
@@ -290,7 +290,7 @@ export class Operator<S extends SectionName> {
     return channel;
   }
 
-  /** Takes a slot for order ids when a purchase is first given up. */
+  /** Takes a slot for order ids when the first purchase is given up. */
   #openMinter(mysql: MysqlPool): OrderIdMinter {
     this.#minter ??= createOrderIdMinter(
       { slots: createWorkerSlots(mysql), clock, log: this.#log },
@@ -300,7 +300,7 @@ export class Operator<S extends SectionName> {
   }
 }
 
-/** Gives an operator to one piece of work, as a command line needs it, and closes it again. */
+/** Opens an operator for one piece of work of a command, and closes it again. */
 export async function withOperator<S extends SectionName, T>(
   config: Config<S>,
   log: Log,
@@ -337,7 +337,7 @@ export function openSaleEditor(redis: RedisConnection, mysql: MysqlPool, faultOf
   });
 }
 
-/** What rebuilds a sale in Redis from MySQL: a repair, or a sale that is split into more buckets. */
+/** Opens the stores that rebuild a sale in Redis from MySQL, for a repair or a split into more buckets. */
 export function rebuildStores(redis: RedisConnection, mysql: MysqlPool, failPoints?: RebuildFailPoints) {
   const { orderPage, unlistedOrders, findSale } = createReconcileRepository(mysql);
   const { setState } = createSaleStore(redis);
@@ -350,7 +350,7 @@ export function rebuildStores(redis: RedisConnection, mysql: MysqlPool, failPoin
   };
 }
 
-/** Null where no name server is known: then the broker cannot be asked. */
+/** Null without a known name server, because the broker cannot be asked. */
 export const workerProgressOf = ({ repair, brokerAccess }: Config<'repair' | 'brokerAccess'>): WorkerProgress | null =>
   repair.namesrv === '' ? null : createWorkerProgress(repair.namesrv, brokerAccessOf(brokerAccess));
 
@@ -360,10 +360,13 @@ interface Channel<M> {
   close(): Promise<void>;
 }
 
-/** The client of the broker takes longer to load than most commands to run, and few of them publish. */
+/** The broker client takes longer to load than most commands take to run, and few commands publish. */
 const loadChannels = () => import('../rocketmq/plain-channels.js');
 
-/** A producer that starts with its first message, since an operator seldom needs one. A failed start is tried again. */
+/**
+ * Returns a producer that starts with its first message, since an operator seldom needs it. Retries a failed start at the
+ * next message.
+ */
 function startedWhenUsed<M>(start: () => Promise<Channel<M>>): Channel<M> {
   let opening: Promise<Channel<M>> | null = null;
   return {

@@ -30,7 +30,7 @@ import { SecondBudget } from '../core/second-budget.js';
 import { readTraceparent, traceparentOf, type TraceParent } from '../core/trace-context.js';
 import type { OpenTracing, TracingMetrics } from './tracing.js';
 
-// Loaded only where spans are recorded: see tracing.ts.
+// Loaded only when spans are recorded: see tracing.ts.
 
 const KINDS: Readonly<Record<SpanStart['kind'], SpanKind>> = {
   server: SpanKind.SERVER,
@@ -40,24 +40,27 @@ const KINDS: Readonly<Record<SpanStart['kind'], SpanKind>> = {
   internal: SpanKind.INTERNAL,
 };
 
-/** A collector that takes longer costs spans. */
+/** A slower collector costs spans. */
 const SEND_TIMEOUT_MS = 5_000;
 const SPANS_PER_SEND = 256;
-/** Requests to the collector under way; a slow one shall not be asked for more. */
+/** Concurrent requests to the collector. A slow collector gets no more. */
 const SENDS_AT_ONCE = 2;
 const CLOSE_MAX_MS = 2_000;
 const SAY_EVERY_MS = 60_000;
 const ERROR_SHOWN = 200;
 
 interface OtelParts {
-  /** Purchases recorded in a second: as many because callers ask, and as many by chance. */
+  /** Purchases recorded in a second: this many at the request of callers, and as many by chance. */
   readonly perSecondMax: number;
   readonly metrics: TracingMetrics;
   readonly clock: Clock;
   readonly log: Log;
 }
 
-/** Spans by OpenTelemetry, made by hand where the work is. Who is recorded is decided here, before anything is made of it. */
+/**
+ * Creates spans with OpenTelemetry, without automatic instrumentation. Decides whether to record a request before it
+ * creates anything.
+ */
 export class OtelTracing implements OpenTracing {
   readonly #config: Section<'tracing'>;
   readonly #parts: OtelParts;
@@ -89,7 +92,7 @@ export class OtelTracing implements OpenTracing {
   startRequest(parent: TraceParent | null, start: SpanStart): Span | null {
     const isWanted = parent === null ? Math.random() < this.#config.sampledShare : parent.isSampled;
     if (!isWanted) return null;
-    // Anybody can send a `traceparent` that asks for it: that leaves what chance has chosen its own room.
+    // Any client can send a `traceparent` that asks for a recording, so random samples have their own budget.
     if (!(parent === null ? this.#byChance : this.#asked).take()) {
       this.#parts.metrics.limited();
       return null;
@@ -168,13 +171,16 @@ const exporterTo = (endpoint: string): SpanExporter =>
     concurrencyLimit: SENDS_AT_ONCE,
   });
 
-/** Spans that wait for the collector, a bounded number. What it does not take is counted, and said once a minute at most. */
+/**
+ * Holds a bounded number of spans for the collector. Counts the spans that the collector does not take, and logs the loss
+ * at most once a minute.
+ */
 class BoundedSpans implements SpanProcessor {
   readonly #batches: BatchSpanProcessor;
   readonly #max: number;
   readonly #parts: OtelParts;
   #waiting = 0;
-  /** Since it was said last. */
+  /** Spans lost since the last log line. */
   #lost = 0;
   #sayAfterMs = -Infinity;
 

@@ -2,7 +2,7 @@ import type { Config } from '../core/config/schema.js';
 import { priceFaultOf } from '../payment/price-fault.js';
 import type { PriceTerms } from '../sales/new-sale.js';
 
-/** What the shop asks of its prices, by its settings alone. */
+/** Returns the price rules of the shop, from its settings alone. */
 export const priceTermsOf = ({ sale, payment }: Config<'sale' | 'payment'>): PriceTerms => ({
   currency: sale.currency,
   faultOf: priceFaultOf(payment),

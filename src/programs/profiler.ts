@@ -1,17 +1,18 @@
 import { Session } from 'node:inspector/promises';
 import { systemClock as clock } from './system-clock.js';
 
-/** Of the heap one allocation in so many bytes is looked at. */
+/** Average number of allocated bytes between two samples of the heap. */
 const HEAP_SAMPLE_BYTES = 32 * 1024;
 
-/** Profiles of this process, one at a time: each costs it some percent of its CPU while it runs. */
+/** Profiles this process, one profile at a time. A running profile costs a few percent of CPU. */
 export class Profiler {
   #busy = false;
 
   /**
-   * @param kind `cpu`: where the time goes; `heap`: who allocated what is still in use at the end
-   * @param signal ends it early; what was seen until then is returned
-   * @returns JSON as the developer tools of Chrome read it, in a `.cpuprofile` or `.heapprofile` file; null: another one runs
+   * @param kind `cpu`: where the time goes; `heap`: which code allocated the memory that is in use at the end
+   * @param signal ends the profile early and returns the samples so far
+   * @returns JSON for the developer tools of Chrome, as in a `.cpuprofile` or `.heapprofile` file; null: another profile is
+   * running
    */
   async profile(kind: 'cpu' | 'heap', forMs: number, signal: AbortSignal): Promise<string | null> {
     if (this.#busy) return null;

@@ -37,9 +37,9 @@ import type { BreakerWrappers } from './with-breakers.js';
 const SNAPSHOT_MEMORY_MS = 1000;
 /** How long an api uses a sold-out flag. Units that come back are offered again within this time. */
 const SOLD_OUT_LIFE_MS = 500;
-/** Buyers with accepted purchases kept in memory, of all sold-out sales together, so that a flag does not refuse them. */
+/** Buyers with accepted purchases kept in memory, over all sold-out sales, so that a sold-out flag does not refuse them. */
 const SOLD_OUT_BUYERS_MAX = 500_000;
-/** Batches that one purchase may go through, before it gets `overloaded`. */
+/** Maximum number of batches that a purchase goes through before it gets `overloaded`. */
 const BATCH_ROUNDS_MAX = 5;
 /** Sale snapshots kept in memory. */
 const SALES_IN_MEMORY = 1000;
@@ -57,12 +57,13 @@ export interface PathParts {
   readonly tracing: Tracing;
   readonly registry: Registry;
   readonly log: Log;
-  /** Called with errors that are bugs. */
+  /** Receives an error that is a bug. */
   readonly fail: (error: unknown) => void;
 }
 
 /**
- * The main path of an api behind its gate: snapshots, sold-out flags, batches, and the producer that the broker asks.
+ * The main path of an api behind its gate: snapshots, sold-out flags, batches, and the producer that answers the broker's
+ * check-backs.
  */
 export interface PurchasePath {
   readonly store: StockStore;
@@ -70,12 +71,12 @@ export interface PurchasePath {
   readonly units: UnitFetcher;
   readonly flags: SoldOutFlags;
   readonly batcher: Batcher;
-  /** Undefined: nothing is counted. */
+  /** Undefined: purchase attempts are not counted. */
   readonly hot: HotSales | undefined;
   readonly health: ChannelHealth;
-  /** What keeps forged messages out. */
+  /** Checks the signatures of messages, so that forged messages are dropped. */
   readonly messages: SignedMessages;
-  /** A sale that this process has not seen lately is not known to be sold out. */
+  /** False for a sale that this process has not seen recently. */
   isSoldOut(saleId: string): boolean;
   close(): Promise<void>;
 }
@@ -166,7 +167,7 @@ export async function openPurchasePath(
   };
 }
 
-/** Null where no buyer waits for replicas. */
+/** Null if purchases do not wait for replicas. */
 async function openBarrier(redis: Config<'redis'>['redis'], log: Log): Promise<ReplicaBarrier | null> {
   const { waitReplicas: replicas, waitReplicasMs: timeoutMs } = redis;
   return replicas === 0 ? null : openReplicaBarrier(redis, { replicas, timeoutMs }, log);

@@ -3,34 +3,34 @@ import type { MetricsPage } from '../http/metrics-page.js';
 import type { ReadyReport } from '../http/services.js';
 import { isClientShutdownNoise } from '../rocketmq/client-options.js';
 
-/** A program that is up. */
+/** A running program. */
 export interface Running {
-  /** One line for people: where it listens, what it consumes. */
+  /** A line for people, such as its addresses and topics. */
   readonly ready: string;
-  /** Facts for the process that started it, such as ports. */
+  /** Facts for the process that started the program, such as ports. */
   readonly facts: Readonly<Record<string, string | number>>;
-  /** Drains and closes, within its own bounds. */
+  /** Drains and closes, within its own time limits. */
   stop(): Promise<void>;
 }
 
-/** A worker or a keeper that runs, without a probe server and without a process of its own. */
+/** A running worker or keeper, without a probe server and without its own process. */
 export interface OpenProgram {
   readonly ready: () => Promise<ReadyReport>;
   readonly metricsPage: MetricsPage;
-  /** Begins no more and ends what is under way, within its own bounds. */
+  /** Starts no more work and finishes the work in progress, within its own time limits. */
   drain(): Promise<void>;
-  /** After `drain`. */
+  /** Call after `drain`. */
   close(): Promise<void>;
 }
 
-/** Longer than any drain below it; then the process leaves with what it has. Who stops it gives it longer than this. */
+/** Longer than any drain below. After this time the process exits anyway. A supervisor must allow more time than this. */
 export const STOP_TIMEOUT_MS = 20_000;
-/** Time to say why a start failed. */
+/** Time to report why a start failed. */
 const FAILED_START_EXIT_MS = 500;
 
 /**
- * Runs one program until it has to stop: SIGTERM, SIGINT, or the end of the process that supervises it.
- * A bug drains what is in flight and exits 1, so that a supervisor starts a clean process.
+ * Runs a program until it has to stop: SIGTERM, SIGINT, or the end of the process that supervises it.
+ * After a bug it drains the work in progress and exits 1, so that a supervisor starts a clean process.
  * @throws what `start` throws; the process ends soon after
  */
 export async function runProgram(log: Log, start: (fail: (error: unknown) => void) => Promise<Running>): Promise<void> {
@@ -58,7 +58,8 @@ export async function runProgram(log: Log, start: (fail: (error: unknown) => voi
 
   const supervised = process.send !== undefined;
   process.on('SIGTERM', () => void stop(0, 'SIGTERM'));
-  // A supervisor stops its programs in order; the Ctrl-C or the end of its terminal reaches us too, and is not for us.
+  // A supervisor stops its programs in order. Ctrl-C, or closing the terminal, signals this process too, so it ignores
+  // both.
   for (const signal of ['SIGINT', 'SIGHUP'] as const) {
     process.on(signal, () => (supervised ? undefined : void stop(0, signal)));
   }
@@ -72,7 +73,7 @@ export async function runProgram(log: Log, start: (fail: (error: unknown) => voi
   try {
     running = await start(fail);
   } catch (error) {
-    // the caller reports the error; after that nothing that is still open may keep the process alive
+    // the caller reports the error; after that no open handle may keep the process alive
     setTimeout(() => process.exit(), FAILED_START_EXIT_MS).unref();
     throw error;
   }

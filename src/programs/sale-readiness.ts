@@ -10,10 +10,10 @@ import { brokerAccessOf } from '../rocketmq/credentials.js';
 import { readinessOf, type Readiness } from '../sales/schedule/readiness.js';
 import { systemClock } from './system-clock.js';
 
-/** Sales that start together are checked one after the other; they share one answer of the broker. */
+/** Sales that start together are checked one after the other and share one answer of the broker. */
 const TOPICS_KNOWN_MS = 5000;
 
-/** The readiness of a sale, on real servers. */
+/** Opens the readiness check of a sale, on real servers. */
 export function openReadiness(
   redis: RedisConnection,
   { rocketmq, brokerAccess }: Config<'rocketmq' | 'brokerAccess'>,
@@ -24,7 +24,7 @@ export function openReadiness(
   const broker = { endpoint: rocketmq.endpoint, ...brokerAccessOf(brokerAccess) };
   const topics = recent(
     async () => {
-      const { probeTopics } = await import('../rocketmq/probe-topics.js'); // the client of the broker takes long to load
+      const { probeTopics } = await import('../rocketmq/probe-topics.js'); // the broker client takes long to load
       return probeTopics(broker, Object.values(TOPICS));
     },
     TOPICS_KNOWN_MS,

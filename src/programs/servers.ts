@@ -26,7 +26,10 @@ import { systemClock } from './system-clock.js';
 import { createPoolWaits } from './telemetry.js';
 import { type OpenTracing, openTracing } from './tracing.js';
 
-/** Which servers a program uses, without logins: its first line of log says so, since a wrong address may answer as well. */
+/**
+ * Returns the servers that a program uses, without logins. The first log line of the program names them, because a server
+ * at a wrong address may answer too.
+ */
 export function serversOf({
   mysql,
   redis,
@@ -43,7 +46,7 @@ export function serversOf({
 }
 
 /**
- * Connects to Redis, and refuses one that must not hold stock: it evicts, keeps no log, or its clock is wrong.
+ * Connects to Redis, and refuses a server that must not hold stock: it evicts keys, keeps no log, or has a wrong clock.
  * @throws OperationalError redis, with a sentence per problem
  */
 export async function openRedis(options: Section<'redis'>, log: Log): Promise<RedisConnection> {
@@ -66,9 +69,9 @@ export async function openRedis(options: Section<'redis'>, log: Log): Promise<Re
 }
 
 /**
- * Asks MySQL whether orders may be written there, and refuses where it would do wrong with them: sessions that are not as we set
- * them up, ids that it does not tell apart, tables without transactions.
- * @throws OperationalError mysql: with a sentence per problem, or since it does not answer
+ * Checks whether MySQL can store orders safely. Refuses a server with unexpected session settings, with ids that it cannot
+ * tell apart, or with tables without transactions.
+ * @throws OperationalError mysql, with a sentence per problem, or when MySQL does not answer
  */
 export async function checkMysql(mysql: MysqlPool): Promise<void> {
   const problems = startProblems(MYSQL_START_CHECKS, await readMysqlStartFacts(mysql));
@@ -76,18 +79,18 @@ export async function checkMysql(mysql: MysqlPool): Promise<void> {
   throw new OperationalError('mysql', `this MySQL cannot hold orders: ${problems.join(' ')}`, { retryable: false });
 }
 
-/** What every program has open: where spans go, and the two stores. */
+/** The connections of every program: the tracing exporter and the two stores. */
 interface Stores {
   readonly tracing: OpenTracing;
   readonly redis: RedisConnection;
   readonly mysql: MysqlPool;
-  /** Redis first, the spans last. */
+  /** Closes Redis first and tracing last. */
   close(): Promise<void>;
 }
 
 /**
- * Opens what spans go to, Redis and MySQL, in this order, and refuses servers that must not hold stock or orders.
- * @throws OperationalError redis or mysql; those that are open by then were given to `opened`
+ * Opens tracing, Redis and MySQL, in this order. Refuses servers that must not hold stock or orders.
+ * @throws OperationalError redis or mysql; `opened` has received everything that was open by then
  */
 export async function openStores(
   config: Config<'tracing' | 'redis' | 'mysql'>,
@@ -113,7 +116,7 @@ export async function openStores(
   };
 }
 
-/** How every client of the broker connects and starts. */
+/** Returns how every client of the broker connects and starts. */
 export function brokerConnection(
   { rocketmq, brokerAccess }: Config<'rocketmq' | 'brokerAccess'>,
   log: Log,
@@ -128,11 +131,11 @@ export function brokerConnection(
   };
 }
 
-/** Signs messages, and checks them, with the configured keys. */
+/** Signs and checks messages with the configured keys. */
 export const messageSignatures = ({ keys, unsigned }: Section<'messages'>): MessageSignatures =>
   new MessageSignatures(readKeyring(keys), unsigned);
 
-/** Keeps out messages that were not signed by us. */
+/** Drops messages without our signature. */
 export function openSignedMessages(
   messages: Section<'messages'>,
   parts: { readonly deadLetters: DeadLetterRepository; readonly registry: Registry; readonly log: Log },
@@ -143,20 +146,20 @@ export function openSignedMessages(
   return new SignedMessages({ signatures: messageSignatures(messages), deadLetters, metrics, log });
 }
 
-/** What `/readyz` says. Asks every server at once; two requests at the same time share the answers. */
+/** Returns the check behind `/readyz`. It asks every server at once. Concurrent requests share the answers. */
 export function createReadiness(servers: {
   readonly redis: RedisConnection;
-  /** Left out: it is neither asked nor waited for. */
+  /** Left out: the check neither asks MySQL nor waits for it. */
   readonly mysql?: MysqlPool;
   readonly endpoint: string;
   readonly health?: ChannelHealth;
-  /** Of a worker, which is of no use without order ids. */
+  /** Set for a worker, which is useless without order ids. */
   readonly minter?: Pick<OrderIdMinter, 'problem'>;
-  /** Of a keeper, which ends no order while the clocks differ. */
+  /** Set for a keeper, which ends no order while the clocks differ. */
   readonly clocks?: Pick<ClockWatch, 'problem'>;
-  /** Of an api: whether it has the rules of admission in force. */
+  /** Set for an api: whether it follows the rules of admission. */
   readonly rules?: () => { readonly ok: boolean; readonly detail: string };
-  /** Of an api: without the keys of an issuer none of its buyers can be let in. */
+  /** Set for an api, which cannot authenticate the buyers of an issuer without the keys of that issuer. */
   readonly issuers?: readonly Pick<IssuerKeys, 'issuer' | 'isKnown'>[];
 }): () => Promise<ReadyReport> {
   const { redis, mysql, endpoint, health, minter, clocks, rules, issuers = [] } = servers;

@@ -5,14 +5,17 @@ import type { Log } from '../core/ports/log.js';
 
 export type LogLevel = 'debug' | 'info' | 'warn' | 'error' | 'silent';
 
-/** JSON lines on stderr, one per event, so that stdout stays free for what a command prints. */
+/** Writes JSON lines to stderr, one per event, so that stdout stays free for the output of a command. */
 export function createLog(program: string, level: LogLevel): Log {
   const base = { program, pid: process.pid };
   const options = { level, base, timestamp: pino.stdTimeFunctions.isoTime, serializers: { err: loggedError } };
   return pino(options, pino.destination({ fd: 2, sync: true }));
 }
 
-/** Without the command that an error of Redis carries along: that of a refused login is its password. */
+/**
+ * Serializes an error without the command that a Redis error carries, because the command of a refused login contains the
+ * password.
+ */
 export function loggedError(error: Error): unknown {
   const logged: unknown = pino.stdSerializers.err(error);
   if (typeof logged !== 'object' || logged === null) return logged;
@@ -21,10 +24,13 @@ export function loggedError(error: Error): unknown {
   return { ...rest, aggregateErrors: aggregateErrors.map((one: { message?: unknown }) => String(one.message)) };
 }
 
-/** The lag of the event loop is that of a timer. At its default of 10 ms, this timer is a third of what an idle process costs. */
+/**
+ * Interval of the timer that measures the event loop lag. At its default of 10 ms, the timer causes a third of the CPU use
+ * of an idle process.
+ */
 const LAG_TIMER_MS = 100;
 
-/** One registry of metrics per process, with what Node itself measures: memory, handles, event loop. */
+/** Creates the metrics registry of a process, with Node's own metrics: memory, handles, event loop. */
 export function createRegistry(program: string): Registry {
   const registry = new Registry();
   registry.setDefaultLabels({ program });
@@ -32,7 +38,7 @@ export function createRegistry(program: string): Registry {
   return registry;
 }
 
-/** Takes how long each caller of MySQL waited for a connection, ms. */
+/** Records how long each caller of MySQL waited for a connection, in ms. */
 export function createPoolWaits(registry: Registry): (waitedMs: number) => void {
   const waits = new Histogram({
     name: 'seckill_mysql_pool_wait_seconds',
@@ -43,12 +49,12 @@ export function createPoolWaits(registry: Registry): (waitedMs: number) => void 
   return (waitedMs) => waits.observe(waitedMs / 1000);
 }
 
-/** How long the runs of background jobs take. */
+/** Measures the runs of background jobs. */
 export function createJobMetrics(registry: Registry) {
   const runs = new Histogram({
     name: 'seckill_keeper_job_seconds',
     help: 'Runs of a job by result.',
-    labelNames: ['task', 'result'], // not `job`: Prometheus has a label of that name, and would rename ours
+    labelNames: ['task', 'result'], // not `job`: Prometheus has a label of that name and would rename ours
     buckets: DURATION_BUCKETS,
     registers: [registry],
   });
@@ -67,7 +73,7 @@ export function createJobMetrics(registry: Registry) {
     },
   });
   return {
-    /** A run begins. @returns ends it */
+    /** Records the start of a run. @returns a function that records its end */
     jobBegan(job: string): () => void {
       const run = { job, sinceMs: performance.now() };
       running.add(run);

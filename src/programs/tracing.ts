@@ -5,19 +5,19 @@ import type { Log } from '../core/ports/log.js';
 import { NO_TRACING, type Tracing } from '../core/ports/tracing.js';
 
 export interface OpenTracing extends Tracing {
-  /** Sends what waits, for a bounded time. Never rejects. */
+  /** Sends the waiting spans, within a time limit. Never rejects. */
   close(): Promise<void>;
 }
 
 /**
- * Purchases of one second that an api records because their callers ask for it, since anybody can send a `traceparent`. Chance may
- * choose as many again.
+ * Purchases per second that an api records at the request of callers, because any client can send a `traceparent`. Random
+ * sampling may record as many again.
  */
 const TRACES_PER_SECOND_MAX = 100;
 
 /**
- * Records spans and sends them to `OTEL_EXPORTER_OTLP_ENDPOINT`. Without one nothing is recorded, and OpenTelemetry is not even
- * loaded.
+ * Records spans and sends them to `OTEL_EXPORTER_OTLP_ENDPOINT`. Without an endpoint, records nothing and does not load
+ * OpenTelemetry.
  */
 export async function openTracing(
   config: Section<'tracing'>,
@@ -31,7 +31,7 @@ export async function openTracing(
 ): Promise<OpenTracing> {
   if (config.endpoint === '') return { ...NO_TRACING, close: () => Promise.resolve() };
   const { OtelTracing } = await import('./otel-tracing.js');
-  const { origin } = new URL(config.endpoint); // the rest may hold a key
+  const { origin } = new URL(config.endpoint); // the path and the query may hold a key
   log.info({ endpoint: origin, sampledShare: config.sampledShare }, 'spans are recorded');
   return new OtelTracing(config, program, { perSecondMax, metrics: createTracingMetrics(registry), clock, log });
 }

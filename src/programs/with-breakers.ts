@@ -7,8 +7,8 @@ import type { SaleRepository } from '../core/ports/sale-repository.js';
 import type { StockStore } from '../core/ports/stock-store.js';
 
 /**
- * Stores and channel of an api whose calls count for the breakers: those that buyers wait for. A batch is a few calls,
- * so what this adds is per batch; while the breakers are off, it is one check of their mode per call.
+ * Wraps the stores and the channel of an api so that the breakers count the calls that buyers wait for. A batch takes a few
+ * calls, so the cost is per batch. While the breakers are off, a call costs one check of their mode.
  */
 export function breakerWrappers(breakers: Pick<SharedBreakers, 'isOn' | 'watch'>) {
   /** `failed` recognises an answer that means failure, for a call that never throws. */
@@ -21,7 +21,7 @@ export function breakerWrappers(breakers: Pick<SharedBreakers, 'isOn' | 'watch'>
   const rocketmq = throughBreaker('rocketmq');
   const mysql = throughBreaker('mysql');
   return {
-    /** `acceptedBuyers` is many calls, and no buyer waits for it. */
+    /** `acceptedBuyers` makes many calls, and no buyer waits for them. */
     store: (store: StockStore): StockStore => ({
       ...store,
       precheck: redis((ref, purchases) => store.precheck(ref, purchases)),
@@ -36,7 +36,7 @@ export function breakerWrappers(breakers: Pick<SharedBreakers, 'isOn' | 'watch'>
       findRequest: redis((ref, userId, requestId) => store.findRequest(ref, userId, requestId)),
       readSale: redis((ref) => store.readSale(ref)),
     }),
-    /** Commit and rollback are not watched: a buyer's answer is judged by `sendHalf`. */
+    /** Commit and rollback are not watched, because `sendHalf` decides the buyer's answer. */
     channel: (channel: PurchaseChannel): PurchaseChannel => ({
       sendHalf: rocketmq(
         (batch) => channel.sendHalf(batch),

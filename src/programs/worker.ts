@@ -25,7 +25,7 @@ import { createRegistry } from './telemetry.js';
 
 export type WorkerConfig = Config<(typeof PROGRAM_SECTIONS)['worker'][number]>;
 
-/** Batches that the broker committed, and batches that the keeper published again. */
+/** The batches that the broker committed, and the batches that the keeper published again. */
 const CONSUMED = [
   { topic: TOPICS.purchase, group: GROUPS.writer },
   { topic: TOPICS.redrive, group: GROUPS.redriveWriter },
@@ -33,7 +33,7 @@ const CONSUMED = [
 const PROBE_EVERY_MS = 1000;
 
 /**
- * The worker with its probe server.
+ * Starts the worker with its probe server.
  * @throws OperationalError when a dependency does not answer at the start
  */
 export async function startWorker(config: WorkerConfig, log: Log, fail: (error: unknown) => void): Promise<Running> {
@@ -51,8 +51,8 @@ export async function startWorker(config: WorkerConfig, log: Log, fail: (error: 
 }
 
 /**
- * The worker: receives batches from the broker, writes their orders to MySQL, and marks them recorded in Redis.
- * @param fail called with errors that are bugs
+ * Opens the worker: receives batches from the broker, writes their orders to MySQL, and marks them recorded in Redis.
+ * @param fail receives an error that is a bug
  * @throws OperationalError when a dependency does not answer at the start
  */
 export const openWorker = (config: OpenConfig, log: Log, fail: (error: unknown) => void): Promise<OpenProgram> =>
@@ -127,7 +127,7 @@ async function open(config: OpenConfig, { log, fail, opened }: OpenParts): Promi
     ready,
     metricsPage: new MetricsPage(() => registry.metrics(), config.metrics, clock),
     async drain(): Promise<void> {
-      const closed = Promise.all(consumers.map(({ source }) => source.close())); // open receives end by themselves
+      const closed = Promise.all(consumers.map(({ source }) => source.close())); // receives in progress end by themselves
       await Promise.all(consumers.map(({ loop }) => loop.stop()));
       await closed;
       stopRenewing();
@@ -140,13 +140,15 @@ async function open(config: OpenConfig, { log, fail, opened }: OpenParts): Promi
   };
 }
 
-/** Names the holder of a lease: the host for people, and a random part, since pids are reused. */
+/** Names the holder of a lease: the host for people, and a random part because pids are reused. */
 function ownerName(): string {
   const host = hostname().replace(/[^A-Za-z0-9_-]/g, '-');
   return `${host.slice(0, 40)}-${randomBytes(8).toString('hex')}`;
 }
 
-/** Renews well before the lease ends, so that a few lost renewals do no harm. @returns how to stop it */
+/**
+ * Renews well before the lease ends, so that a few lost renewals do no harm. @returns a function that stops the renewals
+ */
 function keepLease(minter: OrderIdMinter, leaseMs: number, log: Log): () => void {
   const timer = setInterval(() => {
     minter.renew().catch((err: unknown) => log.warn({ err }, 'the lease for order ids was not renewed'));

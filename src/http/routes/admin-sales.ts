@@ -24,7 +24,7 @@ import { json, problem, type Answer } from '../answer.js';
 import { checkedBody, defineRoute, jsonBody, type RouteServices } from '../route.js';
 import { withoutUndefined } from '../../core/without-undefined.js';
 
-/** What operators do with sales: create one and move it through its life. */
+/** Lets operators create sales and move them through their states. */
 
 export const createSale = defineRoute({
   method: 'post',
@@ -124,7 +124,7 @@ export const saleMoves = [
   move('pause', 'operator', 'Pauses the sale. Purchases get `paused` until it is resumed.', (sales, saleId, actor) =>
     sales.pause(saleId, actor),
   ),
-  // a paused sale opens the way a warm one does
+  // a paused sale resumes as a warm sale opens
   move('resume', 'operator', 'Resumes a paused sale.', (sales, saleId, actor) => sales.open(saleId, actor)),
   move('close', 'admin', 'Closes the sale for good.', (sales, saleId, actor) => sales.close(saleId, actor)),
 ];
@@ -165,7 +165,7 @@ function moveAnswer(
   return notMoved(answer, (state) => `Cannot ${verb} a sale that is ${state}.`);
 }
 
-/** Why a sale did not move. @param sentence for one whose state forbids it */
+/** Returns the problem of a refused move. @param sentence the detail if the state of the sale forbids the move */
 export function notMoved(
   answer: Exclude<SaleAdminAnswer, { readonly outcome: 'done' }>,
   sentence: (state: string) => string,
@@ -182,7 +182,7 @@ export function notMoved(
   }
 }
 
-/** A sale as programs read it, over HTTP and from the command line: times in ISO 8601. */
+/** Formats a sale for programs, over HTTP and on the command line: times in ISO 8601. */
 export function saleBody({ opensAtMs, closesAtMs, warmBeforeMs, retiredAtMs, ...sale }: Sale): SaleBody {
   const warmBefore = warmBeforeMs === null ? null : durationText(warmBeforeMs);
   const retiredAt = retiredAtMs === null ? null : isoTime(retiredAtMs);

@@ -8,7 +8,7 @@ import { withoutUndefined } from '../../core/without-undefined.js';
 
 const name = queryText(128).optional();
 
-/** Who did what, newest first. */
+/** Lists the actions of operators, newest first. */
 export const listAudit = defineRoute({
   method: 'get',
   path: '/admin/v1/audit',
@@ -38,5 +38,5 @@ export const listAudit = defineRoute({
   },
 });
 
-/** An entry of the audit log as programs read it, over HTTP and from the command line. */
+/** Formats an audit entry for programs, over HTTP and on the command line. */
 export const auditBody = ({ atMs, ...entry }: StoredAuditEntry): AuditEntry => ({ ...entry, at: isoTime(atMs) });

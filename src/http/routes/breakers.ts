@@ -25,7 +25,7 @@ export const readBreakers = defineRoute({
     const names = new Map<string, string>();
     if (standings.some(({ processId }) => processId !== null)) {
       const reports = await ruleReports.live().catch((error: unknown) => {
-        if (error instanceof OperationalError) return []; // this is looked at most when Redis is away
+        if (error instanceof OperationalError) return []; // operators look at this most often when Redis is down
         throw error;
       });
       for (const { processId, host, pid } of reports) names.set(processId, `${host}:${pid}`);

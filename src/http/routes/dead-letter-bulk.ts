@@ -13,19 +13,22 @@ import { EventStream, isStillAllowed } from '../event-stream.js';
 import { defineRoute, jsonBody, type Call, type RouteServices } from '../route.js';
 import { deadLetterFilter, filterOf, REPLAY_WAIT_MS, summaryBody } from './dead-letters.js';
 
-/** Many dead letters at once: the same as one by one, in one request. */
+/** Replays or discards many dead letters in one request. */
 
-/** One bulk works on so many; then another one may follow. */
+/** Maximum number of dead letters per request. Another request can follow. */
 const BULK_MAX = 1000;
-/** Its ids have up to 18 digits. */
+/** Room for the maximum number of ids, which have up to 18 digits each. */
 const BODY_BYTES_MAX = 32 * 1024;
 const FIRST_SHOWN = 20;
 const FAILURES_SHOWN = 100;
-/** One after the other, and not faster than the workers can follow. */
+/** Works on one dead letter at a time, no faster than the workers can follow. */
 const PACE = { perSecond: 100, inFlightMax: 1 };
-/** Each replay may be followed for its whole wait. A token that ends before ends the bulk. */
+/** Enough for each replay to use its whole wait. A token that expires earlier ends the bulk. */
 const BULK_MAX_MS = 4 * 3_600_000;
-/** So many replays in a row that nobody works on: the workers are down, and each more costs its whole wait. */
+/**
+ * Number of unfinished replays in a row after which the bulk stops. The workers are down, and each further replay would
+ * cost its whole wait.
+ */
 const UNFINISHED_MAX = 5;
 
 const TOO_MANY = 'This api works on dead letters for somebody else. Wait for it, or use another api.';
@@ -90,7 +93,7 @@ export const workOnDeadLetters = defineRoute({
   },
 });
 
-/** The head is sent with the first event: from then on a fault is an event. */
+/** Works through the dead letters. The first event sends the head, so every later fault is reported as an event. */
 async function workThrough(
   ids: readonly string[],
   call: Call<unknown, unknown, Bulk>,
@@ -131,7 +134,7 @@ async function workThrough(
   }
 }
 
-/** Counts what became of them. */
+/** Counts the results. */
 class Progress {
   readonly #of: number;
   readonly #end: 'replayed' | 'discarded';
@@ -139,7 +142,7 @@ class Progress {
   #done = 0;
   #failed = 0;
   hasFault = false;
-  /** Since the last one that was not. */
+  /** Unfinished replays in a row. */
   #unfinished = 0;
 
   constructor(of: number, end: 'replayed' | 'discarded') {

@@ -36,12 +36,15 @@ import { json, problem, type Answer } from '../answer.js';
 import { defineRoute, type RouteServices } from '../route.js';
 import { withoutUndefined } from '../../core/without-undefined.js';
 
-/** How long a replay is followed before the answer says that it is not finished; many are a task for `seckill dlq`. */
+/**
+ * How long the api follows a replay before it answers that the replay is not finished. Use `seckill dlq` for many dead
+ * letters.
+ */
 export const REPLAY_WAIT_MS = 10_000;
 
 const params = z.object({ deadLetterId: rowId });
 
-/** What dead letters are looked for by. */
+/** The filters for dead letters. */
 export const deadLetterFilter = {
   group: queryText(128).optional(),
   saleId: saleId.optional(),
@@ -193,12 +196,14 @@ async function movedAnswer<S extends number>(
 const closedAnswer = (state: DeadLetterState): Answer<'wrong_state'> =>
   problem('wrong_state', { detail: `The dead letter is ${state}, and that is final.` });
 
-/** A dead letter as a program reads it: times in ISO 8601. */
+/** Formats a dead letter for programs: times in ISO 8601. */
 export function summaryBody({ parkedAtMs, replayStartedAtMs, ...summary }: DeadLetterSummary): DeadLetter {
   return { ...summary, parkedAt: isoTime(parkedAtMs), replayStartedAt: isoTimeOrNull(replayStartedAtMs) };
 }
 
-/** The same with its body: as it is, and decoded where it is a batch, without fields that no batch has. */
+/**
+ * Formats a dead letter with its body, both raw and decoded if it is a batch. The decoded form leaves out unknown fields.
+ */
 export function deadLetterBody({ body, ...summary }: StoredDeadLetter): DeadLetterWithBody {
   const decoded = decodeBatch(body);
   const batch =
@@ -206,7 +211,7 @@ export function deadLetterBody({ body, ...summary }: StoredDeadLetter): DeadLett
   return { ...summaryBody(summary), batch, body };
 }
 
-/** What each purchase of its batch has become. */
+/** Returns the present state of each purchase in the batch. */
 async function ordersBody(
   { body, reason }: StoredDeadLetter,
   deadLetters: RouteServices['deadLetters'],

@@ -6,29 +6,29 @@ import { z } from 'zod';
 import { json, noContent, problem, type Answer } from '../answer.js';
 import type { AnswerSpec, RouteServices } from '../route.js';
 
-/** One read of a buyer, full or degraded. */
+/** A read of a buyer, full or degraded. */
 interface Read<C extends ProblemCode> extends ReadRequest {
   readonly endpoint: ReadEndpoint;
-  /** The user, or the client address of an anonymous caller; computed only if it matters. */
+  /** Returns the user, or the client address of an anonymous caller. Called only if the result matters. */
   readonly caller: () => string;
-  /** The word that the full answer is counted under. */
+  /** Returns the label that counts the full answer. */
   readonly word: (body: Body) => string;
-  /** The answer when the source has nothing. */
+  /** Returns the problem to answer when the source has no data. */
   readonly missing: () => C;
-  /** For problems; null where the question has none. */
+  /** The request id for problems. Null if the request has no id. */
   readonly requestId: string | null;
   readonly headers?: readonly string[];
 }
 
-/** The whole answer, or as much of it as is given while there is too much to do. */
+/** Describes the whole answer, or the reduced answer under overload. */
 export const readable = (description: string, schema: z.ZodType): AnswerSpec => ({
   description: `${description}; a reduced version, marked by \`degraded\`, under overload`,
   schema: z.union([degradedSchema, schema]),
 });
 
 /**
- * Answers as much as the degradation grants: all, while it is off.
- * @throws OperationalError of the source, where no degraded answer is allowed
+ * Answers as fully as the degradation allows. The answer is whole while degradation is off.
+ * @throws OperationalError of the source, if no degraded answer is allowed
  */
 export async function answerRead<C extends ProblemCode>(
   read: Read<C>,
@@ -45,7 +45,7 @@ export async function answerRead<C extends ProblemCode>(
     case 'empty':
       return json(200, served.served, served.body);
     case 'no_content':
-      return noContent(served.served) as Answer<never>; // only of the sale page, whose document has a 204
+      return noContent(served.served) as Answer<never>; // only for the sale page, whose document lists a 204
     case 'degraded':
       return problem(served.served, { requestId });
     default:

@@ -6,7 +6,7 @@ import { json, problem, type Answer } from '../answer.js';
 import { badFields, checkedBody, defineRoute } from '../route.js';
 import { notMoved, saleBody } from './admin-sales.js';
 
-/** Changing what may change of a sale, and ending one that has not begun. */
+/** Changes the editable fields of a sale, and ends a sale that has not begun. */
 
 const EARLIER_WAITS =
   'An earlier change of the sale waits until its stock is rebuilt. Nothing of this one was made: ask again.';
@@ -88,7 +88,7 @@ function endAnswer(
   return notMoved(answer, (state) => notEnded(verb, state));
 }
 
-/** Why a sale was neither deleted nor cancelled. */
+/** Says why a sale was neither deleted nor cancelled. */
 export const notEnded = (verb: 'delete' | 'cancel', state: string): string =>
   verb === 'delete' || state === 'closed'
     ? `Cannot ${verb} a sale that is ${state}.`

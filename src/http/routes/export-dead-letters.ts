@@ -24,10 +24,10 @@ const COLUMNS = [
   'body',
 ] as const;
 
-/** Bodies may be long, so that few are read before they are sent. */
+/** Few per read, because bodies may be long. */
 const PAGE = 20;
 
-/** With their bodies, oldest first; nothing is read ahead. @throws OperationalError mysql */
+/** Yields pages of dead letters with their bodies, oldest first. Reads nothing ahead. @throws OperationalError mysql */
 async function* deadLetterPages(
   deadLetters: RouteServices['deadLetters'],
   filter: DeadLetterFilter,
@@ -45,7 +45,7 @@ async function* deadLetterPages(
   yield text;
 }
 
-/** The same as `seckill dlq export`, which prints JSON lines. */
+/** Exports the same data as `seckill dlq export`, which prints JSON lines. */
 export const exportDeadLetters = defineRoute({
   method: 'get',
   path: '/admin/v1/dead-letters/export',

@@ -7,7 +7,7 @@ import { defineRoute } from '../route.js';
 import { EXPORT_ANSWER, sendExport } from '../send-export.js';
 import { filterOf, orderFilter } from './find-orders.js';
 
-/** The same as `seckill orders export`. */
+/** Exports the same data as `seckill orders export`. */
 export const exportOrders = defineRoute({
   method: 'get',
   path: '/admin/v1/orders/export',

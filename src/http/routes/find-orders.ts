@@ -17,7 +17,7 @@ import { defineRoute } from '../route.js';
 import { orderBody } from './orders.js';
 import { withoutUndefined } from '../../core/without-undefined.js';
 
-/** Lists of orders: a buyer's own, and any for operators. */
+/** Lists orders: a buyer's own orders, and all orders for operators. */
 
 const after = queryText(140).optional();
 const NO_PLACE = 'after is no place of this list: take it from `next` of the page before.';
@@ -42,7 +42,7 @@ export const listMyOrders = defineRoute({
   },
 });
 
-/** What orders are looked for by. */
+/** The filters for orders. */
 export const orderFilter = {
   user: userId.optional(),
   sale: saleId.optional(),
@@ -78,7 +78,7 @@ export const findOrders = defineRoute({
   },
 });
 
-/** For a service that knows an order by its events. */
+/** For a service that receives order events and looks up the order. */
 export const readAnyOrder = defineRoute({
   method: 'get',
   path: '/admin/v1/orders/{orderId}',
@@ -96,7 +96,7 @@ export const readAnyOrder = defineRoute({
   },
 });
 
-/** An order as operators read it, over HTTP and from the command line. */
+/** Formats an order for operators, over HTTP and on the command line. */
 export const foundOrderBody = (order: ShownOrder): FoundOrder => ({
   ...orderBody(order),
   userId: order.userId,

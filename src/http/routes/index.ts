@@ -39,7 +39,7 @@ import { cancelSale, deleteSale, editSale } from './edit-sale.js';
 import { readSalePlan } from './sale-plan.js';
 import { tracePurchase } from './traces.js';
 
-/** Every route, in the order of the documents. `readyz` and `readiness` have one address on two listeners. */
+/** Every route, in the order of the documents. `readyz` and `readiness` share an address on different listeners. */
 export const ROUTES: readonly Route[] = [
   purchase,
   purchaseStatus,
@@ -115,6 +115,6 @@ export const ROUTES: readonly Route[] = [
   ...openapiDocuments,
 ];
 
-/** Those that a listener serves. */
+/** Returns the routes of a listener. */
 export const routesOf = (listener: Listener): readonly Route[] =>
   ROUTES.filter(({ asks }) => asks.listeners.includes(listener));

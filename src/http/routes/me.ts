@@ -3,7 +3,6 @@ import { includesRole, ROLES, type Role } from '../../core/roles.js';
 import { json } from '../answer.js';
 import { defineRoute } from '../route.js';
 
-/** Who the token of an operator names, and what it is good for. */
 export const readMe = defineRoute({
   method: 'get',
   path: '/admin/v1/me',

@@ -27,8 +27,8 @@ import type { BrokerList, BrokerViews } from '../broker-views.js';
 import { defineRoute, jsonBody, type RouteServices } from '../route.js';
 
 /**
- * What RocketMQ holds; the same as `seckill mq … --json`. Other systems may share the cluster: their messages and their groups are
- * for admins.
+ * The contents of RocketMQ, as in `seckill mq … --json`. Other systems may share the cluster: only admins see their
+ * messages and groups.
  */
 
 const MESSAGES_MAX = 100;
@@ -43,7 +43,7 @@ const TOO_MANY = 'Others look into RocketMQ by this api right now. Try again.';
 const PROBLEMS_OF_MQ = ['broker_not_configured'] as const;
 type Refused = Answer<'broker_not_configured' | 'unavailable' | 'overloaded' | 'wrong_state'>;
 
-/** Says which server does not answer: operators have to know. */
+/** Answers a fault with the name of the server that does not answer, because operators must know it. */
 async function ask<A extends Answer>(
   { mq }: Pick<RouteServices, 'mq'>,
   answer: (views: BrokerViews) => Promise<A>,

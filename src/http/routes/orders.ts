@@ -11,8 +11,8 @@ import { defineRoute, optionalJsonBody, type Call, type RouteServices } from '..
 import { answerRead, readable } from './degraded-read.js';
 
 /**
- * Orders of the calling buyer. An order of another buyer is answered like one that does not exist, so ids cannot be
- * probed.
+ * Orders of the calling buyer. An order of another buyer is answered like a missing order, so that clients cannot probe
+ * ids.
  */
 
 const params = z.object({ orderId });
@@ -45,7 +45,7 @@ export const readOrder = defineRoute({
   },
 });
 
-/** The order with its refunds; null when this buyer has no such order. */
+/** Returns the order with its refunds. Null when this buyer has no such order. */
 async function orderPage(orderId: string, userId: string, services: RouteServices): Promise<Body | null> {
   const order = await services.getOrder(orderId, userId);
   if (order === null) return null;
@@ -56,7 +56,7 @@ async function orderPage(orderId: string, userId: string, services: RouteService
 
 const KEY_SHAPE = 'The header Idempotency-Key must be 1 to 64 of the characters A-Z a-z 0-9 _ -';
 
-/** Most providers need none. */
+/** Most providers need no payment method. */
 const payment = z.object({
   paymentMethod: id.optional().meta({
     description: 'id of the card from the library of the payment provider (Stripe: `pm_…`); never the card number',
@@ -158,11 +158,11 @@ export const cancelOrder = defineRoute({
   },
 });
 
-/** A change is made or refused, never degraded. */
+/** Changes are made or refused, never degraded. */
 const isDegraded = ({ userId }: Pick<Call, 'userId'>, { degrade }: RouteServices): boolean =>
   degrade.isOn && refusesChange(degrade.rulingOf('order', userId));
 
-/** An order as buyers read it. */
+/** Formats an order for buyers. */
 export function orderBody(order: ShownOrder): OrderBody {
   const { orderId, saleId, requestId, quantity, amountCents, currency, state, reason, metadata } = order;
   return {

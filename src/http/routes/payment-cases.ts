@@ -43,7 +43,7 @@ export const closePaymentCase = defineRoute({
   },
 });
 
-/** A case as a program reads it: times in ISO 8601. */
+/** Formats a case for programs: times in ISO 8601. */
 export const caseBody = ({ createdAtMs, updatedAtMs, ...found }: StoredCase): PaymentCase => ({
   ...found,
   createdAt: isoTime(createdAtMs),

@@ -12,15 +12,15 @@ import { withoutUndefined } from '../../core/without-undefined.js';
 import { json, problem } from '../answer.js';
 import { defineRoute, type RouteServices } from '../route.js';
 
-/** The header of our own format. */
+/** The signature header of our own format. */
 export const PAYMENT_SIGNATURE = 'payment-signature';
-/** A provider sends whole objects: Stripe some 4 kB, with notes of a shop more. */
+/** A provider sends whole objects: Stripe sends about 4 kB, and more with notes of the shop. */
 const REPORT_BYTES_MAX = 65_536;
 
 /**
- * Where the payment provider reports what it took. No token: the body is signed. A copy of a message, however late, is
- * the same payment and changes nothing; 2xx ends the retries of a provider, 503 asks for one. What is signed and cannot
- * be recorded as a payment becomes a case for a person, before it is answered.
+ * Receives the reports of the payment provider. The body is signed, so no token is needed. A copy of a message, however
+ * late, is the same payment and changes nothing. 2xx ends the retries of a provider, 503 asks for a retry. A signed message
+ * that cannot be recorded as a payment becomes a case for an operator before it is answered.
  */
 export const paymentWebhook = defineRoute({
   method: 'post',
@@ -64,7 +64,7 @@ export const paymentWebhook = defineRoute({
       .meta({ id: 'PaymentEvent' }),
     required: true,
     bytesMax: REPORT_BYTES_MAX,
-    read: (text) => ({ value: text }), // the signature is over the text, so it is checked first
+    read: (text) => ({ value: text }), // the signature covers the text, so it is checked before the JSON
   },
   answers: {
     200: {
@@ -142,7 +142,10 @@ async function recorded(report: ReportOf<'succeeded'>, body: string, { webhook, 
   }
 }
 
-/** Money is not where it should be. Payments of other programs with the account of the provider are none of ours. */
+/**
+ * Records a case for money that is not where it should be. Ignores payments that other programs made with the provider's
+ * account.
+ */
 async function noted(report: ReportOf<'refund_failed' | 'refunded' | 'disputed'>, { webhook, log }: Ports) {
   const { cases } = webhook;
   const payment: Partial<Payment> & Pick<Payment, 'paymentId'> =
@@ -184,7 +187,10 @@ async function noted(report: ReportOf<'refund_failed' | 'refunded' | 'disputed'>
   return json(200, 'noted', { outcome: 'noted', paymentId });
 }
 
-/** Real money that came to a trial system is lost unless somebody sees it. */
+/**
+ * Refuses a report of the wrong mode. Records a case for real money in a test system, because the money is lost unless an
+ * operator sees it.
+ */
 async function refuseMode(
   report: Exclude<PaymentReport, ReportOf<'other' | 'unreadable'>>,
   body: string,
@@ -199,14 +205,17 @@ async function refuseMode(
   return problem('wrong_payment_mode');
 }
 
-/** What a report claims is unchecked: only what has the form of its column is taken, and all of it is in the detail. */
+/**
+ * Records a case for a payment that could not be recorded. The claims of a report are unchecked, so a column takes only a
+ * claim of its format. The detail contains all claims.
+ */
 async function noteUnrecorded(
   claims: PaymentClaims,
   body: string,
   why: string,
   { cases, mode }: Ports['webhook'],
 ): Promise<void> {
-  if (mode === 'live' && claims.live === false) return; // of a trial: no money was taken
+  if (mode === 'live' && claims.live === false) return; // a test payment: no money was taken
   const read = claimed.parse(claims);
   await cases.note({
     kind: 'unrecorded',
@@ -217,7 +226,7 @@ async function noteUnrecorded(
 }
 
 const hashOf = (text: string): string => createHash('sha256').update(text).digest('hex');
-/** What a provider calls something may have any form. */
+/** Returns the provider's id, or its hash if the id is not in our format. */
 const subjectOf = (id: string): string => (isPaymentId(id) ? id : hashOf(id));
 
 const claimed = z.object({
@@ -238,7 +247,7 @@ const typed = z.object({ type: z.string().min(1).max(64) });
 const detail = z.string().min(1).max(500);
 const live = z.boolean();
 const payment = { paymentId, amountCents: z.int().min(0), currency };
-/** The events of our own format. Others are acknowledged and ignored. */
+/** The events of our own format. Other events are acknowledged and ignored. */
 const EVENTS = {
   'payment.succeeded': z
     .object({ ...payment, orderId, live })
@@ -268,7 +277,7 @@ const EVENTS = {
 };
 const isKnown = (type: string): type is keyof typeof EVENTS => Object.hasOwn(EVENTS, type);
 
-/** Reads a body in the format of ours. Fields that it does not know are fine. Never throws. */
+/** Reads a body in our own format. Ignores unknown fields. Never throws. */
 export function readPaymentEvent(text: string): PaymentReport {
   const parsed = parseJson(text, 'The body');
   if ('error' in parsed) return { type: 'unreadable', detail: parsed.error, claims: {} };
@@ -297,6 +306,6 @@ function unreadable(detail: string, raw: unknown, text: string): PaymentReport {
   return { type: 'unreadable', detail, claims: Object.fromEntries(claims) };
 }
 
-/** An id that came as a number, with all its digits: JavaScript rounds it when it reads it. */
+/** Returns all digits of an id that was sent as a number, because JavaScript rounds it when it parses the JSON. */
 const digitsOf = (name: string, text: string): string | undefined =>
   new RegExp(`"${name}"\\s*:\\s*([-+.\\deE]+)`).exec(text)?.[1];

@@ -6,7 +6,7 @@ import { METRICS_TYPE } from '../metrics-page.js';
 import { defineRoute, type Listener } from '../route.js';
 import type { ReadyReport } from '../services.js';
 
-/** What machines ask: is it alive, may it get traffic, how is it doing, what does it serve. */
+/** Answers probes: liveness, readiness, metrics and the OpenAPI document. */
 
 export const healthz = defineRoute({
   method: 'get',
@@ -21,7 +21,7 @@ export const healthz = defineRoute({
   handle: () => json(200, 'alive', { status: 'alive' }),
 });
 
-/** Whoever reaches buyers reads this answer, so it names neither servers nor reasons. */
+/** Every client of the buyer listener can read this answer, so it names neither servers nor reasons. */
 export const readyz = defineRoute({
   method: 'get',
   path: '/readyz',

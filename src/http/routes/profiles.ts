@@ -6,7 +6,10 @@ import { defineRoute } from '../route.js';
 const SECONDS_MAX = 30;
 const SECONDS_DEFAULT = 10;
 
-/** What the process of this api does: files for the developer tools of Chrome. Each request is in the audit log, before it begins. */
+/**
+ * Profiles the process of this api and returns a file for the developer tools of Chrome. Writes each request to the audit
+ * log before the profile begins.
+ */
 const profileOf = (kind: 'cpu' | 'heap', path: string, summary: string) =>
   defineRoute({
     method: 'get',
@@ -20,7 +23,7 @@ const profileOf = (kind: 'cpu' | 'heap', path: string, summary: string) =>
     answers: { 200: { description: `the text of a .${kind}profile file`, schema: z.looseObject({}) } },
     problems: ['profile_running'],
     async handle({ req, res, userId, query: { seconds } }, { audit, profiler, lifecycle }) {
-      if (req.method === 'HEAD') return text(200, 'profiled', '', 'application/json'); // Express serves it too
+      if (req.method === 'HEAD') return text(200, 'profiled', '', 'application/json'); // Express serves HEAD too
       const after = { kind, seconds };
       await audit.append({ actor: userId, action: 'api.profiled', subject: 'program:api', before: null, after });
       const { signal } = startPoll(res, lifecycle);

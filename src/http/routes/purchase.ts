@@ -16,8 +16,8 @@ import { defineRoute, type BodyRead, type Call, type RouteServices } from '../ro
 import { PURCHASE_TOKEN, QUEUE_PASS, SIGNATURE } from './sale-headers.js';
 
 /**
- * Buying. The server answers it without Express, and zod reads none of it, because each would cost several times what
- * the rest of a refusal costs; the schema of the body is for the document, and a test holds `readWanted` against it.
+ * Buys. The server answers this route without Express and without zod, because each would cost several times as much as the
+ * rest of a refusal. The schema of the body is for the document, and a test compares it with `readWanted`.
  */
 export const purchase = defineRoute({
   method: 'post',
@@ -76,19 +76,19 @@ export const purchase = defineRoute({
   },
   early({ req, params, userId, requestId }, { gate }) {
     gate.countAttempt(params.saleId);
-    // A chunked body has to be read anyway to keep its connection, so there the gate itself says sold_out.
+    // A chunked body must be read anyway to keep its connection, so the gate itself answers sold_out then.
     if (hasLongBody(req) || requestId === null) return null;
     const refusal = gate.refuseEarly(params.saleId, userId);
     return refusal === null ? null : PREPARED[refusal].answer(requestId);
   },
   async handle(call, services) {
     const { params, userId, body, span } = call;
-    const requestId = call.requestId as string; // checkHead
+    const requestId = call.requestId as string; // checkHead has checked it
     const traceId = storedTraceId(call, services.traceIdsStored);
     const { saleId } = params;
     const { quantity, metadata } = body;
     const entered = await services.gate.enter({ saleId, userId, requestId, quantity, metadata, traceId, span });
-    const batchId = call.traceId === '' ? batchIn(entered) : null; // without a trace of its own it is found by its batch
+    const batchId = call.traceId === '' ? batchIn(entered) : null; // without its own trace, a purchase is found by its batch
     if (batchId !== null) call.traceId = traceIdOfBatch(batchId) ?? '';
     if (entered.outcome === 'accepted') return pendingAnswer(saleId, requestId, 'accepted', call.mount);
     if (entered.outcome === 'replayed')
@@ -104,9 +104,9 @@ const SALE_ID_SHAPE = 'The sale id in the address must be a whole number.';
 const PREFIX = '/v1/sales/';
 const SUFFIX = '/purchases';
 
-/** The raw sale id in the address of a purchase, valid or not; null for any other address. */
+/** Returns the raw sale id in the address of a purchase, valid or not. Null for any other address. */
 export function saleIdOf(target: string): string | null {
-  // A proxy may send the whole address; every server must take that (RFC 9112, 3.2.2).
+  // A proxy may send an absolute URL, which every server must accept (RFC 9112, 3.2.2).
   const url = target.startsWith('/') ? target : target.replace(/^https?:\/\/[^/?]*/i, '');
   if (!url.startsWith(PREFIX)) return null;
   const query = url.indexOf('?');
@@ -116,19 +116,19 @@ export function saleIdOf(target: string): string | null {
   return saleId.includes('/') ? null : saleId;
 }
 
-/** What is stored with a purchase, so that it is found by it; undefined: nothing. */
+/** Returns the trace id to store with a purchase, so that the purchase can be found by it. Undefined: none is stored. */
 function storedTraceId({ parent, span }: Call, stored: RouteServices['traceIdsStored']): string | undefined {
   if (stored === 'none') return undefined;
   return parent !== null && (stored === 'all' || parent.isSampled) ? parent.traceId : span?.traceId;
 }
 
-/** The batch that a purchase is in, as far as its answer knows. */
+/** Returns the batch of a purchase, if its outcome names the batch. */
 function batchIn(entered: PurchaseOutcome): string | null {
   if (entered.outcome === 'replayed') return batchOfEntry(entered.entry);
   return entered.outcome === 'accepted' || entered.outcome === 'outcome_unknown' ? (entered.batchId ?? null) : null;
 }
 
-/** What a body asks for. */
+/** The content of a body. */
 interface Wanted {
   /** In units. */
   readonly quantity: number;
@@ -137,7 +137,7 @@ interface Wanted {
 
 const ONE_UNIT: Wanted = { quantity: 1, metadata: undefined };
 
-/** Reads a body, or says in a sentence what is wrong. An empty body asks for one unit. */
+/** Reads a body, or returns a sentence that says why it is wrong. An empty body asks for one unit. */
 export function readWanted(text: string): Wanted | string {
   if (text === '') return ONE_UNIT;
   const parsed = parseJson(text, 'The body');
@@ -146,7 +146,7 @@ export function readWanted(text: string): Wanted | string {
   if (typeof body !== 'object' || body === null || Array.isArray(body)) return 'The body must be a JSON object.';
   let quantity: unknown = 1;
   let metadata: Metadata | undefined;
-  // Object.keys, because JSON.parse makes `__proto__` an own field: it is refused like every other unknown one.
+  // Object.keys, because JSON.parse makes `__proto__` an own field, which is then refused like any other unknown field.
   for (const field of Object.keys(body)) {
     if (field === 'quantity') quantity = (body as { quantity: unknown }).quantity;
     else if (field === 'metadata') {
@@ -169,13 +169,13 @@ const PREPARED = Object.fromEntries(
   [...REFUSALS, 'outcome_unknown' as const].map((code) => [code, new PreparedProblem(code)]),
 ) as Record<PreparedCode, PreparedProblem<PreparedCode>>;
 
-/** How much later than the opening a buyer may be asked to come back, ms, so that not all come in one moment. */
+/** Maximum random delay after the opening before a buyer should retry, in ms, so that not all buyers return at once. */
 const OPENING_JITTER_MS = 2000;
-/** Answers for one second each; buyers before the opening of a few sales need no more at a time. */
+/** Maximum number of cached answers, one per second of waiting time. The buyers who wait for a few sales need no more. */
 const BEFORE_OPENING_MAX = 64;
 const beforeOpening = new Map<number, PreparedProblem<'not_open'>>();
 
-/** Says when the sale opens, as far as the api knows: one that waits for its operator opens at no known time. */
+/** Says when the sale opens, if the api knows. A sale that waits for its operator has no known opening. */
 function notOpenAnswer(saleId: string, requestId: string, { snapshots, clock }: RouteServices): Answer<PreparedCode> {
   const known = snapshots.peek(saleId);
   const untilMs = known?.snapshot === 'ready' ? known.sale.opensAtMs - clock.nowMs() : 0;
@@ -190,7 +190,7 @@ function notOpenAnswer(saleId: string, requestId: string, { snapshots, clock }: 
   return prepared.answer(requestId);
 }
 
-/** The first answer to a purchase that holds its units, and every later one until its order is written. */
+/** Returns the answer to a purchase that holds its units. Replays get the same answer until the order is written. */
 export function pendingAnswer(
   saleId: string,
   requestId: string,
@@ -204,7 +204,7 @@ export function pendingAnswer(
   return { status: 202, word, headers, body, encoding: 'latin1' };
 }
 
-/** The same key again: how the purchase stands. Its units are held, or its row says what became of it. */
+/** Answers a repeated key with the state of the purchase: its units are held, or its row shows the result. */
 async function replayAnswer(
   asked: RequestRef,
   entry: RequestEntry,
@@ -214,7 +214,7 @@ async function replayAnswer(
   const { saleId, requestId } = asked;
   if (entry.state === 'held') return pendingAnswer(saleId, requestId, 'replayed', mount);
   const status = await getPurchase.get({ ...asked, waitMs: 0, signal: NEVER }).catch((error: unknown) => {
-    if (error instanceof OperationalError && entry.state === 'ordered') return null; // the order is there all the same
+    if (error instanceof OperationalError && entry.state === 'ordered') return null; // the order exists all the same
     throw error;
   });
   if (status === null && entry.state === 'ordered') {
@@ -224,7 +224,7 @@ async function replayAnswer(
     case 'ordered':
     case 'failed':
       return json(200, 'replayed', { requestId, ...status }, []);
-    case 'pending': // Redis knows an order that MySQL has lost: a person decides, so nothing final is said
+    case 'pending': // Redis has an order that MySQL has lost: an operator decides, so the answer is not final
       return pendingAnswer(saleId, requestId, 'replayed', mount);
     case 'not_found':
     case undefined:
@@ -234,5 +234,5 @@ async function replayAnswer(
   }
 }
 
-/** A replay is answered at once: nothing waits that could be aborted. */
+/** A signal that never aborts, because a replay is answered at once. */
 const NEVER = new AbortController().signal;

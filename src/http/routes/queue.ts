@@ -8,10 +8,7 @@ import { json, problem, type Answer } from '../answer.js';
 import { defineRoute, type RouteServices } from '../route.js';
 import { SIGNATURE } from './sale-headers.js';
 
-/**
- * The waiting room in front of a sale: a buyer joins, comes back with their ticket, and gets a pass; and purchase
- * tokens.
- */
+/** The waiting room of a sale: a buyer joins, returns with a ticket, and gets a pass. Also issues purchase tokens. */
 
 export const joinQueue = defineRoute({
   method: 'post',
@@ -98,15 +95,15 @@ export const fetchPurchaseToken = defineRoute({
 const MANY_TOKENS_HERE = 'As many buyers at your address have a token as may have one; buy with one, or ask again.';
 
 /**
- * The sale by its snapshot, which outlives an outage of the servers behind it; or why there is none.
- * @throws OperationalError redis or mysql, for a sale that was never seen here
+ * Returns the sale from its snapshot, which outlives an outage of the servers behind it, or says why no snapshot exists.
+ * @throws OperationalError redis or mysql, for a sale that this process has never seen
  */
 async function saleOf(saleId: string, { snapshots }: RouteServices): Promise<Sale | Answer<'not_found' | 'loading'>> {
   const snapshot = await snapshots.get(saleId);
   return snapshot.snapshot === 'ready' ? snapshot.sale : problem(snapshot.snapshot);
 }
 
-/** The same, where there is still something to wait for. */
+/** Returns a sale that buyers can still wait for. */
 async function queuedSale(
   saleId: string,
   services: RouteServices,
@@ -118,7 +115,7 @@ async function queuedSale(
   return problem('closed');
 }
 
-/** @param waitingStatus 202 for a place that was asked for, 200 for one that is known */
+/** @param waitingStatus 202 for a new place, 200 for a known place */
 function placeAnswer<S extends 200 | 202>(
   waitingStatus: S,
   mount: string,

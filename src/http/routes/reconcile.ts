@@ -10,9 +10,9 @@ import { json, problem } from '../answer.js';
 import { defineRoute } from '../route.js';
 import { withoutUndefined } from '../../core/without-undefined.js';
 
-/** Reconcile, sale by sale, and the compensation jobs that come of it. */
+/** Compares Redis and MySQL sale by sale, and shows the resulting compensation jobs. */
 
-/** How long repairs are followed before the answer shows them as they stand; the keeper goes on with the others. */
+/** How long the answer waits for repairs before it shows their present state. The keeper finishes the rest. */
 const APPLY_WAIT_MS = 10_000;
 
 export const reconcileSale = defineRoute({
@@ -135,7 +135,7 @@ export const retryCompensationJob = defineRoute({
   },
 });
 
-/** A compensation job as a program reads it: times in ISO 8601. */
+/** Formats a compensation job for programs: times in ISO 8601. */
 export const jobBody = ({ availableAtMs, createdAtMs, updatedAtMs, ...job }: CompensationJob): JobBody => ({
   ...job,
   availableAt: isoTime(availableAtMs),
@@ -149,7 +149,7 @@ export const runBody = ({ startedAtMs, finishedAtMs, ...run }: ReconcileRun): ob
   finishedAt: isoTimeOrNull(finishedAtMs),
 });
 
-/** What a run says of one sale. */
+/** Formats the result of a run for one sale. */
 export function saleResultBody(result: SaleResult): object {
   switch (result.outcome) {
     case 'compared':

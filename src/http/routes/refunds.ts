@@ -7,7 +7,7 @@ import { json, problem } from '../answer.js';
 import { defineRoute } from '../route.js';
 import { withoutUndefined } from '../../core/without-undefined.js';
 
-/** What is owed back to buyers, and taking one on to pay it by hand. */
+/** Lists refunds, and claims a refund to pay it by hand. */
 
 export const listRefunds = defineRoute({
   method: 'get',
@@ -57,7 +57,7 @@ export const takeOnRefund = defineRoute({
     switch (answer.outcome) {
       case 'done':
         return json(200, 'done', { outcome: 'done', refund: refundBody(answer.refund) });
-      case 'already_refunded': // no 200 for a repeat: who pays by hand after it would pay twice
+      case 'already_refunded': // no 200 for a repeat, because a second operator could then pay again
         return problem('wrong_state', { detail: ALREADY });
       case 'being_asked':
         return problem('wrong_state', { detail: BEING_ASKED });
@@ -69,13 +69,13 @@ export const takeOnRefund = defineRoute({
   },
 });
 
-/** A payment in another currency than that of its order is owed back, and its own is not kept. */
+/** Adds the currency to a refund. A payment in a currency other than that of its order does not store its currency. */
 const withCurrency = (refund: StoredRefund, currencies: ReadonlyMap<string, string>): ListedRefund => ({
   ...refundBody(refund),
   currency: refund.reason === 'wrong_currency' ? null : (currencies.get(refund.orderId) ?? null),
 });
 
-/** A refund as a program reads it: times in ISO 8601. */
+/** Formats a refund for programs: times in ISO 8601. */
 export const refundBody = ({ createdAtMs, updatedAtMs, ...refund }: StoredRefund): Refund => ({
   ...refund,
   createdAt: isoTime(createdAtMs),

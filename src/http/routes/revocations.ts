@@ -6,7 +6,7 @@ import type { Revocation as StoredRevocation } from '../../core/ports/revocation
 import { json } from '../answer.js';
 import { badFields, defineRoute, jsonBody } from '../route.js';
 
-/** Tokens that are refused before they expire. */
+/** Revokes tokens, which are then refused before they expire. */
 
 const NUMBER_MAX = 999_999_999;
 
@@ -69,10 +69,10 @@ export const addRevocation = defineRoute({
   },
 });
 
-/** Who is to be kept out from now on is denied by the rules of admission. */
+/** The admission rules, not a revocation, deny a user access in future. */
 export const NOT_YET = 'must not be in the future: to keep a user out, deny them in the rules (lists.users.deny)';
 
-/** A revocation as programs read it, over HTTP and from the command line. */
+/** Formats a revocation for programs, over HTTP and on the command line. */
 export const revocationBody = ({ number, atMs, actor, ...about }: StoredRevocation): Revocation => ({
   number,
   at: isoTime(atMs),

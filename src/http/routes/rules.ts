@@ -22,12 +22,12 @@ import { judgeInForce, type WhereInForce } from '../../admission/rules/where-in-
 import { json, problem } from '../answer.js';
 import { badFields, defineRoute, jsonBody } from '../route.js';
 
-/** The rules of admission: what is in force, what would be wrong with others, and putting others in force. */
+/** The rules of admission: shows the current rules, checks a draft, and publishes new rules. */
 
-/** What lists of the largest size take, and no more. */
+/** Just enough for lists of the maximum size. */
 const RULES_BYTES_MAX = 2 * 1024 * 1024;
 
-/** Reads `{"version": …, "rules": {…}}`, or says what is wrong with it. */
+/** Reads `{"version": …, "rules": {…}}`, or returns its errors. */
 export function readRulesDocument(text: string): RulesDocument | readonly FieldError[] {
   const parsed = parseJson(text, 'The document');
   if ('error' in parsed) return [{ field: 'body', message: parsed.error }];
@@ -158,27 +158,27 @@ export const readOldRules = defineRoute({
   answers: { 200: { description: 'the rules', schema: storedRules } },
   problems: ['rules_not_found'],
   async handle({ params: { version } }, { rules }) {
-    // A number that no column holds names no version either.
+    // A number that does not fit the column names no version.
     const stored = /^(0|[1-9]\d{0,8})$/.test(version) ? await rules.find(Number(version)) : null;
     return stored === null ? problem('rules_not_found') : json(200, 'found', stored);
   },
 });
 
-/** One change of the rules as admins read it. */
+/** Formats a change of the rules for admins. */
 export const ruleChangeBody = ({ version, actor, atMs }: StoredChange): RuleChange => ({
   version,
   actor,
   at: isoTime(atMs),
 });
 
-/** Where rules are in force, as admins read it. */
+/** Formats for admins which apis follow the rules. */
 export const rulesInForceBody = ({ inForce, version, apis }: WhereInForce): RulesStatus => ({
   version,
   inForce,
   apis: apis.map(({ host, pid, version, follows, refused }) => ({ host, pid, version, follows, refused })),
 });
 
-/** What a check of rules says. */
+/** Formats the result of a rules check. */
 export const checkedRulesBody = (reasons: readonly RuleReason[]): CheckedRules => ({
   valid: reasons.length === 0,
   errors: reasonErrors(reasons),

@@ -3,12 +3,12 @@ import { NONCE, SIGNATURE as SIGNATURE_SHAPE, TIMESTAMP } from '../../admission/
 import { ID } from '../../core/ids.js';
 import type { HeaderSpec } from '../route.js';
 
-/** Headers that only some sales ask for. */
+/** Headers that only some sales require. */
 const header = (name: string, pattern: RegExp, description: string): HeaderSpec => ({
   name,
   required: false,
   description: `${description}; \`${pattern.source}\``,
-  schema: z.string(), // no pattern: where a sale asks for none, any value is accepted
+  schema: z.string(), // no pattern: a sale that does not require the header accepts any value
 });
 
 const SIGNED = '; where the sale asks for signed requests';

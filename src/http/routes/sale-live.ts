@@ -8,10 +8,10 @@ import { acceptedOf, answersAt, refusalsOf } from '../../sales/live-sales.js';
 import { json, problem, type Answer } from '../answer.js';
 import { defineRoute, optionalJsonBody } from '../route.js';
 
-/** A sale as operators watch it: its rush second by second, its buckets, and its repair. */
+/** A sale as operators watch it: its rush per second, its buckets, and its repair. */
 
 const SECOND_MS = 1000;
-/** Seconds of one answer. */
+/** Maximum number of seconds in one answer. */
 const SECONDS_MAX = 3600;
 
 export const readSaleSeconds = defineRoute({
@@ -45,7 +45,7 @@ export const readSaleSeconds = defineRoute({
     if (toMs <= fromMs) return problem('bad_request', { detail: 'to must be later than from.' });
     const { seconds: landed, readToMs } = await saleSeconds.landed.bySecond(saleId, fromMs, toMs);
     const heard = await saleSeconds.answers.read(saleId, fromMs, readToMs).catch((error: unknown) => {
-      if (error instanceof OperationalError) return null; // what MySQL says is worth an answer
+      if (error instanceof OperationalError) return null; // the figures of MySQL are worth an answer
       throw error;
     });
     const rememberedFromMs = heard === null ? Infinity : nowMs - saleSeconds.keptMs;
@@ -59,7 +59,7 @@ export const readSaleSeconds = defineRoute({
   },
 });
 
-/** What was accepted in the last second of a sale lands a little later. */
+/** Purchases accepted in the last second of a sale reach MySQL a little later. */
 const AFTER_END_MS = 60_000;
 
 const wholeSecond = (ms: number): number => Math.floor(ms / SECOND_MS) * SECOND_MS;

@@ -5,7 +5,7 @@ import type { Body } from '../../admission/degrade/degraded-reads.js';
 import { defineRoute, type RouteServices } from '../route.js';
 import { answerRead, readable } from './degraded-read.js';
 
-/** The page of a sale, for everybody. A second in shared caches keeps a crowd of reloads away from us. */
+/** Serves the public data of a sale. Shared caches keep it for a second, which absorbs a crowd of reloads. */
 export const readSalePage = defineRoute({
   method: 'get',
   path: '/v1/sales/{saleId}',
@@ -48,7 +48,7 @@ function pageOf({ opensAtMs, closesAtMs, nowMs, ...view }: SaleView, asksFor: re
   return { ...view, asksFor, ...times };
 }
 
-/** As the rules say now, so that a page need not be refused to know. */
+/** Returns the proofs that the current rules require, so that a buyer page need not learn them from a refusal. */
 function proofsOf(saleId: string, { signatures, tokens, rooms }: RouteServices): Proof[] {
   const proofs: Proof[] = [];
   if (signatures.areNeeded(saleId)) proofs.push('signature');

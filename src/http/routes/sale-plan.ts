@@ -8,7 +8,7 @@ import { saleBody } from './admin-sales.js';
 
 const WEEK_MS = 7 * 86_400_000;
 
-/** The coming week, with what each sale still lacks. */
+/** Lists the sales of the coming week, with the missing preparations of each. */
 export const readSalePlan = defineRoute({
   method: 'get',
   path: '/admin/v1/sale-plan',
@@ -30,7 +30,7 @@ export const readSalePlan = defineRoute({
   },
 });
 
-/** A planned sale as programs read it, over HTTP and from the command line. */
+/** Formats a planned sale for programs, over HTTP and on the command line. */
 export const plannedBody = ({ sale, status, missing, warmsAtMs }: PlannedSale): PlannedBody => ({
   sale: saleBody(sale),
   status,

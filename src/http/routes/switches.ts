@@ -15,7 +15,7 @@ import { json, problem, type Answer } from '../answer.js';
 import { badFields, checkedBody, defineRoute } from '../route.js';
 import { reasonErrors } from './rules.js';
 
-/** The switches of the degradation: how much of an answer buyers get, and setting one. */
+/** The switches of degradation: shows how much of an answer buyers get, and sets a switch. */
 
 export const readSwitches = defineRoute({
   method: 'get',
@@ -81,10 +81,10 @@ export const setSwitch = defineRoute({
 const unfitAnswer = ({ reasons }: Unfit): Answer<'rules_unfit'> =>
   problem('rules_unfit', { errors: reasonErrors(reasons) });
 
-/** All switches as admins read them. */
+/** Formats all switches for admins. */
 export const switchesBody = ({ version, mode, switches }: FoundSwitches): Switches => ({ version, mode, switches });
 
-/** What became of one. */
+/** Formats the result of setting a switch. */
 export const switchedBody = ({
   outcome,
   version,

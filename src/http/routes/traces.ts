@@ -8,7 +8,7 @@ import { withoutUndefined } from '../../core/without-undefined.js';
 
 const TOO_MANY = 'You, or others, look for purchases by this api right now. Try again.';
 
-/** The whole life of a purchase, by its request id, batch id, order id, trace id or dead letter. */
+/** Traces the whole life of a purchase, by its request id, batch id, order id, trace id or dead letter. */
 export const tracePurchase = defineRoute({
   method: 'get',
   path: '/admin/v1/requests/{id}',
@@ -38,7 +38,7 @@ export const tracePurchase = defineRoute({
       if (answer.outcome === 'not_found') return problem('purchase_not_found', { detail: answer.why });
       return json(200, 'found', { purchases: answer.traces.map(traceBody), more: answer.more });
     } catch (error) {
-      if (error === gone.signal.reason) return null; // nobody waits for it any more
+      if (error === gone.signal.reason) return null; // the client has disconnected
       throw error;
     } finally {
       leave();
@@ -46,7 +46,7 @@ export const tracePurchase = defineRoute({
   },
 });
 
-/** A trace as programs read it, over HTTP and from the command line: times in ISO 8601. */
+/** Formats a trace for programs, over HTTP and on the command line: times in ISO 8601. */
 export const traceBody = ({ request, traceId, standing, steps, timeline }: PurchaseTrace): Trace => ({
   ...request,
   traceId,
