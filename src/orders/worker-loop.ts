@@ -89,7 +89,7 @@ export class WorkerLoop {
   #asideCount = 0;
   readonly #aside = new Set<Promise<void>>();
   /**
-   * Ends when the present try of a set aside ends. Sets aside take turns, since they share one connection of the pool.
+   * Ends with the present try of deliveries aside. Tries take turns, since they share one connection of the pool.
    */
   #turn: Promise<unknown> = Promise.resolve();
 

@@ -58,7 +58,7 @@ export class SaleAdmin {
   }
 
   /**
-   * Creates all of these sales, or none if a sale overlaps another sale of its sku, whoever runs it.
+   * Creates all of these sales, or none if a sale overlaps another sale of its sku, also one that an operator runs.
    * @param nameOf names a sale of the list in an error
    * @throws OperationalError mysql; no sale was created
    */

@@ -15,7 +15,7 @@ export interface SaleSnapshotsOptions {
    * Time that a snapshot is used without a check, ms. A change is seen after this time, or later while MySQL is down.
    */
   readonly memoryTtlMs: number;
-  /** The most snapshots kept in memory. The least used snapshot is dropped beyond that. */
+  /** The most snapshots kept in memory. The least recently used snapshot is dropped beyond that. */
   readonly memoryMax: number;
   /** The most remembered ids without a sale. Kept apart, so that invented ids cannot push out sales. */
   readonly absentMax?: number;
