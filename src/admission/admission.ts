@@ -2,7 +2,7 @@ import type { AdmissionRequest, Layer, Mode, Refused, Verdict } from './layer.js
 import type { AdmissionMetrics } from './metrics.js';
 import type { CurrentRules } from './rules/current-rules.js';
 
-/** Passes each request of a buyer through the layers in turn, cheap ones first. The first refusal ends it. */
+/** Passes each request of a buyer through the layers in turn, cheap layers first. The first refusal ends the check. */
 export class Admission {
   readonly #current: Pick<CurrentRules, 'isAnyOn'>;
   readonly #layers: readonly Layer[];
@@ -14,22 +14,25 @@ export class Admission {
     this.#metrics = metrics;
   }
 
-  /** False: every layer is off, so the request need not be described. */
+  /** False if every layer is off, so that the request need not be described. */
   get isOn(): boolean {
     return this.#current.isAnyOn;
   }
 
-  /** Before the token is checked. The verdict is there at once unless a layer must wait for Redis. */
+  /** Checks a request before its token is checked. Answers at once unless a layer must wait for Redis. */
   anonymous(request: AdmissionRequest): Verdict {
     return this.#ask(0, (layer) => layer.anonymous(request));
   }
 
-  /** After the token was checked: it names this user. */
+  /** Checks a request after its token was checked and named this user. */
   buyer(request: AdmissionRequest, userId: string): Verdict {
     return this.#ask(0, (layer) => layer.buyer(request, userId));
   }
 
-  /** Of an operator, after the token was checked. No limit may lock them out of a system in trouble; the deny list does. */
+  /**
+   * Checks an operator after the token was checked. The deny list can refuse operators, but no limit may lock them out
+   * of a system in trouble.
+   */
   operator(userId: string): Refused | null {
     for (const layer of this.#layers) {
       const { mode } = layer;
@@ -55,7 +58,7 @@ export class Admission {
     return null;
   }
 
-  /** @returns the refusal if it counts; in a dry run it is only counted */
+  /** @returns the refusal if it is in force; a dry run only counts it */
   #count(layer: Layer, mode: Exclude<Mode, 'off'>, refused: Refused | null): Refused | null {
     if (refused === null) return null;
     this.#metrics.refused(layer.name, refused.word, mode);

@@ -5,16 +5,19 @@ import { isSaleId } from '../core/ids.js';
 export const mode = z.enum(['off', 'dry_run', 'on']);
 export type Mode = z.infer<typeof mode>;
 
-/** What buyers ask for, as the rules name it. Operators, probes and webhooks have no endpoint. */
+/** The requests of buyers, as the rules name them. Operators, probes and webhooks have no endpoint. */
 export const ENDPOINTS = ['purchase', 'status', 'sale', 'order'] as const;
 export type Endpoint = (typeof ENDPOINTS)[number];
 
-/** One request of a buyer, as far as the layers look at it. */
+/** The properties of a buyer's request that the layers look at. */
 export interface AdmissionRequest {
   readonly endpoint: Endpoint;
-  /** IP address of the client as text; an IPv4-mapped IPv6 address is normalised to IPv4. Empty when the connection is gone. */
+  /**
+   * IP address of the client as text. An IPv4-mapped IPv6 address is normalised to IPv4. Empty if the connection is
+   * gone.
+   */
   readonly address: string;
-  /** Header User-Agent; empty when there is none. */
+  /** Header User-Agent. Empty if the header is missing. */
   readonly agent: string;
 }
 
@@ -24,41 +27,43 @@ export type LayerName = 'lists' | 'limits' | 'breaker' | 'degrade' | 'sign' | 'q
 /** Why a layer refuses: the `code` of the answer. */
 export type AdmissionCode = 'denied' | 'rate_limited' | 'degraded' | 'unavailable';
 
-/** A refusal, as the buyer reads it. */
+/** A refusal, as the buyer sees it. */
 export interface Refused {
   readonly word: AdmissionCode;
-  /** When the same request may succeed, in ms; null: the row of the code says it, or never. */
+  /** When the same request may succeed, in ms. Null: never, or the table of codes says when. */
   readonly retryAfterMs: number | null;
-  /** More headers for the answer: a flat list of names and values. */
+  /** More headers of the answer: a flat list of names and values. */
   readonly headers?: readonly string[];
 }
 
-/** Null: go on. A layer that must call a server answers with a promise. */
+/** Null: proceed. A layer that must call a server answers with a promise. */
 export type Verdict = Refused | null | Promise<Refused | null>;
 
-/** One layer. It is called only while its mode is not `off`, and need not tell a dry run from `on`. */
+/**
+ * A layer of admission. It is called only while its mode is not `off`, and need not distinguish a dry run from `on`.
+ */
 export interface Layer {
   readonly name: LayerName | 'rules';
-  /** As the current rules say. */
+  /** The mode in the current rules. */
   readonly mode: Mode;
-  /** Before the token is checked. */
+  /** Checks a request before its token is checked. */
   anonymous(request: AdmissionRequest): Verdict;
-  /** The token is valid and names this user. */
+  /** Checks a request whose token is valid and names this user. */
   buyer(request: AdmissionRequest, userId: string): Verdict;
-  /** The same for an operator. Left out: the layer is for buyers only. */
+  /** Checks an operator. Omitted if the layer is for buyers only. */
   operator?(userId: string): Refused | null;
 }
 
-/** More sales than ever sell at once; the list is read from its start for every request. */
+/** More sales than ever sell at once. Every request reads the list from its start. */
 const SALES_MAX = 100;
 
-/** The sales that a layer is for. */
+/** The sales to which a layer applies. */
 export const saleScope = z.union([
   z.literal('all'),
   z.array(z.string().refine(isSaleId, 'must be a sale id')).max(SALES_MAX),
 ]);
 export type SaleScope = z.infer<typeof saleScope>;
 
-/** The mode of a layer, or of a part of one, for this sale: off where it is for others. */
+/** Returns the mode of a layer, or of a part of it, for this sale. Off if the layer is for other sales. */
 export const modeFor = ({ mode, sales }: { readonly mode: Mode; readonly sales: SaleScope }, saleId: string): Mode =>
   mode !== 'off' && (sales === 'all' || sales.includes(saleId)) ? mode : 'off';

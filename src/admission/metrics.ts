@@ -4,14 +4,14 @@ import type { LimitName } from '../core/limits.js';
 import type { BreakerState } from '../core/ports/admission-stores.js';
 import type { Mode } from './layer.js';
 
-/** A layer that is off counts nothing. */
+/** The modes that count. A layer that is off counts nothing. */
 type CountedMode = Exclude<Mode, 'off'>;
 
 const BREAKER_LEVELS: Readonly<Record<BreakerState, number>> = { closed: 0, half_open: 1, open: 2 };
 
 export type AdmissionMetrics = ReturnType<typeof createAdmissionMetrics>;
 
-/** Metrics of admission, for an api. Labels hold words of the rules only: no buyer, no sale, no address. */
+/** Creates the metrics of admission for an api. Labels hold words of the rules only: no buyer, no sale, no address. */
 export function createAdmissionMetrics(registry: Registry) {
   const registers = [registry];
   const refusals = new Counter({
@@ -82,7 +82,7 @@ export function createAdmissionMetrics(registry: Registry) {
   }
   const countedBy = { redis: counted.labels('redis'), local: counted.labels('local') };
   return {
-    /** @param word why, such as `denied` or `nonce_used` */
+    /** @param word the reason, such as `denied` or `nonce_used` */
     refused: (layer: string, word: string, mode: CountedMode): void => refusals.labels(layer, word, mode).inc(),
     rulesTaken: (version: number): void => {
       rulesVersion.set(version);
@@ -94,10 +94,10 @@ export function createAdmissionMetrics(registry: Registry) {
     },
     /** @param by Redis for all processes, or this process alone */
     requestsCounted: (by: 'redis' | 'local', requests: number): void => countedBy[by].inc(requests),
-    /** @param limit the one with the longest wait */
+    /** @param limit the limit with the longest wait */
     limitRefused: (endpoint: string, limit: LimitName | 'leaky' | 'address', mode: CountedMode): void =>
       limitRefusals.labels(endpoint, limit, mode).inc(),
-    /** Users or addresses passed a limit uncounted. */
+    /** Counts users or addresses that passed a limit uncounted. */
     uncounted: (times: number): void => uncounted.inc(times),
     breakerMoved: (dependency: Dependency, to: BreakerState): void =>
       breaker.labels(dependency).set(BREAKER_LEVELS[to]),
@@ -108,7 +108,7 @@ export function createAdmissionMetrics(registry: Registry) {
   };
 }
 
-/** @param waiting buyers who wait, read when the metrics are collected */
+/** @param waiting returns the number of waiting buyers, read when the metrics are collected */
 export function createWaitingRoomMetrics(registry: Registry, waiting: () => number): void {
   new Gauge({
     name: 'seckill_admission_queue_waiting',

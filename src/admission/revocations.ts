@@ -4,36 +4,39 @@ import type { Clock } from '../core/ports/clock.js';
 import type { Log } from '../core/ports/log.js';
 import type { Revocation, RevocationRepository } from '../core/ports/revocations.js';
 
-/** Every api follows a new revocation well within a second. It is a look at the end of a primary key. */
+/**
+ * Interval between two reads, so that every api follows a new revocation well within a second. A read looks at the end
+ * of a primary key.
+ */
 const POLL_MS = 400;
-/** Read at once; a larger number is read in several steps. */
+/** Revocations per read. More revocations take several reads. */
 const PAGE = 1000;
-/** Those that have ended are forgotten this often. */
+/** Interval at which ended revocations are forgotten. */
 const FORGET_MS = 60_000;
 
-/** How far the clock of MySQL may be from ours; a revocation is kept for so much longer. */
+/** The greatest difference between MySQL's clock and ours. A revocation is kept for this time longer. */
 const SLACK_MS = 600_000;
 
 interface RevocationsParts {
   readonly repository: RevocationRepository;
   readonly clock: Clock;
   readonly log: Log;
-  /** How long a token may be good, ms: then nothing is left that a revocation is for. */
+  /** The longest life of a token, ms. A revocation is useless after that. */
   readonly lifeMaxMs: number;
 }
 
-/** What a revocation is found by. */
+/** The properties by which a revocation is found. */
 export interface RevocableToken {
   readonly userId: string;
-  /** Claim `jti`; null: it has none. */
+  /** Claim `jti`. Null if the token has none. */
   readonly tokenId: string | null;
-  /** Claim `iat`, Unix ms; null: it has none. */
+  /** Claim `iat`, Unix ms. Null if the token has none. */
   readonly issuedAtMs: number | null;
 }
 
 /**
- * The revocations in force, in memory. MySQL has them and announces nothing: to ask it costs less than to keep a copy in
- * Redis right. While it is away nobody can revoke anything, and what is known stays.
+ * The revocations in force, in memory. MySQL holds them and announces nothing: polling MySQL costs less than keeping a
+ * correct copy in Redis. While MySQL is down, no token can be revoked, and known revocations stay.
  */
 export class Revocations {
   readonly #parts: RevocationsParts;
@@ -51,19 +54,22 @@ export class Revocations {
     });
   }
 
-  /** Synchronous, for every request. */
+  /** Whether a token is revoked. Synchronous, called for every request. */
   isRevoked(token: RevocableToken): boolean {
     if (token.tokenId !== null && this.#byToken.has(token.tokenId)) return true;
     const ofUser = this.#byUser.get(token.userId);
     return ofUser !== undefined && (token.issuedAtMs ?? -Infinity) < ofUser.issuedBeforeMs;
   }
 
-  /** Reads all of them, before buyers come. @throws OperationalError mysql */
+  /**
+   * Reads all revocations before buyers come.
+   * @throws OperationalError mysql
+   */
   async start(): Promise<void> {
     await this.#readNew();
   }
 
-  /** Follows new ones until the signal aborts. Rejects with a bug only. */
+  /** Follows new revocations until the signal aborts. Rejects with a bug only. */
   async poll(signal: AbortSignal): Promise<void> {
     while (!signal.aborted) {
       await this.runOnce();
@@ -97,7 +103,7 @@ export class Revocations {
     }
   }
 
-  /** Of two for one user the later time counts, whichever came first. */
+  /** Notes a revocation. If a user has two, the later time counts, in any order of arrival. */
   #take(one: Revocation): void {
     this.#read = one.number;
     const endsAtMs = one.atMs + this.#parts.lifeMaxMs + SLACK_MS;

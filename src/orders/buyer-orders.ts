@@ -10,10 +10,11 @@ import { PROVIDER_ASKED_AFTER_MS, type ChargeOutcome, type PaymentProvider } fro
 import type { RefundRepository } from '../core/ports/refund-repository.js';
 import { resolveAttempt } from './resolve-payments.js';
 
-// What buyers may do with their orders: read, pay, cancel.
+// The operations of buyers on their orders: read, pay, cancel.
 
 /**
- * Reads one order of a buyer; null when there is none. The order of another buyer is null too, so ids cannot be probed.
+ * Reads an order of a buyer. Returns null if the order does not exist or belongs to another buyer, so ids cannot be
+ * probed.
  * @throws OperationalError mysql
  */
 export async function getOrder(
@@ -31,11 +32,11 @@ export interface PayPorts {
   readonly transitions: Pick<OrderTransitions, 'pay'>;
   readonly attempts: Pick<PaymentAttempts, 'open' | 'close' | 'openOf' | 'postpone'>;
   readonly refunds: Pick<RefundRepository, 'refundsOf'>;
-  /** Null where none is configured: then payments only come by webhook. */
+  /** Null if no provider is configured. Payments then only come by webhook. */
   readonly provider: PaymentProvider | null;
   readonly clock: Clock;
   readonly log: Log;
-  /** Read for each charge; null, or left out: any number of charges may be declined. */
+  /** Read before each charge. Any number of charges may be declined if null or omitted. */
   readonly declineBound?: () => DeclineBound | null;
   /** Called with the outcome of each charge. */
   readonly charged?: (outcome: ChargeOutcome['outcome']) => void;
@@ -44,23 +45,23 @@ export interface PayPorts {
 export interface PayRequest {
   readonly orderId: string;
   readonly userId: string;
-  /** One key is one charge; null takes the default one of the order. */
+  /** Names the charge: equal keys are the same charge. Null uses the default key of the order. */
   readonly key: string | null;
-  /** What the provider calls the card of the buyer; null: not given. */
+  /** The provider's name for the buyer's card. Null if the buyer gave no card. */
   readonly method: string | null;
 }
 
 /**
  * - `paid`: now or before
  * - `wrong_state`: the order has ended, and no money was taken
- * - `refund_due`: the order ended before the money came; it goes back, or has gone
- * - `payment_in_progress`: a charge with another key is under way or not resolved; nothing was charged by this call
- * - `declined`: the provider said no; another key may try again
- * - `decline_limit_reached`: too many charges of the order or of its buyer were declined; nothing was charged by this call
- * - `action_needed`: the bank of the buyer asks them first; then the same key gives the answer, or the webhook does
- * - `payment_method_needed`: the provider takes no money without one; nothing was charged
- * - `outcome_unknown`: the money may have been taken; the same key again gives the answer, and takes it only once
- * - `payment_not_configured`: there is no provider that could take money
+ * - `refund_due`: the order ended before the money arrived; the money is being returned, or was returned
+ * - `payment_in_progress`: a charge with another key is under way or not resolved; this call charged nothing
+ * - `declined`: the provider declined; another key may try again
+ * - `decline_limit_reached`: too many charges of the order or of its buyer were declined; this call charged nothing
+ * - `action_needed`: the buyer's bank asks the buyer first; after that the same key or the webhook gives the answer
+ * - `payment_method_needed`: the provider needs a payment method; nothing was charged
+ * - `outcome_unknown`: the money may have been taken; the same key gives the answer and takes the money only once
+ * - `payment_not_configured`: no payment provider is configured
  */
 export type PayAnswer =
   | { readonly outcome: 'paid' | 'wrong_state' | 'refund_due'; readonly order: ShownOrder }
@@ -76,15 +77,16 @@ export type PayAnswer =
         | 'payment_not_configured';
     };
 
-/** The key of a request without one: its retries are one charge. */
+/** The key of a request without a key, so that its retries are the same charge. */
 const DEFAULT_KEY = 'order';
-/** How long a request waits, in all, for the charge of another key: most providers answer within three seconds. */
+/** Pauses while the charge of another key is under way. Most providers answer within three seconds. */
 const WAITS_MS = [50, 150, 300, 500, 1000, 1000];
 
 /**
- * Pays an order: note the attempt, charge, then the move. One key at a time may charge; the others wait for a moment, and
- * answer by what came of it. A free order is paid without a charge. An order that was paid before is not charged again. When
- * an order has ended, this first finds out what came of its earlier charges. What dies in between is resolved by a keeper.
+ * Pays an order: notes the attempt, charges, then moves the order. Only one key at a time may charge. Requests with
+ * other keys wait for a moment and answer by the result of that charge. A free order is paid without a charge, and an
+ * order that is already paid is not charged again. If the order has ended, this first resolves its earlier charges. A
+ * keeper resolves a payment that dies in between.
  * @throws OperationalError mysql, only when this call has charged nothing
  */
 export async function payOrder(request: PayRequest, ports: PayPorts): Promise<PayAnswer> {
@@ -98,7 +100,7 @@ export async function payOrder(request: PayRequest, ports: PayPorts): Promise<Pa
     if (!mayMove(order.state, 'paid')) return answerEnded(order, ports);
     if (order.amountCents === 0) {
       await ports.transitions.pay(orderId, { paymentId: `free-${orderId}`, amountCents: 0 });
-      continue; // it is read again: it may have ended meanwhile
+      continue; // read the order again, since it may have ended in the meantime
     }
     if (provider === null) return { outcome: 'payment_not_configured' };
     if (provider.needsMethod && request.method === null) return { outcome: 'payment_method_needed' };
@@ -107,7 +109,7 @@ export async function payOrder(request: PayRequest, ports: PayPorts): Promise<Pa
     const opened = await attempts.open(orderId, key, order.amountCents, PROVIDER_ASKED_AFTER_MS, bound);
     if (opened.outcome === 'opened') return charge(order, { key, method: request.method }, { ...ports, provider });
     if (opened.outcome === 'decline_limit_reached') return opened;
-    if (opened.outcome === 'wrong_state') continue; // it was moved since it was read
+    if (opened.outcome === 'wrong_state') continue; // the order was moved after it was read
     if (opened.other.ageMs >= PROVIDER_ASKED_AFTER_MS) {
       if ((await resolveAttempt(opened.other, { ...ports, provider }, true)) === 'open') break;
     } else if (waitMs !== null) await clock.sleep(waitMs);
@@ -115,7 +117,7 @@ export async function payOrder(request: PayRequest, ports: PayPorts): Promise<Pa
   return { outcome: 'payment_in_progress' };
 }
 
-/** The one charge of this moment. */
+/** Charges the order. No other charge of the order is under way. */
 async function charge(
   order: ShownOrder,
   { key, method }: { readonly key: string; readonly method: string | null },
@@ -148,13 +150,13 @@ async function charge(
         return assertNever(moved);
     }
   } catch (error) {
-    // The money is taken and perhaps not recorded. The same key finds the same payment and records it.
+    // The money is taken but may not be recorded. The same key finds the same payment and records it.
     if (error instanceof OperationalError) return { outcome: 'outcome_unknown' };
     throw error;
   }
 }
 
-/** A keeper finds it open otherwise, and closes it. */
+/** Closes an attempt. If this fails, a keeper finds the attempt open and closes it. */
 async function closeAttempt(
   attempt: AttemptName,
   end: AttemptEnd,
@@ -168,7 +170,10 @@ async function closeAttempt(
   }
 }
 
-/** An order that has ended: whether money was taken for it. @throws OperationalError mysql */
+/**
+ * Answers for an order that has ended: whether money was taken for it.
+ * @throws OperationalError mysql
+ */
 async function answerEnded(order: ShownOrder, ports: PayPorts): Promise<PayAnswer> {
   const { attempts, provider, refunds } = ports;
   const open = await attempts.openOf(order.orderId);
@@ -179,15 +184,16 @@ async function answerEnded(order: ShownOrder, ports: PayPorts): Promise<PayAnswe
   }
   const owed = (await refunds.refundsOf(order.orderId)).filter(({ amountCents: cents }) => cents > 0);
   if (owed.length > 0) return { outcome: 'refund_due', order };
-  // A buyer may have opened more than are read at once: what became of those is not known yet.
+  // A buyer may have opened more attempts than one read returns. The outcome of the rest is not known yet.
   const hasMore = open.length > 0 && (await attempts.openOf(order.orderId)).length > 0;
   return hasMore ? { outcome: 'outcome_unknown' } : { outcome: 'wrong_state', order };
 }
 
 /**
  * - `cancelled`: now or before; the units go back
- * - `wrong_state`: it is paid or has ended otherwise
- * - `cancel_limit_reached`: the buyer has cancelled as many of this sale as they may; it stays until it is paid or expires
+ * - `wrong_state`: the order is paid or has ended otherwise
+ * - `cancel_limit_reached`: the buyer has used up their cancellations in this sale; the order stays until it is paid or
+ *   expires
  */
 export type CancelAnswer =
   | { readonly outcome: 'cancelled' | 'wrong_state'; readonly order: ShownOrder }
@@ -196,19 +202,19 @@ export type CancelAnswer =
 export interface CancelPorts {
   readonly repository: Pick<OrderRepository, 'findOrder' | 'countCancelled'>;
   readonly transitions: Pick<OrderTransitions, 'cancel'>;
-  /** How many orders of a sale a buyer may cancel; left out: any number. */
+  /** Limits the orders of a sale that a buyer may cancel. Unlimited if omitted. */
   readonly limit?: {
-    /** Null: any number. */
+    /** Null: unlimited. */
     maxOf(saleId: string): number | null;
-    /** Whether a buyer who has cancelled so many is refused. */
+    /** Whether a buyer who has reached the limit is refused. */
     refuses(): boolean;
   };
 }
 
 /**
- * Cancels an order that is not paid. Safe to repeat. Cancels of one buyer that arrive together are not counted for each
- * other, so the bound may be passed by as many orders as a buyer may have at a time.
- * @throws OperationalError mysql; it may be cancelled, so ask again
+ * Cancels an unpaid order. Safe to repeat. Simultaneous cancellations of one buyer do not count each other, so a buyer
+ * may exceed the limit by the number of orders that they may have at a time.
+ * @throws OperationalError mysql; the order may be cancelled, so ask again
  */
 export async function cancelOrder(
   orderId: string,

@@ -6,7 +6,7 @@ import type { ServerClocks } from '../core/ports/server-clocks.js';
 import { recent } from '../core/recent.js';
 import type { OrderJobMetrics } from './metrics.js';
 
-/** Messages that come together share an answer. */
+/** Time that an answer is shared by messages that arrive together. */
 const KEPT_MS = 250;
 
 export interface ClockWatchPorts {
@@ -16,8 +16,9 @@ export interface ClockWatchPorts {
 }
 
 /**
- * Compares the clocks of MySQL and Redis with the clock of this process. Deadlines follow MySQL's clock: if it ran ahead, it
- * would end every unpaid order at once. So no order expires while a clock differs by more than 2 s (docs/decisions/0059).
+ * Compares the clocks of MySQL and Redis with the clock of this process. Deadlines follow MySQL's clock: if it ran
+ * ahead, it would end every unpaid order at once. No order expires while a clock differs by more than 2 s
+ * (docs/decisions/0059).
  */
 export class ClockWatch {
   readonly #ports: ClockWatchPorts;
@@ -31,14 +32,14 @@ export class ClockWatch {
 
   /**
    * Reads the clocks.
-   * @throws OperationalError mysql, when one differs, with what to do; or when MySQL does not answer
+   * @throws OperationalError mysql, when a clock differs, with what to do, or when MySQL does not answer
    */
   async agree(): Promise<void> {
     const problem = await this.#compare();
     if (problem !== null) throw new OperationalError('mysql', problem, { retryable: true });
   }
 
-  /** What the last comparison found; null: the clocks agreed. */
+  /** The problem that the last comparison found. Null if the clocks agreed. */
   get problem(): string | null {
     return this.#problem;
   }
@@ -46,7 +47,10 @@ export class ClockWatch {
   async #read(): Promise<string | null> {
     const { servers, clock, metrics } = this.#ports;
     const askedMs = clock.nowMs();
-    /** How far a clock is ahead of ours at least, ms; negative: behind. A slow answer proves less than a fast one. */
+    /**
+     * Returns how far a clock is ahead of ours at least, ms. Negative if it is behind. A slow answer proves less than a
+     * fast answer.
+     */
     const aheadMs = async (read: Promise<number>): Promise<number> => {
       const serverMs = await read;
       const answeredMs = clock.nowMs();
@@ -54,7 +58,7 @@ export class ClockWatch {
     };
     const [mysqlMs, ...redis] = await Promise.all([
       aheadMs(servers.mysql()),
-      // A Redis without an answer says nothing of its clock, and /readyz names it.
+      // A Redis that does not answer says nothing about its clock, and /readyz names it.
       ...servers.redis().map((read) => aheadMs(read).catch(() => 0)),
     ]);
     const redisMs = redis.reduce((most, one) => (Math.abs(one) > Math.abs(most) ? one : most), 0);
@@ -70,7 +74,7 @@ function problemOf(server: string, aheadMs: number): string | null {
   return `the clock of ${server} is ${Math.abs(aheadMs)} ms ${side} that of this machine. Set the clocks of all machines (NTP)`;
 }
 
-/** Fails a run of the job while the clocks differ, without doing anything. */
+/** Fails each run of the job while the clocks differ, without running the job. */
 export const whileClocksAgree = (clocks: Pick<ClockWatch, 'agree'>, job: Job): Job => ({
   name: job.name,
   async runOnce() {

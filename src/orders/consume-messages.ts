@@ -11,7 +11,7 @@ import { inSpan, messageFields } from '../core/spans.js';
 import { TRACEPARENT } from '../core/trace-context.js';
 import type { ConsumerMetrics } from './metrics.js';
 
-/** What became of one message. `later`: its time has not come, or what it names is not there yet. */
+/** The result of handling a message. `later`: the message is not due, or the orders in it do not exist yet. */
 export type MessageResult =
   | { readonly outcome: 'done' }
   | { readonly outcome: 'later'; readonly why: string }
@@ -19,12 +19,15 @@ export type MessageResult =
 
 export interface ConsumerPorts {
   readonly source: DeliverySource;
-  /** Rejects while a store is out, or takes no writes that `handle` needs, maybe half a second late: then nothing is received. */
+  /**
+   * Rejects while a store is down or takes no writes that `handle` needs. Nothing is received then. The answer may be
+   * half a second old.
+   */
   readonly ready: () => Promise<void>;
-  /** Handles one body. Every message comes at least once: safe to repeat. */
+  /** Handles a message body. Safe to repeat: every message arrives at least once. */
   readonly handle: (body: string) => Promise<MessageResult>;
   readonly deadLetters: Pick<DeadLetterRepository, 'park'>;
-  /** Absent: nothing is recorded. */
+  /** Nothing is recorded if absent. */
   readonly tracing?: Tracing;
   readonly clock: Clock;
   readonly log: Log;
@@ -33,27 +36,31 @@ export interface ConsumerPorts {
 
 export interface ConsumerOptions {
   readonly group: string;
-  /** Where its messages come from. */
+  /** The topic of the messages. */
   readonly topic: string;
-  /** How long a message is ours after its receive or its renewal, ms; at least 10000. */
+  /** Time that a message is ours after its receive or renewal, ms. At least 10000. */
   readonly invisibleMs: number;
-  /** Deliveries after which the broker makes a dead letter of a message that nobody collects; absent: somebody does. */
+  /**
+   * Deliveries after which the broker makes a message a dead letter that no process collects. Absent if a process
+   * collects the dead letters.
+   */
   readonly attemptsMax?: number;
-  /** Pause before the second delivery of a message, ms; later ones grow. Default 1000. */
+  /** Pause before the second delivery of a message, ms. Later pauses grow. Default 1000. */
   readonly retryFirstMs?: number;
 }
 
 const RECEIVE_MAX = 16;
 /**
- * When so much of their time is over, all that still wait are renewed: two thirds of it are left for any one message.
+ * All waiting messages are renewed when this share of their time is over. Two thirds of the time are left for a single
+ * message.
  */
 const RENEW_AT = 1 / 3;
 
 /**
- * Consumes the messages of one group: receive, handle one after the other, ack. A message that must wait comes again
- * with back-off and is a dead letter in the end; one that cannot be read is parked at once. An outage costs a message
- * at most one attempt, since nothing is received while it lasts. Long messages (one may name thousands of orders) cost
- * those behind them none, since these are renewed.
+ * Consumes the messages of one group: receives, handles one after the other, and acks. A message that must wait is
+ * redelivered with back-off and ends as a dead letter. An unreadable message is parked at once. An outage costs a
+ * message at most one attempt, since nothing is received while it lasts. A long message (it may name thousands of
+ * orders) costs the messages behind it no attempt, since they are renewed.
  */
 export function consumeMessages(ports: ConsumerPorts, options: ConsumerOptions): Job {
   return {
@@ -76,7 +83,10 @@ export function consumeMessages(ports: ConsumerPorts, options: ConsumerOptions):
   };
 }
 
-/** Keeps those that are still ours. The others come again, maybe to another keeper: two must not handle one message. */
+/**
+ * Renews deliveries and returns the deliveries that are still ours. The others are redelivered, maybe to another
+ * keeper, and two keepers must not handle one message.
+ */
 async function renew(
   deliveries: readonly Delivery[],
   { log }: ConsumerPorts,
@@ -88,7 +98,7 @@ async function renew(
   return deliveries.filter((_, index) => ours[index]);
 }
 
-/** @throws OperationalError when a dependency is out; then those behind it are given back as well */
+/** @throws OperationalError when a dependency is down; the messages behind are given back as well */
 async function handleOrGiveBack(
   delivery: Delivery,
   behind: readonly Delivery[],
@@ -100,7 +110,7 @@ async function handleOrGiveBack(
   } catch (error) {
     const isLast = delivery.attempt >= (options.attemptsMax ?? Infinity);
     ports.metrics.consumed(options.group, isLast ? 'dead_letter' : 'failed');
-    // Those behind it would meet the same outage; but poison, or a bug of ours, must cost no other message an attempt.
+    // The messages behind would meet the same outage. But poison, or a bug of ours, must cost no other message an attempt.
     const outage = error instanceof OperationalError && error.retryable;
     const givenBack = outage ? [delivery, ...behind] : [delivery];
     await Promise.all(givenBack.map((one) => retry(one, options)));
@@ -147,7 +157,10 @@ async function end(
   }
 }
 
-/** Row first, then the ack: a death in between parks the same row again, which changes nothing. */
+/**
+ * Parks a message: the row first, then the ack. After a death in between, the same row is parked again, which changes
+ * nothing.
+ */
 async function park(
   delivery: Delivery,
   { outcome: reason, detail }: Undecodable,

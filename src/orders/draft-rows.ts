@@ -5,19 +5,19 @@ import { type Purchase, requestName } from '../core/purchase.js';
 import type { OrderRepository, SaleTerms } from '../core/ports/order-repository.js';
 import type { Release, LiveOrder } from '../core/ports/batch-store.js';
 
-/** What a look-up found in MySQL, and what Redis answered for older batches. */
+/** The rows that a look-up found in MySQL, and the answers of Redis for older batches. */
 export interface Known {
-  /** By request name: the row that a purchase has already. */
+  /** The existing row of each purchase, by request name. */
   readonly rows: ReadonlyMap<string, Order>;
-  /** By buyer name: buyers with a live order in a sale with limit 1. */
+  /** Buyers with a live order in a sale with limit 1, by buyer name. */
   readonly liveBuyers: ReadonlySet<string>;
-  /** By request name: purchases of an older batch for which Redis has no units any more. Absent: none. */
+  /** Purchases of an older batch for which Redis has no units any more, by request name. Absent: empty. */
   readonly lost?: ReadonlySet<string>;
-  /** By request name: purchases of an older batch whose units another batch holds. Absent: none. */
+  /** Purchases of an older batch whose units another batch holds, by request name. Absent: empty. */
   readonly elsewhere?: ReadonlySet<string>;
 }
 
-/** A row to be inserted; its order id is minted for each attempt. */
+/** A row to be inserted. Its order id is minted for each attempt. */
 interface DraftRow {
   readonly batch: Batch;
   readonly purchase: Purchase;
@@ -26,30 +26,33 @@ interface DraftRow {
 
 export interface Draft {
   readonly rows: readonly DraftRow[];
-  /** Live rows that were there before; a purchase keeps the row it has, whatever batch wrote it. */
+  /** Live rows that existed before. A purchase keeps its row, whichever batch wrote it. */
   readonly found: ReadonlyMap<Batch, readonly LiveOrder[]>;
-  /** Requests whose row has ended, and that the batch may hold units for all the same. Safe to repeat. */
+  /** Requests whose row has ended, but for which the batch may still hold units. Safe to repeat. */
   readonly releases: readonly Release[];
-  /** Batches with a purchase that another one holds, and has not recorded yet: they come again. */
+  /** Batches with a purchase that another batch holds and has not recorded yet. These batches are redelivered. */
   readonly waiting: ReadonlySet<Batch>;
 }
 
 const buyerName = (saleId: string, userId: string): string => `${saleId}/${userId}`;
 
-/** Formed before the sale was rebuilt: its deduct may be lost. */
+/** Whether the batch was formed before its sale was rebuilt. Its deduct may be lost then. */
 export const isOfOlderEpoch = ({ saleId, epoch }: Batch, terms: ReadonlyMap<string, SaleTerms>): boolean =>
   epoch < (terms.get(saleId)?.epoch ?? 0);
 
 /**
- * Decides what becomes of every purchase; pure. A purchase without a row is new, or stopped by the live order of its
- * buyer (`limit_reached`: the row says so and its units go back), or its units are lost. One with a live row keeps it,
- * whatever batch wrote it. One whose row has ended is done if the row is of its own batch, which promised the release
- * with it; else what this batch holds is released. So it is for an older batch in any case: it may have taken units
- * again after that release was done. One that another batch holds waits for its row. Every purchase ends in a row
- * (protocol rule 7).
+ * Decides the row of every purchase. Pure. Every purchase ends in a row (protocol rule 7).
+ * - Without a row: the purchase is new, or its buyer has a live order (`limit_reached`: the row says so, and the units
+ *   go back), or its units are lost.
+ * - With a live row: the purchase keeps the row, whichever batch wrote it.
+ * - With an ended row of its own batch: nothing is left to do, because that row promised the release.
+ * - With an ended row of another batch: the units that this batch holds are released. The same holds for an older batch
+ *   in any case, since it may have taken units again after that release.
+ * - Held by another batch: the purchase waits for the row of that batch.
+ *
  * @param batches no request twice
- * @param known null before any look-up: then every purchase is assumed to be new. Nearly all are, and the unique keys
- *   show when one is not, so the usual transaction needs no look-up
+ * @param known null before any look-up: then every purchase is assumed to be new. Nearly all are new, and the unique
+ * keys reveal the others, so the usual transaction needs no look-up.
  */
 export function draftRows(
   batches: readonly Batch[],
@@ -90,7 +93,7 @@ export function draftRows(
   return { rows, found, releases, waiting };
 }
 
-/** False when the buyer has a live order, or gets one from an earlier purchase of the same transaction. */
+/** Returns false if the buyer has a live order, or gets an order from an earlier purchase of the same transaction. */
 function takesPlace(saleId: string, userId: string, known: Known, winners: Set<string>): boolean {
   const buyer = buyerName(saleId, userId);
   if (known.liveBuyers.has(buyer) || winners.has(buyer)) return false;
@@ -99,8 +102,9 @@ function takesPlace(saleId: string, userId: string, known: Known, winners: Set<s
 }
 
 /**
- * Where the guard refused the row, its unit never existed. But an older batch has taken its own in the present epoch,
- * from a stock that was counted anew: where the row is of another batch, that unit goes back.
+ * Builds the release of a purchase. If the guard refused the row, its unit never existed. An older batch, however, has
+ * taken its own unit in the present epoch, from a stock that was counted anew. If the row is of another batch, that
+ * unit goes back.
  */
 function releaseOf(batch: Batch, row: Order, isOlder: boolean): Release {
   const { saleId, bucket, batchId } = batch;
@@ -110,7 +114,7 @@ function releaseOf(batch: Batch, row: Order, isOlder: boolean): Release {
 }
 
 /**
- * Reads which of these purchases have a row, and which buyers have a live order where the limit is one.
+ * Reads the existing rows of these purchases, and the buyers with a live order where the limit is one.
  * @throws OperationalError mysql
  */
 export async function lookUp(

@@ -5,13 +5,13 @@ import { type ClockWatch, whileClocksAgree } from './clock-watch.js';
 import type { MessageResult } from './consume-messages.js';
 import type { OrderJobMetrics } from './metrics.js';
 
-// An unpaid order expires at its deadline, in two ways: a delayed message of the broker comes at that time, and a sweep
-// over MySQL ends whatever a lost message has left. Both ask MySQL, whose clock decides while the others agree with it; the units
-// go back by the outbox.
+// An unpaid order expires at its deadline, in two ways: the broker delivers a delayed message at that time, and a sweep
+// over MySQL ends the orders whose message was lost. Both ask MySQL, whose clock decides while the other clocks agree.
+// The outbox returns the units.
 
 /**
- * Ends the unpaid orders that a deadline message names. An order that is not past its own deadline, or not there yet,
- * is left alone and the message comes again.
+ * Ends the unpaid orders that a deadline message names. An order before its own deadline, or not written yet, is left
+ * alone, and the message is redelivered.
  */
 export function expireByMessage({
   transitions,
@@ -39,12 +39,12 @@ export function expireByMessage({
   };
 }
 
-/** Orders of one transaction: what is done is counted even when a later one fails. */
+/** Orders of one transaction. Finished transactions are counted even if a later transaction fails. */
 const ORDERS_PER_STEP = 500;
 
 /**
- * Ends unpaid orders whose deadline has passed, oldest first, until none is left or `max` are done. A keeper that dies
- * leaves the rest to the next run; two keepers share the work.
+ * Ends unpaid orders whose deadline has passed, oldest first, until no such order is left or `max` are done. A keeper
+ * that dies leaves the rest to the next run. Two keepers share the work.
  */
 export function expireBySweep(
   {

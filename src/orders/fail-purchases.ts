@@ -14,21 +14,21 @@ export interface FailPorts {
 }
 
 export interface FailedPurchases {
-  /** Rows that were written. */
+  /** Rows written. */
   readonly failed: number;
-  /** Purchases that had a row before. */
+  /** Purchases that already had a row. */
   readonly kept: number;
-  /** The live orders among those. */
+  /** The live orders of the purchases that already had a row. */
   readonly live: readonly LiveOrder[];
 }
 
 /**
- * Gives purchases up: each one without a row gets one that is `failed`, with the outbox row of its release in the same
+ * Gives up purchases: each purchase without a row gets a `failed` row, with the outbox row of its release in the same
  * transaction (protocol rule 7). A purchase that has a row keeps it. A worker that records the batch at the same moment
  * is harmless: the unique key of the row decides for each purchase. Safe to repeat.
- * @returns `contended` when other processes write the same rows again and again, or no order ids can be had: nothing
- *   was written
- * @throws OperationalError mysql; the rows may be there, so ask again
+ * @returns `contended` when other processes keep writing the same rows, or no order ids are available: nothing was
+ * written
+ * @throws OperationalError mysql; the rows may exist, so ask again
  */
 export async function failPurchases(
   batch: Batch,
@@ -68,6 +68,6 @@ const planOf = (
   orders,
   releases,
   oneByOne: new Set<string>(),
-  singleOut: true, // a failed row that is refused is thrown, there is nothing less to write
+  singleOut: true, // a refused row is thrown: a failed row is already the least that can be written
   paymentWindowMs: 0, // a failed row is never paid
 });

@@ -17,38 +17,41 @@ export interface HandlePorts extends RecordPorts {
   readonly deadLetters: Pick<DeadLetterRepository, 'park'>;
   readonly metrics: WorkerMetrics;
   readonly log: Log;
-  /** Absent: nothing is recorded. */
+  /** Nothing is recorded if absent. */
   readonly tracing?: Tracing;
-  /** Takes over marks that Redis does not answer, with their acks. Absent: they are waited for. */
+  /** Takes over marks that Redis does not answer, with their acks. The caller waits for the marks if absent. */
   readonly inBackground?: (work: Promise<void>) => void;
 }
 
 export interface HandleOptions extends RecordOptions {
-  /** Our consumer group and its topic, for the record of a message that cannot be read. */
+  /** Our consumer group and its topic, noted with a message that cannot be read. */
   readonly group: string;
   readonly topic: string;
-  /** Pause before the second delivery of a batch that could not be written, ms; later ones grow. Default 1000. */
+  /** Pause before the second delivery of a batch that could not be written, ms. Later pauses grow. Default 1000. */
   readonly retryFirstMs?: number;
 }
 
-/** In first pauses: a message that was asked for again has been delivered and tried by then, also by a busy worker. */
+/**
+ * Time in multiples of the first pause. A requested message has been delivered and tried by then, even by a busy
+ * worker.
+ */
 const AGAIN_WITHIN = 60;
 
 /** A delivery whose body is a batch. */
 export interface BatchDelivery {
   readonly delivery: Delivery;
   readonly batch: Batch;
-  /** From here to the end of the delivery; absent: the batch is in no recorded trace. */
+  /** Lasts from here to the end of the delivery. Absent if the batch is in no recorded trace. */
   readonly span?: Span;
 }
 
-/** Deliveries that could not be recorded for a reason that is not theirs. */
+/** Deliveries that could not be recorded for a reason outside of them. */
 export interface Postponed {
-  /** None can be recorded now: MySQL is out, or no order ids can be had. */
+  /** Deliveries that wait for MySQL or for order ids. No delivery can be recorded now. */
   readonly deliveries: readonly BatchDelivery[];
-  /** Their sale is being rebuilt; others can be recorded. */
+  /** Deliveries whose sale is being rebuilt. Other deliveries can be recorded. */
   readonly inRepair: readonly BatchDelivery[];
-  /** Of MySQL, if it was MySQL. */
+  /** The error of MySQL, if MySQL was the reason. */
   readonly error: OperationalError | null;
 }
 
@@ -56,16 +59,17 @@ interface Recorded extends BatchDelivery {
   readonly orders: readonly LiveOrder[];
 }
 
-// A delivery that was received is, in the end, in one of these states:
-// - recorded: its rows are committed in MySQL; then it is marked recorded in Redis; then it is acked
-// - not marked: its rows are committed, Redis did not answer. It comes again and finds them, or the keeper marks it
+// A received delivery ends in one of these states:
+// - recorded: its rows are committed in MySQL, then it is marked recorded in Redis, then it is acked
+// - not marked: its rows are committed, but Redis did not answer. It is redelivered and finds them, or the keeper marks it
 // - parked: it is no batch, or of no sale, or was tried too often. It is in `dead_letters`, and acked
-// - retried: something about the batch itself. It comes again after a pause, and is parked after its last attempt
+// - retried: the batch itself is at fault. It is redelivered after a pause, and parked after its last attempt
 // - postponed: MySQL or the sale is not usable now. It stays with the worker, which tries it again
-// The order of the steps makes a death between any two of them repeat only what is safe to repeat.
+// The order of the steps is such that a death between two steps repeats only steps that are safe to repeat.
 
 /**
- * Reads the bodies. What is no batch is parked and acked here: it would never become one. Never rejects with a fault.
+ * Reads the bodies. A body that is no batch would never become a batch, so it is parked and acked here. Never rejects
+ * with a fault.
  */
 export async function readBatches(
   deliveries: readonly Delivery[],
@@ -86,7 +90,7 @@ export async function readBatches(
   return batches;
 }
 
-/** The body names the span that it comes from, and is signed. */
+/** Starts the span of a delivery. The body names its parent span and is signed. */
 function startSpan(
   { messageId, attempt }: Delivery,
   { batchId, saleId, traceparent, purchases }: Batch,
@@ -99,7 +103,7 @@ function startSpan(
   return tracing.startWork(traceparent, { name: `process ${topic}`, kind: 'consumer', fields });
 }
 
-/** The same delivery; its end is that of the span. */
+/** Wraps a delivery so that its end ends the span. */
 const endingSpan = (delivery: Delivery, span: Span): Delivery => ({
   messageId: delivery.messageId,
   body: delivery.body,
@@ -118,7 +122,7 @@ const endingSpan = (delivery: Delivery, span: Span): Delivery => ({
   },
 });
 
-/** Of the deliveries that are in recorded traces. */
+/** Returns the spans of the deliveries that are in recorded traces. */
 function spansOf(deliveries: readonly BatchDelivery[]): readonly Span[] {
   const spans: Span[] = [];
   for (const { span } of deliveries) if (span !== undefined) spans.push(span);
@@ -127,7 +131,7 @@ function spansOf(deliveries: readonly BatchDelivery[]): readonly Span[] {
 
 /**
  * Takes deliveries to their end: rows in MySQL, then marked recorded in Redis, then the ack.
- * @returns those that are postponed; every other one has been acked or given back
+ * @returns the postponed deliveries; all others have been acked or given back
  */
 export async function handleDeliveries(
   deliveries: readonly BatchDelivery[],
@@ -184,18 +188,19 @@ export async function handleDeliveries(
   return { deliveries: postponed, inRepair, error: outage };
 }
 
-/** A batch that a repair made of a purchase whose own is lost has no time. */
+/** Whether the batch has a creation time. A batch that a repair made for a purchase with a lost batch has no time. */
 const isDated = ({ createdAtMs }: Batch): boolean => createdAtMs > 0;
 
-/** The keeper ends these: it rebuilds the sale, or has the other batch recorded. */
+/** Reasons that the keeper ends: it rebuilds the sale, or has the other batch recorded. */
 const WAITS_FOR_KEEPER: ReadonlySet<RetryReason> = new Set(['repairing', 'not_warmed', 'held_elsewhere']);
-/** Not about the batch itself: it waits, and no attempt is used up. */
+/** Whether the reason lies outside the batch. The batch then waits and uses up no attempt. */
 const isPassing = (reason: RetryReason): boolean =>
   reason === 'unavailable' || reason === 'no_order_ids' || WAITS_FOR_KEEPER.has(reason);
 
 /**
- * It comes again after a pause, and until well after that the re-drive leaves the batch alone. After its last attempt it
- * is parked here, where its error is known; the broker parks what a worker died with.
+ * Gives a delivery back for a retry after a pause. The re-drive leaves the batch alone until well after that pause.
+ * After its last attempt the delivery is parked here, where its error is known. The broker parks a message whose worker
+ * died.
  */
 async function retryOrPark(
   one: BatchDelivery,
@@ -219,10 +224,13 @@ async function retryOrPark(
 const WRITE_ORDERS: SpanStart = { name: 'write orders', kind: 'client' };
 const MARK_RECORDED: SpanStart = { name: 'mark recorded', kind: 'client' };
 
-/** A mark takes some ms. So long a loop waits for it, then it goes on with other sales. */
+/** Time that a loop waits for a mark before it continues with other sales. A mark takes some ms. */
 const MARK_WAIT_MS = 250;
 
-/** Sale by sale: one that is in repair, or whose Redis server does not answer, does not hold up the others. */
+/**
+ * Marks and acks sale by sale. A sale in repair, or on a Redis server that does not answer, does not delay the other
+ * sales.
+ */
 async function markAndAck(recorded: readonly Recorded[], ports: HandlePorts): Promise<void> {
   if (recorded.length === 0) return;
   const { clock, inBackground } = ports;
@@ -237,18 +245,18 @@ async function markAndAck(recorded: readonly Recorded[], ports: HandlePorts): Pr
   }
   const late = sales.filter(({ waitsForRedis }) => waitsForRedis);
   for (const { ended: marked } of late) inBackground(marked);
-  // An ack is always waited for: a broker that is slow must not be asked for more.
+  // Every ack is waited for: a slow broker must not be asked for more.
   await Promise.all(sales.filter((sale) => !late.includes(sale)).map((sale) => sale.ended));
 }
 
-/** Nearly always it is one sale. */
+/** Groups deliveries by sale. Nearly always there is a single sale. */
 function bySale(recorded: readonly Recorded[]): readonly (readonly Recorded[])[] {
   const first = recorded[0]?.batch.saleId;
   if (recorded.every(({ batch }) => batch.saleId === first)) return [recorded];
   return [...groupBy(recorded, ({ batch }) => batch.saleId).values()];
 }
 
-/** The marks of one sale, then the acks of their deliveries. */
+/** Marks the batches of one sale, then acks their deliveries. */
 class Marking {
   waitsForRedis = true;
   readonly ended: Promise<void>;
@@ -272,8 +280,9 @@ class Marking {
 }
 
 /**
- * The rows are there, only Redis does not know. The message comes again and finds them; on its last attempt it is acked
- * instead of becoming a dead letter: the batch is still in `pending`, so the keeper marks it later.
+ * Handles a failed mark: the rows exist, but Redis does not know. The message is redelivered and finds the rows. On its
+ * last attempt it is acked instead of becoming a dead letter: the batch is still in `pending`, so the keeper marks it
+ * later.
  */
 async function notMarked(
   { delivery, batch }: BatchDelivery,
@@ -290,7 +299,8 @@ async function notMarked(
 }
 
 /**
- * Row first, then out of `pending` (the units stay held), then the ack: a death in between parks the same row again.
+ * Parks a delivery: writes the row, removes the batch from `pending` (the units stay held), then acks. After a death in
+ * between, the same row is parked again.
  */
 async function park(
   { delivery, batch, span }: Omit<BatchDelivery, 'batch'> & { readonly batch: Batch | null },
@@ -316,7 +326,7 @@ async function park(
       attempts: attempt,
     });
     if (batch !== null) await store.park(batch);
-    span?.end(`parked as a dead letter: ${reason}`); // its ack is no success
+    span?.end(`parked as a dead letter: ${reason}`); // the ack of a parked message is no success
     await delivery.ack();
     log.error({ messageId, ...named, reason }, 'message parked as a dead letter');
   } catch (error) {

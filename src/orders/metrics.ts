@@ -17,9 +17,9 @@ export type DeliveryVerdict =
   | 'retries_exhausted';
 
 /**
- * Why the rows of a batch could not be written now. Three are for batches of an older epoch, which take their units
- * again first: `repairing` while the sale is being rebuilt, `not_warmed` when Redis does not have it, `held_elsewhere`
- * when some of its purchases wait for the row that another batch writes.
+ * Why the rows of a batch could not be written now. Three reasons apply to batches of an older epoch, which take their
+ * units again first: `repairing` while the sale is being rebuilt, `not_warmed` when Redis does not have the sale,
+ * `held_elsewhere` when some purchases wait for the row that another batch writes.
  */
 export type RetryReason =
   | 'unavailable'
@@ -30,15 +30,15 @@ export type RetryReason =
   | 'not_warmed'
   | 'held_elsewhere';
 
-/** How one delivery of a message to a consumer group ended. `dead_letter`: the last one, and it failed. */
+/** How one delivery of a message to a consumer group ended. `dead_letter`: the last delivery failed. */
 export type ConsumeVerdict = 'done' | 'later' | 'failed' | 'dead_letter' | 'undecodable' | 'unknown_version';
 
-/** What a buyer who was told `accepted` may expect. */
+/** Time that a buyer may expect between `accepted` and the order. */
 const IN_TIME_MS = 5_000;
 
 export type WorkerMetrics = ReturnType<typeof createWorkerMetrics>;
 
-/** Metrics of the worker; each is written once per batch or transaction. */
+/** Creates the metrics of the worker. Each is written once per batch or transaction. */
 export function createWorkerMetrics(registry: Registry) {
   const registers = [registry];
   const count = (name: string, help: string, labelNames: string[] = []): Counter =>
@@ -49,7 +49,7 @@ export function createWorkerMetrics(registry: Registry) {
   const checkedBack = count('seckill_deliveries_checked_back_total', 'Messages that came by check-back.');
   const verdicts = count('seckill_deliveries_total', 'Messages by how they ended.', ['verdict']);
   const purchases = count('seckill_recorded_purchases_total', 'Purchases by how their message ended.', ['verdict']);
-  purchases.labels('recorded').inc(0); // or its first purchases would be in no rate
+  purchases.labels('recorded').inc(0); // starts at 0, or the first purchases would be missing from every rate
   const retries = count('seckill_record_retries_total', 'Batches that could not be written at once.', ['reason']);
   const written = seconds('seckill_record_seconds', 'One try to write batches, with every attempt in it.');
   const delivered = seconds(
@@ -80,40 +80,40 @@ export function createWorkerMetrics(registry: Registry) {
   });
   return {
     received: (deliveries: number): void => received.inc(deliveries),
-    /** The broker had to ask what became of this batch: its commit was late or lost. */
+    /** Counts a batch that the broker had to ask about: its commit was late or lost. */
     checkedBack: (): void => checkedBack.inc(),
-    /** @param size purchases of the batch; 0 when the body could not be read */
+    /** @param size purchases of the batch, or 0 when the body could not be read */
     delivered(verdict: DeliveryVerdict, size: number): void {
       verdicts.labels(verdict).inc();
       purchases.labels(verdict).inc(size);
     },
     retried: (reason: RetryReason): void => retries.labels(reason).inc(),
     /**
-     * One try to record batches, whatever came of it.
-     * @param size purchases in it
+     * Counts one try to record batches, whatever its outcome.
+     * @param size purchases in the batches
      * @param tookMs from reading the terms to COMMIT, with every attempt
      */
     batchesWritten(size: number, tookMs: number): void {
       rows.observe(size);
       written.observe(tookMs / 1000);
     },
-    /** @param ageMs of the batch when it was received */
+    /** @param ageMs age of the batch when it was received */
     batchReceived: (ageMs: number): void => delivered.observe(Math.max(0, ageMs) / 1000),
-    /** @param ageMs of the batch when its rows were committed */
+    /** @param ageMs age of the batch when its rows were committed */
     recorded(size: number, ageMs: number): void {
       if (ageMs <= IN_TIME_MS) inTime.inc(size);
     },
     markedRecorded: (tookMs: number): void => marked.observe(tookMs / 1000),
     mysqlOutage: (isOut: boolean): void => outage.set(isOut ? 1 : 0),
-    /** How many are aside now. */
+    /** Sets the number of deliveries that are aside now. */
     setAside: (group: string, deliveries: number): void => aside.labels(group).set(deliveries),
   };
 }
 
-/** Metrics of who consumes messages. */
+/** Metrics of message consumers. */
 export type ConsumerMetrics = ReturnType<typeof createConsumerMetrics>;
 
-/** @param group whose first dead letter has to be a rise; left out: nobody alerts on them */
+/** @param group starts its dead letters at 0, so that the first is a rise; omitted if no alert watches them */
 export function createConsumerMetrics(registry: Registry, group?: string) {
   const consumed = new Counter({
     name: 'seckill_consumed_messages_total',
@@ -123,12 +123,12 @@ export function createConsumerMetrics(registry: Registry, group?: string) {
   });
   if (group !== undefined) consumed.labels(group, 'dead_letter').inc(0);
   return {
-    /** One message of a consumer group. */
+    /** Counts one message of a consumer group. */
     consumed: (group: string, verdict: ConsumeVerdict): void => consumed.labels(group, verdict).inc(),
   };
 }
 
-/** @returns counts a charge of an api by its outcome */
+/** @returns a function that counts a charge of an api by its outcome */
 export function createChargeMetrics(registry: Registry): (outcome: ChargeOutcome['outcome']) => void {
   const charges = new Counter({
     name: 'seckill_charges_total',
@@ -136,13 +136,13 @@ export function createChargeMetrics(registry: Registry): (outcome: ChargeOutcome
     labelNames: ['outcome'],
     registers: [registry],
   });
-  for (const outcome of ['succeeded', 'declined']) charges.labels(outcome).inc(0); // or their first would be in no rate
+  for (const outcome of ['succeeded', 'declined']) charges.labels(outcome).inc(0); // or the first would be missing from every rate
   return (outcome) => charges.labels(outcome).inc();
 }
 
 export type OrderJobMetrics = ReturnType<typeof createOrderJobMetrics>;
 
-/** Metrics of the keeper jobs about orders: the outbox, expiry, consumer groups, refunds. */
+/** Creates the metrics of the keeper jobs about orders: the outbox, expiry, consumer groups, refunds. */
 export function createOrderJobMetrics(registry: Registry) {
   const registers = [registry];
   const count = (name: string, help: string, labelNames: string[] = []): Counter =>
@@ -175,26 +175,26 @@ export function createOrderJobMetrics(registry: Registry) {
   return {
     relayed: (kind: OutboxKind, result: 'published' | 'retried', rows: number): void =>
       relayed[result].labels(kind).inc(rows),
-    /** What the outbox still holds. */
+    /** Sets the rows that the outbox still holds. */
     backlog(backlog: OutboxBacklog): void {
       undone.labels(backlog.kind).set(backlog.undone);
       oldest.labels(backlog.kind).set(backlog.oldestMs / 1000);
     },
     removed: (rows: number): void => removed.inc(rows),
-    /** Requests whose units went back. */
+    /** Counts requests whose units were returned. */
     released: (requests: number): void => released.inc(requests),
-    /** @param aheadMs of the clock of a server; of several Redis servers the one that differs most */
+    /** @param aheadMs how far the clock of a server is ahead; for several Redis servers, the clock that differs most */
     clockAhead: (server: 'mysql' | 'redis', aheadMs: number): void =>
       difference.labels(server).set(Math.abs(aheadMs) / 1000),
-    /** Unpaid orders ended at their deadline. */
+    /** Counts unpaid orders ended at their deadline. */
     expired: (orders: number): void => expired.inc(orders),
     ...createConsumerMetrics(registry),
-    /** Orders of which buyers who wait were notified. */
+    /** Counts orders whose waiting buyers were notified. */
     notificationsSent: (orders: number): void => notified.inc(orders),
     couponsIssued: (number: number): void => coupons.inc(number),
-    /** An attempt to pay that an api left open, by how it stands after the provider was asked. */
+    /** Counts a payment attempt that an api left open, by its state after the provider was asked. */
     attemptResolved: (state: ResolvedAttempt): void => attempts.labels(state).inc(),
-    /** One try to give money back. */
+    /** Counts one try to return money. */
     refundTried: (outcome: RefundOutcome['outcome']): void => refunds.labels(outcome).inc(),
   };
 }

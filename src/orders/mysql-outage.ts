@@ -4,7 +4,10 @@ import type { Log } from '../core/ports/log.js';
 import type { WorkerMetrics } from './metrics.js';
 
 export interface MysqlOutagePorts {
-  /** Resolves when MySQL works. Best a small write: a full disk or a read-only server still answers SELECT 1. */
+  /**
+   * Resolves when MySQL works. Best a small write: a server with a full disk, or a read-only server, still answers
+   * SELECT 1.
+   */
   readonly probe: () => Promise<void>;
   readonly clock: Clock;
   readonly metrics: Pick<WorkerMetrics, 'mysqlOutage'>;
@@ -12,15 +15,15 @@ export interface MysqlOutagePorts {
 }
 
 /**
- * Whether MySQL is out, for all loops of a worker. One failed write begins an outage; if it was none, that costs the
- * pause of one probe. During an outage only the probe calls MySQL, every `probeEveryMs`, and the first that works ends
- * it.
+ * Whether MySQL is down, for all loops of a worker. A single failed write begins an outage. A false alarm costs the
+ * pause of one probe. During an outage only the probe calls MySQL, every `probeEveryMs`, and the first probe that works
+ * ends the outage.
  */
 export class MysqlOutage {
   readonly #ports: MysqlOutagePorts;
   readonly #probeEveryMs: number;
   readonly #shutdown = new AbortController();
-  /** Aborted when the outage ends; null: there is none. */
+  /** Aborted when the outage ends. Null if there is no outage. */
   #outage: AbortController | null = null;
 
   constructor(ports: MysqlOutagePorts, { probeEveryMs }: { readonly probeEveryMs: number }) {
@@ -33,7 +36,7 @@ export class MysqlOutage {
     return this.#outage === null;
   }
 
-  /** MySQL failed just now. */
+  /** Begins an outage, called when MySQL has just failed. */
   begin(error: OperationalError): void {
     if (this.#outage !== null) return;
     this.#outage = new AbortController();
@@ -42,7 +45,7 @@ export class MysqlOutage {
     void this.#probeUntilOver(this.#outage);
   }
 
-  /** True as soon as MySQL is usable; false when `ms` have passed or `signal` aborted before. */
+  /** Resolves to true when MySQL is usable, or to false if `ms` pass or `signal` aborts first. */
   async untilOver(ms: number, signal: AbortSignal): Promise<boolean> {
     if (this.#outage === null) return true;
     if (!signal.aborted) await this.#ports.clock.sleep(ms, AbortSignal.any([signal, this.#outage.signal]));

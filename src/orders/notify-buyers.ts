@@ -9,12 +9,12 @@ export interface NotifyBuyersPorts {
   readonly metrics: OrderJobMetrics;
 }
 
-/** Orders in one message: some tens of kB for every api that listens. */
+/** Orders in one message: some tens of kB for every listening api. */
 const ORDERS_PER_MESSAGE = 500;
 
 /**
- * Notifies waiting buyers of the state of their orders, through the api that they wait at. If no buyer waits in a sale,
- * only that is checked. The state comes from the rows, not from the event, so an event may come late or twice.
+ * Notifies waiting buyers of the state of their orders, through the api at which they wait. If no buyer waits in a
+ * sale, only that check is made. The state comes from the rows, not from the event, so an event may come late or twice.
  */
 export function notifyBuyers({ orders, sender, metrics }: NotifyBuyersPorts) {
   return async (body: string): Promise<MessageResult> => {

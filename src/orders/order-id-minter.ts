@@ -5,14 +5,14 @@ import type { Log } from '../core/ports/log.js';
 import type { WorkerSlotLease, WorkerSlots } from '../core/ports/order-repository.js';
 
 export interface OrderIdMinterOptions {
-  /** Unique per process; names the lease. */
+  /** Names the lease. Unique per process. */
   readonly owner: string;
-  /** How long a slot stays ours without a renewal, ms. */
+  /** Time that a slot stays ours without a renewal, ms. */
   readonly leaseMs: number;
 }
 
 /**
- * - `minted`: one id per user, in order, never given before by this slot
+ * - `minted`: one id per user, in order, never minted before under this slot
  * - `refused`: no id may be minted now; the same call may work after about `waitMs`
  */
 export type MintOutcome =
@@ -23,39 +23,42 @@ type Refusal = MintOutcome & { readonly outcome: 'refused' };
 export interface OrderIdMinter {
   /** Mints one id per user id. Never throws, never waits. */
   mint(userIds: readonly string[]): MintOutcome;
-  /** Why no id can be minted now, as a sentence; null when one can. */
+  /** Says in a sentence why no id can be minted now. Null if ids can be minted. */
   problem(): string | null;
   /**
-   * Takes a slot, or keeps it for another `leaseMs`. To be called every third of `leaseMs`, also while it fails.
-   * @throws OperationalError mysql; the lease we have goes on until it ends
+   * Takes a slot, or keeps it for another `leaseMs`. Must be called every third of `leaseMs`, also while it fails.
+   * @throws OperationalError mysql; the present lease continues until it ends
    */
   renew(): Promise<void>;
-  /** Gives the slot back; from now on nothing is minted. Never rejects: a lease left behind ends by itself. */
+  /** Gives the slot back. No id is minted after that. Never rejects: a lease left behind ends by itself. */
   close(): Promise<void>;
 }
 
 /**
- * How far ahead of the clock a call may start. A transaction of 4,096 rows uses up 16 ms at once, and the next one goes
- * on behind it; so a clock that NTP sets back by less than this is not noticed.
+ * How far ahead of the clock a call may start. A transaction of 4,096 rows uses up 16 ms at once, and the next
+ * transaction continues after them. A clock that NTP sets back by less than this is therefore not noticed.
  */
 const AHEAD_MAX_MS = 100;
-/** A clock that was set back by less is waited for; after a longer step another slot is taken, whose times are free. */
+/**
+ * The longest step back of the clock that the minter waits out. After a longer step it takes another slot, whose times
+ * are free.
+ */
 const WAIT_FOR_CLOCK_MAX_MS = 10_000;
-/** How long a caller should wait for a lease: it is renewed at its own pace. */
+/** Time that a caller should wait for a lease, ms. The lease is renewed at its own pace. */
 const LEASE_WAIT_MS = 250;
 
-/** A slot that is ours. */
+/** Our lease of a slot. */
 interface Lease extends Omit<WorkerSlotLease, 'nowMs'> {
-  /** Monotonic. */
+  /** In monotonic ms. */
   readonly untilMs: number;
-  /** No id bears this time or a later one: by then the slot may be given to another process. */
+  /** No id has this time or a later time: by then another process may have the slot. */
   readonly idsBeforeMs: number;
-  /** What the clock of MySQL shows less our monotonic time. */
+  /** MySQL's clock minus our monotonic time, ms. */
   readonly mysqlAheadMs: number;
 }
 
 /**
- * Mints order ids (layout: src/core/order-id.ts) under a leased worker slot; refuses when clock or lease do not allow
+ * Mints order ids (layout: src/core/order-id.ts) under a leased worker slot. Refuses when clock or lease do not allow
  * it (D8).
  */
 export function createOrderIdMinter(
@@ -64,10 +67,10 @@ export function createOrderIdMinter(
 ): OrderIdMinter {
   let lease: Lease | null = null;
   let closed = false;
-  // The last millisecond used under this slot and how many ids it gave. It only grows, whatever the clock does.
+  // The last millisecond used under this slot and the number of ids in it. It only grows, whatever the clock does.
   let lastMs = 0;
   let used = 0;
-  /** A slot is kept by its owner's name, so another slot needs another name. */
+  /** The name of the lease. Each owner keeps one slot, so another slot needs another name. */
   let name = owner;
   let slotsLeft = 0;
   let renewing: Promise<void> | null = null;
@@ -78,7 +81,7 @@ export function createOrderIdMinter(
     }
     const behindMs = Math.max(
       lastMs - nowMs - AHEAD_MAX_MS,
-      lease.restedSinceMs - nowMs, // times that the holder before may have used
+      lease.restedSinceMs - nowMs, // times that the previous holder may have used
       lease.mysqlAheadMs + clock.monotonicMs() - nowMs - MINT_BEHIND_MAX_MS,
     );
     return behindMs > 0 ? { outcome: 'refused', reason: 'clock_behind', waitMs: behindMs } : null;
@@ -89,11 +92,11 @@ export function createOrderIdMinter(
   async function takeOrKeep(): Promise<void> {
     const leaves = isFarBehind();
     const asked = leaves ? `${owner}-${slotsLeft + 1}` : name;
-    const [askedMs, askedAtMs] = [clock.monotonicMs(), clock.nowMs()]; // before MySQL starts the lease: never overstayed
+    const [askedMs, askedAtMs] = [clock.monotonicMs(), clock.nowMs()]; // before MySQL starts the lease, so that it is never overstayed
     const next = await slots.acquire(asked, leaseMs);
     if (closed) return;
     if (leaves) {
-      // The lease of the old slot ends by itself: its times after now stay unused for so long.
+      // The lease of the old slot ends by itself. Until then its times after now stay unused.
       slotsLeft++;
       name = asked;
       [lastMs, used] = [0, 0];

@@ -14,18 +14,18 @@ import { inSpan } from '../core/spans.js';
 import type { OrderJobMetrics } from './metrics.js';
 import type { ReadableRow } from './relay-outbox.js';
 
-// What is done for the rows of the outbox, kind by kind. Every row may be handled more than once.
+// Handles the rows of the outbox, kind by kind. Every row may be handled more than once.
 
 type RecordedRow = ReadableRow<'batch_recorded'>;
 type MovedRow = ReadableRow<'orders_moved'>;
 
-/** Deadlines so close to each other share a message: the timer of the broker is not finer either. */
+/** The greatest difference between deadlines that share a message. The broker's timer is no finer. */
 const SAME_DEADLINE_MS = 1_000;
-/** Each row is two events at the most. */
+/** The most rows in one message, since a row becomes two events at most. */
 const ROWS_PER_MESSAGE_MAX = EVENTS_PER_MESSAGE_MAX / 2;
 
 /**
- * `batch_recorded`: publishes that its orders were created or failed, and a delayed message for their payment deadline.
+ * `batch_recorded`: publishes that the orders were created or failed, and a delayed message for their payment deadline.
  * @param rows as `groupRecorded` groups them
  */
 export function publishRecorded({
@@ -35,7 +35,7 @@ export function publishRecorded({
 }: {
   readonly deadlines: DeadlineChannel;
   readonly events: OrderEventChannel;
-  /** Absent: nothing is recorded. */
+  /** Nothing is recorded if absent. */
   readonly tracing?: Tracing;
 }) {
   const publish = async (rows: readonly RecordedRow[], traceparent: string | undefined): Promise<void> => {
@@ -60,7 +60,7 @@ export function publishRecorded({
   };
 }
 
-/** One for the message of all rows: a step of the first batch that is recorded, and linked to each. */
+/** Starts the span of the message: a step of the first recorded batch, and linked to each recorded batch. */
 function startSpan(rows: readonly RecordedRow[], tracing: Tracing): Span | null {
   const links = rows.flatMap(({ payload }) => payload.traceparent ?? []);
   const [first] = links;
@@ -70,7 +70,7 @@ function startSpan(rows: readonly RecordedRow[], tracing: Tracing): Span | null 
   return tracing.startWork(first, { name: 'publish order events', kind: 'producer', fields, links });
 }
 
-/** Rows of one message: batches of one sale that were recorded within a second. */
+/** Groups rows into messages: batches of one sale recorded within a second share a message. */
 export const groupRecorded = (rows: readonly RecordedRow[]): RecordedRow[][] =>
   groupRows(
     rows,
@@ -89,7 +89,7 @@ export function publishMoved({ events }: { readonly events: OrderEventChannel })
   };
 }
 
-/** Rows of one message: the same move of orders of one sale. */
+/** Groups rows into messages: equal moves of orders of one sale share a message. */
 export const groupMoved = (rows: readonly MovedRow[]): MovedRow[][] =>
   groupRows(
     rows,
@@ -98,7 +98,7 @@ export const groupMoved = (rows: readonly MovedRow[]): MovedRow[][] =>
   );
 
 /**
- * `release`: gives the units of ended orders back, as the transaction that ended them promised (protocol rule 7). Asked
+ * `release`: returns the units of ended orders, as the transaction that ended them promised (protocol rule 7). If asked
  * again, Redis finds the request `released` and does nothing.
  */
 export function releaseUnits(store: Pick<BatchStore, 'release'>, metrics: OrderJobMetrics) {
@@ -111,7 +111,7 @@ export function releaseUnits(store: Pick<BatchStore, 'release'>, metrics: OrderJ
 const deadlineOf = ({ createdAtMs, payload }: RecordedRow): number => createdAtMs + payload.paymentWindowMs;
 
 /**
- * The id of an event is made of its row, so a consumer recognises every copy of it.
+ * Builds the events of a row. The id of an event is derived from its row, so a consumer recognises every copy.
  * @throws Error for a row whose payload has no list of orders; it names the row
  */
 function eventsOf(
@@ -127,7 +127,7 @@ function eventsOf(
   return [metadata === undefined ? event : { ...event, metadata }];
 }
 
-/** That of these orders; undefined where none has any. */
+/** Returns the metadata of these orders. Undefined if no order has any. */
 function metadataOf(orders: readonly string[], texts: MetadataTexts): MetadataByOrder | undefined {
   const own = orders.flatMap((orderId) => {
     const text = texts[orderId];
@@ -136,12 +136,18 @@ function metadataOf(orders: readonly string[], texts: MetadataTexts): MetadataBy
   return own.length === 0 ? undefined : Object.fromEntries(own);
 }
 
-/** How many order ids take as much room in a message: 20 digits against METADATA_BYTES_MAX. */
+/**
+ * Number of order ids that take as much room in a message as the metadata of one order: 20 digits against
+ * METADATA_BYTES_MAX.
+ */
 const ORDERS_PER_METADATA = 27;
 const weightOf = (metadata: MetadataTexts | undefined): number =>
   metadata === undefined ? 0 : Object.keys(metadata).length * ORDERS_PER_METADATA;
 
-/** Appends each row to the newest group that it belongs to if that has room, else begins a new group with it. */
+/**
+ * Groups rows: appends each row to the newest group to which it belongs if that group has room, else begins a new
+ * group.
+ */
 function groupRows<K extends OutboxKind>(
   rows: readonly ReadableRow<K>[],
   belongs: (row: ReadableRow<K>, first: ReadableRow<K>) => boolean,

@@ -19,18 +19,18 @@ export interface PayRefundsPorts {
 export interface PayRefundsOptions {
   /** Refunds leased together and paid at the same time. */
   readonly max: number;
-  /** Longer than the provider may take; after it a refund that a dead keeper had taken is due again. */
+  /** Longer than the provider may take. A refund that a dead keeper had taken is due again after this time. */
   readonly leaseMs: number;
 }
 
-/** One without an answer is tried again after 2, 4, 8 … s; and every ten minutes at the latest. */
+/** A refund without an answer is retried after 2, 4, 8 … s, and every ten minutes at the latest. */
 const RETRY_FIRST_MS = 2_000;
 const RETRY_MAX_MS = 600_000;
 
 /**
- * Pays refunds that are due. Each refund is keyed by its payment, so a keeper that dies between the provider and the
- * mark does it again and no money moves twice. None is given up: what the provider refuses waits for a person, and
- * stays due.
+ * Pays refunds that are due. Each refund is keyed by its payment: if a keeper dies between the provider and the mark,
+ * the refund is repeated and no money moves twice. No refund is given up. A refund that the provider refuses stays due
+ * and waits for an operator.
  */
 export function payRefunds(ports: PayRefundsPorts, { max, leaseMs }: PayRefundsOptions): Job {
   return {
@@ -47,7 +47,7 @@ export function payRefunds(ports: PayRefundsPorts, { max, leaseMs }: PayRefundsO
 const MARKED_MEANWHILE =
   'a refund was marked as done while the provider made it: if a person paid it too, it was paid twice';
 
-/** @throws OperationalError mysql; it is due again when the lease is over */
+/** @throws OperationalError mysql; the refund is due again when the lease is over */
 async function pay(refund: LeasedRefund, { refunds, cases, provider, log, metrics }: PayRefundsPorts): Promise<void> {
   const { paymentId, orderId, amountCents, attempts } = refund;
   const answer = await provider.refund(paymentId, amountCents, paymentId);

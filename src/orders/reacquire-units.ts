@@ -7,18 +7,18 @@ import { isOfOlderEpoch, lookUpRows, type Known } from './draft-rows.js';
 import type { RetryReason } from './metrics.js';
 
 /**
- * The unique key alone decides whether another live order of the buyer stands in the way: an order that a look-up found
- * may have ended before `reacquire` answered.
+ * No live buyers are looked up. The unique key alone decides whether another live order of the buyer is in the way: an
+ * order that a look-up found may have ended before `reacquire` answered.
  */
 const NO_LIVE_BUYERS: Known['liveBuyers'] = new Set();
 
 /**
  * Takes units in the present epoch for the purchases of older batches that have no row (protocol rule 13). Safe to
- * repeat: what a batch holds it does not take again. A Redis that cannot answer is neither the fault of the batch nor
- * an outage of MySQL: the batch waits, as it does for a repair.
- * @param batches of sales that exist; those of the present epoch are looked up and left alone
- * @returns `known`: what was looked up, and the purchases whose units are lost; `postponed`: batches that may not be
- *   written now, and why
+ * repeat: a batch does not take again the units that it holds. A Redis that cannot answer is neither the fault of the
+ * batch nor an outage of MySQL: the batch waits, as it does for a repair.
+ * @param batches of sales that exist; batches of the present epoch are looked up and left alone
+ * @returns `known`: the look-up, and the purchases whose units are lost; `postponed`: batches that may not be written
+ * now, and why
  * @throws OperationalError mysql
  */
 export async function reacquireUnits(
@@ -41,7 +41,7 @@ export async function reacquireUnits(
     const recorded = purchases.filter((purchase) => rows.has(requestName(saleId, purchase))).map(purchaseKey);
     if (!isOfOlderEpoch(batch, terms) || recorded.length === purchases.length) continue;
     if (terms.get(saleId)?.retired === true) {
-      // Redis has forgotten the sale, and nothing of it was held when it was retired.
+      // Redis has forgotten the sale, and no units of the sale were held when it was retired.
       for (const purchase of purchases) lost.add(requestName(saleId, purchase));
       continue;
     }
@@ -56,7 +56,7 @@ export async function reacquireUnits(
   return { known: { rows, liveBuyers: NO_LIVE_BUYERS, lost, elsewhere }, postponed };
 }
 
-/** @returns what it could not hold, or why the batch has to wait */
+/** @returns the purchases whose units it could not hold, or why the batch has to wait */
 async function reacquire(
   batch: Batch,
   epoch: number,

@@ -18,7 +18,7 @@ export interface RecordPorts {
 }
 
 export interface RecordOptions {
-  /** How long a buyer may take to pay, ms. */
+  /** Time that a buyer has to pay, ms. */
   readonly paymentWindowMs: number;
 }
 
@@ -26,27 +26,26 @@ export interface RecordOptions {
  * The result of one batch.
  * - `recorded`: every purchase is an order
  * - `refused`: recorded, but some row is `failed` with its reason
- * - `already_recorded`: every purchase had its row before
+ * - `already_recorded`: every purchase already had its row
  * - `retry`: nothing is known to be written; the same batch may be tried again
- * - `unknown_sale`: there is no such sale; nothing was written
+ * - `unknown_sale`: the sale does not exist; nothing was written
  */
 export type BatchResult =
   | {
       readonly outcome: 'recorded' | 'refused' | 'already_recorded';
-      /** The live orders of its purchases, for the mark in Redis. */
+      /** The live orders of the batch, for the mark in Redis. */
       readonly orders: readonly LiveOrder[];
     }
   | { readonly outcome: 'retry'; readonly reason: RetryReason; readonly error: OperationalError | null }
   | { readonly outcome: 'unknown_sale' };
 
 /**
- * Records batches, all in one transaction if possible, and says what became of each, in order. Safe to repeat with any
- * mix of old and new batches: the unique keys decide, and rows found are never counted again. A batch of an older epoch
+ * Records batches, all in one transaction if possible, and returns their results in order. Safe to repeat with any mix
+ * of old and new batches: the unique keys decide, and existing rows are never counted again. A batch of an older epoch
  * than its sale takes its units again first.
  *
- * A request that stands in two of the batches cannot be written twice in one transaction. That is rare, so duplicates
- * are looked for only after a unique key was violated; then the batches are recorded in several passes without
- * duplicates.
+ * A request in two of the batches cannot be written twice in one transaction. That is rare, so duplicates are looked
+ * for only after a unique key was violated. The batches are then recorded in several passes without duplicates.
  * Source: protocol rules 6, 7 and 13
  */
 export async function recordBatches(
@@ -67,15 +66,16 @@ export async function recordBatches(
 }
 
 /**
- * Indexes of the batches of each pass. A request that stands in two batches (a batch delivered twice, or one formed of
- * another's survivors) is written by the first; the pass of the second finds that row like any other earlier row.
+ * Returns the indexes of the batches of each pass. A request may be in two batches, if a batch was delivered twice or
+ * formed from the survivors of another batch. The first batch writes the request, and the pass of the second batch
+ * finds that row like any other earlier row.
  */
 function passesWithoutDuplicates(batches: readonly Batch[]): number[][] {
   if (batches.length === 1) return [[0]];
   const passes: { readonly indexes: number[]; readonly names: Set<string> }[] = [];
   batches.forEach((batch, index) => {
     const names = batch.purchases.map((purchase) => requestName(batch.saleId, purchase));
-    // Behind the last pass that shares a name: the first of two batches must be the first to be written.
+    // The pass comes after the last pass that shares a name: the first of two batches must be written first.
     const last = passes.findLastIndex((pass) => names.some((name) => pass.names.has(name)));
     const pass = passes[last + 1] ?? { indexes: [], names: new Set<string>() };
     if (last + 1 === passes.length) passes.push(pass);
@@ -86,8 +86,8 @@ function passesWithoutDuplicates(batches: readonly Batch[]): number[][] {
 }
 
 /**
- * One transaction for all. A purchase whose value MySQL refuses fails alone in it; if it cannot be singled out, each
- * batch gets a transaction of its own, so that only the bad one stays behind.
+ * Records all batches in one transaction. A purchase whose value MySQL refuses fails alone. If that purchase cannot be
+ * singled out, each batch gets its own transaction, so that only the bad batch stays behind.
  */
 async function recordPass(
   pass: readonly Batch[],
@@ -144,7 +144,7 @@ async function recordTogether(
         ready = { ...now, known: { ...(await lookUp(writable, terms, repository)), ...reacquiredOf(known ?? {}) } };
         break;
       case 'order_id_taken':
-        break; // the next attempt mints new ones
+        break; // the next attempt mints new ids
       case 'oversold':
         for (const saleId of written.saleIds) oneByOne.add(saleId);
         break;
@@ -164,26 +164,24 @@ async function recordTogether(
   return batches.map(() => ({ outcome: 'retry', reason, error: null }));
 }
 
-/** Order ids that were planned as orders and written as `failed`. */
+/** Returns the ids of planned orders that were written as `failed`. */
 const failedIn = ({ surplus, refused }: WriteOutcome & { outcome: 'written' }): ReadonlySet<string> =>
   refused === undefined ? surplus : new Set([...surplus, ...refused]);
 
-/** What one attempt begins with. */
+/** The state at the start of an attempt. */
 interface Ready {
   readonly terms: ReadonlyMap<string, SaleTerms>;
   /** Batches that may be written. */
   readonly writable: readonly Batch[];
   /** Null before any look-up. */
   readonly known: Known | null;
-  /** Batches that may not, and why. */
+  /** Batches that may not be written, and why. */
   readonly postponed: ReadonlyMap<Batch, RetryReason>;
 }
 
 const NONE_POSTPONED: Ready['postponed'] = new Map();
 
-/**
- * Nearly always there is nothing to prepare: only batches of an older epoch are looked up, and take their units again.
- */
+/** Looks up batches of an older epoch and takes their units again. Nearly always there is nothing to prepare. */
 async function prepare(
   batches: readonly Batch[],
   terms: ReadonlyMap<string, SaleTerms>,
@@ -193,12 +191,12 @@ async function prepare(
   if (!writable.some((batch) => isOfOlderEpoch(batch, terms))) {
     return { terms, writable, known: null, postponed: NONE_POSTPONED };
   }
-  if (passesWithoutDuplicates(batches).length > 1) return 'duplicates'; // from a look-up on, no request may be there twice
+  if (passesWithoutDuplicates(batches).length > 1) return 'duplicates'; // after a look-up, no request may be in two batches
   const { known, postponed } = await reacquireUnits(writable, terms, ports);
   return { terms, writable: writable.filter((batch) => !postponed.has(batch)), known, postponed };
 }
 
-/** What `reacquire` has answered, for a look-up after it. */
+/** Returns the answers of `reacquire`, for a later look-up. */
 const reacquiredOf = ({ lost, elsewhere }: Partial<Known> = {}): Pick<Known, 'lost' | 'elsewhere'> => ({
   ...(lost && { lost }),
   ...(elsewhere && { elsewhere }),
@@ -212,7 +210,7 @@ function resultsOf(
   failed: ReadonlySet<string>,
 ): BatchResult[] {
   const tallies = new Map<Batch, { readonly orders: LiveOrder[]; failed: boolean }>();
-  let current: Batch | null = null; // rows of a batch stand together
+  let current: Batch | null = null; // rows of a batch are adjacent
   let tally = { orders: [] as LiveOrder[], failed: false };
   draft.rows.forEach(({ batch, purchase, failure }, index) => {
     if (batch !== current) tallies.set((current = batch), (tally = { orders: [], failed: false }));

@@ -13,34 +13,33 @@ export interface ReadableRow<K extends OutboxKind> extends OutboxRow<K> {
 
 export interface RelayPorts<K extends OutboxKind> {
   readonly outbox: Pick<Outbox, 'lease' | 'markDone' | 'postpone' | 'giveBack'>;
-  /**
-   * Does what the rows say, all of it, or rejects. It may be called again for a row that it has done: safe to repeat.
-   */
+  /** Handles all of the rows, or rejects. Safe to repeat: may be called again for a handled row. */
   readonly handle: (rows: readonly ReadableRow<K>[]) => Promise<void>;
-  /** Which new rows are handled together, since one message carries them all. Absent: each is handled alone. */
+  /** Groups new rows that share a message and are handled together. Each row is handled alone if absent. */
   readonly group?: (rows: readonly ReadableRow<K>[]) => readonly (readonly ReadableRow<K>[])[];
   readonly clock: Clock;
   readonly log: Log;
   readonly metrics: OrderJobMetrics;
 }
 
-/** Full leases of one run: a backlog is worked off in one go, but not for ever. */
+/** The most full leases of one run. A backlog is worked off in one run, but no run is endless. */
 const LEASES_MAX = 50;
-/** A failed row waits 1, 2, 4 … s, and so does its sale. So the longest wait after an outage is half a minute. */
+/** A failed row waits 1, 2, 4 … s, and so does its sale. The longest wait after an outage is half a minute. */
 const RETRY_FIRST_MS = 1_000;
 const RETRY_MAX_MS = 30_000;
-/** Rows that wait for their sale come back over so long, not all at once. */
+/** Rows that wait for their sale return spread over this time, not all at once. */
 const RETURN_WITHIN_MS = 1_000;
 
 /**
- * Handles due rows of the outbox: leases them, does what they say, marks them done with one statement. A row that
- * failed is due again later, and then alone, so that it does not delay others for long. If the keeper dies before the
- * mark, the row is handled again when its lease is over.
+ * Handles due rows of the outbox: leases them, does their work, marks them done with one statement. A failed row is due
+ * again later, and then handled alone, so that it does not delay others for long. If the keeper dies before the mark,
+ * the row is handled again when its lease is over.
  *
- * A sale whose rows meet a fault is in trouble: its Redis master is away, or it is being repaired. Its other rows wait
- * untried, and only one at a time is tried, by the second job: so its time-outs hold up no other sale.
- * @param options `max`: rows of one lease, all handled at the same time; `leaseMs`: longer than `handle` may take, twice
- * @returns two jobs, each with a loop of its own: one for the rows of all sales that are well, one that tries the others
+ * A sale whose rows meet a fault is in trouble: its Redis master is down, or the sale is being repaired. The second job
+ * tries one of its rows at a time, while its other rows wait untried. Its time-outs therefore delay no other sale.
+ * @param options `max`: rows of one lease, all handled at the same time; `leaseMs`: longer than `handle` may take,
+ * twice
+ * @returns two jobs, each with its own loop: the first handles the rows of healthy sales, the second tries the others
  */
 export function relayOutbox<K extends OutboxKind>(
   ports: RelayPorts<K>,
@@ -69,7 +68,7 @@ export function relayOutbox<K extends OutboxKind>(
   ];
 }
 
-/** The run has failed; a sale that is being rebuilt is the least reason for that. */
+/** Throws the worst error of a failed run. A sale that is being rebuilt is the least serious. */
 function throwWorst(errors: readonly unknown[]): void {
   if (errors.length > 0) throw errors.find((error) => !(error instanceof SaleInRepair)) ?? errors[0];
 }
@@ -77,13 +76,13 @@ function throwWorst(errors: readonly unknown[]): void {
 /** A sale in trouble. */
 interface Trouble {
   failures: number;
-  /** When one of its rows may be tried, monotonic. */
+  /** When a row of the sale may be tried, in monotonic ms. */
   restsUntilMs: number;
-  /** The row that is tried next or right now; null: the next one that comes after the rest. */
+  /** The row that is tried next or right now. Null: the first row that arrives after the rest. */
   row: ReadableRow<OutboxKind> | null;
 }
 
-/** A sale that has had no row for so long is forgotten: another keeper may have handled them all. */
+/** A sale without a row for this long is forgotten: another keeper may have handled all its rows. */
 const FORGOTTEN_AFTER_MS = 10 * RETRY_MAX_MS;
 
 class Relay<K extends OutboxKind> {
@@ -97,7 +96,7 @@ class Relay<K extends OutboxKind> {
   }
 
   /**
-   * @returns the errors of rows that failed; all rows are marked done or postponed, or handed to `tryTroubled`
+   * @returns the errors of failed rows; all rows are marked done, postponed, or left to `tryTroubled`
    * @throws OperationalError mysql
    */
   async handleRows(rows: readonly OutboxRow<K>[]): Promise<unknown[]> {
@@ -115,7 +114,10 @@ class Relay<K extends OutboxKind> {
     return [...(await this.#giveUpOn(unreadable)), ...(await this.#handle(groupsOf(well, this.#ports.group)))];
   }
 
-  /** Tries one row of each sale that has rested. @returns as `handleRows` */
+  /**
+   * Tries one row of each sale that has rested.
+   * @returns as `handleRows`
+   */
   async tryTroubled(): Promise<unknown[]> {
     const forgottenMs = this.#ports.clock.monotonicMs() - FORGOTTEN_AFTER_MS;
     const groups: ReadableRow<K>[][] = [];
@@ -130,7 +132,7 @@ class Relay<K extends OutboxKind> {
     const { outbox, clock, log, metrics, handle } = this.#ports;
     const kind = this.#kind;
     const results = await Promise.allSettled(groups.map(handle));
-    const faulty = new Map<string, number>(); // sale → its failures, with this pass
+    const faulty = new Map<string, number>(); // sale → its failures, including this pass
     const well = new Set(
       groups.flatMap(([row], index) => (row && results[index]?.status === 'fulfilled' ? [saleOf(row)] : [])),
     );
@@ -142,7 +144,7 @@ class Relay<K extends OutboxKind> {
     }
     const done: string[] = [];
     const errors: unknown[] = [];
-    const failedByTries = new Map<number, string[]>(); // those with as many tries wait equally long
+    const failedByTries = new Map<number, string[]>(); // rows with the same number of tries wait equally long
     const delaysMs = new Map<number, number>();
     for (const [index, result] of results.entries()) {
       const rows = groups[index] as readonly ReadableRow<K>[];
@@ -172,7 +174,7 @@ class Relay<K extends OutboxKind> {
     return errors;
   }
 
-  /** Rows of sales in trouble were not tried; they come back when their sale has rested. */
+  /** Gives back the untried rows of sales in trouble. They return when their sale has rested. */
   async #giveBack(rows: readonly OutboxRow<K>[]): Promise<void> {
     if (rows.length === 0) return;
     const nowMs = this.#ports.clock.monotonicMs();
@@ -203,16 +205,18 @@ class Relay<K extends OutboxKind> {
 
 const isReadable = <K extends OutboxKind>(row: OutboxRow<K>): row is ReadableRow<K> => row.payload !== null;
 
-/** A fault is taken for trouble of the whole sale; a bug, or a value that cannot be handled, for one of the rows. */
+/**
+ * Whether the error means trouble for the whole sale. A bug, or a value that cannot be handled, concerns a single row.
+ */
 const isFault = (error: unknown): boolean => error instanceof OperationalError && error.retryable;
 
-/** The sale of a row; the releases of one row are of one sale. */
+/** Returns the sale of a row. The releases of one row are all of one sale. */
 function saleOf({ payload }: OutboxRow<OutboxKind>): string {
   if (payload === null) return '';
   return 'saleId' in payload ? payload.saleId : (payload[0]?.saleId ?? '');
 }
 
-/** New rows are grouped; one that has failed goes alone, in case it is what fails. */
+/** Groups new rows. A row that has failed goes alone, in case it is the cause. */
 function groupsOf<K extends OutboxKind>(
   rows: readonly ReadableRow<K>[],
   group: RelayPorts<K>['group'],
@@ -223,16 +227,16 @@ function groupsOf<K extends OutboxKind>(
     const fresh = group(rows.filter(({ attempts }) => attempts === 1));
     return [...fresh, ...alone.filter(([row]) => row !== undefined && row.attempts > 1)];
   } catch {
-    return alone; // one of them is not what it should be: alone, it fails alone
+    return alone; // a row is malformed: handled alone, it fails alone
   }
 }
 
-/** With jitter: two keepers that failed together should not come back together. */
+/** Returns the pause with jitter, so that two keepers that failed together do not return together. */
 function rowRetryDelayMs(attempts: number): number {
   return jittered(doublingDelayMs(attempts, RETRY_FIRST_MS, RETRY_MAX_MS));
 }
 
-/** Publishes how many rows of the outbox are not done. Old ones mean an outage, or a row that cannot be read. */
+/** Publishes how many rows of the outbox are not done. Old rows mean an outage or an unreadable row. */
 export function watchOutbox(outbox: Pick<Outbox, 'backlog'>, metrics: OrderJobMetrics): Job {
   return {
     name: 'watch-outbox',
@@ -244,9 +248,9 @@ export function watchOutbox(outbox: Pick<Outbox, 'backlog'>, metrics: OrderJobMe
   };
 }
 
-/** Rows of each kind that one statement removes: some tens of ms. */
+/** Rows of each kind that one statement removes. Takes some tens of ms. */
 const REMOVED_PER_STEP = 1_000;
-/** More rows than one run removes wait for the next one. */
+/** The most statements of one run. Further rows wait for the next run. */
 const REMOVE_STEPS_MAX = 20;
 
 /** Removes rows that were done more than `keepMs` ago, so that the table stays as large as a few sales. */
@@ -261,7 +265,7 @@ export function tidyOutbox(
       for (let steps = 1; steps <= REMOVE_STEPS_MAX; steps++) {
         const removed = await outbox.removeDone(keepMs, REMOVED_PER_STEP);
         metrics.removed(removed);
-        if (removed < REMOVED_PER_STEP) return; // every kind has less than a step left
+        if (removed < REMOVED_PER_STEP) return; // every kind has less than a full step left
       }
     },
   };

@@ -17,22 +17,23 @@ export interface ResolvePorts {
 }
 
 /**
- * What the provider has not heard of for so long will not arrive any more: no call is on its way for minutes. A buyer whose
- * bank has asked them for so long is gone.
+ * Age after which a charge unknown to the provider will not arrive any more: no call takes minutes. A buyer who has not
+ * answered their bank for this long is gone.
  */
 const ON_ITS_WAY_MAX_MS = 600_000;
 /**
- * One without an answer is asked for again after 2, 4, 8 … s; and every ten minutes at the latest. Counted from when it was begun
- * last, and not by how often: a buyer who tries again and again must not keep a keeper away.
+ * An attempt without an answer is asked about again after 2, 4, 8 … s, and every ten minutes at the latest. The pause
+ * depends on the age of the attempt since its last start, not on the number of tries: a buyer who tries again and again
+ * must not keep a keeper away.
  */
 const RETRY_FIRST_MS = 2_000;
 const RETRY_MAX_MS = 600_000;
 
 /**
- * Asks the provider what became of a charge, and records it: money pays the order, or is owed back where the order has
- * ended (protocol rule 10). Safe to repeat, and by several at once: a payment counts once.
- * @param giveUp nobody waits for this charge: the order has ended, or its buyer pays with another key
- * @throws OperationalError mysql; it stays open
+ * Asks the provider about a charge and records the answer: money pays the order, or is owed back if the order has ended
+ * (protocol rule 10). Safe to repeat and to run concurrently: a payment counts once.
+ * @param giveUp true if this charge is not needed any more: the order has ended, or its buyer pays with another key
+ * @throws OperationalError mysql; the attempt stays open
  */
 export async function resolveAttempt(
   attempt: OpenAttempt,
@@ -83,7 +84,10 @@ export async function resolveAttempt(
   }
 }
 
-/** Once more just when it is known that nothing is on its way any more. */
+/**
+ * Returns the pause before the next question, ms. Schedules a question for the moment at which no call can be on its
+ * way any more.
+ */
 function askAgainInMs(ageMs: number): number {
   const delayMs = Math.min(RETRY_MAX_MS, RETRY_FIRST_MS + Math.max(0, ageMs - PROVIDER_ASKED_AFTER_MS));
   const leftMs = ON_ITS_WAY_MAX_MS - ageMs;
@@ -91,8 +95,8 @@ function askAgainInMs(ageMs: number): number {
 }
 
 /**
- * The provider reports that something became of a charge of this order: what, it is asked.
- * @throws OperationalError mysql; what it did not come to stays open, for a keeper
+ * Asks the provider about the open charges of an order, after the provider has reported a change.
+ * @throws OperationalError mysql; charges that were not reached stay open for a keeper
  */
 export async function resolveOrder(
   orderId: string,
@@ -107,9 +111,10 @@ export interface ResolvePaymentsPorts extends ResolvePorts {
 }
 
 /**
- * Finds out what became of charges that an api began and did not finish: it died, or MySQL was out after the charge. None
- * is given up but those that the provider never heard of.
- * @param options `max`: attempts leased together and asked for at the same time; `leaseMs`: longer than the provider takes
+ * Resolves charges that an api began and did not finish, because the api died or MySQL was down after the charge. Gives
+ * up only charges that the provider never heard of.
+ * @param options `max`: attempts leased together and asked about at the same time; `leaseMs`: longer than the provider
+ * takes
  */
 export function resolvePayments(
   ports: ResolvePaymentsPorts,

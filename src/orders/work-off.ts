@@ -1,11 +1,11 @@
-/** Full takes of one run: a backlog is worked off in one go, but not for ever. */
+/** The most full takes of one run. A backlog is worked off in one run, but no run is endless. */
 const TAKES_MAX = 20;
 
 /**
- * Takes what is due, `max` at a time, and works on each take at once, until there is no more. The next take comes when half of what is
- * under way is done, so that a few which wait for a server that hangs do not hold up all others.
- * @param lease gives up to `max` that are due, to us alone for a while
- * @throws whatever `handle` threw first, when all that were taken are done; nothing more is taken then
+ * Takes due items, `max` at a time, and works on each take at once, until no item is left. The next take follows when
+ * half of the items under way are done, so that a few items that wait for a hanging server do not delay all others.
+ * @param lease returns up to `max` due items, leased to us for a while
+ * @throws the first error of `handle`, when all taken items are done; nothing more is taken then
  */
 export async function workOff<T>(
   lease: () => Promise<readonly T[]>,

@@ -15,36 +15,36 @@ import { noIdsPauseMs } from './write-attempts.js';
 export interface WorkerLoopPorts extends HandlePorts {
   readonly source: DeliverySource;
   readonly outage: MysqlOutage;
-  /** Called with a bug of ours; the deliveries at hand are not acked. */
+  /** Called with a bug of ours. The current deliveries are not acked. */
   readonly onBug: (error: unknown) => void;
 }
 
 export interface WorkerLoopOptions extends HandleOptions {
-  /** Loops that receive and write at the same time; the pool needs a connection for each. */
+  /** Loops that receive and write at the same time. The pool needs a connection for each loop. */
   readonly loops: number;
-  /** Deliveries of one receive, and so of one transaction; 1 to 32. */
+  /** Deliveries of one receive, and therefore of one transaction, from 1 to 32. */
   readonly receiveMax: number;
-  /** How long one `hold` keeps a delivery ours while MySQL is out, ms; renewed at half of it. Default 60000. */
+  /** Time that one `hold` keeps a delivery ours while MySQL is down, ms. Renewed at half of it. Default 60000. */
   readonly holdMs?: number;
   /**
-   * Deliveries that are still being written after so long are held, again and again, ms; well below their invisible
-   * time. Absent: they are not.
+   * Interval at which deliveries that are still being written are held again, ms. Must be well below their invisible
+   * time. They are not held if absent.
    */
   readonly renewMs?: number;
-  /** Deliveries that may be aside at the same time. Default 512. */
+  /** The most deliveries that may be aside at the same time. Default 512. */
   readonly asideMax?: number;
-  /** After this long in our hands a delivery is given back and counts an attempt, ms. Default 15 minutes. */
+  /** Time in our hands after which a delivery is given back and counts an attempt, ms. Default 15 minutes. */
   readonly holdMaxMs?: number;
-  /** How long `stop` waits for the work in hand, ms. Default 15000: a receive (8 s) and a transaction. */
+  /** Time that `stop` waits for the work in hand, ms. Default 15000: a receive (8 s) and a transaction. */
   readonly stopMaxMs?: number;
 }
 
 const HOLD_MS = 60_000;
-/** A body has some kB, so that is some MB. */
+/** The default uses some MB, since a body has some kB. */
 const ASIDE_MAX = 512;
 const HOLD_MAX_MS = 15 * 60_000;
 const STOP_MAX_MS = 15_000;
-/** After a receive that failed, or that came back at once with nothing. */
+/** Pause after a receive that failed, or that returned nothing at once. */
 const RECEIVE_PAUSE_MS = 1_000;
 const RECEIVE_AT_ONCE_MS = 50;
 type Defaulted = Pick<WorkerLoopOptions, 'holdMs' | 'holdMaxMs' | 'stopMaxMs' | 'asideMax'>;
@@ -54,30 +54,32 @@ const DEFAULTS: Required<Defaulted> = {
   stopMaxMs: STOP_MAX_MS,
   asideMax: ASIDE_MAX,
 };
-/** Pause before the n-th try of deliveries that MySQL refused although its probe worked. */
+/** Pauses before the n-th try of deliveries that MySQL refused although its probe worked. */
 const AGAIN_MIN_MS = 250;
 const AGAIN_MAX_MS = 15_000;
-/** From this try on each batch goes alone: perhaps one of them is what MySQL can't stand. */
+/** Each batch goes alone after the second try, in case a single batch is what MySQL cannot handle. */
 const ALONE_FROM_TRY = 3;
 
 /**
  * Receives batches and takes them to their end, in several loops. A loop is in one of three states:
  *
- * - *waiting*: MySQL is out, or no order id may be minted, and the loop has no deliveries. It receives nothing until that
- *   is over: other workers get what comes.
- * - *receiving*: it asks the broker for deliveries.
- * - *recording*: it has deliveries and tries them until each is acked or given back. Those that are postponed because MySQL
- *   is out, or because no order id may be minted, stay with the loop, which receives nothing meanwhile.
+ * - *waiting*: MySQL is down or no order id may be minted, and the loop has no deliveries. The loop receives nothing
+ *   until that is over, and other workers get the new messages.
+ * - *receiving*: the loop asks the broker for deliveries.
+ * - *recording*: the loop has deliveries and tries them until each is acked or given back. Deliveries that are
+ *   postponed because MySQL is down, or because no order id may be minted, stay with the loop. The loop receives
+ *   nothing until then.
  *
- * Those of a sale that is being rebuilt are set *aside*: they are held and tried again beside the loops, which go on with
- * other sales. When `asideMax` are aside, the loop keeps further ones and waits with them, as in an outage.
+ * Deliveries of a sale that is being rebuilt are set *aside*: they are held and tried again beside the loops, which
+ * continue with other sales. When `asideMax` deliveries are aside, the loop keeps further deliveries and waits with
+ * them, as in an outage.
  *
- * The broker counts every redelivery and gives a message up after five, whatever the reason was. A poison message
- * should end there; an outage must not bring that about. So postponed deliveries are held: a hold is no redelivery and
- * counts nothing. At most `loops` × `receiveMax` + `asideMax` messages live in this process; if it dies, they come again
- * after `holdMs` with one attempt more. What is held longer than `holdMaxMs` is given back after all: perhaps it is the
- * message that brings MySQL down. A full or restarting Redis postpones nothing: the batch is recorded, and marked later
- * (`handleDeliveries`).
+ * The broker counts every redelivery and gives up a message after five, whatever the reason was. A poison message
+ * should end there, but an outage must not bring that about. Postponed deliveries are therefore held: a hold is no
+ * redelivery and counts nothing. At most `loops` × `receiveMax` + `asideMax` messages live in this process. If it dies,
+ * they are redelivered after `holdMs` with one more attempt. A delivery held longer than `holdMaxMs` is given back
+ * after all, since it may be the message that brings MySQL down. A full or restarting Redis postpones nothing: the
+ * batch is recorded, and marked later (`handleDeliveries`).
  */
 export class WorkerLoop {
   readonly #ports: WorkerLoopPorts;
@@ -86,7 +88,9 @@ export class WorkerLoop {
   #running: Promise<unknown> = Promise.resolve();
   #asideCount = 0;
   readonly #aside = new Set<Promise<void>>();
-  /** One try at a time of those aside: they share one connection of the pool. */
+  /**
+   * Ends with the present try of deliveries aside. Tries take turns, since they share one connection of the pool.
+   */
   #turn: Promise<unknown> = Promise.resolve();
 
   constructor(ports: WorkerLoopPorts, options: WorkerLoopOptions) {
@@ -98,7 +102,9 @@ export class WorkerLoop {
     this.#running = Promise.all(Array.from({ length: this.#options.loops }, () => this.#loop()));
   }
 
-  /** Receives no more, ends the work in hand, gives held deliveries back. Resolves after `stopMaxMs` at the latest. */
+  /**
+   * Stops receiving, ends the work in hand and gives held deliveries back. Resolves after `stopMaxMs` at the latest.
+   */
   async stop(): Promise<void> {
     this.#stopping.abort();
     const waiting = new AbortController();
@@ -107,7 +113,7 @@ export class WorkerLoop {
     waiting.abort();
   }
 
-  /** One receive and all that follows from it. Resolves to the number of deliveries. */
+  /** Receives once and handles the deliveries. Resolves to their number. */
   async runOnce(): Promise<number> {
     const { source, metrics } = this.#ports;
     const deliveries = await source.receive(this.#options.receiveMax);
@@ -152,7 +158,7 @@ export class WorkerLoop {
     }
   }
 
-  /** @returns those for which there is no room */
+  /** @returns the deliveries for which there is no room */
   #setAside(inRepair: readonly BatchDelivery[], sinceMs: number, tries: number): readonly BatchDelivery[] {
     const room = this.#options.asideMax - this.#asideCount;
     const taken = inRepair.slice(0, Math.max(0, room));
@@ -162,7 +168,7 @@ export class WorkerLoop {
     return inRepair.slice(taken.length);
   }
 
-  /** Work that the loops do not wait for, but `stop` does. */
+  /** Runs work that the loops do not wait for, but `stop` does. */
   #runInBackground(work: Promise<void>): void {
     const ended = work.catch((error: unknown) => this.#ports.onBug(error)).finally(() => this.#aside.delete(ended));
     this.#aside.add(ended);
@@ -181,8 +187,9 @@ export class WorkerLoop {
   }
 
   /**
-   * The re-drive would publish what is aside for long again, and that would be aside too. Noted anew with each try, for
-   * as long as a hold: without the note duplicates may be published.
+   * Asks the re-drive to leave the batches alone. Otherwise it would publish batches that are aside for long again, and
+   * their copies would be set aside too. Each try renews the note for as long as a hold. Without the note, duplicates
+   * may be published.
    */
   async #keepFromRedrive(deliveries: readonly BatchDelivery[]): Promise<void> {
     const forMs = this.#options.holdMs;
@@ -215,7 +222,10 @@ export class WorkerLoop {
     }
   }
 
-  /** A transaction may take longer than a delivery is ours: a slow MySQL must not cost good batches their attempts. */
+  /**
+   * Holds deliveries while work runs. A transaction may take longer than a delivery is ours, and a slow MySQL must not
+   * cost good batches their attempts.
+   */
   async #whileHeld<T>(deliveries: readonly BatchDelivery[], work: () => Promise<T>): Promise<T> {
     const working = new AbortController();
     void this.#renew(deliveries, working.signal);
@@ -232,7 +242,7 @@ export class WorkerLoop {
     for (;;) {
       await this.#ports.clock.sleep(renewMs, signal);
       if (signal.aborted) return;
-      await Promise.all(deliveries.map(({ delivery }) => delivery.hold(holdMs))); // false for one that is done
+      await Promise.all(deliveries.map(({ delivery }) => delivery.hold(holdMs))); // false for a delivery that is done
     }
   }
 
@@ -250,7 +260,10 @@ export class WorkerLoop {
     return { deliveries: left, inRepair, error };
   }
 
-  /** Keeps deliveries ours until MySQL is back, and a little longer each time. False when they must be given back. */
+  /**
+   * Keeps deliveries ours until MySQL is back, plus a pause that grows with each try. Returns false if they must be
+   * given back.
+   */
   async #holdUntilUsable(deliveries: readonly BatchDelivery[], sinceMs: number, tries: number): Promise<boolean> {
     const { outage, clock } = this.#ports;
     const { holdMs, holdMaxMs } = this.#options;

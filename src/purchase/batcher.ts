@@ -7,17 +7,17 @@ import type { BatchVerdict, PurchaseMetrics } from './metrics.js';
 import type { Deliver } from './place-batch.js';
 
 export interface BatcherOptions {
-  /** Purchases in one batch, at most. */
+  /** The most purchases in one batch. */
   readonly sizeMax: number;
-  /** Batches of one sale and bucket under way at the same time, at most. */
+  /** The most batches of one bucket under way at the same time. */
   readonly inFlightMax: number;
-  /** A small batch of one sale and bucket leaves this long after another one at the soonest; 0: at once. */
+  /** Minimum interval between two small batches of one bucket, ms. 0 disables it. */
   readonly gatherMs: number;
-  /** Purchases waiting in this process, all sales together; one more is `overloaded`. */
+  /** The most purchases that wait in this process, over all sales. A further purchase is `overloaded`. */
   readonly queueMax: number;
   /** How long a purchase may wait for its batch before it is `overloaded`. */
   readonly waitMaxMs: number;
-  /** Batches that one purchase may go through before it is `overloaded`; each round ends somebody for good. */
+  /** Batches that one purchase may go through before it is `overloaded`. Each round answers at least one purchase. */
   readonly roundsMax: number;
 }
 
@@ -25,7 +25,7 @@ export interface BatcherOptions {
 type Place = (
   bucket: HomeBucket,
   purchases: readonly Purchase[],
-  /** Of those purchases that are recorded; null: none is. */
+  /** Spans of the recorded purchases. Null if no purchase is recorded. */
   spans: readonly Span[] | null,
   deliver: Deliver,
 ) => Promise<BatchVerdict>;
@@ -34,31 +34,31 @@ export interface BatcherPorts {
   readonly place: Place;
   readonly clock: Clock;
   readonly metrics: Pick<PurchaseMetrics, 'batchPlaced' | 'queueWaited'>;
-  /** Judges what `place` threw: a dependency that is down is answered `unavailable`; a bug must not be hidden. */
+  /** Judges an error of `place`: a dependency that is down is answered `unavailable`, and a bug must not be hidden. */
   readonly onError: (error: unknown) => 'unavailable' | 'outcome_unknown';
 }
 
-/** One purchase of this process, with everyone who waits for its answer. */
+/** A purchase of this process and all callers that wait for its answer. */
 interface PendingPurchase {
   readonly purchase: Purchase;
   readonly key: string;
-  /** Null: it is not recorded. */
+  /** Null if the purchase is not recorded. */
   readonly span: Span | null;
   readonly enteredMs: number;
-  /** More than one when the buyer sent the same request again: equal requests, equal answers. */
+  /** Several callers if the buyer repeated the request: equal requests get equal answers. */
   readonly waiters: Waiter[];
   isUnderWay: boolean;
-  /** Equal requests that came while it was under way; null: none. */
+  /** Equal requests that arrived while the purchase was under way. Null if there were none. */
   later: Waiter[] | null;
-  /** Batches that it has been in. */
+  /** Batches that this purchase has been in. */
   rounds: number;
 }
 
 type Waiter = (outcome: PurchaseOutcome) => void;
 
 /**
- * Answers that hold only for the moment of the look-up. Whoever asked after that may have been accepted meanwhile, by
- * another process, and know it: their request is looked up again.
+ * Answers that were true only at the time of the look-up. Another process may have accepted the buyer since then, and
+ * the buyer may know. An equal request that arrived after the look-up is therefore looked up again.
  */
 const HOLDS_FOR_A_MOMENT: ReadonlySet<PurchaseOutcome['outcome']> = new Set<PurchaseOutcome['outcome']>([
   'sold_out',
@@ -73,52 +73,57 @@ const HOLDS_FOR_A_MOMENT: ReadonlySet<PurchaseOutcome['outcome']> = new Set<Purc
 interface Lane {
   readonly bucket: HomeBucket;
   readonly queue: PendingPurchase[];
-  /** Purchases queued or under way, by key: a key stands once in a batch (protocol rule 4). */
+  /** Purchases queued or under way, by key. A batch contains each key once (protocol rule 4). */
   readonly byKey: Map<string, PendingPurchase>;
   /** Batches under way. */
   inFlight: number;
-  /** A batch leaves at the end of this turn of the event loop. */
+  /** True if a batch leaves at the end of this turn of the event loop. */
   isLeaving: boolean;
-  /** A batch left less than `gatherMs` ago; a timer ends this. */
+  /** True if a batch left less than `gatherMs` ago. A timer resets it. */
   isGathering: boolean;
-  /** A timer answers purchases that wait too long. */
+  /** True while a timer answers purchases that have waited too long. */
   isExpiring: boolean;
-  /** Purchases that the store has refused alone since it accepted one. */
+  /** Purchases that the store has refused alone since it last accepted a purchase. */
   refusedByStore: number;
 }
 
-/** A store that refuses more purchases in a row, each alone, refuses all of them: the fault is its own. */
+/**
+ * The most purchases that the store may refuse alone in a row. Beyond that the fault is the store's, not the
+ * purchases'.
+ */
 const REFUSED_IN_A_ROW_MAX = 16;
 
-/** A queue of this share of a full batch is a crowd, which need not gather. */
+/** A queue of this share of a full batch is a crowd and does not wait for more purchases. */
 const CROWD_SHARE = 1 / 4;
 
 /**
- * Group commit: purchases that arrive while batches are under way join the next one. A lone buyer gets a batch of one at
- * once and a crowd gets full ones. In between, a few at a time, a batch costs broker, worker and MySQL nearly as much as
- * a full one: small batches keep a distance, in which more purchases gather for the next one.
+ * Group commit: purchases that arrive while batches are under way join the next batch. A single buyer gets a batch of
+ * one at once, and a crowd gets full batches. At rates in between, a small batch costs the broker, the worker and MySQL
+ * nearly as much as a full batch. Small batches therefore keep an interval, in which more purchases gather for the next
+ * batch.
  *
  * **A pending purchase** of this process is
  * - *queued*: in the queue of its lane. An equal request shares its answer.
- * - *under way*: in a batch that has left. An equal request shares its answer too, unless that holds only for the moment of a
- *   look-up made before; then it is queued anew.
- * - *answered*: no longer in the lane. The first answer is the last one.
+ * - *under way*: in a batch that has left. An equal request shares its answer too, unless the answer was true only at
+ *   the time of an earlier look-up. In that case the equal request is queued anew.
+ * - *answered*: no longer in the lane. Only the first answer counts.
  *
- * From under way it may go back to the front of the queue, with nothing taken for it, at most `roundsMax` times.
+ * A purchase under way may return to the front of the queue at most `roundsMax` times, with no units taken for it.
  *
  * **A lane** is the queue of one bucket. With purchases in its queue it is
- * - *full*: every slot is taken by a batch under way. The end of a batch ends this; meanwhile a timer answers those
- *   that have waited too long, because slots may hang for as long as a server does.
- * - *gathering*: a slot is free, but another batch has just left and the queue is no crowd. A timer ends this, or a crowd.
+ * - *full*: a batch under way takes every slot, until a batch ends. Slots may hang for as long as a server does, so a
+ *   timer answers purchases that have waited too long.
+ * - *gathering*: a slot is free, but another batch has just left and the queue is no crowd. A timer or a crowd ends
+ *   this.
  * - *leaving*: a batch leaves at the end of this turn of the event loop, with every request that the turn has read.
  *
- * With an empty queue, no batch under way and no distance to keep it is *idle*, and is forgotten.
+ * A lane is *idle*, and is forgotten, when its queue is empty, no batch is under way and no interval is running.
  */
 export class Batcher {
   readonly #options: BatcherOptions;
   readonly #ports: BatcherPorts;
   readonly #lanes = new Map<string, Lane>();
-  /** Purchases in a queue from which on it is a crowd. */
+  /** Queue length that makes a crowd. */
   readonly #crowd: number;
   #waiting = 0;
 
@@ -145,7 +150,10 @@ export class Batcher {
     return sum;
   }
 
-  /** One purchase to its answer. Never rejects. @param span null: it is not recorded */
+  /**
+   * Submits a purchase and resolves to its answer. Never rejects.
+   * @param span null if the purchase is not recorded
+   */
   submit(bucket: HomeBucket, purchase: Purchase, span: Span | null = null): Promise<PurchaseOutcome> {
     const key = purchaseKey(purchase);
     const equal = this.#lanes.get(bucketName(bucket))?.byKey.get(key);
@@ -204,7 +212,7 @@ export class Batcher {
     return !this.#isFull(lane) && (!lane.isGathering || lane.queue.length >= this.#crowd);
   }
 
-  /** Adds no wait: the batch takes the requests that this turn of the event loop has read. */
+  /** Starts a batch after this turn of the event loop, with all requests that the turn has read. This adds no wait. */
   #leaveAfterThisTurn(lane: Lane): void {
     if (lane.isLeaving) return;
     lane.isLeaving = true;
@@ -214,19 +222,22 @@ export class Batcher {
     });
   }
 
-  /** Lets as many batches leave as may, and says what the lane waits for then. Called whenever that may have changed. */
+  /**
+   * Starts as many batches as are allowed, then sets the timer that the lane needs. Called whenever either may have
+   * changed.
+   */
   #leave(lane: Lane): void {
     while (lane.queue.length > 0 && this.#mayLeave(lane)) {
       const batch = this.#takeBatch(lane);
       if (batch.length > 0) void this.#place(lane, batch);
     }
     if (lane.queue.length > 0) this.#expireWhileFull(lane);
-    // A batch whose purchases are all answered may still be committing: its slot counts until then.
+    // A batch whose purchases are all answered may still be committing. Its slot counts until the commit ends.
     const isIdle = lane.byKey.size === 0 && lane.inFlight === 0 && !lane.isLeaving && !lane.isGathering;
     if (isIdle) this.#lanes.delete(bucketName(lane.bucket));
   }
 
-  /** Keeps the next small batch at a distance. */
+  /** Starts the minimum interval before the next small batch. */
   #gather(lane: Lane): void {
     if (lane.isGathering || this.#crowd <= 1) return;
     lane.isGathering = true;
@@ -236,7 +247,7 @@ export class Batcher {
     });
   }
 
-  /** While every slot hangs nothing else answers purchases that wait too long. */
+  /** Answers purchases that wait too long while every slot hangs. No other code answers them then. */
   #expireWhileFull(lane: Lane): void {
     if (lane.isExpiring || !this.#isFull(lane)) return;
     lane.isExpiring = true;
@@ -258,7 +269,7 @@ export class Batcher {
     lane.isExpiring = false;
   }
 
-  /** The next batch, without those that have waited too long: they are answered. */
+  /** Takes the next batch from the queue. Purchases that have waited too long are answered instead. */
   #takeBatch(lane: Lane): PendingPurchase[] {
     const { sizeMax, waitMaxMs } = this.#options;
     const nowMs = this.#ports.clock.monotonicMs();
@@ -301,7 +312,7 @@ export class Batcher {
     this.#leave(lane);
   }
 
-  /** To the front of the queue, in the order in which they came, a bounded number of times. */
+  /** Returns purchases to the front of the queue in their order of arrival. Answers those past their last round. */
   #goAgain(lane: Lane, batch: readonly PendingPurchase[], indexes: number[]): void {
     const again: PendingPurchase[] = [];
     for (const index of indexes.sort((a, b) => a - b)) {
@@ -320,7 +331,7 @@ export class Batcher {
   }
 
   #answer(lane: Lane, pending: PendingPurchase, outcome: PurchaseOutcome): void {
-    if (lane.byKey.get(pending.key) !== pending) return; // it was answered before
+    if (lane.byKey.get(pending.key) !== pending) return; // already answered
     lane.byKey.delete(pending.key);
     for (const waiter of pending.waiters) waiter(outcome);
     const { purchase, key, span, later } = pending;
@@ -330,7 +341,10 @@ export class Batcher {
   }
 }
 
-/** A purchase is refused for good only while the store accepts others. */
+/**
+ * Turns a refusal into `unavailable` if the store refuses too many in a row. A refusal is final only while the store
+ * accepts other purchases.
+ */
 function judged(lane: Lane, result: PurchaseOutcome): PurchaseOutcome {
   if (result.outcome === 'accepted') lane.refusedByStore = 0;
   if (result.outcome !== 'refused_by_store' || ++lane.refusedByStore <= REFUSED_IN_A_ROW_MAX) return result;

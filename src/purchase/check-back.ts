@@ -8,13 +8,13 @@ import type { StockStore } from '../core/ports/stock-store.js';
 import { inSpan } from '../core/spans.js';
 import { GROUPS, TOPICS } from '../core/topics.js';
 
-/** Where a forged half message is found: the workers would have got it. */
+/** Names the topic and group for parked forgeries: a forged half message would have reached the workers there. */
 const ORIGIN = { group: GROUPS.writer, topic: TOPICS.purchase };
 
 /**
  * Answers the broker's question about a half message from the marker of its batch. Any doubt is `no_answer`, never a
- * rollback: the broker asks again (protocol rule 2). What nobody of ours has signed is parked and rolled back without a look
- * at the marker: it may name a batch that is deducted.
+ * rollback: the broker asks again (protocol rule 2). A message without our signature is parked and rolled back without
+ * a look at the marker, since it may name a batch that is deducted.
  */
 export function createCheckBack(
   store: Pick<StockStore, 'resolve'>,
@@ -26,7 +26,7 @@ export function createCheckBack(
     if (!(await messages.admits(half, ORIGIN))) return 'rollback';
     const decoded = decodeBatch(half.body);
     if (decoded.outcome !== 'decoded') {
-      // Another version of this program wrote it. The broker asks again, and reaches a process of that version too.
+      // Another version of this program wrote the message. The broker asks again and will reach a process of that version too.
       log.error(
         { reason: decoded.outcome, detail: decoded.detail },
         'check-back for a half message that cannot be read',
@@ -47,7 +47,7 @@ export function createCheckBack(
     switch (verdict) {
       case 'deducted':
       case 'claimed':
-      case 'outlived': // its marker may be lost, so a 202 may be out: the worker reacquires its units
+      case 'outlived': // the marker may be lost, so a buyer may have a 202: the worker reacquires the units
       case 'unreplicated':
         return 'commit';
       case 'aborted':

@@ -4,17 +4,17 @@ import { type Purchase, purchaseKey } from '../core/purchase.js';
 import type { Clock } from '../core/ports/clock.js';
 import type { OrderRepository } from '../core/ports/order-repository.js';
 
-/** A row that was found, or that there is none, is believed for so long. */
+/** Time that an answer is kept, also the answer that there is no row. */
 const LIFE_MS = 3000;
-/** Answers kept, of half a kB each. */
+/** The most answers kept. Each takes half a kB. */
 const KNOWN_MAX = 20_000;
-/** MySQL is asked no more often than this, */
+/** Minimum interval between two rounds of queries to MySQL. */
 const ASK_EVERY_MS = 50;
-/** each time for some sales at once, */
+/** Sales that one round asks for at the same time. */
 const SALES_AT_ONCE = 4;
-/** and for so many purchases of each. */
+/** The most purchases of one sale in a query. */
 const PURCHASES_PER_QUERY = 500;
-/** Purchases that wait for MySQL; one more is `overloaded`. */
+/** The most purchases that wait for MySQL. A further purchase is `overloaded`. */
 const WAITING_MAX = 5000;
 
 interface Waiting {
@@ -25,20 +25,21 @@ interface Waiting {
 }
 
 /**
- * The rows of purchases in closed sales, for buyers who come late. Redis cannot answer them any more, and a storm of them
- * must not reach MySQL: answers are kept for some seconds, and those who wait share queries, of which there are 80 a second at most.
+ * Finds the rows of purchases in closed sales, for buyers who come late. Redis cannot answer them any more, and a storm
+ * of late buyers must not reach MySQL. Answers are kept for some seconds, and waiting callers share queries, at most 80
+ * a second.
  */
 export class ClosedRows {
   readonly #repository: Pick<OrderRepository, 'findByPurchases'>;
   readonly #clock: Clock;
   readonly #known: LRUCache<string, { readonly row: Order | null }>;
-  /** By sale and purchase. */
+  /** Waiting purchases by sale, then by purchase key. */
   readonly #waiting = new Map<string, Map<string, Waiting>>();
   #count = 0;
   #isAsking = false;
   #askedAtMs = -Infinity;
 
-  /** @param knownMax answers kept; room for all of them is taken at once */
+  /** @param knownMax the most answers kept, for which memory is reserved at once */
   constructor(repository: Pick<OrderRepository, 'findByPurchases'>, clock: Clock, knownMax = KNOWN_MAX) {
     this.#repository = repository;
     this.#clock = clock;
@@ -51,7 +52,7 @@ export class ClosedRows {
   }
 
   /**
-   * The row of a purchase as it was some seconds ago at most; null: it has none.
+   * Returns the row of a purchase, at most some seconds old. Null if the purchase has no row.
    * @throws OperationalError mysql
    */
   async find(saleId: string, purchase: Pick<Purchase, 'userId' | 'requestId'>): Promise<Order | null | 'overloaded'> {
@@ -70,7 +71,7 @@ export class ClosedRows {
     return waiter.row;
   }
 
-  /** Never rejects: a failure goes to those who wait. */
+  /** Asks until no purchase waits. Never rejects: an error goes to the waiting callers. */
   async #askAll(): Promise<void> {
     const clock = this.#clock;
     this.#isAsking = true;
@@ -84,7 +85,7 @@ export class ClosedRows {
     this.#isAsking = false;
   }
 
-  /** Takes the first of those who wait; the others of this sale wait behind the other sales. */
+  /** Asks for the first waiting purchases of a sale. The rest of this sale wait behind the other sales. */
   async #ask(saleId: string, ofSale: Map<string, Waiting>): Promise<void> {
     this.#waiting.delete(saleId);
     const asked = [...ofSale].slice(0, PURCHASES_PER_QUERY);

@@ -11,9 +11,10 @@ export interface ClosedSalePorts {
 }
 
 /**
- * The answer to a purchase in a closed sale. While Redis has the sale it knows the answer. Where it may have lost it, a
- * repeated key is answered from its row; without a row its units may be held, so the sale is rebuilt first. Redis has
- * nothing of a retired sale, and every purchase that was let in there has its row: any other one comes too late.
+ * Answers a purchase in a closed sale. While Redis has the sale, Redis knows the answer. If Redis may have lost the
+ * sale, a repeated key is answered from its row. A purchase without a row may still hold units, so the sale is rebuilt
+ * first. Redis has nothing of a retired sale. Every accepted purchase of a retired sale has its row, so any other
+ * purchase is too late.
  * @param ask asks Redis
  * @throws OperationalError mysql
  */

@@ -8,8 +8,8 @@ import { PurchaseWatch, type WatchPorts } from './purchase-watch.js';
 import { readPurchase, type ReadPurchasePorts } from './read-purchase.js';
 
 /**
- * The steps of a purchase, each later than those before it but for the last four, which are ends:
- * `pending` → `ordered` → `paid` | `cancelled` | `expired`, or `failed`.
+ * The rank of each step of a purchase. A purchase moves to higher ranks only, and the four steps of the highest rank
+ * are final: `pending` → `ordered` → `paid` | `cancelled` | `expired`, or `failed`.
  */
 export const STEP_RANKS = { pending: 0, ordered: 1, paid: 2, cancelled: 2, expired: 2, failed: 2 } as const;
 export type StepWord = keyof typeof STEP_RANKS;
@@ -28,7 +28,7 @@ const ORDER_WORDS: Record<OrderState, StepWord> = {
   failed: 'failed',
 };
 
-/** @returns null for a purchase that was not found */
+/** @returns null if the purchase was not found */
 export function stepOf(status: PurchaseStatus): PurchaseStep | null {
   if (status.status === 'not_found') return null;
   return { word: status.status === 'ordered' ? ORDER_WORDS[status.orderState] : status.status, status };
@@ -37,7 +37,10 @@ export function stepOf(status: PurchaseStatus): PurchaseStep | null {
 export const isStepWord = (text: unknown): text is StepWord =>
   typeof text === 'string' && Object.hasOwn(STEP_RANKS, text);
 const isEnd = (word: StepWord): boolean => STEP_RANKS[word] === STEP_RANKS.paid;
-/** No step is sent twice, and none is taken back. `seen`: the last one sent; null: none. */
+/**
+ * Whether a step is later than the last step sent. No step is sent twice or taken back.
+ * @param seen the last step sent, or null
+ */
 const isNewStep = (word: StepWord, seen: StepWord | null): boolean =>
   seen === null || STEP_RANKS[word] > STEP_RANKS[seen];
 
@@ -46,41 +49,47 @@ export interface FollowPurchasePorts extends ReadPurchasePorts, WatchPorts {
 }
 
 export interface FollowPurchaseOptions {
-  /** Purchases followed at once; one more is `overloaded`. */
+  /** The most purchases followed at once. A further follower is `overloaded`. */
   readonly followersMax: number;
-  /** The same for the purchases of one buyer, so that one buyer cannot take all places. */
+  /** The same limit for one buyer, so that a single buyer cannot take all places. */
   readonly followersPerBuyerMax: number;
-  /** The same for those of one address; left out: any number. */
+  /** The same limit for one address. Unlimited if omitted. */
   readonly followersPerAddressMax?: number;
-  /** Each is read this often at least, ms, also without a notification. */
+  /** The longest pause between two reads of a purchase without a notification, ms. */
   readonly pollMaxMs: number;
 }
 
-/** The user id is from the token: nobody can follow another buyer's purchase. */
+/**
+ * A request to follow a purchase. The user id is from the token, so a buyer cannot follow the purchase of another
+ * buyer.
+ */
 export interface FollowQuery extends RequestRef {
-  /** The last step that the follower has seen; null: none. */
+  /** The last step that the follower has seen, or null. */
   readonly seen: StepWord | null;
-  /** What the address of the follower counts as; empty or left out: it is not counted. */
+  /** The limited addresses that this follower counts for. Not limited by address if empty or omitted. */
   readonly shares?: readonly AddressShare[];
   /** Aborts when the follower has gone. */
   readonly signal: AbortSignal;
 }
 
-/** The steps of a purchase as they happen, none twice, none that was seen. A caller that stops before their end must `close`. */
+/**
+ * Yields the steps of a purchase as they happen, without repeats and without the steps already seen. A caller that
+ * stops before the end must call `close`.
+ */
 export interface Following {
   readonly outcome: 'following';
-  /** Ends behind the last step of the purchase, or when the signal aborts. */
+  /** Ends after the last step of the purchase, or when the signal aborts. */
   steps(): AsyncGenerator<PurchaseStep>;
   close(): void;
 }
 
 /**
- * - `ended`: the follower has seen the end before, there is nothing more to come
- * - `overloaded`: too many are followed at once, by all, by this buyer or from this address
+ * - `ended`: the follower has already seen the end, and there are no more steps
+ * - `overloaded`: all followers, this buyer or this address follow too many purchases at once
  */
 export type FollowAnswer = Following | { readonly outcome: 'ended' | 'not_found' | 'overloaded' };
 
-/** Follows purchases from step to step, by notifications and by reading the stores now and then. */
+/** Follows purchases step by step, by notifications and by occasional reads of the stores. */
 export class FollowPurchase {
   readonly #ports: FollowPurchasePorts;
   readonly #pollMaxMs: number;
@@ -101,7 +110,7 @@ export class FollowPurchase {
   }
 
   /**
-   * Reads the purchase, whatever was seen before, so that nothing is missed between two connections.
+   * Reads the purchase whatever the follower has seen, so that no step is missed between two connections.
    * @throws OperationalError redis or mysql
    */
   async open(query: FollowQuery): Promise<FollowAnswer> {
@@ -140,13 +149,13 @@ export class FollowPurchase {
     }
   }
 
-  /** Null when there is nothing new: also while Redis or MySQL is down, since the follower can wait. */
+  /** Returns the next step. Null if there is no news, or while Redis or MySQL is down, since the follower can wait. */
   async #next(watch: PurchaseWatch, query: FollowQuery, seen: StepWord | null): Promise<PurchaseStep | null> {
     const notified = await watch.next(Infinity, query.signal);
     if (query.signal.aborted) return null;
     try {
       const step = stepOf(await readPurchase(query, notified, this.#ports));
-      if (notified !== null && step?.word === 'pending') watch.readSoon(); // MySQL has the order, Redis follows within milliseconds
+      if (notified !== null && step?.word === 'pending') watch.readSoon(); // MySQL has the order and Redis follows within milliseconds
       if (step !== null && isNewStep(step.word, seen)) {
         this.#ports.metrics.changeFound(notified === null ? 'read' : 'notification');
       }

@@ -13,26 +13,28 @@ export interface GateParts extends ClosedSalePorts {
   readonly snapshots: SaleSnapshots;
   readonly flags: Pick<SoldOutFlags, 'refuses'>;
   readonly batcher: Batcher;
-  /** Counts purchases by sale, to find the hot ones. Left out: nothing is counted. */
+  /** Counts purchases by sale to find hot sales. Nothing is counted if omitted. */
   readonly hot?: Pick<HotSales, 'countAttempt'> | undefined;
-  /** Evens out the rate at which purchases reach the batcher. Null: go on; a promise: go on when it resolves. */
+  /**
+   * Evens out the rate at which purchases reach the batcher. Null: proceed now. A promise: proceed when it resolves.
+   */
   readonly smooth?: () => null | Promise<void> | 'rate_limited';
 }
 
 export interface PurchaseRequest {
   readonly saleId: string;
-  /** From the token. */
+  /** The user id from the token. */
   readonly userId: string;
   readonly requestId: string;
   readonly quantity: number;
   readonly metadata?: Metadata | undefined;
-  /** To be stored with the purchase. Absent: none is. */
+  /** The trace id to store with the purchase. None is stored if absent. */
   readonly traceId?: string | undefined;
-  /** Absent or null: it is not recorded. */
+  /** Absent or null if the purchase is not recorded. */
   readonly span?: Span | null;
 }
 
-/** Whether this process knows that nothing of a sale is left. */
+/** Whether this process knows that a sale has no units left. */
 export function isSaleSoldOut(
   saleId: string,
   { snapshots, flags }: { readonly snapshots: SaleSnapshots; readonly flags: Pick<SoldOutFlags, 'isSoldOut'> },
@@ -41,7 +43,10 @@ export function isSaleSoldOut(
   return found?.snapshot === 'ready' && flags.isSoldOut(found.sale);
 }
 
-/** The start of the main path: finds the sale, refuses from memory what is sold out, and submits the rest to the batcher. */
+/**
+ * The start of the main path: finds the sale, refuses sold-out purchases from memory, and submits the rest to the
+ * batcher.
+ */
 export class PurchaseGate {
   readonly #parts: GateParts;
 
@@ -49,14 +54,15 @@ export class PurchaseGate {
     this.#parts = parts;
   }
 
-  /** Counts one attempt to buy that came as far as the sale, whatever becomes of it: what makes a sale hot. */
+  /** Counts an attempt to buy that reached the sale, whatever its outcome. These attempts make a sale hot. */
   countAttempt(saleId: string): void {
     this.#parts.hot?.countAttempt(saleId);
   }
 
   /**
-   * Refuses from memory, before the body is read. Null: call `enter`.
-   * A buyer with a purchase that was accepted is never refused here: its repeat is answered with its present state.
+   * Refuses a purchase from memory, before its body is read. Null: call `enter`.
+   * A buyer with an accepted purchase is never refused here. A repeat of that purchase is answered with its present
+   * state.
    */
   refuseEarly(saleId: string, userId: string): 'sold_out' | null {
     const snapshot = this.#parts.snapshots.peek(saleId);
@@ -66,7 +72,7 @@ export class PurchaseGate {
   }
 
   /**
-   * One purchase to its answer.
+   * Takes a purchase to its answer.
    * @throws OperationalError redis or mysql, when the sale cannot be looked up
    */
   async enter(request: PurchaseRequest): Promise<PurchaseOutcome> {
@@ -87,7 +93,7 @@ export class PurchaseGate {
   }
 }
 
-/** What is absent is no field of it. */
+/** Builds the purchase without fields for absent values. */
 function purchaseOf({ userId, requestId, quantity, metadata, traceId }: PurchaseRequest): Purchase {
   const purchase: { -readonly [K in keyof Purchase]: Purchase[K] } = { userId, requestId, quantity };
   if (metadata !== undefined) purchase.metadata = metadata;

@@ -9,21 +9,27 @@ export interface GetPurchasePorts extends ReadPurchasePorts, WatchPorts {
   readonly metrics: StatusMetrics;
 }
 
-/** The user id is from the token: nobody can ask for another buyer's purchase. */
+/**
+ * A request for the status of a purchase. The user id is from the token, so a buyer cannot ask for the purchase of
+ * another buyer.
+ */
 export interface PurchaseQuery extends RequestRef {
-  /** How long to wait while the status is still `pending`; 0 answers at once. */
+  /** Time to wait while the status is `pending`, ms. 0 answers at once. */
   readonly waitMs: number;
-  /** What the address of the caller counts as; empty or left out: it is not counted. */
+  /** The limited addresses that this caller counts for. Not limited by address if empty or omitted. */
   readonly shares?: readonly AddressShare[];
   /** Aborts when the caller has gone. */
   readonly signal: AbortSignal;
 }
 
-/** Long polls that may wait at the same time; one more is answered at once. Each costs one read of Redis per poll. */
+/**
+ * The most long polls that may wait at the same time. A further poll is answered at once. Each poll costs one read of
+ * Redis.
+ */
 const WAITERS_MAX = 2000;
-/** Those of one buyer, who waits for one or a few purchases. */
+/** The most waiting long polls of one buyer. A buyer waits for one or a few purchases. */
 const WAITERS_PER_BUYER_MAX = 10;
-/** Those of one address, which may stand for a household or an office. */
+/** The most waiting long polls of one address. An address may be a household or an office. */
 const WAITERS_PER_ADDRESS_MAX = 200;
 
 /** The status of a purchase, at once or as soon as it is more than `pending`. */
@@ -36,7 +42,7 @@ export class GetPurchase {
     perAddressMax: WAITERS_PER_ADDRESS_MAX,
   });
 
-  /** @param pollMaxMs a waiting caller's purchase is read this often at least, ms, also without a notification */
+  /** @param pollMaxMs the longest pause between two reads for a waiting caller without a notification, ms */
   constructor(ports: GetPurchasePorts, pollMaxMs: number) {
     this.#ports = ports;
     this.#pollMaxMs = pollMaxMs;
@@ -67,7 +73,7 @@ export class GetPurchase {
       const notified = await watch.next(leftMs, query.signal);
       const status = await readPurchase(query, notified, this.#ports);
       if (status.status === 'pending') {
-        if (notified !== null) watch.readSoon(); // MySQL has the order, Redis follows within milliseconds
+        if (notified !== null) watch.readSoon(); // MySQL has the order and Redis follows within milliseconds
         continue;
       }
       metrics.changeFound(notified === null ? 'read' : 'notification');

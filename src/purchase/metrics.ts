@@ -1,19 +1,19 @@
 import { Counter, Gauge, Histogram, type Registry } from 'prom-client';
 import { DURATION_BUCKETS } from '../core/histogram-buckets.js';
 
-/** How one batch ended; `bucket_empty`: no purchase was accepted yet, units are fetched from other buckets. */
+/** How a batch ended. `bucket_empty`: no purchase was accepted yet, and units are fetched from other buckets. */
 export type BatchVerdict =
   | 'all_answered_by_precheck'
   | 'bucket_empty'
   | 'accepted'
   | 'refused'
   | 'aborted'
-  /** Redis refused the batch as it was, so its purchases went apart. */
+  /** Redis refused the whole batch, so its purchases were placed apart. */
   | 'refused_by_store'
   | 'unavailable'
   | 'outcome_unknown';
 
-/** What a batch waits for at Redis and the broker. */
+/** The steps of a batch that wait for Redis or the broker. */
 export type BatchStep = 'precheck' | 'half' | 'deduct' | 'commit' | 'rollback';
 
 /** How a change that a buyer waited for was found: by a notification, or by reading the stores. */
@@ -24,7 +24,7 @@ const BATCH_SIZES = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512];
 export type PurchaseMetrics = ReturnType<typeof createPurchaseMetrics>;
 
 /**
- * Metrics of the batcher. They are written once per batch, on the hot path.
+ * Creates the metrics of the batcher. The hot path writes them once per batch.
  * @param queue read when the metrics are collected
  */
 export function createPurchaseMetrics(
@@ -92,7 +92,7 @@ export function createPurchaseMetrics(
     stepTook(step: BatchStep, tookMs: number): void {
       steps.labels(step).observe(tookMs / 1000);
     },
-    /** How long the oldest purchase of a batch waited in the queue, ms. */
+    /** @param waitedMs time that the oldest purchase of a batch waited in the queue */
     queueWaited(waitedMs: number): void {
       waited.observe(waitedMs / 1000);
     },
@@ -102,7 +102,7 @@ export function createPurchaseMetrics(
 export type StatusMetrics = ReturnType<typeof createStatusMetrics>;
 
 /**
- * Metrics of buyers who wait for their purchase.
+ * Creates the metrics of buyers who wait for their purchase.
  * @param streams open event streams, read when the metrics are collected
  */
 export function createStatusMetrics(registry: Registry, streams: () => number) {

@@ -24,33 +24,34 @@ export interface PlaceBatchPorts {
   readonly log: Pick<Log, 'error'>;
 }
 
-/** Nothing was taken for this purchase, and it may go into the next batch, whose precheck knows more. */
+/** No units were taken for this purchase. It may join the next batch, whose precheck knows more. */
 export const AGAIN = { outcome: 'again' } as const;
-/** How a purchase leaves its batch: with the answer for its buyer, or to go again. */
+/** How a purchase leaves its batch: with the answer for its buyer, or for another batch. */
 type PlaceResult = PurchaseOutcome | typeof AGAIN;
-/** Takes the result of the purchase at `index`: one per purchase, each as soon as it is known. */
+/** Takes the result of the purchase at `index`. Called once per purchase, as soon as its result is known. */
 export type Deliver = (index: number, result: PlaceResult) => void;
 
 const SOLD_OUT: PlaceResult = { outcome: 'sold_out' };
 const NOT_ENOUGH_LEFT: PlaceResult = { outcome: 'not_enough_left' };
 const REFUSED_BY_STORE: PlaceResult = { outcome: 'refused_by_store' };
 
-/** Pauses before each try of `resolve` after a lost reply: at once, then time for a reconnect. */
+/** Pauses before each try of `resolve` after a lost reply: none at first, then time for a reconnect. */
 const RESOLVE_PAUSES_MS = [0, 100, 400];
 
 /**
  * The main path: takes the purchases of one bucket to their results.
  *
- * 1. precheck answers repeated keys and refuses what is hopeless, before anything is sent
- * 2. the survivors become a batch: half message, deduct, commit or rollback (`holdUnits`)
- * 3. a purchase whose bucket has too few units fetches some from the other buckets of the sale
- * 4. what was learned of the sale goes to the sold-out flags and the snapshots
+ * 1. precheck answers repeated keys and refuses hopeless purchases before anything is sent
+ * 2. the other purchases become a batch: half message, deduct, commit or rollback (`holdUnits`)
+ * 3. a purchase whose bucket has too few units fetches units from the other buckets of the sale
+ * 4. the sold-out flags and the snapshots learn what precheck has said about the sale
  *
- * Purchases that Redis refuses together, with an error that is certain to repeat, go again apart (`placeApart`).
+ * Purchases that Redis refuses together, with an error that is certain to repeat, are placed apart (`placeApart`).
  *
- * @param traceparent of the span that places the batch; an empty string: none
- * @returns how the batch ended, for the metrics, once it is committed or rolled back; every result was delivered before
- * @throws OperationalError when a precheck does not reach Redis; nothing was taken for a purchase without a result
+ * @param traceparent of the span that places the batch, or an empty string without a span
+ * @returns how the batch ended, for the metrics. All results are delivered by then, and the batch is committed or
+ * rolled back.
+ * @throws OperationalError when a precheck does not reach Redis; no units were taken for a purchase without a result
  * Source: protocol rules 1 to 4
  */
 export async function placeBatch(
@@ -68,7 +69,7 @@ export async function placeBatch(
 
   assert(precheck.answers.length === purchases.length, 'precheck answers each purchase once');
   const survivors: number[] = [];
-  /** Purchases for which this bucket has too few units, though another one may have enough. */
+  /** Purchases for which this bucket has too few units, though another bucket may have enough. */
   const emptied: number[] = [];
   const isOneOfMany = bucket.buckets > 1;
   const answer = (index: number, result: PlaceResult): void => {
@@ -91,11 +92,11 @@ export async function placeBatch(
       verdict = await placeApart(bucket, batch.purchases, held, traceparent, deliverAs, ports);
     } else verdict = held;
   } else if (isResharded(bucket, precheck.buckets)) {
-    // A sale that was split meanwhile answers `loading` to all, so none survives.
+    // The sale was split in the meantime. Precheck answers every purchase `loading`, so none is left for a batch.
     await ports.snapshots.forget(bucket.saleId);
   }
 
-  // Zero units in one bucket of many say nothing of the sale.
+  // An empty bucket says nothing about a sale with several buckets.
   let unitsLeft = isOneOfMany && precheck.unitsLeft === 0 ? null : precheck.unitsLeft;
   if (emptied.length > 0) {
     const fetched = await fetchFromOtherBuckets(bucket, purchases, emptied, deliver, ports.units);
@@ -106,7 +107,10 @@ export async function placeBatch(
   return verdict;
 }
 
-/** @returns an error of Redis that is certain to repeat @throws every other one */
+/**
+ * @returns an error of Redis that is certain to repeat
+ * @throws any other error
+ */
 async function precheckAll(
   bucket: HomeBucket,
   purchases: readonly Purchase[],
@@ -121,9 +125,9 @@ async function precheckAll(
 }
 
 /**
- * Places purchases that Redis refuses together. Redis would refuse the same batch again, so each half becomes a batch of its
- * own, down to the purchase that Redis refuses alone. Only that buyer gets a refusal. Both halves run at once: a batch of
- * 192 with any number of bad purchases keeps its slot for nine batches.
+ * Places purchases that Redis refuses together. Redis would refuse the same batch again, so each half becomes its own
+ * batch, down to the single purchase that Redis refuses. Only that buyer gets a refusal. Both halves run at once: a
+ * batch of 192 with any number of bad purchases keeps its slot for nine batches.
  * @throws OperationalError as `placeBatch`, when both halves have ended: until then they deliver results
  * Source: docs/decisions/0058-a-refused-purchase-fails-alone.md
  */
@@ -153,8 +157,8 @@ async function placeApart(
 }
 
 /**
- * Half message, deduct, commit or rollback: the transaction of one batch.
- * @returns an error when Redis refuses this batch for good: nothing was taken, and no result was delivered
+ * Runs the transaction of one batch: half message, deduct, commit or rollback.
+ * @returns an error when Redis refuses this batch for good: no units were taken, and no result was delivered
  */
 async function holdUnits(
   batch: Batch,
@@ -174,7 +178,7 @@ async function holdUnits(
   switch (verdict.outcome) {
     case 'deducted':
     case 'already_deducted':
-      deliverAll({ outcome: 'accepted', batchId }); // the units are held, whatever becomes of the commit
+      deliverAll({ outcome: 'accepted', batchId }); // the units are held, whatever happens to the commit
       await half.commit();
       return 'accepted';
     case 'refused': {
@@ -194,12 +198,12 @@ async function holdUnits(
       return 'outcome_unknown';
     case 'stale_epoch':
     case 'not_warmed':
-      // There is no marker: a check-back that came first may have had the batch committed.
+      // There is no marker, so an earlier check-back may have had the batch committed.
       deliverAll(unknown);
       await half.rollback();
       return 'outcome_unknown';
-    case 'claimed': // orders will come, but one of them may have lost its unit: no 202
-    case 'unreplicated': // the broker will remember the batch, but until then a fail-over could forget it: no 202
+    case 'claimed': // orders will follow, but a purchase may have lost its unit: no 202
+    case 'unreplicated': // the broker will remember the batch, but until then a failover could forget it: no 202
       deliverAll(unknown);
       await half.commit();
       return 'outcome_unknown';
@@ -231,14 +235,14 @@ function formBatch(
   });
 }
 
-/** Deducts once; when the reply is lost, or the script failed, the marker says what became of it. */
+/** Deducts once. If the reply is lost or the script failed, the marker says what happened. */
 async function deduct(batch: Batch, { store, clock }: PlaceBatchPorts): Promise<DeductVerdict> {
   const verdict = await store.deduct(batch);
   if (verdict.outcome !== 'outcome_unknown' && verdict.outcome !== 'errored') return verdict;
   for (const pauseMs of RESOLVE_PAUSES_MS) {
     if (pauseMs > 0) await clock.sleep(pauseMs);
     const resolved = await store.resolve(batch);
-    if (resolved === 'no_answer' || resolved === 'outlived') break; // the broker asks once it is known what was lost
+    if (resolved === 'no_answer' || resolved === 'outlived') break; // the broker asks when the extent of the loss is known
     if (resolved === 'aborted' && verdict.outcome === 'errored') return verdict;
     if (resolved !== 'outcome_unknown') return { outcome: resolved };
   }
@@ -246,20 +250,20 @@ async function deduct(batch: Batch, { store, clock }: PlaceBatchPorts): Promise<
 }
 
 /**
- * Drops the half message of a batch that took nothing. Only after that may a buyer be refused, or go again: the broker has
- * confirmed the rollback, and the marker still says `aborted`. If Redis lost the marker meanwhile, a check-back may have had
- * the batch committed, and the broker confirms a late rollback all the same (protocol rule 3).
- * @returns whether no order can come of the batch
+ * Drops the half message of a batch that took no units. A buyer may be refused or placed again only after the broker
+ * has confirmed the rollback and while the marker still says `aborted`. If Redis lost the marker in the meantime, a
+ * check-back may have had the batch committed, and the broker confirms a late rollback all the same (protocol rule 3).
+ * @returns whether it is certain that the batch creates no order
  */
 async function rollBack(half: HalfMessage, batch: Batch, { store }: PlaceBatchPorts): Promise<boolean> {
   return (await half.rollback()) && (await store.resolve(batch)) === 'aborted';
 }
 
 /**
- * Answers purchases of a sale with several buckets whose own bucket has too few units. Units are fetched from the other
- * buckets, and the purchases go again; `sold_out` is the answer only where all buckets together have too few.
- * @param emptied indexes of those purchases; each gets its result
- * @returns units left in all buckets, null where they were not counted; and whether some purchase goes again
+ * Answers purchases whose own bucket has too few units, in a sale with several buckets. Fetches units from the other
+ * buckets and places the purchases again. The answer is `sold_out` only if all buckets together have too few units.
+ * @param emptied indexes of these purchases, each of which gets its result
+ * @returns units left in all buckets, or null if they were not counted, and whether some purchase is placed again
  */
 async function fetchFromOtherBuckets(
   home: HomeBucket,
@@ -300,11 +304,16 @@ async function fetchFromOtherBuckets(
   }
 }
 
-/** The refusal of a purchase for which too few units are left: a buyer who wants several may still get fewer. */
+/**
+ * Returns the refusal of a purchase that wants more units than are left. A buyer who wants several units may still get
+ * fewer.
+ */
 const tooFewLeft = ({ quantity }: Purchase, unitsLeft: number): PlaceResult =>
   quantity > 1 && unitsLeft > 0 ? NOT_ENOUGH_LEFT : SOLD_OUT;
 
-/** Purchases that were answered keep their answers when Redis goes away now. */
+/**
+ * Fetches units, or returns `unavailable` when Redis is down, so that purchases already answered keep their answers.
+ */
 async function fetchUnits(
   units: Pick<UnitFetcher, 'fetch'>,
   home: HomeBucket,
@@ -319,8 +328,8 @@ async function fetchUnits(
 }
 
 /**
- * Whether the sale has more buckets than the caller's snapshot says. Buckets only become more: where there are fewer, a
- * reshard has not reached this bucket yet, and the snapshot is right.
+ * Whether the sale has more buckets than the caller's snapshot says. The number of buckets only grows. If this bucket
+ * reports fewer, a reshard has not reached it yet, and the snapshot is right.
  */
 function isResharded(bucket: HomeBucket, buckets: number | null): boolean {
   return buckets !== null && buckets > bucket.buckets;

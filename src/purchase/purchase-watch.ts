@@ -8,19 +8,22 @@ import { statusOf } from './read-purchase.js';
 export interface WatchPorts {
   readonly notifications: PurchaseNotifications;
   readonly clock: Clock;
-  /** From 0 up to 1: spreads the reads of many waiting callers. */
+  /** Returns a number from 0 up to 1, to spread the reads of many waiting callers. */
   readonly random: () => number;
 }
 
-/** Most orders are written within milliseconds. */
+/** The first pause is short because most orders are written within milliseconds. */
 const FIRST_PAUSE_MS = 50;
 const PAUSE_GROWTH = 3;
-/** A pause is shorter by up to this share, so that callers who came in one burst do not poll in one. */
+/** A pause is shorter by up to this share, so that callers who came in one burst do not poll in one burst. */
 const PAUSE_SPREAD = 0.2;
-/** After a broken connection thousands have to read; Redis, just back, gets their reads spread over this time. */
+/**
+ * Thousands of callers have to read after a broken connection. Their reads are spread over this time, since Redis has
+ * only just returned.
+ */
 const READ_AFTER_RECONNECT_MS = 1000;
 
-/** Decides when to read the status of one purchase: on a notification, and now and then without one. */
+/** Decides when to read the status of one purchase: on a notification, and occasionally without a notification. */
 export class PurchaseWatch {
   readonly #clock: Clock;
   readonly #random: () => number;
@@ -29,11 +32,11 @@ export class PurchaseWatch {
   #pauseMs = FIRST_PAUSE_MS;
   /** The notification that came since the last read. */
   #notified: OrderNotification | null = null;
-  /** When to read because a notification may have been missed, on the clock. */
+  /** When to read because a notification may have been missed, in monotonic ms. */
   #readAtMs = Infinity;
   #sleeping: AbortController | null = null;
 
-  /** @param pollMaxMs the longest pause without a notification, ms; the first ones are short and grow to it */
+  /** @param pollMaxMs the longest pause without a notification, ms. The first pauses are short and grow to it. */
   constructor(purchase: RequestRef, { notifications, clock, random }: WatchPorts, pollMaxMs: number) {
     this.#clock = clock;
     this.#random = random;
@@ -50,7 +53,7 @@ export class PurchaseWatch {
 
   /**
    * Waits until it is time to read, at most `maxMs`, or until `signal` aborts. Never rejects.
-   * @returns the status of the order where a notification said it, else null
+   * @returns the status of the order from a notification, else null
    */
   async next(maxMs: number, signal: AbortSignal): Promise<PurchaseStatus | null> {
     const pauseMs = this.#pauseMs * (1 - PAUSE_SPREAD * this.#random());
@@ -67,7 +70,7 @@ export class PurchaseWatch {
     return notified === null ? null : statusOf(notified);
   }
 
-  /** Makes the next pause as short as the first one: the status is about to change. */
+  /** Makes the next pause as short as the first pause, because the status is about to change. */
   readSoon(): void {
     this.#pauseMs = FIRST_PAUSE_MS;
   }
@@ -76,7 +79,7 @@ export class PurchaseWatch {
     this.#unsubscribe();
   }
 
-  /** Ends early on a notification. */
+  /** Sleeps, but ends early on a notification. */
   async #sleep(ms: number, signal: AbortSignal): Promise<void> {
     const sleeping = new AbortController();
     const wake = (): void => sleeping.abort();

@@ -7,20 +7,23 @@ import { bucketName, homeBucket, type HomeBucket } from '../core/bucket.js';
 import type { UnitFetcher } from '../sales/stock/gather-units.js';
 
 export interface SoldOutFlagsOptions {
-  /** How long a flag holds after zero units were seen; released units are offered again this late at most. */
+  /**
+   * Time that a flag holds after zero units were seen, ms. Released units are offered again after this time at the
+   * latest.
+   */
   readonly lifeMs: number;
   /**
-   * Accepted buyers kept, all sales together. Buckets whose flag was not used for longest make room; buyers of a bucket that
-   * has more by itself are refused by Redis instead, which is slower and as right.
+   * The most accepted buyers kept, over all sales. The least recently used flags make room. Redis refuses the buyers of
+   * a bucket that alone has more, which is slower but just as right.
    */
   readonly buyersMax: number;
 }
 
 export interface SoldOutFlagsPorts {
   readonly store: Pick<StockStore, 'acceptedBuyers' | 'acceptedBuyerCount' | 'readSale'>;
-  /** Of a sale with several buckets, all of them together. */
+  /** Counts the units in all buckets of a sale with several buckets. */
   readonly units: Pick<UnitFetcher, 'count'>;
-  /** Names the buyers who are accepted after a bucket was read. Left out: then it is read whole again. */
+  /** Names the buyers who are accepted after a bucket was read. The whole bucket is read again if omitted. */
   readonly notifications?: Pick<PurchaseNotifications, 'listenToSale'>;
   readonly clock: Clock;
   readonly log: Log;
@@ -28,59 +31,61 @@ export interface SoldOutFlagsPorts {
 
 interface Flag {
   /**
-   * Every buyer who was ever accepted: these are asked in Redis, so a repeat of an accepted purchase is never `sold_out`.
-   * Buyers and not keys, because who buys and cancels again and again adds a key each time.
+   * Every buyer who was ever accepted. Redis is asked about these buyers, so a repeat of an accepted purchase is never
+   * `sold_out`. Buyers are kept instead of keys, because a buyer who buys and cancels repeatedly adds a key each time.
    */
   buyers: Set<string>;
-  /** Of the sale when the buyers were read: a rebuilt sale may have accepted others, and as many. */
+  /**
+   * The epoch of the sale when the buyers were read. A rebuilt sale may have accepted the same number of other buyers.
+   */
   epoch: number;
-  /** Until then the flag refuses. */
+  /** The flag refuses until this time. */
   untilMs: number;
-  /** Until then no units are known to be left, though the accepted buyers may not be known yet. */
+  /** No units are known to be left until this time, though the accepted buyers may not be known yet. */
   emptyUntilMs: number;
-  /** It is being armed or renewed. */
+  /** True while the flag is being armed or renewed. */
   isBusy: boolean;
-  /** While the bucket is read: what will be `buyers`. */
+  /** The future `buyers`, while the bucket is read. */
   reading: Set<string> | null;
-  /** Since when accepted buyers are missing who were not notified yet; 0: none. */
+  /** Time since which accepted buyers are missing whose notification has not arrived. 0 if none is missing. */
   missingSinceMs: number;
-  /** Ends the listening for new buyers; null: nobody listens. */
+  /** Stops listening for new buyers. Null while the flag does not listen. */
   end: (() => void) | null;
 }
 
 interface Counted {
   readonly beganMs: number;
-  /** Null: that cannot be said now. */
+  /** Resolves to null if the units cannot be counted now. */
   readonly unitsLeft: Promise<number | null>;
 }
 
 /** No buyer has this id. */
 const NOBODY = '';
-/** Buckets whose flag is kept; beyond that the least recently used one is dropped. */
+/** The most buckets whose flag is kept. The least recently used flag is dropped beyond that. */
 const FLAGS_MAX = 1000;
 /**
- * A buyer is named once their order is in MySQL. If buyers are missing for so long, the bucket is read whole again, since
- * their notification is late or was lost.
+ * Time that missing buyers have to appear in notifications. A notification follows once the order is in MySQL. If
+ * buyers are still missing after this time, their notification is late or lost, and the whole bucket is read again.
  */
 const NOTIFIED_WITHIN_MS = 2000;
 /**
- * How old a count of all buckets may be, in lives of a flag. Each bucket has a flag, and each flag needs the units of all of them:
- * counted for each alone it would be the square of the buckets.
+ * The greatest age of a count of all buckets, as a share of the life of a flag. Each bucket has a flag, and each flag
+ * needs the units of all buckets. A separate count per flag would cost the square of the number of buckets.
  */
 const COUNT_AGE_MAX = 1 / 4;
-/** A flag that has refused nobody for so long is dropped, with its buyers. */
+/** A flag that has refused no buyer for this long is dropped with its buyers. */
 const IDLE_MS = 60_000;
 
 /**
- * Answers most of a sold-out sale from memory. A flag is armed after precheck has seen zero units left and this process has
- * read which buyers were accepted; it holds for `lifeMs`. While it refuses buyers it is renewed in the background before it
- * ends: else all buyers would go to Redis together each time that it ends.
+ * Answers most requests for a sold-out sale from memory. A flag is armed after precheck has seen zero units left and
+ * this process has read the accepted buyers. The flag holds for `lifeMs`. While it refuses buyers, it is renewed in the
+ * background before it ends. Otherwise all buyers would reach Redis together each time the flag ends.
  */
 export class SoldOutFlags {
   readonly #options: SoldOutFlagsOptions;
   readonly #ports: SoldOutFlagsPorts;
   readonly #flags = new LRUCache<string, Flag>({ max: FLAGS_MAX, dispose: ({ end }) => end?.(), noDisposeOnSet: true });
-  /** By sale and its number of buckets: who knows of fewer counts fewer. */
+  /** Counts by sale and number of buckets: a caller that knows fewer buckets counts fewer units. */
   readonly #counts = new LRUCache<string, Counted>({ max: FLAGS_MAX });
   #tidyAtMs = 0;
 
@@ -89,14 +94,14 @@ export class SoldOutFlags {
     this.#ports = ports;
   }
 
-  /** Buyers that are kept, all sales together. */
+  /** Buyers kept, over all sales. */
   get buyers(): number {
     let sum = 0;
     for (const { buyers } of this.#flags.values()) sum += buyers.size;
     return sum;
   }
 
-  /** True: no units are left, and no purchase of this buyer was ever accepted. */
+  /** Whether no units are left and no purchase of this buyer was ever accepted. */
   refuses(ref: HomeBucket, userId: string): boolean {
     const flag = this.#flags.get(bucketName(ref));
     if (flag === undefined) return false;
@@ -109,12 +114,12 @@ export class SoldOutFlags {
   }
 
   /**
-   * Whether no units are left in any bucket, from the first time that zero was seen, also where the accepted buyers are
-   * not known. It ends when the flag ends, so the next purchase after that notices units that came back.
+   * Whether no bucket has units left. True from the first time that zero was seen, even if the accepted buyers are not
+   * known. Ends with the flag, so the next purchase after that notices returned units.
    */
   isSoldOut({ saleId, buckets }: Pick<HomeBucket, 'saleId' | 'buckets'>): boolean {
     for (let bucket = 0; bucket < buckets; bucket++) {
-      const ref = { saleId, bucket, buckets }; // the flag of one bucket stands for all of them together
+      const ref = { saleId, bucket, buckets }; // the flag of one bucket covers all buckets together
       if (this.refuses(ref, NOBODY)) return true;
       const flag = this.#flags.get(bucketName(ref));
       if (flag !== undefined && flag.emptyUntilMs > this.#ports.clock.monotonicMs()) return true;
@@ -123,9 +128,9 @@ export class SoldOutFlags {
   }
 
   /**
-   * Notes the units that precheck has seen; for a sale with several buckets, those of all buckets together. Null says
-   * nothing: a bucket that is not loaded is not sold out.
-   * @param seenMs when precheck was sent: its answer may have taken long; default now
+   * Notes the units that precheck has seen. For a sale with several buckets, these are the units of all buckets. Null
+   * is ignored: a bucket that is not loaded is not sold out.
+   * @param seenMs when precheck was sent, since its answer may have taken long. Default now.
    */
   observe(ref: HomeBucket, unitsLeft: number | null, seenMs: number = this.#ports.clock.monotonicMs()): void {
     if (this.#ports.clock.monotonicMs() >= this.#tidyAtMs) this.#dropIdle();
@@ -143,11 +148,14 @@ export class SoldOutFlags {
     void this.#whileBusy(armed, ref, this.#arm, seenMs);
   }
 
-  /** One read of Redis for all buyers. A sale that is not plainly sold out is not renewed: precheck finds the right refusal. */
+  /**
+   * Renews a flag with one read of Redis for all buyers. Skips a sale that is not plainly sold out: precheck finds the
+   * right refusal.
+   */
   readonly #renew = async (ref: HomeBucket, flag: Flag, seenMs: number): Promise<void> => {
     const sale = await this.#ports.store.readSale(ref);
     if (sale === null || sale.state === 'closed' || sale.nowMs >= sale.closesAtMs) {
-      this.#flags.delete(bucketName(ref)); // it is over: precheck says so
+      this.#flags.delete(bucketName(ref)); // the sale is over, and precheck says so
       return;
     }
     if (sale.state !== 'open') return;
@@ -158,7 +166,7 @@ export class SoldOutFlags {
     else await this.#armIn(sale.epoch, ref, flag, Math.min(seenMs, count.beganMs));
   };
 
-  /** The units left in all buckets, shared by their flags. */
+  /** Counts the units left in all buckets. The flags of the buckets share the count. */
   #countAll(ref: HomeBucket): Counted {
     const beganMs = this.#ports.clock.monotonicMs();
     const name = `${ref.saleId}/${ref.buckets}`;
@@ -166,7 +174,7 @@ export class SoldOutFlags {
     if (known !== undefined && beganMs - known.beganMs < this.#options.lifeMs * COUNT_AGE_MAX) return known;
     const count = { beganMs, unitsLeft: this.#ports.units.count(ref) };
     this.#counts.set(name, count);
-    count.unitsLeft.catch(() => this.#counts.delete(name)); // who waits for it hears the error
+    count.unitsLeft.catch(() => this.#counts.delete(name)); // the waiting caller gets the error
     return count;
   }
 
@@ -175,12 +183,12 @@ export class SoldOutFlags {
     if (sale !== null) await this.#armIn(sale.epoch, ref, flag, seenMs);
   };
 
-  /** Arms the flag if every accepted buyer is known. */
+  /** Arms the flag if all accepted buyers are known. */
   async #armIn(epoch: number, ref: HomeBucket, flag: Flag, seenMs: number): Promise<void> {
     const { store, clock } = this.#ports;
     const count = await store.acceptedBuyerCount(ref);
     if (epoch === flag.epoch && count > flag.buyers.size && flag.end !== null) {
-      // Units were sold again. Their buyers come by themselves, and until then Redis refuses.
+      // Units were sold again. Notifications will name their buyers, and Redis refuses until then.
       if (flag.missingSinceMs === 0) flag.missingSinceMs = clock.monotonicMs();
       if (clock.monotonicMs() - flag.missingSinceMs < NOTIFIED_WITHIN_MS) return;
     }
@@ -193,7 +201,7 @@ export class SoldOutFlags {
     if (count === flag.buyers.size) flag.untilMs = seenMs + this.#options.lifeMs;
   }
 
-  /** All of them. It listens first, so that no buyer is missed who comes meanwhile. */
+  /** Reads all accepted buyers. Starts to listen first, so that a buyer accepted during the read is not missed. */
   async #readBuyers(ref: HomeBucket, flag: Flag): Promise<void> {
     const buyers = (flag.reading = new Set<string>());
     flag.end ??= this.#listen(ref, flag);
@@ -215,7 +223,10 @@ export class SoldOutFlags {
     });
   }
 
-  /** Drops the flags that were not used for longest until so many buyers fit. @returns false when they never do */
+  /**
+   * Drops the least recently used flags until `count` buyers fit.
+   * @returns false if they never fit
+   */
   #makeRoom(count: number, ref: HomeBucket): boolean {
     const { buyersMax } = this.#options;
     if (count > buyersMax) return false;
@@ -251,7 +262,7 @@ export class SoldOutFlags {
       this.#ports.log.warn({ err, saleId: ref.saleId }, 'the sold-out flag could not be armed; Redis refuses instead');
     } finally {
       flag.isBusy = false;
-      if (this.#flags.peek(bucketName(ref)) !== flag) flag.end?.(); // it was dropped meanwhile
+      if (this.#flags.peek(bucketName(ref)) !== flag) flag.end?.(); // the flag was dropped in the meantime
     }
   }
 }
@@ -267,7 +278,7 @@ const newFlag = (): Flag => ({
   end: null,
 });
 
-/** Units are there again. */
+/** Stops the flag because units are left again. */
 function forget(flag: Flag): void {
   flag.untilMs = 0;
   flag.emptyUntilMs = 0;

@@ -7,9 +7,9 @@ import type { BatchStep, BatchVerdict } from './metrics.js';
 import { placeBatch, type Deliver, type PlaceBatchPorts } from './place-batch.js';
 
 /**
- * Places a batch with purchases that are recorded. Its span is a step of the first of them and linked to all; what workers and
- * keepers do with its message becomes part of the same trace.
- * @param spans of those purchases, at least one
+ * Places a batch that contains recorded purchases. The span of the batch is a step of the first recorded purchase and
+ * linked to all. The work of workers and keepers on its message joins the same trace.
+ * @param spans of the recorded purchases, at least one
  */
 export async function placeInSpan(
   bucket: HomeBucket,
@@ -32,7 +32,7 @@ export async function placeInSpan(
   });
 }
 
-/** Records what a batch waits for at other servers. */
+/** Records the steps in which a batch waits for other servers. */
 function withStepSpans(ports: PlaceBatchPorts, batchSpan: Span, tracing: Tracing): PlaceBatchPorts {
   const { store, channel } = ports;
   const step = <T>(name: BatchStep, work: () => Promise<T>, says?: (result: T) => SpanFields): Promise<T> =>

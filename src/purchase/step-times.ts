@@ -5,7 +5,7 @@ import type { PlaceBatchPorts } from './place-batch.js';
 
 type Timed = Pick<PlaceBatchPorts, 'store' | 'channel'>;
 
-/** Measures what a batch waits for at other servers: one figure per batch and step. A step that throws has none. */
+/** Measures how long a batch waits for other servers, once per batch and step. A step that throws is not measured. */
 export function withStepTimes(
   { store, channel }: Timed,
   clock: Pick<Clock, 'monotonicMs'>,

@@ -13,7 +13,7 @@ import { gatherUnits } from './stock/gather-units.js';
 import type { SaleAdmin, SaleAdminAnswer } from './sale-admin.js';
 import { withoutUndefined } from '../core/without-undefined.js';
 
-/** What may be sent to change a sale; at least one field. */
+/** The body of a change to a sale, with at least one field. */
 export const saleChange = z.strictObject({
   title: newSale.shape.title.optional(),
   priceCents: newSale.shape.priceCents.optional(),
@@ -21,7 +21,7 @@ export const saleChange = z.strictObject({
   stock: newSale.shape.stock.optional(),
 });
 
-/** Checks the shape of a change; what it means for the sale is checked when that is locked. */
+/** Checks the shape of a change. Its meaning for the sale is checked when the sale is locked. */
 export function readSaleChange(
   input: unknown,
 ): { readonly change: SaleChange } | { readonly errors: readonly FieldError[] } {
@@ -36,7 +36,7 @@ export function readSaleChange(
   return { errors: [fieldError('body', 'must name at least one of title, priceCents, closesAt, stock')] };
 }
 
-/** What of a change is not allowed for a sale that stands as it does. */
+/** Returns the parts of a change that the present state of the sale does not allow. */
 export function checkChange(
   sale: Sale,
   { priceCents, closesAtMs, stock, title }: SaleChange,
@@ -73,10 +73,10 @@ export function checkChange(
 
 /**
  * - `done`: in MySQL and in Redis
- * - `not_enough`: the stock was to be lowered, and so many units are not free; nothing was changed
- * - `repairing`: it is made in MySQL, and the keeper makes it in Redis as soon as the sale is not in repair any more; a
- *   stock that was to be lowered is not lowered yet
- * - `busy`: an earlier change of the sale has not ended, since the sale is in repair; nothing of this one was made
+ * - `not_enough`: the stock cannot be lowered, because too few units are free; nothing was changed
+ * - `repairing`: the change is in MySQL, and the keeper makes it in Redis as soon as the repair of the sale has ended;
+ *   a stock to be lowered is not lowered yet
+ * - `busy`: an earlier change has not ended, since the sale is in repair; no part of this change was made
  */
 export type SaleEdited =
   | { readonly outcome: 'done' | 'not_enough' | 'repairing' | 'busy' | 'wrong_state'; readonly sale: Sale }
@@ -100,12 +100,13 @@ export interface SaleEditorPorts {
   readonly faultOf: PriceFault;
 }
 
-/** Other edits, repairs and buyers may be faster each time; then the keeper goes on. */
+/** Other edits, repairs and buyers may be faster each time. The keeper continues after that. */
 const TRIES_MAX = 5;
 
 /**
- * Edits a sale. New units are added to MySQL first, then to Redis; units are removed in the other order. So there are never
- * more units for sale than exist. A crash leaves one row in MySQL, which a repeat or the keeper finishes (docs/decisions/0025).
+ * Edits a sale. New units are added to MySQL first, then to Redis, and units are removed in the opposite order. There
+ * are therefore never more units for sale than exist. A crash leaves one row in MySQL, which a repeat or the keeper
+ * finishes (docs/decisions/0025).
  */
 export class SaleEditor {
   readonly #ports: SaleEditorPorts;
@@ -114,7 +115,10 @@ export class SaleEditor {
     this.#ports = ports;
   }
 
-  /** Safe to repeat: a stock is the number that it is to be. @throws OperationalError */
+  /**
+   * Edits a sale. Safe to repeat: a change names the final stock, not a difference.
+   * @throws OperationalError
+   */
   async edit(saleId: string, change: SaleChange, actor: string): Promise<SaleEdited> {
     const { edits, nowMs, cache, faultOf } = this.#ports;
     for (let tries = 0; tries < TRIES_MAX; tries++) {
@@ -144,10 +148,10 @@ export class SaleEditor {
   }
 
   /**
-   * Makes an edit in Redis and ends it in MySQL; also one that another process began, or is making right now. Redis has
-   * forgotten a retired sale, so what MySQL has is the end there; a closed one is rebuilt when somebody asks.
+   * Makes an edit in Redis and ends it in MySQL, also if another process began the edit or is making it right now.
+   * Redis has forgotten a retired sale, so MySQL alone decides. A closed sale that Redis has lost is rebuilt first.
    * @returns `waits` while the sale cannot be changed in Redis
-   * @throws OperationalError; repeat it
+   * @throws OperationalError; repeat the call
    */
   async finish(begun: SaleEdit): Promise<'done' | 'refused' | 'waits'> {
     const { edits, sales } = this.#ports;
@@ -163,13 +167,13 @@ export class SaleEditor {
       const ended =
         word === 'moved' ? 'moved' : word === 'refused' ? await edits.refuse(edit) : await edits.finish(edit);
       if (ended === 'done' || ended === 'refused') return ended;
-      edit = (await edits.takeUp(edit)) ?? edit; // one that another process has ended says how when it is finished
+      edit = (await edits.takeUp(edit)) ?? edit; // if another process has ended the edit, the next `finish` says how
     }
     return 'waits';
   }
 
   /**
-   * Ends a sale that has not begun to sell: a draft is deleted, another one closed.
+   * Ends a sale that has not begun to sell: deletes a draft, closes any other sale.
    * @throws OperationalError
    */
   async cancel(saleId: string, actor: string): Promise<SaleCancelled> {
@@ -184,20 +188,23 @@ export class SaleEditor {
     return closed.outcome === 'done' ? { ...closed, outcome: 'closed' } : closed;
   }
 
-  /** Deletes a draft; any other sale is left as it is. @throws OperationalError */
+  /**
+   * Deletes a draft. Any other sale is left unchanged.
+   * @throws OperationalError
+   */
   async remove(saleId: string, actor: string): Promise<SaleCancelled> {
     const sale = await this.#ports.edits.remove(saleId, actor);
     if (sale === null) return { outcome: 'not_found' };
     if (sale.state !== 'draft') return { outcome: 'wrong_state', sale };
-    await this.#ports.store.forget(sale); // a warm that died may have loaded it
+    await this.#ports.store.forget(sale); // a warm that died may have loaded the draft
     return { outcome: 'deleted', sale };
   }
 
-  /** Bucket 0 is last: its answer is the answer, and all units come from it or go there. */
+  /** Makes an edit in Redis. Bucket 0 is last and gives the answer: all units come from bucket 0 or go there. */
   async #inRedis(sale: Sale, edit: SaleEdit): Promise<'unavailable' | 'moved' | 'refused' | 'done'> {
     const { saleId, buckets, closesAtMs } = sale;
     const { store } = this.#ports;
-    const others = edit.units < 0 ? 0 : buckets - 1; // units are taken by themselves: the window is as it was
+    const others = edit.units < 0 ? 0 : buckets - 1; // an edit that removes units changes nothing else, so the window stays
     for (let bucket = others; bucket > 0; bucket--) {
       const word = await store.edit({ saleId, bucket }, { ...edit, units: 0, closesAtMs, isLast: false });
       if (word === 'unavailable') return word;
@@ -206,7 +213,7 @@ export class SaleEditor {
     let isLast = buckets === 1;
     for (let tries = 0; ; tries++) {
       const word = await store.edit(first, { ...edit, closesAtMs, isLast });
-      // rebuilt since MySQL was changed, and so with the change in it; units to take were not in MySQL yet
+      // The sale was rebuilt after the change in MySQL and includes it. Units to remove were not in MySQL yet.
       if (word === 'moved') return edit.units < 0 ? 'moved' : 'done';
       if (word !== 'not_enough') return word;
       const wanted = { least: -edit.units, all: -edit.units };
@@ -222,7 +229,7 @@ export class SaleEditor {
   }
 }
 
-/** A process that makes an edit takes milliseconds; after this long it must have died. */
+/** Age after which an edit belongs to a dead process, since an edit takes milliseconds. */
 const FINISH_AFTER_MS = 5000;
 const EDITS_PER_RUN = 100;
 

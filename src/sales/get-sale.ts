@@ -6,13 +6,15 @@ import type { StoredSale, StockStore } from '../core/ports/stock-store.js';
 import type { UnitFetcher } from './stock/gather-units.js';
 import type { SaleSnapshots } from './sale-snapshots.js';
 
-/** Below this share of its stock a sale shows `few`. */
+/** A sale shows `few` below this share of its stock. */
 const FEW_SHARE = 0.1;
 
 export const SHOWN_STATES = ['not_open', 'open', 'paused', 'closed', 'loading'] as const;
 export const SHOWN_STOCKS = ['plenty', 'few', 'none', 'unknown'] as const;
 
-/** The public view of a sale. Stock is coarse on purpose, so that robots cannot use it, and may be a second old. */
+/**
+ * The public view of a sale. Stock is coarse on purpose, so that robots cannot use it. The view may be a second old.
+ */
 export interface SaleView {
   readonly saleId: string;
   readonly sku: string;
@@ -20,12 +22,15 @@ export interface SaleView {
   readonly priceCents: number;
   readonly currency: string;
   readonly limitPerBuyer: number;
-  /** `not_open` and `closed` follow the window on Redis time, not only the switch of the operator. */
+  /** `not_open` and `closed` follow the window on Redis time, not only the operator's switch. */
   readonly state: (typeof SHOWN_STATES)[number];
   readonly stock: (typeof SHOWN_STOCKS)[number];
   readonly opensAtMs: number;
   readonly closesAtMs: number;
-  /** Redis time, the clock that opens and closes the sale, at the moment of the answer; of one that Redis does not have any more, ours. */
+  /**
+   * Redis time at the moment of the answer: the clock that opens and closes the sale. Our time if Redis has lost the
+   * sale.
+   */
   readonly nowMs: number;
 }
 
@@ -36,22 +41,22 @@ export type GetSaleAnswer =
 export interface GetSalePorts {
   readonly snapshots: SaleSnapshots;
   readonly store: Pick<StockStore, 'readSale'>;
-  /** Of a sale with several buckets, all of them together. */
+  /** Counts the units in all buckets of a sale with several buckets. */
   readonly units: Pick<UnitFetcher, 'count'>;
   readonly clock: Clock;
 }
 
 /** A sale as it was read. */
 interface Reading {
-  /** When that was, on our monotonic clock. */
+  /** Time of the reading on our monotonic clock. */
   readonly readMs: number;
-  /** What it is a given time later. */
+  /** Returns the answer for a reading of this age. */
   readonly answer: (ageMs: number) => GetSaleAnswer;
 }
 
 /**
- * Reads a sale for its page, at most once a second per sale and process. The time in an answer goes on meanwhile, and so does
- * what follows from it: the page counts down to the opening by it.
+ * Reads a sale for its page, at most once a second per sale and process. The time in an answer advances between
+ * readings, and the state follows it: the page counts down to the opening by that time.
  */
 export class GetSale {
   readonly #ports: GetSalePorts;
@@ -98,7 +103,7 @@ export class GetSale {
     };
   }
 
-  /** As MySQL has it: Redis need not have a closed sale any more. */
+  /** Answers from MySQL, since Redis may have lost a closed sale. */
   #closed(sale: Sale): Reading['answer'] {
     const { stock, sold, opensAtMs, closesAtMs } = sale;
     const item = { ...itemOf(sale), state: 'closed' as const, stock: coarse(stock - sold, stock) };
@@ -106,7 +111,7 @@ export class GetSale {
     return () => ({ outcome: 'found', view: { ...item, ...times, nowMs: this.#ports.clock.nowMs() } });
   }
 
-  /** Counts units in transit where no bucket shows a unit; null: not known. */
+  /** Counts units in transit if no bucket shows a unit. Null: unknown. */
   async #unitsLeft(sale: Sale, buckets: readonly StoredSale[]): Promise<number | null> {
     const left = buckets.reduce((sum, bucket) => sum + bucket.unitsLeft, 0);
     return left > 0 || buckets.length === 1 ? left : this.#ports.units.count(sale);

@@ -3,7 +3,7 @@ import type { Clock } from '../core/ports/clock.js';
 import type { HotSale, HotSaleStore } from '../core/ports/hot-sales.js';
 import type { Log } from '../core/ports/log.js';
 
-/** How often a key came. It came `count - error` to `count` times. */
+/** How often a key was added: `count - error` to `count` times. */
 export interface KeyCount {
   readonly key: string;
   readonly count: number;
@@ -16,15 +16,15 @@ interface Counter {
 }
 
 /**
- * Counts the keys that come most often, in bounded memory (the space-saving sketch). A new key replaces the
- * rarest one and takes over its count: so counts are never too low, and too high by total / capacity at most. Every key
- * that came more often than that is kept.
+ * Counts the most frequent keys in bounded memory (the space-saving sketch). A new key replaces the rarest key and
+ * takes over its count. Counts are therefore never too low, and too high by total / capacity at most. Every key that is
+ * more frequent than that is kept.
  */
 export class SpaceSaving {
   readonly #capacity: number;
   readonly #counters = new Map<string, Counter>();
 
-  /** @param capacity keys that are kept, at least 1 */
+  /** @param capacity keys kept, at least 1 */
   constructor(capacity: number) {
     this.#capacity = capacity;
   }
@@ -58,16 +58,19 @@ export class SpaceSaving {
 /** The window slides by one slice. */
 const SLICE_MS = 1000;
 const SLICES = 10;
-/** A sale with more than a 64th of all purchases of a second is counted in any case. */
+/** Always enough for a sale with more than a 64th of all purchases of a second. */
 const SALES_PER_SLICE = 64;
-/** Sales of one report. */
+/** The most sales in one report. */
 const REPORTED_MAX = 16;
 
-/** Attempts to buy by sale, over the last ten seconds of this process. Memory does not grow with the number of sales. */
+/**
+ * Counts attempts to buy by sale, over the last ten seconds of this process. Memory does not grow with the number of
+ * sales.
+ */
 export class HotSales {
   readonly #clock: Pick<Clock, 'monotonicMs'>;
   readonly #slices = Array.from({ length: SLICES }, () => new SpaceSaving(SALES_PER_SLICE));
-  /** Number of the slice that is being filled, since the clock began. */
+  /** Number of the current slice, since the clock began. */
   #now: number;
 
   constructor(clock: Pick<Clock, 'monotonicMs'>) {
@@ -75,15 +78,14 @@ export class HotSales {
     this.#now = this.#sliceOfNow();
   }
 
-  /** Counts one attempt to buy. */
   countAttempt(saleId: string): void {
     this.#slide();
     this.#slices[this.#now % SLICES]?.add(saleId);
   }
 
   /**
-   * The busiest first, at most REPORTED_MAX. A second that has just begun counts as a whole one, so a rate is rather
-   * too low.
+   * Returns the busiest sales first, at most REPORTED_MAX. A second that has just begun counts in full, so a rate is
+   * too low rather than too high.
    */
   busiest(): HotSale[] {
     this.#slide();
@@ -98,7 +100,7 @@ export class HotSales {
       .slice(0, REPORTED_MAX);
   }
 
-  /** Forgets what has left the window. */
+  /** Clears the slices that have left the window. */
   #slide(): void {
     const now = this.#sliceOfNow();
     const passed = Math.min(now - this.#now, SLICES);
@@ -112,10 +114,10 @@ export class HotSales {
 }
 
 const REPORT_EVERY_MS = 1000;
-/** A process that misses so many reports counts no more. */
+/** Time after which the last report of a silent process no longer counts. */
 const REPORT_LIFE_MS = 5 * REPORT_EVERY_MS;
 
-/** Reports what this process has counted, once a second, until the signal aborts; nothing while nobody buys. */
+/** Reports the counts of this process once a second until the signal aborts. Reports nothing while no buyer buys. */
 export async function reportHotSales(
   hot: Pick<HotSales, 'busiest'>,
   processId: string,

@@ -7,7 +7,7 @@ import { readCsv } from './read-csv.js';
 export const IMPORT_FORMATS = ['csv', 'json'] as const;
 export type ImportFormat = (typeof IMPORT_FORMATS)[number];
 
-/** A calendar is made of files of this size at most, each created whole or not at all. */
+/** The most sales in one file. A file is created whole or not at all. */
 const IMPORT_SALES_MAX = 5000;
 
 /** A sale and the line of the file where it begins. */
@@ -22,11 +22,11 @@ export interface ImportError extends FieldError {
 
 export interface ReadImport {
   readonly sales: readonly ImportedSale[];
-  /** In the order of the file; while there are any, `sales` are only those that are right by themselves. */
+  /** In the order of the file. If there are errors, `sales` holds only the sales that are valid alone. */
   readonly errors: readonly ImportError[];
 }
 
-/** Reads a file of new sales. Every sale is checked as when it is created alone. */
+/** Reads a file of new sales. Every sale is checked as if it were created alone. */
 export function readImport(text: string, format: ImportFormat, nowMs: number, terms?: PriceTerms): ReadImport {
   const items = format === 'csv' ? csvItems(text) : jsonItems(text);
   if ('error' in items) return { sales: [], errors: [ofFile(items.error, items.line)] };
@@ -46,7 +46,7 @@ const ofFile = (sentence: string, line = 1): ImportError => ({ line, field: 'fil
 
 interface Item {
   readonly line: number;
-  /** What stands there, unchecked. */
+  /** The unchecked value at this line. */
   readonly value: unknown;
 }
 type Items = readonly Item[] | { readonly line: number; readonly error: string };
@@ -54,7 +54,7 @@ type Items = readonly Item[] | { readonly line: number; readonly error: string }
 const COLUMNS = Object.keys(newSale.shape);
 const NUMBERS = new Set(['priceCents', 'stock', 'limitPerBuyer', 'buckets']);
 
-/** The first row names the columns; an empty cell is a value that is not given. */
+/** Reads the rows of a CSV file. The first row names the columns, and an empty cell is an omitted value. */
 function csvItems(text: string): Items {
   const read = readCsv(text);
   if ('error' in read) return read;
@@ -80,7 +80,7 @@ function csvItems(text: string): Items {
   return items;
 }
 
-/** A cell that should hold a number and does not stays text: the check names its field. */
+/** Converts a numeric cell. A cell without a number stays text, and the check names its field. */
 const cellValue = (name: string, cell: string): unknown =>
   NUMBERS.has(name) && /^-?\d{1,15}$/.test(cell) ? Number(cell) : cell;
 
@@ -93,7 +93,10 @@ function jsonItems(text: string): Items {
   return parsed.value.map((value: unknown, index) => ({ line: lines[index] ?? 1, value }));
 }
 
-/** Where each item of the outermost list begins. @param text is JSON, and a list */
+/**
+ * Returns the first line of each item of the outermost list.
+ * @param text is JSON, and a list
+ */
 function linesOfItems(text: string): number[] {
   const lines: number[] = [];
   let depth = 0;

@@ -1,13 +1,13 @@
 import type { SaleRepository } from '../core/ports/sale-repository.js';
 import { LIVE_STATES, type Sale } from '../core/sale.js';
 
-/** More live sales than this system is made for. */
+/** More live sales than this system is designed for. */
 const LIVE_MAX = 10_000;
 
 /**
- * Sales that Redis has, by what MySQL says: the live ones, then the closed ones that are not retired. A sale that is
- * closed in between comes twice.
- * @param closedMax so many of the closed ones, those that closed last
+ * Lists the sales that Redis should have according to MySQL: first the live sales, then the closed sales that are not
+ * retired. A sale that closes in between is listed twice.
+ * @param closedMax the most closed sales, latest closing first
  * @throws OperationalError mysql
  */
 export async function listSalesInRedis(

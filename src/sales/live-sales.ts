@@ -9,44 +9,44 @@ import type { StockStore, StoredSale } from '../core/ports/stock-store.js';
 import { LIVE_STATES, type Sale } from '../core/sale.js';
 import { heldUnits, unitsLeftIn } from './sale-units.js';
 
-/** How many are shown, the busiest first. */
+/** The most sales shown, busiest first. */
 export const LIVE_SALES_MAX = 20;
-/** Sales of one list; with more of them alive, those that are neither busy nor new are not counted. */
+/** The most sales of one list. If more are live, only busy and new sales are counted. */
 const LISTED_MAX = 100;
-/** Buckets read in one look, each with some commands; further sales keep their figures of the look before, in turns. */
+/** The most buckets read in one look, each with some commands. Further sales keep their previous figures, in turns. */
 const BUCKETS_PER_LOOK = 64;
-/** How long ago the second of the rates began, ms: by then every api has added what it answered, and its orders have landed. */
+/** Age of the second of the rates, ms. By then every api has added its answers, and the orders have been written. */
 const SECOND_AGO_MS = 2000;
-/** Which sales are busy is judged by so many ms. */
+/** Period over which sales are ranked by how busy they are, ms. */
 const BUSY_MS = 10_000;
 
-/** A sale that sells, may sell soon, or is kept from it. Rates and units are read one after the other. */
+/** A sale that sells, may sell soon, or is blocked. Rates and units are read one after the other. */
 export interface LiveSale {
   readonly saleId: string;
   readonly title: string;
   readonly sku: string;
-  /** `repair`: MySQL has it as one that sells, and buyers are refused until Redis is rebuilt. */
+  /** `repair`: the sale sells according to MySQL, but buyers are refused until Redis is rebuilt. */
   readonly state: 'warm' | 'open' | 'paused' | 'repair';
   readonly stock: number;
   readonly sold: number;
-  /** Left Redis, not in MySQL yet. */
+  /** Units that left Redis and are not in MySQL yet. */
   readonly held: number | null;
   readonly left: number | null;
   readonly buckets: number;
   readonly opensAtMs: number;
   readonly closesAtMs: number;
-  /** The second that the rates are of, Unix ms; null: they are not known. */
+  /** The second of the rates, Unix ms. Null if the rates are unknown. */
   readonly secondAtMs: number | null;
-  /** Null: not known. Apis count some busy sales apart, and answers to further ones together. */
+  /** Null if unknown. Apis count some busy sales separately, and the answers to further sales together. */
   readonly acceptedPerSecond: number | null;
   readonly landedPerSecond: number | null;
   readonly refusedPerSecond: AnswerCounts | null;
-  /** Batches that are deducted and not marked as recorded, and the age of the oldest, ms. */
+  /** Batches that are deducted but not marked as recorded, and the age of the oldest, ms. */
   readonly pending: number | null;
   readonly pendingOldestMs: number | null;
 }
 
-/** What Redis says of a sale; null: it could not be read. */
+/** The figures of a sale in Redis. Null if they could not be read. */
 interface Figures {
   readonly readMs: number;
   readonly left: number | null;
@@ -64,11 +64,14 @@ export interface LiveSalesPorts {
   readonly clock: Pick<Clock, 'nowMs' | 'monotonicMs'>;
 }
 
-/** Answers that are no refusal. */
+/** Answers that are not refusals. */
 const ACCEPTED = 'accepted';
 const REPEATED = 'replayed';
 
-/** @param heard as the history has it; null: it could not be read. @returns null: not known */
+/**
+ * @param heard the history by second, or null if it could not be read
+ * @returns null if unknown
+ */
 export function answersAt(heard: ReadonlyMap<number, AnswerCounts | null> | null, atMs: number): AnswerCounts | null {
   const counts = heard === null ? null : heard.get(atMs);
   return counts === undefined ? {} : counts;
@@ -80,7 +83,7 @@ export function refusalsOf({ [ACCEPTED]: _accepted, [REPEATED]: _repeated, ...re
   return refused;
 }
 
-/** The sales that are on now, over all apis and workers. */
+/** Shows the live sales, over all apis and workers. */
 export class LiveSales {
   readonly #ports: LiveSalesPorts;
   #figures = new Map<string, Figures>();
@@ -89,7 +92,9 @@ export class LiveSales {
     this.#ports = ports;
   }
 
-  /** @returns what could be read; `missing` says what could not, a sentence each. Never throws for a server that is away */
+  /**
+   * @returns all that could be read; `missing` has a sentence for each failure. Never throws for a server that is down.
+   */
   async look(): Promise<{
     readonly sales: readonly LiveSale[];
     readonly moreSales: number;
@@ -130,7 +135,7 @@ export class LiveSales {
     return { sales, moreSales: all.length - shown.length, missing: [...missing] };
   }
 
-  /** The busiest first; of those that nobody asks for, what has opened last, then what opens soonest. */
+  /** Lists the live sales, busiest first. Idle sales follow: the latest opened first, then the next to open. */
   async #alive(busy: ReadonlyMap<string, number>): Promise<Sale[]> {
     const { sales } = this.#ports;
     const listed = await sales.list({ states: LIVE_STATES, max: LISTED_MAX });
@@ -182,7 +187,7 @@ export class LiveSales {
 
 const UNREAD: Figures = { readMs: 0, left: null, inRepair: false, pending: null, pendingOldestMs: null };
 
-/** While a sale is being warmed its buckets are not all there yet. */
+/** Whether a bucket is in repair. Buckets may be missing while a sale is being warmed. */
 const isInRepair = ({ state }: Sale, bucket: StoredSale | null): boolean =>
   bucket === null ? state !== 'warm' : bucket.state === 'repair';
 

@@ -5,7 +5,7 @@ import type { SaleUnits } from './watch-open-sales.js';
 
 export type SaleMetrics = ReturnType<typeof createSaleMetrics>;
 
-/** Metrics of the keeper about sales that sell. */
+/** Creates the metrics of the keeper about open sales. */
 export function createSaleMetrics(registry: Registry) {
   const hot = new Gauge({
     name: 'seckill_hot_sale_purchases_per_second',
@@ -20,7 +20,7 @@ export function createSaleMetrics(registry: Registry) {
     registers: [registry],
   });
   return {
-    /** @param sales all that are published; one that is missing has ended */
+    /** @param sales all that are published; a sale that is missing has ended */
     openSales(sales: readonly SaleUnits[]): void {
       units.reset();
       for (const { saleId: sale, stock, sold, left } of sales) {
@@ -31,7 +31,7 @@ export function createSaleMetrics(registry: Registry) {
         units.set({ sale, units: 'held' }, heldUnits({ stock, sold }, left));
       }
     },
-    /** @param sales all that are hot */
+    /** @param sales all hot sales */
     hotSales(sales: readonly HotSale[]): void {
       hot.reset();
       for (const { saleId, perSecond } of sales) hot.set({ sale: saleId }, perSecond);

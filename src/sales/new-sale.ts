@@ -8,11 +8,11 @@ import { isCurrency } from '../core/amount-text.js';
 import type { PriceFault } from '../core/ports/payment-provider.js';
 import { isoTime } from '../core/time.js';
 
-/** More units than any flash sale offers, and far below what a Redis counter or an INT column holds. */
+/** More units than any flash sale offers, and far below the limit of a Redis counter or an INT column. */
 const STOCK_MAX = 10_000_000;
-/** What its column in MySQL holds; times the largest quantity it stays far below 2^53. */
+/** The limit of the MySQL column. Times the largest quantity it stays far below 2^53. */
 const PRICE_CENTS_MAX = 4_294_967_295;
-/** As many as one purchase may ask for. */
+/** The most units that one purchase may ask for. */
 const LIMIT_PER_BUYER_MAX = 1000;
 const TITLE_LENGTH_MAX = 200;
 
@@ -21,11 +21,13 @@ const whole = (min: number, max: number) => {
   return z.int({ error }).min(min, { error }).max(max, { error });
 };
 
-/** Escape sequences and changes of direction would let a title draw over what stands beside it. */
+/** Excludes escape sequences and changes of direction, which would let a title draw over the text beside it. */
 const NO_CONTROLS = /^[^\p{Cc}\p{Cs}\p{Zl}\p{Zp}\u202a-\u202e\u2066-\u2069]*$/u;
-/** At least one character that can be seen: neither a blank nor what fonts leave out, such as U+200B and U+3164. */
+/**
+ * Requires at least one visible character: neither a blank nor a character that fonts omit, such as U+200B and U+3164.
+ */
 const VISIBLE = /[^\p{Cc}\p{Cs}\p{Z}\p{Default_Ignorable_Code_Point}\u2800]/u;
-/** Both for tools that know no properties of Unicode. */
+/** Both patterns for tools that do not support Unicode properties. */
 const CONTROLS = '\\u0000-\\u001f\\u007f-\\u009f\\u2028-\\u202e\\u2066-\\u2069\\ud800-\\udfff';
 const BLANKS =
   ' \\u00a0\\u00ad\\u034f\\u061c\\u115f\\u1160\\u1680\\u17b4\\u17b5\\u180b-\\u180f\\u2000-\\u200f\\u202f\\u205f-\\u206f\\u2800\\u3000\\u3164\\ufe00-\\ufe0f\\ufeff\\uffa0\\ufff0-\\ufff8';
@@ -37,7 +39,7 @@ const currencyError = must('three capital letters of ISO 4217 such as EUR');
 const WARM_BEFORE_MS_MAX = 7 * 86_400_000;
 const warmBeforeError = must('a duration from 1s to 7d, such as 10m');
 
-/** The body that creates a sale: times are ISO 8601. */
+/** The body that creates a sale. Times are ISO 8601. */
 export const newSale = z.strictObject({
   sku: matching('1 to 64 of the characters A-Z a-z 0-9 . _ -', /^[A-Za-z0-9._-]{1,64}$/),
   title: z
@@ -73,9 +75,9 @@ export const newSale = z.strictObject({
 
 const isWarmBefore = (ms: number | null): boolean => ms !== null && ms > 0 && ms <= WARM_BEFORE_MS_MAX;
 
-/** What a shop asks of its prices. */
+/** The rules of a shop for its prices. */
 export interface PriceTerms {
-  /** Of a sale that names none: SALE_CURRENCY. */
+  /** Currency of a sale that names none: SALE_CURRENCY. */
   readonly currency: string;
   readonly faultOf: PriceFault;
 }
@@ -84,8 +86,8 @@ const DEFAULT_TERMS: PriceTerms = { currency: 'EUR', faultOf: () => null };
 /**
  * Checks a sale before it is created, for HTTP and the command line alike.
  * @param input as `newSale` describes it, unchecked
- * @param terms currency of a sale that names none, and what its provider cannot charge
- * @returns the sale, or everything that is wrong with it; rules between fields are checked once each field is right
+ * @param terms the default currency, and the prices that the provider cannot charge
+ * @returns the sale, or all of its errors; rules between fields are checked once each field is right
  */
 export function readNewSale(
   input: unknown,
@@ -106,23 +108,23 @@ export function readNewSale(
   return errors.length > 0 ? { errors } : { sale };
 }
 
-/** A new sale whose window shares some time with another sale of its sku. */
+/** A new sale whose window overlaps another sale of its sku. */
 export interface Overlap {
-  /** The place of the new sale among those that are to be created. */
+  /** Index of the new sale in the list to be created. */
   readonly index: number;
   readonly error: FieldError;
 }
 
 interface Window extends Omit<CalendarEntry, 'saleId'> {
   readonly name: string;
-  /** Null: it is in the calendar already. */
+  /** Null if the sale is already in the calendar. */
   readonly index: number | null;
 }
 
 /**
- * The new sales that overlap another one of their sku, among themselves or in the calendar; each is named once. One may
- * begin when another ends.
- * @param nameOf what a new sale is called where it is the other one
+ * Finds the new sales that overlap another sale of their sku, in the list or in the calendar. Each is named once. A
+ * sale may begin when another ends.
+ * @param nameOf names a new sale in the error of another sale
  * @param field the field that the errors name
  */
 export function overlapsOf(
@@ -144,7 +146,7 @@ export function overlapsOf(
     })),
   ];
   windows.sort((a, b) => a.opensAtMs - b.opensAtMs || (a.index ?? -1) - (b.index ?? -1));
-  const endsLast = new Map<string, Window>(); // by sku, of those that have begun
+  const endsLast = new Map<string, Window>(); // the last to end of the sales that have begun, by sku
   const overlaps = new Map<number, Overlap>();
   for (const window of windows) {
     const last = endsLast.get(window.sku);

@@ -1,26 +1,28 @@
 /** A row of a CSV file. */
 interface CsvRow {
-  /** Where it begins, counted from 1. */
+  /** First line of the row, counted from 1. */
   readonly line: number;
   readonly cells: readonly string[];
 }
 
 export type ReadCsv = { readonly rows: readonly CsvRow[] } | { readonly line: number; readonly error: string };
 
-/** A cell, quoted or not, and what ends it. */
+/** Matches a cell, quoted or not, and the separator or line break after it. */
 const cellOf = (separator: string): RegExp =>
   new RegExp(`(?:"((?:[^"]|"")*)"|([^"${separator}\\r\\n]*))(${separator}|\\r\\n?|\\n|$)`, 'y');
 
-/** What stands behind the name of the first column: Excel writes semicolons in countries where a comma is in numbers. */
+/**
+ * Returns the character behind the name of the first column. Excel writes semicolons in countries with decimal commas.
+ */
 const separatorOf = (text: string): string => /^\s*"?\w*"?\s*([,;\t])/.exec(text)?.[1] ?? ',';
 
 /**
- * Own code, though csv-parse would do: one expression reads a cell, and an operator's list of sales is no reason for one
- * more package in production.
+ * Own code, though csv-parse would do: a single expression reads a cell, and an operator's list of sales does not
+ * justify another package in production.
  *
- * Reads CSV as RFC 4180 has it: commas, or the semicolons or tabs of the first line; lines that end in LF, CRLF or CR; quotes
- * around a cell that holds one of them, a quote written twice inside. A quote where none belongs is an error. Empty lines
- * are left out.
+ * Reads CSV according to RFC 4180: commas, or the semicolons or tabs of the first line; lines that end in LF, CRLF or
+ * CR; quotes around a cell that contains any of these; a quote written twice inside. A misplaced quote is an error.
+ * Empty lines are left out.
  */
 export function readCsv(text: string): ReadCsv {
   const separator = separatorOf(text);

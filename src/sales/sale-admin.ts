@@ -11,7 +11,7 @@ export interface SaleAdminPorts {
   readonly cache: SaleSnapshotCache;
 }
 
-/** `overlaps`: another sale of the same sku is open at that time, or will be. */
+/** `overlaps`: the window overlaps another sale of the same sku. */
 export type SaleCreated =
   | { readonly outcome: 'created'; readonly sale: Sale }
   | { readonly outcome: 'overlaps'; readonly errors: readonly FieldError[] };
@@ -21,10 +21,10 @@ export type SalesImported =
   | { readonly outcome: 'overlaps'; readonly overlaps: readonly Overlap[] };
 
 /**
- * - `done`: the sale is as asked, whether this call moved it or an earlier one
- * - `wrong_state`: this move is not allowed from where the sale stands
- * - `not_warmed`: its stock is not in Redis, so it can't be opened
- * - `repairing`: it is being rebuilt in Redis; ask again
+ * - `done`: the sale is as asked, whether this call or an earlier call moved it
+ * - `wrong_state`: the present state of the sale does not allow this move
+ * - `not_warmed`: the stock is not in Redis, so the sale can't be opened
+ * - `repairing`: the sale is being rebuilt in Redis; ask again
  */
 export type SaleAdminAnswer =
   | { readonly outcome: 'done'; readonly sale: Sale }
@@ -33,10 +33,10 @@ export type SaleAdminAnswer =
   | { readonly outcome: 'not_warmed' | 'repairing'; readonly sale: Sale };
 
 /**
- * The life of a sale: draft → warm → open ⇄ paused → closed. MySQL moves first, then Redis follows; every call may
- * be repeated, and a repeat brings a Redis that was left behind into step. Each is in the audit log under the name
- * of its actor, written with the change in MySQL: a change without its entry, or the other way round, cannot be. Should
- * Redis fail before or after it, the caller gets that error and repeats.
+ * The life of a sale: draft → warm → open ⇄ paused → closed. MySQL moves first, then Redis follows. Every call may be
+ * repeated, and a repeat updates a Redis that was left behind. Each change is in the audit log under the name of its
+ * actor, written in the same MySQL transaction: neither can exist without the other. If Redis fails before or after the
+ * transaction, the caller gets that error and repeats.
  */
 export class SaleAdmin {
   readonly #ports: SaleAdminPorts;
@@ -46,7 +46,7 @@ export class SaleAdmin {
   }
 
   /**
-   * A sale that the keeper runs must not overlap another one of its sku; sales that people run may.
+   * Creates a sale. A sale that the keeper runs must not overlap another sale of its sku. Sales that operators run may.
    * @throws OperationalError mysql
    */
   async create(sale: NewSale, actor: string): Promise<SaleCreated> {
@@ -58,9 +58,9 @@ export class SaleAdmin {
   }
 
   /**
-   * Creates all of these sales, or none if one of them overlaps another one of its sku, whoever runs it.
-   * @param nameOf what a sale of the list is called in an error
-   * @throws OperationalError mysql; none was created
+   * Creates all of these sales, or none if a sale overlaps another sale of its sku, also one that an operator runs.
+   * @param nameOf names a sale of the list in an error
+   * @throws OperationalError mysql; no sale was created
    */
   async import(sales: readonly NewSale[], actor: string, nameOf: (index: number) => string): Promise<SalesImported> {
     const made = await this.#ports.repository.createAll(sales, actor, (calendar) =>
@@ -71,7 +71,10 @@ export class SaleAdmin {
       : { outcome: 'created', sales: made.created };
   }
 
-  /** What an import of these sales would refuse now; creates nothing. @throws OperationalError mysql */
+  /**
+   * Returns the sales that an import would refuse now. Creates nothing.
+   * @throws OperationalError mysql
+   */
   async overlaps(sales: readonly NewSale[], nameOf: (index: number) => string): Promise<Overlap[]> {
     const skus = [...new Set(sales.map(({ sku }) => sku))];
     return overlapsOf(sales, await this.#ports.repository.calendar(skus), { nameOf });
@@ -88,8 +91,8 @@ export class SaleAdmin {
   }
 
   /**
-   * Loads the stock into Redis. Redis goes first: a sale that reads `warm` in MySQL has its units loaded.
-   * A sale that has sold is never loaded again.
+   * Loads the stock into Redis. Redis goes first: a sale that is `warm` in MySQL has its units loaded. A sale that has
+   * sold is never loaded again.
    * @param seen as in every move below: a sale that has changed since then is left alone, `wrong_state`
    * @throws OperationalError
    */
@@ -100,7 +103,7 @@ export class SaleAdmin {
     if (seen !== undefined && !isAsSeen(sale, seen)) return { outcome: 'wrong_state', sale };
     await this.#ports.store.warm(sale);
     const answer = await this.#moved(saleId, 'warm', actor, seen);
-    if (answer.outcome === 'not_found') await this.#ports.store.forget(sale); // it was deleted while we loaded it
+    if (answer.outcome === 'not_found') await this.#ports.store.forget(sale); // the sale was deleted while we loaded it
     return answer;
   }
 
@@ -131,14 +134,14 @@ export class SaleAdmin {
       case 'not_warmed':
       case 'repairing':
         return { outcome: gated, sale: answer.sale };
-      case 'closed': // by another operator, between our two steps
+      case 'closed': // closed by another operator between our two steps
         return { outcome: 'wrong_state', sale: (await this.#ports.repository.find(saleId)) ?? answer.sale };
       default:
         return assertNever(gated);
     }
   }
 
-  /** Between our two writes somebody may have moved the sale on, in MySQL and in Redis: then Redis is behind again. */
+  /** Updates Redis again if another caller moved the sale in MySQL and in Redis between our two writes. */
   async #followed(sale: Sale): Promise<SaleAdminAnswer> {
     const { repository, store } = this.#ports;
     const now = await repository.find(sale.saleId);

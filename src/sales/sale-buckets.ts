@@ -5,15 +5,15 @@ import type { BucketStatus, RepairStore } from '../core/ports/repair-stores.js';
 import type { StockStore } from '../core/ports/stock-store.js';
 import type { Sale, StoredSaleState } from '../core/sale.js';
 
-/** One bucket of a sale as Redis has it; null: not loaded, or its server does not answer, and then `error` says so. */
+/** One bucket of a sale in Redis. Null: not loaded, or its server does not answer, and `error` says so. */
 export interface SaleBucket {
   readonly bucket: number;
   readonly state: StoredSaleState | null;
   readonly epoch: number | null;
-  /** Whether its server is the one that it was loaded on; another one may have lost its last writes. */
+  /** Whether the bucket is on the server that it was loaded on. Another server may have lost its last writes. */
   readonly sameServer: boolean | null;
   readonly unitsLeft: number | null;
-  /** Batches that are deducted and not marked as recorded, and the age of the oldest, ms. */
+  /** Batches that are deducted but not marked as recorded, and the age of the oldest, ms. */
   readonly pending: number | null;
   readonly pendingOldestMs: number | null;
   readonly error: string | null;
@@ -25,7 +25,9 @@ export interface SaleBucketsPorts {
   readonly repair: Pick<RepairStore, 'statusOrFault'>;
 }
 
-/** Every bucket of a sale; one whose server does not answer says so, and the others are read all the same. */
+/**
+ * Reads every bucket of a sale. A bucket whose server does not answer gets an `error`, and the others are still read.
+ */
 export async function readSaleBuckets(
   sale: Pick<Sale, 'saleId' | 'buckets'>,
   ports: SaleBucketsPorts,

@@ -11,30 +11,32 @@ export interface SaleSnapshotsPorts {
 }
 
 export interface SaleSnapshotsOptions {
-  /** How long a snapshot is used without asking; a change is seen this late, or later while MySQL is out. */
+  /**
+   * Time that a snapshot is used without a check, ms. A change is seen after this time, or later while MySQL is down.
+   */
   readonly memoryTtlMs: number;
-  /** Snapshots kept in memory; beyond it the least used one goes. */
+  /** The most snapshots kept in memory. The least recently used snapshot is dropped beyond that. */
   readonly memoryMax: number;
-  /** Ids without a sale that are remembered, apart from the sales, so that nobody can push those out. */
+  /** The most remembered ids without a sale. Kept apart, so that invented ids cannot push out sales. */
   readonly absentMax?: number;
-  /** How long one process may take to load a snapshot before another may try. */
+  /** Time that a process may take to load a snapshot before another process may try, ms. */
   readonly lockMs: number;
 }
 
-/** How often, and how many times, a reader checks whether the holder of the lock has finished. */
+/** The interval and the number of a reader's checks whether the holder of the lock has finished. */
 const LOAD_POLL_MS = 20;
 const LOAD_POLLS = 10;
-/** How long a reader with an old snapshot waits for a new one. */
+/** Time that a reader with an old snapshot waits for a new snapshot. */
 const PATIENCE_MS = 100;
 const ABSENT_MAX = 10_000;
-/** MySQL is asked for the newest sale no more often than this, however many ids are invented. */
+/** Minimum interval between two queries for the newest sale, however many ids are invented. */
 const NEWEST_EVERY_MS = 20;
 
 /**
- * Sale snapshots through three layers: memory, the shared cache, MySQL. Whether a sale is sold out is a flag of
- * `SoldOutFlags`. However many buyers ask at once, one process reads MySQL, and in each process one call is under way per
- * sale. Sales are numbered upwards, so an id above the newest one needs no look-up of its own: all who ask for such ids
- * share one query.
+ * Reads sale snapshots through three layers: memory, the shared cache, MySQL. Whether a sale is sold out is a flag of
+ * `SoldOutFlags`. However many buyers ask at once, one process reads MySQL, and in each process one call is under way
+ * per sale. Sale ids increase, so an id above the newest needs no look-up of its own: all requests for such ids share
+ * one query.
  */
 export class SaleSnapshots {
   readonly #ports: SaleSnapshotsPorts;
@@ -42,11 +44,11 @@ export class SaleSnapshots {
   readonly #memory: LRUCache<string, SaleSnapshot & { readonly snapshot: 'ready' }>;
   readonly #absent: LRUCache<string, true>;
   readonly #underWay = new Map<string, Promise<SaleSnapshot>>();
-  /** What all who ask for a sale wait for while its old snapshot is read anew. */
+  /** The calls that read an old snapshot anew, shared by all waiting requests, by sale. */
   readonly #refreshes = new Map<string, Promise<SaleSnapshot>>();
-  /** There was a sale with this id; there may be newer ones. */
+  /** The newest id known. Newer sales may exist. */
   #newestId = '0';
-  /** The query that was not sent yet. */
+  /** The query that is not sent yet. */
   #nextNewest: Promise<void> | null = null;
   #lastNewest: Promise<void> = Promise.resolve();
   #newestAskedMs = -Infinity;
@@ -56,26 +58,26 @@ export class SaleSnapshots {
     this.#options = options;
     const terms = {
       ttl: options.memoryTtlMs,
-      ttlResolution: 0, // else the cache remembers our clock for a millisecond of the real one
+      ttlResolution: 0, // otherwise the cache keeps our clock for a millisecond of real time
       perf: { now: () => ports.clock.monotonicMs() },
     };
     this.#memory = new LRUCache({ ...terms, max: options.memoryMax, noDeleteOnStaleGet: true });
     this.#absent = new LRUCache({ ...terms, max: options.absentMax ?? ABSENT_MAX });
   }
 
-  /** The snapshot of a sale if memory has it; costs no await. */
+  /** Returns the snapshot of a sale from memory, without an await. */
   peek(saleId: string): SaleSnapshot | undefined {
     return this.#memory.get(saleId);
   }
 
-  /** The snapshot is out of date: the next request reads MySQL again. Never throws. */
+  /** Drops an outdated snapshot. The next request reads MySQL again. Never throws. */
   async forget(saleId: string): Promise<void> {
     this.#memory.delete(saleId);
     this.#absent.delete(saleId);
     try {
       await this.#ports.cache.forget(saleId);
     } catch (error) {
-      if (!(error instanceof OperationalError)) throw error; // else it is believed until its life ends
+      if (!(error instanceof OperationalError)) throw error; // otherwise the snapshot is used until it expires
     }
   }
 
@@ -89,7 +91,10 @@ export class SaleSnapshots {
     return isAfter(saleId, this.#newestId) ? this.#loadIfExists(saleId) : this.#load(saleId);
   }
 
-  /** A MySQL that does not answer is no reason not to look into the shared cache. */
+  /**
+   * Loads a sale unless its id is newer than any sale. If MySQL does not answer, the shared cache may still have the
+   * sale.
+   */
   async #loadIfExists(saleId: string): Promise<SaleSnapshot> {
     try {
       await (this.#nextNewest ??= this.#askNewest());
@@ -100,7 +105,10 @@ export class SaleSnapshots {
     return isAfter(saleId, this.#newestId) ? NOT_FOUND : this.#load(saleId);
   }
 
-  /** One query after the other. Who asks while one is under way waits for the next, which sees what was there before. */
+  /**
+   * Asks for the newest sale, one query at a time. A request during a query waits for the next query, which sees all
+   * earlier sales.
+   */
   async #askNewest(): Promise<void> {
     const { clock, repository } = this.#ports;
     await this.#lastNewest;
@@ -109,11 +117,11 @@ export class SaleSnapshots {
     this.#nextNewest = null;
     this.#newestAskedMs = clock.monotonicMs();
     const asked = repository.newestId().then((newestId) => void (this.#newestId = newestId));
-    this.#lastNewest = asked.catch(() => undefined); // who asked hears of it
+    this.#lastNewest = asked.catch(() => undefined); // the caller gets the error
     await asked;
   }
 
-  /** One wait for all: in a rush hundreds come while a snapshot is read. */
+  /** Shares one wait among all requests: in a rush hundreds arrive while a snapshot is read. */
   #refresh(known: SaleSnapshot & { snapshot: 'ready' }, saleId: string): Promise<SaleSnapshot> {
     const underWay = this.#refreshes.get(saleId);
     if (underWay) return underWay;
@@ -123,9 +131,9 @@ export class SaleSnapshots {
   }
 
   /**
-   * A snapshot that was good a second ago is better than none: what it says of a warmed sale changes only when
-   * that is resharded, which Redis notices, and whether the sale is open Redis says anyway. So buyers do not wait for a
-   * MySQL that is out or slow.
+   * Returns a fresh snapshot, or the known snapshot if MySQL is down or slow. A snapshot of a second ago is better than
+   * no answer: a warmed sale changes only when it is resharded, which Redis notices, and Redis says anyway whether the
+   * sale is open.
    */
   async #freshOr(known: SaleSnapshot & { snapshot: 'ready' }, saleId: string): Promise<SaleSnapshot> {
     const waiting = new AbortController();
@@ -177,6 +185,6 @@ export class SaleSnapshots {
 
 const NOT_FOUND: SaleSnapshot = { snapshot: 'not_found' };
 
-/** Whether one id is higher than the other; both are whole numbers without leading zeros. */
+/** Whether the first id is higher. Both are whole numbers without leading zeros. */
 const isAfter = (one: string, other: string): boolean =>
   one.length === other.length ? one > other : one.length > other.length;

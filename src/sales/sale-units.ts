@@ -2,9 +2,9 @@ import type { StoredSale } from '../core/ports/stock-store.js';
 import type { Sale } from '../core/sale.js';
 
 /**
- * Units left in the buckets of a sale together.
+ * Sums the units left in the buckets of a sale.
  * @param stored every bucket, as it was read
- * @returns null: one of the buckets cannot be trusted
+ * @returns null if a bucket cannot be trusted
  */
 export function unitsLeftIn(stored: readonly (StoredSale | null)[]): number | null {
   let sum = 0;
@@ -15,6 +15,9 @@ export function unitsLeftIn(stored: readonly (StoredSale | null)[]): number | nu
   return sum;
 }
 
-/** Units that have left Redis and are not in MySQL yet. 0 at least: `sold` and `left` were not read at one moment. */
+/**
+ * Returns the units that have left Redis and are not in MySQL yet. At least 0, since `sold` and `left` were read at
+ * different moments.
+ */
 export const heldUnits = ({ stock, sold }: Pick<Sale, 'stock' | 'sold'>, left: number): number =>
   Math.max(0, stock - left - sold);

@@ -3,10 +3,14 @@ import type { SaleFilter, SaleRepository } from '../core/ports/sale-repository.j
 import { recent } from '../core/recent.js';
 import type { Sale } from '../core/sale.js';
 
-/** Jobs that run at the same pace ask within this time of each other. Repairs read their own lists. */
+/**
+ * Time that a list is shared. Jobs of the same pace ask within this time of each other. Repairs read their own lists.
+ */
 const KEPT_MS = 500;
 
-/** Lists sales once for all jobs that ask for the same ones at about the same time. They ask with a few fixed filters. */
+/**
+ * Lists sales once for all jobs that ask for the same list at about the same time. The jobs use a few fixed filters.
+ */
 export function shareLists<R extends Pick<SaleRepository, 'list'>>(sales: R, clock: Clock): R {
   const lists = new Map<string, () => Promise<Sale[]>>();
   const list = (filter: SaleFilter): Promise<Sale[]> => {

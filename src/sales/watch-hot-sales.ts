@@ -2,10 +2,10 @@ import type { Job } from '../core/job.js';
 import type { HotSale, HotSaleStore } from '../core/ports/hot-sales.js';
 import type { SaleMetrics } from './metrics.js';
 
-/** How many are named; they are labels of a metric. */
+/** The most sales named, since each is a label of a metric. */
 export const HOT_SALES_MAX = 10;
 
-/** The sales that all apis together find hot, the hottest first, at most HOT_SALES_MAX. */
+/** Returns the sales that are hot over all apis, hottest first, at most HOT_SALES_MAX. */
 export function hotSalesOf(reports: readonly (readonly HotSale[])[], perSecondMin: number): HotSale[] {
   const sum = new Map<string, number>();
   for (const { saleId, perSecond } of reports.flat()) sum.set(saleId, (sum.get(saleId) ?? 0) + perSecond);
@@ -16,7 +16,7 @@ export function hotSalesOf(reports: readonly (readonly HotSale[])[], perSecondMi
     .slice(0, HOT_SALES_MAX);
 }
 
-/** Publishes the sales that are hot right now, each with its rate; one that has cooled down is gone. */
+/** Publishes the sales that are hot right now, each with its rate. A sale that has cooled down is removed. */
 export function watchHotSales(
   { store, metrics }: { readonly store: HotSaleStore; readonly metrics: Pick<SaleMetrics, 'hotSales'> },
   { perSecond }: { readonly perSecond: number },

@@ -8,16 +8,16 @@ import type { Sale } from '../core/sale.js';
 import type { SaleMetrics } from './metrics.js';
 import { unitsLeftIn } from './sale-units.js';
 
-/** How many are named; they are labels of a metric. */
+/** The most sales named, since each is a label of a metric. */
 export const OPEN_SALES_MAX = 20;
 
-/** The units of a sale that sells. */
+/** The units of an open sale. */
 export interface SaleUnits {
   readonly saleId: string;
   readonly stock: number;
-  /** Orders that hold units, in MySQL. */
+  /** Units of the orders in MySQL that hold units. */
   readonly sold: number;
-  /** In all buckets together; null: a bucket is missing, in repair, or cannot be read. */
+  /** Units left in all buckets. Null: a bucket is missing, in repair, or cannot be read. */
   readonly left: number | null;
 }
 
@@ -28,7 +28,7 @@ interface WatchOpenSalesPorts {
   readonly metrics: Pick<SaleMetrics, 'openSales'>;
 }
 
-/** Publishes stock, units left and units sold of the sales that sell. */
+/** Publishes stock, units left and units sold of the open sales. */
 export function watchOpenSales({ leases, sales, store, metrics }: WatchOpenSalesPorts, options: LeaseOptions): Job {
   const unitsOf = async (sale: Sale): Promise<SaleUnits> => {
     const { saleId, stock, sold } = sale;
@@ -43,7 +43,7 @@ export function watchOpenSales({ leases, sales, store, metrics }: WatchOpenSales
   });
 }
 
-/** Null also where a Redis server does not answer: the figures of other sales do not wait for it. */
+/** Returns null if a Redis server does not answer, so that the figures of other sales do not wait for it. */
 async function unitsLeft(sale: Sale, store: WatchOpenSalesPorts['store']): Promise<number | null> {
   try {
     return unitsLeftIn(await Promise.all(askedBucketsOf(sale).map((ref) => store.readSale(ref))));

@@ -4,18 +4,18 @@ import type { BreakerState } from '../../core/ports/admission-stores.js';
 import type { Clock } from '../../core/ports/clock.js';
 import { CallWindow, LearnedRate } from './call-window.js';
 
-/** What was measured of the calls to a dependency. */
+/** Measurements of the calls to a dependency. */
 export interface Signals {
-  /** In the window. */
+  /** Calls in the window. */
   readonly calls: number;
   readonly perSecond: number;
-  /** What is usual; null until enough was learned. */
+  /** The learned rate. Null until enough was learned. */
   readonly usualPerSecond: number | null;
   readonly failureShare: number;
   readonly p95Ms: number;
 }
 
-/** All signals as one number: 0 when all is well; from `openAt` on the breaker opens. */
+/** Combines all signals into one number: 0 when all is well. The breaker opens at `openAt`. */
 export function scoreOf(signals: Signals, { callsMin, weights, rate, failures, latencyMs }: BreakerRules): number {
   if (signals.calls < callsMin) return 0;
   const { perSecond, usualPerSecond, failureShare, p95Ms } = signals;
@@ -27,15 +27,15 @@ export function scoreOf(signals: Signals, { callsMin, weights, rate, failures, l
   );
 }
 
-/** 0 up to `from`, 1 from `to` on, evenly in between. */
+/** Rises evenly from 0 at `from` to 1 at `to`. */
 function along({ from, to }: { readonly from: number; readonly to: number }, value: number): number {
   return Math.min(1, Math.max(0, (value - from) / (to - from)));
 }
 
 /**
- * How long the breaker stays open before its next trial, ms.
- * @param failedTrials in a row; the wait doubles with each, up to the cap
- * @param random 0 to 1; makes the wait shorter, so the cap holds
+ * Returns how long the breaker stays open before its next trial, ms.
+ * @param failedTrials failed trials in a row; each doubles the wait, up to the cap
+ * @param random 0 to 1; shortens the wait, so the cap holds
  */
 export function probeWaitMs(failedTrials: number, random: number, { firstMs, capMs, jitter }: BreakerRules['probe']) {
   return Math.min(capMs, firstMs * 2 ** failedTrials) * (1 - jitter * random);
@@ -51,30 +51,30 @@ interface BreakerParts {
   readonly refused: (mode: 'dry_run' | 'on') => void;
 }
 
-/** What `begin` returns while the layer is off. */
+/** The answer of `begin` while the layer is off. */
 export const UNWATCHED = 0;
-/** The score is computed at most this often. */
+/** Minimum interval between two computations of the score. */
 const SCORE_EVERY_MS = 100;
 
 /**
- * The breaker of one dependency in one process. It refuses requests at admission, before anything has begun; calls that
- * are under way are only watched, never refused, so that no purchase is cut in two.
+ * The breaker of one dependency in one process. It refuses requests at admission, before any work has begun. Calls
+ * under way are only watched, never refused, so that no purchase is cut in two.
  *
- * closed → open when the score is high; open → half_open when the wait is over; half_open lets a few requests through
- * and closes when their calls go well, or opens for longer. Beside its own state it follows the quorum of all
- * processes: that refuses requests too, but is not reported as a state of this process.
+ * A closed breaker opens when the score is high. An open breaker becomes half_open when the wait is over. A half-open
+ * breaker admits a few requests and closes if their calls succeed, or opens for longer. Beside its own state it follows
+ * the quorum of all processes. The quorum refuses requests too, but is not reported as a state of this process.
  */
 export class AdaptiveBreaker {
   readonly #parts: BreakerParts;
   #state: BreakerState = 'closed';
-  /** Rises with each move: a call that began before a move says nothing about the state after it. */
+  /** Rises with each move: a call that began before a move says nothing about the state after the move. */
   #era = 1;
   #window: CallWindow;
   readonly #usual: LearnedRate;
   #scoredMs = -Infinity;
   #closedMs = -Infinity;
   #openUntilMs = 0;
-  /** In a row, for the wait. */
+  /** Failed trials in a row, for the wait. */
   #failedTrials = 0;
   #trialMs = 0;
   #letThrough = 0;
@@ -88,13 +88,16 @@ export class AdaptiveBreaker {
     this.#usual = new LearnedRate(nowMs);
   }
 
-  /** By its own calls, whatever the quorum is. */
+  /** Returns the state according to its own calls, whatever the quorum is. */
   state(): BreakerState {
     this.#wake(this.#parts.clock.monotonicMs());
     return this.#state;
   }
 
-  /** Called once for each request that needs the dependency. In a trial, false takes one of its places. */
+  /**
+   * Whether a request is refused. Called once for each request that needs the dependency. In a trial, false takes a
+   * place.
+   */
   refuses(): boolean {
     const { mode, trial } = this.#parts.rules();
     if (mode === 'off') return false;
@@ -103,7 +106,10 @@ export class AdaptiveBreaker {
     return mode === 'on';
   }
 
-  /** A call to the dependency begins. @returns what to pass to `end` */
+  /**
+   * Notes the start of a call to the dependency.
+   * @returns the value to pass to `end`
+   */
   begin(): number {
     if (this.#parts.rules().mode === 'off') return UNWATCHED;
     this.#wake(this.#parts.clock.monotonicMs());
@@ -121,17 +127,17 @@ export class AdaptiveBreaker {
     else this.#learn(nowMs, rules, failed, latencyMs);
   }
 
-  /** @param untilMs the quorum counts until then, even if reports cannot be read again */
+  /** @param untilMs end of the quorum's effect, in case reports cannot be read again */
   followQuorum(openForAll: boolean, untilMs: number): void {
     this.#openForAllUntilMs = openForAll ? untilMs : -Infinity;
   }
 
-  /** Another process has closed its breaker, so the dependency may be well: half open now. */
+  /** Ends the wait: another process has closed its breaker, so the dependency may be well. */
   tryNow(): void {
     if (this.#state === 'open') this.#openUntilMs = this.#parts.clock.monotonicMs();
   }
 
-  /** The layer was switched off or on: earlier calls say nothing about later ones. */
+  /** Starts over after the layer was switched off or on: earlier calls say nothing about later calls. */
   forget(): void {
     const nowMs = this.#parts.clock.monotonicMs();
     this.#window = new CallWindow(this.#parts.rules().windowMs, nowMs);
@@ -155,7 +161,7 @@ export class AdaptiveBreaker {
     }
   }
 
-  /** A request that was let through may never reach the dependency, so places come back. */
+  /** Admits a request to the trial. An admitted request may never reach the dependency, so places become free again. */
   #letsThrough(nowMs: number, trial: BreakerRules['trial']): boolean {
     if (nowMs - this.#trialMs >= trial.waitMs) {
       this.#trialMs = nowMs;

@@ -7,7 +7,7 @@ export const DEPENDENCIES = ['redis', 'rocketmq', 'mysql'] as const satisfies re
 
 const share = z.number().min(0).max(1);
 
-/** A signal counts 0 up to `from`, 1 from `to` on, evenly in between. */
+/** Reads the ramp of a signal, which rises evenly from 0 at `from` to 1 at `to`. */
 const ramp = (from: number, to: number, unit: z.ZodNumber) =>
   z
     .strictObject({ from: unit.default(from), to: unit.default(to) })
@@ -21,23 +21,23 @@ const weights = z.strictObject({
 });
 
 const rate = z.strictObject({
-  /** Calls per second as a multiple of what was learned. */
+  /** Calls per second as a multiple of the learned rate. */
   ramp: ramp(2, 5, z.number().min(1).max(1000)),
-  /** A usual rate below this counts as this: the first buyers of a morning are no crowd. */
+  /** The least value of the usual rate: the first buyers of a morning are no crowd. */
   floorPerSecond: z.number().min(1).max(1_000_000).default(100),
-  /** After so long, half of the usual rate comes from newer calls. */
+  /** Time after which newer calls make up half of the usual rate. */
   halfLifeMs: z.int().min(1000).max(86_400_000).default(300_000),
-  /** A rate learned in less time does not count yet. */
+  /** Minimum learning time before the rate counts. */
   warmUpMs: z.int().min(0).max(3_600_000).default(60_000),
 });
 
 const probe = z
   .strictObject({
-    /** From opening to the trial; twice as long after each trial that fails. */
+    /** Time between opening and the trial. Doubles after each failed trial. */
     firstMs: z.int().min(10).max(60_000).default(1000),
     /** The longest wait. */
     capMs: z.int().min(10).max(600_000).default(30_000),
-    /** A wait is up to this share shorter, so that processes do not try together. */
+    /** The share by which a wait may be shorter, so that processes do not try together. */
     jitter: share.default(0.2),
     /** A breaker that opens again within this time of closing continues with its longer waits. */
     calmMs: z.int().min(0).max(600_000).default(30_000),
@@ -45,9 +45,9 @@ const probe = z
   .refine((one) => one.firstMs <= one.capMs, { error: 'must have firstMs of at most capMs' });
 
 const trial = z.strictObject({
-  /** So many calls in a row must go well, and so many requests are let through for it. */
+  /** The number of requests admitted to a trial. As many calls in a row must succeed. */
   calls: z.int().min(1).max(1000).default(5),
-  /** A trial without a result lets the next requests through after this time. */
+  /** Time after which a trial without a result admits the next requests. */
   waitMs: z.int().min(10).max(60_000).default(1000),
 });
 
@@ -55,11 +55,11 @@ const trial = z.strictObject({
 export const breakerRules = z
   .strictObject({
     mode: mode.default('off'),
-    /** Older calls do not count. */
+    /** Length of the window. Older calls do not count. */
     windowMs: z.int().min(1000).max(600_000).default(10_000),
-    /** With fewer calls in the window it stays closed. */
+    /** Minimum number of calls in the window. The breaker stays closed below it. */
     callsMin: z.int().min(1).max(1_000_000).default(50),
-    /** It opens from this score on. */
+    /** The score at which the breaker opens. */
     openAt: z.number().gt(0).max(1).default(0.5),
     weights: weights.prefault({}),
     rate: rate.prefault({}),
@@ -69,7 +69,10 @@ export const breakerRules = z
     latencyMs: ramp(100, 1000, z.number().min(0).max(60_000)),
     probe: probe.prefault({}),
     trial: trial.prefault({}),
-    /** All processes treat a breaker as open when this share of the live ones has it open; two at least, unless there is only one. */
+    /**
+     * The share of live processes whose open breaker makes all processes treat it as open. At least two processes are
+     * needed, unless only one is live.
+     */
     quorumShare: z.number().gt(0).max(1).default(0.5),
   })
   .refine((one) => one.weights.rate < one.openAt, {

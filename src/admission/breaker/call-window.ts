@@ -1,10 +1,10 @@
 /**
- * The first bucket ends here, and each one ends a quarter of an octave above the one before: a quantile is at most the
- * factor 2^(1/4) = 1.19 too high, never too low.
+ * Upper edge of the first bucket. Each further edge is a quarter of an octave higher: a quantile is at most the factor
+ * 2^(1/4) = 1.19 too high, never too low.
  */
 const FIRST_EDGE_MS = 0.25;
 const PER_OCTAVE = 4;
-/** 0.25 ms to 65 s; what is slower counts in the last one. */
+/** The buckets cover 0.25 ms to 65 s. Slower calls count in the last bucket. */
 const OCTAVES = 18;
 
 export const BUCKETS = OCTAVES * PER_OCTAVE + 1;
@@ -15,7 +15,7 @@ export const bucketOf = (latencyMs: number): number => {
   return Math.min(BUCKETS - 1, Math.ceil(PER_OCTAVE * Math.log2(latencyMs / FIRST_EDGE_MS)));
 };
 
-/** @returns the upper edge of the bucket in which the quantile lies, ms; 0 without any call */
+/** @returns the upper edge of the bucket with the quantile, ms, or 0 without any call */
 export function quantileMs(counts: Uint32Array, calls: number, quantile: number): number {
   if (calls === 0) return 0;
   const rank = Math.ceil(quantile * calls);
@@ -27,7 +27,7 @@ export function quantileMs(counts: Uint32Array, calls: number, quantile: number)
   return LAST_EDGE_MS;
 }
 
-/** A window is so many slots, and drops the oldest one when a new one begins. */
+/** Slots of a window. The oldest slot is dropped when a new slot begins. */
 export const SLOTS = 10;
 const P95 = 0.95;
 
@@ -69,26 +69,26 @@ export class CallWindow {
     return this.#sum.calls;
   }
 
-  /** 0 to 1; 0 without any call. */
+  /** Returns the share of failed calls, 0 to 1. 0 without any call. */
   failureShare(nowMs: number): number {
     this.#moveTo(nowMs);
     return this.#sum.calls === 0 ? 0 : this.#sum.failures / this.#sum.calls;
   }
 
-  /** At least the true one, and at most a fifth more; 0 without any call. */
+  /** Returns the 95th percentile, up to a fifth too high and never too low. 0 without any call. */
   p95Ms(nowMs: number): number {
     this.#moveTo(nowMs);
     return quantileMs(this.#sum.latencies, this.#sum.calls, P95);
   }
 
-  /** Over the part of the window since it began, one slot at least. */
+  /** Returns the rate over the part of the window since it began, at least one slot. */
   callsPerSecond(nowMs: number): number {
     this.#moveTo(nowMs);
     const fromMs = Math.max(this.#sinceMs, (this.#newest - SLOTS + 1) * this.#slotMs);
     return (1000 * this.#sum.calls) / Math.max(this.#slotMs, nowMs - fromMs);
   }
 
-  /** While the clock is set back, the newest slot stays. */
+  /** Drops old slots. The newest slot stays while the clock is set back. */
   #moveTo(nowMs: number): void {
     const now = Math.floor(nowMs / this.#slotMs);
     const stale = Math.min(now - this.#newest, SLOTS);
@@ -112,14 +112,14 @@ export class CallWindow {
 const SECOND_MS = 1000;
 
 /**
- * How many calls a second are usual: an exponentially weighted average over whole seconds. It is right from the first
- * second on, since it is divided by the weight gathered so far.
+ * Learns the usual number of calls per second: an exponentially weighted average over whole seconds. The average is
+ * divided by the weight gathered so far, so it is right from the first second on.
  */
 export class LearnedRate {
   #sum = 0;
   #weight = 0;
   #learnedMs = 0;
-  /** The second that is being counted; earlier calls do not count. */
+  /** The second that is being counted. Earlier calls do not count. */
   #second: number;
   #count = 0;
 
@@ -127,13 +127,13 @@ export class LearnedRate {
     this.#second = nextSecond(nowMs);
   }
 
-  /** One more call. */
+  /** Counts a call. */
   count(nowMs: number, halfLifeMs: number): void {
     this.#learn(nowMs, halfLifeMs);
     if (Math.floor(nowMs / SECOND_MS) === this.#second) this.#count++;
   }
 
-  /** Goes on with the next whole second: calls of the time since the last one are left out. */
+  /** Continues with the next whole second. Calls since the last whole second are left out. */
   resume(nowMs: number): void {
     this.#second = nextSecond(nowMs);
     this.#count = 0;
@@ -144,7 +144,7 @@ export class LearnedRate {
     return this.#weight === 0 ? 0 : this.#sum / this.#weight;
   }
 
-  /** Time that the average is made of. */
+  /** Time covered by the average. */
   get learnedMs(): number {
     return this.#learnedMs;
   }
@@ -155,7 +155,7 @@ export class LearnedRate {
     const kept = 0.5 ** (SECOND_MS / halfLifeMs);
     this.#sum = this.#sum * kept + this.#count * (1 - kept);
     this.#weight = this.#weight * kept + (1 - kept);
-    const keptOfEmpty = kept ** (ended - 1); // the seconds after it were without a call
+    const keptOfEmpty = kept ** (ended - 1); // the following seconds had no call
     this.#sum *= keptOfEmpty;
     this.#weight = 1 - (1 - this.#weight) * keptOfEmpty;
     this.#learnedMs += ended * SECOND_MS;

@@ -8,23 +8,26 @@ import type { AdmissionMetrics } from '../metrics.js';
 import { AdaptiveBreaker, UNWATCHED } from './adaptive-breaker.js';
 import { DEPENDENCIES, type BreakerRules } from './breaker-rules.js';
 
-/** One process alone opens no breaker but its own. */
+/** Minimum number of processes in a quorum, since a single process opens no breaker but its own. */
 const QUORUM_MIN = 2;
 /** 0.07 × 100 is a little above 7 in floating point. */
 const ROUNDING = 1e-9;
 
-/** How many of the live processes must have a breaker open for all to treat it as open. */
+/** Returns how many of the live processes must have a breaker open for all to treat it as open. */
 export function quorumOf(live: number, quorumShare: number): number {
   return Math.max(Math.min(QUORUM_MIN, live), Math.ceil(quorumShare * live - ROUNDING));
 }
 
-/** A half-open breaker counts as live, not as open: it may wait long for a request to try with. */
+/**
+ * Whether all processes treat a breaker as open. A half-open breaker counts as live but not as open: it may wait long
+ * for a request to try.
+ */
 export function isOpenForAll(reports: readonly LiveReport[], dependency: Dependency, quorumShare: number): boolean {
   const open = reports.filter(({ report }) => report[dependency] === 'open').length;
   return open > 0 && open >= quorumOf(reports.length, quorumShare);
 }
 
-/** Whether a process whose breaker was not closed when reports were read last has closed it since. */
+/** Whether a process has closed its breaker since the previous reports. */
 export function hasRecovered(
   before: readonly LiveReport[],
   now: readonly LiveReport[],
@@ -40,9 +43,9 @@ export function hasRecovered(
 export interface BreakerStanding {
   readonly dependency: Dependency;
   readonly state: BreakerState;
-  /** Unix ms; null: since before this process looked. */
+  /** Unix ms. Null: since before this process looked. */
   readonly sinceMs: number | null;
-  /** Whose it is; null: what all processes treat it as. */
+  /** The process of the breaker. Null: the state that all processes follow. */
   readonly processId: string | null;
 }
 
@@ -57,15 +60,18 @@ interface SharedBreakersParts {
 }
 
 interface SharedBreakersOptions {
-  /** Never used twice. */
+  /** Unique, never reused. */
   readonly processId: string;
-  /** Between two exchanges of reports. Two of them and a trial stay below the second within which processes agree. */
+  /**
+   * Interval between two exchanges of reports, ms. Two exchanges and a trial must stay below the second within which
+   * processes agree.
+   */
   readonly pollMs: number;
-  /** A process that reports nothing for so long does not count any more; nor does what was read from the store. */
+  /** Time after which a silent process, and the last reading of the store, no longer count. */
   readonly reportLifeMs: number;
 }
 
-/** Four exchanges a second; a process that misses eight of them does not count any more. */
+/** The times for four exchanges a second. A process that misses eight exchanges no longer counts. */
 export const REPORT_TIMES = { pollMs: 250, reportLifeMs: 2000 } as const;
 
 /** The breakers of all dependencies in this process, and the quorum of all processes. */
@@ -100,7 +106,7 @@ export class SharedBreakers {
     this.#breakers = { redis: breakerOf('redis'), rocketmq: breakerOf('rocketmq'), mysql: breakerOf('mysql') };
   }
 
-  /** False: no call is watched and no request refused. */
+  /** False if no call is watched and no request refused. */
   get isOn(): boolean {
     return this.#parts.rules().mode !== 'off';
   }
@@ -109,7 +115,7 @@ export class SharedBreakers {
     return this.#parts.rules().mode;
   }
 
-  /** For each dependency what all treat its breaker as, then those of processes that are not closed. */
+  /** Lists the shared state of each dependency, then the breakers of processes that are not closed. */
   get standings(): readonly BreakerStanding[] {
     const shared = DEPENDENCIES.map(
       (dependency): BreakerStanding =>
@@ -121,20 +127,23 @@ export class SharedBreakers {
         },
     );
     const { processId } = this.#options;
-    const now = this.#report(); // the store may be away
+    const now = this.#report(); // the store may be down
     const own = DEPENDENCIES.map((dependency) => this.#standing(dependency, processId, now[dependency]));
     const others = [...this.#standings.values()].filter((one) => one.processId !== null && one.processId !== processId);
     return [...shared, ...[...own, ...others].filter(({ state }) => state !== 'closed')];
   }
 
-  /** Called once for each request that needs the dependency, before anything of it has begun. */
+  /**
+   * Whether a request is refused. Called once for each request that needs the dependency, before any of its work has
+   * begun.
+   */
   refuses(dependency: Dependency): boolean {
     return this.#breakers[dependency].refuses();
   }
 
   /**
-   * Runs one call to a dependency and records how it went. It is never refused here.
-   * @param failed whether a result stands for a failure; an error that is thrown is one if it blames this dependency
+   * Runs a call to a dependency and records its result. The call is never refused here.
+   * @param failed whether a result counts as a failure; a thrown error counts if it blames this dependency
    */
   async watch<T>(dependency: Dependency, call: () => Promise<T>, failed?: (result: T) => boolean): Promise<T> {
     const breaker = this.#breakers[dependency];
@@ -173,7 +182,7 @@ export class SharedBreakers {
     }
   }
 
-  /** Exchanges reports until the signal aborts, then withdraws that of this process. */
+  /** Exchanges reports until the signal aborts, then withdraws the report of this process. */
   async poll(signal: AbortSignal): Promise<void> {
     const { clock, store, log } = this.#parts;
     while (!signal.aborted) {
@@ -218,7 +227,7 @@ export class SharedBreakers {
     this.#standings = standings;
   }
 
-  /** Not known at first sight is since when it has been so. */
+  /** Builds a standing. Its start is unknown at first. */
   #standing(dependency: Dependency, processId: string | null, state: BreakerState): BreakerStanding {
     const before = this.#standings.get(nameOf(dependency, processId));
     const moved = before !== undefined && before.state !== state;

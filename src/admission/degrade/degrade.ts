@@ -18,18 +18,18 @@ export type Level = (typeof LEVELS)[number];
 
 const RANKS: Readonly<Record<Level, number>> = { L0: 0, L1: 1, L2: 2, L3: 3, L4: 4 };
 
-/** Whether less is given at `one` than at `other`. */
+/** Whether `one` gives less than `other`. */
 const isBelow = (one: Level, other: Level): boolean => RANKS[one] > RANKS[other];
 
 const anyLevel = z.enum(LEVELS);
-/** A purchase is made or it is not; an old or an empty answer to it would be false. */
+/** The levels of a purchase. A purchase is either made or not, so an old or an empty answer would be false. */
 const allOrNothing = z.enum(['L0', 'L4'], { error: 'must be L0 or L4 for a purchase' });
 
-/** Share of the users that a switch is for; a user who is in at 10 is in at 20 too. */
+/** Share of the users to whom a switch applies. A user within 10 % is within 20 % too. */
 const percent = z.number().min(0).max(100).default(100);
 const anySwitch = z.strictObject({ level: anyLevel.default('L0'), percent }).prefault({});
 
-/** Set by operators. */
+/** The switches set by operators. */
 const switches = z.strictObject({
   purchase: z.strictObject({ level: allOrNothing.default('L0'), percent }).prefault({}),
   status: anySwitch,
@@ -54,7 +54,7 @@ const askedOf = ({ purchase, status, sale, order }: Asked) =>
     })
     .prefault({});
 
-/** What an open breaker asks for. A purchase and a sale page do not need MySQL. */
+/** The levels that an open breaker requires. A purchase and a sale page do not need MySQL. */
 const asked = z.strictObject({
   redis: askedOf({ purchase: 'L4', status: 'L1', sale: 'L1', order: 'L0' }),
   rocketmq: askedOf({ purchase: 'L4', status: 'L0', sale: 'L0', order: 'L0' }),
@@ -63,16 +63,16 @@ const asked = z.strictObject({
 
 const cache = z
   .strictObject({
-    /** How old an answer may be at L1 and L2. */
+    /** The greatest age of an answer at L1 and L2, ms. */
     ttlMs: z.int().min(100).max(3_600_000).default(60_000),
-    /** Each failure of the source in a row multiplies the time by this. */
+    /** Multiplies the greatest age after each failure of the source in a row. */
     factor: z.number().gt(0).max(1).default(0.7),
-    /** But never less than this. */
+    /** The least value of the greatest age, ms. */
     ttlMinMs: z.int().min(0).max(3_600_000).default(5000),
   })
   .refine((one) => one.ttlMinMs <= one.ttlMs, { error: 'must have ttlMinMs of at most ttlMs' });
 
-/** How much of an answer is given under too much load. */
+/** The rules for smaller answers under too much load. */
 export const degradeRules = z.strictObject({
   mode: mode.default('off'),
   switches: switches.prefault({}),
@@ -82,23 +82,23 @@ export const degradeRules = z.strictObject({
 
 export type DegradeRules = z.infer<typeof degradeRules>;
 
-/** What one request gets. */
+/** The level of a request's answer. */
 export interface Ruling {
   readonly level: Level;
-  /** A breaker asks for it, so what is behind the answer must not be called. */
+  /** True if a breaker requires the level, so that the source of the answer must not be called. */
   readonly sparesSource: boolean;
 }
 
-/** Every ruling there is, so that a request allocates none. */
+/** Builds all rulings in advance, so that a request allocates none. */
 const rulingsOf = (sparesSource: boolean): Readonly<Record<Level, Ruling>> =>
   Object.fromEntries(LEVELS.map((level) => [level, Object.freeze({ level, sparesSource })])) as Record<Level, Ruling>;
 const BY_SWITCH = rulingsOf(false);
 const BY_BREAKER = rulingsOf(true);
 
 /**
- * The level of one request: the switch of the operator for this user, or what an open breaker asks for if that is a
- * smaller answer. Breakers are called only where it matters, since a call may take a place of a trial.
- * @param who the user; the client address where no token is needed
+ * Returns the level of one request: the operator's switch for this user, or the level of an open breaker if that gives
+ * less. Breakers are called only where it matters, since a call may take a place of a trial.
+ * @param who the user, or the client address where no token is needed
  */
 export function rulingFor(
   { switches, asked }: Pick<DegradeRules, 'switches' | 'asked'>,
@@ -127,8 +127,8 @@ function switchedFor({ level, percent }: DegradeRules['switches'][Endpoint], who
 const TWO_TO_32 = 2 ** 32;
 
 /**
- * A number from 0 to just below 100 for a user: the same at any time and in every process. The hash is mixed once more
- * (the last steps of MurmurHash3), or the choice would depend on the bucket of the user.
+ * Returns a number from 0 to just below 100 for a user, at any time and in every process the same. The hash is mixed
+ * once more (the last steps of MurmurHash3), or the choice would depend on the bucket of the user.
  */
 export function percentileOf(who: string): number {
   let hash = hash32(who);
@@ -157,15 +157,15 @@ export class Degrade {
     return this.#parts.rules().mode;
   }
 
-  /** False: every request gets the full answer. */
+  /** False if every request gets the full answer. */
   get isOn(): boolean {
     return this.mode !== 'off';
   }
 
   /**
-   * Called once for each request.
-   * @param who the user; the client address where no token is needed
-   * @returns null: the layer is off, or only counts; the request is answered as if it were not there
+   * Returns the ruling for a request. Called once for each request.
+   * @param who the user, or the client address where no token is needed
+   * @returns null if the layer is off or only counts; the request is then answered as if the layer did not exist
    */
   rulingOf(endpoint: Endpoint, who: string): Ruling | null {
     const now = this.#parts.rules();
@@ -174,7 +174,7 @@ export class Degrade {
     return now.mode === 'on' ? ruling : null;
   }
 
-  /** The level alone, in a dry run too: `Admission` knows what to do then. L0 while the layer is off. */
+  /** Returns the level alone, also in a dry run, which `Admission` handles. L0 while the layer is off. */
   levelOf(endpoint: Endpoint, who: string): Level {
     const now = this.#parts.rules();
     return now.mode === 'off' ? 'L0' : this.#rule(now, now.mode, endpoint, who).level;
@@ -189,17 +189,17 @@ export class Degrade {
 }
 
 /**
- * Whether a purchase, a payment or a cancellation is refused. What changes something is done whole or not at all, so
- * between L0 and L4 it is done.
+ * Whether a purchase, a payment or a cancellation is refused. A change is made completely or not at all, so at every
+ * level below L4 it is made.
  */
 export const refusesChange = (ruling: Ruling | null): boolean => ruling?.level === 'L4';
 
-/** The row of the code says when to try again. */
+/** Without a time of its own: the table of codes says when to try again. */
 const DEGRADED: Refused = { word: 'degraded', retryAfterMs: null };
 
 /**
- * Refuses purchases, before anything of them has begun. Reads are not refused here, since they have smaller answers
- * (`DegradedReads`); payment and cancellation are refused by their routes.
+ * Refuses purchases before any of their work has begun. Reads are not refused here, since they have smaller answers
+ * (`DegradedReads`). The routes of payment and cancellation refuse by themselves.
  */
 export class DegradeLayer implements Layer {
   readonly name = 'degrade';
@@ -213,7 +213,7 @@ export class DegradeLayer implements Layer {
     return this.#degrade.mode;
   }
 
-  /** A switch is for a share of the users, so the user must be known. */
+  /** Never refuses: a switch applies to a share of the users, so the user must be known. */
   anonymous(): null {
     return null;
   }

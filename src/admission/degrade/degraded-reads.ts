@@ -4,11 +4,11 @@ import { LRUCache } from 'lru-cache';
 import type { Clock } from '../../core/ports/clock.js';
 import { assertNever, OperationalError } from '../../core/errors.js';
 
-/** Endpoints that read; a purchase has no smaller answer. */
+/** Endpoints that read. A purchase has no smaller answer. */
 export type ReadEndpoint = Exclude<Endpoint, 'purchase'>;
 export type Body = Readonly<Record<string, unknown>>;
 
-/** Fields that a page or a program cannot do without, as the HTTP bodies name them. */
+/** Fields that a page or a program needs, as the HTTP bodies name them. */
 const ESSENTIAL: Readonly<Record<ReadEndpoint, readonly string[]>> = {
   status: ['requestId', 'saleId', 'status', 'orderId', 'orderState', 'reason'],
   sale: ['saleId', 'title', 'priceCents', 'currency', 'state', 'opensAt', 'closesAt', 'asksFor', 'serverTime'],
@@ -19,7 +19,7 @@ function essentialOf(endpoint: ReadEndpoint, body: Body): Body {
   return Object.fromEntries(ESSENTIAL[endpoint].filter((field) => field in body).map((field) => [field, body[field]]));
 }
 
-/** `unknown` is neither yes nor no; above all it never says that something does not exist. */
+/** The empty answers. `unknown` is neither yes nor no, and never says that something does not exist. */
 const NOTHING_KNOWN: Readonly<Record<ReadEndpoint, Body>> = {
   status: { status: 'unknown' },
   sale: { state: 'unknown', stock: 'unknown' },
@@ -29,7 +29,10 @@ const NOTHING_KNOWN: Readonly<Record<ReadEndpoint, Body>> = {
 /** @param ids from the address */
 const emptyOf = (endpoint: ReadEndpoint, ids: Body): Body => ({ ...ids, ...NOTHING_KNOWN[endpoint] });
 
-/** The answer at L4: a page can do without its content; a buyer who waits for a purchase, its status or an order must ask again. */
+/**
+ * The answer at L4. A page can do without its content. A buyer who waits for a purchase, its status or an order must
+ * ask again.
+ */
 export const REFUSAL: Readonly<Record<Endpoint, 'degraded' | 'no_content'>> = {
   purchase: 'degraded',
   status: 'degraded',
@@ -39,13 +42,13 @@ export const REFUSAL: Readonly<Record<Endpoint, 'degraded' | 'no_content'>> = {
 
 /** The answer to one request. */
 export type Served =
-  /** As without this layer; null: it does not exist. */
+  /** The answer as without this layer. Null if it does not exist. */
   | { readonly served: 'full'; readonly body: Body | null }
-  /** With `degraded`, and `ageMs` where it was read before. */
+  /** An answer with `degraded`, and with `ageMs` if it was read earlier. */
   | { readonly served: 'stale' | 'essential' | 'empty'; readonly body: Body }
   | { readonly served: 'degraded' | 'no_content' };
 
-/** Adds to the body that it is not the full answer, and how old it is. */
+/** Adds to the body that it is not the full answer, and its age. */
 const marked = (body: Body, degraded: Level, ageMs: number): Body => ({
   ...body,
   degraded,
@@ -61,13 +64,13 @@ interface FallbackCacheParts {
   /** Read at each call. */
   readonly rules: () => DegradeRules['cache'];
   readonly clock: Clock;
-  /** Answers; one more drops the least recently used. */
+  /** The most answers. The least recently used answer is dropped beyond that. */
   readonly max: number;
 }
 
 /**
- * The last good answers of one source, for the time in which it gives none. Each failure in a row makes them valid for a
- * shorter time; the first success restores the full one.
+ * Keeps the last good answers of a source for the time in which the source fails. Each failure in a row shortens their
+ * validity, and the first success restores it.
  */
 export class FallbackCache<T extends object> {
   readonly #parts: FallbackCacheParts;
@@ -79,24 +82,24 @@ export class FallbackCache<T extends object> {
     this.#answers = new LRUCache({ max: parts.max });
   }
 
-  /** How old an answer may be now. */
+  /** The greatest age of an answer now, ms. */
   get ttlMs(): number {
     const { ttlMs, factor, ttlMinMs } = this.#parts.rules();
     return Math.max(ttlMinMs, ttlMs * factor ** this.#failures);
   }
 
-  /** The source has answered this. */
+  /** Keeps an answer of the source. */
   put(key: string, value: T): void {
     this.worked();
     this.#answers.set(key, { value, atMs: this.#parts.clock.monotonicMs() });
   }
 
-  /** The source has answered, and there is nothing to keep. */
+  /** Notes an answer of the source that is not kept. */
   worked(): void {
     this.#failures = 0;
   }
 
-  /** The source has failed. */
+  /** Notes a failure of the source. */
   failed(): void {
     this.#failures++;
   }
@@ -110,17 +113,23 @@ export class FallbackCache<T extends object> {
 }
 
 export interface ReadRequest {
-  /** Key of the answer. It holds the user id where other users may not see the answer. */
+  /** Key of the answer. Contains the user id if other users may not see the answer. */
   readonly key: string;
-  /** From the address; the empty answer has them. */
+  /** The ids from the address, which the empty answer repeats. */
   readonly ids: Body;
-  /** The full answer; null when it does not exist. @throws OperationalError */
+  /**
+   * Reads the full answer. Null if it does not exist.
+   * @throws OperationalError
+   */
   readonly source: () => Promise<Body | null>;
-  /** Whether an answer may be given again later; left out: any. One that says "not yet" would hide what comes. */
+  /**
+   * Whether an answer may be reused later. All answers may if omitted. An answer that says "not yet" would hide the
+   * result.
+   */
   readonly keeps?: (body: Body) => boolean;
 }
 
-/** Answers the requests of one endpoint that reads, at their level. */
+/** Answers the requests of a reading endpoint at their level. */
 export class DegradedReads {
   readonly #endpoint: ReadEndpoint;
   readonly #cache: FallbackCache<Body>;
@@ -130,7 +139,7 @@ export class DegradedReads {
     this.#cache = cache;
   }
 
-  /** @throws OperationalError from the source, when no old answer is there */
+  /** @throws OperationalError from the source, if there is no earlier answer */
   async serve(ruling: Ruling | null, request: ReadRequest): Promise<Served> {
     if (ruling === null) return { served: 'full', body: await request.source() };
     switch (ruling.level) {
@@ -148,7 +157,7 @@ export class DegradedReads {
     }
   }
 
-  /** While the source fails, its last answer is given. */
+  /** Reads the full answer. While the source fails, gives its last answer. */
   async #full(request: ReadRequest): Promise<Served> {
     try {
       return { served: 'full', body: await this.#read(request) };
@@ -159,7 +168,7 @@ export class DegradedReads {
     }
   }
 
-  /** An earlier answer comes first; the source is read only where there is none, and only if it may be. */
+  /** Gives an earlier answer. Reads the source only without an earlier answer, and only if the ruling allows it. */
   async #spared({ level, sparesSource }: Ruling, request: ReadRequest): Promise<Served> {
     const kept = this.#cache.get(request.key);
     if (kept !== null) return this.#reduced(level, kept.value, kept.ageMs);

@@ -16,7 +16,7 @@ const switchChange = z
     path: ['level'],
   });
 
-/** A switch that an operator sets for one endpoint. */
+/** An operator's change of the switch of one endpoint. */
 export type SwitchChange = z.infer<typeof switchChange>;
 
 export type ReadChange =
@@ -30,15 +30,15 @@ export function readSwitchChange(input: unknown): ReadChange {
   return { read: 'refused', errors: fieldErrors(parsed.error) };
 }
 
-/** The same for a command line: `seckill switch <endpoint> <level> [--percent n]`. */
+/** Checks the arguments of a command line: `seckill switch <endpoint> <level> [--percent n]`. */
 export function readSwitchArguments(endpoint: string, level: string, percent?: string): ReadChange {
   if (percent === undefined) return readSwitchChange({ endpoint, level });
   return readSwitchChange({ endpoint, level, percent: percent.trim() === '' ? NaN : Number(percent) });
 }
 
 /**
- * The rule set with this switch set and everything else unchanged. A layer that is off is switched on, since a switch is
- * set to be in force; a dry run stays one. Switches that were set before the layer went off do not come back.
+ * Returns the rule set with this switch set and everything else unchanged. A layer that is off is switched on, since a
+ * switch is meant to be in force. A dry run stays a dry run. Switches set before the layer went off do not return.
  */
 export function withSwitch<R extends { readonly degrade: DegradeRules }>(rules: R, change: SwitchChange): R {
   const { mode, switches } = rules.degrade;
@@ -60,15 +60,15 @@ export interface SwitchRow {
   readonly inForce: boolean;
 }
 
-/** All switches, for people. */
+/** Lists all switches for operators. */
 export function switchRows({ mode, switches }: DegradeRules): SwitchRow[] {
   return ENDPOINTS.map((endpoint) => ({ endpoint, ...switches[endpoint], inForce: mode === 'on' }));
 }
 
-/** Others may publish rules at the same moment; then the switch is set in those. */
+/** The most tries. If another operator publishes rules at the same moment, the switch is set in those rules. */
 const TRIES = 5;
 
-/** This program cannot read the newest rules, so it can set nothing in them. */
+/** The answer if this program cannot read the newest rules and so cannot change them. */
 export interface Unfit {
   readonly outcome: 'rules_unfit';
   readonly reasons: readonly RuleReason[];
@@ -76,7 +76,7 @@ export interface Unfit {
 
 export interface FoundSwitches {
   readonly outcome: 'found';
-  /** Of the rules. */
+  /** The version of the rules. */
   readonly version: number;
   readonly mode: Mode;
   readonly switches: readonly SwitchRow[];
@@ -84,14 +84,14 @@ export interface FoundSwitches {
 
 /**
  * - `switched`: stored; `seenAtOnce` as for `RuleAdmin.publish`
- * - `version_conflict`: others published again and again; nothing was changed
+ * - `version_conflict`: other operators kept publishing; nothing was changed
  */
 export type SwitchAnswer =
   | { readonly outcome: 'switched'; readonly version: number; readonly seenAtOnce: boolean; readonly row: SwitchRow }
   | { readonly outcome: 'version_conflict'; readonly version: number }
   | Unfit;
 
-/** What operators do with the switches. Each change is a new version of the rules, and audited as such. */
+/** Shows and sets the switches. Each change is a new version of the rules, and audited as such. */
 export class SwitchAdmin {
   readonly #admin: Pick<RuleAdmin, 'show' | 'publish'>;
 
@@ -107,7 +107,7 @@ export class SwitchAdmin {
     return { outcome: 'found', version, mode: rules.degrade.mode, switches: switchRows(rules.degrade) };
   }
 
-  /** @throws OperationalError mysql; it may be set all the same, which `show` tells */
+  /** @throws OperationalError mysql; the switch may be set all the same, which `show` tells */
   async set(change: SwitchChange, actor: string): Promise<SwitchAnswer> {
     let version = 0;
     for (let tried = 0; tried < TRIES; tried++) {

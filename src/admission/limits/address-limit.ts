@@ -13,27 +13,30 @@ interface Counter {
 }
 
 const WINDOW_MS = 10_000;
-/** Addresses counted in one window, some MB; a further one passes uncounted, so that nobody can lock others out. */
+/**
+ * The most addresses counted in one window, some MB. Further addresses pass uncounted, so that a client cannot lock
+ * others out.
+ */
 const ADDRESSES_MAX = 50_000;
 
 /**
- * The limit that is on without any rules: requests of each address to this process, counted in its memory. It costs less
- * than any other step, and keeps one client from making the others expensive. Limits that hold for all processes
- * together are those of the rules.
+ * The limit that needs no rules: requests of each address to this process, counted in its memory. It costs less than
+ * any other step, and prevents a single client from making the other steps expensive. The rules set the limits for all
+ * processes together.
  */
 export class AddressLimit {
   readonly #max: number;
   readonly #limited: LimitedAddress;
   readonly #clock: Clock;
   readonly #metrics: AdmissionMetrics;
-  /** By what an address counts as. */
+  /** Counters by limited address. */
   #counters = new Map<string, Counter>();
-  /** By an address as it was written: a client may write one network in many ways. */
+  /** Counters by address as written, since a client may write one network in many ways. */
   #byAddress = new Map<string, readonly Counter[]>();
   #earlier: ReadonlyMap<string, Counter> = new Map();
   #startedMs: number;
 
-  /** @param max requests of one address in ten seconds; 0: any number */
+  /** @param max requests of one address in ten seconds; 0 disables the limit */
   constructor(
     max: number,
     {
@@ -58,13 +61,14 @@ export class AddressLimit {
   }
 
   /**
-   * Counts one request. True: it is one too many; then it is not counted.
-   * @param endpoint for the metric; `other`: what no rule names
+   * Counts a request, unless it exceeds the limit.
+   * @param endpoint for the metric; `other` for endpoints that no rule names
+   * @returns whether the request exceeds the limit
    */
   refuses(address: string, endpoint: Endpoint | 'other'): boolean {
     const elapsedMs = this.#turn();
     const counters = this.#byAddress.get(address) ?? this.#open(address);
-    // The window slides: of the one before counts what is still less than a window ago, evenly spread.
+    // The window slides: requests of the previous window count by the share of it that is less than a window ago.
     const restOfBefore = 1 - elapsedMs / WINDOW_MS;
     for (const { max, before, count } of counters) {
       if (before * restOfBefore + count < max) continue;
@@ -75,7 +79,10 @@ export class AddressLimit {
     return false;
   }
 
-  /** Begins a new window when it is time. @returns how old the present one is */
+  /**
+   * Begins a new window when it is time.
+   * @returns the age of the present window
+   */
   #turn(): number {
     const elapsedMs = this.#clock.monotonicMs() - this.#startedMs;
     if (elapsedMs < WINDOW_MS) return elapsedMs;
@@ -86,7 +93,7 @@ export class AddressLimit {
     return elapsedMs % WINDOW_MS;
   }
 
-  /** Without those that there is no place for. */
+  /** Returns the counters of an address, without counters for which there is no room. */
   #open(address: string): readonly Counter[] {
     const counters = this.#limited(address)
       .map(({ key, times }) => this.#counters.get(key) ?? this.#openKey(key, times * this.#max))

@@ -2,14 +2,14 @@ import type { Clock } from '../../core/ports/clock.js';
 
 export interface LeakyLimit {
   readonly ratePerSecond: number;
-  /** A request that would have to wait longer is refused. */
+  /** A request that would have to wait longer is refused, ms. */
   readonly waitMaxMs: number;
 }
 
-/** A timer is no finer, so what is due within this time goes on at once. */
+/** The resolution of a timer. A request due within this time proceeds at once. */
 const TIMER_STEP_MS = 1;
 
-/** Requests that have gone on stay in the array up to this number: moving all others up for each would cost more. */
+/** The most admitted requests kept in the array. Moving all others up for each request would cost more. */
 const LEFT_KEPT_MAX = 1000;
 
 interface Waiting {
@@ -17,12 +17,12 @@ interface Waiting {
   readonly leave: () => void;
 }
 
-/** Lets the requests of one process through at an even rate, in the order they came. However many wait, one timer runs. */
+/** Admits the requests of a process at an even rate, in order of arrival. However many wait, one timer runs. */
 export class LeakyBucket {
   readonly #clock: Clock;
   #nextMs = -Infinity;
   #queue: Waiting[] = [];
-  /** Index of the first that waits. */
+  /** Index of the first waiting request. */
   #head = 0;
   #running = false;
 
@@ -34,7 +34,10 @@ export class LeakyBucket {
     return this.#queue.length - this.#head;
   }
 
-  /** @returns null: go on at once; a promise: go on when it resolves; else refused, with the time after which it may go on */
+  /**
+   * @returns null: proceed at once; a promise: proceed when it resolves; else refused, with the time after which to
+   * retry
+   */
   enter({ ratePerSecond, waitMaxMs }: LeakyLimit): null | Promise<void> | { readonly retryAfterMs: number } {
     const nowMs = this.#clock.monotonicMs();
     const dueMs = Math.max(nowMs, this.#nextMs);

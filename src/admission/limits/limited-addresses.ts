@@ -3,18 +3,16 @@ import type { AddressShare } from '../../core/places.js';
 import type { NetworkSet } from '../lists/network-set.js';
 import { addressKey } from './limits.js';
 
-/** What a client address counts as in the limits that are on from the start; empty: it is not counted. */
+/** Returns the limited addresses that a client address counts for. Empty if the address is not counted. */
 export type LimitedAddress = (address: string) => readonly AddressShare[];
 
 /**
- * A customer may have a /56 network, which holds 256 networks of /64. A mobile carrier gives each phone a /64, so all of a /56 may take
- * more than one address.
+ * Factor of the limit for a whole /56. A customer may have a /56 network, which holds 256 networks of /64. A mobile
+ * carrier gives each phone a /64, so a whole /56 may take more than one address.
  */
 const TIMES_OF_56 = 4;
 
-/**
- * @param unlimited networks whose addresses are not counted: our own, and those of proxies, which stand for many clients
- */
+/** @param unlimited networks whose addresses are not counted: our own, and proxies, which serve many clients */
 export function createLimitedAddress(...unlimited: readonly NetworkSet[]): LimitedAddress {
   return (text) => {
     const address = readAddress(text);

@@ -18,9 +18,9 @@ import { LeakyBucket } from './leaky-bucket.js';
 import { FallbackLimitStore, LimitBatcher } from './shared-limits.js';
 import { LocalLimitStore } from './local-limit-store.js';
 
-/** A day; a count of requests over a longer time is no protection. */
+/** A day. A count over a longer time is no protection. */
 const WINDOW_MAX_MS = 86_400_000;
-/** A higher limit protects nothing. */
+/** The highest limit. A higher limit protects nothing. */
 const WINDOW_LIMIT_MAX = 1_000_000;
 const RATE_MAX = 1_000_000;
 
@@ -39,30 +39,34 @@ const endpointLimits = z.strictObject({
   global: bucket.nullable().default(null),
   user: window.nullable().default(null),
   ip: window.nullable().default(null),
-  /** Users, and addresses, of one generation; 100,000 take 7 to 13 MB of Redis, and there are two generations. */
+  /**
+   * The most users, and addresses, of one generation. 100,000 take 7 to 13 MB of Redis, and there are two generations.
+   */
   subjectsMax: z.int().min(100).max(1_000_000).default(100_000),
 });
 
 const leaky = z.strictObject({
   ratePerSecond: z.int().min(1).max(RATE_MAX),
-  /** Below the time in which an api that is stopped answers what is under way. */
+  /** Must be below the time in which a stopping api answers its open requests. */
   waitMaxMs: z.int().min(0).max(5000),
 });
 
-/** How many requests all buyers, each user and each address may send; and how many purchases reach the batcher of one process. */
+/**
+ * Limits the requests of all buyers, each user and each address, and the purchases that reach the batcher of a process.
+ */
 export const limitsRules = z.strictObject({
   mode: mode.default('off'),
   purchase: endpointLimits.prefault({}),
   status: endpointLimits.prefault({}),
   sale: endpointLimits.prefault({}),
   order: endpointLimits.prefault({}),
-  /** Evens out the purchases of each process; null: they go on as they come. */
+  /** Evens out the purchases of each process. Null disables it. */
   leaky: leaky.nullable().default(null),
-  /** Redis has this long to answer; then the process counts by itself. A healthy Redis needs a few ms. */
+  /** Time that Redis has to answer, ms. After that the process counts by itself. A healthy Redis needs a few ms. */
   replyTimeoutMs: z.int().min(5).max(5000).default(100),
-  /** While Redis is away it is tried again this often. */
+  /** Interval between tries while Redis is down, ms. */
   retryEveryMs: z.int().min(50).max(60_000).default(500),
-  /** Api processes that share the traffic while Redis is away; 0: not known, each then allows the whole. */
+  /** Api processes that share the traffic while Redis is down. 0: unknown, and each process allows the whole limit. */
   processes: z.int().min(0).max(1000).default(0),
 });
 export type LimitsRules = z.infer<typeof limitsRules>;
@@ -70,20 +74,20 @@ export type LimitsRules = z.infer<typeof limitsRules>;
 interface LimitsParts {
   /** Read at each call. */
   readonly rules: () => LimitsRules;
-  /** Shared by all processes. */
+  /** The store shared by all processes. */
   readonly store: LimitStore;
   readonly clock: Clock;
   readonly metrics: AdmissionMetrics;
   readonly log: Log;
 }
 
-/** The limits of an endpoint in two parts: before the token is checked, and after it. */
+/** The limits of an endpoint in two steps: before and after the token is checked. */
 interface LimitsByStep {
   readonly anonymous: LimitSet;
   readonly buyer: LimitSet;
 }
 
-/** Limits the rate of requests: in all, by each user and from each address. */
+/** Limits the rate of requests: in total, by user and by address. */
 export class Limits implements Layer {
   readonly name = 'limits';
   readonly #rules: () => LimitsRules;
@@ -91,7 +95,7 @@ export class Limits implements Layer {
   readonly #anonymous: LimitBatcher;
   readonly #buyers: LimitBatcher;
   readonly #leaky: LeakyBucket;
-  /** One object per set of rules, so a request allocates none. */
+  /** The limits by step, one object per set of rules, so that a request allocates none. */
   readonly #byStep = new WeakMap<LimitSet, LimitsByStep>();
 
   constructor({ rules, store: shared, clock, metrics, log }: LimitsParts) {
@@ -108,7 +112,7 @@ export class Limits implements Layer {
     return this.#rules().mode;
   }
 
-  /** Counts the address. Rejects with a bug only: while Redis is away the process counts by itself. */
+  /** Counts the address. Rejects with a bug only: the process counts by itself while Redis is down. */
   anonymous({ endpoint, address }: AdmissionRequest): Verdict {
     const limits = this.#limitsOf(endpoint).anonymous;
     if (!hasAny(limits)) return null;
@@ -116,14 +120,17 @@ export class Limits implements Layer {
     return this.#take(this.#anonymous, endpoint, limits, { address: counted, userId: null });
   }
 
-  /** Counts the user, and the request among all. */
+  /** Counts the user and the total. */
   buyer({ endpoint }: AdmissionRequest, userId: string): Verdict {
     const limits = this.#limitsOf(endpoint).buyer;
     if (!hasAny(limits)) return null;
     return this.#take(this.#buyers, endpoint, limits, { address: null, userId });
   }
 
-  /** Called before the batcher. Null: go on; a promise: go on when it resolves; else refused. */
+  /**
+   * Evens out purchases, called before the batcher. Null: proceed. A promise: proceed when it resolves. Otherwise
+   * refused.
+   */
   smooth(): null | Promise<void> | 'rate_limited' {
     const { mode, leaky } = this.#rules();
     if (mode === 'off' || leaky === null) return null;
@@ -147,7 +154,9 @@ export class Limits implements Layer {
     return { word, retryAfterMs, headers: rateLimitHeaders(limits, verdict) };
   }
 
-  /** A sale page needs no token, so all of its limits are counted in the first step. */
+  /**
+   * Returns the limits of each step. A sale page needs no token, so all of its limits are counted in the first step.
+   */
   #limitsOf(endpoint: Endpoint): LimitsByStep {
     const limits = this.#rules()[endpoint];
     let steps = this.#byStep.get(limits);
@@ -166,7 +175,8 @@ export class Limits implements Layer {
 const hasAny = ({ ip, user, global }: LimitSet): boolean => ip !== null || user !== null || global !== null;
 
 /**
- * What an address counts as: itself, or, for IPv6, its /64 network, since one client usually has a whole one.
+ * Returns the key under which an address is counted: the address itself, or its /64 network for IPv6, since a client
+ * usually has a whole /64.
  * @param address IPv4 or IPv6; IPv4-mapped IPv6 addresses are normalised to IPv4
  */
 export function addressKey(address: string): string {
@@ -179,12 +189,12 @@ export function addressKey(address: string): string {
 
 const MS_PER_S = 1000;
 
-/** Whole seconds, rounded up: a client never comes back too soon, and 0 means that there is nothing to wait for. */
+/** Returns whole seconds, rounded up: a client never returns too soon, and 0 means no wait. */
 const seconds = (ms: number): number => Math.ceil(ms / MS_PER_S);
 
 /**
- * `RateLimit-Policy`: every limit with its quota `q` and window `w` in seconds. For a bucket these are its burst and the
- * time in which an empty one fills.
+ * Returns the header `RateLimit-Policy`: every limit with its quota `q` and window `w` in seconds. For a bucket these
+ * are its burst and the time in which an empty bucket fills.
  */
 export function rateLimitPolicy({ ip, user, global }: LimitSet): string {
   const ofWindow = (name: string, window: WindowLimit | null): string[] =>
@@ -197,8 +207,8 @@ export function rateLimitPolicy({ ip, user, global }: LimitSet): string {
 const policy = (name: string, quota: number, windowS: number): string => `"${name}";q=${quota};w=${windowS}`;
 
 /**
- * The headers of one answer as a flat list of names and values: the tightest limit with what it has left (`r`) and in how
- * many seconds there is more (`t`), after the IETF draft `RateLimit`. Empty where no limit counts the request.
+ * Returns the headers of an answer as a flat list of names and values: the tightest limit with its rest (`r`) and the
+ * seconds until there is more (`t`), after the IETF draft `RateLimit`. Empty if no limit counts the request.
  */
 export function rateLimitHeaders(limits: LimitSet, verdict: LimitVerdict): string[] {
   const { outcome, limit, remaining, resetMs, retryAfterMs } = verdict;
@@ -208,7 +218,7 @@ export function rateLimitHeaders(limits: LimitSet, verdict: LimitVerdict): strin
   return ['RateLimit-Policy', policyOf(limits), 'RateLimit', `"${limit}";r=${remaining};t=${moreInS}`];
 }
 
-/** Made once per set of rules. */
+/** Header values, built once per set of rules. */
 const policies = new WeakMap<LimitSet, string>();
 
 function policyOf(limits: LimitSet): string {

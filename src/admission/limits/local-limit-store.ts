@@ -12,7 +12,7 @@ import {
 import type { Clock } from '../../core/ports/clock.js';
 import type { LimitAnswers, LimitCall, LimitCaller, LimitStore } from '../../core/ports/admission-stores.js';
 
-/** Counts as lua/take-permits-5.lua does, in the memory of one process, while Redis is away. */
+/** Counts as lua/take-permits-5.lua does, in the memory of one process, while Redis is down. */
 export class LocalLimitStore implements LimitStore {
   readonly #clock: Clock;
   readonly #endpoints = new Map<string, EndpointCounts>();
@@ -42,7 +42,7 @@ class EndpointCounts {
   #ip = new SlidingWindow(0);
   #user = new SlidingWindow(0);
 
-  /** Takes from all limits or from none. */
+  /** Counts a request in all limits or in none. */
   take(limits: LimitSet, { address, userId }: LimitCaller, nowUs: number): LimitFigures {
     this.#ip = inLength(this.#ip, limits.ip);
     this.#user = inLength(this.#user, limits.user);
@@ -69,22 +69,22 @@ class EndpointCounts {
 const hasRoom = (counts: Counts | null, limit: WindowLimit | null): boolean =>
   counts === null || limit === null || counts.total < limit.limit;
 
-/** A window of another length starts empty. */
+/** Returns the window, or an empty window if the length has changed. */
 const inLength = (window: SlidingWindow, limit: WindowLimit | null): SlidingWindow =>
   limit === null || limit.windowMs === window.windowMs ? window : new SlidingWindow(limit.windowMs);
 
 /** The requests of one subject, slice by slice. */
 export interface Counts {
-  /** The slice of `bySlice[0]`; the others are those before it. */
+  /** The slice of `bySlice[0]`. Each further entry is one slice earlier. */
   readonly slice: number;
   readonly bySlice: number[];
   total: number;
 }
 
 /**
- * The sliding window of lua/take-permits-5.lua in one process: every request of the last `windowMs` counts, and some that
- * are up to a tenth older. There are two generations of subjects, each as long as the window: a subject without a request
- * in both is dropped, together with its generation.
+ * The sliding window of lua/take-permits-5.lua in one process: every request of the last `windowMs` counts, and some
+ * requests up to a tenth older. There are two generations of subjects, each as long as the window. A subject without a
+ * request in either generation is dropped with its generation.
  */
 export class SlidingWindow {
   readonly windowMs: number;
@@ -96,13 +96,13 @@ export class SlidingWindow {
     this.windowMs = windowMs;
   }
 
-  /** Subjects that are kept. */
+  /** Number of subjects kept. */
   get size(): number {
     return this.#current.size + this.#previous.size;
   }
 
   /**
-   * The counts of a subject; null: it is not counted, since `subjectsMax` others are.
+   * Returns the counts of a subject. Null if the subject is not counted, since `subjectsMax` others are.
    * @param nowUs whole microseconds
    */
   find(subject: string, subjectsMax: number, nowUs: number): Counts | null {
@@ -113,7 +113,7 @@ export class SlidingWindow {
     return countsAt(slice, known ?? this.#previous.get(subject));
   }
 
-  /** Counts one more request of a subject that was just found. */
+  /** Counts a further request of a subject that was just found. */
   add(subject: string, counts: Counts): void {
     counts.bySlice[0] = (counts.bySlice[0] ?? 0) + 1;
     counts.total++;
@@ -128,12 +128,12 @@ export class SlidingWindow {
   }
 }
 
-/** What is left of a limit after these requests. */
+/** Returns the rest of a limit after these requests. */
 function figuresOf({ bySlice, total }: Counts, limit: number): WindowFigures {
   return { left: Math.max(0, limit - total), oldestBack: bySlice.findLastIndex((count) => count > 0) };
 }
 
-/** The counts, moved to the slice that runs now. */
+/** Returns the counts, moved to the present slice. */
 function countsAt(slice: number, known: Counts | undefined): Counts {
   const bySlice = new Array<number>(WINDOW_SLICES + 1).fill(0);
   let total = 0;
@@ -152,12 +152,12 @@ export class TokenBucket {
   #left = Infinity;
   #atUs = 0;
 
-  /** Tokens that are there now, in millionths. A clock that was set back adds none. */
+  /** Returns the present tokens, in millionths. A clock that was set back adds none. */
   tokens({ ratePerSecond, burst }: BucketLimit, nowUs: number): number {
     return Math.min(burst * TOKEN, this.#left + Math.max(0, nowUs - this.#atUs) * ratePerSecond);
   }
 
-  /** Takes one; the caller has checked that it is there. */
+  /** Takes a token. The caller has checked that there is a token. */
   take(limit: BucketLimit, nowUs: number): void {
     this.#left = this.tokens(limit, nowUs) - TOKEN;
     this.#atUs = nowUs;

@@ -21,21 +21,21 @@ interface Waiting {
 /** The requests to one endpoint. */
 interface Lane {
   readonly endpoint: string;
-  /** Those of the latest request: rules that have changed count for all who wait. */
+  /** The limits of the latest request. Changed rules apply to all waiting requests. */
   limits: LimitSet;
   queue: Waiting[];
   isUnderWay: boolean;
 }
 
 /**
- * Counts many requests with one call: those that come while a call is under way join the next one. A lone request does
- * not wait for others; its call leaves at the end of the turn of the event loop that brought it.
+ * Counts many requests with one call: requests that arrive during a call join the next call. A lone request does not
+ * wait for others. Its call leaves at the end of the present turn of the event loop.
  */
 export class LimitBatcher {
   readonly #store: Pick<FallbackLimitStore, 'take'>;
   readonly #clock: Clock;
   readonly #metrics: AdmissionMetrics;
-  /** One per endpoint. */
+  /** Lanes by endpoint. */
   readonly #lanes = new Map<string, Lane>();
 
   constructor(store: Pick<FallbackLimitStore, 'take'>, metrics: AdmissionMetrics, clock: Clock) {
@@ -94,26 +94,26 @@ interface FallbackParts {
 }
 
 interface FallbackOptions {
-  /** The shared store has this long to answer. */
+  /** Time that the shared store has to answer, ms. */
   readonly replyTimeoutMs: number;
-  /** While it is away it is tried again this often. */
+  /** Interval between tries while the shared store is down, ms. */
   readonly retryEveryMs: number;
-  /** Processes that share the traffic meanwhile; 0: not known. */
+  /** Processes that share the traffic while the store is down. 0: unknown. */
   readonly processes: number;
 }
 
-/** A reason of its own: without one, each call would pay for an exception and its stack. */
+/** An explicit abort reason. Otherwise each call would pay for an exception and its stack. */
 const ANSWERED = 'answered';
 
 /**
- * Counts in the shared store; while that does not answer, or not in time, in the local one. Buyers notice nothing: the
- * log says so once per outage. One call at a time finds out whether the shared store is back.
+ * Counts in the shared store, or in the local store while the shared store does not answer in time. Buyers notice
+ * nothing, and the log says so once per outage. One call at a time finds out whether the shared store is back.
  */
 export class FallbackLimitStore implements LimitStore {
   readonly #parts: FallbackParts;
   readonly #options: () => FallbackOptions;
   #isAway = false;
-  /** While it is away: when it is tried again. */
+  /** When the shared store is tried again while it is down. */
   #retryAtMs = 0;
 
   constructor(parts: FallbackParts, options: () => FallbackOptions) {
@@ -122,9 +122,9 @@ export class FallbackLimitStore implements LimitStore {
   }
 
   /**
-   * Rejects with a bug only.
-   * @param waitedMs what the oldest request has waited already; it is part of the time to answer, so a Redis that is
-   *   slower than requests come is not called for all of them
+   * Counts requests. Rejects with a bug only.
+   * @param waitedMs time that the oldest request has already waited. It is part of the time to answer, so a Redis that
+   * is slower than the requests is not called for all of them.
    */
   async take(call: LimitCall, waitedMs = 0): Promise<LimitAnswers> {
     const { clock, metrics } = this.#parts;
@@ -138,7 +138,7 @@ export class FallbackLimitStore implements LimitStore {
     return answers;
   }
 
-  /** Null: it did not answer. */
+  /** Counts in the shared store. Null if it did not answer. */
   async #takeShared(call: LimitCall): Promise<LimitAnswers | null> {
     const { shared, clock } = this.#parts;
     const { replyTimeoutMs } = this.#options();
@@ -180,10 +180,13 @@ export class FallbackLimitStore implements LimitStore {
   }
 }
 
-/** After a pause of the whole process timers run before sockets are read: an answer may be there already. */
+/**
+ * Resolves after sockets were read. When the whole process has paused, timers run first, and an answer may already be
+ * there.
+ */
 const afterSockets = (): Promise<null> => new Promise((resolve) => setImmediate(() => resolve(null)));
 
-/** What one of so many processes may let through; each limit lets at least one through. */
+/** Returns the limits of a single process among several. Each limit admits at least one request. */
 export function shareOf(limits: LimitSet, processes: number): LimitSet {
   const part = (whole: number): number => Math.ceil(whole / processes);
   const ofWindow = (window: WindowLimit | null): WindowLimit | null =>

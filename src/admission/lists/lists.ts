@@ -4,9 +4,9 @@ import { isUserId } from '../../core/ids.js';
 import { mode, type Layer, type Refused, type Mode, type AdmissionRequest } from '../layer.js';
 import { NetworkSet } from './network-set.js';
 
-/** Bounds the size of the rules; look-ups are by hash and cost the same for any number. */
+/** Limits the size of the rules. Look-ups are by hash, at the same cost for any number. */
 const LISTED_MAX = 10_000;
-/** Every request is searched for every part of a user agent, one after the other. */
+/** Limits the work per request, which searches the user agent for each part in turn. */
 const AGENTS_MAX = 100;
 const AGENT_PART_LENGTH_MAX = 200;
 
@@ -22,19 +22,19 @@ const user = z.string().refine(isUserId, 'must be the id of a user');
 const allowAndDeny = <T extends z.ZodType>(item: T, max: number) =>
   z.strictObject({ allow: z.array(item).max(max).default([]), deny: z.array(item).max(max).default([]) }).prefault({});
 
-/** Who is refused always. In each list `allow` beats `deny`; what stands in neither goes on. */
+/** The rules for permanent refusals. In each list `allow` beats `deny`. A request in neither list proceeds. */
 export const listsRules = z.strictObject({
   mode: mode.default('off'),
   /** IP addresses and networks. */
   addresses: allowAndDeny(network, LISTED_MAX),
-  /** Parts of a user agent; upper and lower case are the same. */
+  /** Parts of a user agent. Case is ignored. */
   agents: allowAndDeny(agent, AGENTS_MAX),
   /** Ids of users, as their tokens name them. */
   users: allowAndDeny(user, LISTED_MAX),
 });
 export type ListsRules = z.infer<typeof listsRules>;
 
-/** A longer user agent is read up to here; no browser needs more. */
+/** The length up to which a user agent is read. No browser needs more. */
 const AGENT_LENGTH_MAX = 1000;
 
 const DENIED: Refused = { word: 'denied', retryAfterMs: null };
@@ -43,7 +43,7 @@ const DENIED: Refused = { word: 'denied', retryAfterMs: null };
 export class Lists implements Layer {
   readonly name = 'lists';
   readonly #rules: () => ListsRules;
-  /** The present rules in a form that is quick to search. */
+  /** The present rules in a form that is fast to search. */
   #index: ListsIndex | null = null;
 
   constructor(rules: () => ListsRules) {

@@ -2,7 +2,7 @@ import { modeFor } from '../layer.js';
 import type { AdmissionMetrics } from '../metrics.js';
 import type { OrderRules } from './order-rules.js';
 
-/** How many orders of a sale a buyer may cancel, under the current rules. */
+/** Limits the orders of a sale that a buyer may cancel, under the current rules. */
 export class CancelLimit {
   readonly #rules: () => OrderRules;
   readonly #metrics: AdmissionMetrics;
@@ -12,13 +12,16 @@ export class CancelLimit {
     this.#metrics = metrics;
   }
 
-  /** Null: any number. */
+  /** Returns the limit. Null: unlimited. */
   maxOf(saleId: string): number | null {
     const rules = this.#rules();
     return modeFor(rules, saleId) === 'off' ? null : rules.cancelsMax;
   }
 
-  /** Counts a buyer who has reached it. @returns whether they are refused */
+  /**
+   * Counts a buyer who has reached the limit.
+   * @returns whether the buyer is refused
+   */
   refuses(): boolean {
     const { mode } = this.#rules();
     if (mode === 'off') return false;

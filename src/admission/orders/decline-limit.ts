@@ -3,7 +3,7 @@ import type { AdmissionMetrics } from '../metrics.js';
 import type { OrderRules } from './order-rules.js';
 
 /**
- * How many declined charges an order and a buyer may have, under the current rules; null: any number.
+ * Returns the limits on declined charges of an order and of a buyer, under the current rules. Null: unlimited.
  * @param rules read at each call
  */
 export function declineBound(rules: () => OrderRules, metrics: Pick<AdmissionMetrics, 'refused'>): DeclineBound | null {

@@ -4,25 +4,31 @@ import { mode, saleScope } from '../layer.js';
 const DAY_MS = 86_400_000;
 const pauseMs = z.int().min(1000).max(DAY_MS);
 
-/** What one account may do with the stock of a sale without paying. */
+/** Limits how an account may hold the stock of a sale without paying. */
 export const orderRules = z
   .strictObject({
-    /** On from the start: one account could hold the last unit by buying and cancelling again and again. */
+    /** On by default: a single account could hold the last unit by repeated buying and cancelling. */
     mode: mode.default('on'),
     sales: saleScope.default('all'),
-    /** Orders of one sale that one buyer may cancel. */
+    /** The most orders of a sale that a buyer may cancel. */
     cancelsMax: z.int().min(0).max(1000).default(10),
-    /** How long a buyer waits after their first order of a sale that expired unpaid; twice as long after each further one. Null: not at all. */
+    /**
+     * Pause of a buyer after their first order of a sale that expired unpaid, ms. Doubles after each further order.
+     * Null disables it.
+     */
     unpaidPauseMs: pauseMs.nullable().default(null),
-    /** The longest pause. An hour: buyers come back to a sale of a day, and one who never pays holds units a few times. */
+    /**
+     * The longest pause, ms. An hour by default: a buyer can return to a sale of a day, and a buyer who never pays
+     * holds units only a few times.
+     */
     unpaidPauseMaxMs: pauseMs.default(3_600_000),
-    /** Charges that the provider declined. On unless the rules say otherwise: stolen cards are tried where nobody counts. */
+    /** Limits declined charges. On by default: stolen cards are tried where declines are not counted. */
     declines: z
       .strictObject({
         mode: mode.default('on'),
-        /** Of one order; then no other card is charged for it. */
+        /** The most declines of one order. After that no card is charged for the order. */
         perOrder: z.int().min(1).max(100).default(8),
-        /** Of all orders of one buyer within an hour. */
+        /** The most declines of all orders of a buyer within an hour. */
         perBuyerHour: z.int().min(1).max(1000).default(20),
       })
       .prefault({}),

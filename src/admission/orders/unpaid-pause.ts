@@ -6,13 +6,13 @@ import { modeFor } from '../layer.js';
 import type { AdmissionMetrics } from '../metrics.js';
 import type { OrderRules } from './order-rules.js';
 
-/** Buyers in one query: of that many it takes MySQL a few milliseconds. */
+/** The most buyers in one query, which takes MySQL a few milliseconds. */
 const BUYERS_PER_QUERY = 500;
-/** Buyers who wait for MySQL; one more is let in. */
+/** The most buyers that wait for MySQL. Further buyers are admitted. */
 const WAITING_MAX = 5000;
-/** A purchase waits no longer; then it is let in, because a sale must not stand still with MySQL. */
+/** The longest wait of a purchase. After that it is admitted, because a sale must not stop with MySQL. */
 const ANSWER_WITHIN_MS = 500;
-/** After a failure nobody is asked for so long, else each purchase of an outage would wait. */
+/** Time without queries after a failure. Otherwise each purchase during an outage would wait. */
 const REST_MS = 1000;
 
 interface Group {
@@ -21,15 +21,15 @@ interface Group {
 }
 
 /**
- * Lets a buyer wait who left orders of a sale unpaid until they expired: each one doubles the pause. MySQL counts. Purchases
- * that arrive while it is asked share the next query; while the rule is off nobody is asked.
+ * Makes a buyer wait who left orders of a sale unpaid until they expired. Each order doubles the pause. MySQL counts
+ * the orders. Purchases that arrive during a query share the next query. No query is sent while the rule is off.
  */
 export class UnpaidPause {
   readonly #rules: () => OrderRules;
   readonly #repository: Pick<OrderRepository, 'expiredOf' | 'findByPurchases'>;
   readonly #clock: Pick<Clock, 'monotonicMs' | 'sleep'>;
   readonly #metrics: Pick<AdmissionMetrics, 'refused'>;
-  /** The query of each sale that is not sent yet. */
+  /** The unsent query of each sale. */
   readonly #next = new Map<string, Group>();
   /** The end of the last query of each sale that is under way or waits. */
   readonly #last = new Map<string, Promise<unknown>>();
@@ -54,8 +54,8 @@ export class UnpaidPause {
   }
 
   /**
-   * How long the buyer must wait, in ms; null: go on. A purchase that has an order goes on, since it is only answered again.
-   * Never rejects for a fault of MySQL.
+   * Returns how long the buyer must wait, in ms. Null: proceed. A purchase that has an order proceeds, since it only
+   * gets its answer again. Never rejects for a fault of MySQL.
    */
   check(purchase: RequestRef): null | Promise<number | null> {
     const rules = this.#rules();
@@ -98,7 +98,10 @@ export class UnpaidPause {
     return own.length > 0 ? null : restMs;
   }
 
-  /** Sent when the query before it has ended; whoever comes until then is part of it. */
+  /**
+   * Asks for a buyer's expired orders. The query is sent when the previous query has ended, and includes all buyers
+   * until then.
+   */
   #expiredOf(saleId: string, userId: string): Group['expired'] {
     const waiting = this.#next.get(saleId);
     if (waiting !== undefined && (waiting.userIds.size < BUYERS_PER_QUERY || waiting.userIds.has(userId))) {
@@ -122,7 +125,7 @@ export class UnpaidPause {
   }
 }
 
-/** After so many unpaid orders, ms. */
+/** Returns the pause after this number of unpaid orders, ms. */
 function pauseAfter(count: number, { unpaidPauseMs, unpaidPauseMaxMs }: OrderRules): number {
   return unpaidPauseMs === null ? 0 : Math.min(unpaidPauseMaxMs, unpaidPauseMs * 2 ** (count - 1));
 }

@@ -1,8 +1,8 @@
 /** A place in a line. */
 export interface InLine {
-  /** Smaller stands further ahead; of equals, the one added first. */
+  /** Members with a smaller order are further ahead. Equal members are in the order in which they were added. */
   readonly order: number;
-  /** Used by the line only; null outside of a line. */
+  /** Used by the line only. Null outside of a line. */
   block: object | null;
 }
 
@@ -11,12 +11,12 @@ interface Block<T> {
   members: T[];
 }
 
-/** At twice that many a block is cut in two: short enough to search, long enough that there are few. */
+/** Half of the size at which a block is cut in two: short enough to search, long enough for few blocks. */
 const BLOCK_SIZE = 256;
 
 /**
- * A line that can be asked for a place, left from anywhere and entered anywhere, at the price of a few hundred
- * comparisons, whether it holds ten or 100,000.
+ * A line that finds a place, adds anywhere and removes anywhere, at the cost of a few hundred comparisons, whether it
+ * holds ten members or 100,000.
  */
 export class Line<T extends InLine> {
   #blocks: Block<T>[] = [];
@@ -26,7 +26,7 @@ export class Line<T extends InLine> {
     return this.#size;
   }
 
-  /** Behind all whose order is not greater. Nearly always that is the end. */
+  /** Adds a member behind all members whose order is not greater. That is nearly always the end. */
   add(one: T): void {
     let at = this.#blocks.length - 1;
     while (at > 0 && firstOrder(this.#blocks[at] as Block<T>) > one.order) at--;
@@ -39,14 +39,14 @@ export class Line<T extends InLine> {
     if (block.members.length >= 2 * BLOCK_SIZE) this.#cut(block);
   }
 
-  /** Removes the first one. */
+  /** Removes the first member. */
   shift(): T | undefined {
     const first = this.#blocks[0]?.members[0];
     if (first !== undefined) this.remove(first);
     return first;
   }
 
-  /** Does nothing to one that is in no line. */
+  /** Removes a member. Does nothing if the member is in no line. */
   remove(one: T): void {
     const block = one.block as Block<T> | null;
     if (block === null) return;
@@ -56,7 +56,7 @@ export class Line<T extends InLine> {
     if (block.members.length === 0) this.#blocks.splice(this.#blocks.indexOf(block), 1);
   }
 
-  /** How many stand before this one, which must be in the line. */
+  /** Returns the number of members ahead of this member, which must be in the line. */
   ahead(one: T): number {
     let ahead = 0;
     for (const block of this.#blocks) {

@@ -2,29 +2,29 @@ import type { Clock } from '../../core/ports/clock.js';
 import { Line, type InLine } from './line.js';
 import { CLASSES, type PriorityClass, type QueueRules } from './queue-rules.js';
 
-/** Credit is saved up for at most this long, ms: after a pause the line does not let a crowd in at once. */
+/** The longest time over which credit is saved, ms, so that the line does not admit a crowd at once after a pause. */
 const CREDIT_MAX_MS = 1000;
 /** Ten times 0.1 is a little less than 1. */
 const ROUNDING = 1e-9;
 
 /**
- * How many may be admitted now, so that over any time it is the rate: a part of a place is kept for the next time. The
- * rate may change between two calls; it counts for the time since the call before.
+ * Computes how many buyers may be admitted now, so that the average is the rate. A fraction of a place is kept for the
+ * next call. The rate may change between two calls and applies to the time since the previous call.
  */
 export class Pace {
   #sinceMs: number;
   #credit = 0;
 
-  /** @param fromMs when the first place begins to become free; monotonic, as all times here */
+  /** @param fromMs when the first place begins to become free; monotonic, like all times here */
   constructor(fromMs: number) {
     this.#sinceMs = fromMs;
   }
 
-  /** Whole places that are free now. */
+  /** Returns the whole places that are free now. */
   free(perSecond: number, monotonicMs: number): number {
     const passedMs = Math.max(0, monotonicMs - this.#sinceMs);
     this.#sinceMs = monotonicMs;
-    const creditMax = 1 + (perSecond * CREDIT_MAX_MS) / 1000; // 1: a place that is nearly free is not lost by waiting
+    const creditMax = 1 + (perSecond * CREDIT_MAX_MS) / 1000; // plus 1, so that a place that is nearly free is not lost by waiting
     this.#credit = Math.min(creditMax, this.#credit + (perSecond * passedMs) / 1000);
     return Math.floor(this.#credit + ROUNDING);
   }
@@ -35,10 +35,10 @@ export class Pace {
 }
 
 /**
- * One buyer in a waiting room.
- * - `waiting`: in the line, while the buyer asks at least once in `idleMs`
+ * A buyer in a waiting room.
+ * - `waiting`: in the line, as long as the buyer asks at least once in `idleMs`
  * - `admitted`: may buy until `untilMs`
- * - `over`: the pass has ended; kept for `idleMs` more, so that an old ticket does not bring the old place back
+ * - `over`: the pass has ended; kept for another `idleMs`, so that an old ticket does not restore the old place
  */
 export interface Waiter extends InLine {
   readonly userId: string;
@@ -46,34 +46,39 @@ export interface Waiter extends InLine {
   /** Unix ms, from the ticket. */
   readonly joinedMs: number;
   state: 'waiting' | 'admitted' | 'over';
-  /** Last question of a buyer who waits, monotonic. */
+  /** Time of a waiting buyer's last question, monotonic. */
   seenMs: number;
-  /** End of the pass, Unix ms; 0 for a buyer who waits. */
+  /** End of the pass, Unix ms. 0 for a waiting buyer. */
   untilMs: number;
 }
 
 /**
- * The buyers who wait for one sale in this process. No buyer is admitted before the sale opens; then as many a second as
- * the rules say.
+ * The buyers who wait for a sale in this process. No buyer is admitted before the sale opens. After that, buyers are
+ * admitted at the rate of the rules.
  *
  * No buyer has a timer. A map keeps the order in which its keys were set, so the map of each state is in the order in
- * which its buyers are due, and `advance` reads it from the front to the first one who is not.
+ * which its buyers are due, and `advance` reads it from the front to the first buyer who is not due.
  */
 export class Room {
   readonly #rules: () => QueueRules;
-  /** Wall time for what buyers, other processes and the sale know; monotonic for how long something lasts here. */
+  /**
+   * Wall time for facts that buyers, other processes and the sale know, monotonic time for durations in this process.
+   */
   readonly #clock: Clock;
-  /** The lot of a buyer, from 0 to below 1. */
+  /** Returns the lot of a buyer, from 0 to below 1. */
   readonly #lotOf: (userId: string) => number;
   readonly #opensAtMs: number;
   readonly #lines = CLASSES.map(() => new Line<Waiter>());
-  /** In the order of `seenMs`. */
+  /** Waiting buyers in the order of `seenMs`. */
   readonly #waiting = new Map<string, Waiter>();
-  /** In the order of `untilMs`, unless the rules have made passes shorter: `find` ends those that this hides. */
+  /**
+   * Admitted buyers in the order of `untilMs`. If the rules have shortened passes, `find` ends the passes behind longer
+   * passes.
+   */
   readonly #admitted = new Map<string, Waiter>();
-  /** In the order of `untilMs`. */
+  /** Buyers whose pass has ended, in the order of `untilMs`. */
   readonly #over = new Map<string, Waiter>();
-  /** Read once: a line that was begun in one order goes on in it. */
+  /** Read once: a line keeps the order in which it was begun. */
   readonly #order: QueueRules['order'];
   #hasOpened = false;
   readonly #pace: Pace;
@@ -87,7 +92,7 @@ export class Room {
     this.#pace = new Pace(clock.monotonicMs() + opensAtMs - clock.nowMs());
   }
 
-  /** Waiting, admitted and over. */
+  /** Number of waiting, admitted and over buyers. */
   get size(): number {
     return this.#waiting.size + this.#admitted.size + this.#over.size;
   }
@@ -102,10 +107,10 @@ export class Room {
     return this.#waiting.get(userId) ?? this.#admitted.get(userId) ?? this.#over.get(userId);
   }
 
-  /** A new place for a buyer who has none. Where no other buyer waits, the buyer may be admitted at once. */
+  /** Creates a place for a buyer without a place. If no other buyer waits, the buyer may be admitted at once. */
   join(userId: string, priority: PriorityClass, joinedMs: number, nowMs: number): Waiter {
     this.#over.delete(userId);
-    // Who comes after the sale has opened stands behind all lots.
+    // A buyer who comes after the sale has opened is behind all lots.
     const order = this.#order === 'lot' && joinedMs < this.#opensAtMs ? this.#lotOf(userId) : joinedMs;
     const waiter: Waiter = {
       userId,
@@ -123,7 +128,7 @@ export class Room {
     return waiter;
   }
 
-  /** The buyer has asked again. */
+  /** Notes that the buyer has asked again. */
   touch(waiter: Waiter): void {
     waiter.seenMs = this.#clock.monotonicMs();
     if (waiter.state !== 'waiting') return;
@@ -131,21 +136,24 @@ export class Room {
     this.#waiting.set(waiter.userId, waiter);
   }
 
-  /** The place of a buyer who waits, from 1; null while lots are kept secret, until the sale opens. It may grow when a buyer of a higher class comes. */
+  /**
+   * Returns the place of a waiting buyer, from 1. Null while lots are secret, until the sale opens. The place may grow
+   * when a buyer of a higher class arrives.
+   */
   position(waiter: Waiter): number | null {
     if (this.#order === 'lot' && !this.#hasOpened) return null;
     const before = this.#lines.slice(0, waiter.priority).reduce((sum, line) => sum + line.size, 0);
     return before + this.#lineOf(waiter).ahead(waiter) + 1;
   }
 
-  /** When a place will have its turn, in ms from now, at the present rate; null when unknown. */
+  /** Returns when a place will have its turn, in ms from now, at the present rate. Null if unknown. */
   estimateMs(position: number | null, nowMs: number): number | null {
     const perSecond = this.#perSecond();
     if (position === null || perSecond === 0) return null;
     return Math.max(0, this.#opensAtMs - nowMs) + Math.ceil((position * 1000) / perSecond);
   }
 
-  /** Ends what is over by now, and admits those whose turn has come. */
+  /** Ends idle places and old passes, and admits the next buyers. */
   advance(nowMs: number): void {
     const { idleMs } = this.#rules();
     const idleSinceMs = this.#clock.monotonicMs() - idleMs;
@@ -166,7 +174,7 @@ export class Room {
   }
 
   #admit(nowMs: number): void {
-    if (!this.#hasOpened && nowMs < this.#opensAtMs) return; // what has opened stays open, whatever is done to the clock
+    if (!this.#hasOpened && nowMs < this.#opensAtMs) return; // an opened sale stays open, whatever happens to the clock
     this.#hasOpened = true;
     const untilMs = nowMs + this.#rules().passMs;
     for (let places = this.#pace.free(this.#perSecond(), this.#clock.monotonicMs()); places > 0; places--) {

@@ -12,39 +12,39 @@ export interface QueueSale {
 
 export interface QueueBuyer {
   readonly userId: string;
-  /** From the token; they give the class. */
+  /** The roles in the token, which determine the class. */
   readonly roles: readonly string[];
 }
 
 /**
  * - `no_queue`: no buyer waits for this sale; buy
- * - `waiting`: ask again after `pollMs` and show the ticket, which is a new one each time
+ * - `waiting`: ask again after `pollMs` and show the ticket, which is new each time
  * - `admitted`: buy with this pass, until it ends
- * - `overloaded`: too many wait in this process
+ * - `overloaded`: too many buyers wait in this process
  */
 export type QueueAnswer =
   | {
       readonly outcome: 'waiting';
       readonly ticket: string;
       readonly priority: (typeof CLASSES)[number];
-      /** From 1; null before a sale by lot opens. */
+      /** The place, from 1. Null before a sale by lot opens. */
       readonly position: number | null;
-      /** Until the buyer's turn, at the present rate; null when unknown. */
+      /** Time until the buyer's turn, at the present rate, ms. Null if unknown. */
       readonly estimateMs: number | null;
       readonly pollMs: number;
     }
   | { readonly outcome: 'admitted'; readonly pass: string; /** Unix ms. */ readonly untilMs: number }
   | { readonly outcome: 'no_queue' | 'sold_out' | 'overloaded' };
 
-/** `ticket_not_found`: not a ticket of this buyer and sale, or it has ended; join again. */
+/** `ticket_not_found`: not a ticket of this buyer and sale, or it has ended. Join again. */
 export type TicketAnswer = QueueAnswer | { readonly outcome: 'ticket_not_found' };
 
-/** Exact enough for people; rooms admit ten times a second. */
+/** Interval at which rooms admit buyers, exact enough for people. */
 export const TICK_MS = 100;
 
 /**
- * The waiting rooms of one process. A ticket holds, under our seal, all that a place consists of: a process that does
- * not know the buyer, because it has started anew or is another one, puts them where they belong.
+ * The waiting rooms of a process. A ticket holds, under our seal, all properties of a place: a process that does not
+ * know the buyer, because it has restarted or is another process, puts the buyer in the right place.
  */
 export class WaitingRooms {
   readonly #rules: () => QueueRules;
@@ -54,9 +54,7 @@ export class WaitingRooms {
   readonly #rooms = new Map<string, Room>();
   #tick = -1;
 
-  /**
-   * @param isSoldOut whether this process knows that nothing is left; called for each ticket
-   */
+  /** @param isSoldOut whether this process knows that nothing is left; called for each ticket */
   constructor({
     rules,
     seals,
@@ -74,22 +72,22 @@ export class WaitingRooms {
     this.#clock = clock;
   }
 
-  /** Buyers who wait, in all rooms. */
+  /** Number of waiting buyers, in all rooms. */
   get waiting(): number {
     return [...this.#rooms.values()].reduce((sum, room) => sum + room.waiting, 0);
   }
 
-  /** The same by sale, of those that have a room. */
+  /** Number of waiting buyers by sale, for sales with a room. */
   get waitingBySale(): Readonly<Record<string, number>> {
     return Object.fromEntries([...this.#rooms].map(([saleId, room]) => [saleId, room.waiting]));
   }
 
-  /** Whether buyers of this sale should join first: in a dry run too, so that it can be tried. */
+  /** Whether buyers of this sale should join first. True also in a dry run, so that the queue can be tested. */
   isFor(saleId: string): boolean {
     return modeFor(this.#rules(), saleId) !== 'off';
   }
 
-  /** A place for a buyer: the one they have, or a new one at the end. */
+  /** Returns the buyer's place, or gives the buyer a new place at the end. */
   join({ saleId, opensAtMs }: QueueSale, { userId, roles }: QueueBuyer): QueueAnswer {
     const closed = this.#closed(saleId);
     if (closed !== null) return closed;
@@ -99,7 +97,7 @@ export class WaitingRooms {
     return this.#takeIn({ saleId, opensAtMs }, userId, classOf(roles), nowMs);
   }
 
-  /** The state of the place that a ticket is for. */
+  /** Returns the state of the place that a ticket is for. */
   read({ saleId, opensAtMs }: QueueSale, { userId }: Pick<QueueBuyer, 'userId'>, ticket: string): TicketAnswer {
     const closed = this.#closed(saleId);
     if (closed !== null) return closed;
@@ -111,12 +109,12 @@ export class WaitingRooms {
     return waiter.state === 'over' ? { outcome: 'ticket_not_found' } : this.#answer(saleId, waiter, nowMs);
   }
 
-  /** Nothing is left: the queue of a sale ends at once. */
+  /** Ends the queue of a sale that has nothing left. */
   end(saleId: string): void {
     this.#rooms.delete(saleId);
   }
 
-  /** One tick: admits those whose turn has come, ends what is over, and closes rooms that are empty. */
+  /** Runs one tick: ends places and passes, admits the next buyers, and closes empty rooms. */
   runOnce(): void {
     this.#advance();
     for (const [saleId, room] of this.#rooms) {
@@ -124,7 +122,7 @@ export class WaitingRooms {
     }
   }
 
-  /** Why there is nothing to wait for; null where there is. */
+  /** Returns why there is nothing to wait for. Null if buyers should wait. */
   #closed(saleId: string): QueueAnswer | null {
     if (modeFor(this.#rules(), saleId) === 'off') return { outcome: 'no_queue' };
     if (this.#isSoldOut(saleId)) {
@@ -135,7 +133,7 @@ export class WaitingRooms {
     return null;
   }
 
-  /** Once per tick, by the loop or a buyer's call, whichever comes first. */
+  /** Advances the rooms once per tick, called by the loop or a buyer's call, whichever comes first. */
   #advance(): void {
     const tick = Math.floor(this.#clock.monotonicMs() / TICK_MS);
     if (tick === this.#tick) return;
@@ -186,7 +184,10 @@ interface QueuePassesParts {
   readonly metrics: AdmissionMetrics;
 }
 
-/** Checks the pass of a purchase: a buyer without one goes to the waiting room first. Calls no server, stores nothing. */
+/**
+ * Checks the pass of a purchase: a buyer without a pass goes to the waiting room first. Calls no server, stores
+ * nothing.
+ */
 export class QueuePasses {
   readonly #parts: QueuePassesParts;
 
@@ -194,7 +195,10 @@ export class QueuePasses {
     this.#parts = parts;
   }
 
-  /** @param pass the header `Seckill-Queue-Pass` @returns null: go on */
+  /**
+   * @param pass the header `Seckill-Queue-Pass`
+   * @returns null: proceed
+   */
   check(saleId: string, userId: string, pass: string | string[] | undefined): 'forbidden' | null {
     const mode = modeFor(this.#parts.rules(), saleId);
     if (mode === 'off') return null;

@@ -14,38 +14,40 @@ import type { Layer, Refused } from '../layer.js';
 import type { AdmissionMetrics } from '../metrics.js';
 import { DEFAULT_RULES, isAnyOn, parseRules, type Fitness, type RuleSet } from './rule-set.js';
 
-/** Redis is read this often, so that every process follows new rules well within a second. */
+/** Interval between two reads of Redis, so that every process follows new rules well within a second. */
 const BROADCAST_POLL_MS = 250;
-/** MySQL is read this often in any case, for rules that were stored and could not be announced. */
+/** Interval between two reads of MySQL, for rules that were stored but could not be announced. */
 const REPOSITORY_POLL_MS = 10_000;
-/** And this often while Redis is away or has lost what it knew. */
+/** The same interval while Redis is down or has lost its data. */
 const REPOSITORY_POLL_INSTEAD_MS = 1000;
-/** A report is written anew this often, and at once when it changes; an api that misses three is not counted any more. */
+/**
+ * Interval between two reports, which are also sent at every change. An api that misses three reports no longer counts.
+ */
 const REPORT_EVERY_MS = 1000;
 const REPORT_LIFE_MS = 3500;
-/** For a report, which is kept in Redis, and for `/readyz`. */
+/** The most reasons in a report, which is kept in Redis, and in `/readyz`. */
 const REASONS_SHOWN = 3;
 
 interface CurrentRulesParts {
   readonly broadcast: RuleBroadcast;
   readonly repository: RuleRepository;
   readonly reports: RuleReports;
-  /** Whose reports these are. */
+  /** Identifies this process in its reports. */
   readonly reporter: Pick<RuleReport, 'processId' | 'host' | 'pid'>;
   readonly clock: Clock;
   readonly metrics: AdmissionMetrics;
   readonly log: Log;
-  /** Left out: rules that are well-formed can be used. */
+  /** Checks whether rules can be used here. All well-formed rules can if omitted. */
   readonly unfit?: Fitness;
 }
 
-/** Which rules are in force in this process, as a report has it. */
+/** The rules in force in this process, as in a report. */
 export type RulesStanding = Pick<RuleReport, 'version' | 'refused'>;
 
 /**
- * The rules that this process follows. They only go forward: a newer version replaces an older one if this process can
- * use it, wherever it was read. Whatever fails, the present rules stay. A process that could not use the newest rules at
- * its start has none: it is not ready, and lets no buyer in, until it reads rules that it can use.
+ * The rules that this process follows. They only move forward: a newer version replaces an older version if this
+ * process can use it, wherever it was read. The present rules stay through any failure. A process that cannot use the
+ * newest rules at its start has no rules: it is not ready and admits no buyer until it reads usable rules.
  */
 export class CurrentRules {
   readonly #parts: CurrentRulesParts;
@@ -57,11 +59,11 @@ export class CurrentRules {
   #reported: RulesStanding | null = null;
   #reportedMs = -Infinity;
   #reporting: Promise<void> | null = null;
-  /** Newest version that was read, whether it could be used or not. */
+  /** Newest version read, whether or not it could be used. */
   #seen = -1;
   #repositoryReadMs = -Infinity;
   #reading: Promise<void> | null = null;
-  /** Of what is read or reported beside a run; null: none. */
+  /** The bug of a read or report beside a run. Null: no bug. */
   #bug: { readonly error: unknown } | null = null;
 
   constructor(parts: CurrentRulesParts) {
@@ -80,12 +82,12 @@ export class CurrentRules {
     return this.#rules;
   }
 
-  /** False: every layer is off, and none needs to be called. True as well while no rules are in force. */
+  /** False if every layer is off and none needs to be called. True while no rules are in force. */
   get isAnyOn(): boolean {
     return this.#isAnyOn;
   }
 
-  /** Replaced when it changes. */
+  /** Replaced by a new object at each change. */
   get standing(): RulesStanding {
     return this.#standing;
   }
@@ -113,8 +115,8 @@ export class CurrentRules {
   }
 
   /**
-   * Reads Redis; MySQL, which may be slow, is read beside it when it is due. Rejects with a bug only, also with one of what was begun
-   * beside the run before.
+   * Reads Redis. MySQL may be slow, so it is read beside the run when due. Rejects with a bug only, including a bug of
+   * the work begun beside the previous run.
    */
   async runOnce(): Promise<void> {
     this.#throwBug();
@@ -128,7 +130,7 @@ export class CurrentRules {
     this.#reading = this.#beside(this.#readRepository(update)).finally(() => (this.#reading = null));
   }
 
-  /** Nobody waits for it: its bug is kept for who calls next. Never rejects. */
+  /** Runs work without a waiting caller. Keeps its bug for the next call. Never rejects. */
   #beside(work: Promise<void>): Promise<void> {
     return work.catch((error: unknown) => void (this.#bug = { error }));
   }
@@ -149,7 +151,7 @@ export class CurrentRules {
     }
   }
 
-  /** What Redis has missed or lost is announced again. */
+  /** Reads MySQL, and announces the rules again if Redis has missed or lost them. */
   async #readRepository(update: RuleUpdate | null): Promise<void> {
     try {
       const stored = await this.#parts.repository.current();
@@ -188,7 +190,7 @@ export class CurrentRules {
 
   #take({ version, rules }: StoredRules): void {
     if (version <= this.#seen) return;
-    this.#seen = version; // a version that cannot be used is not tried again
+    this.#seen = version; // an unusable version is not tried again
     const { log, metrics, unfit } = this.#parts;
     const parsed = parseRules(rules, unfit);
     if ('reasons' in parsed) {
@@ -212,7 +214,7 @@ export class CurrentRules {
 
 const NOBODY: Refused = { word: 'unavailable', retryAfterMs: null };
 
-/** Lets nobody in while no rules are in force: what cannot be read may deny the very buyer who asks. */
+/** Admits no buyer while no rules are in force: unreadable rules may deny the very buyer who asks. */
 export class RulesLayer implements Layer {
   readonly name = 'rules';
   readonly #current: Pick<CurrentRules, 'standing'>;
@@ -234,7 +236,10 @@ export class RulesLayer implements Layer {
   }
 }
 
-/** For `/readyz`: not ready without rules in force; one that keeps older rules is, and says so. */
+/**
+ * Returns the check for `/readyz`. A process without rules in force is not ready. A process that keeps older rules is
+ * ready and says so.
+ */
 export function rulesReadiness({ version, refused }: RulesStanding): { readonly ok: boolean; readonly detail: string } {
   const kept = version === null ? 'no version is in force, and no buyer is let in' : `version ${version} is in force`;
   if (refused === null) return { ok: version !== null, detail: kept };

@@ -7,23 +7,23 @@ interface RuleAdminParts {
   readonly repository: RuleRepository;
   readonly broadcast: Pick<RuleBroadcast, 'announce'>;
   readonly log: Log;
-  /** What this process, which stands for all apis, cannot use. Left out: not known here. */
+  /** Checks rules for all apis as this process would. Unknown here if omitted. */
   readonly unfit?: Fitness;
 }
 
 /**
- * What became of new rules.
- * - `published`: stored. `seenAtOnce`: Redis announces them, so every api follows them within a second; else each finds
- *   them in MySQL, within ten seconds
+ * The result of publishing rules.
+ * - `published`: stored. If `seenAtOnce`, Redis announces the rules and every api follows them within a second.
+ *   Otherwise each api finds them in MySQL within ten seconds
  * - `invalid`: nothing was changed; the reasons say why
- * - `version_conflict`: other rules were published meanwhile; read that version first
+ * - `version_conflict`: other rules were published in the meantime; read that version first
  */
 export type PublishAnswer =
   | { readonly outcome: 'published'; readonly version: number; readonly seenAtOnce: boolean }
   | { readonly outcome: 'invalid'; readonly reasons: readonly RuleReason[] }
   | { readonly outcome: 'version_conflict'; readonly version: number };
 
-/** What operators do with the rules of admission. */
+/** Shows, checks and publishes the rules of admission. */
 export class RuleAdmin {
   readonly #parts: RuleAdminParts;
 
@@ -31,28 +31,34 @@ export class RuleAdmin {
     this.#parts = parts;
   }
 
-  /** The newest rules, with every default filled in. @throws OperationalError mysql */
+  /**
+   * Returns the newest rules, with every default filled in.
+   * @throws OperationalError mysql
+   */
   async show(): Promise<StoredRules> {
     const { version, rules } = await this.#parts.repository.current();
     const parsed = parseRules(rules);
-    // Rules of an older or newer program may be unreadable here; then they are shown as they are.
+    // Rules of an older or newer program may be unreadable here. They are shown unchanged.
     return { version, rules: 'rules' in parsed ? parsed.rules : rules };
   }
 
-  /** One version as it was stored; null: there is none. @throws OperationalError mysql */
+  /**
+   * Returns a version as it was stored. Null if it does not exist.
+   * @throws OperationalError mysql
+   */
   find(version: number): Promise<StoredRules | null> {
     return this.#parts.repository.find(version);
   }
 
-  /** What is wrong with these rules; an empty list: nothing. Changes nothing. */
+  /** Returns the problems of these rules. Empty if there are none. Changes nothing. */
   check(rules: unknown): readonly RuleReason[] {
     const parsed = parseRules(rules, this.#parts.unfit);
     return 'reasons' in parsed ? parsed.reasons : [];
   }
 
   /**
-   * @param version that the new rules were made from
-   * @throws OperationalError mysql; they may be stored all the same, which `show` tells
+   * @param version from which the new rules were made
+   * @throws OperationalError mysql; the rules may be stored all the same, which `show` tells
    */
   async publish(rules: unknown, version: number, actor: string): Promise<PublishAnswer> {
     const parsed = parseRules(rules, this.#parts.unfit);
@@ -64,12 +70,15 @@ export class RuleAdmin {
     return { outcome: 'published', version: stored.version, seenAtOnce };
   }
 
-  /** The newest changes first. @throws OperationalError mysql */
+  /**
+   * Returns the newest changes first.
+   * @throws OperationalError mysql
+   */
   history(max: number): Promise<RuleChange[]> {
     return this.#parts.repository.history(max);
   }
 
-  /** The rules are stored: that Redis is away does not undo it. */
+  /** Announces stored rules. An outage of Redis does not undo the change. */
   async #announce(stored: StoredRules): Promise<boolean> {
     try {
       await this.#parts.broadcast.announce(stored);

@@ -10,7 +10,7 @@ import { orderRules } from '../orders/order-rules.js';
 import { queueRules } from '../queue/queue-rules.js';
 import { signRules } from '../sign/request-signatures.js';
 
-/** The rules of every layer. A layer that is left out is off, but for `orders`. */
+/** The rules of every layer. An omitted layer is off, except `orders`. */
 const ruleSet = z.strictObject({
   lists: listsRules.prefault({}),
   limits: limitsRules.prefault({}),
@@ -22,16 +22,19 @@ const ruleSet = z.strictObject({
 } satisfies Record<LayerName, z.ZodType>);
 export type RuleSet = z.infer<typeof ruleSet>;
 
-/** The rules while none were published. */
+/** The rules before the first were published. */
 export const DEFAULT_RULES: RuleSet = ruleSet.parse({});
 
-/** Rules as they are stored. The release before does not know `orders.declines` and refuses rules that have it, so its defaults are left out. */
+/**
+ * Returns rules as they are stored. The previous release does not know `orders.declines` and refuses rules that contain
+ * it, so its defaults are left out.
+ */
 export function storedRules(rules: RuleSet): object {
   const { declines, ...orders } = rules.orders;
   return isDeepStrictEqual(declines, DEFAULT_RULES.orders.declines) ? { ...rules, orders } : rules;
 }
 
-/** One thing that is wrong with rules, and where: `lists.addresses.deny.3`. */
+/** A problem of rules and its place: `lists.addresses.deny.3`. */
 export interface RuleReason {
   readonly path: string;
   readonly message: string;
@@ -39,16 +42,16 @@ export interface RuleReason {
 
 export type ParsedRules = { readonly rules: RuleSet } | { readonly reasons: readonly RuleReason[] };
 
-/** Why this process cannot use rules that are well-formed; an empty list: it can. */
+/** Returns why this process cannot use well-formed rules. Empty if it can. */
 export type Fitness = (rules: RuleSet) => readonly RuleReason[];
 
-/** A list of ten thousand mistakes is of no use. */
+/** The most reasons shown. A list of ten thousand mistakes is of no use. */
 const REASONS_MAX = 20;
 const WORD_MAX = 60;
 
 /**
- * Reads rules, with every default filled in, or says what is wrong with them.
- * @param unfit left out: rules that are well-formed can be used
+ * Reads rules, with every default filled in, or returns their problems.
+ * @param unfit all well-formed rules can be used if omitted
  */
 export function parseRules(json: unknown, unfit: Fitness = () => []): ParsedRules {
   const read = ruleSet.safeParse(json, { error: plainError });
@@ -65,23 +68,22 @@ export function parseRules(json: unknown, unfit: Fitness = () => []): ParsedRule
 }
 
 /**
- * Whether requests of buyers pass a layer. Purchase tokens have a mode of their own inside of another one; the rules of
- * orders are no layer.
+ * Whether any layer is on. Purchase tokens have their own mode inside another layer. The rules of orders are no layer.
  */
 export const isAnyOn = ({ orders: _orders, ...layers }: RuleSet): boolean =>
   [...Object.values(layers), layers.sign.tokens].some(({ mode }) => mode !== 'off');
 
-/** Keys come from the client, so they are cut. */
+/** Cuts the keys, since they come from the client. */
 const pathOf = (path: readonly PropertyKey[]): string =>
   path.map((part) => String(part).slice(0, WORD_MAX)).join('.') || 'rules';
 
-/** Keys that this process has secrets for, by their ids. */
+/** Ids of the keys for which this process has secrets. */
 export interface KnownKeys {
   readonly sign: { has(keyId: string): boolean };
   readonly seal: { readonly size: number };
 }
 
-/** Rules that need a secret which this process does not have. A layer that is off needs none. */
+/** Returns the rules that need a secret which this process does not have. A layer that is off needs none. */
 export function missingSecrets({ sign, queue }: RuleSet, known: KnownKeys): readonly RuleReason[] {
   const reasons: RuleReason[] = [];
   if (sign.mode !== 'off') {

@@ -6,21 +6,21 @@ const POLL_MS = 100;
 export const IN_FORCE = ['everywhere', 'not_everywhere', 'nowhere'] as const;
 
 /**
- * Where one version of the rules is in force.
- * - `everywhere`: every api that reports follows it, or a newer one
- * - `not_everywhere`: some do not
+ * Where a version of the rules is in force.
+ * - `everywhere`: every api that reports follows this version or a newer version
+ * - `not_everywhere`: some apis do not
  * - `nowhere`: no api reports
  */
 export interface WhereInForce {
   readonly inForce: (typeof IN_FORCE)[number];
   readonly version: number;
-  /** Those that do not follow it first. */
+  /** The apis, starting with those not following this version. */
   readonly apis: readonly (RuleReport & { readonly follows: boolean })[];
 }
 
 /**
- * Asks the apis which rules they follow, until all follow this version, or none that does not can any more, or the time is
- * over. An api that died without a word is counted for some seconds.
+ * Asks the apis which rules they follow, until all follow this version, or no other api can follow it any more, or the
+ * time is over. An api that died silently is counted for some seconds.
  * @param waitMs 0 asks once
  * @throws OperationalError redis
  */
@@ -39,7 +39,7 @@ export async function whereInForce(
   }
 }
 
-/** Where it is in force, by these reports. */
+/** Judges from these reports where the version is in force. */
 export function judgeInForce(version: number, reports: readonly RuleReport[]): WhereInForce {
   const apis = reports
     .map((report) => ({ ...report, follows: report.version !== null && report.version >= version }))

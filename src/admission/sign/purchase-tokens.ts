@@ -7,7 +7,7 @@ import type { AdmissionMetrics } from '../metrics.js';
 import type { TokenRules } from './request-signatures.js';
 import type { SealOf, Seals } from './seals.js';
 
-/** What the tokens of a sale depend on. Times in Unix ms. */
+/** The properties of a sale that determine its tokens. Times in Unix ms. */
 export interface TokenSale {
   readonly saleId: string;
   readonly stock: number;
@@ -16,16 +16,19 @@ export interface TokenSale {
 }
 
 /**
- * - `not_needed`: this sale asks for none
+ * - `not_needed`: this sale requires no token
  * - `issued`: the token, for the first time or again
  * - `not_open`, `closed`: too early, too late
- * - `token_limit_reached`: the buyer let as many lapse as one buyer may have
- * - `tokens_gone`, `rate_limited`: as many buyers, or as many at this address, have one as may have one at a time
+ * - `token_limit_reached`: the buyer has let the permitted number of tokens lapse
+ * - `tokens_gone`, `rate_limited`: the sale, or this address, has its permitted number of tokens in use
  */
 export type TokenAnswer =
   | { readonly outcome: 'issued'; readonly token: string; /** Unix ms. */ readonly untilMs: number }
   | { readonly outcome: 'not_needed' | 'not_open' | 'closed' | 'token_limit_reached' }
-  | { readonly outcome: 'tokens_gone' | 'rate_limited'; /** Then one is free. */ readonly retryAfterMs: number };
+  | {
+      readonly outcome: 'tokens_gone' | 'rate_limited';
+      /** A token is free after this time. */ readonly retryAfterMs: number;
+    };
 
 /** `unavailable`: it is unknown whether the token was redeemed before. */
 export type TokenRefusal = 'forbidden' | 'unavailable';
@@ -34,20 +37,21 @@ export interface TokenPurchase {
   readonly saleId: string;
   readonly userId: string;
   readonly requestId: string;
-  /** Of the client; empty when its connection is gone. */
+  /** Address of the client. Empty if its connection is gone. */
   readonly address: string;
 }
 
-/** A token that is free again is not sought by all who wait in the same moment. */
+/** Spreads the retries of waiting buyers, so that they do not all ask for a free token at the same moment. */
 const RETRY_JITTER_MS = 2000;
 
-/** Why, for the metric. */
+/** The reason, for the metric. */
 type Flaw = 'no_token' | 'bad_token' | Exclude<Redeemed, 'redeemed' | 'redeemed_before'> | 'unavailable';
 
 /**
- * One-time purchase tokens: shortly before a sale opens a signed-in buyer fetches one, and their purchase shows it. Each
- * buyer has one, and there are only so many at a time. Only a true seal costs a call to Redis, so an invented token costs
- * an HMAC, and none costs nothing. A purchase passes `begin`, `open` and `redeem` in turn.
+ * One-time purchase tokens: shortly before a sale opens, a signed-in buyer fetches a token, and their purchase shows
+ * it. Each buyer has one token, and the number of tokens at a time is limited. Only a valid seal costs a call to Redis:
+ * an invented token costs an HMAC, and a missing token costs nothing. A purchase passes `begin`, `open` and `redeem` in
+ * turn.
  */
 export class PurchaseTokens {
   readonly #rules: () => TokenRules;
@@ -69,7 +73,7 @@ export class PurchaseTokens {
     readonly seals: Seals;
     readonly store: PurchaseTokenStore;
     readonly clock: Clock;
-    /** From 0 up to 1. */
+    /** Returns a number from 0 up to 1. */
     readonly random?: () => number;
     readonly metrics: AdmissionMetrics;
   }) {
@@ -81,13 +85,13 @@ export class PurchaseTokens {
     this.#metrics = metrics;
   }
 
-  /** Whether buyers of this sale should fetch one: in a dry run too, so that it can be tried. */
+  /** Whether buyers of this sale should fetch a token. True also in a dry run, so that tokens can be tested. */
   areIssued(saleId: string): boolean {
     return modeFor(this.#rules(), saleId) !== 'off';
   }
 
   /**
-   * @param address of the client; empty: not known
+   * @param address of the client, or empty if unknown
    * @throws OperationalError redis
    */
   async issue(
@@ -125,9 +129,9 @@ export class PurchaseTokens {
   }
 
   /**
-   * Whether a purchase shows a token at all; the buyer need not be known yet.
+   * Checks whether a purchase shows a token at all. The buyer need not be known yet.
    * @param token the header `Seckill-Purchase-Token`
-   * @returns null: go on
+   * @returns null: proceed
    */
   begin(saleId: string, token: string | string[] | undefined): 'forbidden' | null {
     if (token !== undefined) return null;
@@ -137,7 +141,10 @@ export class PurchaseTokens {
     return mode === 'on' ? 'forbidden' : null;
   }
 
-  /** Whether the token is one of ours, for this buyer. @returns its end in Unix ms, to pass to `redeem`; null: none is needed */
+  /**
+   * Checks whether the token is ours and for this buyer.
+   * @returns its end in Unix ms, to pass to `redeem`; null if no token is needed
+   */
   open(saleId: string, userId: string, token: string | string[] | undefined): number | 'forbidden' | null {
     if (token === undefined) return null;
     const mode = modeFor(this.#rules(), saleId);
@@ -149,7 +156,7 @@ export class PurchaseTokens {
 
   /**
    * Binds the token to this purchase. Never rejects for a fault of Redis.
-   * @returns null: go on
+   * @returns null: proceed
    */
   async redeem({ address, ...purchase }: TokenPurchase, endsAtMs: number): Promise<TokenRefusal | null> {
     const isGood = endsAtMs > this.#clock.nowMs();

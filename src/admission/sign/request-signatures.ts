@@ -8,22 +8,22 @@ import type { Clock } from '../../core/ports/clock.js';
 import { mode, modeFor, saleScope } from '../layer.js';
 import type { AdmissionMetrics } from '../metrics.js';
 
-/** What to do with a buyer while Redis, which remembers nonces and tokens, does not answer. */
+/** How to treat buyers while Redis, which remembers nonces and tokens, does not answer. */
 const whenDown = z.enum(['refuse', 'allow']);
 
 /** One-time purchase tokens. */
 const tokenRules = z.strictObject({
   mode: mode.default('off'),
   sales: saleScope.default('all'),
-  /** Tokens are issued from so long before the sale opens. */
+  /** Time before the opening at which the first tokens are issued, ms. */
   leadMs: z.int().min(0).max(86_400_000).default(300_000),
-  /** A token is good, and keeps its place, for so long; then another buyer may have the place. */
+  /** Life of a token, ms. Another buyer may have its place after that. */
   lifeMs: z.int().min(1000).max(86_400_000).default(900_000),
-  /** Tokens at a time, as a multiple of the stock: enough for those who win, too few for most scripts. */
+  /** Tokens at a time, as a multiple of the stock: enough for the winners, too few for most scripts. */
   perUnit: z.number().min(1).max(1000).default(3),
-  /** Tokens of one buyer, one after the other: who lets so many lapse gets no more. */
+  /** The most tokens of a buyer, one after the other. A buyer who lets all of them lapse gets no more. */
   perBuyer: z.int().min(1).max(1000).default(3),
-  /** Tokens at a time that one address has fetched and not redeemed; null: any number. */
+  /** The most unredeemed tokens of one address at a time. Null: unlimited. */
   perAddress: z.int().min(1).max(100_000).nullable().default(100),
   down: whenDown.default('refuse'),
 });
@@ -33,15 +33,15 @@ export const signRules = z
   .strictObject({
     mode: mode.default('off'),
     sales: saleScope.default('all'),
-    /** Ids of the keys that are accepted; their secrets are in the configuration. */
+    /** Ids of the accepted keys. Their secrets are in the configuration. */
     keys: z.array(z.string().refine(isId, 'must be a key id')).max(64).default([]),
-    /** Versions of signatures that are accepted; the first one covers neither the buyer nor the Idempotency-Key. */
+    /** Accepted versions of signatures. Version 1 covers neither the buyer nor the Idempotency-Key. */
     versions: z
       .array(z.literal([1, 2]))
       .min(1)
       .max(2)
       .default([1, 2]),
-    /** How far the time of a request may be from ours, either way. */
+    /** The greatest difference between the time of a request and ours, in either direction. */
     windowMs: z.int().min(1000).max(3_600_000).default(300_000),
     down: whenDown.default('refuse'),
     tokens: tokenRules.prefault({}),
@@ -56,31 +56,31 @@ export type TokenRules = SignRules['tokens'];
 
 type SignatureVersion = 1 | 2;
 
-/** What a signature is over. */
+/** The signed properties of a request. */
 export interface CanonicalRequest {
   readonly version: SignatureVersion;
   readonly method: string;
-  /** The target as it stands in the request line, query included. */
+  /** The target in the request line, including the query. */
   readonly path: string;
-  /** As it was sent. */
+  /** The body as it was sent. */
   readonly body: string;
-  /** Unix time in seconds, as the header has it. */
+  /** Unix time in seconds, as in the header. */
   readonly timestamp: string;
   readonly nonce: string;
-  /** Whom the token names. From version 2 on. */
+  /** The user in the token. Since version 2. */
   readonly userId: string;
-  /** The header `Idempotency-Key` as it was sent; empty without one. From version 2 on. */
+  /** The header `Idempotency-Key` as it was sent. Empty without the header. Since version 2. */
   readonly idempotencyKey: string;
 }
 
 type SentRequest = Pick<CanonicalRequest, 'method' | 'path' | 'body' | 'userId' | 'idempotencyKey'>;
 
-/** Longer addresses are not signed; none of this API comes near. */
+/** The longest target that can be signed. No target of this API comes near. */
 const PATH_LENGTH_MAX = 1024;
 
 /**
- * The text under a signature: six lines, in version 2 eight, that end with a newline each but for the last. No part can
- * hold a newline, so two requests never have the same text.
+ * Returns the signed text: six lines, or eight in version 2, each but the last with a newline at its end. No part can
+ * contain a newline, so two requests never have the same text.
  */
 export function canonicalText(request: CanonicalRequest): string {
   const { version, method, path, body, timestamp, nonce, userId, idempotencyKey } = request;
@@ -89,7 +89,7 @@ export function canonicalText(request: CanonicalRequest): string {
   return `SECKILL-HMAC-SHA256-V2\n${lines}\n${userId}\n${idempotencyKey}`;
 }
 
-/** The headers, well-formed and in time. Whether the signature is true can be said once the body is there. */
+/** The headers, well-formed and in time. The signature can be checked when the body has arrived. */
 export interface SignatureHead {
   readonly version: SignatureVersion;
   readonly keyId: string;
@@ -101,7 +101,7 @@ export interface SignatureHead {
 /** `unavailable`: it is unknown whether the nonce was used before. */
 export type SignatureRefusal = 'bad_signature' | 'unavailable';
 
-/** Why, for the metric; a client reads `bad_signature` only. */
+/** The reason, for the metric. A client sees only `bad_signature`. */
 type Flaw =
   | 'not_signed'
   | 'malformed'
@@ -116,16 +116,19 @@ type Flaw =
 export type SignatureHeaders = Readonly<Record<string, string | string[] | undefined>>;
 
 export const TIMESTAMP = /^[0-9]{1,12}$/;
-/** Shorter ones could be the same by chance. */
+/** Long enough that two nonces are not equal by chance. */
 export const NONCE = /^[A-Za-z0-9_-]{16,64}$/;
 /** HMAC-SHA-256 in base64url. */
 export const SIGNATURE = /^[A-Za-z0-9_-]{43}$/;
-/** The clocks of our own processes may differ so much: what is stale for one must not be fresh for another. */
+/**
+ * The greatest clock difference between our own processes. A stale request for one process must not be fresh for
+ * another.
+ */
 const CLOCK_SKEW_MS = 5000;
 
 /**
- * Accepts a request only if it was signed with the secret of a key, now, and for one use. `begin` is cheap and
- * needs no body; `finish` computes the HMAC, and calls Redis for true signatures only.
+ * Accepts a request only if it was signed with the secret of a key, recently, and for a single use. `begin` is cheap
+ * and needs no body. `finish` computes the HMAC, and calls Redis only for valid signatures.
  */
 export class RequestSignatures {
   readonly #rules: () => SignRules;
@@ -134,7 +137,7 @@ export class RequestSignatures {
   readonly #clock: Clock;
   readonly #metrics: AdmissionMetrics;
 
-  /** @param keys of everybody who may sign; the rules say which of them are accepted now */
+  /** @param keys of all permitted signers; the rules say which keys are accepted now */
   constructor({
     rules,
     keys,
@@ -160,7 +163,7 @@ export class RequestSignatures {
     return modeFor(this.#rules(), saleId) === 'on';
   }
 
-  /** @returns what to pass to `finish`; a refusal; or null: this request needs no signature */
+  /** @returns the value to pass to `finish`, or a refusal, or null if this request needs no signature */
   begin(saleId: string, headers: SignatureHeaders): SignatureHead | 'bad_signature' | null {
     const rules = this.#rules();
     const mode = modeFor(rules, saleId);
@@ -170,10 +173,10 @@ export class RequestSignatures {
     return this.#refuses(head, mode) ? 'bad_signature' : null;
   }
 
-  /** Null: go on. Never rejects for a fault of Redis. */
+  /** Checks the signature and uses up its nonce. Null: proceed. Never rejects for a fault of Redis. */
   async finish(head: SignatureHead, request: SentRequest): Promise<SignatureRefusal | null> {
     const rules = this.#rules();
-    if (rules.mode === 'off') return null; // switched off while the body came
+    if (rules.mode === 'off') return null; // switched off while the body arrived
     const flaw = this.#isSigned(head, request) ? await this.#takeNonce(head, rules) : 'forged';
     if (flaw === null || !this.#refuses(flaw, rules.mode)) return null;
     return flaw === 'unavailable' ? flaw : 'bad_signature';
@@ -201,7 +204,7 @@ export class RequestSignatures {
 
   async #takeNonce({ keyId, nonce, timestamp }: SignatureHead, { windowMs, down }: SignRules): Promise<Flaw | null> {
     try {
-      const lifeMs = 2 * windowMs + CLOCK_SKEW_MS; // from the first moment at which its timestamp is good to the last
+      const lifeMs = 2 * windowMs + CLOCK_SKEW_MS; // covers the whole time in which the timestamp is valid
       const taken = await this.#nonces.take(keyId, nonce, { lifeMs, signedAtMs: Number(timestamp) * 1000 });
       if (taken === 'fresh') return null;
       return taken === 'used' ? 'nonce_used' : taken;
@@ -217,7 +220,7 @@ export class RequestSignatures {
   }
 }
 
-/** Version 1 says nothing of itself. */
+/** Reads the version of a signature. Version 1 has no header. */
 function versionOf(header: string | string[] | undefined): SignatureVersion | null {
   if (header === undefined || header === '1') return 1;
   return header === '2' ? 2 : null;

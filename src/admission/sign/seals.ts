@@ -1,12 +1,12 @@
 import { sameText, type Keyring } from '../../core/hmac.js';
 
-/** The longest sealed text: the id of a key has 64 characters at most, the rest is numbers. */
+/** The longest sealed text: the id of a key has at most 64 characters, and the rest is numbers. */
 const SEALED_LENGTH_MAX = 512;
 
-/** Of 100,000 buyers two have the same lot once in 50,000 sales. */
+/** Bytes of a lot. Among 100,000 buyers, two have the same lot in one sale out of 50,000. */
 const LOT_BYTES = 6;
 
-/** What a seal is for, so that it counts for nothing else; and the facts that both sides know anyway. */
+/** The purpose of a seal, so that it is valid for nothing else, and the facts that both sides know anyway. */
 export interface SealOf {
   readonly kind: 'purchase-token' | 'queue-ticket' | 'queue-pass' | 'queue-lot';
   readonly saleId: string;
@@ -14,24 +14,27 @@ export interface SealOf {
 }
 
 /**
- * Short texts that we give out and accept when they come back: `<keyId>.<field>.<field>.<HMAC>`. Buyer and sale are
- * under the HMAC but not in the text, so a text is worth nothing to anybody else. Nothing is stored, and every process
- * with the keys accepts it.
+ * Issues short texts that we accept when they are shown again: `<keyId>.<field>.<field>.<HMAC>`. Buyer and sale are
+ * under the HMAC but not in the text, so a text is worthless to another buyer. Nothing is stored, and every process
+ * with the keys accepts the text.
  */
 export class Seals {
   readonly #keys: Keyring;
   readonly #first: string | undefined;
 
   /**
-   * @param keys the first one seals, all are accepted, so keys can be changed. Without a key nothing is accepted, and
-   *   rules that need a seal are refused
+   * @param keys the first key seals, and all keys are accepted, so keys can be changed. Without a key nothing is
+   * accepted, and rules that need a seal are refused.
    */
   constructor(keys: Keyring) {
     this.#keys = keys;
     [this.#first] = keys.keys();
   }
 
-  /** @param fields without a dot @throws RangeError where there is no key, and for fields that are too long */
+  /**
+   * @param fields without a dot
+   * @throws RangeError without a key, and for fields that are too long
+   */
   seal(what: SealOf, fields: readonly (string | number)[]): string {
     if (this.#first === undefined) throw new RangeError('there is no key to seal with');
     const shown = [this.#first, ...fields].join('.');
@@ -40,7 +43,7 @@ export class Seals {
     return sealed;
   }
 
-  /** The fields of a text with a true seal; null for anything else. */
+  /** Returns the fields of a text with a valid seal. Null for any other text. */
   open(what: SealOf, text: string): readonly string[] | null {
     if (text.length > SEALED_LENGTH_MAX) return null;
     const end = text.lastIndexOf('.');
@@ -52,8 +55,9 @@ export class Seals {
   }
 
   /**
-   * The lot of a buyer in the waiting room of a sale, from 0 to below 1: the same in every process with the same first key, and not to be
-   * guessed. @throws RangeError where there is no key
+   * Returns the lot of a buyer in the waiting room of a sale, from 0 to below 1. The lot cannot be guessed and is the
+   * same in every process with the same first key.
+   * @throws RangeError without a key
    */
   lot(saleId: string, userId: string): number {
     const mac = this.#mac(this.#first ?? '', { kind: 'queue-lot', saleId, userId }, '');
@@ -61,13 +65,13 @@ export class Seals {
     return Buffer.from(mac, 'base64url').readUIntBE(0, LOT_BYTES) / 2 ** (8 * LOT_BYTES);
   }
 
-  /** Null: there is no such key. */
+  /** Returns null if the key does not exist. */
   #mac(keyId: string, { kind, saleId, userId }: SealOf, shown: string): string | null {
     const key = this.#keys.get(keyId);
-    // No part holds a dot, so none can be moved about.
+    // No part contains a dot, so no text can move from one part to another.
     return key === undefined ? null : key.sign(`${kind}.${saleId}.${withoutDots(userId)}.${shown}`);
   }
 }
 
-/** A user id may hold dots. Ids without dot and percent sign stay what they are, and so do the seals over them. */
+/** Escapes the dots of a user id. Ids without dot and percent sign stay unchanged, and so do their seals. */
 const withoutDots = (userId: string): string => userId.replace(/[%.]/g, (sign) => (sign === '.' ? '%2E' : '%25'));

@@ -5,29 +5,32 @@ import type { SaleSchedule } from '../../core/ports/sale-repository.js';
 
 const ACTOR = 'keeper';
 
-/** Sales of one run. A comparison reads the whole sale, and openings do not wait for it. */
+/** The most sales of one run. A comparison reads the whole sale, and openings do not wait for it. */
 const SALES_PER_RUN = 10;
-/** A sale with findings is compared again after so long; the findings themselves are reported by reconcile. */
+/** Pause before a sale with findings is compared again. Reconcile reports the findings. */
 const AGAIN_MS = 10 * 60_000;
 /**
- * A sale that could only be compared in part, after so long. Mostly Redis may have lost data of it, which is no difference
- * and stays so until somebody asks for the sale or it is retired: after a restart these are all sales that are over.
+ * Pause after a comparison in part. Usually Redis may have lost data of the sale, which is no difference. That stays
+ * until a buyer asks for the sale or it is retired: after a restart it applies to all ended sales.
  */
 const PARTLY_AGAIN_MS = 24 * 60 * 60_000;
-/** One that could not be compared, after so long: those behind it come first. */
+/** Pause after a comparison that failed, so that other sales come first. */
 const FAILED_AGAIN_MS = 60_000;
 
 export interface CompareEndedPorts {
   readonly schedule: SaleSchedule;
-  /** Compares Redis and MySQL for one sale; `none` while somebody else does. @throws OperationalError */
+  /**
+   * Compares Redis and MySQL for one sale. `none` while another process compares.
+   * @throws OperationalError
+   */
   readonly compare: (saleId: string) => Promise<RunOutcome>;
   readonly log: Log;
 }
 
 /**
- * Compares each sale of the keeper after its end, until Redis and MySQL agree once: the last step of a sale before it
- * may be put away.
- * @param afterMs since the end of its window; by then nothing of it is too young to be judged
+ * Compares each sale of the keeper after its end, until Redis and MySQL agree once: the last step before the sale may
+ * be retired.
+ * @param afterMs time since the end of the window, by which all of its data is old enough to be judged
  */
 export function compareEnded(
   { schedule, compare, log }: CompareEndedPorts,

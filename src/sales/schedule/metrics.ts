@@ -2,10 +2,10 @@ import { Gauge, type Registry } from 'prom-client';
 
 export type ScheduleMetrics = ReturnType<typeof createScheduleMetrics>;
 
-/** More sales at once are not named; an alert needs one. */
+/** The most sales named. A single sale is enough for an alert. */
 const SALES_MAX = 100;
 
-/** Metrics of the keeper about sales that it runs. */
+/** Creates the metrics of the keeper about the sales that it runs. */
 export function createScheduleMetrics(registry: Registry) {
   const missing = new Gauge({
     name: 'seckill_sale_not_ready',
@@ -14,7 +14,7 @@ export function createScheduleMetrics(registry: Registry) {
     registers: [registry],
   });
   return {
-    /** @param sales each with the number of things that it lacks; all others lack nothing */
+    /** @param sales the sales that are not ready, each with the number of things missing */
     notReady(sales: readonly (readonly [saleId: string, missing: number])[]): void {
       missing.reset();
       for (const [saleId, things] of sales.slice(0, SALES_MAX)) missing.set({ sale: saleId }, things);

@@ -6,8 +6,8 @@ export const PLAN_STATUSES = ['waits', 'ready', 'not_ready', 'by_hand', 'selling
 /**
  * - `waits`: the keeper warms it later
  * - `ready`, `not_ready`: it starts soon, or should have started; `missing` says what it lacks
- * - `by_hand`: a person has to warm or open it
- * - `selling`, `paused`, `over`: as the words say; one that is over and not closed waits for the keeper or a person
+ * - `by_hand`: an operator has to warm or open it
+ * - `selling`, `paused`, `over`: as named; a sale that is over and not closed waits for the keeper or an operator
  * - `missed`: its window is over and it was never warmed
  */
 type PlanStatus = (typeof PLAN_STATUSES)[number];
@@ -15,9 +15,9 @@ type PlanStatus = (typeof PLAN_STATUSES)[number];
 export interface PlannedSale {
   readonly sale: Sale;
   readonly status: PlanStatus;
-  /** Sentences; empty unless something is missing. */
+  /** A sentence for each thing missing. */
   readonly missing: readonly string[];
-  /** When the keeper warms it, Unix ms; null: it does not. */
+  /** When the keeper warms the sale, Unix ms. Null if the keeper does not. */
   readonly warmsAtMs: number | null;
 }
 
@@ -28,12 +28,12 @@ export interface PlanPorts {
   readonly nowMs: () => number;
 }
 
-/** More in one week are not shown. */
+/** The most sales shown. */
 const SALES_MAX = 1000;
 
 /**
- * The sales that open within this time or have opened and are not closed, with what they lack. It only reads, and reads
- * Redis and the broker only for sales that start soon.
+ * Lists the sales that open within this time, or have opened and are not closed, with what they lack. Only reads, and
+ * reads Redis and the broker only for sales that start soon.
  * @throws OperationalError
  */
 export async function planSales({ schedule, readiness, nowMs }: PlanPorts, withinMs: number): Promise<PlannedSale[]> {
@@ -54,7 +54,7 @@ export async function planSales({ schedule, readiness, nowMs }: PlanPorts, withi
   }
 }
 
-/** As far as MySQL and the clock say it. */
+/** Returns the status according to MySQL and the clock. */
 function statusOf({ state, opensAtMs, closesAtMs, warmBeforeMs }: Sale, nowMs: number): PlanStatus {
   if (state === 'draft') {
     if (closesAtMs <= nowMs) return 'missed';

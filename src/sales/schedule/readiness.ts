@@ -4,34 +4,36 @@ import type { SaleSnapshotCache } from '../../core/ports/sale-repository.js';
 import type { StockStore, StoredSale } from '../../core/ports/stock-store.js';
 
 /**
- * What a sale still needs before it can sell as it was planned.
- * - `stock`: its data in Redis is missing, in repair, or not what MySQL has; it would sell wrongly, and is not opened
- * - `apis`: what apis read of the sale is not what MySQL has; it lasts some seconds at most
+ * A precondition for selling as planned.
+ * - `stock`: the data in Redis is missing, in repair, or differs from MySQL; the sale would sell wrongly and is not
+ *   opened
+ * - `apis`: the data that apis read differs from MySQL, for some seconds at most
  * - `topics`: the broker cannot be reached, or lacks a topic; purchases get 503
  */
 type Need = 'stock' | 'apis' | 'topics';
 
 export interface Missing {
   readonly need: Need;
-  /** A sentence for a person. */
+  /** A sentence for the operator. */
   readonly detail: string;
 }
 
 export interface Readiness {
   readonly missing: readonly Missing[];
-  /** The time of the Redis server of the sale, which opens and closes it; null where it is not loaded. */
+  /** The time of the sale's Redis server, which opens and closes the sale. Null if the sale is not loaded. */
   readonly redisNowMs: number | null;
 }
 
 export interface ReadinessPorts {
   readonly store: Pick<StockStore, 'readSale'>;
   readonly cache: SaleSnapshotCache;
-  /** What is wrong with the topics that a sale needs; null: nothing. Never rejects. */
+  /** Returns the problem with the topics that a sale needs, or null. Never rejects. */
   readonly topics: () => Promise<string | null>;
 }
 
 /**
- * Checks a sale that is warm or further. A snapshot that no api has asked for is put where apis read it.
+ * Checks a sale that is warm or further. If no api has asked for its snapshot yet, the snapshot is put where apis read
+ * it.
  * @throws OperationalError redis
  */
 export async function readinessOf(sale: Sale, { store, cache, topics }: ReadinessPorts): Promise<Readiness> {
@@ -55,7 +57,10 @@ export async function readinessOf(sale: Sale, { store, cache, topics }: Readines
   return { missing, redisNowMs: stored.find((bucket) => bucket !== null)?.nowMs ?? null };
 }
 
-/** The first one is enough: those behind it follow from it. @returns null: there is none */
+/**
+ * Finds the first problem, since later problems follow from it.
+ * @returns null if there is no problem
+ */
 function stockProblem(sale: Sale, stored: readonly (StoredSale | null)[]): string | null {
   const of = (bucket: number): string => (sale.buckets === 1 ? '' : ` (bucket ${bucket} of ${sale.buckets})`);
   let units = 0;

@@ -11,13 +11,13 @@ import type { Missing, Readiness } from './readiness.js';
 
 const ACTOR = 'keeper';
 
-/** Sales of one read; a run goes through all that are due. */
+/** Sales per read. A run goes through all due sales. */
 const SALES_PER_READ = 500;
 const READS_MAX = 20;
 const SALES_AT_ONCE = 16;
-/** A run begins no further sale after so long: the next one begins with those that open first. */
+/** Time after which a run begins no further sale. The next run starts with the sales that open first. */
 const RUN_MAX_MS = 10_000;
-/** At least so long before its opening a warm sale is opened in Redis, whose own clock then lets buyers in. */
+/** Minimum time before its opening at which a warm sale is opened in Redis, whose own clock then admits buyers. */
 const AHEAD_MS = 30_000;
 
 export interface RunSchedulePorts {
@@ -30,22 +30,22 @@ export interface RunSchedulePorts {
 }
 
 /**
- * Runs the sales that have a warm time (docs/decisions/0025): warms, checks, opens and closes each sale at its time. A step
- * happens only if the sale has not changed since it was read, so two keepers, or a keeper and an operator, never undo each
- * other's work. Sales that open first come first, and sales whose step failed come last. So a Redis server that does not
- * answer delays only its own sales, and an opening does not wait for a thousand later sales.
+ * Runs the sales that have a warm time (docs/decisions/0025): warms, checks, opens and closes each sale at its time. A
+ * step happens only if the sale has not changed since it was read, so two keepers, or a keeper and an operator, never
+ * undo each other's work. Sales that open first come first, and sales whose step failed come last. A Redis server that
+ * does not answer therefore delays only its own sales, and an opening does not wait for a thousand later sales.
  * @param everyMs the pause between two runs
  */
 export function runSchedule(ports: RunSchedulePorts, { everyMs }: { readonly everyMs: number }): Job {
   const { schedule, readiness, clock, metrics, log } = ports;
   const aheadMs = Math.max(AHEAD_MS, 3 * everyMs);
-  /** What was missing when a sale was looked at last. */
+  /** The things missing when each sale was last checked. */
   let lacking = new Map<string, readonly Missing[]>();
-  /** Sales whose last step failed, those that were tried longest ago first. */
+  /** Sales whose last step failed, oldest try first. */
   const failing = new Set<string>();
   let reportedBefore = new Map<string, string>();
 
-  /** @returns what is missing; nothing for a sale that needs no start any more */
+  /** @returns the things missing; empty for a sale that does not have to start any more */
   const advance = async (sale: Sale): Promise<readonly Missing[]> => {
     if (sale.state === 'draft') {
       const warmed = await ports.sales.warm(sale.saleId, ACTOR, sale);
@@ -57,7 +57,7 @@ export function runSchedule(ports: RunSchedulePorts, { everyMs }: { readonly eve
       await ports.sales.close(sale.saleId, ACTOR, sale);
       return [];
     }
-    if (sale.state !== 'warm') return []; // by the clock of its Redis it is not over yet
+    if (sale.state !== 'warm') return []; // the sale is not over yet by the clock of its Redis
     const isTime = redisNowMs !== null && redisNowMs >= sale.opensAtMs - aheadMs;
     if (isTime && missing.every(({ need }) => need !== 'stock')) await ports.sales.open(sale.saleId, ACTOR, sale);
     return missing;
@@ -103,7 +103,7 @@ async function allDue(schedule: RunSchedulePorts['schedule']): Promise<Sale[]> {
   return due;
 }
 
-/** Those that open first, then those that are to be closed, then those whose last step failed. */
+/** Sorts due sales: next to open first, then sales to be closed, then sales whose last step failed. */
 function inTurn(due: readonly Sale[], failing: ReadonlySet<string>): Sale[] {
   const startsMs = ({ state, opensAtMs }: Sale): number =>
     state === 'draft' || state === 'warm' ? opensAtMs : Number.MAX_SAFE_INTEGER;
@@ -118,7 +118,10 @@ const failed = (error: unknown): Missing => {
   return { need: 'stock', detail: `${detail}: ${error instanceof Error ? error.message : String(error)}` };
 };
 
-/** Says once what is missing, and once that it is there. @returns what was said, by sale */
+/**
+ * Logs once what is missing, and once that nothing is missing any more.
+ * @returns the logged texts by sale
+ */
 function reported(
   notReady: ReadonlyMap<string, readonly Missing[]>,
   reportedBefore: ReadonlyMap<string, string>,

@@ -14,18 +14,18 @@ export interface FinishTransfersPorts {
 }
 
 export interface FinishTransfersOptions {
-  /** The process that began a transfer this old is taken for dead, ms. */
+  /** Age at which the process that began a transfer counts as dead, ms. */
   readonly afterMs: number;
-  /** A transfer this old is overdue, ms. */
+  /** Age at which a transfer is overdue, ms. */
   readonly overdueMs: number;
 }
 
-/** Of closed sales, those that closed last. */
+/** The most closed sales, latest closing first. */
 const CLOSED_MAX = 100;
 
 /**
- * Finishes transfers that a dead process left open. A sale that is being repaired is left alone: the repair counts all
- * its units and drops its transfers.
+ * Finishes transfers that a dead process left open. Leaves a sale in repair alone: the repair counts all units of the
+ * sale and drops its transfers.
  */
 export function finishTransfers({ sales, store, metrics }: FinishTransfersPorts, options: FinishTransfersOptions): Job {
   return {
@@ -35,7 +35,7 @@ export function finishTransfers({ sales, store, metrics }: FinishTransfersPorts,
       const overdueMs: number[] = [];
       const faults = new BucketFaults();
       const inBuckets = listed.filter(({ buckets }) => buckets > 1);
-      // a bucket that does not answer must not keep the units of other sales in transit, nor make them wait in line
+      // a bucket that does not answer must not keep the units of other sales in transit, nor delay those sales
       await faults.forEach(inBuckets, finishOf);
       metrics.overdue('units_lent', overdueMs.length, Math.max(0, ...overdueMs));
       faults.throwIfAny();

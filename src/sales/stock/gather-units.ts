@@ -9,30 +9,30 @@ import {
   unitsIn,
 } from './read-stock.js';
 
-/** Units that the purchases at a bucket want and that it does not have. */
+/** Units that purchases want at a bucket that lacks them. */
 export interface WantedUnits {
-  /** Of the smallest purchase; fewer are of no use. */
+  /** Units of the smallest purchase. Fewer are of no use. */
   readonly least: number;
-  /** Of all purchases together. */
+  /** Units of all purchases together. */
   readonly all: number;
 }
 
-/** Other processes may be faster each time; then the next precheck answers. */
+/** Other processes may be faster each time. After that the next precheck answers. */
 const TRIES_MAX = 3;
 
 /**
  * - `gathered`: the bucket had at least `least` units, or others took them: try again
- * - `counted`: all buckets together have fewer than `least`; they stay where they are
- * - `unsure`: a bucket is not loaded, in repair or in need of it
- * - `moving`: units moved between the buckets whenever they were counted; try again
+ * - `counted`: all buckets together have fewer than `least`; the units stay where they are
+ * - `unsure`: a bucket is not loaded, in repair or needs repair
+ * - `moving`: units moved between the buckets during every count; try again
  */
 export type Gathered =
   | { readonly outcome: 'gathered' | 'unsure' | 'moving' }
   | { readonly outcome: 'counted'; readonly unitsLeft: number };
 
 /**
- * Fetches units for a bucket that has too few, from the buckets that have most, until there are enough or each bucket
- * was asked. If this process dies, another one finishes the open transfer.
+ * Fetches units for a bucket that has too few, from the fullest buckets first, until it has enough or each bucket was
+ * asked. If this process dies, another process finishes the open transfer.
  * @throws OperationalError redis; units in transit arrive later
  */
 export async function gatherUnits(home: HomeBucket, wanted: WantedUnits, store: TransferStore): Promise<Gathered> {
@@ -47,11 +47,11 @@ export async function gatherUnits(home: HomeBucket, wanted: WantedUnits, store: 
   return { outcome: 'gathered' };
 }
 
-/** Where all units together are too few none is moved: other purchases may find them where they are. */
+/** Whether all units together are enough. If not, none are moved: other purchases may find the units where they are. */
 const isEnough = (reading: StockReading, { least }: WantedUnits): boolean =>
   unitsIn(reading) + unitsInTransit(reading.buckets) >= least;
 
-/** @returns units left in the bucket after each of the others was asked, or there were enough */
+/** @returns units left in the bucket when it has enough or each other bucket was asked */
 async function askAll(
   home: HomeBucket,
   reading: StockReading,
@@ -70,7 +70,10 @@ async function askAll(
   return have;
 }
 
-/** Finishes transfers that are already on their way to the bucket. @returns units left there */
+/**
+ * Finishes transfers that are already on their way to the bucket.
+ * @returns units left there
+ */
 async function receive(home: HomeBucket, { epoch, buckets }: StockReading, store: TransferStore): Promise<number> {
   let have = buckets[home.bucket]?.unitsLeft ?? 0;
   for (const transfer of openTransfers(buckets)) {
@@ -80,7 +83,7 @@ async function receive(home: HomeBucket, { epoch, buckets }: StockReading, store
   return have;
 }
 
-/** The other buckets, those with most units first. */
+/** Returns the other buckets with units, fullest first. */
 function sourcesFor(home: HomeBucket, { buckets }: StockReading): number[] {
   return buckets
     .map(({ unitsLeft }, bucket) => ({ unitsLeft, bucket }))
@@ -89,7 +92,7 @@ function sourcesFor(home: HomeBucket, { buckets }: StockReading): number[] {
     .map(({ bucket }) => bucket);
 }
 
-/** Fetches units for the buckets of this process, one fetch per bucket at a time. */
+/** Fetches units for the buckets of this process, with one fetch at a time per bucket. */
 export class UnitFetcher {
   readonly #store: TransferStore;
   readonly #underWay = new Map<string, Promise<Gathered>>();
@@ -99,8 +102,8 @@ export class UnitFetcher {
   }
 
   /**
-   * A call while a fetch is under way waits for it, and returns if that gathered units. That there are none is believed
-   * only of a fetch that began after the call.
+   * Fetches units. A call during a fetch waits for that fetch and returns if it gathered units. A result without units
+   * counts only if its fetch began after the call.
    * @throws OperationalError redis
    */
   async fetch(home: HomeBucket, wanted: WantedUnits): Promise<Gathered> {
@@ -118,7 +121,10 @@ export class UnitFetcher {
     return fetch;
   }
 
-  /** Units left in all buckets; null when that cannot be said now. @throws OperationalError redis */
+  /**
+   * Returns the units left in all buckets, or null if they cannot be counted now.
+   * @throws OperationalError redis
+   */
   async count(sale: SaleBuckets): Promise<number | null> {
     const counted = await countUnitsLeft(sale, this.#store);
     return typeof counted === 'string' ? null : counted;

@@ -8,20 +8,20 @@ import {
 } from '../../core/bucket.js';
 import type { BucketState, TransferStore } from '../../core/ports/transfer-store.js';
 
-/** A sale and how many buckets it has. */
+/** A sale and its number of buckets. */
 export type SaleBuckets = Pick<HomeBucket, 'saleId' | 'buckets'>;
 
-/** Every bucket of a sale, in order, all of one epoch. They were not read at the same moment. */
+/** Every bucket of a sale, in order, all of one epoch. The buckets were not read at the same moment. */
 export interface StockReading {
   readonly epoch: number;
   readonly buckets: readonly BucketState[];
 }
 
-/** After so many readings the answer is `moving`: where units move so much, there are some. */
+/** Readings after which the answer is `moving`: if units move this much, some are left. */
 const READINGS_MAX = 5;
 
 /**
- * @returns null when one of the buckets cannot be trusted, or their epochs differ: the sale is being repaired
+ * @returns null if a bucket cannot be trusted, or the epochs differ: the sale is being repaired
  * @throws OperationalError redis
  */
 export async function readStock(sale: SaleBuckets, store: TransferStore): Promise<StockReading | null> {
@@ -34,9 +34,9 @@ export async function readStock(sale: SaleBuckets, store: TransferStore): Promis
 }
 
 /**
- * How many units a sale has left in all its buckets together. Open transfers are finished first. Two readings between
- * which no unit moved from bucket to bucket are as good as one at a single moment: between them every unit left was in
- * a bucket and was counted there once. Purchases and releases in between count as later.
+ * Counts the units left in all buckets of a sale. Finishes open transfers first. Two readings are as good as a reading
+ * at a single moment if no unit moved from bucket to bucket between them: every unit left was in a bucket all that time
+ * and was counted there once. Purchases and releases in between count as later.
  * @returns the larger of the two sums; `unsure` when a bucket cannot be trusted, `moving` when units moved each time
  * @throws OperationalError redis
  */
@@ -55,19 +55,23 @@ export async function countUnitsLeft(sale: SaleBuckets, store: TransferStore): P
   return 'moving';
 }
 
-/** Units in the buckets, without those in transit. */
+/** Sums the units in the buckets, without units in transit. */
 export const unitsIn = ({ buckets }: StockReading): number =>
   buckets.reduce((sum, { unitsLeft }) => sum + unitsLeft, 0);
 
-/** Finishes all open transfers, also those of other processes. @throws OperationalError redis */
+/**
+ * Finishes all open transfers, also those of other processes.
+ * @throws OperationalError redis
+ */
 export async function finishAll(saleId: string, { epoch, buckets }: StockReading, store: TransferStore): Promise<void> {
   for (const transfer of openTransfers(buckets)) await finishTransfer(saleId, transfer, epoch, store);
 }
 
 /**
- * The last two steps of a transfer, in this order: the source bucket may forget it only when the units have arrived.
- * @returns units left in the target bucket; null when one of the two is locked, and the transfer stays open
- * @throws OperationalError redis; it stays open
+ * Runs the last two steps of a transfer in their order: the source bucket may forget the transfer only after the units
+ * have arrived.
+ * @returns units left in the target bucket, or null if a bucket is locked and the transfer stays open
+ * @throws OperationalError redis; the transfer stays open
  */
 export async function finishTransfer(
   saleId: string,
