@@ -52,7 +52,7 @@ export function createOrderArchive(pool: MysqlPool, youngMs: number): OrderArchi
     begin: (saleId, actor) =>
       pool.transaction(async (tx) => {
         const ready = knex('sales').where({ id: saleId, state: 'closed', retirement: 'done' });
-        const archiving = { retirement: 'archiving', archive_after: knex.raw<Date>('retired_at') } as const; // keeps its place in the order
+        const archiving = { retirement: 'archiving', archive_after: knex.raw<Date>('retired_at') } as const; // keeps its turn
         const begun = ready.update({ ...archiving, epoch: knex.raw('epoch + 1') });
         if ((await execute(tx, begun)).affectedRows === 0) return;
         await insertAudit(tx, { actor, action: 'sale.archived', subject: `sale:${saleId}`, before: null, after: null });

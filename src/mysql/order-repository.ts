@@ -120,7 +120,7 @@ async function writtenBatches(pool: MysqlPool, batchIds: readonly string[]): Pro
   return new Set(rows.map((row) => row.batch_id));
 }
 
-/** Reads only `orders`: an order in the archive is of an older batch, and takes no place that could be taken. */
+/** Reads only `orders`: a batch of an archived sale is outdated, and cannot take a place. */
 async function liveBuyers(pool: MysqlPool, saleId: string, userIds: readonly string[]): Promise<Set<string>> {
   if (userIds.length === 0) return new Set();
   const rows = await pool.query<Pick<OrderRow, 'user_id'>>(

@@ -75,8 +75,8 @@ async function pageOfUser(
 }
 
 /**
- * The longest time that a range covers, with a wide margin: ids of one transaction are minted within milliseconds. A
- * range that begins longer than this before a time ends before that time.
+ * Upper bound of the time that a range covers. Ids of one transaction are minted within milliseconds, so a range that
+ * begins this long before a time also ends before it.
  */
 const RANGE_MS = 60_000;
 

@@ -18,8 +18,8 @@ export interface RestoredMarks {
 
 /**
  * How far numbers are moved on: beyond the numbers that can have been used between the copy and the loss. A sale is
- * rebuilt some times in its life. A busy shop has some thousand sales a year, and an API remembers at most that many
- * unknown sale ids. Outbox rows: ten thousand a second for three years.
+ * rebuilt some times in its life. A busy shop has some thousand sales a year, and an API remembers this many ids that
+ * no sale has. Outbox rows: ten thousand a second for three years.
  */
 const EPOCHS = 1000;
 const RULE_VERSIONS = 1000;

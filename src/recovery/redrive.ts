@@ -156,7 +156,7 @@ class RefusedBatches {
     this.#inARow = 0;
   }
 
-  /** Whether the broker refused so often in a row that the batches are not the cause. */
+  /** Whether the broker refused a whole take's worth in a row: then the batches are not the cause. */
   get isAll(): boolean {
     return this.#inARow >= PER_TAKE;
   }

@@ -115,7 +115,7 @@ export function collectDeadLetters(ports: CollectDeadLettersPorts, options: Coll
     async runOnce(): Promise<void> {
       const faults: unknown[] = [];
       for (const delivery of await source.receive(RECEIVE_MAX)) {
-        await collect(delivery).catch((error: unknown) => faults.push(error)); // the message is delivered again, the other messages are still collected
+        await collect(delivery).catch((error: unknown) => faults.push(error)); // it is delivered again
       }
       if (faults.length > 0) throw faults[0];
     },

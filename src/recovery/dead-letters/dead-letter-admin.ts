@@ -36,7 +36,7 @@ export type DeadLetterResult =
 /** Dead letters per page. */
 const PAGE = 200;
 
-/** What operators do with dead letters: list, replay and discard them, one by one or in bulk. */
+/** The operator's actions on dead letters: list, replay and discard them, one by one or in bulk. */
 export class DeadLetterAdmin {
   readonly #ports: DeadLetterAdminPorts;
 
@@ -93,8 +93,8 @@ export class DeadLetterAdmin {
   }
 
   /**
-   * Lists the parked dead letters that match: first those whose replay an earlier run began and did not end, then the
-   * rest. @throws OperationalError mysql
+   * Lists the parked dead letters that match. Replays that an earlier run began and did not end come first. @throws
+   * OperationalError mysql
    */
   async *parkedMatching(filter: DeadLetterFilter, max: number): AsyncGenerator<DeadLetterSummary> {
     let left = max;

@@ -51,7 +51,7 @@ interface CompensatePorts {
   readonly metrics: RecoveryMetrics;
 }
 
-/** Carries out compensation jobs, including those that operators created. */
+/** Carries out compensation jobs, including jobs that operators created. */
 export function compensateJob({ admin, metrics }: CompensatePorts): Job {
   return {
     name: 'compensate',

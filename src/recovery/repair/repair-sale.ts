@@ -30,7 +30,7 @@ export interface RepairOptions extends QuietOptions {
   readonly leaseMs: number;
 }
 
-/** What to repair, for which actor, and how to report progress. */
+/** The sale to repair, the actor, and how to report progress. */
 export interface RepairOrder {
   /** For the audit log. */
   readonly actor: string;

@@ -232,7 +232,7 @@ async function purchasesInDeadLetters(
 
 /** Finds a dead letter by its number. Its batch names the purchases. */
 async function purchasesOfDeadLetter(id: string, { deadLetters }: TracePorts): Promise<FoundPurchase[]> {
-  const deadLetter = isSaleId(id) ? await deadLetters.find(id) : null; // a sale id and a dead letter id have the same form
+  const deadLetter = isSaleId(id) ? await deadLetters.find(id) : null; // both are row numbers
   return deadLetter === null || deadLetter.reason === 'forged' ? [] : purchasesIn(deadLetter.body, () => true);
 }
 

@@ -10,7 +10,7 @@ import type { PurchaseEvidence } from './evidence.js';
 export const TRACE_SOURCES = ['redis', 'mysql', 'broker'] as const;
 type TraceSource = (typeof TRACE_SOURCES)[number];
 
-/** One line of a trace. */
+/** A line of a trace. */
 export interface TraceStep {
   /** Unix ms on the clock of its source, or null for the present state. */
   readonly atMs: number | null;
