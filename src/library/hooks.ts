@@ -17,11 +17,14 @@ import { OWN_GROUP_RETRIES } from '../rocketmq/admin/topic-lists.js';
 import { createDeliverySource } from '../rocketmq/delivery-source.js';
 import type { Hooks, OrderHook } from './options.js';
 
-/** A message is ours for this long, and is renewed meanwhile; if this process dies, another one gets it then. */
+/**
+ * How long a received message stays ours. It is renewed during its hooks. If this process dies, another process gets
+ * the message after this time.
+ */
 const INVISIBLE_MS = 30_000;
-/** A failed receive is tried again after this; a good one waits for messages by itself. */
+/** Pause after a failed receive. A successful receive waits for messages by itself. */
 const RECEIVE_EVERY_MS = 200;
-/** Events that are remembered as done, for messages that come again because of another event in them. */
+/** Maximum number of events remembered as done. A message is delivered again if another of its events failed. */
 const DONE_MAX = 10_000;
 
 const HOOK_OF = {
@@ -34,13 +37,13 @@ const HOOK_OF = {
 
 /**
  * Calls the hook of each event of a message. When a hook throws, the hooks of the other events still run.
- * @throws the first that a hook threw, when all were called; then the message comes again, for those that failed
+ * @throws the first error of a hook, after all were called. Then the message is delivered again, for the failed hooks
  */
 export function callHooks(hooks: Partial<Record<(typeof HOOK_OF)[OrderEventType], OrderHook>>) {
   const done = new LRUCache<string, true>({ max: DONE_MAX });
   return async (body: string): Promise<MessageResult> => {
     const decoded = decodeOrderEvents(body);
-    // Of a newer version: it waits for an app that knows it. Nothing of it may be lost.
+    // Events of a newer version wait for an app that knows it. No event may be lost.
     if (decoded.outcome !== 'decoded') throw new Error(`order events cannot be read: ${decoded.detail}`);
     const errors: unknown[] = [];
     for (const event of decoded.events) {
@@ -81,9 +84,9 @@ export function renewedByTimer(
 }
 
 /**
- * Listens to the events of orders, as a consumer group of the app. What became of its messages is counted in `registry`.
- * @returns ends it, when the hook that runs has ended
- * @throws OperationalError rocketmq, such as when the group is not there
+ * Listens to order events, as a consumer group of the app. Counts the results of its messages in `registry`.
+ * @returns a function that stops listening, after the running hook has ended
+ * @throws OperationalError rocketmq, for example if the group does not exist
  */
 export async function listenToOrders(
   config: Config<'rocketmq' | 'brokerAccess' | 'messages'>,

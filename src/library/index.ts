@@ -42,37 +42,41 @@ export type { Log, Middleware, ReadyReport, ShownOrder };
 
 /** A part of Seckill that runs in this process. */
 export interface Running {
-  /** Whether it can do its work, with the state of each server it needs. Asks them. */
+  /** Asks each required server for its state. Says whether this part can do its work. */
   ready(): Promise<ReadyReport>;
-  /** What it counts, in the text format of Prometheus. */
+  /** Returns the metrics in the text format of Prometheus. */
   metrics(): Promise<string>;
-  /** Ends what is under way, within its own bounds, and closes its connections. Safe to call twice. Never rejects. */
+  /**
+   * Finishes work under way, within its own time limits, and closes its connections. Safe to call twice. Never rejects.
+   */
   close(): Promise<void>;
 }
 
 export interface Seckill extends Running {
   /**
-   * The HTTP API of buyers for an app of Express, at the addresses of docs/api.md: `app.use(seckill.router)`, or below a path. Other
-   * addresses go on to the app. Put it before parsers of bodies: behind one it works, but for signed sales and the webhook of
-   * payments, which need the body as it was sent.
+   * The buyers' HTTP API for an Express app, at the paths of docs/api.md: `app.use(seckill.router)`, or below a path.
+   * Other paths are passed on to the app. Put it before body parsers: behind a parser it works, except for signed sales
+   * and the payment webhook, which need the raw body.
    */
   readonly router: Middleware;
   /**
-   * Starts a worker in this process, with the same options. Any number may run, here and elsewhere; one is needed.
+   * Starts a worker in this process, with the same options. Any number may run, here and elsewhere. At least one is
+   * required.
    * @throws OperationalError when a server does not answer
    */
   startWorker(): Promise<Running>;
-  /** The same for a keeper, the background jobs. Two are enough for all processes together. */
+  /** Starts a keeper, the background jobs, in the same way. Two are enough for all processes together. */
   startKeeper(): Promise<Running>;
-  /** An order of any buyer, for hooks; null: there is none. @throws OperationalError mysql */
+  /** Finds an order of any buyer, for hooks, or null if it does not exist. @throws OperationalError mysql */
   findOrder(orderId: string): Promise<ShownOrder | null>;
-  /** Ends also what it has started. Stop your server first: what comes later is answered 503. */
+  /** Also closes the parts that it has started. Stop your server first: later requests are answered 503. */
   close(): Promise<void>;
 }
 
 /**
- * Seckill inside an app: the API of buyers, and hooks. It listens to no port, handles no signal and never ends the process.
- * @throws ConfigError with every setting that is wrong; OperationalError when a server does not answer: nothing stays open then
+ * Creates a Seckill inside an app: the buyers' API, and hooks. It listens on no port, handles no signal and never ends
+ * the process.
+ * @throws ConfigError with every wrong setting; OperationalError when a server does not answer. Nothing stays open then
  */
 export async function createSeckill(options: SeckillOptions = {}): Promise<Seckill> {
   const { authenticate, hooks } = options;
@@ -89,7 +93,7 @@ export async function createSeckill(options: SeckillOptions = {}): Promise<Secki
         ? openIdentity(config as Config<'auth'>, parts)
         : Promise.resolve(identityOf(authenticate, parts)),
     openPayments: () => paymentsOf(options, config.payment, log),
-    cors: null, // the app decides who may call it
+    cors: null, // the app decides which origins may call it
     pages: { buyers: Pages.none(), operators: Pages.none() },
   });
   const router = createRouter(api.services);
@@ -107,7 +111,7 @@ export async function createSeckill(options: SeckillOptions = {}): Promise<Secki
     started.push(running);
     return running;
   };
-  // One that is still starting is waited for; one whose start fails has nothing open.
+  // Waits for a part that is still starting. A part whose start fails has nothing open.
   const closeStarted = (running: Promise<Running>): Promise<void> =>
     running.then(
       (part) => part.close(),
@@ -130,7 +134,7 @@ export async function createSeckill(options: SeckillOptions = {}): Promise<Secki
 }
 
 /**
- * A worker alone: it receives accepted purchases from the broker and writes them to MySQL as orders.
+ * Starts a worker alone. It receives accepted purchases from the broker and writes them to MySQL as orders.
  * @throws ConfigError, OperationalError as `createSeckill`
  */
 export async function startWorker(options: WorkerOptions = {}): Promise<Running> {
@@ -141,14 +145,14 @@ export async function startWorker(options: WorkerOptions = {}): Promise<Running>
   let running: Running | null = null;
   const fail = (error: unknown): void => {
     report(error);
-    void running?.close(); // it receives no more, and others go on with what it has
+    void running?.close(); // it receives no more, and other workers take over its messages
   };
   running = runningOf(await openWorker(config, log, fail), log);
   return running;
 }
 
 /**
- * A keeper alone: the background jobs.
+ * Starts a keeper alone, the background jobs.
  * @throws ConfigError, OperationalError as `createSeckill`
  */
 export async function startKeeper(options: KeeperOptions = {}): Promise<Running> {
@@ -160,13 +164,13 @@ export async function startKeeper(options: KeeperOptions = {}): Promise<Running>
 }
 
 type Section = Exclude<(typeof PROGRAM_SECTIONS)['api'][number], 'auth' | 'shop'>;
-/** The pages of a shop are not served here. */
+/** Without the shop, whose pages the library does not serve. */
 const SECTIONS = PROGRAM_SECTIONS.api.filter((name): name is Section => name !== 'auth' && name !== 'shop');
 const WITH_TOKENS = [...SECTIONS, 'auth' as const];
 
 const NOTHING_TO_STOP = Promise.resolve(() => Promise.resolve());
 
-/** Fail points kill processes: they are for our own programs. */
+/** Disables fail points, which kill processes: they are for our own programs. */
 const environmentOf = ({ settings = {}, env }: KeeperOptions): Environment => ({
   ...withSettings({ ...settings }, env),
   FAILPOINT: '',
@@ -204,10 +208,10 @@ const runningOf = (program: OpenProgram, log: Log): Running => ({
   }, log),
 });
 
-/** How long after its bounds a part that hangs is waited for, ms. */
+/** How long to wait for a part that hangs, ms. */
 const CLOSE_MAX_MS = 20_000;
 
-/** Whoever asks again waits for the same end. */
+/** Makes `close` safe to call again: later callers wait for the same end. */
 function once(close: () => Promise<void>, log: Log): () => Promise<void> {
   let closing: Promise<void> | null = null;
   const closeInTime = async (): Promise<void> => {

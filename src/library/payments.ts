@@ -7,8 +7,9 @@ import { systemClock as clock } from '../programs/system-clock.js';
 import type { KeeperOptions } from './options.js';
 
 /**
- * The provider of the app, with each call bounded, or the one that `PAYMENT_PROVIDER` names; null: there is none.
- * @throws ConfigError where that one refuses our key
+ * Returns the provider of the app, with each call bounded in time, or else the provider that `PAYMENT_PROVIDER` names.
+ * Null without a provider.
+ * @throws ConfigError if the named provider refuses our key
  */
 export async function paymentsOf(
   { payments }: KeeperOptions,

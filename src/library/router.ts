@@ -7,11 +7,11 @@ import type { HttpServices } from '../http/services.js';
 
 export interface Router {
   readonly middleware: Middleware;
-  /** Answers what is under way, for `ms` at most. What comes from now on is answered 503 `unavailable`. */
+  /** Waits for requests under way, for `ms` at most. Answers new requests with 503 `unavailable`. */
   drain(ms: number): Promise<void>;
 }
 
-/** The routes of buyers, with a count of what is under way. */
+/** Creates the routes of buyers and counts the requests under way. */
 export function createRouter(services: HttpServices): Router {
   const lifecycle: Lifecycle = newLifecycle();
   const serve = createBuyersMiddleware(services, lifecycle);

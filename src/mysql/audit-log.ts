@@ -5,10 +5,10 @@ import { withoutUndefined } from '../core/without-undefined.js';
 
 const ACTOR_MAX = 128;
 
-/** An actor as every column of that name takes it. */
+/** Cuts an actor to fit every column of that name. */
 export const actorColumn = (actor: string): string => actor.slice(0, ACTOR_MAX);
 
-/** Call it in the transaction of the change: what is not committed was not done. */
+/** Appends an audit entry. Call it in the transaction of the change, so that both are committed or neither. */
 export async function insertAudit(tx: Transaction, entry: AuditEntry): Promise<void> {
   const { actor, action, subject, before, after } = entry;
   const row = {
@@ -21,7 +21,7 @@ export async function insertAudit(tx: Transaction, entry: AuditEntry): Promise<v
   await execute(tx, knex('audit_log').insert(row));
 }
 
-/** Who did what, from MySQL. */
+/** The audit log in MySQL. */
 export function createAuditLog(pool: MysqlPool): AuditLog {
   return {
     append: (entry) => pool.transaction((tx) => insertAudit(tx, entry)),
@@ -29,10 +29,15 @@ export function createAuditLog(pool: MysqlPool): AuditLog {
   };
 }
 
-/** Of entries that were written by several at once, ids and times may be in another order, by no more than this. */
+/**
+ * Maximum gap in time between entries whose ids and times are in different order, because several processes wrote at
+ * once.
+ */
 const OUT_OF_ORDER_MS = 60_000;
 
-/** Newest first: each index ends in the primary key, and a time becomes the lowest id that it can mean. */
+/**
+ * Lists entries, newest first. Each index ends in the primary key, and a time becomes the lowest id that it can mean.
+ */
 async function list(pool: MysqlPool, filter: AuditFilter, { beforeId, max }: AuditPage): Promise<StoredAuditEntry[]> {
   const { subject, actor, action, sinceMs } = filter;
   let entries = knex('audit_log')
@@ -56,7 +61,7 @@ async function list(pool: MysqlPool, filter: AuditFilter, { beforeId, max }: Aud
   }));
 }
 
-/** The oldest entry of this time or later. */
+/** Finds the oldest entry at or after this time. */
 async function firstSince(pool: MysqlPool, sinceMs: number): Promise<string | null> {
   const since = knex('audit_log').select('id').where('created_at', '>=', new Date(sinceMs));
   const [row] = await select(pool, since.orderBy(['created_at', 'id']).limit(1));

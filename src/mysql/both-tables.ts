@@ -4,13 +4,13 @@ import { knex, select } from './knex.js';
 import type { Statements } from './pool.js';
 import type { OrderRow } from './tables.js';
 
-// Orders of retired sales are in `orders_archive` (docs/decisions/0032). Orders only move there, each in one transaction. So
-// a reader of `orders` first and the archive second misses no order. It may see an order twice that moved in between, and
-// counts it once by its id.
+// Orders of retired sales are in `orders_archive` (docs/decisions/0032). Orders only move there, each in one
+// transaction. So a reader of `orders` first and the archive second misses no order. It may see an order twice that
+// moved in between, and counts it once by its id.
 
 export type OrderTable = 'orders' | 'orders_archive';
 
-/** One of the two tables; they have the same columns. */
+/** Starts a query on either table. Both have the same columns. */
 export const fromOrders = (table: OrderTable) => knex(table as 'orders');
 
 type Row = Pick<OrderRow, 'id'>;
@@ -18,9 +18,9 @@ type Row = Pick<OrderRow, 'id'>;
 export const byOrderId = (a: Row, b: Row): number => compareIds(a.id, b.id);
 
 /**
- * The rows of both tables, each order once.
- * @param query what to read of one table
- * @param order that of the statement
+ * Reads the rows of both tables, each order once.
+ * @param query the statement for one table
+ * @param order the order of the statement
  * @throws MysqlError
  */
 export async function selectFromBoth<R extends Row>(
@@ -32,7 +32,7 @@ export async function selectFromBoth<R extends Row>(
   return mergeRows(live, (await select(on, query('orders_archive'))) as R[], order);
 }
 
-/** Rows of both tables in their order, each once. Nearly always one of the lists is empty. */
+/** Merges the rows of both tables in their order, each row once. Either list is nearly always empty. */
 export function mergeRows<R extends Row>(
   live: readonly R[],
   archived: readonly R[],
@@ -45,7 +45,7 @@ export function mergeRows<R extends Row>(
 }
 
 /**
- * The rows with these names; the archive is asked for those alone that `orders` lacks.
+ * Finds the rows with these names. The archive is asked only for names that `orders` lacks.
  * @param find reads one table
  * @param nameOf the name of a row
  * @throws MysqlError

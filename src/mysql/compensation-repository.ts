@@ -19,13 +19,13 @@ import { withoutUndefined } from '../core/without-undefined.js';
 const TEXT_MAX = 1000;
 const cut = (text: string): string => text.slice(0, TEXT_MAX);
 
-/** Counted no further: an alert needs no exact number beyond this. */
+/** Limit of the count. An alert needs no exact number beyond it. */
 const COUNTED_MAX = 10_000;
 
 const jobs = () => knex('compensation_jobs').select('*');
 const auditSubject = (jobId: string): string => `compensation_job:${jobId}`;
 
-/** The repairs that reconcile or an operator asked for, in MySQL. Its clock says what is due. */
+/** Compensation jobs of reconcile and operators, in MySQL, whose clock decides which jobs are due. */
 export function createCompensationRepository(pool: MysqlPool): CompensationRepository {
   return {
     async add(newJobs, actor): Promise<Added[]> {
@@ -75,7 +75,7 @@ export function createCompensationRepository(pool: MysqlPool): CompensationRepos
   };
 }
 
-/** The row is locked first: of two moves at once the second one sees what the first one made of it. */
+/** Locks the row first: of two moves at once, the second sees the result of the first. */
 async function lock(
   tx: Transaction,
   jobId: string,
@@ -87,7 +87,10 @@ async function lock(
   return row;
 }
 
-/** Of two that add the same subject at once the second waits for the first: the update, which changes nothing, locks. */
+/**
+ * Adds one job. If two transactions add the same subject at once, the second waits for the first: the update changes
+ * nothing but locks the row.
+ */
 async function addOne(tx: Transaction, job: NewCompensationJob, actor: string): Promise<Added> {
   const { kind, subject, saleId, batchId, userId, requestId, detail } = job;
   const row = {
@@ -138,7 +141,9 @@ async function counts(pool: MysqlPool): Promise<Record<JobState, number>> {
   return Object.fromEntries(all) as Record<JobState, number>;
 }
 
-/** As in the outbox: the lock lasts for two statements, the lease in `available_at` for the work. */
+/**
+ * Claims due jobs. As in the outbox, the lock lasts for two statements and the lease in `available_at` for the work.
+ */
 async function claimDue(
   tx: Transaction,
   { max, leaseMs, pauseMaxMs = PAUSE_MAX_MS, saleId }: Claim,

@@ -4,15 +4,15 @@ import { execute, knex, select } from './knex.js';
 import type { MysqlPool } from './pool.js';
 
 /**
- * No IGNORE: it would also hide a value that does not fit. A coupon that is there is left as it is. The lock waits for an
- * order that is moving to the archive, with its coupon. In SQL, since the builder has no ON DUPLICATE KEY for an INSERT …
- * SELECT.
+ * Without IGNORE, which would also hide a value that does not fit. An existing coupon stays unchanged. The lock waits
+ * for an order that is moving to the archive, with its coupon. Written as SQL, since the builder has no ON DUPLICATE
+ * KEY for an INSERT … SELECT.
  */
 const issueFrom = (table: OrderTable): string => `INSERT INTO coupons (order_id, sale_id, user_id)
   SELECT id, sale_id, user_id FROM ${table} WHERE id IN (:orderIds) AND state = 'paid' ORDER BY id LOCK IN SHARE MODE
   ON DUPLICATE KEY UPDATE order_id = coupons.order_id`;
 
-/** Coupons, in MySQL: the order is the primary key, so no copy of an event makes a second one. */
+/** Coupons in MySQL. The order is the primary key, so a second copy of an event makes no second coupon. */
 export function createCouponRepository(pool: MysqlPool): CouponRepository {
   const withoutCoupon = async (orderIds: readonly string[]): Promise<string[]> => {
     const having = new Set<string>();

@@ -18,7 +18,7 @@ import { withoutUndefined } from '../core/without-undefined.js';
 
 const NAME_MAX = 128;
 const DETAIL_MAX = 1000;
-/** The broker takes at most 4 MiB; of a body beyond this only the start is of use to a person. */
+/** Limit of a stored body. The broker takes at most 4 MiB. Of a longer body only the start helps a person. */
 const BODY_MAX = 4 * 1024 * 1024;
 
 /** Without the body, which may be long. */
@@ -40,7 +40,7 @@ const SUMMARY_COLUMNS = [
 ] as const satisfies (keyof DeadLetterRow)[];
 type SummaryRow = Pick<DeadLetterRow, (typeof SUMMARY_COLUMNS)[number]>;
 
-/** Dead letters, in MySQL. */
+/** Dead letters in MySQL. */
 export function createDeadLetterRepository(pool: MysqlPool): DeadLetterRepository {
   return {
     park: (deadLetter) => park(pool, deadLetter),
@@ -68,7 +68,10 @@ export function createDeadLetterRepository(pool: MysqlPool): DeadLetterRepositor
 
 const cut = (text: string, max = NAME_MAX): string => text.slice(0, max);
 
-/** Everything is cut to its column: a dead letter that does not fit would be delivered again and again. */
+/**
+ * Parks a dead letter, every text cut to its column: a dead letter that does not fit would be delivered again and
+ * again.
+ */
 async function park(pool: MysqlPool, deadLetter: DeadLetter): Promise<'parked' | 'already_parked'> {
   const row = {
     message_id: cut(deadLetter.messageId),
@@ -91,7 +94,7 @@ async function park(pool: MysqlPool, deadLetter: DeadLetter): Promise<'parked' |
   }
 }
 
-/** By the key that holds parked batches only. */
+/** Lists parked batches by the key that holds only these. */
 async function parkedBatches(pool: MysqlPool, afterBatchId: string, max: number): Promise<ParkedBatch[]> {
   const page = knex('dead_letters')
     .select('id', 'parked_batch', 'body')
@@ -105,7 +108,7 @@ async function parkedBatches(pool: MysqlPool, afterBatchId: string, max: number)
   }));
 }
 
-/** By primary key, so that a page costs the same wherever it begins. */
+/** Lists by primary key, so that every page costs the same. */
 async function list(
   pool: MysqlPool,
   filter: DeadLetterFilter,
@@ -132,7 +135,10 @@ async function find(pool: MysqlPool, deadLetterId: string): Promise<StoredDeadLe
   return row === undefined ? null : { ...summaryOf(row), body: row.body };
 }
 
-/** One index each, which an OR of the two would not use: bodies are read of those that are parked, which are few. */
+/**
+ * Two subqueries, each with its own index: an OR would use neither. Bodies are read only of parked dead letters, which
+ * are few.
+ */
 const NAMED_BY_KEY = `id IN (SELECT id FROM (SELECT id FROM dead_letters WHERE batch_id = ?
   UNION SELECT id FROM dead_letters WHERE state = 'parked' AND INSTR(body, ?) > 0) AS named)`;
 
@@ -148,9 +154,9 @@ function matching(filter: DeadLetterFilter): (where: Knex.QueryBuilder) => void 
     if (untilMs !== undefined) void where.where('created_at', '<', new Date(untilMs));
     if (replayBegun === true) void where.whereNotNull('replay_started_at');
     if (replayBegun === false) void where.whereNull('replay_started_at');
-    // The middle of a triple as a batch encodes it: between two commas stands nothing but the id of a request.
+    // The middle of a triple as a batch encodes it: only the id of a request is between two commas.
     if (key !== undefined) void where.whereRaw(NAMED_BY_KEY, [key, `,"${key}",`]);
-    // The end of a pair as a batch encodes it: no purchase ends so, and in a text the quotes are escaped.
+    // The end of a pair as a batch encodes it: no purchase ends like this, and in a text the quotes are escaped.
     if (traceId !== undefined) void where.where({ state: 'parked' }).whereRaw('INSTR(body, ?) > 0', [`,"${traceId}"]`]);
   };
 }
@@ -158,8 +164,8 @@ function matching(filter: DeadLetterFilter): (where: Knex.QueryBuilder) => void 
 type Before = Pick<DeadLetterRow, 'state' | 'replays' | 'note'>;
 
 /**
- * Changes a parked dead letter. The row is locked first: of two moves at once the second one sees what the first one made.
- * @param change what to write, and what the audit log says of it
+ * Changes a parked dead letter. The row is locked first: of two moves at once, the second sees the result of the first.
+ * @param change the new values, and the audit entry
  */
 async function move(
   pool: MysqlPool,

@@ -12,7 +12,10 @@ const EXPIRING = statesBefore('expired')
   .map((state) => `'${state}'`)
   .join(', ');
 
-/** Where the due rows of each kind stand; an index finds the first of them. A lease may still find fewer: it skips locked rows. */
+/**
+ * The due rows of each kind, each with an index that finds the first of them. A lease may still find fewer: it skips
+ * locked rows.
+ */
 const DUE: Record<DueWork, string> = {
   ...(Object.fromEntries(
     OUTBOX_KINDS.map((kind) => [kind, `outbox WHERE kind = '${kind}' AND done_at IS NULL AND ${OUTBOX_OVER}`]),
@@ -24,7 +27,7 @@ const DUE: Record<DueWork, string> = {
   refund: `refunds WHERE state = 'due' AND ${OVER}`,
 };
 
-/** Written once: the keeper asks twice a second, whether it has work or not. */
+/** Built once: the keeper asks twice a second, whether it has work or not. */
 const READ = Object.entries(DUE)
   .map(([work, rows]) => `(SELECT '${work}' AS work FROM ${rows} LIMIT 1)`)
   .join(' UNION ALL ');

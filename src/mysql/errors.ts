@@ -15,7 +15,7 @@ export type MysqlErrorKind =
   | 'schema'
   | 'other';
 
-/** May the same call succeed later, and may the connection be used again? */
+/** Whether the same call may succeed later, and whether the connection can be used again. */
 interface Kind {
   readonly retryable: boolean;
   readonly connectionUsable: boolean;
@@ -32,7 +32,7 @@ const KINDS: Record<MysqlErrorKind, Kind> = {
   // The server may have become a replica: only a new connection finds the primary.
   read_only: { retryable: true, connectionUsable: false },
   bad_value: { retryable: false, connectionUsable: true },
-  // An operator rotates a password or runs the migrations while we wait: the batch is not the cause.
+  // An operator rotates a password or runs the migrations: the batch is not the cause.
   denied: { retryable: true, connectionUsable: false },
   schema: { retryable: true, connectionUsable: true },
   other: { retryable: false, connectionUsable: false },
@@ -117,12 +117,12 @@ const CLIENT_ERRORS: Readonly<Record<string, MysqlErrorKind>> = {
   EAI_AGAIN: 'connection_lost',
 };
 
-/** A statement failed. `kind` is for the adapters of this folder; a use case sees an OperationalError. */
+/** A statement failed. `kind` is for the adapters of this folder. A use case sees an OperationalError. */
 export class MysqlError extends OperationalError {
   readonly kind: MysqlErrorKind;
   /** For `duplicate`: the name of the unique key, without its table; else null. */
   readonly key: string | null;
-  /** False when the connection must be closed: its state is unknown, or it is gone. */
+  /** False when the connection must be closed, because it is gone or its state is unknown. */
   readonly connectionUsable: boolean;
 
   constructor(kind: MysqlErrorKind, message: string, key: string | null, cause: unknown, serverMessage?: string) {
@@ -135,9 +135,9 @@ export class MysqlError extends OperationalError {
 }
 
 /**
- * Finds what a driver error means. The message holds what the server says about an error of the table above, with every
- * quoted value left out: no user id may reach a log. Of any other error it holds the name alone, since the server may
- * quote the statement.
+ * Finds the meaning of a driver error. For an error of the table above, the message holds the text of the server
+ * without any quoted value: no user id may reach a log. For any other error it holds the name alone, since the server
+ * may quote the statement.
  */
 export function toMysqlError(cause: unknown): MysqlError {
   if (cause instanceof MysqlError) return cause;
@@ -157,17 +157,26 @@ export function toMysqlError(cause: unknown): MysqlError {
   return new MysqlError(kind, `mysql: ${kind}: ${text}`, key, cause, serverMessage);
 }
 
-/** The driver names numbers after MySQL's list. From 4000 on MariaDB has a list of its own, so the number says more. */
+/**
+ * Names an error. The driver takes names from MySQL's list. From 4000 on MariaDB has a list of its own, so the number
+ * says more.
+ */
 const nameOf = (errno: number | undefined, code: string | undefined): string =>
   code === undefined || (errno ?? 0) >= 4000 ? `errno ${errno}` : code;
 
-/** Keeps the names of columns and tables, and replaces every other quoted text. The server does not escape quotes in it. */
+/**
+ * Keeps the names of columns and tables, and replaces every other quoted text. The server does not escape quotes inside
+ * it.
+ */
 const withoutValues = (message: string): string =>
   message
     .replace(/'.*'(?= for column )/s, "'…'")
     .replace(/(\b(?:column|table|database) )?'.*?'(?=\s|$)/gis, (quoted, before) => (before ? quoted : "'…'"));
 
-/** `… for key 'orders.PRIMARY'` (MySQL 8) or `… for key 'PRIMARY'` (MariaDB). The value before it may hold quotes. */
+/**
+ * Reads the key from `… for key 'orders.PRIMARY'` (MySQL 8) or `… for key 'PRIMARY'` (MariaDB). The value before it may
+ * hold quotes.
+ */
 function duplicateKey(message: string): string {
   const name = /for key '([^']*)'$/.exec(message)?.[1] ?? '';
   return name.slice(name.lastIndexOf('.') + 1);

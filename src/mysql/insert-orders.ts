@@ -5,9 +5,12 @@ import type { NewOrder, SaleTerms, WritePlan } from '../core/ports/order-reposit
 import { MysqlError } from './errors.js';
 import type { Transaction } from './pool.js';
 
-/** Rows of one INSERT. About 150 bytes each, so far below the smallest `max_allowed_packet` in use (16 MiB). */
+/**
+ * Maximum number of rows per INSERT. A row has about 150 bytes, so an INSERT is far below the smallest
+ * `max_allowed_packet` in use (16 MiB).
+ */
 const ROWS_PER_INSERT = 4000;
-/** If more are refused in one transaction, the table is wrong and not some purchases. */
+/** Maximum number of refused rows per transaction. Beyond it the table is wrong, not some purchases. */
 const REFUSED_MAX = 16;
 
 const COLUMNS = 'id, sale_id, user_id, request_id, batch_id, quantity, amount_cents, one_per_buyer';
@@ -16,13 +19,14 @@ const SET_DEADLINE = 'SET @expires_at = GREATEST(UTC_TIMESTAMP(3), CAST(? AS DAT
 const INSERT_LIVE = `INSERT INTO orders (${COLUMNS}, expires_at) VALUES `;
 const INSERT_FAILED = `INSERT INTO orders (${COLUMNS}, state, reason) VALUES `;
 
-/** Inserts rows, the failed ones behind the live ones. @throws MysqlError */
+/** Inserts rows, live rows first, then failed rows. @throws MysqlError */
 export async function insertOrders(tx: Transaction, orders: readonly NewOrder[], plan: WritePlan): Promise<void> {
   const failed = orders.filter(({ failure }) => failure !== null);
   const live = failed.length === 0 ? orders : orders.filter(({ failure }) => failure === null);
   const newest = live.at(-1);
   if (newest !== undefined) {
-    // Also on the clock of the worker: a MySQL that is behind gives nobody less time to pay once its clock is set.
+    // The deadline also respects the clock of the worker: if the clock of MySQL is slow, a buyer has no less time to
+    // pay after the clock is corrected.
     const mintedAt = new Date(mintedAtMs(newest.orderId));
     await tx.execute(SET_DEADLINE, [mintedAt, plan.paymentWindowMs * 1000]);
   }
@@ -45,7 +49,7 @@ async function insertRows(
   return written;
 }
 
-/** Put together by hand, since this runs for every row: the driver's placeholders cost several times as much. */
+/** Builds the SQL by hand, since this runs for every row: the driver's placeholders cost several times as much. */
 function insertSql(head: string, orders: readonly NewOrder[], plan: WritePlan): string {
   let sql = head;
   let separator = '(';
@@ -61,10 +65,10 @@ function insertSql(head: string, orders: readonly NewOrder[], plan: WritePlan): 
 }
 
 /**
- * Inserts rows around the values that MySQL refuses, by halves, each behind a savepoint: a batch of hundreds with one such
- * purchase takes a dozen statements. What is refused alone is inserted as `failed`.
- * @returns the order ids of those
- * @throws MysqlError as it came, when too many are refused, when none stands beside them (nothing proves then that the
+ * Inserts rows around the values that MySQL refuses, by halving the rows, each half behind a savepoint: a batch of
+ * hundreds with one bad purchase takes a dozen statements. A row that is refused alone is inserted as `failed`.
+ * @returns the order ids of the refused rows
+ * @throws MysqlError unchanged when too many rows are refused, when all rows are refused (nothing proves then that the
  *   table takes anything), or when the failed row is refused as well
  */
 export async function insertAround(
@@ -99,7 +103,7 @@ export async function insertAround(
 
 export const refusedByDatabase = (order: NewOrder): NewOrder => ({ ...order, failure: 'refused_by_database' });
 
-/** @throws Bug where the plan lacks the terms of one of its sales */
+/** @throws Bug if the plan lacks the terms of a sale */
 export function termsFor({ terms }: WritePlan, saleId: string): SaleTerms {
   const found = terms.get(saleId);
   if (found === undefined) throw new Bug(`a plan without the terms of sale ${saleId}`);
@@ -108,6 +112,6 @@ export function termsFor({ terms }: WritePlan, saleId: string): SaleTerms {
 
 const PLAIN = /^[A-Za-z0-9_-]*$/;
 const DIGITS = /^[0-9]{1,20}$/;
-/** Ids need no escaping, and the test is much cheaper than the escape; what is no id is escaped all the same. */
+/** Quotes a text. Ids need no escaping, and the test is much cheaper than the escape. Any other text is escaped. */
 export const quoted = (text: string): string => (PLAIN.test(text) ? `'${text}'` : escape(text));
 export const numeric = (text: string): string => (DIGITS.test(text) ? text : escape(text));

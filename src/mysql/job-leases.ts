@@ -2,10 +2,10 @@ import type { JobLeases } from '../core/ports/job-leases.js';
 import { execute, inMs, knex, waitOver } from './knex.js';
 import type { MysqlPool } from './pool.js';
 
-/** Of any job of the keeper. */
+/** Longest lease of any keeper job. */
 const LEASE_MAX_MS = 60_000;
 
-/** A row per job, which is never removed. The clock of MySQL ends a lease. */
+/** Leases of keeper jobs: a row per job, which is never removed. The clock of MySQL ends a lease. */
 export function createJobLeases(pool: MysqlPool): JobLeases {
   return {
     async hold(job, owner, leaseMs) {

@@ -4,10 +4,10 @@ import type { Statements, SqlValue } from './pool.js';
 import type {} from './tables.js';
 
 /**
- * Builds statements and has no connection to run them. `select` and `execute` send the statements through our pool, so that
- * time-outs, the mapping of errors and the state of connections have one place (docs/decisions/0020). Awaiting a builder
- * is a mistake and fails at once. The hot path writes its SQL by hand: write-orders, insert-orders, the look-ups
- * of order-repository, the lease and the marks of the outbox.
+ * Builds statements and has no connection to run them. `select` and `execute` send the statements through our pool, so
+ * that time-outs, the mapping of errors and the state of connections have one place (docs/decisions/0020). Awaiting a
+ * builder is a mistake and fails at once. The hot path writes its SQL by hand: write-orders, insert-orders, the
+ * look-ups of order-repository, the lease and the marks of the outbox.
  */
 export const knex: Knex = createKnex({ client: 'mysql2' });
 
@@ -31,22 +31,25 @@ export const inMs = (ms: number): Knex.Raw =>
   knex.raw('UTC_TIMESTAMP(3) + INTERVAL ? MICROSECOND', [Math.round(ms * 1000)]);
 export const msAgo = (ms: number): Knex.Raw =>
   knex.raw('UTC_TIMESTAMP(3) - INTERVAL ? MICROSECOND', [Math.round(ms * 1000)]);
-/** Between two tries; no pause is longer. */
+/** Longest pause between two tries. */
 export const PAUSE_MAX_MS = 900_000;
-/** A statement that waited for a lock reads the time of its beginning: a lease given meanwhile seems longer than it is. */
+/**
+ * Slack for lock waits. A statement that waited for a lock uses the time at which it began, so a lease given during the
+ * wait seems longer than it is.
+ */
 export const WAIT_SLACK_MS = 60_000;
 /**
- * SQL: the lease or the pause in a column is over. A lease that ends later than the longest possible lease was written before
- * the clock of MySQL was set back, and is over too (docs/decisions/0059).
+ * SQL condition: the lease or the pause in a column is over. A lease that ends later than the longest possible lease
+ * was written before the clock of MySQL was set back, and is over too (docs/decisions/0059).
  */
 export const waitOver = (column: 'available_at' | 'leased_until', longestMs: number): string =>
   `(${column} <= UTC_TIMESTAMP(3) OR ${column} > UTC_TIMESTAMP(3) + INTERVAL ${Math.round((longestMs + WAIT_SLACK_MS) * 1000)} MICROSECOND)`;
-/** Microseconds since the time in a column, as `age_us`, in decimal. */
+/** Selects the microseconds since the time in a column, as `age_us`, in decimal. */
 export const ageOf = (column: string): Knex.Raw =>
   knex.raw('TIMESTAMPDIFF(MICROSECOND, ??, UTC_TIMESTAMP(3)) AS age_us', [column]);
 
-/** An id compared by value: a BIGINT beside a text would compare as floating point, and ids go beyond 2^53. */
+/** Makes an id compare by value: MySQL compares a BIGINT with a text as floating point, and ids exceed 2^53. */
 export const bigint = (id: string): Knex.Raw => knex.raw('CAST(? AS UNSIGNED)', [id]);
 
-/** JSON that we wrote; a row that was written by hand is returned as its text. */
+/** Parses JSON that we wrote. A row that was written by hand is returned as its text. */
 export const readJson = (text: string | null): unknown => (text === null ? null : jsonOrText(text));

@@ -6,11 +6,11 @@ import { bigint, knex, select } from './knex.js';
 import { behind, ordersIn, rangesAfter, windowsOf } from './order-ranges.js';
 import type { MysqlPool } from './pool.js';
 
-/** Rows of `order_ranges`, one for each transaction of a worker, and of orders themselves, that one look reads. */
+/** Maximum number of rows per read: of `order_ranges`, which has a row per transaction of a worker, and of orders. */
 const LOOK = { ranges: 50_000, orders: 200_000 };
 const SECOND_MS = 1000;
 
-/** Reads when orders were written off their ids, so that no order pays for an index by time. @param look for tests */
+/** Reads from order ids when orders were written, so that no order pays for an index by time. @param look for tests */
 export function createLandedOrders(pool: MysqlPool, look: typeof LOOK = LOOK): LandedOrders {
   return {
     async bySale(saleIds, fromMs, toMs): Promise<ReadonlyMap<string, number>> {
@@ -42,7 +42,8 @@ export function createLandedOrders(pool: MysqlPool, look: typeof LOOK = LOOK): L
         .select({ id: 'first_id' }, 'orders')
         .where(ofSale)
         .where(inTime('first_id', fromMs, toMs));
-      // A range counts what it had, and stays while one of its orders does: beside an archive, the rows say what is left.
+      // A range keeps its original count and stays while it has an order in `orders`. If some orders are archived, the
+      // rows say what is left.
       const live =
         archived.seconds.size === 0
           ? await readSeconds(pool, ranges, look.ranges)
@@ -62,13 +63,16 @@ const inTime =
     void where.where(column, '>=', bigint(lowestOrderIdAt(fromMs))).where(column, '<', bigint(lowestOrderIdAt(toMs)));
 
 interface ReadSeconds {
-  /** In order. */
+  /** In ascending order. */
   readonly seconds: OrdersBySecond;
-  /** There may be more than was read: the last second is not whole, and none is there behind it. */
+  /** There may be more than was read: the last second is incomplete, and later seconds are missing. */
   readonly isCut: boolean;
 }
 
-/** A second that alone is more than one look reads counts as read: whoever goes on behind it must get past it. */
+/**
+ * Finds the end of the read. If a single second exceeds the limit of a read, it counts as read, because the next read
+ * must get past it.
+ */
 function endOf({ seconds, isCut }: ReadSeconds, toMs: number): number {
   const lastMs = [...seconds.keys()].at(-1);
   if (!isCut || lastMs === undefined) return toMs;
@@ -96,7 +100,10 @@ async function readSeconds(pool: MysqlPool, rows: Knex.QueryBuilder, max: number
   };
 }
 
-/** The orders of a sale that have not moved, by way of its ranges. What one transaction wrote has ids of about one moment. */
+/**
+ * Reads the orders of a sale that are not archived, through its ranges. The ids of one transaction are from about the
+ * same moment.
+ */
 async function readLeft(
   pool: MysqlPool,
   saleId: string,

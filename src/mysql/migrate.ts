@@ -7,41 +7,49 @@ import { MIGRATIONS, type NamedMigration } from './migrations.js';
 import { AppliedChanges, PlannedChanges, type ChangeOptions, type PlannedStatement } from './schema-changes.js';
 import { connectFault, connectionOptions, type MysqlServer } from './server.js';
 
-/** The user may create tables. */
+/** Connects as a user who may create tables. */
 export interface MigrateOptions extends ChangeOptions, MysqlServer {
-  /** How long to wait for another migrator. Default 60000. */
+  /** How long to wait for another migrator, ms. Default 60000. */
   readonly lockWaitMs?: number;
-  /** How long a change waits at a time for transactions that have its table open, and writers behind it. Whole seconds, default 3. */
+  /**
+   * How long one try of a change waits for transactions that have its table open. Writers wait behind it. Whole
+   * seconds, default 3.
+   */
   readonly tableWaitSeconds?: number;
 }
 
-/** One migration has been applied, the `done`-th of `total` that were missing. */
+/** Progress after a migration was applied: `done` of `total` missing migrations. */
 export interface MigrateProgress {
   readonly name: string;
   readonly done: number;
   readonly total: number;
 }
 
-/** What `migrate` would do now. */
+/** The work that `migrate` would do now. */
 export interface MigrationPlan {
-  /** In the order in which they would be applied. One that was killed half-way has statements for the rest only. */
+  /**
+   * In the order in which they would be applied. A migration that was killed half-way has statements for the rest only.
+   */
   readonly missing: readonly { readonly name: string; readonly statements: readonly PlannedStatement[] }[];
-  /** Migrations of a later release that the database has: this one was rolled back. They stay, since its programs run on them. */
+  /**
+   * Migrations of a later release that the database has: the program was rolled back. They stay, since this release
+   * runs on them.
+   */
   readonly newer: readonly string[];
 }
 
 const CONNECT_TIMEOUT_MS = 5000;
 const LOCK_WAIT_MS_DEFAULT = 60_000;
 const TABLE_WAIT_SECONDS_DEFAULT = 3;
-/** MySQL from 8.0 on says for a day how large a table was when somebody last asked; MariaDB passes over such a comment. */
+/** Reads table sizes afresh. MySQL 8.0 and later cache a size for a day. MariaDB ignores such a comment. */
 const FRESH_SIZES = ' /*!80000 , SESSION information_schema_stats_expiry = 0 */';
-/** Where knex notes what was applied. */
+/** The table in which knex records applied migrations. */
 const APPLIED_TABLE = 'knex_migrations';
 
 /**
- * Brings the schema up to date and says what it applied; nothing when it was. Two at once are safe: the second waits
- * and finds the work done. The lock is GET_LOCK, which dies with its connection, so a killed migrator blocks no other one;
- * the lock row of knex, which would outlive it, is freed by the holder of the real one.
+ * Brings the schema up to date and returns the applied migrations, if any. Two at once are safe: the second waits and
+ * finds the work done. The lock is GET_LOCK, which dies with its connection, so a killed migrator blocks no other. The
+ * lock row of knex would outlive its migrator: the holder of the real lock frees it.
  * @throws OperationalError mysql
  */
 export async function migrate(
@@ -62,11 +70,11 @@ export async function migrate(
 }
 
 /**
- * What is missing, with its SQL and whom it makes wait. Changes nothing.
+ * Lists the missing migrations, with their SQL and who has to wait for each. Changes nothing.
  * @throws OperationalError mysql
  */
 export async function planMigrations(options: MigrateOptions): Promise<MigrationPlan> {
-  (await connected(options)).destroy(); // the builder says less of a server that it cannot reach
+  (await connected(options)).destroy(); // the builder gives fewer details of a server that it cannot reach
   const knex = openKnex(options);
   try {
     const applied = (await knex.schema.hasTable(APPLIED_TABLE))
@@ -106,8 +114,8 @@ async function lock(connection: Connection, waitMs: number): Promise<void> {
 }
 
 /**
- * A name of at most 64 characters, however long that of the database is. Earlier versions had the server hash it, so this is
- * the lock that a migrator of theirs takes; MySQL has no MD5() any more since 9.
+ * Names the lock in at most 64 characters, however long the name of the database is. Earlier releases let the server
+ * compute the hash, so this is the lock that their migrators take. MySQL 9 has no MD5().
  */
 export const migrationLock = (database: string): string =>
   `seckill.migrate.${createHash('md5').update(database).digest('hex')}`;
@@ -132,7 +140,7 @@ async function applyMissing(
   }
 }
 
-/** Knex wants one; a table of orders is not dropped by a command. */
+/** Knex requires a down step. No command drops a table of orders. */
 function refuseDown(): Promise<void> {
   return Promise.reject(new Error('the schema only goes forward; to go back, restore a backup'));
 }
@@ -152,7 +160,7 @@ function openKnex(options: MigrateOptions): Knex {
   const session = `SET SESSION time_zone = '+00:00', SESSION lock_wait_timeout = ${tableWaitSeconds}${FRESH_SIZES}`;
   return knexFactory({
     client: 'mysql2',
-    // asked for with each connection, so that nothing of it is copied
+    // called for each connection, so that nothing of it is copied
     connection: () => ({ ...connectionOptions(options), timezone: 'Z', connectTimeout: CONNECT_TIMEOUT_MS }) as object,
     pool: {
       min: 0,
@@ -162,7 +170,7 @@ function openKnex(options: MigrateOptions): Knex {
         done: (e: unknown) => void,
       ) => raw.query(session, done),
     },
-    // a database that a later release has migrated is no reason to refuse: its migrations only add
+    // accepts a database that a later release has migrated: its migrations only add
     migrations: { migrationSource, disableTransactions: true, disableMigrationsListValidation: true },
     log: { warn: silent, error: silent, debug: silent, deprecate: silent },
   });

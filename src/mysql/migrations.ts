@@ -3,14 +3,15 @@ import { CONVERT, convertAmounts } from './smallest-units.js';
 import type { SchemaChanges } from './schema-changes.js';
 
 export interface NamedMigration {
-  /** Stays for ever: the database remembers it. */
+  /** Never changes: the database remembers it. */
   readonly name: string;
   readonly up: (changes: SchemaChanges) => Promise<void>;
 }
 
 /**
- * Ids are ASCII and differ by case, so they compare byte by byte. Money in the smallest unit of its currency, times in UTC: every session
- * of ours runs with time_zone '+00:00', which also rules CURRENT_TIMESTAMP. Unsigned columns refuse what must not be.
+ * Ids are ASCII and differ by case, so they compare byte by byte. Money is in the smallest unit of its currency. Times
+ * are in UTC: each of our sessions runs with time_zone '+00:00', which also rules CURRENT_TIMESTAMP. Unsigned columns
+ * refuse negative values.
  */
 const ID = 'VARCHAR(64) CHARACTER SET ascii COLLATE ascii_bin';
 const NAME = 'VARCHAR(128) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin';
@@ -18,7 +19,7 @@ const WORD = 'VARCHAR(32) CHARACTER SET ascii COLLATE ascii_bin';
 const TEXT = 'VARCHAR(1000) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin';
 const LONG_TEXT = 'MEDIUMTEXT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin';
 const NOW = 'DEFAULT CURRENT_TIMESTAMP(3)';
-/** Never the defaults of the server: an ENUM would take its character set from there. */
+/** Set explicitly, never taken from the server: an ENUM would take its character set from there. */
 const TABLE = 'ENGINE=InnoDB DEFAULT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin';
 
 const SALES = `CREATE TABLE IF NOT EXISTS sales (
@@ -42,7 +43,7 @@ const SALES = `CREATE TABLE IF NOT EXISTS sales (
  * Takes more than 10,000 inserts a second, so every byte and index is weighed (docs/decisions/0006): states are an ENUM
  * of one byte, state and times have defaults that keep them out of the statement, the primary key grows with time.
  * `active_key` is the sale while the order is live and its sale allows one per buyer, else NULL: with the buyer it is
- * unique, so no buyer has two. `batch` answers what became of a batch; `expiry` feeds the sweep of unpaid orders.
+ * unique, so no buyer has two. `batch` finds the orders of a batch. `expiry` feeds the sweep of unpaid orders.
  */
 const ORDERS = `CREATE TABLE IF NOT EXISTS orders (
   id BIGINT UNSIGNED NOT NULL PRIMARY KEY,
@@ -100,7 +101,10 @@ const DEAD_LETTERS = `CREATE TABLE IF NOT EXISTS dead_letters (
   KEY batch (batch_id)
 ) ${TABLE}`;
 
-/** All rows exist from the start: taking one is an UPDATE, so two processes can't take the same. */
+/**
+ * Number of worker slots. All rows exist from the start: taking a slot is an UPDATE, so two processes can't take the
+ * same slot.
+ */
 const SLOTS = 256;
 const WORKER_SLOTS = `CREATE TABLE IF NOT EXISTS worker_slots (
   slot TINYINT UNSIGNED NOT NULL PRIMARY KEY,
@@ -121,7 +125,10 @@ const AUDIT_LOG = `CREATE TABLE IF NOT EXISTS audit_log (
   KEY subject (subject, id)
 ) ${TABLE}`;
 
-/** Every payment that came, whatever became of it. Its key is what makes a payment that is reported twice count once. */
+/**
+ * Every payment that was reported, whatever its outcome. Because of its key, a payment that is reported twice counts
+ * once.
+ */
 const PAYMENTS = `CREATE TABLE IF NOT EXISTS payments (
   payment_id ${ID} NOT NULL PRIMARY KEY,
   order_id BIGINT UNSIGNED NOT NULL,
@@ -130,7 +137,7 @@ const PAYMENTS = `CREATE TABLE IF NOT EXISTS payments (
   KEY order_id (order_id)
 ) ${TABLE}`;
 
-/** The payments of which the money is owed back, with the reason. `due` until somebody has paid it back. */
+/** Payments whose money is owed back, with the reason. `due` until the money was paid back. */
 const REFUNDS = `CREATE TABLE IF NOT EXISTS refunds (
   payment_id ${ID} NOT NULL PRIMARY KEY,
   order_id BIGINT UNSIGNED NOT NULL,
@@ -143,7 +150,7 @@ const REFUNDS = `CREATE TABLE IF NOT EXISTS refunds (
   KEY state (state, created_at)
 ) ${TABLE}`;
 
-/** One coupon per paid order, for ever: the order is the key. `buyer` answers which coupons somebody has. */
+/** Each paid order has one coupon, for ever: the order is the key. `buyer` finds the coupons of a buyer. */
 const COUPONS = `CREATE TABLE IF NOT EXISTS coupons (
   order_id BIGINT UNSIGNED NOT NULL PRIMARY KEY,
   sale_id BIGINT UNSIGNED NOT NULL,
@@ -152,13 +159,16 @@ const COUPONS = `CREATE TABLE IF NOT EXISTS coupons (
   KEY buyer (user_id)
 ) ${TABLE}`;
 
-/** What became of the replays of a dead letter. */
+/** Results of the replays of a dead letter. */
 const REPLAY_COLUMNS = `ALTER TABLE dead_letters
   ADD COLUMN replays INT UNSIGNED NOT NULL DEFAULT 0,
   ADD COLUMN replay_started_at DATETIME(3) NULL,
   ADD COLUMN note ${TEXT} NULL`;
 
-/** One parked dead letter per batch. Those that were parked before keep theirs; of several, the oldest counts. */
+/**
+ * Each batch has one parked dead letter. Dead letters that were parked before are kept. If a batch has several, the
+ * oldest counts.
+ */
 const PARKED_BATCH = `ALTER TABLE dead_letters
   ADD COLUMN parked_batch ${ID} NULL,
   ADD UNIQUE KEY parked_batch (parked_batch)`;
@@ -169,7 +179,7 @@ const MARK_PARKED_BATCHES = `UPDATE dead_letters AS letter
     GROUP BY batch_id) AS oldest ON oldest.id = letter.id
   SET letter.parked_batch = letter.batch_id`;
 
-/** What is to be repaired; `subject` is sale, user and request, so two ids and a number fit into it. */
+/** Work to repair. `subject` is sale, user and request, so two ids and a number fit into it. */
 const COMPENSATION_JOBS = `CREATE TABLE IF NOT EXISTS compensation_jobs (
   id BIGINT UNSIGNED NOT NULL AUTO_INCREMENT PRIMARY KEY,
   kind ${WORD} NOT NULL,
@@ -204,21 +214,21 @@ const RECONCILE_RUNS = `CREATE TABLE IF NOT EXISTS reconcile_runs (
   KEY sale (sale_id, id)
 ) ${TABLE}`;
 
-/** One row per sale that was ever reconciled; free when `leased_until` has passed. */
+/** Each sale that was ever reconciled has one row, which is free when `leased_until` has passed. */
 const RECONCILE_LEASES = `CREATE TABLE IF NOT EXISTS reconcile_leases (
   sale_id BIGINT UNSIGNED NOT NULL PRIMARY KEY,
   owner ${NAME} NOT NULL,
   leased_until DATETIME(3) NOT NULL
 ) ${TABLE}`;
 
-/** Which process does a job that one does for all. */
+/** Which process does a job that one process does for all. */
 const JOB_LEASES = `CREATE TABLE IF NOT EXISTS job_leases (
   job ${NAME} NOT NULL PRIMARY KEY,
   owner ${NAME} NOT NULL,
   leased_until DATETIME(3) NOT NULL
 ) ${TABLE}`;
 
-/** How a refund is tried. */
+/** Attempts of a refund. */
 const ATTEMPT_COLUMNS = `ALTER TABLE refunds
   ADD COLUMN attempts INT UNSIGNED NOT NULL DEFAULT 0,
   ADD COLUMN available_at DATETIME(3) NOT NULL ${NOW},
@@ -226,8 +236,8 @@ const ATTEMPT_COLUMNS = `ALTER TABLE refunds
   ADD KEY due (state, available_at)`;
 
 /**
- * Charges that were begun; the row is committed before the provider is asked. `version` rises with each opening and
- * each lease, so that a keeper does not close what a buyer has just opened anew.
+ * Charges that were begun. The row is committed before the provider is asked. `version` rises with each opening and
+ * each lease, so that a keeper does not close an attempt that a buyer has just reopened.
  */
 const PAYMENT_ATTEMPTS = `CREATE TABLE IF NOT EXISTS payment_attempts (
   order_id BIGINT UNSIGNED NOT NULL,
@@ -242,10 +252,10 @@ const PAYMENT_ATTEMPTS = `CREATE TABLE IF NOT EXISTS payment_attempts (
   KEY due (state, available_at)
 ) ${TABLE}`;
 
-/** Until when a keeper may be asking the provider for a refund; null while none does. */
+/** The time until which a keeper may be asking the provider for a refund, or null while no keeper asks. */
 const REFUND_LEASE_COLUMN = 'ALTER TABLE refunds ADD COLUMN leased_until DATETIME(3) NULL';
 
-/** Every version of the rules of admission, whole: people write them, so there are never many. */
+/** Every version of the rules of admission, in full. People write the rules, so there are never many versions. */
 const ENTRY_RULES = `CREATE TABLE IF NOT EXISTS entry_rules (
   version INT UNSIGNED NOT NULL PRIMARY KEY,
   rules_json ${LONG_TEXT} NOT NULL,
@@ -253,7 +263,7 @@ const ENTRY_RULES = `CREATE TABLE IF NOT EXISTS entry_rules (
   created_at DATETIME(3) NOT NULL ${NOW}
 ) ${TABLE}`;
 
-/** Where the orders of a sale stand in `orders` (src/mysql/order-ranges.ts). */
+/** Where the orders of a sale are in `orders` (src/mysql/order-ranges.ts). */
 const ORDER_RANGES = `CREATE TABLE IF NOT EXISTS order_ranges (
   sale_id BIGINT UNSIGNED NOT NULL,
   first_id BIGINT UNSIGNED NOT NULL,
@@ -261,9 +271,9 @@ const ORDER_RANGES = `CREATE TABLE IF NOT EXISTS order_ranges (
   orders INT UNSIGNED NOT NULL,
   PRIMARY KEY (sale_id, first_id)
 ) ${TABLE}`;
-/** Rows of `orders` that one statement of a migration reads: some tens of ms. */
+/** Number of rows of `orders` that one statement of a migration reads: some tens of ms. */
 const WINDOW_ROWS = 10_000;
-/** Above every order id: they have 63 bits. */
+/** Above every order id: ids have 63 bits. */
 const ID_MAX = '9223372036854775807';
 /** Orders of a sale from the same 16 ms (22 bits of an id are below its millisecond) make one range. */
 const RANGE_BITS = 26;
@@ -274,8 +284,8 @@ const FILL_RANGES = `INSERT INTO order_ranges (sale_id, first_id, last_id, order
     orders = GREATEST(order_ranges.orders, VALUES(orders))`;
 
 /**
- * When a sale was closed, and how far it is retired. `retirement` answers which closed sales are still in Redis, those
- * that closed last first: jobs walk these, and no more, however many sales there were.
+ * When a sale was closed, and how far it is retired. `retirement` finds closed sales that are still in Redis, last
+ * closed first: jobs read only these sales, however many there were.
  */
 const RETIREMENT_COLUMNS = `ALTER TABLE sales
   ADD COLUMN closed_at DATETIME(3) NULL,
@@ -284,14 +294,14 @@ const RETIREMENT_COLUMNS = `ALTER TABLE sales
   ADD KEY retirement (state, retirement, closes_at)`;
 
 /**
- * In place of `due`: it leads to the rows that are due, in that order, past those that are done or wait. The index is
- * replaced and none is added: an insert costs what it did.
+ * Replaces `due`: it leads to the due rows in order, past rows that are done or waiting. No index is added, so an
+ * insert costs the same.
  */
 const OUTBOX_DUE_AT = 'ALTER TABLE outbox ADD KEY due_at (kind, done_at, available_at), DROP KEY due';
 
 /**
- * When the keeper runs a sale. `due_at` says from when on it has something to do: to warm a draft or open a warm sale, to
- * close an open or paused one, to compare a closed one; NULL for a sale that a person runs, or that was compared.
+ * When the keeper runs a sale. `due_at` is when the keeper next acts: to warm a draft or open a warm sale, to close an
+ * open or paused sale, to compare a closed sale. NULL if an operator runs the sale, or if it was compared.
  */
 const SCHEDULE_COLUMNS = `ALTER TABLE sales
   ADD COLUMN warms_at DATETIME(3) NULL,
@@ -308,16 +318,16 @@ const SCHEDULE_COLUMNS = `ALTER TABLE sales
   ADD KEY opens (opens_at),
   ADD KEY sku (sku)`;
 
-/** One row. Whoever adds to the calendar locks it, so that two who come at once do not overlap. */
+/** A single row. Each change of the calendar locks it, so that two changes at once cannot overlap. */
 const SALE_CALENDAR = `CREATE TABLE IF NOT EXISTS sale_calendar (
   id TINYINT UNSIGNED NOT NULL PRIMARY KEY
 ) ${TABLE}`;
 
-/** What was sold before sales had a currency was sold in the one that is the default. */
+/** Sales from before currencies were sold in the default currency. */
 const CURRENCY_COLUMN = `ALTER TABLE sales
   ADD COLUMN currency CHAR(3) CHARACTER SET ascii COLLATE ascii_bin NOT NULL DEFAULT 'EUR'`;
 
-/** Changes of loaded sales that Redis has to follow. `state` begins the index that finds those that have not ended. */
+/** Changes of loaded sales that Redis must follow. `state` begins the index that finds unfinished changes. */
 const SALE_EDITS = `CREATE TABLE IF NOT EXISTS sale_edits (
   id BIGINT UNSIGNED NOT NULL AUTO_INCREMENT PRIMARY KEY,
   sale_id BIGINT UNSIGNED NOT NULL,
@@ -330,19 +340,20 @@ const SALE_EDITS = `CREATE TABLE IF NOT EXISTS sale_edits (
   KEY sale (sale_id, state)
 ) ${TABLE}`;
 
-/** For lists that people page through: each begins where its filter does, and ends in the order of the page. */
+/** Indexes for paged lists: each begins with the column of the filter, and ends in the order of the page. */
 const AUDIT_INDEXES = `ALTER TABLE audit_log ADD KEY actor (actor, id), ADD KEY action (action, id),
   ADD KEY created (created_at)`;
 const DEAD_LETTER_INDEXES = 'ALTER TABLE dead_letters ADD KEY created (created_at), ADD KEY sale (sale_id, id)';
 const REFUND_INDEXES = 'ALTER TABLE refunds ADD KEY created (created_at, payment_id)';
-/** In place of `state`: closed sales, last closed first, and those that are over and not closed. */
+/** Replaces `state`: finds closed sales, last closed first, and sales that are over and not closed. */
 const SALE_INDEXES = 'ALTER TABLE sales ADD KEY state_closes (state, closes_at), DROP KEY state';
-/** For a trace: what was promised in the minute in which an order was made or moved. A batch has one row. */
+/** For traces: finds outbox rows of the minute in which an order was made or moved. A batch has one row. */
 const OUTBOX_CREATED = 'ALTER TABLE outbox ADD KEY created (created_at)';
 
 /**
- * Metadata of purchases: JSON of at most METADATA_BYTES_MAX bytes, a row only for orders that have some. It is no column of
- * `orders`: MariaDB would copy a table with an indexed virtual column, and stop its writers (docs/decisions/0031).
+ * Metadata of purchases: JSON of at most METADATA_BYTES_MAX bytes, with a row only for orders that have metadata. It is
+ * no column of `orders`: MariaDB would copy a table with an indexed virtual column, and stop its writers
+ * (docs/decisions/0031).
  */
 const ORDER_METADATA = `CREATE TABLE IF NOT EXISTS order_metadata (
   order_id BIGINT UNSIGNED NOT NULL PRIMARY KEY,
@@ -350,26 +361,29 @@ const ORDER_METADATA = `CREATE TABLE IF NOT EXISTS order_metadata (
 ) ${TABLE}`;
 
 /**
- * Where orders of retired sales go, with their payments and coupons. Made of the tables themselves, so that they have the
- * same columns: orders are copied as they are. What only a live order needs an index for is dropped; in place of
- * `order_ranges` there is an index by sale, since no insert is in a hurry here.
+ * Where orders of retired sales go, with their payments and coupons. Created from the tables themselves, so that they
+ * have the same columns: orders are copied unchanged. Indexes that only a live order needs are dropped. An index by
+ * sale replaces `order_ranges`, since no insert is in a hurry here.
  */
 const ARCHIVES = ['orders', 'payments', 'coupons'];
 const ORDERS_ARCHIVE_INDEXES = `ALTER TABLE orders_archive DROP KEY active, DROP KEY expiry, ADD KEY sale (sale_id, id)`;
-/** `archiving`: its orders are on their way; `archived`: they are there. */
+/** `archiving`: the orders of the sale are moving to the archive; `archived`: all are there. */
 const ARCHIVE_STATES = `ALTER TABLE sales MODIFY COLUMN retirement
   ENUM('none', 'begun', 'done', 'archiving', 'archived') NOT NULL DEFAULT 'none'`;
 
 /**
- * The ids of identity providers are longer than ours were. A VARCHAR that stays within 255 bytes grows without a copy of its
- * table; should a server think otherwise, the statement fails, and stops no writer.
+ * Identity providers have longer ids than ours were. A VARCHAR within 255 bytes grows without a copy of its table. If a
+ * server does need a copy, the statement fails and stops no writer.
  */
 const USER_ID = 'VARCHAR(128) CHARACTER SET ascii COLLATE ascii_bin';
 const SUBJECT = 'VARCHAR(255) CHARACTER SET ascii COLLATE ascii_bin';
 const ONLINE = 'ALGORITHM=INPLACE, LOCK=NONE';
 const WITH_USER_ID = ['orders', 'orders_archive', 'coupons', 'coupons_archive'];
 
-/** Numbered by us, without a gap: whoever reads those after a number must miss none (src/mysql/revocation-repository.ts). */
+/**
+ * Numbered by us, without a gap: a reader of all rows after a number must miss none
+ * (src/mysql/revocation-repository.ts).
+ */
 const REVOCATIONS = `CREATE TABLE IF NOT EXISTS revocations (
   number INT UNSIGNED NOT NULL PRIMARY KEY,
   user_id ${USER_ID} NULL,
@@ -380,8 +394,8 @@ const REVOCATIONS = `CREATE TABLE IF NOT EXISTS revocations (
 ) ${TABLE}`;
 
 /**
- * When the archive looks again at a sale whose move has begun. The index gives what is due in both states, longest first.
- * `due_at` is as it was, but NULL for a sale that is retired: nothing is left to compare.
+ * When the archive next looks at a sale whose move has begun. The index gives the due sales of both states, longest due
+ * first. `due_at` is unchanged, but NULL for a retired sale: nothing is left to compare.
  */
 const ARCHIVE_AFTER = `ALTER TABLE sales
   ADD COLUMN archive_after DATETIME(3) NULL,
@@ -397,8 +411,9 @@ const ARCHIVE_AFTER = `ALTER TABLE sales
 const RUN_INDEXES = 'ALTER TABLE reconcile_runs ADD KEY started (started_at)';
 
 /**
- * By which trace an order was bought, a row only where its caller named one. A table of its own for the reason of
- * `order_metadata`. The bytes of a trace id are random: its index costs more than the primary key, which grows with time.
+ * The trace id with which an order was bought, with a row only if the caller named a trace. A separate table for the
+ * same reason as `order_metadata`. The bytes of a trace id are random: its index costs more than the primary key, which
+ * grows with time.
  */
 const ORDER_TRACES = `CREATE TABLE IF NOT EXISTS order_traces (
   order_id BIGINT UNSIGNED NOT NULL PRIMARY KEY,
@@ -407,7 +422,7 @@ const ORDER_TRACES = `CREATE TABLE IF NOT EXISTS order_traces (
 ) ${TABLE}`;
 const ORDER_TRACES_ARCHIVE = 'CREATE TABLE IF NOT EXISTS order_traces_archive LIKE order_traces';
 
-/** Money that a person has to look after. What a provider calls it, and what it says of it, is text that we do not know. */
+/** Money that a person has to look after. Names and details come from the provider, so they are texts of any kind. */
 const PAYMENT_CASES = `CREATE TABLE IF NOT EXISTS payment_cases (
   id BIGINT UNSIGNED NOT NULL AUTO_INCREMENT PRIMARY KEY,
   kind ${WORD} NOT NULL,
@@ -490,8 +505,8 @@ async function orderRanges(changes: SchemaChanges): Promise<void> {
 }
 
 /**
- * Ranges may overlap, so those of workers that write meanwhile, and those of a migrator that was killed half-way, do no
- * harm. Nothing is locked: in READ COMMITTED the SELECT of an INSERT reads what is committed.
+ * Fills `order_ranges`. Ranges may overlap, so the ranges of workers that write at the same time, or of a migrator that
+ * was killed half-way, do no harm. Nothing is locked: in READ COMMITTED the SELECT of an INSERT reads committed data.
  */
 async function fillRanges(knex: Knex): Promise<void> {
   await knex.raw('SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED');
@@ -505,8 +520,9 @@ async function fillRanges(knex: Knex): Promise<void> {
 }
 
 /**
- * The schema, as the steps that led to it. A new step is a new entry at the end; one that was released is never changed. Programs of the
- * release before run on what it makes, so it only adds (docs/upgrades.md has the rule, test/guard/releases.test.ts keeps it).
+ * The schema, as the steps that led to it. A new step is a new entry at the end. A released step is never changed.
+ * Programs of the release before run on its result, so it only adds (docs/upgrades.md has the rule,
+ * test/guard/releases.test.ts keeps it).
  */
 export const MIGRATIONS: readonly NamedMigration[] = [
   { name: '0001-first-tables', up: firstTables },

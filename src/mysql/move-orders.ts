@@ -9,7 +9,7 @@ import { execute, knex, now, select } from './knex.js';
 import type { Transaction } from './pool.js';
 import type { OrderRow, OutboxTableRow } from './tables.js';
 
-/** What a move needs of an order whose row this transaction has locked. */
+/** Columns that a move needs of a locked order. */
 export const LOCKED_COLUMNS = [
   'id',
   'sale_id',
@@ -19,7 +19,7 @@ export const LOCKED_COLUMNS = [
   'amount_cents',
   'state',
 ] as const satisfies (keyof OrderRow)[];
-/** With its metadata as JSON, for the events that follow; the statement locks no row of that table. */
+/** Metadata as JSON, for the events that follow. The statement locks no row of that table. */
 export const LOCKED_METADATA = knex.raw<string>(
   '(SELECT order_metadata.metadata FROM order_metadata WHERE order_metadata.order_id = orders.id) AS metadata',
 );
@@ -36,7 +36,10 @@ export class SaleOutOfStep extends OperationalError {
   }
 }
 
-/** Ids stand in the list as numbers: compared as integers, whatever a version makes of a list of texts. */
+/**
+ * Builds the condition with ids as numbers, so that every version compares them as integers. A list of texts may
+ * compare otherwise.
+ */
 export function idIn(ids: readonly string[], column: 'id' | 'order_id' = 'id'): string {
   assert(
     ids.every((id) => /^[0-9]{1,20}$/.test(id)),
@@ -46,8 +49,8 @@ export function idIn(ids: readonly string[], column: 'id' | 'order_id' = 'id'): 
 }
 
 /**
- * Moves orders and writes what follows from it: the outbox, then `sales.sold`. The `sales` rows come last and by id,
- * as in the writer, so that the hot row is held for one round trip and the commit only.
+ * Moves orders and writes the results: the outbox, then `sales.sold`. The `sales` rows come last and by id, as in the
+ * writer, so that the hot row is held for one round trip and the commit only.
  * @param orders at least one, all locked by `tx` and in a state that may move
  * @throws SaleOutOfStep, MysqlError
  */
@@ -72,19 +75,19 @@ export async function moveOrders(
   }
 }
 
-/** Sales in id order. */
+/** Groups orders by sale, in id order. */
 function groupBySale(orders: readonly LockedOrder[]): Map<string, LockedOrder[]> {
   const inOrder = [...orders].sort((a, b) => compareIds(a.sale_id, b.sale_id));
   return groupBy(inOrder, ({ sale_id: saleId }) => saleId);
 }
 
-/** Number of buckets by sale, read without a lock. */
+/** Reads the number of buckets per sale, without a lock. */
 async function bucketsOf(tx: Transaction, saleIds: readonly string[]): Promise<Map<string, number>> {
   const rows = await select(tx, knex('sales').select('id', 'buckets').whereIn('id', saleIds));
   return new Map(rows.map(({ id, buckets }) => [id, buckets]));
 }
 
-/** @param buckets null where no unit goes back */
+/** @param buckets null if no unit goes back */
 async function insertOutbox(
   tx: Transaction,
   sales: ReadonlyMap<string, readonly LockedOrder[]>,
@@ -115,7 +118,7 @@ async function insertOutbox(
   await execute(tx, knex('outbox').insert(rows));
 }
 
-/** Null where none has any. */
+/** Null if no order has metadata. */
 function metadataByOrder(orders: readonly LockedOrder[]): MetadataTexts | null {
   const noted = orders.flatMap(({ id, metadata }) => (metadata === null ? [] : [[id, metadata] as const]));
   return noted.length === 0 ? null : Object.fromEntries(noted);

@@ -11,8 +11,8 @@ import type { MysqlPool, Statements, Transaction } from './pool.js';
 import { ORDER_COLUMNS } from './tables.js';
 
 /**
- * What goes to the archive with an order, by the column that names it. Every column of these tables is copied but those
- * that MySQL derives; a test compares these lists with the tables.
+ * Tables that go to the archive with an order, and the column that names the order. All columns of these tables are
+ * copied, except generated columns. A test compares these lists with the tables.
  */
 export const ARCHIVED = [
   { table: 'orders', orderId: 'id', columns: [...ORDER_COLUMNS, 'one_per_buyer', 'updated_at'] },
@@ -23,8 +23,8 @@ export const ARCHIVED = [
 ] as const;
 
 /**
- * The archive of orders, in MySQL.
- * @param youngMs an order that is younger stays: it may have a rival in a transaction that is not over
+ * The archive of orders in MySQL.
+ * @param youngMs minimum age of an order; a younger order may have a rival in a transaction that is not over
  */
 export function createOrderArchive(pool: MysqlPool, youngMs: number): OrderArchive {
   return {
@@ -52,7 +52,7 @@ export function createOrderArchive(pool: MysqlPool, youngMs: number): OrderArchi
     begin: (saleId, actor) =>
       pool.transaction(async (tx) => {
         const ready = knex('sales').where({ id: saleId, state: 'closed', retirement: 'done' });
-        const archiving = { retirement: 'archiving', archive_after: knex.raw<Date>('retired_at') } as const; // it keeps its turn
+        const archiving = { retirement: 'archiving', archive_after: knex.raw<Date>('retired_at') } as const; // keeps its turn
         const begun = ready.update({ ...archiving, epoch: knex.raw('epoch + 1') });
         if ((await execute(tx, begun)).affectedRows === 0) return;
         await insertAudit(tx, { actor, action: 'sale.archived', subject: `sale:${saleId}`, before: null, after: null });
@@ -76,8 +76,8 @@ export function createOrderArchive(pool: MysqlPool, youngMs: number): OrderArchi
 }
 
 /**
- * The orders of a few ranges, then the ranges themselves: a range stays while an order of the sale is left in it, so
- * whoever dies in between, or keeps an order, leaves the way to it.
+ * Moves the orders of a few ranges, then removes the ranges. A range stays while an order of the sale is left in it, so
+ * the order can still be found if this process dies in between or keeps the order.
  */
 async function move(
   tx: Transaction,
@@ -95,7 +95,7 @@ async function move(
   }
   const isLeft = (await idsIn(tx, saleId, windowsOf(taken, START.readTo), 1)).length > 0;
   if (taken.ranges.length > 0 && !isLeft) {
-    // by name: a worker may have committed one between them since they were read, and its orders with it
+    // by name: since the read a worker may have committed a range between these, with its orders
     const names = taken.ranges.map((range) => bigint(range.first_id));
     await execute(tx, knex('order_ranges').where({ sale_id: saleId }).whereIn('first_id', names).delete());
   }
@@ -105,14 +105,14 @@ async function move(
 interface LockedRow {
   readonly id: string;
   readonly state: OrderState;
-  /** A truth value is a number of 32 bits in MariaDB, and a BIGINT, so a text, in MySQL. */
+  /** A boolean is a 32-bit number in MariaDB, and a BIGINT, so a text, in MySQL. */
   readonly is_old: number | string;
 }
 
 /**
- * Copies rows and deletes them, locked from here to the COMMIT. Those that another keeper, or a buyer, has locked are left
- * to a later pass. No IGNORE: an order that is in the archive already would be a second one, and must stop the move
- * rather than vanish.
+ * Copies rows and deletes them. They are locked until the COMMIT. Rows that another keeper or a buyer has locked are
+ * left to a later pass. Without IGNORE: an order that is already in the archive would be a duplicate, which must stop
+ * the move and not vanish.
  */
 async function moveSome(
   tx: Transaction,
@@ -140,12 +140,12 @@ async function moveSome(
     const { affectedRows: deleted } = await tx.execute(`DELETE FROM ${table} WHERE ${ofOrders}`);
     assert(deleted === copied, `${copied} rows of ${table} were copied to the archive, ${deleted} deleted`);
   }
-  // All have ended. What one of them has led to is a payment, or a refund, which stays.
+  // All attempts have ended. A payment or refund that an attempt led to stays.
   await tx.execute(`DELETE FROM payment_attempts WHERE ${idIn(moved, 'order_id')}`);
   return counts;
 }
 
-/** Orders with a charge that may have taken money, or with money that is owed back. */
+/** Finds orders with a charge that may have taken money, or with money that is owed back. */
 async function withOpenMoney(on: Statements, orderIds: readonly string[]): Promise<ReadonlySet<string>> {
   if (orderIds.length === 0) return new Set();
   const of = (rows: Knex.QueryBuilder) => rows.select('order_id').whereRaw(idIn(orderIds, 'order_id'));

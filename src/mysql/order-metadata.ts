@@ -5,18 +5,21 @@ import { numeric } from './insert-orders.js';
 import { knex, select } from './knex.js';
 import type { Statements, Transaction } from './pool.js';
 
-/** By order id. @throws MysqlError */
+/** Reads metadata by order id. @throws MysqlError */
 export async function metadataOf(on: Statements, orderIds: readonly string[]): Promise<Map<string, Metadata>> {
   const inTable = (table: 'order_metadata' | 'order_metadata_archive') =>
     knex(table as 'order_metadata')
       .select('order_id', 'metadata')
       .whereIn('order_id', orderIds);
-  // one statement sees both tables as of one moment: what moves meanwhile is in one of them
+  // a single statement sees both tables at the same moment, so it finds a row that moves
   const rows = await select(on, inTable('order_metadata').unionAll([inTable('order_metadata_archive')]));
   return new Map(rows.map(({ order_id: orderId, metadata }) => [orderId, JSON.parse(metadata) as Metadata]));
 }
 
-/** Notes the metadata of the orders of a plan, in the transaction that inserts them: a statement only where there is any. */
+/**
+ * Writes the metadata of the orders of a plan, in the transaction that inserts them. Sends a statement only if there is
+ * metadata.
+ */
 export async function insertMetadata(tx: Transaction, { orders }: WritePlan): Promise<void> {
   let values = '';
   for (const { orderId, purchase } of orders) {

@@ -9,11 +9,11 @@ import { bigint, knex, select } from './knex.js';
 import type { MysqlPool, Statements, Transaction } from './pool.js';
 import type { OrderRangeRow, OrderRow } from './tables.js';
 
-// `order_ranges` says where the orders of a sale are in `orders`: each transaction that writes orders notes their first and
-// last id, which lie close together. An index by sale would cost an entry per order; a range costs a row per transaction
-// (docs/decisions/0006).
+// `order_ranges` says where the orders of a sale are in `orders`: each transaction that writes orders records their
+// first and last id, which are close together. An index by sale would cost an entry per order; a range costs a row per
+// transaction (docs/decisions/0006).
 
-/** Ranges of one page: at worst each has one order, and the statement has so many conditions. */
+/** Maximum number of ranges per page. At worst each range has one order, and the statement has this many conditions. */
 const RANGES_PER_PAGE = 1000;
 
 interface Range {
@@ -22,7 +22,7 @@ interface Range {
   orders: number;
 }
 
-/** Notes where the orders of a plan stand, in the transaction that inserts them. @throws MysqlError */
+/** Records the id range of the orders of a plan, in the transaction that inserts them. @throws MysqlError */
 export async function insertRanges(tx: Transaction, { orders }: WritePlan): Promise<void> {
   if (orders.length === 0) return;
   let values = '';
@@ -32,13 +32,13 @@ export async function insertRanges(tx: Transaction, { orders }: WritePlan): Prom
   await tx.execute(`INSERT INTO order_ranges (sale_id, first_id, last_id, orders) VALUES ${values}`);
 }
 
-/** Ids are not minted in order: within a millisecond the buyer decides. */
+/** Computes the ranges. Ids are not minted in order: within a millisecond the buyer decides. */
 function rangesBySale(orders: readonly NewOrder[]): ReadonlyMap<string, Range> {
   const ranges = new Map<string, Range>();
   let of = '';
   let range: Range | undefined;
   for (const { orderId, batch } of orders) {
-    if (batch.saleId !== of) range = ranges.get((of = batch.saleId)); // rows of a batch stand together
+    if (batch.saleId !== of) range = ranges.get((of = batch.saleId)); // rows of a batch are adjacent
     if (range === undefined) ranges.set(of, (range = { first: orderId, last: orderId, orders: 0 }));
     else if (compareIds(orderId, range.first) < 0) range.first = orderId;
     else if (compareIds(range.last, orderId) < 0) range.last = orderId;
@@ -47,7 +47,7 @@ function rangesBySale(orders: readonly NewOrder[]): ReadonlyMap<string, Range> {
   return ranges;
 }
 
-/** Ids from the first to the last one, both inclusive. */
+/** Ids from the first to the last, both inclusive. */
 interface IdWindow {
   readonly first: bigint;
   last: bigint;
@@ -55,13 +55,13 @@ interface IdWindow {
 
 export const START: OrderCursor = { afterFirst: '0', readTo: '0' };
 
-/** Ranges that a reader takes together, and whether these were the last ones. */
+/** Ranges that a reader takes together, and whether they are the last ranges. */
 interface TakenRanges {
   readonly ranges: readonly Pick<OrderRangeRow, 'first_id' | 'last_id' | 'orders'>[];
   readonly isEnd: boolean;
 }
 
-/** The next ranges of a sale, of about `maxOrders` of its orders, and at least one. */
+/** Reads the next ranges of a sale: at least one, with about `maxOrders` orders of the sale in all. */
 export async function rangesAfter(
   on: Statements,
   saleId: string,
@@ -86,7 +86,7 @@ export async function rangesAfter(
   return { ranges: found.slice(0, taken), isEnd: taken === found.length && found.length < RANGES_PER_PAGE };
 }
 
-/** The ids of these ranges behind `readTo`, disjoint and ascending. */
+/** Returns the ids of these ranges behind `readTo`, disjoint and ascending. */
 export function windowsOf({ ranges }: TakenRanges, readTo: string): IdWindow[] {
   const windows: IdWindow[] = [];
   let read = BigInt(readTo);
@@ -102,7 +102,7 @@ export function windowsOf({ ranges }: TakenRanges, readTo: string): IdWindow[] {
   return windows;
 }
 
-/** Where a reader goes on that has read these ranges. */
+/** Returns the cursor of a reader that has read these ranges. */
 export function behind({ ranges, isEnd }: TakenRanges, { afterFirst, readTo }: OrderCursor): OrderCursor | null {
   if (isEnd) return null;
   const read = ranges.reduce((max, { last_id: last }) => (compareIds(max, last) < 0 ? last : max), readTo);
@@ -116,7 +116,7 @@ export const ordersIn = (saleId: string, windows: readonly IdWindow[]): Knex.Que
     .where({ sale_id: saleId })
     .whereRaw(`(${windows.map(({ first, last }) => `id BETWEEN ${first} AND ${last}`).join(' OR ')})`);
 
-/** The first ids in these windows that are orders of the sale. */
+/** Finds the first ids in these windows that are orders of the sale. */
 export async function idsIn(
   on: Statements,
   saleId: string,
@@ -132,11 +132,11 @@ type Column = keyof OrderRow | Knex.Raw;
 
 export interface OrderReading {
   readonly columns: readonly Column[];
-  /** Orders of the sale that one page is about. */
+  /** Approximate number of orders of the sale that a page covers. */
   readonly maxOrders: number;
   /** Only rows with these values. */
   readonly where?: Partial<Pick<OrderRow, 'request_id' | 'user_id' | 'state'>>;
-  /** Rows of one page at the most. Absent: all of them. */
+  /** Maximum number of rows per page. Absent: no limit. */
   readonly limit?: number;
 }
 
@@ -146,10 +146,10 @@ export interface PageOf<Row> {
 }
 
 /**
- * The next rows of a sale, ascending: by its ranges, and those of the archive by its index, up to the same id. For a sale
- * that has none there this is one look into an index.
- * @param from null: the first ones
- * @returns `next`: where to go on; null when these were the last ones. A page may be empty all the same
+ * Reads the next rows of a sale in ascending order: through its ranges, and rows of the archive by its index, up to the
+ * same id. If no order of the sale is archived, the archive costs one look into an index.
+ * @param from null: the first page
+ * @returns `next`: the cursor of the next page, or null after the last page. A page may be empty even if there are more
  * @throws MysqlError
  */
 export async function nextOrders<Row extends Pick<OrderRow, 'id'>>(
@@ -163,7 +163,7 @@ export async function nextOrders<Row extends Pick<OrderRow, 'id'>>(
   const end = live.next?.readTo ?? ORDER_ID_MAX;
   const archived = await nextArchived<Row>(pool, saleId, start.readTo, end, reading);
   if (archived.rows.length === 0 && archived.readTo === null) return live;
-  // The archive has more up to that id than one page may hold: this page ends where it was read to.
+  // The archive has more rows up to that id than fit into a page: this page ends where the archive was read to.
   const to = archived.readTo === null ? null : BigInt(archived.readTo);
   const rows = to === null ? live.rows : live.rows.filter(({ id }) => BigInt(id) <= to);
   const merged = mergeRows(rows, archived.rows, byOrderId);
@@ -196,10 +196,10 @@ async function nextLive<Row extends Pick<OrderRow, 'id'>>(
   const rows = (await select(pool, found)) as Row[];
   const last = rows.at(-1);
   if (last === undefined || rows.length !== limit) return { rows, next };
-  return { rows, next: { afterFirst: start.afterFirst, readTo: last.id } }; // the same ranges, behind what was read
+  return { rows, next: { afterFirst: start.afterFirst, readTo: last.id } }; // the same ranges, behind the rows read
 }
 
-/** @returns `readTo`: where the page had to end before `end`; null when it did not */
+/** @returns `readTo`: where the page had to end before `end`, or null if it reached `end` */
 async function nextArchived<Row extends Pick<OrderRow, 'id'>>(
   pool: MysqlPool,
   saleId: string,
@@ -221,7 +221,7 @@ async function nextArchived<Row extends Pick<OrderRow, 'id'>>(
     const rows = (await select(pool, found.limit(Math.min(limit ?? maxOrders, maxOrders)))) as Row[];
     return { rows, readTo: rows.length === maxOrders ? (rows.at(-1)?.id ?? null) : null };
   }
-  // How many match is not known, so the index says first how far that many orders reach.
+  // The number of matches is unknown, so the index is asked first how far that many orders reach.
   const atEnd = ofSale
     .clone()
     .select<Pick<OrderRow, 'id'>[]>('id')
@@ -233,8 +233,8 @@ async function nextArchived<Row extends Pick<OrderRow, 'id'>>(
 }
 
 /**
- * Rows of a sale that no range names: a worker of an older version wrote them, or a person. Walks `orders` by its primary
- * key, so for a rare case only. Such rows do not go to the archive.
+ * Reads rows of a sale that no range covers: a worker of an older version wrote them, or a person. Walks `orders` by
+ * its primary key, so use it only in rare cases. Such rows do not go to the archive.
  * @param after the id to begin behind
  * @throws MysqlError
  */
@@ -265,7 +265,9 @@ export async function* unlistedOrders<Row extends Pick<OrderRow, 'id'>>(
   }
 }
 
-/** One row further than the window is long, so the index alone answers, and nothing is kept in a temporary table. */
+/**
+ * Finds the row after the last row of the window, so the index alone answers, and nothing is kept in a temporary table.
+ */
 async function windowEnd(pool: MysqlPool, start: string, windowRows: number): Promise<string | null> {
   const inReach = knex('orders').select('id').where('id', '>', bigint(start)).orderBy('id');
   const [end] = await select(pool, inReach.offset(windowRows).limit(1));

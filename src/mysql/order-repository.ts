@@ -12,8 +12,8 @@ import { ORDER_COLUMNS, orderOf, type OrderRow, type SaleRow } from './tables.js
 import { writeOrders } from './write-orders.js';
 
 /**
- * The orders, in MySQL. Reads see what is committed, each statement on its own. The look-ups of the worker and of the
- * status of a purchase are on the hot path, so their SQL is written by hand.
+ * Orders in MySQL. Each statement reads committed data on its own. The look-ups of the worker and of the status of a
+ * purchase are on the hot path, so their SQL is written by hand.
  */
 export function createOrderRepository(pool: MysqlPool): OrderRepository {
   return {
@@ -69,7 +69,7 @@ const SELECT_ORDERS = {
   orders_archive: `SELECT ${ORDER_COLUMNS.join(', ')} FROM orders_archive`,
 } as const satisfies Record<OrderTable, string>;
 
-/** The archive is asked for what `orders` lacks, which is little, except for a sale whose orders are there. */
+/** Asks the archive only for orders that `orders` lacks: few, except for a sale whose orders are archived. */
 async function findByPurchases(
   pool: MysqlPool,
   saleId: string,
@@ -82,7 +82,10 @@ async function findByPurchases(
   return missing.length === 0 ? found : [...found, ...(await findIn(pool, 'orders_archive', saleId, missing))];
 }
 
-/** Asks by buyer and compares the request here: no optimiser turns a list of pairs into a range on every version. */
+/**
+ * Asks by buyer and compares the request here: not every version has an optimiser that turns a list of pairs into a
+ * range.
+ */
 async function findIn(
   pool: MysqlPool,
   table: OrderTable,
@@ -106,7 +109,9 @@ async function findIn(
   return rows.map(orderOf).filter((order) => wanted.has(purchaseKey(order)));
 }
 
-/** One entry of the index of each batch, however many rows it has. Of `orders` alone: a retired sale has no batch pending. */
+/**
+ * Reads one index entry per batch, however many rows it has. Reads only `orders`: a retired sale has no batch pending.
+ */
 async function writtenBatches(pool: MysqlPool, batchIds: readonly string[]): Promise<Set<string>> {
   if (batchIds.length === 0) return new Set();
   const one = '(SELECT batch_id FROM orders WHERE batch_id = ? LIMIT 1)';
@@ -115,7 +120,7 @@ async function writtenBatches(pool: MysqlPool, batchIds: readonly string[]): Pro
   return new Set(rows.map((row) => row.batch_id));
 }
 
-/** Of `orders` alone: a batch of a sale in the archive is an older one, which takes no place that could be taken. */
+/** Reads only `orders`: a batch of an archived sale is outdated, and cannot take a place. */
 async function liveBuyers(pool: MysqlPool, saleId: string, userIds: readonly string[]): Promise<Set<string>> {
   if (userIds.length === 0) return new Set();
   const rows = await pool.query<Pick<OrderRow, 'user_id'>>(
@@ -125,7 +130,7 @@ async function liveBuyers(pool: MysqlPool, saleId: string, userIds: readonly str
   return new Set(rows.map((row) => row.user_id));
 }
 
-/** Of `orders` alone: a sale in the archive sells nothing. */
+/** Reads only `orders`: a sale in the archive sells nothing. */
 async function expiredOf(
   pool: MysqlPool,
   saleId: string,
@@ -142,7 +147,7 @@ async function expiredOf(
   );
 }
 
-/** The states of orders, in MySQL: by primary key. What waits to be paid is never in the archive. */
+/** The states of orders in MySQL, by primary key. An order that waits for payment is never in the archive. */
 export function createOrderStates(pool: MysqlPool): OrderStates & OrderNotificationRows {
   return {
     async statesOf(orderIds): Promise<Map<string, OrderState>> {

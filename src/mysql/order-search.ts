@@ -10,10 +10,10 @@ import { currenciesOfSales, shownOrders } from './shown-orders.js';
 import { ORDER_COLUMNS, type OrderRow } from './tables.js';
 import { withoutUndefined } from '../core/without-undefined.js';
 
-/** Rows of the table that one page looks at: some tens of ms. */
+/** Maximum number of rows that a page examines: some tens of ms. */
 const READ_MAX = 10_000;
 
-/** Finds orders by user, sale, state and time. @param readMax rows that one page looks at; for tests */
+/** Finds orders by user, sale, state and time. @param readMax rows that a page examines; for tests */
 export function createOrderSearch(pool: MysqlPool, readMax: number = READ_MAX): OrderSearch {
   return {
     page(filter, after, max) {
@@ -39,12 +39,13 @@ const matching = (table: OrderTable, { userId, saleId, state }: OrderFilter) =>
     .select(...ORDER_COLUMNS)
     .where(withoutUndefined({ user_id: userId, sale_id: saleId, state }));
 
-/** Newest sale first, as the statement has it. */
+/** Newest sale first, as in the statement. */
 const byPlace = (a: OrderRow, b: OrderRow): number =>
   compareIds(b.sale_id, a.sale_id) || (a.request_id < b.request_id ? 1 : -1);
 
 /**
- * Along the unique key (user, sale, request): a user has few orders, in either table. The place is `<sale>.<request>`.
+ * Pages along the unique key (user, sale, request): a user has few orders, in either table. The cursor is
+ * `<sale>.<request>`.
  */
 async function pageOfUser(
   pool: MysqlPool,
@@ -73,10 +74,16 @@ async function pageOfUser(
   return { orders, next: last === undefined || orders.length < max ? null : `${last.saleId}.${last.requestId}` };
 }
 
-/** Ids of one transaction are minted within milliseconds, so a range that begins so long before a time ends before it. */
+/**
+ * Upper bound of the time that a range covers. Ids of one transaction are minted within milliseconds, so a range that
+ * begins this long before a time also ends before it.
+ */
 const RANGE_MS = 60_000;
 
-/** By the ranges of the sale: orders of others are hardly read. The place is that of the ranges, `<first>-<read>`. */
+/**
+ * Pages through the ranges of the sale, so orders of other sales are hardly read. The cursor is that of the ranges,
+ * `<first>-<read>`.
+ */
 async function pageOfSale(
   pool: MysqlPool,
   { saleId, state, fromMs = 0, toMs }: OrderFilter & { readonly saleId: string },
@@ -98,7 +105,10 @@ async function pageOfSale(
   return { orders: await shownOrders(pool, found), next: isEnd ? null : `${next.afterFirst}-${next.readTo}` };
 }
 
-/** Along the primary key, so many rows at a time, whether they match or not. The place is the last id that was read. */
+/**
+ * Pages along the primary key, a fixed number of rows at a time, whether they match or not. The cursor is the last id
+ * read.
+ */
 async function pageById(
   pool: MysqlPool,
   filter: OrderFilter,
@@ -110,10 +120,10 @@ async function pageById(
   const { fromMs = 0, toMs } = filter;
   const end = toMs === undefined ? ORDER_ID_MAX : lowestOrderIdAt(toMs);
   const after = place ?? idBelow(lowestOrderIdAt(fromMs));
-  // the last row that this page looks at in either table; none when fewer are left in both
+  // the last row that this page examines in either table; empty when fewer are left in both
   const lasts: bigint[] = [];
   for (const table of ['orders', 'orders_archive'] as const) {
-    // by name: MySQL takes a secondary index, which has the id too, reads all of it and sorts
+    // forced: MySQL would choose a secondary index, which has the id too, read all of it and sort
     const inRange = knex.from(knex.raw(`${table} FORCE INDEX (PRIMARY)`));
     const read = inRange
       .select<Pick<OrderRow, 'id'>[]>('id')

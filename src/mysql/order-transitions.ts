@@ -16,13 +16,16 @@ import { idIn, LOCKED_COLUMNS, LOCKED_METADATA, moveOrders, SaleOutOfStep, type 
 import type { MysqlPool, Transaction } from './pool.js';
 import { retryConflicts } from './retry-conflicts.js';
 
-/** Orders of one transaction: some tens of ms, so that a buyer who pays at the last moment waits no longer. */
+/**
+ * Maximum number of orders per transaction: some tens of ms, so that a buyer who pays at the last moment waits no
+ * longer.
+ */
 const ORDERS_PER_TRANSACTION = 500;
 
-/** Locks orders that are due, except for those of some sales. */
+/** Locks due orders, except for orders of the given sales. */
 type LockDue = (tx: Transaction, exceptSales: readonly string[]) => Promise<LockedOrder[]>;
 
-/** Moves of orders, in MySQL. A transaction that loses its locks is tried again as a whole. */
+/** Moves of orders in MySQL. A transaction that loses its locks is retried as a whole. */
 export function createOrderTransitions(
   pool: MysqlPool,
   { clock, log }: { readonly clock: Clock; readonly log: Log },
@@ -30,7 +33,10 @@ export function createOrderTransitions(
   const transaction = <T>(work: (tx: Transaction) => Promise<T>): Promise<T> =>
     retryConflicts(clock, () => pool.transaction(work));
 
-  /** One transaction. A sale that is out of step keeps its orders, and must not keep those of the others. */
+  /**
+   * Expires orders in one transaction. A sale that is out of step keeps its orders, and must not hold up orders of
+   * other sales.
+   */
   const expireSome = async (lock: LockDue, outOfStep: string[]): Promise<number> => {
     for (;;) {
       try {
@@ -94,8 +100,8 @@ export function createOrderTransitions(
 }
 
 /**
- * Locks the row. One in the archive has ended and never moves again, so it needs no lock; it came there before this
- * statement, and whatever came with it was there too.
+ * Locks the row. An archived order has ended and never moves again, so it needs no lock. It was archived before this
+ * statement, together with its other rows.
  */
 async function lockOrder(tx: Transaction, orderId: string): Promise<LockedOrder | undefined> {
   const byId = (table: OrderTable) => fromOrders(table).where({ id: orderId });
@@ -116,8 +122,9 @@ async function cancel(tx: Transaction, orderId: string): Promise<CancelOutcome> 
 }
 
 /**
- * Records a payment once, by its id, and pays the order with it; where that cannot be, a `refunds` row owes the money
- * back. Every payment that came has its `payments` row, so payments less refunds are the amounts of the paid orders.
+ * Records a payment once, by its id, and pays the order with it. If that is not possible, a `refunds` row owes the
+ * money back. Every reported payment has its `payments` row, so payments minus refunds are the amounts of the paid
+ * orders.
  */
 async function recordPayment(pool: MysqlPool, orderId: string, payment: Payment): Promise<PayOutcome> {
   const row = { payment_id: payment.paymentId, order_id: orderId, amount_cents: String(payment.amountCents) };
@@ -133,7 +140,7 @@ async function recordPayment(pool: MysqlPool, orderId: string, payment: Payment)
         await moveOrders(tx, [order], 'paid');
         return 'paid';
       }
-      const state = payment.amountCents === 0 ? 'refunded' : 'due'; // nobody has to give back nothing
+      const state = payment.amountCents === 0 ? 'refunded' : 'due'; // there is no money to give back
       await execute(tx, knex('refunds').insert({ ...row, reason, state }));
       return 'refund_due';
     });
@@ -145,7 +152,10 @@ async function recordPayment(pool: MysqlPool, orderId: string, payment: Payment)
   }
 }
 
-/** Why this payment does not pay the order; null when it does. The deadline does not count until something acts on it. */
+/**
+ * Says why this payment does not pay the order, or null if it does. The deadline does not count until a program acts on
+ * it.
+ */
 async function whyNot(tx: Transaction, order: LockedOrder, { amountCents, currency }: Payment): Promise<string | null> {
   if (!mayMove(order.state, 'paid')) return order.state === 'paid' ? 'already_paid' : `order_${order.state}`;
   if (currency !== undefined) {
@@ -155,7 +165,9 @@ async function whyNot(tx: Transaction, order: LockedOrder, { amountCents, curren
   return Number(order.amount_cents) === amountCents ? null : 'wrong_amount';
 }
 
-/** The key of `payments` has refused: the first report of this payment is committed, so its answer can be read. */
+/**
+ * Reads the recorded answer after the key of `payments` refused the row: the first report of this payment is committed.
+ */
 async function recordedBefore(pool: MysqlPool, orderId: string, payment: Payment): Promise<PayOutcome | null> {
   for (const table of ['payments', 'payments_archive'] as const) {
     const [row] = await select(pool, paymentWithRefund(table, payment.paymentId));
@@ -187,17 +199,17 @@ function outcomeBefore(
 }
 
 interface Due {
-  /** By our clock: one of MySQL that jumped ahead ends no order before its deadline. */
+  /** Our clock. If the clock of MySQL jumps ahead, no order ends before its deadline. */
   readonly nowMs: number;
   readonly exceptSales: readonly string[];
 }
 
-/** Always in the order of the primary key; rows that are not due are unlocked at once. */
+/** Locks due orders, always in the order of the primary key. Rows that are not due are unlocked at once. */
 function lockDueOf(tx: Transaction, orderIds: readonly string[], due: Due) {
   return select(tx, dueOrders('PRIMARY', due).whereRaw(idIn(orderIds)).orderBy('id').forUpdate());
 }
 
-/** Oldest deadline first. Rows that others have locked are skipped, so two sweepers share the work. */
+/** Locks due orders, oldest deadline first. Rows with foreign locks are skipped, so two sweepers share the work. */
 function lockDue(tx: Transaction, max: number, due: Due): Promise<LockedOrder[]> {
   return select(tx, dueOrders('expiry', due).orderBy('expires_at').limit(max).forUpdate().skipLocked());
 }

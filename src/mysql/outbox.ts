@@ -10,16 +10,19 @@ import { ageOf, execute, inMs, knex, select, waitOver } from './knex.js';
 import type { MysqlPool } from './pool.js';
 import type { OutboxTableRow } from './tables.js';
 
-/** Of rows that failed; twice what the relay waits. */
+/** Longest pause of failed rows: twice the pause of the relay. */
 export const OUTBOX_PAUSE_MAX_MS = 60_000;
 
-/** In SQL, since every order comes by here: building a list of ids would cost the keeper more than sending it. */
+/** Written as SQL, since every order passes here: building a list of ids would cost the keeper more than sending it. */
 const MARK_DONE = 'UPDATE outbox SET done_at = UTC_TIMESTAMP(3) WHERE id IN (?) AND done_at IS NULL';
-/** In SQL, since the builder knows no ORDER BY of a DELETE. By kind, since `due_at` begins with it: else all rows are read. */
+/**
+ * Written as SQL, since the builder knows no ORDER BY of a DELETE. Filters by kind, since `due_at` begins with it:
+ * otherwise all rows are read.
+ */
 const REMOVE_DONE = `DELETE FROM outbox WHERE kind = :kind AND done_at < UTC_TIMESTAMP(3) - INTERVAL :us MICROSECOND
   ORDER BY done_at LIMIT :max`;
 
-/** What must follow from committed transactions, in MySQL. Its clock says what is due. */
+/** The outbox in MySQL, whose clock decides which rows are due. */
 export function createOutbox(pool: MysqlPool): Outbox {
   return {
     lease: (kind, max, leaseMs) => lease(pool, kind, max, leaseMs),
@@ -48,10 +51,10 @@ export function createOutbox(pool: MysqlPool): Outbox {
 }
 
 /**
- * The index `due_at` gives the rows in the order in which they are due, without those that are done or wait: however
- * many have failed, one that is due is not behind them. The lock lasts for these two statements, the lease in `available_at` for the work: nothing is published while a row
- * is locked. Rows that another keeper is leasing at this moment are skipped, not waited for. Hot while a sale sells, so
- * its SQL is written by hand.
+ * Leases due rows. The index `due_at` gives the rows in the order in which they are due, without rows that are done or
+ * waiting: however many have failed, they are never ahead of a due row. The lock lasts for these two statements, the
+ * lease in `available_at` for the work: nothing is published while a row is locked. Rows that another keeper is leasing
+ * at this moment are skipped. Hot while a sale sells, so its SQL is written by hand.
  */
 function lease<K extends OutboxKind>(pool: MysqlPool, kind: K, max: number, leaseMs: number): Promise<OutboxRow<K>[]> {
   return pool.transaction(async (tx) => {
@@ -77,13 +80,15 @@ function lease<K extends OutboxKind>(pool: MysqlPool, kind: K, max: number, leas
   });
 }
 
-/** The lists of each kind of payload: what goes through them must not meet a row that lacks one. */
+/** The lists of each kind of payload. A row without such a list must not reach the code that reads it. */
 const LISTS = {
   batch_recorded: ['orders', 'failed'],
   orders_moved: ['orders'],
 } as const;
 
-/** We wrote it, so little is checked; but a row that was damaged by hand must not stop the others. */
+/**
+ * Reads a payload. We wrote it, so little is checked, but a row that was damaged by hand must not stop the other rows.
+ */
 function readPayload<K extends OutboxKind>(kind: K, payload: string): OutboxPayloads[K] | null {
   try {
     const value: unknown = JSON.parse(payload);
@@ -101,7 +106,10 @@ function isPayload(kind: OutboxKind, value: unknown): boolean {
 const isOfSale = (value: unknown): value is Readonly<Record<string, unknown>> =>
   typeof value === 'object' && value !== null && 'saleId' in value && typeof value.saleId === 'string';
 
-/** The index `due_at` alone answers the first statement, however many rows wait; the second reads one row per kind. */
+/**
+ * Counts undone rows. The index `due_at` alone answers the first statement, however many rows wait. The second
+ * statement reads one row per kind.
+ */
 async function backlog(pool: MysqlPool): Promise<OutboxBacklog[]> {
   const counted = knex('outbox')
     .select<{ kind: OutboxKind; undone: string; first: string }[]>(

@@ -6,13 +6,13 @@ import { LIVE_STATES } from '../core/sale.js';
 import { inMs, knex, msAgo, select } from './knex.js';
 import type { MysqlPool } from './pool.js';
 
-/** Columns that never hold a time that is still to come. */
+/** Columns that never hold a future time. */
 const WRITTEN: ReadonlySet<string> = new Set(['created_at', 'opened_at', 'retired_at']);
 
-/** Counted no further: an alert needs to know that they are many, not how many. */
+/** Limit of the count. An alert needs no exact number beyond it. */
 const COUNTED_MAX = 10_000;
 
-/** The rows of each state, found by an index each, and the column that says since when they wait. */
+/** The rows of each state, each found by an index, and the column with the time since when they wait. */
 const WAITING: Record<Exclude<AgedState, 'outbox'>, { readonly rows: Knex.QueryBuilder; readonly since: string }> = {
   dead_letter: { rows: knex('dead_letters').where({ state: 'parked' }), since: 'created_at' },
   refund: { rows: knex('refunds').where({ state: 'due' }), since: 'created_at' },
@@ -27,7 +27,7 @@ const WAITING: Record<Exclude<AgedState, 'outbox'>, { readonly rows: Knex.QueryB
   },
 };
 
-/** What waits too long, in MySQL. */
+/** Overdue rows in MySQL. */
 export function createOverdueRepository(pool: MysqlPool): OverdueRepository {
   return {
     async overdue(state, afterMs): Promise<Overdue> {
@@ -35,7 +35,7 @@ export function createOverdueRepository(pool: MysqlPool): OverdueRepository {
         const { rows, since } = WAITING[state];
         return count(pool, rows, since, afterMs);
       }
-      // Kind by kind: the index `due_at` begins with it, and of undone rows alone there are few.
+      // Kind by kind: the index `due_at` begins with it, and there are few undone rows.
       let [number, oldestMs] = [0, 0];
       for (const kind of OUTBOX_KINDS) {
         const undone = knex('outbox').where({ kind }).whereNull('done_at');
@@ -51,7 +51,7 @@ export function createOverdueRepository(pool: MysqlPool): OverdueRepository {
 async function count(pool: MysqlPool, rows: Knex.QueryBuilder, since: string, afterMs: number): Promise<Overdue> {
   const isOld = rows.clone().where((old) => {
     void old.where(since, '<=', msAgo(afterMs));
-    // Written before the clock of MySQL was set back: nobody knows how old it is.
+    // Includes rows written before the clock of MySQL was set back: their age is unknown.
     if (WRITTEN.has(since)) void old.orWhere(since, '>', inMs(CLOCK_SKEW_MAX_MS));
   });
   const old = isOld.select({ since }).limit(COUNTED_MAX).as('old');

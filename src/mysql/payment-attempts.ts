@@ -13,17 +13,17 @@ import type { MysqlPool, Statements, Transaction } from './pool.js';
 import { withoutUndefined } from '../core/without-undefined.js';
 
 const ERROR_MAX = 1000;
-/** Open attempts of one order that a request looks after. */
+/** Maximum number of open attempts of one order that a request handles. */
 const OF_ORDER_MAX = 10;
 const HOUR_MS = 3_600_000;
 
-/** A second request with the same key opens it anew. */
+/** A second request with the same key reopens the attempt. */
 const OPEN = `INSERT INTO payment_attempts (order_id, \`key\`, amount_cents, available_at)
   VALUES (:orderId, :key, :amountCents, :availableAt)
   ON DUPLICATE KEY UPDATE state = 'open', version = version + 1, opened_at = UTC_TIMESTAMP(3),
     available_at = VALUES(available_at)`;
 
-/** Charges that were begun, in MySQL. Its clock says what is due. */
+/** Charges that were begun, in MySQL, whose clock decides which attempts are due. */
 export function createPaymentAttempts(pool: MysqlPool): PaymentAttempts {
   return {
     open: (orderId, key, amountCents, askAfterMs, bound = null) =>
@@ -65,8 +65,9 @@ const attemptOf = (row: AttemptRow): OpenAttempt => ({
 });
 
 /**
- * The row of the order is the lock: of two requests the second sees the attempt of the first, and a move of the order comes
- * before or after. Committed before the provider is asked. Rows are read after the lock, so in READ COMMITTED they are the newest.
+ * Opens an attempt. The row of the order is the lock: of two requests the second sees the attempt of the first, and a
+ * move of the order comes before or after. The attempt is committed before the provider is asked. Rows are read after
+ * the lock, so in READ COMMITTED they are the newest.
  */
 async function open(
   pool: MysqlPool,
@@ -92,7 +93,10 @@ async function open(
   });
 }
 
-/** A key that was charged before is charged again, so that its buyer hears what came of it: the provider takes no other card for it. */
+/**
+ * Whether the limit of declined charges is reached. A key that was charged before may be charged again, so that its
+ * buyer learns the result: the provider takes no other card for it.
+ */
 async function isBeyond(
   tx: Transaction,
   { orderId, key }: AttemptName,
@@ -112,7 +116,10 @@ async function isBeyond(
   return (await select(tx, ofBuyer)).length >= perBuyerHour;
 }
 
-/** The lock lasts for these statements, the lease in `available_at` for the work: nobody is asked under a lock. */
+/**
+ * Leases due attempts. The lock lasts for these statements, the lease in `available_at` for the work: the provider is
+ * never asked under a lock.
+ */
 function lease(pool: MysqlPool, max: number, leaseMs: number): Promise<OpenAttempt[]> {
   return pool.transaction(async (tx) => {
     const due = columns()

@@ -6,16 +6,16 @@ import type { MysqlPool } from './pool.js';
 import type { PaymentCaseRow } from './tables.js';
 
 const DETAIL_MAX = 1000;
-/** A case that a person may close has a number like this; MySQL would read 12x as 12. */
+/** The id of a case that a person may close. Checked because MySQL would read 12x as 12. */
 const CASE_ID = /^[1-9][0-9]{0,17}$/;
 
-/** The state is set first: it compares the detail of before. */
+/** Sets the state first, because it compares the old detail. */
 const NOTE = `INSERT INTO payment_cases (kind, subject, payment_id, order_id, amount_cents, currency, detail, state)
   VALUES (:kind, :subject, :paymentId, :orderId, :amountCents, :currency, :detail, :state)
   ON DUPLICATE KEY UPDATE state = IF(detail = VALUES(detail), state, VALUES(state)),
     amount_cents = IF(detail = VALUES(detail), amount_cents, VALUES(amount_cents)), detail = VALUES(detail)`;
 
-/** Money that a person has to look after, in MySQL. */
+/** Payment cases in MySQL, which a person has to look after. */
 export function createPaymentCases(pool: MysqlPool): PaymentCases {
   return {
     async note(found: FoundCase, state = 'open'): Promise<void> {

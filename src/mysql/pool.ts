@@ -3,9 +3,9 @@ import { MysqlError, type MysqlErrorKind, toMysqlError } from './errors.js';
 import { connectFault, connectionOptions, type MysqlServer, passwordOf } from './server.js';
 
 export interface MysqlOptions extends MysqlServer {
-  /** Connections of this process; a caller that finds none free waits. */
+  /** Maximum number of connections of this process. A caller that finds none free waits. */
   readonly poolMax: number;
-  /** How long one statement may take; longer than `lockWaitSeconds`. */
+  /** Time limit of one statement. Must be longer than `lockWaitSeconds`. */
   readonly queryTimeoutMs: number;
   /** Default 3000. */
   readonly connectTimeoutMs?: number;
@@ -14,24 +14,25 @@ export interface MysqlOptions extends MysqlServer {
   /** How long a statement waits for a row that another transaction holds. Default 5, whole seconds. */
   readonly lockWaitSeconds?: number;
   /**
-   * The server drops a connection that is silent for so long, whole seconds, and frees the rows that its transaction
-   * holds: a stopped process must not hold up the others (M10). Unused connections are closed at half of it. Default 20.
+   * Time after which the server drops a silent connection, whole seconds, and frees the rows that its transaction
+   * holds: a stopped process must not hold up other processes (M10). Unused connections are closed at half of it.
+   * Default 20.
    */
   readonly silentSeconds?: number;
-  /** Hears how long each caller waited for its connection, ms. */
+  /** Called with the time that each caller waited for its connection, ms. */
   readonly onWait?: (waitedMs: number) => void;
 }
 
 export type SqlValue = string | number | boolean | null | Date | readonly string[] | readonly number[];
 
 interface Written {
-  /** Rows that were changed; a row found but left as it was does not count. */
+  /** Number of changed rows. A row that was found but stays the same does not count. */
   readonly affectedRows: number;
-  /** The AUTO_INCREMENT id given, in decimal. */
+  /** The assigned AUTO_INCREMENT id, in decimal. */
   readonly insertId: string;
 }
 
-/** Statements. `?` stands for an escaped value; BIGINT comes back as a string, DATETIME as a Date. */
+/** Runs statements. `?` is replaced by an escaped value. BIGINT comes back as a string, DATETIME as a Date. */
 export interface Statements {
   /** @throws MysqlError */
   query<Row>(sql: string, values?: readonly SqlValue[]): Promise<Row[]>;
@@ -40,27 +41,27 @@ export interface Statements {
 }
 
 export interface Transaction extends Statements {
-  /** Undoes everything; the work may return, nothing is committed after it. */
+  /** Undoes everything. The work may return afterwards, but nothing is committed. */
   rollback(): Promise<void>;
 }
 
 export interface MysqlPool extends Statements {
   /**
    * Runs `work` in one READ COMMITTED transaction: COMMIT when it returns, ROLLBACK when it throws.
-   * @throws MysqlError; one that comes from COMMIT proves nothing: the rows may be there
+   * @throws MysqlError; an error of COMMIT proves nothing: the rows may be there
    */
   transaction<T>(work: (tx: Transaction) => Promise<T>): Promise<T>;
   /** Resolves when the server answers. @throws MysqlError */
   probe(): Promise<void>;
-  /** Why the server refused a write a moment ago, as a sentence; null when it did not. It may answer reads all the while. */
+  /** Why the server recently refused a write, as a sentence, or null. The server may still answer reads. */
   writeRefusal(): string | null;
-  /** Waits for statements under way, then ends every connection. */
+  /** Waits for statements under way, then closes every connection. */
   close(): Promise<void>;
 }
 
 type Result = ResultSetHeader | unknown[];
 
-/** Opens nothing yet: the first statement does. */
+/** Opens a pool. The first statement opens the first connection. */
 export function openMysqlPool(options: MysqlOptions): MysqlPool {
   return new Connections(options);
 }
@@ -73,7 +74,7 @@ class Connections implements MysqlPool {
   readonly #onWait: (waitedMs: number) => void;
   readonly #sessionSql: readonly string[];
   #refused: { readonly why: string; readonly atMs: number } | null = null;
-  /** Connections whose session is set up. */
+  /** Connections with a prepared session. */
   readonly #ready = new WeakSet<PoolConnection>();
 
   constructor(options: MysqlOptions) {
@@ -87,10 +88,11 @@ class Connections implements MysqlPool {
       ...connectionOptions(options),
       connectionLimit: poolMax,
       connectTimeout: connectTimeoutMs,
-      // Before the server does it, which a statement on its way would meet. The driver only looks if this is less.
+      // Closes idle connections before the server does, or a statement could meet a closed connection. The driver only
+      // checks if `maxIdle` is below the limit.
       maxIdle: Math.max(1, poolMax - 1),
       idleTimeout: silentSeconds * 500,
-      // FOUND_ROWS would count a row that an UPDATE found and left alone, and so blind the guard of `sales`.
+      // FOUND_ROWS would count a row that an UPDATE found and did not change, and so blind the guard of `sales`.
       flags: ['-FOUND_ROWS', '-LOCAL_FILES'],
       charset: 'utf8mb4',
       timezone: 'Z',
@@ -128,7 +130,7 @@ class Connections implements MysqlPool {
         if (open) await this.#send(connection, 'COMMIT');
         return value;
       } catch (error) {
-        // Explicit even where the server has done it: after a lock wait (1205) only the statement is gone.
+        // Explicit even if the server has rolled back: after a lock wait (1205) only the statement is undone.
         if (open && isUsableAfter(error)) await rollback();
         throw error;
       }
@@ -166,11 +168,14 @@ class Connections implements MysqlPool {
       throw error;
     } finally {
       if (usable) connection.release();
-      else connection.destroy(); // the server rolls back what this connection left open
+      else connection.destroy(); // the server rolls back the open transaction of this connection
     }
   }
 
-  /** The driver's queue has no time limit: an exhausted pool would be an endless wait. */
+  /**
+   * Takes a connection within a time limit. The driver's queue has no limit: an exhausted pool would be an endless
+   * wait.
+   */
   #acquire(): Promise<PoolConnection> {
     return new Promise((resolve, reject) => {
       let late = false;
@@ -199,7 +204,7 @@ class Connections implements MysqlPool {
 
   #send(connection: PoolConnection, sql: string, values?: readonly SqlValue[]): Promise<Result> {
     return new Promise((resolve, reject) => {
-      // Null, not absent: for an absent list the driver looks for placeholders in the whole text all the same.
+      // Null, not absent: without a list the driver still looks for placeholders in the whole text.
       const query = { sql, timeout: this.#queryTimeoutMs, values: (values as unknown[] | undefined) ?? null };
       connection.query(query, (error, result) => {
         if (error) reject(this.#noted(toMysqlError(error)));
@@ -209,7 +214,7 @@ class Connections implements MysqlPool {
   }
 }
 
-/** The driver copies its options for each connection, with the getters among them. */
+/** Makes the driver read the password for each connection: it copies its options, and the getters become values. */
 function readPasswordAgain(pool: Pool, server: MysqlServer): void {
   if (server.password === undefined) return;
   const { config } = pool as unknown as { readonly config: { readonly connectionConfig: object } };
@@ -217,8 +222,9 @@ function readPasswordAgain(pool: Pool, server: MysqlServer): void {
 }
 
 /**
- * A refusal counts for so long: longer than a worker pauses between two tries (15 s and a fifth), with the statement that
- * is refused then, so while it lasts there is always a newer one. That a smaller write succeeds meanwhile proves nothing.
+ * How long a refusal counts. It is longer than the pause of a worker between two tries (15 s plus a fifth) plus the
+ * statement that is then refused, so while refusals continue there is always a newer one. A smaller write that succeeds
+ * in between proves nothing.
  */
 const REFUSAL_COUNTS_MS = 30_000;
 const REFUSALS: Partial<Record<MysqlErrorKind, string>> = {
@@ -226,11 +232,11 @@ const REFUSALS: Partial<Record<MysqlErrorKind, string>> = {
   read_only: 'MySQL is read-only.',
 };
 
-/** What every session relies on, whatever the server's defaults are. */
+/** Settings that every session relies on, whatever the defaults of the server. */
 function sessionSql(lockWaitSeconds: number, silentSeconds: number): readonly string[] {
   return [
     'SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED',
-    // Strict, or MySQL cuts a value silently; without NO_BACKSLASH_ESCAPES, or escaping breaks.
+    // Strict mode, or MySQL cuts a value silently. No NO_BACKSLASH_ESCAPES, or escaping breaks.
     "SET SESSION sql_mode = 'STRICT_ALL_TABLES,ERROR_FOR_DIVISION_BY_ZERO,NO_ENGINE_SUBSTITUTION'," +
       " time_zone = '+00:00'," +
       ` innodb_lock_wait_timeout = ${lockWaitSeconds}, wait_timeout = ${silentSeconds}`,

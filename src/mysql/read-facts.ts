@@ -4,14 +4,14 @@ import { MIGRATIONS } from './migrations.js';
 import type { Statements } from './pool.js';
 import { TABLE_NAMES } from './tables.js';
 
-// What MySQL says of itself, for who judges it: a program that starts, and `seckill doctor`. Only reads, and only what every
-// user may read; in SQL, since the builder knows neither SHOW nor the tables of the server itself.
+// Reads facts about MySQL for a starting program and for `seckill doctor`. Only reads, and only data that every user
+// may read. Written as SQL, since the builder knows neither SHOW nor the tables of the server itself.
 
 type On = Pick<Statements, 'query'>;
 
-/** What it says, beside where it is and what its programs need. */
+/** Facts that the server itself reports. */
 export interface MysqlSays extends Omit<MysqlFacts, 'reach' | 'disk' | 'programs' | 'poolMax'> {
-  /** The folder of the tables, on its own machine. */
+  /** The folder of the tables on the machine of the server. */
   readonly dataDir: string;
 }
 
@@ -25,7 +25,7 @@ const VARIABLES = [
   ...['max_connections', 'max_user_connections', 'datadir'],
 ];
 
-/** The user's own tables may be beside ours. */
+/** Only our tables: the user may have other tables in the same database. */
 const OURS = 'table_schema = DATABASE() AND table_name IN (?)';
 const LOOSE_COLLATIONS = `SELECT CONCAT(table_name, '.', column_name, ' ', collation_name) AS found
   FROM information_schema.columns WHERE ${OURS} AND RIGHT(collation_name, 4) <> '_bin' ORDER BY found`;
@@ -33,13 +33,13 @@ const OTHER_ENGINES = `SELECT CONCAT(table_name, ' ', engine) AS found
   FROM information_schema.tables WHERE ${OURS} AND engine <> 'InnoDB' ORDER BY found`;
 
 /**
- * What a program must know before it writes orders. A database without tables has none that are wrong.
+ * Reads the facts that a program must know before it writes orders. A database without tables has no wrong tables.
  * @throws MysqlError
  */
 export const readMysqlStartFacts = async (on: On): Promise<MysqlStartFacts> =>
   startFactsOf(on, await variablesOf(on, START_VARIABLES));
 
-/** The same, and all that may be wrong besides. @throws MysqlError */
+/** Reads these facts and everything else that may be wrong. @throws MysqlError */
 export async function readMysqlFacts(on: On): Promise<MysqlSays> {
   const variables = await variablesOf(on, VARIABLES);
   const [cipher] = await on.query<{ Value: string }>("SHOW SESSION STATUS LIKE 'Ssl_cipher'");
@@ -77,7 +77,7 @@ async function startFactsOf(on: On, variables: Variables): Promise<MysqlStartFac
   };
 }
 
-/** Those of our session; of what a session does not have, those of the server. */
+/** Reads variables of our session, and variables of the server that a session does not have. */
 async function variablesOf(on: On, names: readonly string[]): Promise<Variables> {
   const sql = 'SHOW SESSION VARIABLES WHERE Variable_name IN (?)';
   const rows = await on.query<{ Variable_name: string; Value: string }>(sql, [names]);
@@ -89,20 +89,20 @@ const isOn = (value = 'OFF'): boolean => value !== 'OFF' && value !== '0';
 const foundBy = async (on: On, sql: string): Promise<string[]> =>
   (await on.query<{ found: string }>(sql, [TABLE_NAMES])).map(({ found }) => found);
 
-/** Our clock less that of MySQL, ms. */
+/** Our clock minus the clock of MySQL, ms. */
 async function skewOf(on: On): Promise<number> {
   const startedMs = Date.now();
   const mysqlMs = await readMysqlClock(on);
   return Math.round((startedMs + Date.now()) / 2 - mysqlMs);
 }
 
-/** Unix ms. @throws MysqlError */
+/** Reads the clock of MySQL, Unix ms. @throws MysqlError */
 export async function readMysqlClock(on: On): Promise<number> {
   const [row] = await on.query<{ ms: string }>('SELECT CAST(UNIX_TIMESTAMP(NOW(3)) * 1000 AS SIGNED) AS ms');
   return Number(row?.ms);
 }
 
-/** A grant on everything. What follows `TO` may hold the hash of a password. */
+/** A grant on everything. The text after `TO` may hold the hash of a password. */
 const GLOBAL_GRANT = /^GRANT (.+?) ON \*\.\* TO /;
 
 async function globalRightsOf(on: On): Promise<string[]> {
@@ -111,7 +111,7 @@ async function globalRightsOf(on: On): Promise<string[]> {
   return [...new Set(rights)].filter((right) => right !== 'USAGE');
 }
 
-/** The table in which the runner of migrations notes them. */
+/** The table in which knex records the migrations. */
 const APPLIED = 'SELECT name FROM knex_migrations';
 
 async function migrationsOf(on: On): Promise<Pick<MysqlFacts, 'missingMigrations' | 'unknownMigrations'>> {
@@ -123,7 +123,7 @@ async function migrationsOf(on: On): Promise<Pick<MysqlFacts, 'missingMigrations
   };
 }
 
-/** Before the first migration the table is not there. */
+/** Reads the applied migrations. The table does not exist before the first migration. */
 async function appliedOn(on: On): Promise<string[]> {
   try {
     return (await on.query<{ name: string }>(APPLIED)).map(({ name }) => name);

@@ -17,7 +17,7 @@ import type { MysqlPool } from './pool.js';
 import { findSale } from './sale-repository.js';
 import type { OrderRow } from './tables.js';
 
-/** Rows that one statement reads: some tens of ms, far below any time-out of a statement. */
+/** Maximum number of rows that one statement reads: some tens of ms, far below any time-out of a statement. */
 const WINDOW_ROWS = 10_000;
 
 const COLUMNS = [
@@ -32,7 +32,7 @@ const COLUMNS = [
 type ComparedRow = Pick<OrderRow, (typeof COLUMNS)[number]>;
 type AgedRow = ComparedRow & { readonly age_us: string };
 
-/** Reads the orders of a live sale. Each statement sees what is committed at its moment. */
+/** Reads the orders of a live sale. Each statement sees the data committed at its moment. */
 export function createReconcileRepository(pool: MysqlPool, windowRows: number = WINDOW_ROWS): ReconcileRepository {
   return {
     findSale: (saleId) => findSale(pool, saleId),
@@ -92,7 +92,10 @@ async function parkedBatches(pool: MysqlPool, batchIds: readonly string[]): Prom
   return new Set(found.filter((batchId) => batchId !== null));
 }
 
-/** One row may carry releases of several sales. Sale ids are digits, so the pattern needs no escape. */
+/**
+ * A pattern for the releases of a sale: one row may carry releases of several sales. Sale ids are digits, so it needs
+ * no escape.
+ */
 const ofSale = (saleId: string): string => `%"saleId":"${saleId}"%`;
 
 async function undoneReleases(pool: MysqlPool, saleId: string): Promise<number> {
@@ -110,8 +113,8 @@ async function isRestocked(pool: MysqlPool, { saleId, stock }: Pick<Sale, 'saleI
 }
 
 /**
- * Only undone rows are read, along the index that has them together: they are few, and the primary key would lead past
- * all that was ever done. Those that have been due for longest come first.
+ * Reads only undone rows, along the index that has them together: they are few, and the primary key would lead past all
+ * done rows. The longest due come first.
  */
 async function stuckRows(
   pool: MysqlPool,
@@ -131,7 +134,7 @@ async function stuckRows(
   return rows.map(({ id, attempts, age_us }) => ({ outboxId: id, attempts, ageMs: Number(age_us) / 1000 }));
 }
 
-/** Put together by hand: a rebuild does it for every order of a sale, and a spread costs more than the rest of it. */
+/** Written out by hand: a rebuild calls it for every order of a sale, and a spread costs more than the rest of it. */
 const agedOf = (row: AgedRow): AgedOrder => ({
   orderId: row.id,
   userId: row.user_id,

@@ -6,13 +6,13 @@ import type { MysqlPool } from './pool.js';
 import { retryConflicts } from './retry-conflicts.js';
 import { withoutUndefined } from '../core/without-undefined.js';
 
-/** Findings of a run that are kept; what is beyond them would tell a person nothing new. */
+/** Maximum number of findings kept per run. More would tell a person nothing new. */
 const FINDINGS_KEPT = 1000;
 const NAME_MAX = 128;
 
 /**
- * The record of runs, in MySQL. Its clock ends a lease. Who makes or removes one locks the gap beside it too, so rivals may
- * deadlock, and the one that loses tries again.
+ * The record of runs in MySQL, whose clock ends a lease. Inserts and deletes also lock the gap beside a row, so rivals
+ * may deadlock, and the loser tries again.
  */
 export function createReconcileRuns(pool: MysqlPool, clock: Clock): ReconcileRuns {
   return {
@@ -59,7 +59,10 @@ export function createReconcileRuns(pool: MysqlPool, clock: Clock): ReconcileRun
   };
 }
 
-/** The row is made first, free, so that there is one to lock. Its owner may remove it before it is locked: then again. */
+/**
+ * Leases a sale. A free row is inserted first, so that there is a row to lock. Its owner may remove the row before it
+ * is locked: then it starts again.
+ */
 async function lease(
   pool: MysqlPool,
   clock: Clock,
@@ -76,7 +79,7 @@ async function lease(
   }
 }
 
-/** @returns null when there is no row */
+/** @returns null if there is no row */
 function takeLease(pool: MysqlPool, saleId: string, owner: string, leaseMs: number): Promise<SaleLease | null> {
   return pool.transaction(async (tx) => {
     const [row] = await select(

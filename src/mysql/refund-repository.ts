@@ -15,10 +15,10 @@ import type { RefundRow } from './tables.js';
 import { withoutUndefined } from '../core/without-undefined.js';
 
 const ERROR_MAX = 1000;
-/** Stays when a keeper dies while it asks: then a person should ask the provider before they pay. */
+/** Remains if a keeper dies while it asks: a person should then ask the provider before paying. */
 const ASKED = 'the provider was asked, and no answer is noted yet';
 
-/** What is owed back to buyers, in MySQL. Its clock says what is due. */
+/** Refunds owed to buyers, in MySQL, whose clock decides which refunds are due. */
 export function createRefundRepository(pool: MysqlPool): RefundRepository {
   return {
     lease: (max, leaseMs) => lease(pool, max, leaseMs),
@@ -35,7 +35,10 @@ export function createRefundRepository(pool: MysqlPool): RefundRepository {
   };
 }
 
-/** The lock lasts for these two statements, the lease in `available_at` for the work: no money moves under a lock. */
+/**
+ * Leases due refunds. The lock lasts for these two statements, the lease in `available_at` for the work: no money moves
+ * under a lock.
+ */
 function lease(pool: MysqlPool, max: number, leaseMs: number): Promise<LeasedRefund[]> {
   return pool.transaction(async (tx) => {
     const rows = await select(
@@ -81,7 +84,7 @@ async function refundsOf(pool: MysqlPool, orderId: string): Promise<Refund[]> {
   return rows.map(refundOf);
 }
 
-/** Without `available_at`, of which an operator learns nothing. */
+/** Without `available_at`, which tells an operator nothing. */
 const STORED_COLUMNS = [
   'payment_id',
   'order_id',
@@ -105,7 +108,7 @@ async function list(
   if (afterPaymentId !== undefined) {
     const [after] = await select(pool, knex('refunds').select('created_at').where({ payment_id: afterPaymentId }));
     if (after === undefined) return [];
-    // The first condition is what an index can follow, and the second leaves out what this page has had.
+    // An index can follow the first condition. The second condition leaves out the rows of the previous page.
     const since = after.created_at;
     page = page.where('created_at', '>=', since).whereNot((had) => {
       void had.where({ created_at: since }).where('payment_id', '<=', afterPaymentId);

@@ -6,10 +6,10 @@ import { bigint, execute, knex, select } from './knex.js';
 import type { MysqlPool } from './pool.js';
 import { findSale } from './sale-repository.js';
 
-/** Bodies of one reply; a body has some kB, at most 4 MiB. */
+/** Maximum number of bodies per reply. A body has some kB, at most 4 MiB. */
 const DEAD_LETTERS_PER_PAGE = 100;
 
-/** What the repair of a sale asks of MySQL. */
+/** Data that the repair of a sale reads and writes in MySQL. */
 export function createRepairRepository(pool: MysqlPool): RepairRepository {
   return {
     raiseEpoch: (saleId, atLeast, actor, reshard) => raiseEpoch(pool, saleId, atLeast, actor, reshard),
@@ -18,7 +18,10 @@ export function createRepairRepository(pool: MysqlPool): RepairRepository {
   };
 }
 
-/** The row is locked first: a writer of orders of the old epoch has committed by then, or finds the new one. */
+/**
+ * Raises the epoch. The row is locked first: a writer of orders of the old epoch has committed by then, or finds the
+ * new epoch.
+ */
 function raiseEpoch(
   pool: MysqlPool,
   saleId: string,
@@ -50,7 +53,10 @@ function raiseEpoch(
 
 const CLAIMED = 'sale.reshard_claimed';
 
-/** The row is locked first, so of several who ask at once the later ones see the entry of the first. */
+/**
+ * Claims a reshard. The row is locked first, so if several processes ask at once, later ones see the entry of the
+ * first.
+ */
 function claimReshard(
   pool: MysqlPool,
   saleId: string,
@@ -70,7 +76,10 @@ function claimReshard(
   });
 }
 
-/** Dead letters of deadlines and events name the sale too; what is no batch of it holds no units, nor what is forged. */
+/**
+ * Reads the parked batches of a sale. Dead letters of deadlines and events name the sale too. Only its batches hold
+ * units, unless they are forged.
+ */
 async function parkedBatchesOf(pool: MysqlPool, saleId: string): Promise<Batch[]> {
   const batches = new Map<string, Batch>();
   for (let last = '0'; ;) {

@@ -5,21 +5,21 @@ import type { MysqlPool, Transaction } from './pool.js';
 
 /** Where numbering continues in a restored database, so that no number is given out twice (decision 54). */
 export interface RestoredMarks {
-  /** Sales whose epoch was raised. */
+  /** Number of sales whose epoch was raised. */
   readonly sales: number;
   readonly epochsRaisedBy: number;
-  /** No sale that is made from now on has a lower id, decimal. */
+  /** The lowest id that a new sale can get, decimal. */
   readonly nextSaleId: string;
-  /** The same of outbox rows, by which events are named. */
+  /** The lowest id that a new outbox row can get. Events are named by it. */
   readonly nextOutboxId: string;
-  /** The rules of admission as they stand in the copy, published again. */
+  /** The version under which the rules of admission in the copy were published again. */
   readonly rulesVersion: number;
 }
 
 /**
- * How far numbers are moved on: beyond what can have been given between the copy and the loss. A sale is rebuilt some times in
- * its life. A busy shop has some thousand sales a year; an api remembers so many ids that no sale has. Outbox rows: ten thousand a
- * second for three years.
+ * How far numbers are moved on: beyond the numbers that can have been used between the copy and the loss. A sale is
+ * rebuilt some times in its life. A busy shop has some thousand sales a year, and an API remembers this many ids that
+ * no sale has. Outbox rows: ten thousand a second for three years.
  */
 const EPOCHS = 1000;
 const RULE_VERSIONS = 1000;
@@ -27,8 +27,8 @@ const SALE_IDS = 10_000n;
 const OUTBOX_IDS = 1_000_000_000_000n;
 
 /**
- * To be called once after a restore, before programs start. All or nothing. To call it again does no harm: numbers move on once
- * more, and a sale that is in Redis is rebuilt.
+ * Prepares a restored database. Call it once after a restore, before programs start. All or nothing. A second call does
+ * no harm: numbers move on once more, and a sale that is in Redis is rebuilt.
  * @throws MysqlError
  */
 export function markRestored(pool: MysqlPool, actor: string): Promise<RestoredMarks> {
@@ -53,9 +53,9 @@ export function markRestored(pool: MysqlPool, actor: string): Promise<RestoredMa
 }
 
 /**
- * Moves the counter of a table on, which follows the highest id that was ever written. The rows do not say where it stands: those of
- * the outbox are removed when they are done.
- * @param row what the table takes; nobody sees it, since it is gone with the transaction
+ * Moves on the counter of a table, which follows the highest id ever written. The rows do not show the counter: outbox
+ * rows are removed when done.
+ * @param row any row that the table takes; no other transaction sees it, since it is removed in the same transaction
  * @returns the id of the next row, decimal
  */
 async function skipIds(tx: Transaction, table: string, row: object, ids: bigint): Promise<string> {
@@ -68,8 +68,8 @@ async function skipIds(tx: Transaction, table: string, row: object, ids: bigint)
 }
 
 /**
- * Apis follow the highest version that they hear of, in Redis too. If that kept a version which MySQL has lost, they would follow
- * it, and none of those that are published next.
+ * Publishes the rules again under a higher version. APIs follow the highest version that they hear of, also from Redis.
+ * If Redis had a version that MySQL has lost, they would follow it and ignore every version published next.
  */
 async function publishRulesAgain(tx: Transaction, actor: string): Promise<number> {
   const newest = knex('entry_rules').select('version', 'rules_json').orderBy('version', 'desc').limit(1);

@@ -5,10 +5,13 @@ import { execute, knex, msAgo, select } from './knex.js';
 import type { MysqlPool, Transaction } from './pool.js';
 import type { RevocationRow } from './tables.js';
 
-/** More than the longest life that a token may be configured to have (JWT_LIFE_MAX_MS: 365 days). */
+/**
+ * How long a revocation is kept. Longer than the longest life that a token may be configured to have (JWT_LIFE_MAX_MS:
+ * 365 days).
+ */
 const KEPT_MS = 400 * 86_400_000;
 const FORGOTTEN_AT_ONCE = 100;
-/** Two who take the same number at once: one of them takes the next. */
+/** Tries to get a number. If two processes take the same number at once, the loser takes the next. */
 const TRIES = 10;
 
 const revocations = () =>
@@ -37,7 +40,7 @@ export function createRevocationRepository(pool: MysqlPool): RevocationRepositor
   };
 }
 
-/** The number is that of the newest committed one and one more, so whoever sees a number can see all before it. */
+/** Inserts under the newest committed number plus one, so a reader that sees a number can see all before it. */
 async function insert(tx: Transaction, revocation: NewRevocation, actor: string): Promise<Revocation> {
   const [newest] = await select(tx, knex('revocations').select('number').orderBy('number', 'desc').limit(1));
   const number = (newest?.number ?? 0) + 1;

@@ -4,7 +4,7 @@ import { MysqlError } from './errors.js';
 import { execute, knex, readJson, select } from './knex.js';
 import type { MysqlPool, Statements } from './pool.js';
 
-/** The rules of admission, in MySQL: one row per version, never changed. */
+/** The rules of admission in MySQL: one row per version, never changed. */
 export function createRuleRepository(pool: MysqlPool): RuleRepository {
   return {
     current: () => current(pool),
@@ -24,11 +24,11 @@ export function createRuleRepository(pool: MysqlPool): RuleRepository {
 async function current(on: Statements): Promise<StoredRules> {
   const newest = knex('entry_rules').select('version', 'rules_json').orderBy('version', 'desc').limit(1);
   const [row] = await select(on, newest);
-  // What was written by hand may be no JSON, and is refused where it is read as rules.
+  // A row that was written by hand may hold no JSON. The code that reads it as rules refuses it.
   return row === undefined ? { version: 0, rules: {} } : { version: row.version, rules: readJson(row.rules_json) };
 }
 
-/** Of two who store the same version at once, the primary key refuses one. */
+/** Stores a version. If two processes store the same version at once, the primary key refuses the second. */
 async function store(pool: MysqlPool, rules: object, expectedVersion: number, actor: string): Promise<StoreOutcome> {
   try {
     return await pool.transaction(async (tx) => {
@@ -52,7 +52,7 @@ async function store(pool: MysqlPool, rules: object, expectedVersion: number, ac
   }
 }
 
-/** Names for the audit log; the rules themselves are in the rows of both versions. */
+/** Names the changed layers for the audit log. The rules themselves are in the rows of both versions. */
 function changedLayers(before: unknown, after: object): string[] {
   const old = new Map(Object.entries(typeof before === 'object' && before !== null ? before : {}));
   return Object.entries(after)

@@ -15,7 +15,10 @@ const editOf = ({ id, sale_id, units, epoch }: Pick<SaleEditRow, (typeof EDIT_CO
   epoch,
 });
 
-/** Changes of sales, in MySQL. The row of the sale is locked first, so that edits, moves and repairs of one sale queue up. */
+/**
+ * Changes of sales in MySQL. The row of the sale is locked first, so that edits, moves and repairs of one sale queue
+ * up.
+ */
 export function createSaleEdits(pool: MysqlPool): SaleEdits {
   return {
     begin: (saleId, change, actor, check) =>
@@ -51,7 +54,7 @@ export function createSaleEdits(pool: MysqlPool): SaleEdits {
           await audit(tx, saleId, actor, { stock: sale.stock }, { stock: sale.stock + units });
           return 'done';
         }
-        // the guard has sold what Redis had left: the units go back
+        // the guard has sold units that Redis still had: the units go back
         await execute(
           tx,
           knex('sale_edits').insert({ sale_id: saleId, units: -units, epoch: edit.epoch, actor: actorColumn(actor) }),
@@ -125,14 +128,14 @@ async function makeChange(
   return { sale: next, edit: { editId, saleId, units, epoch: sale.epoch } };
 }
 
-/** The fields that differ, as they were and as they are. */
+/** Returns the fields that differ, before and after. */
 function differences(before: Sale, after: Sale): [Partial<Sale>, Partial<Sale>] {
   const keys = (Object.keys(after) as (keyof Sale)[]).filter((key) => before[key] !== after[key]);
   const only = (sale: Sale): Partial<Sale> => Object.fromEntries(keys.map((key) => [key, sale[key]]));
   return [only(before), only(after)];
 }
 
-/** Ends an edit that is begun and still of its epoch, in the state that `work` answers. */
+/** Ends an edit that is begun and still of its epoch, in the state that `work` returns. */
 function ended(
   pool: MysqlPool,
   { editId, saleId, units, epoch }: SaleEdit,

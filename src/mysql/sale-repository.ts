@@ -22,7 +22,7 @@ import type { MysqlPool, Statements, Transaction } from './pool.js';
 import { SALE_COLUMNS, saleOf, type SaleRow } from './tables.js';
 import { withoutUndefined } from '../core/without-undefined.js';
 
-/** The sales, in MySQL. */
+/** Sales in MySQL. */
 export function createSaleRepository(pool: MysqlPool): SaleRepository {
   return {
     create: (sale, actor = SYSTEM_ACTOR) => pool.transaction((tx) => insert(tx, sale, actor)),
@@ -66,15 +66,18 @@ async function insert(tx: Transaction, sale: NewSale, actor: string): Promise<Sa
 
 const skusOf = (sales: readonly NewSale[]): string[] => [...new Set(sales.map(({ sku }) => sku))];
 
-/** Skus in one statement. */
+/** Maximum number of SKUs per statement. */
 const SKUS_PER_READ = 500;
 
-/** Whoever adds to the calendar, or changes a window in it, holds this until the end. Taken before the row of a sale. */
+/**
+ * Locks the calendar until the end of the transaction. Required to add to the calendar or to change a window in it.
+ * Take it before the row of a sale.
+ */
 export async function lockCalendar(tx: Transaction): Promise<void> {
   await select(tx, knex('sale_calendar').select('id').where({ id: 1 }).forUpdate());
 }
 
-/** The sales of these skus that are not closed. */
+/** Finds the sales of these SKUs that are not closed. */
 export async function calendarOf(on: Statements, skus: readonly string[]): Promise<CalendarEntry[]> {
   const entries: CalendarEntry[] = [];
   for (let at = 0; at < skus.length; at += SKUS_PER_READ) {
@@ -93,7 +96,7 @@ export async function calendarOf(on: Statements, skus: readonly string[]): Promi
   return entries;
 }
 
-/** A sale as this connection sees it, inside a transaction too. */
+/** Finds a sale as this connection sees it, inside a transaction too. */
 export async function findSale(on: Statements, saleId: string): Promise<Sale | null> {
   const [row] = await select(
     on,
@@ -125,11 +128,11 @@ async function list(pool: MysqlPool, filter: SaleFilter): Promise<Sale[]> {
   return (await select(pool, sales.orderBy('id', 'desc').limit(max))).map(saleOf);
 }
 
-/** The index that has them in this order: MySQL 8.0 would read and sort all sales where most of them are closed. */
+/** Forces the index that is in this order: MySQL 8.0 would read and sort all sales if most of them are closed. */
 const closedLast = ({ retired }: SaleFilter): Knex.Raw =>
   knex.raw('sales FORCE INDEX (??)', [retired === false ? 'retirement' : 'state_closes']);
 
-/** A sale whose row nobody else changes until the end of the transaction. */
+/** Locks the row of a sale until the end of the transaction. */
 export async function lockSale(tx: Transaction, saleId: string): Promise<Sale | null> {
   const [row] = await select(
     tx,
@@ -142,8 +145,8 @@ export async function lockSale(tx: Transaction, saleId: string): Promise<Sale | 
 }
 
 /**
- * The row is locked first, so that the audit log says what this move changed and not what another one did; whoever was
- * there before, or came second, reads the same answer.
+ * Moves a sale. The row is locked first, so that the audit log shows this change and not that of another move. If the
+ * sale is already in the state, the answer is the same.
  */
 function move(
   pool: MysqlPool,

@@ -5,10 +5,10 @@ import { bigint, execute, inMs, knex, msAgo, now, select } from './knex.js';
 import type { MysqlPool } from './pool.js';
 import { SALE_COLUMNS, saleOf } from './tables.js';
 
-/** Live states; a closed sale is compared, and sells nothing. */
+/** Live states. A closed sale is only compared, and sells nothing. */
 const NOT_CLOSED = ['draft', 'warm', 'open', 'paused'] as const;
 
-/** What is due of the sales that the keeper runs, along the index `due`. */
+/** Due work of the sales that the keeper runs, along the index `due`. */
 export function createSaleSchedule(pool: MysqlPool): SaleSchedule {
   const sales = () => knex('sales').select(...SALE_COLUMNS);
   const read = async (found: ReturnType<typeof sales>): Promise<Sale[]> => (await select(pool, found)).map(saleOf);
@@ -21,7 +21,7 @@ export function createSaleSchedule(pool: MysqlPool): SaleSchedule {
       const sinceMs = behind === undefined ? null : stepDueMs(behind);
       if (behind !== undefined && sinceMs !== null) {
         const since = new Date(sinceMs);
-        // The first condition is what the index can follow, and the second leaves out what this page has had.
+        // The index can follow the first condition. The second condition leaves out the rows of the previous page.
         due = due.where('due_at', '>=', since).whereNot((had) => {
           void had.where({ due_at: since }).where('id', '<=', bigint(behind.saleId));
         });

@@ -2,64 +2,73 @@ import { pause } from '../core/after.js';
 import type { Knex } from 'knex';
 import { OperationalError } from '../core/errors.js';
 
-/** A column or an index that a statement adds last: where it is there, the statement was made. */
+/** A column or an index that a statement adds last: if it exists, the statement was made. */
 type Added = { readonly column: string } | { readonly index: string };
 
 /**
- * What a migration may do: to the database, or on paper for `migrate --dry-run`. MySQL commits each change of a table by itself, so a
- * killed migrator may leave a migration half done; every step may be repeated.
+ * The changes that a migration may make: to the database, or on paper for `migrate --dry-run`. MySQL commits each
+ * change of a table by itself, so a killed migrator may leave a migration half done. Every step may be repeated.
  */
 export interface SchemaChanges {
-  /** Each is a `CREATE TABLE IF NOT EXISTS …`, which nobody waits for. */
+  /** Runs statements of the form `CREATE TABLE IF NOT EXISTS …`, which block no program. */
   create(...statements: readonly string[]): Promise<void>;
-  /** One `ALTER TABLE …`: a killed migrator leaves all of it or nothing. @param added absent: it may be made again */
+  /**
+   * Runs one `ALTER TABLE …`: a killed migrator leaves all of it or nothing. @param added absent: the statement may be
+   * repeated
+   */
   alter(table: string, statement: string, added?: Added): Promise<void>;
   /** Writes rows of a small table, with one statement. */
   write(table: string, statement: string): Promise<void>;
   /**
    * Writes rows for a table that may be large, window by window.
-   * @param statement that `work` sends for each window, for a person
+   * @param statement the statement that `work` sends for each window, for a person
    */
   fill(table: string, statement: string, work: (knex: Knex) => Promise<void>): Promise<void>;
 }
 
-/** A copy of so much takes a second or two, for which the writers of a table may wait. */
+/** A copy of this size takes a second or two, for which the writers of a table may wait. */
 const SMALL_TABLE_BYTES = 32 * 1024 ** 2;
 
 export interface ChangeOptions {
-  /** Tables up to so large, data and indexes, may lock their writers where the server cannot do without. */
+  /**
+   * Largest size of a table, data and indexes, whose writers may be locked out if the server cannot change it online.
+   */
   readonly smallBytes?: number;
-  /** Larger ones too. */
+  /** Allows this for larger tables too. */
   readonly allowLocks?: boolean;
 }
 
 /**
- * How often a change is tried that does not get its table: somebody has a transaction open in which it was read. Writers that
- * come meanwhile stand behind the change, so it gives up after `lock_wait_timeout` of its session, lets them through, and comes again.
+ * Maximum number of tries of a change that cannot get its table, because an open transaction has read from it. New
+ * writers queue behind the change, so it gives up after `lock_wait_timeout` of its session, lets them through, and
+ * tries again.
  */
 const TRIES = 20;
 const PAUSE_MS = 1000;
 
 const LOCK_WAIT_TIMEOUT = 1205;
 /**
- * ER_ALTER_OPERATION_NOT_SUPPORTED, the same with its reason, and ER_INNODB_MAX_ROW_VERSION of MySQL: too many changes of the table
- * were instant. Nothing was changed.
+ * ER_ALTER_OPERATION_NOT_SUPPORTED, the same with its reason, and ER_INNODB_MAX_ROW_VERSION of MySQL: too many changes
+ * of the table were instant. Nothing was changed.
  */
 const NOT_SUPPORTED = [1845, 1846, 4092];
 
-/** First without touching a row, then with writers that go on. */
+/** First without touching a row, then without blocking writers. */
 const ONLINE = [', ALGORITHM=INSTANT', ', LOCK=NONE'];
 
 const hasErrno = (error: unknown, ...numbers: readonly number[]): boolean =>
   numbers.includes((error as { errno?: number }).errno ?? 0);
 
-/** Changes the database. Tables are changed while they are written to; those for which the server cannot do that only if they are small. */
+/**
+ * Changes the database. Tables are changed without blocking their writers. If the server cannot do that, only small
+ * tables are changed.
+ */
 export class AppliedChanges implements SchemaChanges {
   readonly #knex: Knex;
   readonly #options: Required<ChangeOptions>;
   readonly #pause: () => Promise<unknown>;
 
-  /** @param wait between two tries */
+  /** @param wait pause between two tries */
   constructor(
     knex: Knex,
     { smallBytes = SMALL_TABLE_BYTES, allowLocks = false }: ChangeOptions = {},
@@ -121,26 +130,28 @@ const IN_USE =
   'a table stayed in use by a transaction that does not end (a backup, a report, SHOW FULL PROCESSLIST names it): end it and migrate again';
 
 /**
- * Whom a statement makes wait.
- * - `none`: it makes a table
- * - `short`: a small table; its writers wait for its copy where the server cannot do without
- * - `online`: a large one; nobody waits, or `migrate` refuses and says so
+ * The programs that wait for a statement.
+ * - `none`: it creates a table
+ * - `short`: a small table; its writers wait for its copy if the server cannot do without
+ * - `online`: a large table; no program waits, or `migrate` refuses and says so
  * - `rows`: it locks no table, and writes rows in short transactions
  */
 type Locks = 'none' | 'short' | 'online' | 'rows';
 
-/** A statement that is missing, on paper. */
+/** A missing statement, on paper. */
 export interface PlannedStatement {
   readonly statement: string;
   readonly table: string;
   readonly locks: Locks;
-  /** Of the table, as the server estimates it; null: it does not exist yet. */
+  /** Rows of the table, as the server estimates them, or null if the table does not exist yet. */
   readonly rows: number | null;
-  /** Data and indexes. */
+  /** Size of data and indexes. */
   readonly bytes: number | null;
 }
 
-/** Notes what a migration would do. Reads which columns, indexes and tables are there, and changes nothing. */
+/**
+ * Records the changes that a migration would make. Reads which columns, indexes and tables exist, and changes nothing.
+ */
 export class PlannedChanges implements SchemaChanges {
   readonly statements: PlannedStatement[] = [];
   readonly #knex: Knex;
@@ -180,12 +191,12 @@ export class PlannedChanges implements SchemaChanges {
   }
 }
 
-/** The server refuses such a statement where writers would have to wait. */
+/** Whether the server refuses the statement if writers would have to wait. */
 const saysHow = (statement: string): boolean => statement.includes('LOCK=NONE');
 
 export const megabytes = (bytes: number): string => `${(bytes / 1e6).toFixed(1)} MB`;
 
-/** Also of a table that is not there. */
+/** Whether a column or index exists. False if the table is missing. */
 async function isThere(knex: Knex, table: string, added: Added): Promise<boolean> {
   const [view, column, name] =
     'column' in added ? ['columns', 'column_name', added.column] : ['statistics', 'index_name', added.index];
@@ -196,7 +207,7 @@ async function isThere(knex: Knex, table: string, added: Added): Promise<boolean
   return found.length > 0;
 }
 
-/** @returns null for a table that is not there */
+/** @returns null if the table does not exist */
 async function sizeOf(knex: Knex, table: string): Promise<{ readonly rows: number; readonly bytes: number } | null> {
   const [[size]] = (await knex.raw(
     'SELECT table_rows AS row_count, data_length + index_length AS bytes FROM information_schema.tables' +

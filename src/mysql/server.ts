@@ -4,11 +4,11 @@ import type { Live } from '../core/live.js';
 import { Tls, tlsReason, type TlsNames, type TlsSettings } from '../core/tls.js';
 import { MysqlError, toMysqlError } from './errors.js';
 
-/** Where a server is, as whom we come, and whether by TLS. */
+/** Address of a server, our user, and whether to use TLS. */
 export interface MysqlServer extends TlsSettings {
   /** `mysql://user:password@host:port/database` */
   readonly url: string;
-  /** Takes the place of the one in `url`, unless it is empty; read again with each connection. */
+  /** Replaces the password in `url`, unless it is empty. Read again for each connection. */
   readonly password?: Live;
   /** Default `off`. */
   readonly tls?: 'off' | 'on';
@@ -19,14 +19,14 @@ const NAMES: TlsNames = { prefix: 'MYSQL_TLS', address: 'MYSQL_URL', off: 'set M
 export const passwordOf = ({ url, password }: MysqlServer): string =>
   password?.() || decodeURIComponent(new URL(url).password);
 
-/** Where it is, whatever name its certificate has to have. */
+/** The address to connect to, regardless of the name on the certificate. */
 export function addressOf({ url }: Pick<MysqlServer, 'url'>): { readonly host: string; readonly port: number } {
   const { hostname, port } = new URL(url);
   const host = hostname.replace(/^\[|\]$/g, ''); // brackets mark an IPv6 address in a URL only
   return { host, port: port === '' ? 3306 : Number(port) };
 }
 
-/** As options of the driver. */
+/** Builds the options of the driver. */
 export function connectionOptions(
   server: MysqlServer,
 ): Pick<ConnectionOptions, 'host' | 'port' | 'user' | 'password' | 'database' | 'ssl' | 'stream'> {
@@ -44,8 +44,9 @@ export function connectionOptions(
 const tlsOf = (server: MysqlServer): Tls | null => (server.tls === 'on' ? new Tls(NAMES, server) : null);
 
 /**
- * The driver takes `host` for the name that the certificate must have, and checks that of an address against `localhost`
- * unless the socket knows better. So it gets the name, and a socket that is connected to the address.
+ * Builds the TLS options. The driver takes `host` for the name that the certificate must have. It checks the
+ * certificate of an IP address against `localhost` unless the socket says otherwise. So the driver gets the name, and a
+ * socket that is connected to the address.
  */
 function encrypted(address: string, port: number, tls: Tls) {
   const host = tls.serverName ?? address;
@@ -55,7 +56,7 @@ function encrypted(address: string, port: number, tls: Tls) {
     ssl: {
       verifyIdentity: true,
       rejectUnauthorized: true,
-      // the driver compares them with those of its last connection
+      // a getter: the driver compares it with that of its last connection
       get ca() {
         return tls.material.ca;
       },
@@ -68,7 +69,7 @@ function encrypted(address: string, port: number, tls: Tls) {
     },
     stream: (): Socket => {
       const socket = connect({ host: address, port, noDelay: true, keepAlive: true });
-      return Object.assign(socket, { _host: host }); // the name that Node checks where SNI has none
+      return Object.assign(socket, { _host: host }); // the name that Node checks if there is no SNI name
     },
   };
 }
@@ -77,7 +78,7 @@ function encrypted(address: string, port: number, tls: Tls) {
 const [ACCESS_DENIED, DATABASE_DENIED, NO_DATABASE] = [1045, 1044, 1049];
 const UNREACHABLE = new Set(['ECONNREFUSED', 'ENOTFOUND', 'EAI_AGAIN', 'EHOSTUNREACH', 'ENETUNREACH', 'ETIMEDOUT']);
 
-/** An error of a connection that could not be made, with a sentence that names the server, the reason and what to change. */
+/** Builds the error of a failed connection, with a sentence that names the server, the reason and the remedy. */
 export function connectFault(cause: unknown, server: MysqlServer): MysqlError {
   const plain = toMysqlError(cause);
   const { host, pathname, username } = new URL(server.url);

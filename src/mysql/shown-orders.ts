@@ -6,7 +6,7 @@ import { type ORDER_COLUMNS, orderOf, type OrderRow } from './tables.js';
 
 type ShownRow = Pick<OrderRow, (typeof ORDER_COLUMNS)[number]>;
 
-/** Rows as they are shown, in order; the currencies come from the few sales that they are of. @throws MysqlError */
+/** Turns rows into shown orders, in order. The currencies come from the few sales of the rows. @throws MysqlError */
 export async function shownOrders(on: Statements, rows: readonly ShownRow[]): Promise<ShownOrder[]> {
   if (rows.length === 0) return [];
   const currencies = await currenciesOfSales(on, rows);
@@ -21,7 +21,7 @@ export async function shownOrders(on: Statements, rows: readonly ShownRow[]): Pr
   }));
 }
 
-/** Of the sales that these rows are of. @throws MysqlError */
+/** Reads the currencies of the sales of these rows. @throws MysqlError */
 export async function currenciesOfSales(
   on: Statements,
   rows: readonly Pick<OrderRow, 'sale_id'>[],

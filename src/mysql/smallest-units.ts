@@ -1,14 +1,15 @@
 import type { Knex } from 'knex';
 import { OperationalError } from '../core/errors.js';
 
-// Amounts were hundredths in every currency. In those without two digits they become the smallest unit: 50000 for 500 JPY becomes 500.
+// Amounts were hundredths in every currency. In currencies without two digits they become the smallest unit: 50000 for
+// 500 JPY becomes 500.
 
-/** As ISO 4217 had them when this step was written, which never changes again. */
+/** Currencies without digits, as ISO 4217 had them when this step was written. The list never changes. */
 const NO_DIGITS =
   "'BIF','CLP','DJF','GNF','ISK','JPY','KMF','KRW','PYG','RWF','UGX','UYI','VND','VUV','XAF','XOF','XPF'";
 const THREE_DIGITS = "'BHD','IQD','JOD','KWD','LYD','OMR','TND'";
 const OTHERS = `s.currency IN (${NO_DIGITS},${THREE_DIGITS})`;
-/** Written with the amounts: a migrator that is killed before it notes the step converts nothing twice. */
+/** Written with the amounts: a migrator that is killed before it records the step converts nothing twice. */
 const DONE = 'sales.smallest_units';
 
 const converted = (column: string): string =>
@@ -33,7 +34,10 @@ const STATEMENTS: readonly string[] = [
 
 export const CONVERT = STATEMENTS.join(';\n');
 
-/** @throws OperationalError while somebody may still pay such an amount: programs of the release before would ask for another one */
+/**
+ * @throws OperationalError while such an amount may still be paid: programs of the release before would ask for another
+ *   amount
+ */
 export async function convertAmounts(knex: Knex): Promise<void> {
   const rowsOf = async (sql: string): Promise<readonly { readonly id: string }[]> =>
     ((await knex.raw(sql)) as [{ id: string }[]])[0];

@@ -12,9 +12,9 @@ import type { EditState } from '../core/ports/sale-edits.js';
 import type { RefundState } from '../core/ports/refund-repository.js';
 
 /**
- * The tables as the driver returns their rows: BIGINT as a decimal string (ids go beyond 2^53), every other number as a
+ * The tables as the driver returns their rows: BIGINT as a decimal string (ids exceed 2^53), every other number as a
  * number, DATETIME as a Date in UTC. The columns themselves are in `migrations.ts`. Columns that no program reads are
- * missing here, and the query builder then refuses them at compile time.
+ * missing here, so the query builder refuses them at compile time.
  */
 declare module 'knex/types/tables.js' {
   interface Tables {
@@ -48,7 +48,7 @@ declare module 'knex/types/tables.js' {
   }
 }
 
-/** Every table of ours, but that of the runner of migrations. */
+/** All our tables except that of the migration runner. */
 export const TABLE_NAMES = [
   'audit_log',
   'compensation_jobs',
@@ -104,7 +104,7 @@ export interface SaleRow {
    * orders are on their way to `orders_archive`, or there.
    */
   readonly retirement: 'none' | 'begun' | 'done' | 'archiving' | 'archived';
-  /** When the archive looks again at a sale that is `archiving`. */
+  /** When the archive next looks at a sale that is `archiving`. */
   readonly archive_after: Date | null;
 }
 
@@ -204,20 +204,20 @@ export function orderOf(row: Pick<OrderRow, (typeof ORDER_COLUMNS)[number]>): Or
   };
 }
 
-/** Of an order whose purchase had metadata; other orders have no such row. */
+/** Metadata of an order. Orders without metadata have no row. */
 interface OrderMetadataRow {
   readonly order_id: string;
   /** JSON. */
   readonly metadata: string;
 }
 
-/** Of an order whose purchase had a trace id that is stored; other orders have no such row. */
+/** Trace id of an order. Orders without a stored trace id have no row. */
 interface OrderTraceRow {
   readonly order_id: string;
   readonly trace_id: Buffer;
 }
 
-/** Orders of one sale that one transaction wrote: their first and last id, and how many they are. */
+/** Orders of one sale that one transaction wrote: their first and last id, and their number. */
 export interface OrderRangeRow {
   readonly sale_id: string;
   readonly first_id: string;
@@ -229,7 +229,7 @@ export interface OutboxTableRow {
   readonly id: string;
   readonly kind: OutboxKind;
   readonly key: string;
-  /** JSON; its shape goes with `kind`: `OutboxPayloads`. */
+  /** JSON. Its shape depends on `kind`: see `OutboxPayloads`. */
   readonly payload: string;
   readonly available_at: Date;
   readonly attempts: number;

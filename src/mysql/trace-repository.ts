@@ -12,17 +12,17 @@ import { metadataOf } from './order-metadata.js';
 import { ORDER_COLUMNS, orderOf, type OrderRow } from './tables.js';
 import { withoutUndefined } from '../core/without-undefined.js';
 
-/** Rows that one statement of a walk reads, and statements of a walk over all sales: the newest 500,000 orders. */
+/** Rows per statement of a walk, and statements of a walk over all sales: together the newest 500,000 orders. */
 const WINDOW_ROWS = 20_000;
 const WINDOWS_MAX = 25;
-/** Rows of `payments` or `refunds` of one order; it has one or two. */
+/** Maximum number of `payments` or `refunds` rows read per order. An order has one or two. */
 const PER_ORDER_MAX = 50;
-/** Rows of the outbox shown of one purchase; it has a handful. */
+/** Maximum number of outbox rows shown per purchase. A purchase has a handful. */
 const PROMISES_MAX = 20;
-/** A row of the outbox is written in the transaction that made or moved the order; that may wait for locks. */
+/** Longest duration of the transaction that makes or moves an order and writes its outbox row, including lock waits. */
 const TRANSACTION_MS = 30_000;
 
-/** Order ids have 63 bits. */
+/** Above every order id: ids have 63 bits. */
 const ID_AFTER_ALL = '9223372036854775808';
 
 const REQUEST_COLUMNS = ['user_id', 'sale_id', 'request_id'] as const satisfies (keyof OrderRow)[];
@@ -45,7 +45,7 @@ const requestOf = (row: RequestRow): RequestRef => ({
   requestId: row.request_id,
 });
 
-/** One statement sees both tables as of one moment: what moves meanwhile is in one of them. */
+/** Reads both tables in a single statement, which sees both at the same moment, so it finds a row that moves. */
 const ofBothTables = <R>(pool: MysqlPool, inTable: (table: OrderTable) => Knex.QueryBuilder): Promise<R[]> =>
   select(pool, inTable('orders').unionAll([inTable('orders_archive')])) as Promise<R[]>;
 
@@ -56,7 +56,7 @@ async function findRequests(
   max: number,
 ): Promise<RequestRef[]> {
   const narrowed = withoutUndefined({ sale_id: saleId, user_id: userId });
-  // without a limit: an order, a batch and a buyer with this key are few rows
+  // no limit: an order, a batch or a buyer with this key has few rows
   const where = (one: Readonly<Record<string, string | Knex.Raw>>): Promise<ListedRow[]> =>
     ofBothTables(pool, (table) =>
       fromOrders(table)
@@ -71,7 +71,7 @@ async function findRequests(
   return distinct(found.flatMap((rows) => [...rows].sort(byOrderId))).slice(0, max);
 }
 
-/** An order and its row of `order_traces` move to the archive in one transaction. */
+/** Finds orders by trace id. An order and its `order_traces` row move to the archive in one transaction. */
 async function findByTrace(
   pool: MysqlPool,
   traceId: string,
@@ -100,7 +100,7 @@ const namedRequest = (row: RequestRow): [string, RequestRef] => {
 
 const distinct = (rows: readonly RequestRow[]): RequestRef[] => [...new Map(rows.map(namedRequest)).values()];
 
-/** Newest first; all orders of the sale are read, and none of others. */
+/** Walks a sale, newest first. Reads all its orders and no others. */
 async function walkSale(
   pool: MysqlPool,
   saleId: string,
@@ -119,7 +119,7 @@ async function walkSale(
   return found.reverse().map(requestOf);
 }
 
-/** Backwards along the primary key, which grows with time: an index by request would cost every insert. */
+/** Walks backwards along the primary key, which grows with time: an index by request would cost every insert. */
 async function walkForRequest(
   pool: MysqlPool,
   requestId: string,
@@ -130,7 +130,7 @@ async function walkForRequest(
   if (saleId !== undefined) {
     return walkSale(pool, saleId, withoutUndefined({ request_id: requestId, user_id: userId }), max, windowRows);
   }
-  // what moves into the archive meanwhile is met twice
+  // an order that moves into the archive during the walk is found twice
   const found = new Map<string, RequestRef>();
   let windows = 0;
   for (const table of ['orders', 'orders_archive'] as const) {
@@ -191,7 +191,7 @@ async function notesOf(
   return { metadata, traceId: await traceOfOrder(pool, orderId) };
 }
 
-/** Refunds first: none is shown without its payment. */
+/** Reads refunds first, so that no refund is shown without its payment. */
 async function moneyOf(
   pool: MysqlPool,
   orderId: string,
@@ -236,8 +236,8 @@ async function moneyOf(
 }
 
 /**
- * The rows of its batch by their key, those of its moves by the order id in the payload: one row may carry many orders.
- * The table is read, but payloads only of those minutes in which the order was made or moved.
+ * Reads the outbox rows of its batch by their key, and rows of its moves by the order id in the payload: one row may
+ * carry many orders. Payloads are read only for the minutes in which the order was made or moved.
  */
 async function outboxRowsOf(pool: MysqlPool, order: OrderRow): Promise<TracedOutboxRow[]> {
   const around = (at: Date): [Date, Date] => [

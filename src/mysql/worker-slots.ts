@@ -5,11 +5,11 @@ import type { MysqlPool, Transaction } from './pool.js';
 import type { WorkerSlotRow } from './tables.js';
 
 /**
- * A slot is given to another worker only this long after its lease ran out: two clocks that differ by less can't mint
- * the same id. (A larger difference ends at the primary key: equal ids are refused there and minted again.)
+ * Time after the end of a lease before another worker can get the slot: two clocks that differ by less can't mint the
+ * same id. (A larger difference ends at the primary key: equal ids are refused there and minted again.)
  */
 const GRACE_MS = 5000;
-/** Longest lease of a worker: a worker of an earlier release can have it set to an hour. */
+/** Longest lease of a worker: a worker of an earlier release may be configured for an hour. */
 const LEASE_MAX_MS = 3_600_000;
 
 /** Slots for order ids, leased on database time. */
@@ -47,8 +47,8 @@ const columns = () =>
   knex('worker_slots').select<FoundSlot[]>('slot', 'leased_until', knex.raw('UTC_TIMESTAMP(3) AS now'));
 
 /**
- * The slot that is free for longest, so that each rests as long as it can; last those whose lease the clock of MySQL has left in the
- * future. Slots that others are taking are skipped.
+ * Finds the slot that has been free longest, so that each slot rests as long as possible. Last come slots whose lease
+ * seems to end in the future because the clock of MySQL was set back. Slots that other workers are taking are skipped.
  */
 async function longestFree(tx: Transaction): Promise<FoundSlot | undefined> {
   const [free] = await select(

@@ -12,18 +12,18 @@ import { insertTraces } from './order-traces.js';
 import { insertMetadata } from './order-metadata.js';
 import type { MysqlPool, Transaction } from './pool.js';
 
-/** Releases of one outbox row, all of one sale; the relay sends them together. */
+/** Maximum number of releases per outbox row, all of one sale. The relay sends them together. */
 const RELEASES_PER_ROW = 500;
 
 const SAME_EPOCH = 'SELECT id FROM sales WHERE id = ? AND epoch = ? FOR UPDATE';
 
-/** Order ids that the guard refused while they were tried one by one. */
+/** Order ids that the guard refused when they were tried one by one. */
 type Surplus = ReadonlySet<string>;
 const NONE: Surplus = new Set();
 
 /**
- * The writer transaction. Locks are taken in one order by everybody: rows by (user, sale, request), then
- * the `sales` rows by id, last, so that the hot row is held for one round trip and the commit only.
+ * Runs the writer transaction. All programs take locks in the same order: rows by (user, sale, request), then the
+ * `sales` rows by id, last, so that the hot row is held for one round trip and the commit only.
  */
 export async function writeOrders(pool: MysqlPool, plan: WritePlan): Promise<WriteOutcome> {
   const orders = [...plan.orders].sort(byUniqueKey);
@@ -46,7 +46,7 @@ function outcomeOf(error: unknown, { singleOut = false }: WritePlan): WriteOutco
   return { outcome: error.key === 'PRIMARY' ? 'order_id_taken' : 'row_exists' };
 }
 
-/** The usual end: ranges and outbox, then the guards, each for the whole sum of its sale. */
+/** Ends the usual way: ranges and outbox, then the guards, each for the total units of its sale. */
 async function finish(tx: Transaction, plan: WritePlan): Promise<WriteOutcome> {
   await insertRanges(tx, plan);
   await insertMetadata(tx, plan);
@@ -63,8 +63,8 @@ async function finish(tx: Transaction, plan: WritePlan): Promise<WriteOutcome> {
 }
 
 /**
- * The end after a guard has said no: the `sales` row is locked and each purchase, in the order of its batch, is tried
- * against what is left. Those that do not fit become `failed/oversold_guard`; the rest passes the usual guard.
+ * Ends after a guard has refused: the `sales` row is locked and each purchase, in the order of its batch, is tried
+ * against the units left. Purchases that do not fit become `failed/oversold_guard`. The rest passes the usual guard.
  */
 async function finishOneByOne(tx: Transaction, plan: WritePlan): Promise<WriteOutcome> {
   await insertRanges(tx, plan);
@@ -108,7 +108,7 @@ function addSurplus(surplus: Set<string>, plan: WritePlan, saleId: string, units
   }
 }
 
-/** The end after a value was refused: the purchases with such a value become `failed`, the rest ends as usual. */
+/** Ends after a value was refused: the purchases with such a value become `failed`, the rest ends as usual. */
 async function finishAround(tx: Transaction, orders: readonly NewOrder[], plan: WritePlan): Promise<WriteOutcome> {
   const refused = await insertAround(tx, orders, plan);
   const marked = plan.orders.map((order) => (refused.has(order.orderId) ? refusedByDatabase(order) : order));
@@ -135,7 +135,10 @@ async function whyRefused(tx: Transaction, refused: readonly SaleTerms[]): Promi
   return { outcome: 'oversold', saleIds };
 }
 
-/** Live units per sale, in id order; 0 for a sale that only gets failed rows, whose reasons hold in this epoch only. */
+/**
+ * Sums live units per sale, in id order. 0 for a sale that only gets failed rows, whose reasons hold in this epoch
+ * only.
+ */
 function unitsBySale(plan: WritePlan, surplus: Surplus): [SaleTerms, number][] {
   const units = new Map<string, number>();
   for (const { orderId, batch, purchase, failure } of plan.orders) {
@@ -173,7 +176,7 @@ function recordedBatches({ orders, paymentWindowMs }: WritePlan, surplus: Surplu
   const batches = new Map<string, RecordedDraft>();
   let recorded: RecordedDraft | undefined;
   for (const { orderId, batch, purchase, failure } of orders) {
-    if (recorded?.batchId !== batch.batchId) recorded = batches.get(batch.batchId); // rows of a batch stand together
+    if (recorded?.batchId !== batch.batchId) recorded = batches.get(batch.batchId); // rows of a batch are adjacent
     if (recorded === undefined) {
       recorded = { batchId: batch.batchId, saleId: batch.saleId, orders: [], failed: [], paymentWindowMs };
       if (batch.traceparent !== '') recorded.traceparent = batch.traceparent;

@@ -5,9 +5,9 @@ import type { Log } from '../core/ports/log.js';
 const UNKNOWN = { outcome: 'unknown' } as const;
 
 /**
- * The provider, with each call bounded: whoever waits for it holds a lease, or a request of a buyer. A call that takes longer
- * is `unknown`, whatever it says then; the next one with the same key finds what came of it. So is one that throws or rejects,
- * which none should: it may have moved money.
+ * Wraps a provider so that each call is bounded in time: its caller holds a lease, or a buyer waits. A call that takes
+ * longer is `unknown`, whatever it answers later. The next call with the same key finds the result. A call that throws
+ * or rejects is also `unknown`: it should never do so, but it may have moved money.
  */
 export function answersInTime(
   provider: PaymentProvider,

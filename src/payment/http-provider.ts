@@ -6,10 +6,10 @@ import { isPaymentId } from '../core/ids.js';
 import type { Log } from '../core/ports/log.js';
 import type { FoundCharge, Payments, RefundOutcome } from '../core/ports/payment-provider.js';
 
-// A payment service of yours, over plain HTTP (docs/payments.md): three calls, and a webhook in the format of ours. Also the example of
+// Your payment service over plain HTTP (docs/payments.md): three calls, and a webhook in our format. Also an example of
 // a provider in one file.
 
-/** Below PROVIDER_CALL_MAX_MS: a call that is late ends itself, and its reason is logged. */
+/** Below PROVIDER_CALL_MAX_MS: a late call ends itself, and its reason is logged. */
 const CALL_MAX_MS = 15_000;
 const ANSWER_BYTES_MAX = 16_384;
 
@@ -28,7 +28,10 @@ const refund = z.discriminatedUnion('status', [
   z.object({ status: z.literal('refused'), detail: z.string() }),
 ]);
 
-/** Only an answer with 200 and one of these words says anything: a proxy in between answers with errors of its own. */
+/**
+ * The service gave no valid answer. Only an answer with 200 and a known status counts: a proxy in between answers with
+ * errors of its own.
+ */
 class NoAnswer extends Error {
   readonly status: number | null;
 
@@ -38,7 +41,10 @@ class NoAnswer extends Error {
   }
 }
 
-/** @throws ConfigError where the service refuses our key; one that does not answer keeps nobody from starting */
+/**
+ * Opens the provider. A service that does not answer does not stop the start.
+ * @throws ConfigError if the service refuses our key
+ */
 export async function openHttpProvider(
   { apiKey, apiUrl }: Pick<Section<'payment'>, 'apiKey' | 'apiUrl'>,
   log: Log,
@@ -53,14 +59,14 @@ export async function openHttpProvider(
         ...(body === undefined ? {} : { 'content-type': 'application/json' }),
       },
       ...(body === undefined ? {} : { method: 'POST', body: JSON.stringify(body) }),
-      redirect: 'error', // it would be told our key
+      redirect: 'error', // the target of a redirect would learn our key
       signal: AbortSignal.timeout(CALL_MAX_MS),
     });
     const text = await textOf(response);
     if (response.status !== 200) throw new NoAnswer(`it answers ${response.status}`, response.status);
     return JSON.parse(text);
   };
-  /** Whatever went wrong is logged, and says nothing of the money. */
+  /** Logs any error and answers `unknown`, which says nothing about the money. */
   const orUnknown = async <Answer>(facts: object, call: Promise<Answer>) => {
     try {
       return await call;
@@ -105,7 +111,7 @@ export async function openHttpProvider(
   };
 }
 
-/** @throws unless it is one of the known answers */
+/** @throws if the service does not send a known answer */
 function chargeIn(value: unknown): FoundCharge {
   const answer = charge.parse(value);
   switch (answer.status) {
@@ -125,14 +131,14 @@ function chargeIn(value: unknown): FoundCharge {
   }
 }
 
-/** @throws unless it is one of the known answers */
+/** @throws if the service does not send a known answer */
 function refundIn(value: unknown): RefundOutcome {
   const answer = refund.parse(value);
   if (answer.status === 'refused') return { outcome: 'refused', detail: answer.detail };
   return { outcome: answer.status === 'pending' ? 'unknown' : 'refunded' };
 }
 
-/** @throws NoAnswer for one that is too long */
+/** @throws NoAnswer if the answer is too long */
 async function textOf({ body }: Response): Promise<string> {
   const parts: Uint8Array[] = [];
   let bytes = 0;
@@ -144,7 +150,7 @@ async function textOf({ body }: Response): Promise<string> {
   return Buffer.concat(parts).toString('utf8');
 }
 
-/** Not what it has sent: that may hold anything. */
+/** Describes an error without the text of the answer, which may hold anything. */
 function sentenceOf(error: unknown): string {
   if (error instanceof NoAnswer) return error.message;
   if (error instanceof SyntaxError || error instanceof z.ZodError) return 'its answer is none of those that are known';

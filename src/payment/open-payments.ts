@@ -8,8 +8,9 @@ import { createPaymentSimulator } from './simulator.js';
 type PaymentConfig = Section<'payment'>;
 
 /**
- * Every provider that `PAYMENT_PROVIDER` may name. One more is a file of its own and a row here; its word is added in
- * `core/config/sections/orders.ts` (docs/payments.md). Loaded when it is chosen: a provider brings its library.
+ * Every provider that `PAYMENT_PROVIDER` may name. To add a provider, add a file and a row here, and its word in
+ * `core/config/sections/orders.ts` (docs/payments.md). A provider is loaded when it is chosen, since it brings its
+ * library.
  */
 const PROVIDERS: Record<
   Exclude<PaymentConfig['provider'], 'none'>,
@@ -24,8 +25,8 @@ const PROVIDERS: Record<
 };
 
 /**
- * Null where no provider is configured: then orders cannot be paid, and refunds wait for a person.
- * @throws ConfigError where the provider refuses our key
+ * Opens the configured provider. Null without a provider: then orders cannot be paid, and refunds wait for an operator.
+ * @throws ConfigError if the provider refuses our key
  */
 export async function openPayments(
   config: PaymentConfig,

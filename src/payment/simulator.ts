@@ -1,17 +1,17 @@
 import { createHash } from 'node:crypto';
 import type { ChargeOutcome, PaymentProvider, Price } from '../core/ports/payment-provider.js';
 
-/** Keys of a charge that start so are answered so, for demonstrations and tests; every other key succeeds. */
+/** Prefixes of charge keys that decide the answer, for demonstrations and tests. Every other key succeeds. */
 const SIMULATED_DECLINE = 'decline';
 const SIMULATED_LOST_ANSWER = 'unknown';
 
-/** What every payment id of the simulator starts with. A refund of `simulated-decline…` is refused, and so on. */
+/** Prefix of every payment id of the simulator. A refund of `simulated-decline…` is refused, and so on. */
 const SIMULATED = 'simulated-';
 
 /**
- * A payment simulator: no money moves, no provider is called. It keeps no state: what it answers follows from order and key,
+ * Simulates payments: no money moves, no provider is called. It keeps no state: the answer follows from order and key,
  * so a repeated charge is the same payment, and a charge that was begun counts as made. Its payment ids start with
- * `simulated-`. It refuses to refund any other payment, since that one took real money.
+ * `simulated-`. It refuses to refund any other payment, since that payment took real money.
  */
 export function createPaymentSimulator(): PaymentProvider {
   const begun = async (orderId: string, price: Price, key: string): Promise<ChargeOutcome> => {

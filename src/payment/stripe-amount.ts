@@ -2,9 +2,9 @@ import { amountText } from '../core/amount-text.js';
 import { currencyDigits } from '../core/currency.js';
 import type { Price } from '../core/ports/payment-provider.js';
 
-// Amounts of Stripe are the smallest unit of the currency too, with exceptions (docs.stripe.com/currencies).
+// Stripe also counts amounts in the smallest unit of the currency, with exceptions (docs.stripe.com/currencies).
 
-/** ISO 4217 has digits for it, Stripe has none; and the other way round. */
+/** Currencies whose number of digits at Stripe differs from ISO 4217. */
 const DIGITS: Readonly<Record<string, number>> = { MGA: 0, ISK: 2, UGX: 2 };
 
 /** The smallest charges, in amounts of Stripe. */
@@ -39,27 +39,32 @@ const SMALLEST: Readonly<Record<string, number>> = {
   },
 };
 
-/** By how much amounts of Stripe are larger than ours. */
+/** Returns the factor from our amounts to amounts of Stripe. */
 const factorOf = (currency: string): number => {
   const digits = currencyDigits(currency);
   return 10 ** ((DIGITS[currency] ?? digits) - digits);
 };
 
-/** What a price must be a multiple of: Stripe leaves out the last of three digits. */
+/** Returns the number that a price must be a multiple of: Stripe ignores the last of three digits. */
 const stepOf = (currency: string): number =>
   currencyDigits(currency) === 3 ? 10 : Math.max(1, 1 / factorOf(currency));
 
-/** What Stripe is asked for; null: it cannot charge a part of the smallest coin. */
+/**
+ * Converts a price to Stripe's amount. Null if Stripe cannot charge it, because it is a fraction of the smallest coin.
+ */
 export const toStripeAmount = ({ amountCents, currency }: Price): number | null =>
   amountCents % stepOf(currency) === 0 ? Math.round(amountCents * factorOf(currency)) : null;
 
-/** Converts Stripe's amount to our smallest unit. Null if it is no whole number of units, so that we cannot have asked for it. */
+/**
+ * Converts Stripe's amount to our smallest unit. Null if it is no whole number of units, so that we cannot have asked
+ * for it.
+ */
 export function fromStripeAmount(amount: number, currency: string): number | null {
   const ours = amount / factorOf(currency);
   return Number.isInteger(ours) ? ours : null;
 }
 
-/** Why Stripe cannot charge a price, as the end of a sentence; null: it can. A price of 0 is not charged. */
+/** Says why Stripe cannot charge a price, as the end of a sentence. Null if it can. A price of 0 is not charged. */
 export function stripeFault(price: Price): string | null {
   const { amountCents, currency } = price;
   if (amountCents === 0) return null;

@@ -18,18 +18,24 @@ import type {
 } from '../core/ports/payment-provider.js';
 import { fromStripeAmount, toStripeAmount } from './stripe-amount.js';
 
-// Charges by Stripe's PaymentIntents in two calls. The first creates an intent, with our key as Idempotency-Key, and moves no
-// money. The second confirms it with the card. For a day, repeating the first call finds the intent of a key without
-// charging. Its state is then read as it is now. After that day, the intent is found by its metadata (decision 48).
+// Charges by Stripe's PaymentIntents in two calls. The first creates an intent, with our key as Idempotency-Key, and
+// moves no money. The second confirms it with the card. For a day, repeating the first call finds the intent of a key
+// without charging. Its current state is then read. After that day, the intent is found by its metadata (decision 48).
 
-/** A charge is three calls at most, and a keeper asks about it after half a minute. Callers try again, so the library does not. */
+/**
+ * Time limit of a call. A charge is at most three calls, and a keeper asks about it after half a minute. Callers try
+ * again, so the library does not.
+ */
 const CALL_MAX_MS = 8_000;
-/** Intents of one order and key: one, and another where somebody asked after more than a day. */
+/**
+ * Maximum number of intents found per order and key. There is one, and another if a program asked after more than a
+ * day.
+ */
 const FOUND_MAX = 10;
 
 /**
- * @throws ConfigError where Stripe refuses the key. A Stripe that does not answer keeps nobody from starting: payments are
- *   unknown until it does.
+ * Opens the provider. A Stripe that does not answer does not stop the start: payments are unknown until it answers.
+ * @throws ConfigError if Stripe refuses the key
  */
 export async function openStripe(config: Pick<Section<'payment'>, 'apiKey' | 'apiUrl'>, log: Log): Promise<Payments> {
   const stripe = clientOf(config);
@@ -110,13 +116,13 @@ class StripeProvider implements PaymentProvider {
     return isUntouched(now) ? this.#confirm(now, method, key) : this.#conclude(now, false);
   }
 
-  /** The intent of this order and key as it was when it was made, now or before. */
+  /** Creates the intent of this order and key, or returns it as it was when it was created before. */
   async #begin(orderId: string, price: Price, key: string, amount: number) {
     const made = await this.#stripe.paymentIntents.create(
       {
         amount,
         currency: price.currency.toLowerCase(),
-        allowed_payment_method_types: ['card'], // others take days to say whether money comes, or lead to another page
+        allowed_payment_method_types: ['card'], // other methods take days to settle, or lead to another page
         metadata: { order: orderId, attempt: key },
       },
       { idempotencyKey: `order-${orderId}-${key}` },
@@ -124,7 +130,10 @@ class StripeProvider implements PaymentProvider {
     return { intent: made, isNew: made.lastResponse.headers['idempotent-replayed'] !== 'true' };
   }
 
-  /** What became of an intent. @param giveUp it is ended unless it has ended, or is being decided */
+  /**
+   * Turns the state of an intent into an answer.
+   * @param giveUp cancels the intent unless it has ended or is being decided
+   */
   async #conclude(intent: Intent, giveUp: boolean): Promise<FoundCharge> {
     switch (intent.status) {
       case 'succeeded': {
@@ -142,11 +151,12 @@ class StripeProvider implements PaymentProvider {
           : { outcome: 'action_needed', clientSecret: intent.client_secret };
       case 'requires_confirmation':
       case 'requires_payment_method':
-        // After a refused card the page of the buyer could try another one, so it is ended before we say that it was declined.
+        // The buyer's page could try another card after a refused card, so the intent is canceled before we answer
+        // `declined`.
         return giveUp || !isUntouched(intent) ? this.#cancel(intent) : { outcome: 'not_found' };
       case 'processing': // decided soon
-      case 'requires_capture': // none of ours
-      default: // of a later version of their API
+      case 'requires_capture': // not created by us
+      default: // from a later version of Stripe's API
         return { outcome: 'unknown' };
     }
   }
@@ -157,7 +167,7 @@ class StripeProvider implements PaymentProvider {
       return { outcome: 'declined' };
     } catch (error) {
       if (!isRefusal(error)) throw error;
-      const now = await this.#stripe.paymentIntents.retrieve(id); // it has just ended, one way or the other
+      const now = await this.#stripe.paymentIntents.retrieve(id); // it has just ended, either way
       return now.status === 'succeeded' || now.status === 'canceled'
         ? this.#conclude(now, false)
         : { outcome: 'unknown' };
@@ -175,7 +185,7 @@ class StripeProvider implements PaymentProvider {
     } catch (error) {
       const isOvertaken = isKeyTaken(error); // another request with this key was faster
       if (!isOvertaken && !isRefusal(error)) throw error;
-      // The card was refused or does not exist: the intent says which.
+      // The card was refused or does not exist. The intent says which.
       if (!(error instanceof Stripe.errors.StripeCardError))
         this.#log.warn(factsOf(error), 'Stripe refuses to charge a card');
       const now = await this.#stripe.paymentIntents.retrieve(intent.id);
@@ -183,7 +193,10 @@ class StripeProvider implements PaymentProvider {
     }
   }
 
-  /** The intent that the metadata name, but for this one, and first an intent that a card was tried with; not those of the last minute. */
+  /**
+   * Searches another intent by its metadata, an intent that a card was tried with first. The search misses intents of
+   * the last minute.
+   */
   async #findBefore(orderId: string, key: string, except: string | undefined): Promise<Intent | undefined> {
     const query = `metadata['order']:'${orderId}' AND metadata['attempt']:'${key}'`;
     const { data } = await this.#stripe.paymentIntents.search({ query, limit: FOUND_MAX });
@@ -197,8 +210,8 @@ class StripeProvider implements PaymentProvider {
     if (amount === null) return { outcome: 'not_found' };
     let isThere = false;
     const made = await this.#begin(orderId, price, key, amount).catch((error: unknown) => {
-      // A fault of Stripe that it repeats for a day, or a price that it does not take: there may be an older intent. A fault
-      // that is new says nothing, neither does a search that is late: asked again later.
+      // If Stripe repeats an old fault, or refuses the price, there may be an older intent. A new fault proves nothing,
+      // nor does the search, which is late: the caller asks again later.
       isThere = isKeyTaken(error);
       if (isThere || isRepeatedFault(error) || isRefusal(error)) return null;
       throw error;
@@ -227,7 +240,7 @@ class StripeProvider implements PaymentProvider {
     }
   }
 
-  /** Whatever went wrong is logged, and says nothing of the money. */
+  /** Logs any error and answers `unknown`, which says nothing about the money. */
   async #orUnknown<Answer>(what: string, facts: object, call: Promise<Answer>) {
     try {
       return await call;
@@ -238,14 +251,14 @@ class StripeProvider implements PaymentProvider {
   }
 }
 
-/** Whether no card was tried with it, as far as Stripe says by now. */
+/** Whether no card was tried with the intent, as far as Stripe says by now. */
 const isUntouched = ({ status, last_payment_error: error }: Intent): boolean =>
   status === 'requires_payment_method' && error === null;
 
-/** What an intent, or an event of one, says of its money. */
+/** The fields of an intent, or of its event, that describe its money. */
 type PaidIntent = Pick<Intent, 'id' | 'amount_received' | 'currency'>;
 
-/** What arrived, in our cents; null: no amount of ours. */
+/** Reads the payment that arrived, in our cents. Null if we cannot have asked for the amount. */
 function paymentOf({ id, amount_received: received, currency }: PaidIntent): Payment | null {
   const amountCents = fromStripeAmount(received, currency.toUpperCase());
   return amountCents === null || !isPaymentId(id)
@@ -253,18 +266,18 @@ function paymentOf({ id, amount_received: received, currency }: PaidIntent): Pay
     : { paymentId: id, amountCents, currency: currency.toUpperCase() };
 }
 
-/** Stripe has understood the call, and will not do it: nothing was done by it. */
+/** Whether Stripe understood the call and refused it: then the call did nothing. */
 const isRefusal = (error: unknown): error is InstanceType<typeof Stripe.errors.StripeError> =>
   error instanceof Stripe.errors.StripeCardError || error instanceof Stripe.errors.StripeInvalidRequestError;
 
-/** An earlier request with this key, which asked for something else, was carried out: it says nothing of what came of that. */
+/** Whether an earlier request with this key asked for something else and was carried out. Its result is unknown. */
 const isKeyTaken = (error: unknown): boolean => error instanceof Stripe.errors.StripeIdempotencyError;
 
-/** A fault that is the answer to the first request with this key, which Stripe repeats for a day whatever is asked. */
+/** Whether Stripe repeats the fault of the first request with this key. It does so for a day, whatever is asked. */
 const isRepeatedFault = (error: unknown): boolean =>
   error instanceof Stripe.errors.StripeAPIError && error.headers?.['idempotent-replayed'] === 'true';
 
-/** What a log may say of an error: Stripe puts parts of keys into its sentences. */
+/** Returns the facts of an error that a log may hold: Stripe puts parts of keys into its sentences. */
 function factsOf(error: unknown): object {
   if (!(error instanceof Stripe.errors.StripeError)) return { detail: withoutSecrets(String(error)) };
   const { type, code, statusCode, requestId, message } = error;
@@ -302,7 +315,7 @@ const dispute = z.object({
   status: z.string(),
 });
 
-/** Events of Stripe; those of payments that we have not made are nothing to us, and other types are ignored. */
+/** Reads events of Stripe. Ignores payments that we did not create, and all other types of events. */
 export const STRIPE_WEBHOOK: PaymentWebhook = {
   header: 'stripe-signature',
   read(body): PaymentReport {
@@ -327,7 +340,7 @@ export const STRIPE_WEBHOOK: PaymentWebhook = {
   },
 };
 
-/** Charges and disputes without a PaymentIntent are none of ours. */
+/** Reads a refund of a charge. Charges and disputes without a PaymentIntent are not ours. */
 function refunded(object: object, live: boolean): PaymentReport {
   const read = refundedCharge.safeParse(object);
   const payment = read.success

@@ -12,24 +12,27 @@ export interface ArchivePorts {
 }
 
 export interface ArchiveOptions {
-  /** The orders of a sale move so long after it was retired, ms. */
+  /** How long after its retirement the orders of a sale move, ms. */
   readonly afterMs: number;
-  /** Orders of one run. */
+  /** Maximum number of orders that one run moves. */
   readonly ordersPerRun: number;
 }
 
 const ACTOR = 'keeper';
-/** Sales of one look for those that are due. */
+/** Maximum number of due sales that one query reads. */
 const DUE_MAX = 1_000;
-/** Orders of one transaction: some tens of ms. */
+/** Maximum number of orders per transaction, which takes some tens of ms. */
 const ORDERS_PER_STEP = 500;
-/** Steps of one run. Small sales are one each; a step may be about no order where another keeper has moved them. */
+/**
+ * Maximum number of steps per run. A small sale is one step. A step may find no orders if another keeper has moved
+ * them.
+ */
 const STEPS_MAX = 500;
-/** A sale with an order that stays, or that cannot be moved, is looked at again after so long; one whose step failed, sooner. */
+/** Pause before a sale is retried if some of its orders stay or cannot be moved. A failed step is retried sooner. */
 const KEPT_AGAIN_MS = 10 * 60_000;
 const FAILED_AGAIN_MS = 10_000;
 
-/** The sale under way: where it goes on, and how many of its orders stay. */
+/** The sale under way: the position of its next step, and how many of its orders stay. */
 interface Underway {
   readonly saleId: string;
   from: OrderCursor | null;
@@ -37,13 +40,14 @@ interface Underway {
 }
 
 /**
- * Moves the orders of sales that were retired long ago to the archive, sale by sale: the tables that sell stay as small as
- * what is for sale. A keeper that dies leaves each order where it was or where it belongs, and the next one goes on.
+ * Moves the orders of sales that were retired long ago to the archive, sale by sale, so that `orders` holds little more
+ * than the sales that still sell. If a keeper dies, each order is either in its old place or in the archive, and the
+ * next keeper continues.
  */
 export function archiveOrders({ archive, log, metrics }: ArchivePorts, options: ArchiveOptions): Job {
   let current: Underway | null = null;
 
-  /** Sales that were due when it was last empty. */
+  /** Sales that are due. Refilled when empty. */
   let queue: string[] = [];
 
   const nextSale = async (): Promise<Underway | null> => {
@@ -61,7 +65,7 @@ export function archiveOrders({ archive, log, metrics }: ArchivePorts, options: 
     await archive.later(saleId, forMs);
   };
 
-  /** @returns how many orders the step was about */
+  /** @returns how many orders the step moved or kept */
   const step = async (sale: Underway, max: number): Promise<number> => {
     const { moved, kept, next } = await archive.move(sale.saleId, sale.from, max);
     metrics.ordersArchived(moved);
@@ -72,7 +76,7 @@ export function archiveOrders({ archive, log, metrics }: ArchivePorts, options: 
       log.info({ saleId: sale.saleId }, 'the orders of a sale are in the archive');
       current = null;
     } else if (sale.kept === 0) {
-      await leave(sale.saleId, FAILED_AGAIN_MS); // another keeper is at it
+      await leave(sale.saleId, FAILED_AGAIN_MS); // another keeper moves these orders
     } else {
       log.warn({ saleId: sale.saleId, orders: sale.kept }, 'orders of a retired sale cannot go to the archive yet');
       await leave(sale.saleId, KEPT_AGAIN_MS);
@@ -92,7 +96,7 @@ export function archiveOrders({ archive, log, metrics }: ArchivePorts, options: 
         } catch (error) {
           const isLasting = !(error instanceof OperationalError) || !error.retryable;
           if (isLasting) log.error({ saleId: sale.saleId, err: error }, 'the orders of a sale cannot be archived');
-          // the others need not wait for it
+          // do not block the other sales
           await leave(sale.saleId, isLasting ? KEPT_AGAIN_MS : FAILED_AGAIN_MS).catch(() => undefined);
           throw error;
         }

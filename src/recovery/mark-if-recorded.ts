@@ -5,9 +5,9 @@ import type { OrderRepository } from '../core/ports/order-repository.js';
 
 /**
  * Marks a batch as recorded in Redis if it wrote the row of each of its purchases. Rows that another batch wrote do not
- * count: this one may hold units besides.
- * @returns how many of the rows are live and how many have ended; null: a row is missing, or of another batch, and nothing
- * was marked
+ * count: this batch may hold units of its own besides.
+ * @returns how many of the rows are live and how many have ended, or null if a row is missing or belongs to another
+ *   batch: then nothing was marked
  * @throws OperationalError redis or mysql
  */
 export async function markIfRecorded(

@@ -15,24 +15,24 @@ interface MarkRecordedPorts extends PendingBucketsPorts {
 }
 
 interface MarkRecordedOptions {
-  /** A younger batch may still be in the hands of a worker, ms. */
+  /** Minimum age of a batch, ms. A worker may still be processing a younger batch. */
   readonly afterMs: number;
-  /** Batches of one bucket in one run. */
+  /** Maximum number of batches per bucket and run. */
   readonly maxPerBucket: number;
 }
 
 /**
- * Marks batches as recorded that MySQL has and Redis still holds in `pending`: a worker died, or lost Redis, between
- * COMMIT and the mark. Most that wait there were never written; of these only the ids are read, and the next run goes on
- * behind them, round and round.
+ * Marks batches as recorded that are in MySQL and still in `pending`: a worker died, or lost Redis, between COMMIT and
+ * the mark. Most batches in `pending` were never written. For these only the ids are read, and each run continues where
+ * the last run ended, in rotation.
  */
 export function markRecorded(ports: MarkRecordedPorts, options: MarkRecordedOptions): Job {
-  /** How many of the oldest batches of a bucket the next run passes over. */
+  /** How many of the oldest batches of a bucket the next run skips. */
   let skipped: ReadonlyMap<string, number> = new Map();
   return {
     name: 'mark-recorded',
     async runOnce(): Promise<void> {
-      const faults = new BucketFaults(); // also that of a sale which is being rebuilt
+      const faults = new BucketFaults(); // includes the fault of a sale that is being rebuilt
       const next = new Map<string, number>();
       await faults.forEach(await pendingBuckets(ports, faults), async (ref) => {
         const name = bucketRefName(ref);
@@ -45,7 +45,7 @@ export function markRecorded(ports: MarkRecordedPorts, options: MarkRecordedOpti
   };
 }
 
-/** @returns how many of the oldest the next run passes over: it begins anew behind the last one */
+/** @returns how many of the oldest batches the next run skips: 0 after the last one */
 async function markBucket(
   ref: BucketRef,
   { store, repository, metrics }: MarkRecordedPorts,
@@ -59,8 +59,8 @@ async function markBucket(
   };
   for (const { body } of await store.stalePending(ref, afterMs, maxPerBucket, written, skip)) {
     const decoded = body === null ? null : decodeBatch(body);
-    if (decoded?.outcome !== 'decoded') continue; // redrive reports it
-    if ((await markIfRecorded(decoded.batch, { repository, store })) === null) continue; // the worker decides
+    if (decoded?.outcome !== 'decoded') continue; // redrive logs the fault
+    if ((await markIfRecorded(decoded.batch, { repository, store })) === null) continue; // left to the worker
     metrics.markedLate(1);
     marked++;
   }

@@ -45,13 +45,13 @@ function batchMetrics(registry: Registry) {
   return {
     /** Batches published again because no worker recorded them. */
     redriven: (batches: number): void => redriven.inc(batches),
-    /** Batches that MySQL had and Redis still held in `pending`. */
+    /** Batches that MySQL had while Redis still held them in `pending`. */
     markedLate: (batches: number): void => marked.inc(batches),
     /** Messages parked in `dead_letters`. */
     parked: (messages: number): void => parked.inc(messages),
-    /** Messages in `dead_letters` that wait for a person. */
+    /** Messages in `dead_letters` that wait for an operator. */
     deadLettersParked: (messages: number): void => waiting.set(messages),
-    /** Batches in `pending`, all sales together, and the age of the oldest one in ms. */
+    /** Batches in `pending` over all sales, and the age of the oldest batch in ms. */
     pending(batches: number, oldestMs: number): void {
       pending.set(batches);
       oldest.set(oldestMs / 1000);
@@ -64,7 +64,7 @@ function overdueMetric(registry: Registry) {
     new Gauge({ name, help, labelNames: ['state'], registers: [registry] });
   const counts = level('seckill_overdue', 'Things that have waited in a state beyond its deadline.');
   const oldest = level('seckill_overdue_oldest_seconds', 'How long ago the oldest of them should have ended.');
-  /** How much waits in this state beyond its deadline, and how long ago the oldest should have ended, in ms. */
+  /** How many entries are in this state beyond its deadline, and how long ago the oldest should have ended, in ms. */
   return (state: WatchedState, count: number, oldestMs: number): void => {
     counts.labels(state).set(count);
     oldest.labels(state).set(oldestMs / 1000);
@@ -110,7 +110,7 @@ function repairMetrics(registry: Registry) {
       tries.labels(result).inc();
       if (result === 'repaired') seconds.observe(tookMs / 1000);
     },
-    /** Sales that wait for a repair; the live ones sell nothing meanwhile. */
+    /** Sales that wait for a repair. The live sales cannot sell until then. */
     salesInRepair(live: number, closed: number): void {
       waiting.labels('live').set(live);
       waiting.labels('closed').set(closed);
@@ -147,9 +147,9 @@ function memoryMetric(registry: Registry) {
   const used = level('seckill_redis_memory_used_bytes', 'Memory that a Redis master uses.');
   const max = level('seckill_redis_memory_max_bytes', 'Memory that it may use: `maxmemory`, else that of its machine.');
   const days = level('seckill_redis_memory_days_left', 'Days until it is full at the rate of the last day.');
-  /** Memory of every master; `daysLeft` is null where no rate is known yet. */
+  /** Memory of every master. `daysLeft` is null if no rate is known yet. */
   return (servers: readonly (ServerMemory & { readonly daysLeft: number | null })[]): void => {
-    for (const gauge of [used, max, days]) gauge.reset(); // a server that is gone is not shown
+    for (const gauge of [used, max, days]) gauge.reset(); // removes servers that are gone
     for (const { server, usedBytes, maxBytes, daysLeft } of servers) {
       used.labels(server).set(usedBytes);
       max.labels(server).set(maxBytes);
@@ -170,10 +170,10 @@ function messageMetrics(registry: Registry) {
   const down = level('seckill_mq_brokers_down', 'Brokers of the cluster that do not answer.');
   const forget = (): void => {
     for (const gauge of [lag, oldest, uncollected]) gauge.reset();
-    for (const gauge of [open, openOldest, discarded, down]) gauge.remove(); // `reset` would make it 0
+    for (const gauge of [open, openOldest, discarded, down]) gauge.remove(); // `reset` would set it to 0
   };
   forget();
-  /** What RocketMQ holds; null: this process does not know it. */
+  /** Messages that RocketMQ holds, or null if this process does not know. */
   return (figures: MessageFigures | null): void => {
     forget();
     if (figures === null) return;
@@ -215,7 +215,7 @@ function reconcileMetrics(registry: Registry) {
     },
   });
   return {
-    /** A comparison has ended. @param findings how many of each kind; kinds that are missing had none */
+    /** Records the end of a comparison. @param findings how many of each kind; a missing kind counts as 0 */
     reconciled(findings: Readonly<Partial<Record<FindingKind, number>>>): void {
       lastRunMs = performance.now();
       for (const kind of FINDING_KINDS) found.labels(kind).set(findings[kind] ?? 0);

@@ -6,7 +6,7 @@ import { BucketFaults } from '../core/bucket-faults.js';
 import { listSalesInRedis } from '../sales/list-sales-in-redis.js';
 import type { RecoveryMetrics } from './metrics.js';
 
-/** Of closed sales, those that closed last. */
+/** Maximum number of closed sales to read, last closed first. */
 const CLOSED_MAX = 10_000;
 
 export interface PendingBucketsPorts {
@@ -15,9 +15,9 @@ export interface PendingBucketsPorts {
 }
 
 /**
- * Every bucket with a batch that is deducted and not marked as recorded. Closed sales are included, since batches may
- * still be under way; of sales at rest only a count is read.
- * @param faults gets those of buckets that did not answer
+ * Finds every bucket with a batch that is deducted and not marked as recorded. Closed sales are included, since batches
+ * may still be under way. For sales at rest only a count is read.
+ * @param faults collects the faults of buckets that did not answer
  */
 export async function pendingBuckets(
   { sales, store }: PendingBucketsPorts,
@@ -35,8 +35,8 @@ export interface WatchPendingPorts extends PendingBucketsPorts {
 }
 
 /**
- * Publishes how many batches are deducted and not marked as recorded, of the buckets that answer. The broker's own gauge
- * drifts; this one cannot.
+ * Publishes how many batches are deducted and not marked as recorded, over the buckets that answer. The gauge of the
+ * broker drifts, this one cannot.
  */
 export function watchPending(ports: WatchPendingPorts): Job {
   return {

@@ -15,7 +15,7 @@ import { pendingBuckets, type PendingBucketsPorts } from './pending-buckets.js';
 export interface RedrivePorts extends PendingBucketsPorts {
   readonly store: Pick<BatchStore, 'withPending' | 'takeDue' | 'leaveAlone'>;
   readonly channel: RedriveChannel;
-  /** Absent: nothing is recorded. */
+  /** Absent: no spans are recorded. */
   readonly tracing?: Tracing;
   readonly clock: Clock;
   readonly log: Log;
@@ -24,28 +24,34 @@ export interface RedrivePorts extends PendingBucketsPorts {
 
 export interface RedriveOptions {
   /**
-   * A batch deducted this long ago and not marked as recorded is published again; must be longer than a check-back
-   * takes.
+   * Age after which a deducted batch that is not marked as recorded is published again. Must be longer than a
+   * check-back takes.
    */
   readonly afterMs: number;
-  /** Batches published in one run. */
+  /** Maximum number of batches published per run. */
   readonly max: number;
 }
 
-/** What is taken and not published, because the keeper died or the broker refused, is due again after this. */
+/**
+ * Lease on taken batches. A batch that was not published, because the keeper died or the broker refused it, is due
+ * again after this time.
+ */
 const LEASE_MS = 20_000;
-/** Batches that are taken together, and published at the same time. */
+/** Maximum number of batches per take. The batches of a take are published at the same time. */
 const PER_TAKE = 32;
-/** Takes under way, of several buckets or of one; each is at most that share of what may still be published. */
+/**
+ * Takes under way at once, of several buckets or of one. Each may take at most its share of the batches left in this
+ * run.
+ */
 const TAKES_AT_ONCE = 4;
-/** The pause between two publications of a batch is as long as it has waited, up to this many times `afterMs`. */
+/** The pause between two publications of a batch equals its age, up to this many times `afterMs`. */
 const PAUSE_FACTOR_MAX = 16;
 
 /**
- * Publishes batches again whose message never arrived (protocol rule 8). If the message had arrived after all, the worker
- * answers `already_recorded`. A keeper leases the batches it takes in Redis, so several keepers share the work, and a worker
- * that still retries a batch keeps it in the same way (decision 29). Buckets take turns, so a sale with very many batches
- * does not delay the batches of other sales.
+ * Publishes batches again whose message never arrived (protocol rule 8). If the message had arrived after all, the
+ * worker answers `already_recorded`. A keeper leases the batches it takes in Redis, so several keepers share the work,
+ * and a worker that still retries a batch keeps it in the same way (decision 29). Buckets take turns, so a sale with
+ * very many batches does not delay the batches of other sales.
  */
 export function redrive(ports: RedrivePorts, { afterMs, max }: RedriveOptions): Job {
   const { store, clock } = ports;
@@ -59,11 +65,11 @@ export function redrive(ports: RedrivePorts, { afterMs, max }: RedriveOptions): 
       const faults = new BucketFaults();
       const refused = new RefusedBatches();
       let left = max;
-      /** Buckets that have no more in this run, or did not answer. */
+      /** Buckets that have no more batches in this run, or did not answer. */
       const dry = new Set<string>();
       const take = async (ref: BucketRef): Promise<void> => {
         const wanted = Math.min(PER_TAKE, Math.ceil(left / TAKES_AT_ONCE));
-        // what other takes do not find is free again
+        // the budget that other takes do not use is free again
         if (wanted === 0 || dry.has(bucketRefName(ref)) || refused.isAll) return;
         left -= wanted;
         served++;
@@ -71,7 +77,7 @@ export function redrive(ports: RedrivePorts, { afterMs, max }: RedriveOptions): 
         const asked = store.takeDue(ref, { olderThanMs: afterMs, leaseMs, max: wanted, fromMs });
         const due = await asked.catch((error: unknown) => {
           dry.add(bucketRefName(ref));
-          left += wanted; // nothing was taken, so far as we know: the other buckets have their share
+          left += wanted; // as far as we know nothing was taken: the other buckets get this share
           throw error;
         });
         windows.goOn(ref, due.nextFromMs);
@@ -82,7 +88,7 @@ export function redrive(ports: RedrivePorts, { afterMs, max }: RedriveOptions): 
 
       let waiting = turned(await pendingBuckets(ports, faults), served);
       while (left > 0 && waiting.length > 0 && !refused.isAll) {
-        // where few buckets have more, several takes of each are under way
+        // if few buckets have more batches, each gets several takes at once
         const takes = waiting.length < TAKES_AT_ONCE ? [...waiting, ...waiting, ...waiting] : waiting;
         await faults.forEach(takes.slice(0, Math.max(TAKES_AT_ONCE, waiting.length)), take, TAKES_AT_ONCE);
         waiting = waiting.filter((ref) => !dry.has(bucketRefName(ref)));
@@ -93,7 +99,7 @@ export function redrive(ports: RedrivePorts, { afterMs, max }: RedriveOptions): 
   };
 }
 
-/** Those that were published have their pause, the others keep their lease. @throws OperationalError redis */
+/** Publishes batches. Published batches get their pause, the rest keep their lease. @throws OperationalError redis */
 async function publish(
   ref: BucketRef,
   batches: readonly PendingBatch[],
@@ -131,8 +137,8 @@ async function publish(
 }
 
 /**
- * Batches that the broker did not take in one run. One that it refuses must not keep the others waiting; a broker that
- * takes none would keep the run at it, a time-out for each take.
+ * Counts the batches that the broker did not take in one run. A single refused batch must not hold up the others. If
+ * the broker takes none, the run must stop, or it would spend a time-out on every take.
  */
 class RefusedBatches {
   #first: OperationalError | null = null;
@@ -150,7 +156,7 @@ class RefusedBatches {
     this.#inARow = 0;
   }
 
-  /** So many in a row: it is not the batches. */
+  /** Whether the broker refused a whole take's worth in a row: then the batches are not the cause. */
   get isAll(): boolean {
     return this.#inARow >= PER_TAKE;
   }
@@ -171,8 +177,9 @@ const turned = (refs: readonly BucketRef[], by: number): readonly BucketRef[] =>
 };
 
 /**
- * From which time of deduct a bucket is looked through for batches that were never taken: where the last look ended, and
- * from the beginning once in a while, since a Redis that was replaced may have a clock behind that of the old one.
+ * The deduct time from which each bucket is searched for batches that were never taken. A search continues where the
+ * last one ended. Once in a while it starts at the beginning, because a replaced Redis may have a clock behind that of
+ * the old one.
  */
 class Windows {
   readonly #againMs: number;

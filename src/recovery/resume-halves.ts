@@ -2,14 +2,17 @@ import type { AuditLog } from '../core/ports/audit-log.js';
 import type { DiscardedHalf, MessageInspection } from '../core/ports/message-inspection.js';
 import { TOPICS } from '../core/topics.js';
 
-/** A broker gives up at once what is older than it keeps messages, by default. */
+/**
+ * Maximum age of a half message to resume. A broker keeps messages this long by default, and gives up an older message
+ * at once.
+ */
 const RESUMED_MAX_AGE_MS = 72 * 3_600_000;
 const SUBJECT_MAX = 128;
 
-/** Half messages of purchases among those that the brokers gave up; each is resumed once. */
+/** Picks the half messages of purchases that the brokers gave up and that were not resumed before. */
 export function resumableOf(found: readonly DiscardedHalf[]): {
   readonly halves: readonly DiscardedHalf[];
-  /** So many more were given up, and would be at once again. */
+  /** Number of given-up messages that are too old: the broker would give them up again at once. */
   readonly tooOld: number;
 } {
   const ours = found.filter(({ topic, resumedAtMs }) => topic === TOPICS.purchase && resumedAtMs === null);
@@ -18,7 +21,7 @@ export function resumableOf(found: readonly DiscardedHalf[]): {
 }
 
 /**
- * Has the broker ask again about a half message that it gave up. It is in the audit log before the broker is asked.
+ * Makes the broker ask again about a half message that it gave up. Writes to the audit log before it calls the broker.
  * @throws OperationalError mysql, and nothing was done; rocketmq
  */
 export async function resumeHalf(

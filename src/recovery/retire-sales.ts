@@ -33,43 +33,43 @@ export interface RetirePorts {
 }
 
 export interface RetireOptions {
-  /** A sale that has been over for so long is retired, ms. */
+  /** How long after its end a sale is retired, ms. */
   readonly afterMs: number;
-  /** Markers that are older are no longer asked for, ms. */
+  /** Age after which no check-back asks for a marker, ms. */
   readonly markerAgeMs: number;
 }
 
 /**
  * Why a sale is kept, the first reason that holds.
  * - `pending`: a batch is deducted and not marked as recorded
- * - `parked`: a dead letter waits for a person
- * - `outbox`: something that must follow from its rows is not done
+ * - `parked`: a dead letter waits for an operator
+ * - `outbox`: an outbox row of its orders is not done
  * - `compensation`: a repair of one of its findings is not done
  * - `in_repair`: it is being rebuilt
- * - `differs`: Redis and MySQL do not agree, or were not compared whole
- * - `only_in_redis`: Redis may have lost data of it, and has a request that MySQL has no row of
+ * - `differs`: Redis and MySQL do not agree, or were not compared completely
+ * - `only_in_redis`: Redis may have lost data of it, and has a request without a row in MySQL
  */
 type KeptReason = 'pending' | 'parked' | 'outbox' | 'compensation' | 'in_repair' | 'differs' | 'only_in_redis';
 
 const ACTOR = 'keeper';
-/** Sales that are due and may be kept; the others wait for these. */
+/** Maximum number of due sales that a run reads. Kept sales count, so further sales wait for them. */
 const DUE_MAX = 10_000;
-/** Sales of one run; the comparison of each reads all its orders. */
+/** Maximum number of sales per run. The comparison of each sale reads all its orders. */
 const TRIED_MAX = 50;
-/** A sale that was kept is looked at again after so long. */
+/** Pause before a kept sale is tried again. */
 const TRY_AGAIN_MS = 10 * 60_000;
-/** One whose Redis did not answer, after so long: those of another server come first. */
+/** Pause before a sale is tried again if its Redis did not answer. Sales on other servers come first. */
 const UNREADABLE_AGAIN_MS = 60_000;
-/** Requests whose rows one statement looks up. */
+/** Maximum number of requests whose rows one statement looks up. */
 const REQUESTS_PER_READ = 500;
 
 /**
  * Retires sales that have been over for long: from then on every program reads them from MySQL alone, and Redis may
- * forget them. Only a sale of which Redis knows nothing that MySQL does not have is retired; any other one is kept.
+ * forget them. A sale is retired only if Redis knows nothing that MySQL does not have. Any other sale is kept.
  */
 export function retireSales(ports: RetirePorts, options: RetireOptions): Job {
   const { sales, clock, log, metrics } = ports;
-  /** saleId → why it was kept (null: it could not be read), and when it is tried again. */
+  /** saleId → why the sale was kept (null: it could not be read), and when it is tried again. */
   let kept = new Map<string, { readonly why: KeptReason | null; readonly dueMs: number }>();
   return {
     name: 'retire-sales',
@@ -83,7 +83,7 @@ export function retireSales(ports: RetirePorts, options: RetireOptions): Job {
         const { saleId } = sale;
         try {
           const why = await reasonToKeep(sale, ports, options);
-          if (why === 'being_compared') continue; // by another run: tried again in the next one
+          if (why === 'being_compared') continue; // by another run: the next run tries it again
           if (why === null) {
             // False: another keeper was faster, or the sale was rebuilt since it was read
             if (await sales.retire(sale, ACTOR)) metrics.saleRetired();
@@ -93,7 +93,7 @@ export function retireSales(ports: RetirePorts, options: RetireOptions): Job {
           kept.set(saleId, { why, dueMs: clock.monotonicMs() + TRY_AGAIN_MS });
         } catch (error) {
           if (!(error instanceof OperationalError)) throw error;
-          failure ??= error; // one bucket that does not answer must not keep the other sales
+          failure ??= error; // a bucket that does not answer must not block the other sales
           kept.set(saleId, { why: null, dueMs: clock.monotonicMs() + UNREADABLE_AGAIN_MS });
         }
       }
@@ -125,9 +125,10 @@ async function reasonToKeep(
       return 'in_repair';
     case 'not_loaded':
     case 'other_server':
-      // It is not rebuilt to be forgotten: what Redis has lost of it is in MySQL, and what it still has is compared.
+      // The sale is not rebuilt just to be forgotten: everything that Redis has lost is in MySQL, and the rest is
+      // compared.
       if (await hasMoreThanRows(sale, ports)) {
-        await store.askForRepair(saleId); // then reconcile can judge it
+        await store.askForRepair(saleId); // after the repair, reconcile can judge it
         return 'only_in_redis';
       }
       await removeStaleMarkers(sale, ports, { markerAgeMs });
@@ -142,13 +143,16 @@ async function reasonToKeep(
   }
 }
 
-/** Another comparison of a sale ends within seconds: it says nothing of the sale. */
+/**
+ * Reads the outcome of a comparison. If another run is comparing the sale, the outcome says nothing about the sale:
+ * that run ends within seconds.
+ */
 function judgeRun({ outcome, salesTaken }: ReconcileResult): 'differs' | 'being_compared' | null {
   if (outcome === 'match') return null;
   return salesTaken > 0 ? 'being_compared' : 'differs';
 }
 
-/** Whether Redis has a request of the sale that MySQL has no row of. */
+/** Whether Redis has a request of the sale without a row in MySQL. */
 async function hasMoreThanRows(sale: Sale, { store, repository }: RetirePorts): Promise<boolean> {
   for (const ref of bucketRefsOf(sale)) {
     for await (const page of store.requests(ref)) {
@@ -168,15 +172,15 @@ export interface ForgetPorts {
   readonly store: Pick<SaleStore, 'forget'>;
 }
 
-/** An api may keep a sale snapshot in memory for so long. */
+/** How long an API may keep a sale snapshot in memory. */
 const FORGET_AFTER_MS = 60_000;
-/** Sales that Redis forgets in one run. */
+/** Maximum number of sales that Redis forgets per run. */
 const FORGOTTEN_PER_RUN = 100;
 
 /**
- * Removes retired sales from Redis, when no program believes an older snapshot of them any more. If this process dies in
- * between, the next run removes what is left.
- * @param options `snapshotMs`: how long apis share a snapshot
+ * Removes retired sales from Redis once no program can still use an older snapshot of them. If this process dies in
+ * between, the next run removes the rest.
+ * @param options `snapshotMs`: how long APIs share a snapshot
  */
 export function forgetRetiredSales(
   { sales, store }: ForgetPorts,

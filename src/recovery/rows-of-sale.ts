@@ -9,7 +9,9 @@ export interface RowPorts {
   readonly clock: Clock;
 }
 
-/** Pauses before the second and later tries of one step: MySQL may fail over, and all that was read would be lost. */
+/**
+ * Pauses before the second and later tries of one step: MySQL may fail over, and all rows read so far would be lost.
+ */
 const RETRY_MS = [100, 250, 500, 1000, 2000, 4000] as const;
 
 /** Units of live orders. */
@@ -17,23 +19,24 @@ export const liveUnitsOf = (rows: readonly AgedOrder[]): number =>
   rows.reduce((sum, { state, quantity }) => sum + (isLive(state) ? quantity : 0), 0);
 
 /**
- * Every row of a sale, in chunks, in the time of this sale. If its live orders do not add up to a `sold` that stood still
- * meanwhile, rows are missing where writers note them; then they are searched for in all of `orders`. If it moved, only
- * fewer than there were before and after are a sign of it: fewer than moved may be missing until the next comparison.
- * @param sale as it was before
+ * Reads every row of a sale in chunks, in time proportional to this sale. If its live orders do not add up to a `sold`
+ * that has not changed since, some rows are missing from the ranges that writers note, and all of `orders` is searched
+ * for them. If `sold` has changed, only a sum below both values starts that search. A smaller gap may stay undetected
+ * until the next comparison.
+ * @param sale the sale as read before its rows
  * @throws OperationalError mysql, after some tries
  */
 export async function* rowsOfSale(sale: Sale, { repository, clock }: RowPorts): AsyncGenerator<readonly AgedOrder[]> {
   const read = (from: OrderCursor | null): Promise<OrderPage> => {
     const page = retried(() => repository.orderPage(sale.saleId, from), clock);
-    page.catch(() => undefined); // it is awaited later, or by nobody if the reader has stopped
+    page.catch(() => undefined); // awaited later, or never if the reader has stopped
     return page;
   };
   let liveUnits = 0;
   let reading: Promise<OrderPage> | null = read(null);
   while (reading !== null) {
     const { rows, next }: OrderPage = await reading;
-    reading = next === null ? null : read(next); // while the reader works on this one
+    reading = next === null ? null : read(next); // while the reader works on this page
     liveUnits += liveUnitsOf(rows);
     if (rows.length > 0) yield rows;
   }
@@ -44,7 +47,7 @@ export async function* rowsOfSale(sale: Sale, { repository, clock }: RowPorts): 
   if (stoodStill || liveUnits < Math.min(sale.sold, after.sold)) yield* repository.unlistedOrders(sale);
 }
 
-/** @throws what `call` throws that is no passing fault, or its last fault, after some seconds */
+/** @throws any lasting error of `call`, or its last passing fault after some seconds */
 export async function retried<T>(call: () => Promise<T>, clock: Clock): Promise<T> {
   for (const pauseMs of RETRY_MS) {
     try {

@@ -24,12 +24,12 @@ export interface OverdueDeadlines extends Readonly<Record<AgedState, number>> {
   readonly batch_pending: number;
 }
 
-/** These two are published by the jobs watch-sales-in-repair and finish-transfers. */
+/** The jobs watch-sales-in-repair and finish-transfers publish these two states. */
 type PublishedElsewhere = 'sale_shut' | 'units_lent';
 
 /**
- * Publishes for each state how much waits beyond its deadline. If a store, or one of the Redis servers, does not answer,
- * only its own figures are missing, and the run counts as failed.
+ * Publishes for each state how many entries are beyond its deadline. If a store, or one of the Redis servers, does not
+ * answer, only its own figures are missing, and the run counts as failed.
  */
 export function watchOverdue(ports: WatchOverduePorts, deadlines: OverdueDeadlines): Job {
   const count = async (state: Exclude<WatchedState, PublishedElsewhere>, faults: BucketFaults): Promise<Overdue> => {
@@ -61,7 +61,7 @@ export function watchOverdue(ports: WatchOverduePorts, deadlines: OverdueDeadlin
   };
 }
 
-/** Those of the buckets that answer. */
+/** Counts late batches over the buckets that answer. */
 async function lateBatches(ports: WatchOverduePorts, afterMs: number, faults: BucketFaults): Promise<Overdue> {
   let [count, oldestMs] = [0, 0];
   await faults.forEach(await pendingBuckets(ports, faults), async (ref) => {

@@ -6,7 +6,7 @@ import { MemoryTrend, type ServerMemory } from '../core/store-memory.js';
 import type { RecoveryMetrics } from './metrics.js';
 
 /**
- * Publishes how much memory each Redis master uses of what it may use, and how many days it lasts. A Redis that is full
+ * Publishes how much of its memory limit each Redis master uses, and how many days the rest will last. A full Redis
  * takes no purchase.
  */
 export function watchRedisMemory({
@@ -14,12 +14,12 @@ export function watchRedisMemory({
   clock,
   metrics,
 }: {
-  /** Of every server; its fault, if it does not answer. */
+  /** Reads the memory of every server, or its fault if it does not answer. */
   readonly readMemory: () => Promise<readonly (ServerMemory | OperationalError)[]>;
   readonly clock: Clock;
   readonly metrics: RecoveryMetrics;
 }): Job {
-  /** By server; one that is gone is forgotten. */
+  /** Memory trends per server. Servers that are gone are removed. */
   let trends = new Map<string, MemoryTrend>();
   return {
     name: 'watch-redis-memory',
@@ -31,7 +31,7 @@ export function watchRedisMemory({
         else servers.push(one);
       }
       const known = servers.map(({ server }) => [server, trends.get(server) ?? new MemoryTrend()] as const);
-      // while some do not answer, none is known to be gone
+      // while some servers do not answer, it is unknown which are gone
       trends = new Map(faults.isEmpty ? known : [...trends, ...known]);
       metrics.redisMemory(
         servers.map((memory) => {

@@ -1,6 +1,6 @@
 import type { DeadLetterRepository, DeadLetterState } from '../../core/ports/dead-letter-repository.js';
 
-/** Why a dead letter is not closed any more: it was before, or there is none. */
+/** Why a dead letter cannot be closed: it was closed before, or it does not exist. */
 export type NotParked =
   | { readonly outcome: 'already_closed'; readonly state: DeadLetterState }
   | { readonly outcome: 'not_found' };
@@ -8,7 +8,7 @@ export type NotParked =
 /**
  * Closes a parked dead letter in MySQL.
  * @param actor for the audit log
- * @returns null when it is done; else how another operator, who was faster, has left it
+ * @returns null when done, or the state in which a faster operator has left it
  * @throws OperationalError mysql
  */
 export async function closeDeadLetter(

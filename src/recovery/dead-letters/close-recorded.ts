@@ -14,15 +14,15 @@ export interface CloseRecordedPorts {
   readonly repository: Pick<OrderRepository, 'findByPurchases'>;
 }
 
-/** Parked batches looked at in one run. */
+/** Maximum number of parked batches that one run checks. */
 const PER_RUN = 100;
-/** Messages of one batch that died before a batch had one dead letter. */
+/** Maximum number of dead letters of one batch. Older releases parked several. */
 const PER_BATCH_MAX = 10;
 const WRITERS: readonly string[] = [GROUPS.writer, GROUPS.redriveWriter];
 
 /**
- * Closes the dead letter of a batch that another message of it has recorded meanwhile: nobody has to decide any more.
- * Goes round the parked batches, some in each run.
+ * Closes the dead letter of a batch if another message of the batch has recorded it since: no decision is needed any
+ * more. Each run checks some of the parked batches, in rotation.
  */
 export function closeRecorded(ports: CloseRecordedPorts): Job {
   let after = '';
@@ -38,7 +38,7 @@ export function closeRecorded(ports: CloseRecordedPorts): Job {
   };
 }
 
-/** A batch that another one wrote rows for stays parked: a replay finds out what it holds. */
+/** A batch stays parked if another batch wrote its rows: a replay finds out what it holds. */
 async function closeIfRecorded(
   { batchId, body }: ParkedBatch,
   { deadLetters, store, repository }: CloseRecordedPorts,

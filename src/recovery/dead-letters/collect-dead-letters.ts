@@ -12,7 +12,7 @@ import { type Group, GROUPS } from '../../core/topics.js';
 import { markIfRecorded } from '../mark-if-recorded.js';
 import type { RecoveryMetrics } from '../metrics.js';
 
-/** The ids that a body names. `batch`: only where the body is a batch. */
+/** The ids that a body names. `batch` is set only if the body is a batch. */
 interface ReadBody {
   readonly outcome: 'decoded';
   readonly batch: Batch | null;
@@ -21,7 +21,7 @@ interface ReadBody {
 }
 export type BodyReader = (body: string) => ReadBody | Undecodable;
 
-/** How the messages of each group are read. */
+/** Reads the messages of each group. */
 export const BODY_READERS: Record<Group, BodyReader> = {
   [GROUPS.writer]: readBatch,
   [GROUPS.redriveWriter]: readBatch,
@@ -63,21 +63,21 @@ export interface CollectDeadLettersPorts {
 export interface CollectDeadLettersOptions {
   /** The consumer group that gave up. */
   readonly group: Group;
-  /** The topic of its messages, for a message that does not name it. */
+  /** The topic of the group, for messages that do not name their topic. */
   readonly topic: string;
 }
 
 const RECEIVE_MAX = 16;
 
 /**
- * Moves messages that the broker gave up on into the `dead_letters` table: first the row, then, for a batch, out of
- * `pending` (its units stay held), then the ack. After a death in between the message is collected again, which changes
- * nothing.
+ * Moves messages that the broker gave up on into the `dead_letters` table: first it writes the row, then it takes a
+ * batch out of `pending` (its units stay held), then it acknowledges the message. After a death in between the message
+ * is collected again, which changes nothing.
  */
 export function collectDeadLetters(ports: CollectDeadLettersPorts, options: CollectDeadLettersOptions): Job {
   const { source, deadLetters, store, repository, log, metrics } = ports;
 
-  /** If the last worker died after COMMIT it is no dead letter: it only has to be marked as recorded in Redis. */
+  /** Marks the batch as recorded in Redis if its last worker died after COMMIT. Such a batch is no dead letter. */
   const markLate = async (batch: Batch): Promise<boolean> => {
     if ((await markIfRecorded(batch, { repository, store })) === null) return false;
     metrics.markedLate(1);
@@ -97,7 +97,7 @@ export function collectDeadLetters(ports: CollectDeadLettersPorts, options: Coll
       body: delivery.body,
       isBatch: (read?.batch ?? null) !== null,
       reason: body.outcome === 'decoded' ? 'retries_exhausted' : body.outcome,
-      // a worker that was there at the end has parked it itself, with its error
+      // a worker that sees the last attempt parks the message itself, with its error
       detail:
         body.outcome === 'decoded' ? 'the broker gave up on it: its consumer died, or kept it too long' : body.detail,
       attempts: delivery.attempt,
@@ -115,7 +115,7 @@ export function collectDeadLetters(ports: CollectDeadLettersPorts, options: Coll
     async runOnce(): Promise<void> {
       const faults: unknown[] = [];
       for (const delivery of await source.receive(RECEIVE_MAX)) {
-        await collect(delivery).catch((error: unknown) => faults.push(error)); // it is delivered again; the others go on
+        await collect(delivery).catch((error: unknown) => faults.push(error)); // it is delivered again
       }
       if (faults.length > 0) throw faults[0];
     },

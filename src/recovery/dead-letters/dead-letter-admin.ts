@@ -20,23 +20,23 @@ export interface DeadLetterAdminPorts extends ReplayPorts, DiscardPorts {
   readonly repository: ReplayPorts['repository'] & DiscardPorts['repository'];
 }
 
-/** How many dead letters are handled, and how fast. */
+/** How many dead letters to handle, and how fast. */
 export interface Pace {
-  /** Dead letters begun in a second, at most. */
+  /** Maximum number of dead letters started per second. */
   readonly perSecond: number;
-  /** Dead letters under way at once, at most. */
+  /** Maximum number of dead letters under way at once. */
   readonly inFlightMax: number;
 }
 
-/** The result of one dead letter of many; `fault`: a dependency failed, so it stays as it was. */
+/** The result of one dead letter in a bulk run. `fault`: a dependency failed and the dead letter is unchanged. */
 export type DeadLetterResult =
   | { readonly deadLetterId: string; readonly answer: ReplayAnswer | DiscardAnswer }
   | { readonly deadLetterId: string; readonly fault: OperationalError };
 
-/** Dead letters read in one page. */
+/** Dead letters per page. */
 const PAGE = 200;
 
-/** What operators do with dead letters: list, replay and discard them, one by one or many. */
+/** The operator's actions on dead letters: list, replay and discard them, one by one or in bulk. */
 export class DeadLetterAdmin {
   readonly #ports: DeadLetterAdminPorts;
 
@@ -59,7 +59,10 @@ export class DeadLetterAdmin {
     return this.#ports.deadLetters.find(deadLetterId);
   }
 
-  /** The row of each purchase of a batch, in its order; null: it has none. @throws OperationalError mysql */
+  /**
+   * Finds the row of each purchase of a batch, in the order of the batch, or null if a purchase has no row. @throws
+   * OperationalError mysql
+   */
   async ordersOf(batch: Batch): Promise<(Order | null)[]> {
     const rows = await lookUpRows([batch], this.#ports.repository);
     return batch.purchases.map((purchase) => rows.get(requestName(batch.saleId, purchase)) ?? null);
@@ -75,7 +78,7 @@ export class DeadLetterAdmin {
     return discardDeadLetter(deadLetterId, this.#ports, { actor });
   }
 
-  /** Every dead letter that matches, oldest first, at most `max`. @throws OperationalError mysql */
+  /** Lists every dead letter that matches, oldest first, at most `max`. @throws OperationalError mysql */
   async *matching(filter: DeadLetterFilter, max: number, behindId?: string): AsyncGenerator<DeadLetterSummary> {
     let left = max;
     let afterId = behindId;
@@ -90,8 +93,8 @@ export class DeadLetterAdmin {
   }
 
   /**
-   * The parked dead letters that match: first those whose replay was begun by an earlier run and has not ended,
-   * then the others. @throws OperationalError mysql
+   * Lists the parked dead letters that match. Replays that an earlier run began and did not end come first. @throws
+   * OperationalError mysql
    */
   async *parkedMatching(filter: DeadLetterFilter, max: number): AsyncGenerator<DeadLetterSummary> {
     let left = max;
@@ -104,8 +107,8 @@ export class DeadLetterAdmin {
   }
 
   /**
-   * Works through dead letters at a pace. After a fault of a dependency no new one is begun; those under way are
-   * finished. The same when `signal` aborts.
+   * Works through dead letters at the given pace. After a fault of a dependency, or when `signal` aborts, it starts no
+   * new dead letter and finishes those under way.
    * @param onResult called for each dead letter as it ends
    * @throws OperationalError mysql when the dead letters could not be read
    */

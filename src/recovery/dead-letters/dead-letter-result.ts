@@ -1,12 +1,12 @@
 import { assertNever } from '../../core/errors.js';
 import type { DeadLetterResult } from './dead-letter-admin.js';
 
-/** What became of one dead letter of many, for a list. */
+/** The result of one dead letter in a bulk run, for a list. */
 export interface ReadResult {
   readonly word: string;
-  /** For a person; null: the word says it. */
+  /** A note for the operator, or null if the word says enough. */
   readonly note: string | null;
-  /** Whether it came to the end that was asked for. */
+  /** Whether the dead letter reached the state that was asked for. */
   readonly isEnd: boolean;
 }
 

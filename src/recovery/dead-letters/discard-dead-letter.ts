@@ -16,9 +16,9 @@ export interface DiscardOptions {
 }
 
 /**
- * - `discarded`: every purchase of the batch has a row now; the new ones are `failed`, their units are on their way
+ * - `discarded`: every purchase of the batch has a row now; the new rows are `failed` and their units are on their way
  *   back
- * - `contended`: other processes write the same rows, or no order ids can be had; nothing was changed, ask again
+ * - `contended`: other processes write the same rows, or no order ids are available; nothing was changed, try again
  * - `already_closed`: the dead letter was replayed or discarded before
  */
 export type DiscardAnswer =
@@ -29,12 +29,11 @@ export type DiscardAnswer =
 const NOTHING: FailedPurchases = { failed: 0, kept: 0, live: [] };
 
 /**
- * Gives a parked batch up: each purchase without a row gets one that is `failed/discarded`, with the outbox row of its
- * release in the same transaction (protocol rule 7). A purchase that has a row keeps it; one that another batch holds by
- * now is left to that batch, whose buyer has a 202 too. A worker that records the
- * batch at the same moment does no harm: the unique key of the row decides for each purchase. Rows are written even
- * where Redis knows of no units: the message was committed, so a buyer may have got a 202, and must be able to see what
- * became of it. Safe to repeat.
+ * Discards a parked batch: each purchase without a row gets a `failed/discarded` row, with the outbox row of its
+ * release in the same transaction (protocol rule 7). A purchase that has a row keeps it. A purchase that another batch
+ * holds by now is left to that batch, because its buyer also has a 202. A worker that records the batch at the same
+ * moment does no harm: the unique key of the row decides for each purchase. Rows are written even if Redis knows of no
+ * units: the message was committed, so a buyer may have got a 202 and must be able to see the result. Safe to repeat.
  * @throws OperationalError; the dead letter is still `parked` and may be discarded again
  */
 export async function discardDeadLetter(
@@ -51,7 +50,7 @@ export async function discardDeadLetter(
       outcome: 'discarded',
       note,
     };
-  // It may name purchases of true buyers, which are not its own to give up.
+  // A forged batch may name purchases of real buyers, which it must not end.
   if (deadLetter.reason === 'forged') return close('forged: nothing was taken for it, and nothing is given back');
   const decoded = decodeBatch(deadLetter.body);
   if (decoded.outcome !== 'decoded') return close('no batch: there is nothing to give back');
@@ -61,7 +60,8 @@ export async function discardDeadLetter(
   const written = purchases.length === 0 ? NOTHING : await failPurchases({ ...batch, purchases }, 'discarded', ports);
   if (written === 'contended') return { outcome: written };
   if (written === 'unknown_sale') return close(`there is no sale ${batch.saleId}: no rows were written`);
-  // Out of `pending`, where an unfinished replay may have put it; live rows found before keep their units.
+  // Takes the batch out of `pending`, where an unfinished replay may have put it. Live rows found before keep their
+  // units.
   await ports.store.markRecorded([{ batch, orders: written.live }]);
   const left = elsewhere.size === 0 ? '' : `, ${elsewhere.size} left to another batch, which holds them`;
   return close(`${written.failed} failed, ${written.kept} had a row before${left}`);

@@ -12,11 +12,11 @@ import type { OrderStates } from '../../core/ports/order-transitions.js';
 import { GROUP_TOPICS, GROUPS, type Topic, TOPICS } from '../../core/topics.js';
 import { closeDeadLetter, type NotParked } from './close-dead-letter.js';
 
-/** A worker needs milliseconds; while it is busy the pause between two reads doubles. */
+/** Pause before the first read. A worker needs milliseconds. While it is busy, the pause doubles with each read. */
 const READ_FIRST_MS = 25;
 const READ_PAUSE_MAX_MS = 500;
 
-/** Reads until `isDone`, the wait is over or the signal aborts. @returns what was read last */
+/** Reads until `isDone` is true, the wait is over or the signal aborts. @returns the last value read */
 async function followUntil<T>(
   read: () => Promise<T>,
   isDone: (seen: T) => boolean,
@@ -36,21 +36,22 @@ async function followUntil<T>(
 export interface ReplayOptions {
   /** For the audit log. */
   readonly actor: string;
-  /** How long to wait until the published message is worked on, ms. */
+  /** How long to wait until consumers have processed the published message, ms. */
   readonly waitMs: number;
   /** Ends the wait early; the dead letter can be replayed again. */
   readonly signal?: AbortSignal;
 }
 
 /**
- * - `replayed`: published, and a batch has a row for each purchase, a deadline has ended what was due, paid orders have
- *   their coupons; order events for the notifier are only published, since their effect cannot be observed
+ * - `replayed`: published and processed: each purchase of a batch has its row, a due payment deadline has ended its
+ *   order, paid orders have their coupons. Order events for the notifier are only published, since their effect cannot
+ *   be observed
  * - `already_recorded`: every purchase had its row before; the dead letter is `replayed`, nothing was published
- * - `unfinished`: published, but not worked on within the wait; the dead letter stays `parked` and may be replayed
+ * - `unfinished`: published, but not processed within the wait; the dead letter stays `parked` and may be replayed
  *   again
- * - `unreadable`: the body cannot be read, so no consumer could work on it; the dead letter stays `parked`
- * - `not_held`: Redis holds no units for the batch, so it may not become orders; the dead letter stays `parked`
- * - `forged`: nobody of ours has signed it, and a replay would; the dead letter stays `parked`
+ * - `unreadable`: the body cannot be read, so no consumer could process it; the dead letter stays `parked`
+ * - `not_held`: Redis holds no units for the batch, so it must not become orders; the dead letter stays `parked`
+ * - `forged`: no program of ours signed it, and a replay would sign it; the dead letter stays `parked`
  * - `already_closed`: the dead letter was replayed or discarded before
  */
 export type ReplayAnswer =
@@ -68,7 +69,7 @@ async function closeReplayed(
   return (await closeDeadLetter(deadLetterId, 'replayed', note, deadLetters, actor)) ?? { outcome, note };
 }
 
-/** It stays `parked`, and the note says why. */
+/** Leaves the dead letter `parked` with a note that says why. */
 async function keepParked(
   deadLetterId: string,
   outcome: KeptOutcome,
@@ -98,8 +99,8 @@ interface ReplayMessagePorts {
 }
 
 /**
- * Publishes order events again, and waits until their effect shows. Every group of the topic gets the message, and none
- * does anything a second time. Safe to repeat after a death at any point.
+ * Publishes order events again and waits until their effect shows. Every group of the topic gets the message, and each
+ * group ignores events it has handled. Safe to repeat after a death at any point.
  * @throws OperationalError; the dead letter is still `parked` and may be replayed again
  */
 async function replayEvents(
@@ -114,7 +115,7 @@ async function replayEvents(
   await deadLetters.beginReplay(deadLetterId, actor);
   await events.publish(decoded.events);
   if (group !== GROUPS.coupon) {
-    // Notifications leave no trace: buyers who still waited have found out by polling, long before a replay.
+    // Notifications leave no trace. Buyers who were still waiting have polled the result long before a replay.
     const note = `published again: ${decoded.events.length} events; notifications are not followed`;
     return closeReplayed(deadLetterId, 'replayed', note, deadLetters, actor);
   }
@@ -134,7 +135,7 @@ const paidIn = (events: readonly OrderEvent[]): string[] => [
   ...new Set(events.flatMap(({ type, orders }) => (type === 'order.paid' ? orders : []))),
 ];
 
-/** The same with a payment deadline instead of order events. */
+/** Publishes a payment deadline again, in the same way. */
 async function replayDeadline(
   { deadLetterId, body }: StoredDeadLetter,
   ports: ReplayMessagePorts,
@@ -144,7 +145,8 @@ async function replayDeadline(
   const { actor } = options;
   const decoded = decodePaymentDeadline(body);
   if (decoded.outcome !== 'decoded') return unreadable(deadLetterId, decoded.detail, deadLetters, actor);
-  // Due at once, but never before its deadline: earlier it would only be retried until it is a dead letter again.
+  // Publishes at once, but never before the deadline: too early, the message would only be retried until it is a dead
+  // letter again.
   const deadlineAtMs = Math.max(clock.nowMs(), decoded.deadline.deadlineAtMs);
   const deadline: PaymentDeadline = { ...decoded.deadline, deadlineAtMs };
   await deadLetters.beginReplay(deadLetterId, actor);
@@ -238,13 +240,13 @@ async function replayBatch(
   return keep('unfinished', `published again, not every purchase has its row yet`);
 }
 
-/** The rows of the batch; null while a purchase has none. */
+/** Finds the rows of the batch, or null while a purchase has no row. */
 async function rowsOf(batch: Batch, { repository }: ReplayPorts): Promise<Order[] | null> {
   const rows = await repository.findByPurchases(batch.saleId, batch.purchases);
   return rows.length === batch.purchases.length ? rows : null;
 }
 
-/** Marks the batch as recorded in Redis, in case the worker did not: no keeper would find it later. */
+/** Marks the batch as recorded in Redis in case the worker did not: no keeper would find it later. */
 async function closed(
   deadLetterId: string,
   batch: Batch,

@@ -2,7 +2,10 @@ import type { Job } from '../../core/job.js';
 import type { OverdueRepository } from '../../core/waiting-states.js';
 import type { RecoveryMetrics } from '../metrics.js';
 
-/** Publishes how many dead letters wait for a person, from the first minute on; what waits for long is overdue too. */
+/**
+ * Publishes how many dead letters wait for an operator, as soon as they are parked. A dead letter that waits too long
+ * is also reported as overdue.
+ */
 export function watchParked({
   repository,
   metrics,

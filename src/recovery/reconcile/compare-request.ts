@@ -6,9 +6,9 @@ export type RequestKind = Extract<FindingKind, 'leak' | 'order_lost' | 'unsettle
 
 /**
  * The one rule for comparing Redis and MySQL request by request (I3, I5): each accepted request has a row; with a live
- * row its entry is `ordered`, with an ended one `released`. It holds for a sale at rest and for one that sells.
- * @param entry what Redis says; null: it does not know the request
- * @param row what MySQL says; undefined: there is no row
+ * row its entry is `ordered`, with an ended row `released`. It holds for a sale at rest and for a sale that sells.
+ * @param entry the entry in Redis, or null if Redis does not know the request
+ * @param row the row in MySQL, or undefined if there is no row
  */
 export function compareRequest(
   entry: RequestEntry | null,

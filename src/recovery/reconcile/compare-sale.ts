@@ -17,21 +17,21 @@ export interface ComparePorts {
 }
 
 export interface CompareLimits extends JudgeLimits {
-  /** No check-back can ask for a marker of a closed sale that is older, ms. */
+  /** Age after which no check-back can ask for a marker of a closed sale, ms. */
   readonly markerAgeMs: number;
-  /** An outbox row that is older may be stuck, ms. */
+  /** Age after which an outbox row may be stuck, ms. */
   readonly outboxAgeMs: number;
 }
 
-/** A row that was tried so often, 30 s apart in the end, will not succeed by itself. */
+/** Attempts after which a row will not succeed by itself. The last attempts are 30 s apart. */
 const OUTBOX_ATTEMPTS_MIN = 20;
 const STUCK_MAX = 100;
 
 /**
- * Compares Redis and MySQL for one sale that may be selling. Read page by page; each difference is read once more,
- * alone, before it becomes a finding. Nothing is changed.
+ * Compares Redis and MySQL for one sale, which may be selling. Reads page by page, and reads each difference once more
+ * on its own before it becomes a finding. Changes nothing.
  * @param onPage called between pages, to keep a lease
- * @throws OperationalError, and what `onPage` throws
+ * @throws OperationalError, and any error that `onPage` throws
  */
 export async function compareSale(
   sale: Sale,
@@ -45,8 +45,8 @@ export async function compareSale(
   const judge = new RequestJudge(saleId, ports, limits, notes, onPage);
 
   const units = (await isWhole(sale, ports)) ? await measureDrift(sale, ports, limits) : null;
-  // What Redis still has of the sale cannot be judged: a half-loaded sale would give thousands of findings. A closed one is
-  // rebuilt when somebody asks for it, and a retired one never.
+  // Redis does not have the whole sale, so its data cannot be judged: a half-loaded sale would give thousands of
+  // findings. A closed sale is rebuilt on request, a retired sale never.
   if (units === null && sale.state === 'closed') notes.isWhole = sale.retiredAtMs !== null;
   else if (units === null && sale.state !== 'draft') notes.found({ kind: 'not_loaded', saleId });
   let heldUnits = 0;
@@ -81,7 +81,7 @@ export async function compareSale(
   const after = (await repository.findSale(saleId)) ?? sale;
   await judgeUnits({ before: sale, after, units, heldUnits, rows }, ports, limits, notes, onPage);
   const now = (await repository.findSale(saleId)) ?? after;
-  // Resharded meanwhile: half of what was read is in other buckets by now.
+  // The sale was resharded during the comparison: half of the data read is in other buckets by now.
   if (now.buckets !== sale.buckets) return compareSale(now, ports, limits, onPage);
   return reportOf(notes, after, units, rows);
 }
@@ -110,7 +110,10 @@ function reportOf(
 }
 
 const homeOf = ({ buckets }: Sale, { userId }: AgedOrder): number => homeBucket(userId, buckets);
-/** The marker of a batch stays in the bucket that was the buyer's home when the batch was formed. */
+/**
+ * Finds the buckets that may have the marker of a batch: it stays in the bucket that was the buyer's home when the
+ * batch was formed.
+ */
 const markersOf = ({ buckets }: Sale, { userId }: AgedOrder): number[] => homesEver(userId, buckets);
 
 function byBucket(

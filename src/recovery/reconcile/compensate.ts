@@ -27,26 +27,26 @@ export interface CompensatePorts extends RepairRequestPorts {
 export interface CompensateOptions {
   readonly safeAgeMs: number;
   readonly markerAgeMs: number;
-  /** The pause after the first attempt, ms; it doubles with every further one. */
+  /** Pause after the first attempt, ms. Doubles with every further attempt. */
   readonly retryFirstMs: number;
-  /** After this long a job that was claimed by a process that died is due again, ms. */
+  /** Time after which a job is due again if the process that claimed it has died, ms. */
   readonly leaseMs: number;
 }
 
 /** Attempts before a job is given up. */
 export const ATTEMPTS_MAX = 5;
-/** Of so many sales it is the Redis of all. */
+/** If this many sales in one pass get no answer, the whole Redis is taken to be down. */
 const AWAY_MAX = 3;
-/** Jobs of one pass. */
+/** Maximum number of jobs per pass. */
 const JOBS_MAX = 100;
 
 const later = (note: string, counts = true): Repair => ({ outcome: 'later', note, counts });
 
 /**
- * Works off compensation jobs that are due, one after the other. A job that cannot be done is tried again, at growing
- * intervals; after the last attempt a purchase without a row becomes `failed` and its units go back. A job is claimed
- * only when its turn comes, and an attempt counts only when it was made: a keeper that dies delays at most one job and
- * uses up no attempt.
+ * Works through the compensation jobs that are due, one after the other. A failed job is retried at growing intervals.
+ * After the last attempt a purchase without a row becomes `failed` and its units go back. A job is claimed only when
+ * its turn comes, and an attempt counts only if it was made: a keeper that dies delays at most one job and uses up no
+ * attempt.
  * @param saleId only jobs of this sale
  * @returns how many jobs were claimed
  * @throws OperationalError mysql; any other error of a job, after all jobs had their turn
@@ -62,13 +62,16 @@ export async function compensate(
   const pass: RepairPass = { published: new Set(), followMs: Math.min(FOLLOW_MAX_MS, options.retryFirstMs) };
   const bugs: unknown[] = [];
   const claimed = new Set<string>();
-  /** Sales that a Redis did not answer for: their further jobs would each wait for their time-out, before those of all others. */
+  /**
+   * Sales whose Redis did not answer. Their further jobs are skipped: each would wait for its time-out and delay the
+   * jobs of other sales.
+   */
   const away = new Set<string>();
   while (claimed.size < JOBS_MAX) {
     const [job] = await ports.jobs.claim(claim);
     if (job === undefined) break;
     if (claimed.has(job.jobId)) {
-      // It is due again already: the next pass publishes it again.
+      // The job is due again: the next pass publishes it again.
       await ports.jobs.postpone(job.jobId, 0, job.lastError ?? '', 'given_back');
       break;
     }
@@ -80,7 +83,7 @@ export async function compensate(
     try {
       const missing = await outageMet(job, ports, options, { actor, pass });
       if (missing === 'redis') away.add(job.saleId);
-      // Of one that all sales share the others stay due: each would only wait for its time-out.
+      // If a dependency of all sales fails, the other jobs stay due: each would only wait for its time-out.
       if ((missing !== null && missing !== 'redis') || away.size >= AWAY_MAX) break;
     } catch (error) {
       if (error instanceof OperationalError) throw error;
@@ -100,7 +103,7 @@ interface Work {
 const pauseMsOf = ({ attempts }: Pick<CompensationJob, 'attempts'>, { retryFirstMs }: CompensateOptions): number =>
   retryFirstMs * 2 ** Math.min(attempts, ATTEMPTS_MAX - 1);
 
-/** Works on one job. @returns the dependency that failed, so that the result is not known; null: none */
+/** Works on one job. @returns the dependency that failed, in which case the result is unknown, else null */
 async function outageMet(
   job: CompensationJob,
   ports: CompensatePorts,
@@ -146,9 +149,9 @@ async function repairOf(
   const sale = await ports.repository.findSale(job.saleId);
   if (sale === null) return later(`there is no sale ${job.saleId}`);
   // Data that a repair is about to replace cannot be judged. The sale was read first: once a repair has begun, a batch
-  // that is sealed with its epoch is an older one, and has to reacquire its units.
+  // that is sealed with its epoch is an older batch, and has to reacquire its units.
   if (job.kind !== 'stuck_outbox' && !(await isWhole(sale, ports))) {
-    await ports.store.askForRepair(sale.saleId); // a closed sale is not rebuilt by itself
+    await ports.store.askForRepair(sale.saleId); // the keeper does not rebuild a closed sale by itself
     return later('the sale waits for a repair', false);
   }
   switch (job.kind) {
@@ -169,7 +172,7 @@ async function repairOf(
   }
 }
 
-/** Adds the whole difference to the bucket with most units, or takes it from there. */
+/** Adds the whole difference to the bucket with the most units, or takes it from there. */
 async function adjustUnits(
   sale: Sale,
   { jobId }: CompensationJob,

@@ -13,7 +13,7 @@ import { repairNeedOf } from '../../core/sale-repair.js';
 import type { Sale } from '../../core/sale.js';
 import { rowsOfSale, type RowPorts } from '../rows-of-sale.js';
 
-/** Markers of a closed sale whose rows have not changed for so long that no check-back can ask for their batch. */
+/** Finds markers of a closed sale whose rows are so old that no check-back can ask for their batch. */
 export async function staleMarkers(
   sale: Sale,
   ref: BucketRef,
@@ -27,7 +27,7 @@ export async function staleMarkers(
 }
 
 /**
- * Removes the stale markers of a closed sale, in every bucket that may have them.
+ * Removes the stale markers of a closed sale in every bucket that may have them.
  * @returns how many were removed
  * @throws OperationalError
  */
@@ -48,7 +48,7 @@ export async function removeStaleMarkers(
 }
 
 /**
- * Whether what Redis says of a sale can be judged: nothing of it is lost, and no repair is under way.
+ * Whether the data in Redis of a sale can be judged: nothing is lost, and no repair is under way.
  * @throws OperationalError redis
  */
 export async function isWhole(
@@ -61,14 +61,16 @@ export async function isWhole(
 export interface SaleUnits {
   readonly unitsLeft: number;
   readonly unitsOfBuyers: number;
-  /** Stock less units left, in transit between two buckets and of buyers; 0 while all of them are somewhere. */
+  /**
+   * Stock minus the units left, in transit between two buckets and held by buyers. 0 if all units are accounted for.
+   */
   readonly difference: number;
   readonly pending: number;
-  /** Whether units moved during the measure or are in transit: then a difference means nothing. */
+  /** Whether units moved during the count or are in transit. Then a difference means nothing. */
   readonly moving: boolean;
-  /** Units left, bucket by bucket. */
+  /** Units left per bucket. */
   readonly buckets: readonly number[];
-  /** Equal for two measures between which no unit moved from bucket to bucket. */
+  /** Equal for two counts if no unit moved from bucket to bucket in between. */
   readonly transfersSeen: string;
 }
 
@@ -78,8 +80,8 @@ export interface DriftPorts {
 }
 
 /**
- * Adds up where the units of a sale are. A difference counts only if a second measure finds the same, the stock has not
- * changed in between, and nothing is under way: no young batch in `pending`, no release to be done, no restock.
+ * Adds up where the units of a sale are. A difference counts only if a second count finds the same, the stock has not
+ * changed in between, and nothing is under way: no young batch in `pending`, no outstanding release, no restock.
  * @returns null when a bucket is not loaded
  * @throws OperationalError
  */
@@ -123,13 +125,13 @@ export interface HeldPorts extends DriftPorts {
   readonly store: DriftPorts['store'] & Pick<ReconcileStore, 'requests'>;
 }
 
-/** A difference counts only if so many counts agree on it. */
+/** How many counts must agree on a difference. */
 const COUNTS = 2;
 
 /**
  * Compares the units of the buyers with the requests that hold them (I4). Drift is computed from the units of buyers:
- * if the two differ, one of them was damaged, and it cannot be said what the stock should be.
- * @returns units that the buyers have too many, 0 when they agree; null when units moved while they were counted
+ * if the two differ, one side is damaged, and the right stock cannot be computed.
+ * @returns how many units the buyers have too many, 0 when both agree, or null when units moved during the count
  * @throws OperationalError
  */
 export async function buyersTooMany(
@@ -152,7 +154,7 @@ export async function buyersTooMany(
   return found;
 }
 
-/** Whether no unit has moved between the two measures. */
+/** Whether no unit has moved between the two counts. */
 export function stoodStill(before: SaleUnits, after: SaleUnits): boolean {
   return (
     before.unitsOfBuyers === after.unitsOfBuyers &&
@@ -163,7 +165,7 @@ export function stoodStill(before: SaleUnits, after: SaleUnits): boolean {
 async function countHeld(sale: Sale, { store }: HeldPorts, onPage: () => Promise<void>): Promise<number> {
   let held = 0;
   for (let bucket = 0; bucket < sale.buckets; bucket++) {
-    const units = new Map<string, number>(); // a request may come twice
+    const units = new Map<string, number>(); // a scan may return a request twice
     for await (const page of store.requests({ saleId: sale.saleId, bucket })) {
       for (const [key, { state, quantity }] of page) units.set(key, state === 'released' ? 0 : quantity);
       await onPage();

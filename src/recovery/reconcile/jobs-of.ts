@@ -3,8 +3,8 @@ import type { Sale } from '../../core/sale.js';
 import type { NewCompensationJob } from '../../core/ports/compensation-repository.js';
 
 /**
- * The jobs that repair findings. A finding that only a person can judge makes none, and neither does drift while the
- * sale is open: then no script may set its stock.
+ * Makes the jobs that repair findings. A finding that only a person can judge gets no job. Drift gets no job while the
+ * sale is open, because then no script may set its stock.
  */
 export function jobsOf(sale: Sale, findings: readonly SaleFinding[]): NewCompensationJob[] {
   return findings.flatMap((finding) => {

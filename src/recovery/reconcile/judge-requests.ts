@@ -12,11 +12,11 @@ export interface JudgePorts {
 }
 
 export interface JudgeLimits {
-  /** What is younger is not judged, ms: it may still be under way. */
+  /** Minimum age of a request, ms. A younger request may still be under way and is not judged. */
   readonly safeAgeMs: number;
-  /** A batch that the re-drive serves for longer is a finding, ms. */
+  /** Time after which a batch in re-drive becomes a finding, ms. */
   readonly waitingMaxMs: number;
-  /** Requests of one kind that a run reads again, one by one. */
+  /** Maximum number of requests of one kind that a run reads again, one by one. */
   readonly readsMax: number;
 }
 
@@ -28,10 +28,10 @@ interface Candidate {
   readonly row: AgedOrder | undefined;
 }
 
-/** After so many single reads the lease is renewed. */
+/** Single reads between two renewals of the lease. */
 const READS_PER_LEASE = 100;
 
-/** Judges the requests of one sale: page by page, and one by one where there is a difference. */
+/** Judges the requests of one sale page by page, and reads differences again one by one. */
 export class RequestJudge {
   readonly #saleId: string;
   readonly #ports: JudgePorts;
@@ -68,7 +68,7 @@ export class RequestJudge {
     await this.#judge(ref, candidates);
   }
 
-  /** Compares rows that Redis does not know; the others were compared when the page of Redis was read. */
+  /** Compares rows that Redis does not know. All other rows were compared when the page of Redis was read. */
   async readRows(ref: BucketRef, rows: readonly AgedOrder[]): Promise<void> {
     const entries = await this.#ports.store.entriesOf(ref, rows.map(purchaseKey));
     const unknown = rows.filter((_, index) => (entries[index] ?? null) === null);
@@ -100,9 +100,9 @@ export class RequestJudge {
   }
 
   /**
-   * In a rush thousands of requests are under way, so the batches of a page are read together. A request that is young,
-   * waits for the re-drive or is parked needs no second read. A batch is parked before it leaves `pending`, so dead
-   * letters are read after `pending`.
+   * Removes candidates that need no second read: young requests, requests in re-drive and parked requests. In a rush
+   * thousands of requests are under way, so the batches of a page are read together. A batch is parked before it leaves
+   * `pending`, so dead letters are read after `pending`.
    */
   async #sift(ref: BucketRef, candidates: readonly Candidate[]): Promise<Candidate[]> {
     const batchIds = [...new Set(candidates.map(batchOf).filter((batchId) => batchId !== ''))];
@@ -117,8 +117,8 @@ export class RequestJudge {
 
   /**
    * Reads one candidate alone: entry, row, entry again. A request that is under way is not judged. The batch and its
-   * dead letter are read first: both go only after the rows are committed, so a row that is not found after that is
-   * missing.
+   * dead letter are read first: both disappear only after the rows are committed, so a row that cannot be found after
+   * that is missing.
    */
   async #readAgain(ref: BucketRef, key: string): Promise<void> {
     const { store, repository } = this.#ports;
@@ -152,7 +152,10 @@ export class RequestJudge {
     return young;
   }
 
-  /** A batch in `pending` with its body is published again until a worker records it, however long that takes. */
+  /**
+   * Whether the re-drive serves a batch: a batch in `pending` with its body is published again until a worker records
+   * it, however long that takes.
+   */
   #isServed(pending: PendingAge | undefined): boolean {
     if (pending === undefined) return false;
     const { pendingMs, hasBody } = pending;
@@ -178,6 +181,6 @@ function candidateOf(key: string, entry: RequestEntry | null, row: AgedOrder | u
   return kind === 'match' ? null : { key, kind, entry, row };
 }
 
-/** The batch that decides about a request without a row; an empty string where the row decides. */
+/** The batch that decides about a request without a row, or an empty string if the row decides. */
 const batchOf = ({ entry, row }: Candidate): string =>
   row === undefined && entry !== null ? (batchOfEntry(entry) ?? '') : '';

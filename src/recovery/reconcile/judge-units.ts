@@ -8,18 +8,18 @@ export interface JudgeUnitsPorts extends HeldPorts, RowPorts {
   readonly repository: HeldPorts['repository'] & RowPorts['repository'];
 }
 
-/** A sale, what is left and held of it before its requests were read, and what reading them counted. */
+/** A sale, its units left and held before its requests were read, and the counts of that reading. */
 export interface CountedSale {
   readonly before: Sale;
   readonly after: Sale;
-  /** Null: not loaded. */
+  /** Null if the sale is not loaded. */
   readonly units: SaleUnits | null;
-  /** Held and ordered. */
+  /** Units of held and ordered requests. */
   readonly heldUnits: number;
   readonly rows: RowUnits;
 }
 
-/** Purchases that the guard of MySQL refused longer ago are a finding only together with another one. */
+/** Refusals of the MySQL guard that are older than this count as a finding only together with another finding. */
 const GUARD_RECENT_MS = 24 * 3_600_000;
 
 /** Adds up the rows of a sale. */
@@ -38,7 +38,7 @@ export class RowUnits {
   }
 }
 
-/** Judges the counts of a sale: `sold` against its rows and its stock, the stock and the buyers in Redis. */
+/** Judges the counts of a sale: `sold` against its rows and its stock, then the stock and the buyers in Redis. */
 export async function judgeUnits(
   counted: CountedSale,
   ports: JudgeUnitsPorts,
@@ -60,7 +60,7 @@ export async function judgeUnits(
   }
 }
 
-/** @returns whether something was found */
+/** @returns whether there is a finding */
 async function judgeSold(
   { before, after, rows }: CountedSale,
   ports: JudgeUnitsPorts,
@@ -72,7 +72,7 @@ async function judgeSold(
     notes.found({ kind: 'oversell', saleId, units: sold - stock, why: `sold ${sold} of ${stock}` });
     return true;
   }
-  // Rows were written while others were read: only an unchanged `sold` can be compared with them.
+  // Rows were written during the read: only an unchanged `sold` can be compared with them.
   if (before.sold !== sold || rows.live === sold) return false;
   if (!(await isCountedAgain(after, rows.live, ports, onPage))) return false;
   const why = `live orders have ${rows.live} units`;
@@ -81,7 +81,7 @@ async function judgeSold(
   return true;
 }
 
-/** One order more and one less leave `sold` unchanged, so all rows are counted once more. */
+/** Counts all rows once more: one extra order and one missing order leave `sold` unchanged. */
 async function isCountedAgain(
   sale: Sale,
   liveUnits: number,
@@ -96,7 +96,7 @@ async function isCountedAgain(
   return again === liveUnits && (await ports.repository.findSale(sale.saleId))?.sold === sale.sold;
 }
 
-/** @returns whether something was found */
+/** @returns whether there is a finding */
 async function judgeStock(
   { after, units, heldUnits }: CountedSale,
   ports: JudgeUnitsPorts,
@@ -113,7 +113,7 @@ async function judgeStock(
       const holding = units.unitsOfBuyers - tooMany;
       const why = `the buyers in Redis count ${units.unitsOfBuyers} units, their requests hold ${holding}`;
       notes.found({ kind: 'miscount', saleId, units: tooMany, why });
-      return true; // so it cannot be said what the stock should be
+      return true; // the right stock cannot be computed
     }
   }
   if (units.moving || units.difference === 0) return false;

@@ -20,45 +20,45 @@ export interface ReconcileAdminPorts extends CompensatePorts {
 export type ReconcileOptions = CompareLimits & CompensateOptions;
 
 export interface ReconcileRequest {
-  /** Absent: every sale that is warm, open, paused or closed recently. */
+  /** Only this sale. Absent: every sale that is warm, open, paused or recently closed. */
   readonly saleId?: string;
-  /** Makes jobs of the findings. */
+  /** Creates jobs for the findings. */
   readonly apply: boolean;
-  /** How long to work on the jobs and wait for their end, ms; 0 leaves them to the keeper. */
+  /** How long to work on the jobs and wait for them, ms. 0 leaves them to the keeper. */
   readonly waitMs: number;
   /** For the audit log. */
   readonly actor: string;
-  /** Ends the wait early, and begins no further sale. */
+  /** Ends the wait early and starts no further sale. */
   readonly signal?: AbortSignal;
 }
 
 export interface ReconcileResult {
   readonly runId: string;
-  /** `match` also when all findings are repaired. */
+  /** Also `match` if all findings are repaired. */
   readonly outcome: RunOutcome;
   readonly counts: Readonly<Partial<Record<FindingKind, number>>>;
   readonly salesCompared: number;
-  /** Sales that another run reconciles right now. */
+  /** Sales that another run is reconciling. */
   readonly salesTaken: number;
-  /** Sales that could not be compared, because a part of the system failed. */
+  /** Sales that could not be compared because a dependency failed. */
   readonly salesFailed: number;
 }
 
-/** `not_retryable`: the purchase was given up, and its row says so for good. */
+/** `not_retryable`: the purchase was given up, and its row records that for good. */
 export type JobRetried = Retried | 'not_retryable';
 
-/** Of closed sales, those that closed last. */
+/** Maximum number of closed sales to compare, last closed first. */
 const CLOSED_MAX = 10_000;
-/** By then nothing of a closed sale is under way, and its markers are removed. */
+/** Age of a closed sale after which nothing is under way and its markers are removed. */
 const CLOSED_RECENTLY_MS = 8 * 24 * 3_600_000;
-/** Renewed from page to page. */
+/** Renewed with every page. */
 const SALE_LEASE_MS = 60_000;
 const FOLLOW_EVERY_MS = 200;
 const JOBS_PAGE = 500;
-/** After so many failed sales in a row it is an outage, and the run ends. */
+/** Failed sales in a row after which the run ends: it is an outage. */
 const FAILURES_IN_A_ROW_MAX = 3;
 
-/** Another run reconciles the sale: this one was too slow to renew its lease. */
+/** Another run reconciles the sale: this run was too slow to renew its lease. */
 class LeaseLost extends Error {
   readonly lease: Extract<SaleLease, { readonly outcome: 'taken' }>;
 
@@ -68,7 +68,7 @@ class LeaseLost extends Error {
   }
 }
 
-/** Compares Redis and MySQL for sales, makes jobs of the findings, and shows their results. */
+/** Compares Redis and MySQL for sales, creates jobs for the findings, and shows their results. */
 export class ReconcileAdmin {
   readonly #ports: ReconcileAdminPorts;
   readonly #options: ReconcileOptions;
@@ -80,8 +80,8 @@ export class ReconcileAdmin {
 
   /**
    * @param onSale called for each sale as it ends
-   * @throws OperationalError when the one sale that was asked for, or the system as a whole, cannot be compared; the
-   *   run is noted as `failed`
+   * @throws OperationalError when the requested sale, or the system as a whole, cannot be compared; the run is recorded
+   *   as `failed`
    */
   async run(
     request: ReconcileRequest,
@@ -114,7 +114,7 @@ export class ReconcileAdmin {
 
   /**
    * Compares one sale that is over, and repairs nothing.
-   * @returns `match` also where markers are left that nobody asks for any more: they end by themselves
+   * @returns `match` also if stale markers are left: they expire by themselves
    * @throws OperationalError
    */
   async compareEnded(saleId: string): Promise<RunOutcome> {
@@ -126,7 +126,7 @@ export class ReconcileAdmin {
     return outcome === 'findings' && isWhole && !differs ? 'match' : outcome;
   }
 
-  /** Works off jobs that are due. @returns how many; @throws OperationalError mysql */
+  /** Works through the jobs that are due. @returns how many; @throws OperationalError mysql */
   compensate(actor: string, saleId?: string): Promise<number> {
     return compensate(this.#ports, this.#options, actor, saleId);
   }
@@ -147,7 +147,7 @@ export class ReconcileAdmin {
   }
 
   /**
-   * Gives a job new attempts, unless its purchase was given up: its row says so for good.
+   * Gives a job new attempts, unless its purchase was given up: its row records that for good.
    * @throws OperationalError mysql
    */
   async retry(jobId: string, actor: string): Promise<JobRetried> {
@@ -161,7 +161,7 @@ export class ReconcileAdmin {
   }
 
   /**
-   * Removes the records of runs that began longer ago, and jobs that were compensated longer ago, `max` of each.
+   * Removes records of runs and compensated jobs that are older than `keepMs`, at most `max` of each.
    * @returns whether there may be more
    * @throws OperationalError mysql
    */
@@ -247,7 +247,7 @@ export class ReconcileAdmin {
     }
   }
 
-  /** The same outage may prevent this write too; then the run stays without an end. */
+  /** Records the end of a failed run. The same outage may prevent this write too. The run then has no recorded end. */
   async #endAsFailed(runId: string, tally: RunTally): Promise<void> {
     try {
       await this.#ports.runs.end(runId, { outcome: 'failed', figures: tally.figures, findings: tally.findings });

@@ -4,7 +4,7 @@ import type { ReconcileAdmin } from './reconcile-admin.js';
 
 const ACTOR = 'keeper';
 
-/** Redis or MySQL did not answer while some sales were compared; the next run tries them again. */
+/** Redis or MySQL did not answer while some sales were compared. The next run tries them again. */
 export class SalesNotCompared extends Error {
   constructor(sales: number) {
     super(`${sales} ${sales === 1 ? 'sale was' : 'sales were'} not compared: the warnings say why`);
@@ -13,7 +13,8 @@ export class SalesNotCompared extends Error {
 }
 
 /**
- * Compares Redis and MySQL for every recent sale; `apply` makes jobs of the findings, which `compensateJob` works off.
+ * Compares Redis and MySQL for every recent sale. `apply` creates jobs for the findings, which `compensateJob` carries
+ * out.
  */
 export function reconcileJob(
   { admin, metrics }: { readonly admin: Pick<ReconcileAdmin, 'run'>; readonly metrics: RecoveryMetrics },
@@ -29,11 +30,11 @@ export function reconcileJob(
   };
 }
 
-/** Rows removed by one statement; the findings of a run may be large. */
+/** Maximum number of rows that one statement removes. The findings of a run may be large. */
 const REMOVED_PER_STEP = 100;
 const STEPS_MAX = 20;
 
-/** Removes records of old runs, and of what was compensated. */
+/** Removes records of old runs and compensated jobs. */
 export function tidyRuns(admin: Pick<ReconcileAdmin, 'removeOld'>, { keepMs }: { readonly keepMs: number }): Job {
   return {
     name: 'tidy-runs',
@@ -50,7 +51,7 @@ interface CompensatePorts {
   readonly metrics: RecoveryMetrics;
 }
 
-/** Works off compensation jobs, those of operators included. */
+/** Carries out compensation jobs, including jobs that operators created. */
 export function compensateJob({ admin, metrics }: CompensatePorts): Job {
   return {
     name: 'compensate',
@@ -61,7 +62,7 @@ export function compensateJob({ admin, metrics }: CompensatePorts): Job {
   };
 }
 
-/** Publishes how many compensation jobs there are: operators change them too. */
+/** Publishes how many compensation jobs there are. Operators change them too, so this job counts them. */
 export function watchCompensations({ admin, metrics }: CompensatePorts): Job {
   return {
     name: 'watch-compensations',

@@ -21,8 +21,7 @@ export interface RepairRequestPorts {
 
 /**
  * - `done`: Redis and MySQL agree now, or a row in the outbox will make them agree
- * - `later`: something was done and its result is not visible yet, or nothing could be done. `counts`: it was an
- *   attempt
+ * - `later`: the result is not visible yet, or nothing could be done. `counts`: it was an attempt
  * - `given_up`: the row of the purchase is `failed`, for good
  */
 export type Repair =
@@ -34,22 +33,27 @@ const later = (note: string, counts = true): Repair => ({ outcome: 'later', note
 
 const GIVEN_UP = 'no attempt got it recorded: it is failed now, and its units go back';
 
-/** How long to wait for the row of a republished batch: a worker that runs records it within milliseconds. */
+/** How long to wait for the row of a republished batch. A running worker records it within milliseconds. */
 export const FOLLOW_MAX_MS = 2_000;
 const READ_EVERY_MS = 25;
 
 /** State that the jobs of one pass share. */
 export interface RepairPass {
-  /** Bodies that were published: the purchases of one batch share one message. */
+  /** Published bodies: the purchases of one batch share one message. */
   readonly published: Set<string>;
-  /** How long to wait for a published batch, ms. 0 after one was not recorded in time: then no worker is running. */
+  /**
+   * How long to wait for a published batch, ms. 0 after a batch was not recorded in time: no worker is running then.
+   */
   followMs: number;
 }
 
 export interface RepairAim {
-  /** What was found. */
+  /** Kind of the finding. */
   readonly kind: 'leak' | 'unsettled' | 'unreleased';
-  /** Give it up if there is still no row: `failed`, with the outbox row of its release in the same transaction. */
+  /**
+   * Gives the purchase up if there is still no row: `failed`, with the outbox row of its release in the same
+   * transaction.
+   */
   readonly last: boolean;
 }
 
@@ -57,8 +61,9 @@ type HeldEntry = Extract<RequestEntry, { readonly state: 'held' }>;
 export type RequestName = { readonly userId: string; readonly requestId: string };
 
 /**
- * Makes Redis and MySQL agree about one request. If it has a row, Redis is set to it; if not, its batch is published
- * again. Safe to repeat, also while a worker records it: the unique key of the row decides.
+ * Makes Redis and MySQL agree about one request. If it has a row, Redis is set to the state of the row. If it has no
+ * row, its batch is published again. Safe to repeat, also while a worker records the batch: the unique key of the row
+ * decides.
  * @throws OperationalError
  */
 export async function repairRequest(
@@ -74,7 +79,7 @@ export async function repairRequest(
   const [entry = null] = await ports.store.entriesOf(ref, [purchaseKey(request)]);
   if (row !== undefined) {
     const updated = await updateStore(sale, ref, row, entry, ports, pass);
-    // An earlier attempt gave it up and died before its job was closed.
+    // An earlier attempt gave the purchase up and died before its job was closed.
     const givenUp = aim.kind === 'leak' && row.reason === 'compensation_failed';
     return givenUp ? { outcome: 'given_up', note: GIVEN_UP } : updated;
   }
@@ -98,8 +103,8 @@ export async function repairRequest(
 }
 
 /**
- * Why a batch is not to be touched here: the re-drive serves it, which never gives up, or a person decides on its dead
- * letter. A replay puts the batch into `pending` before it closes the dead letter, so `pending` is read before and
+ * Why a batch must not be touched here: the re-drive serves it, which never gives up, or an operator decides on its
+ * dead letter. A replay puts the batch into `pending` before it closes the dead letter, so `pending` is read before and
  * after.
  */
 async function handledElsewhere(
@@ -116,7 +121,7 @@ async function handledElsewhere(
   return served(await store.batch(ref, batchId)) ? redriven : null;
 }
 
-/** Sets the request in Redis to what its row says. */
+/** Sets the request in Redis to the state of its row. */
 async function updateStore(
   sale: Sale,
   ref: BucketRef,
@@ -137,7 +142,7 @@ async function updateStore(
   const batch = bodyWith(known, row) ?? batchOfOne(sale, ref, entry, row);
   const rows = await ports.repository.rowsOf(sale.saleId, batch.purchases);
   if (rows.length < batch.purchases.length) {
-    // Marking it recorded would remove the body that the other purchases still need.
+    // A mark as recorded would remove the body that the other purchases still need.
     const others = await handledElsewhere(ref, entry.batchId, known, ports);
     if (others !== null) return later(others, false);
     if (!published.has(batch.body)) await ports.channel.publish(batch);
@@ -148,7 +153,7 @@ async function updateStore(
   return done('marked recorded');
 }
 
-/** If a worker is faster, its order stays and nothing is released. */
+/** Gives the purchase up. If a worker is faster, its order stays and nothing is released. */
 async function giveUp(
   ref: BucketRef,
   alone: Batch,
@@ -182,7 +187,7 @@ async function follow(
   }
 }
 
-/** The batch as the marker keeps it, if this purchase is in it. */
+/** Returns the batch as its marker keeps it, if this purchase is in it. */
 function bodyWith({ body }: StoredBatch, request: RequestName): Batch | null {
   const decoded = body === null ? null : decodeBatch(body);
   if (decoded?.outcome !== 'decoded') return null;
@@ -191,8 +196,8 @@ function bodyWith({ body }: StoredBatch, request: RequestName): Batch | null {
 }
 
 /**
- * The same batch with this purchase only, for a marker without a body. A worker may record it: the unique key of the
- * row decides, and Redis marks only what that batch holds. The entry is the proof that the units are held in the
+ * Builds the same batch with this purchase only, for a marker without a body. A worker may record it: the unique key of
+ * the row decides, and Redis marks only the purchases in that batch. The entry proves that the units are held in the
  * present epoch.
  */
 function batchOfOne(sale: Sale, ref: BucketRef, entry: HeldEntry, request: RequestName): Batch {

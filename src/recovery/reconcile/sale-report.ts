@@ -3,27 +3,29 @@ import type { CompensationJob } from '../../core/ports/compensation-repository.j
 import type { RunOutcome } from '../../core/ports/reconcile-runs.js';
 import { type FindingKind, type SaleFinding, subjectOf } from '../../core/sale-finding.js';
 
-/** In units where nothing else is said. */
+/** Counted in units unless noted otherwise. */
 export interface LiveFigures {
   readonly stock: number;
   readonly sold: number;
   readonly unitsLeft: number;
   readonly unitsOfBuyers: number;
-  /** Stock less units left, in transit between two buckets and of buyers; 0 while all of them are somewhere. */
+  /**
+   * Stock minus the units left, in transit between two buckets and held by buyers. 0 if all units are accounted for.
+   */
   readonly difference: number;
-  /** 1: units moved while they were counted, so the difference was not judged. */
+  /** 1 if units moved during the count: then the difference was not judged. */
   readonly moving: number;
-  /** Requests that Redis let in, and rows that MySQL has. */
+  /** Accepted requests in Redis, and rows in MySQL. */
   readonly requests: number;
   readonly rows: number;
   readonly pendingBatches: number;
-  /** Requests that differ and were not judged: too young, served by the re-drive, or their batch is a dead letter. */
+  /** Requests that differ and were not judged: too young, in re-drive, or their batch is a dead letter. */
   readonly young: number;
   readonly waiting: number;
   readonly parked: number;
   /** Requests that differ and that this run did not read again. */
   readonly unseen: number;
-  /** Units of purchases that the guard of MySQL ever refused. */
+  /** Units of all purchases that the MySQL guard has refused. */
   readonly guarded: number;
 }
 
@@ -37,23 +39,23 @@ type SaleOutcome = 'match' | 'findings' | 'partly';
 export interface SaleReport {
   readonly saleId: string;
   readonly outcome: SaleOutcome;
-  /** Not everything was compared: the next run goes on, or the sale is closed and not in Redis. */
+  /** Whether something is left to compare: the next run continues, or the sale is closed and not in Redis. */
   readonly more: boolean;
   readonly figures: LiveFigures;
-  /** How many of each kind. */
+  /** Findings per kind. */
   readonly counts: Readonly<Partial<Record<FindingKind, number>>>;
-  /** The first of them, at most `FINDINGS_MAX`. */
+  /** The first findings, at most `FINDINGS_MAX`. */
   readonly findings: readonly SaleFinding[];
 }
 
-/** Findings that are kept; the next run finds the others. */
+/** Maximum number of findings kept. The next run finds the rest. */
 const FINDINGS_MAX = 1000;
 
-/** What one comparison has seen and found so far. */
+/** Counts and findings of one comparison so far. */
 export class SaleNotes {
   readonly findings: SaleFinding[] = [];
   readonly counts: Partial<Record<FindingKind, number>> = {};
-  /** False: Redis does not have the sale, so only its rows were looked at. */
+  /** False if Redis does not have the sale: then only its rows were compared. */
   isWhole = true;
   readonly seen = { requests: 0, rows: 0, young: 0, waiting: 0, parked: 0, unseen: 0 };
 
@@ -71,9 +73,9 @@ export class SaleNotes {
 }
 
 /**
- * - `compared`: with the findings and the jobs made of them
- * - `taken`: another run reconciles this sale right now
- * - `not_found`: there is no such sale
+ * - `compared`: with the findings and their jobs
+ * - `taken`: another run is reconciling this sale
+ * - `not_found`: the sale does not exist
  * - `failed`: a dependency failed, so the sale was not compared; only in a run over all sales
  */
 export type SaleResult =
@@ -82,14 +84,14 @@ export type SaleResult =
   | { readonly outcome: 'not_found'; readonly saleId: string }
   | { readonly outcome: 'failed'; readonly saleId: string; readonly error: OperationalError };
 
-/** Figures that are added up over all sales. */
+/** Figures that are summed over all sales. */
 const SUMMED = ['requests', 'rows', 'young', 'waiting', 'parked', 'unseen', 'moving'] as const;
 
 /** Adds up the sales of one run. */
 export class RunTally {
   readonly counts: Partial<Record<FindingKind, number>> = {};
   readonly findings: SaleFinding[] = [];
-  /** Sales that were to be compared. */
+  /** Number of sales to compare. */
   wanted = 0;
   salesCompared = 0;
   salesTaken = 0;
@@ -127,7 +129,7 @@ export class RunTally {
   }
 }
 
-/** Whether nothing was found, or every finding has a job that is compensated. */
+/** Whether there are no findings, or every finding has a compensated job. */
 function isRepaired({ counts, findings }: SaleReport, jobs: readonly CompensationJob[]): boolean {
   const all = Object.values(counts).reduce((sum, count) => sum + count, 0);
   const repaired = new Set(

@@ -14,14 +14,17 @@ export interface AlignPorts {
   readonly sales: Pick<SaleRepository, 'list' | 'find'>;
 }
 
-/** The sales that closed last; older ones sell nothing anyway, since their window is over. */
+/**
+ * Maximum number of closed sales to check, last closed first. Older sales sell nothing anyway, since their window is
+ * over.
+ */
 const CLOSED_MAX = 100;
-/** After so many moves of one sale in a row the next run goes on. */
+/** Moves of one sale in a row after which the sale is left to the next run. */
 const MOVES_MAX = 3;
 
 /**
- * Sets buckets to the state that MySQL has, where a process died between the two writes of a move: a closed sale must
- * not go on selling. A difference has to be seen in two runs, since a move takes its time.
+ * Sets buckets to the state in MySQL if a process died between the two writes of a move: a closed sale must stop
+ * selling. A difference must show in two runs before it is fixed, since a move takes time.
  */
 export function alignSaleStates({ store, sales }: AlignPorts): Job {
   let seen = new Map<string, SaleState>();
@@ -41,8 +44,9 @@ export function alignSaleStates({ store, sales }: AlignPorts): Job {
 }
 
 /**
- * The list may be old by now: an owner who paused the sale meanwhile must not find it open. So the row is read again, and
- * once more after the write: a move in between may have been overwritten in Redis, and is written again.
+ * Reads the row again before the write, because the list may be old by now: a sale that its owner has just paused must
+ * not reopen. Reads it once more after the write: the write may have overwritten a later move in Redis, so the new
+ * state is written again.
  */
 async function align(listed: Sale, { store, sales }: AlignPorts): Promise<void> {
   let sale = await sales.find(listed.saleId);
@@ -56,7 +60,9 @@ async function align(listed: Sale, { store, sales }: AlignPorts): Promise<void> 
   }
 }
 
-/** Sales whose buckets are in another state. Those that need a repair are left out: the repair sets their state. */
+/**
+ * Finds sales whose buckets are in another state. Sales that need a repair are left out: the repair sets their state.
+ */
 async function salesThatDiffer(
   sales: readonly Sale[],
   store: AlignPorts['store'],
@@ -70,7 +76,7 @@ async function salesThatDiffer(
       if (status instanceof OperationalError) faults.add(status);
       else buckets.push(status);
     }
-    // what a bucket that does not answer has is not known; the others are set all the same
+    // buckets that do not answer are unknown, the other buckets are set all the same
     return repairNeedOf(sale, buckets) === null && buckets.some(({ state }) => state !== sale.state);
   });
 }

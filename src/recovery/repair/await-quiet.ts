@@ -6,32 +6,32 @@ import type { Log } from '../../core/ports/log.js';
 import type { SaleRepository } from '../../core/ports/sale-repository.js';
 
 export interface QuietOptions {
-  /** Quiet means: nothing was written for so long, ms. */
+  /** Time without a written order after which the sale counts as quiet, ms. */
   readonly quietMs: number;
-  /** The wait ends after so long in any case, ms. */
+  /** Maximum total wait, ms. */
   readonly waitMaxMs: number;
 }
 
 export interface QuietPorts {
   readonly sales: Pick<SaleRepository, 'find'>;
-  /** Null: the broker cannot be asked, so it waits until no order was written for `quietMs`. */
+  /** Null if the broker cannot be asked: then only `quietMs` decides. */
   readonly progress: WorkerProgress | null;
   readonly clock: Clock;
   readonly log: Log;
 }
 
 const READ_EVERY_MS = 250;
-/** All batches of a sale that closed so long ago are written, or are dead letters. */
+/** Age of a closed sale after which all its batches are written, or are dead letters. */
 const CLOSED_LONG_AGO_MS = 24 * 3_600_000;
 
 /**
- * Waits until the workers have written the orders of the sale, so that buyers with a 202 come first: until they have
- * received all that their queues held when the sale was locked, and have then written no order of it for `quietMs`.
- * Stillness alone proves nothing: its batches may stand behind those of other sales. It has to do where the broker never
- * says how far they are. A batch that arrives later (from a worker that is stopped, or after its retry) has to reacquire
- * its units from what is left.
- * @param onRead called before each read, to see whether the lease is still ours
- * @throws OperationalError mysql, and what `onRead` throws
+ * Waits until the workers have written the orders of the sale, so that buyers with a 202 come first. The workers must
+ * have received everything that their queues held when the sale was locked, and must then have written no order of the
+ * sale for `quietMs`. Quiet alone proves nothing: the batches of the sale may be queued behind those of other sales. If
+ * the broker never reports the progress of the workers, quiet alone has to do. A batch that arrives later (from a
+ * stopped worker, or after its retry) has to reacquire its units from the units left.
+ * @param onRead called before each read, to check that the lease is still ours
+ * @throws OperationalError mysql, and any error that `onRead` throws
  */
 export async function awaitQuiet(
   sale: Sale,
@@ -43,7 +43,7 @@ export async function awaitQuiet(
   const startedMs = clock.monotonicMs();
   if (sale.state === 'closed' && clock.nowMs() - sale.closesAtMs > CLOSED_LONG_AGO_MS) return;
   let haveReceived = await receivedByWorkers(ports);
-  /** The broker has said that something was not received, and since then nothing else. */
+  /** True if the last answer of the broker says that messages are still to be received. */
   let isBehind = false;
   let seen = sale;
   let sinceMs = startedMs;
@@ -67,8 +67,8 @@ export async function awaitQuiet(
 }
 
 /**
- * @returns whether the workers have received what the broker holds now, or null while it gives no answer; null in place
- *   of that: it cannot be asked
+ * @returns a function that says whether the workers have received everything that the broker holds now (null while the
+ *   broker gives no answer), or null if the broker cannot be asked at all
  */
 async function receivedByWorkers({ progress, log }: QuietPorts): Promise<(() => Promise<boolean | null>) | null> {
   if (progress === null) return null;

@@ -8,10 +8,10 @@ import type { AgedOrder } from '../../core/ports/reconcile-repository.js';
 import type { StoredRequest } from '../../core/ports/reconcile-store.js';
 
 /**
- * The requests of a sale as Redis is to have them after its repair, and those that are still to be staged. Rows come
- * first: they are what was sold. A request without a row keeps its units only if it fits the stock and the limit per
- * buyer that the rows leave. If a held request does not fit, its batch has to reacquire units and fails where there are
- * none. An order that MySQL lost and that does not fit leaves no trace but its line in the log.
+ * The requests of a sale as Redis shall have them after its repair, and those still to be staged. Rows come first: they
+ * were sold. A request without a row keeps its units only if it fits the stock and the limit per buyer that the rows
+ * leave. If a held request does not fit, its batch has to reacquire units and fails if there are not enough. If an
+ * order that MySQL lost does not fit, only its log line is left.
  */
 export class RebuiltRequests {
   readonly #sale: Sale;
@@ -42,7 +42,7 @@ export class RebuiltRequests {
     }
   }
 
-  /** Requests that Redis still had with units. */
+  /** Adds requests that still have units in Redis. */
   addUnrecorded(requests: readonly StoredRequest[]): void {
     for (const [key, entry] of requests) this.#keep(key, entry);
   }
@@ -59,13 +59,13 @@ export class RebuiltRequests {
     return isWanted;
   }
 
-  /** Buckets of those purchases of a batch that have units and no row. */
+  /** Finds the buckets of those purchases of a batch that have units and no row. */
   homesOfHeld({ purchases }: Batch): Set<number> {
     const held = purchases.filter((purchase) => this.#placed.get(purchaseKey(purchase)) === 'unrecorded');
     return new Set(held.map(({ userId }) => homeBucket(userId, this.#sale.buckets)));
   }
 
-  /** What is to be staged since the last call, bucket by bucket. */
+  /** Takes the requests added since the last call, bucket by bucket, to stage them. */
   takeUnstaged(): readonly (readonly StoredRequest[])[] {
     const taken = this.#unstaged;
     this.#unstaged = taken.map(() => []);
@@ -73,8 +73,8 @@ export class RebuiltRequests {
   }
 
   /**
-   * The units left, in even shares: how they were distributed before, and what was in transit, does not matter. Never
-   * below 0, even after an oversell.
+   * The units left, in even shares. How they were distributed before, and which units were in transit, does not matter.
+   * Never below 0, even after an oversell.
    */
   get unitsLeft(): readonly number[] {
     const rest = { stock: Math.max(0, this.#left), buckets: this.#sale.buckets };

@@ -17,16 +17,16 @@ interface NeedPorts {
 interface SaleInNeed {
   readonly sale: Sale;
   readonly need: RepairNeed;
-  /** Of each bucket, as it was seen. */
+  /** The epoch of each bucket when the need was seen. */
   readonly seenEpochs: readonly number[];
 }
 
-/** More sales at once than this system is made for; of closed ones, those that closed last. */
+/** Maximum number of sales per query, more than this system is made for. Closed sales: last closed first. */
 const SALES_MAX = 10_000;
 
 /**
- * Warm, open and paused sales that need a repair.
- * @param faults gets those of buckets that did not answer; whether their sales need one is not known
+ * Finds warm, open and paused sales that need a repair.
+ * @param faults collects the faults of buckets that did not answer; whether their sales need a repair is unknown
  * @throws OperationalError
  */
 async function liveInNeed(ports: NeedPorts, faults: BucketFaults): Promise<SaleInNeed[]> {
@@ -34,8 +34,9 @@ async function liveInNeed(ports: NeedPorts, faults: BucketFaults): Promise<SaleI
 }
 
 /**
- * Closed sales whose repair was begun and has died, last closed first: nothing is recorded or released there meanwhile.
- * What Redis may have lost of any other closed sale is in MySQL, so that one waits until somebody asks for it.
+ * Finds closed sales whose repair was begun and has died, last closed first: nothing is recorded or released in such a
+ * sale. Any other closed sale waits until its repair is requested, because all data that Redis may have lost is in
+ * MySQL.
  * @throws OperationalError
  */
 async function closedInNeed(ports: NeedPorts, faults: BucketFaults): Promise<SaleInNeed[]> {
@@ -44,7 +45,7 @@ async function closedInNeed(ports: NeedPorts, faults: BucketFaults): Promise<Sal
 }
 
 /**
- * Closed sales that somebody asked for and that need a repair.
+ * Finds closed sales that need a repair and whose repair was requested.
  * @throws OperationalError
  */
 async function askedInNeed({ sales, store }: NeedPorts, max: number, faults: BucketFaults): Promise<SaleInNeed[]> {
@@ -67,7 +68,7 @@ async function isInNeed(saleId: string, ports: NeedPorts, faults: BucketFaults):
 }
 
 /**
- * The sales are read before their buckets: an epoch only grows, so a sale that was rebuilt in between is not found in
+ * Reads the sales before their buckets: an epoch only grows, so a sale that was rebuilt in between is not reported in
  * need.
  */
 async function inNeed(
@@ -98,7 +99,7 @@ export type OrderedRepair = SaleRepair | { readonly outcome: 'not_needed' };
 
 /**
  * Repairs a sale on request of an operator.
- * @param force repairs the sale also without need; only its epoch changes then
+ * @param force repairs the sale even if there is no need; only its epoch changes then
  * @throws OperationalError
  */
 export async function repairAsked(
@@ -124,16 +125,19 @@ export interface RepairJobPorts extends RepairPorts {
 }
 
 const ACTOR = 'keeper';
-/** A repair mostly waits for the workers: after a restart of Redis a hundred sales must not wait for each other. */
+/**
+ * Maximum number of repairs under way. A repair mostly waits for the workers: after a restart of Redis a hundred sales
+ * must not wait for each other.
+ */
 const REPAIRS_AT_ONCE = 24;
 
-/** While repairs are under way, others are looked for this often. */
+/** How often to look for further sales while repairs are under way. */
 export const LOOK_EVERY_MS = 1000;
 
 /**
- * Repairs live sales, newest first. A run ends with its last repair; until then it takes up sales that come to need one,
- * so that a short repair does not wait for a long one. A sale that is not in Redis must be missing twice in a row, since
- * `warm` may be under way.
+ * Repairs live sales, newest first. A run ends with its last repair. Until then it also takes up sales that come to
+ * need a repair, so that a short repair does not wait for a long one. A sale that is not in Redis must be missing twice
+ * in a row, since `warm` may be under way.
  */
 export function repairSales(ports: RepairJobPorts, options: RepairOptions): Job {
   const turns = new Turns();
@@ -165,7 +169,7 @@ export function repairSales(ports: RepairJobPorts, options: RepairOptions): Job 
       const faults = new BucketFaults();
       errors = [];
       do {
-        // one that fails must not keep the others waiting for the longest repair: it is tried again while some are under way
+        // a failed look must not hold up other sales for the longest repair: it is retried while repairs are under way
         await look(faults).catch((error: unknown) => void errors.push(error));
       } while (await isAnyLeft(underWay, ports.clock));
       if (errors.length > 0) throw errors[0];
@@ -174,7 +178,9 @@ export function repairSales(ports: RepairJobPorts, options: RepairOptions): Job 
   };
 }
 
-/** Waits until all have ended, or until it is time to look for others. @returns whether some have not ended */
+/**
+ * Waits until all repairs have ended, or until it is time to look for further sales. @returns whether repairs are left
+ */
 async function isAnyLeft(underWay: ReadonlyMap<string, Promise<void>>, clock: RepairPorts['clock']): Promise<boolean> {
   const pause = new AbortController();
   await Promise.race([Promise.all(underWay.values()), clock.sleep(LOOK_EVERY_MS, pause.signal)]);
@@ -182,10 +188,10 @@ async function isAnyLeft(underWay: ReadonlyMap<string, Promise<void>>, clock: Re
   return underWay.size > 0;
 }
 
-/** There may be thousands of closed sales that are not retired, so they are checked rarely. */
+/** Pause between two checks. There may be thousands of closed sales that are not retired. */
 const CLOSED_CHECK_EVERY_MS = 30_000;
 
-/** Repairs the closed sales that somebody asked for, and one per run whose repair has died. */
+/** Repairs closed sales on request, and one sale per run whose repair has died. */
 export function repairClosedSales(ports: RepairJobPorts, options: RepairOptions): Job {
   let waiting: SaleInNeed[] = [];
   let checkedAtMs = -Infinity;
@@ -198,13 +204,13 @@ export function repairClosedSales(ports: RepairJobPorts, options: RepairOptions)
         waiting = await closedInNeed(ports, faults);
         checkedAtMs = nowMs;
       }
-      // what was asked for stands on one server: while that is away, repairs that died are done again all the same
+      // the requests are on one server: if it is down, repairs that died are still taken up
       const due = await askedInNeed(ports, REPAIRS_AT_ONCE, faults).catch((error: unknown): SaleInNeed[] => {
         faults.add(error);
         return [];
       });
       const next = waiting.shift();
-      // else another keeper was faster, or it was asked for
+      // otherwise another keeper was faster, or the repair was requested
       if (next !== undefined && !due.some(({ sale }) => sale.saleId === next.sale.saleId)) {
         if (await isInNeed(next.sale.saleId, ports, faults)) due.push(next);
       }
@@ -216,7 +222,7 @@ export function repairClosedSales(ports: RepairJobPorts, options: RepairOptions)
   };
 }
 
-/** Chooses sales in turn, so that a sale that cannot be repaired does not keep others from their repair. */
+/** Picks sales in turn, so that a sale that cannot be repaired does not block the repair of other sales. */
 class Turns {
   readonly #had = new Set<string>();
 
@@ -257,8 +263,8 @@ export interface WatchRepairsPorts extends NeedPorts {
 }
 
 /**
- * Publishes how many sales wait for a repair, and which live ones wait too long; independent of the repairs, one of
- * which may hang.
+ * Publishes how many sales wait for a repair, and which live sales wait too long. It does not depend on the repairs,
+ * because a repair may hang.
  */
 export function watchSalesInRepair(ports: WatchRepairsPorts, { afterMs }: { readonly afterMs: number }): Job {
   /** saleId → when it was first seen in need of a repair. */

@@ -19,24 +19,24 @@ export interface RepairPorts {
   readonly store: RepairStore & Pick<SaleStore, 'setState'>;
   readonly repository: Pick<RepairRepository, 'raiseEpoch' | 'parkedBatchesOf'> & RowPorts['repository'];
   readonly sales: Pick<SaleRepository, 'find'>;
-  /** Null: the broker cannot be asked. */
+  /** Null if the broker cannot be asked. */
   readonly progress: WorkerProgress | null;
   readonly clock: Clock;
   readonly log: Log;
 }
 
 export interface RepairOptions extends QuietOptions {
-  /** After this long another repair takes over from one that died, ms; renewed by a timer and with every command. */
+  /** Lease of a repair, ms. A timer and every command renew it. After it has expired, another repair takes over. */
   readonly leaseMs: number;
 }
 
-/** What to repair, for whom, and how its progress is reported. */
+/** The sale to repair, the actor, and how to report progress. */
 export interface RepairOrder {
   /** For the audit log. */
   readonly actor: string;
-  /** Epochs of the buckets when the need was seen; absent: repair in any case. */
+  /** Epochs of the buckets when the need was seen. Absent: repair in any case. */
   readonly seenEpochs?: readonly number[];
-  /** Buckets that the sale has from then on, a multiple of those it has; absent: as many as before. */
+  /** Number of buckets that the sale shall have, a multiple of its present number. Absent: unchanged. */
   readonly buckets?: number;
   readonly onStep?: (step: RepairStep) => void;
 }
@@ -50,8 +50,9 @@ export type RepairStep =
 /**
  * - `repaired`: the sale is rebuilt, and in the state that MySQL has
  * - `busy`: another repair is under way
- * - `superseded`: another repair took over, or Redis was restarted once more; its later steps were not done
- * - `not_found`: there is no such sale; `draft`: it was never loaded; `retired`: it is in MySQL alone, for good
+ * - `superseded`: another repair took over, or Redis was restarted once more; the later steps of this repair were not
+ *   done
+ * - `not_found`: the sale does not exist; `draft`: it was never loaded; `retired`: it is in MySQL alone, for good
  */
 export type SaleRepair =
   | {
@@ -62,7 +63,9 @@ export type SaleRepair =
       readonly rows: number;
       /** Requests without a row that are held for their batch. */
       readonly held: number;
-      /** Requests that Redis has as ordered and that have no row; they keep entry and units, and a person decides. */
+      /**
+       * Requests that are ordered in Redis and have no row. They keep their entry and units until an operator decides.
+       */
       readonly ordersLost: number;
       readonly tookMs: number;
     }
@@ -72,9 +75,10 @@ export type SaleRepair =
 class Superseded extends Error {}
 
 /**
- * Rebuilds the Redis side of one sale from MySQL, and from what Redis still holds that is not in MySQL yet. The sale is
- * locked meanwhile: nobody can buy, and marks and releases are retried later. If this process dies, the sale stays
- * locked until the next repair, which begins anew; a late command of this one has no effect then.
+ * Rebuilds the Redis side of one sale from MySQL, and from the data in Redis that is not in MySQL yet. The sale is
+ * locked during the repair: no purchase is accepted, and marks and releases are retried later. If this process dies,
+ * the sale stays locked until the next repair, which starts from the beginning. A late command of this repair has no
+ * effect then.
  * @throws OperationalError; the sale stays locked until the next repair
  * Source: protocol rule 12
  */
@@ -112,7 +116,7 @@ export async function repairSale(
     const epochs = (await store.statusOf(refs)).map(({ epoch }) => epoch);
     const raised = await repository.raiseEpoch(saleId, Math.max(...epochs) + 1, actor, reshard);
     if (raised === null && reshard === undefined) return { outcome: 'not_found' };
-    // It was resharded meanwhile: some of its buckets are not locked by this repair.
+    // The sale was resharded in between: some of its buckets are not locked by this repair.
     if (raised?.buckets !== buckets) throw new Superseded();
     const { epoch } = raised;
     onStep({ step: 'epoch', epoch });
@@ -136,8 +140,8 @@ export async function repairSale(
 }
 
 /**
- * The leases of the buckets of one repair. A timer renews them: reading MySQL for a large sale, or trying it again while it
- * fails over, may take longer than a lease.
+ * The leases of the buckets of one repair. A timer renews them: reading MySQL for a large sale, or retrying during a
+ * failover, may take longer than a lease.
  */
 class Leases {
   readonly #end = new AbortController();
@@ -160,12 +164,15 @@ class Leases {
     if (words.includes('superseded')) throw new Superseded();
   }
 
-  /** @throws Superseded when the timer has found it out; every command finds it out by itself as well */
+  /** @throws Superseded if the timer has noticed it. Every command notices it by itself as well */
   readonly check = async (): Promise<void> => {
     if (this.#superseded) throw new Superseded();
   };
 
-  /** Renews until `end`. Never rejects: a Redis that does not answer is asked again, and the next command says so. */
+  /**
+   * Renews until `end`. Never rejects: a Redis that does not answer is asked again, and the next command reports the
+   * fault.
+   */
   async keep(): Promise<void> {
     const { signal } = this.#end;
     while (!this.#superseded) {
@@ -185,9 +192,9 @@ class Leases {
 }
 
 /**
- * Rows first, since they decide; then requests with units and without a row. A row that is written from now on is
+ * Stages rows first, since they decide, then requests with units and without a row. Any row written from now on is
  * `failed`, or has reacquired its units in the new epoch, so a request that has no row now may keep its units. A
- * request that Redis has as ordered had a row once: MySQL lost it, and the entry is the last trace of the order.
+ * request that is ordered in Redis once had a row: MySQL lost it, and the entry is the last trace of the order.
  */
 async function stageRequests(
   raised: Sale,
@@ -204,8 +211,8 @@ async function stageRequests(
     rebuilt.addRows(rows);
     await leases.check();
     await staging;
-    staging = stage(); // Redis stages these rows while MySQL sends the next ones
-    staging.catch(() => undefined); // it is awaited, if nothing else fails before
+    staging = stage(); // Redis stages these rows while MySQL sends the next rows
+    staging.catch(() => undefined); // awaited later, unless something else fails first
   }
   await staging;
   // Last bucket first: after an unfinished reshard the last buckets have the newer data.
@@ -225,19 +232,19 @@ async function stageRequests(
 }
 
 /**
- * Whether these buckets are on the servers that they were loaded on. Read when they are locked, after which nothing can
- * be lost.
+ * Whether these buckets are on the servers that they were loaded on. Checked once the buckets are locked, after which
+ * nothing can be lost.
  */
 async function isStamped(refs: readonly BucketRef[], store: RepairStore): Promise<boolean> {
   return (await store.statusOf(refs)).every(({ sameServer }) => sameServer);
 }
 
-/** Each is some kB, for each of its buckets. */
+/** Batches per step. Each is some kB, in each of its buckets. */
 const BATCHES_AT_ONCE = 16;
 
 /**
- * Puts each batch into `pending` of every bucket where it has units, so that a bucket can be judged by itself and the
- * re-drive finds its batches. Without a reshard that is so already, and nothing is written.
+ * Puts each batch into `pending` of every bucket where it has units, so that each bucket can be judged by itself and
+ * the re-drive finds its batches. Without a reshard the batches are already there, and nothing is written.
  */
 async function carryPending(
   refs: readonly BucketRef[],
@@ -245,7 +252,7 @@ async function carryPending(
   token: string,
   store: RepairStore,
 ): Promise<void> {
-  /** A batch that was carried into a later bucket is found there again. */
+  /** Batches that were carried into a later bucket, where the walk finds them a second time. */
   const carried = new Set<string>();
   const carry = async (body: string, from: number): Promise<void> => {
     const decoded = decodeBatch(body);
@@ -257,7 +264,8 @@ async function carryPending(
   };
   for (const ref of refs) {
     const bodies = await store.pendingBodies(ref);
-    // Under load dozens of batches are on their way to the workers, each with buyers of every bucket, and the sale is locked.
+    // Under load dozens of batches are on their way to the workers, each with buyers of every bucket, and the sale is
+    // locked.
     for (let at = 0; at < bodies.length; at += BATCHES_AT_ONCE) {
       await Promise.all(bodies.slice(at, at + BATCHES_AT_ONCE).map((body) => carry(body, ref.bucket)));
     }
@@ -275,7 +283,7 @@ async function restoreMarkers(
   if ((await Promise.all([...buckets].map(restore))).includes('superseded')) throw new Superseded();
 }
 
-/** Called before the old data is removed: what was not staged is lost with it. */
+/** Logs the data that is lost. Called before the old data is removed: data that was not staged is lost with it. */
 function logLost({ saleId, epoch }: Sale, { ordersLost, withoutRoom }: RebuiltRequests, log: Log): void {
   if (ordersLost > 0) log.warn({ saleId, epoch, ordersLost }, 'MySQL lost orders of this sale; their units are kept');
   for (const [request, entry] of withoutRoom) {
@@ -284,7 +292,9 @@ function logLost({ saleId, epoch }: Sale, { ordersLost, withoutRoom }: RebuiltRe
   }
 }
 
-/** Stages entries in the buckets that have some. A second time changes nothing, so a Redis that hangs is asked again. */
+/**
+ * Stages entries in the buckets that have entries. Staging twice changes nothing, so a Redis that hangs is asked again.
+ */
 async function stageAll(
   { store, clock }: Pick<RepairPorts, 'store' | 'clock'>,
   refs: readonly BucketRef[],
@@ -298,8 +308,9 @@ async function stageAll(
 }
 
 /**
- * A move of the sale meanwhile was written to MySQL and answered `repairing`, so its state is set here. The last bucket
- * comes first: a reshard moves requests to later buckets only, and a death in between must not lose them.
+ * Swaps all buckets to the new data and sets the state of the sale: a move of the sale during the repair was written to
+ * MySQL and answered `repairing`. The last bucket comes first: a reshard moves requests to later buckets only, and a
+ * death in between must not lose them.
  */
 async function swapAll(
   raised: Sale,

@@ -11,15 +11,18 @@ import { hotSalesOf } from '../../sales/watch-hot-sales.js';
 import type { RecoveryMetrics } from '../metrics.js';
 import type { ReshardOrder } from './reshard-sale.js';
 
-/** More buckets than masters, since some share one by chance. */
+/** Buckets per master. Above 1, because some buckets share a master by chance. */
 const BUCKETS_PER_MASTER = 2;
-/** A sale that is sold out, or over, sooner than this at its present rate gains less than it loses while it is locked. */
+/**
+ * Minimum time, at the present rate, until a sale is sold out or over. A sale that ends sooner gains less from a split
+ * than it loses while it is locked.
+ */
 const WORTH_MS = 15_000;
 
 export interface HotReshardOptions {
-  /** Attempts to buy per second, all apis together, from which a sale is split. */
+  /** Purchase attempts per second over all APIs from which a sale is split. */
   readonly perSecond: number;
-  /** That no sale gets more buckets than. */
+  /** Maximum number of buckets of a sale. */
   readonly bucketsMax: number;
 }
 
@@ -29,7 +32,7 @@ export interface HotReshardPorts {
   readonly stock: Pick<StockStore, 'readSale'>;
   readonly store: Pick<RepairStore, 'statusOf'>;
   readonly repository: Pick<RepairRepository, 'claimReshard'>;
-  /** Redis servers that buckets may be on. */
+  /** Redis servers that can hold buckets. */
   readonly masters: () => number;
   readonly reshard: (saleId: string, order: ReshardOrder) => Promise<Resharded>;
   readonly metrics: RecoveryMetrics;
@@ -38,7 +41,7 @@ export interface HotReshardPorts {
 
 const ACTOR = 'keeper';
 
-/** @returns the buckets that a hot sale is split into; null where more would not help, or are not allowed */
+/** @returns how many buckets to split a hot sale into, or null if more buckets would not help or are not allowed */
 export function bucketsForHot(buckets: number, masters: number, bucketsMax: number): number | null {
   if (masters < 2) return null; // one server sells no faster from several buckets
   const wanted = Math.ceil((BUCKETS_PER_MASTER * masters) / buckets) * buckets;
@@ -48,12 +51,12 @@ export function bucketsForHot(buckets: number, masters: number, bucketsMax: numb
 }
 
 /**
- * Splits hot sales into more buckets: one per run, the hottest first. A sale is split at most once in its life, even if the
- * split fails. The first keeper that writes its claim to the audit log does it (docs/decisions/0017).
+ * Splits hot sales into more buckets: one sale per run, the hottest first. A sale is split at most once in its life,
+ * even if the split fails. The first keeper that writes its claim to the audit log does it (docs/decisions/0017).
  */
 export function reshardHotSales(ports: HotReshardPorts, { perSecond, bucketsMax }: HotReshardOptions): Job {
   const { hot, sales, repository, masters, reshard, metrics, log } = ports;
-  /** Sales that have had their turn, as far as this process knows; MySQL decides. */
+  /** Sales that have had their turn, as far as this process knows. MySQL decides. */
   const had = new Set<string>();
   let isReported = false;
 
@@ -99,8 +102,8 @@ export function reshardHotSales(ports: HotReshardPorts, { perSecond, bucketsMax 
 }
 
 /**
- * Whether the sale sells at this moment, is whole, and will go on for long enough. By the clock of its Redis, which opens and
- * closes it.
+ * Whether the sale is selling now, is whole, and will last long enough. Uses the clock of its Redis, which opens and
+ * closes the sale.
  */
 async function isWorthIt(sale: Sale, perSecond: number, { stock, store }: HotReshardPorts): Promise<boolean> {
   if (sale.state !== 'open') return false;

@@ -12,15 +12,15 @@ export interface ReshardPorts extends RepairPorts {
 export interface ReshardOrder {
   /** For the audit log. */
   readonly actor: string;
-  /** The number that the sale is to have. */
+  /** Number of buckets that the sale shall have. */
   readonly buckets: number;
   readonly onStep?: (step: RepairStep) => void;
 }
 
 /**
  * Splits the stock of a sale that may be selling into more buckets. It is a repair without loss: lock, raise the epoch,
- * rebuild all requests from the rows and from what is held, unlock. If this process dies, the sale stays locked until
- * the keeper repairs it, with the number of buckets that MySQL has.
+ * rebuild all requests from the rows and from the held requests, unlock. If this process dies, the sale stays locked
+ * until the keeper repairs it, with the number of buckets that MySQL has.
  * @throws OperationalError; it may be resharded, or locked until the keeper has repaired it
  */
 export async function reshardSale(
@@ -29,9 +29,9 @@ export async function reshardSale(
   ports: ReshardPorts,
   options: RepairOptions,
 ): Promise<Resharded> {
-  // Before the sale is read: if another reshard comes in between, the buckets are older than the sale and it is in repair.
-  // The other way round it would be locked, and then left to its lease. Also the buckets that do not exist yet: if they do
-  // when they are locked, another reshard was faster.
+  // Read before the sale: if another reshard comes in between, the buckets are older than the sale and it is in repair.
+  // In the other order the sale would be locked, and then left to its lease. Includes the buckets that do not exist
+  // yet: if they exist when they are locked, another reshard was faster.
   const statuses = await ports.store.statusOf(bucketRefsOf({ saleId, buckets }));
   const sale = await ports.sales.find(saleId);
   if (sale === null) return { outcome: 'not_found' };
@@ -54,7 +54,10 @@ function refusalOf(sale: Sale, buckets: number): NotResharded | null {
   return buckets > sale.buckets && buckets % sale.buckets === 0 ? null : 'not_a_multiple';
 }
 
-/** If this fails it costs a buyer a second try at most: the scripts refuse requests that use the old snapshot. */
+/**
+ * Clears the cached snapshot. If that fails, it costs a buyer a second try at most: the scripts refuse requests that
+ * use the old snapshot.
+ */
 async function forgetSnapshot(saleId: string, { cache, log }: ReshardPorts): Promise<void> {
   try {
     await cache.forget(saleId);

@@ -25,46 +25,48 @@ export interface TracePorts {
   readonly deadLetters: Pick<DeadLetterRepository, 'list' | 'find'>;
   readonly jobs: Pick<CompensationRepository, 'byRequest' | 'byBatch'>;
   readonly audit: Pick<AuditLog, 'list'>;
-  /** Null where the way to its admin port is not known. */
+  /** Null if the admin port of the brokers is unknown. */
   readonly broker: TraceBroker | null;
 }
 
-/** The id of a request, batch, order or trace, or the number of a dead letter; and what narrows the search. */
+/** The id of a request, batch, order, trace or dead letter, and filters that narrow the search. */
 export interface TraceQuery extends TraceSearch {
   readonly id: string;
 }
 
-/** What Redis has of one purchase. */
+/** Evidence of one purchase in Redis. */
 export interface StoreEvidence {
-  /** Its bucket of the sale; null: it is not loaded. */
+  /** The buyer's bucket of the sale, or null if it is not loaded. */
   readonly sale: StoredSale | null;
   /** Units left in all buckets of the sale. */
   readonly unitsLeft: number;
   /** Units that the buyer holds or has ordered in this sale. */
   readonly buyerUnits: number;
-  /** Null: never accepted, or lost. */
+  /** Null if the request was never accepted, or is lost. */
   readonly entry: RequestEntry | null;
-  /** The bucket is missing, in repair or in need of it: what it says of the purchase may change with the repair. */
+  /**
+   * True if the bucket is missing, in repair or in need of repair: its data on the purchase may change with the repair.
+   */
   readonly unsure: boolean;
-  /** Its batch, where a batch is known. */
+  /** The batch of the purchase, if a batch is known. */
   readonly batch: (TracedBatch & { readonly batchId: string }) | null;
 }
 
 /**
- * Everything that the stores have of one purchase. Redis is read first, then MySQL, then the rest, several at once: no two of them
- * as of the same moment, so a change meanwhile may show twice.
+ * All evidence of one purchase in the stores. Redis is read first, then MySQL, then the rest in parallel. No two stores
+ * are read at the same moment, so a change during the reads may show twice.
  */
 export interface PurchaseEvidence {
   readonly request: RequestRef;
-  /** Null: MySQL does not know the sale. */
+  /** Null if MySQL does not know the sale. */
   readonly sale: Sale | null;
   readonly store: StoreEvidence;
   readonly repository: OrderTrace;
   readonly deadLetters: readonly DeadLetterSummary[];
   readonly jobs: readonly CompensationJob[];
-  /** What the brokers have of its batch, or why none was asked. */
+  /** Messages of its batch at the brokers, or why no broker was asked. */
   readonly broker: readonly TracedMessage[] | string;
-  /** Which brokers may have more and did not answer, and why. */
+  /** Names of brokers that may have more and did not answer, and why. */
   readonly silentBrokers: readonly string[];
   readonly audit: readonly StoredAuditEntry[];
 }

@@ -9,7 +9,7 @@ import type { DeadLetterSummary } from '../../core/ports/dead-letter-repository.
 import type { SilentBroker, TraceBroker } from '../../core/ports/trace-sources.js';
 import type { TracePorts, TraceQuery } from './evidence.js';
 
-/** A purchase that matches the id, and the batch that it was found by. */
+/** A purchase that matches the id, and the batch in which it was found. */
 interface FoundPurchase {
   readonly request: RequestRef;
   readonly batchId: string | null;
@@ -17,14 +17,16 @@ interface FoundPurchase {
 
 export interface FoundPurchases {
   readonly purchases: readonly FoundPurchase[];
-  /** Why a broker was not asked that may know of one; empty: none would know more, or a purchase is found. */
+  /**
+   * Why a broker that may know of a purchase was not asked. Empty if no broker would know more, or a purchase is found.
+   */
   readonly notAsked: readonly string[];
 }
 
-/** Whether a purchase of a batch is one that is looked for. */
+/** Whether a purchase of a batch matches the search. */
 type IsMeant = (purchase: Purchase, batchId: string) => boolean;
 
-/** One question, and where it is looked for. */
+/** A query, and where to search. */
 interface Search {
   readonly query: TraceQuery;
   readonly sales: readonly Sale[];
@@ -33,9 +35,9 @@ interface Search {
   readonly signal: AbortSignal | undefined;
 }
 
-/** Sales searched when none is named, newest first; of retired ones Redis has nothing. */
+/** Maximum number of sales searched if the query names no sale, newest first. Redis has nothing of retired sales. */
 const SALES_MAX = 50;
-/** A look at the buckets one by one takes as many times the way to Redis; buyers wait behind what many at once read. */
+/** Buckets read at once. One by one costs a round trip each. Too many at once make buyers wait. */
 const BUCKETS_AT_ONCE = 4;
 const DEAD_LETTERS_MAX = 5;
 
@@ -43,11 +45,12 @@ export const NO_NAME_SERVER = 'without NAMESRV_ADDR the broker is not asked';
 export const sentenceOf = ({ name, why }: SilentBroker): string => `${name}: ${why}`;
 
 /**
- * Every purchase that matches the id, cheapest search first: the indexes of MySQL and the entries of a known buyer, then what
- * reads much of Redis (batches that wait, requests, markers), the bodies of dead letters, the number of one, and at last the whole
- * table of orders. Of a known buyer only the home buckets are read, and where the first step finds a purchase, nothing else. An id
- * that may be a trace id is looked for as one before, and as that of a request where that is cheap or nothing else is found.
- * @param signal ends the search between two groups of questions
+ * Finds every purchase that matches the id, cheapest search first: the indexes of MySQL and the entries of a known
+ * buyer, then searches that read much of Redis (waiting batches, requests, markers), the bodies of dead letters, the
+ * number of a dead letter, and at last the whole table of orders. For a known buyer only the home buckets are read, and
+ * if the first step finds a purchase, nothing else is searched. An id that may be a trace id is searched as a trace id
+ * first, and as a request id if that is cheap or nothing else is found.
+ * @param signal ends the search between two groups of queries
  * @throws OperationalError redis or mysql; the reason of `signal`
  */
 export async function findPurchases(
@@ -74,7 +77,7 @@ export async function findPurchases(
   if (traceId !== null) add(await recordedOfTrace(traceId, search));
   const inRepository = await repository.findRequests(id, query, max);
   add(inRepository.map((request) => ({ request, batchId: null })));
-  // A row names one purchase only if the id was not that of a request, which other buyers may have used as well.
+  // A row identifies one purchase only if the id was not a request id, which other buyers may have used as well.
   const byRequestId = inRepository.length === 0 || inRepository.some(({ requestId }) => requestId === id);
   if (byRequestId && userId !== undefined) add(await requestsOfBuyer(userId, search));
   if (userId !== undefined && found.size > 0) return all();
@@ -109,13 +112,13 @@ export async function salesOf({ saleId }: TraceQuery, { sales }: Pick<TracePorts
   return sale === null ? [] : [sale];
 }
 
-/** All buckets of a sale; of a known buyer their own, which is where their purchases are. */
+/** All buckets of a sale, or for a known buyer only the home buckets, which hold the buyer's purchases. */
 const bucketsOf = ({ buckets }: Sale, userId: string | undefined): number[] =>
   userId === undefined ? Array.from({ length: buckets }, (_, bucket) => bucket) : [homeBucket(userId, buckets)];
 
 /**
- * Asks each bucket in which the purchases that are looked for may be, a few at once.
- * @returns their answers in the order of the buckets; who has enough stops taking, and the rest is not asked
+ * Asks each bucket that may have matching purchases, a few at once.
+ * @returns the answers in the order of the buckets; a caller that has enough stops iterating, and the rest is not asked
  */
 export async function* askBuckets<T>(
   { query: { userId }, sales, signal }: Pick<Search, 'query' | 'sales' | 'signal'>,
@@ -128,7 +131,9 @@ export async function* askBuckets<T>(
   }
 }
 
-/** Orders that brought this trace id, or are of the batch that it stands for (`traceIdOfBatch`). */
+/**
+ * Finds orders that were bought with this trace id, or that belong to the batch of this trace id (`traceIdOfBatch`).
+ */
 async function recordedOfTrace(
   traceId: string,
   { query, ports: { repository }, max }: Search,
@@ -145,7 +150,10 @@ const isOfTrace =
   (purchase, batchId) =>
     purchase.traceId === traceId || batchId === batchIdOfTrace(traceId);
 
-/** The same among batches that wait in Redis, and among dead letters. @param isRecorded some of them are orders */
+/**
+ * Searches the batches that wait in Redis, and the dead letters. @param isRecorded whether some of the purchases are
+ * orders
+ */
 async function unrecordedOfTrace(traceId: string, isRecorded: boolean, search: Search): Promise<FoundPurchase[]> {
   const { store, deadLetters } = search.ports;
   const batchId = batchIdOfTrace(traceId) ?? '';
@@ -163,7 +171,7 @@ async function unrecordedOfTrace(traceId: string, isRecorded: boolean, search: S
   return found;
 }
 
-/** The same among half messages, which a refusal may have followed. A broker that is away hides no other search. */
+/** Searches the half messages, whose purchases may have been refused. A broker that is down hides no other search. */
 async function halvesOfTrace(traceId: string, broker: TraceBroker | null): Promise<FoundPurchases> {
   if (broker === null) return { purchases: [], notAsked: [NO_NAME_SERVER] };
   try {
@@ -176,7 +184,7 @@ async function halvesOfTrace(traceId: string, broker: TraceBroker | null): Promi
   }
 }
 
-/** One question to Redis for each sale. */
+/** Queries Redis once per sale. */
 async function requestsOfBuyer(userId: string, search: Search): Promise<FoundPurchase[]> {
   const { query, ports } = search;
   const { id: requestId } = query;
@@ -201,7 +209,7 @@ async function requestsInStore(search: Search): Promise<FoundPurchase[]> {
   return found;
 }
 
-/** A batch that is not recorded: its marker has the body. */
+/** Finds a batch that is not recorded: its marker has the body. */
 async function batchInStore(batchId: string, search: Search): Promise<FoundPurchase[]> {
   for await (const { body } of askBuckets(search, (ref) => search.ports.store.readBatch(ref, batchId))) {
     if (body !== null) return purchasesIn(body, () => true);
@@ -222,9 +230,9 @@ async function purchasesInDeadLetters(
   return found;
 }
 
-/** By its own number; the batch names the purchases. */
+/** Finds a dead letter by its number. Its batch names the purchases. */
 async function purchasesOfDeadLetter(id: string, { deadLetters }: TracePorts): Promise<FoundPurchase[]> {
-  const deadLetter = isSaleId(id) ? await deadLetters.find(id) : null; // both are numbers of rows
+  const deadLetter = isSaleId(id) ? await deadLetters.find(id) : null; // both are row numbers
   return deadLetter === null || deadLetter.reason === 'forged' ? [] : purchasesIn(deadLetter.body, () => true);
 }
 

@@ -6,10 +6,10 @@ import type { OrderTrace } from '../../core/ports/trace-sources.js';
 import type { PurchaseEvidence } from './evidence.js';
 
 /**
- * Where a purchase stands: the state of its order, or, without one,
+ * The standing of a purchase: the state of its order, or, without an order,
  * - `pending`: units are held and a worker, or the re-drive, will record it
  * - `parked`: units are held until an operator replays or discards its dead letter
- * - `stray`: units are held, and only reconcile reports that and, where it can, repairs it
+ * - `stray`: units are held, and only reconcile reports that and, if possible, repairs it
  * - `unrecorded`: Redis knows an order that MySQL does not have
  * - `repairing`: Redis may have lost it, and its sale waits for its repair
  * - `unknown`: only a dead letter or a job names it
@@ -29,7 +29,7 @@ export const STANDINGS = [
 ] as const;
 export interface Standing {
   readonly state: (typeof STANDINGS)[number];
-  /** Where it stands and what happens next, for a person. */
+  /** The standing and the next step, for a person. */
   readonly sentence: string;
 }
 
@@ -38,7 +38,7 @@ export interface StandingLimits {
   readonly redriveAfterMs: number;
 }
 
-/** Where the purchase stands and what happens next. */
+/** Judges the standing of a purchase and its next step. */
 export function standingOf(evidence: PurchaseEvidence, limits: StandingLimits): Standing {
   const standing =
     evidence.repository.order === null ? withoutRow(evidence, limits) : withRow(evidence, evidence.repository.order);
@@ -130,7 +130,7 @@ function withRow(evidence: PurchaseEvidence, order: NonNullable<OrderTrace['orde
 const UNITS_LOST =
   'Redis lost data after the buyer was accepted, and the units had gone to others before the batch was recorded.';
 
-/** What happens to the units of an order that has ended. */
+/** Says what happens to the units of an order that has ended. */
 function unitsAfterEnd({ store: { entry, sale, unsure }, repository: { outboxRows } }: PurchaseEvidence): string {
   if (unsure) return 'its sale waits for a repair in Redis, which takes the end of the order into account.';
   if (entry === null) return sale === null ? 'its sale is no longer in Redis.' : 'Redis holds nothing for it.';
@@ -140,7 +140,7 @@ function unitsAfterEnd({ store: { entry, sale, unsure }, repository: { outboxRow
   return `its units go back with row ${release.outboxId} of the outbox, tried ${release.attempts} times so far.`;
 }
 
-/** What else is unfinished, in any state. */
+/** Lists other unfinished work, in any state. */
 function* unfinished({ store: { entry }, repository, deadLetters, jobs }: PurchaseEvidence): Generator<string> {
   const { order, refunds } = repository;
   if (order !== null && isLive(order.state)) {
@@ -161,5 +161,5 @@ const REFUND_NEXT =
   'the keeper asks the provider, again and again; a person is needed where the row says `refused`, or without a provider.';
 
 const iso = (atMs: number): string => new Date(atMs).toISOString();
-/** A length of time for a person; tenths only where they matter. */
+/** Formats a duration for a person, with tenths only if they matter. */
 const seconds = (ms: number): string => (ms < 10_000 ? `${(ms / 1000).toFixed(1)} s` : `${Math.round(ms / 1000)} s`);

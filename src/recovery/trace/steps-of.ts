@@ -10,9 +10,9 @@ import type { PurchaseEvidence } from './evidence.js';
 export const TRACE_SOURCES = ['redis', 'mysql', 'broker'] as const;
 type TraceSource = (typeof TRACE_SOURCES)[number];
 
-/** One line of a trace. */
+/** A line of a trace. */
 export interface TraceStep {
-  /** Unix ms on the clock of its source; null: the present state. */
+  /** Unix ms on the clock of its source, or null for the present state. */
   readonly atMs: number | null;
   readonly source: TraceSource;
   readonly what: string;
@@ -30,7 +30,7 @@ const at = (atMs: number | null, source: TraceSource, what: string, detail: stri
 
 const cents = (amount: number, sale: PurchaseEvidence['sale']): string =>
   sale === null ? `${amount} in an unknown currency` : amountText(amount, sale.currency);
-/** A caller wrote it: as JSON it is one line. */
+/** Formats metadata, which a caller wrote: as JSON it is one line. */
 const noted = (metadata: Metadata | null | undefined): string =>
   metadata ? `, metadata ${JSON.stringify(metadata)}` : '';
 

@@ -3,13 +3,13 @@ import type { TracedMessage } from '../../core/ports/trace-sources.js';
 import type { PurchaseEvidence } from './evidence.js';
 import type { StandingLimits } from './standing-of.js';
 
-/** The stations of every purchase, in their order. */
+/** The stages of every purchase, in their order. */
 export const STAGES = ['half', 'deduct', 'commit', 'delivery', 'row', 'payment', 'notification'] as const;
 
 /**
- * - `waiting`: this comes next, or is under way
- * - `failed`: it ended otherwise than the purchase was meant to
- * - `not_reached`: the purchase has ended before, or nothing is known to have led here yet
+ * - `waiting`: this stage is next, or under way
+ * - `failed`: the stage ended otherwise than the purchase was meant to
+ * - `not_reached`: the purchase ended before this stage, or nothing is known to have led here yet
  * - `unknown`: the stores do not say
  */
 export const STAGE_STATES = ['done', 'waiting', 'failed', 'not_reached', 'unknown'] as const;
@@ -17,9 +17,12 @@ export const STAGE_STATES = ['done', 'waiting', 'failed', 'not_reached', 'unknow
 export interface TimelineStage {
   readonly stage: (typeof STAGES)[number];
   readonly state: (typeof STAGE_STATES)[number];
-  /** Unix ms on the clock of its source; null: not stored, or not known. */
+  /** Unix ms on the clock of its source, or null if the time is not stored or not known. */
   readonly atMs: number | null;
-  /** When it happens by itself at the latest, or is tried again; null: nobody knows, or nothing will. */
+  /**
+   * The latest time at which the stage happens by itself or is tried again, or null if unknown or if nothing will
+   * happen.
+   */
   readonly dueAtMs: number | null;
   /** For a person. */
   readonly text: string;
@@ -35,7 +38,7 @@ const outcome = (state: Outcome['state'], text: string, atMs: number | null = nu
 });
 const waiting = (text: string, dueAtMs: number | null): Outcome => ({ state: 'waiting', text, atMs: null, dueAtMs });
 
-/** A purchase as seven stations, for a picture. What happens next is the first one that waits. */
+/** Shows a purchase as seven stages, for a picture. The first waiting stage is the next to happen. */
 export function timelineOf(evidence: PurchaseEvidence, limits: StandingLimits): TimelineStage[] {
   const facts = factsOf(evidence, limits);
   const outcomes: Readonly<Record<TimelineStage['stage'], Outcome>> = {
@@ -107,7 +110,10 @@ function commitOf({ messages, areAllMessages, order, parked, isHeld, isRolledBac
   );
 }
 
-/** A clock of a worker this far from that of MySQL says nothing about this order. */
+/**
+ * Maximum gap between the clocks of a worker and MySQL. Beyond it the clock of the worker says nothing about this
+ * order.
+ */
 const CLOCKS_APART_MAX_MS = 60_000;
 
 function deliveryOf({ order, parked, isHeld, isRolledBack, redriveAtMs }: Facts): Outcome {
@@ -148,7 +154,9 @@ function paymentOf({ order }: Facts): Outcome {
   }
 }
 
-/** Buyers who wait hear of the row at once; services hear of it by events, which the outbox keeps until they are sent. */
+/**
+ * Buyers who wait hear of the row at once. Services hear of it by events, which the outbox keeps until they are sent.
+ */
 function notificationOf({ order, outboxRows }: Facts): Outcome {
   if (order === null) return outcome('not_reached', 'There is no order to tell of.');
   const events = outboxRows.filter(({ kind }) => kind !== 'release');

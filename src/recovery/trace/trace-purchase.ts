@@ -16,8 +16,9 @@ import { stepsOf, type TraceStep } from './steps-of.js';
 import { timelineOf, type TimelineStage } from './timeline-of.js';
 
 /**
- * A refusal leaves no trace; what is left are the marker of its batch and the present state of the sale.
- * @param notAsked why a broker was not asked that may have its half message
+ * Says why a search found nothing. A refusal leaves no trace but the marker of its batch and the present state of the
+ * sale.
+ * @param notAsked why a broker was not asked that may have the half message
  */
 async function whyNotFound(
   query: TraceQuery,
@@ -59,7 +60,7 @@ async function whyNotFound(
 
 export interface PurchaseTrace {
   readonly request: RequestRef;
-  /** The one that its caller brought, where it is stored; else the one that stands for its batch; null: no batch is known. */
+  /** The trace id of the caller if it is stored, else the trace id of the batch, or null if no batch is known. */
   readonly traceId: string | null;
   readonly standing: Standing;
   readonly steps: readonly TraceStep[];
@@ -67,19 +68,19 @@ export interface PurchaseTrace {
 }
 
 /**
- * - `found`: one trace per purchase that matches the id; `more` where there are others
+ * - `found`: one trace per purchase that matches the id; `more` if there are others
  * - `not_found`: no store knows it; `why` is a sentence that says what that may mean
  */
 export type TraceAnswer =
   | { readonly outcome: 'found'; readonly traces: readonly PurchaseTrace[]; readonly more: boolean }
   | { readonly outcome: 'not_found'; readonly why: string };
 
-/** Purchases shown at once; a batch may have many, and an id may be that of several buyers. */
+/** Maximum number of purchases shown. A batch may have many, and several buyers may use the same id. */
 export const TRACES_MAX = 20;
 const DEAD_LETTERS_MAX = 20;
 const AUDIT_MAX = 20;
 
-/** Puts the life of a purchase together from all stores. Changes nothing. */
+/** Assembles the life of a purchase from all stores. Changes nothing. */
 export class TracePurchase {
   readonly #ports: TracePorts;
   readonly #limits: StandingLimits;
@@ -89,7 +90,10 @@ export class TracePurchase {
     this.#limits = limits;
   }
 
-  /** @param signal ends the search between two groups of questions. @throws OperationalError redis or mysql; the reason of `signal` */
+  /**
+   * @param signal ends the search between two groups of queries
+   * @throws OperationalError redis or mysql; the reason of `signal`
+   */
   async trace(query: TraceQuery, signal?: AbortSignal): Promise<TraceAnswer> {
     const { purchases, notAsked } = await findPurchases(query, this.#ports, TRACES_MAX + 1, signal);
     if (purchases.length === 0) {
@@ -167,8 +171,9 @@ export class TracePurchase {
   }
 
   /**
-   * What Redis has, with the batch that MySQL names: the entry of an order names none. All is read again where the first look may
-   * have been too early: the row came after it, or the order has ended and its units may have gone back since.
+   * Reads Redis with the batch that MySQL names, since the entry of an order names no batch. All is read again if the
+   * first read may have been too early: the row came after it, or the order has ended and its units may have gone back
+   * since.
    */
   async #withBatch(
     early: StoreEvidence,
@@ -197,7 +202,10 @@ export class TracePurchase {
   }
 }
 
-/** The brokers, for one trace: traces are needed most when a server is down, so one that does not answer is asked once. */
+/**
+ * The brokers, for one trace. Traces are needed most when a server is down, so a broker that does not answer is asked
+ * only once.
+ */
 class AskedBrokers {
   readonly #broker: TraceBroker | null;
   readonly #known = new Map<string, AskedMessages>();
@@ -229,7 +237,7 @@ class AskedBrokers {
   }
 }
 
-/** Then Redis knows nothing of it, for sure. */
+/** Whether the sale is retired: then Redis certainly knows nothing of it. */
 const isRetired = (sale: Sale | null): boolean => sale !== null && sale.retiredAtMs !== null;
 
 type AskedMessages = Pick<PurchaseEvidence, 'broker' | 'silentBrokers'>;
