@@ -8,8 +8,8 @@ export interface ProducerOptions extends ConnectionOptions {
 }
 
 /**
- * The body of a message, signed for its topic.
- * @param properties for a dead letter, which does not say where it came from, also where its body cannot be read
+ * Signs the body of a message for its topic.
+ * @param properties identify a dead letter, which does not name its origin, even if its body cannot be read
  */
 export const signedMessage = (
   topic: string,
