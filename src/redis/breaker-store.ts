@@ -10,7 +10,6 @@ import { jsonOrNull } from '../core/parse-json.js';
 import { asOperationalError, type RedisConnection } from './connection.js';
 import { BREAKER_UNTIL_KEY, BREAKER_VOTES_KEY } from './keys.js';
 
-/** Stores breaker reports in Redis. */
 export function createBreakerStore({ redis, run }: RedisConnection): BreakerStore {
   return {
     async exchange(processId, report, lifeMs): Promise<readonly LiveReport[]> {

@@ -178,7 +178,6 @@ export function createSubscriberClient(options: RedisOptions): Redis {
   return withPasswords(redis, options);
 }
 
-/** Options of each single connection. */
 function connectionOptions({ replyTimeoutMs, connectTimeoutMs = CONNECT_TIMEOUT_MS }: Omit<RedisOptions, 'url'>) {
   return {
     lazyConnect: true,

@@ -28,7 +28,8 @@ export interface RedisConnection {
   /** Returns every server that may hold keys: the single server, or the masters of a cluster. */
   masters(): readonly Redis[];
   /**
-   * Counts how many of our scripts each of these servers knows. Default: every server. @throws what the driver throws
+   * Counts how many of our scripts each of these servers knows. Default: every server.
+   * @throws what the driver throws
    */
   scriptsLoaded(servers?: readonly Redis[]): Promise<number>;
   close(): Promise<void>;
@@ -247,8 +248,9 @@ export async function asOperationalError<T>(what: string, call: () => Promise<T>
 }
 
 /**
- * Sends commands whose keys share a slot in one go. @returns their replies @throws what the driver throws, for any of
- * them
+ * Sends commands whose keys share a slot in one go.
+ * @returns their replies
+ * @throws what the driver throws, for any of them
  */
 export async function pipelined(redis: RedisClient, commands: (string | number)[][]): Promise<unknown[]> {
   const replies = (await redis.pipeline(commands).exec()) ?? [];
@@ -260,8 +262,8 @@ export async function pipelined(redis: RedisClient, commands: (string | number)[
 }
 
 /**
- * Asks the same of many buckets, in order. The buckets are on several servers, so each question fails alone. @throws
- * Bug
+ * Asks the same of many buckets, in order. The buckets are on several servers, so each question fails alone.
+ * @throws Bug
  */
 export async function eachOrFault<R, T>(
   what: string,
@@ -277,8 +279,8 @@ export async function eachOrFault<R, T>(
 }
 
 /**
- * Resolves when any server answers. Serves questions that are not tied to a certain server. @throws OperationalError
- * redis
+ * Resolves when any server answers. Serves questions that are not tied to a certain server.
+ * @throws OperationalError redis
  */
 export async function pingAnyServer({ redis, masters }: RedisConnection): Promise<void> {
   const servers = masters();

@@ -5,7 +5,6 @@ import { asOperationalError, type RedisConnection } from './connection.js';
 import { HOT_PROCESSES_KEY, hotReportKey } from './keys.js';
 import { createLiveReports } from './live-reports.js';
 
-/** Stores reports of the sales that each API process finds hot. */
 export function createHotSaleStore({ redis }: RedisConnection): HotSaleStore {
   const reports = createLiveReports(redis, HOT_PROCESSES_KEY, hotReportKey);
   return {

@@ -93,8 +93,8 @@ export const purchaseTokenKeys = {
 // Data that operators watch belongs to no bucket either. Its keys share a separate tag.
 const LIVE_TAG = 'sk:{live}:';
 /**
- * Answers to buyers in a block of seconds. @param of a sale id, `all` for all sales together, or `others` for sales
- * that are not counted separately
+ * Answers to buyers in a block of seconds.
+ * @param of a sale id, `all` for all sales together, or `others` for sales that are not counted separately
  */
 export const answersKey = (block: number, of: string): string => `${LIVE_TAG}answers:${block}:${of}`;
 /** The running processes: the report of each process, and the processes that have a report. */

@@ -26,7 +26,6 @@ const storedReport = z.object({
   lifeMs: z.number(),
 });
 
-/** Stores reports of the running programs. */
 export function createProgramReports({ redis }: RedisConnection, key = PROGRAMS_KEY): ProgramReports {
   const reportKey = (processId: string): string => `${key}:${processId}`;
   const reports = createLiveReports(redis, key, reportKey);

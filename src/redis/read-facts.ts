@@ -87,7 +87,8 @@ async function clusterOf(server: Redis): Promise<RedisServerFacts['cluster']> {
 }
 
 /**
- * Returns null if our user lacks the permission, as with most hosted servers. @throws what the driver throws otherwise
+ * Returns null if our user lacks the permission, as with most hosted servers.
+ * @throws what the driver throws otherwise
  */
 async function ifAllowed<T>(asked: Promise<T>): Promise<T | null> {
   try {

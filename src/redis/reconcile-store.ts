@@ -19,7 +19,6 @@ const BATCHES_PER_PIPELINE = 500;
 /** Characters of a marker that show whether a body follows its kind. */
 const MARKER_HEAD_END = 15;
 
-/** Reads and corrects a bucket for reconcile. */
 export function createReconcileStore({ redis, run }: RedisConnection): ReconcileStore {
   return {
     requests: (ref) => requestPages(redis, bucketKeys(ref).requests),

@@ -2,7 +2,8 @@ import { assert, Bug } from '../core/errors.js';
 import { parseRequestEntry, type StoreAnswer } from '../core/outcome.js';
 
 /**
- * Checks that a script replied with a flat list of strings and integers. @throws Bug when the reply is something else
+ * Checks that a script replied with a flat list of strings and integers.
+ * @throws Bug when the reply is something else
  */
 export function asList(reply: unknown): readonly unknown[] {
   if (!Array.isArray(reply)) throw new Bug(`a script answered ${JSON.stringify(reply)} instead of a list`);

@@ -22,7 +22,6 @@ import { readBucketStatus } from './repair-store.js';
 /** Fields per step when the buyers of a sale are read; few enough not to hold Redis up. */
 const SCAN_COUNT = 1000;
 
-/** The stock in Redis. */
 export function createStockStore(connection: RedisConnection, log: Log): StockStore {
   const { redis, run, markerLifeMs } = connection;
   const { askForRepair } = createRepairAsks(connection);

@@ -12,7 +12,6 @@ const PENDING_SEARCHED = 2_000;
 /** Bounds the reply: a marker may have some 20 kB, and buyers wait behind it. */
 const MARKERS_PER_READ = 50;
 
-/** Reads a single purchase or batch. */
 export function createTraceStore({ redis }: RedisConnection): TraceStore {
   return {
     async buyersOf(ref, requestId, max): Promise<string[]> {

@@ -7,7 +7,6 @@ import { asList } from './replies.js';
 
 const END_WORDS = ['unavailable', 'already_ended', 'ended'] as const;
 
-/** Moves units between buckets. */
 export function createTransferStore({ run }: RedisConnection): TransferStore {
   return {
     async read(ref, buckets): Promise<BucketState | null> {

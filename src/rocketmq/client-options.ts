@@ -8,7 +8,6 @@ const REQUEST_TIMEOUT_MS_MIN = 1000;
 /** Long enough for a broker that pauses for garbage collection, short enough for a waiting buyer. */
 export const REQUEST_TIMEOUT_MS_DEFAULT = 3000;
 
-/** Options of every channel and source. */
 export interface ConnectionOptions extends Pick<BrokerAccess, 'credentials' | 'tls'> {
   /** `host:port` of the gRPC endpoint. */
   readonly endpoint: string;
@@ -23,7 +22,6 @@ export interface ConnectionOptions extends Pick<BrokerAccess, 'credentials' | 't
   readonly start?: StartLimits;
 }
 
-/** Limits of a start. */
 export interface StartLimits {
   /** Time-out of a `startup()`, ms. Default 20000. */
   readonly startupTimeoutMs?: number;

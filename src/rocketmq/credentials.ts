@@ -82,7 +82,8 @@ export function signedHeaders({ accessKey, accessSecret, securityToken }: Broker
 const ANONYMOUS = /username cannot be null/;
 
 /**
- * Returns the end of a sentence about a server: that it refuses, and what to do. @param reason as the server gave it
+ * Returns the end of a sentence about a server: that it refuses, and what to do.
+ * @param reason as the server gave it
  */
 export const accessRefusal = (reason: string): string =>
   ANONYMOUS.test(reason)

@@ -4,7 +4,6 @@ import { FORGERIES, type SignatureMetrics } from '../core/message-signatures.js'
 import type { CheckBackAnswer } from '../core/ports/channels.js';
 import { TOPICS } from '../core/topics.js';
 
-/** Metrics of the purchase channel. */
 export type ChannelMetrics = ReturnType<typeof createChannelMetrics>;
 
 export function createChannelMetrics(registry: Registry) {

@@ -19,7 +19,6 @@ interface Opened {
   close(): Promise<void>;
 }
 
-/** A producer for a single topic whose messages need no transaction. */
 export interface PlainProducer extends Opened {
   /**
    * @param what names the message in the error

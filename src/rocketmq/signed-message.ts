@@ -2,7 +2,6 @@ import type { MessageOptions } from 'rocketmq-client-nodejs';
 import { type MessageSignatures, SIGNATURE_PROPERTY } from '../core/message-signatures.js';
 import type { ConnectionOptions } from './client-options.js';
 
-/** Options of every producer of ours. */
 export interface ProducerOptions extends ConnectionOptions {
   readonly signatures: MessageSignatures;
 }

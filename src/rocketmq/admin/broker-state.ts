@@ -85,7 +85,6 @@ export const addressOf = ({ host, port }: RemotingAddress): string => `${host}:$
 /** How long a broker is still listed after the name servers have forgotten it. */
 const GONE_NAMED_MS = 3_600_000;
 
-/** A broker that no name server knows any more. */
 interface GoneBroker {
   readonly name: string;
   readonly address: string;
@@ -101,8 +100,8 @@ export class SeenBrokers {
   readonly #brokers = new Map<string, { readonly address: string; readonly knownMs: number }>();
 
   /**
-   * @param known brokers that a name server knows now @returns brokers that were known within the last hour and are not
-   * known now
+   * @param known brokers that a name server knows now
+   * @returns brokers that were known within the last hour and are not known now
    */
   gone(known: readonly BrokerAddress[]): GoneBroker[] {
     const nowMs = performance.now();
@@ -137,8 +136,8 @@ export async function isBrokerActive(broker: RemotingAddress): Promise<boolean> 
 }
 
 /**
- * Reads runtime information of a broker: version, rates, disk. @throws RemotingError when the broker does not answer or
- * refuses
+ * Reads runtime information of a broker: version, rates, disk.
+ * @throws RemotingError when the broker does not answer or refuses
  */
 export async function readRuntime(broker: RemotingAddress): Promise<Readonly<Record<string, string>>> {
   const { table } = parseAnswer<{ table?: Record<string, string> }>(

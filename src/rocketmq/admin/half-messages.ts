@@ -92,8 +92,8 @@ export function unanswered({ from, end }: Range, answered: ReadonlySet<number>):
 }
 
 /**
- * Returns discarded half messages, newest first. @param which the newest `max` that the brokers still keep, or the
- * messages of a key
+ * Returns discarded half messages, newest first.
+ * @param which the newest `max` that the brokers still keep, or the messages of a key
  */
 export async function discardedHalves(
   brokers: readonly BrokerAddress[],

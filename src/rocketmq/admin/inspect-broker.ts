@@ -18,7 +18,6 @@ import {
 // Requests that an inspection sends to a single broker. Nothing here changes the broker. A broker that does not answer,
 // or refuses, causes a RemotingError.
 
-/** A queue of a topic. */
 export interface QueueEnds {
   readonly queueId: number;
   /** Offset of the oldest kept message. `end` is the offset after the newest message. */

@@ -50,7 +50,6 @@ const isOfDeadLetters = (topic: string): boolean => topic.startsWith('%DLQ%');
 /** Attempts of an inspection while brokers come and go. */
 const TRIES_MAX = 3;
 
-/** The brokers of an inspection. */
 interface Brokers {
   /** Brokers that answer. */
   readonly up: readonly BrokerAddress[];

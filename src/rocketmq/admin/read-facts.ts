@@ -115,7 +115,8 @@ const settingsIn = (lines: Lines): BrokerSettings => ({
 });
 
 /**
- * Sends a request without a key to the admin port of a broker. @throws RemotingError when the broker does not answer
+ * Sends a request without a key to the admin port of a broker.
+ * @throws RemotingError when the broker does not answer
  */
 async function strangersAt({ host, port, tls = null }: RemotingAddress): Promise<BrokerFacts['strangers']> {
   const { code } = await exchange({ host, port, tls }, REQUEST.brokerRuntimeInfo);

@@ -115,7 +115,8 @@ export function encodeRequest(code: number, body = '', extFields: RequestFields 
 }
 
 /**
- * @returns null while bytes are missing. @throws RemotingError when this is not a frame of the protocol, or is too long
+ * @returns null while bytes are missing.
+ * @throws RemotingError when this is not a frame of the protocol, or is too long
  */
 export function decodeFrame(bytes: Buffer): Frame | null {
   if (bytes.length < 8) return null;

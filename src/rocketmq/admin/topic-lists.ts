@@ -26,7 +26,6 @@ export interface TopicLists {
 
 const CONFIG_DIR = fileURLToPath(new URL('config/', PACKAGE_ROOT));
 
-/** Reads config/topics.json and config/groups.json. */
 export function readTopicLists(configDir = CONFIG_DIR): TopicLists {
   const read = (file: string): unknown => JSON.parse(readFileSync(join(configDir, file), 'utf8'));
   const lists = { topics: read('topics.json') as TopicEntry[], groups: read('groups.json') as GroupEntry[] };
