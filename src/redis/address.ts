@@ -1,5 +1,5 @@
 import { withoutUndefined } from '../core/without-undefined.js';
-/** Login of the servers; empty when they need none. */
+/** Login for the servers. Empty if the servers need none. */
 interface RedisLogin {
   readonly username?: string;
   readonly password?: string;
@@ -16,10 +16,10 @@ export type RedisAddress =
   | {
       readonly kind: 'sentinel';
       readonly sentinels: readonly RedisHost[];
-      /** The name under which the sentinels watch the master. */
+      /** Name under which the sentinels watch the master. */
       readonly master: string;
       readonly db: number;
-      /** Of the servers; sentinels need none. */
+      /** Login for the servers. Sentinels need none. */
       readonly login: RedisLogin;
     }
   | { readonly kind: 'cluster'; readonly nodes: readonly RedisHost[]; readonly login: RedisLogin };
@@ -29,10 +29,10 @@ const SERVER_PORT = 6379;
 const SENTINELS = /^rediss?\+sentinel:\/\/(?:([^@/]*)@)?([^@/]+)\/([^/]+)(?:\/(\d+))?$/;
 const CLUSTER = /^rediss?\+cluster:\/\/(?:([^@/]*)@)?([^@/]+)\/?$/;
 
-/** Servers and sentinels are connected to by TLS. */
+/** True if servers and sentinels are reached over TLS. */
 export const isByTls = (url: string): boolean => url.startsWith('rediss');
 
-/** Reads an address that the configuration has checked. */
+/** Parses an address that the configuration has already checked. */
 export function readRedisAddress(url: string): RedisAddress {
   const [, sentinelLogin, sentinels, master, db] = SENTINELS.exec(url) ?? [];
   if (sentinels !== undefined && master !== undefined) {
@@ -44,7 +44,7 @@ export function readRedisAddress(url: string): RedisAddress {
   return { kind: 'server', url };
 }
 
-/** The address for a person, without its password. */
+/** Formats the address for a person, without its password. */
 export function namedAddress(address: RedisAddress): string {
   switch (address.kind) {
     case 'server':
@@ -58,7 +58,7 @@ export function namedAddress(address: RedisAddress): string {
 
 const named = (hosts: readonly RedisHost[]): string => hosts.map(({ host, port }) => `${host}:${port}`).join(', ');
 
-/** `host`, `host:port` or `[::1]:port`, between commas. */
+/** Parses a comma-separated list of `host`, `host:port` or `[::1]:port`. */
 function hostsIn(text: string, portUsual: number): RedisHost[] {
   return text.split(',').map((one) => {
     const [, host, port] = /^(.*?)(?::(\d+))?$/.exec(one) ?? [];

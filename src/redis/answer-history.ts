@@ -2,14 +2,18 @@ import type { AnswerCounts, AnswerHistory } from '../core/ports/answer-history.j
 import { asOperationalError, pipelined, type RedisConnection } from './connection.js';
 import { answersKey } from './keys.js';
 
-/** Seconds of one key: few enough that Redis keeps it compact (`hash-max-listpack-entries`), but where very many sales are busy. */
+/**
+ * Length of the block that one key holds. It is short enough that Redis keeps the hash compact
+ * (`hash-max-listpack-entries`), unless very many sales are busy.
+ */
 const BLOCK_MS = 10_000;
-/** Blocks read at once: a bounded reply. */
+/** Number of blocks read at once, which bounds the reply. */
 const BLOCKS_PER_READ = 60;
 
 /**
- * Hashes of ten seconds, which expire by themselves: of each sale, `<second> <code>` → how often, so that whoever looks at one
- * reads no other; of all, `<second> <saleId>`; of those that are not counted apart, `<second> any`. They share a slot.
+ * Stores answers in hashes of ten seconds, which expire on their own. Each sale has a hash `<second> <code>` → count,
+ * so a reader of a sale reads no other sale. All sales share a hash `<second> <saleId>`, and the sales that are not
+ * counted separately share a hash `<second> any`. All keys are in the same slot.
  * @param keepMs how long a second is remembered
  */
 export function createAnswerHistory({ redis }: RedisConnection, keepMs: number): AnswerHistory {
@@ -50,7 +54,7 @@ export function createAnswerHistory({ redis }: RedisConnection, keepMs: number):
       }),
   };
 
-  /** Of each block the hashes in this order. */
+  /** Calls `take` for each field, block by block, with the hashes of a block in the given order. */
   async function eachField(
     hashes: readonly string[],
     fromMs: number,

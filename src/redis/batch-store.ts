@@ -28,18 +28,19 @@ import { createRepairAsks } from './repair-asks.js';
 import { markerBody, asList } from './replies.js';
 
 /**
- * Scripts of one call under way. Many calls run at the same time (each row of the outbox is one), and purchases wait
- * behind their scripts: after a mass expiry tens of thousands sent at once would outlast the reply time-out.
+ * Scripts that a call runs at the same time. Many calls run in parallel (each outbox row is a call), and purchases wait
+ * behind their scripts. After a mass expiry, tens of thousands of scripts sent at once would outlast the reply
+ * time-out.
  */
 const RELEASES_AT_ONCE = 64;
-/** One look of a script: a millisecond of its server. */
+/** Entries that a script examines per call: a millisecond of server time. */
 const LOOKED_AT_PER_CALL = 1_000;
-/** A bounded reply, and far below any reply time-out. */
+/** Bounds the reply and stays far below any reply time-out. */
 const REFS_PER_PIPELINE = 500;
 
 type RecordedBatch = Parameters<BatchStore['markRecorded']>[0][number];
 
-/** Batches after their deduct. */
+/** Stores batches after their deduct. */
 export function createBatchStore(connection: RedisConnection): BatchStore {
   const { redis, run } = connection;
   const { askForRepair } = createRepairAsks(connection);
@@ -136,7 +137,8 @@ export function createBatchStore(connection: RedisConnection): BatchStore {
 }
 
 /**
- * The batch's own bucket knows whether the sale was resharded since; then requests of the batch are in other buckets too.
+ * Marks a batch as recorded. The batch's own bucket knows whether the sale was resharded since. If so, other buckets
+ * hold requests of the batch too.
  * @returns the word of the script
  */
 async function markRecorded(connection: RedisConnection, { batch, orders }: RecordedBatch): Promise<unknown> {
@@ -159,7 +161,7 @@ function markRecordedIn(
   return run('mark-recorded', keys, args);
 }
 
-/** Reacquires each purchase in the present bucket of its buyer; the script refuses in any other epoch. */
+/** Reacquires each purchase in the present bucket of its buyer. The script refuses in any other epoch. */
 async function reacquireInHomeBuckets(
   { redis, run }: RedisConnection,
   batch: Batch,
@@ -167,9 +169,10 @@ async function reacquireInHomeBuckets(
   recorded: ReadonlySet<string>,
 ): Promise<Reacquired> {
   const { buckets, ...terms } = await asOperationalError('read a sale', () => readEpochAndBuckets(redis, batch));
-  if (terms.epoch !== 0 && terms.epoch !== epoch) return { outcome: 'unavailable' }; // the sale may have another number of buckets in that epoch
+  if (terms.epoch !== 0 && terms.epoch !== epoch) return { outcome: 'unavailable' }; // that epoch may have other buckets
   const [lost, elsewhere] = [new Set<string>(), new Set<string>()];
-  // Its own bucket first: from then on the batch is in `pending`, so that the re-drive finds it if this process dies.
+  // Its own bucket goes first: this puts the batch into `pending`, so the re-drive finds the batch if this process
+  // dies.
   for (const bucket of new Set([batch.bucket, ...homeBucketsOf(batch, buckets)])) {
     const others = batch.purchases.filter(({ userId }) => buckets > 1 && homeBucket(userId, buckets) !== bucket);
     const skipped = new Set([...recorded, ...others.map(purchaseKey)]);
@@ -210,7 +213,7 @@ async function heldElsewhere(redis: RedisClient, batch: Batch): Promise<Set<stri
   return held;
 }
 
-/** @returns the word of the batch's own bucket, which always has its marker */
+/** @returns the word of the batch's own bucket, which always has the marker */
 async function unparkInAllBuckets({ redis, run }: RedisConnection, batch: Batch): Promise<Unparked> {
   const word = await unparkIn(run, batch, batch.bucket);
   if (word !== 'unparked' && word !== 'already_pending') return word;
@@ -233,16 +236,17 @@ async function unparkIn(run: RedisConnection['run'], { saleId, batchId }: Batch,
 const homeBucketsOf = ({ purchases }: Batch, buckets: number): number[] =>
   buckets > 1 ? purchases.map(({ userId }) => homeBucket(userId, buckets)) : [];
 
-/** Epoch and number of buckets of a sale as this bucket has them; 0 where it does not know. */
+/** Reads epoch and number of buckets of a sale from this bucket. A value that the bucket does not know is 0. */
 async function readEpochAndBuckets(redis: RedisClient, ref: BucketRef): Promise<{ epoch: number; buckets: number }> {
   const [epoch, buckets] = await redis.hmget(bucketKeys(ref).sale, 'epoch', 'buckets');
   return { epoch: Number(epoch), buckets: Number(buckets) };
 }
 
 /**
- * The bucket that has the request of each release now: the sale may have been resharded since the release was put into the
- * outbox. Read after the ended row is committed, so a reshard before or after this read finds that row.
- * @returns per release, in order; null while the sale is being rebuilt in Redis
+ * Finds the bucket that holds the request of each release now: the sale may have been resharded since the release was
+ * put into the outbox. The read follows the commit of the ended row, so a reshard before or after this read finds that
+ * row.
+ * @returns the bucket of each release, in order; null while the sale is being rebuilt in Redis
  */
 async function currentBuckets(redis: RedisClient, releases: readonly Release[]): Promise<(number | null)[]> {
   const saleIds = [...new Set(releases.map(({ saleId }) => saleId))];
@@ -270,7 +274,7 @@ async function releaseOne(run: RedisConnection['run'], release: Release, bucket:
   return word;
 }
 
-/** A repair takes seconds, and everything after it is safe to repeat. */
+/** Throws during a repair. A repair takes seconds, and everything after this point is safe to repeat. */
 function throwIfInRepair(what: string, words: readonly unknown[]): void {
   if (!words.includes('repairing')) return;
   throw new SaleInRepair(what);
@@ -303,11 +307,11 @@ async function withPending(redis: RedisClient, refs: readonly BucketRef[]): Prom
   return { refs: found, faults };
 }
 
-/** In a pipeline: one command each would cost the keeper and Redis a system call per sale. */
+/** Uses a pipeline: separate commands would cost the keeper and Redis a system call per sale. */
 async function countPending(redis: RedisClient, refs: readonly BucketRef[]): Promise<(number | OperationalError)[]> {
   const what = 'find buckets with pending batches';
   const keys = refs.map((ref) => bucketKeys(ref).pending);
-  // a pipeline goes to one server, and these keys are on several
+  // a pipeline goes to one server, but these keys are on several servers
   if (redis instanceof Cluster) return eachOrFault(what, keys, (key) => redis.zcard(key));
   const replies = await redis
     .pipeline(keys.map((key) => ['zcard', key]))
@@ -349,7 +353,7 @@ async function takeDue(
   return { batches: await withBodies(redis, keys, due), nextFromMs: Number(nextFromMs), more: more === 1 };
 }
 
-/** Reads what a re-drive sends. One that is recorded by now is left out. */
+/** Adds the bodies that a re-drive sends. Drops batches that have been recorded since the first read. */
 async function withBodies(
   redis: RedisClient,
   keys: BucketKeys,
@@ -360,7 +364,7 @@ async function withBodies(
   const batches = stale.map((batch, index) => ({ ...batch, body: markerBody(markers[index] ?? null) }));
   const bodiless = batches.filter(({ body }) => body === null).map(({ batchId }) => batchId);
   if (bodiless.length === 0) return batches;
-  // Most likely recorded between our two reads; then it is no longer pending.
+  // The batch was most likely recorded between the two reads. Then it is no longer pending.
   const scores = await Promise.all(bodiless.map((batchId) => redis.zscore(keys.pending, batchId)));
   const done = new Set(bodiless.filter((_, index) => scores[index] === null));
   return batches.filter(({ batchId }) => !done.has(batchId));

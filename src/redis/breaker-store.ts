@@ -10,7 +10,6 @@ import { jsonOrNull } from '../core/parse-json.js';
 import { asOperationalError, type RedisConnection } from './connection.js';
 import { BREAKER_UNTIL_KEY, BREAKER_VOTES_KEY } from './keys.js';
 
-/** Reports of breakers in Redis. */
 export function createBreakerStore({ redis, run }: RedisConnection): BreakerStore {
   return {
     async exchange(processId, report, lifeMs): Promise<readonly LiveReport[]> {
@@ -34,7 +33,7 @@ function liveReports(reply: readonly string[]): LiveReport[] {
   );
 }
 
-/** What cannot be read, as another release may write it, counts as closed. */
+/** Treats a report that cannot be read, such as a report of another release, as closed. */
 function readReport(text: string): BreakerReport {
   const stored = jsonOrNull(text) as Partial<Record<Dependency, unknown>> | null;
   const stateOf = (dependency: Dependency): BreakerState =>

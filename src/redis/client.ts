@@ -3,40 +3,46 @@ import type { Live } from '../core/live.js';
 import { Tls, type TlsNames, type TlsSettings } from '../core/tls.js';
 import { isByTls, readRedisAddress, type RedisAddress, type RedisHost } from './address.js';
 
-/** One server, the master that sentinels name, or a cluster: every command with keys goes where its keys are. */
+/**
+ * A single server, the master that the sentinels name, or a cluster. The driver sends each command with keys to the
+ * server that holds the keys.
+ */
 export type RedisClient = Redis | Cluster;
 
 export interface RedisOptions extends TlsSettings {
-  /** As REDIS_URL: one server, sentinels, or a cluster; by TLS where it begins with `rediss`. */
+  /** Same form as REDIS_URL: a single server, sentinels, or a cluster. Uses TLS if the scheme begins with `rediss`. */
   readonly url: string;
-  /** Of the servers; takes the place of the one in `url`, unless it is empty. Read again with each connection. */
+  /** Password for the servers. Replaces the password in `url` unless it is empty. Read again for each connection. */
   readonly password?: Live;
   readonly sentinelUser?: string;
-  /** Read again with each connection. Empty: sentinels are asked without. */
+  /** Read again for each connection. Empty: sentinels are asked without a password. */
   readonly sentinelPassword?: Live;
-  /** How long a reply may take; after it the outcome of the command is unknown. */
+  /** How long a reply may take, ms. After this time the outcome of the command is unknown. */
   readonly replyTimeoutMs: number;
   /** Default: `CONNECT_TIMEOUT_MS`. */
   readonly connectTimeoutMs?: number;
-  /** How long the marker of a batch is kept after its end, ms; default four days. */
+  /** How long a batch marker is kept after the end of its batch, ms. Default: four days. */
   readonly markerLifeMs?: number;
 }
 
-/** Three tries of TCP; a server that does not answer by then is down. */
+/** Covers three TCP attempts. A server that has not answered by then is down. */
 export const CONNECT_TIMEOUT_MS = 3000;
 
-/** Reconnect quickly at first, then at most this far apart. */
+/** Upper bound of the reconnect delay, which starts short. */
 const RECONNECT_MAX_MS = 1000;
 
-/** A connection without any reply for this many reply time-outs is half-open: TCP alone would take minutes to say so. */
+/**
+ * Reply time-outs without any reply after which a connection counts as half-open. TCP alone would take minutes to
+ * notice.
+ */
 const SILENT_REPLY_TIMEOUTS = 2;
 
 /**
- * How often a cluster may send a command on. A server that sends it on, or says TRYAGAIN, has not run it, so this is
- * the one way in which a `deduct` is sent again.
+ * How often a cluster may redirect a command. A server that redirects a command, or replies TRYAGAIN, has not run it,
+ * so a redirect is the only way in which a `deduct` is sent again.
  */
 const REDIRECTIONS_MAX = 5;
-/** Between tries while a slot with some keys here and some there moves. */
+/** Pause between attempts while a slot moves and its keys are split between two servers. */
 const TRY_AGAIN_MS = 50;
 
 const AGAIN_AFTER_END_MS = 100;
@@ -44,9 +50,9 @@ const AGAIN_AFTER_END_MS = 100;
 const reconnectDelayMs = (attempt: number): number => Math.min(50 * attempt, RECONNECT_MAX_MS);
 
 /**
- * A client that never queues while disconnected and never sends a command twice: a purchase must fail within
- * milliseconds when Redis is away, and a `deduct` must not be repeated behind our back (protocol rule 2).
- * It is not connected yet.
+ * Creates a client that never queues while disconnected and never sends a command twice: a purchase must fail within
+ * milliseconds when Redis is away, and a `deduct` must not be repeated behind our back (protocol rule 2). The client is
+ * not connected yet.
  */
 export function createClient(options: RedisOptions): RedisClient {
   const address = readRedisAddress(options.url);
@@ -59,11 +65,11 @@ export const REDIS_TLS_NAMES: TlsNames = {
   off: 'begin REDIS_URL with redis in the place of rediss',
 };
 
-/** Null: in plain text. */
+/** Returns null for plain text. */
 export const tlsOf = (options: RedisOptions): Tls | null =>
   isByTls(options.url) ? new Tls(REDIS_TLS_NAMES, options) : null;
 
-/** One server, or the master that sentinels name. */
+/** Creates a client for a single server, or for the master that the sentinels name. */
 function createServerClient(
   address: Exclude<RedisAddress, { kind: 'cluster' }>,
   options: RedisOptions,
@@ -86,9 +92,9 @@ function createServerClient(
     name: master,
     db,
     sentinelRetryStrategy: reconnectDelayMs,
-    // for a master that stopped without closing its connections: the sentinels name another one
+    // handles a master that stopped without closing its connections: the sentinels name another master
     failoverDetector: true,
-    // for a master that became a replica: connect again, but do not send the refused command again
+    // handles a master that became a replica: reconnects, but does not resend the refused command
     reconnectOnError: (error) => error.message.startsWith('READONLY'),
   });
   connectAgainAfterEnd(redis);
@@ -96,8 +102,8 @@ function createServerClient(
 }
 
 /**
- * The driver gives up for good, with status `end`, when sentinels name another master while it connects to one: its
- * `failoverDetector` takes the connector away from under the connect. Until somebody closes it, it is started again.
+ * Restarts the driver until a caller closes it. The driver gives up for good, with status `end`, when sentinels name
+ * another master while the driver is connecting: its `failoverDetector` takes the connector away during the connect.
  */
 export function connectAgainAfterEnd(redis: Pick<Redis, 'on' | 'connect' | 'disconnect'>): void {
   let isClosed = false;
@@ -107,21 +113,24 @@ export function connectAgainAfterEnd(redis: Pick<Redis, 'on' | 'connect' | 'disc
     disconnect(reconnect);
   };
   redis.on('end', () => {
-    const again = (): void => (isClosed ? undefined : void redis.connect().catch(() => undefined)); // ends again: so do we
+    const again = (): void => (isClosed ? undefined : void redis.connect().catch(() => undefined)); // ends again: starts again
     setTimeout(again, AGAIN_AFTER_END_MS).unref();
   });
 }
 
-/** The driver takes them from its options with each connection: those in files are then as they are now. */
+/** Updates the options of the driver before each connection, so passwords in files are current. */
 function withPasswords(redis: Redis, { password, sentinelPassword }: RedisOptions): Redis {
   for (const [name, now] of Object.entries({ password, sentinelPassword })) {
-    if (now === undefined || now() === '') continue; // the one in the url counts
+    if (now === undefined || now() === '') continue; // the password in the url counts
     Object.defineProperty(redis.options, name, { get: now, enumerable: true, configurable: true });
   }
   return redis;
 }
 
-/** A certificate is for a name: without this the driver would connect to the address behind it. */
+/**
+ * Resolves a name to itself, because certificates are issued for names. The driver would otherwise connect to the
+ * address behind the name.
+ */
 const nameItself: NonNullable<ClusterOptions['dnsLookup']> = (name, done) => done(null, name);
 
 function createCluster({ nodes, login }: RedisAddress & { kind: 'cluster' }, options: RedisOptions): Cluster {
@@ -133,7 +142,7 @@ function createCluster({ nodes, login }: RedisAddress & { kind: 'cluster' }, opt
     clusterRetryStrategy: reconnectDelayMs,
     slotsRefreshTimeout: options.connectTimeoutMs ?? CONNECT_TIMEOUT_MS,
     maxRedirections: REDIRECTIONS_MAX,
-    // A lost connection must not send what may have run; a cluster that is down says so to the buyer.
+    // A lost connection must not resend a command that may have run. A cluster that is down is reported to the buyer.
     retryDelayOnFailover: 0,
     retryDelayOnClusterDown: 0,
     retryDelayOnTryAgain: TRY_AGAIN_MS,
@@ -143,12 +152,12 @@ function createCluster({ nodes, login }: RedisAddress & { kind: 'cluster' }, opt
 }
 
 /**
- * A connection of its own for subscriptions; not connected yet. In a cluster every server gets all messages, so it goes
- * to one of those that REDIS_URL names, and to the next one when that is away.
+ * Creates a separate connection for subscriptions, which is not connected yet. In a cluster every server gets all
+ * messages, so the client connects to a server named in REDIS_URL, and to the next server when that one is away.
  */
 export function createSubscriberClient(options: RedisOptions): Redis {
   const address = readRedisAddress(options.url);
-  // PurchaseNotifications subscribes again by itself; and a subscriber may be without a reply for long
+  // PurchaseNotifications resubscribes itself, and a subscriber may go without a reply for a long time
   const listening = { autoResubscribe: false, socketTimeout: undefined };
   if (address.kind !== 'cluster') return createServerClient(address, options, listening);
   const tls = tlsOf(options);
@@ -169,7 +178,6 @@ export function createSubscriberClient(options: RedisOptions): Redis {
   return withPasswords(redis, options);
 }
 
-/** Options of each single connection. */
 function connectionOptions({ replyTimeoutMs, connectTimeoutMs = CONNECT_TIMEOUT_MS }: Omit<RedisOptions, 'url'>) {
   return {
     lazyConnect: true,
@@ -181,6 +189,6 @@ function connectionOptions({ replyTimeoutMs, connectTimeoutMs = CONNECT_TIMEOUT_
   } satisfies DriverOptions;
 }
 
-/** Every server that may hold keys: one, or the masters of a cluster as they are known now. */
+/** Returns every server that may hold keys: the single server, or the masters of a cluster as known now. */
 export const mastersOf = (redis: RedisClient): readonly Redis[] =>
   redis instanceof Cluster ? redis.nodes('master') : [redis];

@@ -21,13 +21,16 @@ export interface RedisConnection {
   readonly redis: RedisClient;
   readonly run: RunScript;
   /**
-   * Keeps a marker this long after the end of its batch, ms. No check-back and no delayed deduct arrives later: a broker
-   * drops a half message after `fileReservedTime` (72 h), even if the broker was down (docs/decisions/0024).
+   * How long a marker is kept after the end of its batch, ms. No check-back and no delayed deduct arrives later: a
+   * broker drops a half message after `fileReservedTime` (72 h), even if the broker was down (docs/decisions/0024).
    */
   readonly markerLifeMs: number;
-  /** Every server that may hold keys: one, or the masters of a cluster. */
+  /** Returns every server that may hold keys: the single server, or the masters of a cluster. */
   masters(): readonly Redis[];
-  /** How many of our scripts each of these servers knows; absent: every server. @throws what the driver throws */
+  /**
+   * Counts how many of our scripts each of these servers knows. Default: every server.
+   * @throws what the driver throws
+   */
   scriptsLoaded(servers?: readonly Redis[]): Promise<number>;
   close(): Promise<void>;
 }
@@ -35,7 +38,8 @@ export interface RedisConnection {
 const MARKER_LIFE_MS = 4 * 24 * 3_600_000;
 
 /**
- * One connection, or one to each server of a cluster. See `createClient` for what it never does.
+ * Opens a connection, or a connection to each server of a cluster. See `createClient` for what the connection never
+ * does.
  * @throws OperationalError redis, when the first connect fails
  */
 export async function connectRedis(options: RedisOptions, log: Log): Promise<RedisConnection> {
@@ -44,9 +48,9 @@ export async function connectRedis(options: RedisOptions, log: Log): Promise<Red
   let lastError = '';
   redis.on('error', (error: Error) => {
     if (error.message !== lastError) log.warn({ err: error }, 'redis connection error');
-    lastError = error.message; // the reconnect loop repeats it every second
+    lastError = error.message; // the reconnect loop repeats the error every second
   });
-  // A restarted server does not have the scripts. Their next use would also send them.
+  // A restarted server does not have the scripts. Their next use would load them as well.
   const load = (server: Redis): Promise<void> =>
     scripts.load(server).catch((err: unknown) => log.warn({ err }, 'the scripts were not loaded'));
   redis.on('ready', () => {
@@ -54,7 +58,8 @@ export async function connectRedis(options: RedisOptions, log: Log): Promise<Red
     for (const server of mastersOf(redis)) void welcome(server, load);
   });
   if (redis instanceof Cluster) {
-    // Not before the driver has made its own check at one of them, which a server that is just being connected fails.
+    // Waits until the driver has made its own check at a server, because a server that is still being connected fails
+    // this check.
     redis.on('+node', (server: Redis) => (redis.status === 'ready' ? void welcome(server, load) : undefined));
   }
   const refused = new RefusalWatch(redis, options);
@@ -63,8 +68,8 @@ export async function connectRedis(options: RedisOptions, log: Log): Promise<Red
       untilReady(redis, CONNECTS_MAX * (options.connectTimeoutMs ?? CONNECT_TIMEOUT_MS)),
       refused.promise,
     ]);
-    // Before it is connected a server of a cluster refuses all but the first command. Not PING: a server whose disk is full
-    // refuses that, and must not keep a program from starting.
+    // Before a cluster server is connected, it refuses all commands but the first. PING does not work here: a server
+    // whose disk is full refuses PING, and must not keep a program from starting.
     await Promise.all(mastersOf(redis).flatMap((server) => [server.time(), server.info('server')]));
   } catch (cause) {
     redis.disconnect();
@@ -92,13 +97,13 @@ export async function connectRedis(options: RedisOptions, log: Log): Promise<Red
 const NO_SENTINEL = /All sentinels are unreachable/;
 
 /**
- * Hears why a server does not let us in: the driver itself would only say that the connection was closed, and it asks sentinels
- * again and again.
+ * Records why a server refuses us. The driver itself would only report a closed connection, and it keeps asking the
+ * sentinels.
  */
 class RefusalWatch {
-  /** Null: none has said so. */
+  /** Null if no server has given a reason. */
   reason: string | null = null;
-  /** Rejects when the server, or all that there are, have refused. */
+  /** Rejects when the server, or every server, has refused. */
   readonly promise: Promise<never>;
   readonly #redis: RedisClient;
   #asked = false;
@@ -109,7 +114,7 @@ class RefusalWatch {
     this.#redis = redis;
     let refuse = (_: unknown): void => undefined;
     this.promise = new Promise((_resolve, reject) => (refuse = reject));
-    this.promise.catch(() => undefined); // once we are connected nobody waits for it
+    this.promise.catch(() => undefined); // nothing awaits the promise once we are connected
     this.#onNodeError = (error) => (this.reason ??= refusalIn(error, options));
     this.#onError = (error) => {
       this.#onNodeError(error);
@@ -117,10 +122,10 @@ class RefusalWatch {
       else if (NO_SENTINEL.test(String(error))) void this.#askWhy(options).then(() => this.reason && refuse(error));
     };
     redis.on('error', this.#onError);
-    redis.on('node error', this.#onNodeError); // one server of a cluster: another one may let us in
+    redis.on('node error', this.#onNodeError); // a single server of a cluster refused: another server may accept us
   }
 
-  /** The driver keeps the message of a sentinel's error, but not its code. */
+  /** Finds out the reason itself: the driver keeps the message of a sentinel's error, but not its code. */
   async #askWhy(options: RedisOptions): Promise<void> {
     if (this.#asked) return;
     this.#asked = true;
@@ -133,7 +138,7 @@ class RefusalWatch {
   }
 }
 
-/** Replies of a server that does not know us, or lets us not do what we need, and how it says so. */
+/** Replies of a server that does not know us or denies a command, with the words for the operator. */
 const REFUSALS: readonly (readonly [RegExp, (message: string, login: string) => string])[] = [
   [
     /^NOAUTH|HELLO must be called with the client already authenticated/,
@@ -153,7 +158,10 @@ const REFUSALS: readonly (readonly [RegExp, (message: string, login: string) => 
   ],
 ];
 
-/** Why a server refuses us, as the rest of a sentence that begins with it; null when an error says something else. */
+/**
+ * Returns why a server refuses us, as the rest of a sentence that begins with the server. Null when an error has
+ * another cause.
+ */
 function refusalIn(error: unknown, options: RedisOptions): string | null {
   const { lastNodeError } = (error ?? {}) as { readonly lastNodeError?: unknown };
   if (lastNodeError !== undefined) return refusalIn(lastNodeError, options);
@@ -164,10 +172,13 @@ function refusalIn(error: unknown, options: RedisOptions): string | null {
   return REFUSALS.find(([pattern]) => pattern.test(message))?.[1](message, login) ?? null;
 }
 
-/** The driver tries the servers of a cluster, or of its sentinels, one after the other, and again when its check fails. */
+/**
+ * Connects to wait for. The driver tries the servers of a cluster, or its sentinels, in turn, and starts over when its
+ * check fails.
+ */
 const CONNECTS_MAX = 5;
 
-/** Waits for the event: the promise of `connect()` stays open when the driver starts over in between. */
+/** Waits for the event, because the promise of `connect()` never settles when the driver starts over in between. */
 function untilReady(redis: RedisClient, timeoutMs: number): Promise<void> {
   return new Promise((resolve, reject) => {
     const timer = setTimeout(() => reject(new Error(`not ready after ${timeoutMs} ms`)), timeoutMs);
@@ -182,20 +193,22 @@ function untilReady(redis: RedisClient, timeoutMs: number): Promise<void> {
   });
 }
 
-/** A server that came into a cluster, or into our view of it, is connected before the first buyer needs it. */
+/** Connects a server that joined the cluster, or our view of the cluster, before the first buyer needs it. */
 async function welcome(server: Redis, load: (server: Redis) => Promise<void>): Promise<void> {
-  if (server.status === 'wait') await server.connect().catch(() => undefined); // the next command says what is wrong
+  if (server.status === 'wait') await server.connect().catch(() => undefined); // the next command reports the error
   if (server.status === 'ready') await load(server);
 }
 
-/** Turns what the driver threw into our error, once. Not retryable: the same command would fail again. */
+/**
+ * Wraps an error of the driver into our error, once. The error is not retryable if the same command would fail again.
+ */
 export function redisFault(what: string, cause: unknown): OperationalError {
   return new OperationalError('redis', `${what}: ${reasonOf(cause)}`, { retryable: !isCertainToRepeat(cause), cause });
 }
 
 /**
- * What a server says that takes no command, or no write, now, or does not let us in. Redis 6 puts the code of an error that a
- * script met into the middle of its message.
+ * Replies of a server that takes no commands or writes for now, or that refuses us. Redis 6 puts the error code of a
+ * failed script into the middle of its message.
  */
 const PASSING = new RegExp(
   String.raw`\b(?:${[
@@ -204,7 +217,7 @@ const PASSING = new RegExp(
   ].join('|')})\b|used memory|Script killed|max number of clients`,
 );
 
-/** Whether the server ran the command, or the script, and it failed for what it was given or found. */
+/** True if the server ran the command or script, and it failed because of its input or of what it found. */
 const isCertainToRepeat = (cause: unknown): boolean =>
   cause instanceof ReplyError && !PASSING.test((cause as Error).message);
 
@@ -218,13 +231,13 @@ const DRIVER_WORDS: readonly (readonly [RegExp, string])[] = [
   [/^Command timed out$/, 'Redis did not answer in time'],
 ];
 
-/** The reason of a failure, for a person. */
+/** Returns the reason of a failure, for a person. */
 export function reasonOf(cause: unknown): string {
   const message = cause instanceof Error ? cause.message : String(cause);
   return DRIVER_WORDS.find(([pattern]) => pattern.test(message))?.[1] ?? message;
 }
 
-/** Runs one read or idempotent write; a driver error becomes an OperationalError, and a bug stays one. */
+/** Runs a read or an idempotent write. Turns a driver error into an OperationalError and leaves a Bug as it is. */
 export async function asOperationalError<T>(what: string, call: () => Promise<T>): Promise<T> {
   try {
     return await call();
@@ -234,7 +247,11 @@ export async function asOperationalError<T>(what: string, call: () => Promise<T>
   }
 }
 
-/** Sends commands whose keys share a slot in one go. @returns their replies @throws what the driver throws, for any of them */
+/**
+ * Sends commands whose keys share a slot in one go.
+ * @returns their replies
+ * @throws what the driver throws, for any of them
+ */
 export async function pipelined(redis: RedisClient, commands: (string | number)[][]): Promise<unknown[]> {
   const replies = (await redis.pipeline(commands).exec()) ?? [];
   if (replies.length < commands.length) throw new Error('the pipeline was cut off');
@@ -244,7 +261,10 @@ export async function pipelined(redis: RedisClient, commands: (string | number)[
   });
 }
 
-/** Asks for one thing of each of many buckets, in order. They are on several servers, so each fails alone. @throws Bug */
+/**
+ * Asks the same of many buckets, in order. The buckets are on several servers, so each question fails alone.
+ * @throws Bug
+ */
 export async function eachOrFault<R, T>(
   what: string,
   refs: readonly R[],
@@ -258,26 +278,30 @@ export async function eachOrFault<R, T>(
   });
 }
 
-/** Resolves when a server answers: for what is not in one certain server. @throws OperationalError redis */
+/**
+ * Resolves when any server answers. Serves questions that are not tied to a certain server.
+ * @throws OperationalError redis
+ */
 export async function pingAnyServer({ redis, masters }: RedisConnection): Promise<void> {
   const servers = masters();
-  if (servers.length === 0) await asOperationalError('ping', () => redis.ping()); // says why there is none
+  if (servers.length === 0) await asOperationalError('ping', () => redis.ping()); // reports why there is no server
   const pings = servers.map((server) => server.ping());
   await asOperationalError('ping', () => Promise.any(pings).catch(async () => pings[0]));
 }
 
 /**
- * Now, on the clock of the server that has the key, Unix ms: the times in a bucket are those of its own server.
+ * Returns the time on the clock of the server that has the key, Unix ms: the times in a bucket come from its own
+ * server.
  * @throws what the driver throws
  */
 export async function serverNowMs(redis: RedisClient, key: string): Promise<number> {
-  // TIME names no key; in a pipeline it goes where the others go
+  // TIME names no key. Within a pipeline it goes where the other commands go.
   const replies = await redis.pipeline([['time'], ['exists', key]]).exec();
   const [error, time] = replies?.[0] ?? [new Error('the pipeline was cut off')];
   if (error) throw error;
   return timeToMs(time as [seconds: string, micros: string]);
 }
 
-/** A reply of TIME as Unix ms. */
+/** Converts a reply of TIME to Unix ms. */
 export const timeToMs = ([seconds, micros]: readonly unknown[]): number =>
   Number(seconds) * 1000 + Math.floor(Number(micros) / 1000);

@@ -5,7 +5,6 @@ import { asOperationalError, type RedisConnection } from './connection.js';
 import { HOT_PROCESSES_KEY, hotReportKey } from './keys.js';
 import { createLiveReports } from './live-reports.js';
 
-/** Reports of the sales that each api finds hot. */
 export function createHotSaleStore({ redis }: RedisConnection): HotSaleStore {
   const reports = createLiveReports(redis, HOT_PROCESSES_KEY, hotReportKey);
   return {
@@ -25,7 +24,7 @@ export function createHotSaleStore({ redis }: RedisConnection): HotSaleStore {
   };
 }
 
-/** What another release wrote, and cannot be read, counts nothing. */
+/** Ignores a report that cannot be read, such as a report of another release. */
 function readReport(text: string): HotSale[] {
   const read = jsonOrNull(text);
   if (!Array.isArray(read)) return [];

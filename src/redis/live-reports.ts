@@ -2,20 +2,21 @@ import type { RedisClient } from './connection.js';
 
 /** Processes whose reports are read; more than this system is made for. */
 const PROCESSES_MAX = 1000;
-/** Nobody reports any more: the list goes too. */
+/** Life of the list after the last report. */
 const LIST_LIFE_MS = 3_600_000;
 
-/** What processes say of themselves, by process id. Whoever calls it makes an OperationalError of what it throws. */
+/** Reports of processes, by process id. The caller turns errors into an OperationalError. */
 export interface LiveReports {
-  /** @param lifeMs after so long without another report it is gone */
+  /** @param lifeMs after this time without another report, the report is gone */
   put(processId: string, text: string, lifeMs: number): Promise<unknown>;
   remove(processId: string): Promise<unknown>;
-  /** Those that live, 1000 at most, with the ids of their processes. */
+  /** Returns the live reports with their process ids, 1000 at most. */
   live(): Promise<[processId: string, text: string][]>;
 }
 
 /**
- * Reports are keys that expire by themselves, and a set of the processes that have one. All share a slot.
+ * Stores reports as keys that expire on their own, and a set of the processes that have a report. All keys share a
+ * slot.
  * @param list key of the set
  * @param keyOf key of the report of a process
  */
@@ -38,7 +39,7 @@ export const createLiveReports = (
     if (processIds.length === 0) return [];
     const texts = await redis.mget(processIds.map(keyOf));
     const gone = processIds.filter((_, index) => texts[index] === null);
-    // one that reports at this moment is back with its next report
+    // a process that reports at this moment is back with its next report
     if (gone.length > 0) await redis.srem(list, ...gone);
     return processIds.flatMap((processId, index): [string, string][] => {
       const text = texts[index] ?? null;

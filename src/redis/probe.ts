@@ -11,7 +11,10 @@ export interface RedisProbe {
   readonly detail: string;
 }
 
-/** Every server answers, in time, and not far from our clock: a program may start. Never throws. */
+/**
+ * Checks that every server answers in time and that its clock is close to ours, so that a program may start. Never
+ * throws.
+ */
 export const probeRedis = (connection: RedisConnection): Promise<RedisProbe> => probe(connection, connection.masters());
 
 async function probe({ redis, scriptsLoaded }: RedisConnection, servers: readonly Redis[]): Promise<RedisProbe> {
@@ -31,9 +34,9 @@ async function probe({ redis, scriptsLoaded }: RedisConnection, servers: readonl
 }
 
 /**
- * The same, and it has not said that its disk refuses the append-only file: a program is ready. Such a server still answers
- * what reads, and heals by itself when there is space again. In a cluster one such server is enough: the others stop their
- * own sales, and who sends buyers to ready programs must not stop all of them. Never throws.
+ * Checks the same, and that no server reports that its disk refuses the append-only file, so that a program is ready.
+ * Such a server still answers reads, and heals when there is space again. In a cluster a single good server is enough:
+ * the others stop their own sales, and a load balancer must not stop all of them. Never throws.
  */
 export async function probeRedisWrites(connection: RedisConnection): Promise<RedisProbe> {
   const servers = connection.masters();
@@ -62,7 +65,7 @@ async function probeWrites(connection: RedisConnection, servers: readonly Redis[
   }
 }
 
-/** Whoever asks whether we are ready waits for a second at most; a server that hangs is not to use that up. */
+/** Upper bound for a server that hangs. A readiness check waits for a second at most. */
 const PROBE_WAIT_MS = 500;
 
 async function inTime(probed: Promise<RedisProbe>): Promise<RedisProbe> {
@@ -80,7 +83,7 @@ const isClusterUp = async (server: Redis): Promise<boolean> =>
   (await server.cluster('INFO')).includes('cluster_state:ok');
 
 /**
- * What must be true of every server before stock is put into it, as sentences; an empty list is good.
+ * Returns, as sentences, what is wrong with a server before stock is put into it. An empty list means that all is well.
  * @throws OperationalError redis
  */
 export async function findRedisMisconfiguration(connection: RedisConnection): Promise<string[]> {

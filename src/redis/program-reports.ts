@@ -26,7 +26,6 @@ const storedReport = z.object({
   lifeMs: z.number(),
 });
 
-/** Reports of the programs that run. */
 export function createProgramReports({ redis }: RedisConnection, key = PROGRAMS_KEY): ProgramReports {
   const reportKey = (processId: string): string => `${key}:${processId}`;
   const reports = createLiveReports(redis, key, reportKey);
@@ -44,7 +43,7 @@ export function createProgramReports({ redis }: RedisConnection, key = PROGRAMS_
       asOperationalError('read which programs run', async () => {
         const found = await reports.live();
         if (found.length === 0) return [];
-        // what is left of a life says when the report was written, on the clock of Redis
+        // the remaining life says when the report was written, on the clock of Redis
         const leftMs = await pipelined(
           redis,
           found.map(([processId]) => ['pttl', reportKey(processId)]),

@@ -15,7 +15,7 @@ import { createSubscriberClient, type RedisClient } from './client.js';
 import { asOperationalError, type RedisConnection, type RedisOptions } from './connection.js';
 import { notificationsChannel } from './keys.js';
 
-/** The sender, on the connection that the program has. A channel without subscribers costs one short query. */
+/** Sends notifications on the connection that the program has. A channel without subscribers costs a short query. */
 export function createPurchaseNotificationsSender({ redis }: RedisConnection): PurchaseNotificationsSender {
   const servers = new Servers(redis);
   return {
@@ -36,23 +36,23 @@ export function createPurchaseNotificationsSender({ redis }: RedisConnection): P
 }
 
 /**
- * The server, or those of a cluster: it passes a message on to all of them, but each knows only its own subscribers. One
- * that does not answer delivers nothing either, so what the others say is the answer, and nobody waits for that one again
- * until it has answered: it must not hold up the notifications of all sales.
+ * The server, or the servers of a cluster. A cluster server passes a message on to all others, but each server knows
+ * only its own subscribers. A silent server delivers nothing either, so the answers of the others count, and no call
+ * waits for a silent server until it has answered: it must not hold up the notifications of all sales.
  */
 class Servers {
   readonly #redis: RedisClient;
-  /** Names of those that left the last question open. */
+  /** Names of the servers that left the last question open. */
   readonly #silent = new Set<string>();
 
   constructor(redis: RedisClient) {
     this.#redis = redis;
   }
 
-  /** @returns the answers of those that answer @throws what the driver throws, when none does */
+  /** @returns the answers of the servers that answer @throws what the driver throws, when no server answers */
   async askAll<T>(question: (server: Redis) => Promise<T>): Promise<T[]> {
     const servers = this.#all();
-    if (servers.length === 0) await this.#redis.ping(); // says why there is none
+    if (servers.length === 0) await this.#redis.ping(); // reports why there is no server
     const waitFor = servers.some((server) => !this.#isSilent(server))
       ? servers.map((server) => !this.#isSilent(server))
       : servers.map(() => true);
@@ -64,7 +64,7 @@ class Servers {
     return answers;
   }
 
-  /** Any one of them. @throws what the driver throws */
+  /** Asks any server. @throws what the driver throws */
   async askOne<T>(question: (server: Redis) => Promise<T>): Promise<T> {
     const servers = this.#all();
     const server = servers.find((one) => one.status === 'ready' && !this.#isSilent(one)) ?? servers[0];
@@ -80,7 +80,7 @@ class Servers {
     return this.#silent.has(nameOf(server));
   }
 
-  /** A rejection that nobody waits for is no unhandled one. */
+  /** Asks a server and handles a rejection that no caller awaits. */
   #ask<T>(server: Redis, question: (server: Redis) => Promise<T>): Promise<T> {
     const asked = question(server);
     asked.then(
@@ -91,11 +91,11 @@ class Servers {
   }
 }
 
-/** The connection to a server that comes back is a new one. */
+/** Names a server. After a reconnect the connection object is new, so the name identifies the server. */
 const nameOf = ({ options: { host = '', port = 0 } }: Redis): string => `${host}:${port}`;
 
 export interface PurchaseNotificationsOptions extends RedisOptions {
-  /** How long a sale without listeners stays subscribed, in ms: the next buyer often comes soon. */
+  /** How long a sale without listeners stays subscribed, in ms. The next buyer often comes soon. */
   readonly lingerMs?: number;
 }
 
@@ -105,12 +105,13 @@ export type OpenPurchaseNotifications = PurchaseNotifications & {
 };
 
 const LINGER_MS = 10_000;
-/** A connection that only receives would not notice that the other end is gone. */
+/** Interval of pings. A connection that only receives would not notice that the other end is gone. */
 const PING_EVERY_MS = 5000;
 
 /**
- * The receiver: one connection of its own for the whole process, one subscription per sale. It connects in the background
- * and reconnects for ever. Notifications of the time without a connection are lost, so listeners also poll.
+ * Opens the receiver: a separate connection for the whole process, with a subscription per sale. The receiver connects
+ * in the background and reconnects for ever. Notifications are lost while there is no connection, so listeners also
+ * poll.
  */
 export function openPurchaseNotifications(
   { lingerMs = LINGER_MS, ...options }: PurchaseNotificationsOptions,
@@ -132,7 +133,7 @@ export function openPurchaseNotifications(
     if (redis.status === 'ready') redis.ping().catch(() => redis.disconnect(true));
   }, PING_EVERY_MS);
   pinging.unref();
-  redis.connect().catch(() => undefined); // the error was logged, the next try follows by itself
+  redis.connect().catch(() => undefined); // the error was logged, and the driver tries again
   return {
     listen: (purchase, onNotification) => subscriptions.listen(purchase, onNotification),
     listenToSale: (saleId, onNotification) => subscriptions.listenToSale(saleId, onNotification),
@@ -146,19 +147,19 @@ export function openPurchaseNotifications(
 
 /** The listeners of one sale, by purchase. */
 interface SaleListeners {
-  /** Those for every purchase. */
+  /** Listeners for every purchase. */
   readonly ofAll: Set<(notification: OrderNotification) => void>;
   readonly byPurchase: Map<string, Set<OnNotification>>;
-  /** The timer that ends the subscription; it runs while there is no listener. */
+  /** Timer that ends the subscription. It runs while there is no listener. */
   ending: NodeJS.Timeout | null;
 }
 
-/** Which sales are subscribed, and who listens for their purchases. */
+/** Tracks the subscribed sales and the listeners for their purchases. */
 class Subscriptions {
   readonly #redis: Redis;
   readonly #lingerMs: number;
   readonly #log: Log;
-  /** By channel. */
+  /** Sales by channel. */
   readonly #sales = new Map<string, SaleListeners & { readonly saleId: string }>();
 
   constructor(redis: Redis, lingerMs: number, log: Log) {
@@ -192,7 +193,7 @@ class Subscriptions {
     };
   }
 
-  /** The listeners of a sale that is subscribed from now on, until `endIfUnused` finds none. */
+  /** Returns the listeners of a sale and subscribes to it, until `endIfUnused` finds no listener. */
   #subscribed(saleId: string): SaleListeners & { readonly endIfUnused: () => void } {
     const channel = notificationsChannel(saleId);
     let sale = this.#sales.get(channel);
@@ -210,7 +211,10 @@ class Subscriptions {
     return { ...own, endIfUnused };
   }
 
-  /** Subscribes, then calls every listener with null. A failure means a broken connection: the next one subscribes again. */
+  /**
+   * Subscribes, then calls every listener with null. A failure means a broken connection: the next connection
+   * subscribes again.
+   */
   subscribe(saleIds: readonly string[]): void {
     if (saleIds.length === 0) return;
     const channels = saleIds.map(notificationsChannel);
@@ -244,7 +248,7 @@ class Subscriptions {
     this.#sales.clear();
   }
 
-  /** Notifications may have been missed: every listener of this sale must read the state itself. */
+  /** Tells every listener of this sale to read the state itself, because notifications may have been missed. */
   #notifyPossibleGap(channel: string): void {
     for (const listeners of this.#sales.get(channel)?.byPurchase.values() ?? []) {
       for (const notify of listeners) notify(null);

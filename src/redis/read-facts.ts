@@ -2,24 +2,24 @@ import type { Redis } from 'ioredis';
 import type { RedisServerFacts, RedisStartFacts } from '../core/doctor/redis-checks.js';
 import { asOperationalError, timeToMs, type RedisConnection } from './connection.js';
 
-// What the servers say of themselves, for who judges them: a program that starts, and `seckill doctor`. Only reads.
+// Reads facts about the servers for a starting program and for `seckill doctor`. Nothing here writes.
 
-/** Where a server is, beside what it says. */
+/** Facts about a server, and its location. */
 export interface RedisServerSays extends Omit<RedisServerFacts, 'reach' | 'disk'> {
-  /** As it was resolved. */
+  /** IP address after name resolution. */
   readonly address: string;
   readonly port: number;
-  /** Its folder, on its own machine; null: it does not say. */
+  /** Data folder on the server's machine. Null if the server does not report it. */
   readonly dataDir: string | null;
 }
 
-/** Of every server that may hold keys. @throws OperationalError redis */
+/** Reads every server that may hold keys. @throws OperationalError redis */
 export const readRedisStartFacts = ({ masters }: RedisConnection): Promise<RedisStartFacts[]> =>
   asOperationalError('read the server settings', () =>
     Promise.all(masters().map(async (server) => startFactsIn(await server.info(), await skewOf(server)))),
   );
 
-/** The same, and all that may be wrong with them besides. @throws OperationalError redis */
+/** Reads the same, and everything else that may be wrong. @throws OperationalError redis */
 export const readRedisFacts = ({ masters }: RedisConnection): Promise<RedisServerSays[]> =>
   asOperationalError('read what the servers say', () => Promise.all(masters().map(factsOf)));
 
@@ -33,10 +33,10 @@ const fieldIn = (info: string, name: string): string => new RegExp(`^${name}:(.*
 
 const clockOf = async (server: Redis): Promise<number> => timeToMs(await server.time());
 
-/** Of every master, Unix ms; a read rejects with what the driver throws. */
+/** Reads the clock of every master, Unix ms. A read rejects with what the driver throws. */
 export const readRedisClocks = ({ masters }: RedisConnection): Promise<number>[] => masters().map(clockOf);
 
-/** Our clock less that of the server, ms. @throws what the driver throws */
+/** Returns our clock minus that of the server, ms. @throws what the driver throws */
 export async function skewOf(server: Redis): Promise<number> {
   const startedMs = Date.now();
   const redisMs = await clockOf(server);
@@ -56,7 +56,7 @@ async function factsOf(server: Redis): Promise<RedisServerSays> {
     settingOf(server, 'dir'),
     fieldIn(info, 'cluster_enabled') === '1' ? clusterOf(server) : null,
   ]);
-  const valkeyVersion = fieldIn(info, 'valkey_version'); // its `redis_version` is that of the Redis which it can replace
+  const valkeyVersion = fieldIn(info, 'valkey_version'); // Valkey also reports a `redis_version`
   return {
     ...startFactsIn(info, skewMs),
     server: `${address}:${port}`,
@@ -86,7 +86,10 @@ async function clusterOf(server: Redis): Promise<RedisServerFacts['cluster']> {
   return { isUp, needsAllSlots: coverage === null ? null : coverage === 'yes' };
 }
 
-/** Null where our user may not ask, as with most servers that somebody else runs. @throws what the driver throws else */
+/**
+ * Returns null if our user lacks the permission, as with most hosted servers.
+ * @throws what the driver throws otherwise
+ */
 async function ifAllowed<T>(asked: Promise<T>): Promise<T | null> {
   try {
     return await asked;
@@ -101,10 +104,13 @@ async function settingOf(server: Redis, name: string): Promise<string | null> {
   return reply?.[1] ?? null;
 }
 
-/** What Redis says to who has no login, a wrong one, none of the rights, or comes over the network without need. */
+/**
+ * Replies of Redis to a client without login, with a wrong login or without permission, or from the network in
+ * protected mode.
+ */
 const REFUSALS = /^(NOAUTH|WRONGPASS|NOPERM|DENIED)\b/;
 
-/** Comes once more, without our login. Never rejects; null: something else went wrong. */
+/** Connects again, without our login. Never rejects. Null means that something else went wrong. */
 async function askAsStranger(server: Redis): Promise<RedisServerFacts['strangers']> {
   const said: string[] = [];
   const never = (): null => null;

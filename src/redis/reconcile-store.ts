@@ -14,12 +14,11 @@ import { markerBody } from './replies.js';
 import { parseTransfers } from './transfer-store.js';
 import { requestPages, scanHash } from './scan-hash.js';
 
-/** A bounded reply, and far below any reply time-out. */
+/** Bounds the reply and stays far below any reply time-out. */
 const BATCHES_PER_PIPELINE = 500;
-/** So many characters of a marker show whether a body follows its kind. */
+/** Characters of a marker that show whether a body follows its kind. */
 const MARKER_HEAD_END = 15;
 
-/** Reads and corrects a bucket for reconcile. */
 export function createReconcileStore({ redis, run }: RedisConnection): ReconcileStore {
   return {
     requests: (ref) => requestPages(redis, bucketKeys(ref).requests),
@@ -78,7 +77,7 @@ async function readBatch(redis: RedisClient, { tx, pending }: BucketKeys, batchI
   };
 }
 
-/** The bodies stay where they are: of a page of requests they would be megabytes. */
+/** Reads no bodies: for a page of requests they would be megabytes. */
 async function pendingAmong(
   redis: RedisClient,
   { tx, pending }: BucketKeys,
@@ -100,11 +99,14 @@ async function pendingAmong(
   return found;
 }
 
-/** A hash cannot be added up at one moment; the stock before and after says whether anything moved meanwhile. */
+/**
+ * Reads the units of a bucket. A hash cannot be added up at one moment. The stock before and after shows whether
+ * anything moved in between.
+ */
 async function readUnits(redis: RedisClient, keys: BucketKeys, youngMs: number): Promise<BucketUnits | null> {
   const before = await redis.get(keys.stock);
   if (before === null) return null;
-  const buyers = new Map<string, number>(); // a field may come twice
+  const buyers = new Map<string, number>(); // a field may appear twice
   for await (const [user, units] of scanHash(redis, keys.buyers)) buyers.set(user, Number(units));
   let unitsOfBuyers = 0;
   for (const units of buyers.values()) unitsOfBuyers += units;

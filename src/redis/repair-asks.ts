@@ -2,7 +2,10 @@ import type { RepairAsks } from '../core/ports/repair-stores.js';
 import { asOperationalError, type RedisConnection } from './connection.js';
 import { REPAIR_ASKS_KEY } from './keys.js';
 
-/** Sales that were asked for. In a cluster the key has a server of its own: while that is down, nobody can ask. */
+/**
+ * Stores the sales that need a repair. In a cluster the key lives on a single server. While that server is down, no
+ * repair can be requested.
+ */
 export function createRepairAsks({ redis }: Pick<RedisConnection, 'redis'>): RepairAsks {
   return {
     async askForRepair(saleId): Promise<void> {

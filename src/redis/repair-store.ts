@@ -11,13 +11,13 @@ import { requestPages } from './scan-hash.js';
 
 /** Buckets asked at once: far below any reply time-out. */
 const REFS_AT_ONCE = 500;
-/** Requests staged by one script call, which takes two or three ms: other sales have their turn in between. */
+/** Requests staged by a script call. A call takes two or three ms, and other sales have their turn in between. */
 const ENTRIES_PER_CALL = 250;
 
-/** A bounded reply: a body has some kB, at most 4 MiB. */
+/** Bounds the reply: a body has some kB, at most 4 MiB. */
 const BODIES_PER_CALL = 100;
 
-/** The steps of a repair: lock, stage, restore the markers, swap. */
+/** Runs the steps of a repair: lock, stage, restore the markers, swap. */
 export function createRepairStore({ redis, run }: RedisConnection): RepairStore {
   return {
     ...createRepairAsks({ redis }),
@@ -109,7 +109,7 @@ async function statusOrFault(
   return statuses;
 }
 
-/** State and epoch of one bucket, and whether it was written on this server. @throws what the driver throws */
+/** Reads state and epoch of a bucket, and whether it was written on this server. @throws what the driver throws */
 export async function readBucketStatus(run: RedisConnection['run'], ref: BucketRef): Promise<BucketStatus> {
   const [state, epoch, same] = asList(await run('bucket-status', [bucketKeys(ref).sale], []));
   return {

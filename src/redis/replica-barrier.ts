@@ -6,19 +6,19 @@ import { connectRedis, reasonOf, type RedisConnection, type RedisOptions } from 
 export interface BarrierOptions {
   /** Replicas that must have a deduct before its purchases are accepted. */
   readonly replicas: number;
-  /** How long they may take, ms. */
+  /** How long the replicas may take, ms. */
   readonly timeoutMs: number;
 }
 
 export interface ReplicaBarrier {
-  /** @returns whether enough replicas have everything that was written before this call; false also without Redis */
+  /** @returns true if enough replicas have everything that was written before this call; false also without Redis */
   pass(): Promise<boolean>;
   close(): Promise<void>;
 }
 
 /**
- * Waits for replicas on a connection of its own: WAIT holds up every command behind it. A call during a round joins the
- * next round, since the write of the present round may be older than that of the call.
+ * Waits for replicas on a separate connection, because WAIT holds up every command behind it. A call during a round
+ * joins the next round, since the write of the present round may be older than that of the call.
  * @throws OperationalError redis, when the first connect fails
  */
 export async function openReplicaBarrier(
@@ -48,15 +48,15 @@ export async function openReplicaBarrier(
   };
 }
 
-/** WAIT counts from the last write of its own connection, so there has to be one. */
+/** Counts the replicas. WAIT counts from the last write of its own connection, so this function writes first. */
 async function replicasWith({ redis }: RedisConnection, { replicas, timeoutMs }: BarrierOptions): Promise<number> {
   const [, reached] = await Promise.all([redis.set(REPLICA_BARRIER_KEY, 1), redis.wait(replicas, timeoutMs)]);
   return reached;
 }
 
 /**
- * A stock store that reports no units as taken while a fail-over could still undo that: neither those of a deduct, nor
- * those of an earlier attempt of the same purchase, nor those that a check-back finds.
+ * Wraps a stock store so that it reports no units as taken while a fail-over could still undo that. This covers the
+ * units of a deduct, of an earlier attempt of the same purchase, and of a check-back.
  */
 export function withReplicaBarrier<L extends Pick<StockStore, 'precheck' | 'deduct' | 'resolve'>>(
   store: L,
@@ -84,11 +84,11 @@ export function withReplicaBarrier<L extends Pick<StockStore, 'precheck' | 'dedu
   };
 }
 
-/** A held purchase is in Redis alone; one that is ordered or has ended is also in MySQL. */
+/** True for a held purchase, which is in Redis alone. An ordered or ended purchase is also in MySQL. */
 const isHeld = (answer: PurchaseAnswer | null): boolean =>
   answer?.outcome === 'replayed' && answer.entry.state === 'held';
 
-/** The answers; those that rest on units which too few replicas know become `outcome_unknown`. */
+/** Returns the answers. An answer that rests on units which too few replicas know becomes `outcome_unknown`. */
 async function replicated(
   answers: readonly (PurchaseAnswer | null)[],
   barrier: ReplicaBarrier,

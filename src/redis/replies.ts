@@ -1,7 +1,10 @@
 import { assert, Bug } from '../core/errors.js';
 import { parseRequestEntry, type StoreAnswer } from '../core/outcome.js';
 
-/** Scripts reply with flat lists of strings and integers. @throws Bug when the script replied with something else */
+/**
+ * Checks that a script replied with a flat list of strings and integers.
+ * @throws Bug when the reply is something else
+ */
 export function asList(reply: unknown): readonly unknown[] {
   if (!Array.isArray(reply)) throw new Bug(`a script answered ${JSON.stringify(reply)} instead of a list`);
   return reply;
@@ -17,7 +20,7 @@ const ANSWER_WORDS = [
   'sold_out',
 ] as const;
 
-/** Reads `index, word, entry` triples from `start` into one slot per purchase. */
+/** Reads `index, word, entry` triples from `start` into a slot per purchase. */
 export function readAnswers(list: readonly unknown[], start: number, count: number): (StoreAnswer | null)[] {
   const answers = new Array<StoreAnswer | null>(count).fill(null);
   for (let i = start; i < list.length; i += 3) {
@@ -39,7 +42,7 @@ function readAnswer(word: string, entry: string): StoreAnswer {
   return { outcome: known };
 }
 
-/** The batch behind the kind of a marker; null once it is recorded. */
+/** Returns the batch behind the kind of a marker, or null once the batch is recorded. */
 export function markerBody(marker: string | null): string | null {
   const start = marker?.indexOf('{') ?? -1;
   return marker === null || start < 0 ? null : marker.slice(start);

@@ -4,8 +4,8 @@ import { asOperationalError, type RedisConnection } from './connection.js';
 import { RULES_KEY } from './keys.js';
 
 /**
- * The rules in Redis: a sorted set that holds one version, its number as score. So the newest one wins in whatever order
- * two publishers come, and a reader who has it is sent nothing.
+ * Stores the rules in Redis in a sorted set that holds a single version, with its number as score. So the newest
+ * version wins in whatever order two publishers write, and a reader that already has it is sent nothing.
  */
 export function createRuleBroadcast({ redis }: RedisConnection, key = RULES_KEY): RuleBroadcast {
   return {
@@ -30,6 +30,6 @@ export function createRuleBroadcast({ redis }: RedisConnection, key = RULES_KEY)
 
 function updateOf([text, score]: readonly string[]): RuleUpdate {
   if (text === undefined) return { is: 'level' };
-  // A text that is no JSON, written by hand, is passed on: the reader refuses it as rules.
+  // Text that is not JSON was written by hand. It is passed on, and the reader refuses it as rules.
   return { is: 'newer', stored: { version: Number(score), rules: jsonOrText(text) } };
 }

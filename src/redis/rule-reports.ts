@@ -14,7 +14,7 @@ const ruleReport = z.object({
   refused: z.object({ version, reasons: z.array(z.string()) }).nullable(),
 });
 
-/** Reports of the rules that each api has in force. */
+/** Stores reports of the rules that each API process has in force. */
 export function createRuleReports({ redis }: RedisConnection, key = RULE_REPORTERS_KEY): RuleReports {
   const reports = createLiveReports(redis, key);
   return {
@@ -33,7 +33,7 @@ export function createRuleReports({ redis }: RedisConnection, key = RULE_REPORTE
   };
 }
 
-/** What another release wrote, and cannot be read, is an api of which nothing is known. */
+/** Treats a report that cannot be read, such as a report of another release, as an API process in unknown state. */
 function readReport(processId: string, text: string): RuleReport {
   const read = ruleReport.safeParse(jsonOrNull(text));
   return read.success ? read.data : { processId, host: 'unknown', pid: 0, version: null, refused: null };

@@ -9,7 +9,7 @@ import { Bug } from '../core/errors.js';
 import { BUCKET_EDITED } from '../core/ports/sale-edits.js';
 import type { SetStateOutcome, SaleStore } from '../core/ports/stock-store.js';
 
-/** Loads a sale into its buckets, sets their state, changes and removes it. */
+/** Loads a sale into its buckets, sets their state, changes and removes the sale. */
 export function createSaleStore({ redis, run }: RedisConnection): SaleStore {
   return {
     async warm(sale): Promise<'warmed' | 'already_warm'> {
@@ -26,7 +26,7 @@ export function createSaleStore({ redis, run }: RedisConnection): SaleStore {
     },
 
     async setState(sale, state): Promise<SetStateOutcome> {
-      const faults = new BucketFaults(); // a bucket that does not answer must not keep the others open
+      const faults = new BucketFaults(); // a bucket that does not answer must not keep the other buckets from opening
       for (let bucket = 0; bucket < sale.buckets; bucket++) {
         const keys = bucketKeys({ saleId: sale.saleId, bucket });
         const set = asOperationalError('set-state', () => run('set-state', [keys.sale], [state]));
@@ -51,23 +51,27 @@ export function createSaleStore({ redis, run }: RedisConnection): SaleStore {
     async forget({ saleId, buckets }): Promise<void> {
       for (let bucket = 0; bucket < buckets; bucket++) {
         const { tx: _markers, ...keys } = bucketKeys({ saleId, bucket });
-        // UNLINK removes a hash of a million fields at once, and a thread of Redis frees it (docs/decisions/0024).
+        // UNLINK removes a hash of a million fields at once, and a background thread of Redis frees it
+        // (docs/decisions/0024).
         await asOperationalError('forget a sale', () => redis.unlink(...Object.values(keys)));
       }
     },
   };
 }
 
-/** Stands for "there is no such sale"; a snapshot is a JSON object, so the two cannot be confused. */
+/** Marks that there is no such sale. A snapshot is a JSON object, so the two cannot be confused. */
 const ABSENT = '-';
 
-/** An api of an earlier version writes no `retiredAtMs`. */
+/** Reads a snapshot. An API process of an earlier version writes no `retiredAtMs`. */
 const readSnapshot = (text: string): Sale => ({ retiredAtMs: null, ...(JSON.parse(text) as Partial<Sale>) }) as Sale;
 
-/** How long Redis keeps a sale snapshot. A change of the sale replaces it at once, so this bounds what a lost change can do. */
+/**
+ * How long Redis keeps a sale snapshot. A change of the sale replaces the snapshot at once, so this time bounds the
+ * effect of a lost change.
+ */
 export const SNAPSHOT_CACHE_MS = 5000;
 
-/** Sale snapshots in Redis, shared by every api process. */
+/** Caches sale snapshots in Redis, shared by every API process. */
 export function createSaleSnapshotCache(
   { redis }: RedisConnection,
   options: { readonly ttlMs: number } = { ttlMs: SNAPSHOT_CACHE_MS },

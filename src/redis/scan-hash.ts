@@ -2,11 +2,12 @@ import { type RedisClient, asOperationalError } from './connection.js';
 import { parseRequestEntry, type RequestEntry } from '../core/outcome.js';
 import type { StoredRequest } from '../core/ports/reconcile-store.js';
 
-/** Fields per step; short enough not to hold Redis up. */
+/** Fields per step; few enough not to hold Redis up. */
 const SCAN_COUNT = 2000;
 
 /**
- * Every field of a hash that fits the pattern, step by step; one that is there all the time comes at least once.
+ * Yields every field of a hash that matches the pattern, step by step. A field that exists throughout the scan is
+ * yielded at least once.
  * @throws OperationalError redis
  */
 export async function* scanHash(
@@ -25,7 +26,8 @@ export async function* scanHash(
 }
 
 /**
- * The requests of a bucket, in pages; those that come meanwhile may be missing, and one may come twice.
+ * Yields the requests of a bucket, in pages. Requests added during the scan may be missing, and a request may appear
+ * twice.
  * @throws OperationalError redis
  */
 export async function* requestPages(

@@ -40,19 +40,19 @@ const LUA_FOLDER = new URL('lua/', PACKAGE_ROOT);
 const FILE_NAME = /^([a-z]+(?:-[a-z]+)*)-(\d+)\.lua$/;
 const INCLUDE = /^--- include "(.*)"$/gm;
 
-/** A script as Redis gets it. */
+/** A script as sent to Redis. */
 export interface Script {
   readonly name: ScriptName;
   readonly numberOfKeys: number;
-  /** With its fragments in place. */
+  /** Text with its fragments in place. */
   readonly text: string;
-  /** By which EVALSHA and the slow log of Redis name it. */
+  /** Name of the script for EVALSHA and in the slow log of Redis. */
   readonly sha1: string;
 }
 
 /**
- * Reads the scripts of `lua/`. A line `--- include "name"` stands for `lua/include/name.lua`; a fragment that is included
- * again, also by another fragment, is left out: its names are known by then.
+ * Reads the scripts of `lua/`. A line `--- include "name"` is replaced by `lua/include/name.lua`. A repeated include,
+ * also by another fragment, is left out because its names are already defined.
  * @throws Error that names a missing script or fragment
  */
 export function readScripts(folder: URL = LUA_FOLDER): Script[] {
@@ -84,15 +84,15 @@ export type RunScript = (
 
 export interface Scripts {
   readonly run: RunScript;
-  /** Loads all of them into a server, so that the first purchase after its start finds them. */
+  /** Loads all scripts into a server, so that the first purchase after its start finds them. */
   load(server: Redis): Promise<void>;
-  /** How many of them each of these servers knows. */
+  /** Counts how many scripts each of these servers knows. */
   loaded(servers: readonly Redis[]): Promise<number>;
 }
 
 /**
- * Defines the scripts of `lua/` on a connection. EVALSHA first; a server that has forgotten the script (restart,
- * SCRIPT FLUSH) gets it whole, which is safe because NOSCRIPT means that nothing ran.
+ * Defines the scripts of `lua/` on a connection. The driver tries EVALSHA first. A server that has forgotten the script
+ * (restart, SCRIPT FLUSH) gets the whole script, which is safe because NOSCRIPT means that nothing ran.
  */
 export function loadScripts(redis: RedisClient): Scripts {
   const scripts = readScripts();

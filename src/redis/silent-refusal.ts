@@ -6,8 +6,8 @@ import { REDIS_TLS_NAMES } from './client.js';
 const ANSWER_MS = 2_000;
 
 /**
- * A Redis that wants TLS, or a certificate, closes a connection without a word. Asks it once more, by TLS whatever the address
- * says.
+ * Finds out why a Redis closed a connection without a word: a server that requires TLS or a certificate does so.
+ * Connects again over TLS, whatever the address says.
  * @returns the rest of a sentence that begins with the server; null when this is not the reason. Never rejects
  */
 export function silentRefusal(address: RedisAddress, tls: Tls | null): Promise<string | null> {

@@ -19,10 +19,9 @@ import { asList, readAnswers } from './replies.js';
 import { createRepairAsks } from './repair-asks.js';
 import { readBucketStatus } from './repair-store.js';
 
-/** Fields per step when the buyers of a sale are read; short enough not to hold Redis up. */
+/** Fields per step when the buyers of a sale are read; few enough not to hold Redis up. */
 const SCAN_COUNT = 1000;
 
-/** The stock in Redis. */
 export function createStockStore(connection: RedisConnection, log: Log): StockStore {
   const { redis, run, markerLifeMs } = connection;
   const { askForRepair } = createRepairAsks(connection);
@@ -59,8 +58,9 @@ export function createStockStore(connection: RedisConnection, log: Log): StockSt
         if (err instanceof Bug) throw err;
         const error = redisFault('deduct', err);
         if (!error.retryable) return { outcome: 'errored', error };
-        // No reply, or Redis is full (OOM) or read-only. Then nothing was written, but it is treated like a lost reply:
-        // `resolve` finds no marker and can't write one either, so the batch stays undecided until Redis takes writes.
+        // There is no reply, or Redis is full (OOM) or read-only. In the last two cases nothing was written, but they
+        // are treated like a lost reply: `resolve` finds no marker and can't write one either, so the batch stays
+        // undecided until Redis takes writes.
         log.warn({ err, ...logFieldsOf(batch) }, 'deduct gave no usable answer');
         return { outcome: 'outcome_unknown' };
       }
@@ -153,10 +153,10 @@ async function readSale(
     redis.get(keys.stock),
     serverNowMs(redis, keys.sale),
   ]);
-  if (state === null || epoch === 0 || stock === null) return null; // epoch 0: it was lost, and a repair has begun
+  if (state === null || epoch === 0 || stock === null) return null; // epoch 0: the sale was lost, and a repair has begun
   if (asked.buckets !== undefined && buckets && Number(buckets) !== asked.buckets) return null;
   return {
-    state: sameServer ? state : 'repair', // no purchase is accepted there until it is repaired
+    state: sameServer ? state : 'repair', // no purchase is accepted there until the bucket is repaired
     epoch,
     unitsLeft: Number(stock),
     opensAtMs: Number(opensAt),
@@ -165,7 +165,10 @@ async function readSale(
   };
 }
 
-/** Key names of the buckets in use; a process sells few sales at a time, and building names on the hot path costs. */
+/**
+ * Caches the key names of the buckets in use. A process sells few sales at a time, and building names on the hot path
+ * costs time.
+ */
 function keyCache(): (ref: BucketRef) => BucketKeys {
   const CACHE_MAX = 1000;
   const cache = new Map<string, BucketKeys>();

@@ -7,17 +7,16 @@ import { bucketKeys } from './keys.js';
 import { markerBody } from './replies.js';
 import { scanHash } from './scan-hash.js';
 
-/** Far more than wait while workers run. */
+/** Pending batches searched; far more than are pending while workers run. */
 const PENDING_SEARCHED = 2_000;
-/** One may have some 20 kB, and buyers wait behind what Redis sends. */
+/** Bounds the reply: a marker may have some 20 kB, and buyers wait behind it. */
 const MARKERS_PER_READ = 50;
 
-/** Reads one purchase or batch. */
 export function createTraceStore({ redis }: RedisConnection): TraceStore {
   return {
     async buyersOf(ref, requestId, max): Promise<string[]> {
-      const found = new Set<string>(); // a scan may give a field twice
-      // A request id has no character that a pattern would read as more than itself.
+      const found = new Set<string>(); // a scan may yield a field twice
+      // A request id has no character with a special meaning in a pattern.
       for await (const [key] of scanHash(redis, bucketKeys(ref).requests, `*/${requestId}`)) {
         found.add(splitPurchaseKey(key).userId);
         if (found.size >= max) break;
@@ -64,7 +63,7 @@ export function createTraceStore({ redis }: RedisConnection): TraceStore {
 
 const MARKERS = ['deducted', 'aborted', 'claimed'] as const;
 
-/** A marker is its kind, followed by the batch until it is recorded. */
+/** Reads a marker: its kind, followed by the batch until the batch is recorded. */
 function readMarker(text: string | null) {
   if (text === null) return { marker: null, body: null };
   const marker = MARKERS.find((word) => text.startsWith(word));

@@ -7,7 +7,6 @@ import { asList } from './replies.js';
 
 const END_WORDS = ['unavailable', 'already_ended', 'ended'] as const;
 
-/** Moves units between buckets. */
 export function createTransferStore({ run }: RedisConnection): TransferStore {
   return {
     async read(ref, buckets): Promise<BucketState | null> {
@@ -50,7 +49,10 @@ export function createTransferStore({ run }: RedisConnection): TransferStore {
   };
 }
 
-/** Two values per bucket of the sale, in order: the open or closed transfer to it, and the last one that came from it. */
+/**
+ * Parses two values per bucket of the sale, in order: the open or closed transfer to the bucket, and the last transfer
+ * from it.
+ */
 function parseState([certain, epoch, unitsLeft, nowMs, ...transfers]: readonly unknown[]): BucketState | null {
   if (certain !== 1) return null;
   const outgoing: OutgoingTransfer[] = [];
@@ -88,7 +90,7 @@ function parseTransferredIn([word, unitsLeft]: readonly unknown[]): TransferredI
   }
 }
 
-/** `seq:units:open|closed:time in ms`, as the `moves` hash keeps it. */
+/** Parses `seq:units:open|closed:time in ms`, as stored in the `moves` hash. */
 function parseTransfer(to: number, text: string, nowMs: number): OutgoingTransfer {
   const [, seq, units, kind, atMs] = /^(\d+):(\d+):(open|closed):(\d+)$/.exec(text) ?? [];
   if (kind === undefined) throw new Bug(`a transfer reads ${text}`);
@@ -96,7 +98,7 @@ function parseTransfer(to: number, text: string, nowMs: number): OutgoingTransfe
   return { to, seq: Number(seq), units: Number(units), isOpen: kind === 'open', ageMs };
 }
 
-/** A whole `moves` hash, which has at most two fields per bucket of the sale. */
+/** Parses a whole `moves` hash, which has at most two fields per bucket of the sale. */
 export function parseTransfers(fields: Readonly<Record<string, string>>, nowMs: number): BucketTransfers {
   const outgoing: OutgoingTransfer[] = [];
   const incoming = new Map<number, number>();

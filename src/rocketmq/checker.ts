@@ -5,11 +5,11 @@ import type { ChannelMetrics } from './metrics.js';
 import type { Log } from '../core/ports/log.js';
 import type { CheckBack, CheckBackAnswer } from '../core/ports/channels.js';
 
-// The client does not export it.
+// The client does not export this type.
 const { TransactionResolution } = definition;
 type Resolution = (typeof TransactionResolution)[keyof typeof TransactionResolution];
 
-/** The broker asks again after its interval (5 s), so what does not fit here is not lost, only later. */
+/** Length of the queue. A check that does not fit is not lost: the broker asks again after its interval (5 s). */
 const CHECKS_QUEUED_MAX = 1000;
 
 /** The part of a half message that a check reads. */
@@ -17,15 +17,15 @@ export type CheckedMessage = Pick<MessageView, 'messageId' | 'keys' | 'body' | '
 
 export interface CheckerOptions {
   readonly checkBack: CheckBack;
-  /** How many check-backs run at once; the broker sends all that are due in one go. */
+  /** How many check-backs run at once. The broker sends all due check-backs in one go. */
   readonly checksInParallel: number;
   readonly log: Log;
   readonly metrics: Pick<ChannelMetrics, 'checkedBack'>;
 }
 
 /**
- * Wraps the check-back for the client, which starts all checks at once and only logs a rejection: here a limited number
- * runs in parallel, a message that waits is not taken twice, and a throw is `no_answer`.
+ * Wraps the check-back for the client, which starts all checks at once and only logs a rejection. The wrapper runs a
+ * limited number in parallel, does not take a waiting message twice, and turns a throw into `no_answer`.
  */
 export function createChecker(options: CheckerOptions): TransactionChecker {
   const { checkBack, log, metrics } = options;
@@ -62,9 +62,7 @@ function resolutionOf(answer: CheckBackAnswer): Resolution {
   }
 }
 
-/**
- * Runs keyed jobs, at most `parallel` at once and `queued` waiting. A key that waits or runs is not taken twice.
- */
+/** Runs keyed jobs: at most `parallel` at once and `queued` waiting. A key that waits or runs is not taken twice. */
 export class KeyedLimiter {
   readonly #keys = new Set<string>();
   readonly #waiting: (() => void)[] = [];
@@ -77,7 +75,10 @@ export class KeyedLimiter {
     this.#queued = queued;
   }
 
-  /** @returns what the job returns, or `skipped` when its key is under way or the queue is full; rejects as the job */
+  /**
+   * @returns what the job returns, or `skipped` when its key is under way or the queue is full; rejects when the job
+   * rejects
+   */
   async run<T>(key: string, job: () => Promise<T>): Promise<T | 'skipped'> {
     if (this.#keys.has(key)) return 'skipped';
     if (this.#running >= this.#parallel && this.#waiting.length >= this.#queued) return 'skipped';
@@ -89,7 +90,7 @@ export class KeyedLimiter {
     } finally {
       this.#keys.delete(key);
       const next = this.#waiting.shift();
-      if (next) next(); // takes over this place
+      if (next) next(); // the next job takes over this slot
       else this.#running -= 1;
     }
   }

@@ -1,24 +1,30 @@
 import { ClientException } from 'rocketmq-client-nodejs';
 
-/** gRPC: the call could not be made, or it was made and the connection broke. The text shows which. */
+/** gRPC status for a call that could not be made, or whose connection broke. The text shows which. */
 const GRPC_UNAVAILABLE = 14;
 const GRPC_DEADLINE_EXCEEDED = 4;
-/** No byte of the message left: nothing listens there, no name, no channel, or the server refused the stream unread. */
+/**
+ * Matches errors raised before any byte of the message left: no listener, no name, no channel, or a stream that the
+ * server refused unread.
+ */
 const NEVER_SENT =
   /ECONNREFUSED|No connection established|Name resolution failed|Channel closed before call started|Stream refused/;
-/** A deadline that passed while the call still waited for a connection. */
+/** Matches a deadline that passed while the call still waited for a connection. */
 const NEVER_LEFT = /Waiting for LB pick|Waiting for name resolution/;
-/** The broker's disk is full or it is shutting down: it answers this before it writes. */
+/**
+ * Matches the answer of a broker whose disk is full or that is shutting down. The broker sends this answer before it
+ * writes.
+ */
 const BROKER_CLOSED = /service not available now|system busy|broker busy/i;
-/** RocketMQ codes 4xxxx are refusals before storing, but for the request time-out. */
+/** RocketMQ codes 4xxxx are refusals before storing, except for the request time-out. */
 const REQUEST_TIMEOUT = 40_800;
 
 /**
- * Whether the broker certainly did not store a message whose send failed with this error.
- * A wrong "no" costs a 503 with `outcome_unknown`; a wrong "yes" would be a false answer. So everything unknown is "no".
+ * Returns true if the broker certainly did not store a message whose send failed with this error. A wrong "no" costs a
+ * 503 with `outcome_unknown`, but a wrong "yes" would be a false answer. So everything unknown is "no".
  */
 export function isCertainlyNotStored(error: unknown): boolean {
-  if (error instanceof TypeError) return true; // refused by the client before it sent anything
+  if (error instanceof TypeError) return true; // the client refused before it sent anything
   if (error instanceof ClientException) {
     if (error.code === REQUEST_TIMEOUT) return false;
     return (error.code >= 40_000 && error.code < 50_000) || BROKER_CLOSED.test(error.message);
@@ -31,6 +37,9 @@ export function isCertainlyNotStored(error: unknown): boolean {
   return false;
 }
 
-/** The proxy forgets a half message at its first commit or rollback, and after a restart: common, and no harm. */
+/**
+ * True for an error of a transaction that the proxy has forgotten. The proxy forgets a half message at its first commit
+ * or rollback, and after a restart. This is common and harmless.
+ */
 export const isForgottenTransaction = (error: unknown): boolean =>
   error instanceof Error && /cannot found transaction data/.test(error.message);

@@ -3,48 +3,49 @@ import { OperationalError } from '../core/errors.js';
 import type { Log } from '../core/ports/log.js';
 import type { BrokerAccess } from './credentials.js';
 
-/** The client refuses a request time-out below this. */
+/** Shortest request time-out that the client accepts. */
 const REQUEST_TIMEOUT_MS_MIN = 1000;
-/** Long enough for a broker that pauses for garbage, short enough for a buyer who waits. */
+/** Long enough for a broker that pauses for garbage collection, short enough for a waiting buyer. */
 export const REQUEST_TIMEOUT_MS_DEFAULT = 3000;
 
-/** Options of every channel and source. */
 export interface ConnectionOptions extends Pick<BrokerAccess, 'credentials' | 'tls'> {
   /** `host:port` of the gRPC endpoint. */
   readonly endpoint: string;
   /**
-   * Every call goes to `endpoint`, whatever address the broker names; default false. For a broker behind a port
-   * mapping or a proxy; wrong for several brokers that run their own proxy each.
+   * Sends every call to `endpoint`, whatever address the broker names. Default false. Meant for a broker behind a port
+   * mapping or a proxy, and wrong for several brokers with their own proxies.
    */
   readonly pinEndpoint?: boolean;
-  /** One call (send, commit, ack …), in ms; default 3000, at least 1000. */
+  /** Time-out of a call (send, commit, ack …), ms. Default 3000, at least 1000. */
   readonly requestTimeoutMs?: number;
   readonly log: Log;
   readonly start?: StartLimits;
 }
 
-/** How long a start may take. */
 export interface StartLimits {
-  /** One `startup()`, in ms; default 20000. */
+  /** Time-out of a `startup()`, ms. Default 20000. */
   readonly startupTimeoutMs?: number;
-  /** New instances tried in all; default 3. */
+  /** How many instances are tried in all. Default 3. */
   readonly attempts?: number;
 }
 
-/** Where the broker is and who asks. One client instance serves one topic (a second one can hang its start). */
+/**
+ * Identifies the broker and the client. A client instance serves a single topic, because a second topic can hang its
+ * start.
+ */
 export interface ClientAddress {
   /** `host:port` of the gRPC endpoint. */
   readonly endpoint: string;
   readonly topic: string;
-  /** Consumers only. */
+  /** Set for consumers only. */
   readonly group?: string;
 }
 
-/** Name or IPv4, and port. The client misreads a list, IPv6 or a url. */
+/** Matches a name or IPv4 address, and a port. The client misreads a list, IPv6 or a URL. */
 const ENDPOINT = /^([A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?):([0-9]{1,5})$/;
 
 /**
- * Takes `host:port` apart.
+ * Splits `host:port`.
  * @throws OperationalError, not retryable: the setting is wrong
  */
 export function parseEndpoint(endpoint: string): { readonly host: string; readonly port: number } {
@@ -60,7 +61,7 @@ export function parseEndpoint(endpoint: string): { readonly host: string; readon
   return { host: match[1], port };
 }
 
-/** The part of the client's options that producer and consumer share. */
+/** Returns the client options that producer and consumer share. */
 export function baseClientOptions(address: ClientAddress, options: ConnectionOptions) {
   parseEndpoint(address.endpoint);
   return {
@@ -75,8 +76,8 @@ export function baseClientOptions(address: ClientAddress, options: ConnectionOpt
 }
 
 /**
- * The client's own logger writes below HOME, and without `debug` its rollback throws before it sends. It logs every
- * commit at info, so its info is dropped: our adapters log what matters.
+ * Creates the logger of a client. The client's own logger writes below HOME, and without `debug` its rollback throws
+ * before it sends. The client logs every commit at info, so info is dropped: our adapters log what matters.
  */
 export function clientLogger(log: Log, address: ClientAddress): Required<ILogger> {
   const fields = { topic: address.topic, group: address.group };
@@ -97,8 +98,8 @@ function text(args: unknown[]): string {
 }
 
 /**
- * True for the error that a client's telemetry stream may still raise after its release, without a listener.
- * For the `uncaughtException` handler of a process that is stopping: this one may be ignored.
+ * True for the error that a client's telemetry stream may still raise after its release, without a listener. The
+ * `uncaughtException` handler of a stopping process may ignore this error.
  */
 export function isClientShutdownNoise(error: unknown): boolean {
   if (!(error instanceof Error)) return false;

@@ -15,30 +15,33 @@ import type { ReceiveMessageRequest } from 'rocketmq-client-nodejs/proto/apache/
 import type { Tls } from '../core/tls.js';
 import { Transport } from './transport.js';
 
-/** With `pinEndpoint` every call goes to the endpoint of the options. `tls` null: in plain text. */
+/**
+ * Connection settings. `pinEndpoint` sends every call to the endpoint of the options. A null `tls` means plain text.
+ */
 type Way = { readonly pinEndpoint: boolean; readonly tls: Tls | null };
 type TelemetryStream = ReturnType<Producer['createTelemetryStream']>;
 
 /**
- * A client with workarounds for these defects of rocketmq-client-nodejs:
+ * Returns a client class with workarounds for these defects of rocketmq-client-nodejs:
  * - it trusts no private authority, see `channelCredentials`;
  * - its manager of connections opens a channel per object instead of per address, see `Transport`;
  * - a telemetry stream that fails after its release raises an uncaught error, see `withLastingErrorListener`;
- * - a broker that has failed once gets nothing more for ever, as long as there is another one: until it answers a heartbeat here;
+ * - a broker that has failed once never gets anything again while there is another broker: here it is used again after
+ *   a heartbeat;
  * - a timer opens the telemetry again after `shutdown()`, see `closedStream`;
  * - `shutdown()` leaves the connections open when the proxy does not answer its last call.
  */
 function withWorkarounds<O extends BaseClientOptions, C extends BaseClient>(
   Client: new (options: O) => C,
 ): new (options: O & Way) => C {
-  // The language lets no class extend a type parameter: inside, it is any client.
+  // TypeScript lets no class extend a type parameter, so the base is cast to any client.
   const Base = Client as unknown as new (options: BaseClientOptions) => BaseClient;
   abstract class Patched extends Base {
     #stopped = false;
 
     constructor(options: BaseClientOptions & Way) {
       super(options);
-      this.rpcClientManager.close(); // ends its timer; it has no channel yet
+      this.rpcClientManager.close(); // ends its timer; the manager has no channel yet
       const transport = transportFor(this, options, (endpoints) => void this.isolated.delete(endpoints.facade));
       Object.defineProperty(this, 'rpcClientManager', { value: transport });
     }
@@ -59,9 +62,9 @@ function withWorkarounds<O extends BaseClientOptions, C extends BaseClient>(
   return Patched as unknown as new (options: O & Way) => C;
 }
 
-/** In addition, the client's own sends to the addresses of the first route that it was given, for ever. */
+/** Also works around a producer that keeps sending to the addresses of its first route for ever. */
 export class PatchedProducer extends withWorkarounds(Producer) {
-  /** By topic: the route that its sends go by. It asks for one at its first send alone. */
+  /** The route that sends use, by topic. The client asks for a route at its first send only. */
   readonly #sentBy = new Map<string, TopicRouteData>();
 
   override async getRouteData(topic: string): Promise<TopicRouteData> {
@@ -70,7 +73,10 @@ export class PatchedProducer extends withWorkarounds(Producer) {
     return route;
   }
 
-  /** Brokers are told apart by name. One that is new gets messages from the next start on; one that is gone gets none after a try. */
+  /**
+   * Updates the addresses of the brokers, which are identified by name and id. A new broker gets messages only after
+   * the next start. A removed broker gets no more messages after a failed attempt.
+   */
   override onTopicRouteDataUpdate(topic: string, route: TopicRouteData): void {
     const now = new Map(route.messageQueues.map(({ broker: { name, id, endpoints } }) => [`${name} ${id}`, endpoints]));
     for (const { broker } of this.#sentBy.get(topic)?.messageQueues ?? [])
@@ -79,13 +85,13 @@ export class PatchedProducer extends withWorkarounds(Producer) {
 }
 
 /**
- * In addition, the client's own `ack` ignores the status that the broker gives per message; and its receives go to the brokers in turn,
- * so that one broker may be asked twice at a time and another one not at all.
+ * Also works around two more defects. The client's own `ack` ignores the status that the broker gives per message. Its
+ * receives go to the brokers in turn, so a broker may get two receives at a time while another broker gets no receive.
  */
 export class PatchedConsumer extends withWorkarounds(SimpleConsumer) {
   /** The queue of each broker that is asked for its messages. */
   #queues: readonly MessageQueue[] = [];
-  /** Names of brokers, one for each receive that waits there. */
+  /** Names of brokers, with an entry for each receive that waits there. */
   readonly #asked: string[] = [];
   readonly #failing = new Set<string>();
 
@@ -145,18 +151,23 @@ function transportFor(
   return new Transport(client, { forgotten, heard }, { pinnedTo: pinEndpoint ? address : null, tls });
 }
 
-/** The client removes every listener from a stream that it releases; an error that follows would be uncaught. */
+/**
+ * Keeps an error listener on a stream. The client removes every listener when it releases a stream, and a later error
+ * would be uncaught.
+ */
 function withLastingErrorListener(stream: TelemetryStream): TelemetryStream {
   const removeAll = stream.removeAllListeners.bind(stream);
   stream.removeAllListeners = (...events: [] | [string | symbol]) => {
-    removeAll(...events); // one `undefined` is not the same as none
+    removeAll(...events); // passing `undefined` is not the same as passing no event
     stream.on('error', () => undefined);
     return stream;
   };
   return stream;
 }
 
-/** For the client's timer that opens a broken stream again one second later, even after `shutdown()`. */
+/**
+ * Returns a dead stream for the client's timer, which reopens a broken stream after a second, even after `shutdown()`.
+ */
 function closedStream(): TelemetryStream {
   const stream = new EventEmitter() as EventEmitter & { write(): boolean; end(): void };
   stream.write = () => false;

@@ -2,21 +2,21 @@ import { createHmac } from 'node:crypto';
 import type { Section } from '../core/config/schema.js';
 import { Tls, type TlsNames } from '../core/tls.js';
 
-/** As whom we connect to a broker with access control. */
+/** Login for a broker with access control. */
 export interface BrokerCredentials {
   readonly accessKey: string;
   readonly accessSecret: string;
-  /** Sent with each request, where the key is lent for some time. */
+  /** Sent with each request. Set for a temporary key. */
   readonly securityToken?: string | undefined;
 }
 
-/** As whom and how we connect to RocketMQ. */
+/** Login and TLS settings for RocketMQ. */
 export interface BrokerAccess {
-  /** Null: requests carry no name, as a broker without access control expects. */
+  /** Null: requests carry no login, as a broker without access control expects. */
   readonly credentials: BrokerCredentials | null;
-  /** Of gRPC; null or left out: in plain text. */
+  /** TLS of gRPC. Null or absent: plain text. */
   readonly tls?: Tls | null;
-  /** Of the admin protocol. */
+  /** TLS of the admin protocol. */
   readonly adminTls?: Tls | null;
 }
 
@@ -26,7 +26,7 @@ export const ROCKETMQ_TLS_NAMES: TlsNames = {
   off: 'set ROCKETMQ_TLS to off (or to grpc, where only name servers and brokers speak none)',
 };
 
-/** One for each configuration: connections are shared only by those who come with the same credentials. */
+/** Access by configuration. Clients share connections only if they pass the same credentials object. */
 const ACCESSES = new WeakMap<Section<'brokerAccess'>, BrokerAccess>();
 
 export function brokerAccessOf(section: Section<'brokerAccess'>): BrokerAccess {
@@ -35,7 +35,7 @@ export function brokerAccessOf(section: Section<'brokerAccess'>): BrokerAccess {
   return known;
 }
 
-/** Secret and token are read when a request is signed: those in files are then as they are now. */
+/** Builds the access. Secret and token are read when a request is signed, so values from files are current. */
 function makeAccess(access: Section<'brokerAccess'>): BrokerAccess {
   const { key, secret, sessionToken } = access;
   const tls = access.tls === 'off' ? null : new Tls(ROCKETMQ_TLS_NAMES, access);
@@ -52,8 +52,8 @@ function makeAccess(access: Section<'brokerAccess'>): BrokerAccess {
 }
 
 /**
- * The fields of a remoting request with a signature (AclClientRPCHook.java of 5.4.0): HMAC-SHA1 over the values of all
- * fields in the order of their names, then the body. The code of the request is not in it, and neither is a time.
+ * Returns the fields of a remoting request with a signature (AclClientRPCHook.java of 5.4.0): HMAC-SHA1 over the values
+ * of all fields in the order of their names, then the body. The signature covers neither the request code nor a time.
  */
 export function signFields(
   fields: Readonly<Record<string, string>>,
@@ -67,7 +67,7 @@ export function signFields(
   return { ...named, Signature: hmac.update(body).digest('base64') };
 }
 
-/** Headers of a gRPC call, for a call that does not go through the client. Only the date is signed. */
+/** Returns headers for a gRPC call that does not go through the client. Only the date is signed. */
 export function signedHeaders({ accessKey, accessSecret, securityToken }: BrokerCredentials): Record<string, string> {
   const date = new Date().toISOString();
   const signature = createHmac('sha1', accessSecret).update(date).digest('hex');
@@ -78,19 +78,22 @@ export function signedHeaders({ accessKey, accessSecret, securityToken }: Broker
   };
 }
 
-/** What a server with access control says to a request that has no signature. */
+/** Reply of a server with access control to a request without signature. */
 const ANONYMOUS = /username cannot be null/;
 
-/** A part of a sentence, after the name of the server: that it refuses, and what to do. @param reason as it gave it */
+/**
+ * Returns the end of a sentence about a server: that it refuses, and what to do.
+ * @param reason as the server gave it
+ */
 export const accessRefusal = (reason: string): string =>
   ANONYMOUS.test(reason)
     ? 'has access control: set ROCKETMQ_ACCESS_KEY and ROCKETMQ_ACCESS_SECRET'
     : `refuses ROCKETMQ_ACCESS_KEY or ROCKETMQ_ACCESS_SECRET: correct them (it says: ${reason})`;
 
-/** Status codes of the proxy: it does not know who asks, or does not let them. */
+/** Status codes of the proxy for an unknown or unauthorized caller. */
 const [UNAUTHORIZED, FORBIDDEN] = [40_100, 40_300];
 
-/** Why the proxy refuses who asks; null when an error of the client says something else. */
+/** Returns why the proxy refuses the caller, or null when the error has another cause. */
 export function accessRefusalIn(error: unknown): string | null {
   const { code, message = '' } = (error ?? {}) as { readonly code?: unknown; readonly message?: string };
   if (code !== UNAUTHORIZED && code !== FORBIDDEN) return null;

@@ -14,43 +14,53 @@ import {
 import { PatchedConsumer } from './clients-with-workarounds.js';
 import { adviceFor, startClient, stopClient, within } from './start-client.js';
 
-/** The most that the broker delivers at once. */
+/** The most messages that the broker delivers at once. */
 const RECEIVE_MAX = 32;
 /** A proxy with default settings holds an empty receive for 5 to 20 s, whatever the request says. */
 const AWAIT_MS_DEFAULT = 5_000;
-/** After a long stall the proxy may have forgotten the client, which does not notice: its receives fail for ever. */
+/**
+ * After this time a failing consumer is replaced. After a long stall the proxy may have forgotten the client, which
+ * does not notice: its receives fail for ever.
+ */
 const REPLACE_AFTER_MS = 60_000;
 /** How long `close` waits for deliveries that are still being worked on. */
 const DRAIN_MS = 5_000;
 const DRAIN_POLL_MS = 20;
-/** The broker counts check-backs in this property; a message that was not checked back does not have it. */
+/** The broker counts check-backs in this property. A message that was not checked back lacks it. */
 const CHECKED_BACK = 'TRANSACTION_CHECK_TIMES';
 
-/** A receive gets `requestTimeoutMs` beyond `awaitMs`. */
+/** Options of a delivery source. A receive gets `requestTimeoutMs` in addition to `awaitMs`. */
 export interface DeliverySourceOptions extends ConnectionOptions {
   readonly topic: string;
   readonly group: string;
-  /** How long a delivery is ours, in ms; only `hold` makes it longer. The proxy refuses less than its own minimum, 10000 by default. */
+  /**
+   * How long a delivery stays ours, in ms. Only `hold` extends the time. The proxy refuses less than its own minimum,
+   * 10000 by default.
+   */
   readonly invisibleMs: number;
-  /** How long an empty receive waits, in ms; default 5000, up to 20000. */
+  /** How long an empty receive waits, in ms. Default 5000, up to 20000. */
   readonly awaitMs?: number;
 }
 
 export interface OpenDeliverySource extends DeliverySource {
   readonly health: ChannelHealth;
-  /** How many receives at a time wait at every broker; with fewer, messages of some brokers wait for their turn. */
+  /**
+   * How many receives must run at a time to wait at every broker. With fewer receives, messages of some brokers wait
+   * for their turn.
+   */
   readonly brokers: number;
   /**
-   * From now on `receive` returns an empty list at once. Receives under way still hand out what they bring (it can be
-   * worked on and acked); when they are back and their deliveries are done, or a bound has passed, the client ends.
-   * What was not acked by then comes again after its invisible time. Never rejects.
+   * Stops the source: `receive` now returns an empty list at once. Receives under way still hand out their messages,
+   * which can be processed and acked. The client ends when these receives are back and their deliveries are done, or
+   * when a time limit has passed. Messages not acked by then are delivered again after their invisible time. Never
+   * rejects.
    */
   close(): Promise<void>;
 }
 
 /**
- * Starts a consumer of one topic and group.
- * @throws OperationalError when it does not start
+ * Starts a consumer of a topic and group.
+ * @throws OperationalError when the consumer does not start
  */
 export async function createDeliverySource(options: DeliverySourceOptions): Promise<OpenDeliverySource> {
   const source = new RocketmqDeliverySource(options);
@@ -64,10 +74,13 @@ class RocketmqDeliverySource implements OpenDeliverySource {
   readonly #address: ClientAddress;
   readonly #log: Log;
   readonly #receives = new Set<Promise<unknown>>();
-  /** Handed out and neither acked nor given back, with the time until which they are ours, as `performance.now()`. */
+  /**
+   * Messages handed out and neither acked nor given back, with the time until which they are ours, as
+   * `performance.now()`.
+   */
   readonly #handedOut = new Map<MessageView, number>();
   #consumer!: PatchedConsumer;
-  /** Since when every receive has failed; null after one that returned. */
+  /** Time since which every receive has failed. Null after a receive that returned. */
   #failingSinceMs: number | null = null;
   #replacing: Promise<void> | null = null;
   #closing = false;
@@ -126,7 +139,7 @@ class RocketmqDeliverySource implements OpenDeliverySource {
         consumerGroup: group,
         subscriptions: new Map([[topic, '*']]),
         awaitDuration: awaitMs,
-        maxRetryAttempts: 1, // our loops back off themselves, and say so
+        maxRetryAttempts: 1, // our loops back off themselves, and log it
       });
     return startClient(make, this.#address, this.#log, { ...limits, tls: this.#options.tls });
   }
@@ -135,7 +148,9 @@ class RocketmqDeliverySource implements OpenDeliverySource {
     return this.#failingSinceMs !== null && performance.now() - this.#failingSinceMs >= REPLACE_AFTER_MS;
   }
 
-  /** A new client takes over, also for the acks of what the old one received: a receipt belongs to the group. */
+  /**
+   * Replaces the client. The new client also acks what the old client received, because a receipt belongs to the group.
+   */
   async #replaceConsumer(): Promise<void> {
     this.#log.warn(
       { ...this.#address, lastError: this.health.lastError },
@@ -147,14 +162,17 @@ class RocketmqDeliverySource implements OpenDeliverySource {
       this.#failingSinceMs = null;
       void stopClient(old, this.#log); // bounded, never rejects
     } catch (error) {
-      this.#failingSinceMs = performance.now(); // the next try after another REPLACE_AFTER_MS; the old one goes on until then
+      this.#failingSinceMs = performance.now(); // the old client runs on, and the next attempt waits REPLACE_AFTER_MS
       throw error;
     } finally {
       this.#replacing = null;
     }
   }
 
-  /** A body that does not match its checksum is not handed out: it comes again after its invisible time. */
+  /**
+   * Returns false if the body does not match its checksum. The message is not handed out, and the broker delivers it
+   * again after its invisible time.
+   */
   #isWhole(view: MessageView): boolean {
     if (!view.corrupted) return true;
     this.#log.error(
@@ -167,7 +185,7 @@ class RocketmqDeliverySource implements OpenDeliverySource {
   #toDelivery(view: MessageView): Delivery {
     this.#forgetExpired();
     this.#handedOut.set(view, performance.now() + this.#options.invisibleMs);
-    let done = false; // the client would let a message be acked that was given back
+    let done = false; // the client would accept an ack of a message that was given back
     const once = async (verb: string, call: () => Promise<void>): Promise<boolean> => {
       if (done) return false;
       done = await this.#end(view, verb, call);
@@ -197,7 +215,7 @@ class RocketmqDeliverySource implements OpenDeliverySource {
     return accepted;
   }
 
-  /** True when the broker accepted the call. */
+  /** Returns true if the broker accepted the call. */
   async #wasAccepted(view: MessageView, verb: string, call: () => Promise<void>): Promise<boolean> {
     try {
       await call();

@@ -3,13 +3,13 @@ import { tlsReason, type Tls } from '../core/tls.js';
 import { parseEndpoint } from './client-options.js';
 import { ROCKETMQ_TLS_NAMES } from './credentials.js';
 
-/** A server near us has done it after some milliseconds. */
+/** A nearby server completes the handshake within milliseconds. */
 const HANDSHAKE_TIMEOUT_MS = 3_000;
 
 /**
- * Why a client could not talk to this endpoint by TLS, or without: a part of a sentence, after the server. The client itself
- * would try for a quarter of a minute, and then say that it has no route.
- * @returns null when it could, and when nobody answers there. Never rejects
+ * Finds out why a client could not talk to this endpoint over TLS, or without TLS, as the end of a sentence about the
+ * server. The client itself would try for a quarter of a minute, and then report that it has no route.
+ * @returns null when the handshake works or the endpoint does not answer. Never rejects
  */
 export async function handshakeFlaw(endpoint: string, tls: Tls | null): Promise<string | null> {
   const { host, port } = parseEndpoint(endpoint);

@@ -4,7 +4,6 @@ import { FORGERIES, type SignatureMetrics } from '../core/message-signatures.js'
 import type { CheckBackAnswer } from '../core/ports/channels.js';
 import { TOPICS } from '../core/topics.js';
 
-/** Metrics of the purchase channel. */
 export type ChannelMetrics = ReturnType<typeof createChannelMetrics>;
 
 export function createChannelMetrics(registry: Registry) {
@@ -33,12 +32,12 @@ export function createChannelMetrics(registry: Registry) {
     halfSent: (outcome: 'stored' | 'unavailable' | 'outcome_unknown', elapsedMs: number): void =>
       sends.labels(outcome).observe(elapsedMs / 1000),
     checkedBack: (answer: CheckBackAnswer): void => checks.labels(answer).inc(),
-    /** The broker did not say OK to the end of a half message; a check-back follows. */
+    /** Counts an end of a half message that the broker did not confirm. A check-back follows. */
     endFailed: (verb: 'commit' | 'rollback'): void => failed.labels(verb).inc(),
   };
 }
 
-/** Messages that no program of ours has signed. */
+/** Counts messages that no program of ours has signed. */
 export function createSignatureMetrics(registry: Registry): SignatureMetrics {
   const forged = new Counter({
     name: 'seckill_forged_messages_total',
@@ -52,7 +51,7 @@ export function createSignatureMetrics(registry: Registry): SignatureMetrics {
     labelNames: ['topic'],
     registers: [registry],
   });
-  // An alert on an increase does not see the first one of a series that was not there before.
+  // Creates every series at 0: an alert on an increase would miss the first increase of a new series.
   for (const topic of Object.values(TOPICS)) for (const reason of FORGERIES) forged.labels(topic, reason).inc(0);
   return {
     forged: (topic, reason) => forged.labels(topic, reason).inc(),

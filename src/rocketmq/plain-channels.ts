@@ -19,7 +19,6 @@ interface Opened {
   close(): Promise<void>;
 }
 
-/** A producer of one topic whose messages need no transaction. */
 export interface PlainProducer extends Opened {
   /**
    * @param what names the message in the error
@@ -29,8 +28,9 @@ export interface PlainProducer extends Opened {
 }
 
 /**
- * Starts a producer of one topic. `requestTimeoutMs` is for one try of a send; the client makes up to 3.
- * @throws OperationalError when it does not start
+ * Starts a producer for a single topic. `requestTimeoutMs` limits each attempt of a send. The client makes up to 3
+ * attempts.
+ * @throws OperationalError when the producer does not start
  */
 export async function startPlainProducer(topic: string, options: ConnectionOptions): Promise<PlainProducer> {
   const { log } = options;
@@ -58,9 +58,9 @@ export async function startPlainProducer(topic: string, options: ConnectionOptio
 export interface OpenRedriveChannel extends RedriveChannel, Opened {}
 
 /**
- * Starts the producer of the topic of batches to re-drive, which must be of type NORMAL: a TRANSACTION topic refuses plain
- * messages.
- * @throws OperationalError when it does not start
+ * Starts the producer for the topic of batches to re-drive. The topic must be of type NORMAL, because a TRANSACTION
+ * topic refuses plain messages.
+ * @throws OperationalError when the producer does not start
  */
 export async function createRedriveChannel(options: ProducerOptions): Promise<OpenRedriveChannel> {
   const topic = TOPICS.redrive;
@@ -75,12 +75,14 @@ export async function createRedriveChannel(options: ProducerOptions): Promise<Op
 export interface OpenDeadlineChannel extends DeadlineChannel, Opened {}
 export interface OpenOrderEventChannel extends OrderEventChannel, Opened {}
 
-/** The timer of the broker works in whole seconds and may round down: before its time a message is of no use. */
+/**
+ * Added to a delay: the broker's timer works in whole seconds and may round down, and an early message is of no use.
+ */
 const TIMER_PRECISION_MS = 1_000;
 
 /**
- * Starts the producer of the topic of payment deadlines, which must be of type DELAY.
- * @throws OperationalError when it does not start
+ * Starts the producer for the topic of payment deadlines, which must be of type DELAY.
+ * @throws OperationalError when the producer does not start
  */
 export async function createDeadlineChannel(options: ProducerOptions): Promise<OpenDeadlineChannel> {
   const topic = TOPICS.paymentDeadline;
@@ -100,8 +102,8 @@ export async function createDeadlineChannel(options: ProducerOptions): Promise<O
 }
 
 /**
- * Starts the producer of the topic of order events, which must be of type NORMAL.
- * @throws OperationalError when it does not start
+ * Starts the producer for the topic of order events, which must be of type NORMAL.
+ * @throws OperationalError when the producer does not start
  */
 export async function createOrderEventChannel(options: ProducerOptions): Promise<OpenOrderEventChannel> {
   const topic = TOPICS.orderEvent;

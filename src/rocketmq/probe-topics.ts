@@ -16,9 +16,9 @@ type ServiceClient = InstanceType<typeof services.MessagingServiceClient>;
 type Asked = Pick<ConnectionOptions, 'endpoint' | 'credentials' | 'tls'>;
 
 /**
- * Asks the proxy for the route of each topic, over one short connection. No client of the group is started and nothing is
- * sent, so it disturbs nobody.
- * @returns a sentence about the first topic that has no route; null when each has one. Never rejects
+ * Asks the proxy for the route of each topic, over a short connection. The probe starts no client of the group and
+ * sends no message, so it disturbs no consumer.
+ * @returns a sentence about the first topic that has no route; null when each topic has a route. Never rejects
  */
 export async function probeTopics(asked: Asked, topics: readonly string[]): Promise<string | null> {
   const { endpoint } = asked;
@@ -38,7 +38,9 @@ export async function probeTopics(asked: Asked, topics: readonly string[]): Prom
   }
 }
 
-/** What the proxy does with who has no key. Never rejects; null: it does not answer. */
+/**
+ * Reports whether the proxy serves a client without a key. Never rejects. Null means that the proxy does not answer.
+ */
 export async function probeAsStranger(
   asked: Pick<Asked, 'endpoint' | 'tls'>,
   topic: string,
@@ -51,7 +53,7 @@ export async function probeAsStranger(
   }
 }
 
-/** `why` is the end of a sentence; empty for a topic that has queues. */
+/** Route of a topic. `why` is the end of a sentence, and empty for a topic that has queues. */
 interface Route {
   readonly outcome: 'there' | 'missing' | 'denied';
   readonly why: string;

@@ -9,8 +9,8 @@ export type BrokerProbe =
   | { readonly state: 'unreachable' | 'failing'; readonly detail: string };
 
 /**
- * Whether the proxy takes connections and whether the last call of the channel succeeded. Cheap: one TCP connect and
- * no message, so that `/readyz` can be asked every second. Never throws.
+ * Checks that the proxy accepts connections and that the last call of the channel succeeded. The check costs a TCP
+ * connect and no message, so `/readyz` can run it every second. Never throws.
  * @param endpoint `host:port`
  * @param health of the channel that matters to the asking process; without it only the port is probed
  */
@@ -21,7 +21,7 @@ export async function probeBroker(endpoint: string, health?: ChannelHealth): Pro
   return { state: 'reachable' };
 }
 
-/** Null when the port is open, else why not. */
+/** Returns null if the port is open, else the reason. */
 async function tryConnect(endpoint: string): Promise<string | null> {
   let host: string;
   let port: number;
@@ -42,10 +42,10 @@ async function tryConnect(endpoint: string): Promise<string | null> {
   });
 }
 
-/** How long a failure counts: an unready process gets no calls, so that nothing else would clear it. */
+/** How long a failure counts. An unready process gets no calls, so nothing else would clear the failure. */
 const FAILURE_COUNTS_MS = 10_000;
 
-/** How the last call of a channel to its broker went, and its last error. */
+/** Tracks how the last call of a channel to its broker went, and its last error. */
 export class ChannelHealth {
   lastError: string | null = null;
   #lastFailureMs = 0;
@@ -61,7 +61,7 @@ export class ChannelHealth {
     this.#lastCallFailed = true;
   }
 
-  /** True when the last call failed, and that not long ago. */
+  /** Returns true if the last call failed recently. */
   isFailing(): boolean {
     return this.#lastCallFailed && performance.now() - this.#lastFailureMs < FAILURE_COUNTS_MS;
   }

@@ -23,7 +23,7 @@ export interface PurchaseChannelOptions extends ProducerOptions, CheckerOptions 
 }
 
 export interface OpenPurchaseChannel extends PurchaseChannel {
-  /** How the last calls went, for `/readyz`. */
+  /** Outcome of the last calls, for `/readyz`. */
   readonly health: ChannelHealth;
   /** Ends the client within some seconds. Never rejects. Open half messages are left to the check-back. */
   close(): Promise<void>;
@@ -31,14 +31,14 @@ export interface OpenPurchaseChannel extends PurchaseChannel {
 
 /**
  * Starts the producer of the purchase topic.
- * @throws OperationalError when it does not start
+ * @throws OperationalError when the producer does not start
  */
 export async function createPurchaseChannel(options: PurchaseChannelOptions): Promise<OpenPurchaseChannel> {
   const { log } = options;
   const address = { endpoint: options.endpoint, topic: options.topic ?? TOPICS.purchase };
   const base = baseClientOptions(address, options);
   const checker = createChecker(options);
-  // The topic is declared here, not at the first send: an undeclared one gets no check-back.
+  // The topic is declared here, not at the first send: an undeclared topic gets no check-back.
   const make = () => new PatchedProducer({ ...base, topics: [address.topic], checker });
   const producer = await startClient(make, address, log, { ...options.start, tls: options.tls });
   return new RocketmqPurchaseChannel(producer, address.topic, options);
@@ -51,7 +51,7 @@ class RocketmqPurchaseChannel implements OpenPurchaseChannel {
   readonly #log: Log;
   readonly #metrics: ChannelMetrics;
   readonly #signatures: ProducerOptions['signatures'];
-  /** When the client ends a transaction, it reads only the topic of the message. */
+  /** Stands in for every message when a transaction ends: the client reads only the topic. */
   readonly #ending: Message;
 
   constructor(producer: PatchedProducer, topic: string, options: PurchaseChannelOptions) {
@@ -68,7 +68,7 @@ class RocketmqPurchaseChannel implements OpenPurchaseChannel {
     try {
       const transaction = this.#producer.beginTransaction();
       const receipt = await this.#producer.send(batchMessage(this.#topic, batch, this.#signatures), transaction);
-      // Without it neither commit nor rollback is possible; only the check-back can end this message.
+      // Without a transaction id neither commit nor rollback is possible. Only the check-back can end this message.
       if (!receipt?.transactionId) throw new Error('the broker answered without a transaction id');
       this.health.succeeded();
       this.#metrics.halfSent('stored', performance.now() - startedAt);
@@ -95,7 +95,7 @@ class RocketmqPurchaseChannel implements OpenPurchaseChannel {
     };
   }
 
-  /** True when the broker said OK. */
+  /** Returns true if the broker said OK. */
   async #end(verb: 'commit' | 'rollback', receipt: SendReceipt, batch: Batch): Promise<boolean> {
     const resolution = verb === 'commit' ? TransactionResolution.COMMIT : TransactionResolution.ROLLBACK;
     const { endpoints, messageId, transactionId } = receipt;
@@ -111,19 +111,21 @@ class RocketmqPurchaseChannel implements OpenPurchaseChannel {
     }
   }
 
-  /** One warning when failures begin; while they last, only the metrics count them. */
+  /** Warns once when failures begin. While the failures last, only the metrics count them. */
   #logFailure(fields: object, message: string): void {
     if (this.health.isFailing()) this.#log.debug(fields, message);
     else this.#log.warn(fields, message);
   }
 }
 
-/** Trace ids that a message is found by; each is an entry in an index of the broker, which holds twenty million. */
+/**
+ * Number of trace ids by which a message can be found. Each is an entry in a broker index, which holds twenty million.
+ */
 const TRACE_KEYS_MAX = 16;
 
 /**
- * A batch as a message. Its keys are the batch id and the trace ids of its purchases, the first ones, so that a person finds it
- * with `queryMsgByKey`, also while it is a half message or was rolled back.
+ * Encodes a batch as a message. Its keys are the batch id and the first trace ids of its purchases, so that a person
+ * finds the message with `queryMsgByKey`, also while it is a half message or after a rollback.
  */
 export function batchMessage(topic: string, batch: Batch, signatures: ProducerOptions['signatures']): MessageOptions {
   const { batchId, saleId, epoch, body, traceparent, purchases } = batch;

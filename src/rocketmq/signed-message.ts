@@ -2,14 +2,13 @@ import type { MessageOptions } from 'rocketmq-client-nodejs';
 import { type MessageSignatures, SIGNATURE_PROPERTY } from '../core/message-signatures.js';
 import type { ConnectionOptions } from './client-options.js';
 
-/** Options of every producer of ours. */
 export interface ProducerOptions extends ConnectionOptions {
   readonly signatures: MessageSignatures;
 }
 
 /**
- * The body of a message, signed for its topic.
- * @param properties for a dead letter, which does not say where it came from, also where its body cannot be read
+ * Signs the body of a message for its topic.
+ * @param properties identify a dead letter, which does not name its origin, even if its body cannot be read
  */
 export const signedMessage = (
   topic: string,

@@ -7,10 +7,12 @@ import { handshakeFlaw } from './handshake.js';
 import type { ClientAddress, StartLimits } from './client-options.js';
 import { useRandomMessageIds } from './message-ids.js';
 
-/** A start that is not over by now never ends: the client misses the answer, or waits for a group that is not there. */
+/**
+ * A start that has not ended by now never ends: the client misses the answer, or waits for a group that does not exist.
+ */
 const STARTUP_TIMEOUT_MS = 20_000;
 const START_ATTEMPTS = 3;
-/** The client waits for an answer of its proxy when it shuts down; a proxy that is gone must not block us. */
+/** The client waits for its proxy to answer the shutdown. A proxy that is gone must not block us. */
 const SHUTDOWN_TIMEOUT_MS = 5_000;
 
 export interface StartableClient {
@@ -19,9 +21,9 @@ export interface StartableClient {
 }
 
 /**
- * Starts a client, with a new instance for each try since one that hangs or fails cannot be started again.
+ * Starts a client, with a new instance for each attempt, because a client that hangs or fails cannot be started again.
  * @throws OperationalError that names endpoint, topic and group and says what to check; retryable, unless the broker
- * does not accept who asks: that is said at once
+ * refuses our login, which is reported at once
  */
 export async function startClient<C extends StartableClient>(
   make: () => C,
@@ -43,27 +45,32 @@ export async function startClient<C extends StartableClient>(
     } catch (error) {
       last = error;
     }
-    void stopClient(client, log); // bounded, never rejects; the next try need not wait for it
-    if (accessRefusalIn(rootCause(last)) !== null) break; // the next one would hear the same
+    void stopClient(client, log); // bounded, never rejects; the next attempt need not wait
+    if (accessRefusalIn(rootCause(last)) !== null) break; // the next attempt would get the same answer
     if (tls === null && isUnavailable(rootCause(last))) await assertHandshake(address, null);
     log.warn({ ...address, attempt, attempts, err: last }, 'rocketmq client did not start');
   }
   throw startFailure(address, last, timeoutMs);
 }
 
-/** `tls` null: the client speaks none. */
+/** Options of a start. A null `tls` means that the client uses no TLS. */
 type StartWay = StartLimits & { readonly tls?: Tls | null | undefined };
 
-/** @throws OperationalError when the server there speaks TLS and we do not, or the other way round, or we do not trust it */
+/** @throws OperationalError when only the server or only we use TLS, or when we do not trust the server */
 async function assertHandshake({ endpoint }: ClientAddress, tls: Tls | null): Promise<void> {
   const flaw = await handshakeFlaw(endpoint, tls);
   if (flaw !== null) throw new OperationalError('rocketmq', `RocketMQ at ${endpoint} ${flaw}.`, { retryable: false });
 }
 
-/** gRPC: no connection could be made. Nobody may be there, or somebody who speaks otherwise. */
+/**
+ * True for the gRPC error of a connection that could not be made: nothing listens, or the server uses another protocol.
+ */
 const isUnavailable = (error: unknown): boolean => (error as { readonly code?: unknown } | undefined)?.code === 14;
 
-/** Ends a client. Never rejects and never takes longer than `timeoutMs`: its last call can hang and is not needed. */
+/**
+ * Ends a client. Never rejects and never takes longer than `timeoutMs`: the last call of the client can hang and is not
+ * needed.
+ */
 export async function stopClient(
   client: StartableClient,
   log: Log,
@@ -77,7 +84,7 @@ export async function stopClient(
   }
 }
 
-/** True when the work ended within `ms`. A failure after that is ignored. */
+/** Returns true if the work ended within `ms`. A later failure is ignored. */
 export async function within(work: Promise<unknown>, ms: number): Promise<boolean> {
   const over = new AbortController();
   try {
@@ -98,7 +105,7 @@ function startFailure(address: ClientAddress, cause: unknown, timeoutMs: number)
   return new OperationalError('rocketmq', message, { retryable: true, cause });
 }
 
-/** What an operator may do about an error of the broker. */
+/** Returns what an operator can do about an error of the broker. */
 export function adviceFor(detail: string): string {
   if (/ECONNREFUSED|UNAVAILABLE|DEADLINE/.test(detail)) return 'Is the proxy running there?';
   if (/response-code=40[13]00/.test(detail)) return 'Check ROCKETMQ_ACCESS_KEY and ROCKETMQ_ACCESS_SECRET.';
@@ -106,7 +113,7 @@ export function adviceFor(detail: string): string {
   return 'Run `seckill topics` if the topic or the group is missing.';
 }
 
-/** The client wraps the cause twice; the innermost one is the one that helps. */
+/** Returns the innermost error. The client wraps the cause twice, and only the cause helps. */
 function rootCause(error: unknown): unknown {
   let inner = error;
   for (let depth = 0; depth < 5 && inner instanceof Error && inner.cause instanceof Error; depth++) inner = inner.cause;

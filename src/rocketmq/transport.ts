@@ -9,27 +9,27 @@ import { channelCredentials, tlsChannelOptions } from './channel-credentials.js'
 type ServiceClient = InstanceType<typeof services.MessagingServiceClient>;
 
 const CHANNEL_OPTIONS: ChannelOptions = {
-  // A connection that was cut silently is noticed after 25 s; without this after the 15 minutes of TCP. The
-  // proxy tolerates two pings between two answers of its own, and a heartbeat is answered every 10 s.
+  // A silently cut connection is noticed after 25 s. Without this setting TCP takes 15 minutes. The proxy tolerates two
+  // pings between two of its own answers, and a heartbeat is answered every 10 s.
   'grpc.keepalive_time_ms': 20_000,
   'grpc.keepalive_timeout_ms': 5_000,
   // Default 120 s: after a long outage of the proxy, sales would stop for two more minutes.
   'grpc.max_reconnect_backoff_ms': 5_000,
-  // No call of ours is sent twice behind our back, and each is cheaper.
+  // No call of ours is sent twice behind our back, and each call is cheaper.
   'grpc.enable_retries': 0,
 };
 
-/** What a heartbeat tells. */
+/** Receives what a heartbeat reports. */
 export interface HeartbeatListener {
   /** The proxy at this address no longer knows the client and needs its settings again. */
   readonly forgotten: (endpoints: Endpoints) => void;
-  /** It knows the client. */
+  /** The proxy at this address knows the client. */
   readonly heard: (endpoints: Endpoints) => void;
 }
 
 /**
- * The calls of a client over one channel per address. The client's own manager opens a channel for each object that
- * names an address, so for every renewal of a route, and leaves gRPC at its defaults.
+ * Sends the calls of a client over a single channel per address. The client's own manager opens a channel for each
+ * object that names an address, and so for every renewal of a route, and leaves gRPC at its defaults.
  */
 export class Transport extends RpcClientManager {
   readonly #client: BaseClient;
@@ -38,16 +38,14 @@ export class Transport extends RpcClientManager {
   readonly #pinnedTo: string | null;
   readonly #tls: Tls | null;
 
-  /**
-   * @param way `pinnedTo`: `host:port` that takes every call instead of the address it is meant for
-   */
+  /** @param way `pinnedTo`: `host:port` that takes every call instead of the intended address */
   constructor(
     client: BaseClient,
     heartbeat: HeartbeatListener,
     { pinnedTo, tls }: { readonly pinnedTo: string | null; readonly tls: Tls | null },
   ) {
     super(client, SILENT);
-    super.close(); // ends the timer that looks for idle channels: there are none of its own
+    super.close(); // ends the timer that looks for idle channels: the parent class has no channels here
     this.#client = client;
     this.#heartbeat = heartbeat;
     this.#pinnedTo = pinnedTo;
@@ -135,7 +133,7 @@ export class Transport extends RpcClientManager {
     const channel = this.#channel(endpoints);
     const metadata = this.#client.getRequestMetadata();
     return new Promise((resolve, reject) => {
-      // gRPC takes a stack trace of every caller in case the call fails; that is a tenth of what a call costs.
+      // gRPC takes a stack trace of every caller in case the call fails. The trace is a tenth of the cost of a call.
       const limit = Error.stackTraceLimit;
       Error.stackTraceLimit = 0;
       try {
@@ -153,7 +151,7 @@ export class Transport extends RpcClientManager {
     const credentials = channelCredentials(this.#tls, target);
     const open = this.#channels.get(target);
     if (open?.credentials === credentials) return open.channel;
-    open?.channel.close(); // other certificates from now on; what is under way ends over the old connection
+    open?.channel.close(); // the certificates have changed; calls under way end over the old connection
     const options = { ...CHANNEL_OPTIONS, ...tlsChannelOptions(this.#tls, target) };
     const channel = new services.MessagingServiceClient(target, credentials, options);
     this.#channels.set(target, { channel, credentials });
@@ -161,5 +159,5 @@ export class Transport extends RpcClientManager {
   }
 }
 
-/** The replaced manager would log only the end of channels, and it opens none here. */
+/** The logger of the replaced manager, which would log only the end of channels. The manager opens no channels here. */
 const SILENT = { info: () => undefined, warn: () => undefined, error: () => undefined };

@@ -1,6 +1,7 @@
 /// <reference lib="webworker" />
-// Browsers slow the timers of a page in the background down to one a minute, and not those of its worker: a place in the waiting
-// room would be lost. Takes a number of ms, and sends it back when they are over.
+// Runs timers in a worker. Browsers slow down the timers of a page in the background to one call a minute, but not the
+// timers of its worker. Without the worker, a place in the waiting room would be lost. Receives a number of ms and
+// sends it back after that time.
 
 import { after } from '../../src/core/after.js';
 

@@ -1,32 +1,33 @@
 /**
- * How a page learns what becomes of its purchase, from the best way to the plainest. Proxies may cut a stream or hold it back,
- * and the api refuses one when it has too many; a long poll is answered at once where too many wait.
+ * How a page learns the result of its purchase, from the best channel to the simplest. Proxies may cut a stream or hold
+ * it back, and the API refuses a stream when too many are open. A long poll is answered at once when too many clients
+ * wait.
  */
 type Channel = 'stream' | 'long_poll' | 'poll';
 
 /**
- * How one try to listen ended.
- * - `worked`: it said something, or was open for as long as it should
- * - `cut`: it ended before
- * - `refused`: the server, or nobody, answered otherwise
- * - `silent`: it was open, and not even its heartbeat came
+ * How an attempt to listen ended.
+ * - `worked`: an event came, or the stream was open for as long as it should be
+ * - `cut`: the stream ended early
+ * - `refused`: the server gave another answer, or none
+ * - `silent`: the stream was open, but not even its heartbeat came
  */
 export type Listened = 'worked' | 'cut' | 'refused' | 'silent';
 
 export interface Listening {
   readonly channel: Channel;
-  /** Tries in a row that did not work. */
+  /** Failed attempts in a row. */
   readonly faults: number;
-  /** Tries in a row that worked. */
+  /** Successful attempts in a row. */
   readonly good: number;
 }
 
 export const LISTENING: Listening = { channel: 'stream', faults: 0, good: 0 };
 
-/** So many faults are borne before the next way is tried. */
+/** Number of faults tolerated before the next channel is tried. */
 const FAULTS_MAX: Readonly<Record<Channel, number>> = { stream: 2, long_poll: 3, poll: Infinity };
 const NEXT: Readonly<Record<Channel, Channel>> = { stream: 'long_poll', long_poll: 'poll', poll: 'poll' };
-/** After so many good tries of a plainer way the best one is tried again. */
+/** Number of successful attempts with a simpler channel after which the best channel is tried again. */
 const GOOD_MAX = 12;
 
 export function afterListening({ channel, faults, good }: Listening, listened: Listened): Listening {
@@ -34,20 +35,23 @@ export function afterListening({ channel, faults, good }: Listening, listened: L
     const isTime = channel !== 'stream' && good + 1 >= GOOD_MAX;
     return isTime ? LISTENING : { channel, faults: 0, good: good + 1 };
   }
-  // A stream that is held back or refused will be so again, and the buyer is waiting.
+  // A stream that was held back or refused would fail again, and the buyer is waiting.
   const count = channel === 'stream' && listened !== 'cut' ? FAULTS_MAX.stream : faults + 1;
   if (count < FAULTS_MAX[channel]) return { channel, faults: count, good: 0 };
   return { channel: NEXT[channel], faults: NEXT[channel] === channel ? count : 0, good: 0 };
 }
 
-/** Heartbeats come every 15 s, or as the api is configured, at most 30 s; two may be lost. */
+/**
+ * Silence after which a stream is dead. Heartbeats come every 15 s, or as the API is configured, at most every 30 s.
+ * Two heartbeats may be lost.
+ */
 export const SILENT_MS = 70_000;
-/** Held by the server, in seconds; proxies cut longer ones. */
+/** How long the server holds a poll, in seconds. Proxies cut longer requests. */
 export const LONG_POLL_SECONDS = 25;
 
 /**
- * How long to wait before listening again, ms, from and to.
- * @param retryMs as a stream has asked; null: it has not
+ * Returns the range of the wait before listening again, ms, from and to.
+ * @param retryMs requested by a stream; null if no stream requested a wait
  * @param isPending whether the order is still to come, and the buyer looks at nothing else
  */
 export function listenAgainIn(

@@ -1,7 +1,9 @@
 import { after } from '../../src/core/after.js';
 import type { Browser } from './page.js';
 
-/** Sleeps by timers of the page, or, where it has to be exact, by those of a worker, which are not slowed down in the background. */
+/**
+ * Sleeps with timers of the page. An exact sleep uses timers of a worker, which are not slowed down in the background.
+ */
 export function exactSleep(): Browser['sleep'] {
   const waiting = new Map<number, () => void>();
   let worker: Worker | null | undefined;
@@ -11,7 +13,7 @@ export function exactSleep(): Browser['sleep'] {
       const started = new Worker(new URL('./background-timer.ts', import.meta.url), { type: 'module' });
       started.addEventListener('message', ({ data }: MessageEvent<number>) => waiting.get(data)?.());
       started.addEventListener('error', () => {
-        worker = null; // what waits is still woken by the page's own timer
+        worker = null; // the page's own timer still ends the pending sleeps
       });
       return started;
     } catch {

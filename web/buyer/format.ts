@@ -1,7 +1,7 @@
 import { currencyDigits, inMainUnit } from '../../src/core/currency.js';
 import { clockParts } from './screen.js';
 
-/** How numbers, prices and times are written in one language. */
+/** Formats numbers, prices and times in a language. */
 export interface Format {
   /** @param amount in the smallest unit of the currency */
   readonly price: (amount: number) => string;
@@ -10,7 +10,7 @@ export interface Format {
   readonly when: (atMs: number) => string;
   /** `9:05`, or `1:09:05`. */
   readonly clock: (leftMs: number) => string;
-  /** As a screen reader should say it. */
+  /** Text for a screen reader. */
   readonly spoken: (leftMs: number) => string;
 }
 
@@ -46,7 +46,10 @@ export function formatOf(lang: string, currency: string): Format {
   };
 }
 
-/** A currency that the browser does not know is shown as its three letters. Whole amounts are shown without digits. */
+/**
+ * Formats prices. A currency that the browser does not know is shown as its three letters. Whole amounts are shown
+ * without decimals.
+ */
 function priceFormat(lang: string, currency: string): Format['price'] {
   const ofDigits = (digits: number): Intl.NumberFormat => {
     const shown = { minimumFractionDigits: digits, maximumFractionDigits: digits };

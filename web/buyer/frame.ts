@@ -6,18 +6,18 @@ const TOKEN = 'seckill:token';
 const SIGN_IN_ENDED = 'seckill:sign-in-ended';
 const ORDER = 'seckill:order';
 
-/** A shop that answers with a token that is refused as well is asked again after so long, twice as long each time. */
+/** Delay before a shop whose new token was refused too is asked again. The delay doubles each time. */
 const ASK_AGAIN_MS = 1000;
 const ASK_AGAIN_MAX_MS = 60_000;
-/** A sign-in that has lasted so long was good, and its end is the first one. */
+/** A sign-in that lasted this long was good. Its end counts as the first end. */
 const LASTED_MS = 120_000;
 
 export interface Frame {
-  /** Tells the shop what it may want to know. To be called with each change, and each second. */
+  /** Tells the shop about changes. Call this with each change, and each second. */
   tell(state: PageState): void;
 }
 
-/** What is used of a window. */
+/** The methods used of a window. */
 export interface FrameWindow {
   readonly parent: FrameWindow;
   postMessage(message: unknown, targetOrigin: string): void;
@@ -28,8 +28,8 @@ export interface FrameWindow {
 }
 
 /**
- * Takes the token from the page that has this one in a frame. Who that may be is said by `frame-ancestors` of our content security
- * policy, which the browser enforces: nobody else could ask.
+ * Takes the token from the page that embeds this page. `frame-ancestors` of our content security policy names the
+ * allowed pages, and the browser enforces it: no other page could embed this page.
  * @param time `random` from 0 up to 1
  */
 export function joinFrame(
@@ -51,7 +51,7 @@ export function joinFrame(
     hasAsked = false;
     onToken(token);
   });
-  shop.postMessage({ type: READY }, '*'); // nothing that only the shop may know
+  shop.postMessage({ type: READY }, '*'); // contains nothing that only the shop may know
   const ask = (nowMs: number): void => {
     if (nowMs < askFromMs) return;
     shop.postMessage({ type: SIGN_IN_ENDED }, '*');

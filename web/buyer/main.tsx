@@ -12,11 +12,11 @@ import { View, type Choices } from './view.js';
 import { languageOf } from './words/languages.js';
 import type { Words } from './words/words.js';
 
-/** Between the end of the countdown and the answer to the click. */
+/** Screens between the end of the countdown and the answer to the click. */
 const KEEPS_CLOCK: readonly Screen['name'][] = ['opening', 'ready', 'asking'];
 const SLOW_MS = 10_000;
 const CLOCK_WATCH_MS = 5000;
-/** Where the words cannot be had the page is loaded anew, at the soonest after so long. */
+/** Shortest interval between reloads of the page when the words cannot be loaded. */
 const LOAD_AGAIN_MS = 2000;
 const LANGUAGE = 'seckill:lang';
 
@@ -47,14 +47,17 @@ let hasCountedDown = false;
 let isPictureLost = false;
 let timer: ReturnType<typeof setTimeout> | undefined;
 
-/** The link of the shop carries the token where no server sees it; it does not stay in the address, nor in the history. */
+/**
+ * Takes the sign-in from the shop's link, which carries the token where no server sees it. Removes the token from the
+ * address and the history.
+ */
 function takeFragment(): { readonly signIn: SignIn | null; readonly lang: string | null } {
   const { token, lang } = readFragment(location.hash);
   if (location.hash !== '') history.replaceState(null, '', location.pathname + location.search);
   return { signIn: token === null ? null : readToken(token), lang };
 }
 
-/** A browser does not ask again for a file that failed, until the page is loaded anew. */
+/** Loads the words. After a failed load only a reload of the page makes the browser request the file again. */
 async function firstWords(): Promise<Words> {
   try {
     return await languageOf(storage.read(LANGUAGE) ?? navigator.language).load();
@@ -64,7 +67,7 @@ async function firstWords(): Promise<Words> {
   }
 }
 
-/** An address of the shop for this sale; null: it has given none. */
+/** Fills the sale into an address template of the shop. Null if the shop has given no template. */
 function filledIn(template: string): string | null {
   if (template === '') return null;
   const sku = encodeURIComponent(page.state.sale?.sku ?? '');
@@ -75,7 +78,7 @@ async function setLanguage(lang: string): Promise<void> {
   const other = await languageOf(lang)
     .load()
     .catch(() => null);
-  if (other === null) return; // it goes on in the language that it has
+  if (other === null) return; // the page keeps its present language
   words = other;
   storage.write(LANGUAGE, lang);
   draw();
@@ -100,7 +103,7 @@ function draw(): void {
     if (screen.name === 'countdown') hasCountedDown = true;
     else if (!KEEPS_CLOCK.includes(screen.name)) hasCountedDown = false;
   }
-  const { language } = navigator; // it knows how the country writes times, too
+  const { language } = navigator; // the browser's language also tells how the country writes times
   const isOurs = language.slice(0, 2) === words.lang.slice(0, 2);
   const format = formatFor(isOurs ? language : words.lang, state.order?.currency ?? state.sale?.currency ?? 'EUR');
   const isSlow = screen.name === 'held' && performance.now() - heldSinceMs > SLOW_MS;
@@ -118,7 +121,8 @@ function draw(): void {
     />,
     root,
   );
-  // What had the focus is gone: its successor is read, and a keyboard goes on from there.
+  // The focused element is gone. Moves the focus to its successor, so that the successor is read out and keyboard users
+  // continue there.
   if (focused !== null && focused !== document.body && !focused.isConnected) {
     const answered = focused.id.startsWith('cancel-') ? document.querySelector<HTMLElement>('#cancel') : null;
     (answered ?? document.querySelector<HTMLElement>('#headline'))?.focus();
@@ -158,7 +162,7 @@ const pictureLost = ({ target }: Event): void => {
   isPictureLost = true;
   draw();
 };
-addEventListener('error', pictureLost, true); // those of elements do not bubble
+addEventListener('error', pictureLost, true); // error events of elements do not bubble
 addEventListener('online', () => page.setOnline(true));
 addEventListener('offline', () => page.setOnline(false));
 if (!navigator.onLine) page.setOnline(false);

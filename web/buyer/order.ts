@@ -13,17 +13,17 @@ export interface OrderView {
   readonly amountCents: number;
   readonly currency: string;
   readonly state: OrderState;
-  /** Null: not known. */
+  /** Null if unknown. */
   readonly createdAtMs: number | null;
-  /** Until then it must be paid; null: of a failed one. */
+  /** Deadline for the payment. Null for a failed order. */
   readonly expiresAtMs: number | null;
-  /** Money that came and goes back. */
+  /** Money received that goes back to the buyer. */
   readonly refundCents: number;
 }
 
 /**
- * Reads the body of an order. While the api is spared it gives less: then what is missing stays as it was.
- * @returns null: the body says nothing of the order
+ * Reads the body of an order. A degraded API returns fewer fields, and missing fields stay as they were.
+ * @returns null if the body says nothing about the order
  */
 export function readOrder(body: Success['body'], before: OrderView | null): OrderView | null {
   if (body === null) return null;
@@ -52,11 +52,12 @@ function timeOf(value: unknown): number | null {
 const sumOf = (refunds: readonly { readonly amountCents?: unknown }[]): number =>
   refunds.reduce((sum, { amountCents }) => sum + Number(amountCents ?? 0), 0);
 
-/** The word of an event of the stream, as a state of the order; null: it says nothing of that. */
+/**
+ * Returns the state of the order that an event of the stream means, or null if the event does not concern the state.
+ */
 export function stateInEvent(word: string): OrderState | null {
   if (word === 'ordered') return 'pending_payment';
   return STATES.find((state) => state === word) ?? null;
 }
 
-/** Whether an order may still change. */
 export const isOpen = (state: OrderState): boolean => state === 'pending_payment';

@@ -10,56 +10,60 @@ import { keptOf, newPurchase, restored, type KeptPurchase, type Purchase } from 
 import { offerOf, readAgainIn } from './sale.js';
 import { asksFor, isLetIn, newPage, reduce, type PageEvent, type PageState } from './state.js';
 
-/** What the page needs of its browser. Tests give it others. */
+/** The browser features that the page needs. Tests pass their own. */
 export interface Browser {
   readonly fetch: typeof globalThis.fetch;
   readonly monotonicMs: () => number;
   readonly wallMs: () => number;
   /** Ends early, without an error, when the signal aborts. `exact`: also while the tab is in the background. */
   readonly sleep: (ms: number, signal: AbortSignal, exact?: boolean) => Promise<void>;
-  /** From 0 up to 1. */
+  /** Returns a number from 0 up to 1. */
   readonly random: () => number;
   readonly newKey: () => string;
-  /** Of the tab: it outlives a reload, and nothing else. */
+  /** Storage of the tab: it survives a reload, and nothing else. */
   readonly storage: TabStorage;
 }
 
-/** Something that goes on while the state asks for it. It begins again when the name in `activitiesOf` changes. */
+/** A task that runs while the state asks for it. The task restarts when its name in `activitiesOf` changes. */
 type Activity = 'look' | 'ask' | 'check' | 'follow' | 'order' | 'orders' | 'move' | 'queue' | 'token';
 const ACTIVITIES: readonly Activity[] = ['look', 'ask', 'check', 'follow', 'order', 'orders', 'move', 'queue', 'token'];
 
-/** What a page has heard of its purchase by streams. */
+/** Progress of the streams about a purchase. */
 interface Heard {
   lastEventId: string | null;
-  /** As the last one asked to wait before the next, ms. */
+  /** Wait before the next stream that the last stream asked for, ms. */
   retryMs: number | null;
 }
 
 const ANSWER_MAX_MS = 15_000;
-/** A stream says at once where the purchase stands; one that does not is held back on its way. */
+/** A stream reports the state of the purchase at once. A stream without a first report is held back on its way. */
 const FIRST_BYTES_MS = 6000;
-/** A stream that is open for less is cut on its way. */
+/** A stream that was open for less time was cut on its way. */
 const OPEN_MS = 1000;
 /** A payment goes through a provider. */
 const MOVE_MAX_MS = 30_000;
-/** A purchase is asked again for so long after its click, then the buyer decides. */
+/** How long after its click a purchase is sent again. After that the buyer decides. */
 const ASK_MAX_MS = 120_000;
-/** A try that was lost may need so long to get where it is found. */
+/** How long a lost attempt may need to reach the place where it can be found. */
 const LOST_MS = 2000;
-/** The waiting room is joined, and a token fetched, from so long before the opening. */
+/** How long before the opening the page joins the waiting room and fetches a token. */
 const PREPARE_MS = 600_000;
-/** Looks at the start, a second apart, until the time of the server is known so well. */
+/** Initial readings, a second apart, until the time of the server is known to CLOCK_ERROR_MS. */
 const FIRST_LOOKS = 4;
 const FIRST_LOOK_MS = 1100;
 const CLOCK_ERROR_MS = 40;
-/** Who is said to have bought enough, and has no order, may have a purchase whose order is being written: it is looked for so often, within half a minute. */
+/**
+ * Number of reads of the buyer's orders, within half a minute. A buyer who is told to have bought enough, but has no
+ * order, may have a purchase whose order is still being written.
+ */
 const ORDERS_READ_MAX = 6;
 
 const SIGN_IN = 'seckill:token';
 
 /**
- * The page without its looks: knows the state, keeps what must outlive a reload, and does what the state asks for. All decisions
- * are pure functions of the state (`state.ts`, `purchase.ts`, `channel.ts`); here is only what takes time.
+ * The page without its view. It holds the state, keeps the data that must survive a reload, and performs the tasks that
+ * the state asks for. All decisions are pure functions of the state (`state.ts`, `purchase.ts`, `channel.ts`). This
+ * class does only what takes time.
  */
 export class Page {
   readonly #browser: Browser;
@@ -78,13 +82,16 @@ export class Page {
     return this.#state;
   }
 
-  /** Unix time on the server, ms; by the browser's clock as long as nothing better is known, for a look only. */
+  /**
+   * Returns the Unix time on the server, ms. Uses the browser's clock until a better time is known, and then only to
+   * show the time.
+   */
   nowMs(): number {
     const { clock } = this.#state;
     return clock === null ? this.#browser.wallMs() : serverTimeMs(clock, this.#browser.monotonicMs());
   }
 
-  /** @param handedOver the sign-in that the page was opened with; null: the one that the tab has, if any */
+  /** @param handedOver the sign-in that the page was opened with; null: the sign-in of the tab, if any */
   start(handedOver: SignIn | null): void {
     const kept = readToken(this.#browser.storage.read(SIGN_IN) ?? '');
     if (kept !== null && kept.userId !== handedOver?.userId) this.#signIn(kept);
@@ -92,7 +99,6 @@ export class Page {
     else if (kept === null) this.#sync();
   }
 
-  /** Ends everything. */
   stop(): void {
     for (const { stop } of this.#running.values()) stop.abort();
     this.#running.clear();
@@ -103,14 +109,17 @@ export class Page {
     return () => this.#listeners.delete(listener);
   }
 
-  /** The sign-in of a link. Anybody can make one, so the buyer at the page decides before it becomes that of somebody else. */
+  /**
+   * Takes the sign-in of a link. Anyone can make such a link, so the present buyer confirms before the page switches to
+   * another buyer.
+   */
   handOver(signIn: SignIn): void {
     const known = this.#state.signIn;
     if (known === null || known.userId === signIn.userId) this.signIn(signIn);
     else this.#dispatch({ type: 'sign_in_offered', signIn });
   }
 
-  /** Whether the buyer of a link may take the place of the one at the page. */
+  /** Decides whether the buyer of a link replaces the present buyer. */
   decideOffer(isTaken: boolean): void {
     const { offeredSignIn } = this.#state;
     if (offeredSignIn !== null && isTaken) this.signIn(offeredSignIn);
@@ -135,17 +144,16 @@ export class Page {
     this.#dispatch({ type: 'quantity', quantity });
   }
 
-  /** Stops asking again, and looks what became of it; the next click is the same purchase. */
+  /** Stops sending and looks up the result. The next click repeats the same purchase. */
   giveUp(): void {
     this.#dispatch({ type: 'gave_up' });
   }
 
-  /** Pays, or gives up, the order. */
   move(move: 'pay' | 'cancel'): void {
     this.#dispatch({ type: 'move', move, key: move === 'pay' ? this.#payKey() : '' });
   }
 
-  /** The next click is another purchase. */
+  /** Makes the next click a new purchase. */
   again(): void {
     this.#dispatch({ type: 'again', key: this.#browser.newKey() });
   }
@@ -159,7 +167,7 @@ export class Page {
     this.watchClocks();
   }
 
-  /** To be called now and then: a browser that slept shows it by its clocks. */
+  /** Call this regularly: the clocks reveal a browser that slept. */
   watchClocks(): void {
     const now = { monotonicMs: this.#browser.monotonicMs(), wallMs: this.#browser.wallMs() };
     const parted = clocksParted(this.#moment, now);
@@ -167,7 +175,7 @@ export class Page {
     if (parted) this.#dispatch({ type: 'clocks_parted' });
   }
 
-  /** Has what follows from the passing of time done. To be called at each second that is shown. */
+  /** Handles the passing of time. Call this at each second that is shown. */
   tick(): void {
     const { place } = this.#state;
     if (place.status === 'admitted' && !isLetIn(place, this.nowMs())) this.#dispatch({ type: 'pass_ended' });
@@ -187,7 +195,7 @@ export class Page {
     for (const listener of this.#listeners) listener();
   }
 
-  // What outlives a reload.
+  // Data that survives a reload.
 
   #name(what: string, userId: string): string {
     return `seckill:${what}:${this.#state.saleId}:${userId}`;
@@ -202,14 +210,14 @@ export class Page {
     return purchase;
   }
 
-  /** Before anything is sent. */
+  /** Saves the purchase before anything is sent. */
   #keep(purchase: Purchase): void {
     const { signIn } = this.#state;
     if (signIn === null) return;
     this.#browser.storage.write(this.#name('purchase', signIn.userId), JSON.stringify(keptOf(purchase)));
   }
 
-  /** One charge has one key, until it is declined. */
+  /** Returns the key of the charge, which stays the same until the charge is declined. */
   #payKey(): string {
     const { storage, newKey } = this.#browser;
     const kept = storage.read(this.#chargeName());
@@ -223,7 +231,7 @@ export class Page {
     return `seckill:charge:${this.#state.order?.orderId ?? ''}`;
   }
 
-  // What goes on.
+  // Activities that are running.
 
   #sync(): void {
     const wanted = activitiesOf(this.#state, this.nowMs());
@@ -263,13 +271,13 @@ export class Page {
     }
   }
 
-  /** Reads the sale, again and again. */
+  /** Reads the sale repeatedly. */
   async #look(signal: AbortSignal): Promise<void> {
     for (let failed = 0, looks = 1; !signal.aborted; looks++) {
       const answer = await this.#request({ path: this.#path('') }, signal);
       if (signal.aborted) return;
       this.#dispatch({ type: 'sale_read', answer });
-      const isRead = answer.ok && this.#state.sale !== null; // an api that is spared may say nothing
+      const isRead = answer.ok && this.#state.sale !== null; // a degraded API may say nothing
       failed = isRead ? 0 : failed + 1;
       await this.#browser.sleep(this.#lookAgainIn(answer, failed, looks), signal);
     }
@@ -307,7 +315,7 @@ export class Page {
         },
         signal,
       );
-      if (signal.aborted) return; // asked again with the same key, when it goes on
+      if (signal.aborted) return; // sent again with the same key when the activity resumes
       this.#dispatch({ type: 'answered', answer, nowMs: this.nowMs() });
       if (this.#state.purchase.step !== 'asking') return;
       if (monotonicMs() > untilMs) return this.giveUp();
@@ -316,7 +324,7 @@ export class Page {
     }
   }
 
-  /** Reads what became of a purchase that may have been accepted. */
+  /** Looks up a purchase that may have been accepted. */
   async #check(signal: AbortSignal): Promise<void> {
     const { wallMs, sleep, random } = this.#browser;
     const { problem, key } = this.#state.purchase;
@@ -330,7 +338,7 @@ export class Page {
     }
   }
 
-  /** Hears of each step of the purchase. */
+  /** Listens for each step of the purchase. */
   async #follow(signal: AbortSignal): Promise<void> {
     const { sleep, random } = this.#browser;
     let listening = LISTENING;
@@ -386,7 +394,7 @@ export class Page {
       signal.removeEventListener('abort', cut);
       cut();
     }
-    // One that goes on where the last one ended may have nothing to tell until its end.
+    // A stream that resumes where the last stream ended may have nothing to report until its end.
     const wasOpen = bytes > 0 && this.#browser.monotonicMs() - beganMs >= OPEN_MS;
     return events > 0 || wasOpen ? 'worked' : 'cut';
   }
@@ -415,7 +423,7 @@ export class Page {
     return wasHeld ? 'worked' : 'cut';
   }
 
-  /** Reads the order, and around its deadline what became of it. */
+  /** Reads the order, and reads it again around its deadline. */
   async #readOrder(signal: AbortSignal): Promise<void> {
     const { sleep, random } = this.#browser;
     const path = `/v1/orders/${this.#state.purchase.orderId ?? ''}`;
@@ -431,7 +439,7 @@ export class Page {
       if (!isOpen(order.state)) return;
       tries = 1;
       const leftMs = (order.expiresAtMs ?? Infinity) - this.nowMs();
-      // A stream tells of every change; this is for those who have none, and for the deadline.
+      // A stream reports every change. This read is for clients without a stream, and for the deadline.
       await sleep(
         leftMs > 0 ? Math.min(60_000, leftMs + 500) * (0.9 + 0.1 * random()) + 500 : 1500 + 1500 * random(),
         signal,
@@ -455,7 +463,7 @@ export class Page {
     }
   }
 
-  /** Waits in the room, until the buyer is let in. */
+  /** Waits in the waiting room until the buyer is admitted. */
   async #queue(signal: AbortSignal): Promise<void> {
     const { sleep, random, storage } = this.#browser;
     const name = this.#name('ticket', this.#state.signIn?.userId ?? '');
@@ -468,7 +476,7 @@ export class Page {
       if (typeof next === 'string') storage.write(name, next);
       else if (answer.ok || answer.code === 'ticket_not_found') storage.remove(name);
       this.#dispatch({ type: 'queue', answer });
-      if (signal.aborted) return; // let in
+      if (signal.aborted) return; // admitted
       failed = answer.ok ? 0 : failed + 1;
       const { pollAfterMs } = (answer.ok ? answer.body : null) ?? {};
       const pauseMs = typeof pollAfterMs === 'number' ? pollAfterMs : 2000;
@@ -477,7 +485,7 @@ export class Page {
         answer.ok || isLost
           ? pauseMs * (0.9 + 0.2 * random())
           : backOffMs(failed, answer.retryAfterMs ?? 2000, random());
-      await sleep(isLost && failed === 1 ? 0 : againMs, signal, true); // who does not ask loses the place
+      await sleep(isLost && failed === 1 ? 0 : againMs, signal, true); // a buyer who stops asking loses the place
     }
   }
 
@@ -488,14 +496,15 @@ export class Page {
       if (signal.aborted) return;
       this.#dispatch({ type: 'purchase_token', answer });
       if (answer.ok || answer.code === 'token_limit_reached') return;
-      // Before its time nobody says when that is: half of what is left until the opening, then half of that.
+      // The server does not say when tokens become available. So the wait is half of the time left until the opening,
+      // then half of the rest, and so on.
       const untilOpenMs = (this.#state.sale?.opensAtMs ?? 0) - this.nowMs();
       const halfMs = answer.code === 'not_open' ? Math.max(0, untilOpenMs / 2) : 0;
       await sleep(Math.max(halfMs, backOffMs(failed, answer.retryAfterMs, random())), signal, true);
     }
   }
 
-  /** Looks for an order of this sale among those of the buyer. */
+  /** Looks for an order of this sale among the orders of the buyer. */
   async #readOrders(signal: AbortSignal): Promise<void> {
     const { sleep, random } = this.#browser;
     for (let tries = 1, reads = 0; !signal.aborted; tries++) {
@@ -522,7 +531,7 @@ export class Page {
   }
 }
 
-/** What should go on now, each with a name: while the name stays, it goes on. */
+/** Returns the activities that should run now, each with a name. An activity runs on while its name stays the same. */
 function activitiesOf(state: PageState, nowMs: number): Readonly<Partial<Record<Activity, string>>> {
   const { isOnline, purchase, order, move, sale, signIn, signInEnded, place, purchaseToken } = state;
   if (!isOnline) return {};
@@ -530,7 +539,7 @@ function activitiesOf(state: PageState, nowMs: number): Readonly<Partial<Record<
   const isBusy = !signInEnded && (step === 'asking' || step === 'checking' || step === 'held');
   const look = isBusy && sale !== null ? {} : { look: String(state.looks) };
   if (signIn === null || signInEnded) return look;
-  const by = (name: string): string => `${name} ${signIn.token}`; // begins again with another token
+  const by = (name: string): string => `${name} ${signIn.token}`; // restarts with another token
   const isPreparing =
     step === 'ready' &&
     sale !== null &&
@@ -554,7 +563,7 @@ function activitiesOf(state: PageState, nowMs: number): Readonly<Partial<Record<
   };
 }
 
-/** What became of a purchase is not said, or there is another one: the orders of the buyer tell. */
+/** True if the result of a purchase is unknown, or another purchase exists: the buyer's orders tell. */
 const isLookedForAmongOrders = ({ step, problem, clickedAtMs }: Purchase): boolean =>
   step === 'ready' && problem !== null && (problem.code === 'limit_reached' || clickedAtMs !== null);
 

@@ -1,10 +1,13 @@
 import type { JSX } from 'preact';
 
-/** What is sold says its title, so the picture needs no words. @param url null: there is none */
+/**
+ * Shows the picture of the product. The title names the product, so the picture needs no words.
+ * @param url null if there is no picture
+ */
 export const Picture = ({ sku, url }: { readonly sku: string; readonly url: string | null }): JSX.Element =>
   url === null ? <Landscape sku={sku} /> : <img class="picture" src={url} alt="" />;
 
-/** For things that have no picture: always the same for one sku, in a colour of its own. */
+/** Draws a landscape for products without a picture. A sku always has the same landscape, in its own colour. */
 function Landscape({ sku }: { readonly sku: string }): JSX.Element {
   const seed = hashOf(sku);
   const pick = (shift: number, from: number, to: number): number =>
@@ -30,7 +33,7 @@ function Landscape({ sku }: { readonly sku: string }): JSX.Element {
   );
 }
 
-/** A rounded ridge over the whole width: its height, how far it rises and falls, and where its top is. */
+/** Draws a rounded ridge over the whole width, from its height, its rise and fall, and the position of its top. */
 function hill(y: number, rise: number, x: number): string {
   const points = [
     [-80, y + rise * 0.4],
@@ -49,7 +52,7 @@ function hill(y: number, rise: number, x: number): string {
 
 const hueOf = (sku: string): number => hashOf(`${sku}!`) % 360;
 
-/** FNV-1a, and its bits mixed once more, so that skus that differ in a digit look different. */
+/** FNV-1a with an extra mix of its bits, so that skus that differ in a digit look different. */
 function hashOf(text: string): number {
   let hash = 0x811c9dc5;
   for (const letter of text) hash = Math.imul(hash ^ (letter.codePointAt(0) as number), 0x01000193);

@@ -1,14 +1,17 @@
 /**
- * What a problem means for a purchase that was sent.
+ * The meaning of a problem for a purchase that was sent.
  * - `again`: send it again, with the same key
- * - `again_soon`: the same where the moment is near; else there is nothing to send yet
- * - `unsure`: as `again`, and it may have been accepted
- * - `look`: see what there is with this key before anything else: another purchase has it, or who asks has to sign in anew
- * - `over`: no order comes of this try
+ * - `again_soon`: same as `again` if the moment is near; otherwise it is too early to send
+ * - `unsure`: same as `again`, but the purchase may have been accepted
+ * - `look`: look up this key first: another purchase has it, or the buyer has to sign in again
+ * - `over`: this attempt leads to no order
  */
 type Meaning = 'again' | 'again_soon' | 'unsure' | 'look' | 'over';
 
-/** Every code that the API answers buyers with, and one for no answer at all. A test holds them against the OpenAPI document. */
+/**
+ * Every code that the API sends to buyers, and a code for a missing answer. A test compares them with the OpenAPI
+ * document.
+ */
 export const MEANINGS = {
   bad_request: 'over',
   bad_signature: 'over',
@@ -57,6 +60,6 @@ export const MEANINGS = {
 
 export type ProblemCode = keyof typeof MEANINGS;
 
-/** One that the page does not know, from a newer server, is shown as an error of the server. */
+/** Returns the code, or a server error for a code of a newer server that the page does not know. */
 export const knownCode = (code: string): ProblemCode =>
   Object.hasOwn(MEANINGS, code) ? (code as ProblemCode) : 'internal';

@@ -2,37 +2,36 @@ import type { Answer, Success } from '../shared/ask.js';
 import { knownCode, MEANINGS, type ProblemCode } from './problem-codes.js';
 
 /**
- * One purchase, from the key that is made before the click to its order. The moves are pure functions: what is sent when, and
- * how often, is decided by `Page`, which keeps the key in the storage of the tab before it sends anything.
- *
- * - `ready`: nothing is under way; `problem` says why the last click came to nothing, if there was one
- * - `asking`: the buyer has clicked; it is sent again, with the same key, until there is an answer that counts
- * - `checking`: it may have been accepted without our hearing of it, so its status is read before anything else. Where the server
- *   refuses to say it, it is `ready` again with `clickedAtMs`, and its order is looked for
+ * A purchase, from the key that is made before the click to its order. The transitions are pure functions. `Page`
+ * decides what is sent when and how often, and keeps the key in the storage of the tab before it sends anything.
+ * - `ready`: nothing is under way; `problem` says why the last click failed, if there was a click
+ * - `asking`: the buyer has clicked; the purchase is sent again, with the same key, until an answer counts
+ * - `checking`: the purchase may have been accepted without our knowledge, so its status is read first. If the server
+ *   refuses to tell, the purchase is `ready` again with `clickedAtMs`, and its order is looked for
  * - `held`: 202; units are held for this buyer, and an order will come
- * - `ordered`, `failed`: its end, as the order says
+ * - `ordered`, `failed`: its end, as stated by the order
  */
 export interface Purchase {
   readonly step: 'ready' | 'asking' | 'checking' | 'held' | 'ordered' | 'failed';
-  /** The Idempotency-Key. A new one is made when this purchase has ended and the buyer wants another one. */
+  /** The Idempotency-Key. A new key is made when this purchase has ended and the buyer wants another purchase. */
   readonly key: string;
   readonly quantity: number;
-  /** When the buyer clicked, wall time, ms; null: they have not. */
+  /** When the buyer clicked, wall time, ms. Null before the click. */
   readonly clickedAtMs: number | null;
-  /** Tries since the click that have failed. */
+  /** Failed attempts since the click. */
   readonly tries: number;
-  /** While it is asked again: why. While ready: why the last click came to nothing. */
+  /** While `asking`: why the purchase is sent again. While `ready`: why the last click failed. */
   readonly problem: Problem | null;
-  /** A try was lost on its way or on the way back. */
+  /** True if an attempt or its answer was lost. */
   readonly isUnsure: boolean;
   readonly orderId: string | null;
-  /** Why it failed, as the API names it. */
+  /** Why the purchase failed, as named by the API. */
   readonly reason: string | null;
 }
 
 export interface Problem {
   readonly code: ProblemCode;
-  /** As the server asks; null: it says nothing. */
+  /** Delay that the server asks for. Null if the server names none. */
   readonly retryAfterMs: number | null;
 }
 
@@ -48,10 +47,11 @@ export const newPurchase = (key: string, quantity = 1): Purchase => ({
   reason: null,
 });
 
-/** A click before its time is repeated when the time is so near, ms. The server says so with `Retry-After`. */
+/**
+ * A click before the opening is repeated if the opening is this near, ms. The server says how near with `Retry-After`.
+ */
 const SOON_MS = 5000;
 
-/** The buyer has clicked. */
 export const clicked = (purchase: Purchase, wallMs: number): Purchase => ({
   ...purchase,
   step: 'asking',
@@ -60,7 +60,7 @@ export const clicked = (purchase: Purchase, wallMs: number): Purchase => ({
   problem: null,
 });
 
-/** The server, or nobody, has answered a try. */
+/** Handles the answer to an attempt, or its absence. */
 export function answered(purchase: Purchase, answer: Answer): Purchase {
   if (purchase.step !== 'asking') return purchase;
   if (answer.ok) {
@@ -79,15 +79,15 @@ export function answered(purchase: Purchase, answer: Answer): Purchase {
     case 'look':
       return { ...purchase, step: 'checking', problem };
     case 'over':
-      // A try that was lost may still be on its way through another server: it is looked for once more.
+      // A lost attempt may still be on its way through another server, so the purchase is looked up once more.
       return purchase.isUnsure ? { ...purchase, step: 'checking', problem } : refused(purchase, problem);
   }
 }
 
-/** A success that names no status: something on the way has spoken in the place of the server. */
+/** Stands for a success without a status: something on the way has answered in place of the server. */
 const NOTHING_SAID: Answer = { ok: false, code: 'no_answer', retryAfterMs: null };
 
-/** Nothing comes of the click, so a page that is loaded again does not go on with it. */
+/** Ends the click without a purchase, so a reloaded page does not resume it. */
 const refused = (purchase: Purchase, problem: Problem): Purchase => ({
   ...purchase,
   step: 'ready',
@@ -96,13 +96,13 @@ const refused = (purchase: Purchase, problem: Problem): Purchase => ({
   problem,
 });
 
-/** So long after a click a page that was loaded again goes on with it by itself, ms; later the buyer decides. */
+/** How long after a click a reloaded page resumes the click on its own, ms. After that the buyer decides. */
 const STILL_WANTED_MS = 30_000;
 
-/** Then it is not asked again; the click is kept, for a page that is loaded when it would be answered. */
+/** Codes that stop the look-up. The click is kept for a page that is loaded when the server would answer. */
 const REFUSED_FOR_GOOD: readonly ProblemCode[] = ['denied', 'bad_signature', 'not_found'];
 
-/** The status of a purchase that may have been accepted was read. */
+/** Handles the status of a purchase that may have been accepted. */
 export function checked(purchase: Purchase, answer: Answer, wallMs: number): Purchase {
   if (purchase.step !== 'checking' && purchase.step !== 'held') return purchase;
   if (answer.ok) return found(purchase, answer.body);
@@ -116,27 +116,27 @@ export function checked(purchase: Purchase, answer: Answer, wallMs: number): Pur
   return { ...purchase, step: isWanted ? 'asking' : 'ready', isUnsure: false };
 }
 
-/** A try that is under way is heard of no more: the line is gone, or the buyer signs in anew. */
+/** Handles an attempt whose answer will not arrive: the connection is gone, or the buyer signs in again. */
 export const interrupted = (purchase: Purchase): Purchase =>
   purchase.step === 'asking' ? { ...purchase, isUnsure: true } : purchase;
 
-/** Of a click that is looked for, and not repeated. */
+/** Time of a click that is looked up but not repeated. */
 const LONG_AGO_MS = 0;
 
 /**
- * Gives up after too many tries. One of them may have arrived, so it is looked for; when there is none, the buyer decides, also
- * on a page that is loaded again. The key stays, so the next click is the same purchase.
+ * Gives up after too many attempts. An attempt may have arrived, so the purchase is looked up. If the server knows no
+ * purchase, the buyer decides, also on a reloaded page. The key stays, so the next click repeats the same purchase.
  */
 export const gaveUp = (purchase: Purchase): Purchase =>
   purchase.step === 'asking' ? { ...interrupted(purchase), step: 'checking', clickedAtMs: LONG_AGO_MS } : purchase;
 
-/** The buyer has signed in again: what had to do with the sign-in before is settled, and a click that is fresh goes on. */
+/** Handles a new sign-in of the buyer: problems of the old sign-in are settled, and a recent click is resumed. */
 export const signedInAgain = (purchase: Purchase): Purchase => {
   const { problem } = purchase;
   return { ...interrupted(purchase), problem: problem?.code === 'unauthorized' ? null : problem };
 };
 
-/** What a server says of the purchase: the answer to a try, its status, or a step of its stream. */
+/** Handles a server's report about the purchase: the answer to an attempt, its status, or a step of its stream. */
 export function found(purchase: Purchase, body: Success['body']): Purchase {
   const { status, orderId, reason } = body ?? {};
   const known = { ...purchase, problem: null, isUnsure: false };
@@ -148,11 +148,11 @@ export function found(purchase: Purchase, body: Success['body']): Purchase {
     case 'failed':
       return { ...known, step: 'failed', orderId: String(orderId), reason: String(reason) };
     default:
-      return purchase; // `unknown`, while the api is spared
+      return purchase; // `unknown`, while the API is degraded
   }
 }
 
-/** What the tab keeps of it. */
+/** The part of a purchase that the tab keeps. */
 export interface KeptPurchase {
   readonly key: string;
   readonly quantity: number;
@@ -161,7 +161,7 @@ export interface KeptPurchase {
 
 export const keptOf = ({ key, quantity, clickedAtMs }: Purchase): KeptPurchase => ({ key, quantity, clickedAtMs });
 
-/** The purchase of a page that is loaded again: what was clicked may be on its way, or done. */
+/** Restores the purchase of a reloaded page. A click may be on its way, or completed. */
 export function restored({ key, quantity, clickedAtMs }: KeptPurchase): Purchase {
   const purchase = newPurchase(key, quantity);
   return clickedAtMs === null ? purchase : { ...purchase, clickedAtMs, step: 'checking' };

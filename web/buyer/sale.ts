@@ -6,7 +6,7 @@ const STOCKS: readonly SalePage['stock'][] = ['plenty', 'few', 'none', 'unknown'
 
 export type { Proof };
 
-/** A sale as it was read last. Times are Unix ms of the server. */
+/** The last known state of a sale. Times are Unix ms of the server. */
 export interface SaleView {
   readonly saleId: string;
   readonly sku: string;
@@ -19,13 +19,13 @@ export interface SaleView {
   readonly asksFor: readonly string[];
   readonly opensAtMs: number;
   readonly closesAtMs: number;
-  /** When it was so. */
+  /** Server time of this state. */
   readonly serverMs: number;
 }
 
 /**
- * Reads the body of a sale. While the api is spared it gives less: then fields that are missing stay as they were.
- * @returns null: the body says nothing that could be shown
+ * Reads the body of a sale. A degraded API returns fewer fields, and missing fields stay as they were.
+ * @returns null if the body says nothing that could be shown
  */
 export function readSale(body: Success['body'], before: SaleView | null): SaleView | null {
   if (body === null) return before; // 204: nothing right now
@@ -59,15 +59,15 @@ export function readSale(body: Success['body'], before: SaleView | null): SaleVi
 }
 
 /**
- * What a sale offers at a moment.
- * - `opening`: its time has come, and the shop has not opened it yet
- * - `loading`: for a moment it is not known
+ * The offer of a sale at a moment.
+ * - `opening`: its time has come, but the shop has not opened it yet
+ * - `loading`: its state is unknown for a moment
  */
 export type Offer = 'not_open' | 'opening' | 'open' | 'sold_out' | 'paused' | 'loading' | 'closed';
 
 /**
- * @param serverNowMs on the server's clock: a sale that was read before its opening is open when its time has come, without another
- *   question
+ * @param serverNowMs on the server's clock; a sale that was read before its opening is open once its time has come,
+ * without another request
  */
 export function offerOf(sale: SaleView, serverNowMs: number): Offer {
   if (sale.state === 'closed' || serverNowMs >= sale.closesAtMs) return 'closed';
@@ -81,12 +81,12 @@ export function offerOf(sale: SaleView, serverNowMs: number): Offer {
 
 const SECOND_MS = 1000;
 const MINUTE_MS = 60 * SECOND_MS;
-/** A browser takes no longer waits. */
+/** Longest wait between two reads before the opening. */
 const WAIT_MAX_MS = 15 * MINUTE_MS;
 
 /**
- * How long to wait before the sale is read again, from and to, ms: the moment between them is left to chance, so that a crowd does
- * not come in step. Shared caches keep an answer for a second.
+ * Returns the range of the wait before the sale is read again, from and to, ms. The moment within the range is random,
+ * so that a crowd does not send requests in step. Shared caches keep an answer for a second.
  */
 export function readAgainIn(
   offer: Offer,
@@ -95,7 +95,7 @@ export function readAgainIn(
 ): readonly [fromMs: number, toMs: number] {
   switch (offer) {
     case 'not_open':
-      // Two or three looks in the last minutes, to have the time right, then one behind the opening.
+      // Two or three reads in the last minutes keep the time right. Another read follows after the opening.
       if (untilOpenMs > 10 * MINUTE_MS) return [MINUTE_MS, Math.min(WAIT_MAX_MS, untilOpenMs / 4)];
       if (untilOpenMs > 90 * SECOND_MS) return [20 * SECOND_MS, 40 * SECOND_MS];
       if (untilOpenMs > 40 * SECOND_MS) return [10 * SECOND_MS, 20 * SECOND_MS];

@@ -4,16 +4,16 @@ import { timeToSay, type Screen } from './screen.js';
 import type { PageState } from './state.js';
 import { reasonIn, type TextName, type Words } from './words/words.js';
 
-/** A screen with the words that stand on it. */
+/** A screen with its texts. */
 export interface Shown {
   readonly screen: Screen;
-  /** Of its headline and its sentence. */
+  /** Name of its headline and its sentence. */
   readonly name: TextName;
-  /** What is noteworthy about it; null: nothing. */
+  /** A note about the screen. Null if there is nothing to note. */
   readonly note: string | null;
 }
 
-/** @param isSlow the result takes longer than most */
+/** @param isSlow the result takes longer than usual */
 export function shownOf(screen: Screen, state: PageState, isSlow: boolean, words: Words, format: Format): Shown {
   return { screen, name: nameOf(screen, state), note: noteOf(screen, state, isSlow, words, format) };
 }
@@ -37,7 +37,7 @@ function noteOf(screen: Screen, state: PageState, isSlow: boolean, words: Words,
     case 'asking':
       return ofCode(screen.code);
     case 'ready':
-      return purchase.problem?.code === 'unpaid_pause' ? null : ofCode(purchase.problem?.code); // it is over
+      return purchase.problem?.code === 'unpaid_pause' ? null : ofCode(purchase.problem?.code); // the pause is over
     case 'sold_out':
       return ofCode(purchase.problem?.code);
     case 'countdown': {
@@ -77,8 +77,8 @@ function noteOf(screen: Screen, state: PageState, isSlow: boolean, words: Words,
 }
 
 /**
- * What a screen reader says by itself: each new screen, what becomes noteworthy on it, and some moments of a countdown.
- * @returns null: nothing; '': nothing, and what was said last may be said again
+ * Returns the announcement for a screen reader: each new screen, new notes on it, and some moments of a countdown.
+ * @returns null: nothing to say; '': nothing to say, and the last announcement may be repeated
  */
 export function sentenceFor(before: Shown | null, now: Shown, words: Words, format: Format): string | null {
   const { screens, says } = words;

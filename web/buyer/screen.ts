@@ -9,7 +9,7 @@ export interface ShownPlace {
   readonly estimateMs: number | null;
 }
 
-/** What the page shows, with the button that goes with it. Times that are left in ms. */
+/** The content of the page, with its button. Remaining times are in ms. */
 export type Screen =
   /** Nothing is known of the sale yet, or any more. */
   | { readonly name: 'loading' | 'missing' | 'order_loading' }
@@ -20,7 +20,9 @@ export type Screen =
       readonly signedOut: boolean;
       readonly place: ShownPlace | null;
     }
-  /** The button can be pressed, unless there is no line. `passMs`: of a turn in the waiting room. */
+  /**
+   * The button can be pressed, unless the browser is offline. `passMs`: remaining time of a turn in the waiting room.
+   */
   | { readonly name: 'ready'; readonly passMs: number | null; readonly isOffline: boolean }
   | { readonly name: 'preparing' | 'opening' | 'sold_out' | 'paused' | 'busy' | 'closed' | 'app_only' | 'signed_out' }
   /** A link signs another buyer in. */
@@ -28,10 +30,10 @@ export type Screen =
   | { readonly name: 'room'; readonly place: ShownPlace }
   | { readonly name: 'refused'; readonly code: ProblemCode }
   | { readonly name: 'pause'; readonly leftMs: number }
-  /** `code`: why it is asked again. */
+  /** `code`: why the purchase is sent again. */
   | { readonly name: 'asking'; readonly code: ProblemCode | null }
   | { readonly name: 'checking' | 'held' }
-  /** `signedOut`: it can be paid behind a new sign-in. */
+  /** `signedOut`: the order can be paid after a new sign-in. */
   | { readonly name: 'to_pay'; readonly order: OrderView; readonly leftMs: number; readonly signedOut: boolean }
   | { readonly name: 'paid' | 'cancelled' | 'expired'; readonly order: OrderView }
   | { readonly name: 'failed'; readonly reason: string };
@@ -74,14 +76,17 @@ export function screenOf(state: PageState, nowMs: number): Screen {
       return { name: 'preparing' };
     case 'no_sale':
     case 'under_way':
-      return { name: 'loading' }; // both were seen above
+      return { name: 'loading' }; // both were handled above
     case 'offline':
     case null:
       return { name: 'ready', passMs: passMsOf(state, nowMs), isOffline: hindered !== null };
   }
 }
 
-/** Of the time to pay, as long as only the clock of the browser is known, which may be wrong: it ends nothing. */
+/**
+ * Lower bound of the shown time to pay while only the browser's clock is known. That clock may be wrong, so it ends
+ * nothing.
+ */
 const LEAST_LEFT_MS = 1000;
 
 function screenOfPurchase({ purchase, order, signInEnded, clock }: PageState, nowMs: number): Screen | null {
@@ -130,7 +135,7 @@ export function chipOf({ sale, isBack }: PageState, nowMs: number): Chip {
   return sale.stock === 'few' ? 'few' : 'open';
 }
 
-/** What a person reads of so much time: whole seconds, rounded up, so that 0 is shown when it is over. */
+/** Splits a remaining time for display: whole seconds, rounded up, so that 0 is shown only when the time is over. */
 export function clockParts(leftMs: number): Readonly<Record<'days' | 'hours' | 'minutes' | 'seconds', number>> {
   const left = Math.max(0, Math.ceil(leftMs / 1000));
   return {
@@ -141,13 +146,13 @@ export function clockParts(leftMs: number): Readonly<Record<'days' | 'hours' | '
   };
 }
 
-/** When the next second is shown, ms from now: not a moment before the last one is over. */
+/** Returns the time until the next second is shown, ms: not a moment before the present second is over. */
 export const untilNextSecondMs = (leftMs: number): number =>
   leftMs <= 0 ? 1000 : leftMs - (Math.ceil(leftMs / 1000) - 1) * 1000;
 
-/** Times before the opening, or before the end of the time to pay, that a screen reader says, ms. */
+/** Times before the opening, or before the payment deadline, that a screen reader announces, ms. */
 const SAID_AT_MS = [600_000, 300_000, 60_000, 30_000, 10_000];
 
-/** @returns the time that has just been reached, ms; null: none of those that are said */
+/** @returns the time to announce that has just been reached, ms; null if no such time was reached */
 export const timeToSay = (beforeMs: number, leftMs: number): number | null =>
   SAID_AT_MS.find((atMs) => beforeMs > atMs && leftMs <= atMs && leftMs > atMs - 2000) ?? null;

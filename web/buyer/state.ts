@@ -20,10 +20,10 @@ import { offerOf, readSale, type Offer, type Proof, type SaleView } from './sale
 /** The place of a buyer in the waiting room of a sale. */
 export type Place =
   | { readonly status: 'outside' | 'joining' }
-  /** Both null where they are not known yet. */
+  /** Both are null until they are known. */
   | { readonly status: 'waiting'; readonly position: number | null; readonly estimateMs: number | null }
   | { readonly status: 'admitted'; readonly pass: string; /** Unix ms of the server. */ readonly endsAtMs: number }
-  /** Nobody waits. */
+  /** The sale has no waiting room. */
   | { readonly status: 'no_queue' };
 
 /** The purchase token of a buyer. */
@@ -31,50 +31,50 @@ type PurchaseToken =
   | { readonly status: 'none' }
   | {
       readonly status: 'fetched';
-      /** Null: none is needed. */ readonly token: string | null;
+      /** Null: the sale needs no token. */ readonly token: string | null;
       readonly endsAtMs: number | null;
     };
 
-/** What the buyer has asked to be done with their order. */
+/** A request of the buyer to pay or cancel the order. */
 interface OrderMove {
   readonly move: 'pay' | 'cancel';
-  /** Of the charge; the same for every try until one is declined. */
+  /** Key of the charge. It is the same for every attempt until an attempt is declined. */
   readonly key: string;
   readonly tries: number;
 }
 
-/** All that the page knows. Times are Unix ms of the server unless a name says otherwise. */
+/** Everything that the page knows. Times are Unix ms of the server unless a name says otherwise. */
 export interface PageState {
   readonly saleId: string;
-  /** Null: not read yet. */
+  /** Null before the first read. */
   readonly sale: SaleView | null;
-  /** Why the sale could not be read the last time. */
+  /** Why the last read of the sale failed. */
   readonly saleProblem: ProblemCode | null;
-  /** A purchase has found no units: what was read before that moment is not believed to have some. */
+  /** A purchase found no units. Answers read before this moment are not believed to have units. */
   readonly soldOutUntilMs: number;
-  /** It was sold out before, and units have come back. */
+  /** The sale was sold out before, and units have come back. */
   readonly isBack: boolean;
   readonly clock: ServerClock | null;
   readonly signIn: SignIn | null;
-  /** The server does not take the token any more. */
+  /** The server no longer accepts the token. */
   readonly signInEnded: boolean;
-  /** A link has brought the sign-in of another buyer, who is not let in before the one at the page says so. */
+  /** A link has brought the sign-in of another buyer. The present buyer has to confirm the switch. */
   readonly offeredSignIn: SignIn | null;
-  /** What the sale has asked for although its page did not say so. */
+  /** Proofs that the sale has asked for although its page did not say so. */
   readonly alsoAsksFor: readonly Proof[];
   readonly place: Place;
   readonly purchaseToken: PurchaseToken;
-  /** Why the waiting room or the token is not had yet. */
+  /** Why the place in the waiting room or the token is still missing. */
   readonly proofProblem: Problem | null;
   readonly purchase: Purchase;
-  /** From when on the buyer may buy again, after orders that they did not pay. */
+  /** When the buyer may buy again, after orders that they did not pay. */
   readonly pausedUntilMs: number;
   readonly order: OrderView | null;
   readonly move: OrderMove | null;
   readonly moveProblem: ProblemCode | null;
   readonly isOnline: boolean;
   readonly isVisible: boolean;
-  /** Rises when the sale should be read at once. */
+  /** Increases when the sale should be read at once. */
   readonly looks: number;
 }
 
@@ -188,14 +188,14 @@ function onlineChanged(state: PageState, isOnline: boolean): PageState {
 
 function saleRead(state: PageState, answer: Answer): PageState {
   if (!answer.ok) {
-    // What was read before is shown on; that a sale does not exist is news.
+    // Keeps showing the last known sale. Only the news that a sale does not exist replaces it.
     const code = knownCode(answer.code);
     return code === 'not_found' ? { ...state, sale: null, saleProblem: code } : { ...state, saleProblem: code };
   }
   const { body, sentMs, receivedMs, keptMs } = answer;
   const read = readSale(body, state.sale);
   const serverMs = Date.parse(String(body?.serverTime));
-  const isKept = typeof body?.ageMs === 'number'; // by the api, for as long as it says
+  const isKept = typeof body?.ageMs === 'number'; // kept by the API, for as long as it says
   const sample = { serverMs, sentMs, receivedMs, keptMs: keptMs + (isKept ? Number(body?.ageMs) : 0) };
   const clock = Number.isNaN(serverMs) ? state.clock : learnTime(state.clock, sample);
   if (read === null) return { ...state, clock, saleProblem: 'degraded' };
@@ -213,7 +213,7 @@ function saleRead(state: PageState, answer: Answer): PageState {
   };
 }
 
-/** Why a click came to nothing is not said any more when the sale itself says so, or says that it is over. */
+/** Drops the reason of a failed click when the sale itself now states the reason, or shows that it is over. */
 function withoutOutdated(purchase: Purchase, sale: SaleView, wasSoldOut: boolean): Purchase {
   const { step, problem } = purchase;
   if (step !== 'ready' || problem === null) return purchase;
@@ -221,9 +221,9 @@ function withoutOutdated(purchase: Purchase, sale: SaleView, wasSoldOut: boolean
   return isOutdated ? { ...purchase, problem: null } : purchase;
 }
 
-/** Another buyer at the same tab starts with nothing of the one before. */
+/** Starts afresh for another buyer in the same tab. */
 function signedIn(state: PageState, signIn: SignIn, purchase: Purchase): PageState {
-  // Once more the same token is no news: a server that has refused it would do so again.
+  // The same token again is no news: a server that has refused the token would refuse it again.
   if (state.signIn?.token === signIn.token)
     return state.offeredSignIn === null ? state : { ...state, offeredSignIn: null };
   const known = { ...state, signIn, signInEnded: false, offeredSignIn: null };
@@ -236,7 +236,9 @@ function signedIn(state: PageState, signIn: SignIn, purchase: Purchase): PageSta
   return { ...known, purchase, place, purchaseToken, proofProblem, order, move, moveProblem, pausedUntilMs };
 }
 
-/** Behind a refusal it may be pressed again: then what was said of the last try is forgotten, and what else hinders counts. */
+/**
+ * Handles a press of the button. After a refusal this press drops the last problem, so that the other hindrances count.
+ */
 function buyPressed(state: PageState, wallMs: number, nowMs: number): PageState {
   const { purchase } = state;
   const isAgain = hindrance(state, nowMs) === 'refused';
@@ -244,7 +246,7 @@ function buyPressed(state: PageState, wallMs: number, nowMs: number): PageState 
   return hindrance(next, nowMs) === null ? { ...next, purchase: clicked(purchase, wallMs) } : next;
 }
 
-const SOLD_OUT_BELIEVED_MS = 1500; // an api reads the stock of its page again after a second
+const SOLD_OUT_BELIEVED_MS = 1500; // an API process reads the stock of its page again after a second
 
 function purchaseAnswered(state: PageState, answer: Answer, nowMs: number): PageState {
   const purchase = answered(state.purchase, answer);
@@ -302,11 +304,13 @@ function orderRead(state: PageState, answer: Answer): PageState {
   return order === null || isOlder(order, state.order) ? next : { ...next, order };
 }
 
-/** No order leads back from its end: a look that says so was answered from a cache, or before. */
+/**
+ * True for an outdated order. An ended order never reopens, so an open state comes from a cache or an earlier moment.
+ */
 const isOlder = (order: OrderView, known: OrderView | null): boolean =>
   known !== null && known.orderId === order.orderId && isOpen(order.state) && !isOpen(known.state);
 
-/** The buyer has as many units as they may have: the order that they have is shown, if it is of this sale. */
+/** Shows the existing order of this sale, if there is one, to a buyer who may buy no more units. */
 function ordersRead(state: PageState, answer: Answer): PageState {
   if (!answer.ok || !Array.isArray(answer.body?.orders)) return refusedSignIn(state, answer);
   const live = answer.body.orders
@@ -390,7 +394,7 @@ function another(state: PageState, key: string): PageState {
   return { ...state, purchase: newPurchase(key), order, move, moveProblem, looks: state.looks + 1 };
 }
 
-/** The purchase has ended, so that the next click is another one. */
+/** True if the purchase has ended, so that the next click is a new purchase. */
 const mayBuyAnother = ({ purchase, order }: PageState): boolean =>
   purchase.step === 'failed' || (purchase.step === 'ordered' && order !== null && !isOpen(order.state));
 
@@ -400,7 +404,7 @@ export const asksFor = ({ sale, alsoAsksFor }: PageState, proof: Proof): boolean
 /** Refusals that another click would not change. */
 const FINAL: readonly ProblemCode[] = ['denied', 'closed', 'not_found'];
 
-/** Why a buyer cannot buy at this moment; null: they can. The first of them is what the page shows. */
+/** Why a buyer cannot buy at this moment, or null if they can. The page shows the first reason. */
 export type Hindrance =
   | 'no_sale'
   | Exclude<Offer, 'open'>

@@ -10,9 +10,9 @@ import type { PageState } from './state.js';
 import { LANGUAGES } from './words/languages.js';
 import type { Words } from './words/words.js';
 
-/** What a person has chosen on the page; it is no part of what the page knows of the sale. */
+/** A person's choices on the page, separate from the page's knowledge of the sale. */
 export interface Choices {
-  /** The question whether to give the order up is open. */
+  /** The question whether to cancel the order is open. */
   readonly isCancelling: boolean;
 }
 
@@ -28,11 +28,11 @@ export interface ViewProps {
   readonly setLanguage: (lang: string) => void;
   /** Name of the shop, or the host of the page. */
   readonly shop: string;
-  /** Of what is sold; null: there is none, or it cannot be had. */
+  /** Picture of the product. Null if there is no picture, or it cannot be loaded. */
   readonly pictureUrl: string | null;
-  /** Where buyers sign in; null: not known. */
+  /** Address where buyers sign in. Null if unknown. */
   readonly signInUrl: string | null;
-  /** The countdown ended before these eyes: it stays, at zero, so that the button does not move under a finger. */
+  /** The countdown ended on this page. It stays, at zero, so that the button does not move under a finger. */
   readonly hasCountedDown: boolean;
 }
 
@@ -85,7 +85,7 @@ export function View(props: ViewProps): JSX.Element {
   );
 }
 
-/** There is no sale to show. */
+/** Shown if there is no sale to show. */
 function Alone({ shown, words, page }: ViewProps): JSX.Element {
   const { title, text } = words.screens[shown.name];
   return (
@@ -102,7 +102,7 @@ function Alone({ shown, words, page }: ViewProps): JSX.Element {
   );
 }
 
-/** In letters; longer ones are written smaller. */
+/** Length in letters. Longer titles are written smaller. */
 const LONG_TITLE = 60;
 
 type WithSale = ViewProps & { readonly sale: NonNullable<PageState['sale']> };
@@ -123,7 +123,7 @@ function Item({ sale, state, shown, nowMs, words, format }: WithSale): JSX.Eleme
   );
 }
 
-/** As high as what comes in its place. */
+/** Placeholder, as high as the content that replaces it. */
 const Blank = (): JSX.Element => (
   <div class="blank-item" aria-hidden="true">
     <p class="chip blank" />
@@ -143,8 +143,8 @@ function Facts({ sale, words, format }: WithSale): JSX.Element {
 }
 
 /**
- * The heart of the page: one headline, what belongs to it, one button, one sentence. Its shape never changes, so that the button
- * stays the same element, with the focus that it may have, from the countdown to the order.
+ * The central panel: a headline, its content, a button, a sentence. Its shape never changes, so that the button stays
+ * the same element, and keeps the focus, from the countdown to the order.
  */
 interface Parts {
   readonly title: string;
@@ -182,7 +182,7 @@ function partsOf(props: ViewProps): Parts {
     above: <Note text={note} />,
     go: button === null ? null : { label: button, ...more },
   });
-  /** The same while the sale may go on at any moment: all stands where it will be then. */
+  /** Same as `simple`, for a sale that may resume at any moment: every element is already in its place. */
   const soon = (...args: Parameters<typeof simple>): Parts => {
     const parts = simple(...args);
     const above = (
@@ -196,7 +196,7 @@ function partsOf(props: ViewProps): Parts {
   };
   switch (screen.name) {
     case 'loading':
-      return { title, go: null, hint: '' }; // nothing that would have to move
+      return { title, go: null, hint: '' }; // there is nothing that would have to move
     case 'order_loading':
     case 'checking':
       return simple(buttons.busy, { isBusy: true });
@@ -307,7 +307,7 @@ function partsOf(props: ViewProps): Parts {
   }
 }
 
-/** Another purchase, where one buyer may have more, or the one before came to nothing. */
+/** Offers another purchase if a buyer may have more, or the last purchase failed. */
 function again({ state, words, page }: ViewProps, isBought: boolean): Pick<Parts, 'go' | 'below'> {
   const { sale, order } = state;
   const onPress = (): void => page.again();
@@ -319,7 +319,7 @@ function again({ state, words, page }: ViewProps, isBought: boolean): Pick<Parts
 
 const priceOf = ({ sale, purchase }: PageState): number => (sale?.priceCents ?? 0) * purchase.quantity;
 
-/** Takes the focus when what had it is gone. */
+/** Takes the focus when the focused element is gone. */
 function Heading({
   title,
   tone = 'calm',
@@ -351,18 +351,19 @@ const Note = ({
   );
 
 interface PressProps {
-  /** Left out: it cannot be pressed. */
+  /** Absent: the button cannot be pressed. */
   readonly onPress?: () => void;
-  /** What a press does cannot be undone. */
+  /** A press cannot be undone. */
   readonly isFinal?: boolean;
 }
 
-/** As long as most systems take for a double click. */
+/** Length of a double click on most systems. */
 const DOUBLE_CLICK_MS = 500;
 
 /**
- * Clicks that follow each other quickly are counted by the browser. Those whose first one fell on what stood in this place before
- * were meant for that: they do nothing for as long as a double click takes, and nothing at all where they could not be undone.
+ * The browser counts clicks that follow each other quickly. If the first click fell on the previous element in this
+ * place, the following clicks were meant for that element. They do nothing for the length of a double click, and
+ * nothing at all if they could not be undone.
  */
 abstract class Pressed<P extends PressProps> extends Component<P> {
   readonly #sinceMs = performance.now();
@@ -379,14 +380,14 @@ abstract class Pressed<P extends PressProps> extends Component<P> {
 interface GoProps extends PressProps {
   readonly id?: string;
   readonly label: string;
-  /** It leads elsewhere instead. */
+  /** Address to open instead. */
   readonly href?: string;
   readonly isBusy?: boolean;
-  /** Something else is asked at the moment. */
+  /** The page asks something else at the moment. */
   readonly isQuiet?: boolean;
 }
 
-/** The button. One that cannot be pressed keeps the focus that it has: it says `aria-disabled`, and does nothing. */
+/** The button. A disabled button keeps its focus: it has `aria-disabled`, and does nothing. */
 class Go extends Pressed<GoProps> {
   override render({ id = 'go', label, onPress, href, isBusy = false, isQuiet = false }: GoProps): JSX.Element {
     if (href !== undefined) {
@@ -450,7 +451,10 @@ function countdown(props: ViewProps, { leftMs, signedOut, place }: Named<'countd
   return signedOut ? { ...parts, ...signInParts(props) } : parts;
 }
 
-/** The time until the opening, which is read to nobody second by second. @param leftMs left out: it is over, and shown to who saw it end */
+/**
+ * Shows the time until the opening, which screen readers do not read every second.
+ * @param leftMs absent: the time is over, and it is shown to a person who saw it end
+ */
 function Countdown({
   leftMs = 0,
   hasCountedDown,
@@ -477,7 +481,7 @@ function Countdown({
   );
 }
 
-/** Where a page does not know where buyers sign in, it says that the shop does. */
+/** Builds the sign-in panel. If the page does not know where buyers sign in, it refers to the shop. */
 function signInParts({ words, signInUrl, state }: ViewProps): Pick<Parts, 'go' | 'hint'> {
   const { buttons, screens, toShop } = words;
   const label = state.signInEnded ? buttons.signInAgain : buttons.signIn;
@@ -547,7 +551,9 @@ const TimeLeft = ({ label, time, isTurn = false, children }: TimeLeftProps): JSX
   </div>
 );
 
-/** The page takes no cards: either nobody does, or the shop does it with the library of its payment provider. */
+/**
+ * Codes for a page that takes no cards: payment is not set up, or the shop uses the library of its payment provider.
+ */
 const PAID_ELSEWHERE = ['payment_not_configured', 'payment_method_needed'];
 
 function toPay(props: ViewProps, { order, leftMs, signedOut }: Named<'to_pay'>): Parts {
@@ -597,7 +603,7 @@ function toPay(props: ViewProps, { order, leftMs, signedOut }: Named<'to_pay'>):
   return { title, tone, above, go: isPaidElsewhere ? null : pay, hint: text, below };
 }
 
-/** From 0 to 1: how much of the time to pay is left. */
+/** Returns how much of the time to pay is left, from 0 to 1. */
 function partLeft({ createdAtMs, expiresAtMs }: OrderView, leftMs: number): number {
   const wholeMs = (expiresAtMs ?? 0) - (createdAtMs ?? 0);
   return wholeMs > 0 ? Math.min(1, Math.max(0, leftMs / wholeMs)) : 0;

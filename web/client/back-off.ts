@@ -2,10 +2,10 @@ const FIRST_MS = 500;
 const MOST_MS = 10_000;
 
 /**
- * How long to wait before the next try, ms: never less than the server asks for, longer with every try that failed, and for
- * everybody another time, so that those who were refused together do not come back together.
- * @param tries that have failed, from 1
- * @param retryAfterMs as the server says; null: it says nothing
+ * Returns the wait before the next attempt, ms. It is never shorter than the server asks for, grows with every failed
+ * attempt, and is random, so that clients that were refused together do not return together.
+ * @param tries failed attempts, from 1
+ * @param retryAfterMs requested by the server; null if the server names no delay
  * @param random from 0 up to 1
  */
 export function backOffMs(tries: number, retryAfterMs: number | null, random: number): number {

@@ -3,11 +3,11 @@ import { CannotFollow, follow } from './follow.js';
 import { isUnsure, sleep, untilAnswered, type Patience } from './send.js';
 import type { BuyOptions, ClientOptions, Purchase, PurchaseResult, Refusal } from './types.js';
 
-/** A name for a purchase or a charge: 128 random bits. */
+/** Creates a name for a purchase or a charge: 128 random bits. */
 export const newKey = (): string =>
   Array.from(crypto.getRandomValues(new Uint8Array(16)), (byte) => byte.toString(16).padStart(2, '0')).join('');
 
-/** A try that was lost may need so long to get where it is found. */
+/** How long a lost attempt may need to reach the place where it can be found. */
 const LOST_MS = 2_000;
 
 /** @param sale the address of the sale */
@@ -37,7 +37,7 @@ export async function buy(
   if (asked.ok) return endOf(asked.body, key) ?? untilOrdered(path, key, patience, options);
   if (!tries.areUnsure) return refused(asked, key);
 
-  // A try that was lost may be on its way still, through another server. It is looked for once more.
+  // A lost attempt may still be on its way, through another server. The purchase is looked up once more.
   await sleep(LOST_MS, patience.signal);
   const found = await untilAnswered<Purchase>({ path }, patience, options, saysStatus);
   if (found.ok) return endOf(found.body, key) ?? untilOrdered(path, key, patience, options);
@@ -45,18 +45,21 @@ export async function buy(
   return isNothing ? refused(asked, key) : { outcome: 'unknown', key };
 }
 
-/** While the api is spared a status may be `unknown`: then nobody knows whether units are held. */
+/**
+ * True if the body has a definite status. A degraded API may answer `unknown`: then it is unknown whether units are
+ * held.
+ */
 const saysStatus = (body: Partial<Purchase> | null): boolean =>
   body?.status === 'pending' || body?.status === 'ordered' || body?.status === 'failed';
 
-/** Null: it has not ended. */
+/** Returns null if the purchase has not ended. */
 function endOf({ status, orderId, orderState, reason }: Purchase, key: string): PurchaseResult | null {
   if (status === 'ordered' && orderId !== undefined)
     return { outcome: 'ordered', key, orderId, orderState: orderState ?? 'pending_payment' };
   return status === 'failed' ? { outcome: 'failed', key, reason: reason ?? 'unknown' } : null;
 }
 
-/** Of a purchase whose units are held: nothing but time keeps it from an end. */
+/** Waits for the end of a purchase whose units are held. It will end, sooner or later. */
 async function untilOrdered(
   path: string,
   key: string,

@@ -1,20 +1,20 @@
 export interface StreamedEvent {
-  /** What to send as `Last-Event-ID`; null: the event has none. */
+  /** Value to send as `Last-Event-ID`. Null if the event has no id. */
   readonly id: string | null;
   readonly event: string;
   readonly data: string;
 }
 
-/** Reads `text/event-stream` from a fetch, in pieces as they come: EventSource of the browser can send no token. */
+/** Reads `text/event-stream` from a fetch, piece by piece. The browser's EventSource can send no token. */
 export class EventStreamReader {
-  /** How long the server asks to wait before the next connection, ms; null: it has not said. */
+  /** How long the server asks to wait before the next connection, ms. Null if the server names no wait. */
   retryMs: number | null = null;
   #rest = '';
   #id: string | null = null;
   #event = '';
   #data: string[] = [];
 
-  /** @returns the events that are whole now */
+  /** @returns the events that are complete now */
   push(piece: string): StreamedEvent[] {
     const text = this.#rest + piece;
     const events: StreamedEvent[] = [];
@@ -35,7 +35,7 @@ export class EventStreamReader {
   #line(line: string): StreamedEvent | null {
     if (line === '') return this.#end();
     const colon = line.indexOf(':');
-    const field = colon < 0 ? line : line.slice(0, colon); // of a comment it is empty
+    const field = colon < 0 ? line : line.slice(0, colon); // the field of a comment is empty
     const value = colon < 0 ? '' : line.slice(colon + 1).replace(/^ /, '');
     if (field === 'id') this.#id = value;
     else if (field === 'event') this.#event = value;

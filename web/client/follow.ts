@@ -18,27 +18,27 @@ const timeUp = (): CannotFollow => new CannotFollow(without('time_up', 'The purc
 type Step = PurchaseStep['step'];
 const ENDS: ReadonlySet<string> = new Set<Step>(['failed', 'paid', 'cancelled', 'expired']);
 
-/** A stream says at once that it is open; one that does not is held back on its way. */
+/** Time until the first bytes. A stream reports at once that it is open. A silent stream is held back on its way. */
 const FIRST_BYTES_MS = 6_000;
-/** Heartbeats come every 15 s, at most every 30 s; two may be lost. */
+/** Silence after which a stream is dead. Heartbeats come every 15 s, at most every 30 s. Two heartbeats may be lost. */
 const SILENT_MS = 70_000;
-/** A stream that is open for less is cut on its way. */
+/** A stream that was open for less time was cut on its way. */
 const OPEN_MS = 1_000;
-/** After so many streams in a row that did not work there are only polls. */
+/** Number of failed streams in a row after which only polls are used. */
 const FAULTS_MAX = 2;
 const RETRY_MS = 2_000;
-/** Held by the server; proxies cut longer ones. */
+/** How long the server holds a poll. Proxies cut longer requests. */
 const LONG_POLL_SECONDS = 25;
 const LONG_POLL_TIMEOUT_MS = 40_000;
 
-/** How one stream ended. `held_back`: not a byte came; a second try would be no better. */
+/** How a stream ended. `held_back`: no byte came, and a second attempt would be no better. */
 type Streamed = 'worked' | 'cut' | 'held_back' | 'end';
 
 /**
- * Every step of a purchase, from where it stands to its end: by the stream of events, which goes on at its last event when
- * it was cut, and by polls where a proxy holds streams back or the api refuses them. A step may be left out when a later one
- * is known.
- * @throws CannotFollow when the api refuses, or the patience ends before the purchase; the reason of an aborted signal
+ * Yields every step of a purchase, from its present state to its end. The source is the stream of events, which resumes
+ * after its last event when it was cut. Polls replace it when a proxy holds streams back or the API refuses them. A
+ * step may be skipped when a later step is known.
+ * @throws CannotFollow when the API refuses, or the patience ends before the purchase; the reason of an aborted signal
  */
 export async function* follow(
   path: string,
@@ -74,7 +74,7 @@ async function* stream(
     if (!response.ok) {
       const refusal = await refusalIn(response);
       if (refusal.retryAfterMs === null && refusal.code !== 'no_answer') throw new CannotFollow(refusal);
-      return 'held_back'; // too many streams are open, or there is too much to do: a poll costs less
+      return 'held_back'; // too many streams are open, or the API is too busy: a poll costs less
     }
     if (response.body === null) return 'held_back';
     const parser = new EventStreamReader();
@@ -99,7 +99,7 @@ async function* stream(
     return hasBytes ? 'cut' : 'held_back';
   } finally {
     timer.end();
-    timer.abort(); // whoever stops reading in the middle leaves no connection behind
+    timer.abort(); // a reader that stops early leaves no connection open
   }
 }
 
@@ -126,13 +126,16 @@ async function* poll(
   }
 }
 
-/** What is pending was held by the server, unless it had too much to do; what waits for a payment is answered at once. */
+/**
+ * Returns the pause before the next poll. The server holds a poll of a pending purchase, unless it is too busy. A poll
+ * of an order that waits for its payment is answered at once.
+ */
 function pauseMs(step: Step | null, tookMs: number): number {
   if (step !== null && step !== 'pending') return 5_000 + Math.random() * 3_000;
   return tookMs > 1_000 ? Math.random() * 300 : 1_500 + Math.random() * 1_500;
 }
 
-/** Null: not known, while the api is spared. */
+/** Returns null if the step is unknown, while the API is degraded. */
 function stepOf({ status, orderState }: Purchase): Step | null {
   if (status === 'ordered' && orderState !== undefined && ENDS.has(orderState)) return orderState as Step;
   return status === 'pending' || status === 'ordered' || status === 'failed' ? status : null;

@@ -28,34 +28,39 @@ export type * from './types.js';
 
 export interface Client {
   /**
-   * Buys, and waits for the order. Tries that were lost or refused for a while are sent again with the same key, never before the
-   * api asks for it and at another moment than those of others; a refusal that follows a lost try is believed when the status of
-   * that key says that there is nothing.
-   * @returns never rejects but when the signal aborts. `patienceMs` (2 minutes) bounds all of it
+   * Buys, and waits for the order. Lost or temporarily refused attempts are sent again with the same key, at random
+   * moments but never before the API allows. A refusal after a lost attempt counts only once the status of that key
+   * says that there is no purchase.
+   * @returns never rejects unless the signal aborts; `patienceMs` (2 minutes) bounds the whole call
    */
   buy(saleId: string, options?: BuyOptions): Promise<PurchaseResult>;
-  /** Where a purchase stands. @param waitSeconds up to 30: how long the api may hold the answer while it is pending */
+  /**
+   * Reads the status of a purchase.
+   * @param waitSeconds up to 30: how long the API may hold the answer while it is pending
+   */
   status(
     saleId: string,
     key: string,
     options?: CallOptions & { readonly waitSeconds?: number },
   ): Promise<Answer<Whole<Purchase> | Degraded>>;
   /**
-   * Each step of a purchase, until it is paid, cancelled, expired or failed. A loop that is left ends the connection.
-   * @throws CannotFollow while it is read: the api refuses, or `patienceMs` (an hour) has passed. Reading also
-   *   rejects with the reason of an aborted signal
+   * Yields each step of a purchase, until it is paid, cancelled, expired or failed. Leaving the loop ends the
+   * connection.
+   * @throws CannotFollow while it is read: the API refuses, or `patienceMs` (an hour) has passed. Reading also rejects
+   * with the reason of an aborted signal
    */
   events(saleId: string, key: string, options?: CallOptions): AsyncGenerator<PurchaseStep, void, undefined>;
-  /** The sale, and the time of the server. */
+  /** Reads the sale, and the time of the server. */
   sale(saleId: string, options?: CallOptions): Promise<Answer<Whole<Sale> | Degraded | null>>;
-  /** The orders of the buyer, page by page. @param after `next` of the page before */
+  /** Reads the orders of the buyer, page by page. @param after `next` of the page before */
   orders(
     options?: CallOptions & { readonly after?: string | null; readonly limit?: number },
   ): Promise<Answer<OrderPage>>;
   order(orderId: string, options?: CallOptions): Promise<Answer<Whole<OrderWithRefunds> | Degraded>>;
   /**
-   * @param key the name of this charge; a new one after `payment_declined`. Left out: all tries are one charge
-   * @param paymentMethod what the library of the payment provider calls the card, where the provider needs it
+   * @param key the name of this charge; use a new name after `payment_declined`. Absent: all attempts are the same
+   * charge
+   * @param paymentMethod the card's name in the library of the payment provider, if the provider needs it
    */
   pay(
     orderId: string,
@@ -63,29 +68,33 @@ export interface Client {
   ): Promise<Answer<Order | ActionNeeded>>;
   cancel(orderId: string, options?: CallOptions): Promise<Answer<Order>>;
   joinQueue(saleId: string, options?: CallOptions): Promise<Answer<Place>>;
-  /** Each answer brings a new ticket; the old one ends. */
+  /** Each answer brings a new ticket and ends the old ticket. */
   readTicket(saleId: string, ticket: string, options?: CallOptions): Promise<Answer<Place>>;
   /**
-   * Joins the waiting room and stays until the buyer is let in or refused, however long that is; `patienceMs` bounds each
-   * request. @param onPlace called with each place on the way
+   * Joins the waiting room and stays until the buyer is admitted or refused, however long that takes. `patienceMs`
+   * bounds each request.
+   * @param onPlace called with each place on the way
    */
   waitInQueue(
     saleId: string,
     options?: CallOptions & { readonly onPlace?: (place: Place) => void },
   ): Promise<Answer<LetIn>>;
-  /** Null where the sale asks for none. */
+  /** Null if the sale asks for no token. */
   purchaseToken(saleId: string, options?: CallOptions): Promise<Answer<PurchaseToken>>;
 }
 
-/** A purchase, and everything that is followed to its end by polls. */
+/** Patience for a purchase, and for everything that is polled to its end. */
 const BUY_MS = 120_000;
 const EVENTS_MS = 3_600_000;
-/** One call: somebody looks at it. */
+/** Patience for a single call: a person is waiting for it. */
 const CALL_MS = 30_000;
 /** A payment goes through a provider. */
 const PAY_TIMEOUT_MS = 30_000;
 
-/** A client of the API of buyers, for browsers and Node ≥ 20. It keeps nothing: keys and tokens are yours. */
+/**
+ * Creates a client of the buyers' API, for browsers and Node ≥ 20. The client stores nothing: the caller keeps keys and
+ * tokens.
+ */
 export function createClient(options: ClientOptions): Client {
   const patienceOf = ({ signal, patienceMs }: CallOptions, defaultMs: number) => ({
     signal,

@@ -4,29 +4,29 @@ import type { Answer, ClientOptions, Code, Problem, Refusal } from './types.js';
 
 export interface Request {
   readonly method?: 'GET' | 'POST';
-  /** Below the base url. */
+  /** Path below the base url. */
   readonly path: string;
-  /** Those without a value are left out. */
+  /** Headers without a value are left out. */
   readonly headers?: Readonly<Record<string, string | null | undefined>>;
   /** Sent as JSON. */
   readonly body?: object;
-  /** From the beginning of a try to the end of its answer, ms. */
+  /** Time limit from the start of an attempt to the end of its answer, ms. */
   readonly timeoutMs?: number;
 }
 
 export interface Patience {
   readonly signal?: AbortSignal | undefined;
-  /** On the monotonic clock, ms: no try begins later. */
+  /** On the monotonic clock, ms. No attempt begins later. */
   readonly endMs: number;
-  /** Called after a try that may have been carried out although no answer says so. */
+  /** Called after an attempt that may have been carried out although no answer says so. */
   readonly onUnsure?: () => void;
 }
 
 const TIMEOUT_MS = 15_000;
 
 /**
- * Sends one request until there is an answer that counts. Rejects only when the signal aborts.
- * @param says whether a success says what was asked for: an api that is spared may not, nor what stands in its place
+ * Sends a request until an answer counts. Rejects only when the signal aborts.
+ * @param says whether a success contains what was asked for: a degraded API, or something in its place, may not say it
  */
 export async function untilAnswered<T>(
   request: Request,
@@ -46,13 +46,15 @@ export async function untilAnswered<T>(
   }
 }
 
-/** Whether a try may have been carried out all the same; `internal` is no word on what was done before the error. */
+/**
+ * True if an attempt may have been carried out all the same. `internal` does not tell what was done before the error.
+ */
 export const isUnsure = ({ code }: Refusal): boolean =>
   code === 'no_answer' || code === 'outcome_unknown' || code === 'internal';
 
 const mayDoBetter = (refusal: Refusal): boolean => refusal.retryAfterMs !== null || isUnsure(refusal);
 
-/** One try. Rejects only when the signal aborts. */
+/** Makes a single attempt. Rejects only when the signal aborts. */
 async function tryOnce<T>(
   request: Request,
   signal: AbortSignal | undefined,
@@ -70,10 +72,13 @@ async function tryOnce<T>(
   }
 }
 
-/** Nothing was sent: there is no token, or a header that cannot be written. */
+/** Nothing was sent: there is no token, or a header is invalid. */
 class NotSent extends Error {}
 
-/** The answer as it begins, for who reads it piece by piece. @throws NotSent; what `fetch` throws */
+/**
+ * Returns the response as soon as it begins, for callers that read it piece by piece.
+ * @throws NotSent; what `fetch` throws
+ */
 export async function open(request: Request, signal: AbortSignal, options: ClientOptions): Promise<Response> {
   const token = await tokenOf(options);
   const response = await send(request, token, signal, options);
@@ -94,7 +99,7 @@ async function tokenOf({ token }: ClientOptions): Promise<string | null> {
 function headersOf(values: Readonly<Record<string, string | null | undefined>>): [string, string][] {
   const given = Object.entries(values).filter((header): header is [string, string] => typeof header[1] === 'string');
   try {
-    new Headers(given); // it checks them: `fetch` would fail as it does without a network
+    new Headers(given); // checks the headers: the error of `fetch` would look like a missing network
     return given;
   } catch (error) {
     throw new NotSent(`A header cannot be written: ${sentenceOf(error)}`);
@@ -134,7 +139,7 @@ async function read<T>(response: Response): Promise<Answer<T>> {
   return isProblem(body) ? refusalOf(body) : foreign(response);
 }
 
-/** What a response says that is no success. */
+/** Reads the refusal from an unsuccessful response. */
 export async function refusalIn(response: Response): Promise<Refusal> {
   const answer = await read(response);
   return answer.ok ? foreign(response) : answer;
@@ -155,7 +160,7 @@ const noAnswer = (error: unknown): Refusal => without('no_answer', `No answer ca
 
 const nothingSaid = (): Refusal => without('no_answer', 'The answer does not say what was asked for.');
 
-/** A refusal of the client's own, without a problem of the api. */
+/** Creates a refusal of the client itself, without a problem of the API. */
 export const without = (code: Code, detail: string): Refusal => ({
   ok: false,
   code,
@@ -166,7 +171,10 @@ export const without = (code: Code, detail: string): Refusal => ({
 
 const sentenceOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));
 
-/** A proxy that is busy, or has lost the api, may do better; one that refuses, or a wrong address, will not. */
+/**
+ * Handles an answer that is not from the API. A proxy that is busy or has lost the API may recover, but a proxy that
+ * refuses, or a wrong address, will not.
+ */
 function foreign({ status, headers }: Response): Refusal {
   const seconds = Number(headers.get('retry-after') ?? Number.NaN);
   const retryAfterMs = Number.isFinite(seconds) ? seconds * 1000 : null;
@@ -185,12 +193,12 @@ export async function sleep(ms: number, signal?: AbortSignal): Promise<void> {
 interface Timer {
   readonly signal: AbortSignal;
   abort(): void;
-  /** Begins anew. */
+  /** Restarts the timer. */
   more(ms: number): void;
   end(): void;
 }
 
-/** A signal that aborts with the outer one, and when nobody has called `more` or `end` for so long. */
+/** Returns a signal that aborts with the outer signal, or when no call of `more` or `end` comes for this time. */
 export function abortAfter(ms: number, outer?: AbortSignal): Timer {
   const own = new AbortController();
   const abort = (): void => own.abort(outer?.aborted ? outer.reason : new Error(`nothing came within ${ms} ms`));

@@ -5,27 +5,26 @@ export type { ActionNeeded, Order, OrdersOfBuyer as OrderPage, OrderWithRefunds 
 export type { Degraded, Place, PurchaseToken } from '../../src/contract/purchases.js';
 export type { SalePage as Sale } from '../../src/contract/sales.js';
 export type { Problem, Purchase };
-/** An answer as it is meant: `degraded` tells the two apart. */
+/** A complete answer. `degraded` tells it from a degraded answer. */
 export type Whole<T> = T & { readonly degraded?: undefined };
 
 /**
- * Why nothing came of a request: the `code` of a problem, which may be one that this version does not know, or one that no server
- * sends.
+ * Why a request failed: the `code` of a problem, which may be new to this version, or a code that no server sends.
  * - `no_answer`: no connection, too slow, or cut on the way; the request may have been carried out
- * - `not_seckill`: somebody else has answered, such as a proxy, or what stands at a wrong `baseUrl`
- * - `not_sent`: the source of tokens failed, or a header cannot be written, such as a token with a line end
- * - `time_up`: of `events` alone: it has not ended within its patience
+ * - `not_seckill`: something else answered, such as a proxy, or a server at a wrong `baseUrl`
+ * - `not_sent`: the source of tokens failed, or a header is invalid, such as a token with a line end
+ * - `time_up`: used by `events` only: the purchase has not ended within the patience
  */
 export type Code = Problem['code'] | 'no_answer' | 'not_seckill' | 'not_sent' | 'time_up' | (string & {});
 
 export interface Refusal {
   readonly ok: false;
   readonly code: Code;
-  /** A sentence for a log; what a buyer reads is yours to write. */
+  /** A sentence for a log. Write your own text for buyers. */
   readonly detail: string;
-  /** When the same request may do better, ms; null: it never will, or nobody knows. */
+  /** When the same request may succeed, ms. Null if it never will, or the time is unknown. */
   readonly retryAfterMs: number | null;
-  /** As it was sent; null: nothing of Seckill answered. */
+  /** The problem as received. Null if no answer came from Seckill. */
   readonly problem: Problem | null;
 }
 
@@ -35,16 +34,16 @@ export interface Success<T> {
   readonly body: T;
 }
 
-/** A refusal is a value; only an aborted signal rejects. */
+/** A refusal is a value. Only an aborted signal rejects. */
 export type Answer<T> = Success<T> | Refusal;
 
 /**
- * What became of a purchase.
+ * The result of a purchase.
  * - `ordered`: there is an order; pay it
  * - `failed`: it was accepted and ended without an order to pay, for this reason
  * - `refused`: nothing was taken, for this code
  * - `pending`: the units are held and the order will come; time was up before it did
- * - `unknown`: no answer that counts: it may have been accepted. Buy again with the same key
+ * - `unknown`: no answer counts: the purchase may have been accepted. Buy again with the same key
  */
 export type PurchaseResult =
   | {
@@ -57,42 +56,47 @@ export type PurchaseResult =
   | ({ readonly outcome: 'refused'; readonly key: string } & Omit<Refusal, 'ok'>)
   | { readonly outcome: 'pending' | 'unknown'; readonly key: string };
 
-/** One step of a purchase. */
 export interface PurchaseStep {
   readonly step: 'pending' | 'ordered' | 'failed' | 'paid' | 'cancelled' | 'expired';
   readonly purchase: Purchase;
 }
 
 export interface CallOptions {
-  /** Ends the call early: it rejects with the reason of the signal. A purchase under way is not undone by it. */
+  /** Ends the call early: it rejects with the reason of the signal. This does not undo a purchase under way. */
   readonly signal?: AbortSignal;
-  /** For so long it is tried again, ms. */
+  /** How long the call is tried again, ms. */
   readonly patienceMs?: number;
 }
 
 export interface BuyOptions extends CallOptions {
-  /** The name of this purchase, 1 to 64 of A-Z a-z 0-9 _ -. Make it before the first try and keep it, so that a reload is the same purchase. */
+  /**
+   * The name of this purchase, 1 to 64 of A-Z a-z 0-9 _ -. Make it before the first attempt and keep it, so that a
+   * reload continues the same purchase.
+   */
   readonly key?: string;
-  /** In units; 1 where left out. */
+  /** Number of units. Default 1. */
   readonly quantity?: number;
-  /** Comes back with the order and its events; at most 512 bytes as JSON. */
+  /** Returned with the order and its events. At most 512 bytes as JSON. */
   readonly metadata?: Readonly<Record<string, string>>;
-  /** Where the sale asks for one (`asksFor`): of `waitInQueue`. */
+  /** The pass from `waitInQueue`, if the sale asks for it (`asksFor`). */
   readonly queuePass?: string | null;
-  /** Where the sale asks for one: of `purchaseToken`. */
+  /** The token from `purchaseToken`, if the sale asks for it. */
   readonly purchaseToken?: string | null;
 }
 
 export interface ClientOptions {
-  /** Where the api, or the app that has its router, is: `https://sale.example`, or `/shop` on the same origin. */
+  /**
+   * Address of the API, or of the app that mounts its router: `https://sale.example`, or `/shop` on the same origin.
+   */
   readonly baseUrl: string;
   /**
-   * The bearer token of the buyer. A function is asked before each request, so that one that ends can be replaced; after a
-   * 401 it is asked once more. Left out: the request carries none, for an app that knows its buyers otherwise.
+   * The bearer token of the buyer. A function is called before each request, so that it can replace an expired token,
+   * and once more after a 401. Absent: the request carries no token, for an app that identifies its buyers in another
+   * way.
    */
   readonly token?: string | (() => string | null | Promise<string | null>);
-  /** Default: that of the platform. */
+  /** Default: the platform's `fetch`. */
   readonly fetch?: typeof globalThis.fetch;
-  /** Of `fetch`; `include` sends cookies to another origin. */
+  /** Option of `fetch`. `include` sends cookies to another origin. */
   readonly credentials?: 'omit' | 'same-origin' | 'include';
 }

@@ -1,15 +1,15 @@
-/** One request to the API of the page's own origin. */
+/** A request to the API of the page's own origin. */
 export interface Request {
   readonly method?: 'GET' | 'POST';
   readonly path: string;
-  /** Goes into the header `Authorization`, and nowhere else. */
+  /** Sent in the header `Authorization`, and nowhere else. */
   readonly token?: string | null;
   readonly headers?: Readonly<Record<string, string>>;
   /** Sent as JSON. */
   readonly body?: object;
 }
 
-/** What a request is sent with. */
+/** The means to send a request. */
 export interface Line {
   readonly fetch: typeof globalThis.fetch;
   readonly monotonicMs: () => number;
@@ -24,17 +24,20 @@ interface Times {
 export interface Success extends Times {
   readonly ok: true;
   readonly status: number;
-  /** Of its JSON; null: 204. */
+  /** Parsed JSON body. Null for 204. */
   readonly body: Readonly<Record<string, unknown>> | null;
-  /** How long caches may have kept it, ms, by its header `Age`; 0: it has none, and comes from the server itself. */
+  /**
+   * How long caches may have kept the answer, ms, from its header `Age`. 0 without the header: the answer comes from
+   * the server itself.
+   */
   readonly keptMs: number;
 }
 
 export interface Failure {
   readonly ok: false;
-  /** Of the problem; `no_answer` when none came: no connection, too slow, cut, or not from our server. */
+  /** Code of the problem. `no_answer` if no answer came: no connection, too slow, cut off, or not from our server. */
   readonly code: string;
-  /** As the server asks; null: it says nothing. */
+  /** Delay that the server asks for. Null if the server names none. */
   readonly retryAfterMs: number | null;
 }
 
@@ -43,8 +46,8 @@ export type Answer = Success | Failure;
 const NO_ANSWER: Failure = { ok: false, code: 'no_answer', retryAfterMs: null };
 
 /**
- * Never rejects.
- * @param timeoutMs from the beginning to the end of the answer
+ * Sends a request. Never rejects.
+ * @param timeoutMs from the start of the request to the end of the answer
  */
 export async function ask(request: Request, timeoutMs: number, signal: AbortSignal, line: Line): Promise<Answer> {
   const stop = new AbortController();
@@ -56,7 +59,8 @@ export async function ask(request: Request, timeoutMs: number, signal: AbortSign
     const response = await send(request, line.fetch, stop.signal);
     const receivedMs = line.monotonicMs(); // its time was read before its head was sent
     const body = await bodyOf(response);
-    // 204 alone may say nothing: any other success without JSON comes from something on the way, as a page to sign in to a network.
+    // Only 204 may have no body. Any other success without JSON comes from something on the way, such as a sign-in page
+    // of a network.
     if (!response.ok || (body === null && response.status !== 204)) return failureOf(response, body);
     return { ok: true, status: response.status, body, sentMs, receivedMs, keptMs: keptIn(response) };
   } catch {
@@ -67,7 +71,7 @@ export async function ask(request: Request, timeoutMs: number, signal: AbortSign
   }
 }
 
-/** The request as it goes out: also for who reads the answer piece by piece. @throws what `fetch` throws */
+/** Sends the request, also for callers that read the answer piece by piece. @throws what `fetch` throws */
 export function send(
   { method = 'GET', path, token, headers = {}, body }: Request,
   fetch: typeof globalThis.fetch,
@@ -88,7 +92,7 @@ export function send(
   return fetch(path, init);
 }
 
-/** What an answer says that is no success. */
+/** Reads the failure from an unsuccessful response. */
 export async function failureIn(response: Response): Promise<Failure> {
   return failureOf(response, await bodyOf(response));
 }
@@ -97,7 +101,7 @@ function failureOf(response: Response, body: Success['body']): Failure {
   const { code, retryAfterMs } = body ?? {};
   const seconds = Number(response.headers.get('retry-after') ?? Number.NaN);
   const headerMs = Number.isFinite(seconds) ? seconds * 1000 : null;
-  if (typeof code !== 'string') return { ...NO_ANSWER, retryAfterMs: headerMs }; // a proxy on the way has spoken
+  if (typeof code !== 'string') return { ...NO_ANSWER, retryAfterMs: headerMs }; // a proxy on the way has answered
   return { ok: false, code, retryAfterMs: typeof retryAfterMs === 'number' ? retryAfterMs : headerMs };
 }
 
@@ -107,7 +111,7 @@ async function bodyOf(response: Response): Promise<Success['body']> {
   return typeof body === 'object' && body !== null ? (body as Record<string, unknown>) : null;
 }
 
-/** `Age` counts whole seconds. */
+/** Returns the age of the answer, ms, rounded up: `Age` counts whole seconds. */
 function keptIn({ headers }: Response): number {
   const age = headers.get('age');
   return age === null || !/^\d+$/.test(age) ? 0 : (Number(age) + 1) * 1000;

@@ -1,28 +1,35 @@
 /**
- * The clock of the server, as far as a page can know it: how far it is ahead of the monotonic clock of the browser, in ms. Each
- * answer that names the time is a bound on both sides, since that time was read after the request left and before the answer
- * came. What several answers say holds together; whatever the wall clock of the browser says plays no part.
+ * The clock of the server, as far as a page can know it: how far it is ahead of the monotonic clock of the browser, in
+ * ms. Each answer that names the time bounds the offset on both sides, since the server read that time after the
+ * request left and before the answer came. Several answers narrow the bounds together. The wall clock of the browser
+ * plays no part.
  */
 export interface ServerClock {
   readonly aheadMinMs: number;
   readonly aheadMaxMs: number;
-  /** When that was known, on the browser's clock, ms. */
+  /** When the bounds were known, on the browser's clock, ms. */
   readonly atMs: number;
-  /** The browser may have slept since, and its clock may have stood still: the next answer counts alone. */
+  /**
+   * True if the browser may have slept since, so that its clock may have stood still. Then the next answer counts
+   * alone.
+   */
   readonly isSuspect: boolean;
 }
 
-/** An answer that names the time. The last three are of the monotonic clock of the browser, or lengths, in ms. */
+/**
+ * An answer that names the time. The last three values are moments on the browser's monotonic clock, or durations, in
+ * ms.
+ */
 export interface TimeSample {
   /** Unix time, whole ms. */
   readonly serverMs: number;
   readonly sentMs: number;
   readonly receivedMs: number;
-  /** How long caches may have kept it. */
+  /** How long caches may have kept the answer. */
   readonly keptMs: number;
 }
 
-/** The two clocks may part by so much: a quartz clock is off by 100 millionths at worst. */
+/** Upper bound for the drift between the two clocks: a quartz clock is off by 100 millionths at worst. */
 const DRIFT = 200e-6;
 
 export function learnTime(known: ServerClock | null, sample: TimeSample): ServerClock {
@@ -37,19 +44,22 @@ export function learnTime(known: ServerClock | null, sample: TimeSample): Server
   const driftMs = Math.max(0, receivedMs - known.atMs) * DRIFT;
   const aheadMinMs = Math.max(alone.aheadMinMs, known.aheadMinMs - driftMs);
   const aheadMaxMs = Math.min(alone.aheadMaxMs, known.aheadMaxMs + driftMs);
-  return aheadMinMs <= aheadMaxMs ? { ...alone, aheadMinMs, aheadMaxMs } : alone; // one of the clocks was set
+  return aheadMinMs <= aheadMaxMs ? { ...alone, aheadMinMs, aheadMaxMs } : alone; // no overlap: a clock was set
 }
 
 export const suspectTime = (known: ServerClock | null): ServerClock | null => known && { ...known, isSuspect: true };
 
-/** Rather late than early: the first answer took its time on the way there, with the connection; and a click that comes too early costs a second. */
+/**
+ * Position of the estimate between the bounds. It is rather late than early: the request of the first answer also had
+ * to open the connection, and a click that comes too early costs a second.
+ */
 const BETWEEN = 1 / 4;
 
-/** Unix time on the server, ms, at a moment of the browser's clock. */
+/** Returns the Unix time on the server, ms, at a moment of the browser's clock. */
 export const serverTimeMs = ({ aheadMinMs, aheadMaxMs }: ServerClock, monotonicMs: number): number =>
   monotonicMs + aheadMinMs + (aheadMaxMs - aheadMinMs) * BETWEEN;
 
-/** How far the truth may be from `serverTimeMs`, ms. */
+/** Returns how far the truth may be from `serverTimeMs`, ms. */
 export const clockErrorMs = ({ aheadMinMs, aheadMaxMs }: ServerClock): number =>
   (aheadMaxMs - aheadMinMs) * (1 - BETWEEN);
 
@@ -59,9 +69,12 @@ export interface Moment {
   readonly wallMs: number;
 }
 
-/** More than a busy browser lets a timer be late; a user who sets the clock is worth a new look, too. */
+/** Exceeds the delay of a timer in a busy browser. A user who sets the clock also triggers a new reading. */
 const STEP_MS = 1000;
 
-/** Whether the two clocks of the browser have parted: it slept, and one stood still, or the wall clock was set. */
+/**
+ * Returns true if the two clocks of the browser have diverged: the browser slept and a clock stood still, or the wall
+ * clock was set.
+ */
 export const clocksParted = (before: Moment, now: Moment): boolean =>
   Math.abs(now.wallMs - before.wallMs - (now.monotonicMs - before.monotonicMs)) > STEP_MS;

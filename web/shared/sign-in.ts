@@ -1,13 +1,13 @@
-/** Whom a token speaks of, as far as a page needs to know. It is checked by the server alone. */
+/** The user of a token, as far as a page needs to know. Only the server verifies the token. */
 export interface SignIn {
   readonly token: string;
   /** Claim `sub`. */
   readonly userId: string;
-  /** Claim `exp`, Unix ms; null: it has none. */
+  /** Claim `exp`, Unix ms. Null if the token has no such claim. */
   readonly endsAtMs: number | null;
 }
 
-/** @returns null: this is no token */
+/** @returns null if the text is not a token */
 export function readToken(token: string): SignIn | null {
   try {
     const payload = (token.split('.')[1] ?? '').replaceAll('-', '+').replaceAll('_', '/');
@@ -23,14 +23,17 @@ export function readToken(token: string): SignIn | null {
 
 const LONG_NAME = 6;
 
-/** A user as a page shows them: enough to know oneself, and not for who looks over a shoulder. */
+/**
+ * Returns a user id as a page shows it: enough for users to recognize themselves, but not for a person looking over
+ * their shoulder.
+ */
 export function maskedName(userId: string): string {
   const letters = Array.from(userId);
   const last = letters.length >= LONG_NAME ? letters.slice(-2) : [];
   return [...letters.slice(0, 2), '…', ...last].join('');
 }
 
-/** What a link hands over behind its `#`, where no server and no log sees it: `#token=…&lang=zh`. */
+/** Reads the part of a link behind its `#`, which no server and no log sees: `#token=…&lang=zh`. */
 export function readFragment(fragment: string): { readonly token: string | null; readonly lang: string | null } {
   const parts = new URLSearchParams(fragment.replace(/^#/, ''));
   return { token: parts.get('token'), lang: parts.get('lang') };

@@ -1,11 +1,11 @@
-/** Texts that live as long as the tab, also when its page is loaded again. */
+/** Stores texts that live as long as the tab, and so survive a reload of its page. */
 export interface TabStorage {
   read(name: string): string | null;
   write(name: string, value: string): void;
   remove(name: string): void;
 }
 
-/** That of the browser, as far as it is used. */
+/** The methods used of the browser's storage. */
 export interface BrowserStorage {
   getItem(name: string): string | null;
   setItem(name: string, value: string): void;
@@ -13,12 +13,12 @@ export interface BrowserStorage {
 }
 
 /**
- * In memory where the browser forbids storage, as in a frame of a page that it does not trust, or has no room left: then they
- * live as long as the page.
- * @param storage throws where there is none
+ * Opens the storage of the tab. Texts are kept in memory, and live as long as the page, if the browser forbids storage,
+ * as in a frame of an untrusted page, or has no room left.
+ * @param storage throws if there is no storage
  */
 export function openTabStorage(storage: () => BrowserStorage): TabStorage {
-  /** What could not be written; it is newer than what the browser may have under the same name. */
+  /** Texts that could not be written. They are newer than the browser's texts under the same names. */
   const memory = new Map<string, string>();
   const tried = <T>(use: (storage: BrowserStorage) => T, otherwise: T): T => {
     try {

@@ -5,24 +5,24 @@ import { brokersKnownTo, createGroup, createTopic, parseAddress, readGroups, rea
 import type { RemotingAddress } from './remoting.js';
 import { missingFrom, type TopicLists } from './topic-lists.js';
 
-/** A broker may answer before what it stored is visible. */
+/** A broker may answer before the stored entry is visible. */
 const READ_BACK_TIMEOUT_MS = 5_000;
 const READ_BACK_EVERY_MS = 100;
 
 export interface TopicsTarget extends Pick<BrokerAccess, 'credentials' | 'adminTls'> {
-  /** `host:port` of a name server; several, with `;` between them, are asked in turn. */
+  /** `host:port` of a name server, or of several separated by `;`, which are asked in turn. */
   readonly namesrvAddr: string;
-  /** Null: the only one, or the one that has our topics. */
+  /** Null: the only cluster, or the cluster that has our topics. */
   readonly cluster: string | null;
 }
 
-/** `unchanged`: all brokers had all of it before. */
+/** `unchanged`: all brokers already had every topic and group. */
 export type ApplyOutcome = 'created' | 'unchanged';
 
 /**
- * Brings topics and groups to every master broker of a cluster and reads them back. Safe to repeat; what is there and
- * not in the lists stays.
- * @throws OperationalError rocketmq, with a sentence for a person, when a broker does not have all of it in the end
+ * Creates topics and groups on every master broker of a cluster and reads them back. Safe to repeat. Topics and groups
+ * that are not in the lists stay.
+ * @throws OperationalError rocketmq, with a sentence for a person, when a broker lacks some of them in the end
  */
 export async function applyTopics(
   target: TopicsTarget,

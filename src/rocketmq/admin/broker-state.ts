@@ -4,7 +4,7 @@ import type { BrokerAccess } from '../credentials.js';
 import { askRemoting, parseAnswer, RemotingError, REQUEST, type RemotingAddress } from './remoting.js';
 import type { GroupConfig, GroupEntry, TopicConfig, TopicEntry } from './topic-lists.js';
 
-/** `host:port`. @throws Error for anything else */
+/** Parses `host:port`. @throws Error for anything else */
 export function parseAddress(text: string, access: BrokerAccess | null = null): RemotingAddress {
   const match = /^([^:]+):(\d+)$/.exec(text.trim());
   if (match === null) throw new Error(`${text} is not host:port`);
@@ -17,9 +17,10 @@ const wayOf = (credentials: RemotingAddress['credentials'], tls: RemotingAddress
 });
 
 /**
- * The master brokers that a name server knows, of one cluster; they are asked as the name server is.
- * @param cluster null: the only one, or of several the one that has our topics
- * @throws RemotingError when the name server does not answer, or knows several clusters and none has our topics
+ * Returns the master brokers of a single cluster that a name server knows. They are asked with the access of the name
+ * server.
+ * @param cluster null: the only cluster, or among several the cluster that has our topics
+ * @throws RemotingError when the name server does not answer, or knows several clusters of which none has our topics
  */
 export async function masterBrokers(namesrv: RemotingAddress, cluster: string | null): Promise<BrokerAddress[]> {
   const masters = parseMasters(await askRemoting(namesrv, REQUEST.clusterInfo));
@@ -30,7 +31,7 @@ export async function masterBrokers(namesrv: RemotingAddress, cluster: string | 
     .map(({ name, ...at }) => ({ name, host: at.host, port: at.port, ...wayOf(namesrv.credentials, namesrv.tls) }));
 }
 
-/** The clusters that have the topic of purchases. */
+/** Returns the clusters that have the topic of purchases. */
 async function clustersOfRoute(namesrv: RemotingAddress, known: ReadonlySet<string>): Promise<ReadonlySet<string>> {
   try {
     const route = parseAnswer<{ brokerDatas?: readonly { readonly cluster: string }[] }>(
@@ -47,11 +48,11 @@ async function clustersOfRoute(namesrv: RemotingAddress, known: ReadonlySet<stri
 }
 
 /**
- * The same, asked of name servers in turn until one knows a broker: each knows all of them.
- * @param namesrvAddr one or more `host:port`, with `;` between them
- * @param cluster null: the one that has our topics
- * @returns in the order of their names
- * @throws OperationalError rocketmq, when no name server knows one
+ * Asks name servers in turn until a name server knows a broker: each knows all brokers.
+ * @param namesrvAddr one or more `host:port`, separated by `;`
+ * @param cluster null: the cluster that has our topics
+ * @returns the brokers in the order of their names
+ * @throws OperationalError rocketmq, when no name server knows a broker
  */
 export async function brokersKnownTo(
   namesrvAddr: string,
@@ -81,22 +82,27 @@ export interface BrokerAddress extends RemotingAddress {
 
 export const addressOf = ({ host, port }: RemotingAddress): string => `${host}:${port}`;
 
-/** After this long a broker that no name server knows any more is no longer named. */
+/** How long a broker is still listed after the name servers have forgotten it. */
 const GONE_NAMED_MS = 3_600_000;
 
-/** A broker that no name server knows any more. */
 interface GoneBroker {
   readonly name: string;
   readonly address: string;
   readonly why: string;
 }
 
-/** The brokers that were ever seen. A name server forgets one at once when it dies; who shares this still knows of it. */
+/**
+ * Remembers the brokers that were ever seen. A name server forgets a dead broker at once, but inspections that share
+ * this object still know of it.
+ */
 export class SeenBrokers {
-  /** By name; `knownMs`: when a name server last knew it. */
+  /** Brokers by name. `knownMs` is when a name server last knew the broker. */
   readonly #brokers = new Map<string, { readonly address: string; readonly knownMs: number }>();
 
-  /** @param known to a name server now. @returns those that were known within the last hour, and are not now */
+  /**
+   * @param known brokers that a name server knows now
+   * @returns brokers that were known within the last hour and are not known now
+   */
   gone(known: readonly BrokerAddress[]): GoneBroker[] {
     const nowMs = performance.now();
     for (const broker of known) this.#brokers.set(broker.name, { address: addressOf(broker), knownMs: nowMs });
@@ -110,10 +116,10 @@ export class SeenBrokers {
   }
 }
 
-/** Broker ids come as bare numbers, `{0:"host:port"}`, which JSON does not allow. */
+/** Quotes broker ids, which come as bare numbers, `{0:"host:port"}`, which JSON does not allow. */
 const withTextKeys = (body: string): string => body.replace(/([{,])(\d+):/g, '$1"$2":');
 
-/** Broker 0 of each name is the master. */
+/** Returns the masters: broker 0 of each name. */
 export function parseMasters(body: string): (BrokerAddress & { readonly cluster: string })[] {
   const info = parseAnswer<{
     brokerAddrTable?: Record<string, { cluster?: string; brokerAddrs?: Record<string, string> }>;
@@ -124,12 +130,15 @@ export function parseMasters(body: string): (BrokerAddress & { readonly cluster:
   });
 }
 
-/** What `clusterList` prints as ACTIVATED: the broker has loaded its store and serves. */
+/** Returns what `clusterList` prints as ACTIVATED: the broker has loaded its store and serves. */
 export async function isBrokerActive(broker: RemotingAddress): Promise<boolean> {
   return (await readRuntime(broker)).brokerActive === 'true';
 }
 
-/** What a broker says of itself: version, rates, its disk. @throws RemotingError when it does not answer or refuses */
+/**
+ * Reads runtime information of a broker: version, rates, disk.
+ * @throws RemotingError when the broker does not answer or refuses
+ */
 export async function readRuntime(broker: RemotingAddress): Promise<Readonly<Record<string, string>>> {
   const { table } = parseAnswer<{ table?: Record<string, string> }>(
     await askRemoting(broker, REQUEST.brokerRuntimeInfo),
@@ -137,7 +146,7 @@ export async function readRuntime(broker: RemotingAddress): Promise<Readonly<Rec
   return table ?? {};
 }
 
-/** Topics stored by a broker, by name; its system topics are among them. */
+/** Returns the topics stored by a broker, by name, including its system topics. */
 export async function readTopics(broker: RemotingAddress): Promise<Record<string, TopicConfig>> {
   const body = parseAnswer<{ topicConfigTable?: Record<string, TopicConfig> }>(
     await askRemoting(broker, REQUEST.allTopicConfigs),
@@ -145,7 +154,7 @@ export async function readTopics(broker: RemotingAddress): Promise<Record<string
   return body.topicConfigTable ?? {};
 }
 
-/** Consumer groups stored by a broker, by name. */
+/** Returns the consumer groups stored by a broker, by name. */
 export async function readGroups(broker: RemotingAddress): Promise<Record<string, GroupConfig>> {
   const body = parseAnswer<{ subscriptionGroupTable?: Record<string, GroupConfig> }>(
     await askRemoting(broker, REQUEST.allGroupConfigs),
@@ -153,12 +162,12 @@ export async function readGroups(broker: RemotingAddress): Promise<Record<string
   return body.subscriptionGroupTable ?? {};
 }
 
-/** Creates a topic or changes it to this. @throws RemotingError when the broker does not answer or refuses */
+/** Creates a topic or updates it. @throws RemotingError when the broker does not answer or refuses */
 export async function createTopic(broker: RemotingAddress, topic: TopicEntry): Promise<void> {
   const attributes = Object.entries(topic.attributes).map(([key, value]) => `${key}=${value}`);
   await askRemoting(broker, REQUEST.updateTopic, '', {
     topic: topic.topicName,
-    defaultTopic: 'TBW102', // the field is required, its value is not used
+    defaultTopic: 'TBW102', // the field is required, but its value is not used
     readQueueNums: String(topic.readQueueNums),
     writeQueueNums: String(topic.writeQueueNums),
     perm: String(topic.perm),
@@ -169,7 +178,7 @@ export async function createTopic(broker: RemotingAddress, topic: TopicEntry): P
   });
 }
 
-/** Creates a consumer group or changes it to this. @throws RemotingError when the broker does not answer or refuses */
+/** Creates a consumer group or updates it. @throws RemotingError when the broker does not answer or refuses */
 export async function createGroup(broker: RemotingAddress, group: GroupEntry): Promise<void> {
   await askRemoting(broker, REQUEST.updateGroup, JSON.stringify(group));
 }

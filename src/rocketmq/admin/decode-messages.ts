@@ -2,26 +2,28 @@ import { inflateSync } from 'node:zlib';
 import type { FoundMessage } from '../../core/ports/message-inspection.js';
 import { RemotingError } from './remoting.js';
 
-/** A message as a broker keeps it, its body not read yet. */
+/** A message as stored by a broker, with its raw body. */
 export interface StoredMessage extends Omit<FoundMessage, 'broker' | 'body'> {
   readonly body: Buffer;
 }
 
-/** Of a record whose topic may be longer than 127 bytes: its length takes two bytes. */
+/** Marks a record whose topic may be longer than 127 bytes: the length of the topic takes two bytes. */
 const MAGIC_LONG_TOPIC = -626_843_477;
 const [COMPRESSED, BORN_HOST_V6, STORE_HOST_V6] = [1, 1 << 4, 1 << 5] as const;
 const COMPRESSION_AT = 8;
-/** None named, or zlib: what a client of Java uses for bodies of 4 KiB and more. */
+/**
+ * Compression types read as zlib: none named, and zlib itself. A Java client uses zlib for bodies of 4 KiB and more.
+ */
 const ZLIB: readonly number[] = [0, 3];
-/** No client sends a longer body by default. A few kB may claim to be many GiB. */
+/** No client sends a longer body by default. A few compressed kB may claim to be many GiB. */
 const BODY_BYTES_MAX = 4 * 1024 * 1024;
 const [V4_BYTES, V6_BYTES] = [8, 20];
 /** The fixed part before the first address. */
 const LEAST_BYTES = 48;
 
 /**
- * The messages of an answer, in their order, as the commit log keeps them (MessageDecoder.java of 5.4.0).
- * @throws RemotingError when it holds no whole messages
+ * Decodes the messages of an answer, in order, from the format of the commit log (MessageDecoder.java of 5.4.0).
+ * @throws RemotingError when the answer holds a partial message
  */
 export function decodeMessages(bytes: Buffer): StoredMessage[] {
   const messages: StoredMessage[] = [];
@@ -40,7 +42,7 @@ function decodeOne(record: Buffer): StoredMessage {
   try {
     return decodeRecord(record);
   } catch (error) {
-    throw error instanceof RangeError ? notWhole(error) : error; // a length in it leads out of it
+    throw error instanceof RangeError ? notWhole(error) : error; // a length in the answer points past its end
   }
 }
 
@@ -52,7 +54,7 @@ function decodeRecord(record: Buffer): StoredMessage {
   const storeHost = record.subarray(at + 8, at + 8 + hostBytes(STORE_HOST_V6));
   at += 8 + storeHost.length;
   const deliveries = record.readInt32BE(at);
-  at += 12; // with the offset of a prepared message, which the properties do not need
+  at += 12; // skips the offset of a prepared message, which is not needed here
   const bodyEnd = at + 4 + record.readInt32BE(at);
   const body = record.subarray(at + 4, bodyEnd);
   const isLongTopic = record.readInt32BE(4) === MAGIC_LONG_TOPIC;
@@ -75,7 +77,10 @@ function decodeRecord(record: Buffer): StoredMessage {
   };
 }
 
-/** LZ4 and Zstandard stay as they are, and so does what only says that it is compressed: anybody may have sent it. */
+/**
+ * Inflates a zlib body. LZ4 and Zstandard stay as they are, and so does a body that only claims to be compressed: any
+ * client may have sent it.
+ */
 function inflated(body: Buffer, compression: number): Buffer {
   if (!ZLIB.includes(compression)) return body;
   try {
@@ -85,7 +90,7 @@ function inflated(body: Buffer, compression: number): Buffer {
   }
 }
 
-/** `name 0x01 value 0x02 …`; the last end may be missing. */
+/** Parses `name 0x01 value 0x02 …`. The last 0x02 may be missing. */
 function propertiesIn(text: string): Record<string, string> {
   const properties: Record<string, string> = {};
   for (const pair of text.split('\u0002')) {

@@ -6,20 +6,20 @@ import type { StoredMessage } from './decode-messages.js';
 import { readGroupQueues, readMessagesOfId, readMessagesOfKey, readQueues, walkQueue } from './inspect-broker.js';
 import { askRemoting, REQUEST } from './remoting.js';
 
-/** Where the broker keeps half messages, and the answers to them, until it is done with both. */
+/** Topics where the broker keeps half messages, and the answers to them, until it has processed both. */
 const HALVES = HALF_TOPICS.open;
 const ANSWERS = 'RMQ_SYS_TRANS_OP_HALF_TOPIC';
-/** Its group that works on both. */
+/** The broker's own group, which reads both topics. */
 const HALVES_GROUP = 'CID_RMQ_SYS_TRANS';
-/** Where it puts those that were asked about too often. */
+/** Topic where the broker puts half messages after too many check-backs. */
 const DISCARDED = HALF_TOPICS.discarded;
-/** Half messages and answers looked at in one inspection of a broker. */
+/** Half messages and answers examined in an inspection of a broker. */
 const HALVES_MAX = 20_000;
 
 /**
- * The broker reads its half messages in order. What it has not passed yet is open, unless an answer to it waits among the
- * answers that it has not worked on yet. A half message that was asked about stands again at the end, so each message counts
- * once, and an answer to either of its copies ends it.
+ * Returns the open half messages. The broker reads its half messages in order. A half message that the broker has not
+ * passed yet is open, unless an unprocessed answer to it exists. A checked-back half message is stored again at the
+ * end. So each message counts once, and an answer to either copy ends it.
  */
 export async function openHalves(brokers: readonly BrokerAddress[]): Promise<OpenHalves> {
   const nowMs = Date.now();
@@ -49,8 +49,9 @@ interface Range {
 }
 
 /**
- * In a rush nearly all half messages have their answer, and each has a body of many purchases. So only those without one are
- * read, unless one of them is a copy: then its earlier copy may be among the answered.
+ * Reads the open half messages of a queue. In a rush nearly all half messages have their answer, and each has a body of
+ * many purchases. So only unanswered half messages are read, unless a copy is among them: then its earlier copy may be
+ * among the answered half messages.
  */
 async function openInQueue(
   broker: BrokerAddress,
@@ -75,10 +76,10 @@ async function openInQueue(
   return [...open.values()];
 }
 
-/** To read so many answered ones more costs less than another question to the broker. */
+/** Reading up to this number of answered half messages costs less than another request to the broker. */
 const GAP_MAX = 16;
 
-/** The parts of a range in which some have no answer. */
+/** Returns the parts of a range that hold unanswered half messages. */
 export function unanswered({ from, end }: Range, answered: ReadonlySet<number>): Range[] {
   const parts: { from: number; end: number }[] = [];
   for (let offset = from; offset < end; offset++) {
@@ -90,7 +91,10 @@ export function unanswered({ from, end }: Range, answered: ReadonlySet<number>):
   return parts;
 }
 
-/** Newest first. @param which the newest `max` that the brokers still keep, or those of a key */
+/**
+ * Returns discarded half messages, newest first.
+ * @param which the newest `max` that the brokers still keep, or the messages of a key
+ */
 export async function discardedHalves(
   brokers: readonly BrokerAddress[],
   which: { readonly max: number } | { readonly key: string },
@@ -109,7 +113,7 @@ export async function discardedHalves(
 
 type Discarded = Omit<DiscardedHalf, 'resumedAtMs'>;
 
-/** Each without its body at once: hundreds are read, and one may have 4 MiB. */
+/** Drops each body at once: hundreds are read, and a body may have 4 MiB. */
 async function newestDiscarded(broker: BrokerAddress, max: number): Promise<Discarded[]> {
   const halves: Discarded[] = [];
   for (const { queueId, first, end } of await readQueues(broker, DISCARDED)) {
@@ -135,8 +139,8 @@ async function resumedAtMs(
 }
 
 /**
- * Puts a half message that was given up among the open ones again, as one that was never asked about. The broker asks for its
- * outcome with its next round.
+ * Reopens a half message that was given up, as if it had never been checked back. The broker asks for its outcome in
+ * its next round.
  * @throws RemotingError when the broker does not answer or refuses
  */
 export async function resumeHalf(broker: BrokerAddress, { offsetId }: DiscardedHalf): Promise<void> {

@@ -15,29 +15,28 @@ import {
   type RemotingAddress,
 } from './remoting.js';
 
-// What one broker is asked for by an inspection. Nothing here changes it. A broker that does not answer, or refuses, is a
-// RemotingError.
+// Requests that an inspection sends to a single broker. Nothing here changes the broker. A broker that does not answer,
+// or refuses, causes a RemotingError.
 
-/** One queue of a topic. */
 export interface QueueEnds {
   readonly queueId: number;
-  /** Of the oldest message that is kept, and behind the newest one. */
+  /** Offset of the oldest kept message. `end` is the offset after the newest message. */
   readonly first: number;
   readonly end: number;
-  /** When the newest one was stored, Unix ms; 0: none is kept. */
+  /** When the newest message was stored, Unix ms. 0 if no message is kept. */
   readonly lastStoredAtMs: number;
 }
 
-/** One queue as a group reads it. A group that pops is given a message before it acks it. */
+/** A queue as read by a group. A popping group is given a message before it acks the message. */
 export interface GroupQueue {
   readonly topic: string;
   readonly queueId: number;
   readonly end: number;
-  /** Behind the last message that was given to somebody. */
+  /** Offset after the last message given to a consumer. */
   readonly given: number;
 }
 
-/** Empty: the broker does not have the topic. */
+/** Returns an empty list if the broker does not have the topic. */
 export async function readQueues(broker: RemotingAddress, topic: string): Promise<QueueEnds[]> {
   const answer = await askForSome(broker, REQUEST.topicStats, { topic }, [TOPIC_NOT_FOUND]);
   if (answer === null) return [];
@@ -52,8 +51,8 @@ export async function readQueues(broker: RemotingAddress, topic: string): Promis
 }
 
 /**
- * @param topic only of this one; absent: of every topic that the group has read
- * @param none codes that mean that there are none; without a code, a topic that the broker does not have is an error
+ * @param topic limits the result to this topic; absent: every topic that the group has read
+ * @param none codes that mean an empty result; without a code, a topic that the broker does not have is an error
  */
 export async function readGroupQueues(
   broker: RemotingAddress,
@@ -74,14 +73,14 @@ export async function readGroupQueues(
   );
 }
 
-/** A group that every broker has, and that nobody consumes by. */
+/** A group that every broker has and that no client consumes with. */
 const READER = 'TOOLS_CONSUMER';
 const WITH_SUBSCRIPTION = '4';
 const [NOTHING_THERE, NOTHING_FITS, OFFSET_MOVED] = [19, 20, 21] as const;
 
 /**
- * Up to `max` messages from an offset on; moves no offset of any group.
- * @returns none where no message is kept at this offset
+ * Reads up to `max` messages, starting at an offset. Moves no offset of any group.
+ * @returns an empty list if no message is kept at this offset
  */
 export async function readMessages(
   broker: RemotingAddress,
@@ -106,10 +105,10 @@ export async function readMessages(
   return answer === null ? [] : decodeMessages(answer.bytes);
 }
 
-/** The most that one pull gives. */
+/** The most messages that a pull returns. */
 const PULL_MAX = 32;
 
-/** The messages of a queue from an offset on, to before `end`. */
+/** Yields the messages of a queue from an offset up to, but not including, `end`. */
 export async function* walkQueue(
   broker: RemotingAddress,
   topic: string,
@@ -125,16 +124,16 @@ export async function* walkQueue(
   }
 }
 
-/** Of the messages of one key that an answer holds. A batch that was published again has a few. */
+/** The most messages of a key that an answer holds. A batch that was published again has a few messages. */
 const MESSAGES_OF_KEY_MAX = 32;
 /** Later than any message. */
 const FAR_MS = String(2 ** 52);
 
-/** The messages of a topic that carry a key, oldest first; 32 at most. */
+/** Returns the messages of a topic that carry a key, oldest first, 32 at most. */
 export const readMessagesOfKey = (broker: RemotingAddress, topic: string, key: string): Promise<StoredMessage[]> =>
   queryMessages(broker, topic, key, ({ KEYS }) => KEYS?.split(' ').includes(key) ?? false);
 
-/** By the index of the broker, which holds hashes of keys and of the ids of senders. */
+/** Searches the index of the broker, which holds hashes of keys and of sender ids. */
 async function queryMessages(
   broker: RemotingAddress,
   topic: string,
@@ -153,8 +152,8 @@ const PLACE_ID = /^(?:[0-9A-F]{32}|[0-9A-F]{56})$/;
 const COMMIT_LOG_OFFSET_DIGITS = 16;
 
 /**
- * The messages of a topic with an id: the one that its sender gave it, which the copies of a message share, or the one of a
- * place in the log of this broker.
+ * Returns the messages of a topic with an id. The id is either the sender's, which all copies of a message share, or
+ * that of a position in the commit log of this broker.
  */
 export async function readMessagesOfId(broker: RemotingAddress, topic: string, id: string): Promise<StoredMessage[]> {
   const bySender = await queryMessages(broker, topic, id, ({ UNIQ_KEY }) => UNIQ_KEY === id);
@@ -162,11 +161,11 @@ export async function readMessagesOfId(broker: RemotingAddress, topic: string, i
   if (bySender.length > 0 || !PLACE_ID.test(place)) return bySender;
   const offset = BigInt(`0x${place.slice(-COMMIT_LOG_OFFSET_DIGITS)}`).toString();
   const answer = await exchange(broker, REQUEST.viewMessage, '', { topic, offset });
-  if (answer.code !== 0) return []; // it says so, too, where the offset is none of its own
+  if (answer.code !== 0) return []; // a broker also refuses an offset that is not its own
   return decodeMessages(answer.bytes).filter((message) => message.topic === topic && message.offsetId === place);
 }
 
-/** The offset of the first message of a queue that was stored at this time or later. */
+/** Returns the offset of the first message of a queue that was stored at this time or later. */
 export async function readOffsetAt(
   broker: RemotingAddress,
   topic: string,
@@ -179,7 +178,7 @@ export async function readOffsetAt(
   return Number(answer.extFields?.offset);
 }
 
-/** Those that can be asked for the outcome of a half message among them. */
+/** Returns the connected producers, including producers that can be asked for the outcome of a half message. */
 export async function readProducers(broker: RemotingAddress): Promise<ProducerClient[]> {
   const { data } = parseAnswer<{
     data?: Record<string, readonly { clientId: string; remoteIP?: string; language?: string }[]>;
@@ -189,7 +188,7 @@ export async function readProducers(broker: RemotingAddress): Promise<ProducerCl
   );
 }
 
-/** Who consumes by a group now. */
+/** Returns the clients that consume with a group now. */
 export async function readConsumers(broker: RemotingAddress, group: string): Promise<BrokerClient[]> {
   const answer = await askForSome(broker, REQUEST.consumerConnections, { consumerGroup: group }, [NOBODY_ONLINE]);
   if (answer === null) return [];

@@ -47,20 +47,19 @@ import { RemotingError } from './remoting.js';
 const isOfRetries = (topic: string): boolean => topic.startsWith('%RETRY%');
 const isOfDeadLetters = (topic: string): boolean => topic.startsWith('%DLQ%');
 
-/** Of one look, while brokers come and go. */
+/** Attempts of an inspection while brokers come and go. */
 const TRIES_MAX = 3;
 
-/** The brokers of one look. */
 interface Brokers {
-  /** Those that answer. */
+  /** Brokers that answer. */
   readonly up: readonly BrokerAddress[];
-  /** A line for each, also for those that are down. */
+  /** A line for each broker, also for brokers that are down. */
   readonly reports: readonly BrokerReport[];
 }
 
 /**
- * Looks at a cluster of RocketMQ over the admin protocol of its brokers, and changes nothing but by `resume`. Several brokers are
- * one cluster to whoever looks; one that does not answer is named, and the others are shown. So is one that an earlier look has
+ * Inspects a RocketMQ cluster over the admin protocol of its brokers. Only `resume` changes anything. Results combine
+ * all brokers that answer, and a broker that does not answer is named. So is a broker that an earlier inspection has
  * seen and that no name server knows any more.
  */
 export class RocketmqInspection implements MessageInspection {
@@ -71,10 +70,11 @@ export class RocketmqInspection implements MessageInspection {
   readonly #seen: SeenBrokers;
 
   /**
-   * @param namesrvAddr one or more `host:port`, with `;` between them
-   * @param access null: as nobody, in plain text
-   * @param onDown hears of each broker that does not answer, once with every look: what is returned lacks what it holds
-   * @param seen by other inspections too; left out: by this one
+   * @param namesrvAddr one or more `host:port`, separated by `;`
+   * @param access null: without login, in plain text
+   * @param onDown called for each broker that does not answer, once per inspection: the result lacks the data of this
+   * broker
+   * @param seen brokers seen by other inspections too; absent: by this inspection only
    */
   constructor(
     namesrvAddr: string,
@@ -100,7 +100,7 @@ export class RocketmqInspection implements MessageInspection {
     return this.#look((brokers) => statusOf(brokers, groups));
   }
 
-  /** A part of `status`, for less: what the keeper publishes. @throws OperationalError rocketmq */
+  /** Returns the part of `status` that the keeper publishes, at a lower cost. @throws OperationalError rocketmq */
   async figures(groups: readonly NamedGroup[]): Promise<ClusterFigures> {
     return this.#look((brokers) => figuresOf(brokers, groups));
   }
@@ -162,8 +162,8 @@ export class RocketmqInspection implements MessageInspection {
   }
 
   /**
-   * Does some work with those that answer. One that dies meanwhile is down with the next try, which is without it; one that
-   * only paused answers then.
+   * Runs some work with the brokers that answer. If a broker dies during the work, the next attempt counts it as down
+   * and leaves it out. A broker that only paused answers in the next attempt.
    */
   async #look<T>(work: (brokers: Brokers) => Promise<T>): Promise<T> {
     for (let tries = 1; ; tries++) {
@@ -189,7 +189,7 @@ export class RocketmqInspection implements MessageInspection {
   }
 }
 
-/** What a broker did not answer, or refused, is a fault of RocketMQ; the rest is as it was. */
+/** Turns a missing answer or a refusal of a broker into a fault of RocketMQ. Other errors stay as they are. */
 const asOperationalError = (error: unknown): unknown =>
   error instanceof RemotingError
     ? new OperationalError('rocketmq', error.message, { retryable: true, cause: error })
@@ -222,7 +222,7 @@ const downReport = (name: string, address: string, down: string): BrokerReport =
   diskUsed: 0,
 });
 
-/** Rates come as three numbers: over ten seconds, a minute, ten minutes. */
+/** Returns the first of three rates: over ten seconds, a minute, ten minutes. */
 const firstNumber = (text = ''): number => Number.parseFloat(text.split(' ')[0] ?? '') || 0;
 
 async function figuresOf({ up, reports }: Brokers, groups: readonly NamedGroup[]): Promise<ClusterFigures> {
@@ -237,7 +237,7 @@ async function figuresOf({ up, reports }: Brokers, groups: readonly NamedGroup[]
 
 async function statusOf(brokers: Brokers, groups: readonly NamedGroup[]): Promise<ClusterStatus> {
   const { up } = brokers;
-  const topics = await topicsOf(up, isOfDeadLetters); // of all others nobody asks here how many messages they keep
+  const topics = await topicsOf(up, isOfDeadLetters); // the number of kept messages is needed for dead letters only
   const producers: Record<string, number> = {};
   for (const { group } of await clientsOf(up, readProducers)) producers[group] = (producers[group] ?? 0) + 1;
   return {
@@ -268,7 +268,7 @@ async function browse(
       let read = 0;
       for (const part of partsOf(begin, Math.min(end, begin + limits.max + 1), from === null)) {
         if (read > limits.bodiesMax) {
-          kept.more = true; // the rest of this queue has no place beside what was read of it
+          kept.more = true; // the bodies read so far leave no room for the rest of this queue
           break;
         }
         for await (const message of walkQueue(broker, topic, queueId, part)) {
@@ -282,10 +282,10 @@ async function browse(
   return { messages: kept.oldestFirst(), more: kept.more };
 }
 
-/** A part of a queue that is asked for at once. */
+/** Messages of a queue that are requested at once. */
 const PART = 32;
 
-/** The parts of a range of offsets: from its begin on, or from its end back. */
+/** Splits a range of offsets into parts, forwards from its begin or backwards from its end. */
 function partsOf(begin: number, end: number, isBackwards: boolean): { readonly from: number; readonly end: number }[] {
   const parts: { from: number; end: number }[] = [];
   if (isBackwards) for (let at = end; at > begin; at -= PART) parts.push({ from: Math.max(begin, at - PART), end: at });
@@ -293,9 +293,9 @@ function partsOf(begin: number, end: number, isBackwards: boolean): { readonly f
   return parts;
 }
 
-/** Of many messages the first, or the newest: no more of them are held than twice of what is given in the end. */
+/** Keeps the first or the newest of many messages. Holds at most twice the number that is returned in the end. */
 class KeptMessages {
-  /** Whether one was not kept. */
+  /** True if a message was dropped. */
   more = false;
   readonly #limits: BrowseLimits;
   readonly #order: (one: FoundMessage, other: FoundMessage) => number;
@@ -385,7 +385,7 @@ async function groupsOf(brokers: readonly BrokerAddress[], groups: readonly Name
       }
     }
     for (const [topic, { lag, oldestAtMs }] of byTopic) {
-      if (isOfRetries(topic) && lag === 0) continue; // empty but for a failure
+      if (isOfRetries(topic) && lag === 0) continue; // a retry topic is empty except after a failure
       const oldestMs = oldestAtMs === Infinity ? null : Math.max(0, nowMs - oldestAtMs);
       found.push({ group, topic, lag, oldestMs, clients });
     }
@@ -393,14 +393,14 @@ async function groupsOf(brokers: readonly BrokerAddress[], groups: readonly Name
   return found.sort((one, other) => other.lag - one.lag || (one.group < other.group ? -1 : 1));
 }
 
-/** Those that the group has read, and those of the topic that it works on: it may never have begun. */
+/** Returns the queues that the group has read, and the queues of its topic, which the group may never have read. */
 async function queuesOf(broker: BrokerAddress, group: string, topic: string | null): Promise<GroupQueue[]> {
   const queues = await readGroupQueues(broker, group);
   if (topic === null || queues.some((queue) => queue.topic === topic)) return queues;
   return [...queues, ...(await readGroupQueues(broker, group, topic))];
 }
 
-/** The offset of the first message to show of a queue. */
+/** Returns the offset of the first message to show of a queue. */
 async function beginOf(
   broker: BrokerAddress,
   queue: Pick<QueueEnds, 'queueId' | 'first' | 'end'> & { readonly topic: string },
@@ -408,7 +408,7 @@ async function beginOf(
   max: number,
 ): Promise<number> {
   const { topic, queueId, first, end } = queue;
-  if (from === null) return Math.max(first, end - max - 1); // one more says whether there are more
+  if (from === null) return Math.max(first, end - max - 1); // an extra message tells whether there are more
   const offset = 'queueId' in from ? from.offset : await readOffsetAt(broker, topic, queueId, from.sinceMs);
   return Math.max(first, offset);
 }

@@ -1,6 +1,6 @@
 import { parseAnswer, RemotingError } from './remoting.js';
 
-/** One queue, and the figures that a table has of it. */
+/** A queue, and its figures in a table. */
 export interface QueueFigures {
   readonly topic: string;
   readonly queueId: number;
@@ -8,9 +8,9 @@ export interface QueueFigures {
 }
 
 /**
- * A table of offsets. Its keys are objects, `{"offsetTable":{{"brokerName":"a","queueId":0,"topic":"t"}:{…}}}`, which JSON
- * does not allow.
- * @throws RemotingError when a queue lacks one of the figures that are wanted
+ * Parses a table of offsets. Its keys are objects, `{"offsetTable":{{"brokerName":"a","queueId":0,"topic":"t"}:{…}}}`,
+ * which JSON does not allow.
+ * @throws RemotingError when a queue lacks a wanted figure
  */
 export function readOffsetTable(body: string, wanted: readonly string[]): QueueFigures[] {
   const found: QueueFigures[] = [];

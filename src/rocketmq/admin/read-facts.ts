@@ -3,17 +3,17 @@ import { readGroups, readRuntime, readTopics, type BrokerAddress } from './broke
 import { askRemoting, exchange, RemotingError, REQUEST, type RemotingAddress } from './remoting.js';
 import type { TopicLists } from './topic-lists.js';
 
-// What a broker says of itself, for `seckill doctor`. Only reads.
+// Reads facts about a broker for `seckill doctor`. Nothing here writes.
 
-/** What it says, and where else it listens. */
+/** Facts about a broker, and the other ports that it listens on. */
 export interface BrokerSays extends BrokerFacts {
-  /** Port of its replicas; null: it does not say. */
+  /** Port for its replicas. Null if the broker does not report it. */
   readonly replicaPort: number | null;
-  /** Whether it gives a replica anything at all. */
+  /** Whether the broker sends any data to a replica. */
   readonly feedsReplicas: boolean;
 }
 
-/** @throws RemotingError when it does not answer, or refuses us */
+/** @throws RemotingError when the broker does not answer or refuses us */
 export async function readBrokerFacts(broker: BrokerAddress, wanted: TopicLists): Promise<BrokerSays> {
   const askedMs = Date.now();
   const runtime = await readRuntime(broker);
@@ -58,15 +58,15 @@ export async function readBrokerFacts(broker: BrokerAddress, wanted: TopicLists)
   };
 }
 
-/** `V5_4_0` as `5.4.0`. */
+/** Turns `V5_4_0` into `5.4.0`. */
 const versionIn = (described: string): string => described.replace(/^V/, '').replaceAll('_', '.');
 
-/** `[ 1,003 days, 2 hours, 3 minutes, 4 seconds ]`, by its own clock. */
+/** Matches `[ 1,003 days, 2 hours, 3 minutes, 4 seconds ]`, measured on the broker's clock. */
 const RUNNING = /([\d,]+) days, (\d+) hours, (\d+) minutes, (\d+) seconds/;
 
 /**
- * A broker does not say what time it is, but when it started and for how long it has run, in whole seconds.
- * @returns Unix ms, in the middle of that second; null: it does not say
+ * Computes the time of a broker. A broker reports its start time and its uptime in whole seconds, but not its clock.
+ * @returns Unix ms, in the middle of that second; null if the broker does not report both
  */
 export function clockIn({ bootTimestamp, runtime = '' }: Readonly<Record<string, string>>): number | null {
   const [, days, ...rest] = RUNNING.exec(runtime) ?? [];
@@ -78,7 +78,7 @@ export function clockIn({ bootTimestamp, runtime = '' }: Readonly<Record<string,
 
 type Lines = Readonly<Record<string, string>>;
 
-/** By name, the secrets among them too. Null: our key may not read them. @throws RemotingError */
+/** Reads the settings by name, including secrets. Null if our key may not read them. @throws RemotingError */
 async function readSettings(broker: RemotingAddress): Promise<Lines | null> {
   let text: string;
   try {
@@ -114,7 +114,10 @@ const settingsIn = (lines: Lines): BrokerSettings => ({
   timerWheelEnable: flagIn(lines, 'timerWheelEnable'),
 });
 
-/** What becomes of a request without a key, at the admin port of a broker. @throws RemotingError when it does not answer */
+/**
+ * Sends a request without a key to the admin port of a broker.
+ * @throws RemotingError when the broker does not answer
+ */
 async function strangersAt({ host, port, tls = null }: RemotingAddress): Promise<BrokerFacts['strangers']> {
   const { code } = await exchange({ host, port, tls }, REQUEST.brokerRuntimeInfo);
   return code === 0 ? 'served' : 'refused';

@@ -3,14 +3,17 @@ import { connect as connectByTls } from 'node:tls';
 import { tlsReason, type Tls } from '../../core/tls.js';
 import { accessRefusal, ROCKETMQ_TLS_NAMES, signFields, type BrokerCredentials } from '../credentials.js';
 
-/** A broker near us answers in milliseconds; one that is stopped or hangs never does. */
+/** A nearby broker answers in milliseconds. A broker that is stopped or hangs never does. */
 const ANSWER_TIMEOUT_MS = 2_000;
-/** For the next question: an inspection asks dozens, and a connection for each costs both sides more than the answer. */
+/**
+ * How long a connection is kept for the next question. An inspection asks dozens of questions, and a connection for
+ * each costs both sides more than the answer.
+ */
 const IDLE_MAX_MS = 1_000;
 
 /**
- * The few things we ask RocketMQ over its remoting protocol (RequestCode.java of 5.4.0). The admin tool could do it
- * too, but starts a JVM for each, which takes seconds.
+ * The few requests that we send to RocketMQ over its remoting protocol (RequestCode.java of 5.4.0). The admin tool
+ * could send them too, but starts a JVM for each request, which takes seconds.
  */
 export const REQUEST = {
   /** Fields: consumerGroup, topic, queueId, queueOffset, maxMsgNums, sysFlag, commitOffset, suspendTimeoutMillis, subscription, … */
@@ -43,7 +46,7 @@ export const REQUEST = {
   producerConnections: 204,
   /** Field: consumerGroup. */
   consumerConnections: 203,
-  /** Fields: topic, msgId (the id of a place, not of a message). */
+  /** Fields: topic, msgId (the id of a position, not of a message). */
   resumeCheckHalf: 323,
   allProducers: 328,
 } as const;
@@ -51,9 +54,9 @@ export const REQUEST = {
 export interface RemotingAddress {
   readonly host: string;
   readonly port: number;
-  /** For a server with access control; without them a request has no signature. */
+  /** For a server with access control. Without credentials a request has no signature. */
   readonly credentials?: BrokerCredentials | null;
-  /** Null or left out: in plain text. */
+  /** Null or absent: plain text. */
   readonly tls?: Tls | null;
 }
 
@@ -66,28 +69,28 @@ interface FrameHeader {
 
 interface Frame extends FrameHeader {
   readonly body: string;
-  /** The body, where it is not text. */
+  /** The raw body, for binary answers. */
   readonly bytes: Buffer;
 }
 
 /** Fields in the header of a request, beside its code. */
 export type RequestFields = Readonly<Record<string, string>>;
 
-/** The code that a broker answers instead of an empty list. */
+/** Code that a broker returns instead of an empty list. */
 export const NOT_FOUND = 22;
-/** The code that a broker answers to a request about a topic that it does not have. */
+/** Code that a broker returns for a topic that it does not have. */
 export const TOPIC_NOT_FOUND = 17;
-/** The code for a group of which nobody is connected. */
+/** Code for a group without connected clients. */
 export const NOBODY_ONLINE = 206;
-/** The code that a broker with access control answers to whom it does not know. */
+/** Code that a broker with access control returns to an unknown client. */
 export const NO_PERMISSION = 16;
 
 /** All topics of a large broker fit. */
 const FRAME_BYTES_MAX = 64 * 1024 * 1024;
 
-/** A server of RocketMQ did not answer, refused, or answered what nobody can read. Each of these is a fault of that server. */
+/** A fault of a RocketMQ server: it did not answer, refused, or sent an unreadable answer. */
 export class RemotingError extends Error {
-  /** Whether it has answered and said no: asked again at once, it says the same. */
+  /** True if the server answered with a refusal. Asking again at once gives the same answer. */
   readonly isRefusal: boolean;
 
   constructor(
@@ -100,7 +103,7 @@ export class RemotingError extends Error {
   }
 }
 
-/** Frame: length (4), header length (4, its top byte 0 for a JSON header), header, body. */
+/** Encodes a frame: length (4), header length (4, its top byte 0 for a JSON header), header, body. */
 export function encodeRequest(code: number, body = '', extFields: RequestFields = {}): Buffer {
   const shared = { language: 'OTHER', version: 0, opaque: 1, flag: 0, serializeTypeCurrentRPC: 'JSON' };
   const header = Buffer.from(JSON.stringify({ code, ...shared, extFields }));
@@ -111,7 +114,10 @@ export function encodeRequest(code: number, body = '', extFields: RequestFields 
   return Buffer.concat([lengths, header, payload]);
 }
 
-/** @returns null while bytes are missing. @throws RemotingError when this is no frame of the protocol, or too long a one */
+/**
+ * @returns null while bytes are missing.
+ * @throws RemotingError when this is not a frame of the protocol, or is too long
+ */
 export function decodeFrame(bytes: Buffer): Frame | null {
   if (bytes.length < 8) return null;
   const length = bytes.readInt32BE(0);
@@ -131,7 +137,7 @@ export function decodeFrame(bytes: Buffer): Frame | null {
   };
 }
 
-/** What a server says in JSON. @throws RemotingError when it is none */
+/** Parses a JSON answer. @throws RemotingError when the text is not JSON */
 export function parseAnswer<T>(text: string): T {
   try {
     return JSON.parse(text) as T;
@@ -141,7 +147,7 @@ export function parseAnswer<T>(text: string): T {
 }
 
 /**
- * Asks one question.
+ * Sends a question.
  * @returns the body of the answer
  * @throws RemotingError when no answer comes within 2 s, or the answer is a refusal
  */
@@ -153,9 +159,9 @@ export const askRemoting = async (
 ): Promise<string> => granted(address, await exchange(address, code, request, fields)).body;
 
 /**
- * Asks for things that there may be none of.
- * @param none codes that mean so
- * @returns the answer; null: there are none
+ * Asks for things that may not exist.
+ * @param none codes that mean that there are no such things
+ * @returns the answer; null if there are no such things
  * @throws RemotingError when no answer comes within 2 s, or the answer is another refusal
  */
 export async function askForSome(
@@ -173,7 +179,7 @@ function granted(address: RemotingAddress, frame: Frame): Frame {
   throw refusal(address, frame);
 }
 
-/** What to throw for an answer that refuses. */
+/** Returns the error for a refusal. */
 export function refusal({ host, port }: RemotingAddress, { code, remark }: FrameHeader): RemotingError {
   const message =
     code === NO_PERMISSION
@@ -183,7 +189,7 @@ export function refusal({ host, port }: RemotingAddress, { code, remark }: Frame
 }
 
 /**
- * Sends one request, signed where the address has credentials, over a connection that has nothing else under way.
+ * Sends a request, signed if the address has credentials, over a connection that has nothing else under way.
  * @returns the answer, which may be a refusal
  * @throws RemotingError when no answer comes within 2 s
  */
@@ -201,11 +207,14 @@ export async function exchange(
     return await kept.ask(request);
   } catch (error) {
     if (!(error instanceof ClosedError)) throw error;
-    return new Connection(address).ask(request); // the server had closed it meanwhile
+    return new Connection(address).ask(request); // the server had closed the idle connection
   }
 }
 
-/** With the key, since a broker may go by what a connection has shown before. */
+/**
+ * Returns the pool key of an address. It includes the access key, since a broker may remember the login of a
+ * connection.
+ */
 const placeOf = ({ host, port, credentials, tls }: RemotingAddress): string =>
   JSON.stringify([host, port, credentials?.accessKey, credentials?.accessSecret, tls?.id]);
 
@@ -220,7 +229,10 @@ interface Question {
   reject(error: Error): void;
 }
 
-/** Has one question under way at most; after its answer it waits for the next one for a second, in `idle`. */
+/**
+ * Has at most one question under way. After its answer the connection waits in `idle` for a second for the next
+ * question.
+ */
 class Connection {
   readonly #place: string;
   readonly #server: string;
@@ -281,7 +293,7 @@ class Connection {
     else waiting.push(this);
   }
 
-  /** A server that wants TLS, or a certificate, may say nothing and close. */
+  /** Suggests TLS settings: a server that wants TLS, or a certificate, may close without a word. */
   get #hint(): string {
     if (this.#hasAnswered || this.#tls?.hasCert === true) return '';
     if (this.#tls === null) return ' (does it take only TLS? Then set ROCKETMQ_TLS to on)';
@@ -295,7 +307,7 @@ class Connection {
     if (code === 'ECONNRESET' || code === 'EPIPE') {
       return new ClosedError(`${this.#server} closed the connection${this.#hint} (${message})`, { cause });
     }
-    return new RemotingError(message || `${this.#server}: ${code ?? 'no connection'}`, { cause }); // of a name with two addresses it is ''
+    return new RemotingError(message || `${this.#server}: ${code ?? 'no connection'}`, { cause }); // '' for a name with two addresses
   }
 
   #end(error: Error): void {
@@ -308,8 +320,11 @@ class Connection {
   }
 }
 
-/** Of the frame that these bytes begin, as far as it is known: a large one is put together once, not with each chunk. */
+/**
+ * Returns the length of the frame that these bytes begin, if known. A large frame is assembled once, not with each
+ * chunk.
+ */
 function lengthOf([first]: readonly Buffer[]): number {
   const length = first !== undefined && first.length >= 4 ? first.readInt32BE(0) : 0;
-  return length > FRAME_BYTES_MAX ? 0 : 4 + length; // too long a one is not waited for
+  return length > FRAME_BYTES_MAX ? 0 : 4 + length; // does not wait for a frame that is too long
 }

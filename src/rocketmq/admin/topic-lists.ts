@@ -4,7 +4,7 @@ import { fileURLToPath } from 'node:url';
 import { Bug } from '../../core/errors.js';
 import { PACKAGE_ROOT } from '../../core/package-root.js';
 
-/** One topic as config/topics.json lists it. */
+/** A topic as listed in config/topics.json. */
 export interface TopicEntry {
   readonly topicName: string;
   readonly readQueueNums: number;
@@ -13,7 +13,7 @@ export interface TopicEntry {
   readonly attributes: { readonly '+message.type': 'NORMAL' | 'DELAY' | 'TRANSACTION' | 'FIFO' };
 }
 
-/** One consumer group as config/groups.json lists it. A message is tried `retryMaxTimes` + 1 times. */
+/** A consumer group as listed in config/groups.json. A message is tried `retryMaxTimes` + 1 times. */
 export interface GroupEntry {
   readonly groupName: string;
   readonly retryMaxTimes: number;
@@ -26,7 +26,6 @@ export interface TopicLists {
 
 const CONFIG_DIR = fileURLToPath(new URL('config/', PACKAGE_ROOT));
 
-/** Reads config/topics.json and config/groups.json. */
 export function readTopicLists(configDir = CONFIG_DIR): TopicLists {
   const read = (file: string): unknown => JSON.parse(readFileSync(join(configDir, file), 'utf8'));
   const lists = { topics: read('topics.json') as TopicEntry[], groups: read('groups.json') as GroupEntry[] };
@@ -35,8 +34,9 @@ export function readTopicLists(configDir = CONFIG_DIR): TopicLists {
 }
 
 /**
- * A topic without a type takes NORMAL messages only. And the admin tool of RocketMQ, which others may use on these files,
- * skips a whole list, and reports success, when one entry equals the stored topic; an entry with `+message.type` never does.
+ * Checks that every topic has a type. A topic without a type takes NORMAL messages only. Other people may also use the
+ * admin tool of RocketMQ on these files. The tool skips a whole list, and reports success, when an entry equals the
+ * stored topic, but an entry with `+message.type` never does.
  */
 export function assertTopicLists({ topics }: TopicLists): void {
   for (const { topicName, attributes } of topics) {
@@ -44,7 +44,7 @@ export function assertTopicLists({ topics }: TopicLists): void {
   }
 }
 
-/** As many as our own groups of order events have. */
+/** Same number as our own groups of order events. */
 export const OWN_GROUP_RETRIES = 16;
 const QUEUES_OF_GROUP = {
   readQueueNums: 1,
@@ -53,7 +53,7 @@ const QUEUES_OF_GROUP = {
   attributes: { '+message.type': 'NORMAL' },
 } as const;
 
-/** The lists with the group of somebody else's program as well, and the two topics that it needs. */
+/** Returns the lists extended by the group of an external program and the two topics that the group needs. */
 export function withGroup({ topics, groups }: TopicLists, groupName: string): TopicLists {
   const own = [`%RETRY%${groupName}`, `%DLQ%${groupName}`];
   return {
@@ -62,31 +62,31 @@ export function withGroup({ topics, groups }: TopicLists, groupName: string): To
   };
 }
 
-/** A topic as a broker stores it. */
+/** A topic as stored by a broker. */
 export interface TopicConfig {
   readonly topicName: string;
   readonly readQueueNums: number;
   readonly writeQueueNums: number;
-  /** 4 may be read, 2 may be written, 6 both. */
+  /** 4 allows reads, 2 allows writes, 6 allows both. */
   readonly perm: number;
   readonly attributes: Readonly<Record<string, string>>;
 }
 
-/** A consumer group as a broker stores it. */
+/** A consumer group as stored by a broker. */
 export interface GroupConfig {
   readonly groupName: string;
   readonly retryMaxTimes: number;
-  /** False: nobody is given its messages. */
+  /** False: no consumer is given its messages. */
   readonly consumeEnable?: boolean;
 }
 
-/** What a broker has stored, by name. */
+/** Topics and groups that a broker has stored, by name. */
 export interface StoredLists {
   readonly topics: Readonly<Record<string, TopicConfig>>;
   readonly groups: Readonly<Record<string, GroupConfig>>;
 }
 
-/** What a broker lacks or has differently. Other topics and groups do not matter. */
+/** Returns what a broker lacks or has differently. Other topics and groups do not matter. */
 export function missingFrom(stored: StoredLists, wanted: TopicLists): TopicLists {
   const topics = wanted.topics.filter((topic) => {
     const found = stored.topics[topic.topicName];

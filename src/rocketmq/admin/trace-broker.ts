@@ -14,15 +14,15 @@ const PLACES = [
 
 /**
  * Asks every broker of the cluster over the admin protocol, which a gRPC endpoint does not support.
- * @param namesrvAddr one or more `host:port`, with `;` between them
- * @param seen brokers that others have seen before; left out: nobody has
+ * @param namesrvAddr one or more `host:port`, separated by `;`
+ * @param seen brokers seen by other inspections; absent: none
  */
 export function createTraceBroker(
   namesrvAddr: string,
   access: BrokerAccess | null,
   { cluster = null, seen = new SeenBrokers() }: { readonly cluster?: string | null; readonly seen?: SeenBrokers } = {},
 ): TraceBroker {
-  /** All at once: one that hangs costs its two seconds once. */
+  /** Asks all brokers at once, so that brokers that hang cost two seconds only once. */
   const askAll = async <T>(
     ask: (broker: BrokerAddress) => Promise<readonly T[]>,
     without: ReadonlySet<string> = new Set(),
@@ -45,7 +45,7 @@ export function createTraceBroker(
   return {
     async halvesOf(traceId): Promise<FromBrokers<string>> {
       const { found, silent } = await askAll((broker) => readMessagesOfKey(broker, HALF_TOPICS.open, traceId));
-      const bodies = new Set(found.map(({ body }) => body.toString('utf8'))); // one that was checked back is stored again
+      const bodies = new Set(found.map(({ body }) => body.toString('utf8'))); // a checked-back message is stored again
       return { found: [...bodies], silent };
     },
 

@@ -6,12 +6,12 @@ import { addressOf, brokersKnownTo } from './broker-state.js';
 import { readGroupQueues } from './inspect-broker.js';
 import type { RemotingAddress } from './remoting.js';
 
-/** One queue of one broker, as a group reads it. */
+/** A queue of a broker, as read by a group. */
 interface QueueStats {
   readonly queue: string;
-  /** Behind the last message. */
+  /** Offset after the last message. */
   readonly end: number;
-  /** Behind the last message that some consumer of the group was given. */
+  /** Offset after the last message delivered to any consumer in the group. */
   readonly received: number;
 }
 
@@ -22,14 +22,14 @@ export interface Consumed {
   readonly group: string;
 }
 
-/** What workers consume. */
+/** Topics and groups of the workers. */
 const BATCHES: readonly Consumed[] = [GROUPS.writer, GROUPS.redriveWriter].map((group) => {
   return { group, topic: GROUP_TOPICS[group] };
 });
 
 /**
- * Asks every broker of the cluster over the admin protocol; the gRPC endpoint tells no offsets. Consumers pop here, so the
- * offset of their group moves when a message is given to one of them, and not when it is acked.
+ * Asks every broker of the cluster over the admin protocol, because the gRPC endpoint reports no offsets. Consumers pop
+ * here, so the offset of their group moves when a message is given to a consumer, not when it is acked.
  */
 export function createWorkerProgress(
   namesrvAddr: string,
@@ -52,7 +52,8 @@ export function createWorkerProgress(
     last = { atMs: performance.now(), stats: ask() };
     return last.stats;
   };
-  // After a restart of Redis many sales wait at once; what was received only grows.
+  // After a restart of Redis many sales wait at once. The number of received messages only grows, so a recent answer is
+  // good enough.
   const lately = (): Promise<QueueStats[]> =>
     last !== null && performance.now() - last.atMs < LATELY_MS ? last.stats : now();
   return {

@@ -1,11 +1,14 @@
 import type { Words } from './words.js';
 
-/** A language that the page speaks. Its words are a file of their own: nobody loads those of a language that they do not read. */
+/**
+ * A language that the page speaks. Its words are in a separate file, so no browser loads the words of an unused
+ * language.
+ */
 export interface Language {
   readonly lang: string;
-  /** In itself. */
+  /** Name of the language, in that language. */
   readonly name: string;
-  /** @throws where its file cannot be had */
+  /** @throws if its file cannot be loaded */
   load(): Promise<Words>;
 }
 
@@ -13,6 +16,6 @@ const ENGLISH: Language = { lang: 'en', name: 'English', load: async () => (awai
 const CHINESE: Language = { lang: 'zh-CN', name: '中文', load: async () => (await import('./zh.js')).zh };
 export const LANGUAGES = [ENGLISH, CHINESE] as const;
 
-/** @param wanted as a browser or a link names it: `zh`, `zh-TW`, `en-GB` */
+/** @param wanted as named by a browser or a link: `zh`, `zh-TW`, `en-GB` */
 export const languageOf = (wanted: string): Language =>
   LANGUAGES.find(({ lang }) => wanted.slice(0, 2).toLowerCase() === lang.slice(0, 2)) ?? ENGLISH;

@@ -2,10 +2,12 @@ import type { Chip, Screen } from '../screen.js';
 import type { ProblemCode } from '../problem-codes.js';
 
 type ScreenText = { readonly title: string; readonly text: string };
-/** Screens, and what some of them are called when more is known. */
+/** Names of screens, and names of their variants when more is known. */
 export type TextName = Screen['name'] | 'offline' | 'turn' | 'sign_in_ended' | 'asking_again' | 'time_up';
 
-/** Why a purchase failed after it was accepted, as the API names it. A test holds them against those of the orders. */
+/**
+ * Why a purchase failed after it was accepted, as named by the API. A test compares them with the reasons of orders.
+ */
 export const REASONS = [
   'oversold_guard',
   'limit_reached',
@@ -16,7 +18,7 @@ export const REASONS = [
 ] as const;
 type Reason = (typeof REASONS)[number];
 
-/** All that the page says, in one language. Prices and times come in as they are shown. */
+/** All texts of the page, in a language. Prices and times are passed in as formatted texts. */
 export interface Words {
   readonly lang: string;
   readonly chips: Readonly<Record<Chip, string>>;
@@ -81,7 +83,7 @@ export interface Words {
   readonly linkFor: (name: string) => string;
   readonly otherLanguage: string;
   readonly factsTitle: string;
-  /** What a screen reader says without being asked. */
+  /** Announcements for a screen reader. */
   readonly says: {
     readonly in: (time: string) => string;
     readonly open: string;

@@ -1,11 +1,11 @@
 import type { FieldError } from './types.js';
 
-/** What the api answered instead, or that it did not answer. */
+/** The problem that the API returned, or the lack of an answer. */
 export class ApiError extends Error {
   override readonly name = 'ApiError';
-  /** 0: no answer came. */
+  /** 0 if no answer came. */
   readonly status: number;
-  /** The word of the problem; `unreachable`: no answer came, `no_problem`: one that is not of our api. */
+  /** Code of the problem. `unreachable`: no answer came. `no_problem`: the answer is not from our API. */
   readonly code: string;
   readonly errors: readonly FieldError[];
 
@@ -17,6 +17,6 @@ export class ApiError extends Error {
   }
 }
 
-/** What is no answer of the api and no word of it: nobody knows what came of the request. */
+/** Wraps any error. An error that is not an answer of the API leaves the outcome of the request unknown. */
 export const apiErrorOf = (error: unknown): ApiError =>
   error instanceof ApiError ? error : new ApiError(0, 'unreachable', String(error));

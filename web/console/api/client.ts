@@ -4,7 +4,7 @@ import { ApiError } from './api-error.js';
 import type { Session } from './session.js';
 import type { FieldError, Me } from './types.js';
 
-/** An answer that takes longer is given up; what changes something may take long. */
+/** Time-outs of an answer. Requests that change something may take long. */
 const ANSWER_MAX_MS = 30_000;
 const ACTION_MAX_MS = 120_000;
 
@@ -15,11 +15,11 @@ export interface Call {
   readonly query?: Query;
   readonly body?: unknown;
   readonly signal?: AbortSignal;
-  /** Statuses that are an answer here and no failure. */
+  /** Statuses that count as an answer here, not as a failure. */
   readonly takes?: readonly number[];
 }
 
-/** Calls the api that served this page, as whoever is signed in. */
+/** Calls the API that served this page, as the signed-in user. */
 export class Api {
   readonly session: Session;
 
@@ -27,22 +27,22 @@ export class Api {
     this.session = session;
   }
 
-  /** @throws ApiError; DOMException AbortError when the signal ends it */
+  /** @throws ApiError; DOMException AbortError when the signal ends the call */
   async ask<T>(path: string, call: Call = {}): Promise<T> {
     const isRead = (call.method ?? 'GET') === 'GET';
     const response = await this.#send(path, call, isRead ? ANSWER_MAX_MS : ACTION_MAX_MS);
     return (await bodyOf(response)) as T;
   }
 
-  /** A text that is saved as a file. @throws ApiError */
+  /** Fetches a text that is saved as a file. @throws ApiError */
   async file(path: string, call: Call = {}): Promise<Blob> {
     return (await this.#send(path, call, ACTION_MAX_MS)).blob();
   }
 
   /**
-   * The events of a `text/event-stream`, as they come, until it ends.
-   * @param parser afterwards it knows how long the api asks to wait before the next connection
-   * @throws ApiError when it cannot begin
+   * Yields the events of a `text/event-stream` until it ends.
+   * @param parser knows afterwards how long the API asks to wait before the next connection
+   * @throws ApiError when the stream cannot begin
    */
   async *events(path: string, call: Call = {}, parser = new EventStreamReader()): AsyncGenerator<StreamedEvent> {
     const { body } = await this.#send(path, call, null);
@@ -55,7 +55,7 @@ export class Api {
         yield* parser.push(value);
       }
     } finally {
-      await reader.cancel().catch(() => undefined); // whoever stops listening ends the request
+      await reader.cancel().catch(() => undefined); // a caller that stops listening ends the request
     }
   }
 
@@ -76,7 +76,7 @@ export class Api {
   }
 }
 
-/** Whom a token speaks of, without anybody signed in. @throws ApiError */
+/** Returns the user of a token without signing in. @throws ApiError */
 export async function askMe(token: string): Promise<Me> {
   return (await bodyOf(await send(token, '/admin/v1/me', { signal: limited(undefined, ANSWER_MAX_MS) }))) as Me;
 }

@@ -5,20 +5,20 @@ import type { LiveStore } from '../logic/live-store.js';
 import { ApiError, apiErrorOf } from './api-error.js';
 import type { Snapshot } from './types.js';
 
-/** A stream that lasted so long was a good one: after it the pauses begin anew. */
+/** A stream that lasted this long was good. The pauses start short again after it. */
 const GOOD_AFTER_MS = 10_000;
-/** Snapshots come every second; a stream that is silent for so long is dead, whatever the network says. */
+/** Snapshots come every second. A stream that is silent for this long is dead, whatever the network says. */
 const SILENT_MAX_MS = 8_000;
 
-/** The api, as far as it is needed here. */
+/** The part of the API that is needed here. */
 export interface Streams {
   events(path: string, call: { readonly signal: AbortSignal }, parser: EventStreamReader): AsyncIterable<StreamedEvent>;
 }
 
 /**
- * Follows `GET /admin/v1/live` until the signal aborts, over and over. There is a pause after every stream, also after one that
- * ended as streams do: an api that stops ends those of all consoles at one moment. Never rejects.
- * @param network tells with `online` that it is worth a try
+ * Follows `GET /admin/v1/live` until the signal aborts. There is a pause after every stream, also after a normal end:
+ * an API process that stops ends the streams of all consoles at the same moment. Never rejects.
+ * @param network its event `online` means that an attempt is worthwhile
  */
 export async function followLive(
   api: Streams,
@@ -38,7 +38,10 @@ export async function followLive(
   }
 }
 
-/** @returns why it failed; null: it came to its end. And how long the api asks to wait, ms; null: it says nothing */
+/**
+ * @returns why the stream failed, or null if it ended normally, and the wait that the API asks for, ms, or null if it
+ * asks for none
+ */
 async function readStream(
   api: Streams,
   store: LiveStore,

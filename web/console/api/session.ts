@@ -5,32 +5,34 @@ import { Store } from '../logic/store.js';
 import { apiErrorOf, type ApiError } from './api-error.js';
 import type { Me } from './types.js';
 
-/** The token lives here and nowhere else: in memory of the page, and in the storage of its tab, which ends with it. */
+/**
+ * Name of the token in the storage of the tab. The token exists only there and in memory of the page, and ends with the
+ * tab.
+ */
 const KEY = 'seckill.console.token';
 /** The longest that a timer of a browser can wait. */
 
 export type SessionState =
   | { readonly is: 'signed_out' }
-  /** A token of before a reload is looked at. */
+  /** A token from before a reload is being checked. */
   | { readonly is: 'checking' }
-  /** Nobody says whether that token is still good: it is kept, and asked about again and again. */
+  /** The API does not answer whether the old token is still good. The token is kept, and the check is repeated. */
   | { readonly is: 'unreachable'; readonly error: ApiError }
-  /** Whoever it was, the screen stays as it is behind the question for a new token. */
+  /** The screen stays behind the question for a new token, whichever user it was. */
   | { readonly is: 'ended'; readonly me: Me; readonly why: 'expired' | 'refused' }
   | { readonly is: 'signed_in'; readonly me: Me };
 
-/** Who is signed in, and with which token. */
 export class Session {
   readonly state: Store<SessionState>;
   readonly #storage: TabStorage;
   readonly #ask: (token: string) => Promise<Me>;
   #token: string | null;
-  /** To the end of the token, or to the next try. */
+  /** Timer until the end of the token, or until the next attempt. */
   #stopTimer: (() => void) | undefined;
-  /** To go on with the token of before a reload; 0: none is under way. */
+  /** Number of attempts to resume with the token from before a reload. 0 if no attempt is under way. */
   #tries = 0;
 
-  /** @param ask whom a token speaks of; rejects when it is refused or nobody answers */
+  /** @param ask returns the user of a token; rejects when the token is refused or no answer comes */
   constructor(storage: TabStorage, ask: (token: string) => Promise<Me>) {
     this.#storage = storage;
     this.#ask = ask;
@@ -42,13 +44,13 @@ export class Session {
     return this.#token;
   }
 
-  /** Goes on with the token that the tab had before it was loaded again; without an answer it tries again by itself. Never rejects. */
+  /** Resumes with the token that the tab had before a reload. Retries on its own without an answer. Never rejects. */
   async restore(): Promise<void> {
     const token = this.#token;
     if (token === null) return;
     this.#stopTimer?.();
     const tries = ++this.#tries;
-    const isOver = (): boolean => tries !== this.#tries; // somebody has signed out meanwhile, or asked again
+    const isOver = (): boolean => tries !== this.#tries; // the user has signed out since, or another check has begun
     try {
       const me = await this.#ask(token);
       if (!isOver()) this.#enter(token, me);
@@ -66,9 +68,9 @@ export class Session {
     this.#enter(token, await this.#ask(token));
   }
 
-  /** The api refused the token: it has expired or was revoked. */
+  /** The API refused the token: it has expired or was revoked. */
   refused(token: string): void {
-    if (token === this.#token) this.#end('refused'); // an answer to an older token says nothing of this one
+    if (token === this.#token) this.#end('refused'); // an answer to an older token says nothing about this token
   }
 
   signOut(): void {

@@ -1,5 +1,5 @@
-// Bodies that the console reads: times that end in `At` are ISO 8601, those that end in `AtMs` Unix ms, money is in the smallest
-// unit of its currency.
+// Bodies that the console reads. Times that end in `At` are ISO 8601, times that end in `AtMs` are Unix ms, and money
+// is in the smallest unit of its currency.
 
 import type { Me } from '../../../src/contract/access.js';
 import type { DeadLetter } from '../../../src/contract/dead-letters.js';
@@ -41,16 +41,16 @@ export type { CompensationJob, DeadLetter, Me, Refund, Sale, Switch };
 export type Role = Me['role'];
 /** How often each code was answered. */
 export type Counts = Readonly<Record<string, number>>;
-/** A value of JSON. */
+/** A JSON value. */
 export type Json = null | boolean | number | string | readonly Json[] | { readonly [name: string]: Json };
 export type JsonObject = Readonly<Record<string, Json>>;
-/** The rules of admission, which the console reads by itself. */
+/** The rules of admission, as the console reads them. */
 export interface StoredRules {
   readonly version: number;
   readonly rules: JsonObject;
 }
 
-/** Returns all words of a field. Does not compile when one is missing. */
+/** Returns all words of a field. Does not compile when a word is missing. */
 const wordsOf = <W extends string>(words: Readonly<Record<W, true>>): readonly W[] => Object.keys(words) as W[];
 
 export const SALE_STATES = wordsOf<Sale['state']>({ draft: true, warm: true, open: true, paused: true, closed: true });

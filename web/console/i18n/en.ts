@@ -1,9 +1,9 @@
-/** @param count as it is written */
+/** @param count the number as formatted text */
 const counted = (count: string, one: string, many: string): string => `${count} ${count === '1' ? one : many}`;
 
 /**
- * Every text of the console. The other dictionaries have the same shape (`Dictionary`), so a text that one of them lacks does
- * not compile. Texts with a figure or a name in them are functions.
+ * Every text of the console. The other dictionaries have the same shape (`Dictionary`), so a dictionary that lacks a
+ * text does not compile. Texts that contain a figure or a name are functions.
  */
 export const en = {
   product: 'Seckill',
@@ -815,7 +815,7 @@ export const en = {
     ago: (time: string) => `${time} ago`,
   },
 
-  /** Codes of answers to purchases; one that is not here is shown as it is. */
+  /** Codes of answers to purchases. An unlisted code is shown as it is. */
   codes: {
     sold_out: 'Sold out',
     not_enough_left: 'Not enough left',
@@ -842,7 +842,7 @@ export const en = {
     bad_request: 'Bad request',
   },
 
-  /** Why an action or a look failed, where the sentence of the api is not enough. */
+  /** Why an action or a read failed, where the sentence of the API is not enough. */
   problems: {
     unreachable: 'No answer came. It may have happened or not: look before you repeat it.',
     role_needed: 'Your role does not allow this.',

@@ -1,15 +1,15 @@
 import type { en } from './en.js';
 
-/** The texts of the console in one language. A key that a dictionary lacks does not compile. */
+/** The texts of the console in a language. A dictionary that lacks a key does not compile. */
 export type Dictionary = typeof en;
 
 export const LANGUAGES = ['en', 'zh'] as const;
 export type Language = (typeof LANGUAGES)[number];
 
-/** As each is called by those who speak it. */
+/** Names of the languages, each in its own language. */
 export const LANGUAGE_NAMES: Readonly<Record<Language, string>> = { en: 'English', zh: '中文' };
 
-/** The language for somebody who reads these, the best first; English for all others. */
+/** Returns the language for a user with these preferences, the best first. Default: English. */
 export function languageFor(preferred: readonly string[]): Language {
   for (const tag of preferred) {
     const known = LANGUAGES.find((language) => tag.toLowerCase().split('-')[0] === language);
@@ -18,7 +18,7 @@ export function languageFor(preferred: readonly string[]): Language {
   return 'en';
 }
 
-/** How numbers and times are written: as where the reader lives, if they read the language there. */
+/** Returns how numbers and times are written: as in the reader's country, if the reader uses the language there. */
 export function localeFor(language: Language, preferred: readonly string[]): string {
   const fallback = { en: 'en-GB', zh: 'zh-CN' } as const;
   return (
@@ -28,5 +28,5 @@ export function localeFor(language: Language, preferred: readonly string[]): str
   );
 }
 
-/** The text of a word of the api, or the word itself where there is none. */
+/** Returns the text for a word of the API, or the word itself if there is no text. */
 export const wordIn = (words: Readonly<Record<string, string>>, word: string): string => words[word] ?? word;

@@ -1,9 +1,9 @@
 import type { Json } from '../api/types.js';
 
-/** One value that differs, and where: `limits.purchase.user`. */
+/** A value that differs, and its path: `limits.purchase.user`. */
 export interface Change {
   readonly path: string;
-  /** Undefined: it is not there. */
+  /** Undefined if the value does not exist. */
   readonly before: Json | undefined;
   readonly after: Json | undefined;
 }
@@ -11,7 +11,7 @@ export interface Change {
 const isObject = (value: Json | undefined): value is { readonly [name: string]: Json } =>
   typeof value === 'object' && value !== null && !Array.isArray(value);
 
-/** What differs between two values, by path. Lists of plain values are compared as wholes. */
+/** Returns the differences between two values, by path. Lists of plain values are compared as wholes. */
 export function changesOf(before: Json | undefined, after: Json | undefined, path = ''): Change[] {
   if (isObject(before) && isObject(after)) {
     const names = [...new Set([...Object.keys(before), ...Object.keys(after)])];
@@ -34,7 +34,7 @@ export function isSame(one: Json | undefined, other: Json | undefined): boolean 
   return one === other;
 }
 
-/** What a list gained and lost; the order of its entries does not count. */
+/** Returns the added and removed entries of a list, ignoring their order. */
 export function listChange(before: readonly Json[], after: readonly Json[]): { added: Json[]; removed: Json[] } {
   const [had, has] = [before, after].map((list) => new Set(list.map((value) => JSON.stringify(value))));
   return {
@@ -43,7 +43,7 @@ export function listChange(before: readonly Json[], after: readonly Json[]): { a
   };
 }
 
-/** Puts a value at a path of an object, which stays as it is. */
+/** Returns a copy of an object with a value at a path. */
 export function withValue(object: Json, path: string, value: Json): Json {
   const [name = '', ...rest] = path.split('.');
   const inside = isObject(object) ? object : {};

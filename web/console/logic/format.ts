@@ -1,6 +1,6 @@
 import { currencyDigits, inMainUnit } from '../../../src/core/currency.js';
 
-/** How a length of time is cut into units, the largest first, ms. */
+/** Units that a duration is split into, the largest first, ms. */
 const UNITS = [
   ['day', 86_400_000],
   ['hour', 3_600_000],
@@ -13,9 +13,9 @@ const ISO_TIME = /\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z/g;
 export type Format = ReturnType<typeof createFormat>;
 
 /**
- * Numbers, money and times as people of a language write them.
+ * Formats numbers, money and times as people write them in a language.
  * @param locale BCP 47
- * @param timeZone of the browser when left out
+ * @param timeZone default: that of the browser
  */
 export function createFormat(locale: string, timeZone?: string) {
   const zone = timeZone === undefined ? {} : { timeZone };
@@ -59,7 +59,7 @@ export function createFormat(locale: string, timeZone?: string) {
     return [unit(count, name), ...(rest > 0 && next ? [unit(rest, next[0])] : [])].join(' ');
   };
 
-  /** With the year when it is not this one. */
+  /** Includes the year unless it is the present year. */
   const dateTime = (atMs: number, nowMs: number = Date.now()): string =>
     (yearIn.format(atMs) === yearIn.format(nowMs) ? dateTimes : dateTimesOfYear).format(atMs);
 
@@ -67,13 +67,13 @@ export function createFormat(locale: string, timeZone?: string) {
     locale,
     number: (value: number): string => whole.format(value),
     tenths: (value: number): string => tenths.format(value),
-    /** `12K`: where there is no room for all digits. */
+    /** `12K`, for places without room for all digits. */
     compact: (value: number): string => compact.format(value),
     /** @param share 0 to 1 */
     percent: (share: number): string => percents.format(share),
     /**
      * @param amount in the smallest unit of the currency
-     * @param currency ISO 4217; null: not known, so only a figure with two digits is shown
+     * @param currency ISO 4217; null: unknown, so only a figure with two digits is shown
      */
     money(amount: number, currency: string | null | undefined): string {
       const key = currency ?? '';
@@ -100,16 +100,16 @@ export function createFormat(locale: string, timeZone?: string) {
     timeWithMs: (atMs: number): string => exactTimes.format(atMs),
     dateTime,
     day: (atMs: number): string => days.format(atMs),
-    /** The same for two times of one day in the zone. */
+    /** Equal for two times on the same day in the time zone. */
     dayKey: (atMs: number): string => dayKeys.format(atMs),
-    /** A sentence of the api, with its times as those around it. */
+    /** Rewrites the times in a sentence of the API to the format of the console. */
     withTimes: (sentence: string): string => sentence.replace(ISO_TIME, (time) => dateTime(Date.parse(time))),
-    /** As logs and the command line have it. */
+    /** Same format as logs and the command line. */
     utc: (atMs: number): string => `${new Date(atMs).toISOString().replace('T', ' ').replace('Z', '')} UTC`,
   };
 }
 
-/** For a field of type `datetime-local`, in the zone of the browser. */
+/** Formats a time for a field of type `datetime-local`, in the time zone of the browser. */
 export function localTimeField(atMs: number): string {
   const at = new Date(atMs - new Date(atMs).getTimezoneOffset() * 60_000);
   return at.toISOString().slice(0, 16);

@@ -1,6 +1,6 @@
 import type { Counts } from '../api/types.js';
 
-/** The largest first; what is behind the first `most` of them is one sum. */
+/** Returns the largest counts first. All counts after the first `most` are added up. */
 export function largest(counts: Counts, most: number): { readonly words: [string, number][]; readonly others: number } {
   const sorted = Object.entries(counts)
     .filter(([, count]) => count > 0)

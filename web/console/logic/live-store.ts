@@ -4,10 +4,10 @@ import { Store } from './store.js';
 
 /** Seconds that the small charts show. */
 export const SECONDS_KEPT = 90;
-/** Without a snapshot for so long, what is shown is marked as stale. The pause between two streams is shorter. */
+/** Figures are marked as stale after this time without a snapshot. The pause between two streams is shorter. */
 export const STALE_AFTER_MS = 5_000;
 
-/** What a small chart shows: one value for each second, null where it is not known; the newest last. */
+/** Data of a small chart: a value for each second, null if unknown, the newest last. */
 export interface Rates {
   readonly accepted: readonly (number | null)[];
   readonly landed: readonly (number | null)[];
@@ -15,12 +15,12 @@ export interface Rates {
 }
 
 export interface LiveState {
-  /** Null: none has come yet. */
+  /** Null before the first snapshot. */
   readonly snapshot: Snapshot | null;
-  /** When it came, ms on the monotonic clock. */
+  /** When the snapshot arrived, ms on the monotonic clock. */
   readonly receivedMs: number;
   readonly connection: 'connecting' | 'open' | 'lost';
-  /** Why the connection is lost; null: it is not. */
+  /** Why the connection is lost, or null if it is not. */
   readonly trouble: ApiError | null;
 }
 
@@ -31,7 +31,7 @@ interface SecondOfSale {
   readonly refused: number | null;
 }
 
-/** The newest snapshot, and the rates of the last seconds by sale. */
+/** Holds the newest snapshot, and the rates of the last seconds by sale. */
 export class LiveStore {
   readonly state = new Store<LiveState>({ snapshot: null, receivedMs: 0, connection: 'connecting', trouble: null });
   readonly #seconds = new Map<string, SecondOfSale[]>();
@@ -56,7 +56,7 @@ export class LiveStore {
     this.state.set({ ...this.state.value, connection: 'lost', trouble });
   }
 
-  /** Forgets everything: another person may sign in. */
+  /** Forgets everything, because another person may sign in. */
   clear(): void {
     this.#seconds.clear();
     this.state.set({ snapshot: null, receivedMs: 0, connection: 'connecting', trouble: null });
@@ -83,7 +83,7 @@ export class LiveStore {
   #remember(sale: LiveSale, atMs: number): void {
     const seconds = this.#seconds.get(sale.saleId) ?? [];
     const secondMs = sale.secondAtMs ?? Math.floor(atMs / 1000) * 1000;
-    if ((seconds.at(-1)?.atMs ?? 0) >= secondMs) return; // two snapshots of one second
+    if ((seconds.at(-1)?.atMs ?? 0) >= secondMs) return; // two snapshots of the same second
     seconds.push({
       atMs: secondMs,
       accepted: sale.acceptedPerSecond,
@@ -95,7 +95,7 @@ export class LiveStore {
   }
 }
 
-/** Refusals of all codes together; null: not known. */
+/** Returns the refusals of all codes together, or null if unknown. */
 export const refusedIn = ({ refusedPerSecond }: Pick<LiveSale, 'refusedPerSecond'>): number | null =>
   refusedPerSecond === null ? null : Object.values(refusedPerSecond).reduce((all, count) => all + count, 0);
 

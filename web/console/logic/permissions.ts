@@ -2,7 +2,7 @@ import type { Role, Sale } from '../api/types.js';
 
 const RANKS: Readonly<Record<Role, number>> = { viewer: 0, operator: 1, admin: 2 };
 
-/** Each role includes those before it. */
+/** Returns true if the role suffices. Each role includes the roles before it. */
 export const may = (role: Role, needed: Role): boolean => RANKS[role] >= RANKS[needed];
 
 const SALE_ACTIONS = [
@@ -19,7 +19,7 @@ const SALE_ACTIONS = [
 ] as const;
 export type SaleAction = (typeof SALE_ACTIONS)[number];
 
-/** Who may do it, and in which states; the api says the same, and has the last word. */
+/** The role and the sale states that each action needs. The API has the same rules, and the last word. */
 const ACTIONS: Readonly<Record<SaleAction, { readonly role: Role; readonly states: readonly Sale['state'][] }>> = {
   warm: { role: 'operator', states: ['draft'] },
   open: { role: 'operator', states: ['warm'] },
@@ -33,7 +33,7 @@ const ACTIONS: Readonly<Record<SaleAction, { readonly role: Role; readonly state
   delete: { role: 'admin', states: ['draft'] },
 };
 
-/** What this role may do with a sale as it stands, in the order of the buttons. */
+/** Returns the actions that this role may take on a sale in its present state, in the order of the buttons. */
 export const actionsOn = (sale: Pick<Sale, 'state' | 'retiredAt'>, role: Role): SaleAction[] =>
   SALE_ACTIONS.filter((action) => {
     const { role: needed, states } = ACTIONS[action];

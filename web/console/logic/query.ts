@@ -1,9 +1,9 @@
-/** What a list is filtered by, as it stands in the address; an empty text is no filter. */
+/** The filter of a list, as written in the address. An empty text filters nothing. */
 export type Filter = Readonly<Record<string, string>>;
 
 type QueryValue = string | number | boolean | null | undefined;
 
-/** `?a=1&b=2`, without what is empty; an empty text when nothing is left. */
+/** Builds `?a=1&b=2` without empty values. Returns an empty text when nothing is left. */
 export function queryOf(values: Readonly<Record<string, QueryValue>>): string {
   const query = new URLSearchParams();
   for (const [name, value] of Object.entries(values)) {
@@ -13,13 +13,13 @@ export function queryOf(values: Readonly<Record<string, QueryValue>>): string {
   return text === '' ? '' : `?${text}`;
 }
 
-/** The names that a screen knows, from the query of an address. */
+/** Reads the names that a screen knows from the query of an address. */
 export function filterIn<N extends string>(search: string, names: readonly N[]): Record<N, string> {
   const query = new URLSearchParams(search);
   return Object.fromEntries(names.map((name) => [name, query.get(name) ?? ''])) as Record<N, string>;
 }
 
-/** What a filter leaves of the times before `endMs`, without what is empty: what comes later does not match. */
+/** Limits a filter to the time before `endMs`, so that later entries do not match. Drops empty values. */
 export function boundTo(filter: Filter, endMs: number): Filter {
   const named = Object.entries(filter).filter(([, value]) => value !== '');
   const isEarlier = Date.parse(filter.until ?? '') <= endMs;
@@ -32,9 +32,9 @@ const DURATION = /^-?(\d{1,6})\s*(s|m|h|d)$/;
 const UNIT_MS = { s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 } as const;
 
 /**
- * A time that somebody typed or picked, as the api reads it: ISO 8601 in UTC.
- * @param text `2h` (so long ago), a time of the browser's zone as its fields write it, or ISO 8601
- * @returns an empty text for an empty one; null: it is no time
+ * Converts a typed or picked time to the format of the API: ISO 8601 in UTC.
+ * @param text `2h` (two hours ago), a time in the browser's zone as its fields write it, or ISO 8601
+ * @returns an empty text for an empty text; null if the text is not a time
  */
 export function timeOf(text: string, nowMs: number): string | null {
   const typed = text.trim();
@@ -46,5 +46,5 @@ export function timeOf(text: string, nowMs: number): string | null {
   return new Date(day).toISOString().startsWith(day) ? new Date(typed).toISOString() : null; // not the 30th of February
 }
 
-/** Never what `Date.parse` makes of `05.12.2026`: the 12th of May. */
+/** Accepts ISO dates only, because `Date.parse` reads `05.12.2026` as the 12th of May. */
 const TIME = /^(\d{4}-\d{2}-\d{2})(?:[T ]\d{2}:\d{2}(?::\d{2}(?:\.\d{1,3})?)?(?:Z|[+-]\d{2}:\d{2})?)?$/;

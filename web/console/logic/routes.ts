@@ -1,4 +1,4 @@
-/** Where a screen is found: the part of the address behind `/console/`. */
+/** Prefix of every screen's address: the screen follows after `/console/`. */
 const BASE = '/console';
 
 export const SALE_TABS = ['week', 'all'] as const;
@@ -10,7 +10,7 @@ export type Route =
   | { readonly screen: 'live' | 'refunds' | 'audit' | 'health' | 'unknown' }
   | { readonly screen: 'sales'; readonly tab: (typeof SALE_TABS)[number] }
   | { readonly screen: 'sale'; readonly saleId: string }
-  /** Null: nothing was looked for yet. */
+  /** Null before the first look-up. */
   | { readonly screen: 'purchases'; readonly id: string | null }
   | { readonly screen: 'messages'; readonly tab: (typeof MESSAGE_TABS)[number] }
   | { readonly screen: 'dead-letters'; readonly deadLetterId: string | null }
@@ -82,7 +82,7 @@ export function pathOf(route: Route): string {
   return [BASE, ...parts.map(encodeURIComponent)].join('/');
 }
 
-/** The same for two routes of one screen, which differ by a tab or by what stands open in a dialog over it. */
+/** Returns the same text for two routes of the same screen, which differ by a tab or by an open dialog. */
 export const placeOf = (route: Route): string =>
   route.screen === 'sale' || route.screen === 'purchases' ? pathOf(route) : route.screen;
 
@@ -99,6 +99,6 @@ function decoded(piece: string): string {
   try {
     return decodeURIComponent(piece);
   } catch {
-    return piece; // a percent sign that somebody typed
+    return piece; // a percent sign that the user typed
   }
 }

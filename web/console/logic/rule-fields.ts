@@ -1,7 +1,7 @@
 import type { Json, JsonObject } from '../api/types.js';
 import { isSame, valueAt, withValue } from './diff.js';
 
-/** How one value of the rules is edited. Paths are those of the document: `limits.purchase.user`. */
+/** How a value of the rules is edited. Paths are paths in the document: `limits.purchase.user`. */
 export type RuleField =
   | { readonly kind: 'choice'; readonly path: string; readonly options: readonly string[] }
   | {
@@ -10,12 +10,12 @@ export type RuleField =
       readonly min: number;
       readonly max: number;
       readonly whole: boolean;
-      /** Whether null stands for none. */
+      /** True if the value may be null, for no value. */
       readonly nullable: boolean;
     }
-  /** A list of texts, one per line. */
+  /** A list of texts, with a text per line. */
   | { readonly kind: 'lines'; readonly path: string; readonly most: number }
-  /** Some of these, at least one. */
+  /** Some of these options, at least one. */
   | { readonly kind: 'some'; readonly path: string; readonly options: readonly number[] }
   /** `all`, or a list of sales. */
   | { readonly kind: 'sales'; readonly path: string }
@@ -78,7 +78,7 @@ const windowLimit = (path: string): RuleField =>
     whole(`${path}.windowMs`, 100, DAY_MS),
   );
 
-/** Every value of the rules. The schemas of the api have the last word: a test holds the two together. */
+/** Fields for every value of the rules. The schemas of the API have the last word, and a test compares the two. */
 export const RULE_FIELDS: Readonly<Record<Layer, readonly RuleField[]>> = {
   lists: [
     choice('lists.mode', MODES),
@@ -183,13 +183,13 @@ export const RULE_FIELDS: Readonly<Record<Layer, readonly RuleField[]>> = {
   ],
 };
 
-/** Every field, those inside of optional ones too. */
+/** Returns every field, including fields inside optional fields. */
 export const allRuleFields = (
   fields: readonly RuleField[] = LAYERS.flatMap((layer) => RULE_FIELDS[layer]),
 ): RuleField[] =>
   fields.flatMap((field) => (field.kind === 'optional' ? [field, ...allRuleFields(field.fields)] : [field]));
 
-/** What is wrong with a number as it was typed; null: nothing. The bounds are for a sentence in any language. */
+/** Returns what is wrong with a typed number, or null. The bounds can be put into a sentence in any language. */
 export function numberFault(
   field: Extract<RuleField, { kind: 'number' }>,
   value: number,
@@ -199,13 +199,12 @@ export function numberFault(
   return isFine ? null : { min: field.min, max: field.max };
 }
 
-/** What a path is called beside its neighbours: without its layer. */
+/** Returns the name of a path within its layer. */
 export const nameInLayer = (path: string): string => path.slice(path.indexOf('.') + 1);
 
-/** Sets one value of the draft. */
 export const withRule = (rules: JsonObject, path: string, value: Json): JsonObject =>
   withValue(rules, path, value) as JsonObject;
 
-/** Whether a layer differs from what is in force. */
+/** Returns true if a layer differs from the rules in force. */
 export const layerChanged = (before: JsonObject, after: JsonObject, layer: Layer): boolean =>
   !isSame(valueAt(before, layer), valueAt(after, layer));

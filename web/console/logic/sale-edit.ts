@@ -2,18 +2,18 @@ import type { Sale } from '../api/types.js';
 import { inSmallestUnit } from '../../../src/core/currency.js';
 import { localTimeField } from './format.js';
 
-/** What stands in the fields of a sale. */
+/** The texts in the fields of a sale. */
 export interface TypedSale {
   readonly title: string;
   /** Units. */
   readonly stock: string;
-  /** Of the zone of the browser. */
+  /** In the time zone of the browser. */
   readonly closesAt: string;
   /** In the main unit: 19.99. */
   readonly price: string;
 }
 
-/** As the api takes it: what is left out stays. */
+/** The change as sent to the API. Absent fields stay unchanged. */
 export interface SaleChange {
   readonly title?: string;
   readonly stock?: number;
@@ -21,7 +21,7 @@ export interface SaleChange {
   readonly priceCents?: number;
 }
 
-/** What is to be changed of a sale, and the fields that cannot be read: an empty one is no figure, and no time. */
+/** Returns the change of a sale, and the fields that cannot be read. An empty field is neither a figure nor a time. */
 export function saleEdit(
   sale: Sale,
   typed: TypedSale,

@@ -1,6 +1,6 @@
 import type { LiveSale, SaleSecond, SaleSeconds } from '../api/types.js';
 
-/** Columns of a chart: Unix seconds, then one column for each line; null: not known. */
+/** Columns of a chart: Unix seconds, then a column for each line. Null means unknown. */
 export interface ChartData {
   readonly seconds: readonly number[];
   readonly won: readonly (number | null)[];
@@ -12,15 +12,18 @@ export const RANGES = ['m5', 'm15', 'h1', 'opening'] as const;
 export type Range = (typeof RANGES)[number];
 
 const RANGE_MS: Readonly<Record<Range, number>> = { m5: 300_000, m15: 900_000, h1: 3_600_000, opening: 300_000 };
-/** The quiet before a sale opens, so that its first second is not at the edge. */
+/** Time shown before a sale opens, so that its first second is not at the edge. */
 const BEFORE_OPENING_MS = 15_000;
 
-/** By then every api has said what it answered in a second: the figures of a snapshot are of that one. */
+/**
+ * Time after which every API process has reported what it answered in a second. The figures of a snapshot are of that
+ * second.
+ */
 const REPORTED_AFTER_MS = 2_000;
-/** A second is shown so long after it began, so that its snapshot is there; one that was missed can be read meanwhile. */
+/** How long after its start a second is shown. By then its snapshot has arrived, or a missed second has been read. */
 const SHOWN_AFTER_MS = 5_000;
 
-/** The stretch that is shown, in whole seconds: up to now, or to the end of a sale that is over; or the opening. */
+/** Returns the range to show, in whole seconds: up to now or to the end of the sale, or the opening. */
 export function stretchOf(
   range: Range,
   sale: { readonly opensAtMs: number; readonly closesAtMs: number },
@@ -37,11 +40,11 @@ export function stretchOf(
   return { fromMs: toMs - lengthMs, toMs };
 }
 
-/** The same as far as it can be read already. */
+/** Returns the part of the range that can already be read. */
 export const readableStretch: typeof stretchOf = (range, sale, nowMs) =>
   stretchOf(range, sale, nowMs, REPORTED_AFTER_MS);
 
-/** The second of a snapshot, as the history of the sale has it; null: its rates are not known. */
+/** Converts a snapshot to a second of the sale's history. Null if its rates are unknown. */
 export const secondOf = ({
   secondAtMs,
   acceptedPerSecond,
@@ -52,29 +55,32 @@ export const secondOf = ({
     ? null
     : { atMs: secondAtMs, won: acceptedPerSecond, landed: landedPerSecond, refused: refusedPerSecond };
 
-/** Seconds that were heard again replace what was known of them; the newest `most` are kept, in order. */
+/** Merges seconds. Newer reports of a second replace older reports. Keeps the newest `most`, in order. */
 export function mergedSeconds(known: readonly SaleSecond[], more: readonly SaleSecond[], most = 4_000): SaleSecond[] {
   const bySecond = new Map([...known, ...more].map((second) => [second.atMs, second]));
   return [...bySecond.values()].sort((a, b) => a.atMs - b.atMs).slice(-most);
 }
 
-/** What was read of a sale, and heard since. */
+/** Seconds of a sale that were read from the API or received since. */
 export interface KnownSeconds {
   /** In order. */
   readonly seconds: readonly SaleSecond[];
-  /** Up to here nothing is missing: the api leaves out seconds in which nothing happened. */
+  /** Nothing is missing before this time: the API leaves out seconds in which nothing happened. */
   readonly wholeToMs: number;
 }
 
-/** What the api says of a stretch that begins where the others end; it may have stopped before the end of it. */
+/**
+ * Adds a range read from the API that begins where the known seconds end. The API may have stopped before the end of
+ * the range.
+ */
 export const withRead = (known: KnownSeconds, { toMs, seconds }: Pick<SaleSeconds, 'toMs' | 'seconds'>): KnownSeconds =>
   joined(mergedSeconds(seconds, known.seconds), Math.max(known.wholeToMs, toMs));
 
-/** The second of a snapshot. */
+/** Adds the second of a snapshot. */
 export const withHeard = ({ seconds, wholeToMs }: KnownSeconds, second: SaleSecond): KnownSeconds =>
   joined(mergedSeconds(seconds, [second]), wholeToMs);
 
-/** One second that was heard after the other is a whole, too. */
+/** Extends the complete range with seconds that follow it without a gap. */
 function joined(seconds: readonly SaleSecond[], wholeToMs: number): KnownSeconds {
   let toMs = wholeToMs;
   for (const { atMs } of seconds) if (atMs === toMs) toMs += 1000;
@@ -82,8 +88,8 @@ function joined(seconds: readonly SaleSecond[], wholeToMs: number): KnownSeconds
 }
 
 /**
- * Every second of a stretch: zero where nothing happened, null where it is not known. Nobody knows seconds that were neither
- * read nor heard, and what was accepted and refused before the time that is remembered.
+ * Returns every second of a range: zero if nothing happened, null if unknown. Unknown are seconds that were neither
+ * read nor received, and accepted and refused purchases from before the remembered time.
  */
 export function chartData({ seconds: known, wholeToMs }: KnownSeconds, fromMs: number, toMs: number): ChartData {
   const bySecond = new Map(known.map((second) => [second.atMs, second]));
@@ -108,7 +114,7 @@ export function chartData({ seconds: known, wholeToMs }: KnownSeconds, fromMs: n
 export const refusals = ({ refused }: SaleSecond): number | null =>
   refused === null ? null : Object.values(refused).reduce((sum, count) => sum + count, 0);
 
-/** What a stretch of a sale came to. `peak`: of accepted purchases in one second. */
+/** Returns the totals of a range of a sale. `peak`: the most purchases accepted in a second. */
 export function totalsOf(seconds: readonly SaleSecond[]) {
   const words: Record<string, number> = {};
   let [won, landed, refused, peak] = [0, 0, 0, 0];

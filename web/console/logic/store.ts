@@ -1,4 +1,3 @@
-/** A value that parts of the page follow. */
 export class Store<T> {
   #value: T;
   readonly #listeners = new Set<() => void>();
@@ -17,7 +16,7 @@ export class Store<T> {
     for (const listener of this.#listeners) listener();
   }
 
-  /** @returns ends it */
+  /** @returns a function that ends the subscription */
   subscribe(listener: () => void): () => void {
     this.#listeners.add(listener);
     return () => void this.#listeners.delete(listener);

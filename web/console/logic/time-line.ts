@@ -1,16 +1,15 @@
 import type { Trace, Stage } from '../api/types.js';
 
-/** One stage of a purchase, as the time line shows it. */
 export interface StageLine extends Stage {
   readonly atMs: number | null;
   readonly dueMs: number | null;
-  /** Since the stage before that has a time; null: one of the two has none. */
+  /** Time since the last earlier stage that has a time. Null if either time is missing. */
   readonly afterMs: number | null;
-  /** What happens next happens here. */
+  /** The next event happens at this stage. */
   readonly isNext: boolean;
 }
 
-/** The stages with what lies between them. */
+/** Returns the stages with the time between them. */
 export function stageLines(timeline: readonly Stage[]): StageLine[] {
   const next = timeline.find(({ state }) => state === 'waiting') ?? timeline.find(({ state }) => state === 'failed');
   let beforeMs: number | null = null;
@@ -22,7 +21,7 @@ export function stageLines(timeline: readonly Stage[]): StageLine[] {
   });
 }
 
-/** From its first to its last known moment, ms; null: fewer than two are known. */
+/** Returns the time from the first to the last known moment, ms, or null if fewer than two are known. */
 export function tookMs(timeline: readonly Stage[]): number | null {
   const times = timeline.flatMap(({ at }) => msOf(at) ?? []);
   return times.length < 2 ? null : Math.max(...times) - Math.min(...times);
@@ -30,7 +29,7 @@ export function tookMs(timeline: readonly Stage[]): number | null {
 
 export type Tone = 'ok' | 'warn' | 'bad' | 'info' | 'idle';
 
-/** How serious the place is where a purchase stands. */
+/** Returns how serious the present state of a purchase is. */
 export function toneOfPurchase(state: string): Tone {
   switch (state) {
     case 'paid':
@@ -52,7 +51,7 @@ export function toneOfPurchase(state: string): Tone {
   }
 }
 
-/** Numbers of dead letters, orders and batches that the steps of a purchase name, for links. */
+/** Returns the numbers of dead letters, orders and batches in the steps of a purchase, for links. */
 export function namedIn({ steps }: Pick<Trace, 'steps'>): {
   readonly orderId: string | null;
   readonly batchId: string | null;

@@ -1,10 +1,10 @@
-/** Rows that stand ready above and below what is seen, so that a quick scroll shows no gap. */
+/** Extra rows above and below the visible rows, so that a quick scroll shows no gap. */
 const SPARE_ROWS = 12;
 
-/** The rows of a long list that are drawn, and the heights of what is left out above and below, px. */
+/** The rows of a long list that are drawn, and the heights of the omitted rows above and below, px. */
 export interface RowWindow {
   readonly from: number;
-  /** Behind the last one. */
+  /** Index after the last row. */
   readonly to: number;
   readonly abovePx: number;
   readonly belowPx: number;

@@ -33,7 +33,7 @@ export function Button({ children, onClick, kind = 'plain', icon, disabled = fal
   );
 }
 
-/** A button that shows a picture only. */
+/** A button that shows only an icon. */
 export function IconButton({
   icon,
   label,
@@ -98,7 +98,7 @@ export function Badge({
 /** @param at ISO 8601 or Unix ms */
 const msOf = (at: string | number): number => (typeof at === 'number' ? at : Date.parse(at));
 
-/** A moment in the zone of the browser; in UTC when pointed at. */
+/** Shows a moment in the time zone of the browser, and in UTC on hover. */
 export function Time({
   at,
   exact,
@@ -119,7 +119,7 @@ export function Time({
   );
 }
 
-/** How long ago, or how long until; the moment itself when pointed at. */
+/** Shows how long ago, or in how long, and the moment itself on hover. */
 export function Ago({ at }: { readonly at: string | number }) {
   const { f } = useWords();
   const atMs = msOf(at);
@@ -130,7 +130,10 @@ export function Ago({ at }: { readonly at: string | number }) {
   );
 }
 
-/** Text that its place may cut, and that is whole when pointed at; a dash for null. @param lang of what the server wrote: `en` */
+/**
+ * Shows text that may be cut off, and the whole text on hover. Shows a dash for null.
+ * @param lang language of a text from the server: `en`
+ */
 export function Cut({
   text,
   lang,
@@ -150,7 +153,7 @@ export function Cut({
   );
 }
 
-/** The id of a sale, which leads to its screen; a dash for null. */
+/** Shows the id of a sale as a link to its screen, or a dash for null. */
 export function SaleLink({ saleId }: { readonly saleId: string | null }) {
   if (saleId === null) return <span class="faint">–</span>;
   return (
@@ -160,7 +163,7 @@ export function SaleLink({ saleId }: { readonly saleId: string | null }) {
   );
 }
 
-/** An id that can be copied; a long one keeps its place and is whole when pointed at. */
+/** Shows an id that can be copied. A long id is shortened, and shown in full on hover. */
 export function Id({
   text,
   to,
@@ -212,7 +215,6 @@ interface PanelProps {
   readonly flush?: boolean;
 }
 
-/** A part of a screen with a heading. */
 export function Panel({ title, hint, actions, children, flush }: PanelProps) {
   return (
     <section class="panel">
@@ -230,7 +232,6 @@ export function Panel({ title, hint, actions, children, flush }: PanelProps) {
   );
 }
 
-/** Names and values in pairs. */
 export function Facts({ facts }: { readonly facts: readonly (readonly [string, ComponentChildren])[] }) {
   return (
     <dl class="facts">
@@ -244,7 +245,7 @@ export function Facts({ facts }: { readonly facts: readonly (readonly [string, C
   );
 }
 
-/** The parts of a screen that have an address each. */
+/** The parts of a screen that each have an address. */
 export function Tabs({
   label,
   tabs,
@@ -270,7 +271,7 @@ export function Tabs({
   );
 }
 
-/** The head of a screen: what it is, and what can be done on it. */
+/** The head of a screen: its title, and its actions. */
 export function ScreenHead({
   title,
   under,
@@ -299,7 +300,6 @@ export function ScreenHead({
   );
 }
 
-/** A figure of an overview. */
 export function Figure({
   label,
   value,

@@ -10,7 +10,10 @@ const LINES = ['won', 'landed', 'refused'] as const;
 type Line = (typeof LINES)[number];
 const COLOURS: Readonly<Record<Line, string>> = { won: '--line-1', landed: '--line-2', refused: '--line-3' };
 
-/** The rush of a sale, one point for each second. What the pointer is at stands above; the table beside it has all figures. */
+/**
+ * Shows the rush of a sale with a point for each second. The values under the pointer are shown above the chart, and
+ * the table beside it has all figures.
+ */
 export function RushChart({ data, label }: { readonly data: ChartData; readonly label: string }) {
   const { t, f } = useWords();
   const colours = useStore(theme);

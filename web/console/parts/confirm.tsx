@@ -11,24 +11,27 @@ import { Note, ProblemText } from './states.js';
 
 interface ConfirmProps {
   readonly title: string;
-  /** What it does, in a sentence. */
+  /** A sentence about what the action does. */
   readonly text: string;
-  /** The present values, or what was found by a dry run. */
+  /** The present values, or the result of a dry run. */
   readonly children?: ComponentChildren;
   readonly verb: string;
   readonly isDangerous?: boolean;
-  /** To be typed first, for what cannot be undone. */
+  /** Text to be typed first, for an action that cannot be undone. */
   readonly typed?: string;
   readonly canRun?: boolean;
-  /** Does it. @returns what to show of the result @throws ApiError */
+  /** Runs the action. @returns the result to show @throws ApiError */
   readonly run: () => Promise<ComponentChildren>;
-  /** What the audit log has the action under. */
+  /** Subject of the action in the audit log. */
   readonly audit: { readonly subject: string };
   readonly onClose: () => void;
   readonly onDone?: () => void;
 }
 
-/** Every action passes here: it says what it will do, asks, does it, and shows what came of it and where that is written down. */
+/**
+ * Confirms an action. Every action uses this dialog: it says what will happen, asks, runs the action, and shows the
+ * result and where it is logged.
+ */
 export function Confirm({
   title,
   text,
@@ -57,7 +60,7 @@ export function Confirm({
       onDone?.();
     } catch (error) {
       setState({ is: 'asked', error: apiErrorOf(error) });
-      if (!(error instanceof ApiError)) throw error; // a bug: the browser writes down where
+      if (!(error instanceof ApiError)) throw error; // a bug: the browser logs where
     }
   };
   const isRunning = state.is === 'running';

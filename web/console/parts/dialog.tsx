@@ -8,13 +8,13 @@ interface DialogProps {
   readonly onClose: () => void;
   readonly children: ComponentChildren;
   readonly foot?: ComponentChildren;
-  /** `side`: beside the list that it was opened from. */
+  /** `side`: beside the list that the dialog was opened from. */
   readonly shape?: 'middle' | 'wide' | 'side';
-  /** It cannot be left: nothing closes it but what it asks for. */
+  /** The user cannot leave the dialog: nothing closes it but the answer that it asks for. */
   readonly isFinal?: boolean;
 }
 
-/** Covers the screen until it is closed. The browser keeps the focus inside, and gives it back afterwards. */
+/** Covers the screen until it is closed. The browser keeps the focus inside, and returns the focus afterwards. */
 export function Dialog({ title, onClose, children, foot, shape = 'middle', isFinal = false }: DialogProps) {
   const { t } = useWords();
   const dialog = useRef<HTMLDialogElement>(null);
@@ -33,17 +33,17 @@ export function Dialog({ title, onClose, children, foot, shape = 'middle', isFin
       class={`dialog ${shape}`}
       aria-label={title}
       onCancel={(event) => {
-        event.preventDefault(); // the key Escape: whoever opened it takes it away
+        event.preventDefault(); // the key Escape: the component that opened the dialog removes it
         if (!isFinal) onClose();
       }}
       onClose={() => {
-        if (dialog.current === null) return; // it was taken away, and is closed
-        // Chromium asks once: the second Escape in a row closes it, whoever prevents that.
+        if (dialog.current === null) return; // the dialog was removed, and is closed
+        // Chromium asks only once: a second Escape in a row closes the dialog even if a listener prevents that.
         if (isFinal) dialog.current.showModal();
         else onClose();
       }}
       onClick={(event) => {
-        if (event.target === dialog.current && !isFinal) onClose(); // beside it
+        if (event.target === dialog.current && !isFinal) onClose(); // a click beside the dialog
       }}
     >
       <div class="dialog-box">

@@ -4,8 +4,6 @@ import { timeOf } from '../logic/query.js';
 import { useWords } from '../shell/hooks.js';
 import { Button } from './basics.js';
 
-/** What people type and pick. */
-
 interface FieldProps {
   readonly label: string;
   readonly value: string;
@@ -156,7 +154,7 @@ export function Check({
   );
 }
 
-/** A few words of which one is picked, all in sight. */
+/** A few words, all visible, from which the user picks. */
 export function Segments<V extends string>({
   label,
   value,
@@ -189,10 +187,10 @@ export type FilterField =
       readonly options: readonly (readonly [string, string])[];
     };
 
-/** Fields of a filter that are shown at once; further ones on request, or when they are set. */
+/** Fields of a filter that are shown at once. More fields appear on request, or when they are set. */
 const FIELDS_FIRST = 5;
 
-/** What a list is filtered by. A choice works at once, a text when it is sent. Times are read as people write them. */
+/** The filter of a list. A choice applies at once, a text when it is submitted. Times are read as people write them. */
 export function FilterBar({
   fields,
   values,

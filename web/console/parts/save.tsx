@@ -5,7 +5,9 @@ import { useApp, useWords } from '../shell/hooks.js';
 import { Button } from './basics.js';
 import { ProblemText } from './states.js';
 
-/** Saves an answer of the api as a file. It is fetched with the token in its header, so no address has it. */
+/**
+ * Saves an answer of the API as a file. The request carries the token in its header, so no address contains the token.
+ */
 export function SaveButton({
   path,
   query,

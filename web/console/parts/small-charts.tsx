@@ -2,7 +2,7 @@ import { useWords } from '../shell/hooks.js';
 
 const [WIDTH, HEIGHT] = [96, 24];
 
-/** The last seconds of a rate as a line; what is not known is a gap. */
+/** Shows the last seconds of a rate as a line. An unknown value is a gap. */
 export function Sparkline({
   values,
   line,
@@ -34,7 +34,7 @@ export function Sparkline({
   );
 }
 
-/** Where the units of a sale are. */
+/** Shows where the units of a sale are. */
 export function StockBar({
   stock,
   sold,

@@ -4,7 +4,7 @@ import { useNow, useWords } from '../shell/hooks.js';
 import { Button } from './basics.js';
 import { Icon, type IconName } from './icons.js';
 
-/** What a screen shows when it has nothing to show. */
+/** Shown by a screen that has nothing to show. */
 
 export function Empty({
   title,
@@ -27,7 +27,7 @@ export function Empty({
   );
 }
 
-/** Grey bars in place of what comes. */
+/** Grey bars in place of the expected content. */
 export function Loading({ rows = 6 }: { readonly rows?: number }) {
   const { t } = useWords();
   return (
@@ -40,7 +40,7 @@ export function Loading({ rows = 6 }: { readonly rows?: number }) {
   );
 }
 
-/** What went wrong, in the words of the api, with its code. */
+/** Shows an error of the API, with its code. */
 export function Failure({
   error,
   onRetry,
@@ -67,7 +67,7 @@ export function Failure({
   );
 }
 
-/** The sentence of a problem. Those of the api are English, whichever language the console speaks. */
+/** Shows the sentence of a problem. Sentences of the API are English, whatever the language of the console. */
 export function ProblemText({ error, isAction = false }: { readonly error: ApiError; readonly isAction?: boolean }) {
   const { t } = useWords();
   if (error.code === 'unreachable') return <>{isAction ? t.problems.unreachable : t.states.unreachable}</>;
@@ -83,7 +83,7 @@ interface ReadState {
   readonly reload: () => void;
 }
 
-/** What is shown may be old: the age of what was read, marked when reading it again failed. */
+/** Shows the age of the data, with a mark when reading it again failed. */
 export function Freshness({ error, readAtMs, reload, isLoading }: ReadState) {
   const { t, f } = useWords();
   const ageMs = Math.max(0, useNow() - readAtMs);
@@ -108,7 +108,7 @@ export function Freshness({ error, readAtMs, reload, isLoading }: ReadState) {
   );
 }
 
-/** Loading, an error, or the data: whichever is the case. Data that is there stays while newer data is read or cannot be. */
+/** Shows the loading state, an error, or the data. Existing data stays while newer data is read or cannot be read. */
 export function Shown<T>({
   of,
   children,
@@ -138,7 +138,7 @@ export function Note({
   );
 }
 
-/** Keeps a fault of one screen from taking the console down. */
+/** Keeps a fault of a single screen from taking the console down. */
 export class Guarded extends Component<
   { readonly children: ComponentChildren; readonly fallback: (retry: () => void) => ComponentChildren },
   { readonly failed: boolean }

@@ -10,15 +10,15 @@ import type { ApiError } from '../api/api-error.js';
 export interface Column<T> {
   readonly name: string;
   readonly cell: (row: T) => ComponentChildren;
-  /** Figures stand at the right, so that their digits are under each other. */
+  /** Aligns figures to the right, so that their digits line up. */
   readonly isNumber?: boolean;
-  /** Left out where there is little room; what opens with the row has it. */
+  /** Hides the column where space is short. The opened row shows its value. */
   readonly hides?: 'phone' | 'narrow';
-  /** Share of the width, or so many px; left out: of what is left. */
+  /** Share of the width, or a number of px. Absent: a share of the rest. */
   readonly width?: string;
-  /** The same on a phone; left out: as elsewhere. */
+  /** Width on a phone. Absent: same as elsewhere. */
   readonly phoneWidth?: string;
-  /** Left out: the column cannot be sorted by. */
+  /** Absent: the column cannot be sorted. */
   readonly sort?: (row: T) => number | string | null;
   readonly hint?: string;
 }
@@ -28,7 +28,7 @@ interface TableProps<T> {
   readonly columns: readonly Column<T>[];
   readonly rows: readonly T[];
   readonly keyOf: (row: T) => string;
-  /** What opens when a row is picked. */
+  /** Opens the details of a row. */
   readonly onOpen?: (row: T) => void;
   readonly nameOf?: (row: T) => string;
   readonly isOpen?: (row: T) => boolean;
@@ -40,15 +40,15 @@ interface TableProps<T> {
   readonly onRetry?: () => void;
   readonly hasMore?: boolean;
   readonly onMore?: () => void;
-  /** Column by which it is sorted at first, by its place; below 0: the largest first. */
+  /** Column that sorts the rows at first, by its position. Below 0: largest first. */
   readonly sortedBy?: number;
 }
 
 const ROW_PX = 37;
-/** Longer lists scroll in a box of their own, in which only the rows that are seen are drawn. */
+/** Longer lists scroll in a separate box, in which only visible rows are drawn. */
 const WHOLE_MAX = 60;
 
-/** A list of rows, however long. Arrow keys, j and k go from row to row, Enter opens one. */
+/** A list of rows of any length. Arrow keys, j and k go from row to row, Enter opens a row. */
 export function Table<T>(props: TableProps<T>) {
   const {
     label,
@@ -109,7 +109,7 @@ export function Table<T>(props: TableProps<T>) {
     if (step === undefined || event.target !== event.currentTarget) return;
     event.preventDefault();
     const element = box.current;
-    if (element !== null && isLong) element.scrollTop = Math.min(element.scrollTop, (index + step) * ROW_PX); // up: the head covers it otherwise
+    if (element !== null && isLong) element.scrollTop = Math.min(element.scrollTop, (index + step) * ROW_PX); // up: the head would cover it
     element?.querySelector<HTMLElement>(`tr[data-row="${index + step}"]`)?.focus();
   };
 
@@ -223,7 +223,7 @@ export function Table<T>(props: TableProps<T>) {
   );
 }
 
-/** One cell only: columns that are hidden would come back, empty, under one that spans them. */
+/** Has a single cell only: under a cell that spans hidden columns, these columns would come back, empty. */
 const Gap = ({ px }: { readonly px: number }) => (
   <tr class="gap" aria-hidden="true">
     <td style={{ height: `${px}px` }} />
@@ -233,7 +233,10 @@ const Gap = ({ px }: { readonly px: number }) => (
 const classes = (isNumber?: boolean, hides?: string): string | undefined =>
   [isNumber ? 'figure-cell' : '', hides ? `hides-${hides}` : ''].join(' ').trim() || undefined;
 
-/** A click on a link, a button or a field inside of a row is for that, and whoever marks text does not open the row. */
+/**
+ * True for a click that may open the row. A click on a link, a button or a field inside a row belongs to that element,
+ * and a user who selects text does not open the row.
+ */
 const isPlain = (event: MouseEvent): boolean =>
   (event.target as Element).closest('a, button, input, select, label') === null && getSelection()?.toString() === '';
 
@@ -243,7 +246,7 @@ function sortedRows<T>(rows: readonly T[], sort: Column<T>['sort'], down: boolea
   return [...rows].sort((one, other) => {
     const [a, b] = [sort(one), sort(other)];
     if (a === b) return 0;
-    if (a === null) return 1; // what is not known comes last
+    if (a === null) return 1; // unknown values come last
     if (b === null) return -1;
     return a < b ? -sign : sign;
   });

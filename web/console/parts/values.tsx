@@ -8,7 +8,7 @@ import { Empty } from './states.js';
 /** More of a text is shown on request: a body may have megabytes. */
 const SHOWN_MAX = 20_000;
 
-/** A text as it is, or JSON made readable. */
+/** Shows a text as it is, or JSON made readable. */
 export function Code({ text, label }: { readonly text: string; readonly label: string }) {
   const { t, f } = useWords();
   const [all, setAll] = useState(false);
@@ -25,7 +25,7 @@ export function Code({ text, label }: { readonly text: string; readonly label: s
   );
 }
 
-/** JSON with its lines broken; what is no JSON as it is. */
+/** Breaks the lines of JSON. Returns any other text as it is. */
 export function readable(text: string): string {
   try {
     return JSON.stringify(JSON.parse(text), null, 2);
@@ -34,7 +34,7 @@ export function readable(text: string): string {
   }
 }
 
-/** What differs between two values, one line for each. */
+/** Shows the differences between two values, with a line for each. */
 export function Diff({
   before,
   after,

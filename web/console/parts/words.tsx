@@ -6,7 +6,7 @@ import { toneOfPurchase, type Tone } from '../logic/time-line.js';
 import { useWords } from '../shell/hooks.js';
 import { Badge } from './basics.js';
 
-/** Words of the api with their meaning as a colour. */
+/** Colours for words of the API, by their meaning. */
 
 const SALE_TONES: Readonly<Record<string, Tone>> = {
   open: 'ok',

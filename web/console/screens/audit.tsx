@@ -9,7 +9,6 @@ import { Table, type Column } from '../parts/table.js';
 import { Diff } from '../parts/values.js';
 import { useFilter, usePages, useWords } from '../shell/hooks.js';
 
-/** Who did what. */
 export function AuditScreen() {
   const { t } = useWords();
   const [filter, setFilter] = useFilter(['subject', 'actor', 'action', 'since'] as const);
@@ -106,7 +105,7 @@ export function AuditScreen() {
   );
 }
 
-/** What was changed, and the way to it where the console has a screen for it. */
+/** Shows the subject of a change, with a link if the console has a screen for it. */
 function Subject({ subject }: { readonly subject: string }) {
   const [kind = '', id = ''] = subject.split(/:(.*)/s);
   const to =

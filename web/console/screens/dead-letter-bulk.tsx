@@ -10,7 +10,7 @@ import { Failure, Loading, Note, ProblemText } from '../parts/states.js';
 import { serverNowMs, useApp, useWords } from '../shell/hooks.js';
 
 export type BulkAction = 'replay' | 'discard';
-/** Those that were picked, or all that match. */
+/** The picked dead letters, or all that match. */
 export type BulkOn = { readonly ids: readonly string[] } | { readonly filter: Filter };
 
 type Stopped = BulkEnd['stopped'] | 'you' | 'lost';
@@ -23,7 +23,7 @@ type State =
 
 const PATH = '/admin/v1/dead-letters/bulk';
 
-/** Works on many dead letters: first a dry run that shows which, then each with its result. */
+/** Works on many dead letters: first a dry run that shows which letters, then each letter with its result. */
 export function BulkDialog({
   action,
   on,
@@ -40,7 +40,7 @@ export function BulkDialog({
   const [state, setState] = useState<State>({ is: 'looking' });
   const [typed, setTyped] = useState('');
   const stop = useRef<AbortController | null>(null);
-  // What is parked after this was opened was not shown to anybody, so no run may touch it.
+  // A letter that is parked after the dialog was opened was not shown to the user, so no run may touch it.
   const [body] = useState(() =>
     'ids' in on ? { action, ids: on.ids } : { action, filter: boundTo(on.filter, serverNowMs(live)) },
   );

@@ -24,7 +24,7 @@ import { BulkDialog, type BulkAction, type BulkOn } from './dead-letter-bulk.js'
 const FILTERS = ['state', 'saleId', 'key', 'reason', 'group', 'topic', 'text', 'since', 'until'] as const;
 const STATE_TONES: Readonly<Record<DeadLetter['state'], Tone>> = { parked: 'bad', replayed: 'ok', discarded: 'idle' };
 
-/** Messages that no attempt could turn into orders, and what a person decides about them. */
+/** Shows messages that no attempt could turn into orders, and the decisions that a person can make about them. */
 export function DeadLettersScreen({ openId }: { readonly openId: string | null }) {
   const { me } = useApp();
   const { t, f } = useWords();
@@ -332,7 +332,7 @@ function Letter({ letter, onChanged }: { readonly letter: DeadLetterWithOrders; 
   );
 }
 
-/** What a batch asks for beside what MySQL has: each purchase is a row. */
+/** Compares the batch with MySQL: each purchase is a row. */
 function OrdersBeside({
   letter,
   orders,

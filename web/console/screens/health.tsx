@@ -8,10 +8,10 @@ import { useSnapshotAge, useStaleText } from '../shell/frame.js';
 import { useApp, useResource, useStore, useWords, type Resource } from '../shell/hooks.js';
 import { BrokerTable } from './messages.js';
 
-/** A program that was not heard of for so long has stopped, or hangs. */
+/** A program that has not reported for this long has stopped, or hangs. */
 const SILENT_AFTER_MS = 10_000;
 
-/** Each program and each part: does it answer, and if not, why. */
+/** Shows whether each program and each part answers, and if not, why. */
 export function HealthScreen() {
   const { live } = useApp();
   const { t, f } = useWords();
@@ -23,7 +23,7 @@ export function HealthScreen() {
   const ageMs = useSnapshotAge();
   const stale = useStaleText();
   const programs = snapshot?.programs ?? null;
-  const hasNoPrograms = programs === null ? trouble !== null : programs.length === 0; // this api is one itself
+  const hasNoPrograms = programs === null ? trouble !== null : programs.length === 0; // this API is a program itself
   const counts = [
     badIn(programs, stale !== null || hasNoPrograms, (all) => all.filter((one) => !isWell(one)).length),
     badIn(ready.data, ready.error !== null, ({ dependencies }) => dependencies.filter(({ ok }) => !ok).length),
@@ -88,19 +88,21 @@ export function HealthScreen() {
   );
 }
 
-/** Whether this api is ready. It says why not with 503, which is an answer here and no failure. */
+/** Reads whether this API is ready. An unready API gives its reasons with 503, which counts as an answer here. */
 function useReadiness() {
   return useResource<Readiness>('/readyz', { everyMs: 10_000, takes: [503] });
 }
 
-/** How much is wrong in a part; null: its first answer is under way; `unknown`: what it said last is old. */
+/**
+ * Returns how much is wrong in a part. Null while its first answer is under way, `unknown` if its last answer is old.
+ */
 const badIn = <T,>(said: T | null, isOld: boolean, count: (said: T) => number): number | 'unknown' | null =>
   isOld ? 'unknown' : said === null ? null : count(said);
 
 const isNotClosed = ({ state }: Breakers['breakers'][number]): boolean => state !== 'closed';
 const isDown = ({ down }: MqStatus['brokers'][number]): boolean => down !== null;
 
-/** This api was not told where the brokers are. */
+/** True if this API was not told where the brokers are. */
 const isWithoutBroker = ({ data, error }: Resource<MqStatus>): boolean =>
   data === null && error?.code === 'broker_not_configured';
 
@@ -112,7 +114,7 @@ function Programs({
   isStale,
 }: {
   readonly programs: readonly RunningProgram[];
-  /** Of what is said of them. */
+  /** Age of the reports. */
   readonly ageMs: number;
   readonly isStale: boolean;
 }) {

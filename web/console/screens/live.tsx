@@ -11,7 +11,7 @@ import { Refusals, SaleState } from '../parts/words.js';
 import { navigate, useApp, useNow, useStore, useWords } from '../shell/hooks.js';
 import { useStaleText } from '../shell/frame.js';
 
-/** All sales as they are now, and everything that needs a look. */
+/** Shows all sales as they are now, and everything that needs a look. */
 export function LiveScreen() {
   const { live } = useApp();
   const { t, f } = useWords();
@@ -129,7 +129,7 @@ function Conditions({ conditions }: { readonly conditions: readonly Condition[] 
   );
 }
 
-/** The screen on which more is seen of what a condition is about. */
+/** Returns the screen with more details about a condition. */
 function placeOf({ name, about }: Condition): string {
   if (/^Seckill(Sale|Units)/.test(name) && about !== null && /^[1-9]\d*$/.test(about))
     return pathOf({ screen: 'sale', saleId: about });
@@ -246,7 +246,7 @@ function Sales({ sales }: { readonly sales: readonly LiveSale[] }) {
   );
 }
 
-/** How long until a sale opens, or until it closes. */
+/** Shows the time until a sale opens, or until it closes. */
 export function WindowLeft({ opensAtMs, closesAtMs }: { readonly opensAtMs: number; readonly closesAtMs: number }) {
   const { t, f } = useWords();
   const now = useNow();

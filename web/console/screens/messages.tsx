@@ -38,12 +38,12 @@ import { Code, readable } from '../parts/values.js';
 import { useApp, useFilter, useResource, useWords, type Resource } from '../shell/hooks.js';
 
 type Tab = (typeof MESSAGE_TABS)[number];
-/** A broker gives up at once what is older than it keeps messages. */
+/** A broker gives up a half message at once if it is older than its retention time. */
 const RESUMED_MAX_AGE_MS = 72 * 3_600_000;
-/** Lag in red from so long on: an alert fires then. */
+/** Age of the lag from which the figure is red: an alert fires at this age. */
 const OLD_MS = 30_000;
 
-/** What RocketMQ holds: who is behind, half messages without an answer, and every message. */
+/** Shows what RocketMQ holds: groups that lag, half messages without an answer, and every message. */
 export function MessagesScreen({ tab }: { readonly tab: Tab }) {
   const { t } = useWords();
   return (
@@ -67,7 +67,7 @@ export function MessagesScreen({ tab }: { readonly tab: Tab }) {
   );
 }
 
-/** The data, or why this api cannot say anything about RocketMQ. */
+/** Shows the data, or why this API cannot say anything about RocketMQ. */
 function Looked<T>({ of, children }: { readonly of: Resource<T>; readonly children: (data: T) => ComponentChildren }) {
   const { t } = useWords();
   if (of.data === null && of.error?.code === 'broker_not_configured')
@@ -684,7 +684,7 @@ function MessageDialog({ message, onClose }: { readonly message: Message; readon
   );
 }
 
-/** Groups of ours that consume; any other can be typed. */
+/** Group shown at first. The user can type any other group. */
 const DEFAULT_GROUP = 'seckill-order-writer';
 
 function Clients() {

@@ -11,7 +11,7 @@ import { useApp, useWords } from '../shell/hooks.js';
 
 const HOUR_MS = 3_600_000;
 
-/** Creates a draft. What is wrong with it the api says, field by field. */
+/** Creates a draft. The API reports what is wrong with it, field by field. */
 export function NewSaleDialog({ onClose }: { readonly onClose: () => void }) {
   const { api } = useApp();
   const { t } = useWords();
@@ -48,7 +48,7 @@ export function NewSaleDialog({ onClose }: { readonly onClose: () => void }) {
   const create = async () => {
     const iso = (name: string): string =>
       Number.isNaN(Date.parse(value(name))) ? value(name) : new Date(value(name)).toISOString();
-    const currency = value('currency').toUpperCase(); // needed here: it says what the figure of the price means
+    const currency = value('currency').toUpperCase(); // needed here: the currency determines the meaning of the price
     const sale = await api.ask<Sale>('/admin/v1/sales', {
       method: 'POST',
       body: {

@@ -15,7 +15,7 @@ import { navigate, useFilter, useNow, usePages, useResource, useWords, type Reso
 
 type Way = 'id' | 'user';
 
-/** Finds purchases by whatever id somebody has, and shows the life of each as one time line. */
+/** Finds purchases by any id, and shows the life of each as a time line. */
 export function PurchasesScreen({ id }: { readonly id: string | null }) {
   const { t } = useWords();
   const [{ user, saleId, buyer }] = useFilter(['user', 'saleId', 'buyer'] as const);
@@ -113,7 +113,10 @@ interface FoundPurchases {
 const pathOfRequest = (id: string): string => `/admin/v1/requests/${encodeURIComponent(id)}`;
 const keyOf = ({ saleId, userId, requestId }: Trace): string => `${saleId} ${userId} ${requestId}`;
 
-/** The look for an id may read every store, and what it does not find most of all: it is not repeated by itself. */
+/**
+ * Shows the result of a search. A search may read every store, above all if it finds nothing, so it is not repeated on
+ * its own.
+ */
 function Found({ id, saleId, buyer }: { readonly id: string; readonly saleId: string; readonly buyer: string }) {
   const { t, f } = useWords();
   const found = useResource<FoundPurchases>(pathOfRequest(id), { query: { saleId, userId: buyer } });
@@ -179,12 +182,14 @@ function Found({ id, saleId, buyer }: { readonly id: string; readonly saleId: st
   );
 }
 
-/** How often a purchase is read again: a look into every store, so less often once it is an order. */
+/**
+ * How often a purchase is read again. Each read goes to every store, so reads are less frequent once there is an order.
+ */
 const [UNDECIDED_EVERY_MS, ORDERED_EVERY_MS] = [3_000, 20_000];
 
 /**
- * Reads one purchase again and again by its own key, in which stores have an index. What that does not find, such as a purchase
- * that only the broker knows, stays as it was found.
+ * Reads a purchase repeatedly by its own key, which is indexed in the stores. A purchase that this read does not find,
+ * such as a purchase that only the broker knows, stays as it was found.
  */
 function Followed({ purchase, found }: { readonly purchase: Trace; readonly found: Resource<FoundPurchases> }) {
   const { saleId, userId, requestId } = purchase;
@@ -204,7 +209,6 @@ function Followed({ purchase, found }: { readonly purchase: Trace; readonly foun
   return <Life purchase={now} read={state} />;
 }
 
-/** The life of one purchase. */
 function Life({ purchase, read }: { readonly purchase: Trace; readonly read: Parameters<typeof Freshness>[0] }) {
   const { t, f } = useWords();
   const { saleId, userId, requestId, state, sentence, timeline } = purchase;
@@ -364,7 +368,7 @@ function Evidence({ steps }: { readonly steps: readonly TraceStep[] }) {
   return <Table label={t.purchases.evidence} columns={columns} rows={rows} keyOf={({ index }) => String(index)} />;
 }
 
-/** The orders of a buyer, each of which leads to its life. */
+/** Shows the orders of a buyer, with a link from each to its life. */
 function OrdersOf({ user }: { readonly user: string }) {
   const { t, f } = useWords();
   const [{ saleId }] = useFilter(['saleId'] as const);
@@ -373,7 +377,7 @@ function OrdersOf({ user }: { readonly user: string }) {
     { user, sale: saleId },
     { place: 'after', read: (page) => ({ rows: page.orders, next: page.next }) },
   );
-  // A page of a search may be short or empty while more comes.
+  // A page of a search may be short or empty while more pages follow.
   useEffect(() => {
     if (!orders.isLoading && orders.rows.length === 0 && orders.hasMore) orders.more();
   }, [orders.isLoading, orders.rows.length, orders.hasMore]);

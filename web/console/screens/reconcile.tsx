@@ -21,7 +21,7 @@ import { Empty, Freshness, Note } from '../parts/states.js';
 import { Table, type Column } from '../parts/table.js';
 import { navigate, useApp, useFilter, usePages, useWords } from '../shell/hooks.js';
 
-/** What comparisons of Redis and MySQL have found, and the repairs that came of it. */
+/** Shows the findings of comparisons between Redis and MySQL, and the repairs that followed. */
 export function ReconcileScreen({
   tab,
   runId,
@@ -420,7 +420,7 @@ function Jobs() {
   );
 }
 
-/** First looks, then offers to repair what was found. */
+/** First compares, then offers to repair the findings. */
 function CompareDialog({ saleId: initial, onClose }: { readonly saleId: string; readonly onClose: () => void }) {
   const { api } = useApp();
   const { t, f } = useWords();

@@ -10,7 +10,7 @@ import { Table, type Column } from '../parts/table.js';
 import { PaymentCases } from './payment-cases.js';
 import { useApp, useFilter, usePages, useWords } from '../shell/hooks.js';
 
-/** Money that is owed back to buyers. */
+/** Shows money that is owed to buyers. */
 export function RefundsScreen() {
   const { api, me } = useApp();
   const { t, f } = useWords();
@@ -29,7 +29,7 @@ export function RefundsScreen() {
     {
       name: t.common.state,
       width: '90px',
-      ...(may(me.role, 'admin') && { hides: 'phone' as const }), // the button says it
+      ...(may(me.role, 'admin') && { hides: 'phone' as const }), // the button shows it
       sort: ({ state }) => state,
       cell: ({ state }) => <Badge tone={state === 'due' ? 'warn' : 'ok'}>{t.refunds.states[state]}</Badge>,
     },

@@ -16,14 +16,17 @@ import { Check, Choice, Segments, TextArea, TextField } from '../parts/fields.js
 import { useWords } from '../shell/hooks.js';
 
 interface FormProps {
-  /** What is in force. */
+  /** The rules in force. */
   readonly before: JsonObject;
   readonly rules: JsonObject;
   readonly errors: readonly FieldError[];
   readonly onChange: (rules: JsonObject) => void;
 }
 
-/** The rules as a form, one part for each layer. A name is that of the document, so that docs, JSON and form speak of the same. */
+/**
+ * Shows the rules as a form, with a part for each layer. Names are names of the document, so that docs, JSON and form
+ * use the same names.
+ */
 export function RulesForm({ before, rules, errors, onChange }: FormProps) {
   const { t } = useWords();
   return (
@@ -168,7 +171,7 @@ const Changed = ({
   readonly children: ComponentChildren;
 }) => <div class={`rule ${is ? 'changed' : ''} ${wide ? 'wide' : ''}`}>{children}</div>;
 
-/** A number as it is typed; what is no number stays in the field and does not reach the draft. */
+/** Edits a number. Text that is not a number stays in the field and does not reach the draft. */
 function NumberInput({
   field,
   label,

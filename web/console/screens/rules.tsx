@@ -26,17 +26,17 @@ import { RulesForm } from './rules-form.js';
 
 type Tab = (typeof RULE_TABS)[number];
 
-/** Rules that somebody works on, and the version that they were made from. */
+/** Rules that the user works on, and the version that they were made from. */
 interface Draft {
   readonly rules: JsonObject;
   readonly from: number;
 }
 
-/** Kept while somebody looks at other screens, and whatever is published meanwhile; null: there is none. */
+/** Kept while the user looks at other screens, whatever other users publish. Null if there is no draft. */
 export const draftOfRules = new Store<Draft | null>(null);
 const setDraft = (draft: Draft | null): void => draftOfRules.set(draft);
 
-/** The rules of admission: what is in force, a draft beside it, and the way from one to the other. */
+/** Shows the rules of admission: the rules in force, a draft beside them, and the way to publish it. */
 export function RulesScreen({ tab }: { readonly tab: Tab }) {
   const { t, f } = useWords();
   const stored = useResource<StoredRules>('/admin/v1/rules', { everyMs: 10_000 });
@@ -106,13 +106,13 @@ interface EditorProps {
   readonly isChanged: boolean;
   readonly onChange: (rules: JsonObject) => void;
   readonly onDiscard: () => void;
-  /** Whoever has seen the newer version goes on from there. */
+  /** Called when the user has seen the newer version and continues from there. */
   readonly onRead: (version: number) => void;
   readonly onPublished: () => void;
 }
 
 type Checked = { readonly valid: boolean; readonly errors: readonly FieldError[] };
-/** A draft is checked by the api when nobody has typed for so long. */
+/** The API checks a draft after this time without typing. */
 const CHECK_AFTER_MS = 600;
 
 function Editor({ tab, inForce, rules, from, isChanged, onChange, onDiscard, onRead, onPublished }: EditorProps) {
@@ -205,7 +205,7 @@ function Editor({ tab, inForce, rules, from, isChanged, onChange, onDiscard, onR
   );
 }
 
-/** What the api says of a draft. Nothing is asked while it is as in force. */
+/** Asks the API to check a draft. Sends nothing while the draft equals the rules in force. */
 function useCheck(
   rules: JsonObject,
   isChanged: boolean,
@@ -246,7 +246,7 @@ function JsonEditor({
   readonly onBad: (isBad: boolean) => void;
 }) {
   const { t } = useWords();
-  useEffect(() => () => onBad(false), []); // what is no JSON goes with this editor, the draft is as it was before
+  useEffect(() => () => onBad(false), []); // text that is not JSON is lost: the draft stays
   const written = useRef(rules);
   const [text, setText] = useState(() => JSON.stringify(rules, null, 2));
   const [fault, setFault] = useState<string | null>(null);
@@ -347,7 +347,7 @@ function SwitchDialog({
   const { t, f } = useWords();
   const [level, setLevel] = useState<Switch['level']>(before.level);
   const [percent, setPercent] = useState(String(before.percent));
-  // A purchase is made or it is not: there is nothing in between.
+  // A purchase is accepted or refused: there is nothing in between.
   const levels = before.endpoint === 'purchase' ? (['L0', 'L4'] as const) : LEVELS;
   const share = Number(percent);
   const isChanged = level !== before.level || share !== before.percent;

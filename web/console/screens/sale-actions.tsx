@@ -18,7 +18,7 @@ interface Props {
   readonly onDone: () => void;
 }
 
-/** Asks before anything is done with a sale: shows how it stands now, and what it will be. */
+/** Confirms an action on a sale: shows the present state, and the state after the action. */
 export function SaleActionDialog(props: Props) {
   switch (props.action) {
     case 'edit':
@@ -51,7 +51,7 @@ function useAsked({ action, sale, onClose, onDone }: Props) {
   };
 }
 
-/** How the sale stands, and what it becomes. */
+/** Shows the state of the sale, and its next state. */
 function Standing({
   sale,
   now,
@@ -126,7 +126,7 @@ function MoveDialog(props: Props) {
 }
 
 function EditDialog(props: Props) {
-  // As it was when the dialog was opened: what somebody else changes meanwhile is no change of this one.
+  // Keeps the sale as it was when the dialog was opened: a change by another user is not part of this change.
   const [sale] = useState(props.sale);
   const { api } = useApp();
   const { t, f } = useWords();

@@ -41,7 +41,7 @@ import { BreakerTable } from './health.js';
 import { WindowLeft } from './live.js';
 import { SaleActionDialog } from './sale-actions.js';
 
-/** One sale: its rush second by second, where its units are, and what can be done with it. */
+/** Shows a sale: its rush second by second, where its units are, and its actions. */
 export function SaleScreen({ saleId }: { readonly saleId: string }) {
   const { live, me } = useApp();
   const { t } = useWords();
@@ -158,12 +158,12 @@ function Overview({ sale, now }: { readonly sale: Sale; readonly now: LiveSale |
   );
 }
 
-/** Between two looks at what is missing of a stretch. */
+/** Interval between two reads of missing seconds. */
 const READ_EVERY_MS = 3_000;
 
 /**
- * What is known of the seconds of a stretch: what the api remembers, and each new second as it comes. What is missing then is
- * read too: the seconds of a stream that was lost, and the rest of what the api did not read at once.
+ * Collects the seconds of a range: the seconds that the API remembers, and each new second as it arrives. Missing
+ * seconds are read too: the seconds of a lost stream, and the rest of a range that the API did not return at once.
  */
 function useSeconds(sale: Sale, now: LiveSale | null, range: Range) {
   const { live } = useApp();

@@ -14,7 +14,7 @@ import { NewSaleDialog } from './new-sale.js';
 
 const DAY_MS = 86_400_000;
 
-/** The sales that come, and all others. */
+/** Shows the upcoming sales, and all other sales. */
 export function SalesScreen({ tab }: { readonly tab: (typeof SALE_TABS)[number] }) {
   const { me } = useApp();
   const { t } = useWords();

@@ -27,7 +27,10 @@ import { Frame } from './frame.js';
 import { language } from './preferences.js';
 import { SignIn } from './sign-in.js';
 
-/** Signed out, the way in; signed in, the screen of the address. When a token ends, its screen waits behind the question for the next. */
+/**
+ * Shows the sign-in page, or the screen of the address for a signed-in user. When a token ends, the screen waits behind
+ * the question for the next token.
+ */
 export function Console({ api, live }: { readonly api: Api; readonly live: LiveStore }) {
   const state = useStore(api.session.state);
   const { t } = useWords();
@@ -44,7 +47,8 @@ export function Console({ api, live }: { readonly api: Api; readonly live: LiveS
       ending = new AbortController();
       void followLive(api, live, window, ending.signal);
     };
-    // A page that the browser keeps for the button Back would keep its stream too, and there are six connections in all.
+    // A page that the browser keeps for the button Back would also keep its stream, and a browser allows six
+    // connections in all.
     const hide = (): void => ending.abort();
     const show = (event: PageTransitionEvent): void => void (event.persisted && follow());
     follow();
@@ -58,7 +62,7 @@ export function Console({ api, live }: { readonly api: Api; readonly live: LiveS
   }, [isIn, api, live]);
   useEffect(() => {
     if (state.is !== 'signed_out') return;
-    live.clear(); // somebody else may sign in
+    live.clear(); // another user may sign in
     draftOfRules.set(null);
   }, [state]);
 
@@ -135,7 +139,7 @@ function Screens() {
   useEffect(() => {
     if (place === shown.current) return;
     shown.current = place;
-    document.querySelector<HTMLElement>('main h1')?.focus({ preventScroll: true }); // what had the focus is gone
+    document.querySelector<HTMLElement>('main h1')?.focus({ preventScroll: true }); // the focused element is gone
   }, [place]);
   return (
     <Frame screen={route.screen}>

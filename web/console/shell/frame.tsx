@@ -54,7 +54,9 @@ const NAV: readonly {
   },
 ];
 
-/** What stands around every screen: the list of screens, the search, whether the figures are live, and who is signed in. */
+/**
+ * The frame around every screen: the list of screens, the search, whether the figures are live, and the signed-in user.
+ */
 export function Frame({ screen, children }: { readonly screen: Screen; readonly children: ComponentChildren }) {
   const { t } = useWords();
   const [isNavOpen, setNavOpen] = useState(false);
@@ -122,7 +124,7 @@ export function Frame({ screen, children }: { readonly screen: Screen; readonly 
   );
 }
 
-/** How old the newest snapshot is, ms; null: none has come. */
+/** Returns the age of the newest snapshot, ms, or null if none has come. */
 export function useSnapshotAge(): number | null {
   const { live } = useApp();
   const { snapshot, receivedMs } = useStore(live.state);
@@ -130,14 +132,14 @@ export function useSnapshotAge(): number | null {
   return snapshot === null ? null : performance.now() - receivedMs;
 }
 
-/** Says that the figures of the newest snapshot are old, and how old; null: they are not. */
+/** Returns a text about the age of old figures, or null if the figures are fresh. */
 export function useStaleText(): string | null {
   const { t, f } = useWords();
   const ageMs = useSnapshotAge();
   return ageMs === null || ageMs <= STALE_AFTER_MS ? null : t.common.stale(f.duration(Math.round(ageMs / 1000) * 1000));
 }
 
-/** Whether figures arrive, and how many things need a look. */
+/** Shows whether figures arrive, and how many things need a look. */
 function LiveSign() {
   const { live } = useApp();
   const { t, f } = useWords();

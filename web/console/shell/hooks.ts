@@ -12,7 +12,7 @@ import { filterIn, queryOf, type Filter } from '../logic/query.js';
 import { Store } from '../logic/store.js';
 import { language } from './preferences.js';
 
-/** What every screen has at hand. */
+/** Objects that every screen can use. */
 export interface App {
   readonly api: Api;
   readonly live: LiveStore;
@@ -27,12 +27,12 @@ export function useApp(): App {
   return app;
 }
 
-/** The value of a store, and again whenever it changes. */
+/** Returns the value of a store, and renders again whenever it changes. */
 export function useStore<T>(store: Store<T>): T {
   const [, draw] = useState({});
   const { value } = store;
   useLayoutEffect(() => {
-    if (!Object.is(store.value, value)) draw({}); // it changed after it was drawn and before it was followed
+    if (!Object.is(store.value, value)) draw({}); // the value changed between rendering and subscribing
     return store.subscribe(() => draw({}));
   }, [store]);
   return value;
@@ -41,7 +41,7 @@ export function useStore<T>(store: Store<T>): T {
 const DICTIONARIES = { en, zh } as const;
 const formats = new Map<string, Format>();
 
-/** The texts, and how figures are written, in the language that was chosen. */
+/** Returns the texts and the number format of the chosen language. */
 export function useWords(): { readonly t: Dictionary; readonly f: Format } {
   const chosen = useStore(language);
   const locale = localeFor(chosen, navigator.languages);
@@ -50,24 +50,25 @@ export function useWords(): { readonly t: Dictionary; readonly f: Format } {
   return { t: DICTIONARIES[chosen], f };
 }
 
-/** One clock for everything that counts: ages would tick out of step otherwise. */
+/** A single clock for everything that counts, because ages would otherwise tick out of step. */
 const second = new Store(Date.now());
 setInterval(() => second.set(Date.now()), 1_000);
 
-/** Unix ms, anew every second. */
+/** Unix ms, updated every second. */
 export const useNow = (): number => useStore(second);
 
-/** The clock of the api, as its newest snapshot tells it; that of the browser before there is one. Unix ms. */
+/**
+ * Returns the clock of the API, Unix ms, as known from its newest snapshot. Uses the browser's clock before the first
+ * snapshot.
+ */
 export function serverNowMs({ state }: LiveStore): number {
   const { snapshot, receivedMs } = state.value;
   return snapshot === null ? Date.now() : snapshot.atMs + performance.now() - receivedMs;
 }
 
-/** The address: its path, and its query. */
 const address = new Store(location.pathname + location.search);
 addEventListener('popstate', () => address.set(location.pathname + location.search));
 
-/** Goes to another screen. */
 export function navigate(to: string): void {
   if (to === address.value) return;
   history.pushState(null, '', to);
@@ -80,7 +81,7 @@ export function useAddress(): { readonly path: string; readonly search: string }
   return { path, search };
 }
 
-/** What a list is filtered by: in the address, so that it can be sent to somebody and is there after a reload. */
+/** Keeps the filter of a list in the address, so that it can be shared and survives a reload. */
 export function useFilter<N extends string>(
   names: readonly N[],
 ): [Record<N, string>, (changes: Partial<Record<N, string>>) => void] {
@@ -96,23 +97,23 @@ export function useFilter<N extends string>(
 }
 
 export interface Resource<T> {
-  /** The newest that was read, also while it is read again or cannot be. */
+  /** The newest data, also while it is read again or cannot be read. */
   readonly data: T | null;
   readonly error: ApiError | null;
   readonly isLoading: boolean;
-  /** When `data` came, Unix ms. */
+  /** When `data` was read, Unix ms. */
   readonly readAtMs: number;
   readonly reload: () => void;
 }
 
-/** Told to read again by the key `r`, and after somebody signed in again. */
+/** Changes when all data should be read again: after the key `r`, and after a new sign-in. */
 export const readAgain = new Store(0);
 
 /**
- * Reads from the api, and again from time to time.
- * @param path null: nothing is asked for
- * @param everyMs left out: once; while the page is not seen, nothing is asked
- * @param takes statuses that are an answer and no failure
+ * Reads from the API, and repeats the read at an interval.
+ * @param path null: reads nothing
+ * @param everyMs absent: reads once; nothing is read while the page is hidden
+ * @param takes statuses that count as an answer, not as a failure
  */
 export function useResource<T>(
   path: string | null,
@@ -186,21 +187,21 @@ export interface Pages<T> {
   readonly error: ApiError | null;
   readonly isLoading: boolean;
   readonly readAtMs: number;
-  /** Whether there are more rows behind these. */
+  /** True if there are more rows. */
   readonly hasMore: boolean;
   readonly more: () => void;
   readonly reload: () => void;
 }
 
-/** Rows that one page of the screen asks for. */
+/** Rows that a page of the screen asks for. */
 const PAGE_ROWS = 100;
 const FIRST_PAGE_EVERY_MS = 10_000;
 
 interface PagesState<T> {
-  /** What the rows are of. */
+  /** Identifies the list and filter of the rows. */
   readonly key: string | null;
   readonly rows: readonly T[];
-  /** How many pages they are. */
+  /** Number of pages that the rows come from. */
   readonly pages: number;
   readonly next: string | null;
   readonly error: ApiError | null;
@@ -209,9 +210,9 @@ interface PagesState<T> {
 }
 
 /**
- * A list of the api, page after page. While only the first one is shown it is read again from time to time.
- * @param read the rows of an answer, and where the next page begins
- * @param isHeld somebody works with the rows that are shown: they stay as they are
+ * Reads a list of the API, page by page. While only the first page is shown, it is read again at an interval.
+ * @param read returns the rows of an answer, and where the next page begins
+ * @param isHeld the user works with the shown rows, so they stay as they are
  */
 export function usePages<T, A>(
   path: string,

@@ -1,13 +1,13 @@
 import { languageFor, LANGUAGES, type Language } from '../i18n/language.js';
 import { Store } from '../logic/store.js';
 
-/** What somebody chose in this browser. The token is not among it: see api/session.ts. */
+/** Choices of the user in this browser. The token is not among them: see api/session.ts. */
 const THEMES = ['system', 'light', 'dark'] as const;
 export type Theme = (typeof THEMES)[number];
 
 const KEYS = { theme: 'seckill.console.theme', language: 'seckill.console.language', keys: 'seckill.console.keys' };
 
-/** A browser may forbid storage: then a choice lasts as long as the page. */
+/** Uses the storage if allowed. If a browser forbids storage, a choice lasts as long as the page. */
 function whereAllowed<T>(use: (storage: Storage) => T): T | null {
   try {
     return use(localStorage);
@@ -24,10 +24,10 @@ const keep = (key: string, word: string): void => void whereAllowed((storage) =>
 
 export const theme = new Store<Theme>(chosen(KEYS.theme, THEMES) ?? 'system');
 export const language = new Store<Language>(chosen(KEYS.language, LANGUAGES) ?? languageFor(navigator.languages));
-/** Whether a single key is a shortcut. */
+/** True if single keys are shortcuts. */
 export const singleKeys = new Store<boolean>(chosen(KEYS.keys, ['off']) === undefined);
 
-/** Keeps what is chosen, and shows the page that way. */
+/** Stores the choices, and applies them to the page. */
 export function applyPreferences(): void {
   const root = document.documentElement;
   const apply = (): void => {

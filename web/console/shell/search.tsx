@@ -5,7 +5,6 @@ import { pathOf } from '../logic/routes.js';
 import { Icon } from '../parts/icons.js';
 import { navigate, useWords } from './hooks.js';
 
-/** Where a look-up leads. */
 function placeOf({ kind, text }: LookUp): string {
   switch (kind) {
     case 'purchase':
@@ -21,7 +20,7 @@ function placeOf({ kind, text }: LookUp): string {
   }
 }
 
-/** The field in the head of every screen: what is typed may be an id of several kinds of things. */
+/** The search field in the head of every screen. The text may be an id of several kinds of things. */
 export function Search({ focusOn }: { readonly focusOn: (focus: () => void) => void }) {
   const { t } = useWords();
   const [text, setText] = useState('');
@@ -91,7 +90,7 @@ export function Search({ focusOn }: { readonly focusOn: (focus: () => void) => v
               aria-selected={index === picked}
               onPointerEnter={() => setPicked(index)}
               onPointerDown={(event) => {
-                event.preventDefault(); // the field keeps the focus until it is left
+                event.preventDefault(); // the field keeps the focus until the user leaves it
                 go(index);
               }}
             >

@@ -19,7 +19,7 @@ const GO_KEYS = {
   h: { route: { screen: 'health' }, name: 'health' },
 } as const satisfies Record<string, { readonly route: Route; readonly name: string }>;
 
-/** After `g` the next key is waited for so long. */
+/** How long to wait for the second key after `g`. */
 const SECOND_KEY_MS = 1_500;
 
 export function useShortcuts({

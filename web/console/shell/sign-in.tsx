@@ -8,7 +8,7 @@ import { useWords } from './hooks.js';
 
 const COMMAND = 'npm run -s seckill -- token --user you --role operator --ttl-hours 1';
 
-/** Asks for a token. @param onDone after it was accepted */
+/** Asks for a token. @param onDone called after the token was accepted */
 export function SignIn({ session, onDone }: { readonly session: Session; readonly onDone?: () => void }) {
   const { t } = useWords();
   const [token, setToken] = useState('');
