@@ -175,10 +175,7 @@ export interface ClusterStatus extends ClusterFigures {
 export interface MessageInspection {
   status(groups: readonly NamedGroup[]): Promise<ClusterStatus>;
 
-  /**
-   * Lists the groups, largest lag first. @param groups null: all groups known to the brokers
-   * @param groups null: all that the brokers know
-   */
+  /** Lists the groups, largest lag first. @param groups null: all groups known to the brokers */
   groups(groups: readonly NamedGroup[] | null): Promise<GroupReport[]>;
 
   topics(): Promise<TopicReport[]>;

@@ -104,15 +104,12 @@ export interface OrderRepository {
   findOrder(orderId: string): Promise<ShownOrder | null>;
 
   /**
-   * Counts the orders of this sale that the buyer has cancelled; 0 for an archived sale. @throws OperationalError mysql
+   * Counts the orders of this sale that the buyer has cancelled; 0 for an archived sale.
    * @throws OperationalError mysql
    */
   countCancelled(saleId: string, userId: string): Promise<number>;
 
-  /**
-   * Finds the buyers that let orders of this sale expire unpaid. @throws OperationalError mysql
-   * @throws OperationalError mysql
-   */
+  /** Finds the buyers that let orders of this sale expire unpaid. @throws OperationalError mysql */
   expiredOf(saleId: string, userIds: readonly string[]): Promise<Map<string, ExpiredOrders>>;
 }
 
