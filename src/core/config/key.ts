@@ -215,7 +215,7 @@ const CHECK_PEM = {
   },
 };
 
-/** @param endOf chooses the expiry that counts, from those of all certificates in the order of the file, Unix ms */
+/** @param endOf chooses the expiry that counts from the expiries of all certificates in file order, Unix ms */
 function checkCertificates(text: string, endOf: (ends: readonly number[]) => number): void {
   const found = text.match(CERTIFICATE) ?? [];
   if (found.length === 0) throw new Error('must hold certificates in PEM, but holds none');

@@ -201,9 +201,9 @@ function derivedFrom({ reconcile, redis, repair, mysql }: Partial<Config>): Part
 }
 
 /**
- * Returns the environment of an app that runs Seckill as a library. The settings of the app take precedence over its own
- * environment, also if one of the two names a file.
- * @param settings values by the name of their variable; undefined values are not set
+ * Returns the environment of an app that runs Seckill as a library. The settings of the app take precedence over its
+ * own environment, even if one of the two names a file.
+ * @param settings values by variable name; undefined values are not set
  */
 export function withSettings(
   settings: Readonly<Record<string, string | number | boolean | undefined>>,

@@ -10,7 +10,7 @@ export const keeper = {
   expireSweepEveryMs: fixed('EXPIRE_SWEEP_EVERY_MS', 2000),
   /** How late notifications of an order, and released units, may be. */
   outboxEveryMs: fixed('OUTBOX_EVERY_MS', 500),
-  /** Longer than three tries of a send: then another keeper takes the rows. */
+  /** Longer than three tries of a send: after that another keeper takes the rows. */
   outboxLeaseMs: fixed('OUTBOX_LEASE_MS', 20_000),
   outboxKeepMs: integer({
     env: 'OUTBOX_KEEP_MS',
@@ -61,7 +61,7 @@ export const reconcile = {
     words: ['true', 'false'],
     fallback: 'false',
   }),
-  /** Longer than a re-drive takes: anything younger may be on its way, and is not compared. */
+  /** Longer than a re-drive: anything younger may be on its way, and is not compared. */
   safeAgeMs: fixed('RECONCILE_SAFE_AGE_MS', 120_000),
   /** Age at which reconcile removes the markers of a closed sale. 0 means MARKER_LIFE_MS. */
   markerAgeMs: fixed('RECONCILE_MARKER_AGE_MS', 0),

@@ -34,7 +34,7 @@ export const metrics = {
     minLength: 16,
     range: '16 characters or more',
   }),
-  /** A page of /metrics is given again for this time: buyers wait while a page is collected. */
+  /** A collected page of /metrics is served again for this time: buyers wait while a page is collected. */
   cacheMs: fixed('METRICS_CACHE_MS', 1000),
 } as const satisfies Keys;
 
