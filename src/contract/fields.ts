@@ -25,7 +25,7 @@ export const amount = count.meta({
 });
 export const text = z.string();
 
-/** Times leave this API as ISO 8601 in UTC with milliseconds. */
+/** Formats a time for an answer: ISO 8601 in UTC with milliseconds. */
 export const isoTime = (ms: number): string => new Date(ms).toISOString();
 export const isoTimeOrNull = (ms: number | null): string | null => (ms === null ? null : isoTime(ms));
 
@@ -71,7 +71,7 @@ export function queryWhole(min: number, max: number) {
 /** ISO 4217. */
 export const currency = matching('three capital letters such as EUR', /^[A-Z]{3}$/);
 
-/** A body as its readers see it. */
+/** A body that its readers cannot change. */
 export type BodyOf<S extends z.ZodType> = Immutable<z.output<S>>;
 type Immutable<T> = T extends readonly (infer E)[]
   ? readonly Immutable<E>[]

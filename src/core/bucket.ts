@@ -37,7 +37,6 @@ export function homeBucket(userId: string, buckets: number): number {
   return hash32(userId) % buckets;
 }
 
-/** Returns the bucket of a buyer in a sale. */
 export const homeBucketOf = ({ saleId, buckets }: Pick<Sale, 'saleId' | 'buckets'>, userId: string): HomeBucket => ({
   saleId,
   bucket: homeBucket(userId, buckets),

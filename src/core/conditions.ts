@@ -48,7 +48,7 @@ const OPERAND = /^(?:max_over_time\()?(\w+)(?:\{(\w+)(!?=)"([^"]*)"\})?(?:\[(\d+
 /**
  * Reads the alerts whose expressions a process can judge by its current metrics. Leaves out rates, comparisons with the past and
  * absent metrics, which need Prometheus.
- * @param text alerts.yml as it is laid out in this repository, no YAML in general
+ * @param text alerts.yml in the layout of this repository, not YAML in general
  */
 export function readAlertRules(text: string): AlertRule[] {
   return text.split(/^ +- alert: /m).flatMap((block) => {

@@ -3,8 +3,7 @@ export type Dependency = 'redis' | 'rocketmq' | 'mysql';
 
 /**
  * The failure of a dependency. Adapters throw it, and so does code that sums up faults. `retryable` says whether the
- * same call may succeed later.
- * A refusal (sold out, limit reached …) is never thrown: it is an outcome.
+ * same call may succeed later. A refusal (sold out, limit reached …) is never thrown: it is an outcome.
  */
 export class OperationalError extends Error {
   readonly dependency: Dependency;

@@ -65,7 +65,7 @@ export const readKeyring = (text: string): Keyring =>
 /** An HMAC key shorter than its hash can be searched offline (RFC 7518, 3.2). */
 const SECRET_BYTES_MIN = 32;
 /**
- * Minimum number of different characters. 32 random hexadecimal digits have fewer in one of ten million cases, but a
+ * Minimum number of different characters. 32 random hexadecimal digits have fewer in 1 of 10 million cases, but a
  * repeated word often does.
  */
 const DIFFERENT_MIN = 8;

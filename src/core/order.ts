@@ -27,7 +27,7 @@ export const isLive = (state: OrderState): boolean => state === 'pending_payment
  * - `units_lost`: Redis lost data after the buyer was accepted, and the units had gone to others before their batch was
  *   recorded
  * - `compensation_failed`: its message was lost, and no attempt could create its row; its units go back
- * - `refused_by_database`: MySQL does not accept one of its values, but accepts the other purchases; its units go back
+ * - `refused_by_database`: MySQL does not accept a value of it, but accepts the other purchases; its units go back
  */
 export const FAILURE_REASONS = [
   'oversold_guard',

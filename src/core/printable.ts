@@ -1,4 +1,4 @@
-// Stored text comes from outside: it must not control a terminal, nor look like one of our lines.
+// Stored text comes from outside: it must not control a terminal, nor look like a line of ours.
 
 /**
  * Escapes control characters, direction marks and the like as in JSON: a line of JSON keeps its value. Leaves line

@@ -7,6 +7,6 @@ export type Role = (typeof ROLES)[number];
 
 export const isRole = (word: string): word is Role => (ROLES as readonly string[]).includes(word);
 
-/** Says whether one of these names of a token is the needed role, or a role that includes it. */
+/** Says whether any of these names of a token is the needed role, or a role that includes it. */
 export const includesRole = (names: readonly string[], needed: Role): boolean =>
   names.some((name) => isRole(name) && ROLES.indexOf(name) >= ROLES.indexOf(needed));

@@ -3,9 +3,7 @@ import { isUtf8 } from 'node:buffer';
 // Text from outside must be whole Unicode, or it is refused on arrival. A store that is stricter than JavaScript would
 // refuse it later, together with the rest of its batch. `parseJson` and `metadataFault` hold JSON to the same rule.
 
-/**
- * Decodes UTF-8 bytes, byte order mark included. Null for other bytes: their text would be one that was never written.
- */
+/** Decodes UTF-8 bytes, byte order mark included. Null for other bytes: their decoded text was never written. */
 export const utf8Of = (bytes: Buffer): string | null => (isUtf8(bytes) ? bytes.toString() : null);
 
 /** The character that other decoders, such as Node for arguments, insert for bytes that are not UTF-8. */

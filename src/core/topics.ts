@@ -24,7 +24,6 @@ export const GROUPS = {
 } as const;
 export type Group = (typeof GROUPS)[keyof typeof GROUPS];
 
-/** The topic of each group. */
 export const GROUP_TOPICS = {
   [GROUPS.writer]: TOPICS.purchase,
   [GROUPS.redriveWriter]: TOPICS.redrive,
@@ -62,7 +61,6 @@ export const OWN_TOPICS: ReadonlySet<string> = new Set([
  */
 export const HALF_TOPICS = { open: 'RMQ_SYS_TRANS_HALF_TOPIC', discarded: 'TRANS_CHECK_MAX_TIME_TOPIC' } as const;
 
-/** The groups that write orders. */
 export const WRITER_GROUPS: ReadonlySet<string> = new Set([GROUPS.writer, GROUPS.redriveWriter]);
 
 /** `retryMaxTimes` of both writer groups. A worker sees a message once more than this, then it is a dead letter. */

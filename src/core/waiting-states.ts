@@ -1,6 +1,6 @@
 /** A state that waits for an event, and must not wait for ever. */
 export interface WaitingState {
-  /** The waiting thing. */
+  /** The subject of the wait. */
   readonly waits: string;
   /** The maximum wait: a key of the configuration, or a column. */
   readonly deadline: string;

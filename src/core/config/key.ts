@@ -202,7 +202,7 @@ function live(
 const CERTIFICATE = /-----BEGIN CERTIFICATE-----[\s\S]+?-----END CERTIFICATE-----/g;
 
 const CHECK_PEM = {
-  /** Checks certificates of authorities. An expired one may stand beside a valid one. */
+  /** Checks certificates of authorities. An expired certificate may be beside a valid certificate. */
   certificates: (text: string): void => checkCertificates(text, (ends) => Math.max(...ends)),
   /** Checks our own certificate, which the certificates up to its authority may follow. */
   chain: (text: string): void => checkCertificates(text, ([own = Infinity]) => own),

@@ -202,7 +202,7 @@ function derivedFrom({ reconcile, redis, repair, mysql }: Partial<Config>): Part
 
 /**
  * Returns the environment of an app that runs Seckill as a library. The settings of the app take precedence over its
- * own environment, even if one of the two names a file.
+ * own environment, even if either of them names a file.
  * @param settings values by variable name; undefined values are not set
  */
 export function withSettings(
@@ -236,7 +236,7 @@ export function settingText({ env: name, fromFile }: Pick<Key<unknown>, 'env' | 
   }
 }
 
-/** Returns whether a test replaces fixed values. */
+/** Says whether a test replaces fixed values. */
 const takesOverrides = (env: Environment): boolean => env.TEST_OVERRIDES === 'on' && env.NODE_ENV !== 'production';
 
 const FIXED = allKeys().filter(({ isFixed }) => isFixed);

@@ -1,4 +1,4 @@
-/** Returns the end of a sentence. */
+/** Says that a value is fixed, as the end of a sentence. */
 export const fixedAt = (value: number, unit: string): string =>
   `its value is fixed at ${value}${unit === '' ? '' : ` ${unit}`}`;
 

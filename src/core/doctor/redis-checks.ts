@@ -55,7 +55,7 @@ export interface RedisServerFacts extends RedisStartFacts {
 }
 
 export interface RedisFacts {
-  /** One server, or the masters of a cluster. */
+  /** A single server, or the masters of a cluster. */
   readonly servers: readonly RedisServerFacts[];
   /** REDIS_WAIT_REPLICAS. */
   readonly waitReplicas: number;

@@ -4,7 +4,6 @@ import { REDIS_ANSWERS, REDIS_CHECKS, type RedisFacts } from './redis-checks.js'
 import { ROCKETMQ_CHECKS, type RocketmqFacts } from './rocketmq-checks.js';
 import { SETTINGS_CHECKS, type SettingsFacts } from './settings-checks.js';
 
-/** All collected facts. */
 export interface AllFacts {
   readonly settings: SettingsFacts;
   readonly redis: Asked<RedisFacts>;
@@ -13,7 +12,6 @@ export interface AllFacts {
   readonly rocketmq: RocketmqFacts;
 }
 
-/** Checks that are shown together. */
 interface Group {
   readonly title: string;
   /** Every line of the group, for the documentation. */
@@ -53,7 +51,6 @@ export const GROUPS_OF_CHECKS: readonly Group[] = [
 ];
 
 export interface Report {
-  /** The worst verdict of all lines. */
   readonly verdict: Verdict;
   readonly groups: readonly { readonly title: string; readonly findings: readonly Finding[] }[];
 }

@@ -28,7 +28,6 @@ interface TopicFacts {
   } | null;
 }
 
-/** A group of ours. */
 interface GroupFacts {
   readonly group: string;
   readonly wantedRetries: number;
@@ -67,7 +66,6 @@ export interface BrokerFacts {
   readonly strangers: 'served' | 'refused';
 }
 
-/** A port of RocketMQ. */
 export interface OpenPort {
   /** Begins a sentence: `The gRPC port 8081`. */
   readonly what: string;

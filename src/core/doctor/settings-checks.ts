@@ -36,8 +36,8 @@ const LENGTH_MIN = 16;
 /** Length below which a secret is guessed within minutes, wherever it can be tried. */
 const LENGTH_LEAST = 8;
 /**
- * Minimum number of different characters. 16 random characters have fewer in one of ten million cases, but a repeated
- * word often does.
+ * Minimum number of different characters. 16 random characters have fewer in 1 of 10 million cases, but a repeated word
+ * often does.
  */
 const DIFFERENT_MIN = 8;
 /** Words that attackers try first, followed by any digits and signs. Some are in manuals. */

@@ -45,7 +45,7 @@ export interface LimitCall {
 }
 
 export interface LimitAnswers {
-  /** One verdict per request, in request order. */
+  /** Verdicts, in request order. */
   readonly verdicts: readonly LimitVerdict[];
   /** How many users and addresses were not counted because too many others were. */
   readonly uncounted: number;

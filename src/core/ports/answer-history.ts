@@ -1,7 +1,6 @@
 /** How often each code was answered to purchases of a sale. */
 export type AnswerCounts = Readonly<Record<string, number>>;
 
-/** The answers of one api in one second. */
 export interface AnswersOfSecond {
   /** Answers by sale, for the sales that the api counts separately. */
   readonly sales: ReadonlyMap<string, AnswerCounts>;

@@ -1,6 +1,6 @@
-/** A change made by a person or by one of our programs. `before` and `after` are kept as JSON. */
+/** A change made by a person or by a program of ours. `before` and `after` are kept as JSON. */
 export interface AuditEntry {
-  /** A user id, the account that ran the command, or the name given there: `name (account)`. */
+  /** A user id, the account that ran the command, or the name given to it: `name (account)`. */
   readonly actor: string;
   /** `<kind>.<verb>`, such as `sale.opened`. */
   readonly action: string;

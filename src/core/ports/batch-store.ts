@@ -17,7 +17,7 @@ export interface Release extends BucketRef {
   readonly orderId: string;
   /** Gives back only units held by this batch (or already `ordered`). An empty string means any batch. */
   readonly batchId: string;
-  /** False for a purchase whose unit never existed: the request is closed, nothing goes back. */
+  /** False for a purchase whose unit never existed: the request is closed, and nothing goes back. */
   readonly withUnits: boolean;
 }
 

@@ -94,13 +94,13 @@ export interface CompensationRepository {
   find(jobId: string): Promise<CompensationJob | null>;
 
   /**
-   * The jobs of one request, oldest first.
+   * Returns the jobs of one request, oldest first.
    * @throws OperationalError mysql
    */
   byRequest(saleId: string, userId: string, requestId: string): Promise<CompensationJob[]>;
 
   /**
-   * The jobs of the purchases of one batch, oldest first.
+   * Returns the jobs of the purchases of one batch, oldest first.
    * @throws OperationalError mysql
    */
   byBatch(batchId: string): Promise<CompensationJob[]>;

@@ -69,9 +69,9 @@ export interface DeadLetterFilter {
   readonly originTopic?: string;
   readonly saleId?: string;
   readonly batchId?: string;
-  /** A batch id. For a parked dead letter, also the request id of one of its purchases. */
+  /** A batch id. For a parked dead letter, also the request id of any purchase in it. */
   readonly key?: string;
-  /** A trace id of one of its purchases, for a parked dead letter. */
+  /** A trace id of any purchase in a parked dead letter. */
   readonly traceId?: string;
   readonly reason?: DeadLetterReason;
   /** Text contained in `detail`. */

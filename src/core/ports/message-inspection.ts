@@ -2,7 +2,6 @@ import { DEAD_LETTERS, GROUP_TOPICS, GROUPS } from '../topics.js';
 
 // The contents of RocketMQ, as operators see them.
 
-/** A broker of the cluster. */
 export interface BrokerReport {
   readonly name: string;
   /** `host:port` of its admin port. */
@@ -84,7 +83,6 @@ export interface FoundMessage {
 /** Where browsing begins: at one place of a queue, or in every queue with messages stored at this time or later. */
 export type BrowseFrom = { readonly queueId: number; readonly offset: number } | { readonly sinceMs: number };
 
-/** Limits of one browse. */
 export interface BrowseLimits {
   readonly max: number;
   /**
@@ -121,7 +119,7 @@ export interface InspectedHalf {
 export interface DiscardedHalf extends InspectedHalf {
   /** Unix ms. */
   readonly discardedAtMs: number;
-  /** When it was last put back among the open half messages, Unix ms. Null: never. */
+  /** Latest possible time of its return to the open half messages, Unix ms. Null: it did not return. */
   readonly resumedAtMs: number | null;
   /** Its place in the log of the broker, used to put it back. */
   readonly offsetId: string;
@@ -134,7 +132,6 @@ export interface OpenHalves {
   readonly more: boolean;
 }
 
-/** A connected client. */
 export interface BrokerClient {
   readonly clientId: string;
   readonly address: string;
@@ -180,7 +177,7 @@ export interface MessageInspection {
 
   topics(): Promise<TopicReport[]>;
 
-  /** Half messages without an answer, oldest first. */
+  /** Lists half messages without an answer, oldest first. */
   halves(): Promise<OpenHalves>;
 
   /** Half messages that the broker gave up, newest first: the newest `max`, or all with a key. */
@@ -189,7 +186,7 @@ export interface MessageInspection {
   /** Makes the broker ask for the outcome of a half message again. */
   resume(half: DiscardedHalf): Promise<void>;
 
-  /** Lists the clients that answer check-backs for half messages. */
+  /** Lists the connected producers, including the clients that answer check-backs for half messages. */
   producers(): Promise<ProducerClient[]>;
 
   /** Lists the clients that consume with a group now. */

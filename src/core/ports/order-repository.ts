@@ -113,7 +113,7 @@ export interface OrderRepository {
   expiredOf(saleId: string, userIds: readonly string[]): Promise<Map<string, ExpiredOrders>>;
 }
 
-/** The right to mint order ids with one of 256 slots, for the time of the lease. */
+/** The right to mint order ids with a slot (0 to 255), for the time of the lease. */
 export interface WorkerSlotLease {
   readonly slot: number;
   /**

@@ -65,7 +65,7 @@ export interface PaymentAttempts {
   close(attempt: AttemptName & { readonly version?: number }, end: AttemptEnd): Promise<void>;
 
   /**
-   * The open attempts of one order, at most ten: releases before 1.1.0 opened an attempt for every key of a buyer.
+   * Returns the open attempts of one order, at most ten: releases before 1.1.0 opened an attempt for every key of a buyer.
    * @throws OperationalError mysql
    */
   openOf(orderId: string): Promise<OpenAttempt[]>;

@@ -36,7 +36,7 @@ export type RefundOutcome =
  * the time after which a keeper asks about a charge, are longer, so that no second caller asks in between.
  */
 export const PROVIDER_CALL_MAX_MS = 20_000;
-/** By this time every call has ended, so another process may ask about the charge. */
+/** Every call has ended by this time, so another process may ask about the charge. */
 export const PROVIDER_ASKED_AFTER_MS = PROVIDER_CALL_MAX_MS + 10_000;
 
 /** The price of an order. */

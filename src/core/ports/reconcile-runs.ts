@@ -24,7 +24,6 @@ export interface ReconcileRun {
   /** Null: the run is still running, or it died. */
   readonly finishedAtMs: number | null;
   readonly outcome: RunOutcome | null;
-  /** Counts by name. */
   readonly figures: Readonly<Record<string, number>>;
   /** The first findings. */
   readonly findings: readonly SaleFinding[];

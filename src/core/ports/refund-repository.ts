@@ -75,7 +75,7 @@ export interface RefundRepository {
   postpone(lease: Pick<LeasedRefund, 'paymentId' | 'attempts'>, delayMs: number, error: string): Promise<void>;
 
   /**
-   * The refunds of one order, oldest first.
+   * Returns the refunds of one order, oldest first.
    * @throws OperationalError mysql
    */
   refundsOf(orderId: string): Promise<Refund[]>;

@@ -1,11 +1,10 @@
-/** One version of the admission rules. `rules` is JSON that the store has not checked. */
+/** A version of the admission rules. `rules` is JSON that the store has not checked. */
 export interface StoredRules {
-  /** Rises by one with each change. 0: no rules were published. */
+  /** Rises by 1 with each change. 0: no rules were published. */
   readonly version: number;
   readonly rules: unknown;
 }
 
-/** A change of the rules. */
 export interface RuleChange {
   readonly version: number;
   /** The actor of the audit log entry. */
@@ -14,7 +13,6 @@ export interface RuleChange {
   readonly atMs: number;
 }
 
-/** Result of storing a change. */
 export type StoreOutcome =
   | { readonly outcome: 'stored'; readonly version: number }
   /** Another publication came first. `version` is now the newest. */

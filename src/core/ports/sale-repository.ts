@@ -45,7 +45,7 @@ export interface SaleRepository {
     check: (calendar: readonly CalendarEntry[]) => readonly W[],
   ): Promise<{ readonly created: readonly Sale[] } | { readonly wrong: readonly W[] }>;
 
-  /** The sales of these skus that are not closed. @throws OperationalError mysql */
+  /** Returns the sales of these skus that are not closed. @throws OperationalError mysql */
   calendar(skus: readonly string[]): Promise<CalendarEntry[]>;
 
   /** @throws OperationalError mysql */

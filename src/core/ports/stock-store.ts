@@ -17,7 +17,7 @@ export interface PrecheckVerdict {
   readonly unitsLeft: number | null;
   /** Number of buckets of the sale. Null when Redis does not know. */
   readonly buckets: number | null;
-  /** One answer per purchase, in order. Null: not refused. */
+  /** Answers by purchase, in order. Null: not refused. */
   readonly answers: readonly (PurchaseAnswer | null)[];
 }
 
@@ -29,7 +29,7 @@ export type PurchaseAnswer = StoreAnswer | { readonly outcome: 'outcome_unknown'
 
 export type DeductVerdict =
   | { readonly outcome: 'deducted' | 'already_deducted' }
-  /** At least one purchase was refused, so nothing was taken. One answer per purchase; null: not the cause. */
+  /** At least one purchase was refused, so nothing was taken. Answers by purchase; null: not the cause. */
   | { readonly outcome: 'refused'; readonly answers: readonly (PurchaseAnswer | null)[] }
   /** `resolve` came first: this batch will never be deducted. */
   | { readonly outcome: 'aborted' }

@@ -43,7 +43,6 @@ export interface OrderTrace {
   readonly nowMs: number;
 }
 
-/** Filters of a search. */
 export interface TraceSearch {
   readonly saleId?: string;
   readonly userId?: string;

@@ -3,7 +3,6 @@ import type { TraceParent } from '../trace-context.js';
 /** Fields of a span: ids of sales, batches and messages, but never the id of a buyer. */
 export type SpanFields = Readonly<Record<string, string | number | boolean>>;
 
-/** The start of a span. */
 export interface SpanStart {
   /** A name from a small set, without ids. */
   readonly name: string;

@@ -28,7 +28,7 @@ export const http = {
     min: 1,
     max: 100000,
   }),
-  /** A client on a bad line needs a second or two; a slow attacker gets no more than this. */
+  /** Enough for a client on a bad line, which needs a second or two. A slow attacker gets no more. */
   headersTimeoutMs: fixed('HTTP_HEADERS_TIMEOUT_MS', 5000),
   /** Above `headersTimeoutMs`: a body comes after its headers. */
   requestTimeoutMs: fixed('HTTP_REQUEST_TIMEOUT_MS', 10_000),
@@ -206,7 +206,7 @@ export const auth = {
     min: 60000,
     max: 31536000000,
   }),
-  /** Verified tokens in memory, some 500 bytes each. */
+  /** Maximum number of verified tokens in memory, some 500 bytes each. */
   cacheMax: fixed('JWT_CACHE_MAX', 20_000),
 } as const satisfies Keys;
 

@@ -51,7 +51,7 @@ export const tracing = {
     doc: 'Share of purchases that an api records if the caller sends no `traceparent`. With a `traceparent`, the caller decides.',
     fallback: 0.01,
   }),
-  /** Spans wait no longer to be sent together. */
+  /** Spans wait at most this long to be sent together. */
   sendEveryMs: fixed('OTEL_BSP_SCHEDULE_DELAY', 1000),
   queueMax: integer({
     env: 'OTEL_BSP_MAX_QUEUE_SIZE',

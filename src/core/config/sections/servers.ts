@@ -19,7 +19,7 @@ const CLUSTER_URL: UrlForm = {
 
 /**
  * @param prefix begins the names.
- * @param servers whose certificates these are.
+ * @param servers the servers with these certificates.
  * @param address the variable that names their hosts
  */
 const tlsKeys = (prefix: string, servers: string, address: string) =>
@@ -116,7 +116,7 @@ export const rocketmq = {
   receiveWaitMs: fixed('ROCKETMQ_RECEIVE_WAIT_MS', 5000),
   /** Timeout of one try to start a client, which may hang. */
   startTimeoutMs: fixed('ROCKETMQ_START_TIMEOUT_MS', 20_000),
-  /** Check-backs answered at once: the client starts all of them together. */
+  /** Maximum number of check-backs answered at once: the client starts all of them together. */
   checksInParallel: fixed('ROCKETMQ_CHECKS_IN_PARALLEL', 32),
 } as const satisfies Keys;
 
