@@ -65,8 +65,8 @@ export function integer(options: Common<number> & { unit: string; min: number; m
 }
 
 /**
- * Holds a value that no operator has a reason to change. Tests of whole programs change it with `TEST_OVERRIDES`: they cannot
- * wait a minute for each retry.
+ * Holds a value that no operator has a reason to change. Tests of whole programs change it with `TEST_OVERRIDES`: they
+ * cannot wait a minute for each retry.
  */
 export const fixed = (env: string, value: number): Key<number> => ({
   ...integer({
@@ -161,7 +161,9 @@ export function text(options: Common<string> & { minLength: number; range: strin
   };
 }
 
-/** Describes the password of a connection. Its file is read again, so that the password can change without a restart. */
+/**
+ * Describes the password of a connection. Its file is read again, so that the password can change without a restart.
+ */
 export function password(options: Omit<Common<string>, 'secret' | 'fallback' | 'optional'>): Key<Live> {
   return live({ ...options, secret: true }, 'text', () => undefined);
 }
@@ -267,7 +269,10 @@ export function networks(options: Common<string>): Key<string> {
   };
 }
 
-/** Describes origins of pages, separated by commas. The value has no blanks. Only a page of this machine may come without TLS. */
+/**
+ * Describes origins of pages, separated by commas. The value has no blanks. Only a page of this machine may come
+ * without TLS.
+ */
 export function origins(options: Common<string>): Key<string> {
   return {
     ...common(options),

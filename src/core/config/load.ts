@@ -247,7 +247,10 @@ const REMOVED_NAMES: ReadonlyMap<string, string> = new Map([
   ...Object.entries(REMOVED),
 ]);
 
-/** Returns a sentence for each variable in the environment that was a setting of an earlier release and has no effect now. */
+/**
+ * Returns a sentence for each variable in the environment that was a setting of an earlier release and has no effect
+ * now.
+ */
 export function removedSettings(env: Environment): string[] {
   const inForce = new Set(takesOverrides(env) ? FIXED.map((key) => key.env) : []);
   return [...REMOVED_NAMES]

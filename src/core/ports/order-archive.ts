@@ -12,8 +12,7 @@ export interface ArchiveStep {
 
 /**
  * Moves the orders of retired sales to an archive. Each step is one transaction, so an order and its related rows are
- * always in exactly one of the two places. Every call may be repeated after a crash at any point, and by two keepers at
- * once.
+ * always in exactly one place. Every call may be repeated after a crash at any point, and by two keepers at once.
  */
 export interface OrderArchive {
   /**

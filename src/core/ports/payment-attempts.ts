@@ -58,20 +58,21 @@ export interface PaymentAttempts {
   ): Promise<OpenOutcome>;
 
   /**
-   * Closes an attempt. The answer of the provider is final, and any money is recorded.
+   * Closes an attempt, once the answer of the provider is final and any money is recorded.
    * @param attempt with `version`, closes the attempt only if it was neither opened nor leased since
    * @throws OperationalError mysql; the attempt may stay open, then a keeper closes it
    */
   close(attempt: AttemptName & { readonly version?: number }, end: AttemptEnd): Promise<void>;
 
   /**
-   * Returns the open attempts of one order, at most ten: releases before 1.1.0 opened an attempt for every key of a buyer.
+   * Returns the open attempts of one order, at most ten: releases before 1.1.0 opened an attempt for every key of a
+   * buyer.
    * @throws OperationalError mysql
    */
   openOf(orderId: string): Promise<OpenAttempt[]>;
 
   /**
-   * Leases open attempts that are due for `leaseMs`, longest overdue first, at most `max`.
+   * Leases due open attempts for `leaseMs`, longest overdue first, at most `max`.
    * @throws OperationalError mysql; some attempts may be leased and are due again after `leaseMs`
    */
   lease(max: number, leaseMs: number): Promise<OpenAttempt[]>;

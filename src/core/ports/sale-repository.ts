@@ -106,7 +106,7 @@ export interface SaleSchedule {
   /**
    * Returns sales that are not closed and have opened, or open within this time, whether the keeper or a person runs
    * them. Sales whose window is over come first; both groups are in order of opening time. If `max` does not hold all
-   * sales, those whose window is over are left out first.
+   * sales, sales whose window is over are left out first.
    * @throws OperationalError mysql
    */
   coming(withinMs: number, max: number): Promise<Sale[]>;

@@ -112,7 +112,10 @@ export const rocketmq = {
   }),
   /** Timeout of a half message, a commit or a rollback. The client sends up to three times. */
   requestTimeoutMs: fixed('ROCKETMQ_REQUEST_TIMEOUT_MS', 3000),
-  /** A receive waits this long for a message, and so does a program that stops. A proxy with default settings waits no less. */
+  /**
+   * A receive waits this long for a message, and so does a program that stops. A proxy with default settings waits no
+   * less.
+   */
   receiveWaitMs: fixed('ROCKETMQ_RECEIVE_WAIT_MS', 5000),
   /** Timeout of one try to start a client, which may hang. */
   startTimeoutMs: fixed('ROCKETMQ_START_TIMEOUT_MS', 20_000),
