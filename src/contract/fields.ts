@@ -12,7 +12,7 @@ export const tokenId = matching('1 to 128 visible ASCII characters', TOKEN_ID);
 export const saleId = matching('a whole number', SALE_ID);
 export const orderId = matching('a whole number', ORDER_ID);
 export const paymentId = matching('a payment id', PAYMENT_ID);
-/** Numbers of rows: BIGINT in MySQL, a decimal string outside of it. */
+/** Row numbers: BIGINT in MySQL, a decimal string outside MySQL. */
 export const rowId = matching('a whole number', /^[1-9][0-9]{0,17}$/);
 
 export const saleParams = z.object({ saleId });
@@ -25,11 +25,11 @@ export const amount = count.meta({
 });
 export const text = z.string();
 
-/** Times leave this API as ISO 8601 in UTC with milliseconds. */
+/** Formats a time for an answer: ISO 8601 in UTC with milliseconds. */
 export const isoTime = (ms: number): string => new Date(ms).toISOString();
 export const isoTimeOrNull = (ms: number | null): string | null => (ms === null ? null : isoTime(ms));
 
-/** Everything in a query is text; an array (the same name twice) is not. */
+/** Values of a query are text. A repeated name gives an array, which is refused. */
 const onceError = { error: 'must be given once' };
 export const queryText = (lengthMax: number) =>
   z.string(onceError).min(1, 'must not be empty').max(lengthMax, `must have at most ${lengthMax} characters`);
@@ -37,10 +37,10 @@ export const queryText = (lengthMax: number) =>
 export const queryWord = <const W extends readonly [string, ...string[]]>(words: W) =>
   z.enum(words, { error: must(`one of ${words.join(', ')}`) });
 
-/** ISO 8601; Unix ms for the handler. */
+/** ISO 8601 in the query, Unix ms for the handler. */
 export const queryTime = isoTimeText.transform((text) => Date.parse(text));
 
-/** What rows are looked for by: where it names both ends of a time, the end is not before the beginning. */
+/** A filter of rows. If it names both ends of a time span, the end must not be before the beginning. */
 export const filterObject = <S extends z.core.$ZodLooseShape>(shape: S) =>
   z.strictObject(shape).check(({ value, issues }) => {
     const span = spanReversed(value);
@@ -50,14 +50,14 @@ export const filterObject = <S extends z.core.$ZodLooseShape>(shape: S) =>
 
 const ROWS_MAX = 200;
 const ROWS_DEFAULT = 50;
-/** How many rows of a list are wanted. */
+/** Maximum number of rows of a list. */
 export const limit = queryWhole(1, ROWS_MAX).default(ROWS_DEFAULT);
 
-/** Where the next page of a list begins, by this field of its last row; null: this page is the last one. */
+/** Returns the start of the next page: this field of the last row. Null: this page is the last. */
 export const nextOf = <T, K extends keyof T>(found: readonly T[], max: number, field: K): T[K] | null =>
   found.length < max ? null : (found.at(-1)?.[field] ?? null);
 
-/** Digits in a query; a number for the handler and in the document. */
+/** Digits in a query, a number for the handler and in the document. */
 export function queryWhole(min: number, max: number) {
   const error = must(`a whole number from ${min} to ${max}`);
   return z
@@ -71,7 +71,7 @@ export function queryWhole(min: number, max: number) {
 /** ISO 4217. */
 export const currency = matching('three capital letters such as EUR', /^[A-Z]{3}$/);
 
-/** A body as its readers see it. */
+/** A body that its readers cannot change. */
 export type BodyOf<S extends z.ZodType> = Immutable<z.output<S>>;
 type Immutable<T> = T extends readonly (infer E)[]
   ? readonly Immutable<E>[]

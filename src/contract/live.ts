@@ -5,22 +5,24 @@ import type { LiveSale as SaleNow } from '../sales/live-sales.js';
 export type { Condition };
 
 export interface LiveSale extends SaleNow {
-  /** Buyers in its waiting rooms; null: it has none. */
+  /** Number of buyers in its waiting rooms. Null: it has no waiting room. */
   readonly waiting: number | null;
 }
 
 export type RunningProgram = Omit<LiveProgram, 'conditions' | 'waiting'>;
 
-/** Event `snapshot` of the stream of live figures: what an open console shows, made once a second for all of them. */
+/**
+ * Event `snapshot` of the stream of live figures: the content of an open console, made once a second for all consoles.
+ */
 export interface Snapshot {
   /** Unix ms. */
   readonly atMs: number;
   readonly everyMs: number;
   readonly sales: readonly LiveSale[];
-  /** Sales that are alive and not shown; of very many not all are counted. */
+  /** Number of live sales that are not shown. Incomplete if there are very many. */
   readonly moreSales: number;
   readonly programs: readonly RunningProgram[];
   readonly conditions: readonly Condition[];
-  /** What could not be read, a sentence each. */
+  /** Parts that could not be read, a sentence each. */
   readonly missing: readonly string[];
 }

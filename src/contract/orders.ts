@@ -5,7 +5,7 @@ import { REFUND_STATES } from '../core/ports/refund-repository.js';
 import { matching } from '../core/field-errors.js';
 import { amount, count, currency, id, orderId, saleId, text, time, type BodyOf } from './fields.js';
 
-/** What the caller of the purchase noted on it. */
+/** The note of the caller on the purchase. */
 export const metadataSchema = z.record(matching('a name', METADATA_NAME), text);
 
 const orderFields = {
@@ -36,7 +36,10 @@ export const orderPageSchema = z
 export const foundOrder = orderSchema.extend({ userId: text, batchId: text }).meta({ id: 'FoundOrder' });
 export const ordersOfBuyer = z.object({ orders: z.array(orderSchema), next: text.nullable() });
 export const foundOrders = z.object({ orders: z.array(foundOrder), next: text.nullable() });
-/** The buyer's bank has to ask them first: give `clientSecret` to the library of the payment provider, then pay again with the same key. */
+/**
+ * The bank of the buyer must first confirm with the buyer: give `clientSecret` to the library of the payment provider,
+ * then pay again with the same key.
+ */
 export const actionNeeded = z.object({ outcome: z.literal('action_needed'), orderId: text, clientSecret: text });
 
 export type Order = BodyOf<typeof orderSchema>;

@@ -24,7 +24,7 @@ const listedRefund = refund
 export const refundPage = z.object({ refunds: z.array(listedRefund), next: text.nullable() });
 export const takenRefund = z.object({ outcome: z.literal('done'), refund });
 
-/** Money that a person has to look after. */
+/** A money problem for a person. */
 export const paymentCase = z
   .object({
     caseId: rowId,

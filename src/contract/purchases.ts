@@ -29,7 +29,7 @@ export const place = z.union([
 ]);
 export const purchaseToken = z.object({ token: text.nullable(), endsAt: time.nullable() });
 
-/** What stands in for an answer while there is too much to do: fields of the full answer, and how poor it is. */
+/** A reduced answer under overload: fields of the full answer, and the degree of the reduction. */
 export const degradedSchema = z
   .looseObject({
     degraded: z

@@ -7,7 +7,7 @@ import { BREAKER_STATES } from '../core/ports/admission-stores.js';
 import { count, text, time, type BodyOf } from './fields.js';
 import { fieldErrorList } from './problem.js';
 
-/** As `show` gives it: so what was read can be changed and sent back. */
+/** Rules as `show` prints them, so that they can be changed and sent back. */
 export const rulesDocument = z
   .strictObject({
     version: z
@@ -27,7 +27,7 @@ export const rulesDocument = z
   })
   .meta({ id: 'Rules' });
 export const storedRules = rulesDocument.required();
-/** Published rules name their version; it is missed by a sentence of its own. */
+/** Rules to publish name their version. A missing version has a sentence of its own. */
 export const rulesToPublish = rulesDocument.required({ version: true }).meta({ id: 'RulesToPublish' });
 export const publishedRules = z.object({ outcome: z.literal('published'), version: count, seenAtOnce: z.boolean() });
 export const checkedRules = z.object({ valid: z.boolean(), errors: fieldErrorList });

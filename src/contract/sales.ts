@@ -15,7 +15,7 @@ const saleFields = {
   closesAt: time,
 };
 
-/** What a sale may ask of a purchase, beside a token. */
+/** Proofs that a sale may require of a purchase, beside a token. */
 const PROOFS = ['signature', 'purchase_token', 'queue_pass'] as const;
 export type Proof = (typeof PROOFS)[number];
 

@@ -1,9 +1,9 @@
-// The timers of server, keeper, page and client. This file imports nothing, so that every room may use it.
+// Timers of server, keeper, page and client. This file imports nothing, so every folder may use it.
 
-/** The longest time that `setTimeout` takes, ms: it rings at once for a longer one. */
+/** Longest time that `setTimeout` accepts, ms: it fires at once for a longer time. */
 const TIMER_MAX_MS = 2 ** 31 - 1;
 
-/** Calls back after `ms`, however long that is; after `Infinity` never. @returns ends it */
+/** Calls back after `ms`, however long that is. `Infinity` means never. @returns cancels the timer */
 export function after(ms: number, callback: () => void): () => void {
   let timer: ReturnType<typeof setTimeout>;
   const wait = (leftMs: number): void => {

@@ -6,20 +6,20 @@ import { isQuantity, type Purchase, purchaseKey } from './purchase.js';
 import { homesEver } from './bucket.js';
 import { isTraceId, readTraceparent, traceIdsOf } from './trace-context.js';
 
-/** Version of the message body. A worker parks messages of another version instead of guessing. */
+/** Version of the message body. A worker parks messages of an unknown version instead of guessing. */
 const BATCH_VERSION = 1;
 /**
- * Of a body with metadata: a purchase may have it as a fourth value. A program that knows version 1 only would record the
- * purchase without it, and nobody would notice.
+ * Version of a body with metadata: a purchase may carry it as a fourth value. A program that knows only version 1 would
+ * silently record the purchase without its metadata.
  */
 const WITH_METADATA_VERSION = 2;
 
-/** The hard ceiling of a batch; `batch.sizeMax` is chosen below it. Lua unpacks one argument per purchase. */
+/** Maximum size of any batch. `batch.sizeMax` is below it. Lua unpacks one argument per purchase. */
 export const BATCH_SIZE_CEILING = 1000;
 
-/** Names one batch and the place of its marker. */
+/** Names a batch and the place of its marker. */
 export interface BatchRef {
-  /** See newBatchId, 22 characters; names the marker and the message key. */
+  /** An id of `newBatchId`, 22 characters. Names the marker and the message key. */
   readonly batchId: string;
   readonly saleId: string;
   readonly bucket: number;
@@ -29,19 +29,19 @@ export interface BatchRef {
 
 /** Purchases of one sale and bucket that share one half message. */
 export interface Batch extends BatchRef {
-  /** Unix time in ms at the api process; for people and metrics only, no rule rests on it. */
+  /** Unix time in ms at the api process. For people and metrics only: no rule uses it. */
   readonly createdAtMs: number;
-  /** Of the span that places it, for the spans of those who go on with it; an empty string: it has none. */
+  /** `traceparent` of the span that places the batch, for the spans of later steps. Empty: no span. */
   readonly traceparent: string;
-  /** 1 to BATCH_SIZE_CEILING purchases, no key twice. */
+  /** 1 to BATCH_SIZE_CEILING purchases with distinct keys. */
   readonly purchases: readonly Purchase[];
-  /** The message body: JSON, encoded once, carried by the broker and by the marker. */
+  /** The message body: JSON, encoded once, carried by the broker and the marker. */
   readonly body: string;
 }
 
 /**
- * A new batch id: 127 random bits in base64url. It begins with a letter, so that commands take it as it is: an argument that
- * begins with `-` would be an option.
+ * Returns a new batch id: 127 random bits in base64url. It begins with a letter, so that commands accept it as it is:
+ * an argument that begins with `-` would be an option.
  */
 export function newBatchId(): string {
   const bytes = randomBytes(16);
@@ -75,8 +75,8 @@ function encodeBody(batch: Omit<Batch, 'body'>): string {
 }
 
 /**
- * The trace ids of purchases that have one, with their places; undefined leaves the field out. It needs no version of its own:
- * a program that does not know it records the same orders, and only no trace id finds them.
+ * Lists the trace ids of purchases with their places. Undefined omits the field. The field needs no version of its own:
+ * a program that does not know it records the same orders, but no trace id finds them.
  */
 function tracesOf(purchases: readonly Purchase[]): readonly (readonly [place: number, traceId: string])[] | undefined {
   let traces: [number, string][] | undefined;
@@ -87,7 +87,7 @@ function tracesOf(purchases: readonly Purchase[]): readonly (readonly [place: nu
   return traces;
 }
 
-/** What a line of log says of a batch: its id, and the trace ids that its purchases brought. */
+/** Returns the log fields of a batch: its id and the trace ids of its purchases. */
 export function logFieldsOf({
   batchId,
   purchases = [],
@@ -97,8 +97,8 @@ export function logFieldsOf({
 }
 
 /**
- * Every bucket that may have units of a batch, its own first. A batch of the present epoch has its own bucket only; after a
- * reshard the units of its buyers are in other buckets as well.
+ * Lists every bucket that may have units of a batch, its own bucket first. A batch of the present epoch has units only
+ * in its own bucket. After a reshard the units of its buyers are in other buckets as well.
  */
 export function bucketsOfBatch(batch: Batch, now: { readonly epoch: number; readonly buckets: number }): number[] {
   if (now.buckets <= 1 || now.epoch <= batch.epoch) return [batch.bucket];
@@ -107,7 +107,7 @@ export function bucketsOfBatch(batch: Batch, now: { readonly epoch: number; read
 
 export type DecodedBatch = { readonly outcome: 'decoded'; readonly batch: Batch } | Undecodable;
 
-/** Reads a message body and checks everything in it. A bad body is an answer, never a throw. */
+/** Reads a message body and checks everything in it. A bad body is a result, never a throw. */
 export function decodeBatch(body: string): DecodedBatch {
   const opened = openBody(body, BATCH_VERSION, WITH_METADATA_VERSION);
   if (opened.outcome !== 'opened') return opened;
@@ -129,7 +129,7 @@ export function decodeBatch(body: string): DecodedBatch {
   };
 }
 
-/** What is not well-formed is left out: a trace id never costs a purchase. */
+/** Adds the well-formed trace ids. A bad trace id is ignored: it never costs a purchase. */
 function addTraceIds(purchases: Purchase[], traces: unknown): void {
   if (!Array.isArray(traces)) return;
   for (const pair of traces as unknown[]) {
@@ -139,7 +139,7 @@ function addTraceIds(purchases: Purchase[], traces: unknown): void {
   }
 }
 
-/** @param valuesMax of one purchase */
+/** @param valuesMax maximum number of values of one purchase */
 function decodePurchases(raw: unknown, valuesMax: 3 | 4): Purchase[] | string {
   if (!Array.isArray(raw) || raw.length === 0) return 'purchases is not a filled list';
   if (raw.length > BATCH_SIZE_CEILING) return `more than ${BATCH_SIZE_CEILING} purchases`;

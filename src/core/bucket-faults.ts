@@ -1,18 +1,18 @@
 import { OperationalError, SaleInRepair } from './errors.js';
 
-/** Buckets that one run works on at the same time. */
+/** Number of buckets that one run works on at the same time. */
 const AT_ONCE = 8;
 
 /**
- * Faults of single buckets in one run of a job. Buckets live on several Redis servers: one that does not answer must not
- * stop the work on the others, and makes the run fail when that is done. Any other fault is everybody's, and ends the
- * run at once.
+ * Collects faults of single buckets in one run of a job. Buckets live on several Redis servers: a server that does not
+ * answer must not stop the work on the others. The run fails when all other work is done. Any other fault concerns
+ * every bucket and ends the run at once.
  */
 export class BucketFaults {
   #first: OperationalError | null = null;
   #count = 0;
 
-  /** @throws what is no fault of Redis */
+  /** @throws any error that is not a fault of Redis */
   add(error: unknown): void {
     if (!(error instanceof OperationalError) || error.dependency !== 'redis') throw error;
     this.#keep(error);
@@ -24,7 +24,7 @@ export class BucketFaults {
     this.#count += others.#count;
   }
 
-  /** The first one, but what is broken before what is being rebuilt. */
+  /** Keeps the first fault. A broken bucket takes precedence over a bucket that is being rebuilt. */
   #keep(fault: OperationalError): void {
     if (this.#first === null || (this.#first instanceof SaleInRepair && !(fault instanceof SaleInRepair))) {
       this.#first = fault;
@@ -36,8 +36,8 @@ export class BucketFaults {
   }
 
   /**
-   * Works on every item, some at the same time, however many fail.
-   * @throws the first error that is no fault of Redis, when the items that were begun have ended
+   * Works on every item, several at the same time, however many fail.
+   * @throws the first error that is not a fault of Redis, once all started items have ended
    */
   async forEach<T>(items: readonly T[], work: (item: T) => Promise<void>, atOnce = AT_ONCE): Promise<void> {
     let next = 0;

@@ -1,15 +1,15 @@
 import type { Sale } from './sale.js';
 
-/** The most buckets a sale may have. Before a sale is called sold out, all its buckets are read twice. */
+/** Maximum number of buckets of a sale. Before a sale is called sold out, all its buckets are read twice. */
 export const BUCKETS_MAX = 64;
 
-/** One slice of a sale's stock. */
+/** A slice of the stock of a sale. */
 export interface BucketRef {
   readonly saleId: string;
   readonly bucket: number;
 }
 
-/** The bucket that some buyers belong to, and how many the sale has. */
+/** The home bucket of buyers, with the number of buckets of the sale. */
 export interface HomeBucket extends BucketRef {
   readonly buckets: number;
 }
@@ -20,39 +20,41 @@ export interface HomeBucket extends BucketRef {
  */
 export type AskedBucket = BucketRef & Partial<Pick<HomeBucket, 'buckets'>>;
 
-/** Every bucket of a sale, in order. */
+/** Lists every bucket of a sale, in order. */
 export const bucketRefsOf = ({ saleId, buckets }: Pick<Sale, 'saleId' | 'buckets'>): BucketRef[] =>
   Array.from({ length: buckets }, (_, bucket) => ({ saleId, bucket }));
 
-/** Every bucket of a sale, in order, with their number, so that one of a sale that was resharded is noticed. */
+/** Lists every bucket of a sale, in order, with the number of buckets, so that a reshard is noticed. */
 export const askedBucketsOf = ({ saleId, buckets }: Pick<Sale, 'saleId' | 'buckets'>): AskedBucket[] =>
   Array.from({ length: buckets }, (_, bucket) => ({ saleId, bucket, buckets }));
 
 /**
- * The bucket of a buyer in a sale with so many buckets: FNV-1a over the user id. Units move between buckets; buyers
- * only when the sale is resharded.
+ * Returns the bucket of a buyer in a sale with this number of buckets: FNV-1a over the user id. Units move between
+ * buckets, but buyers move only when the sale is resharded.
  */
 export function homeBucket(userId: string, buckets: number): number {
   if (buckets === 1) return 0;
   return hash32(userId) % buckets;
 }
 
-/** The bucket of a buyer in a sale. */
 export const homeBucketOf = ({ saleId, buckets }: Pick<Sale, 'saleId' | 'buckets'>, userId: string): HomeBucket => ({
   saleId,
   bucket: homeBucket(userId, buckets),
   buckets,
 });
 
-/** Tells buckets apart, in maps. Processes may know different numbers of buckets for a sale; those do not mix. */
+/**
+ * Names a bucket in maps. Processes may know different numbers of buckets for a sale: their buckets have different
+ * names.
+ */
 export const bucketName = ({ saleId, bucket, buckets }: HomeBucket): string => `${saleId}:${bucket}/${buckets}`;
 
-/** Tells buckets apart, in maps, whatever number of buckets their sale has. */
+/** Names a bucket in maps, whatever number of buckets its sale has. */
 export const bucketRefName = ({ saleId, bucket }: BucketRef): string => `${saleId}:${bucket}`;
 
 /**
- * The bucket of a buyer, and each that may have been theirs before: a sale is only ever resharded into a multiple of
- * its buckets. No earlier bucket has a higher number.
+ * Lists the bucket of a buyer and every earlier bucket that the buyer may have had: a sale is only ever resharded into
+ * a multiple of its buckets. No earlier bucket has a higher number.
  */
 export function homesEver(userId: string, buckets: number): number[] {
   if (buckets === 1) return [0];
@@ -62,7 +64,7 @@ export function homesEver(userId: string, buckets: number): number[] {
   return [...homes];
 }
 
-/** The units that a bucket begins with: even shares, the first buckets take what is left over. */
+/** Returns the initial units of a bucket: equal shares, and the first buckets take the remainder. */
 export function unitsOfBucket(sale: Pick<Sale, 'stock' | 'buckets'>, bucket: number): number {
   return Math.floor(sale.stock / sale.buckets) + (bucket < sale.stock % sale.buckets ? 1 : 0);
 }
@@ -74,19 +76,19 @@ export function hash32(text: string): number {
   return hash >>> 0;
 }
 
-/** The last transfer from a bucket to another one. The numbers of each pair of buckets count up from 1. */
+/** The last transfer from one bucket to another. Each pair of buckets numbers its transfers from 1. */
 export interface OutgoingTransfer {
   /** The bucket that receives the units. */
   readonly to: number;
   readonly seq: number;
   readonly units: number;
-  /** Whether the arrival is not confirmed yet; until then the bucket sends no other units there. */
+  /** Whether the arrival is not confirmed yet. Until then the bucket sends no other units there. */
   readonly isOpen: boolean;
-  /** Since they left, ms. */
+  /** Time since the units left, ms. */
   readonly ageMs: number;
 }
 
-/** The transfers that a bucket remembers; both lists are bounded by the buckets of the sale. */
+/** The transfers that a bucket remembers. Both lists are bounded by the buckets of the sale. */
 export interface BucketTransfers {
   readonly outgoing: readonly OutgoingTransfer[];
   /** Sending bucket → number of the last transfer that arrived from it. */
@@ -102,12 +104,12 @@ export interface UnitTransfer {
 }
 
 export interface OpenTransfer extends UnitTransfer {
-  /** Whether the units have left one bucket and not reached the other; else only `transfer-end` is missing. */
+  /** Whether the units have left one bucket and not reached the other. Otherwise only `transfer-end` is missing. */
   readonly inTransit: boolean;
   readonly ageMs: number;
 }
 
-/** Every transfer that is not finished. @param buckets of one sale, in their order */
+/** Lists every unfinished transfer. @param buckets of one sale, in order */
 export function openTransfers(buckets: readonly BucketTransfers[]): OpenTransfer[] {
   return buckets.flatMap(({ outgoing }, from) =>
     outgoing
@@ -119,11 +121,11 @@ export function openTransfers(buckets: readonly BucketTransfers[]): OpenTransfer
   );
 }
 
-/** Units that are in no bucket. */
+/** Counts the units that are in no bucket. */
 export const unitsInTransit = (buckets: readonly BucketTransfers[]): number =>
   openTransfers(buckets).reduce((sum, { inTransit, units }) => sum + (inTransit ? units : 0), 0);
 
-/** Equal for two reads between which no unit has left a bucket for another one or arrived there. */
+/** Returns equal texts for two reads if no unit left a bucket for another bucket, or arrived there, in between. */
 export function transfersFingerprint(buckets: readonly BucketTransfers[]): string {
   return buckets
     .map(({ outgoing, incoming }) => {

@@ -46,9 +46,9 @@ const COMPARISON = /^(max|min)(?: by \(([\w, ]+)\) )?\((.+)\) ([<>]) ([\d.]+)$/;
 const OPERAND = /^(?:max_over_time\()?(\w+)(?:\{(\w+)(!?=)"([^"]*)"\})?(?:\[(\d+[smh])\]\))?(?: ([/-]) (\w+))?$/;
 
 /**
- * Reads the alerts whose expressions a process can judge by its current metrics. Leaves out rates, comparisons with the past and
- * absent metrics, which need Prometheus.
- * @param text alerts.yml as it is laid out in this repository, no YAML in general
+ * Reads the alerts whose expressions a process can judge by its current metrics. Leaves out rates, comparisons with the
+ * past and absent metrics, which need Prometheus.
+ * @param text alerts.yml in the layout of this repository, not YAML in general
  */
 export function readAlertRules(text: string): AlertRule[] {
   return text.split(/^ +- alert: /m).flatMap((block) => {
@@ -179,7 +179,10 @@ const textOf = ({ summary, by }: AlertRule, labels: readonly string[], value: nu
     label === undefined ? value.toFixed(0) : (labels[by.indexOf(label)] ?? ''),
   );
 
-/** Merges what several processes report of one condition: the earliest time and the worst severity. The most severe come first. */
+/**
+ * Merges what several processes report of one condition: the earliest time and the worst severity. The most severe come
+ * first.
+ */
 export function mergedConditions(all: readonly Condition[]): Condition[] {
   const merged = new Map<string, Condition>();
   for (const condition of all) {

@@ -1,19 +1,26 @@
-// Amounts are whole numbers of the smallest unit of their currency, as ISO 4217 has it: cents for EUR, yen for JPY, fils for KWD.
+// Amounts are whole numbers of the smallest unit of their currency in ISO 4217: cents for EUR, yen for JPY, fils for
+// KWD.
 
-/** Codes without a smaller unit. `Intl` does not say: what it shows of HUF, IDR and others has no digits, their amounts have two. */
+/**
+ * Currencies without a smaller unit. `Intl` does not know: it shows HUF, IDR and others without digits, but their
+ * amounts have two.
+ */
 const NO_DIGITS = 'BIF CLP DJF GNF ISK JPY KMF KRW PYG RWF UGX UYI VND VUV XAF XOF XPF'.split(' ');
 const THREE_DIGITS = 'BHD IQD JOD KWD LYD OMR TND'.split(' ');
 
-/** Digits behind the point. @param currency three letters of ISO 4217 */
+/** Returns the digits after the decimal point. @param currency three letters of ISO 4217 */
 export function currencyDigits(currency: string): 0 | 2 | 3 {
   if (NO_DIGITS.includes(currency)) return 0;
   return THREE_DIGITS.includes(currency) ? 3 : 2;
 }
 
-/** An amount in the main unit: 19.99 for 1999 in EUR, 1999 for 1999 in JPY. */
+/** Converts an amount to the main unit: 19.99 for 1999 in EUR, 1999 for 1999 in JPY. */
 export const inMainUnit = (amount: number, currency: string): number => amount / 10 ** currencyDigits(currency);
 
-/** The other way round; not whole where the figure has more digits than the currency. */
+/**
+ * Converts a figure in the main unit to the smallest unit. The result is not whole if the figure has more digits than
+ * the currency.
+ */
 export function inSmallestUnit(figure: number, currency: string): number {
   const amount = figure * 10 ** currencyDigits(currency);
   const whole = Math.round(amount);

@@ -1,12 +1,12 @@
 const UNITS_MS = { d: 86_400_000, h: 3_600_000, m: 60_000, s: 1000 } as const;
 
-/** `90s`, `10m`, `2h` or `1d`; null for anything else. @returns ms */
+/** Reads `90s`, `10m`, `2h` or `1d`; null for anything else. @returns ms */
 export function readDuration(text: string): number | null {
   const [, amount, unit] = /^([0-9]{1,6})([smhd])$/.exec(text) ?? [];
   return amount === undefined ? null : Number(amount) * UNITS_MS[unit as keyof typeof UNITS_MS];
 }
 
-/** The same text again: in the largest unit that gives a whole number. */
+/** Formats a duration for `readDuration`, in the largest unit that gives a whole number. */
 export function durationText(ms: number): string {
   for (const [unit, unitMs] of Object.entries(UNITS_MS)) {
     if (ms >= unitMs && ms % unitMs === 0) return `${ms / unitMs}${unit}`;

@@ -1,10 +1,9 @@
-/** The systems we depend on, as they are named in logs, metrics and `/readyz`. */
+/** Our dependencies, by their names in logs, metrics and `/readyz`. */
 export type Dependency = 'redis' | 'rocketmq' | 'mysql';
 
 /**
- * A dependency failed. Thrown by adapters, and by what sums up their faults; `retryable` says whether the same call may
- * succeed later.
- * A refusal (sold out, limit reached …) is never thrown: it is an outcome.
+ * The failure of a dependency. Adapters throw it, and so does code that sums up faults. `retryable` says whether the
+ * same call may succeed later. A refusal (sold out, limit reached …) is never thrown: it is an outcome.
  */
 export class OperationalError extends Error {
   readonly dependency: Dependency;
@@ -12,7 +11,7 @@ export class OperationalError extends Error {
   /** Private, so that no log prints it with the error. */
   readonly #serverMessage: string | undefined;
 
-  /** @param options `serverMessage`: the error as the dependency gave it, name and message; it may quote what a buyer sent */
+  /** @param options `serverMessage`: name and message of the error of the dependency; may quote data of a buyer */
   constructor(
     dependency: Dependency,
     message: string,
@@ -25,13 +24,13 @@ export class OperationalError extends Error {
     this.#serverMessage = options.serverMessage;
   }
 
-  /** The error as the dependency gave it: for a dead letter, which has the whole message anyway, and never for a log. */
+  /** The error of the dependency, for a dead letter, which has the whole message anyway. Never for a log. */
   get serverMessage(): string {
     return this.#serverMessage ?? this.message;
   }
 }
 
-/** Redis refused because the sale is being rebuilt: for some seconds, on purpose, and nothing is broken. */
+/** A refusal by Redis because the sale is being rebuilt. Takes some seconds, is intended, and nothing is broken. */
 export class SaleInRepair extends OperationalError {
   constructor(what: string) {
     super('redis', `${what}: the sale is being rebuilt in Redis`, { retryable: true });
@@ -39,8 +38,9 @@ export class SaleInRepair extends OperationalError {
 }
 
 /**
- * A mistake in our code. Api and worker log it, drain and exit. The keeper logs it and runs the job again, since its other
- * jobs must go on (`core/job.ts`). So does what is for people only: a console must not end a sale.
+ * A mistake in our code. Api and worker log it, drain and exit. The keeper logs it and runs the job again, since its
+ * other jobs must continue (`core/job.ts`). Code that serves only people logs it and continues too: a console must not
+ * end a sale.
  */
 export class Bug extends Error {
   constructor(message: string) {
@@ -49,7 +49,7 @@ export class Bug extends Error {
   }
 }
 
-/** Ends a switch over a union: a word without a case does not compile. */
+/** Ends a switch over a union: a missing case does not compile. */
 export function assertNever(value: never): never {
   throw new Bug(`unexpected value: ${JSON.stringify(value)}`);
 }

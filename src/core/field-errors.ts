@@ -1,45 +1,45 @@
 import { z } from 'zod';
 
-/** One thing that is wrong with one field of what was sent. */
+/** A mistake in one field of the input. */
 export interface FieldError {
-  /** Where it stands, `rules.limits.0` for example; `body` for the whole. */
+  /** Path of the field, such as `rules.limits.0`. `body` means the whole input. */
   readonly field: string;
-  /** A whole sentence that names the field and says what is expected of it. */
+  /** A whole sentence that names the field and its expected value. */
   readonly message: string;
 }
 
-/** A name that a sender made up is shown, but not at any length. */
+/** Maximum length of a field name in a message: the sender may have invented the name. */
 const FIELD_LENGTH_MAX = 60;
 
-/** `title must have 1 to 200 characters.` */
+/** Builds a message such as `title must have 1 to 200 characters.` */
 export const fieldError = (field: string, predicate: string): FieldError => {
   const name = field.slice(0, FIELD_LENGTH_MAX);
   return { field: name, message: `${name} ${predicate}.` };
 };
 
-/** What zod found, as sentences. Schemas give their messages as predicates: `must be …`. */
+/** Converts zod issues to sentences. Schemas give their messages as predicates: `must be …`. */
 export const fieldErrors = ({ issues }: z.ZodError): FieldError[] =>
   issues.flatMap((issue) => {
     if (issue.code !== 'unrecognized_keys') return fieldError(issue.path.join('.') || 'body', issue.message);
     return issue.keys.map((key) => fieldError([...issue.path, key].join('.'), 'is not known here'));
   });
 
-/** All sentences as one text. */
+/** Joins all sentences. */
 export const fieldSentences = (errors: readonly FieldError[]): string => errors.map(({ message }) => message).join(' ');
 
-/** What a schema expects of a value, as a predicate; a value that is not there is called missing. */
+/** Says what a schema expects of a value, as a predicate. An absent value is called missing. */
 export const must = (expected: string) => (issue: { readonly input?: unknown }) =>
   issue.input === undefined ? `is missing: it must be ${expected}` : `must be ${expected}`;
 
-/** A text of this pattern. @param expected as for `must` */
+/** A text that matches this pattern. @param expected as for `must` */
 export const matching = (expected: string, pattern: RegExp) => {
   const error = must(expected);
   return z.string({ error }).regex(pattern, { error });
 };
 
 /**
- * The messages of a schema that gives none of its own, as predicates in plain words.
- * Pass it to `safeParse(value, { error: plainError })`; a message of the schema itself wins.
+ * Default messages of a schema, as predicates in plain words. Pass it to `safeParse(value, { error: plainError })`. A
+ * message of the schema itself takes precedence.
  */
 export function plainError(issue: z.core.$ZodRawIssue): string | undefined {
   switch (issue.code) {
@@ -57,7 +57,7 @@ export function plainError(issue: z.core.$ZodRawIssue): string | undefined {
       return `must be a multiple of ${issue.divisor}`;
     case 'invalid_union':
       return 'has none of the forms that are possible here';
-    case 'unrecognized_keys': // fieldErrors names each of them
+    case 'unrecognized_keys': // fieldErrors names each unknown key
     case 'invalid_key':
     case 'invalid_element':
     case 'custom':

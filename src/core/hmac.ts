@@ -1,17 +1,17 @@
 import { createPublicKey, hash } from 'node:crypto';
 import { isId } from './ids.js';
 
-/** Of SHA-256, in bytes. */
+/** Block size of SHA-256, in bytes. */
 const BLOCK_BYTES = 64;
 const HASH_BYTES = 32;
-/** Texts up to this length need no memory of their own: bearer tokens, seals and signed requests. */
+/** Maximum length of a text that needs no buffer of its own: bearer tokens, seals and signed requests. */
 const SHORT_CHARS_MAX = 1024;
-/** A UTF-16 unit takes no more in UTF-8. */
+/** Maximum number of UTF-8 bytes per UTF-16 unit. */
 const BYTES_PER_CHAR_MAX = 3;
 
 /**
- * A secret, prepared for HMAC-SHA-256 (RFC 2104): two hashes, the second over the first. Nearly every request of a rush brings
- * a new token, and the object that `createHmac` makes costs the api more than the hashing (docs/decisions/0021).
+ * A secret prepared for HMAC-SHA-256 (RFC 2104): two hashes, the second over the first. Nearly every request of a rush
+ * brings a new token, and the object of `createHmac` costs the api more than the hashing (docs/decisions/0021).
  */
 export class HmacKey {
   /** The key XOR 0x36, then room for a short text. */
@@ -29,9 +29,9 @@ export class HmacKey {
     }
   }
 
-  /** Of a text in UTF-8, as base64url. */
+  /** Signs a text in UTF-8. Returns base64url. */
   sign(text: string): string {
-    // `binary` is a character per byte; such a string is cheaper than a Buffer
+    // `binary` is a character per byte, which is cheaper than a Buffer
     this.#outer.write(hash('sha256', this.#keyAnd(text), 'binary'), BLOCK_BYTES, 'binary');
     return hash('sha256', this.#outer, 'base64url');
   }
@@ -44,7 +44,7 @@ export class HmacKey {
   }
 }
 
-/** Compares two ASCII texts in a time that depends on their lengths only, so that it does not show where they differ. */
+/** Compares two ASCII texts. The time depends on their lengths only, so it does not reveal where they differ. */
 export function sameText(one: string, other: string): boolean {
   if (one.length !== other.length) return false;
   let difference = 0;
@@ -52,7 +52,7 @@ export function sameText(one: string, other: string): boolean {
   return difference === 0;
 }
 
-/** Keys by id, in the order of their list. The first one makes what we give out; all of them are accepted. */
+/** Keys by id, in list order. The first key signs, and all keys are accepted. */
 export type Keyring = ReadonlyMap<string, HmacKey>;
 
 /**
@@ -64,19 +64,22 @@ export const readKeyring = (text: string): Keyring =>
 
 /** An HMAC key shorter than its hash can be searched offline (RFC 7518, 3.2). */
 const SECRET_BYTES_MIN = 32;
-/** Of 32 random hexadecimal digits fewer are different in one case of ten million; of a word that is repeated, often. */
+/**
+ * Minimum number of different characters. 32 random hexadecimal digits have fewer in 1 of 10 million cases, but a
+ * repeated word often does.
+ */
 const DIFFERENT_MIN = 8;
-/** Two are needed while keys change; the rest is for partners. */
+/** A change of keys needs two. The others are for partners. */
 const KEYS_MAX = 64;
 
-/** Why a text must not be a shared secret, as a predicate that never shows it; null: it may be one. */
+/** Says why a text must not be a shared secret, as a predicate that never shows it. Null: it may be a secret. */
 export function flawOfSecret(secret: string): string | null {
   if (Buffer.byteLength(secret) < SECRET_BYTES_MIN) return `needs at least ${SECRET_BYTES_MIN} bytes`;
   if (new Set(secret).size < DIFFERENT_MIN) return `needs at least ${DIFFERENT_MIN} different characters`;
   return isAsymmetricKey(secret) ? 'is a key of RSA, EC or Ed25519, whose public half everybody may have' : null;
 }
 
-/** In a form in which people keep one: PEM, also on one line, JWK or JWKS, OpenSSH, or DER in base64. */
+/** Recognizes the common forms of a key: PEM, also on one line, JWK or JWKS, OpenSSH, or DER in base64. */
 function isAsymmetricKey(text: string): boolean {
   if (/-----BEGIN [A-Z0-9 ]+-----|^\s*(ssh|ecdsa)-[a-z0-9-]+ /.test(text)) return true;
   if (/"kty"\s*:\s*"(RSA|EC|OKP)"/.test(text)) return true;
@@ -89,8 +92,8 @@ function isAsymmetricKey(text: string): boolean {
 }
 
 /**
- * Reads `id:secret,id:secret`, in its order. An empty text is an empty list.
- * @throws RangeError that counts the keys and never shows what could be a secret, not even in the wrong place
+ * Reads `id:secret,id:secret` in list order. An empty text is an empty list.
+ * @throws RangeError that counts the keys and never shows a possible secret, not even a secret in the wrong place
  */
 export function readKeyList(text: string): ReadonlyMap<string, string> {
   const keys = new Map<string, string>();

@@ -1,19 +1,22 @@
-/** What may stand in a Redis key, a log line and a URL without quoting: it can neither break a hash tag nor a path. */
+/** Ids that a Redis key, a log line and a URL can hold without quoting: they break neither a hash tag nor a path. */
 export const ID = /^[A-Za-z0-9_-]{1,64}$/;
 
 /**
- * Who a token speaks of, in the form that identity providers choose (`auth0|507f`, `a@b.com`, `urn:x:1`): visible ASCII.
- * No blank: MySQL pads, so that a blank at the end would be the same user.
+ * The user of a token, in the form that identity providers choose (`auth0|507f`, `a@b.com`, `urn:x:1`): visible ASCII.
+ * No blank: MySQL pads, so a blank at the end would be the same user.
  */
 export const USER_ID = /^[!-~]{1,128}$/;
 
-/** Claim `jti`, as identity providers choose it; a longer one can be revoked by its user only. */
+/** Claim `jti`, as identity providers choose it. A longer claim can only be revoked by its user. */
 export const TOKEN_ID = /^[!-~]{1,128}$/;
 
-/** Chosen by a payment provider: what providers use, as far as it needs no quoting in a URL and is no `..` in a path. */
+/**
+ * Id chosen by a payment provider: the characters in use by providers that need no quoting in a URL and form no `..` in
+ * a path.
+ */
 export const PAYMENT_ID = /^[A-Za-z0-9_-][A-Za-z0-9._:~=+-]{0,63}$/;
 
-/** Sales are numbered by MySQL (BIGINT); outside of it the number travels as a decimal string. */
+/** Number of a sale in MySQL (BIGINT). Outside MySQL it is a decimal string. */
 export const SALE_ID = /^[1-9][0-9]{0,17}$/;
 
 /** An order id is a 64-bit number (see order-id.ts), written in decimal because JSON numbers end at 2^53. */
@@ -26,5 +29,7 @@ export const isPaymentId = (value: unknown): value is string => typeof value ===
 export const isSaleId = (value: unknown): value is string => typeof value === 'string' && SALE_ID.test(value);
 export const isOrderId = (value: unknown): value is string => typeof value === 'string' && ORDER_ID.test(value);
 
-/** Decimal ids without leading zeros by value: the shorter one is smaller. In this order rows of sales are locked. */
+/**
+ * Orders decimal ids without leading zeros by value: the shorter id is smaller. Rows of sales are locked in this order.
+ */
 export const compareIds = (a: string, b: string): number => a.length - b.length || (a < b ? -1 : a > b ? 1 : 0);

@@ -18,26 +18,29 @@ const GROUPS = 8;
 const MAPPED = 0xffffn;
 const MAPPED_LENGTH = 96;
 
-/** Reads an address as people and sockets write it, without a port; null for anything else. */
+/** Reads an address as people and sockets write it, without a port. Null for anything else. */
 export function readAddress(text: string): Address | null {
   if (!text.includes(':')) {
     const value = readIpv4(text);
     return value === null ? null : { family: 4, value };
   }
-  const zone = text.indexOf('%'); // a link-local peer names its interface, which is no part of the address
+  const zone = text.indexOf('%'); // a link-local peer names its interface, which is not part of the address
   const value = readIpv6(zone === -1 ? text : text.slice(0, zone));
   if (value === null) return null;
   return value >> 32n === MAPPED ? { family: 4, value: Number(value & 0xffffffffn) } : { family: 6, value };
 }
 
-/** Reads `10.0.0.0/8`, `2001:db8::/32` or a single address. Null for anything else, and where bits are set behind the length. */
+/**
+ * Reads `10.0.0.0/8`, `2001:db8::/32` or a single address. Null for anything else, and if bits after the length are
+ * set.
+ */
 export function readNetwork(text: string): Network | null {
   const slash = text.indexOf('/');
   const written = slash === -1 ? text : text.slice(0, slash);
   if (written.includes('%')) return null;
   const start = readAddress(written);
   if (start === null) return null;
-  // What was written with colons counts 128 bits, also when it is an IPv4 address in the end.
+  // An address with colons counts 128 bits, even if it is an IPv4 address in the end.
   const prefixBits = start.family === 4 && written.includes(':') ? MAPPED_LENGTH : 0;
   const length = slash === -1 ? ADDRESS_BITS[start.family] : readLength(text.slice(slash + 1)) - prefixBits;
   if (!(length >= 0 && length <= ADDRESS_BITS[start.family])) return null;
@@ -57,7 +60,7 @@ function readIpv6(text: string): bigint | null {
   return BigInt(`0x${[...head, ...zeros, ...tail].join('')}`);
 }
 
-/** The groups of one side of `::`, four digits each; the last one of an address may be written as IPv4. */
+/** Returns the groups of one side of `::`, four digits each. The last group of an address may be written as IPv4. */
 function groupsOf(text: string): string[] {
   if (text === '') return [];
   return text.split(':').flatMap((group) => {
@@ -67,11 +70,11 @@ function groupsOf(text: string): string[] {
   });
 }
 
-/** NaN when it is no number. */
+/** Returns NaN for anything but a number. */
 const readLength = (text: string): number => (/^(0|[1-9]\d{0,2})$/.test(text) ? Number(text) : NaN);
 
 const hasBitsBehind = ({ family, value }: Address, length: number): boolean =>
   family === 4 ? value % 2 ** (32 - length) !== 0 : BigInt.asUintN(128 - length, value) !== 0n;
 
-/** Whether the host of a URL is this machine: what is sent there in plain text does not leave it. */
+/** Says whether the host of a URL is this machine: plain text sent there does not leave it. */
 export const isLoopback = (hostname: string): boolean => ['localhost', '127.0.0.1', '[::1]'].includes(hostname);

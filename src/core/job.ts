@@ -4,12 +4,12 @@ import type { DueWork, ReadDueWork } from './ports/due-work.js';
 import type { JobLeases } from './ports/job-leases.js';
 import type { Log } from './ports/log.js';
 
-/** Periodic work. One run does a bounded amount and may be repeated, by two keepers at once too. */
+/** Periodic work. A run does a bounded amount and may be repeated, even by two keepers at once. */
 export interface Job {
   readonly name: string;
   /**
-   * Whatever it throws is logged, and the next run tries again: a bug in one job must not stop the others.
-   * @returns `idle` if it found nothing, and whatever comes may wait for a longer pause
+   * Runs the job once. Any error is logged, and the next run tries again: a bug in one job must not stop the others.
+   * @returns `idle` if the job found nothing and may pause longer
    */
   runOnce(): Promise<'idle' | void>;
 }
@@ -18,21 +18,24 @@ interface LoopPorts {
   readonly clock: Clock;
   readonly log: Log;
   readonly metrics: {
-    /** A run begins. @returns ends it */
+    /** Notes the start of a run. @returns notes its end */
     jobBegan(job: string): () => void;
     jobRan(job: string, result: 'done' | 'failed', tookMs: number): void;
   };
 }
 
-/** What runs five times a second and fails each time is logged so often: an outage must not fill the disk. */
+/**
+ * Minimum interval between log lines of a failing job: a job may run five times a second, and an outage must not fill
+ * the disk.
+ */
 const LOG_AGAIN_MS = 10_000;
 
-/** The pause of a job that finds nothing grows by `everyMs` with each run, up to this many times `everyMs`. */
+/** The pause of an idle job grows by `everyMs` with each run, up to this many times `everyMs`. */
 const IDLE_PAUSES_MAX = 5;
 
 /**
- * Runs a job once in `everyMs`, or less often while it is idle, until the signal aborts; resolves when the last run has ended.
- * Jobs with the same pause begin together: an idle keeper wakes up seldom, and they share what they read.
+ * Runs a job every `everyMs`, or less often while it is idle, until the signal aborts. Resolves when the last run has
+ * ended. Jobs with the same pause begin together: an idle keeper then wakes up seldom, and the jobs share their reads.
  */
 export async function keepRunning(job: Job, everyMs: number, signal: AbortSignal, ports: LoopPorts): Promise<void> {
   const { clock, log, metrics } = ports;
@@ -65,17 +68,17 @@ export async function keepRunning(job: Job, everyMs: number, signal: AbortSignal
   }
 }
 
-/** Runs the job only while it has work. The pause does not grow: work begins as soon as before. */
+/** Runs the job only when it has work. The pause does not grow: new work is found as quickly as before. */
 export const whenDue = (work: DueWork, readDue: ReadDueWork, job: Job): Job => ({
   name: job.name,
   runOnce: async () => ((await readDue()).has(work) ? job.runOnce() : undefined),
 });
 
 /**
- * For what runs beside a sale and is for people only, such as what a console shows: a bug in it is logged, as seldom as that of a
- * job, and ends nothing.
- * @param message what did not happen
- * @param everyMs at most one line in this time
+ * Logs bugs of code that runs beside a sale for people only, such as a console. The log is as sparse as for a job, and
+ * the bug ends nothing.
+ * @param message says what failed to happen
+ * @param everyMs minimum time between two lines
  */
 export function bugLog(
   message: string,
@@ -90,10 +93,10 @@ export function bugLog(
   };
 }
 
-/** In pauses: one run may be late. */
+/** Lease of a job, in pauses: one run may be late. */
 const LEASE_PAUSES = 3;
 
-/** Which process asks for the lease of a job, and how long it pauses between two runs. */
+/** The owner of a job lease, and the pause between two runs. */
 export interface LeaseOptions {
   /** Unique per process. */
   readonly owner: string;
@@ -101,8 +104,8 @@ export interface LeaseOptions {
 }
 
 /**
- * A job that publishes figures for all keepers: the one that has the lease looks. The others publish null, and so does one
- * whose look fails: old figures would look like new ones.
+ * A job that publishes figures for all keepers. Only the owner of the lease looks. The other keepers publish null, and
+ * so does an owner whose look fails: old figures would look like new figures.
  */
 export function publishedByOne<F>(
   name: string,

@@ -1,47 +1,53 @@
-/** In this order a tie is decided. */
+/** The limits in the order that decides a tie. */
 export type LimitName = 'ip' | 'user' | 'global';
 
-/** A token bucket: tokens come back at an even rate, and so many can be saved up. */
+/** A token bucket: tokens return at an even rate, up to `burst`. */
 export interface BucketLimit {
   readonly ratePerSecond: number;
   /** Tokens in a full bucket. */
   readonly burst: number;
 }
 
-/** So many requests in any `windowMs`, a multiple of the number of slices. */
+/** Allows `limit` requests in any `windowMs`, a multiple of the number of slices. */
 export interface WindowLimit {
   readonly limit: number;
   readonly windowMs: number;
 }
 
-/** The limits of one endpoint; null: none of that kind. */
+/** The limits of one endpoint. Null: no limit of that kind. */
 export interface LimitSet {
-  /** Over all buyers. */
+  /** Limit over all buyers. */
   readonly global: BucketLimit | null;
-  /** Of each user. */
+  /** Limit of each user. */
   readonly user: WindowLimit | null;
-  /** Of each address. */
+  /** Limit of each address. */
   readonly ip: WindowLimit | null;
-  /** Users, and addresses, counted at a time, at most; a new one beyond it passes uncounted. */
+  /** Maximum number of users, and of addresses, counted at a time. Further users and addresses pass uncounted. */
   readonly subjectsMax: number;
 }
 
 export interface LimitVerdict {
   readonly outcome: 'allowed' | 'rate_limited';
-  /** The limit with the longest wait, or with the least left; null: none counts this request. */
+  /** The limit with the longest wait, or with the least left. Null: no limit counts this request. */
   readonly limit: LimitName | null;
   /** Requests that this limit has left. */
   readonly remaining: number;
-  /** When it may be allowed; 0 when it is. */
+  /** Time until a request may be allowed; 0 when this request is allowed. */
   readonly retryAfterMs: number;
-  /** By then that limit is full again; for a window, at the latest. */
+  /** Time until that limit is full again; for a window, at the latest. */
   readonly resetMs: number;
 }
 
-/** A window is counted in so many slices and the present one: it spans 1 to 1.1 windows, never less than one. */
+/**
+ * Number of slices of a window. The present slice is counted on top, so a window spans 1 to 1.1 windows, never less
+ * than one.
+ */
 export const WINDOW_SLICES = 10;
 
-/** Tokens are counted in millionths: a rate per second is so many of them per microsecond, and nothing is rounded. */
+/**
+ * Tokens are counted in millionths: a rate per second is the same number of millionths per microsecond, and nothing is
+ * rounded.
+ */
 export const TOKEN = 1_000_000;
 
 const US_PER_MS = 1000;
@@ -54,17 +60,17 @@ export const sliceAt = (nowUs: number, windowMs: number): number => Math.floor(n
 /** A window after one request. */
 export interface WindowFigures {
   readonly left: number;
-  /** How many slices ago the oldest request was that counts. */
+  /** Age of the oldest counted request, in slices. */
   readonly oldestBack: number;
 }
 
-/** All limits after one request; null: not counted. */
+/** All limits after one request. Null: not counted. */
 export interface LimitFigures {
   readonly nowUs: number;
   readonly outcome: LimitVerdict['outcome'];
   readonly ip: WindowFigures | null;
   readonly user: WindowFigures | null;
-  /** Millionths of a token that are left; of no meaning without that limit. */
+  /** Millionths of a token that are left. Meaningless without that limit. */
   readonly tokens: number;
 }
 
@@ -75,7 +81,7 @@ interface LimitState {
   readonly resetMs: number;
 }
 
-/** Which limit is the tightest for one request, and for how long. */
+/** Finds the tightest limit of one request, and its wait. */
 export function limitVerdict(limits: LimitSet, { nowUs, outcome, ip, user, tokens }: LimitFigures): LimitVerdict {
   const states: LimitState[] = [];
   if (limits.ip !== null && ip !== null) states.push(ofWindow('ip', limits.ip, ip, nowUs));

@@ -1,17 +1,17 @@
-/** A secret or a certificate as it is now: one that stands in a file may be changed under a program that runs. */
+/** Returns the present value of a secret or certificate. Its file may change while the program runs. */
 export type Live = () => string;
 
-/** Not set, and never will be. */
+/** A value that is not set and never will be. */
 export const NOT_SET: Live = () => '';
 
-/** So that a hot path may ask with each call. */
+/** Minimum age before a file is read again, so that a hot path may ask with each call. */
 const READ_AGAIN_AFTER_MS = 5_000;
 
 /**
- * Reads again what has been read once, at most every 5 s, and only when it is asked for.
- * @param first what it was at the start
- * @param read gives it as it is now, and is told what it was. What it throws, for a file that is away or that holds nothing of use, means that the
- *   last good text still counts: files are replaced one after the other, and not in an instant
+ * Reads a text again, at most every 5 s, and only on demand.
+ * @param first the text at the start
+ * @param read returns the present text and receives the last text. An error, such as a missing or useless file, keeps
+ *   the last good text: files are replaced one after the other, not in an instant
  */
 export function liveText(first: string, read: (last: string) => string): Live {
   let text = first;
@@ -22,9 +22,9 @@ export function liveText(first: string, read: (last: string) => string): Live {
     readAtMs = nowMs;
     try {
       const now = read(text);
-      if (now !== text) text = now; // the same string is compared in no time, an equal one letter by letter
+      if (now !== text) text = now; // the same string compares at once, an equal string letter by letter
     } catch {
-      // the last good one still counts
+      // the last good text stays in force
     }
     return text;
   };

@@ -1,10 +1,10 @@
 /** Why a message body cannot be read. */
 type UndecodableReason = 'undecodable' | 'unknown_version';
 
-/** Characters of a version that is a text; ours are numbers. */
+/** Maximum characters shown of a version that is a text. Our versions are numbers. */
 const VERSION_SHOWN_MAX = 20;
 
-/** A body that cannot be read. `detail` is for a person. */
+/** A body that cannot be read. `detail` is for people. */
 export interface Undecodable {
   readonly outcome: UndecodableReason;
   readonly detail: string;
@@ -17,8 +17,8 @@ export interface OpenedBody {
 }
 
 /**
- * Reads a body as far as every message of ours is alike: a JSON object that names its version. Never throws.
- * @param later a second version that is known
+ * Reads the common part of every message of ours: a JSON object that names its version. Never throws.
+ * @param later a second known version
  */
 export function openBody(body: string, version: number, later = version): OpenedBody | Undecodable {
   let raw: unknown;
@@ -34,7 +34,10 @@ export function openBody(body: string, version: number, later = version): Opened
   return { outcome: 'unknown_version', detail: `version ${nameOf(fields.v)}, known ${known}` };
 }
 
-/** Short, whatever it is: a list that is nested deeper than the call stack cannot even be written as text. */
+/**
+ * Names a version in a short text, whatever it is. A list nested deeper than the call stack cannot even be written as
+ * text.
+ */
 function nameOf(version: unknown): string {
   if (typeof version === 'string') return JSON.stringify(version.slice(0, VERSION_SHOWN_MAX));
   return typeof version === 'object' && version !== null ? 'that is no number' : String(version);
@@ -42,6 +45,6 @@ function nameOf(version: unknown): string {
 
 export const undecodable = (detail: string): Undecodable => ({ outcome: 'undecodable', detail });
 
-/** A whole number from 0. Not -0, which JSON can express but `JSON.stringify` writes as 0. */
+/** Accepts a whole number from 0. Refuses -0, which JSON can express but `JSON.stringify` writes as 0. */
 export const isCount = (value: unknown): value is number =>
   Number.isSafeInteger(value) && (value as number) >= 0 && !Object.is(value, -0);

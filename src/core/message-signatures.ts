@@ -10,20 +10,22 @@ import { createHash } from 'node:crypto';
 /** The property of a message that carries its signature: `<keyId>.<HMAC-SHA-256 in base64url>`. */
 export const SIGNATURE_PROPERTY = 'signature';
 
-/** Why a message is not one of ours. */
+/** Reasons why a message is not ours. */
 export const FORGERIES = ['unsigned', 'unknown_key', 'wrong_signature'] as const;
 type Forgery = (typeof FORGERIES)[number];
 
-/** `unsigned_accepted`: it has no signature, and those are let in while programs are being updated. */
+/**
+ * `unsigned_accepted`: the message has no signature, and such messages are accepted while programs are being updated.
+ */
 export type SignatureVerdict = 'signed' | 'unsigned_accepted' | Forgery;
 
-/** Whether messages without a signature are let in. One with a wrong signature never is. */
+/** Whether messages without a signature are accepted. A wrong signature is never accepted. */
 export type UnsignedMessages = 'refuse' | 'accept';
 
 /**
- * Signs and checks bodies of messages. Whoever reaches the broker can send what they like: the signature says that a program
- * with a key of ours wrote the body, for this topic. It says nothing of when, so an old message that is sent again is valid
- * still, and does what a second delivery does.
+ * Signs and checks message bodies. Any program that reaches the broker can send any message. The signature proves that
+ * a program with our key wrote the body, for this topic. It proves no time, so an old message that is sent again is
+ * still valid, and acts like a second delivery.
  */
 export class MessageSignatures {
   readonly #keys: Keyring;
@@ -31,7 +33,10 @@ export class MessageSignatures {
   readonly #first: HmacKey;
   readonly #unsigned: UnsignedMessages;
 
-  /** @param keys at least one; the first signs, all are accepted, so that keys can be changed one program after the other */
+  /**
+   * @param keys at least one; the first signs, all are accepted, so that keys can be changed one program after the
+   *   other
+   */
   constructor(keys: Keyring, unsigned: UnsignedMessages = 'refuse') {
     const [first] = keys;
     if (first === undefined) throw new RangeError('messages cannot be signed without a key');
@@ -40,14 +45,14 @@ export class MessageSignatures {
     this.#unsigned = unsigned;
   }
 
-  /** @param topic that it is published to */
+  /** @param topic receives the message */
   sign(topic: string, body: string): string {
     return `${this.#firstId}.${macOf(this.#first, topic, body)}`;
   }
 
   /**
-   * @param topic that it was published to, never one that the message itself names
-   * @param signature its property; undefined: it has none
+   * @param topic of the publication, never a topic named by the message itself
+   * @param signature property of the message; undefined: no signature
    */
   check(topic: string, body: string, signature: string | undefined): SignatureVerdict {
     if (signature === undefined) return this.#unsigned === 'accept' ? 'unsigned_accepted' : 'unsigned';
@@ -58,19 +63,19 @@ export class MessageSignatures {
   }
 }
 
-/** A topic has no line break, so a body can't take over a part of it. */
+/** A topic has no line break, so a body cannot extend it. */
 const macOf = (key: HmacKey, topic: string, body: string): string => key.sign(`${topic}\n${body}`);
 
 const keyIdOf = (signature: string): string => signature.slice(0, Math.max(0, signature.indexOf('.')));
 
-/** Counts messages that were not signed by us. */
+/** Counts messages without our signature. */
 export interface SignatureMetrics {
   forged(topic: string, forgery: Forgery): void;
-  /** Let in without a signature. */
+  /** Counts a message accepted without a signature. */
   unsignedAccepted(topic: string): void;
 }
 
-/** Where a message was found: the consumer group, and the topic that its messages are published to. */
+/** The origin of a message: the consumer group, and the topic of the publication. */
 export interface MessageOrigin {
   readonly group: string;
   readonly topic: string;
@@ -83,7 +88,7 @@ export interface SignedMessagesPorts {
   readonly log: Log;
 }
 
-/** Keeps out what nobody of ours has signed: it is parked as `forged`, and no consumer sees it. */
+/** Keeps messages without our signature out: each is parked as `forged`, and no consumer sees it. */
 export class SignedMessages {
   readonly #ports: SignedMessagesPorts;
 
@@ -91,15 +96,16 @@ export class SignedMessages {
     this.#ports = ports;
   }
 
-  /** The same, and what is forged is parked there. */
+  /** Returns the same filter, which parks forged messages in `deadLetters`. */
   parkedBy(deadLetters: SignedMessagesPorts['deadLetters']): SignedMessages {
     return new SignedMessages({ ...this.#ports, deadLetters });
   }
 
   /**
+   * Checks a message, and parks it if it is not ours.
    * @param message a delivery, or a half message that is checked back
-   * @returns whether it is ours; if not, it is parked
-   * @throws OperationalError mysql: it is not ours, and could not be parked
+   * @returns whether the message is ours
+   * @throws OperationalError mysql: the message is not ours, and could not be parked
    */
   async admits(
     message: OpenHalf & Partial<Pick<Delivery, 'attempt'>>,
@@ -116,8 +122,9 @@ export class SignedMessages {
     }
     metrics.forged(topic, verdict);
     const shownId = messageId.slice(0, MESSAGE_ID_SHOWN);
-    // Nothing that it says is believed. It names no sale and no batch, for which a repair, reconcile or an operator would act;
-    // and no message id, which its sender chose: a true message of the same id could not be parked any more.
+    // Nothing in a forged message is believed. The dead letter names no sale and no batch, because a repair, reconcile
+    // or an operator would act on it. It has no message id of the sender either: a genuine message with that id could
+    // then not be parked.
     await deadLetters.park({
       messageId: `forged-${createHash('sha256').update(`${topic}\n${signature}\n${body}`).digest('hex')}`,
       group,
@@ -133,7 +140,7 @@ export class SignedMessages {
     return false;
   }
 
-  /** The same source without what is forged. Where all of one receive is forged it receives again. */
+  /** Returns the source without forged messages. Receives again if a whole batch of messages is forged. */
   of(source: DeliverySource, origin: MessageOrigin): DeliverySource {
     return {
       receive: async (max) => {
@@ -147,7 +154,7 @@ export class SignedMessages {
     };
   }
 
-  /** Row first, then the ack: a death in between parks the same row again, which changes nothing. */
+  /** Parks a forged message, then acks it. A crash in between parks the same row again, which changes nothing. */
   async #take(delivery: Delivery, origin: MessageOrigin): Promise<boolean> {
     try {
       if (await this.admits(delivery, origin)) return true;
@@ -162,7 +169,7 @@ export class SignedMessages {
 }
 
 const MESSAGE_ID_SHOWN = 128;
-/** For a person; the broker takes 4 MiB, and who sends one sends many. */
+/** Kept characters of a forged body, for people. The broker accepts 4 MiB, and a forger sends many messages. */
 const BODY_KEPT = 16_384;
 
 function describe(forgery: Forgery, signature = ''): string {

@@ -1,17 +1,23 @@
 import { HALF_CHARACTER } from './parse-json.js';
 
 /**
- * What a caller notes on a purchase, such as `{"cart": "42"}`: it goes along to the order and its events, and no program of
- * ours reads it. At least one name; a purchase without a note has no metadata at all.
+ * A note of the caller on a purchase, such as `{"cart": "42"}`. The order and its events carry it, and no program of
+ * ours reads it. It has at least one name: a purchase without a note has no metadata at all.
  */
 export type Metadata = Readonly<Record<string, string>>;
 
-/** Of its JSON, as UTF-8. Every copy of a batch carries it, and Redis holds it until its order is written. */
+/**
+ * Maximum size of the JSON, in UTF-8 bytes. Every copy of a batch carries it, and Redis holds it until its order is
+ * written.
+ */
 export const METADATA_BYTES_MAX = 512;
-/** Begins with a letter: neither a number, which objects put in front, nor `__proto__`. */
+/** Begins with a letter: excludes numbers, which objects put first, and `__proto__`. */
 export const METADATA_NAME = /^[A-Za-z][A-Za-z0-9_.-]{0,39}$/;
 
-/** Says what is wrong with metadata from outside; null: nothing. One without any name is fine, and counts as none. */
+/**
+ * Says what is wrong with metadata from outside. Null: nothing. An object without names is valid and counts as no
+ * metadata.
+ */
 export function metadataFault(value: unknown): string | null {
   if (typeof value !== 'object' || value === null || Array.isArray(value)) {
     return 'metadata must be an object of texts, such as {"cart":"42"}.';
@@ -30,6 +36,6 @@ export function metadataFault(value: unknown): string | null {
 
 const NAME_SHAPE = 'a name begins with a letter and has up to 40 of the characters A-Z a-z 0-9 _ . -';
 
-/** As a message carries it: never empty. */
+/** Accepts metadata of a message, which is never empty. */
 export const isMetadata = (value: unknown): value is Metadata =>
   metadataFault(value) === null && Object.keys(value as object).length > 0;

@@ -6,7 +6,7 @@ import { areOrderIds } from './payment-deadline.js';
 /** Version of the message body. */
 const ORDER_EVENT_VERSION = 1;
 
-/** Events in one message. */
+/** Maximum number of events in one message. */
 export const EVENTS_PER_MESSAGE_MAX = 64;
 
 export const ORDER_EVENT_TYPES = [
@@ -18,21 +18,21 @@ export const ORDER_EVENT_TYPES = [
 ] as const;
 export type OrderEventType = (typeof ORDER_EVENT_TYPES)[number];
 
-/** What happened to some orders of one sale, in one transaction. It may arrive twice and in any order. */
+/** A change of orders of one sale in one transaction. May arrive twice and in any order. */
 export interface OrderEvent {
-  /** The same for every copy of this event, and of no other. */
+  /** Identifies the event: all its copies have the same id. */
   readonly eventId: string;
   readonly type: OrderEventType;
   readonly saleId: string;
   /** Ids of 1 to ORDERS_PER_MESSAGE_MAX orders. */
   readonly orders: readonly string[];
-  /** When, Unix ms on the clock of MySQL. */
+  /** Time of the change, Unix ms on the clock of MySQL. */
   readonly atMs: number;
-  /** Of those of these orders that have some. Absent where none has. */
+  /** Metadata of these orders. Absent if no order has metadata. */
   readonly metadata?: MetadataByOrder;
 }
 
-/** By order id; of at least one order. */
+/** Metadata by order id; at least one order. */
 export type MetadataByOrder = Readonly<Record<string, Metadata>>;
 
 export type DecodedOrderEvents = { readonly outcome: 'decoded'; readonly events: readonly OrderEvent[] } | Undecodable;
@@ -45,7 +45,7 @@ export function encodeOrderEvents(events: readonly OrderEvent[]): string {
   return JSON.stringify({ v: ORDER_EVENT_VERSION, events: short });
 }
 
-/** Reads a message body and checks everything in it. A bad body is an answer, never a throw. */
+/** Reads a message body and checks everything in it. A bad body is a result, never a throw. */
 export function decodeOrderEvents(body: string): DecodedOrderEvents {
   const opened = openBody(body, ORDER_EVENT_VERSION);
   if (opened.outcome !== 'opened') return opened;
@@ -61,7 +61,7 @@ export function decodeOrderEvents(body: string): DecodedOrderEvents {
   return { outcome: 'decoded', events };
 }
 
-/** The event, or what is wrong with it. */
+/** Returns the event, or what is wrong with it. */
 function readEvent(item: unknown): OrderEvent | string {
   if (typeof item !== 'object' || item === null) return 'not an object';
   const { eventId, type, saleId, at, orders, metadata } = item as Record<string, unknown>;

@@ -1,8 +1,8 @@
 import { hash32 } from './bucket.js';
 
 /**
- * 64 bits: sign 0, 41 bits ms since 2024-01-01, 8 bits worker slot, 6 bits hash of the user, 8 bits sequence.
- * The 6 bits route an order id to the buyer's shard without a look-up.
+ * Layout of an order id, 64 bits: sign 0, 41 bits ms since 2024-01-01, 8 bits worker slot, 6 bits hash of the user, 8
+ * bits sequence. The 6 bits route an order id to the shard of the buyer without a look-up.
  */
 export const ORDER_ID_EPOCH_MS = Date.UTC(2024, 0, 1);
 export const WORKER_SLOTS = 256;
@@ -12,12 +12,12 @@ const SEQUENCE_BITS = 8n;
 const SLOT_BITS = 8n;
 
 /**
- * How far the clock of a worker may be behind when it mints an id: windows over the primary key begin so long before the
- * first order of a sale. With a clock that is further behind no id is minted.
+ * Maximum delay of a worker clock that mints an id: windows over the primary key begin this much before the first order
+ * of a sale. With a clock further behind, no id is minted.
  */
 export const MINT_BEHIND_MAX_MS = 3_600_000;
 
-/** Puts the parts together. `atMs` is Unix ms, `slot` 0 to 255, `sequence` 0 to 255. */
+/** Composes an order id. `atMs` is Unix ms, `slot` 0 to 255, `sequence` 0 to 255. */
 export function composeOrderId(atMs: number, slot: number, userId: string, sequence: number): string {
   const time = BigInt(atMs - ORDER_ID_EPOCH_MS);
   const user = BigInt(hash32(userId) & 63);
@@ -25,23 +25,23 @@ export function composeOrderId(atMs: number, slot: number, userId: string, seque
   return id.toString();
 }
 
-/** Bits of an id below its time. */
+/** Number of bits below the time of an id. */
 export const ORDER_ID_TIME_SHIFT = Number(SLOT_BITS + USER_HASH_BITS + SEQUENCE_BITS);
 
-/** When an order id was minted, Unix ms on the clock of its worker: right before its row was written. */
+/** Returns when an order id was minted, Unix ms on the clock of its worker: right before its row was written. */
 export const mintedAtMs = (orderId: string): number =>
   ORDER_ID_EPOCH_MS + Number(BigInt(orderId) >> BigInt(ORDER_ID_TIME_SHIFT));
 
-/** No order that was minted at `atMs` (Unix ms) or later has a smaller id; for windows over the primary key. */
+/** Returns the lowest id of orders minted at `atMs` (Unix ms) or later, for windows over the primary key. */
 export function lowestOrderIdAt(atMs: number): string {
   const time = BigInt(Math.max(0, Math.floor(atMs) - ORDER_ID_EPOCH_MS));
   return (time << BigInt(ORDER_ID_TIME_SHIFT)).toString();
 }
 
-/** Above every order id: they have 63 bits. */
+/** The highest possible order id, of 63 bits. */
 export const ORDER_ID_MAX = '9223372036854775807';
 
-/** The id below, and 0 below 0: whoever reads behind it begins with this one. */
+/** Returns the id below, at least 0. A read that starts after it begins with `orderId`. */
 export function idBelow(orderId: string): string {
   const id = BigInt(orderId);
   return String(id > 0n ? id - 1n : 0n);

@@ -6,7 +6,7 @@ import { purchaseKey, splitPurchaseKey } from './purchase.js';
 /** Version of the message body. A reader that does not know it reads the stores instead. */
 const ORDER_NOTIFICATIONS_VERSION = 2;
 
-/** The present state of an order, for the buyer who waits for it. */
+/** The present state of an order, for the buyer that waits for it. */
 export type OrderNotification = Pick<Order, 'userId' | 'requestId' | 'orderId' | 'state' | 'reason'>;
 
 export type DecodedOrderNotifications =
@@ -14,8 +14,9 @@ export type DecodedOrderNotifications =
   | Undecodable;
 
 /**
- * One message: `{"v":2,"orders":[[userId/requestId, orderId, state, reason], ...]}`. Nearly all orders are new ones, so
- * `pending_payment` and a missing reason are left out. `lua/mark-recorded-4.lua` reads this form and publishes it as it is.
+ * Encodes one message: `{"v":2,"orders":[[userId/requestId, orderId, state, reason], ...]}`. Nearly all orders are new,
+ * so `pending_payment` and a missing reason are left out. `lua/mark-recorded-4.lua` reads this form and publishes it
+ * unchanged.
  * @param notifications of one sale; the channel names the sale
  */
 export function encodeOrderNotifications(
@@ -29,7 +30,7 @@ export function encodeOrderNotifications(
   return JSON.stringify({ v: ORDER_NOTIFICATIONS_VERSION, orders });
 }
 
-/** Reads a message body and checks everything in it. A bad body is an answer, never a throw. */
+/** Reads a message body and checks everything in it. A bad body is a result, never a throw. */
 export function decodeOrderNotifications(body: string): DecodedOrderNotifications {
   const opened = openBody(body, ORDER_NOTIFICATIONS_VERSION);
   if (opened.outcome !== 'opened') return opened;
@@ -49,5 +50,5 @@ export function decodeOrderNotifications(body: string): DecodedOrderNotification
 }
 
 const isState = (value: unknown): value is OrderState => ORDER_STATES.some((state) => state === value);
-/** Any word: a reason is only shown, and a newer keeper may know one more. */
+/** Accepts any word: a reason is only shown, and a newer keeper may know more reasons. */
 const isReason = (value: unknown): value is FailureReason | null => value === null || isId(value);

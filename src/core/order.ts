@@ -3,7 +3,7 @@ import type { Metadata } from './metadata.js';
 export const ORDER_STATES = ['pending_payment', 'paid', 'cancelled', 'expired', 'failed'] as const;
 export type OrderState = (typeof ORDER_STATES)[number];
 
-/** Every move an order may make. `failed` is written as such and never left. */
+/** All moves of an order. An order is written as `failed` and never leaves that state. */
 export const ORDER_TRANSITIONS: Record<OrderState, readonly OrderState[]> = {
   pending_payment: ['paid', 'cancelled', 'expired'],
   paid: [],
@@ -13,20 +13,21 @@ export const ORDER_TRANSITIONS: Record<OrderState, readonly OrderState[]> = {
 };
 
 export const mayMove = (from: OrderState, to: OrderState): boolean => ORDER_TRANSITIONS[from].includes(to);
-/** The states that an order may leave for `to`; a conditional UPDATE names them. */
+/** Returns the states that may move to `to`, for a conditional UPDATE. */
 export const statesBefore = (to: OrderState): OrderState[] => ORDER_STATES.filter((from) => mayMove(from, to));
 
-/** States whose units count as sold. */
+/** Says whether the units of an order in this state count as sold. */
 export const isLive = (state: OrderState): boolean => state === 'pending_payment' || state === 'paid';
 
 /**
- * Why a request ended `failed`.
- * - `oversold_guard`: the last guard in MySQL refused; no unit ever existed for it, so none goes back
+ * Reasons why a request ended `failed`.
+ * - `oversold_guard`: the last guard in MySQL refused; no unit ever existed for it, so no unit goes back
  * - `limit_reached`: the buyer has another live order
  * - `discarded`: its message could not be handled, and an operator gave it up; its units go back
- * - `units_lost`: Redis lost data after the buyer was accepted, and the units had gone to others before their batch was recorded
- * - `compensation_failed`: its message was lost, and no attempt made a row of it; its units go back
- * - `refused_by_database`: MySQL does not take a value of it, while it takes those of the other purchases; its units go back
+ * - `units_lost`: Redis lost data after the buyer was accepted, and the units had gone to others before their batch was
+ *   recorded
+ * - `compensation_failed`: its message was lost, and no attempt could create its row; its units go back
+ * - `refused_by_database`: MySQL does not accept a value of it, but accepts the other purchases; its units go back
  */
 export const FAILURE_REASONS = [
   'oversold_guard',
@@ -48,20 +49,20 @@ export interface Order {
   readonly quantity: number;
   readonly amountCents: number;
   readonly state: OrderState;
-  /** Set exactly when state is `failed`. */
+  /** Set if and only if the state is `failed`. */
   readonly reason: FailureReason | null;
   readonly createdAtMs: number;
-  /** When an unpaid order expires; null for a failed one. */
+  /** When an unpaid order expires. Null for a failed order. */
   readonly expiresAtMs: number | null;
   readonly paidAtMs: number | null;
 }
 
-/** ISO 4217 for no currency: of an order without its sale, which nobody can have but by hand. */
+/** ISO 4217 code for no currency: used for an order without its sale, which only manual changes can create. */
 export const NO_CURRENCY = 'XXX';
 
-/** An order as it is shown. */
+/** An order as shown to people. */
 export interface ShownOrder extends Order {
-  /** That of its sale. */
+  /** The currency of its sale. */
   readonly currency: string;
   readonly metadata: Metadata | null;
 }

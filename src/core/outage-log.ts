@@ -7,7 +7,7 @@ export class OutageLog {
   readonly #fields: object;
   #failures = 0;
 
-  /** @param fields that both lines have beside their own */
+  /** @param fields of both lines, beside their own */
   constructor(log: Log, messages: { readonly begins: string; readonly ends: string }, fields: object = {}) {
     this.#log = log;
     this.#messages = messages;

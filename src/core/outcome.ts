@@ -1,21 +1,24 @@
 import { assertNever } from './errors.js';
 import type { OrderState } from './order.js';
 
-/** The entry of one request in Redis. The order id of a request that is `held` is not known yet. */
+/** The entry of one request in Redis. The order id of a `held` request is not known yet. */
 export type RequestEntry =
   | { readonly state: 'held'; readonly batchId: string; readonly quantity: number }
   | { readonly state: 'ordered' | 'released'; readonly orderId: string; readonly quantity: number };
 
-/** `lost-<batchId>` stands for the order id where `reacquire` has closed the entry: its row is written afterwards. */
+/**
+ * Prefix of `lost-<batchId>`, which replaces the order id where `reacquire` has closed the entry: the row is written
+ * afterwards.
+ */
 const LOST = 'lost-';
 
-/** The batch that an entry without a row waits for; null when there is none, so the row was there before the entry. */
+/** Returns the batch that an entry without a row waits for. Null: the row was there before the entry. */
 export function batchOfEntry(entry: RequestEntry): string | null {
   if (entry.state === 'held') return entry.batchId;
   return entry.orderId.startsWith(LOST) ? entry.orderId.slice(LOST.length) : null;
 }
 
-/** Why a buyer gets nothing. One word from the Lua script to the `code` of the HTTP body. */
+/** Reasons for a refusal. The same word goes from the Lua script to the `code` of the HTTP body. */
 export const REFUSALS = [
   'request_conflict',
   'not_found',
@@ -33,7 +36,7 @@ export const REFUSALS = [
 ] as const;
 export type Refusal = (typeof REFUSALS)[number];
 
-/** The answer of a script for one purchase that it refused, or had accepted before. */
+/** The answer of a script for a purchase that it refuses now, or accepted before. */
 export type StoreAnswer =
   | { readonly outcome: 'replayed'; readonly entry: RequestEntry }
   | {
@@ -45,9 +48,10 @@ export type StoreAnswer =
 
 /**
  * The answer to a purchase.
- * - `accepted`: units are held for this buyer and will become an order; by this batch
- * - `replayed`: the same key was accepted before; with its present state
- * - `outcome_unknown`: units may be held or not; the same key asked again gives the answer. With the batch, if it came so far
+ * - `accepted`: units are held for this buyer and will become an order; names the batch
+ * - `replayed`: the same key was accepted before; carries its present state
+ * - `outcome_unknown`: units may or may not be held; a repeat with the same key gives the answer. Names the batch, if
+ *   there is one
  * - a refusal: no order will come of this try
  */
 export type PurchaseOutcome =
@@ -56,14 +60,17 @@ export type PurchaseOutcome =
   | { readonly outcome: 'outcome_unknown'; readonly batchId?: string }
   | { readonly outcome: Refusal };
 
-/** The answer to a buyer who polls (`status` is polled, `outcome` answers a call). */
+/** The answer to a buyer that polls. A poll returns `status`, a call returns `outcome`. */
 export type PurchaseStatus =
   | { readonly status: 'pending' }
   | { readonly status: 'ordered'; readonly orderId: string; readonly orderState: OrderState }
   | { readonly status: 'failed'; readonly orderId: string; readonly reason: string }
   | { readonly status: 'not_found' };
 
-/** `held:<batchId>:<qty>`, `ordered:<orderId>:<qty>` or `released:<orderId or lost-batchId>:<qty>`, as the `requests` hash keeps it. */
+/**
+ * Reads an entry of the `requests` hash: `held:<batchId>:<qty>`, `ordered:<orderId>:<qty>` or `released:<orderId or
+ * lost-batchId>:<qty>`.
+ */
 export function parseRequestEntry(text: string): RequestEntry | null {
   const [, state, id = '', quantity] = /^(held|ordered|released):([^:]+):([1-9]\d*)$/.exec(text) ?? [];
   if (state === 'held') return { state, batchId: id, quantity: Number(quantity) };

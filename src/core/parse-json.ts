@@ -1,4 +1,4 @@
-/** Text that is JSON of whole characters, or a sentence that says where it stops being that. */
+/** The value of a JSON text of whole characters, or a sentence that says where the text goes wrong. */
 export type ParsedJson = { readonly value: unknown } | { readonly error: string };
 
 /** @param what the subject of the sentence: `The body` */
@@ -12,13 +12,13 @@ export function parseJson(text: string, what: string): ParsedJson {
   return holdsHalf(text) ? { error: `${what} ${HALF_CHARACTER}.` } : { value };
 }
 
-/** What is wrong with a text of which JavaScript was asked to keep a part: `'🖋'.slice(0, 1)`. */
+/** Predicate for a text that was cut by JavaScript inside a character: `'🖋'.slice(0, 1)`. */
 export const HALF_CHARACTER = 'holds half of a character (an unpaired surrogate): cut texts between characters';
 
 /** An escaped pair; one escaped half, as the group; or any other escape. */
 const ESCAPE = /\\u[dD][89abAB][\da-fA-F]{2}\\u[dD][c-fC-F][\da-fA-F]{2}|(\\u[dD][89a-fA-F][\da-fA-F]{2})|\\./g;
 
-/** @param text is JSON. Read as text and not as its value, which may be nested deeper than the call stack. */
+/** @param text valid JSON. Read as text instead of its value, which may be nested deeper than the call stack. */
 function holdsHalf(text: string): boolean {
   if (!text.isWellFormed()) return true;
   if (!/\\u[dD][89a-fA-F]/.test(text)) return false;
@@ -26,10 +26,10 @@ function holdsHalf(text: string): boolean {
   return false;
 }
 
-/** What a text of JSON says; null for a text that is none. */
+/** Returns the value of a JSON text. Null for any other text. */
 export const jsonOrNull = (text: string): unknown => jsonOr(null, text);
 
-/** What a text of JSON says; a text that is none, written by hand, as it is. */
+/** Returns the value of a JSON text. Any other text, written by hand, is returned as it is. */
 export const jsonOrText = (text: string): unknown => jsonOr(text, text);
 
 function jsonOr(other: string | null, text: string): unknown {
@@ -40,14 +40,14 @@ function jsonOr(other: string | null, text: string): unknown {
   }
 }
 
-/** JSON tokens and the space before them. An unfinished string is no token, so it ends the search. */
+/** JSON tokens and the space before them. An unfinished string is not a token, so it ends the search. */
 const TOKEN =
   /[ \t\n\r]*(?:([{}[\],:])|("(?:[^"\\\u0000-\u001f]|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))*")|(-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?|true|false|null)(?![\w.+-]))/y;
 
 /**
- * Where JSON.parse must have stopped. Its own message has a position in some versions of Node only, so the text is read
- * again; that costs something only for a text that is refused. Own code, since the scanner of
- * jsonc-parser is tolerant: its first error need not stand where JSON.parse stopped.
+ * Finds the place where JSON.parse must have stopped. Its own message has a position in some versions of Node only, so
+ * the text is read again; that costs time for a refused text only. Own code, because the scanner of jsonc-parser is
+ * tolerant: its first error may be elsewhere.
  */
 function placeOf(text: string): string {
   const open: string[] = [];

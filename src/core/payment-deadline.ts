@@ -4,15 +4,18 @@ import { isCount, openBody, undecodable as bad, type Undecodable } from './messa
 /** Version of the message body. */
 const PAYMENT_DEADLINE_VERSION = 1;
 
-/** Orders in one message: many more than a batch has, and 20 digits each stay far below what the broker takes. */
+/**
+ * Maximum number of orders in one message: many more than a batch has, and 20 digits each stay far below the limit of
+ * the broker.
+ */
 export const ORDERS_PER_MESSAGE_MAX = 10_000;
 
-/** Orders of one sale have been unpaid long enough. */
+/** A payment deadline of orders of one sale. */
 export interface PaymentDeadline {
-  /** Names the message: the batch, or the first of several that were recorded within a second. */
+  /** Names the message: the batch, or the first of several batches recorded within a second. */
   readonly batchId: string;
   readonly saleId: string;
-  /** Unix ms, on the clock of MySQL: when the last of these orders may expire. */
+  /** When the last of these orders may expire, Unix ms on the clock of MySQL. */
   readonly deadlineAtMs: number;
   /** Ids of 1 to ORDERS_PER_MESSAGE_MAX orders. */
   readonly orders: readonly string[];
@@ -24,7 +27,7 @@ export function encodePaymentDeadline({ batchId, saleId, deadlineAtMs, orders }:
   return JSON.stringify({ v: PAYMENT_DEADLINE_VERSION, batchId, saleId, deadlineAt: deadlineAtMs, orders });
 }
 
-/** Reads a message body and checks everything in it. A bad body is an answer, never a throw. */
+/** Reads a message body and checks everything in it. A bad body is a result, never a throw. */
 export function decodePaymentDeadline(body: string): DecodedPaymentDeadline {
   const opened = openBody(body, PAYMENT_DEADLINE_VERSION);
   if (opened.outcome !== 'opened') return opened;
@@ -36,7 +39,7 @@ export function decodePaymentDeadline(body: string): DecodedPaymentDeadline {
   return { outcome: 'decoded', deadline: { batchId, saleId, deadlineAtMs: deadlineAt, orders } };
 }
 
-/** 1 to ORDERS_PER_MESSAGE_MAX order ids, none twice. */
+/** Accepts 1 to ORDERS_PER_MESSAGE_MAX distinct order ids. */
 export function areOrderIds(value: unknown): value is string[] {
   if (!Array.isArray(value) || value.length === 0 || value.length > ORDERS_PER_MESSAGE_MAX) return false;
   return value.every(isOrderId) && new Set(value).size === value.length;

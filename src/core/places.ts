@@ -1,4 +1,4 @@
-/** What an address is counted under, and how many times the share of one address that may have. */
+/** The key that an address is counted under, and its share as a multiple of the share of one address. */
 export interface AddressShare {
   readonly key: string;
   readonly times: number;
@@ -6,15 +6,15 @@ export interface AddressShare {
 
 interface PlacesOptions {
   readonly max: number;
-  /** Left out: any number. */
+  /** Absent: no limit. */
   readonly perUserMax?: number;
-  /** Left out: any number. */
+  /** Absent: no limit. */
   readonly perAddressMax?: number;
 }
 
 /**
- * Places for what may be under way at once, limited in all, for each user and for each address, so that none of them can take
- * all.
+ * A limited number of places for concurrent work: in all, for each user and for each address, so that no user or
+ * address can take all.
  */
 export class Places {
   readonly #options: PlacesOptions;
@@ -31,9 +31,10 @@ export class Places {
   }
 
   /**
+   * Takes a place.
    * @param userId null: users are not told apart
-   * @param shares what the address of the user counts as; empty: it is not counted
-   * @returns frees the place, once; null when there is none
+   * @param shares of the address of the user; empty: the address is not counted
+   * @returns frees the place, once; null when no place is free
    */
   take(userId: string | null = null, shares: readonly AddressShare[] = []): (() => void) | null {
     const { max, perUserMax = Infinity, perAddressMax = Infinity } = this.#options;
@@ -53,7 +54,7 @@ export class Places {
   }
 }
 
-/** Who has no place is not in it. */
+/** Changes a count. Removes the entry at 0. */
 function add(places: Map<string, number>, name: string, change: 1 | -1): void {
   const taken = (places.get(name) ?? 0) + change;
   if (taken > 0) places.set(name, taken);

@@ -1,8 +1,11 @@
-// What was stored came from elsewhere: it must not steer a terminal, nor look like a line of ours.
+// Stored text comes from outside: it must not control a terminal, nor look like a line of ours.
 
-/** Controls, marks of direction and the like, as JSON escapes them: a line of JSON stays the same value. Not line breaks. */
+/**
+ * Escapes control characters, direction marks and the like as in JSON: a line of JSON keeps its value. Leaves line
+ * breaks.
+ */
 export const printable = (text: string): string => text.replace(/[^\P{C}\n]|[\p{Zl}\p{Zp}]/gu, escaped);
-/** Line breaks too. */
+/** Escapes line breaks too. */
 export const inLine = (text: string): string => text.replace(/[\p{C}\p{Zl}\p{Zp}]/gu, escaped);
 
 const escaped = (found: string): string =>

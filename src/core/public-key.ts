@@ -1,23 +1,26 @@
 import { createPublicKey, type JsonWebKeyInput, type KeyObject } from 'node:crypto';
 
-/** Algorithms with a private key at the issuer and a public one here. */
+/** Algorithms with a private key at the issuer and a public key here. */
 export const PUBLIC_ALGORITHMS = ['RS256', 'ES256', 'EdDSA'] as const;
 export type PublicAlgorithm = (typeof PUBLIC_ALGORITHMS)[number];
 
-/** What NIST SP 800-131A asks of RSA. */
+/** Minimum of NIST SP 800-131A for RSA. */
 const RSA_BITS_MIN = 2048;
 
-/** Why a key is not used, as a predicate that never shows the key. */
+/** Why a key is refused, as a predicate that never shows the key. */
 export interface KeyFlaw {
   readonly flaw: string;
 }
 
-/** A key of RFC 7517, not checked yet. Of our own: where Node's type for it stands depends on the version of its types. */
+/**
+ * A key of RFC 7517, not checked yet. Defined here, because the place of the type in Node depends on the version of its
+ * types.
+ */
 export interface Jwk {
   readonly [name: string]: unknown;
 }
 
-/** A public key as PEM or JWK, with the one algorithm of ours that it is for. */
+/** Reads a public key in PEM or JWK, with the only algorithm of ours that fits it. */
 export function readPublicKey(
   source: string | Jwk,
 ): { readonly algorithm: PublicAlgorithm; readonly pem: string } | KeyFlaw {

@@ -1,9 +1,9 @@
 import type { Clock } from './ports/clock.js';
 
 /**
- * Asks at most once in `keepMs`: who calls in between gets the last answer, and who calls while a question is under way
- * shares it. A failure is not kept.
- * @param keepMs from the answer on; 0 shares a question and keeps nothing
+ * Asks at most once in `keepMs`. A caller in between gets the last answer, and a caller during a question shares it. A
+ * failure is not kept.
+ * @param keepMs counted from the answer; 0 shares a question and keeps nothing
  */
 export function recent<T>(ask: () => Promise<T>, keepMs: number, clock: Clock): () => Promise<T> {
   let last: { readonly answer: Promise<T>; untilMs: number } | null = null;

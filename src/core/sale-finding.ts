@@ -1,21 +1,23 @@
 import { purchaseKey, requestName } from './purchase.js';
 
 /**
- * What a comparison of Redis and MySQL may find in a sale.
- * - `leak`: Redis holds units for a request that has no row, and none will be written: its batch is neither served by
- *   the re-drive nor parked
- * - `overdue`: batches that the re-drive serves, and no worker records, for far too long
- * - `not_loaded`: a sale that may have sold, and Redis does not have all of it, or may have lost some: its repair is due
- * - `oversell`: more was sold, or is counted as sold, than there is; or the last guard had to refuse purchases
- * - `miscount`: a count does not agree with what it counts: `sales.sold` with the live rows, the units of the buyers in
- *   Redis with the requests that hold them
- * - `drift`: units of the sale that neither are left in Redis nor counted for a buyer there (or the other way round)
- * - `unsettled`: the order lives, and Redis still has its request `held`
- * - `unreleased`: the row has ended, and Redis still keeps its units
- * - `order_lost`: Redis says `ordered` (or `released`, so it was one, or a late batch found no units for it), and there is no row
- * - `unheld`: the order lives, and Redis holds nothing for it
+ * Differences that a comparison of Redis and MySQL may find in a sale.
+ * - `leak`: Redis holds units for a request that has no row and will get no row: its batch is neither served by the
+ *   re-drive nor parked
+ * - `overdue`: batches that the re-drive serves, and that no worker records for far too long
+ * - `not_loaded`: a sale that may have sold, but Redis does not have all of it, or may have lost some: its repair is
+ *   due
+ * - `oversell`: more was sold, or is counted as sold, than exists; or the last guard had to refuse purchases
+ * - `miscount`: a count differs from the things that it counts: `sales.sold` from the live rows, or the units of the
+ *   buyers in Redis from the requests that hold them
+ * - `drift`: units of the sale that are neither left in Redis nor counted for a buyer there (or the other way round)
+ * - `unsettled`: the order is live, but its request is still `held` in Redis
+ * - `unreleased`: the row has ended, but Redis still keeps its units
+ * - `order_lost`: Redis says `ordered` (or `released`, so it was an order, or a late batch found no units for it), but
+ *   there is no row
+ * - `unheld`: the order is live, but Redis holds nothing for it
  * - `stale_marker`: markers of a closed sale that no check-back can ask for any more
- * - `stuck_outbox`: a row of the outbox that is old, or was tried too often, and is not done
+ * - `stuck_outbox`: an outbox row that is old, or was tried too often, and is not done
  */
 export const FINDING_KINDS = [
   'leak',
@@ -33,7 +35,7 @@ export const FINDING_KINDS = [
 ] as const;
 export type FindingKind = (typeof FINDING_KINDS)[number];
 
-/** The kinds that a compensation job can repair; the others are reported to a person. */
+/** The kinds that a compensation job can repair. The other kinds are reported to a person. */
 export const COMPENSATED_KINDS = [
   'leak',
   'unsettled',
@@ -61,14 +63,14 @@ interface RequestFinding {
 export type SaleFinding =
   | (RequestFinding & { readonly kind: 'leak' | 'unsettled' | 'unreleased' | 'order_lost' | 'unheld' })
   /**
-   * `why` for a person. Units beyond the stock, or of the purchases that were refused; for a miscount those that the
-   * count has too many, below 0 when it has too few.
+   * `why` is for people. `units`: the units beyond the stock or of the refused purchases. For a miscount, the surplus
+   * of the count, below 0 when the count is too low.
    */
   | { readonly kind: 'oversell' | 'miscount'; readonly saleId: string; readonly units: number; readonly why: string }
   | { readonly kind: 'not_loaded'; readonly saleId: string }
-  /** The oldest of them was deducted so long ago, on Redis time. */
+  /** `oldestMs`: time since the deduct of the oldest, on Redis time. */
   | { readonly kind: 'overdue'; readonly saleId: string; readonly requests: number; readonly oldestMs: number }
-  /** Stock in MySQL less units left less units counted for buyers; below 0 when Redis has too many. */
+  /** Stock in MySQL minus units left minus units counted for buyers. Below 0 when Redis has too many. */
   | { readonly kind: 'drift'; readonly saleId: string; readonly units: number }
   | { readonly kind: 'stale_marker'; readonly saleId: string; readonly markers: number }
   | {
@@ -76,18 +78,18 @@ export type SaleFinding =
       readonly saleId: string;
       readonly outboxId: string;
       readonly attempts: number;
-      /** Since its transaction, ms on the clock of MySQL. */
+      /** Age since the transaction, ms on the clock of MySQL. */
       readonly ageMs: number;
     };
 
-/** What a finding is about; of two jobs of one kind for one subject there is never more than one. */
+/** Returns the subject of a finding. There is at most one job per kind and subject. */
 export function subjectOf(finding: SaleFinding): string {
   if ('requestId' in finding) return requestName(finding.saleId, finding);
   if (finding.kind === 'stuck_outbox') return `${finding.saleId}/outbox/${finding.outboxId}`;
   return finding.saleId;
 }
 
-/** For a person, in one line. */
+/** Describes a finding in one line, for people. */
 export function describeFinding(finding: SaleFinding): string {
   switch (finding.kind) {
     case 'leak':

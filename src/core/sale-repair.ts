@@ -2,17 +2,18 @@ import type { BucketStatus } from './ports/repair-stores.js';
 import type { Sale } from './sale.js';
 
 /**
- * Why the data of a sale in Redis cannot be trusted, the first reason that holds (protocol rule 11).
+ * Why the data of a sale in Redis cannot be trusted: the first reason that applies (protocol rule 11).
  * - `in_repair`: a repair is under way, or has died
  * - `not_loaded`: a bucket is gone
- * - `other_server`: a bucket was loaded on a server that was restarted or replaced since: its last writes may be lost
- * - `old_epoch`: the sale was rebuilt, and a bucket is from before it
+ * - `other_server`: a bucket was loaded on a server that has since been restarted or replaced: its last writes may be
+ *   lost
+ * - `old_epoch`: the sale was rebuilt, but a bucket is from before that
  */
 export type RepairNeed = 'in_repair' | 'not_loaded' | 'other_server' | 'old_epoch';
 
 /**
- * @returns null when every bucket can be trusted. A draft was never loaded, and a retired sale is not in Redis by
- *   intent, so neither has a need
+ * @returns null when every bucket can be trusted. A draft was never loaded, and a retired sale is intentionally not in
+ *   Redis, so neither needs a repair
  */
 export function repairNeedOf(
   sale: Pick<Sale, 'state' | 'epoch' | 'retiredAtMs'>,
@@ -35,7 +36,7 @@ export type NotResharded =
   | 'closed'
   | 'not_found';
 
-/** The sale has so many buckets from now on. It was locked for `lockedMs`. */
+/** The sale has `buckets` buckets from now on. It was locked for `lockedMs`. */
 interface ReshardedSale {
   readonly outcome: 'resharded';
   readonly buckets: number;
@@ -46,7 +47,7 @@ interface ReshardedSale {
 
 export type Resharded = ReshardedSale | { readonly outcome: NotResharded };
 
-/** For a person. Nothing was changed, except with `superseded`. */
+/** Sentences for people. Nothing was changed, except with `superseded`. */
 export const RESHARD_SENTENCES: Readonly<Record<NotResharded, string>> = {
   already_resharded: 'The sale has so many buckets already.',
   not_a_multiple: 'A sale can only be split into a multiple of the buckets that it has.',

@@ -1,13 +1,13 @@
-/** States of a sale that sells or may still sell; Redis has it then. */
+/** States of a sale that sells or may still sell. Redis has such a sale. */
 export const LIVE_STATES = ['warm', 'open', 'paused'] as const;
 export const SALE_STATES = ['draft', ...LIVE_STATES, 'closed'] as const;
 export type SaleState = (typeof SALE_STATES)[number];
 
-/** Of a bucket. `repair` exists in Redis only: the bucket is being rebuilt, and purchases are refused. */
+/** States of a bucket. `repair` exists in Redis only: the bucket is being rebuilt, and purchases are refused. */
 export const STORED_SALE_STATES = [...LIVE_STATES, 'closed', 'repair'] as const;
 export type StoredSaleState = (typeof STORED_SALE_STATES)[number];
 
-/** Every move a sale may make. Nothing else changes `sales.state`. */
+/** All moves of a sale. Nothing else changes `sales.state`. */
 export const SALE_TRANSITIONS: Record<SaleState, readonly SaleState[]> = {
   draft: ['warm'],
   warm: ['open', 'closed'],
@@ -16,7 +16,7 @@ export const SALE_TRANSITIONS: Record<SaleState, readonly SaleState[]> = {
   closed: [],
 };
 
-/** What the audit log calls a move; one out of `paused` is a resume. */
+/** Returns the audit action of a move. A move from `paused` to `open` is a resume. */
 export function saleAction(from: SaleState, to: SaleState): string {
   if (from === 'paused' && to === 'open') return 'sale.resumed';
   return `sale.${SALE_ACTIONS[to]}`;
@@ -30,38 +30,38 @@ const SALE_ACTIONS: Record<SaleState, string> = {
   closed: 'closed',
 };
 
-/** One item offered in a window. Money in the smallest unit of its currency, times in Unix ms. */
+/** An item offered in a time window. Money in the smallest unit of its currency, times in Unix ms. */
 export interface Sale {
   readonly saleId: string;
   readonly sku: string;
   readonly title: string;
   readonly priceCents: number;
-  /** Of the price and of all orders, three letters of ISO 4217. */
+  /** Currency of the price and of all orders, three letters of ISO 4217. */
   readonly currency: string;
-  /** Units offered in all. */
+  /** Total units offered. */
   readonly stock: number;
-  /** Units of live orders, as MySQL counts them. */
+  /** Units of live orders, counted by MySQL. */
   readonly sold: number;
   readonly limitPerBuyer: number;
   readonly buckets: number;
   readonly opensAtMs: number;
   readonly closesAtMs: number;
-  /** The keeper runs this sale, and warms it so long before it opens; null: a person moves it. */
+  /** The keeper runs this sale and warms it this long before it opens. Null: a person runs it. */
   readonly warmBeforeMs: number | null;
   readonly state: SaleState;
-  /** Raised by one whenever the Redis side of the sale is rebuilt; starts at 1. */
+  /** Starts at 1 and rises by one whenever the Redis side of the sale is rebuilt. */
   readonly epoch: number;
-  /** Since then a closed sale is in MySQL alone, and Redis forgets it; null: not yet. */
+  /** When the closed sale was retired: since then it is in MySQL alone, and Redis forgets it. Null: not yet. */
   readonly retiredAtMs: number | null;
 }
 
-/** From when on the keeper has something to do for a sale that is not closed; null: a person moves it. */
+/** Returns when the keeper next acts on a sale that is not closed. Null: a person runs it. */
 export function stepDueMs({ state, opensAtMs, closesAtMs, warmBeforeMs }: Sale): number | null {
   if (warmBeforeMs === null) return null;
   return state === 'draft' || state === 'warm' ? opensAtMs - warmBeforeMs : closesAtMs;
 }
 
-/** What an automatic step has seen of a sale; it is not made if any of it has changed since. */
+/** The state of a sale that an automatic step is based on. The step is skipped if any of it has changed since. */
 export type SeenSale = Pick<Sale, 'state' | 'epoch' | 'opensAtMs' | 'closesAtMs' | 'warmBeforeMs'>;
 
 export const isAsSeen = (sale: Sale, seen: SeenSale): boolean =>
@@ -74,8 +74,8 @@ export const isAsSeen = (sale: Sale, seen: SeenSale): boolean =>
 export type NewSale = Omit<Sale, 'saleId' | 'sold' | 'state' | 'epoch' | 'retiredAtMs'>;
 
 /**
- * The sale as the gate has it. Whether it is sold out is a separate flag.
- * `loading`: another process is reading it right now, ask again.
+ * The sale as the gate sees it. A separate flag says whether it is sold out. `loading`: another process is reading it
+ * right now, ask again.
  */
 export type SaleSnapshot =
   | { readonly snapshot: 'ready'; readonly sale: Sale }

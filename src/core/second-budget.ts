@@ -2,7 +2,7 @@ import type { Clock } from './ports/clock.js';
 
 const SECOND_MS = 1000;
 
-/** So many in each second. */
+/** Allows `max` takes in each second. */
 export class SecondBudget {
   readonly #max: number;
   readonly #clock: Pick<Clock, 'monotonicMs'>;
@@ -14,7 +14,7 @@ export class SecondBudget {
     this.#clock = clock;
   }
 
-  /** @returns whether there was one left */
+  /** @returns whether the budget of this second had any left */
   take(): boolean {
     const nowMs = this.#clock.monotonicMs();
     if (nowMs >= this.#secondEndsMs) {

@@ -1,6 +1,6 @@
 import type { Span, SpanFields, SpanStart, Tracing } from './ports/tracing.js';
 
-/** What a span says of the message that it is about. */
+/** Returns the span fields of a message. */
 export const messageFields = (message: {
   readonly topic: string;
   readonly messageId: string;
@@ -14,7 +14,7 @@ export const messageFields = (message: {
   'seckill.attempt': message.attempt,
 });
 
-/** Does work that a span is about, if there is one: it ends with the work, and says why that failed. */
+/** Does the work of a span, if there is a span. The span ends with the work and says why the work failed. */
 export async function inSpan<T>(span: Span | null, work: () => Promise<T>): Promise<T> {
   if (span === null) return work();
   try {
@@ -27,7 +27,7 @@ export async function inSpan<T>(span: Span | null, work: () => Promise<T>): Prom
   }
 }
 
-/** Does work as a step of each of these spans. @param says what the steps tell of its result */
+/** Does work as a step of each of these spans. @param says returns fields for the steps, from the result */
 export async function asStep<T>(
   spans: readonly Span[],
   tracing: Tracing,

@@ -3,25 +3,27 @@ export interface ServerMemory {
   /** For people: `host:port`. */
   readonly server: string;
   readonly usedBytes: number;
-  /** What it may use; where it has no limit, what its machine has. */
+  /** Maximum memory of the server; without a limit, the memory of its machine. */
   readonly maxBytes: number;
 }
 
 const HOUR_MS = 3_600_000;
 const DAY_MS = 24 * HOUR_MS;
-/** The rate of the last day counts; between two samples of it lies so much. */
+/** Interval between two samples. The rate of the last day counts. */
 const SAMPLE_EVERY_MS = HOUR_MS / 4;
-/** A rush fills in an hour what a day has to get rid of: no rate is known before. */
+/**
+ * Minimum span of the samples. A rush fills in an hour the memory that takes a day to free, so no rate is known before.
+ */
 const KNOWN_AFTER_MS = 6 * HOUR_MS;
 
-/** How fast the memory of one server grows, over the last day. */
+/** Tracks how fast the memory of one server has grown over the last day. */
 export class MemoryTrend {
-  /** Oldest first; at most a day old, but for the first one. */
+  /** Samples, oldest first. All but the first are at most a day old. */
   readonly #samples: { readonly atMs: number; readonly usedBytes: number }[] = [];
 
   /**
    * @param nowMs monotonic
-   * @returns days until the memory is full at today's rate, Infinity where it does not grow; null: not known yet
+   * @returns days until the memory is full at the present rate, Infinity without growth; null: not known yet
    */
   daysLeft({ usedBytes, maxBytes }: ServerMemory, nowMs: number): number | null {
     const samples = this.#samples;

@@ -2,17 +2,22 @@ import { z } from 'zod';
 import { readDuration } from './duration.js';
 import { must } from './field-errors.js';
 
-/** DATETIME and ISO 8601 know far more years; a time outside of these is a slip of the keyboard. */
+/**
+ * Range of sensible times. DATETIME and ISO 8601 know far more years, but a time outside this range is a typing error.
+ */
 const EARLIEST_MS = Date.UTC(2000, 0);
 const LATEST_MS = Date.UTC(2100, 0);
 const isSane = (atMs: number): boolean => atMs >= EARLIEST_MS && atMs < LATEST_MS;
 
-/** ISO 8601 with a zone, of a day that exists. Never `Date.parse` alone: it takes `05.12.2026` for the 12th of May. */
+/** ISO 8601 with a zone, of a day that exists. Never use `Date.parse` alone: it reads `05.12.2026` as 12 May. */
 export const isoTime = z.iso
   .datetime({ offset: true, abort: true, error: must('a time such as 2030-01-31T20:00:00Z') })
   .refine((text) => isSane(Date.parse(text)), 'must be in the years 2000 to 2099');
 
-/** The same, `now`, or a time from now: `+90s`, `+10m`, `-2h`, `-1d`. @returns Unix ms; null for anything else */
+/**
+ * Reads `isoTime`, `now`, or a time relative to now: `+90s`, `+10m`, `-2h`, `-1d`.
+ * @returns Unix ms; null for anything else
+ */
 export function readTime(text: string, nowMs: number): number | null {
   if (text === 'now') return nowMs;
   const fromNowMs = /^[+-]/.test(text) ? readDuration(text.slice(1)) : null;
@@ -23,7 +28,7 @@ export function readTime(text: string, nowMs: number): number | null {
   return isoTime.safeParse(text).success ? Date.parse(text) : null;
 }
 
-/** The two ends of a time, as queries, filters and options call them. */
+/** Names of the two ends of a time span in queries, filters and options. */
 const SPANS = [
   ['from', 'to'],
   ['since', 'until'],

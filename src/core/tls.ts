@@ -9,27 +9,27 @@ import {
 } from 'node:tls';
 import { NOT_SET, type Live } from './live.js';
 
-/** Certificates of one kind of server, as the configuration gives them. Texts are PEM; an empty one is not set. */
+/** Certificates for one kind of server, from the configuration. Texts are PEM. An empty text is not set. */
 export interface TlsSettings {
   /** Default: the authorities that Node trusts. */
   readonly tlsCa?: Live;
   readonly tlsCert?: Live;
   readonly tlsKey?: Live;
-  /** The name that the certificate must have. Default: the host that is connected to. */
+  /** The expected name in the certificate. Default: the host of the connection. */
   readonly tlsServerName?: string;
 }
 
-/** What sentences call the settings of one kind of server. */
+/** Names of the settings of one kind of server, for sentences. */
 export interface TlsNames {
-  /** Begins the names of the settings, such as MYSQL_TLS. */
+  /** Prefix of the settings, such as MYSQL_TLS. */
   readonly prefix: string;
-  /** Where the address is from, such as MYSQL_URL. */
+  /** Setting of the address, such as MYSQL_URL. */
   readonly address: string;
-  /** How to do without TLS, for the end of a sentence. */
+  /** How to connect without TLS, for the end of a sentence. */
   readonly off: string;
 }
 
-/** What the libraries take; undefined where it is not set. */
+/** The input of the libraries. Undefined if not set. */
 interface Material {
   readonly ca: string | undefined;
   readonly cert: string | undefined;
@@ -44,17 +44,18 @@ interface Usable {
 }
 
 /**
- * How to connect by TLS to one kind of server. The certificate of a server is always checked, its name too. Certificates that
- * stand in files are taken as they are when a connection is made; while a pair of them does not fit, the last one that did.
+ * TLS connections to one kind of server. The certificate of a server is always checked, including its name.
+ * Certificates in files are read as they are when a connection is made. While a certificate and its key do not match,
+ * the last matching pair is used.
  */
 export class Tls {
-  /** Of this process: connections that others have made are not shared. */
+  /** Unique in this process: connections of other instances are not shared. */
   readonly id = ++made;
   readonly names: TlsNames;
   readonly serverName: string | null;
   readonly #settings: Required<Omit<TlsSettings, 'tlsServerName'>>;
   #last: Usable | null = null;
-  /** What no context could be made of. */
+  /** Material that made no usable context. */
   #misfit: Material | null = null;
 
   constructor(
@@ -66,12 +67,12 @@ export class Tls {
     this.#settings = { tlsCa, tlsCert, tlsKey };
   }
 
-  /** The same object for as long as nothing has changed. @throws Error when the first ones are of no use */
+  /** Returns the same object until something changes. @throws Error when the first certificates are unusable */
   get context(): SecureContext {
     return this.#current().context;
   }
 
-  /** The same object for as long as nothing has changed. */
+  /** Returns the same object until something changes. */
   get material(): Material {
     return this.#current().material;
   }
@@ -85,8 +86,8 @@ export class Tls {
   }
 
   /**
-   * For `tls.connect`, or a library that passes them on to it with each connection.
-   * @param host that is connected to; left out: Node checks the name of the host that it is given beside these
+   * Returns options for `tls.connect`, or for a library that passes them to it with each connection.
+   * @param host of the connection; absent: Node checks the name of the host that it receives beside these options
    */
   optionsFor(host?: string): ConnectionOptions {
     const name = this.serverName ?? host;
@@ -95,14 +96,14 @@ export class Tls {
       get secureContext() {
         return current();
       },
-      ...(name !== undefined && isIP(name) === 0 ? { servername: name } : {}), // SNI knows no addresses (RFC 6066)
+      ...(name !== undefined && isIP(name) === 0 ? { servername: name } : {}), // SNI has no addresses (RFC 6066)
       ...(name === undefined
         ? {}
         : { checkServerIdentity: (_: string, certificate: PeerCertificate) => checkServerIdentity(name, certificate) }),
     };
   }
 
-  /** For a library that checks another name than that of the server. */
+  /** Checks a certificate for a library that would check another name than the name of the server. */
   identityFlaw(host: string, certificate: PeerCertificate): Error | undefined {
     return checkServerIdentity(this.serverName ?? host, certificate);
   }
@@ -113,18 +114,18 @@ export class Tls {
     const last = this.#last;
     if (last !== null && (isSame(material, last.material) || isSame(material, this.#misfit))) return last;
     try {
-      assertPair(material); // OpenSSL takes a key of another kind beside a certificate, and then shows none
+      assertPair(material); // OpenSSL accepts a key of another kind beside a certificate, and then presents no certificate
       this.#last = { material, context: createSecureContext(material) };
       return this.#last;
     } catch (error) {
       if (last === null) throw error;
-      this.#misfit = material; // one file is new and the other not yet
+      this.#misfit = material; // one file is new, the other file is not yet
       return last;
     }
   }
 }
 
-/** @throws Error when the key is that of another certificate */
+/** @throws Error when the key belongs to another certificate */
 function assertPair({ cert, key }: Material): void {
   if (cert === undefined || key === undefined) return;
   if (!new X509Certificate(cert).checkPrivateKey(createPrivateKey(key))) throw new Error('key values mismatch');
@@ -133,7 +134,7 @@ function assertPair({ cert, key }: Material): void {
 const isSame = (one: Material, other: Material | null): boolean =>
   one.ca === other?.ca && one.cert === other?.cert && one.key === other?.key;
 
-/** Words of OpenSSL and Node, which come as code or as message: libraries pass on one or the other. */
+/** Words of OpenSSL and Node. Libraries pass them on either as code or as message. */
 const FAULTS: readonly (readonly [RegExp, (names: TlsNames, tls: Pick<Tls, 'hasCa' | 'hasCert'> | null) => string])[] =
   [
     [
@@ -181,9 +182,9 @@ const FAULTS: readonly (readonly [RegExp, (names: TlsNames, tls: Pick<Tls, 'hasC
   ];
 
 /**
- * Why a server and we do not come together over TLS, as the rest of a sentence that begins with the server; null when an error
- * says something else.
- * @param tls null: it was tried without TLS
+ * Says why a TLS connection to a server failed, as the rest of a sentence that begins with the server. Null for any
+ * other error.
+ * @param tls null: the connection was tried without TLS
  */
 export function tlsReason(error: unknown, names: TlsNames, tls: Pick<Tls, 'hasCa' | 'hasCert'> | null): string | null {
   const { code = '', message = '' } = (error ?? {}) as { readonly code?: unknown; readonly message?: unknown };
@@ -193,7 +194,7 @@ export function tlsReason(error: unknown, names: TlsNames, tls: Pick<Tls, 'hasCa
   return `${fault[1](names, tls)} (${shortened(String(message))})`;
 }
 
-/** The text of OpenSSL begins with the address of a thread and ends with the line of its source. */
+/** Removes the thread address at the start of an OpenSSL text and the source line at its end. */
 const shortened = (message: string): string =>
   message
     .replace(/(?:^|\s)[0-9A-F]{16}:error:[0-9A-F]{8}:/, ' ')

@@ -1,8 +1,8 @@
 import { randomBytes } from 'node:crypto';
 
 /**
- * The header of a request and the property of a message that name the span behind it. No property is signed: nothing but a
- * recorded trace rests on it.
+ * Name of the request header and message property that carries the span. No property is signed: only a recorded trace
+ * depends on it.
  */
 export const TRACEPARENT = 'traceparent';
 
@@ -10,13 +10,13 @@ export const TRACEPARENT = 'traceparent';
 export const traceProperty = (traceparent: string | undefined): Readonly<Record<string, string>> =>
   traceparent === undefined || traceparent === '' ? {} : { [TRACEPARENT]: traceparent };
 
-/** What a `traceparent` says (W3C Trace Context). */
+/** The content of a `traceparent` (W3C Trace Context). */
 export interface TraceParent {
   /** 32 hexadecimal digits, not all zero. */
   readonly traceId: string;
-  /** Of the span that the work belongs to: 16 hexadecimal digits, not all zero. */
+  /** Id of the span that the work belongs to: 16 hexadecimal digits, not all zero. */
   readonly spanId: string;
-  /** Whether its sender records the trace. */
+  /** Whether the sender records the trace. */
   readonly isSampled: boolean;
 }
 
@@ -26,8 +26,8 @@ const [FLAGS_AT, FLAGS_END] = [53, 55];
 const [DASH, DIGIT_0, DIGIT_9, LETTER_A, LETTER_F] = [0x2d, 0x30, 0x39, 0x61, 0x66];
 
 /**
- * Reads a `traceparent`; null for one that is not well-formed. Anybody may have written it, and every request may bring one:
- * no pattern is matched. Of a version after 00 what is known is read, as the standard asks for.
+ * Reads a `traceparent`. Null if it is not well-formed. Its author is unknown, and every request may bring a
+ * `traceparent`, so no pattern is matched. For a version after 00, the known part is read, as the standard requires.
  */
 export function readTraceparent(text: string): TraceParent | null {
   if (text.length < FLAGS_END || !areHexDigits(text, 0, 2) || text.startsWith('ff')) return null;
@@ -42,7 +42,7 @@ export function readTraceparent(text: string): TraceParent | null {
   };
 }
 
-/** That of a span that is recorded. */
+/** Returns the `traceparent` of a recorded span. */
 export const traceparentOf = ({ traceId, spanId }: Omit<TraceParent, 'isSampled'>): string =>
   `00-${traceId}-${spanId}-01`;
 
@@ -55,7 +55,7 @@ function areHexDigits(text: string, from: number, to: number): boolean {
   return true;
 }
 
-/** An id of zeros is none. */
+/** Refuses an id of zeros. */
 function isFilled(text: string, from: number, to: number): boolean {
   if (!areHexDigits(text, from, to)) return false;
   for (let at = from; at < to; at++) if (text.charCodeAt(at) !== DIGIT_0) return true;
@@ -67,18 +67,18 @@ const TRACE_ID_LENGTH = TRACE_ID_END - TRACE_ID_AT;
 export const isTraceId = (value: unknown): value is string =>
   typeof value === 'string' && value.length === TRACE_ID_LENGTH && isFilled(value, 0, TRACE_ID_LENGTH);
 
-/** The trace id in what a person types: one, also in capitals, or a whole `traceparent`; null: neither. */
+/** Finds the trace id in typed text: a trace id, also in capitals, or a whole `traceparent`. Null: neither. */
 export function typedTraceId(text: string): string | null {
   const lower = text.toLowerCase();
   return isTraceId(lower) ? lower : (readTraceparent(lower)?.traceId ?? null);
 }
 
-/** Ids made at once: one draw of random bytes for all of them, of which each is a piece. */
+/** Number of ids made from one draw of random bytes. */
 const IDS_PER_DRAW = 256;
 let drawn = '';
 let drawnAt = 0;
 
-/** A new trace id. Every answer needs one: it costs some ten ns. */
+/** Returns a new trace id in some ten ns. Every answer needs an id. */
 export function newTraceId(): string {
   if (drawnAt === drawn.length) {
     drawn = randomBytes((IDS_PER_DRAW * TRACE_ID_LENGTH) / 2).toString('hex');
@@ -89,13 +89,14 @@ export function newTraceId(): string {
   return drawn.slice(from, drawnAt);
 }
 
-/** The purchases of a batch ask one after the other. */
+/** Caches the last batch: its purchases ask one after the other. */
 let latestBatchId = '';
 let latestTraceId: string | null = null;
 
 /**
- * The trace id by which a batch is found: the 16 random bytes of its id. So a purchase that brought no trace id has one that
- * leads to it, and nothing has to be stored. Null for a batch whose id was not made by `newBatchId`.
+ * Returns the trace id that finds a batch: the 16 random bytes of the batch id. So a purchase that brought no trace id
+ * has a trace id that leads to it, and nothing has to be stored. Null for a batch whose id was not made by
+ * `newBatchId`.
  */
 export function traceIdOfBatch(batchId: string): string | null {
   if (batchId === latestBatchId) return latestTraceId;
@@ -105,11 +106,11 @@ export function traceIdOfBatch(batchId: string): string | null {
   return latestTraceId;
 }
 
-/** The way back; null for what is no trace id. */
+/** Reverses `traceIdOfBatch`. Null for anything but a trace id. */
 export const batchIdOfTrace = (traceId: string): string | null =>
   isTraceId(traceId) ? Buffer.from(traceId, 'hex').toString('base64url') : null;
 
-/** The trace ids of these purchases, each once. */
+/** Lists the trace ids of these purchases, each once. */
 export function traceIdsOf(purchases: readonly { readonly traceId?: string }[]): readonly string[] {
   let ids: Set<string> | null = null;
   for (const { traceId } of purchases) if (traceId !== undefined) (ids ??= new Set()).add(traceId);

@@ -1,16 +1,16 @@
-/** A state that waits for something, and must not wait for ever. */
+/** A state that waits for an event, and must not wait for ever. */
 export interface WaitingState {
-  /** What waits. */
+  /** The subject of the wait. */
   readonly waits: string;
-  /** When it has waited too long: a key of the configuration, or a column. */
+  /** The maximum wait: a key of the configuration, or a column. */
   readonly deadline: string;
-  /** Who ends it. */
+  /** The program or person that ends the wait. */
   readonly endedBy: string;
-  /** The label of `seckill_overdue` that counts those beyond the deadline; or reconcile, whose findings count them. */
+  /** The label of `seckill_overdue` that counts overdue states, or reconcile, whose findings count them. */
   readonly watchedAs: WatchedState | 'reconcile';
 }
 
-/** What the keeper counts beyond its deadline, one label each. */
+/** States whose overdue cases the keeper counts, one label each. */
 export const WATCHED_STATES = [
   'batch_pending',
   'pending_payment',
@@ -29,8 +29,8 @@ export const WATCHED_STATES = [
 export type WatchedState = (typeof WATCHED_STATES)[number];
 
 /**
- * Every state of the system that waits, in one place. A state that is not here ends in the process that made it. What
- * only the broker sees is watched by what it holds up: units in `pending`, unpaid orders, and, since its retries are
+ * All waiting states of the system, in one place. A state that is not listed ends in the process that made it. States
+ * that only the broker sees are watched by their effects: units in `pending`, unpaid orders, and, since its retries are
  * bounded, dead letters.
  */
 export const WAITING_STATES = {
@@ -139,22 +139,22 @@ export const WAITING_STATES = {
   },
 } as const satisfies Record<string, WaitingState>;
 
-/** What waits beyond its deadline. */
+/** The overdue cases of a state. */
 export interface Overdue {
-  /** How many; from some thousands on it may stand still. */
+  /** Number of cases. May stop counting at some thousands. */
   readonly count: number;
-  /** How long ago the oldest should have ended, ms; 0 when there is none. */
+  /** How long ago the oldest should have ended, ms; 0 without a case. */
   readonly oldestMs: number;
 }
 
-/** States that are overdue by their age alone; the others have a deadline of their own. */
+/** States that are overdue by age alone. The other states have a deadline of their own. */
 export type AgedState = Exclude<WatchedState, 'batch_pending' | 'pending_payment' | 'sale_shut' | 'units_lent'>;
 
-/** What is overdue in MySQL, on its time. */
+/** Counts overdue cases in MySQL, on its time. */
 export interface OverdueRepository {
   /**
-   * Those that wait in this state for longer than `afterMs`: since they were written, for a compensation since it is
-   * due, for a sale since its window ended.
+   * Counts cases that have waited in this state for longer than `afterMs`: since they were written, for a compensation
+   * since it is due, for a sale since its window ended.
    * @throws OperationalError mysql
    */
   overdue(state: AgedState, afterMs: number): Promise<Overdue>;

@@ -11,7 +11,7 @@ const NAMES_MAX = 100;
 
 const name = z.string().min(1).max(200);
 
-/** Refuses plain http: who can change the answer of this address can sign tokens. */
+/** Refuses plain http: an attacker who changes the answer of this address can sign tokens. */
 const isKeyAddress = (text: string): boolean => {
   if (!URL.canParse(text)) return false;
   const { protocol, hostname } = new URL(text);
@@ -47,7 +47,7 @@ const issuer = z
     error: 'must have either jwksUrl or jwks',
   });
 
-/** An identity provider whose tokens are accepted. */
+/** An identity provider with accepted tokens. */
 export type Issuer = z.infer<typeof issuer>;
 
 const issuers = z

@@ -65,8 +65,8 @@ export function integer(options: Common<number> & { unit: string; min: number; m
 }
 
 /**
- * Holds a value that no operator has a reason to change. Tests of whole programs change it with `TEST_OVERRIDES`: they cannot
- * wait a minute for each retry.
+ * Holds a value that no operator has a reason to change. Tests of whole programs change it with `TEST_OVERRIDES`: they
+ * cannot wait a minute for each retry.
  */
 export const fixed = (env: string, value: number): Key<number> => ({
   ...integer({
@@ -161,7 +161,9 @@ export function text(options: Common<string> & { minLength: number; range: strin
   };
 }
 
-/** Describes the password of a connection. Its file is read again, so that the password can change without a restart. */
+/**
+ * Describes the password of a connection. Its file is read again, so that the password can change without a restart.
+ */
 export function password(options: Omit<Common<string>, 'secret' | 'fallback' | 'optional'>): Key<Live> {
   return live({ ...options, secret: true }, 'text', () => undefined);
 }
@@ -202,7 +204,7 @@ function live(
 const CERTIFICATE = /-----BEGIN CERTIFICATE-----[\s\S]+?-----END CERTIFICATE-----/g;
 
 const CHECK_PEM = {
-  /** Checks certificates of authorities. An expired one may stand beside a valid one. */
+  /** Checks certificates of authorities. An expired certificate may be beside a valid certificate. */
   certificates: (text: string): void => checkCertificates(text, (ends) => Math.max(...ends)),
   /** Checks our own certificate, which the certificates up to its authority may follow. */
   chain: (text: string): void => checkCertificates(text, ([own = Infinity]) => own),
@@ -215,7 +217,7 @@ const CHECK_PEM = {
   },
 };
 
-/** @param endOf chooses the expiry that counts, from those of all certificates in the order of the file, Unix ms */
+/** @param endOf chooses the expiry that counts from the expiries of all certificates in file order, Unix ms */
 function checkCertificates(text: string, endOf: (ends: readonly number[]) => number): void {
   const found = text.match(CERTIFICATE) ?? [];
   if (found.length === 0) throw new Error('must hold certificates in PEM, but holds none');
@@ -267,7 +269,10 @@ export function networks(options: Common<string>): Key<string> {
   };
 }
 
-/** Describes origins of pages, separated by commas. The value has no blanks. Only a page of this machine may come without TLS. */
+/**
+ * Describes origins of pages, separated by commas. The value has no blanks. Only a page of this machine may come
+ * without TLS.
+ */
 export function origins(options: Common<string>): Key<string> {
   return {
     ...common(options),

@@ -201,9 +201,9 @@ function derivedFrom({ reconcile, redis, repair, mysql }: Partial<Config>): Part
 }
 
 /**
- * Returns the environment of an app that runs Seckill as a library. The settings of the app take precedence over its own
- * environment, also if one of the two names a file.
- * @param settings values by the name of their variable; undefined values are not set
+ * Returns the environment of an app that runs Seckill as a library. The settings of the app take precedence over its
+ * own environment, even if either of them names a file.
+ * @param settings values by variable name; undefined values are not set
  */
 export function withSettings(
   settings: Readonly<Record<string, string | number | boolean | undefined>>,
@@ -236,7 +236,7 @@ export function settingText({ env: name, fromFile }: Pick<Key<unknown>, 'env' | 
   }
 }
 
-/** Returns whether a test replaces fixed values. */
+/** Says whether a test replaces fixed values. */
 const takesOverrides = (env: Environment): boolean => env.TEST_OVERRIDES === 'on' && env.NODE_ENV !== 'production';
 
 const FIXED = allKeys().filter(({ isFixed }) => isFixed);
@@ -247,7 +247,10 @@ const REMOVED_NAMES: ReadonlyMap<string, string> = new Map([
   ...Object.entries(REMOVED),
 ]);
 
-/** Returns a sentence for each variable in the environment that was a setting of an earlier release and has no effect now. */
+/**
+ * Returns a sentence for each variable in the environment that was a setting of an earlier release and has no effect
+ * now.
+ */
 export function removedSettings(env: Environment): string[] {
   const inForce = new Set(takesOverrides(env) ? FIXED.map((key) => key.env) : []);
   return [...REMOVED_NAMES]

@@ -1,10 +1,10 @@
-/** Returns the end of a sentence. */
+/** Says that a value is fixed, as the end of a sentence. */
 export const fixedAt = (value: number, unit: string): string =>
   `its value is fixed at ${value}${unit === '' ? '' : ` ${unit}`}`;
 
 /**
- * Maps settings of earlier releases to what holds now. An old environment file still names them, so programs start and warn.
- * `load.ts` adds the fixed values that tests may replace.
+ * Maps settings of earlier releases to what holds now. An old environment file still names them, so programs start and
+ * warn. `load.ts` adds the fixed values that tests may replace.
  */
 export const REMOVED: Readonly<Record<string, string>> = {
   OPERATORS_CONNECTIONS_MAX: fixedAt(400, 'connections'),

@@ -6,7 +6,10 @@ import { workerMetrics, keeperMetrics, metrics, tracing, failPoint, log } from '
 import { repair } from './sections/repair.js';
 import { brokerAccess, messages, mysql, redis, rocketmq } from './sections/servers.js';
 
-/** Holds every key of the configuration, in the order of the path of a purchase. A program reads only the sections that it uses. */
+/**
+ * Holds every key of the configuration, in the order of the path of a purchase. A program reads only the sections that
+ * it uses.
+ */
 export const SCHEMA = {
   http,
   shop,

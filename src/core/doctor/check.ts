@@ -1,8 +1,8 @@
-/** From good to bad. `unknown`: the server does not let us see it. */
+/** Verdicts from good to bad. `unknown`: the server does not show the value. */
 const VERDICTS = ['ok', 'unknown', 'risky', 'wrong'] as const;
 export type Verdict = (typeof VERDICTS)[number];
 
-/** What a check found: of what is well a few words, of what is not a sentence, with one that says what to do. */
+/** The result of a check: a few words if all is well, otherwise a sentence and a remedy. */
 export type Judged =
   | { readonly verdict: 'ok' | 'unknown'; readonly says: string }
   | { readonly verdict: 'risky' | 'wrong'; readonly says: string; readonly todo: string };
@@ -12,32 +12,32 @@ export const unknown = (says: string): Judged => ({ verdict: 'unknown', says });
 export const risky = (says: string, todo: string): Judged => ({ verdict: 'risky', says, todo });
 export const wrong = (says: string, todo: string): Judged => ({ verdict: 'wrong', says, todo });
 
-/** One line of `seckill doctor`. It judges facts and asks nobody. */
+/** A line of `seckill doctor`. It judges facts and makes no calls. */
 export interface Check<F> {
-  /** `<server>.<what>`. Scripts go by it, so it stays. */
+  /** `<server>.<subject>`. Scripts rely on the id, so it never changes. */
   readonly id: string;
-  /** For the page of the documentation, as are the next two. */
+  /** Text for the documentation, as are the next two fields. */
   readonly looksAt: string;
-  /** Left out: it is never wrong. */
+  /** Absent: the check is never wrong. */
   readonly wrongIf?: string;
-  /** Left out: it is never risky. */
+  /** Absent: the check is never risky. */
   readonly riskyIf?: string;
-  /** A program that finds this wrong does not start: it would do wrong and not only be slow. */
+  /** A program that finds this wrong does not start: it would do wrong, not merely be slow. */
   readonly stopsPrograms?: true;
-  /** Null: these facts have nothing that it could look at. */
+  /** Returns null if the facts hold nothing to judge. */
   readonly judge: (facts: F) => Judged | null;
 }
 
-/** A line as it is shown. */
+/** A line as shown. */
 export interface Finding {
   readonly id: string;
   readonly verdict: Verdict;
   readonly says: string;
-  /** What to do; null where nothing is. */
+  /** The remedy. Null if there is nothing to do. */
   readonly todo: string | null;
 }
 
-/** The facts of a server, or why there are none. */
+/** The facts of a server, or why there are no facts. */
 export type Asked<F> = F | Silent;
 
 export interface Silent {
@@ -48,7 +48,7 @@ export interface Silent {
 
 export const isSilent = (asked: object): asked is Silent => 'down' in asked;
 
-/** The line that says whether a server answers; where it does not, it is the only one. */
+/** The check that says whether a server answers. If it does not answer, this is its only line. */
 export const answers = (server: string, looksAt: string): Check<Asked<object>> => ({
   id: `${server}.answers`,
   looksAt,
@@ -56,7 +56,7 @@ export const answers = (server: string, looksAt: string): Check<Asked<object>> =
   judge: (asked) => (isSilent(asked) ? wrong(asked.down, asked.todo) : ok('yes')),
 });
 
-/** In the order of the checks. */
+/** Judges the facts, in the order of the checks. */
 export const findingsOf = <F>(checks: readonly Check<F>[], facts: F): Finding[] =>
   checks.flatMap(({ id, judge }) => {
     const judged = judge(facts);
@@ -64,7 +64,7 @@ export const findingsOf = <F>(checks: readonly Check<F>[], facts: F): Finding[] 
     return [{ id, verdict: judged.verdict, says: judged.says, todo: 'todo' in judged ? judged.todo : null }];
   });
 
-/** Why a program must not start on these facts, a sentence or two each. */
+/** Reasons not to start a program with these facts, a sentence or two each. */
 export const startProblems = <F>(checks: readonly Check<F>[], facts: F): string[] =>
   checks.flatMap(({ stopsPrograms, judge }) => {
     const judged = stopsPrograms === true ? judge(facts) : null;
@@ -73,7 +73,7 @@ export const startProblems = <F>(checks: readonly Check<F>[], facts: F): string[
 
 export const isWorse = (one: Verdict, other: Verdict): boolean => VERDICTS.indexOf(one) > VERDICTS.indexOf(other);
 
-/** The worst of them; of equals the first. Null: there is none. */
+/** Returns the worst result, and the first of equals. Null: there is no result. */
 export const worstOf = (all: readonly (Judged | null)[]): Judged | null =>
   all.reduce(
     (worst, one) => (one !== null && (worst === null || isWorse(one.verdict, worst.verdict)) ? one : worst),
@@ -81,8 +81,8 @@ export const worstOf = (all: readonly (Judged | null)[]): Judged | null =>
   );
 
 /**
- * Judges each server of several alone.
- * @returns the worst verdict, with all that was found of it; the servers are named where there are several
+ * Judges each of several servers separately.
+ * @returns the worst verdict, with all its findings; names the servers if there are several
  */
 export function perServer<S extends { readonly server: string }>(
   servers: readonly S[],
@@ -108,10 +108,10 @@ export function perServer<S extends { readonly server: string }>(
     : { verdict: worst.verdict, says: parts.join('; ') };
 }
 
-/** A share for people, such as `42 %`. */
+/** Formats a share for people, such as `42 %`. */
 export const percent = (share: number): string => `${Math.round(share * 100)} %`;
 
-/** Names that are shown; what was made otherwise has dozens. */
+/** Maximum number of names shown: there may be dozens. */
 const NAMED_MAX = 5;
 
 export function listed(names: readonly string[]): string {

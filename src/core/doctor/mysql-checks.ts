@@ -14,58 +14,61 @@ import {
 } from './reach.js';
 import { judgeVersion } from './versions.js';
 
-/** What a program must know before it writes orders: our session as the server has it, and our tables. */
+/** Facts that a program needs before it writes orders: our session as the server sees it, and our tables. */
 export interface MysqlStartFacts {
-  /** `READ-COMMITTED` …, of our session. */
+  /** Isolation level of our session, such as `READ-COMMITTED`. */
   readonly isolation: string;
   readonly sqlMode: readonly string[];
   readonly timeZone: string;
   /** Bytes. */
   readonly maxAllowedPacket: number;
   readonly logBin: boolean;
-  /** `ROW`, `MIXED` or `STATEMENT`; empty: the server has no such setting any more. */
+  /** `ROW`, `MIXED` or `STATEMENT`. Empty: the server no longer has the setting. */
   readonly binlogFormat: string;
-  /** Columns of ours that compare otherwise than byte by byte, as `table.column collation`. */
+  /** Columns of ours that do not compare byte by byte, as `table.column collation`. */
   readonly looseCollations: readonly string[];
   /** Tables of ours without transactions, as `table engine`. */
   readonly otherEngines: readonly string[];
 }
 
 export interface MysqlFacts extends MysqlStartFacts {
-  /** As it says itself, `VERSION()` and `@@version_comment`. */
+  /** Version as the server reports it, `VERSION()` and `@@version_comment`. */
   readonly version: string;
   readonly versionComment: string;
-  /** Of the connection; null: plain text. */
+  /** Cipher of the connection. Null: plain text. */
   readonly cipher: string | null;
   /** As `user@host`. */
   readonly user: string;
-  /** What the user may do on every database. */
+  /** Rights of the user on every database. */
   readonly globalRights: readonly string[];
-  /** Our clock less its own. */
+  /** Our clock minus the clock of the server. */
   readonly skewMs: number;
   readonly readOnly: boolean;
   /** `innodb_flush_log_at_trx_commit`. */
   readonly flushAtCommit: number;
   readonly syncBinlog: number;
   readonly maxConnections: number;
-  /** Of one user; 0: no limit of its own. */
+  /** Connection limit of one user. 0: no limit of its own. */
   readonly maxUserConnections: number;
   /** Names of migrations. */
   readonly missingMigrations: readonly string[];
   readonly unknownMigrations: readonly string[];
   /** MYSQL_POOL_MAX. */
   readonly poolMax: number;
-  /** Processes that say that they run; null: it is not known. */
+  /** Number of processes that report as running. Null: not known. */
   readonly programs: number | null;
   readonly reach: Reach;
   readonly disk: FreeShare;
 }
 
-/** A dead letter has up to 4 MiB (src/mysql/dead-letter-repository.ts), which escaping may double; servers count in powers of two. */
+/**
+ * Minimum packet. A dead letter has up to 4 MiB (src/mysql/dead-letter-repository.ts), which escaping may double.
+ * Servers count in powers of two.
+ */
 const PACKET_MIN = 16 * 1024 * 1024;
-/** One of each. */
+/** Minimum number of programs: an api, a worker and a keeper. */
 const PROGRAMS_LEAST = 3;
-/** People, backups and monitoring need some too. */
+/** Connections reserved for people, backups and monitoring. */
 const CONNECTIONS_SPARE = 10;
 
 const mebibytes = (bytes: number): string => `${Math.round(bytes / 1024 / 1024)} MiB`;
@@ -73,7 +76,7 @@ const mebibytes = (bytes: number): string => `${Math.round(bytes / 1024 / 1024)}
 const PROXY_TODO =
   'Each connection of ours sets it: a proxy between us and MySQL must keep the settings of a session, or not be there.';
 
-/** What stops a program that starts. */
+/** Checks that stop a program at its start. */
 export const MYSQL_START_CHECKS: readonly Check<MysqlStartFacts>[] = [
   {
     id: 'mysql.isolation',
@@ -159,12 +162,12 @@ export const MYSQL_START_CHECKS: readonly Check<MysqlStartFacts>[] = [
   },
 ];
 
-/** Builds of MySQL itself, by `@@version_comment`; of forks and of other servers none is tried. */
+/** Builds of MySQL itself, by `@@version_comment`. Forks and other servers are not tested. */
 const MYSQL_BUILD = /^(MySQL |Source distribution|\((Ubuntu|Debian)\)|Homebrew)/;
-/** `8.0.36`, and what builds of MySQL itself append. */
+/** `8.0.36`, with the suffixes of builds of MySQL itself. */
 const MYSQL_VERSION = /^\d+(\.\d+)*(-(log|debug|commercial|cluster|\d+ubuntu\S*|\d+))*$/;
 
-/** What a server is: many speak the protocol of MySQL, and call themselves 8.0. */
+/** Identifies the server product: many products speak the protocol of MySQL, and call themselves 8.0. */
 export function engineOf(version: string, versionComment: string): 'mysql' | 'mariadb' | { readonly name: string } {
   if (/mariadb/i.test(`${version} ${versionComment}`)) return 'mariadb';
   if (MYSQL_BUILD.test(versionComment) && MYSQL_VERSION.test(version)) return 'mysql';

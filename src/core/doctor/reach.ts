@@ -1,24 +1,24 @@
 import { BlockList, isIP, isIPv6 } from 'node:net';
 import { ok, risky, wrong, type Judged } from './check.js';
 
-/** Where a server is, seen from this machine. */
+/** The location of a server, seen from this machine. */
 export interface Reach {
   readonly at: 'this_machine' | 'private' | 'public';
   /**
-   * How strangers could come to it: its address is public, or it is on this machine, which has other addresses than
-   * loopback, and listens on all of them. Null: no such way is seen from here.
+   * How strangers could reach the server: its address is public, or the server is on this machine, which has other
+   * addresses than loopback, and listens on all of them. Null: no such way is visible from here.
    */
   readonly open: 'public_address' | 'every_address' | null;
 }
 
-/** The free part of a disk, 0 to 1; null: it cannot be seen from here. */
+/** The free part of a disk, 0 to 1. Null: not visible from here. */
 export type FreeShare = number | null;
 
 const LOOPBACK = new BlockList();
 LOOPBACK.addSubnet('127.0.0.0', 8);
 LOOPBACK.addAddress('::1', 'ipv6');
 
-/** RFC 1918, 3927, 4193, 4291, and the range that carriers and overlay networks share (RFC 6598). */
+/** RFC 1918, 3927, 4193, 4291, and the range shared by carriers and overlay networks (RFC 6598). */
 const PRIVATE = new BlockList();
 for (const [network, length] of [
   ['10.0.0.0', 8],
@@ -31,7 +31,7 @@ for (const [network, length] of [
 PRIVATE.addSubnet('fc00::', 7, 'ipv6');
 PRIVATE.addSubnet('fe80::', 10, 'ipv6');
 
-/** `every`: the address that stands for all of a machine. `name`: no address at all. */
+/** `every`: the address that stands for all addresses of a machine. `name`: not an address. */
 export type AddressKind = 'loopback' | 'private' | 'public' | 'every' | 'name';
 
 export function kindOfAddress(text: string): AddressKind {
@@ -43,7 +43,7 @@ export function kindOfAddress(text: string): AddressKind {
   return PRIVATE.check(bare, family) ? 'private' : 'public';
 }
 
-/** @param cipher of the connection; null: plain text. `how`: what to set, as a sentence */
+/** @param cipher of the connection; null: plain text. `how`: the setting to change, as a sentence */
 export function judgeTls(cipher: string | null, { at }: Reach, how: string): Judged {
   if (cipher !== null) return ok(cipher);
   switch (at) {
@@ -59,7 +59,7 @@ export function judgeTls(cipher: string | null, { at }: Reach, how: string): Jud
 export const TLS_WRONG_IF = 'it is plain text to a public address';
 export const TLS_RISKY_IF = 'it is plain text to another machine';
 
-/** @param what a port of a server. @param guarded whether it refuses who has no login */
+/** @param what a port of a server. @param guarded whether it refuses clients without a login */
 export function judgeOpen(what: string, { at, open }: Reach, guarded: boolean): Judged {
   if (open === null) return ok(at === 'this_machine' ? 'listens on this machine only' : 'reached at a private address');
   const where =
@@ -71,7 +71,7 @@ export function judgeOpen(what: string, { at, open }: Reach, guarded: boolean): 
 export const OPEN_WRONG_IF = 'a port is open without a login, at a public address or on every address of this machine';
 export const OPEN_RISKY_IF = 'the same, with a login';
 
-/** Less than this and a busy day fills the disk; then a few hours do. */
+/** Free share below which a busy day fills the disk, and below which a few hours do. */
 const FREE_RISKY = 0.15;
 const FREE_WRONG = 0.05;
 
@@ -89,10 +89,10 @@ const percentUsed = (free: number): string => `${Math.round((1 - free) * 100)} %
 export const DISK_WRONG_IF = `less than ${FREE_WRONG * 100} % is free`;
 export const DISK_RISKY_IF = `less than ${FREE_RISKY * 100} % is free`;
 
-/** Clocks may differ by this much: the one of Redis opens a sale, that of MySQL ends orders, ours only measures. */
+/** Maximum clock difference: the clock of Redis opens a sale, the clock of MySQL ends orders, ours only measures. */
 export const CLOCK_SKEW_MAX_MS = 2000;
 
-/** @param skewMs our clock less that of the server */
+/** @param skewMs our clock minus the clock of the server */
 export function judgeClock(skewMs: number): Judged {
   if (Math.abs(skewMs) <= CLOCK_SKEW_MAX_MS) return ok(`${skewMs} ms apart`);
   const says = `Its clock and that of this machine are ${Math.abs(skewMs)} ms apart.`;

@@ -16,28 +16,28 @@ import {
 } from './reach.js';
 import { judgeVersion } from './versions.js';
 
-/** What a program must know of a server before it puts stock into it. */
+/** Facts about a server that a program needs before it puts stock into it. */
 export interface RedisStartFacts {
   /** `maxmemory-policy`. */
   readonly evictionPolicy: string;
   readonly appendOnly: boolean;
-  /** Our clock less its own. */
+  /** Our clock minus the clock of the server. */
   readonly skewMs: number;
 }
 
-/** What one server says. Null stands for what it does not let us see. */
+/** Facts reported by one server. Null: the server does not show the value. */
 export interface RedisServerFacts extends RedisStartFacts {
   /** `host:port`. */
   readonly server: string;
   readonly product: 'redis' | 'valkey';
   readonly version: string;
-  /** As whom it knows us. */
+  /** Our user name at the server. */
   readonly user: string | null;
-  /** What becomes of a connection without a login. */
+  /** Whether a connection without a login is served. */
   readonly strangers: 'served' | 'refused' | null;
   readonly encrypted: boolean;
   readonly isMaster: boolean;
-  /** Connected ones. */
+  /** Number of connected replicas. */
   readonly replicas: number;
   /** `min-replicas-to-write`. */
   readonly replicasNeeded: number | null;
@@ -46,26 +46,26 @@ export interface RedisServerFacts extends RedisStartFacts {
   readonly lastAppendFailed: boolean;
   readonly lastRewriteFailed: boolean;
   readonly usedBytes: number;
-  /** What it may use; where it has no limit, what its machine has. 0: it does not say. */
+  /** Maximum memory of the server; without a limit, the memory of its machine. 0: not reported. */
   readonly maxBytes: number;
-  /** Null: it is no member of a cluster. */
+  /** Null: the server is not part of a cluster. */
   readonly cluster: { readonly isUp: boolean; readonly needsAllSlots: boolean | null } | null;
   readonly reach: Reach;
   readonly disk: FreeShare;
 }
 
 export interface RedisFacts {
-  /** One, or the masters of a cluster. */
+  /** A single server, or the masters of a cluster. */
   readonly servers: readonly RedisServerFacts[];
   /** REDIS_WAIT_REPLICAS. */
   readonly waitReplicas: number;
 }
 
-/** Full memory stops all sales; at the first share there is time to act. */
+/** Used shares of memory. Full memory stops all sales; at the lower share there is still time to act. */
 const MEMORY_RISKY = 0.75;
 const MEMORY_WRONG = 0.9;
 
-/** What stops a program that starts; all servers are asked these. */
+/** Checks that stop a program at its start. Run against all servers. */
 export const REDIS_START_CHECKS: readonly Check<RedisStartFacts>[] = [
   {
     id: 'redis.eviction',
@@ -206,7 +206,7 @@ const SERVER_CHECKS: readonly Check<RedisServerFacts>[] = [
   },
 ];
 
-/** Redis: every server alone, and what it takes to keep the promise of REDIS_WAIT_REPLICAS. */
+/** Checks of each Redis server, and of the conditions for the promise of REDIS_WAIT_REPLICAS. */
 export const REDIS_CHECKS: readonly Check<RedisFacts>[] = [
   ...SERVER_CHECKS.map((check) => ({ ...check, judge: ofServers(check.judge) })),
   {

@@ -4,31 +4,29 @@ import { REDIS_ANSWERS, REDIS_CHECKS, type RedisFacts } from './redis-checks.js'
 import { ROCKETMQ_CHECKS, type RocketmqFacts } from './rocketmq-checks.js';
 import { SETTINGS_CHECKS, type SettingsFacts } from './settings-checks.js';
 
-/** All that was found out. */
 export interface AllFacts {
   readonly settings: SettingsFacts;
   readonly redis: Asked<RedisFacts>;
   readonly mysql: Asked<MysqlFacts>;
-  /** Its parts answer or not, each for itself. */
+  /** Its parts answer independently of each other. */
   readonly rocketmq: RocketmqFacts;
 }
 
-/** What is looked at together. */
 interface Group {
   readonly title: string;
-  /** Every line that it may have, for the documentation. */
+  /** Every line of the group, for the documentation. */
   readonly checks: readonly Pick<Check<never>, 'id' | 'looksAt' | 'wrongIf' | 'riskyIf' | 'stopsPrograms'>[];
   readonly findings: (facts: AllFacts) => Finding[];
 }
 
-/** One that does not answer has one line. */
+/** Reports a server. A server that does not answer has one line. */
 const ofServer = <F extends object>(
   answers: Check<Asked<object>>,
   checks: readonly Check<F>[],
   asked: Asked<F>,
 ): Finding[] => [...findingsOf([answers], asked), ...(isSilent(asked) ? [] : findingsOf(checks, asked))];
 
-/** Every line of `seckill doctor`, in its order. */
+/** All lines of `seckill doctor`, in order. */
 export const GROUPS_OF_CHECKS: readonly Group[] = [
   {
     title: 'Settings',
@@ -53,12 +51,11 @@ export const GROUPS_OF_CHECKS: readonly Group[] = [
 ];
 
 export interface Report {
-  /** The worst of all. */
   readonly verdict: Verdict;
   readonly groups: readonly { readonly title: string; readonly findings: readonly Finding[] }[];
 }
 
-/** @param accepted ids of checks: where one of them is risky, that is ok */
+/** @param accepted ids of checks whose risk is accepted as ok */
 export function reportOn(facts: AllFacts, accepted: ReadonlySet<string> = new Set()): Report {
   const groups = GROUPS_OF_CHECKS.map(({ title, findings }) => ({
     title,

@@ -13,34 +13,33 @@ import {
 } from './reach.js';
 import { judgeVersion } from './versions.js';
 
-/** A topic of ours, as it has to be and as the broker has it. */
+/** A topic of ours: its required and its actual properties. */
 interface TopicFacts {
   readonly topic: string;
   /** `NORMAL`, `DELAY` or `TRANSACTION`. */
   readonly wantedType: string;
-  /** Null: it is not there. */
+  /** Null: the topic does not exist. */
   readonly found: {
     readonly type: string;
     readonly readQueues: number;
     readonly writeQueues: number;
-    /** 6: may be read and written. */
+    /** 6: readable and writable. */
     readonly perm: number;
   } | null;
 }
 
-/** A group of ours. */
 interface GroupFacts {
   readonly group: string;
   readonly wantedRetries: number;
   readonly found: { readonly retries: number; readonly consumes: boolean } | null;
 }
 
-/** Settings of a broker that decide over messages of ours. Null: the broker has no such setting. */
+/** Settings of a broker that matter for our messages. Null: the broker has no such setting. */
 export interface BrokerSettings {
   readonly transactionCheckMax: number | null;
   readonly transactionCheckInterval: number | null;
   readonly transactionTimeOut: number | null;
-  /** How often it writes down which half messages have their answer. */
+  /** Interval at which the broker records the answers of half messages. */
   readonly transactionOpBatchInterval: number | null;
   /** Hours. */
   readonly fileReservedTime: number | null;
@@ -49,25 +48,24 @@ export interface BrokerSettings {
   readonly timerWheelEnable: boolean | null;
 }
 
-/** What one master broker says. */
+/** Facts reported by one master broker. */
 export interface BrokerFacts {
-  /** Its name. */
+  /** Name of the broker. */
   readonly server: string;
   /** `5.4.0`. */
   readonly version: string;
-  /** Of the disk of its commit log, 0 to 1. */
+  /** Used share of the disk with the commit log, 0 to 1. */
   readonly diskUsed: number;
-  /** Our clock less its own, half a second at the best; null: it does not say. */
+  /** Our clock minus the clock of the broker, accurate to half a second at best. Null: not reported. */
   readonly skewMs: number | null;
-  /** Null: it does not show them to us. */
+  /** Null: the broker does not show its settings. */
   readonly settings: BrokerSettings | null;
   readonly topics: readonly TopicFacts[];
   readonly groups: readonly GroupFacts[];
-  /** What becomes of a request without a key. */
+  /** Whether a request without a key is served. */
   readonly strangers: 'served' | 'refused';
 }
 
-/** A port of RocketMQ. */
 export interface OpenPort {
   /** Begins a sentence: `The gRPC port 8081`. */
   readonly what: string;
@@ -76,14 +74,14 @@ export interface OpenPort {
 }
 
 export interface RocketmqFacts {
-  /** ROCKETMQ_ENDPOINT. `refusal`: why our topics cannot be reached there, as a sentence; null: they can. */
+  /** ROCKETMQ_ENDPOINT. `refusal`: why our topics cannot be reached there, as a sentence. Null: they can. */
   readonly endpoint: { readonly place: string; readonly refusal: string | null; readonly reach: Reach };
-  /** What becomes at the endpoint of who has no key; null: it is not known. */
+  /** Whether the endpoint serves a client without a key. Null: not known. */
   readonly strangers: 'served' | 'refused' | null;
   readonly encrypted: boolean;
-  /** NAMESRV_ADDR: `unset`, or why it knows no broker, as a sentence; null: it knows some. */
+  /** NAMESRV_ADDR: `unset`, or why it knows no broker, as a sentence. Null: it knows some brokers. */
   readonly nameServer: { readonly problem: string | null } | 'unset';
-  /** Those that answer. */
+  /** Brokers that answer. */
   readonly brokers: readonly BrokerFacts[];
   readonly silent: readonly { readonly server: string; readonly why: string }[];
   readonly ports: readonly OpenPort[];
@@ -92,15 +90,18 @@ export interface RocketmqFacts {
 }
 
 const HOUR_MS = 3_600_000;
-/** Apis or Redis may be away for so long before a half message is given up. */
+/** Minimum time before a half message is given up: apis or Redis may be away for this long. */
 const ASKED_FOR_MS = HOUR_MS;
-/** A restart of all apis takes that. */
+/** Duration of a restart of all apis. */
 const ASKED_FOR_LEAST_MS = 60_000;
-/** A deduct may be under way for so long: asked before, its batch is given up. */
+/** Longest duration of a deduct: a check-back before that would give up its batch. */
 const FIRST_ASKED_MIN_MS = 6_000;
-/** Orders may wait for their payment for a day, and the broker for people over a night. */
+/** Minimum retention. Orders may wait a day for their payment, and the broker may wait a night for people. */
 const KEPT_MIN_HOURS = 24;
-/** From here on a broker deletes what it should keep, and refuses new messages a little later. */
+/**
+ * Used shares of the disk. At the higher share a broker deletes messages that it should keep, and refuses new messages
+ * soon after.
+ */
 const DISK_WRONG = 0.85;
 const DISK_RISKY = 0.75;
 const READ_AND_WRITE = 6;

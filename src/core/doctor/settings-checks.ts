@@ -2,15 +2,18 @@ import { listed, ok, risky, wrong, type Check } from './check.js';
 import { kindOfAddress } from './reach.js';
 import { judgeVersion } from './versions.js';
 
-/** Settings as this shell has them, and the program that reads them. */
+/** Settings of this shell, and the program that reads them. */
 export interface SettingsFacts {
-  /** What is wrong with them, a sentence each. */
+  /** Mistakes in the settings, a sentence each. */
   readonly problems: readonly string[];
-  /** Each by the name of its variable; a list of keys, and the password of a URL, stand alone. Never printed. */
+  /**
+   * Secrets by the name of their variable. Each key of a list, and the password of a URL, is an entry of its own. Never
+   * printed.
+   */
   readonly secrets: readonly Secret[];
   /** MESSAGE_UNSIGNED. */
   readonly unsigned: 'refuse' | 'accept';
-  /** Where our own programs listen for people and monitoring. */
+  /** Addresses where our own programs listen for people and monitoring. */
   readonly listeners: readonly Listener[];
   /** `20.19.0`. */
   readonly node: string;
@@ -22,27 +25,32 @@ export interface Secret {
 }
 
 interface Listener {
-  /** The variable that says so. */
+  /** The variable that sets the address. */
   readonly name: string;
   readonly host: string;
-  /** Whether all that is there asks for a token. */
+  /** Whether every request there needs a token. */
   readonly guarded: boolean;
 }
 
 const LENGTH_MIN = 16;
-/** Guessed within minutes, wherever it can be tried. */
+/** Length below which a secret is guessed within minutes, wherever it can be tried. */
 const LENGTH_LEAST = 8;
-/** Of 16 random characters fewer are different once in ten million; of a word that is repeated, often. */
+/**
+ * Minimum number of different characters. 16 random characters have fewer in 1 of 10 million cases, but a repeated word
+ * often does.
+ */
 const DIFFERENT_MIN = 8;
-/** The first that are tried, with any digits and signs behind them; some are in manuals. */
+/** Words that attackers try first, followed by any digits and signs. Some are in manuals. */
 const WELL_KNOWN = new Set([
   ...['password', 'passwd', 'secret', 'changeme', 'change', 'example', 'default', 'guest', 'test', 'letmein', 'qwerty'],
   ...['admin', 'root', 'user', 'redis', 'mysql', 'mariadb', 'rocketmq', 'seckill', ''],
 ]);
-/** What is as long is not guessed, also if it begins with such a word or is all digits. */
+/** Length from which a secret is not guessed, even if it begins with such a word or is all digits. */
 const WELL_KNOWN_MAX = 24;
 
-/** Why a secret can be guessed, as the end of a sentence; null: it cannot. `hopeless`: by whoever tries. */
+/**
+ * Says why a secret can be guessed, as the end of a sentence. Null: it cannot. `hopeless`: any attacker can guess it.
+ */
 function weaknessOf(text: string): { readonly why: string; readonly hopeless: boolean } | null {
   if (text === '') return { why: 'is empty', hopeless: true };
   const word = text.length < WELL_KNOWN_MAX ? text.toLowerCase().replace(/[\d\W_]+$/, '') : text;

@@ -3,15 +3,15 @@ import { ok, risky, wrong, type Judged } from './check.js';
 interface Supported {
   /** For people. */
   readonly name: string;
-  /** Older ones lack something that is needed. */
+  /** Oldest supported version. Older versions lack a needed feature. */
   readonly least: string;
-  /** What the tests of this project have run with: `11.4` stands for every `11.4.x`. */
+  /** Versions tested by this project: `11.4` stands for every `11.4.x`. */
   readonly tried: readonly string[];
-  /** Releases to keep away from, with the reason. */
+  /** Releases to avoid, with the reason. */
   readonly avoid?: Readonly<Record<string, string>>;
 }
 
-/** Every version that this project says something about. Whoever has tried another one adds it here. */
+/** All versions that this project knows about. Add a version here after testing it. */
 export const SUPPORTED_VERSIONS = {
   node: { name: 'Node', least: '20.19', tried: ['20', '22', '24'] },
   redis: { name: 'Redis', least: '6.2', tried: ['6.2', '7.0'] },

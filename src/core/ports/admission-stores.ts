@@ -4,7 +4,7 @@ import type { LimitSet, LimitVerdict } from '../limits.js';
 export const BREAKER_STATES = ['closed', 'open', 'half_open'] as const;
 export type BreakerState = (typeof BREAKER_STATES)[number];
 
-/** State of the breakers of one process, by its own calls only. */
+/** State of the breakers of one process, from its own calls only. */
 export type BreakerReport = Readonly<Record<Dependency, BreakerState>>;
 
 export interface LiveReport {
@@ -12,12 +12,12 @@ export interface LiveReport {
   readonly report: BreakerReport;
 }
 
-/** Where every process reports its breakers and reads those of the others. */
+/** Collects the breaker states of all processes. */
 export interface BreakerStore {
   /**
-   * Writes the report of this process, in place of its last one, and reads those of all live processes, its own too.
-   * A report that cannot be read (another release wrote it) counts as a live process whose breakers are closed.
-   * @param lifeMs after so long without another report, on the clock of the store, the process is not live any more
+   * Replaces the report of this process and reads the reports of all live processes, its own included. A report that
+   * cannot be read (another release wrote it) counts as a live process whose breakers are closed.
+   * @param lifeMs a process without a new report for this time, on the clock of the store, is no longer live
    * @returns at most 1000 reports, in no order
    * @throws OperationalError redis
    * Source: lua/report-breakers-2.lua
@@ -25,13 +25,13 @@ export interface BreakerStore {
   exchange(processId: string, report: BreakerReport, lifeMs: number): Promise<readonly LiveReport[]>;
 
   /**
-   * Removes the report: the process ends. Nothing happens when there is none.
+   * Removes the report when the process ends. Does nothing when there is no report.
    * @throws OperationalError redis
    */
   withdraw(processId: string): Promise<void>;
 }
 
-/** Who sent a request; null: not known, so that limit does not count it. */
+/** The caller of a request. Null means not known: the limit then does not count the caller. */
 export interface LimitCaller {
   readonly address: string | null;
   readonly userId: string | null;
@@ -45,34 +45,37 @@ export interface LimitCall {
 }
 
 export interface LimitAnswers {
-  /** One per request, in their order. */
+  /** Verdicts, in request order. */
   readonly verdicts: readonly LimitVerdict[];
-  /** How often a user or an address was not counted, because too many others were. */
+  /** How many users and addresses were not counted because too many others were. */
   readonly uncounted: number;
 }
 
-/** Counts requests. One that a limit refuses takes from none of them. */
+/** Counts requests. A refused request uses up no limit. */
 export interface LimitStore {
   /**
    * @param call 1 to `LIMIT_CALLERS_MAX` requests, decided one after the other
-   * @throws OperationalError redis; they may have been counted or not
+   * @throws OperationalError redis; the requests may or may not have been counted
    * Source: lua/take-permits-5.lua
    */
   take(call: LimitCall): Promise<LimitAnswers>;
 }
 
-/** Requests in one call, at most: few enough to keep Redis busy for no more than a few milliseconds. */
+/** Maximum number of requests in one call: keeps Redis busy for no more than a few milliseconds. */
 export const LIMIT_CALLERS_MAX = 128;
 
-/** `outdated`: it was signed before the store may have forgotten nonces, so that nobody knows whether this one was used. */
+/**
+ * `outdated`: the request was signed before the store may have forgotten nonces, so whether this nonce was used is
+ * unknown.
+ */
 export type NonceTaken = 'fresh' | 'used' | 'outdated';
 
-/** Remembers which nonces were used, for all processes together. */
+/** Remembers used nonces, for all processes together. */
 export interface NonceStore {
   /**
-   * Takes a nonce for `lifeMs`; of many who try at once, one gets it.
+   * Takes a nonce for `lifeMs`. If several callers try at once, only the first gets it.
    * @param keyId, nonce 1 to 64 characters of A-Z a-z 0-9 _ -; each key has nonces of its own
-   * @param times `signedAtMs`: when the request says that it was signed, Unix ms
+   * @param times `signedAtMs`: the signing time that the request states, Unix ms
    * @returns `fresh` for the first, `used` for all later ones
    * @throws OperationalError redis; the nonce may be taken or not
    * Source: lua/take-nonce-2.lua
@@ -84,34 +87,37 @@ export interface NonceStore {
   ): Promise<NonceTaken>;
 }
 
-/** How many tokens of a sale there are, and when they are issued. Times in Unix ms. */
+/** How many tokens a sale issues, and when. Times in Unix ms. */
 export interface TokenIssue {
   readonly saleId: string;
-  /** First moment. */
+  /** First moment at which a token may be issued. */
   readonly fromMs: number;
-  /** First moment at which it is too late. */
+  /** First moment that is too late. */
   readonly untilMs: number;
-  /** The life of a token begins then, or when it is issued. */
+  /** The life of a token begins at this time, or at its issue if that is later. */
   readonly opensAtMs: number;
   readonly lifeMs: number;
-  /** Tokens whose life has not ended, at a time. */
+  /** Maximum number of tokens whose life has not ended. */
   readonly tokensMax: number;
-  /** Tokens of one buyer, one after the other. */
+  /** Maximum number of tokens that one buyer gets, one after the other. */
   readonly perBuyer: number;
-  /** Tokens of one address that are neither redeemed nor ended, at a time; null: any number. */
+  /** Maximum number of tokens of one address that are neither redeemed nor ended. Null: no limit. */
   readonly perAddress: number | null;
 }
 
-/** A buyer, and where they ask from: what their address counts as; null: not known, so it is not counted. */
+/**
+ * A buyer and the address of the request, in the form that limits count. A null address is not known and not counted.
+ */
 export interface TokenBuyer {
   readonly userId: string;
   readonly address: string | null;
 }
 
 /**
- * - `issued`, `issued_before`: the buyer has a token, now or already; with its end. One that was redeemed may have ended
+ * - `issued`, `issued_before`: the buyer has a token, new or from before; comes with its end. A redeemed token may have
+ *   ended
  * - `buyer_limit`: the buyer let `perBuyer` tokens lapse
- * - `address_limit`, `none_left`: no token is free; with the time when the first one is
+ * - `address_limit`, `none_left`: no token is free; comes with the time when the first token becomes free
  * - `too_early`, `too_late`
  */
 export type Issued =
@@ -123,27 +129,28 @@ export type Issued =
   | 'none_left'
   | 'issued';
 
-/** `redeemed_before`: for this very purchase, so it is no second use. */
+/** `redeemed_before`: redeemed for this same purchase, so this is no second use. */
 export type Redeemed = 'redeemed_before' | 'redeemed_for_another' | 'ended' | 'redeemed';
 
 /**
- * Who has a purchase token of a sale, and for which purchase it was redeemed. Bounded: by the tokens of the sale at a time,
- * as many that lapsed, and those that were redeemed.
+ * Records which buyers have a purchase token of a sale, and for which purchase each token was redeemed. Bounded by the
+ * valid tokens of the sale, the same number of lapsed tokens, and the redeemed tokens.
  */
 export interface PurchaseTokenStore {
   /**
-   * Notes that a buyer gets a token. Safe to repeat: until its end it stays the same.
-   * @returns the word, and a time on the clock of Redis, which opens the sale, Unix ms: as the word says, else now
+   * Notes that a buyer gets a token. Safe to repeat: the token stays the same until its end.
+   * @returns the outcome with its time in Unix ms on the clock of Redis, which opens the sale; now, if the outcome
+   *   names no time
    * @throws OperationalError redis; the token may be noted all the same
    * Source: lua/issue-token-3.lua
    */
   issue(issue: TokenIssue, buyer: TokenBuyer): Promise<{ readonly outcome: Issued; readonly atMs: number }>;
 
   /**
-   * Binds the token of a buyer to one purchase. Safe to repeat for that purchase. A buyer who is not known counts as
-   * one who has a token: the caller has checked its seal.
-   * @param isGood false when the time of the token is over; the purchase it was redeemed for passes even then
-   * @throws OperationalError redis; it may be bound all the same
+   * Binds the token of a buyer to one purchase. Safe to repeat for that purchase. An unknown buyer counts as a token
+   * holder: the caller has checked the seal of the token.
+   * @param isGood false when the time of the token is over; the purchase that it was redeemed for still passes
+   * @throws OperationalError redis; the token may be bound all the same
    * Source: lua/redeem-token-2.lua
    */
   redeem(

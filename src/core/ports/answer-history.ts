@@ -1,36 +1,38 @@
 /** How often each code was answered to purchases of a sale. */
 export type AnswerCounts = Readonly<Record<string, number>>;
 
-/** What one api answered in one second. */
 export interface AnswersOfSecond {
-  /** By sale; only those that it counts apart. */
+  /** Answers by sale, for the sales that the api counts separately. */
   readonly sales: ReadonlyMap<string, AnswerCounts>;
-  /** Answers to sales that it does not count apart. */
+  /** Answers of all sales that the api does not count separately. */
   readonly others: number;
 }
 
-/** What buyers of each sale heard, second by second, over all apis. Remembered for a while, for people: it may lack some. */
+/**
+ * Keeps the answers to buyers by sale and second, over all apis. Kept for a limited time, for people to read; some
+ * answers may be missing.
+ */
 export interface AnswerHistory {
   /**
-   * Adds what one api answered in one second to what others did.
+   * Adds the answers of one api in one second to the counts of the other apis.
    * @param atMs the second: Unix ms, a multiple of 1000
-   * @throws OperationalError redis; it may be added or not, so it is not to be repeated
+   * @throws OperationalError redis; the answers may or may not have been added, so do not repeat the call
    */
   add(atMs: number, answers: AnswersOfSecond): Promise<void>;
 
   /**
-   * How busy sales were.
-   * @param fromMs, toMs the first second, and the one behind the last: Unix ms, multiples of 1000; some seconds apart
-   * @returns answers by sale, whatever they were
+   * Counts the answers of each sale.
+   * @param fromMs, toMs the first second, and the second after the last: Unix ms, multiples of 1000; some seconds apart
+   * @returns the number of answers by sale, of any code
    * @throws OperationalError redis
    */
   busy(fromMs: number, toMs: number): Promise<ReadonlyMap<string, number>>;
 
   /**
-   * What buyers of one sale heard.
+   * Reads the answers of one sale.
    * @param fromMs, toMs as above, at most an hour apart
-   * @returns the seconds in which they were answered, in order. Null: the sale has no answers there, but some went to sales
-   *   that are not counted apart, which may have been this one
+   * @returns the seconds with answers, in order. Null: the sale has no answers of its own in that second, but sales
+   *   that are not counted separately have some, and this sale may be among them
    * @throws OperationalError redis
    */
   read(saleId: string, fromMs: number, toMs: number): Promise<ReadonlyMap<number, AnswerCounts | null>>;

@@ -1,10 +1,10 @@
-/** A change that a person, or one of our programs, made. `before` and `after` are kept as JSON. */
+/** A change made by a person or by a program of ours. `before` and `after` are kept as JSON. */
 export interface AuditEntry {
-  /** A user id, the account that ran the command, or who was named there: `name (account)`. */
+  /** A user id, the account that ran the command, or the name given to it: `name (account)`. */
   readonly actor: string;
-  /** `<kind>.<what was done>`, such as `sale.opened`. */
+  /** `<kind>.<verb>`, such as `sale.opened`. */
   readonly action: string;
-  /** What it was done to, as `<kind>:<id>`. */
+  /** The changed thing, as `<kind>:<id>`. */
   readonly subject: string;
   readonly before: unknown;
   readonly after: unknown;
@@ -12,36 +12,36 @@ export interface AuditEntry {
 
 /** An entry as the log keeps it. */
 export interface StoredAuditEntry extends AuditEntry {
-  /** Number of its row, in decimal; grows with time. */
+  /** The row number, in decimal; grows with time. */
   readonly auditId: string;
   /** Unix ms on the clock of MySQL. */
   readonly atMs: number;
 }
 
-/** Every condition that is there must hold. */
+/** Conditions that must all hold. An absent condition matches every entry. */
 export interface AuditFilter {
   readonly subject?: string;
   readonly actor?: string;
   readonly action?: string;
-  /** Done at this time or later, Unix ms. */
+  /** Earliest time of the entry, Unix ms. */
   readonly sinceMs?: number;
 }
 
-/** One page, newest entry first. */
+/** A page of entries, newest first. */
 export interface AuditPage {
-  /** Entries older than this one; from the newest when absent. */
+  /** Returns entries older than this entry. Absent: starts at the newest entry. */
   readonly beforeId?: string;
   readonly max: number;
 }
 
 /**
- * Who did what. Each repository writes the entry in the transaction of its change, so that no change is without its entry, and
- * no entry without its change.
+ * Records each change with its actor. Each repository writes the entry in the transaction of its change, so there is no
+ * change without an entry and no entry without a change.
  */
 export interface AuditLog {
   /**
-   * For what is changed elsewhere than in MySQL. Write it before the change: the entry then says what was asked for, and no
-   * change is without its entry.
+   * Records a change made outside MySQL. Call it before the change: the entry then states the request, and no change is
+   * without its entry.
    * @throws OperationalError mysql
    */
   append(entry: AuditEntry): Promise<void>;

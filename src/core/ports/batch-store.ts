@@ -3,45 +3,48 @@ import type { Order } from '../order.js';
 import type { BucketRef } from '../bucket.js';
 import type { OperationalError } from '../errors.js';
 
-/** A purchase of a batch and the live order that it became. */
+/** A purchase of a batch, with the live order that it became. */
 export type LiveOrder = Pick<Order, 'userId' | 'requestId' | 'orderId' | 'state'>;
 
-/** A request whose row has ended, so that its units may go back. `bucket` is where it was when the release was written to the outbox. */
+/**
+ * A request whose row has ended, so that its units may go back. `bucket` is the bucket of the request when the release
+ * was written to the outbox.
+ */
 export interface Release extends BucketRef {
   readonly userId: string;
   readonly requestId: string;
-  /** The row that ended it. */
+  /** The row that ended the request. */
   readonly orderId: string;
-  /** Only units held by this batch (or already `ordered`) go back; an empty string means any. */
+  /** Gives back only units held by this batch (or already `ordered`). An empty string means any batch. */
   readonly batchId: string;
-  /** False for a purchase whose unit never existed: the request is closed, nothing goes back. */
+  /** False for a purchase whose unit never existed: the request is closed, and nothing goes back. */
   readonly withUnits: boolean;
 }
 
 /** A batch that was deducted and is not marked as recorded yet. */
 export interface PendingBatch {
   readonly batchId: string;
-  /** Since the deduct, on Redis time. */
+  /** Time since the deduct, on the clock of Redis. */
   readonly ageMs: number;
-  /** What a re-drive sends; null when the marker is gone or has no body. */
+  /** The body that a re-drive sends. Null when the marker is gone or has no body. */
   readonly body: string | null;
 }
 
 /**
- * - `unparked`, `already_pending`: its units are held and it is in `pending`
- * - `recorded`: it is in MySQL, and Redis is marked
- * - `aborted`: its units are not held and never will be
- * - `unknown`: there is no marker, so whether its units are held cannot be said; nothing was changed
+ * - `unparked`, `already_pending`: the units of the batch are held and the batch is in `pending`
+ * - `recorded`: the batch is in MySQL, and Redis is marked
+ * - `aborted`: the units of the batch are not held and never will be
+ * - `unknown`: there is no marker, so it is unknown whether the units are held; nothing was changed
  */
 export const UNPARK_WORDS = ['unknown', 'aborted', 'recorded', 'already_pending', 'unparked'] as const;
 export type Unparked = (typeof UNPARK_WORDS)[number];
 
-/** Batches that were taken to be published again. */
+/** Batches taken to be published again. */
 export interface DueBatches {
   readonly batches: readonly PendingBatch[];
-  /** Where the next call is to begin. */
+  /** Start of the next call. */
   readonly nextFromMs: number;
-  /** Whether there may be more now. */
+  /** Whether more batches may be due now. */
   readonly more: boolean;
 }
 
@@ -52,9 +55,9 @@ export interface PendingBuckets {
 }
 
 /**
- * - `claimed`: every purchase without a row is held in the present epoch, except the keys that are `lost`, and those that
- *   another batch holds, maybe in another quantity: that batch records them
- * - `unavailable`: the bucket is in repair or in need of it, or of another epoch; nothing was changed, ask again
+ * - `claimed`: every purchase without a row is held in the present epoch, except the `lost` keys and the purchases held
+ *   by another batch, maybe in another quantity: that batch records them
+ * - `unavailable`: the bucket is in repair, needs repair, or belongs to another epoch; nothing was changed, ask again
  * - `not_warmed`: the bucket is not loaded
  */
 export type Reacquired =
@@ -62,14 +65,14 @@ export type Reacquired =
   | { readonly outcome: 'unavailable' | 'not_warmed' };
 
 /**
- * Batches in Redis after their deduct. Every call is safe to repeat. Where the sale was resharded since a batch was formed,
- * each call finds the buckets that its requests are in now.
+ * Batches in Redis after their deduct. Every call is safe to repeat. If the sale was resharded after a batch was
+ * formed, each call finds the present buckets of the requests.
  */
 export interface BatchStore {
   /**
-   * Marks these batches as recorded in MySQL: each leaves `pending`, its marker loses the body, and each
-   * request still `held` by it becomes `ordered`. Nothing else moves. Where all orders of a batch move, the same write
-   * notifies the buyers who wait for them.
+   * Marks these batches as recorded in MySQL: each leaves `pending`, its marker loses the body, and each request that
+   * it still holds becomes `ordered`. Nothing else moves. If all orders of a batch move, the same write notifies the
+   * buyers who wait for them.
    * @param recorded the batch and its live orders (a purchase that ended `failed` is absent: `release` closes it)
    * @throws OperationalError redis, also while the bucket is in repair; some may be marked, so call again with all
    * Source: lua/mark-recorded-4.lua; protocol rules 7 and 8
@@ -77,20 +80,20 @@ export interface BatchStore {
   markRecorded(recorded: readonly { readonly batch: Batch; readonly orders: readonly LiveOrder[] }[]): Promise<void>;
 
   /**
-   * Takes units and limit for a batch of an older epoch, whose deduct may have been lost. Each purchase that neither has
-   * a row nor an entry is `held` by the batch from now on; one that finds no units, or no place under the limit, is lost:
-   * it is closed, so that the same key is not let in again before its row says that it failed.
-   * The batch is in `pending` and its marker, if it had none, is `claimed`. Where that is not possible now, the repair of
-   * the sale is asked for. Safe to repeat.
+   * Takes units and limit for a batch of an older epoch whose deduct may have been lost. The batch now holds each
+   * purchase that has neither a row nor an entry. A purchase that finds no units, or no room under the limit, is lost:
+   * it is closed, so its key cannot be accepted again before its row says that it failed.
+   * The batch is then in `pending`. Its marker is `claimed` if it had no marker before. If the call is not possible
+   * now, it asks for the repair of the sale. Safe to repeat.
    * @param epoch of the sale, as MySQL has it now
-   * @param recorded keys (`userId/requestId`) of its purchases that have a row
+   * @param recorded keys (`userId/requestId`) of the purchases that have a row
    * @throws OperationalError redis; it may have been done, so call again
    * Source: lua/reacquire-6.lua; protocol rule 13
    */
   reacquire(batch: Batch, epoch: number, recorded: ReadonlySet<string>): Promise<Reacquired>;
 
   /**
-   * Gives the units of ended requests back, each at most once.
+   * Gives back the units of ended requests, each at most once.
    * @returns one word per release, in order
    * @throws OperationalError redis, also while the bucket is in repair; some may be released, so call again with all
    * Source: lua/release-4.lua; protocol rule 7
@@ -98,11 +101,12 @@ export interface BatchStore {
   release(releases: readonly Release[]): Promise<('released' | 'nothing')[]>;
 
   /**
-   * Batches deducted more than `olderThanMs` ago and not marked as recorded, oldest first: of the first `max` those that
-   * are wanted.
-   * @param wanted is asked once, if there are any; bodies of others are not read. Absent: all are wanted
-   * @param skip so many of the oldest are passed over
-   * @throws OperationalError redis; what `wanted` throws
+   * Lists batches deducted more than `olderThanMs` ago and not marked as recorded, oldest first: the wanted batches
+   * among the first `max`.
+   * @param wanted is called once, if there are any batches; the bodies of unwanted batches are not read. Absent: all
+   *   are wanted
+   * @param skip number of the oldest batches to skip
+   * @throws OperationalError redis; any error of `wanted`
    */
   stalePending(
     ref: BucketRef,
@@ -113,10 +117,11 @@ export interface BatchStore {
   ): Promise<PendingBatch[]>;
 
   /**
-   * Takes batches deducted more than `olderThanMs` ago and not marked as recorded, oldest first, unless they are left
-   * alone: nobody else gets them for `leaseMs`.
-   * @param fromMs batches that were never taken are looked for from this time of deduct on, some hundred in one call
-   * @throws OperationalError redis; they may be taken
+   * Leases batches deducted more than `olderThanMs` ago and not marked as recorded, oldest first, except batches that
+   * are left alone. No other caller gets them for `leaseMs`.
+   * @param fromMs the search for batches that were never taken starts at this deduct time and covers some hundred per
+   *   call
+   * @throws OperationalError redis; the batches may be leased
    * Source: lua/take-due-2.lua
    */
   takeDue(
@@ -130,44 +135,46 @@ export interface BatchStore {
   ): Promise<DueBatches>;
 
   /**
-   * `takeDue` leaves these batches alone for so long: they were published, or a consumer goes on trying them.
+   * Makes `takeDue` skip each batch for `forMs`: the batch was published, or a consumer keeps trying it.
    * @throws OperationalError redis
    * Source: lua/leave-alone-1.lua
    */
   leaveAlone(ref: BucketRef, pauses: readonly { readonly batchId: string; readonly forMs: number }[]): Promise<void>;
 
-  /** Those of the buckets that have a batch deducted and not marked as recorded, in order. Never rejects with a fault. */
+  /** Lists the buckets that have a batch deducted and not marked as recorded, in order. Never rejects with a fault. */
   withPending(refs: readonly BucketRef[]): Promise<PendingBuckets>;
 
   /**
-   * How many batches are deducted and not marked as recorded, and how long the oldest has waited.
+   * Counts the batches deducted and not marked as recorded, and says how long the oldest has waited.
    * @throws OperationalError redis
    */
   pendingSummary(ref: BucketRef): Promise<{ readonly batches: number; readonly oldestMs: number }>;
 
   /**
-   * How many batches wait for more than `afterMs`, and for how much more the oldest one does (0 when there is none).
+   * Counts the batches that have waited longer than `afterMs`. `oldestMs` is how much longer the oldest has waited, 0
+   * without such a batch.
    * @throws OperationalError redis
    */
   overduePending(ref: BucketRef, afterMs: number): Promise<{ readonly batches: number; readonly oldestMs: number }>;
 
   /**
-   * Keys (`userId/requestId`) of those purchases of the batch that another batch holds, and will record. Read as they
-   * stand, also where the bucket may have lost what came after.
+   * Keys (`userId/requestId`) of the purchases of this batch that another batch holds and will record. Reads the
+   * entries as they are, even if the bucket may have lost later writes.
    * @throws OperationalError redis
    */
   heldElsewhere(batch: Batch): Promise<ReadonlySet<string>>;
 
   /**
-   * Takes a parked batch out of `pending`; its units stay held. Back there, it counts anew for the re-drive.
+   * Takes a parked batch out of `pending`. Its units stay held. When the batch returns to `pending`, its age starts
+   * again for the re-drive.
    * @throws OperationalError redis
    */
   park(batch: Batch): Promise<void>;
 
   /**
-   * Puts a parked batch whose units are held back into `pending`, as if it were deducted now: if the
-   * process that publishes it dies, the re-drive finds it there. `unknown` asks for the repair of the sale.
-   * @throws OperationalError redis; it may be in `pending`, so call again
+   * Puts a parked batch whose units are held back into `pending`, as if it were deducted now: if the publishing process
+   * dies, the re-drive finds the batch there. `unknown` asks for the repair of the sale.
+   * @throws OperationalError redis; the batch may be in `pending`, so call again
    * Source: lua/unpark-2.lua; protocol rule 8
    */
   unpark(batch: Batch): Promise<Unparked>;

@@ -23,7 +23,7 @@ export interface HalfMessage {
 export interface PurchaseChannel {
   /**
    * Stores a batch as a half message: the write-ahead record of its deduct. Never throws.
-   * @returns the half message; `unavailable` when the broker certainly has not got it; `outcome_unknown` otherwise
+   * @returns the half message; `unavailable` when the broker certainly does not have it; `outcome_unknown` otherwise
    * Source: protocol rule 3
    */
   sendHalf(batch: Batch): Promise<HalfMessage | 'unavailable' | 'outcome_unknown'>;
@@ -41,8 +41,8 @@ export interface RedriveChannel {
 /** The producer side of the topic of payment deadlines. */
 export interface DeadlineChannel {
   /**
-   * Stores a message that shows itself when the deadline is over; at once when it is over already.
-   * @param traceparent of the span that publishes it, if there is one
+   * Stores a message that becomes visible at the deadline, or at once if the deadline is over.
+   * @param traceparent of the publishing span, if there is one
    * @throws OperationalError rocketmq; the message may have been stored (a duplicate does no harm)
    */
   publish(deadline: PaymentDeadline, traceparent?: string): Promise<void>;
@@ -53,48 +53,51 @@ export interface OrderEventChannel {
   /**
    * Publishes events as one message.
    * @param events 1 to EVENTS_PER_MESSAGE_MAX, all of one sale
-   * @param traceparent of the span that publishes them, if there is one
+   * @param traceparent of the publishing span, if there is one
    * @throws OperationalError rocketmq; the message may have been stored (a duplicate does no harm)
    */
   publish(events: readonly OrderEvent[], traceparent?: string): Promise<void>;
 }
 
-/** One copy of a message; the broker delivers no other copy until `invisibleMs` is over. */
+/** A copy of a message. The broker delivers no other copy before `invisibleMs` is over. */
 export interface Delivery {
   readonly messageId: string;
   readonly body: string;
   /** 1 for the first delivery. */
   readonly attempt: number;
-  /** True when the half message was ended by a check-back. */
+  /** True when a check-back ended the half message. */
   readonly checkedBack: boolean;
   /** Our own properties: topic, saleId, batchId, signature, traceparent. */
   readonly properties: ReadonlyMap<string, string>;
   /**
-   * Done with it. Resolves false when the broker did not accept the ack: the message comes again, which does no harm.
-   * Never rejects.
+   * Acknowledges the message. Resolves false when the broker did not accept the ack: the broker then delivers the
+   * message again, which does no harm. Never rejects.
    */
   ack(): Promise<boolean>;
   /**
-   * Keeps it ours for another `ms` from now, at least 10000; may be called again and again. Moving the time at which it
-   * comes again is no redelivery, so no attempt is counted; `ack` and `retryAfter` still end it. Resolves false when the
-   * broker did not take it: then it comes again, maybe to another consumer. Never rejects.
+   * Keeps the message invisible for another `ms` from now, at least 10000. May be called repeatedly. Moving the
+   * redelivery time is not a redelivery, so no attempt is counted. `ack` and `retryAfter` still end it. Resolves false
+   * when the broker refused: it then delivers the message again, maybe to another consumer. Never rejects.
    */
   hold(ms: number): Promise<boolean>;
-  /** Ask for it again in about `delayMs` (the broker adds 2 to 5 s). Never rejects; a lost call means the time-out. */
+  /**
+   * Asks for redelivery in about `delayMs` (the broker adds 2 to 5 s). Never rejects. If the call is lost, the time-out
+   * applies.
+   */
   retryAfter(delayMs: number): Promise<void>;
 }
 
 /** The consumer side of one topic and group. */
 export interface DeliverySource {
   /**
-   * Waits for messages, at most some seconds; an empty list means there were none.
+   * Waits for messages, at most some seconds. An empty list means that none arrived.
    * @param max 1 to 32
    * @throws OperationalError rocketmq
    */
   receive(max: number): Promise<Delivery[]>;
 }
 
-/** Where the queues that workers read ended at one moment: an offset per queue. */
+/** Ends of the queues that workers read, at one moment: an offset per queue. */
 export type QueueEnds = ReadonlyMap<string, number>;
 
 /** How far the workers have received. */
@@ -102,8 +105,8 @@ export interface WorkerProgress {
   /** @throws OperationalError rocketmq */
   ends(): Promise<QueueEnds>;
   /**
-   * Whether some worker has received every message before these ends. It may not be written yet: what a worker has in
-   * hand the broker does not tell.
+   * Says whether some worker has received every message before these ends. A received message may not be written yet:
+   * the broker cannot tell what a worker still holds.
    * @throws OperationalError rocketmq
    */
   haveReceived(ends: QueueEnds): Promise<boolean>;

@@ -7,25 +7,31 @@ export const DEAD_LETTER_REASONS = [
 ] as const;
 export type DeadLetterReason = (typeof DEAD_LETTER_REASONS)[number];
 
-/** `parked` → `replayed` | `discarded`; both are final. */
+/** `parked` → `replayed` | `discarded`. Both are final. */
 export const DEAD_LETTER_STATES = ['parked', 'replayed', 'discarded'] as const;
 export type DeadLetterState = (typeof DEAD_LETTER_STATES)[number];
 
-/** A message that no attempt could turn into orders, as it is parked. */
+/** A parked message that no attempt could turn into orders. */
 export interface DeadLetter {
   readonly messageId: string;
   /** The consumer group that gave up. */
   readonly group: string;
-  /** The topic it was first sent to; from our own property `topic`; a dead letter of the broker does not name it. */
+  /** The topic of the original message, from our own property `topic`: a dead letter of the broker does not name it. */
   readonly originTopic: string;
   readonly saleId: string | null;
   readonly batchId: string | null;
   readonly body: string;
-  /** Whether the body is the batch of that id. A batch has one parked dead letter at a time, however many messages died. */
+  /**
+   * Whether the body is the batch with that id. A batch has at most one parked dead letter, however many of its
+   * messages died.
+   */
   readonly isBatch?: boolean;
-  /** Why. Of one that is `forged` nothing is believed: it names no sale and no batch, and is never sent again. */
+  /**
+   * The reason for parking. A `forged` dead letter is not believed: it names no sale and no batch, and is never sent
+   * again.
+   */
   readonly reason: DeadLetterReason;
-  /** What was wrong, for a person. */
+  /** The fault, for people. */
   readonly detail: string;
   readonly attempts: number;
 }
@@ -39,15 +45,15 @@ export interface ParkedBatch {
 
 /** A dead letter in a list, without its body, which may be long. Times in Unix ms. */
 export interface DeadLetterSummary extends Omit<DeadLetter, 'body' | 'isBatch'> {
-  /** Number of its row, in decimal; grows with time. */
+  /** The row number, in decimal; grows with time. */
   readonly deadLetterId: string;
   readonly state: DeadLetterState;
   readonly parkedAtMs: number;
-  /** How often a replay was begun. */
+  /** How many replays were begun. */
   readonly replays: number;
-  /** The last begin; null: never. While the dead letter is `parked`, that replay has not ended. */
+  /** Start of the last replay. Null: never. While the dead letter is `parked`, that replay has not ended. */
   readonly replayStartedAtMs: number | null;
-  /** What became of the last replay or discard, for a person. */
+  /** The result of the last replay or discard, for people. */
   readonly note: string | null;
 }
 
@@ -55,23 +61,23 @@ export interface StoredDeadLetter extends DeadLetterSummary {
   readonly body: string;
 }
 
-/** Every condition that is there must hold. */
+/** Conditions that must all hold. An absent condition matches every dead letter. */
 export interface DeadLetterFilter {
-  /** One of these, some at most. */
+  /** Matches any of these ids; a small number of them. */
   readonly ids?: readonly string[];
   readonly group?: string;
   readonly originTopic?: string;
   readonly saleId?: string;
   readonly batchId?: string;
-  /** A batch id; or the request id of one of its purchases, while the dead letter is parked. */
+  /** A batch id. For a parked dead letter, also the request id of any purchase in it. */
   readonly key?: string;
-  /** A trace id that one of its purchases brought, while the dead letter is parked. */
+  /** A trace id of any purchase in a parked dead letter. */
   readonly traceId?: string;
   readonly reason?: DeadLetterReason;
-  /** Stands in `detail`. */
+  /** Text contained in `detail`. */
   readonly text?: string;
   readonly state?: DeadLetterState;
-  /** Parked at this time or later, Unix ms. */
+  /** Earliest time of parking, Unix ms. */
   readonly sinceMs?: number;
   /** Parked before this time, Unix ms. */
   readonly untilMs?: number;
@@ -79,29 +85,29 @@ export interface DeadLetterFilter {
   readonly replayBegun?: boolean;
 }
 
-/** One page, oldest dead letter first. */
+/** A page of dead letters, oldest first. */
 export interface DeadLetterPage {
-  /** Dead letters after this one; from the oldest when absent. */
+  /** Returns dead letters after this id. Absent: starts at the oldest. */
   readonly afterId?: string;
   readonly max: number;
 }
 
-/** Nothing is changed unless the dead letter is `parked`. */
+/** Result of a move. Only a `parked` dead letter is changed. */
 export type DeadLetterMove = 'done' | 'not_parked' | 'not_found';
 
 /**
- * The record of dead letters: the broker forgets its own after some days. Every move leaves a row in the audit log, in
- * the same transaction: who, what, the dead letter before and after.
+ * Keeps the record of dead letters: the broker forgets its own after some days. Every move leaves a row in the audit
+ * log, in the same transaction: actor, action, the dead letter before and after.
  */
 export interface DeadLetterRepository {
   /**
-   * Writes one as `parked`; the same message again, or another one of the same batch, changes nothing.
+   * Stores a dead letter as `parked`. The same message, or another message of the same batch, changes nothing.
    * @throws OperationalError mysql
    */
   park(deadLetter: DeadLetter): Promise<'parked' | 'already_parked'>;
 
   /**
-   * The parked batches, in the order of their ids, behind `afterBatchId`.
+   * Lists the parked batches after `afterBatchId`, by batch id.
    * @throws OperationalError mysql
    */
   parkedBatches(afterBatchId: string, max: number): Promise<ParkedBatch[]>;
@@ -116,8 +122,8 @@ export interface DeadLetterRepository {
   find(deadLetterId: string): Promise<StoredDeadLetter | null>;
 
   /**
-   * Notes that a replay begins, before anything is published; the dead letter stays `parked`.
-   * @param actor who asked for it
+   * Notes that a replay begins, before anything is published. The dead letter stays `parked`.
+   * @param actor requested the replay
    * @throws OperationalError mysql
    */
   beginReplay(deadLetterId: string, actor: string): Promise<DeadLetterMove>;
@@ -129,7 +135,7 @@ export interface DeadLetterRepository {
   close(deadLetterId: string, actor: string, end: 'replayed' | 'discarded', note: string): Promise<DeadLetterMove>;
 
   /**
-   * Notes why a replay did not end; the dead letter stays `parked`.
+   * Notes why a replay did not end. The dead letter stays `parked`.
    * @throws OperationalError mysql
    */
   keepParked(deadLetterId: string, actor: string, note: string): Promise<DeadLetterMove>;

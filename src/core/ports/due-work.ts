@@ -1,7 +1,7 @@
 import type { OutboxKind } from './outbox.js';
 
-/** Work that one statement can look for, whatever the table it stands in. */
+/** Work that one statement can find, in whichever table it is. */
 export type DueWork = OutboxKind | 'compensation' | 'edit' | 'expiry' | 'payment' | 'refund';
 
-/** Kinds of work that have something due. @throws OperationalError mysql */
+/** Lists the kinds of work with something due. @throws OperationalError mysql */
 export type ReadDueWork = () => Promise<ReadonlySet<DueWork>>;

@@ -1,28 +1,28 @@
-/** A sale with many attempts to buy. */
+/** A sale with many purchase attempts. */
 export interface HotSale {
   readonly saleId: string;
-  /** At least so many, over the last ten seconds. */
+  /** Purchase attempts per second, at least; average over the last ten seconds. */
   readonly perSecond: number;
 }
 
-/** Where every api reports which sales its buyers want, so that others can add the reports up. */
+/** Collects the busiest sales of every api, so that a reader can add the reports up. */
 export interface HotSaleStore {
   /**
-   * Writes the report of this process in place of its last one. Safe to repeat.
-   * @param sales its busiest ones, some at most
-   * @param lifeMs after so long without another report this one does not count any more
+   * Replaces the report of this process. Safe to repeat.
+   * @param sales the busiest sales of the process; a small number of them
+   * @param lifeMs the report no longer counts after this time without a new report
    * @throws OperationalError redis
    */
   report(processId: string, sales: readonly HotSale[], lifeMs: number): Promise<void>;
 
   /**
-   * Removes the report: the process ends. Nothing happens when there is none.
+   * Removes the report when the process ends. Does nothing when there is no report.
    * @throws OperationalError redis
    */
   withdraw(processId: string): Promise<void>;
 
   /**
-   * The reports that count, at most 1000; one that cannot be read is left out.
+   * Returns the valid reports, at most 1000. A report that cannot be read is left out.
    * @throws OperationalError redis
    */
   reports(): Promise<readonly (readonly HotSale[])[]>;

@@ -1,9 +1,9 @@
-/** Jobs that one process does for all: the one that holds the lease. */
+/** Leases of jobs that a single process does for all. */
 export interface JobLeases {
   /**
-   * Takes the lease of a job, or keeps it. That of an owner who died is free after `leaseMs`.
+   * Takes or renews the lease of a job. The lease of a dead owner becomes free after `leaseMs`.
    * @param owner unique per process
-   * @returns whether `owner` has it now
+   * @returns whether `owner` now holds the lease
    * @throws OperationalError mysql
    */
   hold(job: string, owner: string, leaseMs: number): Promise<boolean>;

@@ -1,22 +1,22 @@
-/** By sale, or by second (Unix ms, a multiple of 1000): how many orders were written. */
+/** Number of written orders, by sale or by second (Unix ms, a multiple of 1000). */
 export type OrdersBySale = ReadonlyMap<string, number>;
 export type OrdersBySecond = ReadonlyMap<number, number>;
 
 /**
- * How many orders were written when. What one transaction wrote counts in the second in which it began; one that is not
- * committed yet is missing.
+ * Counts the orders written over time. All orders of a transaction count in the second in which it began. A transaction
+ * that is not committed yet is missing.
  */
 export interface LandedOrders {
   /**
-   * @param saleIds some at most
-   * @returns only sales that have some
+   * @param saleIds a small number of sales
+   * @returns only the sales that have orders
    * @throws OperationalError mysql
    */
   bySale(saleIds: readonly string[], fromMs: number, toMs: number): Promise<OrdersBySale>;
 
   /**
-   * Of one sale, those in the archive too.
-   * @returns the seconds that have some, and the end of what was read: before `toMs` where there are very many
+   * Counts the orders of one sale, archived orders included.
+   * @returns the seconds that have orders, and the end of the range that was read: before `toMs` if there are very many
    * @throws OperationalError mysql
    */
   bySecond(

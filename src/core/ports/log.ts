@@ -1,4 +1,6 @@
-/** Structured logging. Fields first, then one sentence; never a token, never a secret. Nothing per purchase at info. */
+/**
+ * Structured logging. Fields come first, then a sentence, but never a token or a secret. Nothing per purchase at info.
+ */
 export interface Log {
   debug(fields: object, message: string): void;
   info(fields: object, message: string): void;

@@ -1,19 +1,18 @@
 import { DEAD_LETTERS, GROUP_TOPICS, GROUPS } from '../topics.js';
 
-// What RocketMQ holds, as an operator looks at it.
+// The contents of RocketMQ, as operators see them.
 
-/** One broker of the cluster. */
 export interface BrokerReport {
   readonly name: string;
   /** `host:port` of its admin port. */
   readonly address: string;
-  /** Null: it answers. Else why it does not, and nothing else is known of it. */
+  /** Null: the broker answers. Otherwise why it does not answer, and nothing else is known about it. */
   readonly down: string | null;
   readonly version: string;
-  /** Messages stored and read per second, as the broker counts them over the last ten seconds. */
+  /** Messages stored and read per second, measured by the broker over the last ten seconds. */
   readonly putPerSecond: number;
   readonly getPerSecond: number;
-  /** Share of the disk of its commit log that is full, 0 to 1. */
+  /** Used share of the disk with the commit log, 0 to 1. */
   readonly diskUsed: number;
 }
 
@@ -23,20 +22,20 @@ export interface TopicReport {
   /** `TRANSACTION`, `NORMAL` …; empty: the broker does not say. */
   readonly type: string;
   readonly queues: number;
-  /** Messages that are kept. */
+  /** Number of messages kept. */
   readonly kept: number;
-  /** When the newest one was stored, Unix ms; null: none is kept. */
+  /** When the newest message was stored, Unix ms. Null: no message is kept. */
   readonly lastStoredAtMs: number | null;
 }
 
-/** A group, and the topic that it works on. */
+/** A group and its topic. */
 export interface NamedGroup {
   readonly group: string;
-  /** Null: not known; then only topics that it has read are found. */
+  /** Null: not known; then only topics that the group has read are found. */
   readonly topic: string | null;
 }
 
-/** Groups of ours: those that work, and those that collect their dead letters. */
+/** Our own groups: the consumers, and the collectors of their dead letters. */
 export const OWN_GROUPS: readonly NamedGroup[] = [
   ...Object.values(GROUPS).map((group) => ({ group, topic: GROUP_TOPICS[group] })),
   ...Object.values(DEAD_LETTERS).map(({ collector, topic }) => ({ group: collector, topic })),
@@ -46,18 +45,18 @@ export const OWN_GROUPS: readonly NamedGroup[] = [
 export interface GroupReport {
   readonly group: string;
   readonly topic: string;
-  /** Messages that nobody was given yet. Those that were given and not acked are not in it. */
+  /** Messages not yet delivered to any consumer. Delivered messages without an ack are not counted. */
   readonly lag: number;
-  /** Age of the oldest of them, ms; null: there is none. */
+  /** Age of the oldest undelivered message, ms. Null: there is no such message. */
   readonly oldestMs: number | null;
-  /** Clients that consume by this group now. */
+  /** Number of clients that consume with this group now. */
   readonly clients: number;
 }
 
 /** A dead-letter topic over all brokers. */
 interface DeadLetterReport {
   readonly topic: string;
-  /** Messages that are kept there: collected into MySQL ones too, until the broker forgets them. */
+  /** Number of messages kept, including messages already collected into MySQL, until the broker forgets them. */
   readonly kept: number;
 }
 
@@ -67,48 +66,50 @@ export interface FoundMessage {
   readonly topic: string;
   readonly queueId: number;
   readonly queueOffset: number;
-  /** Where it begins in the commit log, bytes. */
+  /** Start of the message in the commit log, bytes. */
   readonly physicalOffset: number;
-  /** Names this place: address of the broker and `physicalOffset`, in hex. The id that tools of RocketMQ take. */
+  /** Names this place: broker address and `physicalOffset`, in hex. RocketMQ tools take this id. */
   readonly offsetId: string;
-  /** Unix ms on the clock of the sender, and on that of the broker. */
+  /** Unix ms on the clock of the sender (`bornAtMs`) and of the broker (`storedAtMs`). */
   readonly bornAtMs: number;
   readonly storedAtMs: number;
-  /** How often a consumer was given it before. */
+  /** Number of earlier deliveries to a consumer. */
   readonly deliveries: number;
   readonly body: string;
-  /** Those of the broker (`KEYS`, `UNIQ_KEY`, `TAGS` …) and those of the sender. */
+  /** Properties of the broker (`KEYS`, `UNIQ_KEY`, `TAGS` …) and of the sender. */
   readonly properties: Readonly<Record<string, string>>;
 }
 
-/** Where a look at a topic begins: at one place of a queue, or in every queue with what was stored at this time or later. */
+/** Where browsing begins: at one place of a queue, or in every queue with messages stored at this time or later. */
 export type BrowseFrom = { readonly queueId: number; readonly offset: number } | { readonly sinceMs: number };
 
-/** How much of a topic one look gives. */
 export interface BrowseLimits {
   readonly max: number;
-  /** Bodies together, in characters: one may have 4 MiB. One message is given, whatever its body has. */
+  /**
+   * Total size of the bodies, in characters: a single body may have 4 MiB. The first message is always returned,
+   * whatever its size.
+   */
   readonly bodiesMax: number;
 }
 
 /** Oldest first. */
 export interface Browsed {
   readonly messages: readonly FoundMessage[];
-  /** Whether there are others that the look would give without its limits. */
+  /** Whether there are more messages beyond the limits. */
   readonly more: boolean;
 }
 
-/** A half message that has no answer that the broker has written down. */
+/** A half message without an answer recorded by the broker. */
 export interface InspectedHalf {
   readonly broker: string;
-  /** The topic that it is meant for. */
+  /** The topic of the message once committed. */
   readonly topic: string;
-  /** Of one of ours: the id of its batch. */
+  /** The batch id, for our own messages. */
   readonly key: string;
   readonly messageId: string;
-  /** Since its sender made it, ms. */
+  /** Age since the sender made it, ms. */
   readonly ageMs: number;
-  /** How often a producer was asked about it. */
+  /** How often the broker asked a producer about it. */
   readonly checks: number;
   readonly saleId: string | null;
   readonly purchases: number | null;
@@ -118,20 +119,19 @@ export interface InspectedHalf {
 export interface DiscardedHalf extends InspectedHalf {
   /** Unix ms. */
   readonly discardedAtMs: number;
-  /** When it was put back among the open ones, at the latest, Unix ms; null: it was not. */
+  /** Latest possible time of its return to the open half messages, Unix ms. Null: it did not return. */
   readonly resumedAtMs: number | null;
-  /** Its place in the log of the broker, by which it is put back. */
+  /** Its place in the log of the broker, used to put it back. */
   readonly offsetId: string;
 }
 
 /** Oldest first. */
 export interface OpenHalves {
   readonly open: readonly InspectedHalf[];
-  /** Whether there are more than one inspection looks at. */
+  /** Whether there are more open half messages than one inspection reads. */
   readonly more: boolean;
 }
 
-/** A client that is connected. */
 export interface BrokerClient {
   readonly clientId: string;
   readonly address: string;
@@ -139,11 +139,11 @@ export interface BrokerClient {
 }
 
 export interface ProducerClient extends BrokerClient {
-  /** By our client that is the topic. */
+  /** Producer group. Our client uses the topic as its name. */
   readonly group: string;
 }
 
-/** What the keeper publishes of a cluster. */
+/** The cluster figures that the keeper publishes. */
 export interface ClusterFigures {
   readonly brokers: readonly BrokerReport[];
   readonly groups: readonly GroupReport[];
@@ -153,57 +153,58 @@ export interface ClusterFigures {
     readonly checksMost: number;
     readonly more: boolean;
   };
-  /** Half messages that were given up. */
+  /** Number of half messages that the broker gave up. */
   readonly discarded: number;
 }
 
-/** One screen of a cluster. */
+/** The status page of a cluster. */
 export interface ClusterStatus extends ClusterFigures {
   readonly deadLetters: readonly DeadLetterReport[];
-  /** Clients that can be asked about half messages, by topic. */
+  /** Number of clients that answer check-backs, by topic. */
   readonly producers: Readonly<Record<string, number>>;
 }
 
 /**
- * Looks at a cluster of RocketMQ, and changes nothing but by `resume`. Several brokers are one cluster to whoever looks; what
- * one that does not answer holds is missing. Every method throws OperationalError rocketmq when no name server answers, or a
- * broker that was up refuses or goes on not to answer.
+ * Inspects a RocketMQ cluster. Only `resume` changes anything. Callers see several brokers as one cluster, and the
+ * contents of a broker that does not answer are missing. Every method throws OperationalError rocketmq when no name
+ * server answers, or when a broker that was up refuses or stays silent.
  */
 export interface MessageInspection {
   status(groups: readonly NamedGroup[]): Promise<ClusterStatus>;
 
-  /** The largest lag first. @param groups null: all that the brokers know */
+  /** Lists the groups, largest lag first. @param groups null: all groups known to the brokers */
   groups(groups: readonly NamedGroup[] | null): Promise<GroupReport[]>;
 
   topics(): Promise<TopicReport[]>;
 
-  /** Half messages without an answer, oldest first. */
+  /** Lists half messages without an answer, oldest first. */
   halves(): Promise<OpenHalves>;
 
-  /** Half messages that were given up, newest first: the newest `max`, or those of a key. */
+  /** Half messages that the broker gave up, newest first: the newest `max`, or all with a key. */
   discarded(which: { readonly max: number } | { readonly key: string }): Promise<DiscardedHalf[]>;
 
-  /** Has the broker ask for the outcome of a half message again. */
+  /** Makes the broker ask for the outcome of a half message again. */
   resume(half: DiscardedHalf): Promise<void>;
 
-  /** Clients that can be asked about half messages among them. */
+  /** Lists the connected producers, including the clients that answer check-backs for half messages. */
   producers(): Promise<ProducerClient[]>;
 
-  /** Who consumes by a group now. */
+  /** Lists the clients that consume with a group now. */
   consumers(group: string): Promise<BrokerClient[]>;
 
-  /** The messages of a topic that carry a key, oldest first; 32 of a broker at most. */
+  /** Finds the messages of a topic with this key, oldest first; at most 32 per broker. */
   messagesOfKey(topic: string, key: string): Promise<FoundMessage[]>;
 
   /**
-   * Oldest first: a message that was delivered again, or a half message that was asked about, has copies of one id.
-   * @param id what its sender named it (`UNIQ_KEY`), or the id of a place in the log of a broker (`offsetId`)
+   * Finds the messages with this id, oldest first: a redelivered message, or a half message with check-backs, has
+   * several copies of one id.
+   * @param id the id given by the sender (`UNIQ_KEY`), or a place in the log of a broker (`offsetId`)
    */
   messagesOfId(topic: string, id: string): Promise<FoundMessage[]>;
 
   /**
-   * The newest messages of a topic, or the first ones from somewhere on; oldest first.
-   * @param from null: the newest of every queue
+   * Reads the newest messages of a topic, or the first messages from a starting point; oldest first.
+   * @param from null: the newest messages of every queue
    */
   browse(topic: string, from: BrowseFrom | null, limits: BrowseLimits): Promise<Browsed>;
 }

@@ -3,17 +3,17 @@ import type { FailureReason, Order, ShownOrder } from '../order.js';
 import type { Purchase } from '../purchase.js';
 import type { Release } from './batch-store.js';
 
-/** What a writer of orders needs of a sale. */
+/** The fields of a sale that a writer of orders needs. */
 export interface SaleTerms {
   readonly saleId: string;
   readonly epoch: number;
   readonly priceCents: number;
   readonly limitPerBuyer: number;
-  /** Redis may have forgotten it. */
+  /** Redis may have forgotten the sale. */
   readonly retired: boolean;
 }
 
-/** A row to be written. `failed` rows carry their reason and count as nothing sold. */
+/** A row to be written. A `failed` row carries its reason and counts as no sale. */
 export interface NewOrder {
   readonly orderId: string;
   readonly batch: Batch;
@@ -26,15 +26,15 @@ export interface WritePlan {
   readonly terms: ReadonlyMap<string, SaleTerms>;
   readonly orders: readonly NewOrder[];
   /**
-   * Requests whose row ended under another batch: their units go back, driven by the outbox. The releases of the
-   * `failed` rows in `orders` are written with them and are not listed here.
+   * Requests whose row ended under another batch: the outbox gives their units back. The releases of the `failed` rows
+   * in `orders` are written with them and are not listed here.
    */
   readonly releases: readonly Release[];
-  /** Sales whose guard refused: there each purchase is tried alone, so that exactly the surplus fails. */
+  /** Sales whose guard refused: each of their purchases is tried alone, so that exactly the surplus fails. */
   readonly oneByOne: ReadonlySet<string>;
   /**
-   * Set after `value_refused`: purchases whose values MySQL does not take become `failed/refused_by_database`, in the
-   * same transaction as the others. Default false.
+   * Set after `value_refused`: purchases with values that MySQL does not accept become `failed/refused_by_database`, in
+   * the same transaction as the others. Default false.
    */
   readonly singleOut?: boolean;
   /** How long a buyer may take to pay, from the time of the transaction. */
@@ -43,12 +43,12 @@ export interface WritePlan {
 
 /**
  * - `written`: committed; `surplus` holds the order ids that the guard turned into `failed/oversold_guard`, `refused`
- *   those that became `failed/refused_by_database` (absent: none)
+ *   the ids that became `failed/refused_by_database` (absent: there are no such ids)
  * - `row_exists`: a purchase has its row, or `active_key` exists; nothing was written, look up, plan again
- * - `order_id_taken`: an equal order id exists; nothing was written, mint new ones
- * - `oversold`: the guard of these sales refused; nothing was written, plan them one by one
- * - `epoch_changed`: the sale was rebuilt meanwhile; nothing was written
- * - `value_refused`: MySQL does not take some value; nothing was written, single it out
+ * - `order_id_taken`: an equal order id exists; nothing was written, mint new ids
+ * - `oversold`: the guard of these sales refused; nothing was written, plan their purchases one by one
+ * - `epoch_changed`: the sale was rebuilt in between; nothing was written
+ * - `value_refused`: MySQL does not accept some value; nothing was written, single it out
  * - `again`: deadlock or lock wait; nothing was written, the same plan may be tried at once
  */
 export type WriteOutcome =
@@ -61,40 +61,41 @@ export type WriteOutcome =
 /** The expired orders of one buyer in one sale. */
 export interface ExpiredOrders {
   readonly count: number;
-  /** How long ago the last of them could still be paid, ms. */
+  /** Time since the last of them became unpayable, ms. */
   readonly lastAgoMs: number;
 }
 
 /** Writes and finds orders. Every deadline is on the time of MySQL. */
 export interface OrderRepository {
   /**
-   * Terms of the sales that exist; a missing one is absent from the map.
+   * Terms of the sales that exist. A sale that does not exist is absent from the map.
    * @throws OperationalError mysql
    */
   termsOf(saleIds: readonly string[]): Promise<Map<string, SaleTerms>>;
 
   /**
-   * Writes rows, outbox and the `sold` count in one transaction, or nothing. With `singleOut` a refused value is thrown
-   * when its purchase cannot be singled out: its failed row is refused as well, none stands beside it, or many are.
+   * Writes rows, outbox and the `sold` count in one transaction, or nothing. With `singleOut`, a refused value is
+   * thrown when its purchase cannot be singled out: MySQL also refuses its failed row, no other purchase is beside it,
+   * or many purchases are refused.
    * @throws OperationalError mysql; after a lost reply to COMMIT the rows may be there (look up before planning again)
    * Source: protocol rule 6
    */
   write(plan: WritePlan): Promise<WriteOutcome>;
 
   /**
-   * The rows of these purchases, found by (userId, saleId, requestId), whatever batch wrote them.
+   * Finds the rows of these purchases by (userId, saleId, requestId), whatever batch wrote them.
    * @throws OperationalError mysql
    */
   findByPurchases(saleId: string, purchases: readonly Pick<Purchase, 'userId' | 'requestId'>[]): Promise<Order[]>;
 
   /**
-   * Those of these batches that have a row, maybe not of all their purchases.
+   * Returns the batches that have a row, maybe not for all their purchases.
    * @throws OperationalError mysql
    */
   writtenBatches(batchIds: readonly string[]): Promise<Set<string>>;
 
   /**
-   * Which of these buyers hold a live order in a sale with limit 1.
+   * Returns the buyers that hold a live order in a sale with limit 1.
    * @throws OperationalError mysql
    */
   liveBuyers(saleId: string, userIds: readonly string[]): Promise<Set<string>>;
@@ -102,26 +103,31 @@ export interface OrderRepository {
   /** @throws OperationalError mysql */
   findOrder(orderId: string): Promise<ShownOrder | null>;
 
-  /** Orders of this sale that the buyer has cancelled; 0 of a sale in the archive. @throws OperationalError mysql */
+  /**
+   * Counts the orders of this sale that the buyer has cancelled; 0 for an archived sale.
+   * @throws OperationalError mysql
+   */
   countCancelled(saleId: string, userId: string): Promise<number>;
 
-  /** Of those of these buyers who left orders of this sale unpaid until they expired. @throws OperationalError mysql */
+  /** Finds the buyers that let orders of this sale expire unpaid. @throws OperationalError mysql */
   expiredOf(saleId: string, userIds: readonly string[]): Promise<Map<string, ExpiredOrders>>;
 }
 
-/** The right to mint order ids with one of 256 slots, held for a while. */
+/** The right to mint order ids with a slot (0 to 255), for the time of the lease. */
 export interface WorkerSlotLease {
   readonly slot: number;
-  /** When the lease of the owner before ended, Unix ms on the clock of MySQL; 0 when it was ours already. */
+  /**
+   * When the lease of the previous owner ended, Unix ms on the clock of MySQL. 0 when this owner already had the slot.
+   */
   readonly restedSinceMs: number;
-  /** Now, Unix ms on the clock of MySQL. */
+  /** The present time, Unix ms on the clock of MySQL. */
   readonly nowMs: number;
 }
 
-/** Hands out slots so that no two processes mint the same ids. */
+/** Hands out slots, so that no two processes mint the same ids. */
 export interface WorkerSlots {
   /**
-   * Takes a free slot, or keeps the one this owner already has.
+   * Takes a free slot, or keeps the slot that this owner already has.
    * @param owner unique per process
    * @throws OperationalError mysql, also when all 256 slots are taken
    */
@@ -134,14 +140,14 @@ export interface WorkerSlots {
 /** Coupons: at most one per paid order, ever. */
 export interface CouponRepository {
   /**
-   * Gives each of these orders that is paid its coupon, if it has none yet.
-   * @returns how many coupons are new, and the orders that are not paid (or not there) and so have none
-   * @throws OperationalError mysql; some may have theirs, so ask again
+   * Gives each paid order its coupon, if it does not have a coupon yet.
+   * @returns how many coupons are new, and the orders without a coupon because they are unpaid or do not exist
+   * @throws OperationalError mysql; some orders may have their coupon, so ask again
    */
   issue(orderIds: readonly string[]): Promise<{ readonly issued: number; readonly unpaid: readonly string[] }>;
 
   /**
-   * Those of these orders that have no coupon, also because they are not paid or not there.
+   * Returns the orders without a coupon, including unpaid orders and orders that do not exist.
    * @throws OperationalError mysql
    */
   withoutCoupon(orderIds: readonly string[]): Promise<string[]>;

@@ -1,32 +1,31 @@
 import type { OrderState } from '../order.js';
 /** A payment as its provider knows it. */
 export interface Payment {
-  /** Id at the provider; the same payment reported twice has the same one. */
+  /** Id at the provider. A payment that is reported twice has the same id both times. */
   readonly paymentId: string;
   readonly amountCents: number;
-  /** Of the amount, where the provider says it; without it, that of the order. */
+  /** Currency of the amount, if the provider names it. Absent: the currency of the order. */
   readonly currency?: string;
 }
 
 /**
- * - `paid`: the order is paid, by this payment, now or when it was reported before
- * - `refund_due`: the money came for an order that had ended, was paid before, or costs something else,
- *   or is in another currency; a `refunds` row
- *   owes it back
+ * - `paid`: this payment paid the order, now or at an earlier report
+ * - `refund_due`: the order had ended, was paid before, or has another price or currency; a `refunds` row owes the
+ *   money back
  * - `payment_conflict`: this payment was reported before with another order or amount; nothing was changed
  */
 export type PayOutcome = 'paid' | 'refund_due' | 'not_found' | 'payment_conflict';
 
 /**
  * - `cancelled`: now or before
- * - `wrong_state`: it was paid, has expired or failed; nothing was changed
+ * - `wrong_state`: the order is paid, expired or failed; nothing was changed
  */
 export type CancelOutcome = 'cancelled' | 'wrong_state' | 'not_found';
 
 /**
- * Moves of orders that exist, along the arrows of `ORDER_TRANSITIONS`. Each is one conditional UPDATE: of two moves of
- * one order at the same moment exactly one wins. State, `sales.sold` and the outbox rows that follow from the move
- * (`orders_moved`, and `release` where units go back) are one transaction. MySQL time rules.
+ * Moves existing orders along the arrows of `ORDER_TRANSITIONS`. Each move is one conditional UPDATE: of two moves of
+ * one order at the same moment, exactly one wins. State, `sales.sold` and the outbox rows that follow from the move
+ * (`orders_moved`, and `release` where units go back) are one transaction. MySQL time decides.
  */
 export interface OrderTransitions {
   /** @throws OperationalError mysql; the payment may have been recorded, so report it again */
@@ -36,23 +35,24 @@ export interface OrderTransitions {
   cancel(orderId: string): Promise<CancelOutcome>;
 
   /**
-   * Ends those of these orders that are unpaid and past their deadline, on the clock of MySQL and on ours; all others are left alone.
-   * @returns how many it ended
-   * @throws OperationalError mysql; some may have ended, so ask again
+   * Expires the orders that are unpaid and past their deadline, on the clock of MySQL and on our own. Leaves all other
+   * orders alone.
+   * @returns the number of expired orders
+   * @throws OperationalError mysql; some orders may have expired, so ask again
    */
   expire(orderIds: readonly string[]): Promise<number>;
 
   /**
-   * The same for whatever is due, oldest first, at most `max`; orders that another transaction is moving are skipped.
-   * @throws OperationalError mysql; some may have ended
+   * Expires due orders, oldest first, at most `max`. Skips orders that another transaction is moving.
+   * @throws OperationalError mysql; some orders may have expired
    */
   expireDue(max: number): Promise<number>;
 }
 
-/** Unpaid orders that should have ended by now; MySQL time. */
+/** Unpaid orders that should have ended by now, on MySQL time. */
 export interface OverdueOrders {
   /**
-   * How many there are, and how long ago the oldest should have ended (0 when there is none).
+   * Counts these orders. `oldestMs` is how long ago the oldest should have ended, 0 without such an order.
    * @throws OperationalError mysql
    */
   overdue(): Promise<{ readonly orders: number; readonly oldestMs: number }>;
@@ -61,13 +61,13 @@ export interface OverdueOrders {
 /** The present state of orders. */
 export interface OrderStates {
   /**
-   * @returns order id → state; an order that is not there is absent
+   * @returns order id → state; an order that does not exist is absent
    * @throws OperationalError mysql
    */
   statesOf(orderIds: readonly string[]): Promise<Map<string, OrderState>>;
 
   /**
-   * Those of these orders that are unpaid and past their deadline, on the time of MySQL.
+   * Returns the orders that are unpaid and past their deadline, on MySQL time.
    * @throws OperationalError mysql
    */
   dueOf(orderIds: readonly string[]): Promise<string[]>;

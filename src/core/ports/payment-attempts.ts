@@ -1,35 +1,35 @@
-/** How a charge that was begun ended: the provider took the money, declined, or never heard of it. */
+/** The end of a charge: the provider took the money, declined, or never heard of the charge. */
 export type AttemptEnd = 'charged' | 'declined' | 'not_charged';
-/** How it stands once the provider was asked. */
+/** The state of a charge once the provider was asked. */
 export type ResolvedAttempt = AttemptEnd | 'open';
 
-/** A charge that may have been made: nothing of ours says yet what came of it. */
+/** A charge that may have been made: we do not know the result yet. */
 export interface OpenAttempt {
   readonly orderId: string;
-  /** The key that the provider was given. */
+  /** The key given to the provider. */
   readonly key: string;
   readonly amountCents: number;
-  /** How often it was opened or leased: tells whether it is still the same when it is closed. */
+  /** How often the attempt was opened or leased. Shows on close whether the attempt is unchanged. */
   readonly version: number;
-  /** Since it was opened, by the first or a later request with this key. */
+  /** Time since a request with this key last opened the attempt, ms. */
   readonly ageMs: number;
 }
 
 export type AttemptName = Pick<OpenAttempt, 'orderId' | 'key'>;
 
-/** How many declined charges an order, and a buyer within an hour, may have before no other one begins. */
+/** Maximum number of declined charges of an order, and of a buyer within an hour, before no further charge begins. */
 export interface DeclineBound {
   readonly perOrder: number;
   readonly perBuyerHour: number;
-  /** Called where a bound is reached, with the order locked. @returns whether the charge is refused */
+  /** Called when a bound is reached, with the order locked. @returns whether the charge is refused */
   refuses(): boolean;
 }
 
 /**
  * - `opened`: this call may charge
  * - `decline_limit_reached`: too many charges of the order or of its buyer were declined
- * - `in_progress`: a charge with another key may have been made or be under way, so nothing else may be charged
- * - `wrong_state`: the order cannot be paid any more
+ * - `in_progress`: a charge with another key may be made or under way, so no other charge may begin
+ * - `wrong_state`: the order can no longer be paid
  */
 export type OpenOutcome =
   | { readonly outcome: 'opened' }
@@ -38,15 +38,15 @@ export type OpenOutcome =
   | { readonly outcome: 'in_progress'; readonly other: OpenAttempt };
 
 /**
- * Charges that were begun. Each is written, and committed, before the provider is asked for money: whatever dies then, it is
- * known whom to ask, and with which key. Several keepers may work on them.
+ * Charges that were begun. Each attempt is committed before the provider is asked for money. So after any crash it is
+ * known which provider to ask, and with which key. Several keepers may work on the attempts.
  */
 export interface PaymentAttempts {
   /**
-   * A charge with this key is about to begin, for the first time or again; one key at a time has an order. A keeper asks
-   * what came of it after `askAfterMs`.
-   * @param bound for keys that were not charged before; null: none. Orders of one buyer that are paid at the same time are not
-   *   counted for each other
+   * Opens an attempt: a charge with this key is about to begin, for the first time or again. An order has one open key
+   * at a time. A keeper asks for the result after `askAfterMs`.
+   * @param bound for keys that were not charged before; null: no bound. Orders of one buyer that are paid at the same
+   *   time do not count for each other
    * @throws OperationalError mysql; then nothing may be charged
    */
   open(
@@ -58,26 +58,27 @@ export interface PaymentAttempts {
   ): Promise<OpenOutcome>;
 
   /**
-   * What the provider said is final, and is recorded where it is money.
-   * @param attempt with `version`, it is closed only if it was neither opened nor leased since
-   * @throws OperationalError mysql; it may stay open, then a keeper closes it
+   * Closes an attempt, once the answer of the provider is final and any money is recorded.
+   * @param attempt with `version`, closes the attempt only if it was neither opened nor leased since
+   * @throws OperationalError mysql; the attempt may stay open, then a keeper closes it
    */
   close(attempt: AttemptName & { readonly version?: number }, end: AttemptEnd): Promise<void>;
 
   /**
-   * The open attempts of one order, at most ten: releases before 1.1.0 opened an attempt for every key of a buyer.
+   * Returns the open attempts of one order, at most ten: releases before 1.1.0 opened an attempt for every key of a
+   * buyer.
    * @throws OperationalError mysql
    */
   openOf(orderId: string): Promise<OpenAttempt[]>;
 
   /**
-   * Open ones that are due and not leased, those that are due for longest first, at most `max`; ours for `leaseMs`.
-   * @throws OperationalError mysql; some may have been leased, so they come after `leaseMs`
+   * Leases due open attempts for `leaseMs`, longest overdue first, at most `max`.
+   * @throws OperationalError mysql; some attempts may be leased and are due again after `leaseMs`
    */
   lease(max: number, leaseMs: number): Promise<OpenAttempt[]>;
 
   /**
-   * To be asked for again in `delayMs`, with what was wrong, for a person.
+   * Makes an attempt due again in `delayMs`. `error` says what was wrong, for people.
    * @throws OperationalError mysql
    */
   postpone(attempt: AttemptName, delayMs: number, error: string): Promise<void>;

@@ -1,22 +1,22 @@
 /**
- * What a case is about.
+ * Kinds of payment cases.
  * - `unrecorded`: a signed report says that money was taken, and it cannot be recorded
  * - `refund_failed`: money that was on its way back did not arrive
- * - `refunded_elsewhere`: a payment was given back, and not by this system: somebody did it at the provider
+ * - `refunded_elsewhere`: a payment was given back at the provider, not by this system
  * - `disputed`: the bank of a buyer wants the money back
  * - `refunded_twice`: a refund was marked as done while the provider made it: a person may have paid it by hand as well
  */
 export const CASE_KINDS = ['unrecorded', 'refund_failed', 'refunded_elsewhere', 'disputed', 'refunded_twice'] as const;
 export type CaseKind = (typeof CASE_KINDS)[number];
 
-/** `open` until a person has dealt with it, or the provider says that it is over. */
+/** `open` until a person closes the case, or the provider says that it is over. */
 export const CASE_STATES = ['open', 'closed'] as const;
 export type CaseState = (typeof CASE_STATES)[number];
 
-/** Something about money that no program can settle. */
+/** A money problem that no program can settle. */
 export interface FoundCase {
   readonly kind: CaseKind;
-  /** One case per kind and subject: an id at the provider, such as that of a refund, a dispute or a payment. */
+  /** Id at the provider, such as the id of a refund, dispute or payment. There is one case per kind and subject. */
   readonly subject: string;
   /** Null: not known. */
   readonly paymentId: string | null;
@@ -24,7 +24,7 @@ export interface FoundCase {
   /** In the smallest unit of its currency. */
   readonly amountCents: number | null;
   readonly currency: string | null;
-  /** For a person. */
+  /** For people. */
   readonly detail: string;
 }
 
@@ -36,33 +36,34 @@ export interface PaymentCase extends FoundCase {
   readonly updatedAtMs: number;
 }
 
-/** Every condition that is there must hold. */
+/** Conditions that must all hold. An absent condition matches every case. */
 export interface CaseFilter {
   readonly state?: CaseState;
 }
 
-/** Money that a person has to look after: refunds that failed, disputes, payments that could not be recorded. */
+/** Money problems for people: failed refunds, disputes, payments that could not be recorded. */
 export interface PaymentCases {
   /**
-   * Notes a case. The same again changes nothing; with news (another detail) the state is the given one again, also where a person
-   * has closed the case.
-   * @throws OperationalError mysql; note it again
+   * Stores a case. The same report again changes nothing. A report with another detail sets the given state again, even
+   * if a person has closed the case.
+   * @throws OperationalError mysql; store the case again
    */
   note(found: FoundCase, state?: CaseState): Promise<void>;
 
-  /** What the case is about has been settled: closes it, where there is one. @throws OperationalError mysql */
+  /** Closes the case of a settled problem, if there is such a case. @throws OperationalError mysql */
   settle(kind: CaseKind, subject: string): Promise<void>;
 
-  /** The order that a payment was recorded for; null: no such payment was. @throws OperationalError mysql */
+  /** Returns the order of a recorded payment. Null: the payment is not recorded. @throws OperationalError mysql */
   orderOf(paymentId: string): Promise<string | null>;
 
-  /** Oldest first, at most `max`, behind the case `afterCaseId`. @throws OperationalError mysql */
+  /** Lists at most `max` cases after `afterCaseId`, oldest first. @throws OperationalError mysql */
   list(filter: CaseFilter, page: { readonly afterCaseId?: string; readonly max: number }): Promise<PaymentCase[]>;
 
   /**
-   * A person has dealt with a case. In the audit log under the name of `actor`, in the same transaction; closed again, it changes nothing.
-   * @returns the case as it now is; null: there is none
-   * @throws OperationalError mysql; it may be closed, so ask again
+   * Closes a case that a person has dealt with, with an entry of `actor` in the audit log, in the same transaction. Has
+   * no effect on a closed case.
+   * @returns the case as it now is; null: there is no such case
+   * @throws OperationalError mysql; the case may be closed, so ask again
    */
   close(caseId: string, actor: string): Promise<PaymentCase | null>;
 }

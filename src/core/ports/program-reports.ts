@@ -3,43 +3,43 @@ import type { Condition } from '../conditions.js';
 export const PROGRAM_KINDS = ['api', 'worker', 'keeper'] as const;
 export type ProgramKind = (typeof PROGRAM_KINDS)[number];
 
-/** What one process says of itself. */
+/** A report of one process about itself. */
 export interface ProgramReport {
   readonly kind: ProgramKind;
   /** `host:pid`, for people. */
   readonly id: string;
   readonly version: string;
-  /** Whether it does its work: all that it needs answers. */
+  /** Whether the process does its work: all its dependencies answer. */
   readonly ready: boolean;
-  /** Why not, a sentence each. */
+  /** Reasons for not being ready, a sentence each. */
   readonly problems: readonly string[];
-  /** What is wrong, as this process sees it. */
+  /** Problems seen by this process. */
   readonly conditions: readonly Condition[];
   /** Buyers in the waiting rooms of an api, by sale. */
   readonly waiting: Readonly<Record<string, number>>;
 }
 
 export interface LiveProgram extends ProgramReport {
-  /** How long ago it reported, ms. */
+  /** Age of the report, ms. */
   readonly seenMsAgo: number;
 }
 
-/** Where every process says that it runs, and operators read it. */
+/** Collects the reports of all running processes for operators. */
 export interface ProgramReports {
   /**
-   * Writes the report of a process, in place of its last one.
+   * Replaces the report of a process.
    * @param processId never used twice
-   * @param lifeMs after so long without another report it is gone, on the clock of the store
+   * @param lifeMs a process without a new report for this time, on the clock of the store, counts as gone
    * @throws OperationalError redis
    */
   report(processId: string, report: ProgramReport, lifeMs: number): Promise<void>;
 
-  /** Removes the report: the process ends. Nothing happens when there is none. @throws OperationalError redis */
+  /** Removes the report when the process ends. Does nothing when there is no report. @throws OperationalError redis */
   withdraw(processId: string): Promise<void>;
 
   /**
-   * Those of all processes that live, at most 1000, by kind and id. One that cannot be read (another release wrote it) is left
-   * out.
+   * Returns the reports of all live processes, at most 1000, by kind and id. Leaves out a report that cannot be read
+   * (another release wrote it).
    * @throws OperationalError redis
    */
   live(): Promise<readonly LiveProgram[]>;

@@ -3,7 +3,7 @@ import type { SaleFinding } from '../sale-finding.js';
 /**
  * - `match`: nothing was found, and everything was compared
  * - `findings`: something was found
- * - `partly`: nothing was found, but not everything was compared: a sale was taken by another run or failed, the run was
+ * - `partly`: nothing was found, but not everything was compared: another run held a sale, a sale failed, the run was
  *   ended early, or a sale has more candidates than one run checks
  * - `none`: nothing was compared at all
  * - `failed`: a dependency failed, so the run says nothing
@@ -15,18 +15,17 @@ export type RunOutcome = (typeof RUN_OUTCOMES)[number];
 export interface ReconcileRun {
   /** Decimal; grows with time. */
   readonly runId: string;
-  /** Null: of all sales. */
+  /** Null: all sales. */
   readonly saleId: string | null;
-  /** Whether it made jobs of what it found. */
+  /** Whether the run created jobs for its findings. */
   readonly applied: boolean;
   readonly actor: string;
   readonly startedAtMs: number;
-  /** Null: it runs, or it died. */
+  /** Null: the run is still running, or it died. */
   readonly finishedAtMs: number | null;
   readonly outcome: RunOutcome | null;
-  /** What was counted, by name. */
   readonly figures: Readonly<Record<string, number>>;
-  /** The first of what was found. */
+  /** The first findings. */
   readonly findings: readonly SaleFinding[];
 }
 
@@ -36,35 +35,36 @@ export interface RunResult {
   readonly findings: readonly SaleFinding[];
 }
 
-/** Who holds the right to reconcile a sale. */
+/** The right to reconcile a sale, or its present owner. */
 export type SaleLease =
   | { readonly outcome: 'held' }
   | { readonly outcome: 'taken'; readonly owner: string; readonly untilMs: number };
 
 export interface RunFilter {
   readonly saleId?: string;
-  /** Older than this one. */
+  /** Returns runs older than this id. */
   readonly beforeId?: string;
 }
 
-/** The record of runs, and the right to make one. */
+/** The record of runs, and the right to start one. */
 export interface ReconcileRuns {
   /**
-   * Takes the right to reconcile a sale, or keeps it. One at a time; the right of a dead owner ends with `leaseMs`.
+   * Takes or renews the right to reconcile a sale. One owner at a time has it. The right of a dead owner ends after
+   * `leaseMs`.
    * @param owner unique per run
    * @throws OperationalError mysql
    */
   lease(saleId: string, owner: string, leaseMs: number): Promise<SaleLease>;
 
   /**
-   * Gives it back; nothing happens when another process has it.
+   * Gives the right back. Does nothing when another process has it.
    * @throws OperationalError mysql
    */
   free(saleId: string, owner: string): Promise<void>;
 
   /**
    * Notes that a run begins.
-   * @returns its number
+   * @returns the number of the run
    * @throws OperationalError mysql
    */
   begin(run: { readonly saleId: string | null; readonly applied: boolean; readonly actor: string }): Promise<string>;
@@ -73,14 +73,14 @@ export interface ReconcileRuns {
   end(runId: string, result: RunResult): Promise<void>;
 
   /**
-   * Removes the records of runs that began longer ago.
-   * @returns how many
+   * Removes the records of runs that began more than `keepMs` ago, at most `max`.
+   * @returns the number of removed records
    * @throws OperationalError mysql
    */
   removeOld(keepMs: number, max: number): Promise<number>;
 
   /**
-   * Newest first.
+   * Lists runs, newest first.
    * @throws OperationalError mysql
    */
   list(filter: RunFilter, max: number): Promise<ReconcileRun[]>;

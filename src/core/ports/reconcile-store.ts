@@ -1,36 +1,36 @@
 import type { RequestEntry } from '../outcome.js';
 import type { BucketTransfers, BucketRef } from '../bucket.js';
 
-/** A request by its key, `userId/requestId`. */
+/** A request with its key, `userId/requestId`. */
 export type StoredRequest = readonly [key: string, entry: RequestEntry];
 
-/** What Redis has of one batch. */
+/** The data of one batch in Redis. */
 export interface StoredBatch {
-  /** Since its deduct, ms; null when it is not in `pending`: recorded, parked, or never deducted. */
+  /** Time since the deduct, ms. Null when the batch is not in `pending`: recorded, parked, or never deducted. */
   readonly pendingMs: number | null;
-  /** Null: there is none. */
+  /** Null: the batch has no marker. */
   readonly marker: 'deducted' | 'claimed' | 'aborted' | null;
-  /** What a re-drive sends; null once it is recorded. */
+  /** The body that a re-drive sends. Null once the batch is recorded. */
   readonly body: string | null;
 }
 
 /** A batch that is in `pending`. */
 export interface PendingAge {
-  /** Since its deduct, ms. */
+  /** Time since the deduct, ms. */
   readonly pendingMs: number;
-  /** Whether its marker has what a re-drive sends. */
+  /** Whether its marker has the body for a re-drive. */
   readonly hasBody: boolean;
 }
 
 export interface BucketUnits {
   readonly unitsLeft: number;
-  /** Units held or ordered, all buyers together. */
+  /** Units held or ordered by all buyers together. */
   readonly unitsOfBuyers: number;
-  /** Whether the stock moved while the buyers were added up: then the two cannot be compared. */
+  /** Whether the stock moved while the buyers were added up: then the two numbers cannot be compared. */
   readonly moved: boolean;
-  /** Batches in `pending`. */
+  /** Number of batches in `pending`. */
   readonly pending: number;
-  /** Of those, deducted less than the asked time ago. */
+  /** Number of batches in `pending` that are younger than the given age. */
   readonly youngPending: number;
   /** Transfers to and from other buckets. */
   readonly transfers: BucketTransfers;
@@ -38,14 +38,14 @@ export interface BucketUnits {
 
 /**
  * - `adjusted`: the bucket has the units that it should have
- * - `moved`: the stock was not as it was read; nothing was changed
+ * - `moved`: the stock was no longer as it was read; nothing was changed
  * - `selling`: the sale is open or in repair; nothing was changed
  * - `not_warmed`: the bucket is not loaded
  */
 export const ADJUST_WORDS = ['not_warmed', 'selling', 'moved', 'adjusted'] as const;
 export type Adjusted = (typeof ADJUST_WORDS)[number];
 
-/** Units left of a bucket: as they were read in this epoch, and as they should be. */
+/** Units left in a bucket: as read in this epoch, and as they should be. */
 export interface AdjustedUnits {
   readonly read: number;
   readonly wanted: number;
@@ -55,14 +55,14 @@ export interface AdjustedUnits {
 /** Reads a bucket for reconcile: all requests page by page, and single entries for a second check. */
 export interface ReconcileStore {
   /**
-   * Every request that the bucket ever let in, in pages. One that comes while it is read may be missing, none that stays
-   * is; one may come twice.
+   * Reads every request that the bucket ever accepted, in pages. A request that arrives during the read may be missing.
+   * No request that stays is missing, and a request may appear twice.
    * @throws OperationalError redis
    */
   requests(ref: BucketRef): AsyncIterable<readonly StoredRequest[]>;
 
   /**
-   * The entries of these keys, in order; null for one that the bucket does not know.
+   * Returns the entries of these keys, in order. Null for a key that the bucket does not know.
    * @throws OperationalError redis
    */
   entriesOf(ref: BucketRef, keys: readonly string[]): Promise<(RequestEntry | null)[]>;
@@ -71,35 +71,35 @@ export interface ReconcileStore {
   batch(ref: BucketRef, batchId: string): Promise<StoredBatch>;
 
   /**
-   * Those of the batches that are in `pending`; the others are missing.
+   * Returns the batches that are in `pending`. Other batches are missing.
    * @throws OperationalError redis
    */
   pendingAmong(ref: BucketRef, batchIds: readonly string[]): Promise<ReadonlyMap<string, PendingAge>>;
 
   /**
-   * @param youngMs how old a batch must be to count as no longer on its way
+   * @param youngMs minimum age of a batch that no longer counts as on its way
    * @returns null when the bucket is not loaded
    * @throws OperationalError redis
    */
   units(ref: BucketRef, youngMs: number): Promise<BucketUnits | null>;
 
   /**
-   * Sets the units left of a bucket, if they are still as they were read and the bucket does not sell.
-   * @throws OperationalError redis; it may have been done, so measure again
+   * Sets the units left in a bucket, if they are still as they were read and the bucket does not sell.
+   * @throws OperationalError redis; the change may be made, so measure again
    * Source: lua/adjust-2.lua
    */
   adjust(ref: BucketRef, unitsLeft: AdjustedUnits): Promise<Adjusted>;
 
   /**
-   * Which of these batches have a marker without a body and are not in `pending`: they are recorded.
+   * Returns the batches that are recorded: they have a marker without a body and are not in `pending`.
    * @throws OperationalError redis
    */
   recordedMarkers(ref: BucketRef, batchIds: readonly string[]): Promise<string[]>;
 
   /**
-   * Removes markers; for batches that `recordedMarkers` has named.
-   * @returns how many there were
-   * @throws OperationalError redis; some may be gone
+   * Removes the markers of batches that `recordedMarkers` has returned.
+   * @returns the number of removed markers
+   * @throws OperationalError redis; some markers may be removed
    */
   removeMarkers(ref: BucketRef, batchIds: readonly string[]): Promise<number>;
 }

@@ -1,92 +1,92 @@
-/** The rules of admission in one version. `rules` is JSON that the store has not checked. */
+/** A version of the admission rules. `rules` is JSON that the store has not checked. */
 export interface StoredRules {
-  /** Rises by one with each change; 0: none were published. */
+  /** Rises by 1 with each change. 0: no rules were published. */
   readonly version: number;
   readonly rules: unknown;
 }
 
-/** One change of the rules. */
 export interface RuleChange {
   readonly version: number;
-  /** As in the audit log. */
+  /** The actor of the audit log entry. */
   readonly actor: string;
   /** Unix ms on the clock of MySQL. */
   readonly atMs: number;
 }
 
-/** What became of a change. */
 export type StoreOutcome =
   | { readonly outcome: 'stored'; readonly version: number }
-  /** Another publication came first; `version` is the newest one now. */
+  /** Another publication came first. `version` is now the newest. */
   | { readonly outcome: 'version_conflict'; readonly version: number };
 
 /** Keeps every version of the rules. */
 export interface RuleRepository {
-  /** The newest; version 0 without rules when there are none. @throws OperationalError mysql */
+  /** Returns the newest rules; version 0 without rules when none were published. @throws OperationalError mysql */
   current(): Promise<StoredRules>;
 
-  /** One version; null when there is none. @throws OperationalError mysql */
+  /** Returns a version; null when it does not exist. @throws OperationalError mysql */
   find(version: number): Promise<StoredRules | null>;
 
   /**
-   * Stores new rules as version `expectedVersion + 1`, with their row in the audit log, if that is the newest version.
-   * @throws OperationalError mysql; they may be stored all the same; `current` shows it
+   * Stores new rules as version `expectedVersion + 1`, with their row in the audit log, if `expectedVersion` is the
+   * newest version.
+   * @throws OperationalError mysql; the rules may be stored all the same: `current` shows it
    */
   store(rules: object, expectedVersion: number, actor: string): Promise<StoreOutcome>;
 
-  /** The newest changes first. @throws OperationalError mysql */
+  /** Returns the newest changes first. @throws OperationalError mysql */
   history(max: number): Promise<RuleChange[]>;
 }
 
 /**
- * What the broadcast has for a reader of one version.
- * - `level`: nothing newer
- * - `newer`: these rules
- * - `behind`: not even that version; the caller must read the repository and announce it
+ * The answer of the broadcast to a reader of one version.
+ * - `level`: no newer rules
+ * - `newer`: newer rules
+ * - `behind`: the broadcast does not have that version either; the caller must read the repository and announce the
+ *   rules
  */
 export type RuleUpdate =
   | { readonly is: 'level' }
   | { readonly is: 'newer'; readonly stored: StoredRules }
   | { readonly is: 'behind' };
 
-/** Which rules one api follows. */
+/** The rules that one api follows. */
 export interface RuleReport {
   /** Never used twice. */
   readonly processId: string;
-  /** The machine and the process id there, for people. */
+  /** The machine and its process id, for people. */
   readonly host: string;
   readonly pid: number;
-  /** In force in this api; null: it could use none since its start, and lets no buyer in. */
+  /** The version in force in this api. Null: it has had no usable rules since its start, and admits no buyer. */
   readonly version: number | null;
-  /** A newer version that it cannot use, with a sentence for each reason. */
+  /** A newer version that the api cannot use, with a sentence for each reason. */
   readonly refused: { readonly version: number; readonly reasons: readonly string[] } | null;
 }
 
-/** Where each api says which rules it follows, and operators read it. */
+/** Collects the rule reports of all apis for operators. */
 export interface RuleReports {
   /**
-   * Writes the report of an api, in place of its last one.
-   * @param lifeMs after so long without another report it is gone, on the clock of the store
+   * Replaces the report of an api.
+   * @param lifeMs an api without a new report for this time, on the clock of the store, counts as gone
    * @throws OperationalError redis
    */
   report(report: RuleReport, lifeMs: number): Promise<void>;
 
-  /** Removes the report: the process ends. Nothing happens when there is none. @throws OperationalError redis */
+  /** Removes the report when the process ends. Does nothing when there is no report. @throws OperationalError redis */
   withdraw(processId: string): Promise<void>;
 
   /**
-   * Those of all apis that live, at most 1000, in no order. One that cannot be read (another release wrote it) follows
-   * no version.
+   * Returns the reports of all live apis, at most 1000, in no order. A report that cannot be read (another release
+   * wrote it) follows no version.
    * @throws OperationalError redis
    */
   live(): Promise<readonly RuleReport[]>;
 }
 
-/** Brings new rules to every process within a second. It may lose them: the repository is the truth. */
+/** Brings new rules to every process within a second. It may lose rules: the repository is the truth. */
 export interface RuleBroadcast {
   /** @throws OperationalError redis */
   newerThan(version: number): Promise<RuleUpdate>;
 
-  /** Announces these rules, unless there are newer ones. Safe to repeat. @throws OperationalError redis */
+  /** Announces these rules, unless newer rules were announced. Safe to repeat. @throws OperationalError redis */
   announce(stored: StoredRules): Promise<void>;
 }

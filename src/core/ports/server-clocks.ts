@@ -2,6 +2,6 @@
 export interface ServerClocks {
   /** @throws OperationalError mysql */
   mysql(): Promise<number>;
-  /** One read per server; a read rejects while its server gives no answer. */
+  /** Returns one read per server. A read rejects while its server does not answer. */
   redis(): readonly Promise<number>[];
 }

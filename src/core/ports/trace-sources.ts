@@ -11,28 +11,28 @@ interface TracedPayment {
   readonly atMs: number;
 }
 
-/** Money that is owed back, or was paid back. */
+/** Money that is owed back or was paid back. */
 interface TracedRefund extends TracedPayment {
   readonly reason: string;
   readonly state: 'due' | 'refunded';
   readonly updatedAtMs: number;
 }
 
-/** A row of the outbox that concerns the purchase. */
+/** An outbox row that concerns the purchase. */
 export interface TracedOutboxRow {
   readonly outboxId: string;
   readonly kind: OutboxKind;
   readonly attempts: number;
   readonly atMs: number;
-  /** When it is due, or its lease ends. */
+  /** When the row is due, or its lease ends. */
   readonly availableAtMs: number;
   /** Null while it is not done. */
   readonly doneAtMs: number | null;
 }
 
-/** Everything MySQL has of one purchase, except dead letters and the audit log. Times in Unix ms on its clock. */
+/** All data of one purchase in MySQL, except dead letters and the audit log. Times in Unix ms on the clock of MySQL. */
 export interface OrderTrace {
-  /** Null while it is not recorded. */
+  /** Null while the purchase is not recorded. */
   readonly order:
     | (Order & { readonly updatedAtMs: number; readonly metadata: Metadata | null; readonly traceId: string | null })
     | null;
@@ -43,28 +43,28 @@ export interface OrderTrace {
   readonly nowMs: number;
 }
 
-/** What a search may be narrowed by. */
 export interface TraceSearch {
   readonly saleId?: string;
   readonly userId?: string;
 }
 
-/** Reads everything in MySQL about one purchase. */
+/** Reads all data of one purchase from MySQL. */
 export interface TraceRepository {
   /**
-   * Purchases whose row has this order id or batch id, or this request id of the buyer in `search`; by index, so cheap.
+   * Finds purchases whose row has this order id or batch id, or this request id of the buyer in `search`. Uses an
+   * index, so it is cheap.
    * @throws OperationalError mysql
    */
   findRequests(id: string, search: TraceSearch, max: number): Promise<RequestRef[]>;
 
   /**
-   * Purchases that were recorded with this trace id; by index.
+   * Finds purchases that were recorded with this trace id. Uses an index.
    * @throws OperationalError mysql
    */
   findByTrace(traceId: string, search: TraceSearch, max: number): Promise<RequestRef[]>;
 
   /**
-   * Purchases with this request id, of any buyer: reads the orders of the sale in `search`, or else the newest
+   * Finds purchases of any buyer with this request id. Reads the orders of the sale in `search`, or else the newest
    * 500,000 orders of all sales.
    * @throws OperationalError mysql
    */
@@ -74,38 +74,39 @@ export interface TraceRepository {
   read(request: RequestRef): Promise<OrderTrace>;
 }
 
-/** What Redis has of one batch. */
+/** The data of one batch in Redis. */
 export interface TracedBatch {
-  /** The kind of the marker; null: there is none (any more). */
+  /** The kind of the marker. Null: there is no marker, or no longer. */
   readonly marker: 'deducted' | 'aborted' | 'claimed' | null;
-  /** The batch itself, until it is recorded. */
+  /** The body of the batch, until it is recorded. */
   readonly body: string | null;
-  /** Since when it is deducted and not recorded, Unix ms on Redis time; null: it is not in `pending`. */
+  /** Time since which the batch is deducted and not recorded, Unix ms on Redis time. Null: it is not in `pending`. */
   readonly pendingSinceMs: number | null;
 }
 
-/** Reads everything in Redis about one purchase. Changes nothing. */
+/** Reads all data of one purchase from Redis. Changes nothing. */
 export interface TraceStore {
   /**
-   * Buyers whose request with this id was let in, at most `max`. Reads all requests of the bucket, in chunks.
+   * Returns the buyers whose request with this id was accepted, at most `max`. Reads all requests of the bucket, in
+   * chunks.
    * @throws OperationalError redis
    */
   buyersOf(ref: BucketRef, requestId: string, max: number): Promise<string[]>;
 
   /**
-   * The entry of one request as it stands, also where the bucket may have lost what came after it.
+   * Returns the entry of one request as it is, even if the bucket may have lost later writes.
    * @throws OperationalError redis
    */
   entryOf(ref: BucketRef, userId: string, requestId: string): Promise<RequestEntry | null>;
 
   /**
-   * The units that a buyer holds or has ordered.
+   * Returns the units that a buyer holds or has ordered.
    * @throws OperationalError redis
    */
   unitsOf(ref: BucketRef, userId: string): Promise<number>;
 
   /**
-   * Bodies of batches in `pending` that name this trace id, among the newest 2,000.
+   * Returns bodies of batches in `pending` that name this trace id, among the newest 2,000.
    * @throws OperationalError redis
    */
   pendingWith(ref: BucketRef, traceId: string): Promise<string[]>;
@@ -114,9 +115,9 @@ export interface TraceStore {
   readBatch(ref: BucketRef, batchId: string): Promise<TracedBatch>;
 }
 
-/** A message of a batch that the broker still stores, Unix ms on its clock. */
+/** A message of a batch that the broker still stores. Times in Unix ms on the clock of the broker. */
 export interface TracedMessage {
-  /** As a half message, as one that workers see (committed), or published again. */
+  /** A half message, a message visible to workers (committed), or a message published again. */
   readonly kind: 'half' | 'committed' | 'redriven';
   readonly storedAtMs: number;
 }
@@ -124,21 +125,24 @@ export interface TracedMessage {
 /** A broker that holds a part of the answer and did not give it. */
 export interface SilentBroker {
   readonly name: string;
-  /** For a person. */
+  /** The reason, for people. */
   readonly why: string;
 }
 
-/** What the brokers that answered have. */
+/** The results of the brokers that answered. */
 export interface FromBrokers<T> {
   readonly found: readonly T[];
-  /** What these have is not known. */
+  /** Brokers whose data is missing. */
   readonly silent: readonly SilentBroker[];
 }
 
-/** The brokers, asked about one batch. They forget after days. Every method throws OperationalError rocketmq when no name server answers. */
+/**
+ * Searches the brokers for one batch. Brokers forget messages after days. Every method throws OperationalError rocketmq
+ * when no name server answers.
+ */
 export interface TraceBroker {
-  /** @param without names of brokers that are not asked: each that is silent costs seconds */
+  /** @param without names of brokers to skip: each silent broker costs seconds */
   messagesOf(batchId: string, without?: ReadonlySet<string>): Promise<FromBrokers<TracedMessage>>;
-  /** Bodies of half messages that have this trace id as a key, whatever became of them. Nobody has checked who wrote them. */
+  /** Returns bodies of half messages with this trace id as a key, in any state. Nothing has verified their sender. */
   halvesOf(traceId: string): Promise<FromBrokers<string>>;
 }

@@ -1,11 +1,10 @@
 import type { TraceParent } from '../trace-context.js';
 
-/** What a span says about its work. Ids of sales, batches and messages; never one of a buyer. */
+/** Fields of a span: ids of sales, batches and messages, but never the id of a buyer. */
 export type SpanFields = Readonly<Record<string, string | number | boolean>>;
 
-/** How a span begins. */
 export interface SpanStart {
-  /** One of a few, without ids. */
+  /** A name from a small set, without ids. */
   readonly name: string;
   readonly kind: 'server' | 'client' | 'producer' | 'consumer' | 'internal';
   readonly fields?: SpanFields;
@@ -13,26 +12,31 @@ export interface SpanStart {
   readonly links?: readonly string[];
 }
 
-/** A piece of work that is recorded. None of its calls throws or waits. */
+/** A recorded piece of work. None of its calls throws or waits. */
 export interface Span {
   readonly traceId: string;
-  /** Names the span to whoever goes on with the work, in this process or behind a message (W3C Trace Context). */
+  /**
+   * Identifies the span to the code that continues the work, in this process or behind a message (W3C Trace Context).
+   */
   readonly traceparent: string;
   set(fields: SpanFields): void;
-  /** Notes that another span goes on with this work in a trace of its own. @param traceparent of that span */
+  /** Links another span that continues this work in a trace of its own. @param traceparent of that span */
   link(traceparent: string): void;
-  /** A second end changes nothing. @param error why the work failed, in a few words */
+  /** Ends the span. A second call changes nothing. @param error why the work failed, in a few words */
   end(error?: string): void;
 }
 
-/** Records spans of some traces. Null is the usual answer: the trace is not recorded, and nothing is to be done. */
+/** Records spans of some traces. Null is the usual answer: the trace is not recorded, and there is nothing to do. */
 export interface Tracing {
   /**
-   * A request from outside. What its caller decided holds, within a limit; a request without a caller's trace is recorded by
-   * chance.
+   * Starts the span of a request from outside. Follows the decision of the caller, within a limit. A request without a
+   * trace of its caller is sampled at random.
    */
   startRequest(parent: TraceParent | null, start: SpanStart): Span | null;
-  /** Work that belongs to a span. @param traceparent of that span; '' or undefined: it belongs to none that is recorded */
+  /**
+   * Starts the span of work that belongs to another span.
+   * @param traceparent of that span; '' or undefined: no recorded span
+   */
   startWork(traceparent: string | undefined, start: SpanStart): Span | null;
 }
 

@@ -1,57 +1,59 @@
 import type { BucketTransfers, UnitTransfer, BucketRef } from '../bucket.js';
 
-/** One bucket in one moment. */
+/** The state of one bucket at one moment. */
 export interface BucketState extends BucketTransfers {
   readonly epoch: number;
   readonly unitsLeft: number;
 }
 
 /**
- * - `transferred`: these units have left the bucket; those of a transfer that is still open are named again, and no others leave
- * - `empty`: it has none
- * - `unavailable`: it is not loaded, in repair or in need of it, or of another epoch; nothing was changed
+ * - `transferred`: these units have left the bucket. An open transfer returns its units again, and no others leave
+ * - `empty`: the bucket has no units
+ * - `unavailable`: the bucket is not loaded, in repair, needs repair, or belongs to another epoch; nothing was changed
  */
 export type TransferredOut =
   | { readonly outcome: 'transferred'; readonly seq: number; readonly units: number }
   | { readonly outcome: 'empty' | 'unavailable' };
 
-/** `already_received`: this transfer, or a later one of the pair, has arrived before. */
+/** `already_received`: this transfer, or a later transfer of the pair, has arrived before. */
 export type TransferredIn =
   | { readonly outcome: 'received' | 'already_received'; readonly unitsLeft: number }
   | { readonly outcome: 'unavailable' };
 
 /**
- * Units move between the buckets of a sale in three steps, each in one bucket: `transferOut` takes them out and remembers
- * them, `transferIn` puts them in, `endTransfer` closes the transfer where it began. Any process may finish an open transfer;
- * a step that is repeated, late or of another epoch changes nothing.
+ * Units move between the buckets of a sale in three steps, each in one bucket: `transferOut` takes them out and
+ * remembers them, `transferIn` puts them in, `endTransfer` closes the transfer in the sending bucket. Any process may
+ * finish an open transfer. A step that is repeated, late or from another epoch changes nothing.
  */
 export interface TransferStore {
   /**
    * @param buckets of the sale
-   * @returns null when the bucket cannot be trusted: not loaded, in repair or in need of it
+   * @returns null when the bucket cannot be trusted: not loaded, in repair or needs repair
    * @throws OperationalError redis
    * Source: lua/read-transfers-3.lua
    */
   read(ref: BucketRef, buckets: number): Promise<BucketState | null>;
 
   /**
-   * Takes half of what the bucket has out of it, rounded up, and `least` where that is more and there are so many.
+   * Takes half of the units out of the bucket, rounded up, or `least` units if that is more. Never takes more than the
+   * bucket has.
    * @param least units, from 1
-   * @throws OperationalError redis; it may have been done: call again, or leave the open transfer to the next process that finds it
+   * @throws OperationalError redis; the units may be taken: call again, or leave the open transfer to the next process
+   *   that finds it
    * Source: lua/transfer-out-3.lua
    */
   transferOut(from: BucketRef, to: number, epoch: number, least: number): Promise<TransferredOut>;
 
   /**
    * Puts the units of a transfer into the receiving bucket, once.
-   * @throws OperationalError redis; it may have been done, so call again
+   * @throws OperationalError redis; the step may be done, so call again
    * Source: lua/transfer-in-3.lua
    */
   transferIn(saleId: string, transfer: UnitTransfer, epoch: number): Promise<TransferredIn>;
 
   /**
-   * Closes the transfer in the sending bucket. Only after `transferIn` has put the units in.
-   * @throws OperationalError redis; it may have been done, so call again
+   * Closes the transfer in the sending bucket. Call it only after `transferIn` has put the units in.
+   * @throws OperationalError redis; the step may be done, so call again
    * Source: lua/transfer-end-2.lua
    */
   endTransfer(

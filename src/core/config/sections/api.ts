@@ -28,7 +28,7 @@ export const http = {
     min: 1,
     max: 100000,
   }),
-  /** A client on a bad line needs a second or two; a slow attacker gets no more than this. */
+  /** Enough for a client on a bad line, which needs a second or two. A slow attacker gets no more. */
   headersTimeoutMs: fixed('HTTP_HEADERS_TIMEOUT_MS', 5000),
   /** Above `headersTimeoutMs`: a body comes after its headers. */
   requestTimeoutMs: fixed('HTTP_REQUEST_TIMEOUT_MS', 10_000),
@@ -120,7 +120,7 @@ export const operators = {
     min: 0,
     max: 65535,
   }),
-  /** Per address. A console sends a few. */
+  /** Limit per address. A console sends a few. */
   requestsPerSecond: fixed('OPERATORS_REQUESTS_PER_SECOND', 200),
   /** An hour. A second of a busy sale takes some hundred bytes of Redis. */
   consoleHistoryMs: fixed('CONSOLE_HISTORY_MS', 3_600_000),
@@ -206,7 +206,7 @@ export const auth = {
     min: 60000,
     max: 31536000000,
   }),
-  /** Verified tokens in memory, some 500 bytes each. */
+  /** Maximum number of verified tokens in memory, some 500 bytes each. */
   cacheMax: fixed('JWT_CACHE_MAX', 20_000),
 } as const satisfies Keys;
 
@@ -249,9 +249,12 @@ export const batch = {
     min: 1,
     max: 512,
   }),
-  /** Per sale and bucket. More only move the queue from the api into Redis and the broker. */
+  /** Limit per sale and bucket. A higher limit only moves the queue from the api into Redis and the broker. */
   inFlightMax: fixed('BATCH_IN_FLIGHT_MAX', 3),
-  /** Between two batches below a quarter of `sizeMax`, per sale and bucket: a buyer does not notice, and batches fill. */
+  /**
+   * Interval between two batches below a quarter of `sizeMax`, per sale and bucket: a buyer does not notice, and
+   * batches fill.
+   */
   gatherMs: fixed('BATCH_GATHER_MS', 25),
   queueMax: integer({
     env: 'BATCH_QUEUE_MAX',

@@ -5,12 +5,15 @@ import { fixed, integer, word, type Keys } from '../key.js';
 export const keeper = {
   /** Longer than a check-back takes. */
   redriveAfterMs: fixed('REDRIVE_AFTER_MS', 60_000),
-  /** Between two runs of a job. Jobs that only watch or tidy pause up to five times as long while they find nothing. */
+  /**
+   * Pause between two runs of a job. Jobs that only watch or tidy pause up to five times as long while they find
+   * nothing.
+   */
   everyMs: fixed('KEEPER_EVERY_MS', 2000),
   expireSweepEveryMs: fixed('EXPIRE_SWEEP_EVERY_MS', 2000),
-  /** How late notifications of an order, and released units, may be. */
+  /** Maximum delay of order notifications and of released units. */
   outboxEveryMs: fixed('OUTBOX_EVERY_MS', 500),
-  /** Longer than three tries of a send: then another keeper takes the rows. */
+  /** Longer than three tries of a send: after that another keeper takes the rows. */
   outboxLeaseMs: fixed('OUTBOX_LEASE_MS', 20_000),
   outboxKeepMs: integer({
     env: 'OUTBOX_KEEP_MS',
@@ -61,7 +64,7 @@ export const reconcile = {
     words: ['true', 'false'],
     fallback: 'false',
   }),
-  /** Longer than a re-drive takes: anything younger may be on its way, and is not compared. */
+  /** Longer than a re-drive: anything younger may be on its way, and is not compared. */
   safeAgeMs: fixed('RECONCILE_SAFE_AGE_MS', 120_000),
   /** Age at which reconcile removes the markers of a closed sale. 0 means MARKER_LIFE_MS. */
   markerAgeMs: fixed('RECONCILE_MARKER_AGE_MS', 0),
@@ -73,7 +76,7 @@ export const reconcile = {
     min: 60000,
     max: 31536000000,
   }),
-  /** Doubles with each of five attempts. */
+  /** First pause. Doubles with each of five attempts. */
   retryFirstMs: fixed('COMPENSATE_RETRY_FIRST_MS', 60_000),
   /** A compensation is due again this long after its keeper died. */
   leaseMs: fixed('COMPENSATE_LEASE_MS', 60_000),

@@ -11,7 +11,7 @@ export const worker = {
     min: 1,
     max: 32,
   }),
-  /** Batches in one MySQL transaction. */
+  /** Maximum number of batches in one MySQL transaction. */
   receiveMax: fixed('WORKER_RECEIVE_MAX', 16),
   invisibleMs: integer({
     env: 'WORKER_INVISIBLE_MS',
@@ -21,7 +21,7 @@ export const worker = {
     min: 1000,
     max: 43200000,
   }),
-  /** Before the second try of a batch that MySQL refuses. The next pauses are 5, 15, 30 and 60 times as long. */
+  /** Pause before the second try of a batch that MySQL refuses. The next pauses are 5, 15, 30 and 60 times as long. */
   retryFirstMs: fixed('WORKER_RETRY_FIRST_MS', 1000),
 } as const satisfies Keys;
 
@@ -94,7 +94,7 @@ export const notifications = {
     min: 0,
     max: 100000,
   }),
-  /** Its client then connects again, perhaps to another api. */
+  /** Maximum life of a stream. Its client then connects again, perhaps to another api. */
   streamMaxMs: fixed('EVENTS_STREAM_MAX_MS', 300_000),
   heartbeatMs: integer({
     env: 'EVENTS_HEARTBEAT_MS',

@@ -34,7 +34,7 @@ export const metrics = {
     minLength: 16,
     range: '16 characters or more',
   }),
-  /** A page of /metrics is given again for this time: buyers wait while a page is collected. */
+  /** A collected page of /metrics is served again for this time: buyers wait while a page is collected. */
   cacheMs: fixed('METRICS_CACHE_MS', 1000),
 } as const satisfies Keys;
 
@@ -51,7 +51,7 @@ export const tracing = {
     doc: 'Share of purchases that an api records if the caller sends no `traceparent`. With a `traceparent`, the caller decides.',
     fallback: 0.01,
   }),
-  /** Spans wait no longer to be sent together. */
+  /** Spans wait at most this long to be sent together. */
   sendEveryMs: fixed('OTEL_BSP_SCHEDULE_DELAY', 1000),
   queueMax: integer({
     env: 'OTEL_BSP_MAX_QUEUE_SIZE',

@@ -14,7 +14,7 @@ export const repair = {
     minLength: 3,
     range: 'host:port; separate several with semicolons',
   }),
-  /** A repair waits no longer for the workers. Later batches get units only while some are left. */
+  /** A repair waits at most this long for the workers. Later batches get units only while some are left. */
   waitMaxMs: fixed('REPAIR_WAIT_MAX_MS', 15_000),
   /** Another keeper then takes over from a keeper that died. `load.ts` keeps it above MYSQL_QUERY_TIMEOUT_MS. */
   leaseMs: fixed('REPAIR_LEASE_MS', 15_000),

@@ -2,7 +2,7 @@ import { endpoint, fixed, integer, keyList, password, pem, text, url, word, type
 
 // Settings of the servers that every program needs.
 
-/** `user:password@` with what is odd in it percent-encoded, and hosts with or without a port, between commas. */
+/** `user:password@` with unusual characters percent-encoded, and hosts with or without a port, separated by commas. */
 const WORD = /([A-Za-z0-9._~!$&*+=-]|%[0-9A-Fa-f]{2})*/.source;
 const LOGIN = `(${WORD}(:${WORD})?@)?`;
 const HOST = /([A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])(:[0-9]{1,5})?/.source;
@@ -17,7 +17,11 @@ const CLUSTER_URL: UrlForm = {
   pattern: new RegExp(`^rediss?\\+cluster://${LOGIN}${HOSTS}/?$`),
 };
 
-/** @param prefix begins the names. @param servers whose certificates they are about. @param address the variable that names their hosts */
+/**
+ * @param prefix begins the names.
+ * @param servers the servers with these certificates.
+ * @param address the variable that names their hosts
+ */
 const tlsKeys = (prefix: string, servers: string, address: string) =>
   ({
     tlsCa: pem({
@@ -106,13 +110,16 @@ export const rocketmq = {
     words: ['handed_out', 'endpoint'],
     fallback: 'handed_out',
   }),
-  /** For a half message, a commit or a rollback. The client sends up to three times. */
+  /** Timeout of a half message, a commit or a rollback. The client sends up to three times. */
   requestTimeoutMs: fixed('ROCKETMQ_REQUEST_TIMEOUT_MS', 3000),
-  /** A receive waits this long for a message, and so does a program that stops. A proxy with default settings waits no less. */
+  /**
+   * A receive waits this long for a message, and so does a program that stops. A proxy with default settings waits no
+   * less.
+   */
   receiveWaitMs: fixed('ROCKETMQ_RECEIVE_WAIT_MS', 5000),
-  /** For one try to start a client, which may hang. */
+  /** Timeout of one try to start a client, which may hang. */
   startTimeoutMs: fixed('ROCKETMQ_START_TIMEOUT_MS', 20_000),
-  /** Check-backs answered at once: the client starts all of them together. */
+  /** Maximum number of check-backs answered at once: the client starts all of them together. */
   checksInParallel: fixed('ROCKETMQ_CHECKS_IN_PARALLEL', 32),
 } as const satisfies Keys;
 
