@@ -194,7 +194,7 @@ function print(value: object): void {
 
 /** The exit code that a shell reports after Ctrl-C. */
 const INTERRUPTED = 130;
-/** One Ctrl-C can arrive twice: from the terminal, and again from npm or tsx. */
+/** A single Ctrl-C can arrive twice: from the terminal, and again from npm or tsx. */
 const SAME_INTERRUPT_MS = 1_000;
 /** SIGHUP arrives when the terminal closes. */
 const SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;

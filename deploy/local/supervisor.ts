@@ -22,7 +22,7 @@ export function lowerPriorityOfKeeper(name: string, { pid }: Pick<ChildProcess, 
 
 /** The message that a program sends to its supervisor once it serves; see src/programs/run-program.ts. */
 export interface ReadyMessage {
-  /** One line for people: where the program listens, what it consumes. */
+  /** A line for people: where the program listens, what it consumes. */
   readonly ready: string;
   readonly facts: Readonly<Record<string, string | number>>;
 }

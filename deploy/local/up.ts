@@ -113,7 +113,7 @@ async function start(flags: UpFlags): Promise<void> {
   if (process.exitCode === 130) process.exitCode = 0; // Ctrl-C is the normal way to end this command
 }
 
-/** Everything before the programs. A test makes a part fail. */
+/** The steps before the programs. A test makes a step fail. */
 interface SystemParts {
   readonly startStack: (flags: UpFlags, signal: AbortSignal) => Promise<StartedStack>;
   readonly buildPages: (signal: AbortSignal) => Promise<void>;

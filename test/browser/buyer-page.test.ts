@@ -311,7 +311,10 @@ describe('the sale page in a browser', () => {
     });
     after(() => publishRules(system.stack.env.JWT_SECRET, api.operatorsUrl, {}));
 
-    /** Earlier buyers keep asking and take the first turns. A page loads sooner than that, even on a busy machine. */
+    /**
+     * Earlier buyers keep asking and take the first turns, which last longer than a page needs to load, even on a busy
+     * machine.
+     */
     async function othersCome(saleId: string): Promise<void> {
       const queue = `${api.url}/v1/sales/${saleId}/queue`;
       const comes = async (userId: string): Promise<void> => {

@@ -7,7 +7,7 @@ import { en as buyerTexts } from '../../web/buyer/words/en.js';
 
 /** The files that define the texts do not count as uses. */
 const DICTIONARIES = /\/(?:en|zh)\.ts$/;
-/** Excludes parts that are passed on whole, and texts whose name is computed. */
+/** Matches a part that is passed on whole, or whose text is picked by a computed name. */
 const TAKEN = '(?!\\??\\.\\w)';
 
 describe('guard: texts of the pages', () => {

@@ -28,7 +28,7 @@ export async function accessibilityFaults(page: Page, only?: readonly string[]):
   if (await page.evaluate("typeof axe === 'undefined'")) await page.evaluate(SOURCE);
   const options: RunOptions = {
     resultTypes: ['violations'],
-    preload: false, // loads no external styles, since there are none
+    preload: false, // loads no external styles, because the pages use none
     ...(only === undefined ? {} : { runOnly: [...only] }),
   };
   const { violations } = (await page.evaluate(`axe.run(document, ${JSON.stringify(options)})`)) as AxeResults;

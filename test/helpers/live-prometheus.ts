@@ -13,7 +13,7 @@ const STOP_MAX_MS = 20_000;
 /** Same as in deploy/prometheus/prometheus.yml. */
 export const SCRAPE_EVERY_S = 5;
 
-/** One series of a result: its labels, and its values by time. NaN means no value. */
+/** A series of a result: its labels, and its values by time. NaN means no value. */
 export interface Series {
   readonly labels: Readonly<Record<string, string>>;
   readonly values: readonly number[];

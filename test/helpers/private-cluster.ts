@@ -40,7 +40,7 @@ export class PrivateCluster {
     return `127.0.0.1:${this.#server('namesrv').port}`;
   }
 
-  /** Sends kill -9, SIGSTOP or SIGCONT to one of our processes. */
+  /** Sends kill -9, SIGSTOP or SIGCONT to a process of this cluster. */
   async signal(name: string, signal: 'SIGKILL' | 'SIGSTOP' | 'SIGCONT'): Promise<void> {
     const { child } = this.#server(name);
     child.kill(signal);

@@ -11,7 +11,7 @@ export interface RedisCluster {
   /** Value for REDIS_URL. */
   readonly url: string;
   readonly servers: readonly PrivateRedis[];
-  /** One connection to each server, in the order of `servers`. */
+  /** A connection to each server, in the order of `servers`. */
   readonly admin: readonly Redis[];
   /** Returns the index in `servers` of the server with the slot of a key. */
   ownerOf(key: string): Promise<number>;

@@ -33,7 +33,7 @@ export class StandInCluster {
     this.#clusterOf = clusterOf;
   }
 
-  /** By default, each broker reports that it is up. */
+  /** Starts the servers. Each broker answers by itself that it is up. */
   static async start(
     brokers: Readonly<Record<string, Broker>>,
     { clusterOf = () => 'production', withTopics = null }: StandInClusters = {},

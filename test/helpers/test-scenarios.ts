@@ -13,7 +13,7 @@ const SEED = seedOfRun();
 
 const titleOf = ({ name, title, also = [] }: Scenario): string => `${title} [${[name, ...also].join(' ')}]`;
 
-/** With --grep, only matching scenarios run. */
+/** Whether the scenario matches --grep, if it is given. */
 function isWanted(scenario: Scenario): boolean {
   const at = process.argv.findIndex((arg) => arg === '--grep' || arg === '-g');
   return at === -1 || new RegExp(process.argv[at + 1] ?? '').test(`the fault matrix ${titleOf(scenario)}`);

@@ -7,7 +7,7 @@ export interface Sent {
   readonly head: string;
   /** The body, or its length in arbitrary bytes. */
   readonly body: string | number;
-  /** What the client does after it has sent everything. */
+  /** Action of the client after it has sent everything. */
   readonly then: 'waits' | 'closes_its_side' | 'resets';
 }
 
@@ -27,7 +27,7 @@ export interface Received {
 
 /** Far longer than every server timeout, so that a busy machine does not look like a silent server. */
 const SILENT_AFTER_MS = 60_000;
-/** One answer may be followed by another, but not later, because each connection sends everything at once. */
+/** An answer may be followed by another, but not later, because each connection sends everything at once. */
 const MORE_WITHIN_MS = 15;
 const NO_CHUNKS = '0\r\n\r\n';
 const JUNK = Buffer.alloc(64 * 1024, 'x');

@@ -18,7 +18,7 @@ export function fuzz(): Fuzz {
   return { runs, seed, repeat: `SECKILL_SEED=${seed} SECKILL_FUZZ_RUNS=${runs} npm test -- hostile` };
 }
 
-/** Checks every case with `check`. Reports the smallest case that fails. */
+/** Checks every case with `check`. @throws with the smallest case that fails */
 export function forAll<T>(cases: fc.Arbitrary<T>, check: (one: T) => void, { runs, seed }: Fuzz): void {
   fc.assert(fc.property(cases, check), { numRuns: runs, seed });
 }

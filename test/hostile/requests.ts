@@ -337,7 +337,7 @@ const then = fc.oneof(
   fc.constantFrom('closes_its_side' as const, 'resets' as const),
 );
 
-/** Generates a request of an admin or a buyer with one or more dishonest parts. */
+/** Generates a request of an admin or a buyer, with one or more parts that no honest client would send. */
 function request(authorization: fc.Arbitrary<string>): fc.Arbitrary<Sent> {
   const parts = fc.record({
     asked,

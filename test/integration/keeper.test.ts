@@ -112,7 +112,7 @@ describe('keeper: recovery after a process dies', () => {
     expect((await expectInvariants(system.stack, saleId)).unitsLeft).to.equal(19);
   });
 
-  it('shows the contents of RocketMQ from one of two keepers, and after its death from the other', async () => {
+  it('shows the contents of RocketMQ from one of two keepers, and from the other after its death', async () => {
     await system.stack.mysql.execute('DELETE FROM job_leases', []); // removes the lease of a keeper from earlier tests
     const other = await system.programs.start('keeper');
     const isShown = async (one: Program): Promise<boolean> => {

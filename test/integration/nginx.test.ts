@@ -91,7 +91,7 @@ describe('deploy/nginx in front of two APIs', () => {
   });
 
   it('limits the requests of an address, or of an IPv6 network, but not of your own networks', async () => {
-    // refused by the API without a lookup, so many requests can be sent
+    // the API refuses these requests without a lookup, so many can be sent
     const path = `${inFrontOfCounting.url}/v1/me/orders`;
     const isRefused = ({ status, headers }: Received): boolean => status === 429 && headers['trace-id'] === undefined;
     const flood = async (from: string, forwarded?: (nth: number) => string): Promise<Received | null> => {

@@ -52,7 +52,7 @@ class Example {
   }
 }
 
-describe('examples/order-events, run as its page says', () => {
+describe('examples/order-events', () => {
   let api: Program;
   const running: Example[] = [];
   const system = useSystem(async ({ programs }) => {

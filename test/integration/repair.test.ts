@@ -64,7 +64,7 @@ describe('repair of a sale after Redis lost it', () => {
     expect((await many.buy('early', { tries: 20 }))?.status).to.equal(202);
 
     await system.programs.start('worker');
-    // Until its message arrives, only the broker knows a purchase that Redis has lost.
+    // Only the broker knows a purchase that Redis has lost, until its message arrives.
     await until('the late one is an order', async () => (await many.status('late')).json.status === 'ordered');
     await until('the late one has failed', async () => (await few.status('late')).json.reason === 'units_lost');
     const figures = await expectInvariants(system.stack, roomy.saleId, many.opLog);

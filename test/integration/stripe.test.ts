@@ -51,7 +51,7 @@ describe('orders paid by Stripe or a stand-in', () => {
     return ask(`${api.url}/v1/payments/webhook`, { method: 'POST', headers, body: JSON.parse(body) as object });
   };
 
-  it('are paid by the webhook after the bank asks its customer, who confirms', async () => {
+  it('are paid by the webhook after the customer confirms at the bank', async () => {
     const { saleId, buyers, orderId, move } = await orderOf('ann');
     expect(brief(await move('pay'))).to.equal('422 payment_method_needed');
     const asked = await move('pay', CARD.asks);

@@ -24,7 +24,7 @@ const BREAKER = {
 const GREEDY = 5;
 const LIMITS = { mode: 'on', purchase: { user: { limit: GREEDY, windowMs: 600_000 } } };
 
-describe('overload: two apis', () => {
+describe('overload: two APIs', () => {
   let apis: readonly [Program, Program];
   let token: string;
   const system = useSystem(async ({ programs }) => {

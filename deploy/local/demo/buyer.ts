@@ -93,7 +93,7 @@ export async function liveAs(habit: Habit, sale: OfferedSale, world: BuyersWorld
 /** The actions of one buyer. Each action counts what it saw. */
 export class Buyer {
   readonly userId = `demo-${randomBytes(5).toString('hex')}`;
-  /** One key for all attempts, which makes them one purchase. */
+  /** All attempts use one key, which makes them one purchase. */
   readonly key = `demo-${randomBytes(6).toString('hex')}`;
   readonly #sale: OfferedSale;
   readonly #world: BuyersWorld;

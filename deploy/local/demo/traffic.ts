@@ -15,7 +15,7 @@ const BUYERS_MAX = 1_000;
 const UNANSWERED_MAX = 100;
 /** Delay after a sale could not be created. */
 const SALES_RETRY_MS = 2_000;
-/** Time after the last buyer after which following ends if no API answers and no reason is known. */
+/** Maximum time to follow accepted purchases after buyers stop coming, in case no API answers. */
 const FOLLOWED_MAX_MS = 60_000;
 
 /** Sends a steady stream of buyers to the sales of the demo. */

@@ -99,7 +99,7 @@ Acquire::IndexTargets::deb::DEP-11::DefaultEnabled "false";
  * may be older. The script finds them relative to itself, so its folder may be moved.
  * @param folder where the packages were unpacked
  * @param program path in this folder
- * @returns the script
+ * @returns the path of the script
  */
 export function writeLauncher(folder: string, program: string): string {
   const files = readdirSync(folder, { recursive: true, withFileTypes: true }).filter((file) => file.isFile());

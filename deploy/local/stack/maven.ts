@@ -12,7 +12,7 @@ const DOWNLOAD_TIMEOUT_MS = 30 * 60_000;
 const REPORT_EVERY_MS = 1_000;
 
 interface MavenRun {
-  /** What it fetches, for people. */
+  /** Name for people. */
   readonly what: string;
   /** Folder whose jars are counted as progress. */
   readonly jarsIn?: string;

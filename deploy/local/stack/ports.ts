@@ -45,7 +45,7 @@ const PORT_LABELS: Record<PortName, string> = {
   mysql: 'MySQL',
 };
 
-/** A port number of one of our servers, and its name for people. */
+/** A port number of a server, and its name for people. */
 export interface ClaimedPort {
   readonly port: number;
   readonly label: string;

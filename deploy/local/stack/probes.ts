@@ -49,7 +49,7 @@ export function probePort(port: number): Promise<ProbeResult> {
 export async function probeMysql(server: MysqlServer): Promise<ProbeResult> {
   try {
     const connection = await createConnection({ ...connectionOptions(server), connectTimeout: PROBE_TIMEOUT_MS });
-    connection.on('error', () => undefined); // the query throws the error as well
+    connection.on('error', () => undefined); // a failed query throws the error as well
     try {
       await connection.query({ sql: 'SELECT 1', timeout: PROBE_TIMEOUT_MS });
       await connection.end();

@@ -18,7 +18,7 @@ export interface ProcessIdentity {
 }
 
 interface ProcessStat {
-  /** One letter: `Z` is dead and waits for its parent, `T` is stopped by a signal. */
+  /** A letter: `Z` is dead and waits for its parent, `T` is stopped by a signal. */
   readonly state: string;
   readonly startTicks: string;
 }

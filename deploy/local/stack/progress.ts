@@ -3,7 +3,7 @@ import type { ServerName } from './servers/server-spec.js';
 /** `artifacts` downloads the programs, `topics` creates topics and groups, and the other steps are servers. */
 export type StackStep = 'artifacts' | ServerName | 'topics';
 
-/** One event of `up` or `down`. A step begins, may report progress, and ends as `done`, `skipped` or `failed`. */
+/** An event of `up` or `down`. A step begins, may report progress, and ends as `done`, `skipped` or `failed`. */
 export interface StackProgress {
   readonly step: StackStep;
   readonly state: 'begun' | 'working' | 'done' | 'skipped' | 'failed';

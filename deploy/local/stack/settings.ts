@@ -135,11 +135,11 @@ export interface StackEnv extends Partial<SecureEnv> {
   readonly ROCKETMQ_ENDPOINT: string;
   /** `host:port` of the name server, only for administration. */
   readonly NAMESRV_ADDR: string;
-  /** The only user of the broker, as which the programs connect. */
+  /** The only broker user. The programs connect as this user. */
   readonly ROCKETMQ_ACCESS_KEY: string;
   readonly ROCKETMQ_ACCESS_SECRET: string;
   readonly JWT_SECRET: string;
-  /** One key, `local`. */
+  /** Each of these has one key, `local`. */
   readonly MESSAGE_KEYS: string;
   readonly ADMISSION_SIGN_KEYS: string;
   readonly ADMISSION_SEAL_KEYS: string;

@@ -56,7 +56,7 @@ export interface StackOptions {
   readonly onProgress?: OnProgress;
 }
 
-/** One instance of the local stack: RocketMQ, MySQL and Redis with their own data, on loopback. */
+/** An instance of the local stack: RocketMQ, MySQL and Redis with their own data, on loopback. */
 export interface Stack {
   readonly dir: string;
   readonly ports: StackPorts;

@@ -35,7 +35,7 @@ export type MemoryFault =
   | 'ack_lost';
 
 export interface MemoryBrokerOptions {
-  /** Default: a ManualClock. */
+  /** Defaults to a ManualClock. */
   readonly clock?: Clock;
   /** Half messages older than this are checked back. Defaults to 10000, as in our broker. */
   readonly transactionTimeOutMs?: number;

@@ -18,7 +18,7 @@ export interface InFlight {
 }
 
 /**
- * One consumer group of one topic, with the rules of the broker: a delivery is repeated as the next attempt after its
+ * A consumer group of a topic, with the rules of the broker: a delivery is repeated as the next attempt after its
  * invisible time, and after `retryMaxTimes` + 1 attempts the next receive of the group moves the message to the dead
  * letters.
  */

@@ -41,7 +41,7 @@ async function isMariadbProgram(mysqld: string): Promise<boolean> {
   throw new StackError(`${mysqld} does not say its version; correct SECKILL_MYSQLD.`);
 }
 
-/** Message files: MySQL from 8.0 has one of these. */
+/** Message files. MySQL from 8.0 on has either of them. */
 const MESSAGES = ['english/errmsg.sys', 'messages_to_clients.txt'];
 
 async function prepareMysql(
