@@ -158,7 +158,7 @@ function takeLock(path: string): { release: () => void } | { heldBy: number } {
   }
 }
 
-/** Writes a file in one step: readers see the old content or the new, never half of it. */
+/** Creates a file atomically unless it exists: readers never see half of it. @returns the content of the file */
 export function createOnce(path: string, content: string, mode: number): string {
   mkdirSync(dirname(path), { recursive: true });
   const draft = `${path}.${process.pid}`;
