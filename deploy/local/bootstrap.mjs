@@ -1,4 +1,4 @@
-// What a fresh checkout runs first, so it needs nothing but Node.
+// A fresh checkout runs this file first, so it needs only Node.
 import { spawnSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
@@ -9,14 +9,14 @@ const NODE_MIN = [20, 19];
 const REPO_DIR = fileURLToPath(new URL('../../', import.meta.url));
 const LOCK_FILE = `${REPO_DIR}package-lock.json`;
 const MODULES_DIR = `${REPO_DIR}node_modules`;
-/** Hash of the package-lock.json that node_modules was checked against. */
+/** Holds the hash of the package-lock.json that node_modules was checked against. */
 const HASH_FILE = `${MODULES_DIR}/.seckill-lock-hash`;
-/** Holds the pid of the process that installs: two `npm ci` at once delete each other's files. */
+/** Holds the pid of the installing process: two parallel `npm ci` delete each other's files. */
 const INSTALL_LOCK_FILE = `${REPO_DIR}.stack-npm-ci.lock`;
 
 /**
- * Checks Node, installs the packages when they are missing or out of step with package-lock.json, and lets this
- * process import TypeScript from now on.
+ * Checks Node, installs packages that are missing or differ from package-lock.json, and lets this process import
+ * TypeScript.
  */
 export async function bootstrap() {
   checkNode();
@@ -25,12 +25,12 @@ export async function bootstrap() {
   register();
 }
 
-/** The same for what runs bundled: it is built where its sources are newer. */
+/** Prepares a bundled run: rebuilds the bundle if its sources are newer. */
 export async function bootstrapBuilt() {
   checkNode();
   installPackages();
   await bundleIfOlder().catch(({ message }) => stop(message));
-  process.setSourceMapsEnabled(true); // Node reads the map of a file when it loads it
+  process.setSourceMapsEnabled(true); // Node reads the source map of a file when it loads the file
 }
 
 function checkNode() {
@@ -46,21 +46,21 @@ function installPackages() {
   if (!matches(lock)) {
     const installLock = takeInstallLock(INSTALL_LOCK_FILE);
     if (installLock.refusal) stop(installLock.refusal);
-    const failure = matches(lock) ? null : runNpmCi(); // the holder before us may have installed them
+    const failure = matches(lock) ? null : runNpmCi(); // the previous holder may have installed them
     installLock.release();
     if (failure !== null) stop(failure);
   }
   try {
     writeFileSync(HASH_FILE, hash);
   } catch {
-    // a read-only checkout: the packages are compared again next time, which takes longer
+    // a read-only checkout: the slower comparison runs again next time
   }
 }
 
-/** @returns null, or why it failed in a sentence */
+/** @returns null, or a sentence with the reason of the failure */
 function runNpmCi() {
   console.error('Installing packages (npm ci), once per state of package-lock.json …');
-  // npm's own lines would end up in `stack env` and --json, so they go where messages go
+  // npm's output would end up in `stack env` and --json, so it goes to stderr
   const { status, error } = spawnSync('npm', ['ci', '--no-audit', '--no-fund'], {
     cwd: REPO_DIR,
     stdio: ['ignore', 2, 2],
@@ -70,7 +70,10 @@ function runNpmCi() {
   return 'npm ci failed, its messages are above; correct what they name and run the same command again.';
 }
 
-/** Takes the lock, also from a process that has ended. @returns what gives it back, or a sentence why it is refused */
+/**
+ * Takes the lock, even from a process that has ended. @returns a function that releases the lock, or a sentence why it
+ * is refused
+ */
 export function takeInstallLock(file) {
   try {
     if (existsSync(file) && !isAlive(read(file))) rmSync(file, { force: true });
@@ -89,14 +92,14 @@ export function takeInstallLock(file) {
 
 function isAlive(pid) {
   try {
-    process.kill(Number(pid), 0); // signal 0 is not sent; an empty file, just made, counts as alive
+    process.kill(Number(pid), 0); // signal 0 is not sent; an empty file is new and counts as alive
     return true;
   } catch (error) {
-    return error.code === 'EPERM'; // it belongs to another user
+    return error.code === 'EPERM'; // the process belongs to another user
   }
 }
 
-/** True when everything package-lock.json wants is installed: npm keeps a copy of what it installed. */
+/** Whether all packages of package-lock.json are installed. npm keeps a copy of what it installed. */
 function matches(lock) {
   const installed = read(`${MODULES_DIR}/.package-lock.json`);
   if (installed === null || !existsSync(`${MODULES_DIR}/tsx`)) return false;

@@ -1,4 +1,4 @@
-// The entry of `npm start` and `npm run stack`: works in a fresh checkout, where nothing is installed or built yet.
+// The entry of `npm start` and `npm run stack`. Works in a fresh checkout without installed or built files.
 import { bootstrapBuilt } from './bootstrap.mjs';
 
 await bootstrapBuilt();

@@ -3,7 +3,7 @@ import { runCommandLine } from '../../src/cli/run-command-line.js';
 import { stackCommand } from './stack-command.js';
 import { upCommand } from './up.js';
 
-/** The npm script of each command: that is what people type. */
+/** The npm script of each command, as people type it. */
 const NPM_SCRIPTS: Readonly<Record<string, string>> = { up: 'npm start --', stack: 'npm run stack --' };
 
 const local: Command = new Command('local')

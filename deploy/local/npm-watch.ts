@@ -3,17 +3,17 @@ import { parentOf } from './stack/processes.js';
 
 const POLL_MS = 500;
 
-/** What is known of the processes of this machine. */
+/** Reads processes of this machine. */
 interface ProcessTable {
-  /** Null for a process that has ended. */
+  /** Returns null for a process that has ended. */
   parentOf(pid: number): number | null;
-  /** The command line; empty for a process that has ended. */
+  /** Returns the command line, or an empty text for a process that has ended. */
   commandOf(pid: number): string;
 }
 
 /**
- * npm runs a script in a shell (`sh -c 'node …'`), so a signal that ends npm need not reach us: the shell stays, or we
- * go on without a parent.
+ * Detects the end of npm. npm runs a script in a shell (`sh -c 'node …'`), so a signal that ends npm may not reach us:
+ * the shell stays, or we continue without a parent.
  * @param script the command that npm gave its shell
  * @returns a check that is true once npm or its shell has ended
  */
@@ -25,9 +25,12 @@ export function npmEndedCheck(script: string, pid: number, table: ProcessTable):
     chain.slice(1).some((above, index) => above !== null && table.parentOf(chain[index] as number) !== above);
 }
 
-/** Calls back once when the npm of `npm start` or `npm run stack` has ended; without npm, or after the signal, never. */
+/**
+ * Calls back once the npm of `npm start` or `npm run stack` has ended. Never calls back without npm or after the
+ * signal.
+ */
 export function onNpmEnd(signal: AbortSignal, callback: () => void, env = process.env): void {
-  if (env.npm_lifecycle_event !== 'start' && env.npm_lifecycle_event !== 'stack') return; // started without npm: its parent may end
+  if (env.npm_lifecycle_event !== 'start' && env.npm_lifecycle_event !== 'stack') return; // started without npm, so the parent may end
   const hasEnded = npmEndedCheck(env.npm_lifecycle_script ?? '', process.pid, { parentOf, commandOf });
   const timer = setInterval(() => {
     const ended = hasEnded();

@@ -8,8 +8,8 @@ const SOURCES = join(REPO_DIR, 'web');
 const BUILT = join(REPO_DIR, 'dist/web/console/index.html');
 
 /**
- * Builds the pages of buyers and operators, unless they are as new as their sources.
- * @throws StackError when they cannot be built
+ * Builds the pages of buyers and operators if their sources are newer.
+ * @throws StackError when the build fails
  */
 export async function buildPagesIfOlder(signal?: AbortSignal): Promise<void> {
   const builtMs = existsSync(BUILT) ? statSync(BUILT).mtimeMs : 0;
@@ -26,7 +26,7 @@ export async function buildPagesIfOlder(signal?: AbortSignal): Promise<void> {
   if (code !== 0) throw new StackError('The pages cannot be built: see `npm run build:web`.');
 }
 
-/** When a file below it was changed last, Unix ms. */
+/** Returns the latest change of a file below the folder, Unix ms. */
 function newestMs(folder: string): number {
   const names = readdirSync(folder, { recursive: true, encoding: 'utf8' });
   return Math.max(...names.map((name) => statSync(join(folder, name)).mtimeMs));

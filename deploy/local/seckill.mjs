@@ -1,4 +1,4 @@
-// The entry of `npm run seckill`: the command line, built from the sources as they are, pointed at the local stack.
+// The entry of `npm run seckill`: the command line, built from the current sources and connected to the local stack.
 import { bootstrapBuilt } from './bootstrap.mjs';
 
 await bootstrapBuilt();

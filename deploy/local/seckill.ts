@@ -2,12 +2,12 @@ import { fileVariable } from '../../src/core/config/key.js';
 import { DEFAULT_DIR, stackPaths } from './stack/paths.js';
 import { readStackEnv } from './stack/settings.js';
 
-/** What points a program at its servers. */
+/** Settings that connect a program to its servers. */
 const SERVER_KEYS = ['MYSQL_URL', 'REDIS_URL', 'ROCKETMQ_ENDPOINT', 'NAMESRV_ADDR', 'JWT_SECRET'] as const;
 
-// Where the environment names no server at all, the local stack is meant, if it was ever started; if not, the
-// configuration says what is missing. Whoever names one of them must name the others that a command needs, and production
-// is never the stack of a developer.
+// Uses the local stack if the environment names no server and the stack was ever started. Otherwise the configuration
+// reports what is missing. An environment that names one server must name all the servers of a command, and production
+// never uses a developer's stack.
 const isProduction = process.env.NODE_ENV === 'production';
 if (!isProduction && !SERVER_KEYS.some((key) => process.env[key] || process.env[fileVariable(key)])) {
   try {
@@ -15,6 +15,6 @@ if (!isProduction && !SERVER_KEYS.some((key) => process.env[key] || process.env[
     for (const [key, value] of Object.entries(env)) process.env[key] ||= value as string;
   } catch (error) {
     const { report } = await import('../../src/cli/run-command-line.js');
-    process.exit(report(error)); // damaged files, or those of another user
+    process.exit(report(error)); // damaged files, or files of another user
   }
 }

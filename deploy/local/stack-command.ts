@@ -29,7 +29,7 @@ The -s is needed: without it npm prints two lines of its own first (> …), whic
 /** `npm run -s stack -- up|down|status|env|mqadmin`: the servers of the local stack. */
 export function stackCommand(): Command {
   const stack = new Command('stack')
-    .enablePositionalOptions() // what stands behind `mqadmin <command>` is for mqadmin
+    .enablePositionalOptions() // arguments after `mqadmin <command>` belong to mqadmin
     .usage('<verb> [options]')
     .description('RocketMQ, MySQL and Redis on this machine, without root');
   const withFlags = (command: Command): Command =>
@@ -151,11 +151,14 @@ async function stackEnv(flags: StackFlags): Promise<void> {
   });
 }
 
-/** npm prints the name and the text of a script before it runs it, unless it is silent; nothing can take that back. */
+/**
+ * Whether npm printed the name and the text of the script. npm does so unless it is silent, and the lines cannot be
+ * removed.
+ */
 export const npmPrintedItsLines = (env: NodeJS.ProcessEnv): boolean =>
   env.npm_lifecycle_event === 'stack' && env.npm_config_loglevel !== 'silent';
 
-/** What `stack status` says of ports that other machines reach. */
+/** Returns the note of `stack status` about ports that other machines can reach. */
 export function exposureNote(exposed: readonly ClaimedPort[], accessControl: boolean): string {
   const ports = exposed.map(({ port, label }) => `${port} (${label})`).join(', ');
   const more = 'docs/operations.md#who-reaches-the-broker';
@@ -189,16 +192,16 @@ function print(value: object): void {
   process.stdout.write(`${JSON.stringify(value)}\n`);
 }
 
-/** As a shell reports a program that Ctrl-C ended. */
+/** The exit code that a shell reports after Ctrl-C. */
 const INTERRUPTED = 130;
-/** One Ctrl-C can arrive twice: from the terminal, and passed on by npm or tsx. */
+/** A single Ctrl-C can arrive twice: from the terminal, and again from npm or tsx. */
 const SAME_INTERRUPT_MS = 1_000;
-/** SIGHUP: the terminal was closed. */
+/** SIGHUP arrives when the terminal closes. */
 const SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
 
 /**
- * Runs work on the stack for a command. A StackError is one sentence and exit code 1. Ctrl-C and SIGTERM abort the
- * work, which tidies up after itself; once more, a while later, leaves at once and says what may be left.
+ * Runs work on the stack for a command. Reports a StackError as one sentence with exit code 1. Ctrl-C and SIGTERM
+ * abort the work, which cleans up. A second signal, a while later, exits at once and says what may be left.
  */
 export async function reportStackError(
   json: boolean | undefined,

@@ -2,10 +2,10 @@ import { Listr } from 'listr2';
 import type { OnProgress, StackProgress, StackStep } from './stack/progress.js';
 import { SERVER_NAMES } from './stack/servers/server-spec.js';
 
-/** A log file or a pipe gets at most one line of a long step in this time. */
+/** Minimum interval between two lines of a long step in a log file or a pipe. */
 const PLAIN_EVERY_MS = 3_000;
 
-/** Those of a start of all servers. */
+/** The steps of starting all servers. */
 export const UP_STEPS: readonly StackStep[] = ['artifacts', ...SERVER_NAMES, 'topics'];
 
 const TITLES: Record<StackStep, string> = {
@@ -24,7 +24,7 @@ export function progressStyle(json: boolean): ProgressStyle {
   return process.stdout.isTTY ? 'terminal' : 'plain';
 }
 
-/** Runs work and shows its progress: a moving list for people, lines for files, JSON lines for programs. */
+/** Runs work and shows its progress: a live list for people, lines for files, JSON lines for programs. */
 export function showProgress<T>(
   style: ProgressStyle,
   steps: readonly StackStep[],
@@ -51,7 +51,10 @@ function plainLines(): OnProgress {
   };
 }
 
-/** Draws one line per step. Progress may come before listr2 has begun with a line, so the last of each step is kept. */
+/**
+ * Draws one line per step. Keeps the last progress of each step, because progress may arrive before listr2 starts its
+ * line.
+ */
 async function movingList<T>(steps: readonly StackStep[], work: (onProgress: OnProgress) => Promise<T>): Promise<T> {
   const latest = new Map<StackStep, StackProgress>();
   const lines = new Map<StackStep, (progress: StackProgress) => void>();
@@ -108,7 +111,7 @@ function titleOf({ step, state, text, elapsedMs }: StackProgress): string {
     case 'skipped':
       return `${TITLES[step]}: ${text}, ${seconds(elapsedMs)}`;
     case 'failed':
-      return TITLES[step]; // the command prints why, once
+      return TITLES[step]; // the command prints the reason once
   }
 }
 

@@ -5,23 +5,24 @@ import { CliError } from '../../src/cli/cli-error.js';
 import { REPO_DIR } from './stack/paths.js';
 
 /**
- * Flags of Node for api, worker and keeper. Requests live for milliseconds; with the default young generation of 16 MB
- * many of them are copied before they die, which costs the api about a sixth of its CPU (bench, `win`).
+ * Node flags for API, worker and keeper. Requests live for milliseconds. With the default young generation of 16 MB,
+ * many are copied before they die, which costs the API about a sixth of its CPU (bench, `win`).
  */
 export const PROGRAM_NODE_FLAGS = ['--max-semi-space-size=64'] as const; // MiB
 
 /**
- * The keeper takes all the CPU that there is while it rebuilds a sale. Where it shares a machine it goes behind those who answer
- * buyers: on two cores the p50 of other sales grew twofold meanwhile instead of threefold (bench, `neighbours`).
+ * Lowers the priority of the keeper, which takes all available CPU while it rebuilds a sale. On a shared machine it
+ * runs behind the programs that answer buyers: on two cores, the p50 of other sales doubled during a rebuild instead
+ * of tripling (bench, `neighbours`).
  */
 export function lowerPriorityOfKeeper(name: string, { pid }: Pick<ChildProcess, 'pid'>): void {
   const low = constants.priority.PRIORITY_BELOW_NORMAL;
   if (name === 'keeper' && pid !== undefined && getPriority(pid) < low) setPriority(pid, low);
 }
 
-/** What a program sends to its supervisor once it serves; see src/programs/run-program.ts. */
+/** The message that a program sends to its supervisor once it serves; see src/programs/run-program.ts. */
 export interface ReadyMessage {
-  /** One line for people: where it listens, what it consumes. */
+  /** A line for people: where the program listens, what it consumes. */
   readonly ready: string;
   readonly facts: Readonly<Record<string, string | number>>;
 }
@@ -31,13 +32,13 @@ export interface ProgramSpec {
   /** Arguments of `seckill`. */
   readonly args: readonly string[];
   readonly env: NodeJS.ProcessEnv;
-  /** Whether it stays down when it dies. */
+  /** Whether the program stays down after it dies. */
   readonly once?: boolean;
 }
 
-/** Built by main.mjs, before anything starts. */
+/** Built by main.mjs before anything starts. */
 const MAIN = join(REPO_DIR, 'dist/cli/main.js');
-/** A client of the broker may need several tries to start. */
+/** A broker client may need several attempts to start. */
 const READY_TIMEOUT_MS = 150_000;
 const RESTART_PAUSE_MS = 1000;
 /** Longer than the drain of any program. */
@@ -50,7 +51,7 @@ const forkProgram = ({ args, env }: ProgramSpec): ChildProcess =>
     stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
   });
 
-/** Keeps one program running: starts it, starts it again when it dies, stops it when asked. */
+/** Keeps one program running: starts it, restarts it after it dies, and stops it on request. */
 export class SupervisedProgram {
   readonly #spec: ProgramSpec;
   readonly #report: (sentence: string) => void;
@@ -59,14 +60,14 @@ export class SupervisedProgram {
   #facts: ReadyMessage['facts'] = {};
   #stopping = false;
 
-  /** @param report gets one sentence when the program has died, and one when it serves again */
+  /** @param report gets one sentence when the program has died, and another when it serves again */
   constructor(spec: ProgramSpec, report: (sentence: string) => void, forkChild = forkProgram) {
     this.#spec = spec;
     this.#report = report;
     this.#fork = forkChild;
   }
 
-  /** @throws CliError when it ends or stays silent instead of getting ready */
+  /** @throws CliError when the program ends or stays silent instead of getting ready */
   async start(): Promise<ReadyMessage> {
     const child = this.#fork(this.#spec);
     lowerPriorityOfKeeper(this.#spec.name, child);
@@ -77,12 +78,12 @@ export class SupervisedProgram {
     return ready;
   }
 
-  /** What it said when it got ready last, such as its ports. */
+  /** Returns the facts of its last ready message, such as its ports. */
   get facts(): ReadyMessage['facts'] {
     return this.#facts;
   }
 
-  /** kill -9, of our own child only. @returns its pid; null: none runs */
+  /** Sends kill -9 to our own child only. @returns its pid, or null if no child runs */
   kill(): number | null {
     const child = this.#child;
     return child?.pid !== undefined && child.kill('SIGKILL') ? child.pid : null;
@@ -108,7 +109,7 @@ export class SupervisedProgram {
     });
   }
 
-  /** Tries until it serves again. It may serve at other addresses than before: its `ready` line says where. */
+  /** Retries until the program serves again, possibly at other addresses, which its `ready` line names. */
   async #restart(why: string): Promise<void> {
     let sentence = `The ${this.#spec.name} died (${why})`;
     while (!this.#stopping) {
@@ -125,7 +126,7 @@ export class SupervisedProgram {
     }
   }
 
-  /** SIGTERM, and SIGKILL for one that does not go. */
+  /** Sends SIGTERM, and SIGKILL if the program does not end. */
   async stop(): Promise<void> {
     this.#stopping = true;
     const child = this.#child;

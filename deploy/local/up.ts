@@ -35,30 +35,30 @@ interface UpFlags extends Partial<Versions> {
   readonly keepStack?: boolean;
   readonly traffic?: boolean;
   readonly faults?: boolean;
-  /** After this time it ends by itself, ms. */
+  /** Time after which the command ends by itself, ms. */
   readonly for?: number;
   readonly json?: boolean;
 }
 
 interface UpPorts {
   readonly api: number;
-  /** Of the api. */
+  /** Operators' port of the API. */
   readonly operators: number;
-  /** Of worker and keeper. */
+  /** Ports of worker and keeper. */
   readonly metrics: readonly number[];
 }
 
-/** A sentence for the person at the terminal, with the time of day. */
+/** Prints a sentence with the time of day for people at the terminal. */
 const report = (sentence: string): void => console.error(`${new Date().toTimeString().slice(0, 8)}  ${sentence}`);
 const urlOf = (port: number): string => `http://127.0.0.1:${port}`;
-/** A key that no earlier start has printed: pasted again after a restart it buys, and does not replay. */
+/** Returns a key that no earlier start has printed: pasted again after a restart, it buys instead of replaying. */
 const newKey = (): string => `order-${randomBytes(4).toString('hex')}`;
 
-/** The sale that a newcomer buys from. */
+/** The sale for a newcomer's first purchase. */
 const DEMO = { sku: 'demo', title: 'Demo: a very limited edition', priceCents: 1999, stock: 1000, limitPerBuyer: 2 };
 const DEMO_OPEN_DAYS = 30;
 const DAY_MS = 86_400_000;
-/** Of the tokens that are printed for the console. */
+/** Lifetime of the printed console tokens. */
 const SIGN_IN_MS = 8 * 3_600_000;
 const DATA_KEPT = 'The data is kept; npm start goes on from here.';
 const SERVERS_RUN = 'The servers still run; npm run stack -- down stops them.';
@@ -103,17 +103,17 @@ async function start(flags: UpFlags): Promise<void> {
   await reportStackError(flags.json, async (signal) => {
     const lock = lockFolder(flags);
     try {
-      assertApiPortsFree(flags, process.env); // at once, and not after the boot of the servers
+      assertApiPortsFree(flags, process.env); // at once instead of after the servers boot
       onNpmEnd(signal, () => process.kill(process.pid, 'SIGTERM'));
       await runSystem(flags, signal);
     } finally {
       lock.release();
     }
   });
-  if (process.exitCode === 130) process.exitCode = 0; // Ctrl-C is the way to end this command
+  if (process.exitCode === 130) process.exitCode = 0; // Ctrl-C is the normal way to end this command
 }
 
-/** What comes before the programs; a test fails one of them. */
+/** The steps before the programs. A test makes a step fail. */
 interface SystemParts {
   readonly startStack: (flags: UpFlags, signal: AbortSignal) => Promise<StartedStack>;
   readonly buildPages: (signal: AbortSignal) => Promise<void>;
@@ -121,7 +121,7 @@ interface SystemParts {
 
 interface StartedStack {
   readonly stack: Pick<Stack, 'env' | 'down'>;
-  /** A server ran before this command: then none of them is its own to stop. */
+  /** Whether a server ran before this command, which then stops no server. */
   readonly ranBefore: boolean;
 }
 
@@ -132,13 +132,13 @@ export async function runSystem(
   { startStack, buildPages }: SystemParts = { startStack: startServers, buildPages: buildPagesIfOlder },
 ): Promise<void> {
   const building = buildPages(signal); // while the servers start
-  building.catch(() => undefined); // awaited below, where the servers are stopped if it fails
+  building.catch(() => undefined); // awaited below, where a failure stops the servers
   const { stack, ranBefore } = await startStack(flags, signal);
   const programs: SupervisedProgram[] = [];
   const { traffic = false, faults = false } = flags;
   try {
     await building;
-    const { PAYMENT_WEBHOOK_SECRET = stack.env().PAYMENT_WEBHOOK_SECRET } = process.env; // that of a provider comes first
+    const { PAYMENT_WEBHOOK_SECRET = stack.env().PAYMENT_WEBHOOK_SECRET } = process.env; // the secret of a provider takes precedence
     const env = programEnv({ ...process.env, ...stack.env(), PAYMENT_WEBHOOK_SECRET }, { traffic, faults });
     const sale = await prepare(env);
     const { api, worker, keeper } = makePrograms(env, flags, programs);
@@ -156,7 +156,7 @@ export async function runSystem(
     if (signal.aborted && !flags.json) {
       console.error(`\nStopping: api, worker, keeper${stopServers ? ', then the servers' : ''}.`);
     }
-    // The api first: what it accepts while it drains, the others still write.
+    // The API stops first, so that the others write what it accepts while it drains.
     const [api, ...others] = programs;
     await api?.stop();
     await Promise.all(others.map((program) => program.stop()));
@@ -165,7 +165,9 @@ export async function runSystem(
   }
 }
 
-/** Two commands on one folder would share its sale and its ports, and the first to end would stop both. */
+/**
+ * Prevents two commands on one folder: they would share its sale and its ports, and the first to end would stop both.
+ */
 function lockFolder({ dir }: UpFlags): { release: () => void } {
   const lock = tryLock(stackPaths(dir ?? DEFAULT_DIR).systemLockFile);
   if (!('heldBy' in lock)) return lock;
@@ -175,11 +177,14 @@ function lockFolder({ dir }: UpFlags): { release: () => void } {
   );
 }
 
-/** Where the flags name no port, the environment or the default does; who wants a free port for buyers gets two. */
+/**
+ * Returns the operators' port of the flags, or undefined for the environment or the default. A free port for buyers
+ * implies a free port for operators.
+ */
 const operatorsPortOf = ({ port, operatorsPort }: UpFlags): number | undefined =>
   operatorsPort ?? (port === 0 ? 0 : undefined);
 
-/** @throws StackError when another process listens on a port of the api; ConfigError for a PORT that is none */
+/** @throws StackError when another process listens on a port of the API, ConfigError for an invalid PORT */
 export function assertApiPortsFree(flags: UpFlags, env: Environment): void {
   const { http, operators } = loadConfig(['http', 'operators'], env);
   const ports = [
@@ -200,14 +205,14 @@ function startServers(flags: UpFlags, signal: AbortSignal): Promise<StartedStack
   });
 }
 
-/** Schema and demo sale. */
+/** Prepares the schema and the demo sale. */
 async function prepare(env: Environment): Promise<Sale> {
   const config = loadConfig(['mysql', 'redis'], env);
   await migrate(config.mysql);
   return withOperator(config, createLog('up', 'warn'), async (operator) => demoSale(await operator.sales()));
 }
 
-/** The open demo sale that still has units, or a new one. */
+/** Returns the open demo sale that still has units, or a new sale. */
 async function demoSale(admin: SaleAdmin): Promise<Sale> {
   const nowMs = Date.now();
   const known = (await admin.list({ sku: DEMO.sku, max: 100 })).find(
@@ -225,7 +230,7 @@ async function demoSale(admin: SaleAdmin): Promise<Sale> {
   return opened.sale;
 }
 
-/** What all programs run with. What the environment says comes before what is chosen here. */
+/** Returns the environment of all programs. The caller's environment takes precedence over these settings. */
 const programEnv = (env: Environment, { traffic, faults }: { traffic: boolean; faults: boolean }): Environment => ({
   LOG_LEVEL: 'warn',
   PAYMENT_PROVIDER: paymentProviderIn(env),
@@ -241,7 +246,7 @@ interface MadePrograms {
   readonly keeper: SupervisedProgram;
 }
 
-/** @param programs gets them, in the order in which they are stopped */
+/** @param programs receives the programs in the order in which they are stopped */
 function makePrograms(env: Environment, flags: UpFlags, programs: SupervisedProgram[]): MadePrograms {
   const make = (name: string, args: readonly string[]): SupervisedProgram => {
     const program = new SupervisedProgram({ name, args: [name, ...args], env }, report);
@@ -258,7 +263,10 @@ function makePrograms(env: Environment, flags: UpFlags, programs: SupervisedProg
   };
 }
 
-/** The ones that Prometheus looks for by default, where they are free; whoever wants a free port for buyers gets free ones. */
+/**
+ * Returns the ports that Prometheus expects by default if they are free. A free port for buyers implies free metrics
+ * ports.
+ */
 function metricsPorts({ port }: UpFlags): number[] {
   const { workerMetrics, keeperMetrics } = loadConfig(['workerMetrics', 'keeperMetrics'], {});
   const wanted = port === 0 ? [null, null] : [workerMetrics.port, keeperMetrics.port];
@@ -271,7 +279,7 @@ const portsOf = ({ api, worker, keeper }: MadePrograms): UpPorts => ({
   metrics: [worker, keeper].map(({ facts }) => Number(facts.metricsPort)),
 });
 
-/** Sets the exit code to 1 where the books are not right. */
+/** Sets the exit code to 1 if the books are wrong. */
 async function runDemo(demo: Demo, flags: UpFlags, signal: AbortSignal): Promise<void> {
   demo.start();
   try {
@@ -283,10 +291,13 @@ async function runDemo(demo: Demo, flags: UpFlags, signal: AbortSignal): Promise
   }
 }
 
-/** On this machine no one is charged: unless the environment names a provider, payments are simulated. */
+/**
+ * Returns the payment provider of the environment. The default simulates payments, because no buyer is charged on this
+ * machine.
+ */
 const paymentProviderIn = ({ PAYMENT_PROVIDER }: Environment): string => PAYMENT_PROVIDER ?? 'simulator';
 
-/** Lines of JSON for programs, where they are asked for. */
+/** Prints JSON lines for programs if requested. */
 const printerOf =
   ({ json }: UpFlags) =>
   (line: object): void => {
@@ -319,7 +330,7 @@ function greet(flags: UpFlags, env: Environment, ports: UpPorts, sale: Sale): vo
   console.log(welcome({ ...facts, title, key: newKey(), simulatedPayments, traffic, faults }));
 }
 
-/** Until the signal, or the time that was asked for. */
+/** Resolves at the signal or after the requested time. */
 async function ended({ for: forMs }: UpFlags, signal: AbortSignal): Promise<void> {
   const wait = forMs === undefined ? aborted(signal) : sleep(forMs, undefined, { signal });
   await wait.catch(() => undefined);

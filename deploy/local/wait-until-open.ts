@@ -1,22 +1,22 @@
 import { reasonOf, waitUntil } from './stack/probes.js';
 
-/** After a crash the keeper first loads the sale into Redis again, and the broker gets ready last. */
+/** After a crash the keeper first reloads the sale into Redis, and the broker gets ready last. */
 const OPEN_TIMEOUT_MS = 60_000;
 const POLL_MS = 200;
-/** The api bounds its own probes; this is for one that hangs. */
+/** The API limits its own probes. This limit is for an API that hangs. */
 const ANSWER_TIMEOUT_MS = 5_000;
 
-/** Where the api serves buyers, and operators. */
+/** Addresses of the API for buyers and operators. */
 interface ApiUrls {
   readonly url: string;
   readonly operatorsUrl: string;
 }
 
-/** The body of an answer of the api, parsed. */
+/** Returns the parsed body of an API answer. */
 type Get = (path: string) => Promise<unknown>;
 
 /**
- * Waits until the api would sell a unit of this sale.
+ * Waits until the API would sell a unit of this sale.
  * @returns null, or after a minute the reason why it still would not
  * @throws the reason of `signal`
  */
@@ -35,7 +35,7 @@ export async function waitUntilOpen(
   return reason;
 }
 
-/** @returns why a purchase of this sale would not be accepted now; null when it would. Never throws. */
+/** @returns why a purchase of this sale would fail now, or null if it would succeed. Never throws. */
 export async function whyNotOpen(get: Get, saleId: string): Promise<string | null> {
   try {
     const { ready, dependencies } = (await get('/readyz')) as Partial<ReadyBody>;

@@ -1,31 +1,31 @@
 export interface WelcomeFacts {
-  /** Where buyers reach the api. */
+  /** Address of the API for buyers. */
   readonly url: string;
-  /** Where operators and monitoring reach it. */
+  /** Address for operators and monitoring. */
   readonly operatorsUrl: string;
   readonly saleId: string;
   readonly title: string;
   readonly token: string;
   /** Idempotency-Key of the printed purchase. */
   readonly key: string;
-  /** The page of the sale, signed in by what stands behind its `#`; and the console of operators. */
+  /** The sale page, signed in by the part after its `#`, and the operators' console. */
   readonly buyerUrl: string;
   readonly consoleUrl: string;
-  /** To sign in there: who may look, and who may change everything. */
+  /** Console tokens: the viewer may look, the admin may change everything. */
   readonly viewerToken: string;
   readonly adminToken: string;
-  /** Of worker and keeper. */
+  /** Addresses of worker and keeper. */
   readonly metricsUrls: readonly string[];
-  /** Whether payments are simulated; else there is no payment provider. */
+  /** Whether payments are simulated. Otherwise there is no payment provider. */
   readonly simulatedPayments: boolean;
-  /** Whether simulated buyers come, and whether something is broken now and then. */
+  /** Whether simulated buyers come, and whether faults are injected. */
   readonly traffic: boolean;
   readonly faults: boolean;
 }
 
 const GIVE_UP = 'Give it up (PAYMENT_PROVIDER is none: no money is taken here, payments are only reported by webhook):';
 
-/** What a newcomer does next; every line can be pasted into another terminal. */
+/** Tells a newcomer what to do next. Every line can be pasted into another terminal. */
 export function welcome({
   url,
   operatorsUrl,

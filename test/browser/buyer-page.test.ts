@@ -15,7 +15,7 @@ import { expectInvariants } from '../helpers/invariants.js';
 import { useSystem } from '../helpers/system.js';
 import { publishRules, untilInForce, Visitor, type VisitorParts } from './visitor.js';
 
-/** Streams end soon, so that each test sees one begin again. */
+/** Streams end soon, so that each test sees a stream begin again. */
 const API_ENV = {
   PAYMENT_PROVIDER: 'simulator',
   EVENTS_STREAM_MAX_MS: '1500',
@@ -23,13 +23,13 @@ const API_ENV = {
   ACCESS_LOG: 'all',
 };
 const KEEPER_ENV = { KEEPER_EVERY_MS: '500', OUTBOX_EVERY_MS: '100', EXPIRE_SWEEP_EVERY_MS: '500' };
-/** Compressed, of all its files together. */
+/** Compressed size of all files together. */
 const BYTES_MAX = 30_000;
-/** What the page leaves to chance is as short as it gets. */
+/** Removes the random part of the page's delays. */
 const NO_CHANCE = 'Math.random = () => 0;';
 const PURCHASES = /\/purchases$/;
 
-describe('the page of a sale in a browser', () => {
+describe('the sale page in a browser', () => {
   let api: Program;
   let worker: Program;
   let started: StartedBrowser;
@@ -41,7 +41,7 @@ describe('the page of a sale in a browser', () => {
       programs.start('keeper', { env: KEEPER_ENV }),
     ]);
   });
-  afterEach(() => worker.signal('SIGCONT')); // of a test that failed
+  afterEach(() => worker.signal('SIGCONT')); // after a test that failed
   after(() => started.close());
 
   const visit = (parts: Omit<VisitorParts, 'url'>): Promise<Visitor> =>
@@ -51,19 +51,19 @@ describe('the page of a sale in a browser', () => {
   const buyersOf = (saleId: string): Buyers => new Buyers(saleId, system.stack.env.JWT_SECRET, () => [api.url]);
   const figuresOf = (saleId: string): ReturnType<typeof expectInvariants> => expectInvariants(system.stack, saleId);
 
-  it('all that one buyer loads is small', () => {
+  it('loads few bytes for one buyer', () => {
     const folder = join(REPO_DIR, 'dist/web/buyer');
     const files = readdirSync(folder, { recursive: true, encoding: 'utf8' }).filter((name) => name.includes('.'));
     const sizes = files.map((name) => gzipSync(readFileSync(join(folder, name)), { level: 9 }).length);
     const ofWords = sizes.filter((_, index) => /(^|\/)(en|zh)-[^/]+\.js$/.test(files[index] as string));
-    const bytes = sizes.reduce((sum, size) => sum + size, 0) - Math.min(...ofWords); // the words of one language
+    const bytes = sizes.reduce((sum, size) => sum + size, 0) - Math.min(...ofWords); // the texts of one language
     console.log(`      · ${bytes} bytes in ${files.length - 1} files`);
     expect(files).to.include('index.html');
     expect(ofWords).to.have.length(2);
     expect(bytes).to.be.at.most(BYTES_MAX);
   });
 
-  it('a double click, reloads and a second tab of the same link buy once, and the order can be paid', async () => {
+  it('buys once despite a double click, reloads and a second tab of the same link, and takes a payment', async () => {
     const saleId = await newSale({ stock: 5, limitPerBuyer: 1 });
     const ann = await visit({ saleId });
     await ann.sees('ready');
@@ -86,7 +86,7 @@ describe('the page of a sale in a browser', () => {
     const again = await visit({ saleId });
     await again.sees('ready');
     await again.button.click();
-    await again.sees('paid'); // another tab: the server says that this buyer has one, and the page shows it
+    await again.sees('paid'); // in another tab the server reports the purchase of this buyer, and the page shows it
     await again.leave();
     expect(api.log, 'the access log')
       .to.contain('"user":"ann"')
@@ -97,7 +97,7 @@ describe('the page of a sale in a browser', () => {
   });
 
   describe('at the opening', () => {
-    /** For the pages to load, all at once, and to count down for a while. */
+    /** Time for all pages to load and to count down for a while. */
     const BEFORE_MS = 12_000;
     let opensAtMs: number;
     let saleId: string;
@@ -108,7 +108,7 @@ describe('the page of a sale in a browser', () => {
       expect(ending?.status).to.equal('fulfilled');
     };
 
-    /** Presses the button in the moment in which it turns on; in the page, since each question from outside takes its time. */
+    /** Presses the button as soon as it turns on. Runs in the page, since each question from outside takes time. */
     async function pressesAtOnce(visitor: Visitor): Promise<void> {
       await visitor.press();
       expect(await visitor.canBuy()).to.equal(false);
@@ -141,7 +141,7 @@ describe('the page of a sale in a browser', () => {
       expect(sum, `layout shifts: ${shifts.join(' ')}`).to.be.below(0.02);
     }
 
-    /** Clicks quickly from before the opening until behind it, and does not stop when it is time to pay. */
+    /** Clicks quickly from before the opening until after it, and does not stop when it is time to pay. */
     async function hammers(visitor: Visitor): Promise<void> {
       await visitor.button.hover();
       await pause(Math.max(0, opensAtMs - Date.now() - 800));
@@ -189,13 +189,13 @@ describe('the page of a sale in a browser', () => {
 
     for (const title of Object.keys(people)) it(title, () => ended(title));
 
-    it('each of them has bought once', async () => {
+    it('buys once for each buyer', async () => {
       expect(await statesOf(system.stack, saleId)).to.deep.equal({ pending_payment: 3, paid: 1 });
       expect(await figuresOf(saleId)).to.include({ rows: 4, sold: 4 });
     });
   });
 
-  it('sold out while the page is open, then back in stock, and bought', async () => {
+  it('sells a unit that returns after the sale was sold out on an open page', async () => {
     const saleId = await newSale({ stock: 1 });
     const buyers = buyersOf(saleId);
     const bob = await visit({ saleId, userId: 'bob', before: NO_CHANCE });
@@ -215,7 +215,7 @@ describe('the page of a sale in a browser', () => {
     expect(await figuresOf(saleId)).to.include({ rows: 2, sold: 1, unitsLeft: 0 });
   });
 
-  it('with the api killed the page tries again by itself, with the same key, until another one answers', async () => {
+  it('retries by itself with the same key after the API is killed, until another API answers', async () => {
     const saleId = await newSale();
     const ann = await visit({ saleId, before: NO_CHANCE });
     await ann.sees('ready');
@@ -232,7 +232,7 @@ describe('the page of a sale in a browser', () => {
     expect(await figuresOf(saleId)).to.include({ rows: 1 });
   });
 
-  it('an api that answers 503 is asked again when it says, and not before', async () => {
+  it('waits as long as the Retry-After of a 503 says', async () => {
     const saleId = await newSale();
     const ann = await visit({ saleId, before: NO_CHANCE });
     await ann.sees('ready');
@@ -260,7 +260,7 @@ describe('the page of a sale in a browser', () => {
     expect(await figuresOf(saleId)).to.include({ rows: 1 });
   });
 
-  it('without streams the result comes by a long poll', async () => {
+  it('gets the result by a long poll without streams', async () => {
     const saleId = await newSale();
     const ann = await visit({ saleId });
     await ann.page.route(/\/events$/, (route) => route.abort('connectionreset'));
@@ -275,7 +275,7 @@ describe('the page of a sale in a browser', () => {
     expect(await figuresOf(saleId)).to.include({ rows: 1 });
   });
 
-  it('an order that is given up goes back on sale, after a question; the next purchase has a key of its own', async () => {
+  it('asks before it gives up an order, offers the unit again, and uses a new key for the next purchase', async () => {
     const saleId = await newSale({ stock: 1 });
     const ann = await visit({ saleId, context: { viewport: { width: 390, height: 700 } } });
     await ann.sees('ready');
@@ -289,7 +289,7 @@ describe('the page of a sale in a browser', () => {
     await ann.page.locator('#cancel').click();
     await ann.page.locator('#cancel-yes').click();
     await ann.sees('cancelled');
-    await figuresOf(saleId); // it is at rest: her unit is back
+    await figuresOf(saleId); // the sale is at rest: her unit is back
     await ann.page.locator('#again').click();
     await ann.seesSoon('ready');
     await ann.button.click();
@@ -299,7 +299,7 @@ describe('the page of a sale in a browser', () => {
     expect(await figuresOf(saleId)).to.include({ rows: 2, sold: 1 });
   });
 
-  describe('what a sale may ask for', () => {
+  describe('proofs that a sale may require', () => {
     let [room, background, signed] = ['', '', ''];
     before(async () => {
       [room, background, signed] = (await Promise.all([newSale(), newSale(), newSale()])) as [string, string, string];
@@ -311,7 +311,10 @@ describe('the page of a sale in a browser', () => {
     });
     after(() => publishRules(system.stack.env.JWT_SECRET, api.operatorsUrl, {}));
 
-    /** Those who came before keep asking, and take the first turns: a page loads in fewer seconds, also on a busy machine. */
+    /**
+     * Earlier buyers keep asking and take the first turns, which last longer than a page needs to load, even on a busy
+     * machine.
+     */
     async function othersCome(saleId: string): Promise<void> {
       const queue = `${api.url}/v1/sales/${saleId}/queue`;
       const comes = async (userId: string): Promise<void> => {
@@ -323,7 +326,7 @@ describe('the page of a sale in a browser', () => {
             place = await ask(`${queue}/${encodeURIComponent(String(place.json.ticket))}`, { token });
           }
         };
-        waits().catch(() => undefined); // the api has ended
+        waits().catch(() => undefined); // the API has ended
       };
       await Promise.all(Array.from({ length: 10 }, (_, nth) => comes(`early-${nth}`)));
     }
@@ -358,12 +361,12 @@ describe('the page of a sale in a browser', () => {
       await bob.leave();
     }
 
-    it('a place, a turn, and a purchase with its pass and a token; in the background, where timers sleep, too', async () => {
+    it('gets a place, a turn, a pass and a token, even in the background where timers sleep', async () => {
       await Promise.all([waitsInRoom(), waitsInBackground()]);
       expect(await figuresOf(room)).to.include({ rows: 1 });
     });
 
-    it('signatures: the sale is shown, with why it cannot be bought here', async () => {
+    it('shows a sale that needs signatures and why it cannot be bought here', async () => {
       const ann = await visit({ saleId: signed });
       await ann.sees('app_only');
       expect(await ann.page.locator('.panel').textContent()).to.contain('a web page cannot keep the key');
@@ -372,7 +375,7 @@ describe('the page of a sale in a browser', () => {
     });
   });
 
-  it('offline the page says so and waits; back, it goes on', async () => {
+  it('says that it is offline, waits, and continues when it is back', async () => {
     const saleId = await newSale({ stock: 2 });
     const ann = await visit({ saleId });
     await ann.sees('ready');
@@ -397,7 +400,7 @@ describe('the page of a sale in a browser', () => {
     expect(await figuresOf(saleId)).to.include({ rows: 1 });
   });
 
-  it('with a keyboard alone: choose, buy, give up, buy again, pay; the focus is never lost', async () => {
+  it('works with a keyboard alone (choose, buy, give up, buy again, pay) and never loses the focus', async () => {
     const saleId = await newSale({ stock: 5, limitPerBuyer: 2 });
     const ann = await visit({ saleId });
     await ann.sees('ready');
@@ -449,7 +452,7 @@ describe('the page of a sale in a browser', () => {
     expect(await figuresOf(saleId)).to.include({ rows: 2, sold: 1 });
   });
 
-  it('speaks the language of the browser, of the link, or the one that is chosen, in this tab', async () => {
+  it('uses the language of the browser, of the link, or chosen in this tab', async () => {
     const saleId = await newSale();
     const ann = await visit({ saleId, context: { locale: 'zh-CN' } });
     await ann.sees('ready');
@@ -457,7 +460,7 @@ describe('the page of a sale in a browser', () => {
     expect(await lang()).to.equal('zh-CN');
     expect(await ann.button.textContent()).to.contain('立即购买');
     await ann.page.getByRole('button', { name: 'English' }).click();
-    await ann.button.filter({ hasText: 'Buy for' }).waitFor(); // its words are loaded first
+    await ann.button.filter({ hasText: 'Buy for' }).waitFor(); // its texts load first
     await ann.page.reload();
     await ann.sees('ready');
     expect(await lang()).to.equal('en');
@@ -470,7 +473,7 @@ describe('the page of a sale in a browser', () => {
     await bob.leave();
   });
 
-  it('nothing turns or slides for who wants less motion', async () => {
+  it('turns and slides nothing for buyers who prefer reduced motion', async () => {
     const saleId = await newSale();
     const ann = await visit({ saleId, context: { reducedMotion: 'reduce' } });
     await ann.sees('ready');
@@ -485,7 +488,7 @@ describe('the page of a sale in a browser', () => {
     expect(await figuresOf(saleId)).to.include({ rows: 1 });
   });
 
-  it('without a sign-in it shows the sale, says who signs buyers in, and takes the sign-in of a later link', async () => {
+  it('shows the sale and where to sign in without a sign-in, and takes the sign-in of a later link', async () => {
     const saleId = await newSale();
     const guest = await visit({ saleId, userId: null });
     await guest.sees('signed_out');
@@ -500,7 +503,7 @@ describe('the page of a sale in a browser', () => {
     expect(await figuresOf(saleId)).to.include({ rows: 1 });
   });
 
-  it('says who is signed in, and asks before a link makes it somebody else', async () => {
+  it('shows the signed-in buyer, and asks before a link changes the buyer', async () => {
     const saleId = await newSale();
     const ann = await visit({ saleId, userId: 'buyer-1042' });
     await ann.sees('ready');
@@ -521,7 +524,7 @@ describe('the page of a sale in a browser', () => {
     await ann.leave();
   });
 
-  it('a token that the server does not take is said, and nothing is lost with it', async () => {
+  it('reports a token that the server refuses, and loses nothing', async () => {
     const saleId = await newSale();
     const ann = await visit({ saleId });
     await ann.sees('ready');
@@ -541,7 +544,7 @@ describe('the page of a sale in a browser', () => {
     expect(await figuresOf(saleId)).to.include({ rows: 1 });
   });
 
-  it('a sale that does not exist is said', async () => {
+  it('reports a sale that does not exist', async () => {
     const ann = await visit({ saleId: '999999999999999999' });
     await ann.sees('missing');
     await ann.leave();

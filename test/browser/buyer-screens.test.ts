@@ -15,7 +15,7 @@ import { publishRules, untilInForce, Visitor, type VisitorParts } from './visito
 
 const PHONE = { width: 390, height: 844 };
 const DESKTOP = { width: 1280, height: 800 };
-/** Every state is checked as a whole in the first look; the others are for what can only go wrong there. */
+/** Every state is fully checked in the first look. The other looks are for problems that only occur there. */
 const LOOKS = [
   { name: 'desktop', viewport: DESKTOP, colorScheme: 'light', language: 'English', rules: undefined },
   { name: 'desktop-dark', viewport: DESKTOP, colorScheme: 'dark', language: 'English', rules: OF_COLOURS },
@@ -25,13 +25,13 @@ const LOOKS = [
 /** States with every colour and every kind of part. */
 const CHECKED_IN_ALL_LOOKS = ['on-sale', 'sold-out', 'waiting-room', 'give-up', 'declined'];
 
-/** Of a request that is never answered. */
+/** Never answers a request. */
 const hangs = (): void => undefined;
 const TITLE = 'Stoneware tea bowl, celadon';
 const HOUR_MS = 3_600_000;
 
-/** Every state of the page: nothing keeps anybody out, and nothing is cut off. */
-describe('each state of the page of a sale', () => {
+/** Checks every state of the page: it is accessible, and nothing is cut off. */
+describe('each state of the sale page', () => {
   let api: Program;
   let worker: Program;
   let started: StartedBrowser;
@@ -63,17 +63,17 @@ describe('each state of the page of a sale', () => {
   const buyersOf = (saleId: string): Buyers => new Buyers(saleId, system.stack.env.JWT_SECRET, () => [api.url]);
 
   async function visit(parts: Omit<VisitorParts, 'url'>): Promise<Visitor> {
-    const context = { reducedMotion: 'reduce' } as const; // no colour is seen on its way to another one
+    const context = { reducedMotion: 'reduce' } as const; // no colour is seen in transition
     const shop = { url: api.url, sku: 'tea-bowl-7', context };
     return Visitor.open(started, system.stack.env.JWT_SECRET, { ...shop, ...parts });
   }
 
-  /** Nobody who uses a screen reader, a keyboard, more contrast or a phone is kept out of the page as it stands. */
+  /** Checks the current page for users of a screen reader, a keyboard, more contrast or a phone. */
   async function look({ page }: Visitor, name: string): Promise<void> {
     const inAllLooks = CHECKED_IN_ALL_LOOKS.includes(name);
     for (const { name: lookName, viewport, colorScheme, language, rules } of LOOKS) {
       const isChecked = rules === undefined || inAllLooks;
-      if (!isChecked && viewport !== PHONE && !TAKES_PICTURES) continue; // it is as wide as the first look
+      if (!isChecked && viewport !== PHONE && !TAKES_PICTURES) continue; // same width as the first look
       await page.setViewportSize(viewport);
       await page.emulateMedia({ colorScheme });
       const other = page.locator('.languages [aria-pressed="false"]', { hasText: language });
@@ -100,7 +100,7 @@ describe('each state of the page of a sale', () => {
     await untilInForce(api.operatorsUrl, version);
   }
 
-  it('before the opening: counting down; as a guest', async () => {
+  it('before the opening: countdown, guest', async () => {
     const opensAtMs = Date.now() + 2.2 * HOUR_MS;
     const window = { opensAtMs, closesAtMs: opensAtMs + 4 * HOUR_MS };
     const { saleId } = await draftSale(system.stack, { title: TITLE, priceCents: 24_900, limitPerBuyer: 2, ...window });
@@ -114,7 +114,7 @@ describe('each state of the page of a sale', () => {
     await guest.leave();
   });
 
-  it('on sale: signed in, as a guest, nearly gone, offline, with a very long title', async () => {
+  it('on sale: signed in, guest, nearly gone, offline, very long title', async () => {
     const saleId = await newSale();
     const ann = await visit({ saleId });
     await look(await ann.sees('ready'), 'on-sale');
@@ -145,7 +145,7 @@ describe('each state of the page of a sale', () => {
     await cid.leave();
   });
 
-  it('not on sale: sold out, back, paused, over, missing, unreachable, being loaded', async () => {
+  it('not on sale: sold out, back, paused, over, missing, unreachable, loading', async () => {
     const saleId = await newSale({ stock: 1 });
     const buyers = buyersOf(saleId);
     expect(isAccepted(await buyers.buy('zoe', { tries: 10 }))).to.equal(true);
@@ -172,7 +172,7 @@ describe('each state of the page of a sale', () => {
     await slow.leave();
   });
 
-  it('waiting: in the room, one’s turn, in the app only', async () => {
+  it('waiting: in the room, ready to buy, only in the app', async () => {
     const [room, turn, app] = [await newSale(), await newSale(), await newSale()];
     await publish({
       queue: { mode: 'on', sales: [room, turn], admitPerSecond: 0.1, pollMs: 500, passMs: 118_000 },
@@ -185,7 +185,7 @@ describe('each state of the page of a sale', () => {
     await look(await ann.sees('room'), 'waiting-room');
     await ann.leave();
     const bob = await visit({ saleId: turn, userId: 'bob' });
-    await look(await bob.sees('ready'), 'your-turn'); // nobody was there before
+    await look(await bob.sees('ready'), 'your-turn'); // the queue was empty
     await bob.leave();
     const cid = await visit({ saleId: app });
     await look(await cid.sees('app_only'), 'app-only');
@@ -193,7 +193,7 @@ describe('each state of the page of a sale', () => {
     await publishRules(system.stack.env.JWT_SECRET, api.operatorsUrl, {});
   });
 
-  it('after the click: busy, held, to pay, the question, declined, paid; given up; a link for somebody else', async () => {
+  it('after the click: busy, held, to pay, question, declined, paid, given up, link for another buyer', async () => {
     const saleId = await newSale({ limitPerBuyer: 3 });
     const ann = await visit({ saleId });
     await ann.sees('ready');
@@ -210,7 +210,7 @@ describe('each state of the page of a sale', () => {
     await look(ann, 'busy');
     await ann.page.locator('#stop').click();
     await ann.page.unroute(isBusy);
-    await ann.sees('ready'); // no try has arrived
+    await ann.sees('ready'); // no attempt has arrived
     worker.signal('SIGSTOP');
     await ann.button.click();
     await look(await ann.sees('held'), 'held');
@@ -241,7 +241,7 @@ describe('each state of the page of a sale', () => {
     await ann.leave();
   });
 
-  it('when it does not work: expired, failed, refused', async () => {
+  it('failures: expired, failed, refused', async () => {
     const saleId = await newSale();
     const ann = await visit({ saleId });
     await ann.sees('ready');
@@ -266,7 +266,7 @@ describe('each state of the page of a sale', () => {
     await answering('refused', 403, { code: 'denied' });
   });
 
-  it('leaves every sale with its invariants intact, and shows each state that the documentation has a picture of', async () => {
+  it('keeps the invariants of every sale, and covers each state with a picture in the documentation', async () => {
     for (const saleId of sales) await expectInvariants(system.stack, saleId);
     const files = shown.flatMap((name) => LOOKS.map((one) => `buyer-page/${name}-${one.name}.png`));
     expect(files).to.include.members(PICTURES_IN_DOCS.filter((name) => name.startsWith('buyer-page/')));

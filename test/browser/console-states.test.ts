@@ -24,9 +24,9 @@ import {
 import { PICTURES_IN_DOCS, takePicture, TAKES_PICTURES } from './pictures.js';
 
 const BUILT = join(REPO_DIR, 'dist/web/console');
-/** Screens that have every colour and every kind of part; axe looks at them in dark and on a phone too. */
+/** Screens with every colour and every kind of part. axe also checks them in dark and on a phone. */
 const CHECKED_IN_OTHER_LOOKS: readonly ScreenName[] = ['live', 'sale', 'dead-letters', 'rules', 'health'];
-/** Screens that look unlike those with data, by state. */
+/** Screens that differ from their view with data, by state. */
 const CHECKED_IN_STATE: Readonly<Record<'empty' | 'failing' | 'long', readonly ScreenName[]>> = {
   empty: ['live', 'dead-letters', 'health'],
   failing: ['live', 'dead-letters', 'health'],
@@ -34,10 +34,10 @@ const CHECKED_IN_STATE: Readonly<Record<'empty' | 'failing' | 'long', readonly S
 };
 const SIZE_MAX = 120 * 1024;
 const TOKEN = 'head.body.signature';
-/** A chart is drawn anew after its colours have changed. */
+/** A chart is redrawn after its colours change. */
 const PAINTED_AFTER_MS = 300;
 
-describe('the screens of the console in each of their states, on canned answers', () => {
+describe('the console screens in each state, with canned answers', () => {
   let api: FakeApi;
   let started: StartedBrowser;
   let opened: Opened;
@@ -51,7 +51,7 @@ describe('the screens of the console in each of their states, on canned answers'
     await started?.close();
   });
 
-  /** A tab in which somebody is signed in, at a screen. */
+  /** Opens a signed-in tab at a screen. */
   const open = async (mode: FakeMode, name: ScreenName, look: Look = 'light'): Promise<Page> => {
     api.mode = mode;
     opened = await openConsole(started.browser, { origin: api.url, look, token: TOKEN });
@@ -74,12 +74,12 @@ describe('the screens of the console in each of their states, on canned answers'
     expect(all).to.be.at.most(SIZE_MAX);
   });
 
-  it('has the screens that the documentation has a picture of', () => {
+  it('include every screen with a picture in the documentation', () => {
     const files = SCREEN_NAMES.flatMap((name) => Object.keys(LOOKS).map((look) => `console/${name}-${look}.png`));
     expect(files).to.include.members(PICTURES_IN_DOCS.filter((name) => name.startsWith('console/')));
   });
 
-  it('with data: axe finds nothing serious, every screen fits its window, and none asks another server', async () => {
+  it('with data: have no serious axe finding, fit their window and ask no other server', async () => {
     const page = await open('data', 'live');
     const found: string[] = [];
     const picture = async (name: ScreenName, look: Look): Promise<void> => {
@@ -109,7 +109,7 @@ describe('the screens of the console in each of their states, on canned answers'
   });
 
   for (const mode of ['empty', 'failing', 'long'] as const) {
-    it(`${mode}: each screen says so, and is as good to use`, async () => {
+    it(`${mode}: report the state and stay usable`, async () => {
       const page = await open(mode, 'live', mode === 'long' ? 'phone' : 'light');
       const found: string[] = [];
       for (const name of SCREEN_NAMES) {
@@ -126,17 +126,17 @@ describe('the screens of the console in each of their states, on canned answers'
     });
   }
 
-  it('without an answer, grey bars stand in for what comes', async () => {
+  it('show grey bars until an answer arrives', async () => {
     const page = await open('silent', 'live');
     for (const name of SCREEN_NAMES) {
-      if (name === 'browse') continue; // asks nothing before somebody does
+      if (name === 'browse') continue; // this screen asks only after input
       await goTo(page, name);
       await page.locator('.loading').first().waitFor();
     }
     expect(opened.faults).to.deep.equal([]);
   });
 
-  it('ten thousand rows scroll to the last one without all being drawn', async () => {
+  it('scroll through ten thousand rows without drawing them all', async () => {
     const page = await openLoaded('long', 'dead-letters');
     const box = page.locator('.table-box.long');
     await box.evaluate((element) => element.scrollTo(0, element.scrollHeight));
@@ -145,14 +145,14 @@ describe('the screens of the console in each of their states, on canned answers'
     expect(await page.locator('table').first().getAttribute('aria-rowcount')).to.equal('10001');
   });
 
-  it('figures that stop to arrive are marked as stale, with their age, and go on by themselves', async () => {
+  it('mark figures as stale, with their age, when updates stop, and resume by themselves', async () => {
     const page = await openLoaded('data', 'health');
     const sale = await opened.context.newPage();
     await sale.goto(`${api.url}/console/${SCREENS.sale[0]}`);
     await sale.locator('.chart canvas').waitFor();
     await page.locator('.sign.ok').waitFor();
     api.mode = 'failing';
-    api.snapshotsBefore = 0; // what was missed is missing
+    api.snapshotsBefore = 0; // the missed snapshots stay missing
     api.drop();
     await page.getByText('5 parts are not known').waitFor({ timeout: 20_000 });
     await sale
@@ -178,7 +178,7 @@ describe('the screens of the console in each of their states, on canned answers'
     expect(toMs - fromMs, 'only the seconds that were missed').to.be.within(1_000, 60_000);
   });
 
-  it('a reload while nobody answers keeps the token, and goes on by itself or on request', async () => {
+  it('keep the token through a reload during an outage, and continue by themselves or on request', async () => {
     const page = await openLoaded('data', 'audit');
     api.mode = 'away';
     await page.reload();
@@ -187,7 +187,7 @@ describe('the screens of the console in each of their states, on canned answers'
     expect(await page.evaluate('Object.values(sessionStorage)')).to.deep.equal([TOKEN]);
     expect(await accessibilityFaults(page)).to.deep.equal([]);
     api.mode = 'data';
-    // at once: a moment later it may have gone on by itself
+    // checks at once, before the page continues by itself
     await page.evaluate(
       "[...document.querySelectorAll('button')].find((one) => one.textContent === 'Try again')?.click()",
     );
@@ -200,7 +200,7 @@ describe('the screens of the console in each of their states, on canned answers'
     await isShown(page, 'audit');
   });
 
-  it('rows of another filter do not stand under a new one, and a list that is looked at is read again', async () => {
+  it('remove rows of an earlier filter, and refresh a list that is shown', async () => {
     api.mode = 'data';
     api.role = 'viewer';
     opened = await openConsole(started.browser, { origin: api.url, token: TOKEN });
@@ -209,7 +209,7 @@ describe('the screens of the console in each of their states, on canned answers'
     await page.goto(`${api.url}/console/${SCREENS['dead-letters'][0]}`);
     const row = page.locator('tbody tr').first();
     await row.waitFor();
-    await page.getByRole('button', { name: 'Read again' }).click(); // a viewer has it, too
+    await page.getByRole('button', { name: 'Read again' }).click(); // a viewer has this button, too
     await row.waitFor();
     await page.locator('[data-busy="false"]').waitFor();
     api.mode = 'silent';
@@ -225,7 +225,7 @@ describe('the screens of the console in each of their states, on canned answers'
     await page.getByText('No dead letter matches').waitFor();
   });
 
-  it('rows that somebody has picked stay as they are', async () => {
+  it('keep selected rows unchanged', async () => {
     api.mode = 'data';
     opened = await openConsole(started.browser, { origin: api.url, token: TOKEN });
     const { page } = opened;
@@ -233,7 +233,7 @@ describe('the screens of the console in each of their states, on canned answers'
     await page.goto(`${api.url}/console/${SCREENS['dead-letters'][0]}`);
     await page.getByLabel('Select Dead letter 17').check();
     await page.getByText('1 selected').waitFor();
-    await page.waitForTimeout(500); // what is under way ends
+    await page.waitForTimeout(500); // waits for requests to finish
     const asked: string[] = [];
     page.on('request', (request) => void asked.push(new URL(request.url()).pathname));
     await page.clock.fastForward(30_000);
@@ -241,7 +241,7 @@ describe('the screens of the console in each of their states, on canned answers'
     expect(asked).not.to.include('/admin/v1/dead-letters');
   });
 
-  it('an action that is under way can neither be left nor begun again, and says so', async () => {
+  it('report a running action, and neither leave nor repeat it', async () => {
     const page = await openLoaded('data', 'sale');
     await page.getByRole('button', { name: 'Pause' }).click();
     const question = page.getByRole('dialog');
@@ -249,18 +249,18 @@ describe('the screens of the console in each of their states, on canned answers'
     await question.getByRole('button', { name: 'Pause' }).click();
     await question.getByRole('status').getByText('Working on it …').waitFor();
     for (let press = 0; press < 3; press++) await page.keyboard.press('Escape');
-    await page.mouse.click(5, 400); // beside it
+    await page.mouse.click(5, 400); // clicks beside the dialog
     await question.getByText('Working on it …').waitFor();
     expect(await question.getByRole('button', { name: 'Cancel' }).isDisabled()).to.equal(true);
     expect(await question.getByRole('button', { name: 'Close' }).count()).to.equal(0);
-    api.mode = 'failing'; // Chromium sends it once more where a connection that it had used before breaks
+    api.mode = 'failing'; // Chromium repeats the request if a connection that it had used before breaks
     api.drop();
     await question.getByText(/No answer came|mysql does not answer/).waitFor();
     await page.keyboard.press('Escape');
     await question.waitFor({ state: 'detached' });
   });
 
-  it('a field of a sale that is emptied says what it needs', async () => {
+  it('name the requirement of a sale field that is emptied', async () => {
     const page = await openLoaded('data', 'sale');
     await page.getByRole('button', { name: 'Edit' }).click();
     const question = page.getByRole('dialog');
@@ -275,7 +275,7 @@ describe('the screens of the console in each of their states, on canned answers'
     expect(opened.faults).to.deep.equal([]);
   });
 
-  it('what somebody else changes while a sale is edited is no change of this edit', async () => {
+  it('leave changes by another operator out of an edit', async () => {
     api.mode = 'data';
     opened = await openConsole(started.browser, { origin: api.url, token: TOKEN });
     const { page } = opened;
@@ -297,7 +297,7 @@ describe('the screens of the console in each of their states, on canned answers'
     expect((await sent).postDataJSON()).to.deep.equal({ title: 'Trail shoe, winter run' });
   });
 
-  it('a run over all that match touches nothing that comes after its dry run', async () => {
+  it('process only matches of the dry run when run over all matches', async () => {
     const page = await openLoaded('data', 'dead-letters');
     const bodies: { filter: { until: string }; dryRun: boolean }[] = [];
     page.on('request', (request) => {
@@ -306,14 +306,14 @@ describe('the screens of the console in each of their states, on canned answers'
     await page.getByRole('button', { name: 'Replay all that match' }).click();
     await page.waitForTimeout(1_100);
     await page.getByRole('button', { name: 'Replay (12)' }).click();
-    await page.getByText('The connection broke').waitFor(); // this api only knows the dry run
+    await page.getByText('The connection broke').waitFor(); // this API only supports the dry run
     expect(bodies.map(({ dryRun }) => dryRun)).to.deep.equal([true, false]);
     const [looked, ran] = bodies.map(({ filter }) => Date.parse(filter.until));
     expect(looked).to.be.a('number').and.closeTo(Date.now(), 60_000);
     expect(ran).to.equal(looked);
   });
 
-  it('a token that is refused asks for another one over the screen, which stays as it was', async () => {
+  it('ask for a new token over the unchanged screen when a token is refused', async () => {
     const page = await openLoaded('data', 'rules-json');
     const draft = page.getByLabel('As JSON').last();
     const text = (await draft.inputValue()).replace('"processes": 0', '"processes": 3');
@@ -332,7 +332,7 @@ describe('the screens of the console in each of their states, on canned answers'
     await page.getByText('These rules can be published.').waitFor();
   });
 
-  it('a draft of rules is kept while somebody looks at other screens, without what is no JSON', async () => {
+  it('keep a draft of rules while other screens are shown, except invalid JSON', async () => {
     const page = await openLoaded('data', 'rules-json');
     const draft = page.getByLabel('As JSON').last();
     const text = (await draft.inputValue()).replace('"processes": 0', '"processes": 3');
@@ -357,7 +357,7 @@ describe('the screens of the console in each of their states, on canned answers'
     await page.getByText('As in force').waitFor();
   });
 
-  it('a search for purchases is made once: what it found is read again by its own key, what it did not find is not', async () => {
+  it('search purchases once: refresh found purchases by their own key, and never repeat an empty search', async () => {
     const page = await open('data', 'live');
     const asked: string[] = [];
     const path = '/admin/v1/requests/';
@@ -388,7 +388,7 @@ describe('the screens of the console in each of their states, on canned answers'
     expect(asked).to.deep.equal(['nothing']);
   });
 
-  it('are reached and used by keyboard alone', async () => {
+  it('work by keyboard alone', async () => {
     const page = await openLoaded('data', 'live');
     const focused = (what: string): Promise<unknown> => page.evaluate(`document.activeElement.${what}`);
     await page.keyboard.press('Tab');
@@ -425,7 +425,7 @@ describe('the screens of the console in each of their states, on canned answers'
     await page.locator('h1:focus').waitFor();
   });
 
-  it('speak Chinese to who reads it, and change the language on request', async () => {
+  it('use Chinese for Chinese browsers, and change the language on request', async () => {
     opened = await openConsole(started.browser, { origin: api.url, token: TOKEN, locale: 'zh-CN' });
     const { page } = opened;
     await page.goto(`${api.url}/console/${SCREENS.health[0]}`);
@@ -440,7 +440,7 @@ describe('the screens of the console in each of their states, on canned answers'
     await isShown(page, 'health');
   });
 
-  it('are there also where the browser forbids to keep anything', async () => {
+  it('work even if the browser forbids storage', async () => {
     opened = await openConsole(started.browser, { origin: api.url });
     const { page } = opened;
     await page.addInitScript(
@@ -456,10 +456,10 @@ describe('the screens of the console in each of their states, on canned answers'
   });
 });
 
-/** Columns that are narrower show nothing, px. */
+/** Narrower columns show nothing, px. */
 const COLUMN_MIN_PX = 24;
 
-/** What does not fit into the window: the page itself, or columns that others have squeezed. */
+/** Returns what does not fit into the window: the page itself, or columns that others have squeezed. */
 async function tooWide(page: Page): Promise<string[]> {
   const isWider = await page.evaluate('document.documentElement.scrollWidth > document.documentElement.clientWidth');
   const squeezed = (await page.evaluate(

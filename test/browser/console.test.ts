@@ -21,7 +21,7 @@ import { openConsole, type Opened } from './console/looks.js';
 /** The broker asks about half messages that are ten seconds old, every five seconds. */
 const CHECKED_BACK_WITHIN_MS = 60_000;
 
-describe('the console on a system that runs', () => {
+describe('the console on a running system', () => {
   let api: Program;
   let started: StartedBrowser;
   let opened: Opened;
@@ -43,7 +43,7 @@ describe('the console on a system that runs', () => {
     });
   const operatorsUrl = (): string => api.operatorsUrl;
 
-  /** Opens a screen as somebody who has pasted their token. */
+  /** Opens a screen with a pasted token. */
   const open = async (role: Role | 'buyer', path = ''): Promise<Page> => {
     opened = await openConsole(started.browser, { origin: operatorsUrl() });
     const { page } = opened;
@@ -64,7 +64,7 @@ describe('the console on a system that runs', () => {
       .map(({ action }) => action);
   };
 
-  it('lets in who has a role, under its content security policy, and keeps the token in the tab alone', async () => {
+  it('admits every role under its content security policy, and keeps the token in the tab alone', async () => {
     const token = tokenOf('operator');
     opened = await openConsole(started.browser, { origin: operatorsUrl() });
     const { page } = opened;
@@ -91,7 +91,7 @@ describe('the console on a system that runs', () => {
     await page.getByRole('heading', { name: 'Live', level: 1 }).waitFor();
     await page.locator('.sign.ok').waitFor();
     for (const path of ['messages/lag', 'rules/form', 'audit', 'health', 'sales/all']) {
-      await page.goto(`${operatorsUrl()}/console/${path}`); // loaded anew each time: the tab remembers
+      await page.goto(`${operatorsUrl()}/console/${path}`); // reloads each time, because the tab remembers
       await page.locator('main h1').waitFor();
       await page.locator('main .loading').first().waitFor({ state: 'detached' });
     }
@@ -116,9 +116,9 @@ describe('the console on a system that runs', () => {
     expect(await page.evaluate('sessionStorage.length')).to.equal(0);
   });
 
-  it('finds purchases that died on the way until the check-back has ended them', async () => {
+  it('finds interrupted purchases until the check-back ends them', async () => {
     const { stack, programs } = system;
-    /** A purchase whose api dies at the fail point. */
+    /** Makes a purchase whose API dies at the fail point. */
     const lost = async (failPoint: string, user: string, requestId: string): Promise<string> => {
       const { saleId } = await openSale(stack, { stock: 5 });
       const dying = await programs.start('api', { failPoint });
@@ -129,24 +129,27 @@ describe('the console on a system that runs', () => {
     };
     const requestId = `lost-${randomBytes(4).toString('hex')}`;
 
-    /** Deducted and not committed: by its id in three clicks. The check-back commits, a worker writes the row. */
+    /**
+     * Finds a deducted but uncommitted purchase by its id in three clicks. The check-back commits it, and a worker
+     * writes the row.
+     */
     const isRecorded = async (saleId: string, page: Page): Promise<void> => {
-      await page.getByRole('link', { name: 'Purchase', exact: true }).click(); // one
+      await page.getByRole('link', { name: 'Purchase', exact: true }).click(); // first click
       await page.getByLabel('Request, batch, order, trace or dead letter, or a user').fill(requestId);
-      await page.getByRole('button', { name: 'Find', exact: true }).click(); // two
+      await page.getByRole('button', { name: 'Find', exact: true }).click(); // second click
       await page.getByText('What happens next').waitFor();
       await page.locator('.timeline').getByText('Half message', { exact: true }).waitFor();
       await page.locator('.timeline .done').getByText('Deduct', { exact: true }).waitFor();
-      await page // the screen goes on by itself
+      await page // the screen updates by itself
         .locator('.timeline .done')
         .getByText('Order row', { exact: true })
         .waitFor({ timeout: CHECKED_BACK_WITHIN_MS });
       await page.locator('.badge').getByText('Waits for payment').first().waitFor();
-      await page.getByRole('link', { name: saleId, exact: true }).first().click(); // three: its sale
+      await page.getByRole('link', { name: saleId, exact: true }).first().click(); // third click: its sale
       await page.waitForURL(`**/console/sales/${saleId}`);
       expect(await expectInvariants(stack, saleId)).to.include({ rows: 1, sold: 1, unitsLeft: 4 });
     };
-    /** Stored and not deducted: an open half message, which the check-back rolls back. */
+    /** Finds a stored but not deducted purchase: an open half message, which the check-back rolls back. */
     const isRolledBack = async (saleId: string, page: Page): Promise<void> => {
       const half = page.getByRole('row').filter({ has: page.getByRole('link', { name: saleId, exact: true }) });
       await half.waitFor({ timeout: 20_000 });
@@ -160,7 +163,7 @@ describe('the console on a system that runs', () => {
     ]);
   });
 
-  it('saves dead letters as CSV and replays one: asks, shows its purchases beside their orders, and the result', async () => {
+  it('saves dead letters as CSV, and replays a dead letter after a question that shows its purchases beside their orders', async () => {
     const { stack } = system;
     const { saleId } = await openSale(stack, { stock: 5 });
     const deadLetterId = await parkBatch(saleId, ['carl', 'dora']);
@@ -193,7 +196,7 @@ describe('the console on a system that runs', () => {
     expect(await expectInvariants(stack, saleId)).to.include({ rows: 2, liveRows: 2, unitsLeft: 3 });
   });
 
-  it('pauses and resumes a sale: asks first, and it is in the audit log', async () => {
+  it('asks before it pauses and resumes a sale, and audits both', async () => {
     const { stack } = system;
     const { saleId } = await openSale(stack, { stock: 5 });
     const page = await open('operator', `sales/${saleId}`);
@@ -219,7 +222,7 @@ describe('the console on a system that runs', () => {
     await expectInvariants(stack, saleId);
   });
 
-  it('offers a viewer nothing that changes something, and the api refuses it too', async () => {
+  it('offers a viewer no changes, which the API refuses too', async () => {
     const { stack } = system;
     const { saleId } = await openSale(stack, { stock: 5 });
     const deadLetterId = await parkBatch(saleId, ['ivy']);
@@ -246,7 +249,7 @@ describe('the console on a system that runs', () => {
     expect(await expectInvariants(stack, saleId)).to.include({ rows: 1, unitsLeft: 4 });
   });
 
-  it('shows what buyers do as it happens', async () => {
+  it('shows purchases as they happen', async () => {
     const { stack } = system;
     const { saleId } = await openSale(stack, { stock: 3 });
     const page = await open('viewer', 'live');
@@ -267,7 +270,10 @@ describe('the console on a system that runs', () => {
     expect(await expectInvariants(stack, saleId)).to.include({ rows: 3, unitsLeft: 0 });
   });
 
-  /** A batch that was deducted and given up, as worker and collector leave it. @returns the number of its dead letter */
+  /**
+   * Parks a batch that was deducted and given up, as worker and collector leave it. @returns the number of its dead
+   * letter
+   */
   async function parkBatch(saleId: string, users: readonly string[]): Promise<string> {
     const { redis, mysql } = system.stack;
     const batch = await deductBatch(system.stack, saleId, users);

@@ -13,7 +13,7 @@ import { startChromium, type StartedBrowser } from '../helpers/chromium.js';
 import { expectInvariants } from '../helpers/invariants.js';
 import { useSystem } from '../helpers/system.js';
 
-/** The examples of the page on embedding, as they stand there. */
+/** The documentation page with the embedding examples. */
 const DOCS = readFileSync(join(REPO_DIR, 'docs/buyer-page.md'), 'utf8');
 const BUY = readFileSync(join(REPO_DIR, 'examples/shop-page/buy.mjs'), 'utf8');
 const exampleWith = (text: string): string => {
@@ -32,17 +32,17 @@ const REFUSED = createTokenSigner('another-secret-of-more-than-forty-bytes-lengt
 });
 const PICTURE =
   '<svg xmlns="http://www.w3.org/2000/svg" width="8" height="8"><rect width="8" height="8" fill="teal"/></svg>';
-/** Of an element in the browser, whose types a test of Node does not have. */
+/** An image element in the browser, whose types a Node test does not have. */
 interface Picture {
   readonly naturalWidth: number;
 }
 
-describe('a sale on the pages of a shop', () => {
+describe('a sale embedded in a shop', () => {
   let api: Program;
   let started: StartedBrowser;
   let shop: Server;
   let shopUrl: string;
-  /** What the shop serves, by path. */
+  /** The pages of the shop, by path. */
   const served = new Map<string, string>();
   const system = useSystem(async ({ programs }) => {
     shop = createServer((req, res) => {
@@ -53,7 +53,7 @@ describe('a sale on the pages of a shop', () => {
       res.end(body);
     });
     await new Promise<void>((resolve) => shop.listen(0, '127.0.0.1', resolve));
-    shopUrl = `http://localhost:${(shop.address() as AddressInfo).port}`; // another site than that of the api
+    shopUrl = `http://localhost:${(shop.address() as AddressInfo).port}`; // a different site from the API
     [api, started] = await Promise.all([
       programs.start('api', {
         env: {
@@ -95,10 +95,10 @@ describe('a sale on the pages of a shop', () => {
     return { page, said };
   }
 
-  it('in a frame, signed in by a message, as the documentation shows it', async () => {
+  it('works in a frame, signed in by a message, as documented', async () => {
     const { saleId, sku } = await openSale(system.stack, { stock: 3 });
     served.set(`/${sku}.svg`, PICTURE);
-    // A token that the api refuses, out of a cache of the shop; then a good one.
+    // The shop first returns a refused token from its cache, then a valid token.
     const tokens = JSON.stringify([REFUSED, REFUSED, tokenOf('ann')]);
     const signs = `<script>const asked = []; const tokenOfBuyer = async () => ${tokens}[asked.push(performance.now()) - 1];</script>`;
     const { page, said } = await openShop(signs + here(exampleWith('<iframe'), saleId));
@@ -114,12 +114,12 @@ describe('a sale on the pages of a shop', () => {
     await sale.locator('[data-screen="paid"]').waitFor();
     await until('the shop hears of it', () => said.some((line) => /^order \d+ is paid$/.test(line)));
     const ofOrders = /^order \d+ is (pending_payment|paid)$/;
-    const ofRefusal = /^Failed to load resource: .* (401|404) /; // the status of a click that was not taken
+    const ofRefusal = /^Failed to load resource: .* (401|404) /; // the status of a refused click
     expect(said.filter((line) => !ofOrders.test(line) && !ofRefusal.test(line))).to.deep.equal([]);
     expect(await expectInvariants(system.stack, saleId)).to.include({ rows: 1, sold: 1 });
   });
 
-  it('by a link that signs in, as the documentation shows it', async () => {
+  it('works by a link that signs in, as documented', async () => {
     const { saleId } = await openSale(system.stack, { stock: 3 });
     const go = here(exampleWith('location.href'), saleId);
     const { page } = await openShop(
@@ -131,7 +131,7 @@ describe('a sale on the pages of a shop', () => {
     expect(await expectInvariants(system.stack, saleId)).to.include({ rows: 0 });
   });
 
-  it('it shows the name and the picture of the shop, draws one where there is none, and leads to its sign-in', async () => {
+  it('shows the name and the picture of the shop or draws a picture, and links to its sign-in', async () => {
     const { saleId, sku } = await openSale(system.stack);
     served.set(`/${sku}.svg`, PICTURE);
     const page = await openPage();
@@ -150,7 +150,7 @@ describe('a sale on the pages of a shop', () => {
     expect(await expectInvariants(system.stack, saleId)).to.include({ rows: 0 });
   });
 
-  it('from a page of the shop, as the documentation shows it: one purchase until it has ended, then another', async () => {
+  it('sells on a page of the shop, as documented: one purchase to its end, then another', async () => {
     const { saleId } = await openSale(system.stack, { stock: 3, limitPerBuyer: 3 });
     served.set('/buy.js', here(BUY, saleId));
     const { page, said } = await openShop('');
@@ -164,7 +164,7 @@ describe('a sale on the pages of a shop', () => {
         ? route.continue()
         : route.fulfill({
             headers: { 'Access-Control-Allow-Origin': shopUrl },
-            json: { saleId, status: 'unknown', degraded: 'L3' }, // of an api that is spared
+            json: { saleId, status: 'unknown', degraded: 'L3' }, // answer of an API under degradation
           }),
     );
     const third = (await page.evaluate(buy)) as Record<string, unknown>;
@@ -177,11 +177,11 @@ describe('a sale on the pages of a shop', () => {
     expect(await expectInvariants(system.stack, saleId)).to.include({ rows: 2, sold: 2 });
   });
 
-  it('a page of somebody else can neither read an answer, nor send a purchase, nor have the sale in a frame', async () => {
+  it('refuses a foreign page that reads an answer, sends a purchase or frames the sale', async () => {
     const { saleId } = await openSale(system.stack, { stock: 3 });
     served.set('/buy.js', here(BUY, saleId));
     const { page } = await openShop('');
-    const evil = shopUrl.replace('localhost', '127.0.0.1'); // the same server, and another origin
+    const evil = shopUrl.replace('localhost', '127.0.0.1'); // same server, different origin
     await page.goto(evil);
     const reads = `fetch('${api.url}/v1/sales/${saleId}').then(() => 'read', () => 'refused')`;
     expect(await page.evaluate(reads)).to.equal('refused');

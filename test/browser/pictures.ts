@@ -3,7 +3,9 @@ import { dirname, join } from 'node:path';
 import type { Page } from 'playwright-core';
 import { REPO_DIR } from '../../deploy/local/stack/paths.js';
 
-/** `UPDATE_PICTURES=1` takes a picture of every state in every look, and refreshes the pictures of the documentation. */
+/**
+ * `UPDATE_PICTURES=1` takes a picture of every state in every look, and refreshes the pictures of the documentation.
+ */
 export const TAKES_PICTURES = process.env.UPDATE_PICTURES === '1';
 
 /** Holds all pictures. Git ignores it. */
@@ -21,7 +23,7 @@ export const PICTURES_IN_DOCS: readonly string[] = [
   'console/sale-light.png',
 ];
 
-/** Writes a picture of the page as it stands. */
+/** Writes a picture of the current page. */
 export async function takePicture(page: Page, name: string): Promise<void> {
   const path = join(FOLDER, name);
   mkdirSync(dirname(path), { recursive: true });

@@ -6,27 +6,27 @@ import { ask } from '../chaos/harness/http.js';
 import { until } from '../chaos/harness/wait.js';
 import type { StartedBrowser } from '../helpers/chromium.js';
 
-/** What Chromium itself writes about an answer of 4xx or 5xx, or none: the page speaks of it in its own way. */
+/** Chromium's own message about a 4xx, a 5xx or a missing answer, which the page reports in its own way. */
 const OF_THE_NETWORK = /^Failed to load resource: /;
 const WAIT_MS = 20_000;
-/** An answer, and some more. */
+/** Time for an answer, with some margin. */
 const LOOK_MS = 400;
 const TOKEN_LIFE_MS = 43_200_000;
 
 export interface VisitorParts {
-  /** Where the page is served. */
+  /** Address of the page. */
   readonly url: string;
   readonly saleId: string;
-  /** Null: nobody is signed in. */
+  /** Null if no user is signed in. */
   readonly userId?: string | null;
-  /** The link names this language. */
+  /** Language that the link names. */
   readonly lang?: string;
   readonly context?: BrowserContextOptions;
-  /** Runs in the page before its script. */
+  /** Script that runs in the page before its own script. */
   readonly before?: string;
-  /** Stands between the page and the server. */
+  /** Intercepts requests between the page and the server. */
   readonly route?: (page: Page) => Promise<unknown>;
-  /** The page reads this one, so that its picture is always the same; left out: that of the sale. */
+  /** SKU that the page reads, so that its picture is always the same. Defaults to the SKU of the sale. */
   readonly sku?: string;
 }
 
@@ -53,7 +53,7 @@ async function withSku(asked: Route, sku: string): Promise<void> {
   await asked.fulfill({ response, body }).catch(() => undefined);
 }
 
-/** Somebody at the page of a sale, with an eye on all that their browser sends and complains about. */
+/** Drives a visitor on a sale page, and records all requests and complaints of the browser. */
 export class Visitor {
   readonly page: Page;
   readonly requests: Request[] = [];
@@ -91,7 +91,7 @@ export class Visitor {
     return this.#token ?? '';
   }
 
-  /** The button: it is the same element from the countdown to the order. */
+  /** Returns the button, which is the same element from the countdown to the order. */
   get button(): ReturnType<Page['locator']> {
     return this.page.locator('#go');
   }
@@ -109,7 +109,10 @@ export class Visitor {
     return this;
   }
 
-  /** The same, where something has changed that the page would read in some seconds: it reads the sale now, as when its tab is seen again. */
+  /**
+   * Waits like `sees`, but makes the page read the sale now instead of some seconds later, as when its tab is shown
+   * again.
+   */
   async seesSoon(screen: string): Promise<this> {
     const wanted = this.page.locator(`.page[data-screen="${screen}"]`);
     await until(`the page shows ${screen}`, async () => {
@@ -122,12 +125,12 @@ export class Visitor {
     return this;
   }
 
-  /** The page reads the sale now. */
+  /** Makes the page read the sale now. */
   async lookAgain(): Promise<void> {
     await this.page.evaluate("document.dispatchEvent(new Event('visibilitychange'))");
   }
 
-  /** Clicks as a mouse does that is pressed again and again in one place: each click counts those before it. */
+  /** Clicks like a mouse that is pressed repeatedly in one place: each click counts the clicks before it. */
   async hammers(clicks: number, everyMs: number, from = 1): Promise<void> {
     for (let nth = from; nth < from + clicks; nth++) {
       await this.page.mouse.down({ clickCount: nth });
@@ -141,23 +144,26 @@ export class Visitor {
     return (await this.button.getAttribute('aria-disabled')) === 'false';
   }
 
-  /** Presses the button, on or off: a click of the driver waits until it is on. */
+  /** Presses the button even if it is off. A click of the driver waits until it is on. */
   async press(): Promise<void> {
     await this.button.evaluate((button) => (button as never as { click(): void }).click());
   }
 
-  /** Requests by method and the end of their path. */
+  /** Returns requests by method and the end of their path. */
   sent(method: string, path: RegExp): Request[] {
     return this.requests.filter((request) => request.method() === method && path.test(new URL(request.url()).pathname));
   }
 
-  /** The keys of the purchases that were sent, tries with the same key counted once. */
+  /** Returns the keys of the sent purchases. Retries with the same key count once. */
   async keys(): Promise<string[]> {
     const sent = await Promise.all(this.sent('POST', /\/purchases$/).map((request) => request.allHeaders()));
     return [...new Set(sent.map((headers) => headers['idempotency-key'] ?? ''))];
   }
 
-  /** What must be true of every visit: no error, no request to elsewhere, the token in headers and in the storage of the tab only. */
+  /**
+   * Checks what must hold for every visit: no errors, no foreign requests, and the token only in headers and in the
+   * tab's storage.
+   */
   async leave(): Promise<void> {
     const token = this.#token;
     expect(this.#faults, 'errors in the console').to.deep.equal([]);

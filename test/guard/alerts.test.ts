@@ -13,7 +13,10 @@ import { WAITING_STATES, WATCHED_STATES } from '../../src/core/waiting-states.js
 import { createSignatureMetrics } from '../../src/rocketmq/metrics.js';
 import { mistakesIn, OF_PROMETHEUS, ownLabels, publishedMetrics, shownIn } from '../helpers/published-metrics.js';
 
-/** Alerts that the console does not show, since a process cannot judge them by its current metrics, with the reason. */
+/**
+ * Alerts that the console does not show because a process cannot judge them by its current metrics, each with the
+ * reason.
+ */
 const NEEDS_PROMETHEUS: Readonly<Record<string, string>> = {
   SeckillForgedMessages: 'a rise over ten minutes',
   SeckillPurchasesRefusedByRedis: 'a rise over ten minutes',
@@ -44,12 +47,12 @@ interface Rule {
 const read = (path: string): string => readFileSync(join(REPO_DIR, path), 'utf8');
 const texts = ['alerts', 'objectives'].map((name) => read(`deploy/prometheus/${name}.yml`));
 const rules = texts.flatMap((text) => (parse(text) as { groups: { rules: Rule[] }[] }).groups.flatMap((g) => g.rules));
-/** The alerts that programs judge themselves. */
+/** The alerts that programs evaluate themselves. */
 const judged = readAlertRules(texts[0] as string);
 const alerts = new Map(rules.flatMap((rule) => (rule.alert === undefined ? [] : [[rule.alert, rule] as const])));
 
 describe('guard: alerts and boards', () => {
-  it('name only published metrics and their labels', async () => {
+  it('use only published metrics and their labels', async () => {
     const published = await publishedMetrics();
     expect(mistakesIn('max(seckill_made_up)', [], published)).to.deep.equal(['no program publishes seckill_made_up']);
     expect(mistakesIn('max(seckill_mq_lag)', ['group'], published)).to.deep.equal(['group is summed away']);
@@ -67,14 +70,14 @@ describe('guard: alerts and boards', () => {
     }
   });
 
-  it('no metric has a label that Prometheus or its operator adds', async () => {
+  it('give no metric a label that Prometheus or its operator adds', async () => {
     const labels = [...(await ownLabels()).values()].flat();
     expect(labels).to.include('endpoint');
     expect(labels.filter((label) => OF_PROMETHEUS.includes(label))).to.deep.equal([]);
     expect(read('deploy/helm/seckill/templates/podmonitor.yaml')).to.match(/^ +honorLabels: true$/m);
   });
 
-  it('programs read the name, time, severity and summary of an alert as Prometheus does', () => {
+  it('are read by programs as Prometheus reads them: name, time, severity and summary', () => {
     const unitMs: Readonly<Record<string, number>> = { s: 1000, m: 60_000, h: 3_600_000 };
     for (const { name, forMs, severity, summary } of judged) {
       const { for: time = '0s', labels, annotations } = alerts.get(name) as Rule;
@@ -83,18 +86,18 @@ describe('guard: alerts and boards', () => {
     }
   });
 
-  it('programs judge every alert that does not need Prometheus', () => {
+  it('are evaluated by programs unless they need Prometheus', () => {
     expect([...judged.map(({ name }) => name), ...Object.keys(NEEDS_PROMETHEUS)]).to.have.members([...alerts.keys()]);
   });
 
-  it('docs/runbook.md has a section with the severity of each alert', () => {
+  it('have a section with their severity in docs/runbook.md', () => {
     const sections = [...read('docs/runbook.md').matchAll(/^### (\w+)\n\n\*(Page|Ticket)\.\*/gm)];
     expect(sections.map(([, name, whom]) => [name, whom?.toLowerCase()])).to.have.deep.members(
       [...alerts].map(([name, { labels }]) => [name, labels?.severity]),
     );
   });
 
-  it('each waiting state has an alert, and each alert on seckill_overdue has a waiting state', () => {
+  it('have an alert for each waiting state, and a waiting state for each alert on seckill_overdue', () => {
     const watched = [...(texts[0] as string).matchAll(/seckill_overdue\{state="(\w+)"\}/g)].map(([, state]) => state);
     expect(watched).to.have.members([...WATCHED_STATES]);
     for (const metric of [
@@ -111,7 +114,7 @@ describe('guard: alerts and boards', () => {
       ).to.equal(true);
   });
 
-  it('metrics of forged messages and admission exist before the first event and then follow events', async () => {
+  it('have metrics of forged messages and admission before the first event, which then follow events', async () => {
     const registry = new Registry();
     createSignatureMetrics(registry);
     const { breakerMoved, rulesTaken, rulesRefused } = createAdmissionMetrics(registry);
@@ -127,7 +130,7 @@ describe('guard: alerts and boards', () => {
     ]);
   });
 
-  it('docs/waiting-states.md has the table of the code, and each deadline in capitals is a setting', () => {
+  it('match docs/waiting-states.md: the same table, and a setting for each deadline in capitals', () => {
     const page = read('docs/waiting-states.md');
     const keys = settingsOf(Object.keys(SCHEMA) as SectionName[]);
     for (const [state, { waits, deadline, endedBy, watchedAs }] of Object.entries(WAITING_STATES)) {

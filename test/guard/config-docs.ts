@@ -16,9 +16,9 @@ A program that finds a setting of an earlier release in its environment warns of
 This page is made from \`src/core/config/schema.ts\`: \`npm run generate\`.
 `;
 
-/** The page on configuration, in Markdown. */
+/** Renders the configuration page in Markdown. */
 export function renderConfigDocs(): string {
-  const sections = (Object.keys(SCHEMA) as SectionName[]).filter((name) => name !== 'keeperMetrics'); // as workerMetrics
+  const sections = (Object.keys(SCHEMA) as SectionName[]).filter((name) => name !== 'keeperMetrics'); // same settings as workerMetrics
   return [INTRO, ...sections.map(renderSection)].join('\n');
 }
 

@@ -26,7 +26,7 @@ describe('guard: configuration', () => {
     for (const { env, secret, fallback } of keys) if (secret) expect(fallback, env).to.equal(undefined);
   });
 
-  it('has no section that no program reads', () => {
+  it('has no section that is never read by a program', () => {
     expect(new Set(Object.values(PROGRAM_SECTIONS).flat())).to.deep.equal(new Set(Object.keys(SCHEMA)));
   });
 });

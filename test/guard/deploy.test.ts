@@ -16,7 +16,6 @@ import { readConfig, readCopy, readDockerfile, type Stage } from '../image/docke
 import { keysOf, READ_BY } from './helm-settings.js';
 
 const read = (path: string): string => readFileSync(join(REPO_DIR, path), 'utf8');
-/** Returns the default of a number. */
 const byDefault = ({ fallback }: { readonly fallback: number | undefined }): number => Number(fallback);
 const PORTS = {
   buyers: byDefault(SCHEMA.http.port),
@@ -37,7 +36,7 @@ describe('guard: the Dockerfile', () => {
     expect([...letThrough].sort()).to.deep.equal([...sources].sort());
   });
 
-  it('sets only known settings, exposes their ports, and does not run as root', () => {
+  it('sets only known settings, exposes their ports and does not run as root', () => {
     const ours = Object.keys(config.env).filter((name) => name !== 'NODE_OPTIONS');
     const known = keysOf(Object.keys(SCHEMA) as SectionName[]);
     expect(ours.filter((name) => !known.has(name))).to.deep.equal([]);
@@ -64,7 +63,7 @@ describe('guard: deploy/nginx', () => {
   ) as Record<'nginx' | 'http' | 'buyers' | 'operators' | 'problems' | 'upstream', string>;
   const number = (text: string, directive: RegExp): number => Number(directive.exec(text)?.[1] ?? NaN);
 
-  it('uses the time-outs and limits of an api', () => {
+  it('uses the timeouts and limits of an API', () => {
     const { http, notifications } = SCHEMA;
     expect(number(conf.http, /client_header_timeout (\d+)s;/) * 1000).to.equal(byDefault(http.headersTimeoutMs));
     expect(number(conf.http, /client_body_timeout (\d+)s;/) * 1000).to.equal(byDefault(http.requestTimeoutMs));
@@ -88,7 +87,7 @@ describe('guard: deploy/nginx', () => {
     expect(number(conf.http, /zone=operators:\w+ rate=(\d+)r/)).to.equal(byDefault(SCHEMA.operators.requestsPerSecond));
   });
 
-  it('counts buyers and operators apart, so that neither locks the other out', () => {
+  it('counts buyers and operators separately, so that neither group locks out the other', () => {
     const declared = [...conf.http.matchAll(/^limit_(req|conn)_zone \S+ zone=(\w+):/gm)].map(
       ([, kind, zone]) => `${kind} ${zone}`,
     );
@@ -100,7 +99,7 @@ describe('guard: deploy/nginx', () => {
     expect(new Set(used.flat()).size, 'each zone is counted for one server').to.equal(used.flat().length);
   });
 
-  it('lets every route through with its largest body', () => {
+  it('accepts the largest body of every route', () => {
     const bytes = (text: string): number => {
       const [, amount = 'NaN', unit = ''] = /client_max_body_size (\d+)([km]);/.exec(text) ?? [];
       return Number(amount) * (unit === 'm' ? 1024 ** 2 : 1024);
@@ -118,7 +117,7 @@ describe('guard: deploy/nginx', () => {
       if (body !== undefined) expect(bytes(conf.operators), `body of ${path}`).to.be.at.least(body.bytesMax);
   });
 
-  it('answers its own problems as an api would', () => {
+  it('answers with the same problems as an API', () => {
     const bodies = [...`${conf.http}${conf.problems}`.matchAll(/'(\{"type":.*?\})'/g)].map(
       ([, body]) => body as string,
     );
@@ -138,7 +137,7 @@ describe('guard: deploy/nginx', () => {
         expect(read(`deploy/${folder}/${name}`), name).to.not.match(/\$(http_)?host\b/);
   });
 
-  it('asks the default ports of the programs', () => {
+  it('uses the default ports of the programs', () => {
     const site = read('deploy/nginx/site/upstreams.conf');
     const [buyers = '', operators = ''] = site.split('upstream seckill_operators');
     expect(buyers).to.include(`:${PORTS.buyers} `);
@@ -168,10 +167,10 @@ describe('guard: deploy/compose.yaml', () => {
     configs: Record<string, { content: string }>;
   };
   const ofOurImage = Object.entries(services).filter(([, { image }]) => image?.startsWith('seckill:') === true);
-  /** Without the service that copies the boards: it runs no command of seckill. */
+  /** Excludes the service that copies the dashboards: it runs no seckill command. */
   const ours = ofOurImage.filter(([, { command }]) => command !== undefined);
 
-  it('gives each program the settings that it needs and none that it does not read', () => {
+  it('gives each program the settings that it needs and no others', () => {
     expect(ours.map(([name]) => name)).to.have.members(['api-1', 'api-2', 'worker', 'keeper', 'migrate', 'topics']);
     for (const [name, { command = [], environment = {} }] of ours) {
       const keys = keysOf(READ_BY[command[0] as string] ?? []);
@@ -184,7 +183,7 @@ describe('guard: deploy/compose.yaml', () => {
     }
   });
 
-  it('runs programs without privileges, on a read-only root, with time to stop', () => {
+  it('runs programs without privileges, on a read-only root, with enough time to stop', () => {
     const hardened = [...ofOurImage, ['nginx', services.nginx as Service] as const];
     for (const [name, { read_only, cap_drop, security_opt, stop_grace_period = '' }] of hardened) {
       expect([read_only, cap_drop, security_opt], name).to.deep.equal([true, ['ALL'], ['no-new-privileges:true']]);
@@ -193,7 +192,7 @@ describe('guard: deploy/compose.yaml', () => {
     expect(new Set(ofOurImage.map(([, { image }]) => image))).to.deep.equal(new Set([`seckill:${version}`]));
   });
 
-  it('apis trust nginx only, nginx asks every api, and only nginx is published to other hosts', () => {
+  it('lets APIs trust only nginx, sends nginx to every API and publishes only nginx to other hosts', () => {
     const address = services.nginx?.networks?.default.ipv4_address;
     expect(address).to.match(/^172\./);
     const apis = ours.filter(([, { command }]) => command?.[0] === 'api');
@@ -209,7 +208,7 @@ describe('guard: deploy/compose.yaml', () => {
         );
   });
 
-  it('scrapes every program where it publishes its metrics, and gives Grafana the boards of the image', () => {
+  it('scrapes every program on its metrics port, and gives Grafana the dashboards of the image', () => {
     const { scrape_configs } = parse(read('deploy/compose/prometheus.yml')) as {
       scrape_configs: { static_configs: { targets: string[] }[] }[];
     };
@@ -218,7 +217,7 @@ describe('guard: deploy/compose.yaml', () => {
     expect(scrape_configs[0]?.static_configs[0]?.targets).to.have.members(
       programs.map(([name, { command }]) => `${name}:${port[command?.[0] as string]}`),
     );
-    // A program answers monitoring only by a name that it listens on.
+    // A program answers monitoring only under a name that it listens on.
     for (const [name, { command, environment = {} }] of programs)
       expect(environment[command?.[0] === 'api' ? 'OPERATORS_HOST' : 'METRICS_HOST'], name).to.equal(name);
     const boards = parse(read('deploy/compose/grafana/boards.yml')) as { providers: { options: { path: string } }[] };
@@ -227,7 +226,7 @@ describe('guard: deploy/compose.yaml', () => {
     expect(services.boards?.entrypoint?.at(-1)).to.match(/^fs\.cpSync\('\/app\/dist\/boards', '\/boards',/);
   });
 
-  it('docs/containers.md has the doctor accept the risks of this setup and no others', () => {
+  it('has docs/containers.md tell the doctor to accept exactly the risks of this setup', () => {
     const page = read('docs/containers.md');
     const lists = [...page.matchAll(/--accept ([\w.,-]+)/g)].map(([, list]) => list?.split(',') ?? []);
     expect(lists.length).to.be.above(1);
@@ -254,14 +253,14 @@ describe('guard: deploy/compose.yaml', () => {
       expect(list.includes('settings.node'), 'in the chart').to.equal(untried.includes('settings.node'));
   });
 
-  it('passes no secret as an argument, which every user of the host could read', () => {
+  it('passes no secret as an argument, where every user of the host could read it', () => {
     const shells = Object.entries(services).flatMap(([name, { command = [], healthcheck }]) =>
       [command.at(-1), healthcheck?.test?.at(-1)].filter((one) => one !== undefined).map((one) => [name, one] as const),
     );
     expect(shells.length).to.be.above(10);
     for (const [name, script] of shells) {
       const [commandLine = ''] = script.split('<<EOF');
-      // VARIABLE="$$SECRET" before a command is no argument of it.
+      // An assignment VARIABLE="$$SECRET" before a command is not an argument.
       const args = commandLine.replace(/(^|\s)[A-Z_]+="\$\$\w+"/g, '');
       expect(args, name).to.not.match(/\$\{?\$?\{?\w*(PASSWORD|SECRET|KEY)/);
     }
@@ -274,7 +273,7 @@ describe('guard: deploy/compose.yaml', () => {
     expect(asked.size).to.be.above(8);
   });
 
-  it('the broker has the settings of the local stack except addresses, sizes and threads', () => {
+  it('gives the broker the settings of the local stack except addresses, sizes and threads', () => {
     const entries = (conf: string): Map<string, string> =>
       new Map([...conf.matchAll(/^(\w+)=(.*)$/gm)].map(([, key, value]) => [key as string, value as string]));
     const local = entries(read('deploy/local/templates/broker.conf'));
@@ -324,7 +323,7 @@ describe('guard: the Helm chart', () => {
     expect(parse(chart('Chart.yaml'))).to.include({ version, appVersion: version });
   });
 
-  it('requires more time for a pod than its program needs to stop', () => {
+  it('gives a pod more time than its program needs to stop', () => {
     expect(chart('templates/deployments.yaml')).to.include(`add $sleep ${STOP_TIMEOUT_MS / 1000 + 1} }}`);
   });
 });

@@ -33,7 +33,7 @@ const PAGES = [
 const read = (page: string): string => readFileSync(join(REPO_DIR, page), 'utf8');
 
 describe('guard: links and file names in the documentation', () => {
-  /** As GitHub makes them of headings: lower case, without signs, a hyphen for each blank. */
+  /** Makes anchors as GitHub does: lower case, no punctuation, a hyphen for each space. */
   const anchorsOf = (page: string): string[] =>
     [...read(page).matchAll(/^#+ (.*)$/gm)].map(([, title]) =>
       (title as string)
@@ -42,7 +42,7 @@ describe('guard: links and file names in the documentation', () => {
         .replaceAll(' ', '-'),
     );
 
-  it('every link names a page that exists, and a heading in it', () => {
+  it('has only links to existing pages and headings', () => {
     const broken = PAGES.flatMap((page) =>
       [...read(page).matchAll(/\]\((?!https?:)([^)#\s]*)(?:#([^)\s]+))?\)/g)]
         .filter(([, path, anchor]) => {
@@ -55,7 +55,7 @@ describe('guard: links and file names in the documentation', () => {
     expect(broken).to.deep.equal([]);
   });
 
-  it('every file of the repository that they name exists', () => {
+  it('names only repository files that exist', () => {
     const missing = PAGES.flatMap((page) =>
       [...read(page).matchAll(/`((?:src|lua|test|deploy|bench|docs|examples)\/[\w./-]+\.\w+)`/g)]
         .filter(([, path]) => !existsSync(join(REPO_DIR, path as string)))
@@ -64,12 +64,12 @@ describe('guard: links and file names in the documentation', () => {
     expect(missing).to.deep.equal([]);
   });
 
-  it('has the pictures that the browser tests take for it, and no others', () => {
+  it('has exactly the pictures that the browser tests take for it', () => {
     const pictures = below('docs').filter((name) => name.endsWith('.png'));
     expect(pictures).to.have.members(PICTURES_IN_DOCS.map((name) => join('docs', name)));
   });
 
-  it('lists every decision in docs/decisions/README.md: one row per number, and each page linked', () => {
+  it('has one row per number in docs/decisions/README.md, with a link to each page', () => {
     const rows = [...read('docs/decisions/README.md').matchAll(/^\| (?:\[(\d+)\]\((\d{4})-[^)]+\.md\)|(\d+)) \|/gm)];
     expect(rows.map(([, kept, , dropped]) => Number(kept ?? dropped))).to.deep.equal(rows.map((_, index) => index + 1));
     const linked = rows.flatMap(([, kept, file]) => (kept === undefined ? [] : [{ kept: Number(kept), file }]));
@@ -88,12 +88,12 @@ describe('guard: links and file names in the documentation', () => {
     expect(mentions.filter(({ number }) => !linked.some(({ kept }) => kept === number))).to.deep.equal([]);
   });
 
-  it('every protocol rule that a comment or a page names is in docs/architecture.md', () => {
+  it('explains in docs/architecture.md every protocol rule that a comment or a page names', () => {
     const [, chapter = ''] = /^## Protocol rules$([^]*?)^## /m.exec(read('docs/architecture.md')) ?? [];
     const rules = [...chapter.matchAll(/^(\d+)\. /gm)].map(([, number]) => Number(number));
     expect(rules.length).to.be.above(0);
     expect(rules).to.deep.equal(rules.map((_, index) => index + 1));
-    // `rule 7`, `rules 1 and 2`, `rules 6, 7 and 13`, `rules 1 to 4`
+    // matches `rule 7`, `rules 1 and 2`, `rules 6, 7 and 13`, `rules 1 to 4`
     const mentions = ['src', 'lua', 'test', 'deploy', 'docs']
       .flatMap(below)
       .filter((file) => /\.(ts|mjs|cjs|lua|md|conf|yml)$/.test(file))
@@ -108,10 +108,10 @@ describe('guard: links and file names in the documentation', () => {
 });
 
 describe('guard: docs/buying.md', () => {
-  it('has one row for each code of a route for buyers, with its status and whether a retry may help', () => {
+  it('has one row for each code of a buyer route, with its status and whether a retry may help', () => {
     const codes = new Set(
       routesOf('buyers')
-        .filter(({ label }) => label !== 'payment' && label !== 'probe') // each has a page of its own
+        .filter(({ label }) => label !== 'payment' && label !== 'probe') // each has its own page
         .flatMap((route) => route.codes),
     );
     const rows = [...read('docs/buying.md').matchAll(/^\| (\d{3}) \| `(\w+)` \| (yes|no) \|/gm)];
@@ -126,14 +126,14 @@ describe('guard: docs/buying.md', () => {
 
 describe('guard: docs/events.md', () => {
   const page = read('docs/events.md');
-  /** The first cells of the rows of the table whose heading begins like this. */
+  /** Returns the first cells of the table below the heading that begins with this text. */
   const firstCells = (heading: string): string[] => {
     const table = page.slice(page.indexOf(`| ${heading} |`)).split('\n\n')[0] ?? '';
     return [...table.matchAll(/^\| `([^`]+)` \|/gm)].map(([, cell]) => cell as string);
   };
   const jsonIn = (text: string): string => /```json\n([\s\S]*?)```/.exec(text)?.[1] ?? '';
 
-  it('shows a body that the code reads, and writes with the same fields', () => {
+  it('shows a body that the code reads and writes with the same fields', () => {
     const body = jsonIn(page);
     const decoded = decodeOrderEvents(body);
     if (decoded.outcome !== 'decoded') throw new Error(decoded.detail);
@@ -142,7 +142,7 @@ describe('guard: docs/events.md', () => {
     expect(decodeOrderEvents(`{"v":1,"events":[${line}]}`).outcome).to.equal('decoded');
   });
 
-  it('has every field, type, number and name of the code, and no other', () => {
+  it('has exactly the fields, types, numbers and names of the code', () => {
     const event: Required<OrderEvent> = {
       eventId: 'e',
       type: 'order.paid',
@@ -167,7 +167,7 @@ describe('guard: docs/events.md', () => {
 });
 
 describe('guard: docs/doctor.md and docs/deployment.md', () => {
-  it('each line of the doctor has its id, and its words end a sentence of the page', () => {
+  it('give each doctor line an id, and end a sentence of the page with its words', () => {
     for (const { id, looksAt, wrongIf, riskyIf } of GROUPS_OF_CHECKS.flatMap(({ checks }) => [...checks])) {
       expect(id).to.match(/^(settings|redis|mysql|rocketmq)\.[a-z]+(-[a-z]+)*$/);
       for (const text of [looksAt, wrongIf, riskyIf]) if (text !== undefined) expect(text, id).to.match(/[^.]$/);
@@ -175,7 +175,7 @@ describe('guard: docs/doctor.md and docs/deployment.md', () => {
     }
   });
 
-  it('ask for the same versions at least', () => {
+  it('require the same minimum versions', () => {
     for (const { name, least } of [SUPPORTED_VERSIONS.redis, SUPPORTED_VERSIONS.mariadb])
       expect(read('docs/deployment.md')).to.include(`${name} ≥ ${least}`);
   });

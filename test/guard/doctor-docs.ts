@@ -28,7 +28,7 @@ A wrong line marked **start** also keeps api, worker and keeper from starting, w
 This page is generated from \`src/core/doctor\`: \`npm run generate\`.
 `;
 
-/** The page on `seckill doctor`, in Markdown. */
+/** Renders the `seckill doctor` page in Markdown. */
 export const renderDoctorDocs = (): string => [INTRO, ...GROUPS_OF_CHECKS.map(renderGroup), versions()].join('\n');
 
 const renderGroup = ({ title, checks }: (typeof GROUPS_OF_CHECKS)[number]): string =>

@@ -12,7 +12,7 @@ const SETTINGS = settingsOf(Object.keys(SCHEMA) as SectionName[]);
 const FOR_TESTS = ['FAILPOINT', 'TEST_OVERRIDES'];
 const SECRET = 'a1b2c3d4e5f6'.repeat(4);
 
-/** The settings in force, or those and the settings behind a `#`. */
+/** Returns the active settings, or also the settings commented out with `#`. */
 const namesIn = (pattern: RegExp): string[] => [...TEXT.matchAll(pattern)].map(([, name]) => name as string);
 const IN_FORCE = /^([A-Z][A-Z0-9_]*)=/gm;
 const ALL = /^#?([A-Z][A-Z0-9_]*)=/gm;
@@ -34,14 +34,14 @@ describe('guard: deploy/example.env', () => {
     expect(Object.keys(env).filter((name) => secrets.includes(name))).to.deep.equal(['MYSQL_URL', 'REDIS_URL']);
   });
 
-  it('names only settings that exist, each once', () => {
+  it('names only existing settings, each once', () => {
     const known = SETTINGS.flatMap((key) => (key.fromFile ? [key.env, fileVariable(key.env)] : [key.env]));
     const named = namesIn(ALL);
     expect(named.filter((name) => !known.includes(name))).to.deep.equal([]);
     expect(named).to.have.length(new Set(named).size);
   });
 
-  it('sets what has no default, and names every setting that only an operator can know', () => {
+  it('sets every setting without a default, and names every setting that only an operator can know', () => {
     const has = (pattern: RegExp, name: string): boolean =>
       namesIn(pattern).some((one) => one === name || one === fileVariable(name));
     const missing = SETTINGS.filter(({ env, fallback }) => fallback === undefined && !FOR_TESTS.includes(env)).filter(

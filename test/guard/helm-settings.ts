@@ -3,7 +3,7 @@ import { PROGRAM_SECTIONS, SCHEMA, settingsOf, type SectionName } from '../../sr
 
 type AnyKey = Key<string | number>;
 
-/** The chart sets these itself, or they are for tests. */
+/** Settings that the chart sets itself or that only tests use. */
 const LEFT_OUT = /^(HTTP_HOST|PORT|(OPERATORS|METRICS)_(HOST|PORT)|NODE_ENV|FAILPOINT|TEST_OVERRIDES)$/;
 /** The sections that each command reads. */
 export const READ_BY: Readonly<Record<string, readonly SectionName[]>> = {
@@ -38,7 +38,7 @@ export function renderHelmSettings(): string {
 ${lines.join('\n')}\n`;
 }
 
-/** Returns the keys of some sections by name. */
+/** Returns the keys of the given sections by name. */
 export const keysOf = (sections: readonly SectionName[]): Map<string, AnyKey> =>
   new Map((settingsOf(sections) as AnyKey[]).map((key) => [key.env, key]));
 

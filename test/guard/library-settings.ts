@@ -1,7 +1,7 @@
 import { fileVariable, type Key } from '../../src/core/config/key.js';
 import { PROGRAM_SECTIONS, SCHEMA, settingsOf, type SectionName } from '../../src/core/config/schema.js';
 
-/** What only our own servers and programs read. */
+/** Sections that only our own servers and programs read. */
 const SECTIONS_LEFT_OUT: readonly SectionName[] = ['shop', 'operators', 'workerMetrics', 'keeperMetrics', 'failPoint'];
 const KEYS_LEFT_OUT: readonly string[] = [
   'HTTP_HOST',
@@ -9,8 +9,8 @@ const KEYS_LEFT_OUT: readonly string[] = [
   'HTTP_CONNECTIONS_MAX',
   'HTTP_KEEP_ALIVE_TIMEOUT_MS',
   'HTTP_CONNECTIONS_PER_ADDRESS_MAX',
-  'METRICS_TOKEN', // the app serves `metrics()`
-  'SALE_CURRENCY', // the router makes no sales
+  'METRICS_TOKEN', // the app serves `metrics()` itself
+  'SALE_CURRENCY', // the router creates no sales
 ];
 
 const HEADER = `// Made from src/core/config/schema.ts: npm run generate
@@ -19,7 +19,7 @@ const HEADER = `// Made from src/core/config/schema.ts: npm run generate
 export interface Settings {
 `;
 
-/** The settings of the library as TypeScript, each with its sentence. */
+/** Renders the library settings as TypeScript, each with its description. */
 export function renderLibrarySettings(): string {
   const read = new Set<SectionName>(Object.values(PROGRAM_SECTIONS).flat());
   const sections = (Object.keys(SCHEMA) as SectionName[]).filter((name) => read.has(name));

@@ -23,7 +23,7 @@ interface Script {
   readonly name: string;
   readonly keysInName: number;
   readonly header: string;
-  /** Its lines below the header, without those of its fragments. */
+  /** The lines below the header, without included fragments. */
   readonly ownLines: readonly string[];
   readonly code: string;
 }
@@ -34,7 +34,7 @@ const fragments = readdirSync(new URL('include/', LUA)).map((file) => ({
 }));
 const composed = new Map(readScripts().map(({ name, text }) => [name as string, text]));
 
-/** With their fragments in place, as Redis gets them. */
+/** The scripts with their fragments included, as Redis receives them. */
 const scripts: Script[] = LUA_FILES.map((file) => {
   const [, name = '', keys = ''] = /^([a-z]+(?:-[a-z]+)*)-(\d+)\.lua$/.exec(file) ?? [];
   const text = readFileSync(new URL(file, LUA), 'utf8');
@@ -58,7 +58,7 @@ const numbersOf = (word: 'KEYS' | 'ARGV', text: string): number[] =>
 const firstNumbers = (count: number): number[] => Array.from({ length: count }, (_, index) => index + 1);
 const withoutComments = (code: string): string => code.replaceAll(/--.*$/gm, '');
 
-/** The words below the line that begins with Returns: `--   word | word   why`. */
+/** Returns the words below the line that begins with Returns: `--   word | word   why`. */
 function wordsListed({ header }: Script): string[] {
   const [, returns = ''] = header.split(/^-- Returns/m);
   return [...returns.matchAll(/^-- {3}([a-z_]+(?: \| [a-z_]+)*)(?=,| {2,}|$)/gm)].flatMap(([, words = '']) =>
@@ -66,7 +66,7 @@ function wordsListed({ header }: Script): string[] {
   );
 }
 
-/** Every literal that a script may answer with: what it returns, and what it puts where an answer is put. */
+/** Returns every literal that a script may answer with, whether it returns the literal or stores it as an answer. */
 function wordsInCode({ code }: Script): string[] {
   const places = [
     ...withoutComments(code).matchAll(/\breturn\b(.*)$/gm),
@@ -77,14 +77,17 @@ function wordsInCode({ code }: Script): string[] {
   return [...new Set(literals)] as string[];
 }
 
-/** Words that come out of the marker itself. */
+/** Words that come from the marker itself. */
 const MARKERS = ['deducted', 'aborted', 'claimed'];
 
-/** Redis did not answer, its replicas did not, or the script failed. */
+/** Redis or its replicas did not answer, or the script failed. */
 type FromNoScript = 'outcome_unknown' | 'unreplicated' | 'errored';
 type Awaiting<F extends (...args: never[]) => unknown> = Awaited<ReturnType<F>>;
 
-/** The words of a union, each of them: the compiler checks it. The tests check that a script says just these. */
+/**
+ * Lists all words of a union. The compiler checks that the list is complete; the tests check that the script returns
+ * exactly these words.
+ */
 const allOf =
   <U extends string>() =>
   <const L extends readonly U[]>(words: L & ([U] extends [L[number]] ? unknown : never)): readonly string[] =>
@@ -101,7 +104,7 @@ const WORDS: Readonly<Record<ScriptName, readonly string[]>> = {
     ...(['already_deducted', 'aborted', 'claimed', 'not_warmed', 'stale_epoch', 'refused', 'deducted'] as const),
   ]),
   resolve: allOf<Exclude<ResolveVerdict, FromNoScript>>()(['deducted', 'claimed', 'aborted', 'no_answer', 'outlived']),
-  // `repairing`: the script changed nothing, and the adapter throws
+  // `repairing`: the script changed nothing and the adapter throws
   release: allOf<Awaiting<BatchStore['release']>[number] | 'repairing'>()(['repairing', 'nothing', 'released']),
   'mark-recorded': ['repairing', 'recorded'],
   unpark: allOf<Awaiting<BatchStore['unpark']>>()(['unknown', 'aborted', 'recorded', 'already_pending', 'unparked']),
@@ -123,21 +126,21 @@ const WORDS: Readonly<Record<ScriptName, readonly string[]>> = {
   'transfer-out': allOf<TransferredOut['outcome']>()(['unavailable', 'transferred', 'empty']),
   'transfer-in': allOf<TransferredIn['outcome']>()(['unavailable', 'already_received', 'received']),
   'transfer-end': allOf<Awaiting<TransferStore['endTransfer']>>()(['unavailable', 'already_ended', 'ended']),
-  'read-request': [], // an entry
-  'bucket-status': [], // as it is stored
-  'report-breakers': [], // votes
-  'read-transfers': [], // numbers
-  'take-due': [], // batches
-  'leave-alone': [], // a number
+  'read-request': [], // returns an entry
+  'bucket-status': [], // returns the stored value
+  'report-breakers': [], // returns votes
+  'read-transfers': [], // returns numbers
+  'take-due': [], // returns batches
+  'leave-alone': [], // returns a number
 };
 
-describe('guard: the header of a script is its contract', () => {
-  it('every file is named <verb>-<numberOfKeys>.lua', () => {
+describe('guard: the script headers', () => {
+  it('names every file <verb>-<numberOfKeys>.lua', () => {
     for (const { file, name } of scripts) expect(name, file).not.to.equal('');
     expect(new Set(scripts.map(({ name }) => name)).size).to.equal(scripts.length);
   });
 
-  it('the code knows the scripts of the folder, and no others', () => {
+  it('has exactly the scripts that the code knows', () => {
     expect(SCRIPT_NAMES).to.have.members(scripts.map(({ name }) => name));
     const sources = readdirSync(REDIS).map((file) => readFileSync(new URL(file, REDIS), 'utf8'));
     const run = sources.flatMap((text) => [...text.matchAll(/\brun\(\s*'([a-z-]+)'/g)].map(([, name]) => name));
@@ -152,7 +155,7 @@ describe('guard: the header of a script is its contract', () => {
         expect(header).to.match(new RegExp(`^-- ${name}: [a-z].{20,}`));
       });
 
-      it('has as many KEYS in its name, its header and its code', () => {
+      it('has the same number of KEYS in its name, header and code', () => {
         expect(numbersOf('KEYS', header)).to.deep.equal(firstNumbers(keysInName));
         expect(numbersOf('KEYS', withoutComments(code))).to.deep.equal(firstNumbers(keysInName));
         const lines = header
@@ -161,13 +164,13 @@ describe('guard: the header of a script is its contract', () => {
         expect(lines, 'one line per key, with its content').to.have.length(keysInName);
       });
 
-      it('names every ARGV that it uses, and uses every one that it names', () => {
+      it('names exactly the ARGV that it uses', () => {
         const used = numbersOf('ARGV', withoutComments(code));
         expect(numbersOf('ARGV', header)).to.deep.equal(used);
         expect(used).to.deep.equal(firstNumbers(used.length));
       });
 
-      it('takes no key or argument by a computed number', () => {
+      it('reads no key or argument by a computed index', () => {
         expect(withoutComments(code)).not.to.match(/\b(KEYS|ARGV)\[[^\d]/);
         expect(withoutComments(code)).not.to.match(/\b(KEYS|ARGV)\b(?!\[)/);
       });
@@ -177,7 +180,7 @@ describe('guard: the header of a script is its contract', () => {
         expect(wordsListed(script)).to.deep.equal(WORDS[name as ScriptName]);
       });
 
-      it('returns no other words, and each of them', () => {
+      it('returns exactly these words', () => {
         const blames = name === 'deduct' ? ANSWERS.filter((word) => word !== 'loading') : [];
         const allowed = [...wordsListed(script), ...blames];
         const said = wordsInCode(script);
@@ -192,7 +195,7 @@ describe('guard: the header of a script is its contract', () => {
         expect(lines.length).to.be.at.most(CODE_LINES_MAX);
       });
 
-      it('calls nothing that reads all keys or blocks the server', () => {
+      it('calls no command that reads all keys or blocks the server', () => {
         expect(code).not.to.match(/'(KEYS|SCAN|[HSZ]SCAN|FLUSHALL|FLUSHDB|SMEMBERS|HGETALL)'/i);
         expect(code).not.to.match(/os\.|math\.random|loadstring/);
       });
@@ -201,7 +204,7 @@ describe('guard: the header of a script is its contract', () => {
 
   describe('lua/include', () => {
     for (const { name, text } of fragments) {
-      it(`${name} begins with its name and purpose, is included, and uses no ARGV`, () => {
+      it(`includes ${name}, which begins with its name and purpose and uses no ARGV`, () => {
         expect(text).to.match(new RegExp(`^-- ${name}: [a-z].{20,}`));
         expect(withoutComments(text)).not.to.match(/\bARGV\b/);
         const users = [
@@ -212,12 +215,12 @@ describe('guard: the header of a script is its contract', () => {
       });
     }
 
-    it('a shared step is written in its fragment only', () => {
+    it('has each shared step in its fragment only', () => {
       for (const { file, ownLines } of scripts)
         expect(ownLines.join('\n'), file).not.to.match(/'INFO'|redis\.call\('TIME'\)\n/);
     });
 
-    it('every script is composed, each fragment once', () => {
+    it('includes each fragment once in every script', () => {
       for (const { file, code } of scripts) {
         expect(code, file).not.to.match(/^--- include/m);
         for (const { name } of fragments)
@@ -225,7 +228,7 @@ describe('guard: the header of a script is its contract', () => {
       }
     });
 
-    it('an unknown fragment, or a missing script, is an error that names it', () => {
+    it('throws an error that names an unknown fragment or a missing script', () => {
       const folder = mkdtempSync(join(tmpdir(), 'lua-'));
       after(() => rmSync(folder, { recursive: true }));
       const url = pathToFileURL(`${folder}/`);
@@ -235,11 +238,11 @@ describe('guard: the header of a script is its contract', () => {
     });
   });
 
-  it('deduct refuses with the words of precheck, and its header names them', () => {
+  it('refuses in deduct with the words of precheck, which its header names', () => {
     expect(named('deduct').header).to.include('the words of precheck');
   });
 
-  it('the product never lists, scans or flushes all keys', () => {
+  it('has no product code that lists, scans or flushes all keys', () => {
     for (const file of readdirSync(REDIS)) {
       const text = readFileSync(new URL(file, REDIS), 'utf8');
       expect(text, file).not.to.match(/\.(keys|scan|scanStream|flushall|flushdb)\(/i);

@@ -7,7 +7,7 @@ import { renderDoctorDocs } from './doctor-docs.js';
 import { renderHelmSettings } from './helm-settings.js';
 import { renderLibrarySettings } from './library-settings.js';
 
-/** Files in git that are made from something else. */
+/** The generated files in git, each with the function that generates it. */
 const MADE: Readonly<Record<string, () => string | Promise<string>>> = {
   'docs/configuration.md': renderConfigDocs,
   'docs/doctor.md': renderDoctorDocs,
@@ -15,7 +15,7 @@ const MADE: Readonly<Record<string, () => string | Promise<string>>> = {
   'deploy/helm/seckill/settings.yaml': renderHelmSettings,
 };
 
-describe('guard: files that are made from something else', () => {
+describe('guard: generated files', () => {
   for (const [path, make] of Object.entries(MADE)) {
     it(`${path} is up to date`, async () => {
       const [file, made] = [join(REPO_DIR, path), await make()];

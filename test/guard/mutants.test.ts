@@ -4,12 +4,12 @@ import { MUTANTS, type Mutant } from '../mutants/mutants.js';
 import { editedFiles, StaleMutant } from '../mutants/plant.js';
 
 const PROGRAM = /^(src\/.*\.ts|lua\/.*\.lua)$/;
-/** What the simulation has in place of scripts and statements. */
+/** The simulation uses these models instead of scripts and statements. */
 const MODEL = /^test\/helpers\/memory\/.*\.ts$/;
 
 describe('guard: the planted bugs', () => {
   for (const mutant of MUTANTS) {
-    it(`${mutant.name} still fits the code, and changes what its catchers run`, () => {
+    it(`${mutant.name} still fits the code and changes what its catchers run`, () => {
       for (const { find, replace } of mutant.edits) expect(replace).not.to.equal(find);
       const files = [...editedFiles(mutant).keys()];
       expect(files.filter((file) => !PROGRAM.test(file) && !MODEL.test(file))).to.be.empty;
@@ -19,7 +19,7 @@ describe('guard: the planted bugs', () => {
     });
   }
 
-  it('have names and scenarios that exist', () => {
+  it('use existing names and scenarios', () => {
     const names = MUTANTS.map(({ name }) => name);
     expect(new Set(names).size).to.equal(names.length);
     const known = new Set(SCENARIOS.map(({ name }) => name));
@@ -33,12 +33,12 @@ describe('guard: the planted bugs', () => {
     }
   });
 
-  it('leave no invariant without one that chaos notices', () => {
+  it('include a bug that chaos detects for every invariant', () => {
     const broken = new Set(MUTANTS.flatMap(({ chaos }) => chaos?.invariants ?? []));
     expect([...broken].sort()).to.deep.equal(['I1', 'I2', 'I3', 'I4', 'I5', 'I6', 'I7', 'I8']);
   });
 
-  it('are stale when their text is gone, or stands there twice', () => {
+  it('are reported as stale when their text is missing or occurs twice', () => {
     const [first] = MUTANTS as [Mutant];
     for (const find of ['this stands nowhere', 'export']) {
       const edits = [{ file: 'src/core/order.ts', find, replace: '' }];
@@ -46,7 +46,7 @@ describe('guard: the planted bugs', () => {
     }
   });
 
-  it('are in the programs, never in what judges them', () => {
+  it('change the programs, never the code that judges them', () => {
     const edited = MUTANTS.flatMap(({ edits }) => edits.map(({ file }) => file));
     expect(edited.filter((file) => /^(test\/(?!helpers\/memory\/)|src\/recovery\/reconcile\/)/.test(file))).to.be.empty;
   });

@@ -5,15 +5,15 @@ import { REPO_DIR } from '../../deploy/local/stack/paths.js';
 import { en as consoleTexts } from '../../web/console/i18n/en.js';
 import { en as buyerTexts } from '../../web/buyer/words/en.js';
 
-/** The texts themselves are no place where one is shown. */
+/** The files that define the texts do not count as uses. */
 const DICTIONARIES = /\/(?:en|zh)\.ts$/;
-/** A part that is passed on, or asked for a text whose name is not written there. */
+/** Matches a part that is passed on whole, or whose text is picked by a computed name. */
 const TAKEN = '(?!\\??\\.\\w)';
 
 describe('guard: texts of the pages', () => {
-  it('console: each is shown somewhere', () => {
+  it('shows each console text somewhere', () => {
     const sources = sourceOf('web/console');
-    const answers = sourceOf('src') + sources; // their words pick a text by its name
+    const answers = sourceOf('src') + sources; // words of the source select a text by its name
     const isShown = (part: string, text: string): boolean =>
       found(sources, `\\b${part}\\.${text}\\b`) ||
       (part !== 't' && found(sources, `\\b${part}\\b${TAKEN}`) && found(answers, `\\b${text}\\b`));
@@ -21,8 +21,8 @@ describe('guard: texts of the pages', () => {
     expect(hidden.map((leaf) => leaf.join('.'))).to.deep.equal([]);
   });
 
-  it('buyer: each is named somewhere', () => {
-    const sources = sourceOf('web/buyer'); // which take parts of the texts by their bare names
+  it('names each buyer text somewhere', () => {
+    const sources = sourceOf('web/buyer'); // the buyer page uses parts of the texts by their bare names
     const isNamed = (name: string): boolean => found(sources, `[.'{,]\\s*${name}\\b`);
     const hidden = leavesOf(buyerTexts, 'words').filter((leaf) => !leaf.join('.').split('.').slice(1).every(isNamed));
     expect(hidden.map((leaf) => leaf.join('.'))).to.deep.equal([]);
@@ -31,14 +31,14 @@ describe('guard: texts of the pages', () => {
 
 const found = (sources: string, pattern: string): boolean => new RegExp(pattern).test(sources);
 
-/** Each text, with the part that it is in. */
+/** Returns each text together with its part. */
 function leavesOf(texts: object, part: string): (readonly [string, string])[] {
   return Object.entries(texts).flatMap(([name, text]) =>
     typeof text === 'object' ? leavesOf(text as object, `${part}.${name}`) : [[part, name] as const],
   );
 }
 
-/** Without comments. */
+/** Returns the source without comments. */
 function sourceOf(folder: string): string {
   return readdirSync(join(REPO_DIR, folder), { recursive: true, encoding: 'utf8' })
     .filter((path) => /\.tsx?$/.test(path) && !DICTIONARIES.test(path))

@@ -21,18 +21,16 @@ type Outcomes = typeof outcomesModule;
 type Keys = typeof keysModule;
 type Migrations = typeof migrationsModule;
 
-/**
- * Migrations that take away what the release before has, each with the reason why none of its programs misses it.
- */
+/** Migrations that remove something the previous release has, each with the reason why its programs do not need it. */
 const TAKES_AWAY: Readonly<Record<string, string>> = {};
 
-/** All that an ALTER of a release may do, since programs of the one before still use what was there. */
+/** All changes that an ALTER may make, since programs of the previous release still use the old schema. */
 const MAY_ADD: readonly RegExp[] = [
-  /^ADD COLUMN \w+ (?=.*\b(NULL|DEFAULT|GENERATED)\b)(?!.*\bNOT NULL\b(?!.*\b(DEFAULT|GENERATED)\b))/is, // their INSERT does not name it
+  /^ADD COLUMN \w+ (?=.*\b(NULL|DEFAULT|GENERATED)\b)(?!.*\bNOT NULL\b(?!.*\b(DEFAULT|GENERATED)\b))/is, // their INSERT does not name the column
   /^ADD (KEY|INDEX) /i,
   /^(ALGORITHM|LOCK)\s*=/i,
 ];
-/** Rows of tables that they read may be added to, or filled where they have nothing. */
+/** Rows may be added to tables that they read, and empty values may be filled. */
 const MAY_WRITE = /^\s*(INSERT|UPDATE|REPLACE)\b/i;
 
 /** @returns what is wrong with a statement of a new migration, as sentences */
@@ -49,7 +47,7 @@ function takenAway(statement: string): string[] {
   );
 }
 
-/** The statements of a migration. */
+/** Returns the statements of a migration. */
 async function statementsOf(up: (changes: SchemaChanges) => Promise<void>): Promise<string[]> {
   const statements: string[] = [];
   await up({
@@ -61,7 +59,7 @@ async function statementsOf(up: (changes: SchemaChanges) => Promise<void>): Prom
   return statements;
 }
 
-describe('guard: this release beside the one before', () => {
+describe('guard: compatibility with the previous release', () => {
   before(function () {
     const missing = releaseBeforeMissing();
     if (missing === null) return;
@@ -69,13 +67,13 @@ describe('guard: this release beside the one before', () => {
     this.skip();
   });
 
-  /** The same module of both: of the release before, and of this one. */
+  /** Loads the same module from the previous release and from this release. */
   const both = async <M>(path: string, ours: Promise<M>): Promise<readonly [M, M]> => [
     (await import(join(compiledRelease(), 'dist', path))) as M,
     await ours,
   ];
 
-  it('reads the batches that the other one writes: plain, with metadata, with trace ids', async () => {
+  it('reads batches that the other release writes: plain, with metadata, with trace ids', async () => {
     const [before, now] = await both<Batches>('core/batch.js', import('../../src/core/batch.js'));
     const purchase = { userId: 'auth0|507f', requestId: 'k1', quantity: 2 };
     const traceparent = '00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01';
@@ -105,7 +103,7 @@ describe('guard: this release beside the one before', () => {
     }
   });
 
-  it('reads the events and the payment deadlines that the other one writes', async () => {
+  it('reads events and payment deadlines that the other release writes', async () => {
     const events = await both<Events>('core/order-event.js', import('../../src/core/order-event.js'));
     const deadlines = await both<Deadlines>('core/payment-deadline.js', import('../../src/core/payment-deadline.js'));
     const orders = ['431234567890123456', '431234567890123457'];
@@ -131,7 +129,7 @@ describe('guard: this release beside the one before', () => {
     }
   });
 
-  it('finds in Redis what the other one keeps there: the same keys, the same entries', async () => {
+  it('finds the keys and entries that the other release keeps in Redis', async () => {
     const [before, now] = await both<Keys>('redis/keys.js', import('../../src/redis/keys.js'));
     const ref = { saleId: '7', bucket: 0 };
     expect(now.bucketKeys(ref)).to.include(before.bucketKeys(ref));
@@ -156,7 +154,7 @@ describe('guard: this release beside the one before', () => {
     }
   });
 
-  it('its migrations only add to what the release before has', async () => {
+  it('only adds to the previous schema in its migrations', async () => {
     const [before] = await both<Migrations>('mysql/migrations.js', import('../../src/mysql/migrations.js'));
     const had = before.MIGRATIONS.map(({ name }) => name);
     expect(
@@ -174,11 +172,11 @@ describe('guard: this release beside the one before', () => {
   });
 });
 
-/** What an order is made of: its trace is not carried by every release. */
+/** The parts of a purchase that make up an order. Not every release carries the trace. */
 const boughtIn = ({ userId, requestId, quantity, metadata }: Purchase) =>
   withoutUndefined({ userId, requestId, quantity, metadata });
 
-describe('guard: what a migration may do', () => {
+describe('guard: rules for migrations', () => {
   const refused = [
     'ALTER TABLE orders DROP COLUMN reason',
     'ALTER TABLE orders ADD COLUMN gift TINYINT NULL, DROP KEY batch',
@@ -191,7 +189,7 @@ describe('guard: what a migration may do', () => {
     'DELETE FROM coupons',
     'DROP TABLE coupons',
   ];
-  it('nothing that takes away', () => {
+  it('refuses every statement that removes something', () => {
     for (const statement of refused) expect(takenAway(statement), statement).to.have.length(1);
   });
 
@@ -201,7 +199,7 @@ describe('guard: what a migration may do', () => {
     'ALTER TABLE sales ADD COLUMN due_at DATETIME(3) GENERATED ALWAYS AS (closes_at) VIRTUAL, ALGORITHM=INPLACE, LOCK=NONE',
     'UPDATE dead_letters SET parked_batch = batch_id',
   ];
-  it('everything that only adds', () => {
+  it('accepts every statement that only adds something', () => {
     for (const statement of allowed) expect(takenAway(statement), statement).to.deep.equal([]);
   });
 });

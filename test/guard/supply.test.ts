@@ -4,16 +4,16 @@ import { join } from 'node:path';
 import { REPO_DIR } from '../../deploy/local/stack/paths.js';
 import { productionPackages } from '../../deploy/supply/licences.mjs';
 
-describe('packages that run in production', () => {
+describe('guard: production packages', () => {
   const lock = (file: string): object => JSON.parse(readFileSync(join(REPO_DIR, file), 'utf8')) as object;
 
-  it('have an agreed licence and a checksum', () => {
+  it('have an approved licence and a checksum', () => {
     const packages = productionPackages(lock('package-lock.json'));
     expect(packages.map(({ name }) => name)).to.include.members(['express', 'ioredis', 'ipaddr.js']);
     expect(packages.filter(({ isAgreed, isVerified }) => !isAgreed || !isVerified)).to.deep.equal([]);
   });
 
-  it('reports an unknown licence, accepts a choice with one agreed licence, and leaves out development packages', () => {
+  it('are reported for an unknown licence, accepted with one approved choice, and ignored for development only', () => {
     const packages = {
       '': {},
       'node_modules/a': { version: '1', license: 'GPL-3.0', integrity: 'x' },

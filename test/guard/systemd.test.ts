@@ -29,13 +29,13 @@ describe('guard: units for systemd', () => {
     expect(started).to.have.members([...known.keys()]);
   });
 
-  it('wait longer than a program needs to stop', () => {
+  it('allow more time than a program needs to stop', () => {
     for (const unit of UNITS) {
       expect(Number(valueIn(unit, 'TimeoutStopSec')) * 1000, unit).to.be.above(STOP_TIMEOUT_MS);
     }
   });
 
-  it('restart a program for ever', () => {
+  it('restart a program indefinitely', () => {
     for (const unit of UNITS) {
       expect(valueIn(unit, 'Restart'), unit).to.equal('always');
       expect(valueIn(unit, 'StartLimitIntervalSec'), unit).to.equal('0');
@@ -66,7 +66,7 @@ describe('guard: units for systemd', () => {
     const folder = mkdtempSync(join(tmpdir(), 'seckill-units-'));
     try {
       const files = UNITS.map((unit) => {
-        const text = readFileSync(join(FOLDER, unit), 'utf8').replace('/usr/bin/node', process.execPath); // Node may be elsewhere here
+        const text = readFileSync(join(FOLDER, unit), 'utf8').replace('/usr/bin/node', process.execPath); // Node may be installed elsewhere on this machine
         writeFileSync(join(folder, unit), text);
         return join(folder, unit);
       });

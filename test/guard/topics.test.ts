@@ -19,8 +19,8 @@ const groups = read('groups.json') as GroupEntry[];
 const workers = Object.values(GROUPS);
 const collectors = Object.values(DEAD_LETTERS).map(({ collector }) => collector);
 
-describe('guard: topics and groups of code and config are the same', () => {
-  it('every topic of the code is created, and no other, with the retry and dead-letter topics of each group', () => {
+describe('guard: topics and groups in code and configuration', () => {
+  it('create exactly the topics of the code, and the retry and dead-letter topics of each group', () => {
     const expected = [
       ...Object.values(TOPICS),
       ...Object.values(DEAD_LETTERS).map(({ topic }) => topic),
@@ -29,7 +29,7 @@ describe('guard: topics and groups of code and config are the same', () => {
     expect(topics.map(({ topicName }) => topicName)).to.have.members(expected);
   });
 
-  it('every topic has the type that its producer needs', () => {
+  it('give every topic the type that its producer needs', () => {
     const types = Object.fromEntries(topics.map((topic) => [topic.topicName, topic.attributes['+message.type']]));
     expect(types).to.include({
       [TOPICS.purchase]: 'TRANSACTION',
@@ -37,15 +37,15 @@ describe('guard: topics and groups of code and config are the same', () => {
       [TOPICS.paymentDeadline]: 'DELAY',
       [TOPICS.orderEvent]: 'NORMAL',
     });
-    // An entry without a type could equal the stored topic, and then the whole list would be skipped.
+    // An entry without a type could equal the stored topic, so that the whole list would be skipped.
     expect(Object.values(types)).not.to.include(undefined);
   });
 
-  it('every group of the code is created, and no other', () => {
+  it('create exactly the groups of the code', () => {
     expect(groups.map(({ groupName }) => groupName)).to.have.members([...workers, ...collectors]);
   });
 
-  it('the writer groups give up after the retries that the code counts on', () => {
+  it('make the writer groups give up after the number of retries that the code expects', () => {
     const retries = Object.fromEntries(groups.map((group) => [group.groupName, group.retryMaxTimes]));
     expect(retries).to.include({
       [GROUPS.writer]: WRITER_RETRIES_MAX,

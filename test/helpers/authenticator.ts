@@ -5,7 +5,7 @@ import { ownTerms } from '../../src/http/token-terms.js';
 export const ANY_TERMS = ownTerms({ issuer: '', audience: '' });
 const OPTIONS: AuthOptions = { cacheMax: 100, lifeMaxMs: 86_400_000, toleranceMs: 0, isRevoked: () => false };
 
-/** Accepts tokens of one secret, as a small set-up does. */
+/** Accepts tokens of one secret, as a small installation does. */
 export const hmacAuth = (
   secret: string,
   options: Partial<AuthOptions> = {},
@@ -22,7 +22,7 @@ export const publicKeyAuth = (
   options: Partial<AuthOptions> = {},
 ): Authenticator => authOf({ algorithm, key: publicKey(pem, algorithm, ANY_TERMS), hs256ById: new Map() }, [], options);
 
-/** Accepts tokens of identity providers, and of a key of its own where there is one. */
+/** Accepts tokens of identity providers, and of an optional own key. */
 export const issuersAuth = (
   issuers: readonly IssuerKeys[],
   options: Partial<AuthOptions> = {},

@@ -5,22 +5,22 @@ import type { BrokerAccess, BrokerCredentials } from '../../src/rocketmq/credent
 
 type BrokerEnv = Pick<StackEnv, 'ROCKETMQ_ENDPOINT' | 'ROCKETMQ_ACCESS_KEY' | 'ROCKETMQ_ACCESS_SECRET'>;
 
-/** The user of the programs, as an environment names it. */
+/** Returns the broker user of the programs in an environment. */
 export const credentialsIn = (env: Omit<BrokerEnv, 'ROCKETMQ_ENDPOINT'>): BrokerCredentials => ({
   accessKey: env.ROCKETMQ_ACCESS_KEY,
   accessSecret: env.ROCKETMQ_ACCESS_SECRET,
 });
 
-/** As whom, and whether by TLS, an environment comes to RocketMQ. */
+/** Returns the user and TLS settings of an environment for RocketMQ. */
 export const accessIn = (env: Omit<BrokerEnv, 'ROCKETMQ_ENDPOINT'>): BrokerAccess => ({
   ...brokerAccessIn(env),
   credentials: credentialsIn(env),
 });
 
-/** How a client of the broker connects. */
+/** Returns the connection settings of a broker client. */
 export const brokerOf = (env: BrokerEnv) => ({ endpoint: env.ROCKETMQ_ENDPOINT, ...accessIn(env) });
 
-/** The admin port of the broker of a stack. */
+/** Returns the admin port of the broker of a stack. */
 export const adminPortOf = (stack: Pick<Stack, 'ports' | 'env'>): RemotingAddress => {
   const { credentials, adminTls } = accessIn(stack.env());
   return { host: '127.0.0.1', port: stack.ports.broker, credentials, ...(adminTls ? { tls: adminTls } : {}) };

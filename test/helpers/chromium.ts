@@ -4,12 +4,15 @@ import { join } from 'node:path';
 import { chromium, type Browser } from 'playwright-core';
 import { inPath, unpackDebian } from './debian-packages.js';
 
-/** The browser, and a font with Chinese signs for the screenshots. */
+/** The browser, and a font with Chinese characters for the screenshots. */
 const PACKAGES = ['chromium-headless-shell', 'fonts-wqy-microhei'];
-/** What the pages name first, so that a screenshot looks alike on every machine. Without it they are shown in another font. */
+/**
+ * The first font of the pages, so that screenshots look alike on every machine. Without it, the pages use another
+ * font.
+ */
 const FONT = { name: 'fonts', packages: ['fonts-inter-variable'], withDependencies: false };
 const START_MAX_MS = 30_000;
-/** It would ask its maker for updates and much else. */
+/** Without these flags, Chromium contacts its maker for updates and more. */
 const ARGS = [
   '--no-sandbox',
   '--disable-gpu',
@@ -25,14 +28,14 @@ export interface StartedBrowser {
   close(): Promise<void>;
 }
 
-/** One for all suites of a process: each looks at it in contexts of its own. */
+/** Shared by all suites of a process, each with its own contexts. */
 let shared: Promise<Browser> | undefined;
 after(async () => (await shared?.catch(() => undefined))?.close());
 
 /**
- * A real Chromium without a window: one that is installed (`chromium-headless-shell`, `chromium`), or Debian's, unpacked beside
- * the other servers. It ends with the last suite.
- * @throws Error when there is none, with the reason
+ * Starts a real headless Chromium: an installed version (`chromium-headless-shell`, `chromium`), or Debian's, unpacked
+ * beside the other servers. It ends with the last suite.
+ * @throws Error with the reason when there is no Chromium
  */
 export async function startChromium(): Promise<StartedBrowser> {
   shared ??= launch();
@@ -51,7 +54,7 @@ async function launch(): Promise<Browser> {
     const env = envFor(folders, work);
     const browser = await chromium.launch({ executablePath: path, args: ARGS, env, timeout: START_MAX_MS });
     browser.once('disconnected', () => {
-      shared = undefined; // one that has crashed is of no use to the next suite
+      shared = undefined; // a crashed browser is of no use to the next suite
       remove();
     });
     return browser;
@@ -63,14 +66,14 @@ async function launch(): Promise<Browser> {
 
 interface FetchedChromium {
   readonly path: string;
-  /** Of its libraries and fonts, where it is not an installed one alone. */
+  /** Folders of libraries and fonts, unless only an installed browser is used. */
   readonly folders: readonly string[];
 }
 
 /**
- * Fetches the browser and its fonts once, unless a browser is installed. Call it before tests that need one.
-
- * @throws Error with a sentence for a person when there is none
+ * Fetches the browser and its fonts once, unless a browser is installed. Call it before tests that need a browser.
+ *
+ * @throws Error with a sentence for people when there is no browser
  */
 export async function fetchChromium(): Promise<FetchedChromium> {
   const installed = inPath('chromium-headless-shell') ?? inPath('chromium');
@@ -86,7 +89,7 @@ export async function fetchChromium(): Promise<FetchedChromium> {
   };
 }
 
-/** @returns the environment in which it finds its libraries and fonts */
+/** @returns the environment in which the browser finds its libraries and fonts */
 function envFor([packages, ...more]: readonly string[], work: string): NodeJS.ProcessEnv {
   if (packages === undefined) return process.env;
   const dirs = [packages, ...more].map((folder) => `<dir>${folder}/usr/share/fonts</dir>`).join('');

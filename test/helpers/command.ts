@@ -3,7 +3,7 @@ import type { StackEnv } from './stack-env.js';
 
 export type { CommandEnd };
 
-/** `seckill <args>` as a process of its own, with the environment of the tests. */
+/** Runs `seckill <args>` as a separate process, with the environment of the tests. */
 export class RunningCommand extends Running {
   constructor(args: readonly string[], env: StackEnv) {
     super(args, { ...process.env, ...env });

@@ -6,20 +6,23 @@ import { promisify } from 'node:util';
 const run = promisify(execFile);
 /** Beside the other servers that tests fetch once. */
 const FOLDER = new URL('../../.stack/artifacts/', import.meta.url).pathname;
-/** Of all packages together some 100 MB. */
+/** All packages together have about 100 MB. */
 const FETCH_MAX_MS = 300_000;
 
 export interface DebianPackages {
-  /** Of the folder that they are unpacked into. */
+  /** Name of the folder that they are unpacked into. */
   readonly name: string;
   readonly packages: readonly string[];
-  /** Also what they need and this machine lacks. */
+  /** Whether to include dependencies that this machine lacks. */
   readonly withDependencies: boolean;
-  /** Another release than that of this machine, such as `trixie`; without dependencies. */
+  /** A release other than this machine's, such as `trixie`, without dependencies. */
   readonly suite?: string;
 }
 
-/** Asks the mirror of this machine for another release, with lists of its own; those of the machine stay as they are. */
+/**
+ * Asks the mirror of this machine for another release with separate package lists, so that the lists of the machine
+ * stay unchanged.
+ */
 const OF_SUITE = `
   site=$(apt-get indextargets --format '$(SITE)' 'Created-By: Packages' | grep -m1 '/debian/*$')
   mkdir -p apt/lists/partial apt/cache/archives/partial
@@ -32,8 +35,8 @@ const OF_SUITE = `
   of_suite download "$@"`;
 
 /**
- * Packages of Debian, unpacked once beside the other servers. Nothing is installed, so it needs no root.
- * @returns the folder, or why they cannot be had
+ * Unpacks Debian packages once beside the other servers. Installs nothing, so it needs no root.
+ * @returns the folder, or the reason why the packages are unavailable
  */
 export async function unpackDebian({
   name,
@@ -55,7 +58,7 @@ export async function unpackDebian({
   try {
     const env = { ...process.env, SUITE: suite };
     await run('sh', ['-ec', script, 'sh', ...packages], { cwd: work, env, timeout: FETCH_MAX_MS });
-    if (!existsSync(folder)) renameSync(join(work, 'root'), folder); // another process may have been quicker
+    if (!existsSync(folder)) renameSync(join(work, 'root'), folder); // another process may have been faster
     return { folder };
   } catch (error) {
     if (existsSync(folder)) return { folder };
@@ -69,7 +72,7 @@ export async function unpackDebian({
   }
 }
 
-/** The file of this name in PATH, if any. */
+/** Returns the file of this name in PATH, if any. */
 export function inPath(name: string): string | undefined {
   const folders = (process.env.PATH ?? '').split(':');
   return folders.map((folder) => join(folder, name)).find((file) => existsSync(file));

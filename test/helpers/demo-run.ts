@@ -4,7 +4,9 @@ import { createInterface } from 'node:readline';
 import { until } from '../chaos/harness/wait.js';
 
 const MAIN = fileURLToPath(new URL('../../deploy/local/main.mjs', import.meta.url));
-/** Servers and programs boot; at the end buyers are followed, books are compared, and everything stops. Granted time. */
+/**
+ * Granted time for servers and programs to boot, or at the end to follow buyers, compare books and stop everything.
+ */
 const UP_OR_DOWN_MAX_MS = 240_000;
 
 const SLOW = { everyMs: 100, grantedMs: UP_OR_DOWN_MAX_MS };
@@ -15,7 +17,7 @@ export interface DemoLine {
   readonly [fact: string]: unknown;
 }
 
-/** Where it serves. */
+/** The line with the addresses. */
 export interface DemoUp extends DemoLine {
   readonly url: string;
   readonly operatorsUrl: string;
@@ -23,19 +25,19 @@ export interface DemoUp extends DemoLine {
   readonly viewerToken: string;
 }
 
-/** `npm start -- --json` with further flags, on a folder and ports of its own. */
+/** Runs `npm start -- --json` with additional flags, in its own folder and on its own ports. */
 export class DemoRun {
   /** Every line so far. */
   readonly lines: DemoLine[] = [];
-  /** What it said to people. */
+  /** Its output for people. */
   stderr = '';
   readonly #child: ChildProcess;
   #isClosed = false;
 
-  /** @param onLine is given each line of JSON, and each sentence for people */
+  /** @param onLine gets each line of JSON, and each sentence for people */
   constructor(dir: string, flags: readonly string[], onLine: (line: DemoLine | string) => void = () => undefined) {
     const args = [MAIN, 'up', '--json', '--dir', dir, '--free-ports', '--port', '0', ...flags];
-    // a group of its own, so that its programs get no Ctrl-C of ours
+    // a separate process group, so that its programs do not get our Ctrl-C
     this.#child = spawn(process.execPath, args, { detached: true, stdio: ['ignore', 'pipe', 'pipe'] });
     this.#child.once('close', () => (this.#isClosed = true));
     const { stdout, stderr } = this.#child;
@@ -55,12 +57,12 @@ export class DemoRun {
     return this.#child.exitCode;
   }
 
-  /** And everything that it wrote has been read. */
+  /** Whether it has ended and all its output has been read. */
   get hasEnded(): boolean {
     return this.#isClosed;
   }
 
-  /** @throws Error with what it said, when it ends instead */
+  /** @throws Error with its output when it ends instead */
   async up(): Promise<DemoUp> {
     await until('it is up', () => this.found('up') !== undefined || this.hasEnded, SLOW);
     const up = this.found('up');
@@ -68,13 +70,13 @@ export class DemoRun {
     return up as DemoUp;
   }
 
-  /** The first line with this result, and these facts. */
+  /** Returns the first line with this result and these facts. */
   found(result: string, facts: Readonly<Record<string, unknown>> = {}): DemoLine | undefined {
     const fits = (line: DemoLine): boolean => Object.entries(facts).every(([name, value]) => line[name] === value);
     return this.lines.find((line) => line.result === result && fits(line));
   }
 
-  /** One Ctrl-C, as a terminal sends it: to the whole group. Not a second one, which would cut it off. */
+  /** Sends one Ctrl-C to the whole group, like a terminal. A second Ctrl-C would cut it off. */
   interrupt(): void {
     const { pid, exitCode, signalCode } = this.#child;
     if (pid !== undefined && exitCode === null && signalCode === null) process.kill(-pid, 'SIGINT');

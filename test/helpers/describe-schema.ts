@@ -19,8 +19,8 @@ interface KeyRow {
   readonly cols: string;
 }
 
-// Each column has an alias: MySQL names those of its information schema in capitals, whatever a statement says. The order is
-// made here: each server sorts names by another collation.
+// Each column has an alias, because MySQL names columns of its information schema in capitals, whatever a statement
+// says. The rows are sorted here, because each server sorts names by another collation.
 const COLUMNS = `SELECT table_name AS tab, column_name AS col, ordinal_position AS position, column_type AS type,
     is_nullable AS nullable, column_default AS def, extra AS extra, generation_expression AS expression,
     collation_name AS collation
@@ -30,7 +30,7 @@ const KEYS = `SELECT table_name AS tab, index_name AS name, MAX(non_unique) AS n
   FROM information_schema.statistics WHERE table_schema = ? AND table_name NOT LIKE 'knex%'
   GROUP BY table_name, index_name`;
 
-/** The schema of a database as text that reads like SQL and is the same on every MySQL and MariaDB. */
+/** Describes the schema of a database as text that reads like SQL and is the same on every MySQL and MariaDB. */
 export async function describeSchema(connection: Connection, database: string): Promise<string> {
   const [columns] = (await connection.query(COLUMNS, [database])) as unknown as [ColumnRow[]];
   const [keys] = (await connection.query(KEYS, [database])) as unknown as [KeyRow[]];
@@ -46,7 +46,7 @@ export async function describeSchema(connection: Connection, database: string): 
   return lines.join('\n');
 }
 
-/** As MariaDB sorts names: without regard to case, with `_` behind the letters. */
+/** Sorts names like MariaDB: case-insensitive, with `_` after the letters. */
 function byName(a: string, b: string): number {
   const [one, other] = [a.toUpperCase(), b.toUpperCase()];
   return one < other ? -1 : one > other ? 1 : 0;
@@ -63,7 +63,10 @@ function columnText({ col, type, nullable, def, extra, expression, collation }: 
   return parts.join(' ');
 }
 
-/** MySQL and MariaDB print expressions with different quotes, brackets, character sets (`_utf8mb4'paid'`) and case. */
+/**
+ * Normalises expressions, which MySQL and MariaDB print with different quotes, brackets, character sets
+ * (`_utf8mb4'paid'`) and case.
+ */
 const plain = (expression: string): string =>
   expression
     .toLowerCase()

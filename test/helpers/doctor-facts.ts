@@ -6,7 +6,7 @@ import type { BrokerFacts, BrokerSettings, RocketmqFacts } from '../../src/core/
 import type { SettingsFacts } from '../../src/core/doctor/settings-checks.js';
 import { GROUPS, TOPICS } from '../../src/core/topics.js';
 
-// Servers with which nothing is wrong and nothing risky, on a network of their own, and what a test changes of them.
+// Healthy servers without risks on a private network, which tests change.
 
 export const PRIVATE: Reach = { at: 'private', open: null };
 export const HERE: Reach = { at: 'this_machine', open: null };
@@ -101,7 +101,7 @@ export const brokerSettings = (change: Partial<BrokerSettings> = {}): BrokerSett
 
 const TOPIC = { type: 'TRANSACTION', readQueues: 8, writeQueues: 8, perm: 6 };
 
-/** One topic of ours, as a broker has it. */
+/** Returns one of our topics, as a broker has it. */
 export const topic = (change: Partial<typeof TOPIC> | null = {}): Pick<BrokerFacts, 'topics'> => ({
   topics: [
     { topic: TOPICS.purchase, wantedType: 'TRANSACTION', found: change === null ? null : { ...TOPIC, ...change } },

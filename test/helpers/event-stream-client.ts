@@ -8,7 +8,7 @@ export interface ReceivedEvent {
   readonly data: Readonly<Record<string, unknown>>;
 }
 
-/** A client of one `text/event-stream`. It does not reconnect by itself. */
+/** Reads one `text/event-stream`. Does not reconnect by itself. */
 export class EventStreamClient {
   readonly status: number;
   readonly headers: IncomingHttpHeaders;
@@ -16,7 +16,7 @@ export class EventStreamClient {
   comments = 0;
   retryMs: number | null = null;
   ended = false;
-  /** Everything that was received; the body, when the answer is no stream. */
+  /** Everything received, or the body if the answer is not a stream. */
   text = '';
   readonly #response: IncomingMessage;
 
@@ -43,7 +43,7 @@ export class EventStreamClient {
   ): Promise<EventStreamClient> {
     return new Promise((resolve, reject) => {
       const headers = {
-        Connection: 'keep-alive', // as browsers send it: the server decides whether the connection closes
+        Connection: 'keep-alive', // sent as by browsers: the server decides whether the connection closes
         ...(token === undefined ? {} : { Authorization: token.startsWith('Bearer ') ? token : `Bearer ${token}` }),
         ...(lastEventId === undefined ? {} : { 'Last-Event-ID': lastEventId }),
       };
@@ -62,7 +62,7 @@ export class EventStreamClient {
     return this.events.map(({ event }) => event);
   }
 
-  /** Waits until an event of this name was received. */
+  /** Waits until an event of this name is received. */
   received(name: string): Promise<void> {
     return until(`event ${name} (received: ${this.eventNames.join()})`, () => this.eventNames.includes(name), {
       everyMs: 10,

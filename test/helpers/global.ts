@@ -3,15 +3,15 @@ import sinon from 'sinon';
 import { takeCoverage } from 'node:v8';
 import { seedOfRun } from './seed.js';
 
-// Each run tries the same cases, unless SECKILL_SEED says otherwise: a red run must say something about the change.
-// Reporters print no `cause`, and the reason of a counterexample stands there.
+// Each run uses the same cases unless SECKILL_SEED says otherwise, because a failed run must say something about the
+// change. Reporters do not print `cause`, so the counterexample is part of the error.
 fc.configureGlobal({ seed: seedOfRun(), includeErrorInReport: true });
 
 const rejections: unknown[] = [];
 
 /**
- * After each test: restores every fake, and fails when a promise was rejected without a handler. After each file: writes
- * the coverage of a worker of `--parallel`, which is killed before it could do so at its end.
+ * After each test, restores every fake and fails if a promise was rejected without a handler. After each file, writes
+ * the coverage of a `--parallel` worker, which is killed before it could do so at its end.
  */
 export const mochaHooks = {
   beforeAll(): void {

@@ -18,7 +18,7 @@ export async function expectInvariants(stack: TestStack, saleId: string, opLog?:
   return figures;
 }
 
-/** Shows the figures on which the test ended. */
+/** Prints the figures at the end of the test. */
 function print(figures: SaleFigures, opLog: OpLog | undefined, restMs: number): void {
   const { stock, unitsLeft, sold, rows, oversold, duplicates, lost, pendingBatches } = figures;
   const answers = opLog === undefined ? '' : `accepted ${opLog.count('ok')}, `;

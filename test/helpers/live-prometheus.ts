@@ -10,10 +10,10 @@ const RULES = new URL('../../deploy/prometheus/', import.meta.url).pathname;
 const RULE_FILES = ['alerts.yml', 'objectives.yml'];
 const STOP_MAX_MS = 20_000;
 
-/** As in deploy/prometheus/prometheus.yml. */
+/** Same as in deploy/prometheus/prometheus.yml. */
 export const SCRAPE_EVERY_S = 5;
 
-/** One series of a result: its labels, and its values in the order of time. NaN: no value there. */
+/** A series of a result: its labels, and its values by time. NaN means no value. */
 export interface Series {
   readonly labels: Readonly<Record<string, string>>;
   readonly values: readonly number[];
@@ -22,11 +22,11 @@ export interface Series {
 export interface FiringAlert {
   readonly name: string;
   readonly state: 'pending' | 'firing';
-  /** Without its name and severity, as text: what tells two alerts of one rule apart. */
+  /** Text without name and severity, which distinguishes two alerts of one rule. */
   readonly about: string;
 }
 
-/** A real Prometheus that scrapes programs and evaluates the rules of deploy/prometheus. */
+/** Runs a real Prometheus that scrapes programs and evaluates the rules of deploy/prometheus. */
 export class LivePrometheus {
   readonly #url: string;
   readonly #child: ChildProcess;
@@ -39,7 +39,7 @@ export class LivePrometheus {
   /**
    * @param dir for its configuration, data and log
    * @param targets `host:port` of each program
-   * @returns it, once it is ready; or why there is none
+   * @returns Prometheus once it is ready, or the reason why there is none
    */
   static async start(dir: string, targets: readonly string[]): Promise<LivePrometheus | { readonly missing: string }> {
     const tool = await fetchTool('prometheus');
@@ -52,7 +52,7 @@ export class LivePrometheus {
       rule_files: RULE_FILES.map((name) => join(RULES, name)),
       scrape_configs: [{ job_name: 'seckill', static_configs: [{ targets }] }],
     };
-    writeFileSync(file, JSON.stringify(config)); // YAML takes JSON
+    writeFileSync(file, JSON.stringify(config)); // YAML accepts JSON
     const address = `127.0.0.1:${pickFreePort()}`;
     const log = openSync(join(dir, 'prometheus.log'), 'a');
     const args = [
@@ -79,7 +79,10 @@ export class LivePrometheus {
     return answer?.ok ?? false;
   }
 
-  /** What an expression gave from a time on until now. @param fromMs Unix ms @throws Error when it is no expression */
+  /**
+   * Returns the values of an expression from a time until now. @param fromMs Unix ms @throws Error for an invalid
+   * expression
+   */
   async range(expr: string, fromMs: number): Promise<Series[]> {
     const times = { start: String(fromMs / 1000), end: String(Date.now() / 1000), step: String(SCRAPE_EVERY_S) };
     const data = await this.#get('query_range', { query: expr, ...times });

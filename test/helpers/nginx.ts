@@ -31,7 +31,10 @@ export interface FoundNginx {
   readonly env: NodeJS.ProcessEnv;
 }
 
-/** One that is installed, or Debian's, fetched once. Call it before tests that need it. @returns it, or why there is none */
+/**
+ * Finds an installed nginx, or fetches Debian's once. Call it before tests that need nginx. @returns nginx, or the
+ * reason why there is none
+ */
 export async function fetchNginx(): Promise<FoundNginx | { readonly missing: string }> {
   const installed = inPath('nginx') ?? inPath('../sbin/nginx');
   const openssl = inPath('openssl');
@@ -47,29 +50,35 @@ export async function fetchNginx(): Promise<FoundNginx | { readonly missing: str
   };
 }
 
-/** Where an api listens. */
+/** Address of an API. */
 export interface Upstream {
   readonly port: number;
   readonly operatorsPort: number;
 }
 
-/** What of site/ a test decides itself; the rest of it is made for the test, and all outside of it is what is shipped, but for a rate. */
+/**
+ * The parts of site/ that a test chooses. The rest of site/ is generated for the test, and everything else is as
+ * shipped, except for a rate.
+ */
 interface NginxSite {
   readonly upstreams: readonly Upstream[];
   readonly realIp?: string;
   readonly unlimitedNetworks?: string;
-  /** Requests of one buyer's address in a second; left out: as shipped, which a busy machine may not be able to exceed. */
+  /**
+   * Requests per second of one buyer address. Defaults to the shipped rate, which a busy machine may not be able to
+   * exceed.
+   */
   readonly perSecond?: number;
 }
 
-/** A real nginx with the configuration of deploy/nginx. */
+/** Runs a real nginx with the configuration of deploy/nginx. */
 export class Nginx {
-  /** Buyers: without TLS, with it, and where only a redirect is. */
+  /** Addresses for buyers: without TLS, with TLS, and the redirect. */
   readonly url: string;
   readonly tlsUrl: string;
   readonly redirectUrl: string;
   readonly operatorsUrl: string;
-  /** Of all its servers, PEM. */
+  /** Certificate of all its servers, PEM. */
   readonly certificate: string;
   readonly #dir: string;
   readonly #child: ChildProcess;
@@ -84,7 +93,7 @@ export class Nginx {
     this.operatorsUrl = `http://127.0.0.1:${ports.operators}`;
   }
 
-  /** @throws when it does not start, with what it said */
+  /** @throws with its output when nginx does not start */
   static async start(found: FoundNginx, site: NginxSite): Promise<Nginx> {
     const dir = mkdtempSync(join(tmpdir(), 'seckill-nginx-'));
     const conf = join(dir, 'conf');
@@ -97,7 +106,7 @@ export class Nginx {
     const work = join(dir, 'work');
     mkdirSync(work);
     const log = openSync(join(dir, 'nginx.log'), 'a');
-    const user = process.getuid?.() === 0 ? ' user root;' : ''; // the folder of this test is ours alone
+    const user = process.getuid?.() === 0 ? ' user root;' : ''; // the folder of this test is private
     const args = ['-e', 'stderr', '-p', `${work}/`, '-c', join(conf, 'nginx.conf'), '-g', `daemon off;${user}`];
     const child = spawn(found.path, args, { env: found.env, stdio: ['ignore', log, log] });
     closeSync(log);
@@ -120,13 +129,13 @@ export class Nginx {
     return readFileSync(join(this.#dir, 'nginx.log'), 'utf8');
   }
 
-  /** Pids of its workers, those that only end their last requests too. */
+  /** Returns the pids of its workers, including workers that only finish their last requests. */
   get workers(): number[] {
     const pids = readdirSync('/proc').filter((name) => /^\d+$/.test(name));
     return pids.map(Number).filter((pid) => parentOf(pid) === this.#child.pid);
   }
 
-  /** Reads its configuration again. @returns once new workers run @throws when they do not */
+  /** Reloads the configuration. @returns once new workers run @throws when they do not start */
   async reload(): Promise<void> {
     const before = this.workers;
     this.#child.kill('SIGHUP');
@@ -175,7 +184,7 @@ function writeSite(folder: string, site: NginxSite, ports: Ports): void {
   if (site.unlimitedNetworks !== undefined) write('unlimited-networks.conf', site.unlimitedNetworks);
 }
 
-/** The group with other servers, and the options of its first one. */
+/** The group with other servers, and the options of its first server. */
 function setRate(file: string, perSecond: number): void {
   const conf = readFileSync(file, 'utf8');
   const changed = conf.replace(/(zone=buyers:\w+ rate=)\d+r/, `$1${perSecond}r`);

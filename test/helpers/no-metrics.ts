@@ -1,7 +1,7 @@
 import type { AdmissionMetrics } from '../../src/admission/metrics.js';
 import type { RecoveryMetrics } from '../../src/recovery/metrics.js';
 
-// Metrics that count nothing. A test puts its own functions in the place of those that it looks at.
+// Metrics that count nothing. A test replaces the functions that it checks.
 
 export const noAdmissionMetrics: AdmissionMetrics = {
   refused: () => undefined,

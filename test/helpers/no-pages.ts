@@ -1,4 +1,4 @@
 import { Pages } from '../../src/http/pages.js';
 
-/** For listeners whose test asks for no page. */
+/** For listeners of tests that request no page. */
 export const NO_PAGES = { buyers: Pages.none(), operators: Pages.none() };

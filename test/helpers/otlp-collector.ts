@@ -8,12 +8,12 @@ export interface CollectedSpan extends OtlpSpan {
   readonly fields: Readonly<Record<string, string>>;
 }
 
-/** A stand-in for an OTLP collector: takes spans over HTTP in JSON, and keeps them. */
+/** A stand-in for an OTLP collector. Receives spans over HTTP in JSON and keeps them. */
 export class OtlpCollector {
   readonly spans: CollectedSpan[] = [];
-  /** Headers of every request that came. */
+  /** Headers of every request. */
   readonly headers: Readonly<Record<string, unknown>>[] = [];
-  /** While set, requests are answered with it and nothing is kept; 0: they are not answered. */
+  /** If set, answers requests with this status and keeps nothing; 0 does not answer. */
   refuses: number | null = null;
   readonly url: string;
   readonly #server;

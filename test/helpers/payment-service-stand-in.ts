@@ -4,7 +4,10 @@ export const SERVICE_KEY = 'a-key-of-the-payment-service';
 
 type Fault = 'slow' | 'unheard' | 'error' | 'nonsense';
 
-/** A payment service as docs/payments.md asks for. Cards: `declined` and `asks`; every other one pays. */
+/**
+ * A payment service as docs/payments.md requires. The card `declined` is refused, `asks` needs a confirmation, and
+ * every other card pays.
+ */
 export class PaymentServiceStandIn {
   readonly charges = new Map<string, Record<string, unknown>>();
   readonly refunds = new Set<string>();

@@ -9,13 +9,13 @@ import { versionsIn } from '../../deploy/local/stack/versions.js';
 import { isBrokerActive, masterBrokers } from '../../src/rocketmq/admin/broker-state.js';
 import { until } from '../chaos/harness/wait.js';
 
-/** A process of RocketMQ. */
+/** A RocketMQ process. */
 interface Server {
   readonly child: ChildProcess;
   readonly port: number;
 }
 
-/** A name server and brokers of a test's own, without a proxy and without access control, for what several brokers do. */
+/** A private name server and brokers without a proxy and without access control, for tests of several brokers. */
 export class PrivateCluster {
   readonly #dir: string;
   readonly #servers = new Map<string, Server>();
@@ -40,7 +40,7 @@ export class PrivateCluster {
     return `127.0.0.1:${this.#server('namesrv').port}`;
   }
 
-  /** kill -9, SIGSTOP or SIGCONT to one of our own. */
+  /** Sends kill -9, SIGSTOP or SIGCONT to a process of this cluster. */
   async signal(name: string, signal: 'SIGKILL' | 'SIGSTOP' | 'SIGCONT'): Promise<void> {
     const { child } = this.#server(name);
     child.kill(signal);
@@ -51,7 +51,7 @@ export class PrivateCluster {
     for (const { child } of this.#servers.values()) {
       if (child.exitCode !== null || child.signalCode !== null) continue;
       const ended = new Promise((resolve) => child.once('exit', resolve));
-      child.kill('SIGKILL'); // its data is not needed again; a stopped one takes no other signal
+      child.kill('SIGKILL'); // its data is not needed again, and a stopped process reacts to no other signal
       await ended;
     }
     rmSync(this.#dir, { recursive: true, force: true });

@@ -5,16 +5,16 @@ import { createConnection, type Connection } from 'mysql2/promise';
 import { listeningPorts, pickFreePorts } from '../../deploy/local/stack/ports.js';
 import { openStack } from '../../deploy/local/stack/stack.js';
 
-/** A MariaDB that only one test file uses, for settings that would disturb others. */
+/** A MariaDB for a single test file, for settings that would disturb others. */
 export interface PrivateMariadb {
-  /** As MYSQL_URL. The database is empty. */
+  /** Value for MYSQL_URL. The database is empty. */
   readonly url: string;
-  /** As its administrator. */
+  /** Runs SQL as its administrator. */
   admin(sql: string): Promise<void>;
   stop(): Promise<void>;
 }
 
-/** Takes some seconds, a busy machine half a minute. @throws StackError */
+/** Takes some seconds, or half a minute on a busy machine. @throws StackError */
 export async function startPrivateMariadb(): Promise<PrivateMariadb> {
   const dir = mkdtempSync(join(tmpdir(), 'seckill-mariadb-'));
   const stack = openStack({ dir, ports: pickFreePorts(listeningPorts()), versions: { mysql: 'mariadb-11.4' } });

@@ -11,40 +11,40 @@ import { probeRedis } from '../../deploy/local/stack/probes.js';
 import { versionsIn } from '../../deploy/local/stack/versions.js';
 import { GRANTED_MS, until } from '../chaos/harness/wait.js';
 
-/** A Redis server that only one test file uses. */
+/** A Redis server for a single test file. */
 export interface PrivateRedis {
   readonly url: string;
   readonly port: number;
   /** Its folder, removed when it stops. */
   readonly dir: string;
-  /** SIGSTOP stalls it, and returns when it stands still; SIGCONT lets it go on. */
+  /** SIGSTOP stalls the server and returns when it has stopped. SIGCONT lets it continue. */
   signal(name: 'SIGSTOP' | 'SIGCONT'): void;
   /** Kills it. Safe to call twice. */
   stop(): Promise<void>;
 }
 
 export interface PrivateRedisOptions {
-  /** Further arguments. */
+  /** Additional arguments. */
   readonly args?: readonly string[];
-  /** Content of its configuration file, which it may rewrite; a sentinel needs one. */
+  /** Content of its configuration file, which it may rewrite. A sentinel needs a file. */
   readonly config?: string;
-  /** It takes TLS only, from who has a certificate. */
+  /** Makes it accept only TLS with a client certificate. */
   readonly secure?: SecureParts;
 }
 
-/** Of a server that takes TLS only. */
+/** Settings of a server that only accepts TLS. */
 export interface SecureParts {
   readonly certificates: CertificateFiles;
-  /** A user that may do everything, to ask it whether it is there. */
+  /** A user with all rights, for the readiness check. */
   readonly user: string;
   readonly password: string;
 }
 
-/** The program that the local stack runs; null when there is none. */
+/** Returns the Redis program of the local stack, or null if there is none. */
 export const redisServerBinary = (): string | null =>
   findRedisServer(DEFAULT_ARTIFACTS_DIR, process.env, versionsIn(process.env).redis);
 
-/** The same, for the `before` of a suite that is skipped without one, and says so. */
+/** Returns the Redis program, or skips the suite in its `before` and says so. */
 export function redisServerOrSkip(suite: Pick<Mocha.Context, 'skip'>): string {
   const binary = redisServerBinary();
   if (binary !== null) return binary;
@@ -53,7 +53,7 @@ export function redisServerOrSkip(suite: Pick<Mocha.Context, 'skip'>): string {
 }
 
 const WITHOUT_PERSISTENCE = ['--save', '', '--appendonly', 'no', '--maxmemory-policy', 'noeviction'];
-// `everysec` holds writes back while a slow disk syncs: a kill would lose them
+// `everysec` delays writes while a slow disk syncs, and a kill would lose them
 const APPEND_ONLY = [
   '--save',
   '',
@@ -65,7 +65,7 @@ const APPEND_ONLY = [
   'noeviction',
 ];
 
-/** Starts one on a free port, without persistence: for faults that would disturb other tests. */
+/** Starts a Redis on a free port without persistence, for faults that would disturb other tests. */
 export async function startPrivateRedis(
   binary: string,
   { args = [], config, secure }: PrivateRedisOptions = {},
@@ -79,13 +79,13 @@ export async function startPrivateRedis(
 
 export interface DurableRedis extends PrivateRedis {
   /**
-   * Kills it and starts it again on its append-only log.
-   * @param cutBytes how much of the end of the log is lost
+   * Kills it and restarts it on its append-only log.
+   * @param cutBytes number of bytes lost at the end of the log
    */
   restart(cutBytes?: number): Promise<void>;
 }
 
-/** Starts one with an append-only log, which survives a restart. */
+/** Starts a Redis with an append-only log, which survives a restart. */
 export async function startDurableRedis(binary: string): Promise<DurableRedis> {
   const place = newPlace();
   let server = await startServer(binary, place, APPEND_ONLY);
@@ -105,7 +105,7 @@ interface Place {
   readonly secure?: SecureParts | undefined;
 }
 
-/** The cluster bus uses the port this far above. */
+/** Offset of the cluster bus port. */
 const BUS_OFFSET = 10_000;
 
 function newPlace(): Place {
@@ -123,7 +123,7 @@ const controlsOf = (place: Place, server: () => ChildProcess): PrivateRedis => (
   stop: () => end(server(), place),
 });
 
-/** On a busy machine a process may answer a little longer: it stops when it gets a core. */
+/** Waits, because on a busy machine a process may answer a little longer: it stops when it gets a core. */
 function waitUntilStopped(pid: number): void {
   const time = new GrantedTime();
   while (time.readMs() < GRANTED_MS) {
@@ -165,7 +165,7 @@ async function end(server: ChildProcess, { dir }: Place): Promise<void> {
   rmSync(dir, { recursive: true, force: true });
 }
 
-/** Redis 7 keeps its log in parts, Redis 6 in one file. */
+/** Cuts the log, which Redis 7 keeps in parts and Redis 6 in one file. */
 function cutLog(dir: string, bytes: number): void {
   const files = readdirSync(dir, { recursive: true, encoding: 'utf8' });
   const log = files.find((file) => file.endsWith('.incr.aof')) ?? files.find((file) => file.endsWith('.aof'));

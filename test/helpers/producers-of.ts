@@ -1,12 +1,12 @@
 import { exchange, refusal, REQUEST, type RemotingAddress } from '../../src/rocketmq/admin/remoting.js';
 
-/** In the answer of a broker for a group that has no producer. */
+/** Part of a broker's answer for a group without producers. */
 const NO_PRODUCER = 'not exist';
 
 /**
- * Client ids of the producers that a broker knows, those that were killed up to two minutes ago among them.
- * @param group of gRPC clients: the topic
- * @throws Error when it does not answer or refuses
+ * Returns the client ids of the producers that a broker knows, including producers killed up to two minutes ago.
+ * @param group for gRPC clients, the topic
+ * @throws Error when the broker does not answer or refuses
  */
 export async function producersOf(broker: RemotingAddress, group: string): Promise<string[]> {
   const frame = await exchange(broker, REQUEST.producerConnections, '', { producerGroup: group });

@@ -4,15 +4,15 @@ import { promisify } from 'node:util';
 import { inPath, unpackDebian } from './debian-packages.js';
 
 const run = promisify(execFile);
-/** The package of Debian that has each. */
+/** The Debian package of each tool. */
 const PACKAGES = { prometheus: 'prometheus', promtool: 'prometheus', amtool: 'prometheus-alertmanager' } as const;
 export type Tool = keyof typeof PACKAGES;
 const RUN_MAX_MS = 200_000;
 
 /**
- * Prometheus, or a checker that comes with it or its Alertmanager: one that is installed, or Debian's, fetched once.
- * Call it before tests that need it.
- * @returns its path, or why there is none
+ * Finds an installed Prometheus or a checker of Prometheus or Alertmanager, or fetches Debian's once. Call it before
+ * tests that need it.
+ * @returns its path, or the reason why there is none
  */
 export async function fetchTool(tool: Tool): Promise<{ readonly path: string } | { readonly missing: string }> {
   const installed = inPath(tool);
@@ -22,7 +22,7 @@ export async function fetchTool(tool: Tool): Promise<{ readonly path: string } |
   return 'missing' in found ? found : { path: join(found.folder, 'usr/bin', tool) };
 }
 
-/** Runs it. @returns what it printed. @throws Error with its output, when it finds something wrong or takes too long */
+/** Runs the tool. @returns its output. @throws Error with its output when it finds a mistake or takes too long */
 export async function runTool(path: string, args: readonly string[]): Promise<string> {
   try {
     const { stdout, stderr } = await run(path, args, { timeout: RUN_MAX_MS });

@@ -1,14 +1,14 @@
 import { expect } from 'chai';
 import { GrantedTime } from '../../deploy/local/stack/granted-time.js';
 
-/** Less of the machine than this, and a late answer says nothing about the product. */
+/** A late answer proves nothing about the product with a smaller share of the machine. */
 const FAIR_SHARE = 0.8;
 const SAMPLE_EVERY_MS = 50;
 
 /**
- * Asserts a promise about time: one of three tries keeps it. One try can be late by chance, a product that is late is so each
- * time. Where every late try had too little of the machine, the test says so and is skipped.
- * @param measure one try, on data of its own, in ms
+ * Asserts a promise about time: at least one of three attempts keeps it. One attempt can be late by chance, but a slow
+ * product is late each time. If every late attempt had too little of the machine, the test says so and is skipped.
+ * @param measure makes one attempt on its own data, in ms
  */
 export async function expectPromise(
   test: Pick<Mocha.Context, 'skip'>,

@@ -11,18 +11,18 @@ import { createChannelMetrics, createSignatureMetrics } from '../../src/rocketmq
 import { createSaleMetrics } from '../../src/sales/metrics.js';
 import { createScheduleMetrics } from '../../src/sales/schedule/metrics.js';
 
-/** What every metric has, and the types of prom-client leave out. */
+/** Fields of every metric that the types of prom-client omit. */
 interface Made {
   readonly labelNames: readonly string[];
   get(): Promise<{ readonly name: string; readonly type: string }>;
 }
 
-/** Prometheus gives these to all that it reads from one place; one of ours by such a name it would call something else. */
+/** Labels that Prometheus adds to every scrape. It would rename our own labels of these names. */
 export const OF_PROMETHEUS = ['instance', 'job'];
 /** Each program names itself in every metric. */
 const ALWAYS = ['program', ...OF_PROMETHEUS];
 
-/** Every metric, by its own labels. */
+/** Returns every metric with its own labels. */
 export async function ownLabels(): Promise<Map<string, readonly string[]>> {
   const made = registryOfAll().getMetricsAsArray() as unknown as Made[];
   return new Map(await Promise.all(made.map(async (one) => [(await one.get()).name, one.labelNames] as const)));
@@ -56,7 +56,7 @@ function registryOfAll(): Registry {
   return registry;
 }
 
-/** Every name that a program publishes, those that Prometheus makes of a histogram among them → its labels. */
+/** Returns every published name, including the names that Prometheus derives from a histogram → its labels. */
 export async function publishedMetrics(): Promise<Map<string, ReadonlySet<string>>> {
   const published = new Map<string, ReadonlySet<string>>();
   for (const metric of registryOfAll().getMetricsAsArray()) {
@@ -72,13 +72,13 @@ export async function publishedMetrics(): Promise<Map<string, ReadonlySet<string
   return published;
 }
 
-/** A metric, with what narrows it: `seckill_batches_total{verdict="refused"}`. */
+/** Matches a metric with its filter: `seckill_batches_total{verdict="refused"}`. */
 const SELECTED = /\b((?:seckill|process|nodejs)_[a-z0-9_]+)(?:\{([^}]*)\})?/g;
 const LABEL = /([a-z_]+)\s*(?:=~|!~|!=|=)/g;
 
 /**
- * What is wrong with an expression: metrics that no program publishes, and labels that they do not have.
- * @param shown labels that are shown of its results
+ * Returns the mistakes of an expression: unpublished metrics and missing labels.
+ * @param shown labels shown from its results
  */
 export function mistakesIn(
   expr: string,
@@ -104,6 +104,6 @@ export function mistakesIn(
   return mistakes;
 }
 
-/** Labels that a text shows: `{{sale}}` in a legend, `{{ $labels.sale }}` in an alert. */
+/** Returns the labels that a text shows: `{{sale}}` in a legend, `{{ $labels.sale }}` in an alert. */
 export const shownIn = (text: string): string[] =>
   [...text.matchAll(/\{\{\s*(?:\$labels\.)?([a-z_]+)\s*\}\}/g)].map(([, label = '']) => label);

@@ -1,12 +1,12 @@
 import type { MysqlPool, SqlValue, Statements } from '../../src/mysql/pool.js';
 
-/** One statement as the product sent it, and what the server had to read for it. */
+/** A statement as the product sent it, and what the server read for it. */
 export interface SeenStatement {
   readonly sql: string;
   readonly values: readonly SqlValue[] | undefined;
-  /** The method that sent it, as `repository.method`. */
+  /** The method that sent the statement, as `repository.method`. */
   readonly from: string;
-  /** Rows and index entries that the storage engine handed out, the most of all calls. */
+  /** Rows and index entries that the storage engine returned, maximum of all calls. */
   readonly rowsRead: number;
 }
 
@@ -20,8 +20,8 @@ interface PlanRow {
 }
 
 /**
- * A pool that notes every statement, with the rows that the server read for it. Give it a pool of one connection: the
- * counters are those of a session.
+ * Records every statement and the rows that the server read for it. Needs a pool of one connection, because the
+ * counters belong to a session.
  */
 export class RecordingPool implements MysqlPool {
   readonly #pool: MysqlPool;
@@ -84,8 +84,8 @@ export class RecordingPool implements MysqlPool {
 }
 
 /**
- * Rows and index entries that a session has read so far. Reading the counters themselves goes through a table from end to end,
- * which counts as `Handler_read_rnd…`.
+ * Returns the rows and index entries that a session has read so far. Reading the counters scans a table, which counts
+ * as `Handler_read_rnd…`.
  */
 export async function rowsReadOn(on: Statements): Promise<number> {
   const counters = await on.query<{ readonly Value: string }>(
@@ -95,7 +95,10 @@ export async function rowsReadOn(on: Statements): Promise<number> {
   return counters.reduce((sum, { Value }) => sum + Number(Value), 0);
 }
 
-/** What is wrong with the plan of a statement: full scans of a table or an index, and sorts of more than `sortedMax` rows. */
+/**
+ * Returns the faults of a statement's plan: full scans of a table or an index, and sorts of more than `sortedMax`
+ * rows.
+ */
 export async function faultsOfPlan(
   on: Statements,
   { sql, values }: Pick<SeenStatement, 'sql' | 'values'>,
@@ -105,11 +108,11 @@ export async function faultsOfPlan(
   if (!/^\s*(SELECT|UPDATE|DELETE|INSERT .*\bSELECT\b)/is.test(sql)) return [];
   const plan = await on.query<PlanRow>(`EXPLAIN FORMAT=TRADITIONAL ${sql}`, values);
   return plan.flatMap(({ select_type: select, table, type, key, rows, Extra }) => {
-    if (select === 'INSERT') return []; // MySQL lists the table that is written, as if it were read from end to end
+    if (select === 'INSERT') return []; // MySQL lists the written table as a full scan
     if (table === null || table.startsWith('<') || smallTables.has(table)) return [];
     const faults: string[] = [];
     if (type === 'ALL') faults.push(`reads all of ${table}`);
-    const endsEarly = Number(rows) <= sortedMax; // a LIMIT, in the order of the index
+    const endsEarly = Number(rows) <= sortedMax; // a LIMIT in index order
     if (type === 'index' && !endsEarly) faults.push(`reads ${rows} rows of all of the index ${key} of ${table}`);
     if (/Using filesort/.test(Extra ?? '') && Number(rows) > sortedMax) {
       faults.push(`sorts ${rows} rows of ${table} (key ${key})`);
@@ -118,7 +121,7 @@ export async function faultsOfPlan(
   });
 }
 
-/** Notes which methods of a repository are called, and tells the pool whose statements follow. */
+/** Records which methods of a repository are called, and tells the pool whose statements follow. */
 export function tracked<T extends object>(name: string, repository: T, pool: RecordingPool, called: Set<string>): T {
   return new Proxy(repository, {
     get(target, key, receiver) {

@@ -6,14 +6,14 @@ import { until } from '../chaos/harness/wait.js';
 const MASTERS = 3;
 const SLOTS = 16_384;
 
-/** A Redis cluster that only one test file uses. */
+/** A Redis cluster for a single test file. */
 export interface RedisCluster {
-  /** As REDIS_URL. */
+  /** Value for REDIS_URL. */
   readonly url: string;
   readonly servers: readonly PrivateRedis[];
-  /** One connection to each server, by the order of `servers`. */
+  /** A connection to each server, in the order of `servers`. */
   readonly admin: readonly Redis[];
-  /** Which server has the slot of a key, by its place in `servers`. */
+  /** Returns the index in `servers` of the server with the slot of a key. */
   ownerOf(key: string): Promise<number>;
   /** Kills all servers. */
   stop(): Promise<void>;
@@ -21,9 +21,9 @@ export interface RedisCluster {
 
 /**
  * Starts three masters and joins them to a cluster.
- * @param more further arguments of each
- * @param secure for servers that take TLS only
- * @throws when it is not formed in time
+ * @param more additional arguments of each server
+ * @param secure for servers that only accept TLS
+ * @throws when the cluster is not formed in time
  */
 export async function startRedisCluster(
   more: readonly string[] = [],
@@ -65,7 +65,7 @@ export async function startRedisCluster(
   };
 }
 
-/** Opens a test world on a cluster of its own, which ends with it. */
+/** Opens a test world on its own cluster, which ends with the world. */
 export async function onRedisCluster<World extends { close(): Promise<void> }>(
   open: (url: string) => Promise<World>,
 ): Promise<World> {

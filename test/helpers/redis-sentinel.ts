@@ -4,12 +4,14 @@ import type { SecureRedis } from './secure-redis.js';
 import { until } from '../chaos/harness/wait.js';
 
 const MASTER_NAME = 'stock';
-/** A sentinel declares a master down that is silent for so long: on a busy machine one that lives may be for a second. */
+/**
+ * Silence after which a sentinel declares a master down. On a busy machine, a live master may be silent for a second.
+ */
 const DOWN_AFTER_MS = 2_000;
 
 /** A master, its replica, and a sentinel that promotes the replica when the master is down. */
 export interface SentinelRedis {
-  /** As REDIS_URL. */
+  /** Value for REDIS_URL. */
   readonly url: string;
   readonly master: PrivateRedis;
   readonly replica: PrivateRedis;
@@ -18,8 +20,8 @@ export interface SentinelRedis {
 }
 
 /**
- * @param secure for servers and a sentinel that take TLS only; the sentinel has the same users
- * @throws when the sentinel does not see both in time
+ * @param secure for servers and a sentinel that only accept TLS; the sentinel has the same users
+ * @throws when the sentinel does not see both servers in time
  */
 export async function startSentinelRedis(secure: SecureRedis | null = null): Promise<SentinelRedis> {
   const binary = redisServerBinary();

@@ -15,22 +15,25 @@ import { DEFAULT_ARTIFACTS_DIR, REPO_DIR } from '../../deploy/local/stack/paths.
 import { StackError } from '../../deploy/local/stack/stack-error.js';
 
 /**
- * The release that this one has to run beside. A clone may have no tags, so the commit stands here too; where the tag is there,
- * the two must agree. Changed when a release is made (CONTRIBUTING.md, "Make a release").
+ * The previous release, which must run beside this release. A clone may have no tags, so this also names the commit.
+ * If the tag exists, both must agree. Changed for each release (CONTRIBUTING.md, "Make a release").
  */
 export const RELEASE_BEFORE = { tag: 'v1.1.0-beta.1', commit: 'a03adc3a50b2e57c38663447494d640ea564c523' } as const;
 
-/** What its programs read, besides their packages. */
+/** The files that its programs read, besides their packages. */
 const PARTS = ['src', 'lua', 'config', 'deploy/prometheus', 'package.json', 'package-lock.json', '.npmrc'];
-/** Some hundred packages. */
+/** Time for some hundred packages. */
 const INSTALL_MAX_MS = 300_000;
-/** All of `src`, as a tar. */
+/** Size of all of `src` as a tar. */
 const ARCHIVE_BYTES_MAX = 64 * 1024 ** 2;
 
-/** Beside the servers that tests fetch once. A new commit never meets what was made of an old one. */
+/** Beside the servers that tests fetch once. A new commit gets a new folder. */
 const HOME = join(DEFAULT_ARTIFACTS_DIR, `release-${RELEASE_BEFORE.commit.slice(0, 12)}`);
 
-/** Why it cannot be built from this clone, as a sentence; null when it can. @throws StackError when the tag is another commit */
+/**
+ * Returns a sentence why the release cannot be built from this clone, or null if it can. @throws StackError when the
+ * tag names another commit
+ */
 export function releaseBeforeMissing(): string | null {
   const { tag, commit } = RELEASE_BEFORE;
   const tagged = gitRevision(`refs/tags/${tag}^{commit}`);
@@ -53,9 +56,9 @@ function gitRevision(name: string): string | null {
 }
 
 /**
- * Its programs, compiled once, without their packages: enough for what imports none.
+ * Compiles the programs of the release once, without their packages, for modules that import no package.
  * @returns their folder
- * @throws StackError with a sentence when this clone lacks its history
+ * @throws StackError with a sentence when this clone lacks the history
  */
 export function compiledRelease(): string {
   if (existsSync(HOME)) return HOME;
@@ -72,14 +75,14 @@ export function compiledRelease(): string {
     for (const name of readdirSync(join(draft, 'src'), { recursive: true, encoding: 'utf8' })) {
       if (name.endsWith('.ts') && !name.startsWith('web/')) compile(draft, name); // pages are not needed
     }
-    if (!existsSync(HOME)) renameSync(draft, HOME); // another process may have been quicker
+    if (!existsSync(HOME)) renameSync(draft, HOME); // another process may have been faster
     return HOME;
   } finally {
     rmSync(draft, { recursive: true, force: true });
   }
 }
 
-/** Files are compiled alone, so their types are not checked. */
+/** Files are compiled separately, so their types are not checked. */
 const COMPILER_OPTIONS = { target: ts.ScriptTarget.ES2023, module: ts.ModuleKind.ESNext, verbatimModuleSyntax: true };
 
 function compile(home: string, name: string): void {
@@ -90,9 +93,10 @@ function compile(home: string, name: string): void {
 }
 
 /**
- * Its programs, with the packages of its own lock file: those of this checkout may be newer.
+ * Installs the programs of the release with the packages of its lock file, because those of this checkout may be
+ * newer.
  * @returns their entry
- * @throws StackError with a sentence when this clone lacks its history, or npm cannot get the packages
+ * @throws StackError with a sentence when this clone lacks the history, or npm cannot get the packages
  */
 export function installedRelease(): string {
   const home = compiledRelease();
@@ -100,7 +104,7 @@ export function installedRelease(): string {
   return join(home, 'dist/cli/main.js');
 }
 
-/** In a folder that gets its name when it is whole. */
+/** Installs in a folder that gets its name when it is complete. */
 function install(home: string): void {
   const draft = mkdtempSync(join(home, '.installing-'));
   try {

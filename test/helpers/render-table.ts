@@ -1,4 +1,4 @@
-/** A table for a terminal: the first column to the left, the others to the right. */
+/** Formats a table for a terminal: the first column left-aligned, the others right-aligned. */
 export function renderTable(header: readonly string[], rows: readonly (readonly string[])[]): string {
   const widths = header.map((title, column) => Math.max(title.length, ...rows.map((row) => row[column]?.length ?? 0)));
   const line = (cells: readonly string[]): string =>

@@ -9,8 +9,8 @@ import type { Sale } from '../../src/core/sale.js';
 let lastSaleId = 0n;
 
 /**
- * A sale id that no other test and no other run has: time and random digits, 18 in all, as MySQL allows. Ids ascend within a
- * process, as those of MySQL do: a later sale is a newer one.
+ * Returns a sale id that no other test and no other run has: time and random digits, 18 in all, as MySQL allows. Ids
+ * ascend within a process like those of MySQL: a later sale is newer.
  */
 export function freshSaleId(): string {
   const byTime = BigInt(Date.now()) * 100_000n + BigInt(randomInt(100_000));
@@ -18,7 +18,9 @@ export function freshSaleId(): string {
   return String(lastSaleId);
 }
 
-/** An open sale of ten units, two a buyer, whose window is wide around now; change what the test is about. */
+/**
+ * Returns an open sale of ten units, two per buyer, with a wide window around now. A test changes what it is about.
+ */
 export function saleOf(parts: Partial<Sale> = {}, nowMs: number = Date.now()): Sale {
   return {
     saleId: freshSaleId(),
@@ -40,7 +42,7 @@ export function saleOf(parts: Partial<Sale> = {}, nowMs: number = Date.now()): S
   };
 }
 
-/** `buyer`, `buyer/key` or `buyer/key*quantity`; the key is `k1` and the quantity 1 by default. */
+/** Parses `buyer`, `buyer/key` or `buyer/key*quantity`. The key defaults to `k1` and the quantity to 1. */
 export function purchaseOf(text: string): Purchase {
   const [, userId, requestId, quantity] = /^([^/*]+)(?:\/([^*]+))?(?:\*(\d+))?$/.exec(text) ?? [];
   if (userId === undefined) throw new Error(`not a purchase: ${text}`);
@@ -49,7 +51,7 @@ export function purchaseOf(text: string): Purchase {
 
 export const purchasesOf = (...texts: string[]): Purchase[] => texts.map(purchaseOf);
 
-/** A batch of one sale, ready to be deducted. */
+/** Returns a batch of one sale, ready to be deducted. */
 export function batchOf(
   sale: { readonly saleId: string; readonly epoch?: number; readonly bucket?: number },
   purchases: readonly Purchase[],
@@ -59,7 +61,7 @@ export function batchOf(
   return sealBatch({ batchId, saleId, bucket, epoch, createdAtMs: Date.now(), traceparent: '', purchases });
 }
 
-/** The live order of a purchase. */
+/** Returns the live order of a purchase. */
 export const liveOrderOf = (userId: string, orderId: string, requestId = 'k1'): LiveOrder => ({
   userId,
   requestId,
@@ -67,12 +69,12 @@ export const liveOrderOf = (userId: string, orderId: string, requestId = 'k1'): 
   state: 'pending_payment',
 });
 
-/** What `findRequest` answers, which must not be `unsure`: nothing has happened to the bucket. */
+/** Returns the answer of `findRequest`, which must not be `unsure`, because nothing has happened to the bucket. */
 export async function certainEntry(answer: ReturnType<StockStore['findRequest']>): Promise<RequestEntry | null> {
   const entry = await answer;
   if (entry === 'unsure') throw new Error('the bucket may have lost the entry');
   return entry;
 }
 
-/** In place of the order id in the entry of a purchase that `reacquire` has closed. */
+/** Replaces the order id in the entry of a purchase that `reacquire` has closed. */
 export const lostIn = (batchId: string): string => `lost-${batchId}`;

@@ -7,32 +7,35 @@ import { REDIS_RIGHTS } from '../../deploy/local/stack/servers/redis.js';
 import type { RedisOptions } from '../../src/redis/client.js';
 import type { SecureParts } from './private-redis.js';
 
-/** For a server, or several, of a test's own that take TLS only, and have a user of programs and one of operators. */
+/** Settings of private servers that only accept TLS, with a user for programs and a user for operators. */
 export interface SecureRedis {
   readonly certificates: CertificateFiles;
-  /** Of the user of programs. */
+  /** Password of the programs' user. */
   readonly password: string;
-  /** The user of operators, who may do everything. */
+  /** The operators' user, with all rights. */
   readonly operator: SecureParts;
   /** Arguments of each server. */
   readonly args: readonly string[];
-  /** Of a sentinel: it and a server do not know each other's commands, and a user with the right to one keeps them from starting. */
+  /**
+   * Arguments of a sentinel. It and a server do not know each other's commands, and refuse to start with a user who
+   * has the right to an unknown command.
+   */
   readonly sentinelArgs: readonly string[];
-  /** How a program connects, but for its address. */
+  /** Connection options of a program, except its address. */
   readonly options: Omit<RedisOptions, 'url' | 'replyTimeoutMs' | 'connectTimeoutMs'>;
-  /** For a connection of the operator. */
+  /** TLS options for a connection of the operator. */
   readonly tls: ConnectionOptions;
   remove(): void;
 }
 
-/** What a program asks of sentinels. */
+/** The rights that a program needs at sentinels. */
 const SENTINEL_RIGHTS = 'allchannels -@all +@connection +@pubsub +sentinel|get-master-addr-by-name +sentinel|sentinels';
 
 const PASSWORD = 'of-the-programs';
 const WATCHER = { user: 'watcher', password: 'of-who-asks-sentinels' };
 const OPERATOR = { user: 'ops', password: 'of-the-operators' };
 
-/** @param rights of the user of programs; default: those of the documentation */
+/** @param rights of the programs' user; defaults to the documented rights */
 export async function prepareSecureRedis(rights: string = REDIS_RIGHTS): Promise<SecureRedis> {
   const dir = mkdtempSync(join(tmpdir(), 'seckill-secure-redis-'));
   const certificates = certificateFiles(dir);

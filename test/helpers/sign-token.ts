@@ -2,7 +2,7 @@ import { sign, type KeyObject } from 'node:crypto';
 
 const part = (value: object): string => Buffer.from(JSON.stringify(value)).toString('base64url');
 
-/** A token as an identity provider signs it: RS256, ES256 or EdDSA, by the kind of the key. */
+/** Signs a token like an identity provider: RS256, ES256 or EdDSA, by the kind of the key. */
 export function signedToken(
   header: { readonly alg: string; readonly kid?: string },
   claims: object,

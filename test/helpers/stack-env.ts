@@ -4,15 +4,15 @@ const NAMES = [
   ...(['ADMISSION_SIGN_KEYS', 'ADMISSION_SEAL_KEYS', 'PAYMENT_WEBHOOK_SECRET'] as const),
 ];
 
-/** What an environment says of servers that are reached by TLS, or with a password from a file. */
+/** Settings of servers that are reached over TLS, or with a password from a file. */
 const IF_SET = /^(?:MYSQL|REDIS|ROCKETMQ)_(?:TLS|PASSWORD)/;
 
-/** Where the servers of this test run are, and how they are reached. */
+/** Addresses and access of the servers of this test run. */
 export type StackEnv = Record<(typeof NAMES)[number], string>;
 
 /**
- * The servers that tests use, from the environment.
- * @throws when one is not named; `npm test` starts a stack of its own and names it
+ * Returns the servers that tests use, from the environment.
+ * @throws when a server is not named; `npm test` starts a private stack and names it
  */
 export function stackEnv(): StackEnv {
   const missing = NAMES.filter((name) => !process.env[name]);

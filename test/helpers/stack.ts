@@ -5,8 +5,8 @@ import { stackEnv } from './stack-env.js';
 export type TestStack = StackControls;
 
 /**
- * Opens the stack that `npm test` started. Starts servers again that an earlier test left stopped.
- * @throws when the run has no stack of its own
+ * Opens the stack that `npm test` started. Restarts servers that an earlier test left stopped.
+ * @throws when the run has no private stack
  */
 export async function openTestStack(): Promise<TestStack> {
   const dir = process.env.SECKILL_TEST_STACK;

@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { createServer, type AddressInfo, type Server, type Socket } from 'node:net';
 import { decodeFrame, REQUEST } from '../../src/rocketmq/admin/remoting.js';
 
-/** What a broker says; `closes`: nothing, and it closes the connection. */
+/** The answer of a broker; `closes` answers nothing and closes the connection. */
 export type Said =
   | { readonly code: number; readonly remark?: string; readonly body?: string | Buffer }
   | { readonly bytes: Buffer }
@@ -16,15 +16,15 @@ const RUNTIME = JSON.stringify({ table: { brokerActive: 'true', brokerVersionDes
 /** Several clusters behind one name server. */
 interface StandInClusters {
   readonly clusterOf?: (broker: string) => string;
-  /** The cluster that has our topics; null: none. */
+  /** The cluster that has our topics, or null. */
   readonly withTopics?: string | null;
 }
 
-/** A name server and brokers that speak the admin protocol of RocketMQ, and say what a test lets them say. */
+/** A name server and brokers that speak the admin protocol of RocketMQ and answer as a test says. */
 export class StandInCluster {
   readonly #servers: Server[] = [];
   readonly #sockets = new Set<Socket>();
-  /** By name. */
+  /** Addresses by name. */
   readonly #brokers = new Map<string, string>();
   readonly #clusterOf: (broker: string) => string;
   namesrvAddr = '';
@@ -33,7 +33,7 @@ export class StandInCluster {
     this.#clusterOf = clusterOf;
   }
 
-  /** Each broker says by itself that it is up. */
+  /** Starts the servers. Each broker answers by itself that it is up. */
   static async start(
     brokers: Readonly<Record<string, Broker>>,
     { clusterOf = () => 'production', withTopics = null }: StandInClusters = {},
@@ -54,7 +54,7 @@ export class StandInCluster {
     return cluster;
   }
 
-  /** As a name server does when a broker dies. */
+  /** Forgets a broker, as a name server does when the broker dies. */
   forget(name: string): void {
     this.#brokers.delete(name);
   }

@@ -1,7 +1,7 @@
 import { createServer, type IncomingMessage, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 
-/** What a stand-in answers to one request; null: it never answers, and the connection stays. */
+/** The answer of a stand-in to one request. Null never answers and keeps the connection open. */
 export type StandInAnswer = {
   readonly status: number;
   readonly body: unknown;
@@ -16,7 +16,7 @@ export interface StandInRequest {
   readonly text: string;
 }
 
-/** A server of somebody else, on the loopback address. */
+/** A server of a third party, on the loopback address. */
 export class StandInServer {
   readonly #server: Server;
 

@@ -1,4 +1,4 @@
-/** What a test chooses of a message. */
+/** The parts of a message that a test chooses. */
 export interface StoredParts {
   readonly topic?: string;
   readonly body?: Buffer;
@@ -11,7 +11,7 @@ export interface StoredParts {
 
 export const [V6_BORN, V6_STORED] = [1 << 4, 1 << 5];
 
-/** A message as the commit log keeps it; the topic of a long one has a length of two bytes. */
+/** Encodes a message as the commit log keeps it. The length of a long topic has two bytes. */
 export function storedMessage({
   topic = 'T',
   body = Buffer.from('hi'),

@@ -1,8 +1,8 @@
 import { signWebhook } from './sign-webhook.js';
 import { StandInServer, type StandInAnswer, type StandInRequest } from './stand-in-server.js';
 
-// What Stripe documents of PaymentIntents, refunds, idempotency keys and errors, as far as we use it (docs.stripe.com/api). Amounts,
-// states and replays are kept; no rule of a bank is.
+// Implements what Stripe documents of PaymentIntents, refunds, idempotency keys and errors, as far as we use it
+// (docs.stripe.com/api). Models amounts, states and replays, but no rules of banks.
 
 export const STRIPE_KEY = 'sk_test_of_the_stand_in';
 export const STRIPE_SECRET = 'whsec_of_the_stand_in_of_forty_characters';
@@ -34,27 +34,27 @@ interface Refund {
 }
 
 /**
- * - `slow`: it does what it is asked, and the answer never comes
- * - `reset`: the same, and the connection breaks
- * - `unheard`: it does nothing, and no answer comes
- * - `error`: 500, and that is what the key replays
+ * - `slow`: does the work but never answers
+ * - `reset`: does the work and breaks the connection
+ * - `unheard`: does no work and does not answer
+ * - `error`: 500, which the key replays
  * - `busy`: 429
- * - `away`: 503, before the key is looked at
- * - `overtaken`: a request with the same key and other content came just before: of a confirmation, with a card that its bank asks
- *   about; of another one, with the parameters of an earlier release
+ * - `away`: 503, before the key is checked
+ * - `overtaken`: another request with the same key and other content came just before: for a confirmation, with a card
+ * that needs the bank's confirmation; for any other request, with the parameters of an earlier release
  */
 export type Fault = 'slow' | 'reset' | 'unheard' | 'error' | 'busy' | 'away' | 'overtaken';
 
 export class StripeStandIn {
   readonly intents = new Map<string, Intent>();
   readonly refunds = new Map<string, Refund>();
-  /** Method and path of each request, ids as `:id`. */
+  /** Method and path of each request, with ids as `:id`. */
   readonly asked: string[] = [];
   /** Headers of the last request. */
   lastHeaders: Record<string, unknown> = {};
-  /** The search index does not have anything yet. */
+  /** Whether the search index is still empty. */
   isSearchLate = false;
-  /** Somebody has withdrawn our key in the dashboard. */
+  /** Whether our key was withdrawn in the dashboard. */
   isKeyWithdrawn = false;
   readonly #faults: { readonly path: RegExp; readonly fault: Fault }[] = [];
   #replays = new Map<string, { readonly sent: string; readonly answer: NonNullable<StandInAnswer> }>();
@@ -69,7 +69,7 @@ export class StripeStandIn {
     return this.#server.stop();
   }
 
-  /** The next request with this path meets this fault. */
+  /** Injects this fault for the next request with this path. */
   break(path: RegExp, fault: Fault): void {
     this.#faults.push({ path, fault });
   }
@@ -78,12 +78,12 @@ export class StripeStandIn {
     this.#faults.length = 0;
   }
 
-  /** A day goes by: Stripe forgets the keys. */
+  /** Lets a day pass: Stripe forgets the keys. */
   forgetKeys(): void {
     this.#replays.clear();
   }
 
-  /** The buyer confirms at their bank, or does not. */
+  /** Lets the buyer confirm or refuse at their bank. */
   finishAction(id: string, how: 'confirmed' | 'refused'): void {
     const intent = this.intents.get(id);
     if (intent?.status !== 'requires_action') throw new Error(`${id} is ${intent?.status}`);
@@ -91,16 +91,16 @@ export class StripeStandIn {
     else this.#refuse(intent, 'payment_intent_authentication_failure');
   }
 
-  /** Whole units of money that were taken and not given back, in amounts of Stripe. */
+  /** Returns the money taken and not refunded, in Stripe's amounts. */
   get taken(): number {
     const received = [...this.intents.values()].reduce((sum, { amount_received: amount }) => sum + amount, 0);
     return [...this.refunds.values()].reduce((sum, { amount }) => sum - amount, received);
   }
 
-  /** An event about an object, signed, as Stripe posts it. */
+  /** Returns a signed event about an object, as Stripe posts it. */
   event(type: string, object: object, { live = false, atMs = Date.now() } = {}) {
     const body = JSON.stringify({ id: `evt_${++this.#made}`, object: 'event', type, livemode: live, data: { object } });
-    // Stripe adds a v0 in its trial mode.
+    // Stripe adds a v0 in test mode.
     return { body, signature: `${signWebhook(STRIPE_SECRET, body, atMs)},v0=${'0'.repeat(64)}` };
   }
 
@@ -130,7 +130,10 @@ export class StripeStandIn {
     return fault === 'reset' ? 'reset' : answer;
   }
 
-  /** The answer of the first request with a key is that of all; another content is an error, and a check that fails is no answer. */
+  /**
+   * Returns the first answer of a key for all its requests. Other content is an error, and a failed check is not
+   * stored.
+   */
   #withKey(
     { method, path, headers, text }: StandInRequest,
     act: () => NonNullable<StandInAnswer>,
@@ -293,5 +296,7 @@ const metadataIn = (form: URLSearchParams): Record<string, string> =>
     }),
   );
 
-/** As programs load it: what one process loads in two ways is another file each time, and its coverage is counted wrongly. */
+/**
+ * Loads the module as programs do: a module loaded in two ways becomes two files, and its coverage is counted wrongly.
+ */
 export const loadStripe = () => import('../../src/payment/stripe.js');

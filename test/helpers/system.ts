@@ -4,16 +4,16 @@ import { PATIENT_ENV, Programs } from '../chaos/harness/programs.js';
 import { cleanWorld } from './clean-world.js';
 import { openTestStack, type TestStack } from './stack.js';
 
-/** Real servers and real programs for one test file. */
+/** Real servers and programs for one test file. */
 export interface System {
   readonly stack: TestStack;
   readonly programs: Programs;
 }
 
 /**
- * Opens stack and programs before the tests of a file and ends every process afterwards, also when a test failed.
- * A failed test keeps its data and shows what its programs wrote.
- * @param start the programs that all tests of the file use
+ * Opens stack and programs before the tests of a file and ends every process afterwards, even after a failure. A
+ * failed test keeps its data and shows the output of its programs.
+ * @param start starts the programs that all tests of the file use
  */
 export function useSystem(start: (system: System) => Promise<void> = () => Promise.resolve()): System {
   let stack: TestStack | null = null;
@@ -21,7 +21,7 @@ export function useSystem(start: (system: System) => Promise<void> = () => Promi
 
   before(async () => {
     stack = await openTestStack();
-    if (!stack.servers.isSecure) await cleanWorld(stack); // there the user of the programs may not do that
+    if (!stack.servers.isSecure) await cleanWorld(stack); // on a secure stack, the user of the programs may not do that
     programs = new Programs({ ...process.env, ...PATIENT_ENV, ...stack.env }, stack.servers.dir);
     await start({ stack, programs });
   });

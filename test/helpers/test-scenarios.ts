@@ -7,13 +7,13 @@ import type { Scenario } from '../chaos/scenario.js';
 import { seedOfRun } from './seed.js';
 import { openTestStack, type TestStack } from './stack.js';
 
-/** They wait for the broker most of the time, but each starts programs, and all at once would starve it. */
+/** Scenarios mostly wait for the broker, but each starts programs, and running all at once would starve the broker. */
 const JOBS = 3;
 const SEED = seedOfRun();
 
 const titleOf = ({ name, title, also = [] }: Scenario): string => `${title} [${[name, ...also].join(' ')}]`;
 
-/** With --grep only the scenarios that it matches are run. */
+/** Whether the scenario matches --grep, if it is given. */
 function isWanted(scenario: Scenario): boolean {
   const at = process.argv.findIndex((arg) => arg === '--grep' || arg === '-g');
   return at === -1 || new RegExp(process.argv[at + 1] ?? '').test(`the fault matrix ${titleOf(scenario)}`);
@@ -25,8 +25,8 @@ function sentenceOf({ requests, accepted, orders, failedRows, oversold, duplicat
 }
 
 /**
- * Declares a test for each scenario, inside a `describe` of the name "the fault matrix". Those that may share servers and programs run
- * beside each other.
+ * Declares a test for each scenario inside a `describe` named "the fault matrix". Scenarios that may share servers and
+ * programs run in parallel.
  */
 export function testScenarios(scenarios: readonly Scenario[]): void {
   const wanted = scenarios.filter(isWanted);
@@ -68,7 +68,7 @@ export function testScenarios(scenarios: readonly Scenario[]): void {
     expect(outcome, `${reason}; again: ${again}`).to.equal('green');
   }
 
-  describe('beside each other', () => {
+  describe('in parallel', () => {
     const results = new Map(
       beside.map(({ name }) => [name, new Promise<ScenarioResult>((resolve) => ended.set(name, resolve))] as const),
     );
@@ -82,7 +82,7 @@ export function testScenarios(scenarios: readonly Scenario[]): void {
     }
   });
 
-  describe('one after the other', () => {
+  describe('in sequence', () => {
     for (const scenario of alone) {
       it(titleOf(scenario), async function () {
         expectGreen(this, await suite.runOne(scenario, SEED));

@@ -1,10 +1,10 @@
 import fc from 'fast-check';
 import { METADATA_NAME, metadataFault, type Metadata } from '../../src/core/metadata.js';
 
-/** What stores and screens have trouble with: controls, marks, quotes, halves of a pair, whole pairs. */
+/** Text that stores and screens have trouble with: controls, marks, quotes, halves of a pair, whole pairs. */
 const AWKWARD = ['\0', '\x1b', '\x7f', '\u009b', '\u202e', '\u2028', '\ufeff', '\uffff', '"', '\\', '\ud83d', '\udd8b'];
 
-/** Any UTF-16 units, whole characters or not. */
+/** Generates any UTF-16 units, whole characters or not. */
 export const unitTexts = (maxLength: number): fc.Arbitrary<string> =>
   fc.string({
     unit: fc.oneof(
@@ -14,7 +14,7 @@ export const unitTexts = (maxLength: number): fc.Arbitrary<string> =>
     maxLength,
   });
 
-/** Any metadata that a caller may send, up to its limit in bytes; never empty. */
+/** Generates any metadata that a caller may send, up to its limit in bytes, never empty. */
 export const metadatas: fc.Arbitrary<Metadata> = fc
   .oneof(
     fc.dictionary(fc.stringMatching(METADATA_NAME), unitTexts(40), { minKeys: 1, maxKeys: 5 }),
@@ -23,7 +23,7 @@ export const metadatas: fc.Arbitrary<Metadata> = fc
   )
   .filter((metadata) => metadataFault(metadata) === null);
 
-/** As much of a character as metadata may have. */
+/** Repeats a character to the size limit of metadata. */
 function filled(one: string): string {
   let text = one;
   while (metadataFault({ a: text + one }) === null) text += one;

@@ -1,14 +1,17 @@
 import { expect } from 'chai';
 import { bearer, FakeServices, RawClient, rawPurchase, startServer, type Started } from '../unit/http/http-harness.js';
 
-/** Each kind so many times. Client and server are one process here, so each costs two file descriptors. */
+/**
+ * Number of connections of each kind. Client and server share a process, so each connection costs two file
+ * descriptors.
+ */
 const IDLE = 2000;
 const SLOW = 200;
 const PURCHASES = 100;
 const HEADERS_TIMEOUT_MS = 3000;
 const REQUEST_TIMEOUT_MS = 4000;
 const TRICKLE_EVERY_MS = 100;
-/** A purchase takes a millisecond; this much, for half of them, would mean that the crowd is in their way. */
+/** A purchase takes a millisecond. If half of them took this long, the slow clients would be blocking them. */
 const PURCHASE_MAX_MS = 1000;
 
 describe('many slow clients', () => {
@@ -37,7 +40,7 @@ describe('many slow clients', () => {
   const connected = (count: number): Promise<RawClient[]> =>
     Promise.all(Array.from({ length: count }, () => RawClient.to(server.port)));
 
-  it('silent, slow headers, slow bodies, long polls: buyers are served meanwhile, and connections that are too slow are closed [S7]', async () => {
+  it('serves buyers despite silent clients, slow headers, slow bodies and long polls, and closes connections that are too slow [S7]', async () => {
     const startedMs = Date.now();
     const idle = await connected(IDLE);
     const heads = await connected(SLOW);
@@ -53,7 +56,7 @@ describe('many slow clients', () => {
       '',
     ];
     for (const client of waiting) client.say(...poll);
-    // a byte now and then is no reason to wait for longer
+    // an occasional byte is no reason to wait longer
     const trickle = setInterval(() => {
       for (const client of [...heads, ...bodies]) if (!client.closed) client.say(' ');
     }, TRICKLE_EVERY_MS);

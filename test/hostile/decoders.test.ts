@@ -14,10 +14,10 @@ import { BODY_READERS } from '../../src/recovery/dead-letters/collect-dead-lette
 import { readNewSale } from '../../src/sales/new-sale.js';
 import { bytes, forAll, fuzz, MAGIC_NAMES, nested, poison } from './fuzz.js';
 
-/** Deeper than a call stack is. */
+/** Deeper than the call stack. */
 const DEPTH_MAX = 20_000;
 
-/** Good bodies; a case takes one and breaks it. */
+/** Valid bodies that each case breaks. */
 const GOOD = [
   sealBatch({
     batchId: 'batch-1',
@@ -57,7 +57,10 @@ const oddValue = fc.oneof(
   fc.constantFrom('1e999', '-0', '0.5', '9007199254740993', 'null', '"\\ud800"', '"7}:x{"', '"\\u0000"', '""'),
   fc.string().map((text) => JSON.stringify(text)),
 );
-/** One field of a good body set to something else, by text, since no object holds all that JSON can say. */
+/**
+ * Sets one field of a valid body to something else. Works on text, since no object can hold everything that JSON can
+ * express.
+ */
 const oneFieldOff = fc
   .tuple(fc.constantFrom(...GOOD), fc.constantFrom(...FIELDS, ...MAGIC_NAMES), oddValue)
   .map(([body, field, value]) => `${body.slice(0, -1)},${JSON.stringify(field)}:${value}}`);
@@ -74,7 +77,7 @@ describe('hostile bodies', () => {
   const run = fuzz();
   before(() => console.log(`    ${run.repeat}`));
 
-  it('every message gets an answer of its reader, and what is read survives encoding and reading again [M7, S6]', () => {
+  it('answers every message, and reads the same value again after encoding it [M7, S6]', () => {
     forAll(
       anyBody,
       (body) => {
@@ -102,7 +105,7 @@ describe('hostile bodies', () => {
     expectNothingSticks();
   });
 
-  it('a dead letter with any body can be shown [M7, S6]', () => {
+  it('shows a dead letter with any body [M7, S6]', () => {
     const deadLetter = {
       deadLetterId: '1',
       messageId: 'm',
@@ -118,7 +121,7 @@ describe('hostile bodies', () => {
     forAll(anyBody, (body) => void JSON.stringify(deadLetterBody({ ...deadLetter, body })), run);
   });
 
-  it('every request gets an answer of its reader [S6]', () => {
+  it('answers every request body [S6]', () => {
     forAll(
       anyBody,
       (body) => {
@@ -137,7 +140,7 @@ describe('hostile bodies', () => {
     expectNothingSticks();
   });
 
-  it('an entry of Redis is read as it was written, or not at all [S6]', () => {
+  it('reads a Redis entry exactly as written or rejects it [S6]', () => {
     const parts = fc.tuple(fc.constantFrom('held', 'ordered', 'released', 'paid', ''), bytes(8), fc.integer());
     const entry = fc.oneof(
       fc.string(),

@@ -1,13 +1,13 @@
 import { connect } from 'node:net';
 
-/** What one connection sends. Text has one character a byte. */
+/** The bytes that one connection sends. Text has one character per byte. */
 export interface Sent {
   readonly method: string;
-  /** Request line, headers, blank line. */
+  /** The request line, headers and blank line. */
   readonly head: string;
-  /** The body, or so many bytes of nothing in particular. */
+  /** The body, or its length in arbitrary bytes. */
   readonly body: string | number;
-  /** What the client does when everything is sent. */
+  /** Action of the client after it has sent everything. */
   readonly then: 'waits' | 'closes_its_side' | 'resets';
 }
 
@@ -19,20 +19,20 @@ export interface Answer {
 
 export interface Received {
   readonly answers: readonly Answer[];
-  /** What came after the last whole answer. */
+  /** The bytes after the last complete answer. */
   readonly rest: string;
-  /** `silent`: neither an answer nor an end came in time. */
+  /** `silent` means that neither an answer nor an end arrived in time. */
   readonly end: 'closed' | 'answered' | 'silent';
 }
 
-/** Far beyond every time-out of the server, so that a busy machine is not taken for a silent server. */
+/** Far longer than every server timeout, so that a busy machine does not look like a silent server. */
 const SILENT_AFTER_MS = 60_000;
-/** An answer may be followed by one more; not by later ones, as each connection asks at once. */
+/** An answer may be followed by another, but not later, because each connection sends everything at once. */
 const MORE_WITHIN_MS = 15;
 const NO_CHUNKS = '0\r\n\r\n';
 const JUNK = Buffer.alloc(64 * 1024, 'x');
 
-/** Sends it over a connection of its own and reads to its end, or to the end of the answer. */
+/** Sends a request over a new connection and reads to the end of the connection or the answer. */
 export function exchange(port: number, { method, head, body, then }: Sent): Promise<Received> {
   return new Promise((resolve) => {
     const socket = connect(port, '127.0.0.1');
@@ -52,7 +52,7 @@ export function exchange(port: number, { method, head, body, then }: Sent): Prom
       clearTimeout(quiet);
       if (answers.length > 0 && rest === '') quiet = setTimeout(() => finish('answered'), MORE_WITHIN_MS);
     });
-    socket.on('error', () => undefined); // a reset is an end like any other here
+    socket.on('error', () => undefined); // a reset counts as an end here
     socket.on('close', () => finish('closed'));
     socket.write(head, 'latin1');
     if (typeof body === 'string') socket.write(body, 'latin1');
@@ -62,7 +62,7 @@ export function exchange(port: number, { method, head, body, then }: Sent): Prom
   });
 }
 
-/** @param atEnd the connection has ended, so that an answer without a length is whole */
+/** @param atEnd the connection has ended, so an answer without a length is complete */
 function readAnswers(text: string, method: string, atEnd: boolean): { answers: Answer[]; rest: string } {
   const answers: Answer[] = [];
   let rest = text;
@@ -77,7 +77,7 @@ function readAnswers(text: string, method: string, atEnd: boolean): { answers: A
     const isStream = headers.get('content-type') === 'text/event-stream';
     const bodiless = method === 'HEAD' || status < 200 || status === 204 || status === 304;
     const length = headers.get('content-length');
-    const isChunked = headers.get('transfer-encoding') === 'chunked'; // Node's own 417, of which no chunk has content
+    const isChunked = headers.get('transfer-encoding') === 'chunked'; // Node's own 417 has no chunk with content
     let end = start + Number(length ?? 0);
     if (bodiless) end = start;
     else if (isStream || (length === undefined && !isChunked && atEnd)) end = rest.length;

@@ -6,15 +6,15 @@ import { fuzz } from './fuzz.js';
 import { GOOD_TOKEN_HERE, hostileRequests, ORDER_HERE } from './requests.js';
 import { ALLOWED_ORIGIN, HostileWorld, QUIET_SALE, SECRET, WEBHOOK_SECRET } from './world.js';
 
-/** Connections at a time. */
+/** Concurrent connections. */
 const AT_ONCE = 48;
-/** A normal purchase is asked for after so many cases. */
+/** The number of cases between two normal purchases. */
 const NORMAL_EVERY = 50;
 const NORMAL_TRIES = 5;
-/** Refusals of a good request that pass by themselves: the sale was paused by an admin of another case. */
+/** Temporary refusals of a valid request: an admin of another case paused the sale. */
 const PASSING = ['paused', 'loading'];
 
-/** What Node answers by itself, to a missing Host or an odd Expect. */
+/** Node's own answers to a missing Host or an odd Expect. */
 const BARE_BODIES = ['', '0\r\n\r\n'];
 
 describe('hostile requests', () => {
@@ -43,14 +43,14 @@ describe('hostile requests', () => {
     } as const;
     for (let tries = 1; ; tries++) {
       const statuses = (await exchange(port, sent)).answers.map(({ status }) => status);
-      // Client and server are one process here: when it stalls for the server's 400 ms, the request was late.
+      // Client and server share a process. If it stalls for the 400 ms of the server, the request was late.
       if (statuses[0] === 408 && tries < NORMAL_TRIES) continue;
       expect(statuses, 'a normal purchase').to.deep.equal([202]);
       return;
     }
   }
 
-  it('each is answered 2xx to 4xx, or its connection ends; nothing invalid is accepted, and other clients do not wait [S5, S6, S7]', async () => {
+  it('are answered 2xx to 4xx or closed, while nothing invalid is accepted and other clients do not wait [S5, S6, S7]', async () => {
     const namesBefore = Object.getOwnPropertyNames(Object.prototype);
     const cases = fc.sample(hostileRequests(), { numRuns: run.runs, seed: run.seed });
     const statuses = new Map<string, number>();
@@ -84,14 +84,14 @@ describe('hostile requests', () => {
     }
   });
 
-  it('logs and labels contain no secret, no token and no buyer [S9]', async () => {
+  it('leave no secret, token or buyer in logs and labels [S9]', async () => {
     const logged = world.logged.join('\n');
     for (const secret of [SECRET, WEBHOOK_SECRET, 'eyJ']) expect(logged.includes(secret), secret).to.equal(false);
     const metrics = await world.registry.metrics();
     expect(metrics).to.match(/seckill_http_answers_total\{[^}]*code="bad_request"/);
     const labels = [...metrics.matchAll(/="([^"]*)"/g)].map(([, value]) => value as string);
     const found = labels.filter((value) => /honest|ann|u1|k1|mallory|eyJ|\d{6}/.test(value));
-    expect(found.filter((value) => value !== QUIET_SALE)).to.deep.equal([]); // a bounded number of known sales is named
+    expect(found.filter((value) => value !== QUIET_SALE)).to.deep.equal([]); // a bounded number of known sales may be named
     expect(new Set(labels).size, 'labels are few words').to.be.lessThan(100);
   });
 
@@ -109,7 +109,7 @@ describe('hostile requests', () => {
   }
 });
 
-/** By what its address looks like; each listener answers what it does not serve. */
+/** Guesses the listener from the address. Each listener answers for addresses that it does not serve. */
 const isForOperators = ({ head }: Sent): boolean => /^\S+ \S*(admin|debug|metrics|openapi)/i.test(head);
 
 function whatIsWrong(answers: readonly Answer[], rest: string, end: string): string[] {
@@ -136,6 +136,6 @@ function codeOf(body: string): string {
   }
 }
 
-/** As it can be repeated by hand. */
+/** Formats the request so that it can be repeated by hand. */
 const shown = ({ head, body, then }: Sent): string =>
   `${JSON.stringify(head.slice(0, 1500))} + ${JSON.stringify(typeof body === 'string' ? body.slice(0, 300) : body)}, then ${then}`;

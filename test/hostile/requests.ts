@@ -7,10 +7,10 @@ import { asBytes, bytes, MAGIC_NAMES, nested, poison } from './fuzz.js';
 import { authorizations, SMUGGLED } from './tokens.js';
 import { ALLOWED_ORIGIN, BUSY_SALE, MOVED_SALE, SECRET, WEBHOOK_SECRET } from './world.js';
 
-/** Stands for the newest order, which is not known yet when the cases are made. */
+/** Placeholder for the newest order, which is unknown when the cases are generated. */
 export const ORDER_HERE = '@order@';
 
-/** Stands for a sale: the one that buyers use, and another where admins move sales about. */
+/** Placeholder for a sale: the sale that buyers use, or the sale that admins open and close. */
 const SALE_HERE = '@sale@';
 
 const PURCHASE = `/v1/sales/${BUSY_SALE}/purchases`;
@@ -249,7 +249,7 @@ const oddHeader: fc.Arbitrary<Header> = fc.oneof(
     .map((count): Header => [`X-0`, Array.from({ length: count }, (_, i) => `1\r\nX-${i}: 1`).join('')]),
 );
 
-/** How the length of the body is given: correctly, or in a way on which two servers could disagree. */
+/** States the length of the body, either correctly or in a way that two servers could read differently. */
 type Framing = (body: string | number) => { readonly headers: readonly Header[]; readonly body: string | number };
 const lengthOf = (content: string | number): number => (typeof content === 'string' ? content.length : content);
 const chunked = (text: string): string => `${text.length.toString(16)}\r\n${text}\r\n0\r\n\r\n`;
@@ -260,9 +260,9 @@ const inChunks: Framing = (content) => ({
 });
 const smuggled = (key: string): string =>
   `POST ${PURCHASE} HTTP/1.1\r\nHost: localhost\r\nAuthorization: ${GOOD_TOKEN_HERE}\r\nIdempotency-Key: ${SMUGGLED}-${key}\r\nContent-Length: 2\r\n\r\n{}`;
-/** Takes the place of the good token of a buyer. */
+/** Placeholder for a valid token of a buyer. */
 export const GOOD_TOKEN_HERE = '@token@';
-/** A second request stands where a lenient reader would see one; it must never be served. */
+/** Hides a second request where a lenient server would see one. It must never be served. */
 const disputed = fc
   .tuple(
     goodId,
@@ -337,7 +337,7 @@ const then = fc.oneof(
   fc.constantFrom('closes_its_side' as const, 'resets' as const),
 );
 
-/** What an admin or a buyer asks, with one thing or several that no honest client would say. */
+/** Generates a request of an admin or a buyer, with one or more parts that no honest client would send. */
 function request(authorization: fc.Arbitrary<string>): fc.Arbitrary<Sent> {
   const parts = fc.record({
     asked,
@@ -366,7 +366,7 @@ function request(authorization: fc.Arbitrary<string>): fc.Arbitrary<Sent> {
 
 const reportTypes = fc.constantFrom('payment.succeeded', 'payment.refunded', 'payment.disputed', 'refund.failed');
 
-/** What a provider could send: the signature is good, the body is anything. */
+/** A message with a valid signature and any body. */
 const signedWebhook: fc.Arbitrary<Sent> = fc
   .oneof(
     fc.oneof(poison, nested(2000), fc.json().map(asBytes)),
@@ -399,7 +399,7 @@ const signedWebhook: fc.Arbitrary<Sent> = fc
     };
   });
 
-/** Nothing is wrong but the ids in the address, and they are such that no parser stops them. */
+/** Valid requests with odd ids in the address that no parser refuses. */
 const oddAddress: fc.Arbitrary<Sent> = fc
   .tuple(fc.constantFrom(...operations), oddText, fc.constantFrom('u1', 'ann'), goodId)
   .map(([[verb, route], odd, userId, key]) => {
@@ -414,10 +414,10 @@ const oddAddress: fc.Arbitrary<Sent> = fc
     return { method: verb, head: `${head.join('\r\n')}\r\nContent-Length: 0\r\n\r\n`, body: '', then: 'waits' };
   });
 
-/** Bytes that are no request at all. */
+/** Bytes that are not a request. */
 const noise: fc.Arbitrary<Sent> = bytes(300).map((head) => ({ method: '', head, body: '', then: 'closes_its_side' }));
 
-/** All that a case may be. */
+/** Generates every kind of hostile request. */
 export const hostileRequests = (): fc.Arbitrary<Sent> =>
   fc.oneof(
     { arbitrary: request(authorizations(SECRET)), weight: 18 },

@@ -11,7 +11,7 @@ import { pause } from '../chaos/harness/wait.js';
 
 const KEY = 'Idempotency-Key: k1';
 
-/** Time limits of the HTTP server in real time; what needs no waiting is in test/unit/http. */
+/** Tests the time limits of the HTTP server in real time. Tests that need no waiting are in test/unit/http. */
 describe('slow HTTP clients', () => {
   let fake: FakeServices;
   let server: Started;
@@ -27,7 +27,7 @@ describe('slow HTTP clients', () => {
 
   const soon = { headersTimeoutMs: 400, requestTimeoutMs: 800 };
 
-  it('when headers come too slowly, then 408 and the connection is closed; others are served meanwhile [S7]', async () => {
+  it('answers 408 and closes the connection when headers are too slow, and serves others at the same time [S7]', async () => {
     await start({ ...soon, requestTimeoutMs: 60_000 });
     const client = await RawClient.to(server.port);
     client.say('POST /v1/sales/7/purchases HTTP/1.1', 'Host: localhost', 'X-A');
@@ -39,7 +39,7 @@ describe('slow HTTP clients', () => {
     expect(fake.counted).to.include('other request_timeout');
   });
 
-  it('when a body comes too slowly, then 408, the connection is closed and the gate is not called [S7]', async () => {
+  it('answers 408, closes the connection and does not call the gate when a body is too slow [S7]', async () => {
     await start(soon);
     const client = await RawClient.to(server.port);
     client.say(rawPurchase('{"q', KEY, 'Content-Length: 14'));
@@ -48,7 +48,7 @@ describe('slow HTTP clients', () => {
     expect(fake.entered).to.deep.equal([]);
   });
 
-  it('when the request, or the rest of it, comes after the 408, then it is not carried out [S7]', async () => {
+  it('does not carry out a request that is completed after its 408 [S7]', async () => {
     await start(soon);
     const halves: readonly (readonly [string, string])[] = [
       ['', rawPurchase('', KEY)],
@@ -65,20 +65,20 @@ describe('slow HTTP clients', () => {
     expect(fake.entered).to.have.length(1);
   });
 
-  it('when a connection sends nothing, then it is closed [S7]', async () => {
+  it('closes a connection that sends nothing [S7]', async () => {
     await start(soon);
     const client = await RawClient.to(server.port);
     await client.end();
   });
 
-  it('when a connection idles after its answer, then it is closed [S7]', async () => {
+  it('closes a connection that idles after its answer [S7]', async () => {
     await start({ keepAliveTimeoutMs: 100 });
     const client = await RawClient.to(server.port);
     expect((await client.say(rawPurchase('', KEY)).answer())?.headers.get('connection')).to.equal('keep-alive');
     await client.end();
   });
 
-  it('when a client never reads its answer, then its connection is closed [S7]', async () => {
+  it('closes a connection when the client never reads its answer [S7]', async () => {
     const metricsPage = { isFor: () => true, read: () => Promise.resolve('x'.repeat(20_000_000)) };
     fake = new FakeServices({ metricsPage });
     await start({ stalledTimeoutMs: 100 });
@@ -90,17 +90,17 @@ describe('slow HTTP clients', () => {
     expect(await client.answer(), 'cut before its end').to.equal(null);
   });
 
-  it('when a body is announced that is too large, then 413 although none of it came [S6]', async () => {
+  it('answers 413 when the announced body is too large, before any of it arrives [S6]', async () => {
     await start();
     const client = await RawClient.to(server.port);
     expect((await client.say(rawPurchase('', KEY, 'Content-Length: 4097')).answer())?.status).to.equal(413);
     await client.end();
   });
 
-  it('when a client goes on sending before it reads, then it still gets its 413 [S6]', async () => {
+  it('delivers its 413 to a client that keeps sending before it reads [S6]', async () => {
     await start();
     const client = await RawClient.to(server.port);
-    const pause = (): Promise<void> => new Promise((resolve) => setTimeout(resolve, 60)); // so that they arrive apart
+    const pause = (): Promise<void> => new Promise((resolve) => setTimeout(resolve, 60)); // Waits so that the parts arrive separately.
     client.socket.pause();
     client.say(rawPurchase('', KEY, 'Content-Length: 10000000'));
     for (let i = 0; i < 5; i++) {

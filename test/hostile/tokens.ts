@@ -3,7 +3,10 @@ import { createHmac, generateKeyPairSync, sign } from 'node:crypto';
 import { createTokenSigner } from '../../src/http/token.js';
 import { bytes } from './fuzz.js';
 
-/** What an identity provider may call its users, and somebody may choose to break a key, a path, SQL, a cell or a terminal. */
+/**
+ * Names that an identity provider may give its users, and that an attacker may choose to break a key, a path, SQL, a
+ * cell or a terminal.
+ */
 export const HOSTILE_SUBJECTS = [
   'auth0|507f1f77bcf86cd799439011',
   'a@b.com',
@@ -23,15 +26,15 @@ export const HOSTILE_SUBJECTS = [
   `${'x'.repeat(127)}/`,
 ] as const;
 
-/** Stands in every token that is not good: no port may ever see it. */
+/** The subject of every invalid token. No port may ever see it. */
 export const FORGER = 'mallory';
-/** Begins every key that stands where no request can be. */
+/** Prefix of every key that is hidden where no request can be. */
 export const SMUGGLED = 'smuggled';
 
 const base64 = (value: unknown): string =>
   Buffer.from(typeof value === 'string' ? value : JSON.stringify(value)).toString('base64url');
 
-/** Authorization headers: good ones of two buyers and an admin, and everything that only resembles one. */
+/** Generates Authorization headers: valid tokens of two buyers and an admin, and forgeries that resemble them. */
 export function authorizations(secret: string): fc.Arbitrary<string> {
   const signer = createTokenSigner(secret);
   const nowSeconds = Math.floor(Date.now() / 1000);

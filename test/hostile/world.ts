@@ -70,20 +70,20 @@ import { noAdmissionMetrics } from '../helpers/no-metrics.js';
 
 export const SECRET = 'a-secret-of-hostile-tests-of-forty-bytes';
 export const WEBHOOK_SECRET = 'a-webhook-secret-of-hostile-tests-of-forty';
-/** Open for the whole run, and no request of a case names it. */
+/** Open for the whole run. No case names this sale. */
 export const QUIET_SALE = '900000000000000001';
-/** What buyers among the cases buy from. */
+/** The sale that the buyers of the cases buy from. */
 export const BUSY_SALE = '7';
-/** What admins among them open, pause and close. */
+/** The sale that the admins of the cases open, pause and close. */
 export const MOVED_SALE = '8';
 
-/** Whose pages may read answers. */
+/** The origin whose pages may read answers. */
 export const ALLOWED_ORIGIN = 'https://shop.example';
 
-/** More than all cases together buy. */
+/** More than all cases together can buy. */
 const UNITS = 1_000_000_000;
 
-/** Ids by the names that our types give them. */
+/** Checks for ids, by the parameter names of our types. */
 const SHAPES: Readonly<Record<string, (value: unknown) => boolean>> = {
   userId: isUserId,
   requestId: isId,
@@ -94,30 +94,32 @@ const SHAPES: Readonly<Record<string, (value: unknown) => boolean>> = {
   actor: isUserId,
   id: isId,
 };
-/** Every key that the product may make. */
+/** Matches every key that the product may create. */
 const KEY =
   /^sk:(\{[1-9][0-9]{0,17}:[0-9]{1,3}\}:(stock|sale|buyers|requests|pending|redrives|moves|staged:(requests|buyers)|tx:[A-Za-z0-9_-]{0,64})|card:\{[1-9][0-9]{0,17}:0\}(:lock)?|news:[1-9][0-9]{0,17})$/;
-/** Lists without an entry. */
+/** Empty lists. */
 const LISTS = listsRules.parse({
   mode: 'on',
   addresses: { deny: ['203.0.113.0/24'] },
   agents: { deny: ['nobody-has-this'] },
   users: { deny: ['nobody'] },
 });
-/** Every layer that buyers meet checks, and refuses no request. */
+/** Checks every admission layer for buyers and refuses no request. */
 const SIGN = signRules.parse({ mode: 'dry_run', keys: ['app'], tokens: { mode: 'dry_run' } });
 const QUEUE = queueRules.parse({ mode: 'dry_run' });
 const ADMISSION_KEY = 'app:a-key-of-hostile-tests-of-forty-bytes-long';
 const DEGRADE = degradeRules.parse({ mode: 'on' });
 const LIMITS = { memoryTtlMs: 20, memoryMax: 100, lockMs: 1000 };
 
-/** The real HTTP server and use cases over servers in memory, with a worker behind every commit, and eyes on all ports. */
+/**
+ * Runs the real HTTP server and use cases on in-memory servers, records every commit, and checks all calls of ports.
+ */
 export class HostileWorld extends ReconcileWorld {
-  /** What must never be: ids out of shape, forged buyers, bugs. */
+  /** Violations found so far: malformed ids, forged buyers, bugs. */
   readonly wrongs: string[] = [];
   readonly logged: string[] = [];
   readonly registry = createRegistry('api');
-  /** Whatever a caller sends, spans are made of it. */
+  /** Records spans for whatever a caller sends. */
   readonly #tracing = new MemoryTracing();
   readonly cache = new MemorySaleSnapshotCache(this.clock, { ttlMs: 20 });
 
@@ -160,7 +162,7 @@ export class HostileWorld extends ReconcileWorld {
     return { port, operatorsPort, stop: async () => void (await Promise.all([buyers.drain(0), operators.drain(0)])) };
   }
 
-  /** The newest order there is; 1 while there is none. */
+  /** Returns the newest order id, or 1 if there is no order. */
   get lastOrderId(): string {
     return this.mysql.allOrders.at(-1)?.orderId ?? '1';
   }
@@ -207,7 +209,7 @@ export class HostileWorld extends ReconcileWorld {
       broadcast: new MemoryRuleBroadcast(),
       log: this.log,
     });
-    // Looked at for every request, which gets the full answer all the same.
+    // Checked for every request, but never degrades an answer.
     const degrade = new Degrade({ rules: () => DEGRADE, refuses: () => false, metrics: noAdmissionMetrics });
     const answers = (): FallbackCache<Body> => new FallbackCache({ rules: () => DEGRADE.cache, clock, max: 1000 });
     const reads = {
@@ -217,7 +219,7 @@ export class HostileWorld extends ReconcileWorld {
     };
     return {
       auth: hmacAuth(SECRET),
-      // Every address is checked, the one that a header names counts, and no request is refused.
+      // Checks every address, trusts the header for the client address, and refuses no request.
       admission: new Admission({ isAnyOn: true }, [new Lists(() => LISTS)], noAdmissionMetrics),
       unpaidPause: { check: () => null },
       degrade,
@@ -347,7 +349,7 @@ export class HostileWorld extends ReconcileWorld {
     };
   }
 
-  /** A batch is recorded as soon as it is committed, so that no buyer waits. */
+  /** Records a batch as soon as it is committed, so that no buyer waits. */
   #recording(store: ReconcileWorld['store']): PurchaseChannel {
     const channel = this.broker.purchaseChannel(createCheckBack(store, signedMessages(), this.log));
     const recorded = (batch: Batch): Promise<void> =>
@@ -361,7 +363,7 @@ export class HostileWorld extends ReconcileWorld {
     };
   }
 
-  /** The same port; every argument is checked. */
+  /** Wraps a port and checks every argument. */
   #seen<T extends object>(port: T): T {
     return new Proxy(port, {
       get: (target, name) => {
@@ -409,7 +411,7 @@ export class HostileWorld extends ReconcileWorld {
   }
 }
 
-/** A cluster of RocketMQ that holds nothing. */
+/** A RocketMQ cluster without messages. */
 const NO_MESSAGES: MessageInspection = {
   status: async () => ({
     brokers: [],

@@ -10,13 +10,13 @@ import { expectInvariants } from '../helpers/invariants.js';
 import { useSystem } from '../helpers/system.js';
 
 const CONNECTIONS_MAX = 20;
-/** Where tests connect from, and what the api takes for a client; all of 127.0.0.0/8 is this machine. */
+/** The address that tests connect from and that the API sees as the client. All of 127.0.0.0/8 is this machine. */
 const CLIENT = '127.0.0.9';
 
-/** What a hostile tester did to a live system, and what an honest buyer notices of it. */
+/** Repeats attacks that a tester tried on a live system, and checks what an honest buyer notices. */
 describe('abuse by accounts and strangers', () => {
   let api: Program;
-  after(() => publish({})); // the stack outlives this file; before the programs end
+  after(() => publish({})); // the stack outlives this file, so the rules must go before the programs end
   const system = useSystem(async ({ programs }) => {
     const env = {
       HTTP_TRUSTED_PROXIES: '127.0.0.1',
@@ -45,7 +45,7 @@ describe('abuse by accounts and strangers', () => {
     await until('the rules are in force', async () => inForce.test(await metrics()));
   }
 
-  it('who buys and cancels again and again is stopped; others may go on, and a dry run stops nobody', async () => {
+  it('stops a buyer who buys and cancels repeatedly, but no other buyer, and in a dry run no buyer', async () => {
     const { saleId } = await openSale(system.stack, { stock: 5 });
     const cycle = async (userId: string, key: string): Promise<Answer> => {
       const token = tokenOf(userId);
@@ -53,7 +53,7 @@ describe('abuse by accounts and strangers', () => {
       const headers = { 'Idempotency-Key': key };
       const isFree = async (): Promise<boolean> => {
         const bought = await ask(purchases, { method: 'POST', token, headers, body: { quantity: 1 } });
-        return bought.status < 300; // units of the order before are on their way back
+        return bought.status < 300; // units of the previous order are on their way back
       };
       await until(`${userId} buys`, isFree);
       const { json } = await ask(`${purchases}/${key}?wait=10`, { token, timeoutMs: 15_000 });
@@ -87,9 +87,9 @@ describe('abuse by accounts and strangers', () => {
     expect(await expectInvariants(system.stack, saleId)).to.include({ rows: 5, sold: 1 });
   });
 
-  it('a thousand requests for sales that do not exist cost Redis nothing and MySQL next to nothing', async () => {
+  it('answers a thousand requests for unknown sales without Redis and nearly without MySQL', async () => {
     const { redis, mysql } = system.stack;
-    // What a look for a sale snapshot costs; loops of the programs mostly run scripts.
+    // Counts the commands that look up a sale snapshot. Loops of the programs mostly run scripts.
     const commands = async (): Promise<number> => {
       const stats = await redis.redis.info('commandstats');
       return [...stats.matchAll(/cmdstat_(?:get|set):calls=(\d+)/g)].reduce((sum, [, calls]) => sum + Number(calls), 0);
@@ -107,18 +107,18 @@ describe('abuse by accounts and strangers', () => {
       );
       expect(new Set(answers.map(brief))).to.deep.equal(new Set(['404 not_found']));
     }
-    // Programs have loops of their own, and ask the more the more sales there are.
+    // Programs run their own loops, and ask more often the more sales exist.
     const seconds = (performance.now() - startedMs) / 1000;
     expect((await commands()) - commandsBefore, 'GET and SET of Redis').to.be.below(500 + 60 * seconds);
     expect((await selects()) - selectsBefore, 'SELECTs').to.be.below(500 + 120 * seconds);
   });
 
-  it('one address cannot hold more connections than its share', async () => {
+  it('refuses one address more connections than its share', async () => {
     const port = Number(new URL(api.url).port);
     const sockets: Socket[] = [];
     const opened = async (localAddress: string): Promise<Socket> => {
       const socket = connect({ port, host: '127.0.0.1', localAddress });
-      socket.on('error', () => undefined); // a reset is an end like any other
+      socket.on('error', () => undefined); // a reset counts as an end
       sockets.push(socket);
       await once(socket, 'connect');
       return socket;

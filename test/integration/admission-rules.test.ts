@@ -12,7 +12,7 @@ import { useSystem } from '../helpers/system.js';
 
 const LONG_MS = 600_000;
 
-describe('rules over two apis', () => {
+describe('admission rules at two APIs', () => {
   let apis: [Program, Program];
   const system = useSystem(async ({ programs }) => {
     const [one, other] = await Promise.all([programs.start('api'), programs.start('api'), programs.start('worker')]);
@@ -40,7 +40,7 @@ describe('rules over two apis', () => {
     await inForce(Number(answer.json.version));
   }
 
-  it('what is published at one is in force at the other: on purchases, their status and the page of a sale', async () => {
+  it('apply at the other API after they are published at one: to purchases, their status and the sale page', async () => {
     const { saleId } = await openSale(system.stack, { stock: 5 });
     const buyers = buyersOf(saleId);
     const [ann = '', bob = ''] = userIds(2);
@@ -60,7 +60,7 @@ describe('rules over two apis', () => {
     expect(await expectInvariants(system.stack, saleId, buyers.opLog)).to.include({ sold: 2, unitsLeft: 3 });
   });
 
-  it('rules that no api can use are nowhere in force: the command says so, and an api that starts lets nobody in [S11]', async () => {
+  it('apply nowhere if no API can use them: the command says so, and a starting API refuses every request [S11]', async () => {
     const { env, servers } = system.stack;
     const { saleId } = await openSale(system.stack, { stock: 5 });
     const buyers = buyersOf(saleId);
@@ -105,7 +105,7 @@ describe('rules over two apis', () => {
     expect(await expectInvariants(system.stack, saleId, buyers.opLog)).to.include({ sold: 1, unitsLeft: 4 });
   });
 
-  it('a limit holds for both together, with Retry-After', async () => {
+  it('enforce one limit for both APIs together, with Retry-After', async () => {
     const { saleId } = await openSale(system.stack, { stock: 5 });
     const buyers = buyersOf(saleId);
     const [ann = '', bob = ''] = userIds(2);
@@ -122,7 +122,7 @@ describe('rules over two apis', () => {
     expect(await expectInvariants(system.stack, saleId, buyers.opLog)).to.include({ sold: 2, unitsLeft: 3 });
   });
 
-  it('once `seckill rules set` has ended, who is denied is refused on both listeners of every api, an admin too', async () => {
+  it('refuse a denied caller, even an admin, on both listeners of every API as soon as `seckill rules set` has ended', async () => {
     const { env, servers } = system.stack;
     const [root = '', other = ''] = userIds(2);
     const { saleId } = await openSale(system.stack, { stock: 1 });

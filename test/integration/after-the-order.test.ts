@@ -18,7 +18,7 @@ import { recordBatch } from '../chaos/harness/batches.js';
 import { useSystem } from '../helpers/system.js';
 import { until } from '../chaos/harness/wait.js';
 
-describe('what follows from an order, with two keepers at once', () => {
+describe('follow-ups of an order with two keepers', () => {
   let api: Program;
   let keepers: Program[];
   let ear: OrderEventListener;
@@ -45,7 +45,7 @@ describe('what follows from an order, with two keepers at once', () => {
   };
   const couponsOf = (saleId: string) =>
     system.stack.mysql.query<{ order_id: string }>('SELECT order_id FROM coupons WHERE sale_id = ?', [saleId]);
-  /** As a payment does. */
+  /** Pays like a payment does. */
   const pay = (orderId: string, saleId: string): Promise<unknown> =>
     system.stack.mysql.transaction(async (tx) => {
       const sql = "UPDATE orders SET state = 'paid', paid_at = UTC_TIMESTAMP(3) WHERE id = ?";
@@ -54,7 +54,7 @@ describe('what follows from an order, with two keepers at once', () => {
       await tx.execute("INSERT INTO outbox (kind, `key`, payload) VALUES ('orders_moved', ?, ?)", [orderId, payload]);
     });
 
-  it('unpaid orders end at their deadline and their units go back; a paid one stays and earns a coupon', async () => {
+  it('end unpaid orders at their deadline and return their units, while a paid order stays and earns a coupon', async () => {
     const { stack } = system;
     const { saleId } = await openSale(stack, { stock: 20 });
     const buyers = new Buyers(saleId, stack.env.JWT_SECRET, () => [api.url]);
@@ -87,7 +87,7 @@ describe('what follows from an order, with two keepers at once', () => {
     expect(await couponsOf(saleId)).to.deep.equal([{ order_id: paidOrder }]);
   });
 
-  it('two keepers publish each of many rows once [C1]', async () => {
+  it('publish each of many rows once from two keepers [C1]', async () => {
     const BATCHES = 40;
     const { saleId } = await openSale(system.stack, { stock: 100 });
     const before = await metric('seckill_outbox_published_rows_total{kind="batch_recorded"');
@@ -104,7 +104,7 @@ describe('what follows from an order, with two keepers at once', () => {
     expect((await expectInvariants(system.stack, saleId)).sold).to.equal(2 * BATCHES);
   });
 
-  it('a deadline that comes before its order waits for it [M6]', async () => {
+  it('make a deadline that arrives before its order wait for the order [M6]', async () => {
     const { stack } = system;
     const { saleId } = await openSale(stack, { stock: 5 });
     const orderId = composeOrderId(Date.now(), 254, 'late', 0);
@@ -128,7 +128,7 @@ describe('what follows from an order, with two keepers at once', () => {
     await until('it ends', async () => (await state()) === 'expired');
   });
 
-  it('publishes what the outbox holds, for an alert', async () => {
+  it('publish the outbox backlog for an alert', async () => {
     for (const { operatorsUrl } of keepers) {
       const { text } = await ask(`${operatorsUrl}/metrics`);
       for (const kind of ['batch_recorded', 'orders_moved', 'release']) {

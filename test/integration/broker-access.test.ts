@@ -13,7 +13,7 @@ import { adminPortOf, brokerOf, credentialsIn } from '../helpers/broker.js';
 import { silentLog } from '../helpers/silent-log.js';
 import { useSystem } from '../helpers/system.js';
 
-/** Codes of answers (ResponseCode.java of 5.4.0). The proxy answers a refusal as an error of its own. */
+/** Response codes (ResponseCode.java of 5.4.0). The proxy answers a refusal with its own error. */
 const [OK, SYSTEM_ERROR, NO_PERMISSION] = [0, 1, 16];
 /** Longer than the broker waits before it sends the first bytes to a replica. */
 const REPLICATION_MS = 30_000;
@@ -72,7 +72,7 @@ const ADMIN_REQUESTS: Readonly<Record<string, Asked>> = {
   },
 };
 
-/** What the proxy answers to clients of the remoting protocol. */
+/** Requests that the proxy answers for clients of the remoting protocol. */
 const PROXY_REQUESTS: Readonly<Record<string, Asked>> = {
   'read where a topic is': { code: 105, fields: { topic: TOPICS.purchase } },
   'join a group': { code: 34, body: JSON.stringify({ clientID: 'x', consumerDataSet: [], producerDataSet: [] }) },
@@ -94,7 +94,7 @@ describe('the local broker', () => {
     return { code: answer.code, remark: answer.remark ?? '' };
   };
 
-  it('refuses whoever has no key or a wrong one, on its admin ports and the remoting port of the proxy [S12]', async () => {
+  it('refuses clients without a key or with a wrong key on its admin ports and the remoting port of the proxy [S12]', async () => {
     const { ports } = system.stack.servers;
     const wanted = [
       ...[ports.broker, ports.broker - 2].map((port) => [port, ADMIN_REQUESTS, NO_PERMISSION] as const),
@@ -109,7 +109,7 @@ describe('the local broker', () => {
         }
       }
     }
-    // The same requests with the key are answered, or refused for what they ask.
+    // The same requests with the key are answered, or refused for their content.
     for (const [port, what, requests] of [
       [ports.broker, 'read the topics', ADMIN_REQUESTS],
       [ports.broker - 2, 'change a setting', ADMIN_REQUESTS],
@@ -123,13 +123,13 @@ describe('the local broker', () => {
     ]);
   });
 
-  it('is known to `stack status` to refuse strangers', async () => {
+  it('is reported by `stack status` as refusing strangers', async () => {
     const { ports } = system.stack.servers;
     expect(await refusesStrangers(ports)).to.equal(true);
     expect(await refusesStrangers({ broker: ports.namesrv }), 'a server without access control').to.equal(false);
   });
 
-  it('refuses a producer and a consumer over gRPC without a key or with a wrong one, in one sentence [S12]', async () => {
+  it('refuses a gRPC producer and consumer without a key or with a wrong key, in one sentence [S12]', async () => {
     const { endpoint } = brokerOf(system.stack.env);
     const consumed = { topic: TOPICS.orderEvent, group: GROUPS.notifier, invisibleMs: 10_000, awaitMs: 1_000 };
     const clientsOf = (credentials: BrokerCredentials | null) => {
@@ -155,7 +155,7 @@ describe('the local broker', () => {
     expect(await probeTopics({ endpoint, credentials: right() }, Object.values(TOPICS))).to.equal(null);
   });
 
-  it('gives its log to nobody on the port of replication, which knows no keys [S12]', async () => {
+  it('gives its log to no client on the replication port, which supports no keys [S12]', async () => {
     const { ports, env } = { ...system.stack.servers, env: system.stack.env };
     const producer = await startPlainProducer(TOPICS.orderEvent, { ...brokerOf(env), log: silentLog });
     await producer.send({ body: Buffer.from('{"v":0}') }, 'something to read');
@@ -166,7 +166,7 @@ describe('the local broker', () => {
     }
   });
 
-  it('a program with a wrong secret ends at its start with one sentence that names the server and the reason [S12]', async () => {
+  it('makes a program with a wrong secret end at start with one sentence that names the server and the reason [S12]', async () => {
     const env = { ...system.stack.env, ROCKETMQ_ACCESS_SECRET: 'a-wrong-secret' };
     const sentence = new RegExp(`RocketMQ at ${env.ROCKETMQ_ENDPOINT} refuses .*check signature failed`);
     for (const program of ['api', 'worker', 'keeper']) {
@@ -182,7 +182,7 @@ describe('the local broker', () => {
     );
   });
 
-  it('one of the two keys alone is refused by name', async () => {
+  it('refuses a single key of the pair by name', async () => {
     const { code, stderr } = await runCommand(['topics'], { ...system.stack.env, ROCKETMQ_ACCESS_SECRET: '' });
     expect([code, stderr]).to.deep.equal([
       2,

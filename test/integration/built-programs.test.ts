@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { REPO_DIR } from '../../deploy/local/stack/paths.js';
 import { buildIfOlder, runCommand } from '../chaos/harness/commands.js';
 
-/** No folder can be read: what no command expects. */
+/** Makes every folder unreadable, an error that no command expects. */
 const BROKEN = `data:text/javascript,
   import fs from 'node:fs';
   import { syncBuiltinESMExports } from 'node:module';
@@ -14,7 +14,7 @@ const BROKEN = `data:text/javascript,
 describe('the built programs', () => {
   before(async () => buildIfOlder());
 
-  it('names file and line of the sources in a stack trace', async () => {
+  it('name file and line of the sources in a stack trace', async () => {
     const env = { PATH: process.env.PATH, NODE_OPTIONS: `--import "${BROKEN.replaceAll('\n', '')}"` };
     const { code, stderr } = await runCommand(['lua', 'deduct'], env);
     expect(code, stderr).to.equal(1);

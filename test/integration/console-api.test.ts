@@ -29,7 +29,7 @@ interface Second {
 const sumOf = (counts: Readonly<Record<string, number>> | null): number =>
   Object.values(counts ?? {}).reduce((sum, times) => sum + times, 0);
 
-describe('what a console reads and does', () => {
+describe('the console API', () => {
   let apis: Program[];
   let token: (role: string) => string;
   const system = useSystem(async ({ programs, stack }) => {
@@ -64,11 +64,11 @@ describe('what a console reads and does', () => {
   const snapshots = (client: EventStreamClient): Snapshot[] =>
     client.events.map(({ data }) => data as unknown as Snapshot);
 
-  it('live: two apis tell the same sums of both, and every program that runs', async () => {
+  it('streams the sums of both APIs and every running program from each API', async () => {
     const { stack } = system;
     const { saleId } = await openSale(stack, { stock: 12, limitPerBuyer: 1 });
     const consoles = await Promise.all([listen(0), listen(1)]);
-    /** What a stream has said of each second in which somebody was answered. */
+    /** Collects what a stream reported for each second with answers. */
     const told = (client: EventStreamClient): Map<number, { won: number; refused: number; landed: number }> => {
       const shown = snapshots(client).flatMap(({ sales }) => sales.filter((sale) => sale.saleId === saleId));
       const seconds = shown.map(({ secondAtMs, acceptedPerSecond, refusedPerSecond, landedPerSecond }) => {
@@ -131,12 +131,12 @@ describe('what a console reads and does', () => {
     await expectInvariants(stack, saleId);
   });
 
-  it('live: what is wrong is said as the alert says it, and ends with its cause', async () => {
+  it('streams a problem as its alert describes it until the cause ends', async () => {
     const { stack } = system;
     const client = await listen(0);
     const conditions = (): string[] => (snapshots(client).at(-1)?.conditions ?? []).map(({ name }) => name);
     await client.received('snapshot');
-    // what tests before this one have left; nobody works on it any more
+    // dead letters of earlier tests, which no program handles any more
     await stack.mysql.execute("UPDATE dead_letters SET state = 'discarded' WHERE state = 'parked'");
     await until('nothing else is parked', () => !conditions().includes('SeckillDeadLetterParked'));
     const { saleId } = await openSale(stack, { stock: 5 });
@@ -147,7 +147,7 @@ describe('what a console reads and does', () => {
     await expectInvariants(stack, saleId);
   });
 
-  it('RocketMQ as the command shows it; a message by its key; the trace asks the broker too', async () => {
+  it('shows RocketMQ like the command, finds a message by its key, and asks the broker in a trace', async () => {
     const { stack } = system;
     const { saleId } = await openSale(stack, { stock: 5 });
     const buyers = buyersOf(saleId);
@@ -191,7 +191,7 @@ describe('what a console reads and does', () => {
     await expectInvariants(stack, saleId);
   });
 
-  it('many dead letters: a dry run, then all of them replayed with each in the audit log', async () => {
+  it('replays all of many dead letters after a dry run, and audits each', async () => {
     const { stack } = system;
     const { saleId } = await openSale(stack, { stock: 10 });
     const ids = await park(saleId, userIds(6));
@@ -235,7 +235,7 @@ describe('what a console reads and does', () => {
     expect(figures).to.include({ sold: 6, rows: 6, unitsLeft: 4 });
   });
 
-  it('a repair: the buckets say that there is need, an operator repairs, and it is in the audit log', async () => {
+  it('shows buckets that need a repair, which an operator starts and which is audited', async () => {
     const { stack, programs } = system;
     const { saleId } = await openSale(stack, { stock: 10 });
     expect((await buyersOf(saleId).buy('dora'))?.status).to.equal(202);
@@ -256,7 +256,7 @@ describe('what a console reads and does', () => {
     const { entries } = (await read(`/audit?subject=sale:${saleId}&actor=ann`)).json as { entries?: unknown[] };
     expect(entries).to.have.length(1);
 
-    // Lost while no keeper runs: the console does what the keeper would.
+    // The sale is lost while no keeper runs, so that the console does the keeper's work.
     const keeper = programs.all.find(({ name }) => name === 'keeper') as Program;
     await keeper.stop();
     const { stock, sale, requests, buyers } = bucketKeys({ saleId, bucket: 0 });

@@ -19,12 +19,12 @@ import type { Program } from '../chaos/harness/programs.js';
 import { useSystem } from '../helpers/system.js';
 import { found, until } from '../chaos/harness/wait.js';
 
-/** More than a command works on without being asked twice. */
+/** More than a command processes without confirmation. */
 const DEAD_LETTERS = 150;
-/** Slow enough to stop a run half way on a busy machine. */
+/** Slow enough to stop a run halfway on a busy machine. */
 const PER_SECOND = '30';
 
-describe('compensation: dead letters, replayed and discarded', () => {
+describe('compensation: replay and discard of dead letters', () => {
   let api: Program;
   let admin: string;
   const system = useSystem(async ({ programs }) => {
@@ -80,7 +80,7 @@ describe('compensation: dead letters, replayed and discarded', () => {
     return batches;
   }
 
-  it('a parked batch is replayed to an order, or discarded: a failed row and the unit back [M8]', async () => {
+  it('turns a parked batch into an order when replayed, or into a failed row and a returned unit when discarded [M8]', async () => {
     const { stack } = system;
     const [first, second] = [await openSale(stack, { stock: 10 }), await openSale(stack, { stock: 10 })];
     const [ann, bob] = [buyersOf(first.saleId), buyersOf(second.saleId)];
@@ -97,7 +97,7 @@ describe('compensation: dead letters, replayed and discarded', () => {
     const [line, ...others] = replay.lines;
     expect(others).to.deep.equal([]);
     expect(line, replay.stderr).to.include({ deadLetterId: toReplay.deadLetterId });
-    const byKeeper = ['already_closed', 'it is replayed']; // it saw the order first
+    const byKeeper = ['already_closed', 'it is replayed']; // the keeper saw the order first
     expect([line?.outcome, line?.note]).to.deep.be.oneOf([['replayed', 'recorded: 1 live, 0 ended'], byKeeper]);
     expect(replay.code).to.equal(0);
     expect((await ann.settled('ann')).json.status).to.equal('ordered');
@@ -128,7 +128,7 @@ describe('compensation: dead letters, replayed and discarded', () => {
     expect(end).to.equal(line?.outcome === 'replayed' ? actor : SYSTEM_ACTOR);
   });
 
-  it('dead letters of a deadline and of an event are replayed: the order ends, the coupon is issued [M8]', async () => {
+  it('ends the order and issues the coupon when dead letters of a deadline and an event are replayed [M8]', async () => {
     const { stack } = system;
     const { saleId } = await openSale(stack, { stock: 10 });
     const buyers = buyersOf(saleId);
@@ -167,7 +167,7 @@ describe('compensation: dead letters, replayed and discarded', () => {
     expect(await expectInvariants(stack, saleId)).to.include({ sold: 1, unitsLeft: 9 });
   });
 
-  it(`a replay of ${DEAD_LETTERS} dead letters that is killed, resumed, stopped and resumed: each an order, none twice [M8]`, async () => {
+  it(`turns each of ${DEAD_LETTERS} dead letters into one order when the replay is killed, resumed, stopped and resumed [M8]`, async () => {
     const { stack } = system;
     const { saleId } = await openSale(stack, { stock: DEAD_LETTERS });
     await parkBatches(saleId, userIds(DEAD_LETTERS));

@@ -8,12 +8,12 @@ import { runCommand } from '../helpers/command.js';
 import { expectInvariants } from '../helpers/invariants.js';
 import { useSystem } from '../helpers/system.js';
 
-describe('half messages that the broker has given up', () => {
+describe('half messages after the last check-back', () => {
   const system = useSystem();
 
   const mq = (...args: readonly string[]) => runCommand(['mq', ...args], system.stack.env);
 
-  it('one that holds units is listed, and becomes an order after `mq resume`, which is in the audit log', async () => {
+  it('are listed if they hold units, and become an order after `mq resume`, which is audited', async () => {
     const { stack, programs } = system;
     const { saleId } = await openSale(stack, { stock: 3 });
     let key = '';
@@ -29,7 +29,7 @@ describe('half messages that the broker has given up', () => {
     const half = await discarded();
     expect(half).to.include({ topic: TOPICS.purchase, saleId, purchases: 1, resumedAtMs: null });
 
-    // by each of its two ids: what the client named it, and where it stands
+    // by both ids: the id that the client chose and the offset
     for (const id of [half?.messageId, half?.offsetId]) {
       const { lines } = await mq('messages', '--topic', 'TRANS_CHECK_MAX_TIME_TOPIC', '--id', String(id), '--json');
       expect(lines, String(id)).to.have.length(1);

@@ -19,7 +19,7 @@ describe('seckill doctor', () => {
   const bodyOf = ({ stdout }: CommandEnd): Body => JSON.parse(stdout) as Body;
   const lineOf = (end: CommandEnd, id: string) => bodyOf(end).checks.find((one) => one.id === id);
 
-  it('prints a line for each check and ends with 0 on the healthy stack', async () => {
+  it('prints a line for each check and exits with 0 on the healthy stack', async () => {
     const { code, stdout, stderr } = await doctor();
     expect(code, stdout + stderr).to.equal(0);
     expect(stdout).to.match(/^ {2}ok {5}redis\.eviction +noeviction$/m);
@@ -27,7 +27,7 @@ describe('seckill doctor', () => {
     expect(stdout).to.match(/^\d+ ok, \d+ risky, 0 wrong\.$/m);
   });
 
-  it('counts the programs that run: their pools have to fit, twice while they are updated', async () => {
+  it('checks that the pools of all running programs fit, twice during an update', async () => {
     const env = { ...system.stack.env, MYSQL_POOL_MAX: '48' };
     let says = '';
     await until(
@@ -39,11 +39,11 @@ describe('seckill doctor', () => {
       },
       { everyMs: 500 },
     );
-    // those of another test that was killed count for ten seconds
+    // programs of another test that was killed count for ten seconds
     expect(says).to.match(/^risky: [2-5] programs with MYSQL_POOL_MAX 48 open up to \d+ connections, twice as many/);
   });
 
-  it('--json has every line by its id; --strict fails for what is risky, unless it is accepted', async () => {
+  it('prints every line by its id with --json, and fails for unaccepted risks with --strict', async () => {
     const body = bodyOf(await doctor(['--json']));
     expect(body.verdict).to.equal('risky');
     const risky = body.checks.filter(({ verdict }) => verdict === 'risky').map(({ id }) => id);
@@ -54,12 +54,12 @@ describe('seckill doctor', () => {
     expect(accepted.stdout).to.match(/mysql\.binlog +accepted: There is no binary log/);
   });
 
-  it('on a machine with the settings of a worker only, --program leaves the others out', async () => {
+  it('checks only the given program with --program on a machine with the settings of a worker', async () => {
     const { code, stdout } = await doctor(['--program', 'worker'], { JWT_SECRET: 'too-short' });
     expect(code, stdout).to.equal(0);
   });
 
-  it('a program does not start on tables that are wrong, and says why and what to do', async () => {
+  it('explains what is wrong and what to do when a program refuses to start on wrong tables', async () => {
     const own = await ownMysqlWorld();
     try {
       await own.pool.execute(

@@ -6,7 +6,7 @@ import type { Program } from '../chaos/harness/programs.js';
 import { useSystem } from '../helpers/system.js';
 import { until } from '../chaos/harness/wait.js';
 
-/** Messages that an earlier file left have no sale any more. */
+/** Messages that an earlier file left no longer have a sale. */
 const ERROR_LINE = /"level":50(?!.*"unknown_sale")/;
 
 describe('SIGTERM', () => {
@@ -27,7 +27,7 @@ describe('SIGTERM', () => {
     expect(program.log, program.name).not.to.match(ERROR_LINE);
   }
 
-  it('drains an api under load: every purchase it took is answered, it exits 0 [T13]', async () => {
+  it('drains an API under load, answers every accepted purchase and exits with 0 [T13]', async () => {
     const [leaving, staying] = apis as [Program, Program];
     const { saleId } = await openSale(system.stack, { stock: 100_000 });
     const urls = [leaving.url];
@@ -36,11 +36,11 @@ describe('SIGTERM', () => {
     await until('purchases are accepted', () => buyers.opLog.count('ok') > 50);
 
     const leaves = drained(leaving);
-    urls[0] = staying.url; // as a load balancer does
+    urls[0] = staying.url; // like a load balancer
     await leaves;
     await load.stop();
 
-    // a connection that was closed before its request was read is all that a client may see
+    // the client may only see connections that closed before their request was read
     const unknown = [...buyers.opLog.entries].filter(([, outcome]) => outcome === 'unknown').map(([key]) => key);
     const snapshot = await system.stack.audit.store.snapshot({ saleId, bucket: 0 });
     expect(
@@ -50,7 +50,7 @@ describe('SIGTERM', () => {
     await expectInvariants(system.stack, saleId, buyers.opLog);
   });
 
-  it('drains worker and keeper under load: what they hold is finished, they exit 0 [T13]', async () => {
+  it('drains worker and keeper under load, finishes their work and exits with 0 [T13]', async () => {
     const staying = apis[1] as Program;
     const { saleId } = await openSale(system.stack, { stock: 100_000 });
     const buyers = new Buyers(saleId, system.stack.env.JWT_SECRET, () => [staying.url]);

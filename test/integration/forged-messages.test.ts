@@ -26,7 +26,7 @@ import { useSystem } from '../helpers/system.js';
 
 const HOUR_MS = 3_600_000;
 
-/** How a body is signed; undefined: not at all. */
+/** Returns the signature of a body, or undefined for none. */
 type Forging = (topic: string, body: string) => string | undefined;
 
 interface Forged {
@@ -34,7 +34,7 @@ interface Forged {
   readonly signature: string | undefined;
 }
 
-/** Somebody who has a key of the broker, and has read this code. */
+/** Sends messages as an attacker who has a broker key and has read this code. */
 class Intruder {
   readonly #options: ConnectionOptions;
 
@@ -44,7 +44,7 @@ class Intruder {
 
   async send(topic: string, messages: readonly Forged[]): Promise<void> {
     const producer = await startPlainProducer(topic, this.#options);
-    // a DELAY topic takes nothing else
+    // a DELAY topic requires a delivery time
     const due = topic === TOPICS.paymentDeadline ? { deliveryTimestamp: new Date(Date.now() - 1_000) } : {};
     try {
       for (const message of messages) await producer.send({ ...optionsOf(message), ...due }, 'a forgery');
@@ -53,7 +53,7 @@ class Intruder {
     }
   }
 
-  /** @param commit otherwise they are left to the check-back, which this producer does not answer */
+  /** @param commit false: leaves the messages to the check-back, which this producer does not answer */
   async sendHalves(messages: readonly Forged[], commit: boolean): Promise<void> {
     const topic = TOPICS.purchase;
     const unanswered = definition.TransactionResolution.TRANSACTION_RESOLUTION_UNSPECIFIED;
@@ -77,7 +77,7 @@ const optionsOf = ({ body, signature }: Forged): Omit<MessageOptions, 'topic'> =
   properties: new Map(signature === undefined ? [] : [[SIGNATURE_PROPERTY, signature]]),
 });
 
-describe('messages of somebody who has a key of the broker', () => {
+describe('messages of an attacker with a broker key', () => {
   let programs: readonly Program[];
   let api: Program;
   let intruder: Intruder;
@@ -103,7 +103,7 @@ describe('messages of somebody who has a key of the broker', () => {
   const forgedMetric = (): Promise<number> => sumMetric(programs, 'seckill_forged_messages_total');
   const parkedOf = (mark: string): Promise<number> =>
     count("dead_letters WHERE reason = 'forged' AND state = 'parked' AND INSTR(body, ?) > 0", mark);
-  /** Warmed, and open only in an hour. */
+  /** Warms a sale that opens in an hour. */
   const laterSale = async (): Promise<Sale> => {
     const sale = await draftSale(system.stack, {
       opensAtMs: Date.now() + HOUR_MS,
@@ -113,7 +113,7 @@ describe('messages of somebody who has a key of the broker', () => {
     return sale;
   };
 
-  it('a batch on the re-drive topic an hour before the opening becomes no order, is parked, and raises the alert [S10]', async () => {
+  it('parks a batch on the re-drive topic an hour before the opening, creates no order and raises the alert [S10]', async () => {
     const { saleId } = await laterSale();
     const before = await forgedMetric();
     const { batchId, body } = batchOf(saleId, ['mallory']);
@@ -121,18 +121,18 @@ describe('messages of somebody who has a key of the broker', () => {
     const ended = async (): Promise<boolean> => (await parkedOf(batchId)) + (await ordersOf(saleId)) > 0;
     await until('it is parked, or an order', ended);
     expect([await ordersOf(saleId), await parkedOf(batchId)], 'orders, dead letters').to.deep.equal([0, 1]);
-    // A message can be delivered twice: it is parked once, and counted each time.
+    // A message can be delivered twice: it is parked once and counted each time.
     expect((await forgedMetric()) - before, 'what the alert looks at').to.be.at.least(1);
     expect(await expectInvariants(system.stack, saleId)).to.include({ rows: 0, sold: 0, unitsLeft: 10 });
   });
 
-  it('unsigned, tampered, of a foreign key, of another topic: on every topic parked, and nothing moves [S10]', async () => {
+  it('parks messages that are unsigned, tampered, or of a foreign key or topic, on every topic, and changes nothing [S10]', async () => {
     const { stack } = system;
     const [later, open] = [await laterSale(), await openSale(stack, { stock: 10 })];
     const buyers = buyersOf(open.saleId);
     expect((await buyers.buy('ann'))?.status).to.equal(202);
     const orderId = String((await buyers.status('ann', 'k1', 20)).json.orderId);
-    // Accepted and not recorded: its message is lost, and the re-drive is far away.
+    // This batch is accepted but not recorded: its message is lost, and the re-drive is not due yet.
     const pending = await deductBatch(stack, open.saleId, ['bob']);
 
     const foreign = new MessageSignatures(readKeyring('theirs:a-key-of-somebody-else-of-forty-bytes'));
@@ -147,7 +147,10 @@ describe('messages of somebody who has a key of the broker', () => {
     const mark = randomBytes(8).toString('hex');
     const mallory = `mallory-${mark}`;
     const nonce = (): string => `${mark}-${randomBytes(4).toString('hex')}`;
-    /** A purchase before the opening, one of the open sale, and the batch that is pending with a purchase more. */
+    /**
+     * Returns a purchase before the opening, a purchase in the open sale, and the pending batch with an extra
+     * purchase.
+     */
     const batches = (): string[] => {
       const swollen = JSON.parse(pending.body) as { purchases: unknown[] };
       swollen.purchases.push([mallory, nonce(), 1]);
@@ -157,7 +160,7 @@ describe('messages of somebody who has a key of the broker', () => {
       encodePaymentDeadline({ batchId: nonce(), saleId: open.saleId, deadlineAtMs: 1, orders: [orderId] });
     const event = (): string =>
       encodeOrderEvents([{ eventId: nonce(), type: 'order.paid', saleId: open.saleId, orders: [orderId], atMs: 1 }]);
-    /** Each forged in every way, as messages that were published to this topic. */
+    /** Forges each batch in every way, as a message for this topic. */
     const forgedFor = (topic: Topic): Forged[] =>
       forgings.flatMap((forging) => {
         const bodies =
@@ -174,9 +177,9 @@ describe('messages of somebody who has a key of the broker', () => {
       await intruder.send(topic, messages);
       unsent.delete(topic);
     };
-    // Nobody reads the topics for retries that are made beforehand; what is delivered again is in one per group and topic,
-    // to which the broker lets publish where there is a group of such a name. They come first, so that what is parked of
-    // them is there when the rest is.
+    // No consumer reads the retry topics that are created beforehand. Redeliveries go to one topic per group and topic,
+    // where the broker allows publishing if a group of that name exists. These topics come first, so that their
+    // messages are parked before the rest.
     for (const topic of [...unsent].filter((name) => name.startsWith('%RETRY%'))) {
       const messages = forgedFor(TOPICS.redrive);
       await send(topic, messages.slice(0, 1));
@@ -218,7 +221,7 @@ describe('messages of somebody who has a key of the broker', () => {
     expect((await buyers.order('ann', orderId)).json.state).to.equal('pending_payment');
     expect(await expectInvariants(stack, later.saleId)).to.include({ rows: 0, sold: 0, unitsLeft: 10 });
 
-    // What operators may do about them: nothing but to close them.
+    // Operators can only close these dead letters.
     const named = await stack.mysql.query<{ id: string }>(
       "SELECT id FROM dead_letters WHERE reason = 'forged' AND INSTR(body, ?) > 0 AND INSTR(body, ?) > 0",
       [mark, pending.batchId],
@@ -229,11 +232,11 @@ describe('messages of somebody who has a key of the broker', () => {
     const discard = await runCommand(['dlq', 'discard', id, '--json'], stack.env);
     expect([discard.code, discard.lines[0]?.outcome], discard.stderr).to.deep.equal([0, 'discarded']);
 
-    await publishBatches(stack, [pending]); // the true one, as the re-drive would
+    await publishBatches(stack, [pending]); // sends the true batch, as the re-drive would
     expect(await expectInvariants(stack, open.saleId)).to.include({ rows: 2, sold: 2, unitsLeft: 8 });
   });
 
-  it('true messages again and out of order do what a second delivery does: nothing [S10]', async () => {
+  it('ignores true messages that are repeated or out of order, like any second delivery [S10]', async () => {
     const { stack } = system;
     const { saleId } = await openSale(stack, { stock: 10 });
     const buyers = buyersOf(saleId);
@@ -255,7 +258,7 @@ describe('messages of somebody who has a key of the broker', () => {
     await intruder.sendHalves([signed(TOPICS.purchase, batch.body)], true);
     await until('three came again', async () => (await again()) - before >= 3);
 
-    // An order that was paid, and has its coupon: its events again, the later one first, and its deadline.
+    // Repeats the events of a paid order with a coupon, the later event first, and its deadline.
     expect((await buyers.buy('dave'))?.status).to.equal(202);
     const paidId = String((await buyers.status('dave', 'k1', 20)).json.orderId);
     expect((await buyers.move('pay', 'dave', paidId))?.status).to.equal(200);
@@ -277,10 +280,11 @@ describe('messages of somebody who has a key of the broker', () => {
       TOPICS.paymentDeadline,
       due.map((body) => signed(TOPICS.paymentDeadline, body)),
     );
-    // two groups hear of events; the deadline of before, and what the keeper publishes itself, may be among them
+    // two groups receive events, and the earlier deadline and the keeper's own messages may be among them
     await until('they are handled', async () => (await done()) - doneBefore >= 2 * events.length + due.length);
 
-    // True ones where dead letters are read. A batch that is recorded is none; the others wait for a person.
+    // Returns true messages for the dead-letter topics. A recorded batch is no dead letter; the others wait for an
+    // operator.
     const bodyFor = (topic: Topic): string =>
       topic === TOPICS.paymentDeadline ? due[0]! : topic === TOPICS.orderEvent ? events[0]! : batch.body;
     for (const group of Object.values(GROUPS)) {

@@ -15,7 +15,7 @@ import { useSystem } from '../helpers/system.js';
 
 const ISSUER = 'https://id.example';
 
-describe('who callers are', () => {
+describe('the identity of callers', () => {
   let apis: readonly [Program, Program];
   let provider: Server;
   const key = generateKeyPairSync('ec', { namedCurve: 'P-256' });
@@ -48,7 +48,7 @@ describe('who callers are', () => {
     ask(`${api.url}/v1/me/orders`, { token });
   const challenge = ({ headers }: Answer): string => String(headers['www-authenticate']);
 
-  it('subjects that could break a key, a path, SQL, a cell or a terminal buy, pay, cancel and are found, each as one user [S6]', async () => {
+  it('treats subjects that could break a key, a path, SQL, a cell or a terminal each as one user who buys, pays, cancels and is found [S6]', async () => {
     const users = [...HOSTILE_SUBJECTS, 'u1', 'u1/k', 'auth0|507F1F77BCF86CD799439011'];
     const { saleId } = await openSale(system.stack, { stock: 2 * users.length, limitPerBuyer: 2 });
     const buyers = buyersOf(saleId);
@@ -110,7 +110,7 @@ describe('who callers are', () => {
     expect(await expectInvariants(system.stack, saleId, buyers.opLog)).to.include({ sold: users.length });
   });
 
-  it('a token of the provider buys; its groups become roles; a key that the provider adds is found at once', async () => {
+  it('accepts a token of the provider, maps its groups to roles, and finds a new key of the provider at once', async () => {
     const { saleId } = await openSale(system.stack, { stock: 2 });
     const headers = { 'Idempotency-Key': 'k1' };
     const purchase = { method: 'POST', headers, body: { quantity: 1 } } as const;
@@ -137,7 +137,7 @@ describe('who callers are', () => {
     await expectInvariants(system.stack, saleId);
   });
 
-  it('a revoked token is refused by every api, whatever its role; who revoked it is audited', async () => {
+  it('refuses a revoked token at every API, whatever its role, and audits the revocation', async () => {
     const user = `auth0|${randomUUID()}`;
     const tokens = [tokenOf({ sub: user }), tokenOf({ sub: user, groups: ['shop-admins'] })] as const;
     const audit = (token: string, api: Program): Promise<Answer> =>
@@ -169,7 +169,7 @@ describe('who callers are', () => {
     expect((await myOrders(tokenOf({ sub: user, iat: now + 2 }))).status, 'signed in anew').to.equal(200);
   });
 
-  it('the command makes only tokens that the api takes', async () => {
+  it('makes only tokens that the API accepts', async () => {
     const refusals = [
       ['--user', 'a b'],
       ['--user', 'ann', '--ttl-hours', '25'],

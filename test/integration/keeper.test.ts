@@ -15,7 +15,7 @@ import type { Program } from '../chaos/harness/programs.js';
 import { useSystem } from '../helpers/system.js';
 import { until } from '../chaos/harness/wait.js';
 
-describe('the keeper mends what a death left behind', () => {
+describe('keeper: recovery after a process dies', () => {
   let keeper: Program;
   const system = useSystem(async ({ programs }) => {
     const env = { KEEPER_EVERY_MS: '500', REDRIVE_AFTER_MS: '1000' };
@@ -28,7 +28,7 @@ describe('the keeper mends what a death left behind', () => {
     return Number(new RegExp(`^${name}\\{[^}]*\\} (\\S+)$`, 'm').exec(text)?.[1] ?? Number.NaN);
   };
 
-  /** Deducts a batch the way an api does that dies before it sends or commits anything. */
+  /** Deducts a batch as an API does that dies before it sends or commits. */
   async function deducted(saleId: string, size: number): Promise<Batch> {
     const purchases = userIds(size).map((userId) => ({ userId, requestId: 'k1', quantity: 1 }));
     const batch = sealBatch({
@@ -44,7 +44,7 @@ describe('the keeper mends what a death left behind', () => {
     return batch;
   }
 
-  it('marks what a worker recorded before it died, while none runs [M9]', async () => {
+  it('marks batches as recorded that a worker wrote before it died, while no worker runs [M9]', async () => {
     const { saleId } = await openSale(system.stack, { stock: 20 });
     const before = await metric('seckill_marked_late_batches_total');
     const batch = await deducted(saleId, 3);
@@ -58,14 +58,14 @@ describe('the keeper mends what a death left behind', () => {
       failure: null,
     }));
     const plan = { terms, orders, releases: [], oneByOne: new Set<string>(), paymentWindowMs: 900_000 };
-    expect((await repository.write(plan)).outcome).to.equal('written'); // and nothing marks the batch recorded
+    expect((await repository.write(plan)).outcome).to.equal('written'); // the row is written, but the batch is not marked as recorded
 
     const figures = await expectInvariants(system.stack, saleId);
     expect(figures).to.include({ sold: 3, rows: 3, unitsLeft: 17 });
     await until('it counts the batch', async () => (await metric('seckill_marked_late_batches_total')) > before);
   });
 
-  it('re-drives a batch whose message never came: the worker records it [M2]', async () => {
+  it('re-drives a batch whose message was lost, and the worker records it [M2]', async () => {
     const { saleId } = await openSale(system.stack, { stock: 20 });
     const before = await metric('seckill_redriven_batches_total');
     await system.programs.start('worker');
@@ -78,7 +78,7 @@ describe('the keeper mends what a death left behind', () => {
     await until('it counts the batch', async () => (await metric('seckill_redriven_batches_total')) > before);
   });
 
-  it('gives units back once, however often the outbox row is published [C3]', async () => {
+  it('returns units once, however often the outbox row is published [C3]', async () => {
     const { saleId } = await openSale(system.stack, { stock: 20 });
     const batch = await deducted(saleId, 2);
     const figuresBefore = await expectInvariants(system.stack, saleId);
@@ -112,8 +112,8 @@ describe('the keeper mends what a death left behind', () => {
     expect((await expectInvariants(system.stack, saleId)).unitsLeft).to.equal(19);
   });
 
-  it('one of two keepers shows what RocketMQ holds, and the other one after its death', async () => {
-    await system.stack.mysql.execute('DELETE FROM job_leases', []); // that of a keeper of earlier tests
+  it('shows the contents of RocketMQ from one of two keepers, and from the other after its death', async () => {
+    await system.stack.mysql.execute('DELETE FROM job_leases', []); // removes the lease of a keeper from earlier tests
     const other = await system.programs.start('keeper');
     const isShown = async (one: Program): Promise<boolean> => {
       const { text } = await ask(`${one.operatorsUrl}/metrics`);

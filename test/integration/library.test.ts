@@ -15,12 +15,12 @@ import { useSystem } from '../helpers/system.js';
 
 const run = promisify(execFile);
 const TSC = join(REPO_DIR, 'node_modules/typescript/bin/tsc');
-/** Clients of the broker start in some seconds each. */
+/** Broker clients start within some seconds each. */
 const START_MS = 90_000;
-/** The group of the hook is new, and is given what all tests before it have sold. */
+/** The group of the hook is new and receives all sales of earlier tests. */
 const BACKLOG_MS = 300_000;
 
-/** The blocks of a page in this language. */
+/** Returns the code blocks of a page in this language. */
 const examplesOf = (page: string, language: string): string[] =>
   [
     ...readFileSync(join(REPO_DIR, page), 'utf8').matchAll(
@@ -28,8 +28,8 @@ const examplesOf = (page: string, language: string): string[] =>
     ),
   ].map(([, block]) => block as string);
 
-/** What somebody does who has an empty folder, Express, and the packed library. */
-describe('the library in a project of somebody else', () => {
+/** Starts like a user: with an empty folder, Express, and the packed library. */
+describe('the library in another project', () => {
   const system = useSystem();
   let dir: string;
   let shop: ChildProcess | undefined;
@@ -100,7 +100,7 @@ describe('the library in a project of somebody else', () => {
     expect(stdout).to.match(/^\+ seckill@/m);
   });
 
-  it('has types: the examples of the pages compile, and what is wrong in them does not', async () => {
+  it('has types that compile the examples of the pages and refuse wrong code', async () => {
     const blocks = [...examplesOf('docs/library.md', 'ts'), ...examplesOf('docs/buying.md', 'ts')];
     expect(blocks.length).to.be.at.least(4);
     const files = blocks.map((block, index) => {
@@ -132,7 +132,7 @@ result.orderId;
       types: ['node'],
       skipLibCheck: false,
     };
-    // The types of other packages may have faults of their own: only ours are looked at.
+    // Types of other packages may have errors, so only our types are checked.
     writeFileSync(
       join(dir, 'tsconfig.json'),
       JSON.stringify({ compilerOptions: options, files: [...files, 'wrong.ts'] }),
@@ -144,14 +144,14 @@ result.orderId;
     expect(ours).to.deep.equal([]);
   });
 
-  it('only what is meant to be used can be imported', async () => {
+  it('exports only its public modules', async () => {
     const inside =
       "import('seckill/dist/programs/api.js').then(() => console.log('found'), (e) => console.log(e.code))";
     const { stdout } = await run(process.execPath, ['--input-type=module', '-e', inside], { cwd: dir });
     expect(stdout.trim()).to.equal('ERR_PACKAGE_PATH_NOT_EXPORTED');
   });
 
-  it('sells inside an app: a purchase with the client, its order, its hook, its payment; the app ends in peace', async () => {
+  it('sells inside an app with its client, order, hook and payment, and shuts down cleanly', async () => {
     const made = await runCommand(['topics', '--group', 'shop-orders'], system.stack.env);
     expect(made.code, made.stderr).to.equal(0);
     const url = await startShop();
@@ -183,19 +183,19 @@ result.orderId;
     const refused = await fetch(`${url}/v1/sales/${saleId}/purchases`, { method: 'POST' });
     expect(refused.status, 'nobody').to.equal(401);
     expect(await stopShop(), output).to.equal(0);
-    // messages of other suites may be dead letters here, which is an error in the log as well
+    // messages of other suites may become dead letters here, which also log an error
     expect(output).not.to.match(new RegExp(`"level":50.*"saleId":"${saleId}"|a bug`));
     await expectInvariants(system.stack, saleId);
   });
 
-  it('without its servers it says why, and holds nothing open', async () => {
+  it('explains missing servers and leaves nothing open', async () => {
     const script = `import { createSeckill } from 'seckill';
       await createSeckill({ settings: { REDIS_URL: 'redis://127.0.0.1:1' }, authenticate: () => null }).catch((error) => console.log(error.name, error.dependency));`;
     writeFileSync(join(dir, 'no-redis.mjs'), script);
     const { stdout } = await run(process.execPath, ['no-redis.mjs'], {
       cwd: dir,
       env: { PATH: process.env.PATH, ...system.stack.env },
-      timeout: START_MS, // the process ends by itself, or is killed
+      timeout: START_MS, // the process exits by itself or is killed
     });
     expect(stdout).to.equal('OperationalError redis\n');
   });

@@ -14,27 +14,27 @@ import { expectInvariants } from '../helpers/invariants.js';
 import { fetchNginx, Nginx, type FoundNginx, type Upstream } from '../helpers/nginx.js';
 import { useSystem } from '../helpers/system.js';
 
-/** Of what is counted, with 30 coming back each second, more than this is sent to be refused. */
+/** More requests than are refused at once, even with 30 restored each second. */
 const BURST = 3000;
 const COME_BACK_PER_SECOND = 30;
 const FLOOD_MAX = 20_000;
 const FLOOD_PARALLEL = 32;
-/** `HTTP_REQUESTS_PER_ADDRESS_MAX` of an api that counts. */
+/** `HTTP_REQUESTS_PER_ADDRESS_MAX` of an API that counts. */
 const COUNTED_MAX = 5;
-/** An answer that is late is not lost: a busy machine starts an api beside the load. */
+/** A late answer is not lost: a busy machine starts an API during the load. */
 const PATIENCE_MS = 30_000;
-/** What has not come by then waits. */
+/** An answer that has not arrived after this time is held back. */
 const QUIET_MS = 3000;
 
-describe('deploy/nginx in front of two apis', () => {
+describe('deploy/nginx in front of two APIs', () => {
   let found: FoundNginx;
   let apis: Program[];
-  /** Counts requests by address, also on loopback. */
+  /** An API that counts requests by address, even on loopback. */
   let counting: Program;
   let worker: Program;
   let nginx: Nginx;
   let inFrontOfCounting: Nginx;
-  /** What tests have started of their own. */
+  /** Everything that tests started themselves. */
   const started: { stop(): unknown }[] = [];
 
   const system = useSystem(async ({ programs }) => {
@@ -55,7 +55,7 @@ describe('deploy/nginx in front of two apis', () => {
       return this.skip();
     }
     found = nginxOrNot;
-    // the loads of these tests come from one address
+    // the load of these tests comes from one address
     nginx = await Nginx.start(found, { upstreams: apis.map(upstreamOf), unlimitedNetworks: '127.0.0.1/32 1;\n' });
     inFrontOfCounting = await Nginx.start(found, {
       upstreams: [upstreamOf(counting)],
@@ -78,7 +78,7 @@ describe('deploy/nginx in front of two apis', () => {
   const unknownOf = ({ opLog }: Buyers): string[] =>
     [...opLog.entries].filter(([, outcome]) => outcome !== 'ok').map(([key, outcome]) => `${key} ${outcome}`);
 
-  it('an api hears who its client is, whatever that writes into X-Forwarded-For', async () => {
+  it('tells an API the real client address, whatever the client sends in X-Forwarded-For', async () => {
     const { saleId } = await openSale(system.stack);
     const url = `${inFrontOfCounting.url}/v1/sales/${saleId}`;
     const asked = (from: string, forwarded: string): Promise<Received> =>
@@ -90,8 +90,8 @@ describe('deploy/nginx in front of two apis', () => {
     expect((await asked('127.0.0.22', '198.51.100.99')).status, 'another client').to.equal(200);
   });
 
-  it('one address gets a bounded number of requests, an IPv6 network as one; networks of your own are not counted', async () => {
-    // refused by the api without a question to anybody, so that much can be sent
+  it('limits the requests of an address, or of an IPv6 network, but not of your own networks', async () => {
+    // the API refuses these requests without a lookup, so many can be sent
     const path = `${inFrontOfCounting.url}/v1/me/orders`;
     const isRefused = ({ status, headers }: Received): boolean => status === 429 && headers['trace-id'] === undefined;
     const flood = async (from: string, forwarded?: (nth: number) => string): Promise<Received | null> => {
@@ -123,7 +123,7 @@ describe('deploy/nginx in front of two apis', () => {
     expect(await flood('127.0.0.43'), 'a network of our own').to.equal(null);
   });
 
-  it('a long poll waits, and ends with the order', async () => {
+  it('holds a long poll until the order exists', async () => {
     const { saleId } = await openSale(system.stack);
     const buyers = buyersOf(saleId);
     worker.signal('SIGSTOP');
@@ -137,7 +137,7 @@ describe('deploy/nginx in front of two apis', () => {
     expect((await buyers.status('ann', 'k1', 1)).json.status).to.equal('ordered');
   });
 
-  it('a stream of events leaves as it comes, over HTTP/1.1 and, with TLS, over HTTP/2', async () => {
+  it('passes a stream of events on immediately, over HTTP/1.1 and, with TLS, over HTTP/2', async () => {
     const { saleId } = await openSale(system.stack);
     const buyers = buyersOf(saleId);
     worker.signal('SIGSTOP');
@@ -159,7 +159,7 @@ describe('deploy/nginx in front of two apis', () => {
     session.close();
   });
 
-  it('while an api drains and comes back under load, each purchase is answered by one or the other', async () => {
+  it('answers every purchase while an API drains and returns under load', async () => {
     const { saleId } = await openSale(system.stack, { stock: 100_000 });
     const buyers = buyersOf(saleId);
     const load = await buyers.startLoadUntil({ parallel: 32, pauseMs: 10, tries: 1, timeoutMs: PATIENCE_MS }, 300);
@@ -177,10 +177,10 @@ describe('deploy/nginx in front of two apis', () => {
     await expectInvariants(system.stack, saleId, buyers.opLog);
   });
 
-  it('a reload under load breaks no purchase, and no stream that is open', async () => {
+  it('breaks no purchase and no open stream when it reloads under load', async () => {
     const { saleId } = await openSale(system.stack, { stock: 100_000 });
     const buyers = buyersOf(saleId);
-    // a worker that leaves closes connections that wait; a request that crosses this comes again with its key
+    // a worker that exits closes waiting connections: a request that crosses this is repeated with its key
     const load = await buyers.startLoadUntil({ parallel: 32, pauseMs: 10, tries: 3 }, 300);
     worker.signal('SIGSTOP');
     expect((await buyers.buy('ann'))?.status).to.equal(202);
@@ -204,7 +204,7 @@ describe('deploy/nginx in front of two apis', () => {
     await expectInvariants(system.stack, saleId, buyers.opLog);
   });
 
-  it('the page and its files are kept, whatever stands behind a question mark; the sale itself is not', async () => {
+  it('caches the page and its files, whatever their query string, but not the sale', async () => {
     const { saleId } = await openSale(system.stack);
     const pagesOf = (): Promise<number> => sumMetric(apis, 'seckill_http_answers_total{route="page"}');
     const asset = await assetOf(nginx, saleId);
@@ -227,12 +227,12 @@ describe('deploy/nginx in front of two apis', () => {
     const times: unknown[] = [];
     for (let i = 0; i < 3; i++) {
       times.push((await get(`${nginx.url}/v1/sales/${saleId}`)).json.serverTime);
-      await pause(5); // it has milliseconds
+      await pause(5); // the time is precise to the millisecond
     }
     expect(new Set(times).size, 'each answer has its own time').to.equal(3);
   });
 
-  it('a file that one api lacks, since it is of another release, is had from the other', async () => {
+  it('fetches a file from the other API if an API of another release lacks it', async () => {
     const { saleId } = await openSale(system.stack);
     let lacked = 0;
     const other = createServer((_req, res) => {
@@ -251,7 +251,7 @@ describe('deploy/nginx in front of two apis', () => {
     expect(lacked, 'the api without them was asked').to.be.at.least(1);
   });
 
-  it('operators have their own server: console, streams and admin routes, for whom it lets in', async () => {
+  it('has a separate server for operators, with console, streams and admin routes, for the allowed networks', async () => {
     const sign = createTokenSigner(system.stack.env.JWT_SECRET);
     const token = sign({ userId: 'olga', roles: ['admin'], ttlMs: 600_000 });
     const { operatorsUrl } = nginx;
@@ -273,13 +273,13 @@ describe('deploy/nginx in front of two apis', () => {
     }
   });
 
-  it('TLS from 1.2 on, with HTTP/2; plain HTTP is led there', async () => {
+  it('serves TLS from 1.2 with HTTP/2, and redirects plain HTTP to it', async () => {
     const { saleId } = await openSale(system.stack);
     const { port } = new URL(nginx.tlsUrl);
     const handshake = (version: SecureVersion): Promise<string> =>
       new Promise((resolve) => {
         const options = { port: Number(port), host: '127.0.0.1', ca: nginx.certificate, ALPNProtocols: ['h2'] };
-        // Node's own floor is 1.2: at security level 0 it would speak 1.1, if the server did
+        // Node's own minimum is 1.2. At security level 0 it would use 1.1 if the server did.
         const ciphers = 'DEFAULT@SECLEVEL=0';
         const socket = connectTls({ ...options, minVersion: version, maxVersion: version, ciphers }, () => {
           resolve(`${socket.getProtocol()} ${socket.alpnProtocol}`);
@@ -305,11 +305,11 @@ describe('deploy/nginx in front of two apis', () => {
     expect([led.status, led.headers.location]).to.deep.equal([301, `https://shop.example/s/${saleId}?lang=en`]);
   });
 
-  it('what an api takes and breaks goes to another one, unless it is signed: that is good for one try', async () => {
+  it('retries a request at another API if the first API breaks it, but sends a signed request only once', async () => {
     let asked = 0;
     const breaking = await Promise.all(
       [1, 2, 3, 4].map(async () => {
-        // none breaks so many that it is left alone
+        // no API fails often enough to be left out
         const server = createServer(({ socket }) => void (asked++, socket.destroy()));
         started.push({ stop: () => server.close() });
         const port = await listen(server);
@@ -332,7 +332,7 @@ describe('deploy/nginx in front of two apis', () => {
     }
   });
 
-  it('what nginx refuses itself, and what no api answers, has the form of every error of the API', async () => {
+  it('uses the error format of the API for its own refusals and when no API answers', async () => {
     const { saleId } = await openSale(system.stack);
     const asset = await assetOf(nginx, saleId);
     const buyers = buyersOf(saleId);
@@ -382,7 +382,7 @@ interface Received {
 }
 
 interface Sent {
-  /** Address of this machine that it comes from. */
+  /** The local address to connect from. */
   readonly from?: string;
   readonly agent?: Agent;
   readonly headers?: Readonly<Record<string, string>>;

@@ -52,7 +52,7 @@ describe('one purchase, from click to order', () => {
     expect(figures).to.include({ sold: 2, unitsLeft: 3, liveRows: 1 });
   });
 
-  it('answers a long poll pending after the time that it asks for', async () => {
+  it('answers a long poll with pending after the requested time', async () => {
     const { buyers } = await newSale({ stock: 5 });
     const [worker] = system.programs.running.filter(({ name }) => name === 'worker');
     worker?.signal('SIGSTOP');
@@ -67,7 +67,7 @@ describe('one purchase, from click to order', () => {
     expect(brief(await buyers.settled('bob'))).to.equal('200 ordered');
   });
 
-  it('the same key again is the same purchase, before and after the order [S1]', async () => {
+  it('is the same purchase when the key is repeated, before and after the order [S1]', async () => {
     const { sale, buyers } = await newSale({ stock: 5 });
     const clicks = await Promise.all(Array.from({ length: 20 }, () => buyers.buy('ann', { requestId: 'same' })));
     for (const click of clicks) {
@@ -81,7 +81,7 @@ describe('one purchase, from click to order', () => {
     expect(await expectInvariants(system.stack, sale.saleId, buyers.opLog)).to.include({ rows: 1, unitsLeft: 4 });
   });
 
-  it('the same key with another quantity is 422 and leaves the first purchase as it was [S2]', async () => {
+  it('is refused with 422 and unchanged when its key is repeated with another quantity [S2]', async () => {
     const { sale, buyers } = await newSale({ stock: 5, limitPerBuyer: 3 });
     const first = await buyers.buy('ann', { quantity: 1 });
     const [before, after] = [await buyers.buy('ann', { quantity: 2 }), await buyers.settled('ann')];
@@ -96,7 +96,7 @@ describe('one purchase, from click to order', () => {
     expect(await expectInvariants(system.stack, sale.saleId, buyers.opLog)).to.include({ rows: 1, sold: 1 });
   });
 
-  it('one key on two sales is two purchases [S3]', async () => {
+  it('is separate from a purchase in another sale with the same key [S3]', async () => {
     const [one, two] = [await newSale({ stock: 5 }), await newSale({ stock: 5 })];
     for (const { buyers } of [one, two]) expect(brief(await buyers.buy('ann'))).to.equal('202 pending');
     for (const { buyers } of [one, two]) expect(brief(await buyers.settled('ann'))).to.equal('200 ordered');
@@ -105,7 +105,7 @@ describe('one purchase, from click to order', () => {
     }
   });
 
-  it('the buyer is the one in the token: what belongs to another buyer is not found [S4]', async () => {
+  it('belongs to the buyer in the token, and is not found by another buyer [S4]', async () => {
     const { sale, buyers } = await newSale({ stock: 5 });
     await buyers.buy('ann');
     const { orderId } = (await buyers.settled('ann')).json;
@@ -122,7 +122,7 @@ describe('one purchase, from click to order', () => {
     expect(await expectInvariants(system.stack, sale.saleId, buyers.opLog)).to.include({ rows: 1, sold: 1 });
   });
 
-  it('counts the limit per buyer in units, over all purchases of the buyer', async () => {
+  it('counts towards the limit per buyer in units, over all purchases of the buyer', async () => {
     const { sale, buyers } = await newSale({ stock: 10, limitPerBuyer: 2 });
     expect(brief(await buyers.buy('ann', { requestId: 'a', quantity: 3 }))).to.equal('409 limit_reached');
     expect(brief(await buyers.buy('ann', { requestId: 'b', quantity: 1 }))).to.equal('202 pending');
@@ -132,18 +132,18 @@ describe('one purchase, from click to order', () => {
     expect(await expectInvariants(system.stack, sale.saleId, buyers.opLog)).to.include({ rows: 2, sold: 2 });
   });
 
-  it('a buyer who won gets the same answer when they ask again in the sold-out sale', async () => {
+  it('is confirmed again to its winner in the sold-out sale', async () => {
     const { sale, buyers } = await newSale({ stock: 1 });
     expect(brief(await buyers.buy('ann'))).to.equal('202 pending');
     await buyers.settled('ann');
-    // many, so that the refusals come from memory and not from Redis
+    // many buyers, so that refusals come from memory instead of Redis
     for (let i = 0; i < 30; i++) expect(brief(await buyers.buy(`loser-${i}`))).to.equal('409 sold_out');
     expect(brief(await buyers.buy('ann'))).to.equal('200 ordered');
     expect(brief(await buyers.buy('ann', { requestId: 'k2' }))).to.equal('409 limit_reached');
     expect(await expectInvariants(system.stack, sale.saleId, buyers.opLog)).to.include({ rows: 1, unitsLeft: 0 });
   });
 
-  it('offers units again that go back', async () => {
+  it('can use units that were returned', async () => {
     const { sale, buyers } = await newSale({ stock: 1 });
     await buyers.buy('ann');
     const { orderId } = (await buyers.settled('ann')).json;
@@ -161,7 +161,7 @@ describe('one purchase, from click to order', () => {
     expect(figures).to.include({ rows: 2, liveRows: 1, sold: 1 });
   });
 
-  /** What a cancel commits: the row ends, `sold` is lowered, the outbox promises the release. */
+  /** Commits the writes of a cancel: ends the row, lowers `sold`, and promises the release in the outbox. */
   async function cancelByHand(saleId: string, orderId: string, userId: string): Promise<void> {
     const release = { saleId, bucket: 0, userId, requestId: 'k1', orderId, batchId: '', withUnits: true };
     await system.stack.mysql.transaction(async (tx) => {

@@ -13,7 +13,7 @@ import type { Program } from '../chaos/harness/programs.js';
 import { useSystem } from '../helpers/system.js';
 import { until } from '../chaos/harness/wait.js';
 
-describe('questions of operators', () => {
+describe('answers for operators', () => {
   let all: Program[];
   const system = useSystem(async ({ programs }) => {
     const env = { MYSQL_QUERY_TIMEOUT_MS: '1000', REDIS_REPLY_TIMEOUT_MS: '500' };
@@ -26,14 +26,14 @@ describe('questions of operators', () => {
     return { status, bad: dependencies.filter(({ ok }) => !ok).map(({ name }) => name) };
   };
 
-  it('/healthz is alive and /readyz ready in every program', async () => {
+  it('reports /healthz alive and /readyz ready in every program', async () => {
     for (const program of all) {
       expect((await ask(`${program.operatorsUrl}/healthz`)).json, program.name).to.deep.equal({ status: 'alive' });
       expect(await readiness(program), program.name).to.deep.equal({ status: 200, bad: [] });
     }
   });
 
-  it('each start logs which servers it uses, without their logins', () => {
+  it('logs at each start which servers it uses, without their logins', () => {
     const { MYSQL_URL, REDIS_URL, ROCKETMQ_ENDPOINT } = system.stack.env;
     const { host, pathname, password } = new URL(MYSQL_URL);
     const servers = { mysql: `${host}${pathname}`, redis: new URL(REDIS_URL).host, rocketmq: ROCKETMQ_ENDPOINT };
@@ -45,7 +45,7 @@ describe('questions of operators', () => {
     }
   });
 
-  it('no answer on the port of buyers names a server or its address, also while one is away', async () => {
+  it('names no server or address in any answer to buyers, even during an outage', async () => {
     const [api] = all as [Program];
     const { MYSQL_URL, REDIS_URL, ROCKETMQ_ENDPOINT } = system.stack.env;
     const ports = [new URL(MYSQL_URL).port, new URL(REDIS_URL).port, ROCKETMQ_ENDPOINT.split(':')[1] as string];
@@ -65,7 +65,7 @@ describe('questions of operators', () => {
     const expectNothing = (given: readonly Answer[]): void => {
       for (const { text } of given) {
         expect(text).not.to.match(/127\.0\.0\.1|localhost|ECONN/);
-        for (const port of ports) expect(text).not.to.match(new RegExp(`\\b${port}\\b`)); // ids may hold its digits
+        for (const port of ports) expect(text).not.to.match(new RegExp(`\\b${port}\\b`)); // ids may contain its digits
       }
     };
     expectNothing(await answers());
@@ -74,7 +74,7 @@ describe('questions of operators', () => {
     try {
       await until('operators hear that MySQL is away', async () => (await readiness(api)).status === 503);
       const sells = async (): Promise<boolean> => (await ask(`${api.url}/readyz`)).json.ready === true;
-      await until('it sells without it', sells); // a busy Redis may have been late for a moment
+      await until('it sells without it', sells); // a busy Redis may be late for a moment
       expectNothing(await answers());
     } finally {
       servers.server('mysql').kill('SIGCONT');
@@ -83,11 +83,11 @@ describe('questions of operators', () => {
   });
 
   for (const dependency of ['redis', 'mysql'] as const) {
-    it(`/readyz names ${dependency} while it is stopped, /healthz stays alive, and both recover`, async () => {
+    it(`names ${dependency} in /readyz while it is stopped, keeps /healthz alive, and recovers`, async () => {
       const { servers } = system.stack;
       expect(servers.server(dependency).kill('SIGSTOP'), 'it was stopped').to.equal(true);
       try {
-        // Its threads stop one by one, as each gets its turn: an answer may still be on its way.
+        // Its threads stop one by one when each gets its turn, so an answer may still arrive.
         const named = all.map(() => ({ status: 503, bad: [dependency] }));
         await until('all say so', async () => isDeepStrictEqual(await Promise.all(all.map(readiness)), named));
         for (const { operatorsUrl } of all) expect((await ask(`${operatorsUrl}/healthz`)).status).to.equal(200);
@@ -105,14 +105,14 @@ describe('questions of operators', () => {
     });
   }
 
-  it('a load balancer hears at once that an api sells while MySQL hangs, however long its statements may take', async () => {
+  it('tells a load balancer at once that an API sells while MySQL hangs, however long statements may take', async () => {
     const patient = await system.programs.start('api', { env: { MYSQL_QUERY_TIMEOUT_MS: '60000' } });
     const { servers } = system.stack;
     expect(servers.server('mysql').kill('SIGSTOP'), 'it was stopped').to.equal(true);
     const stoppedMs = performance.now();
     try {
       const sells = async (): Promise<boolean> => {
-        const { json } = await ask(`${patient.url}/readyz`, { timeoutMs: 2_000 }); // as long as Kubernetes waits
+        const { json } = await ask(`${patient.url}/readyz`, { timeoutMs: 2_000 }); // Kubernetes waits this long
         return json.ready === true && performance.now() - stoppedMs > 1_500; // an answer may be a second old
       };
       await until('it sells', sells);
@@ -124,7 +124,7 @@ describe('questions of operators', () => {
     await patient.stop();
   });
 
-  it('/metrics shows batches and their end, and no buyer', async () => {
+  it('shows batches and how they end in /metrics, but no buyer', async () => {
     const [api, worker, keeper] = all as [Program, Program, Program];
     const { saleId } = await openSale(system.stack, { stock: 10 });
     const buyers = new Buyers(saleId, system.stack.env.JWT_SECRET, () => [api.url]);
@@ -139,7 +139,7 @@ describe('questions of operators', () => {
     expect(sum(apiMetrics, 'seckill_half_send_seconds_count', /outcome="stored"/)).to.be.within(1, 5);
     expect(sum(apiMetrics, 'seckill_http_answers_total', /route="purchase",code="accepted"/)).to.equal(5);
     expect(sum(await read(worker), 'seckill_recorded_purchases_total', /verdict="recorded"/)).to.equal(5);
-    // in all sales together: what other tests have left may be among them
+    // counts all sales, so leftovers of other tests may be included
     await until('the keeper has counted', async () => /seckill_pending_batches\S* \d/.test(await read(keeper)));
     for (const program of all) {
       const text = await read(program);
@@ -150,7 +150,7 @@ describe('questions of operators', () => {
     }
   });
 
-  it('a document for each listener describes every address that it serves', async () => {
+  it('documents every address of each listener', async () => {
     const [api] = all as [Program];
     const served = {
       buyers: ['/v1/sales/{saleId}/purchases', '/v1/orders/{orderId}', '/v1/payments/webhook', '/readyz'],
@@ -166,7 +166,7 @@ describe('questions of operators', () => {
     expect((await ask(`${api.url}/nothing-here`)).json).to.include({ code: 'route_not_found', status: 404 });
   });
 
-  it('`seckill profile api` saves what an api does, one at a time, and the audit log has it', async () => {
+  it('saves one profile at a time with `seckill profile api` and audits it', async () => {
     const [api] = all as [Program];
     const folder = mkdtempSync(join(tmpdir(), 'profiles-'));
     const profile = (file: string, ...args: readonly string[]) =>
@@ -178,7 +178,7 @@ describe('questions of operators', () => {
     try {
       const ends = await Promise.all([profile('a.cpuprofile'), profile('b.cpuprofile')]);
       const done = ends.filter(({ code }) => code === 0);
-      expect(done.length, JSON.stringify(ends)).to.be.within(1, 2); // the second may have come when the first was over
+      expect(done.length, JSON.stringify(ends)).to.be.within(1, 2); // the second command may have started after the first ended
       for (const { code, stderr } of ends) if (code !== 0) expect([code, stderr]).to.deep.equal([1, RUNNING]);
       expect(saved(ends[0]?.code === 0 ? 'a.cpuprofile' : 'b.cpuprofile')).to.include.keys('nodes', 'samples');
       expect((await profile('c.heapprofile', '--heap')).code).to.equal(0);
@@ -195,7 +195,7 @@ describe('questions of operators', () => {
     }
   });
 
-  it('migrating twice at once applies each migration once', async () => {
+  it('applies each migration once when two processes migrate', async () => {
     const name = `seckill_twice_${Date.now()}`;
     await system.stack.mysql.execute(`CREATE DATABASE ${name}`);
     const url = system.stack.env.MYSQL_URL.replace(/\/[^/]*$/, `/${name}`);
@@ -213,10 +213,10 @@ describe('questions of operators', () => {
   });
 });
 
-/** What the command says while another profile is under way. */
+/** The command prints this while another profile is running. */
 const RUNNING = 'seckill: the api answers 409: Another profile of this api is under way.\n';
 
-/** The sum of a metric over the labels that match. */
+/** Sums a metric over the labels that match. */
 function sum(text: string, name: string, labels = /./): number {
   const lines = text.split('\n').filter((line) => line.startsWith(`${name}{`) && labels.test(line));
   return lines.reduce((total, line) => total + Number(line.slice(line.lastIndexOf(' ') + 1)), 0);

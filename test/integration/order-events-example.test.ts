@@ -21,7 +21,7 @@ const EXAMPLE = join(REPO_DIR, 'examples/order-events/main.mjs');
 
 const OWN_TOPIC = { topicName: 'shop-test-events', readQueueNums: 1, writeQueueNums: 1, perm: 6 };
 
-/** The example as its reader runs it. */
+/** Runs the example as its reader does. */
 class Example {
   readonly child: ChildProcess;
   stdout = '';
@@ -52,7 +52,7 @@ class Example {
   }
 }
 
-describe('examples/order-events, run as its page says', () => {
+describe('examples/order-events', () => {
   let api: Program;
   const running: Example[] = [];
   const system = useSystem(async ({ programs }) => {
@@ -70,7 +70,7 @@ describe('examples/order-events, run as its page says', () => {
     const { code, stderr } = await runCommand(['topics', '--group', group], system.stack.env);
     expect(code, stderr).to.equal(0);
   };
-  /** What a service outside is told of the broker. */
+  /** The broker settings of an outside service. */
   const brokerEnv = (): NodeJS.ProcessEnv => {
     const { ROCKETMQ_ENDPOINT, ROCKETMQ_ACCESS_KEY, ROCKETMQ_ACCESS_SECRET } = system.stack.env;
     return { ROCKETMQ_ENDPOINT, ROCKETMQ_ACCESS_KEY, ROCKETMQ_ACCESS_SECRET };
@@ -81,7 +81,7 @@ describe('examples/order-events, run as its page says', () => {
     return example.waits();
   }
 
-  it('prints the events of a purchase with its metadata, from a group that one command created', async () => {
+  it('prints the events of a purchase with its metadata, from a group created by one command', async () => {
     await topics('shop-orders');
     const example = await start();
     const { saleId } = await openSale(system.stack, { stock: 5, limitPerBuyer: 2 });
@@ -125,11 +125,11 @@ describe('examples/order-events, run as its page says', () => {
     await expectInvariants(system.stack, saleId);
   });
 
-  it('leaves a body that it does not know to its dead letters, which it can read as another group', async () => {
+  it('moves an unknown body to its dead letters, which it can read as another group', async () => {
     const group = 'shop-impatient';
     const { NAMESRV_ADDR: namesrvAddr } = system.stack.env;
     await topics('shop-orders-dead');
-    const own: TopicEntry = { ...OWN_TOPIC, attributes: { '+message.type': 'NORMAL' } }; // ours would park it as well
+    const own: TopicEntry = { ...OWN_TOPIC, attributes: { '+message.type': 'NORMAL' } }; // our own group would park the message as well
     const { topics: ofGroup } = withGroup({ topics: [], groups: [] }, group);
     const lists = { topics: [own, ...ofGroup], groups: [{ groupName: group, retryMaxTimes: 1 }] };
     await applyTopics({ namesrvAddr, ...accessIn(system.stack.env), cluster: null }, lists);
@@ -145,7 +145,7 @@ describe('examples/order-events, run as its page says', () => {
     for (const one of [example, dead]) expect(await one.stop(), one.stderr).to.equal(0);
   });
 
-  it('says what to do when its group is not there', async () => {
+  it('explains what to do when its group is missing', async () => {
     const example = new Example({ PATH: process.env.PATH, ...brokerEnv(), GROUP: 'shop-nobody-made' });
     running.push(example);
     const saysSo = (): boolean => example.stderr.includes('seckill topics --group shop-nobody-made');

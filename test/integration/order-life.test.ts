@@ -46,7 +46,7 @@ describe('the life of an order', () => {
   const money = { amountCents: 1250, currency: 'EUR', live: true };
   const brief = ({ status, json }: Answer): string => `${status} ${String(json.code ?? json.state ?? json.outcome)}`;
 
-  it('is paid once, however often the request is repeated; after that it cannot be cancelled', async () => {
+  it('is paid once, however often the request is repeated, and then cannot be cancelled', async () => {
     const { saleId, buyers } = await saleWith();
     const orderId = await orderOf(buyers, 'ann');
     expect(brief(await move(buyers, 'bob', orderId, 'pay'))).to.equal('404 order_not_found');
@@ -64,7 +64,7 @@ describe('the life of an order', () => {
     expect(await expectInvariants(system.stack, saleId, buyers.opLog)).to.include({ sold: 1, unitsLeft: 4 });
   });
 
-  it('forty requests to pay at once, each with its own key, are one charge', async () => {
+  it('is charged once by forty concurrent payments with different keys', async () => {
     const { saleId, buyers } = await saleWith();
     const orderId = await orderOf(buyers, 'ann');
     const all = await Promise.all(
@@ -77,7 +77,7 @@ describe('the life of an order', () => {
     await expectInvariants(system.stack, saleId, buyers.opLog);
   });
 
-  it('while what came of one key is not known, another key is not charged', async () => {
+  it('is not charged with another key while the result of the first key is unknown', async () => {
     const { buyers } = await saleWith();
     const orderId = await orderOf(buyers, 'ann');
     expect(brief(await move(buyers, 'ann', orderId, 'pay', 'unknown-1'))).to.equal('503 outcome_unknown');
@@ -85,7 +85,7 @@ describe('the life of an order', () => {
     expect(brief(await move(buyers, 'ann', orderId, 'cancel'))).to.equal('200 cancelled');
   });
 
-  it('is cancelled: its unit is for sale again and the same buyer may have it', async () => {
+  it('can be cancelled, and its unit is sold again, even to the same buyer', async () => {
     const { saleId, buyers } = await saleWith({ stock: 1 });
     const orderId = await orderOf(buyers, 'ann');
     expect(brief(await move(buyers, 'bob', orderId, 'cancel'))).to.equal('404 order_not_found');
@@ -99,7 +99,7 @@ describe('the life of an order', () => {
     expect(figures).to.include({ sold: 1, unitsLeft: 0, rows: 2, liveRows: 1 });
   });
 
-  it('is paid once by the message of the provider; money that comes too late is refunded, and money of no order is a case [P3]', async () => {
+  it('is paid once by the message of the provider, refunds late money and opens a case for money without an order [P3]', async () => {
     const { saleId, buyers } = await saleWith({ priceCents: 1250 });
     const [paid, cancelled] = [await orderOf(buyers, 'ann'), await orderOf(buyers, 'bob')];
     const event = { type: 'payment.succeeded', paymentId: `p-${paid}`, orderId: paid, ...money };
@@ -132,7 +132,7 @@ describe('the life of an order', () => {
     expect(await expectInvariants(system.stack, saleId, buyers.opLog)).to.include({ sold: 1, unitsLeft: 4 });
   });
 
-  it('real money that no configured provider can give back stays due until a person takes it on, once', async () => {
+  it('keeps real money due that no configured provider can refund, until an operator takes it on once', async () => {
     const { buyers } = await saleWith({ priceCents: 1250 });
     const orderId = await orderOf(buyers, 'ann');
     await move(buyers, 'ann', orderId, 'cancel');

@@ -12,10 +12,10 @@ import { useSystem } from '../helpers/system.js';
 
 type Headers = Readonly<Record<string, string>>;
 
-describe('what buyers must show: signature, purchase token, pass', () => {
+describe('proofs from buyers: signature, purchase token, pass', () => {
   let one: Program;
   let other: Program;
-  after(() => publish({})); // other files buy without any of it; before the programs end
+  after(() => publish({})); // other files buy without proofs, so the rules must go before the programs end
   const system = useSystem(async ({ programs }) => {
     [one, other] = await Promise.all([programs.start('api'), programs.start('api'), programs.start('worker')]);
   });
@@ -67,7 +67,7 @@ describe('what buyers must show: signature, purchase token, pass', () => {
     return signRequest('local', key, request);
   }
 
-  it('signed requests: unsigned is refused, signed is sold, a nonce counts once for all processes', async () => {
+  it('sells only signed requests, and accepts a nonce once across all processes', async () => {
     const saleId = await newSale({ stock: 5 });
     const path = `/v1/sales/${saleId}/purchases`;
     expect(brief(await buy(saleId, 'early')), 'nothing is asked for yet').to.equal('202 pending');
@@ -109,7 +109,7 @@ describe('what buyers must show: signature, purchase token, pass', () => {
     expect(await expectInvariants(system.stack, saleId)).to.include({ rows: 2, sold: 2 });
   });
 
-  it('purchase tokens: none is refused, one buys once, and there are only so many', async () => {
+  it('requires purchase tokens, sells once per token and issues a limited number', async () => {
     const saleId = await newSale({ stock: 2, limitPerBuyer: 2 });
     await publish({ sign: { tokens: { mode: 'on', sales: [saleId], perUnit: 1 } } });
     const fetchToken = (userId: string): Promise<Answer> =>
@@ -131,7 +131,7 @@ describe('what buyers must show: signature, purchase token, pass', () => {
     expect(await expectInvariants(system.stack, saleId)).to.include({ rows: 1, sold: 1 });
   });
 
-  it('queue: join, wait, be admitted, buy with the pass; the first sold_out ends it for all', async () => {
+  it('admits buyers from the queue to buy with a pass, and ends the queue for all at the first sold_out', async () => {
     const saleId = await newSale({ stock: 2 });
     const admit = (admitPerSecond: number): Promise<void> =>
       publish({ queue: { mode: 'on', sales: [saleId], admitPerSecond, idleMs: 300_000 } });
@@ -177,13 +177,13 @@ describe('what buyers must show: signature, purchase token, pass', () => {
       async () => brief(await placeOf('dan', dan)) === '409 sold_out',
     );
     await until('and for a buyer who joins', async () => {
-      await buy(saleId, 'cid', { headers: cid }); // zero units are known for a moment only
+      await buy(saleId, 'cid', { headers: cid }); // zero units are cached only for a moment
       return brief(await join('eve')) === '409 sold_out';
     });
     expect(await expectInvariants(system.stack, saleId)).to.include({ rows: 2, sold: 2, unitsLeft: 0 });
   });
 
-  it('queue: a buyer who stops polling loses the place, even if no other buyer polls', async () => {
+  it('removes a buyer from the queue who stops polling, even if no other buyer polls', async () => {
     const saleId = await newSale({ stock: 1 });
     await publish({ queue: { mode: 'on', sales: [saleId], admitPerSecond: 0, idleMs: 1000 } });
     const waits = await ask(`${one.url}/v1/sales/${saleId}/queue`, { method: 'POST', token: tokenOf('fay') });

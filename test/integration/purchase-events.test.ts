@@ -8,20 +8,20 @@ import type { Program } from '../chaos/harness/programs.js';
 import { useSystem } from '../helpers/system.js';
 import { grantedMsOf, pause, until } from '../chaos/harness/wait.js';
 
-/** Longer than any test: what comes sooner came with a notification. */
+/** Longer than any test, so an earlier event came with a notification. */
 const NO_POLLS = { NOTIFICATIONS_POLL_MAX_MS: '60000' };
-/** Soon enough for a test. */
+/** Short enough for a test. */
 const POLLS = { NOTIFICATIONS_POLL_MAX_MS: '500', EVENTS_STREAM_MAX_MS: '1500', EVENTS_RETRY_MS: '100' };
 const PAYMENTS = { PAYMENT_PROVIDER: 'simulator' };
 /**
- * The first polls come after 50 ms, then 3, 9, 27 and 81 times as long, or somewhat sooner, and one within a second of the
- * subscription: after this time the next poll is 12 s away.
+ * The first polls come after 50 ms, then after 3, 9, 27 and 81 times as long or slightly less, and one poll comes
+ * within a second of the subscription. After this time the next poll is 12 s away.
  */
 const FIRST_POLLS_MS = 6_500;
 /** `ordered` by the stream and by the long poll, `paid` by the stream. */
 const STEPS_HEARD = 3;
 
-describe('a waiting buyer, at two api processes', () => {
+describe('a waiting buyer at two APIs', () => {
   let first: Program;
   let second: Program;
   let worker: Program;
@@ -51,7 +51,10 @@ describe('a waiting buyer, at two api processes', () => {
     return Number(/^seckill_awaited_changes_total\{found_by="notification"[^}]*\} (\S+)$/m.exec(text)?.[1] ?? 0);
   };
 
-  /** One purchase from its 202 to its payment. @returns how many steps the api of its buyer heard by notification */
+  /**
+   * Makes a purchase, from its 202 to its payment. @returns the number of steps that the buyer's API heard by
+   * notification
+   */
   async function heardByNotification(userId: string): Promise<number> {
     const { saleId } = await openSale(system.stack, { stock: 5 });
     const [here, there] = [buyersOf(saleId, first), buyersOf(saleId, second)];
@@ -68,7 +71,7 @@ describe('a waiting buyer, at two api processes', () => {
     worker.signal('SIGCONT');
     await stream.received('ordered');
     expect((await poll).json.status, 'the long poll ends as well').to.equal('ordered');
-    const ordered = (await foundByNotification(first)) - before; // with the keeper stopped
+    const ordered = (await foundByNotification(first)) - before; // the keeper is stopped
 
     keeper.signal('SIGCONT');
     const { orderId } = stream.events[1]?.data ?? {};
@@ -91,20 +94,20 @@ describe('a waiting buyer, at two api processes', () => {
     return ordered === 2 ? (await foundByNotification(first)) - before : ordered;
   }
 
-  it('hears `ordered` when the worker writes it and `paid` with the event; each once, and with an end', async () => {
+  it('receives `ordered` when the worker writes it and `paid` with the event, each once, followed by an end', async () => {
     let heard = 0;
-    // on a busy machine a notification may come after the next poll, but not each time
+    // on a busy machine some notifications may come after the next poll, but not all
     for (const userId of ['ann', 'cid', 'dan']) if (heard < STEPS_HEARD) heard = await heardByNotification(userId);
     expect(heard, 'steps that came by notification').to.equal(STEPS_HEARD);
   });
 
-  it('with the keeper killed every step still comes: by polling, over several connections', async () => {
+  it('receives every step by polling after the keeper is killed, over several connections', async () => {
     await keeper.crash();
     const { saleId } = await openSale(system.stack, { stock: 5 });
     const buyers = buyersOf(saleId, second);
     expect((await buyers.buy('ann'))?.status).to.equal(202);
     const names: string[] = [];
-    /** As a browser does: another connection whenever one ends, from the last event on. */
+    /** Reconnects like a browser whenever a connection ends, after the last event. */
     const follow = async (wanted: string): Promise<EventStreamClient> => {
       const stream = await listen(buyers, 'ann', second, names.at(-1));
       await stream.end();
@@ -119,12 +122,12 @@ describe('a waiting buyer, at two api processes', () => {
     expect(names.slice(-2)).to.deep.equal(['ordered', 'paid']);
   });
 
-  it('SIGTERM ends open streams at once [T13]', async () => {
+  it('loses an open stream at once on SIGTERM [T13]', async () => {
     const { saleId } = await openSale(system.stack, { stock: 5 });
     const buyers = buyersOf(saleId, first);
     expect((await buyers.buy('ann'))?.status).to.equal(202);
     const stream = await listen(buyers, 'ann', first);
-    await until('it has begun', () => stream.eventNames.length > 0); // with `pending`, or with `ordered` if the worker was quick
+    await until('it has begun', () => stream.eventNames.length > 0); // the stream begins with `pending`, or `ordered` if the worker was quick
     const streams = async (): Promise<string | undefined> =>
       /^seckill_event_streams\{[^}]*\} (\S+)$/m.exec((await ask(`${first.operatorsUrl}/metrics`)).text)?.[1];
     await until('it is counted', async () => (await streams()) === '1');

@@ -17,7 +17,7 @@ import { batchOf, purchasesOf } from '../helpers/sales.js';
 import { useSystem } from '../helpers/system.js';
 import { until } from '../chaos/harness/wait.js';
 
-/** Ages are planted by hand; the re-drive waits for ever, so that a leak is left to reconcile. */
+/** The tests set ages by hand. The re-drive waits indefinitely, so that a leak is left to reconcile. */
 const TIMES = {
   TEST_OVERRIDES: 'on',
   RECONCILE_SAFE_AGE_MS: '60000',
@@ -69,14 +69,14 @@ describe('reconcile and compensation', () => {
   const sql = (text: string, ...values: string[]) => system.stack.mysql.execute(text, values);
   const redis = () => system.stack.redis.redis;
   const keysOf = (saleId: string) => bucketKeys({ saleId, bucket: 0 });
-  /** What the sale has now has been there for ten minutes: longer than the safe age, less than a re-drive waits. */
+  /** Makes everything in the sale ten minutes old: longer than the safe age, shorter than the wait of a re-drive. */
   const age = async (saleId: string): Promise<void> => {
     const pending = await redis().zrange(keysOf(saleId).pending, '0', '-1');
     for (const batchId of pending) await redis().zadd(keysOf(saleId).pending, Date.now() - 600_000, batchId);
     await sql('UPDATE orders SET updated_at = updated_at - INTERVAL 10 MINUTE WHERE sale_id = ?', saleId);
   };
 
-  /** Units taken, marker written, and no message: what a lost half message leaves. */
+  /** Takes units and writes a marker without a message, as a lost half message does. */
   async function leak(saleId: string, ...texts: string[]): Promise<Batch> {
     const batch = batchOf({ saleId }, purchasesOf(...texts));
     const { outcome } = await createStockStore(system.stack.redis, silentLog).deduct(batch);
@@ -84,20 +84,20 @@ describe('reconcile and compensation', () => {
     return batch;
   }
 
-  /** And out of the sight of the re-drive, which would serve it for ever. */
+  /** Makes a leak that the re-drive cannot see. It would serve the leak indefinitely. */
   async function stray(saleId: string, ...texts: string[]): Promise<Batch> {
     const batch = await leak(saleId, ...texts);
     await redis().zrem(keysOf(saleId).pending, batch.batchId);
     return batch;
   }
 
-  /** A row that ended without the promise of its release. */
+  /** Ends a row without promising its release. */
   async function endByHand(saleId: string, orderId: string): Promise<void> {
     await sql("UPDATE orders SET state = 'cancelled' WHERE id = ?", orderId);
     await sql('UPDATE sales SET sold = sold - 1 WHERE id = ?', saleId);
   }
 
-  it('a keeper that dies between the failed row and its mark: another ends the job, units go back once [C3]', async () => {
+  it('ends a job of a keeper that died between the failed row and its mark, and returns the units once [C3]', async () => {
     const saleId = await newSale();
     const { batchId } = await stray(saleId, 'ida*1');
     const repository = createCompensationRepository(system.stack.mysql);
@@ -121,7 +121,7 @@ describe('reconcile and compensation', () => {
     expect((await reconcile(saleId)).json.outcome).to.equal('match');
   });
 
-  it('leaks are found and become orders, also one whose marker is gone; then Redis and MySQL match', async () => {
+  it('turns leaks into orders, even without a marker, until Redis and MySQL match', async () => {
     const saleId = await newSale();
     const served = await leak(saleId, 'ann', 'ben');
     const bare = await leak(saleId, 'cho');
@@ -152,7 +152,7 @@ describe('reconcile and compensation', () => {
     ]);
   });
 
-  it('a leak that MySQL always refuses is tried five times, then failed, and its units go back [C2]', async () => {
+  it('fails a leak after five refusals by MySQL and returns its units [C2]', async () => {
     const saleId = await newSale();
     const trigger = `refuse_${saleId}`;
     await sql(
@@ -173,7 +173,7 @@ describe('reconcile and compensation', () => {
     expect((await reconcile(saleId)).found, 'the late worker found the row').to.deep.equal([]);
   });
 
-  it('units added to Redis by hand are found as drift, and as oversell once the last guard has refused [D6]', async () => {
+  it('reports units added to Redis by hand as drift, and as oversell after the last guard has refused [D6]', async () => {
     const saleId = await newSale({ stock: 5 });
     await redis().incrby(keysOf(saleId).stock, 2);
     expect((await reconcile(saleId)).found).to.deep.equal(['drift -2']);
@@ -185,9 +185,9 @@ describe('reconcile and compensation', () => {
     expect([found, jobs], 'for a person: nothing to be mended is left').to.deep.equal([['oversell 2'], []]);
   });
 
-  it('in an open sale under load only what was planted is found and mended; the stock is set when it is closed [C5]', async () => {
+  it('mends only planted faults in an open sale under load, and sets the stock after it closes [C5]', async () => {
     const saleId = await newSale({ stock: 5000 });
-    await redis().decrby(keysOf(saleId).stock, 3); // drift
+    await redis().decrby(keysOf(saleId).stock, 3); // causes drift
     await stray(saleId, 'eve');
     const buyers = buyersOf(saleId);
     await age(saleId);
@@ -216,10 +216,10 @@ describe('reconcile and compensation', () => {
     expect(adjusted).to.have.length(1);
   });
 
-  it('rows and entries that differ: what can be repaired is, the rest is reported [D5, C7]', async () => {
+  it('repairs differing rows and entries where possible and reports the rest [D5, C7]', async () => {
     const saleId = await newSale();
-    const { batchId } = await recordBatch(system.stack, saleId, 1); // its rows are written, it is never marked recorded
-    await redis().zrem(keysOf(saleId).pending, batchId); // where the keeper would look for it
+    const { batchId } = await recordBatch(system.stack, saleId, 1); // writes its rows without marking the batch as recorded
+    await redis().zrem(keysOf(saleId).pending, batchId); // removes the batch from the pending set that the keeper reads
     const buyers = buyersOf(saleId);
     await buyers.rush(['fay', 'gus'], 2, { tries: 5 });
     const orderOf = async (user: string) => String((await buyers.settled(user)).json.orderId);
@@ -252,7 +252,7 @@ describe('reconcile and compensation', () => {
     expect(last.json.figures).to.include({ unitsLeft: 98, sold: 1 });
   });
 
-  it('one run at a time: the second gets the holder of the first; two with apply repair a leak once [C1]', async () => {
+  it('allows one run at a time and names its holder, and repairs a leak once when two runs apply [C1]', async () => {
     const saleId = await newSale();
     await stray(saleId, 'hal');
     const runs = createReconcileRuns(system.stack.mysql, systemClock);

@@ -14,7 +14,7 @@ import { recordBatch } from '../chaos/harness/batches.js';
 import { useSystem } from '../helpers/system.js';
 import { until } from '../chaos/harness/wait.js';
 
-/** The keeper polls often, and waits briefly: no worker is there that it could wait for. */
+/** The keeper polls often and waits briefly, because no worker is there to wait for. */
 const TIMES = {
   TEST_OVERRIDES: 'on',
   REPAIR_EVERY_MS: '100',
@@ -24,7 +24,7 @@ const TIMES = {
   OUTBOX_EVERY_MS: '100',
 };
 
-describe('repair of a sale that Redis has lost', () => {
+describe('repair of a sale after Redis lost it', () => {
   let api: Program;
   let keeper: Program;
   const system = useSystem(async ({ programs }) => {
@@ -36,7 +36,7 @@ describe('repair of a sale that Redis has lost', () => {
     runCommand(['sale', 'repair', ...args], { ...system.stack.env, ...TIMES } as never);
   const standing = ({ saleId }: Sale) =>
     createStockStore(system.stack.redis, silentLog).readSale({ saleId, bucket: 0 });
-  /** Every key of the sale, its markers too. */
+  /** Deletes every key of the sale, including its markers. */
   async function lose({ saleId }: Sale): Promise<void> {
     const { stock, sale, buyers, requests, pending, tx } = bucketKeys({ saleId, bucket: 0 });
     const { redis } = system.stack.redis;
@@ -44,13 +44,13 @@ describe('repair of a sale that Redis has lost', () => {
     await redis.del(stock, sale, buyers, requests, pending, ...markers);
   }
 
-  it('emptied under its buyers: 503, rebuilt with its orders; older batches reacquire units, or fail with a reason [R3, R4, R5]', async () => {
+  it('answers 503, rebuilds the sale with its orders, and lets older batches reacquire units or fail with a reason [R3, R4, R5]', async () => {
     const [roomy, scarce] = [await openSale(system.stack, { stock: 10 }), await openSale(system.stack, { stock: 4 })];
     const [many, few] = [buyersOf(roomy), buyersOf(scarce)];
     for (const { saleId } of [roomy, scarce]) await recordBatch(system.stack, saleId, 3);
     for (const buyers of [many, few]) expect((await buyers.buy('late'))?.status).to.equal(202);
 
-    keeper.signal('SIGSTOP'); // it would mend the sales before anybody sees them locked
+    keeper.signal('SIGSTOP'); // the keeper would mend the sales before the test sees them locked
     await Promise.all([roomy, scarce].map(lose));
     const meanwhile = await many.buy('early');
     expect([meanwhile?.status, meanwhile?.json.retryable], 'locked').to.deep.equal([503, true]);
@@ -64,7 +64,7 @@ describe('repair of a sale that Redis has lost', () => {
     expect((await many.buy('early', { tries: 20 }))?.status).to.equal(202);
 
     await system.programs.start('worker');
-    // Until its message comes, only the broker knows of a purchase that Redis has lost.
+    // Only the broker knows a purchase that Redis has lost, until its message arrives.
     await until('the late one is an order', async () => (await many.status('late')).json.status === 'ordered');
     await until('the late one has failed', async () => (await few.status('late')).json.reason === 'units_lost');
     const figures = await expectInvariants(system.stack, roomy.saleId, many.opLog);
@@ -76,7 +76,7 @@ describe('repair of a sale that Redis has lost', () => {
     expect(text).to.match(/^seckill_sales_in_repair\{sales="live".*\} \d/m);
   });
 
-  it('`sale repair`: without need it changes nothing, with --force only the epoch; another one is not disturbed [R10]', async () => {
+  it('changes nothing with `sale repair` without need, only the epoch with --force, and never disturbs another repair [R10]', async () => {
     const sale = await openSale(system.stack, { stock: 10 });
     for (const buyer of ['ann', 'bob']) expect((await buyersOf(sale).buy(buyer))?.status).to.equal(202);
     const before = await expectInvariants(system.stack, sale.saleId);
@@ -97,7 +97,7 @@ describe('repair of a sale that Redis has lost', () => {
     ]);
     expect(await standing(sale)).to.include({ epoch: 2, state: 'open' });
     expect(await expectInvariants(system.stack, sale.saleId)).to.deep.equal(before);
-    await lock({ saleId: other.saleId, bucket: 0 }, 'another', 1); // it died
+    await lock({ saleId: other.saleId, bucket: 0 }, 'another', 1); // holder of a repair that died
     await until('the keeper ends what nobody ends', async () => (await standing(other))?.state === 'open');
   });
 });

@@ -28,7 +28,7 @@ describe('retired sales', () => {
     return rows[0]?.retirement ?? '';
   };
 
-  it('a sale that is long over leaves Redis, and MySQL answers for it as Redis did', async () => {
+  it('leave Redis long after the end, and are answered by MySQL like Redis did', async () => {
     const { saleId } = await openSale(system.stack, { stock: 100, buckets: 2 });
     const buyers = new Buyers(saleId, system.stack.env.JWT_SECRET, () => [api.url]);
     const users = Array.from({ length: 20 }, (_, index) => `r${index + 1}`);
@@ -41,7 +41,7 @@ describe('retired sales', () => {
       (await ask(`${api.operatorsUrl}/admin/v1/sales/${saleId}/close`, { method: 'POST', token })).status,
     ).to.equal(200);
 
-    // a sale that cannot be retired yet is looked at again after minutes
+    // the keeper retries a sale that cannot be retired yet after minutes
     await until('its outbox is done', async () => {
       const undone = 'SELECT id FROM outbox WHERE done_at IS NULL AND payload LIKE ?';
       return (await system.stack.mysql.query(undone, [`%"saleId":"${saleId}"%`])).length === 0;
@@ -67,7 +67,7 @@ describe('retired sales', () => {
     const closed = await ask(`${api.operatorsUrl}/admin/v1/sales/${saleId}/close`, { method: 'POST', token });
     expect(closed.status, 'again').to.equal(200);
 
-    // A buyer who cancels now changes MySQL alone.
+    // A buyer who cancels now changes only MySQL.
     expect((await buyers.move('cancel', 'r2', String((await buyers.status('r2')).json.orderId)))?.status).to.equal(200);
     await until('its release is done', async () => {
       const pattern = `%"saleId":"${saleId}"%`;
@@ -77,11 +77,11 @@ describe('retired sales', () => {
     expect((await keysOf(saleId)).filter((key) => !key.includes(':tx:'))).to.deep.equal([]);
     await expectInvariants(system.stack, saleId, buyers.opLog);
 
-    // A week later its orders go to the archive: all but one that is not paid yet.
+    // A week later its orders are archived, except an order that is not paid yet.
     const orderIdOf = async (user: string): Promise<string> => String((await buyers.status(user)).json.orderId);
     const paid = users.filter((user) => user !== 'r2' && user !== 'r3');
     for (const user of paid) expect((await buyers.move('pay', user, await orderIdOf(user)))?.status).to.equal(200);
-    // what MySQL said of a purchase of a retired sale is kept for some seconds
+    // an answer of MySQL about a purchase of a retired sale is cached for some seconds
     await until('it is seen as paid', async () => (await buyers.status('r1')).json.orderState === 'paid');
     const mine = async (): Promise<unknown> =>
       (await ask(`${api.url}/v1/me/orders`, { token: buyers.token('r1') })).json;

@@ -3,7 +3,7 @@ import { spawn } from 'node:child_process';
 
 const START_TIMEOUT_MS = 60_000;
 
-/** A program that opened something, was refused by the next part, and has a supervisor. */
+/** A program that opens a resource, fails in the next part, and has a supervisor. */
 const CODE = `
   import { runProgram } from './src/programs/run-program.ts';
   import { silentLog } from './test/helpers/silent-log.ts';
@@ -12,7 +12,7 @@ const CODE = `
 `;
 
 describe('run-program', () => {
-  it('ends when its start fails, with anything opened before, supervised or not [R9]', async () => {
+  it('ends when its start fails, even with open resources, supervised or not [R9]', async () => {
     const child = spawn(process.execPath, ['--import', 'tsx', '--input-type=module', '-e', CODE], {
       stdio: ['ignore', 'ignore', 'inherit', 'ipc'],
     });

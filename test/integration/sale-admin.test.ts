@@ -69,7 +69,7 @@ describe('administration of sales over HTTP', () => {
     expect(shown.json).to.include({ saleId, state: 'closed', sold: 2 });
   });
 
-  it('warm twice changes nothing, and never gives back what was sold', async () => {
+  it('changes nothing when a sale is warmed twice, and never returns sold units', async () => {
     const saleId = await create();
     const buyers = buyersOf(saleId);
     const unitsLeft = async (): Promise<unknown> =>
@@ -81,14 +81,14 @@ describe('administration of sales over HTTP', () => {
     await post(`/${saleId}/open`);
     expect((await buyers.buy('ann'))?.status).to.equal(202);
     expect(brief(await post(`/${saleId}/warm`))).to.equal('409 wrong_state');
-    // even a row in MySQL that says `warm` again must not bring units back
+    // even a row in MySQL that says `warm` again must not restore units
     await system.stack.mysql.execute("UPDATE sales SET state = 'warm' WHERE id = ?", [saleId]);
     expect(brief(await post(`/${saleId}/warm`))).to.equal('200 warm');
     expect(await unitsLeft()).to.equal(2);
     await expectInvariants(system.stack, saleId, buyers.opLog);
   });
 
-  it('is refused without the role [S5]', async () => {
+  it('refuses callers without the role [S5]', async () => {
     const saleId = await create();
     for (const [path, body] of [['', newSale] as const, [`/${saleId}/warm`] as const]) {
       const nobody = await ask(`${api.operatorsUrl}/admin/v1/sales${path}`, { method: 'POST', body });
@@ -105,7 +105,7 @@ describe('administration of sales over HTTP', () => {
     expect((await system.stack.admin.show(saleId))?.state, 'nothing moved').to.equal('draft');
   });
 
-  it('names every field that is wrong', async () => {
+  it('names every wrong field', async () => {
     const bad = await post('', { ...newSale, stock: 0, closesAt: 'never', colour: 'red' });
     expect(brief(bad)).to.equal('400 bad_request');
     const fields = (bad.json.errors as { field: string }[]).map(({ field }) => field);

@@ -9,7 +9,7 @@ import { until } from '../chaos/harness/wait.js';
 
 const HOUR_MS = 3_600_000;
 
-describe('sales as people run them, and sales that run by themselves', () => {
+describe('sales run by operators and by schedule', () => {
   let api: Program;
   let keepers: Program[];
   let admin: string;
@@ -47,7 +47,7 @@ describe('sales as people run them, and sales that run by themselves', () => {
       .reverse();
   };
 
-  it('a sale with a warm time needs nobody: two keepers take it from draft to compared, each step once', async () => {
+  it('takes a sale with a warm time from draft to compared with two keepers, each step once', async () => {
     const sku = `by-itself-${Date.now()}`;
     const sale = { ...newSale(sku, 10_000, HOUR_MS), warmBefore: '1h' };
     const created = await call('POST', '/sales', sale);
@@ -63,7 +63,7 @@ describe('sales as people run them, and sales that run by themselves', () => {
       const { json } = await call('GET', '/sale-plan');
       return (json.sales as { sale: { saleId: string } }[]).find((one) => one.sale.saleId === saleId);
     };
-    // Redis has it open a moment before MySQL, and apis take a moment to know of it
+    // Redis opens the sale a moment before MySQL, and APIs take a moment to notice
     const isReady = async (): Promise<boolean> => {
       const found = (await planned()) as { status: string; missing: string[] } | undefined;
       return found?.status === 'ready' && found.missing.length === 0;
@@ -84,7 +84,7 @@ describe('sales as people run them, and sales that run by themselves', () => {
     expect(figures).to.include({ stock: 5, sold: 1, unitsLeft: 4 });
   });
 
-  it('a sale whose stock is wrong is named by metric and plan, and opened when it is right', async () => {
+  it('names a sale with wrong stock in metric and plan, and opens it after the stock is corrected', async () => {
     const created = await call('POST', '/sales', {
       ...newSale(`wrong-${Date.now()}`, 28_000, HOUR_MS),
       warmBefore: '1h',
@@ -96,7 +96,7 @@ describe('sales as people run them, and sales that run by themselves', () => {
       Promise.all(keepers.map(async ({ operatorsUrl }) => (await ask(`${operatorsUrl}/metrics`)).text));
     const named = new RegExp(`^seckill_sale_not_ready\\{[^}]*sale="${saleId}"[^}]*\\} [12]$`, 'm');
     const bothNameIt = async (): Promise<boolean> => {
-      // again and again: a keeper that saw the sale with its right stock may open it once more
+      // repeats this, because a keeper that saw the right stock may open the sale once more
       await system.stack.mysql.execute("UPDATE sales SET state = 'warm' WHERE id = ? AND state = 'open'", [saleId]);
       return (await metric()).every((text) => named.test(text));
     };
@@ -111,7 +111,7 @@ describe('sales as people run them, and sales that run by themselves', () => {
     await until('nobody names it', async () => (await metric()).every((text) => !named.test(text)));
   });
 
-  it('stock rises and falls under load, and no unit is sold twice or stranded', async () => {
+  it('sells each unit once and strands none when stock rises and falls under load', async () => {
     for (const buckets of [1, 3]) {
       const { saleId } = await openSale(system.stack, { stock: 60, buckets });
       const buyers = buyersOf(saleId);
@@ -122,7 +122,7 @@ describe('sales as people run them, and sales that run by themselves', () => {
         stocks.push(answer.json.stock ?? answer.json.code);
       }
       await rush;
-      // a quick rush has sold more than 70 by then: that cannot be lowered, whether Redis or MySQL says so
+      // a quick rush may sell more than 70 first: then Redis or MySQL refuses to lower the stock
       const refusals = ['units_not_free', 'bad_request'];
       expect(stocks.filter((stock) => typeof stock !== 'number' && !refusals.includes(String(stock)))).to.deep.equal(
         [],
@@ -130,7 +130,7 @@ describe('sales as people run them, and sales that run by themselves', () => {
       const { json } = await call('PATCH', `/sales/${saleId}`, { stock: 100 });
       expect(json.stock).to.equal(100);
       await buyers.rush(userIds(120), 12, { tries: 5 });
-      // zero is believed for a moment, also where a unit has come free in another bucket: whoever comes later gets it
+      // zero is cached for a moment even if a unit is free in another bucket: a later buyer gets the unit
       let late = 0;
       await until('all are sold', async () => {
         const sql = 'SELECT sold FROM sales WHERE id = ?';
@@ -145,7 +145,7 @@ describe('sales as people run them, and sales that run by themselves', () => {
     }
   });
 
-  it('a sale is found, changed, cancelled and deleted; its orders are found', async () => {
+  it('finds, changes, cancels and deletes a sale, and finds its orders', async () => {
     const sku = `desk-${Date.now()}`;
     const ids: string[] = [];
     for (let i = 0; i < 3; i++)

@@ -8,7 +8,7 @@ import { expectInvariants } from '../helpers/invariants.js';
 import { CARD, STRIPE_KEY, STRIPE_SECRET, StripeStandIn } from '../helpers/stripe-stand-in.js';
 import { useSystem } from '../helpers/system.js';
 
-describe('orders are paid by Stripe, or by what answers like it', () => {
+describe('orders paid by Stripe or a stand-in', () => {
   const stripe = new StripeStandIn();
   let api: Program;
   let env: Record<string, string>;
@@ -51,7 +51,7 @@ describe('orders are paid by Stripe, or by what answers like it', () => {
     return ask(`${api.url}/v1/payments/webhook`, { method: 'POST', headers, body: JSON.parse(body) as object });
   };
 
-  it('a bank asks its customer, they confirm, and the webhook pays the order', async () => {
+  it('are paid by the webhook after the customer confirms at the bank', async () => {
     const { saleId, buyers, orderId, move } = await orderOf('ann');
     expect(brief(await move('pay'))).to.equal('422 payment_method_needed');
     const asked = await move('pay', CARD.asks);
@@ -65,7 +65,7 @@ describe('orders are paid by Stripe, or by what answers like it', () => {
     await expectInvariants(system.stack, saleId, buyers.opLog);
   });
 
-  it('the answer is lost after the charge, the buyer never comes back, and the order ends: the keeper finds the money and gives it back', async () => {
+  it('are refunded by the keeper if the answer is lost after the charge and the order ends without its buyer', async () => {
     const { saleId, buyers, orderId, move } = await orderOf('bob');
     stripe.break(/confirm/, 'slow');
     expect(brief(await move('pay', CARD.good))).to.equal('503 outcome_unknown');
@@ -80,7 +80,7 @@ describe('orders are paid by Stripe, or by what answers like it', () => {
     await expectInvariants(system.stack, saleId, buyers.opLog);
   });
 
-  it('a program with a key that Stripe does not accept ends at once, and says what to do', async () => {
+  it('end a program whose key Stripe refuses at once, with a hint', async () => {
     const bad = { ...env, PAYMENT_API_KEY: 'sk_test_of_somebody_else' };
     for (const name of ['api', 'keeper'] as const) {
       await system.programs.start(name, { env: bad }).then(
@@ -93,7 +93,7 @@ describe('orders are paid by Stripe, or by what answers like it', () => {
     }
   });
 
-  it('no log names the key or a secret', () => {
+  it('leave no key or secret in the log', () => {
     for (const { log } of system.programs.all) expect(log).not.to.match(/sk_test_|whsec_|_secret_/);
   });
 });

@@ -31,7 +31,7 @@ interface Trace {
 describe('trace of a purchase', () => {
   let api: Program;
   const system = useSystem(async ({ programs }) => {
-    // Nothing is published again, so that what a test leaves pending stays so.
+    // Prevents another publication, so that pending batches of a test stay pending.
     const env = { KEEPER_EVERY_MS: '500', OUTBOX_EVERY_MS: '100', REDRIVE_AFTER_MS: '600000' };
     [api] = await Promise.all([
       programs.start('api', { env: { PAYMENT_PROVIDER: 'simulator' } }),
@@ -68,7 +68,7 @@ describe('trace of a purchase', () => {
   }
   const fresh = (): string => `k-${randomBytes(6).toString('hex')}`;
 
-  it('of one that is ordered and paid, one that was released, and one that was refused', async () => {
+  it('tells the story of an ordered and paid, a released and a refused purchase', async () => {
     const { saleId } = await openSale(system.stack, { stock: 2 });
     const buyers = buyersOf(saleId);
     const [key, cancelledKey, refusedKey] = [fresh(), fresh(), fresh()];
@@ -81,7 +81,7 @@ describe('trace of a purchase', () => {
       seckill('trace', refusedKey, '--sale', saleId, '--user', 'cid'),
       found('the trace of the paid order', async () => {
         const { traces } = await byHttp(paidId);
-        return traces[0]?.sentence.includes('nothing is left to do') ? traces[0] : null; // its coupon has come
+        return traces[0]?.sentence.includes('nothing is left to do') ? traces[0] : null; // the coupon has arrived
       }),
     ]);
     expect(refused.code).to.equal(1);
@@ -128,12 +128,12 @@ describe('trace of a purchase', () => {
     expect([command.code, command.lines.length], command.stderr).to.deep.equal([0, 1]);
     const [line] = command.lines as unknown as Trace[];
     const sources = (trace?: Trace) => trace?.steps.filter(({ source }) => source !== 'broker');
-    const [again] = (await byHttp(paidId)).traces; // the units of the other have come back since
+    const [again] = (await byHttp(paidId)).traces; // the units of the other purchase have been returned since
     expect(sources(line)).to.deep.equal(sources(again));
     expect(words(line as Trace)).to.include.members(['half_stored', 'committed']);
   });
 
-  it('of one that is pending and of one that is parked; an id that two buyers used gives both', async () => {
+  it('tells the story of a pending and a parked purchase, and shows both when two buyers used the same id', async () => {
     const { stack } = system;
     const { saleId } = await openSale(stack, { stock: 10 });
     const key = fresh();
@@ -172,7 +172,7 @@ describe('trace of a purchase', () => {
     expect(audit.lines.map(({ action }) => action)).to.deep.equal(['sale.opened', 'sale.warmed', 'sale.created']);
   });
 
-  it('what an admin and what a command does to a sale is audited in their names', async () => {
+  it('audits what admins and commands do to a sale in their names', async () => {
     const token = buyersOf('1').token('root', ['admin']);
     const { saleId } = await openSale(system.stack);
     const post = (verb: string) =>

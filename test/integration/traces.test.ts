@@ -14,10 +14,10 @@ import { useSystem } from '../helpers/system.js';
 
 const PARENT_ID = '00f067aa0ba902b7';
 const BUY = 'POST /v1/sales/{saleId}/purchases';
-/** After this an unpaid order expires, so that the message of its deadline is seen. */
+/** An unpaid order expires after this time, so that the test sees its deadline message. */
 const PAYMENT_WINDOW_MS = 2_000;
 
-describe('traces over api, broker, worker and keeper', () => {
+describe('traces across API, broker, worker and keeper', () => {
   let collector: OtlpCollector;
   let api: Program;
   let worker: Program;
@@ -49,14 +49,14 @@ describe('traces over api, broker, worker and keeper', () => {
     return { status, purchases: (json.purchases ?? []) as Record<string, string>[] };
   };
 
-  /** Each span below its parent, as `service name > child`, sorted. */
+  /** Formats each span below its parent as `service name > child`, sorted. */
   function treeOf(spans: readonly CollectedSpan[]): string[] {
     const nameOf = ({ service, name }: CollectedSpan): string => `${service.replace('seckill-', '')} ${name}`;
     const names = new Map(spans.map((span) => [span.spanId, nameOf(span)]));
     return spans.map((span) => `${names.get(span.parentSpanId ?? '') ?? span.parentSpanId} > ${nameOf(span)}`).sort();
   }
 
-  it('one purchase is one tree, from the click to the end of its order', async () => {
+  it('show one purchase as one tree, from the click to the end of its order', async () => {
     const sale = await openSale(system.stack, { stock: 5 });
     const buyers = buyersOf(sale.saleId);
     const traceId = newTraceId();
@@ -78,12 +78,12 @@ describe('traces over api, broker, worker and keeper', () => {
       'worker process seckill-purchase > worker write orders',
       'worker process seckill-purchase > worker mark recorded',
       'api place batch > keeper publish order events',
-      'keeper publish order events > keeper process seckill-order-event', // coupon
-      'keeper publish order events > keeper process seckill-order-event', // notifier
+      'keeper publish order events > keeper process seckill-order-event', // coupon group
+      'keeper publish order events > keeper process seckill-order-event', // notifier group
       'keeper publish order events > keeper process seckill-payment-deadline',
     ].sort();
     await until('all spans have come', () => collector.ofTrace(traceId).length >= tree.length).catch(
-      () => undefined, // the comparison shows which are missing
+      () => undefined, // the comparison shows missing spans
     );
     const spans = collector.ofTrace(traceId);
     expect(treeOf(spans)).to.deep.equal(tree);
@@ -93,7 +93,7 @@ describe('traces over api, broker, worker and keeper', () => {
       expect(status?.code ?? 0, name).to.equal(0);
       const parent = byId.get(parentSpanId ?? '');
       expect(BigInt(endTimeUnixNano) >= BigInt(startTimeUnixNano), name).to.equal(true);
-      // one clock, read twice by each span: in ms, and from there on finer
+      // each span reads the same clock twice: first in ms, then more precisely
       const earliest = BigInt(parent?.startTimeUnixNano ?? 0) - 2_000_000n;
       expect(BigInt(startTimeUnixNano) >= earliest, `${name} begins before its parent`).to.equal(true);
     }
@@ -105,7 +105,7 @@ describe('traces over api, broker, worker and keeper', () => {
     await expectInvariants(system.stack, sale.saleId, buyers.opLog);
   });
 
-  it('the trace id is in the message, in the access log, and finds the purchase before and after it is an order', async () => {
+  it('put the trace id in the message and the access log, and find the purchase by it before and after the order', async () => {
     const sale = await openSale(system.stack, { stock: 5 });
     const buyers = buyersOf(sale.saleId);
     const traceId = newTraceId();
@@ -140,7 +140,7 @@ describe('traces over api, broker, worker and keeper', () => {
     await expectInvariants(system.stack, sale.saleId, buyers.opLog);
   });
 
-  it('a purchase whose caller names no trace is found by the Trace-Id of its answer, though nothing is stored', async () => {
+  it("find a purchase without a caller's trace by the Trace-Id of its answer, without storing it", async () => {
     const sale = await openSale(system.stack, { stock: 5 });
     const buyers = buyersOf(sale.saleId);
     worker.signal('SIGSTOP');
@@ -165,11 +165,11 @@ describe('traces over api, broker, worker and keeper', () => {
     await expectInvariants(system.stack, sale.saleId, buyers.opLog);
   });
 
-  it('purchases that share a batch share its span: below the first that is recorded, linked to and from the others', async () => {
+  it('share one span for purchases of a batch: below the first recorded purchase, linked with the others', async () => {
     const sale = await openSale(system.stack, { stock: 10 });
     const buyers = buyersOf(sale.saleId);
     const [one, other] = [newTraceId(), newTraceId()];
-    await buyers.buy('opens-the-lane'); // leaves alone; those that come now gather for the next batch
+    await buyers.buy('opens-the-lane'); // leaves alone: later purchases gather for the next batch
     const bought = await Promise.all([
       buyers.buy('dan', { traceparent: traceparent(one, '01') }),
       buyers.buy('eve', { traceparent: traceparent(other, '01') }),
@@ -193,7 +193,7 @@ describe('traces over api, broker, worker and keeper', () => {
     await expectInvariants(system.stack, sale.saleId, buyers.opLog);
   });
 
-  it('a collector that is away costs no purchase: spans are counted as failed, and said once', async () => {
+  it('cost no purchase when the collector is away: failed spans are counted and logged once', async () => {
     const env = {
       OTEL_EXPORTER_OTLP_ENDPOINT: 'http://127.0.0.1:1',
       OTEL_TRACES_SAMPLER_ARG: '1',

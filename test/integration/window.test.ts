@@ -7,7 +7,9 @@ import type { Program } from '../chaos/harness/programs.js';
 import { useSystem } from '../helpers/system.js';
 import { until } from '../chaos/harness/wait.js';
 
-/** SIGUSR2 sets the clock of the process five minutes ahead, SIGWINCH five minutes back; start-up sees the true time. */
+/**
+ * SIGUSR2 sets the clock of the process five minutes ahead, SIGWINCH five minutes back. Start-up sees the true time.
+ */
 const SKEWED_CLOCK = `data:text/javascript,${encodeURIComponent(`
   const now = Date.now;
   const skewTo = (ms) => () => { Date.now = () => now() + ms; };
@@ -27,7 +29,7 @@ describe('the window of a sale', () => {
   const buyersOf = (saleId: string): Buyers => new Buyers(saleId, system.stack.env.JWT_SECRET, () => [api.url]);
   const brief = (answer: Answer | null): string => `${answer?.status} ${answer?.json.code ?? answer?.json.status}`;
 
-  it('opens and closes by itself [S8]', async () => {
+  it('opens and closes on time by itself [S8]', async () => {
     const hourMs = 3_600_000;
     const opensAtMs = Date.now() + 4_000;
     const { saleId } = await openSale(system.stack, { stock: 100, opensAtMs, closesAtMs: opensAtMs + hourMs });
@@ -50,11 +52,11 @@ describe('the window of a sale', () => {
     expect(edited.status, edited.text).to.equal(200);
     await until('the sale closes', async () => brief(await buyers.buy(`late-${tries++}`)) === '409 closed');
     expect(Date.now()).to.be.at.least(closesAtMs);
-    const figures = await expectInvariants(system.stack, saleId, buyers.opLog); // held before the close: recorded
+    const figures = await expectInvariants(system.stack, saleId, buyers.opLog); // purchases taken before the close are recorded
     expect(figures.rows).to.equal(buyers.opLog.count('ok'));
   });
 
-  it('Redis time decides: an api whose clock is five minutes off sells neither too early nor too late [S8]', async () => {
+  it('follows Redis time: an API whose clock is five minutes off sells neither too early nor too late [S8]', async () => {
     const nowMs = Date.now();
     const soon = await openSale(system.stack, { opensAtMs: nowMs + 200_000, closesAtMs: nowMs + 400_000 });
     const ending = await openSale(system.stack, { opensAtMs: nowMs - 60_000, closesAtMs: nowMs + 120_000 });
@@ -65,7 +67,7 @@ describe('the window of a sale', () => {
     };
     for (const [signal, skewMs] of [['SIGUSR2', 300_000] as const, ['SIGWINCH', -300_000] as const]) {
       api.signal(signal);
-      await until('the clock is off', async () => Math.abs((await skewOf()) - skewMs) < 5000); // the fault happened
+      await until('the clock is off', async () => Math.abs((await skewOf()) - skewMs) < 5000); // the clock has changed
       expect(brief(await buyersOf(soon.saleId).buy(`b${signal}`))).to.equal('409 not_open');
       expect(brief(await buyersOf(ending.saleId).buy(`b${signal}`))).to.equal('202 pending');
       expect(brief(await buyersOf(over.saleId).buy(`b${signal}`))).to.equal('409 closed');

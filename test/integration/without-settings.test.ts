@@ -1,10 +1,10 @@
 import { expect } from 'chai';
 import { runCommand } from '../chaos/harness/commands.js';
 
-/** No setting of ours: what a shell on a server has. */
+/** Keeps none of our settings, like a shell on a server. */
 const { PATH, HOME } = process.env;
 
-/** In the checkout, where a developer may have started a stack. */
+/** Runs in the checkout, where a developer may have started a stack. */
 describe('programs without settings', () => {
   const needed = {
     api: ['MYSQL_URL', 'REDIS_URL', 'ROCKETMQ_ENDPOINT', 'JWT_SECRET'],
@@ -14,7 +14,7 @@ describe('programs without settings', () => {
     'rules status': ['MYSQL_URL', 'REDIS_URL'],
   };
   for (const [command, keys] of Object.entries(needed)) {
-    it(`seckill ${command} names each address that is missing, and connects to no other server`, async () => {
+    it(`names each address that ${command} is missing, and connects to no other server`, async () => {
       for (const NODE_ENV of ['', 'production']) {
         const { code, stderr } = await runCommand(command.split(' '), { PATH, HOME, NODE_ENV });
         expect(code, stderr).to.equal(2);

@@ -9,10 +9,10 @@ import { SCENARIOS } from '../chaos/scenarios/list.js';
 import { MUTANTS } from '../mutants/mutants.js';
 import { readOptions as readTestOptions } from '../runner/options.js';
 
-/** The command lines of this repository, each as its program defines it. */
+/** The commands of this repository, each as its program defines it. */
 export interface CommandLines {
   readonly seckill: Command;
-  /** `npm start` is its `up`, `npm run stack` its `stack`. */
+  /** `npm start` runs its `up`, `npm run stack` its `stack`. */
   readonly local: Command;
   readonly chaos: Command;
   readonly simulate: Command;
@@ -21,11 +21,11 @@ export interface CommandLines {
 }
 
 let loaded: Promise<CommandLines> | undefined;
-/** Whether a command is only parsed, and its action left out. */
+/** Whether commands are only parsed, without their actions. */
 let onlyParsed = true;
 const STOPPED = new Error('stopped before its action');
 
-/** Loads the programs up to where they would read their own arguments. */
+/** Loads the programs up to the point where they parse their own arguments. */
 export const loadCommandLines = (): Promise<CommandLines> => (loaded ??= load());
 
 async function load(): Promise<CommandLines> {
@@ -39,12 +39,12 @@ async function load(): Promise<CommandLines> {
   };
 }
 
-/** The program goes no further than its call of parse. */
+/** Stops the program at its call of parse. */
 async function definedBy(importIt: () => Promise<unknown>): Promise<Command> {
   const found: Command[] = [];
   const parse = sinon.stub(Command.prototype, 'parse').callsFake(function (this: Command) {
     found.push(this);
-    throw STOPPED; // what follows it would be the work of the program
+    throw STOPPED; // the program would start its work here
   });
   const parseAsync = sinon.stub(Command.prototype, 'parseAsync').callsFake(function (this: Command) {
     found.push(this);
@@ -66,7 +66,7 @@ async function definedBy(importIt: () => Promise<unknown>): Promise<Command> {
   return throwing(command);
 }
 
-/** Errors are thrown instead of printed, by every command below as well. */
+/** Makes a command and its subcommands throw errors instead of printing them. */
 function throwing(command: Command): Command {
   command.exitOverride((error) => {
     throw error;
@@ -76,10 +76,10 @@ function throwing(command: Command): Command {
   return command;
 }
 
-/** Runs `seckill <args>` in this process. @returns what it printed to stdout, and to both when it failed; its exit code */
+/** Runs `seckill <args>` in this process. @returns the exit code, and stdout (after a failure, also stderr) */
 export async function runSeckill(args: readonly string[]): Promise<{ output: string; exitCode: number }> {
   const { seckill } = await loadCommandLines();
-  const { report } = await import('../../src/cli/run-command-line.js'); // beside main.js, which throws its errors
+  const { report } = await import('../../src/cli/run-command-line.js'); // main.js itself throws its errors
   const before = process.exitCode;
   const written: string[] = [];
   const complaints: string[] = [];
@@ -105,7 +105,7 @@ const SCRIPTS = (
   JSON.parse(readFileSync(join(REPO_DIR, 'package.json'), 'utf8')) as { scripts: Readonly<Record<string, string>> }
 ).scripts;
 
-/** Where a value of the reader's own stands. Every id and number of ours may be 1. */
+/** Replaces placeholders for values of the reader. Every id and number of ours may be 1. */
 const asTyped = (text: string): string =>
   text
     .replace(/<[A-Za-z]+>/g, '1')
@@ -113,8 +113,8 @@ const asTyped = (text: string): string =>
     .replace(/…/g, '');
 
 /**
- * What is wrong with a documented command, as a sentence each.
- * @param inline only the beginning of a command may stand there, so what it needs may be missing
+ * Returns what is wrong with a documented command, one sentence each.
+ * @param inline the text may be only the beginning of a command, so required arguments may be missing
  */
 export function mistakesOf(lines: CommandLines, text: string, inline: boolean): string[] {
   return simpleCommands(asTyped(text)).flatMap((words) => {
@@ -123,7 +123,7 @@ export function mistakesOf(lines: CommandLines, text: string, inline: boolean): 
   });
 }
 
-/** The commands between `|`, `&&`, `;`, parentheses and redirections, as words. */
+/** Splits a line into the commands between `|`, `&&`, `;`, parentheses and redirections, each as words. */
 function simpleCommands(text: string): string[][] {
   const tokens = text.match(/'[^']*'|"[^"]*"|[^\s'"|&;()<>]+|[|&;()<>]+/g) ?? [];
   const commands: string[][] = [[]];
@@ -146,14 +146,14 @@ function mistakeOf(lines: CommandLines, [program, ...args]: readonly string[], i
       return missingFile(args);
     case undefined:
     default:
-      return null; // a program of the shell or of the system
+      return null; // a program of the shell or the system
   }
 }
 
 function npmMistake(lines: CommandLines, args: readonly string[], inline: boolean): string | null {
   const at = args.includes('--') ? args.indexOf('--') : args.length;
   const [own, passed] = [args.slice(0, at).filter((word) => !word.startsWith('-')), args.slice(at + 1)];
-  if (['ci', 'i', 'pack'].includes(own[0] ?? '')) return null; // of npm itself
+  if (['ci', 'i', 'pack'].includes(own[0] ?? '')) return null; // npm's own commands
   const script = own[0] === 'run' ? own[1] : own[0];
   if (script === undefined || !(script in SCRIPTS)) return `package.json has no script ${script}`;
   if (own.length > (own[0] === 'run' ? 2 : 1)) return `npm keeps ${own.at(-1)} for itself: -- is missing`;
@@ -180,7 +180,7 @@ function npmMistake(lines: CommandLines, args: readonly string[], inline: boolea
   }
 }
 
-/** What is missing where only the beginning of a command stands. */
+/** Errors that are accepted if only the beginning of a command is shown. */
 const INCOMPLETE = ['commander.help', 'commander.missingArgument', 'commander.optionMissingArgument'];
 
 function parseMistake(command: Command, args: readonly string[], inline: boolean): string | null {
@@ -214,7 +214,7 @@ function unknownMutant({ args }: Command): string | null {
   return unknown === undefined ? null : `no mutant is called ${unknown}`;
 }
 
-/** Paths of this repository, up to their first wildcard. */
+/** Returns the first path of this repository that does not exist, compared up to its first wildcard. */
 function missingFile(args: readonly string[]): string | null {
   const paths = args
     .filter((word) => /^(src|test|bench|deploy|examples)\//.test(word))

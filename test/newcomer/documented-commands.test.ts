@@ -6,24 +6,24 @@ import { loadCommandLines, mistakesOf } from './command-lines.js';
 import { documentedCommands, isCoveredBy, isPartOf, type DocumentedCommand } from './documented-commands.js';
 import { NOT_RUN, RUN_BY, RUN_HERE } from './how-commands-run.js';
 
-describe('commands of the documentation', () => {
+describe('documented commands', () => {
   const rows = [...RUN_HERE, ...Object.values(RUN_BY).flat(), ...Object.values(NOT_RUN).flat()];
   const commands = documentedCommands();
   const isListed = ({ text, inline }: DocumentedCommand): boolean =>
     rows.some((row) => isCoveredBy(row, text) || (inline && isPartOf(row, text)));
 
-  it('are all in the table that says how each is tried', () => {
+  it('are all in the table of how commands are tried', () => {
     const missing = commands.filter((command) => !isListed(command)).map(({ page, text }) => `${page}: ${text}`);
     expect(missing, 'not in test/newcomer/how-commands-run.ts').to.deep.equal([]);
   });
 
-  it('are on a page as long as the table names them, and so are the tests that run them', () => {
+  it('are on a page if the table names them, as are the tests that run them', () => {
     const unused = rows.filter((row) => !commands.some(({ text }) => isCoveredBy(row, text)));
     expect(unused, 'on no page').to.deep.equal([]);
     expect(Object.keys(RUN_BY).filter((file) => !existsSync(join(REPO_DIR, file)))).to.deep.equal([]);
   });
 
-  it('name programs, options and files that exist', async () => {
+  it('use existing programs, options and files', async () => {
     const lines = await loadCommandLines();
     const mistakes = commands.flatMap(({ page, text, inline }) =>
       mistakesOf(lines, text, inline).map((mistake) => `${page}: ${text}: ${mistake}`),
@@ -46,7 +46,7 @@ describe('commands of the documentation', () => {
     ['npm run build:all', 'no script build:all'],
     ['X=$(npx mocha test/guard/none.test.ts | head)', 'there is no test/guard/none.test.ts'],
   ] as const) {
-    it(`a wrong one is found: ${wrong}`, async () => {
+    it(`are reported if wrong: ${wrong}`, async () => {
       const [found] = mistakesOf(await loadCommandLines(), wrong, false);
       expect(found).to.include(mistake);
     });

@@ -4,16 +4,19 @@ import { fileURLToPath } from 'node:url';
 /** A command that a page of the documentation shows. */
 export interface DocumentedCommand {
   readonly page: string;
-  /** On one line, without its comment, and with `seckill` for both ways to start it. */
+  /** The command on one line, without its comment, with `seckill` for both ways to start it. */
   readonly text: string;
-  /** In a sentence or a table, where it may stand for all commands that begin like it. */
+  /** Whether the command is in a sentence or a table, where it may be the beginning of several commands. */
   readonly inline: boolean;
 }
 
 const PROGRAM = /^(npm|npx|node|seckill) /;
 const FENCE = /^ *```(\w*)\n([\s\S]*?)^ *```$/gm;
 
-/** Every command of README.md, docs/api.md (whose purchase others need), CONTRIBUTING.md, bench/README.md and the other pages. */
+/**
+ * Returns every command of README.md, docs/api.md (whose purchase others need), CONTRIBUTING.md, bench/README.md and
+ * the other pages.
+ */
 export function documentedCommands(): DocumentedCommand[] {
   const found = pages().flatMap(({ page, text }) => [
     ...[...text.matchAll(FENCE)]
@@ -34,11 +37,11 @@ const normalized = (text: string): string =>
     .replace(/npm run -s /g, 'npm run ')
     .trim();
 
-/** Whether a row of the table means this command; `…` at its end stands for anything. */
+/** Whether a row of the table covers this command. A final `…` matches anything. */
 export const isCoveredBy = (row: string, text: string): boolean =>
   row.endsWith('…') ? text.startsWith(row.slice(0, -1)) : row === text;
 
-/** Whether the text is the beginning of the row, and so stands for several commands. */
+/** Whether the text is the beginning of the row and so covers several commands. */
 export const isPartOf = (row: string, text: string): boolean =>
   `${row} `.startsWith(`${text.replace(/ ?(…|<\w+>)$/, '')} `);
 
@@ -59,12 +62,12 @@ function pages(): { page: string; text: string }[] {
   ].map(({ page, url }) => ({ page, text: readFileSync(url, 'utf8') }));
 }
 
-/** A block without a language is one of commands when one of its lines starts a program of ours. */
+/** A block without a language contains commands if one of its lines starts one of our programs. */
 const isShell = (language: string, block: string): boolean =>
   ['sh', 'bash', 'console'].includes(language) ||
   (language === '' && block.split('\n').some((line) => PROGRAM.test(line)));
 
-/** Lines that end in `\` go on in the next one; comments go. */
+/** Joins lines that end in `\` and removes comments. */
 const logicalLines = (block: string): string[] =>
   block
     .replace(/\\\n\s*/g, '')

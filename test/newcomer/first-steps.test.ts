@@ -15,9 +15,9 @@ const run = promisify(execFile);
 const MAIN = fileURLToPath(new URL('../../deploy/local/main.mjs', import.meta.url));
 const UP_TIMEOUT_MS = 240_000;
 
-/** What `npm start` runs, on a folder and ports of its own. */
+/** Does what `npm start` does, in its own folder and on its own ports. */
 describe('the first steps of a newcomer', function () {
-  this.bail(true); // each step needs the one before
+  this.bail(true); // each step needs the previous step
   let dir: string;
   let system: ChildProcess | undefined;
   let output = '';
@@ -34,7 +34,7 @@ describe('the first steps of a newcomer', function () {
         try {
           return readFileSync(`/proc/${pid}/cmdline`, 'utf8').includes(dir);
         } catch {
-          return false; // it has just ended
+          return false; // the process has just ended
         }
       });
 
@@ -52,7 +52,7 @@ describe('the first steps of a newcomer', function () {
     rmSync(dir, { recursive: true, force: true });
   });
 
-  it('npm start serves, and the printed lines buy and show an order', async () => {
+  it('starts with `npm start`, and buys and shows an order with the printed lines', async () => {
     const startedMs = Date.now();
     system = spawn(process.execPath, up(), { detached: true, stdio: ['ignore', 'pipe', 'pipe'] });
     for (const stream of [system.stdout, system.stderr]) stream?.on('data', (chunk: Buffer) => (output += chunk));
@@ -72,7 +72,7 @@ describe('the first steps of a newcomer', function () {
     expect(order.orderId).to.match(/^\d+$/);
   });
 
-  it('the commands of the documentation that need only this system do what they say', async () => {
+  it('runs the documented commands that need only this system', async () => {
     const { host } = new URL(/http:\/\/[^/]+/.exec(buy)?.[0] ?? '');
     const [, operatorsHost = ''] = /^Metrics: +http:\/\/([^/]+)/m.exec(output) ?? [];
     const commands = documentedCommands()
@@ -94,7 +94,7 @@ describe('the first steps of a newcomer', function () {
     expect(printed).to.match(/^seckill-order-writer +seckill-purchase +0 +- +1$/m);
   });
 
-  it('the order of the printed lines is paid by the documented webhook, once', async () => {
+  it('pays the order of the printed lines once through the documented webhook', async () => {
     const { host } = new URL(/http:\/\/[^/]+/.exec(buy)?.[0] ?? '');
     const rows = RUN_BY['test/newcomer/first-steps.test.ts']?.filter((row) => row !== 'npm start') ?? [];
     const commands = documentedCommands()
@@ -108,7 +108,7 @@ describe('the first steps of a newcomer', function () {
     expect(order).to.include({ orderState: 'paid' });
   });
 
-  it('a second start is refused', async () => {
+  it('refuses a second start', async () => {
     const second = await run(process.execPath, up()).catch(
       (error: unknown) => error as { code: number; stderr: string },
     );
@@ -117,7 +117,7 @@ describe('the first steps of a newcomer', function () {
     expect(await printedOrder(), 'the first one serves on').to.deep.equal(order);
   });
 
-  it('Ctrl-C leaves nothing behind [L1]', async () => {
+  it('leaves nothing behind after Ctrl-C [L1]', async () => {
     process.kill(-(system?.pid as number), 'SIGINT');
     await until('it has ended', () => system?.exitCode !== null || system?.signalCode !== null);
     expect(system?.exitCode, output).to.equal(0);

@@ -1,7 +1,7 @@
-// How each command of the documentation is tried. A row that ends in … covers all commands that begin like it. `seckill`
+// Lists how each documented command is tried. A row that ends in … covers all commands that begin like it. `seckill`
 // stands for `npm run -s seckill --` and for the built program as well.
 
-/** By first-steps.test.ts, in one shell, in the order of the pages. */
+/** Run by first-steps.test.ts, in one shell, in the order of the pages. */
 export const RUN_HERE: readonly string[] = [
   "SALE=$(seckill sale create --sku pen --title 'A pen' …",
   'seckill sale warm $SALE',
@@ -64,7 +64,7 @@ export const RUN_HERE: readonly string[] = [
   'seckill audit list --action sale.reshard_claimed',
 ];
 
-/** By another test, which makes what the command needs. */
+/** Run by another test, which prepares what the command needs. */
 export const RUN_BY: Readonly<Record<string, readonly string[]>> = {
   'test/newcomer/first-steps.test.ts': [
     'npm start',
@@ -111,7 +111,7 @@ export const RUN_BY: Readonly<Record<string, readonly string[]>> = {
   'test/chaos/scenarios/restore.ts': ['seckill restored'],
 };
 
-/** Not run by any test. Their options and names are compared with what the programs take, as those of all others. */
+/** Not run by a test. Like all others, their options and names are checked against the programs. */
 export const NOT_RUN: Readonly<Record<string, readonly string[]>> = {
   'runs all tests, this one too': [
     'npm test',

@@ -8,14 +8,18 @@ import { text } from 'node:stream/consumers';
 import { promisify } from 'node:util';
 import { loadCommandLines, runSeckill } from './command-lines.js';
 
-/** `seckill` of this shell: its arguments go to the test, which runs the command and answers what it prints. */
+/**
+ * Defines `seckill` in this shell: it sends its arguments to the test, which runs the command and answers with the
+ * output.
+ */
 const SECKILL = `seckill() { printf '%s\\0' "$@" | curl -sS --fail-with-body --data-binary @- "$SECKILL_URL"; }`;
 
 /**
- * Runs commands one after the other in one shell, each printed before it as `$ command`. `seckill` runs in this process:
- * a process of its own for each would take two seconds of CPU.
- * @param env what `seckill` finds in its environment
- * @returns what they printed; rejects when one fails
+ * Runs commands one after the other in one shell and prints each command as `$ command` first. `seckill` runs in this
+ * process, because a separate process would take two seconds of CPU.
+ * @param env environment of `seckill`
+ * @returns the output
+ * @throws if a command fails
  */
 export async function runInShell(commands: readonly string[], env: object): Promise<string> {
   await loadCommandLines();
@@ -23,7 +27,7 @@ export async function runInShell(commands: readonly string[], env: object): Prom
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   const dir = mkdtempSync(join(tmpdir(), 'seckill-shell-'));
   const before = { dir: process.cwd(), env: process.env };
-  process.chdir(dir); // files that a command names are those of its shell
+  process.chdir(dir); // commands name files relative to their shell
   process.env = { ...process.env, ...env };
   const lines = commands.map((command) => `printf '%s\\n' '$ ${command.replaceAll("'", `'\\''`)}'\n${command}`);
   try {

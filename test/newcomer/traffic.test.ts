@@ -7,12 +7,15 @@ import { ask } from '../chaos/harness/http.js';
 import { found, until } from '../chaos/harness/wait.js';
 import { DemoRun, type DemoUp } from '../helpers/demo-run.js';
 
-/** A poisoned batch needs half a minute to become a dead letter, the first worker is killed after 35 s; minutes on a busy machine. */
+/**
+ * A poisoned batch becomes a dead letter after half a minute, and the first worker is killed after 35 s. A busy
+ * machine needs minutes.
+ */
 const SEEN_WITHIN_MS = 300_000;
 
-/** What `npm start -- --traffic --faults` runs, on a folder and ports of its own. */
+/** Does what `npm start -- --traffic --faults` does, in its own folder and on its own ports. */
 describe('npm start with traffic and faults', function () {
-  this.bail(true); // each step needs the one before
+  this.bail(true); // each step needs the previous step
   let dir: string;
   let demo: DemoRun;
   let up: DemoUp;
@@ -25,7 +28,7 @@ describe('npm start with traffic and faults', function () {
       try {
         return readFileSync(`/proc/${pid}/cmdline`, 'utf8').includes(dir);
       } catch {
-        return false; // it has just ended
+        return false; // the process has just ended
       }
     });
 
@@ -35,7 +38,7 @@ describe('npm start with traffic and faults', function () {
   afterEach(function () {
     if (this.currentTest?.state === 'failed') console.log(demo?.stderr.slice(-4_000));
   });
-  /** What the demo said last stands in the reason: the rest of the output may not be at hand. */
+  /** Adds the last output of the demo to the reason, because the rest may not be at hand. */
   const saying = async <T>(waiting: Promise<T>): Promise<T> =>
     waiting.catch((error: unknown) => {
       throw new Error(`${String(error)}\n${demo.stderr.slice(-2_000)}`, { cause: error });
@@ -46,7 +49,7 @@ describe('npm start with traffic and faults', function () {
     rmSync(dir, { recursive: true, force: true });
   });
 
-  it('serves, and names its pages, its metrics and who may sign in', async () => {
+  it('names its pages, its metrics and the available sign-ins', async () => {
     demo = new DemoRun(dir, ['--traffic', '--faults']);
     up = await demo.up();
     expect(up).to.include({
@@ -63,7 +66,7 @@ describe('npm start with traffic and faults', function () {
     expect(asAdmin.json.code, 'the admin may, and is told what is wrong').to.equal('bad_request');
   });
 
-  it('orders land in several sales, and buyers hear everything that a buyer can hear', async () => {
+  it('creates orders in several sales and gives buyers every possible answer', async () => {
     const landing = async (): Promise<boolean> => {
       const { sales } = (await get('/sales?state=open')).json as { sales: { sku: string; sold: number }[] };
       return sales.filter(({ sku, sold }) => sku.startsWith('demo-') && sold > 0).length >= 3;
@@ -82,7 +85,7 @@ describe('npm start with traffic and faults', function () {
     expect((await get('/rules')).json).to.have.nested.property('rules.queue.mode', 'on');
   });
 
-  it('a purchase that MySQL refuses is a dead letter, a worker dies and comes back, a half message is left open', async () => {
+  it('leaves a dead letter for a purchase that MySQL refuses, a worker that dies and returns, and an open half message', async () => {
     const { key } = await saying(
       found('a purchase is refused', async () => demo.found('fault', { fault: 'poisoned_batch' }), {
         grantedMs: SEEN_WITHIN_MS,
@@ -90,7 +93,7 @@ describe('npm start with traffic and faults', function () {
     );
     const said = async () => demo.lines.find((line) => line.key === key && line.deadLetterId !== undefined);
     const { deadLetterId } = await saying(found('its dead letter', said, { grantedMs: SEEN_WITHIN_MS }));
-    // the demo replays it a minute later, so it may stand there in any state
+    // the demo replays the dead letter after a minute, so any state is possible
     const why = async (): Promise<unknown> => (await get(`/dead-letters/${String(deadLetterId)}`)).json.reason;
     await saying(until('it says why', async () => (await why()) === 'retries_exhausted'));
 
@@ -108,13 +111,13 @@ describe('npm start with traffic and faults', function () {
     await saying(until('its purchase is found', isFound));
   });
 
-  it('says every half minute what buyers saw', async () => {
+  it('reports every half minute what buyers saw', async () => {
     const { counts } = await found('the first counts', async () => demo.found('traffic'));
     expect(counts).to.have.property('accepted').above(10);
     expect(demo.stderr).to.match(/Buyers, 30 s: \d+ tries to buy: \d+ accepted, \d+ ordered.*; refused: .*sold out/);
   });
 
-  it('Ctrl-C ends it, the books are right, and nothing is left behind', async () => {
+  it('ends on Ctrl-C with correct books and leaves nothing behind', async () => {
     demo.interrupt();
     expect(await demo.ended(), demo.stderr).to.equal(0);
     const books = demo.found('books');

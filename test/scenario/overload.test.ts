@@ -8,12 +8,12 @@ import { runCommand } from '../helpers/command.js';
 import { expectInvariants } from '../helpers/invariants.js';
 import { useSystem } from '../helpers/system.js';
 
-/** What is promised of switches and of breakers that agree. */
+/** The promised time for switches and for breakers that agree. */
 const EVERYWHERE_MS = 1000;
 const OUTAGE_MS = 10_000;
-/** Between two requests of one buyer who keeps asking. */
+/** Pause between two requests of a buyer who keeps asking. */
 const ASK_PAUSE_MS = 50;
-/** A breaker that a few seconds of trouble open, and that tries again soon. */
+/** A breaker that opens after a few seconds of failures and soon tries again. */
 const BREAKER = {
   mode: 'on',
   windowMs: 2000,
@@ -24,7 +24,7 @@ const BREAKER = {
 const GREEDY = 5;
 const LIMITS = { mode: 'on', purchase: { user: { limit: GREEDY, windowMs: 600_000 } } };
 
-describe('overload: two apis', () => {
+describe('overload: two APIs', () => {
   let apis: readonly [Program, Program];
   let token: string;
   const system = useSystem(async ({ programs }) => {
@@ -60,7 +60,7 @@ describe('overload: two apis', () => {
     });
   }
 
-  /** @returns how long the second api took to answer so, ms of granted time */
+  /** @returns the time until the second API gave this answer, ms of granted time */
   async function seenAtSecond(
     what: string,
     set: () => Promise<unknown>,
@@ -70,7 +70,7 @@ describe('overload: two apis', () => {
     return grantedMsOf(() => until(what, seen, { everyMs: 10 }));
   }
 
-  it('a switch set at one api is in force at the other within a second, and back; it is audited', async () => {
+  it('applies a switch set at one API at the other within a second, in both directions, and audits it', async () => {
     const { saleId } = await openSale(system.stack, { stock: 5 });
     const [, second] = apis;
     const pageIs = (status: number) => async () => (await ask(`${second.url}/v1/sales/${saleId}`)).status === status;
@@ -103,7 +103,7 @@ describe('overload: two apis', () => {
     await expectInvariants(system.stack, saleId, buyers.opLog);
   });
 
-  it('`seckill switch` sets one and shows all', async () => {
+  it('sets a switch and shows all with `seckill switch`', async () => {
     const { saleId } = await openSale(system.stack, { stock: 5 });
     const set = await runCommand(['switch', 'sale', 'L4', '--json'], system.stack.env);
     expect(set.code, set.stderr).to.equal(0);
@@ -118,7 +118,7 @@ describe('overload: two apis', () => {
     expect(wrong.stderr).to.contain('level must be L0 or L4 for a purchase.');
   });
 
-  it('Redis stopped for ten seconds: limits go on, the breakers open, reads are answered, nothing but 503, and back', async () => {
+  it('keeps limits, opens breakers, answers reads and fails only with 503 while Redis is stopped for ten seconds, then recovers', async () => {
     await publish({ limits: LIMITS, breaker: BREAKER, degrade: { mode: 'on' } });
     const { saleId } = await openSale(system.stack, { stock: 10_000 });
     const buyers = new Buyers(saleId, system.stack.env.JWT_SECRET, () => apis.map(({ url }) => url));
@@ -189,9 +189,10 @@ describe('overload: two apis', () => {
     await expectInvariants(system.stack, saleId, buyers.opLog);
   });
 
-  it('MySQL stopped: two apis with failures open the breaker of the third, which makes no call, within a second', async () => {
+  it('opens the breaker of a third API, which makes no call, within a second after two APIs fail on a stopped MySQL', async () => {
     const third = await system.programs.start('api');
-    // A query that finds no connection fails after six seconds, so the window is longer; both stay open long enough to meet.
+    // A query without a connection fails after six seconds, so the window is longer. Both breakers stay open long
+    // enough to overlap.
     const breaker = { ...BREAKER, windowMs: 10_000, probe: { firstMs: 5000, capMs: 5000 } };
     await publish({ breaker, degrade: { mode: 'on' } });
     await until('the third has the rules', async () => {

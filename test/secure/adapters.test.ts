@@ -12,8 +12,8 @@ import { useSystem } from '../helpers/system.js';
 const COMES_WITHIN_MS = 90_000;
 const WINDOW_MS = 900_000;
 
-describe('the adapters, by TLS and as users with the rights of the documentation', () => {
-  useSystem(); // topics and tables are there
+describe('the adapters over TLS with the documented rights', () => {
+  useSystem(); // creates topics and tables
   const redisWorld = new Map<string, () => Promise<StoreWorld>>(STORE_WORLDS).get('redis') as () => Promise<StoreWorld>;
   let redis: StoreWorld;
   let mysql: MysqlWorld;
@@ -31,7 +31,7 @@ describe('the adapters, by TLS and as users with the rights of the documentation
     });
   };
 
-  it('Redis: units are taken, found, taken over, recorded and given back, and a buyer is notified', async () => {
+  it('take, find, take over, record and return units and notify a buyer through Redis', async () => {
     const sale = await openSale(redis, { stock: 10, limitPerBuyer: 4 });
     const bucket = firstBucket(sale);
     const [first, second] = [batchOf(sale, purchasesOf('ann')), batchOf(sale, purchasesOf('bob'))];
@@ -65,7 +65,7 @@ describe('the adapters, by TLS and as users with the rights of the documentation
     expect(await redis.snapshots.read(sale.saleId)).not.to.equal(null);
   });
 
-  it('MySQL: orders are written with their outbox row, and a slot is taken', async () => {
+  it('write orders with their outbox row and take a slot in MySQL', async () => {
     const sale = await mysql.sales.create(newSale());
     const batch = batchFor(sale.saleId);
     const orders = batch.purchases.map((purchase, n) => ({
@@ -78,7 +78,7 @@ describe('the adapters, by TLS and as users with the rights of the documentation
     expect(await mysql.violations(sale.saleId)).to.deep.equal([]);
   });
 
-  it('RocketMQ: messages of every kind are delivered, an open half is checked back, and progress is read', async () => {
+  it('deliver every kind of message, check back an open half and read progress in RocketMQ', async () => {
     const [channel, purchases] = await Promise.all([
       broker.purchaseChannel(async () => 'commit'),
       broker.source(PURCHASES.topic, PURCHASES.group),

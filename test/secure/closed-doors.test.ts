@@ -28,7 +28,7 @@ describe('the servers of the secure stack', () => {
       (error: Error) => error.message,
     );
 
-  it('MySQL lets nobody in without TLS, nor without a certificate, nor with one of another authority', async () => {
+  it('refuse MySQL clients without TLS, without a certificate or with a certificate of another authority', async () => {
     const right = mysqlIn(system.stack.env);
     const open = async (more: Partial<typeof right>): Promise<unknown> => {
       const connection = await createConnection(connectionOptions({ ...right, ...more }));
@@ -47,13 +47,13 @@ describe('the servers of the secure stack', () => {
     );
   });
 
-  it('Redis speaks no plain text, asks for a certificate, and knows its user by name only', async () => {
+  it('refuse Redis clients without TLS or a certificate, and identify the user by name only', async () => {
     const { redis: port } = system.stack.servers.ports;
     const plain = connect({ host: '127.0.0.1', port }).on('error', () => undefined);
     let heard = '';
     plain.on('data', (chunk) => (heard += chunk.toString('latin1')));
     plain.write('PING\r\n');
-    await new Promise((resolve) => plain.once('close', resolve)); // a reset is as good
+    await new Promise((resolve) => plain.once('close', resolve)); // a reset is just as good
     expect(heard).not.to.contain('PONG');
 
     const tls = { ca: ca() };
@@ -90,7 +90,7 @@ describe('the servers of the secure stack', () => {
     redis.disconnect();
   });
 
-  it('RocketMQ speaks no plain text on any port, and its admin ports ask for a certificate and a key', async () => {
+  it('refuse plain text on every RocketMQ port, and require a certificate and a key on admin ports', async () => {
     const { env, servers } = system.stack;
     const { ports } = servers;
     const { credentials, adminTls } = accessIn(env);
@@ -116,7 +116,7 @@ describe('the servers of the secure stack', () => {
     await new Promise((resolve) => grpc.once('close', resolve));
   });
 
-  it('show certificates of the authority of this instance', async () => {
+  it('present certificates of the authority of this instance', async () => {
     const { ports } = system.stack.servers;
     for (const port of [ports.redis, ports.namesrv, ports.broker, ports.grpc]) {
       const socket = connectByTls({ host: '127.0.0.1', port, ca: ca(), ALPNProtocols: ['h2'] });

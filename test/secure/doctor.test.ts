@@ -20,7 +20,7 @@ describe('seckill doctor on the secure stack', () => {
     return { code, wrong, lineOf: (id: string) => checks.find((one) => one.id === id) };
   };
 
-  it('finds nothing wrong, every connection encrypted, and brokers that answer by TLS alone', async () => {
+  it('reports no problem, every connection encrypted, and brokers that answer only by TLS', async () => {
     const { code, wrong, lineOf } = await doctor();
     expect(wrong).to.deep.equal([]);
     expect(code).to.equal(0);
@@ -29,7 +29,7 @@ describe('seckill doctor on the secure stack', () => {
     }
   });
 
-  it('does not call a name server open that asks for a certificate, though everybody reaches it', async () => {
+  it('does not report a name server as open that every host can reach but that requires a certificate', async () => {
     const { port } = new URL(`tcp://${system.stack.env.NAMESRV_ADDR}`);
     const forwarder = createServer((from) => {
       const to = connect(Number(port), '127.0.0.1');
@@ -47,7 +47,7 @@ describe('seckill doctor on the secure stack', () => {
     }
   });
 
-  it('judges secrets that stand in files, and misses no password in an address that needs none', async () => {
+  it('checks secrets in files, and requires no password in an address that needs none', async () => {
     const { lineOf } = await doctor();
     expect(lineOf('settings.secrets'), 'MYSQL_PASSWORD_FILE').to.include({ verdict: 'ok' });
     const empty = await doctor({ MYSQL_PASSWORD_FILE: '' });

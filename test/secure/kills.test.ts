@@ -9,7 +9,7 @@ import { until } from '../chaos/harness/wait.js';
 
 const STOCK = 20;
 
-describe('the secure stack, when a server is killed', () => {
+describe('the secure stack after a server is killed', () => {
   let api: Program;
   const system = useSystem(async ({ programs }) => {
     [api] = await Promise.all([
@@ -20,7 +20,7 @@ describe('the secure stack, when a server is killed', () => {
   });
 
   for (const name of SERVER_NAMES) {
-    it(`${name}: programs connect again by themselves, and every purchase has its order`, async () => {
+    it(`reconnects its programs after ${name}, and gives every purchase its order`, async () => {
       const { stack } = system;
       const sale = await openSale(stack, { stock: STOCK });
       const buyers = new Buyers(sale.saleId, stack.env.JWT_SECRET, () => [api.url]);
@@ -29,7 +29,7 @@ describe('the secure stack, when a server is killed', () => {
       const server = stack.servers.server(name);
       await server.stop({ signal: 'SIGKILL' });
       expect(server.pid(), 'it was killed').to.equal(null);
-      const meanwhile = await buyers.buy('meanwhile'); // any answer may be right; what it promised is checked below
+      const meanwhile = await buyers.buy('meanwhile'); // any answer may be right: the promises are checked below
       await server.start();
       await server.waitReady();
 

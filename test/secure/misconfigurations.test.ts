@@ -15,7 +15,7 @@ import { runCommand } from '../helpers/command.js';
 import type { StackEnv } from '../helpers/stack-env.js';
 import { useSystem } from '../helpers/system.js';
 
-/** A command that hangs takes longer, or for ever. Node and its modules alone take a second on a free machine, and ten on a busy one. */
+/** Limit for a command. Loading Node and its modules takes one second on a free machine and ten on a busy machine. */
 const SENTENCE_MS = 40_000;
 const DAY_MS = 86_400_000;
 const LOCAL = { commonName: 'localhost', names: ['localhost'], addresses: ['127.0.0.1'] };
@@ -23,7 +23,7 @@ const WORKER = ['worker', '--metrics-port', '0'];
 
 type Changes = Readonly<Record<string, string>>;
 
-describe('a program with wrong settings ends within seconds, with a sentence that says what to change', () => {
+describe('a program with wrong settings', () => {
   const system = useSystem();
   let dir: string;
   let stranger: Certified;
@@ -39,7 +39,7 @@ describe('a program with wrong settings ends within seconds, with a sentence tha
   };
   const strangersFile = (): string => file('stranger.pem', stranger.cert);
 
-  /** The one line of an error that a command ends with, and how long that took. */
+  /** Returns the error line that a command ends with, and how long the command took. */
   async function sentenceOf(args: readonly string[], changes: Changes) {
     const startedMs = performance.now();
     const { code, stderr } = await runCommand(args, { ...system.stack.env, ...changes } as StackEnv);
@@ -175,10 +175,13 @@ describe('a program with wrong settings ends within seconds, with a sentence tha
     });
   }
 
-  describe('a server with another certificate', () => {
+  describe('a server with a wrong certificate', () => {
     const files = () => certificateFiles(system.stack.servers.dir);
 
-    /** Restarts one server with other certificates, for as long as `use` takes. The stack does not keep the key of its own authority. */
+    /**
+     * Restarts a server with other certificates while `use` runs. The stack does not keep the key of its own
+     * authority.
+     */
     async function withCertificate(
       name: ServerName,
       { cert, key }: Certified,
@@ -213,7 +216,7 @@ describe('a program with wrong settings ends within seconds, with a sentence tha
       ['REDIS', 'redis', WORKER],
       ['ROCKETMQ', 'proxy', WORKER],
     ] as const) {
-      it(`that has expired: ${label}`, async () => {
+      it(`is refused if the certificate has expired: ${label}`, async () => {
         const old = { ...LOCAL, fromMs: Date.now() - 2 * DAY_MS, untilMs: Date.now() - DAY_MS };
         const both = file('both.pem', `${stranger.cert}\n${readFileSync(files().ca, 'utf8')}`);
         await withCertificate(name, await makeCertificate(old, stranger), async () => {
@@ -224,7 +227,7 @@ describe('a program with wrong settings ends within seconds, with a sentence tha
       });
     }
 
-    it('for a name, where MYSQL_URL has an address: the driver alone would take one for localhost', async () => {
+    it('is refused if MYSQL_URL has an address that the certificate does not name, which the driver alone takes for localhost', async () => {
       const both = file('both.pem', `${stranger.cert}\n${readFileSync(files().ca, 'utf8')}`);
       const named = await makeCertificate({ commonName: 'localhost', names: ['localhost'] }, stranger);
       await withCertificate('mysql', named, async () => {

@@ -10,7 +10,7 @@ import { until } from '../chaos/harness/wait.js';
 import { runCommand } from '../helpers/command.js';
 import { useSystem } from '../helpers/system.js';
 
-describe('a service with the plain client of RocketMQ, by TLS with a private authority', () => {
+describe('a service with the plain RocketMQ client, over TLS with a private authority', () => {
   let api: Program;
   let example: ChildProcess | undefined;
   const system = useSystem(async ({ programs }) => {
@@ -22,7 +22,7 @@ describe('a service with the plain client of RocketMQ, by TLS with a private aut
   });
   after(() => void example?.kill('SIGKILL'));
 
-  it('hears of an order, told of the authority by the environment alone', async () => {
+  it('receives an order event with the authority set in the environment alone', async () => {
     const { stack } = system;
     const { code, stderr } = await runCommand(['topics', '--group', 'shop-by-tls'], stack.env);
     expect(code, stderr).to.equal(0);
@@ -41,7 +41,7 @@ describe('a service with the plain client of RocketMQ, by TLS with a private aut
 
     const { saleId } = await openSale(stack);
     const buyers = new Buyers(saleId, stack.env.JWT_SECRET, () => [api.url]);
-    // a group begins with what is newest when it starts, so somebody buys until an event has come
+    // a new group begins with the newest message, so a buyer buys until an event arrives
     let n = 0;
     const heard = async (): Promise<boolean> => {
       if (!output.includes('"type":"order.created"') && n < 10) await buyers.buy(`buyer-${n++}`);

@@ -17,7 +17,7 @@ import { silentLog } from '../helpers/silent-log.js';
 
 const TIMES = { replyTimeoutMs: 3000, connectTimeoutMs: 2000 };
 
-describe('Redis with sentinels or as a cluster, by TLS and as a user with the rights of the documentation', () => {
+describe('Redis with sentinels or as a cluster, over TLS with the documented rights', () => {
   let secure: SecureRedis;
   before(async function () {
     redisServerOrSkip(this);
@@ -25,7 +25,7 @@ describe('Redis with sentinels or as a cluster, by TLS and as a user with the ri
   });
   after(() => secure?.remove());
 
-  /** Warms and opens a sale, and takes units of it. */
+  /** Warms and opens a sale, then takes units of it. */
   async function sell(connection: RedisConnection): Promise<DeductVerdict['outcome']> {
     const sale = saleOf({ stock: 10, limitPerBuyer: 10 });
     const sales = createSaleStore(connection);
@@ -38,11 +38,11 @@ describe('Redis with sentinels or as a cluster, by TLS and as a user with the ri
     await until('its scripts are loaded', async () => (await connection.scriptsLoaded()) === SCRIPT_NAMES.length);
     expect((await probeRedis(connection)).ok).to.equal(true);
     expect(await findRedisMisconfiguration(connection)).to.deep.equal([
-      'appendonly is no: a restart would lose who holds what. Set it to yes.', // these servers keep nothing on purpose
+      'appendonly is no: a restart would lose who holds what. Set it to yes.', // these servers persist nothing on purpose
     ]);
   }
 
-  it('a cluster: sells in each of its servers, and listens for notifications', async () => {
+  it('sells in each server of a cluster, and listens for notifications', async () => {
     const cluster = await startRedisCluster([], secure);
     try {
       const options = { url: cluster.url, ...secure.options, ...TIMES };
@@ -72,7 +72,7 @@ describe('Redis with sentinels or as a cluster, by TLS and as a user with the ri
     }
   });
 
-  it('sentinels: follows the master that they name when the first one dies', async () => {
+  it('follows the new master that the sentinels name after the first master dies', async () => {
     const sentinel = await startSentinelRedis(secure);
     const connection = await connectRedis({ url: sentinel.url, ...secure.options, ...TIMES }, silentLog);
     try {
@@ -84,7 +84,7 @@ describe('Redis with sentinels or as a cluster, by TLS and as a user with the ri
         await connection.redis.get('sk:any');
         return portNow() === sentinel.replica.port;
       });
-      // soon after a failover a reply may be lost once more: that purchase is undecided, and the next one is not
+      // soon after a failover, another reply may be lost: that purchase is undecided, the next is not
       const sells = async (): Promise<boolean> => (await sell(connection)) === 'deducted';
       await until('it sells there', sells);
     } finally {
@@ -93,7 +93,7 @@ describe('Redis with sentinels or as a cluster, by TLS and as a user with the ri
     }
   });
 
-  it('sentinels that we do not trust, or that do not know us, are named within seconds', async () => {
+  it('names within seconds sentinels that are not trusted or that refuse us', async () => {
     const sentinel = await startSentinelRedis(secure);
     const failure = async (more: object): Promise<[string, boolean]> => {
       const startedMs = performance.now();

@@ -17,7 +17,7 @@ import { until } from '../chaos/harness/wait.js';
 
 const USER = 'rotated';
 
-describe('what stands in files may change while a program runs', () => {
+describe('settings files that change while a program runs', () => {
   const system = useSystem();
   let dir: string;
   before(() => {
@@ -33,7 +33,7 @@ describe('what stands in files may change while a program runs', () => {
     let admin: Connection;
     let pool: MysqlPool | undefined;
     before(async () => {
-      // its administrator is the user of the system who has started it
+      // the administrator is the system user who started the server
       const { username: user } = userInfo();
       admin = await createConnection({ socketPath: system.stack.servers.mysqlSocket, user });
       await admin.query(`CREATE USER '${USER}'@'127.0.0.1' IDENTIFIED BY 'old' REQUIRE X509`);
@@ -48,7 +48,7 @@ describe('what stands in files may change while a program runs', () => {
     const open = (more: Readonly<Record<string, string>>): MysqlPool => {
       const url = Object.assign(new URL(system.stack.env.MYSQL_URL), { username: USER }).href;
       const { mysql } = loadConfig(['mysql'], { ...system.stack.env, MYSQL_URL: url, ...more });
-      // one connection: the next statement after a lost one needs a new login
+      // one connection: after it is lost, the next statement needs a new login
       pool = openMysqlPool({ ...mysql, poolMax: 1 });
       return pool;
     };
@@ -56,7 +56,7 @@ describe('what stands in files may change while a program runs', () => {
       await admin.query(`KILL USER '${USER}'@'127.0.0.1'`);
     };
 
-    it('a new password is used for new connections; those that are open go on', async () => {
+    it('uses a new password for new connections and keeps open connections', async () => {
       const path = file('mysql', 'old\n');
       const opened = open({ MYSQL_PASSWORD_FILE: path });
       await opened.probe();
@@ -68,7 +68,7 @@ describe('what stands in files may change while a program runs', () => {
       await admin.query(`ALTER USER '${USER}'@'127.0.0.1' IDENTIFIED BY 'old'`);
     });
 
-    it('a new authority is trusted by new connections', async () => {
+    it('trusts a new authority for new connections', async () => {
       const own = readFileSync(certificateFiles(system.stack.servers.dir).ca, 'utf8');
       const path = file('ca.pem', (await makeAuthority('not yet')).cert);
       const opened = open({ MYSQL_PASSWORD_FILE: file('mysql', 'old'), MYSQL_TLS_CA_FILE: path });
@@ -99,7 +99,9 @@ describe('what stands in files may change while a program runs', () => {
     });
     after(() => secure?.remove());
 
-    /** A second password first, then the file, then the first one goes: as one changes it on servers that are in use. */
+    /**
+     * Adds a second password, changes the file, then removes the first password, as an operator does on a live server.
+     */
     async function rotate(admins: readonly Redis[], path: string): Promise<void> {
       for (const admin of admins) await admin.call('ACL', 'SETUSER', 'seckill', '>new');
       writeFileSync(path, 'new\n');
@@ -116,7 +118,7 @@ describe('what stands in files may change while a program runs', () => {
       }).redis,
     });
 
-    it('one server: a new password is used when the connection is lost', async () => {
+    it('uses a new password of a single server after the connection is lost', async () => {
       server = await startPrivateRedis(redisServerOrSkip({ skip: () => undefined as never }), {
         args: secure.args,
         secure: secure.operator,
@@ -135,7 +137,7 @@ describe('what stands in files may change while a program runs', () => {
       }
     });
 
-    it('a cluster: a new password is used for each of its servers', async () => {
+    it('uses a new password for each server of a cluster', async () => {
       cluster = await startRedisCluster([], secure);
       const path = file('redis', `${secure.password}\n`);
       connection = await connectRedis(optionsOf(cluster.url, path), silentLog);

@@ -8,10 +8,10 @@ import { expectPromise } from '../helpers/promised-time.js';
 import { useSystem } from '../helpers/system.js';
 
 const QUICK = { everyMs: 10 };
-/** T13 */
+/** Limit of [T13]. */
 const DRAIN_MAX_MS = 10_000;
 
-/** They run last and alone: on a machine that does something else they are not judged. */
+/** These tests run last and alone. They prove nothing on a machine that does other work. */
 describe('promises about time', () => {
   let apis: readonly [Program, Program];
   let admin: string;
@@ -39,7 +39,7 @@ describe('promises about time', () => {
     return performance.now() - startedMs;
   };
 
-  it('units that go back are offered again within a second', async function () {
+  it('offers returned units again within a second', async function () {
     await expectPromise(this, 1000, async () => {
       const { saleId } = await openSale(system.stack, { stock: 1 });
       const buyers = buyersOf(saleId, () => [apis[0].url]);
@@ -60,7 +60,7 @@ describe('promises about time', () => {
     });
   });
 
-  it('a revoked user is refused by every api within a second', async function () {
+  it('refuses a revoked user at every API within a second', async function () {
     await expectPromise(this, 1000, async () => {
       const userId = `revoked-${process.pid}-${made++}`;
       const token = buyersOf('1', () => []).token(userId);
@@ -74,7 +74,7 @@ describe('promises about time', () => {
     });
   });
 
-  it('a switch set at one api is in force at the other within a second, and back', async function () {
+  it('applies a switch set at one API at the other within a second, in both directions', async function () {
     const { saleId } = await openSale(system.stack, { stock: 5 });
     for (const [level, status] of [['L4', 204] as const, ['L0', 200] as const]) {
       await expectPromise(this, 1000, async () => {
@@ -89,7 +89,7 @@ describe('promises about time', () => {
   });
 
   for (const name of ['api', 'worker', 'keeper'] as const) {
-    it(`${name}: drains under load and exits 0 within 10 s [T13]`, async function () {
+    it(`drains ${name} under load and exits with 0 within 10 s [T13]`, async function () {
       const { saleId } = await openSale(system.stack, { stock: 100_000 });
       await expectPromise(this, DRAIN_MAX_MS, async () => {
         const leaving = await system.programs.start(name);
@@ -99,7 +99,7 @@ describe('promises about time', () => {
         await until('purchases are accepted', () => buyers.opLog.count('ok') > 100);
         const tookMs = await elapsedMs(async () => {
           const stopped = leaving.stop();
-          urls[0] = apis[0].url; // as a load balancer does
+          urls[0] = apis[0].url; // like a load balancer
           expect(await stopped).to.deep.equal({ code: 0, signal: null });
         });
         await load.stop();

@@ -20,15 +20,15 @@ import { noRecoveryMetrics } from '../helpers/no-metrics.js';
 
 const BATCHES = 8_000;
 const KEEPERS = 2;
-/** As the program has them by default. */
+/** The defaults of the program. */
 const [MAX, EVERY_MS, AFTER_MS] = [2_000, 2_000, 60_000];
-/** 100,000 batches in five minutes, by two keepers. */
+/** Two keepers publish 100,000 batches in five minutes. */
 const NEEDED_PER_SECOND = 100_000 / 300;
-/** With pauses between ten runs, 8,000 batches still take less than the 24 s of the needed rate. */
+/** 8,000 batches take less than the 24 s of the required rate, even with pauses between ten runs. */
 const RUNS_MAX = 10;
 const INVISIBLE_MS = 60_000;
 
-describe('keeper: how fast the re-drive publishes after an outage', () => {
+describe('keeper: speed of the re-drive after an outage', () => {
   const env = stackEnv();
   const connections: RedisConnection[] = [];
   const closing: (() => Promise<void>)[] = [];
@@ -45,7 +45,7 @@ describe('keeper: how fast the re-drive publishes after an outage', () => {
     for (const connection of connections) await connection.close();
   });
 
-  /** Batches that were deducted two minutes ago, of fifty purchases each. */
+  /** Deducts batches of fifty purchases each, two minutes in the past. */
   async function deductedLongAgo(connection: RedisConnection, saleId: string): Promise<Batch[]> {
     const { redis } = connection;
     const { pending, tx } = bucketKeys({ saleId, bucket: 0 });
@@ -66,7 +66,7 @@ describe('keeper: how fast the re-drive publishes after an outage', () => {
     return batches;
   }
 
-  it('publishes what an hour of outage leaves within five minutes, by two keepers, and hardly any batch twice [M11]', async () => {
+  it('publishes the batches of an hour of outage within five minutes, by two keepers, and hardly any batch twice [M11]', async () => {
     const sale = saleOf();
     const keepers = await Promise.all(Array.from({ length: KEEPERS }, connect));
     const batches = await deductedLongAgo(keepers[0] as RedisConnection, sale.saleId);
@@ -116,7 +116,7 @@ describe('keeper: how fast the re-drive publishes after an outage', () => {
     for (const count of counts) expect(count, 'both did their part').to.be.greaterThan(BATCHES / 10);
   });
 
-  /** Takes what was published off the topic, so that no worker of another test meets it. */
+  /** Takes the published messages off the topic, so that no worker of another test receives them. */
   async function drain(saleId: string): Promise<string[]> {
     const source = await createDeliverySource({
       ...brokerOf(env),

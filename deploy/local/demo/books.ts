@@ -3,32 +3,32 @@ import { loadConfig, type Environment } from '../../../src/core/config/load.js';
 import { withOperator } from '../../../src/programs/operator.js';
 import { createLog } from '../../../src/programs/telemetry.js';
 
-/** What `seckill reconcile` says in the end. */
+/** The result of `seckill reconcile`. */
 export interface Books {
-  /** `match`: Redis and MySQL agree, sale by sale, purchase by purchase and unit by unit. */
+  /** `match`: Redis and MySQL agree on every sale, purchase and unit. */
   readonly outcome: string;
   readonly salesCompared: number;
   readonly salesFailed: number;
   /** Findings by kind. */
   readonly counts: Readonly<Record<string, number>>;
-  /** Purchases that were not judged: on their way, or dead letters that wait for a person. */
+  /** Purchases that were not judged: in transit, or dead letters that wait for an operator. */
   readonly undecided: number;
 }
 
-/** What is younger is on its way and is not compared; nothing comes any more, so that is soon nothing. */
+/** Younger purchases are in transit and are not compared. No more purchases arrive, so that soon applies to none. */
 const SAFE_AGE_MS = 1_000;
-/** Until the last orders are written and their units are back where they belong. */
+/** Time to write the last orders and to return their units. */
 const MATCH_WITHIN_MS = 60_000;
 const AGAIN_MS = 2_000;
 
 /**
- * Compares Redis and MySQL, and repairs nothing.
- * @returns as soon as they match in all; what differs after a minute is a difference
- * @throws OperationalError when one of them does not answer
+ * Compares Redis and MySQL without repairing.
+ * @returns as soon as everything matches, or after a minute with the differences
+ * @throws OperationalError when Redis or MySQL does not answer
  */
 export async function checkBooks(env: Environment, actor: string): Promise<Books> {
   const sections = ['mysql', 'redis', 'rocketmq', 'brokerAccess', 'messages', 'reconcile'] as const;
-  // old markers, which traffic removes sooner than usual, are no difference
+  // old markers, which traffic removes sooner than usual, are not a difference
   const looked = { TEST_OVERRIDES: 'on', RECONCILE_SAFE_AGE_MS: String(SAFE_AGE_MS), MARKER_LIFE_MS: undefined };
   const config = loadConfig(sections, { ...env, ...looked });
   return withOperator(config, createLog('demo', 'error'), async (operator) => {

@@ -11,38 +11,38 @@ export interface OfferedSale {
   readonly hasQueue: boolean;
 }
 
-/** What buyers share. */
+/** The state that all buyers share. */
 export interface BuyersWorld {
-  /** Of the api; it may change when the api is restarted. */
+  /** Address of the API, which may change with a restart. */
   readonly url: () => string;
   readonly token: (userId: string) => string;
   readonly webhookSecret: string;
-  /** Until an order expires; its buyer waits no longer than this. Null: too long to wait for it. */
+  /** Time until an order expires and its buyer stops waiting. Null if that is too long to wait for. */
   readonly paymentWindowMs: number | null;
   readonly tally: Tally;
   readonly random: () => number;
-  /** Requests to buy that wait for their answer. */
+  /** Purchase requests without an answer yet. */
   readonly unanswered: { count: number };
-  /** Those whose accepted purchase had no order when they lost patience. */
+  /** Buyers whose accepted purchase had no order when they lost patience. */
   readonly late: Set<Buyer>;
-  /** Buyers think no longer and start nothing new; what was accepted is followed to its order. */
+  /** Once aborted, buyers stop thinking and start nothing new, but follow accepted purchases to their orders. */
   readonly stopping: AbortSignal;
 }
 
-/** Tries with one key, until an answer says how it stands. */
+/** Number of attempts with one key before the result is known. */
 const TRIES_MAX = 6;
-/** After a killed worker an order may take its time; one that is not there by then is looked for again in the end. */
+/** After a worker is killed, an order may take long. A missing order is looked up again at the end. */
 const ORDER_WITHIN_MS = 180_000;
-/** In the end nobody buys any more, so that even a busy machine answers. */
+/** No buyer is active at the end, so even a busy machine answers. */
 const LATE_ORDER_WITHIN_MS = 60_000;
-/** Seconds of one long poll. */
+/** Duration of one long poll in seconds. */
 const WAIT_S = 10;
-/** A place in a waiting room is given up after so many questions. */
+/** Number of polls before a buyer gives up a place in the waiting room. */
 const QUESTIONS_MAX = 90;
 /** The keeper ends orders within seconds of their deadline. */
 const EXPIRED_AFTER_MS = 6_000;
 
-/** One buyer of one sale, from the click to the end of the order. Never rejects. */
+/** Plays one buyer of one sale, from the click to the end of the order. Never rejects. */
 export async function liveAs(habit: Habit, sale: OfferedSale, world: BuyersWorld): Promise<void> {
   const buyer = new Buyer(sale, world);
   if (sale.hasQueue && habit !== 'jumps_the_queue' && habit !== 'has_no_token' && !(await buyer.waitsForTurn())) return;
@@ -56,7 +56,7 @@ export async function liveAs(habit: Habit, sale: OfferedSale, world: BuyersWorld
     case 'repeats': {
       const [one, other] = await Promise.all([buyer.buys(), buyer.buys()]);
       if (!one && !other) return;
-      await buyer.tries({}); // the page is loaded again
+      await buyer.tries({}); // reloads the page
       if (await buyer.getsOrder()) await buyer.pays('card');
       return;
     }
@@ -90,10 +90,10 @@ export async function liveAs(habit: Habit, sale: OfferedSale, world: BuyersWorld
   }
 }
 
-/** What one buyer can do. Each counts what it saw. */
+/** The actions of one buyer. Each action counts what it saw. */
 export class Buyer {
   readonly userId = `demo-${randomBytes(5).toString('hex')}`;
-  /** One key for all tries: they are one purchase. */
+  /** All attempts use one key, which makes them one purchase. */
   readonly key = `demo-${randomBytes(6).toString('hex')}`;
   readonly #sale: OfferedSale;
   readonly #world: BuyersWorld;
@@ -107,7 +107,7 @@ export class Buyer {
     this.#token = world.token(this.userId);
   }
 
-  /** One request to buy. @param url of another api than that of all */
+  /** Sends one purchase request. @param url a different API */
   async tries({
     quantity = 1,
     url,
@@ -138,7 +138,7 @@ export class Buyer {
     return reply;
   }
 
-  /** Asks with one key until the answer is final. @returns whether the purchase is accepted */
+  /** Repeats the purchase with one key until the answer is final. @returns whether the purchase is accepted */
   async buys(): Promise<boolean> {
     for (let tries = 1; tries <= TRIES_MAX; tries++) {
       const reply = await this.tries({});
@@ -149,7 +149,7 @@ export class Buyer {
     return false;
   }
 
-  /** Follows an accepted purchase, also when everybody stops. @returns whether it became an order */
+  /** Follows an accepted purchase, even after the demo stops. @returns whether it became an order */
   async getsOrder(): Promise<boolean> {
     const end = await this.#follows(ORDER_WITHIN_MS);
     if (end === null) this.#world.late.add(this);
@@ -157,26 +157,31 @@ export class Buyer {
     return end === 'ordered';
   }
 
-  /** Of a late purchase, when everybody has stopped. @returns whether it is missing: it is no order now, and has not failed */
+  /**
+   * Looks up a late purchase after the demo has stopped. @returns whether it is missing: neither an order nor failed
+   */
   async isMissing(): Promise<boolean> {
     const end = await this.#follows(LATE_ORDER_WITHIN_MS);
     this.#world.tally.add(end ?? 'missing');
     return end === null;
   }
 
-  /** @returns null when neither is known by then: it is pending, or nobody answers */
+  /** @returns null if the result is unknown by then: the purchase is pending, or no API answers */
   async #follows(forMs: number): Promise<'ordered' | 'failed' | null> {
     const untilMs = performance.now() + forMs;
     while (performance.now() < untilMs) {
       const { status, orderId } = await this.standing(WAIT_S);
       if (status === 'ordered') this.#orderId = String(orderId);
       if (status === 'ordered' || status === 'failed') return status;
-      if (status !== 'pending') await sleep(1_000); // the api is away, or refuses for a moment
+      if (status !== 'pending') await sleep(1_000); // the API is down or refuses temporarily
     }
     return null;
   }
 
-  /** Where the purchase stands; waits so many seconds while it is pending. Empty when there is no answer. */
+  /**
+   * Returns the status of the purchase, and waits up to this many seconds while it is pending. Empty without an
+   * answer.
+   */
   async standing(waitS = 0): Promise<Reply['body']> {
     const path = `/v1/sales/${this.#sale.saleId}/purchases/${this.key}?wait=${waitS}`;
     return (await this.#asks(path, { timeoutMs: (waitS + 10) * 1000 }))?.body ?? {};
@@ -196,7 +201,7 @@ export class Buyer {
     this.#world.tally.add(reply === null ? 'no_answer' : reply.code || done);
   }
 
-  /** @returns whether it has expired */
+  /** @returns whether the order has expired */
   async seesItExpire(): Promise<boolean> {
     const { paymentWindowMs, tally } = this.#world;
     if (paymentWindowMs === null) return false;
@@ -208,14 +213,14 @@ export class Buyer {
     return true;
   }
 
-  /** The provider reports money for an order that has ended. */
+  /** Reports money for an ended order as the provider would. */
   async sendsMoney(): Promise<void> {
     const { url, webhookSecret, tally } = this.#world;
     const orderId = this.#orderId;
     const order = await this.#asks(`/v1/orders/${orderId}`);
-    if (order?.code !== '') return; // no answer: what was to be paid is not known
+    if (order?.code !== '') return; // without an answer the amount is unknown
     const { amountCents, currency } = order.body;
-    const paymentId = `simulated-${randomBytes(9).toString('hex')}`; // the simulator gives these back
+    const paymentId = `simulated-${randomBytes(9).toString('hex')}`; // the simulator refunds these ids
     const event = { type: 'payment.succeeded', paymentId, orderId, amountCents, currency, live: false };
     const reply = await reportPayment(url(), webhookSecret, event);
     tally.add(reply === null ? 'no_answer' : reply.code || String(reply.body.outcome));
@@ -250,7 +255,7 @@ export class Buyer {
     return ask(this.#world.url() + path, { token: this.#token, ...request });
   }
 
-  /** @returns false when everybody stops */
+  /** @returns false when the demo stops */
   async thinks(fromMs: number, toMs: number): Promise<boolean> {
     const { stopping, random } = this.#world;
     try {

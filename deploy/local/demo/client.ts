@@ -1,9 +1,9 @@
 import { createHmac } from 'node:crypto';
 
-/** What came back. */
+/** The answer to a request. */
 export interface Reply {
   readonly status: number;
-  /** The word of a problem; empty: it went well. */
+  /** The code of a problem, or empty after success. */
   readonly code: string;
   readonly body: Readonly<Record<string, unknown>>;
 }
@@ -18,7 +18,7 @@ export interface Ask {
 
 const ANSWER_TIMEOUT_MS = 10_000;
 
-/** One request. @returns null when no answer came */
+/** Sends one request. @returns null without an answer */
 export async function ask(
   url: string,
   { method = 'GET', token, headers, body, timeoutMs }: Ask = {},
@@ -37,11 +37,11 @@ export async function ask(
     const answer = (await response.json()) as Record<string, unknown>;
     return { status: response.status, code: response.ok ? '' : String(answer.code), body: answer };
   } catch {
-    return null; // nobody listens, the connection broke, or it took too long
+    return null; // no listener, a broken connection, or a timeout
   }
 }
 
-/** Reports money as a payment provider would: signed with the secret of the webhook. */
+/** Reports money as a payment provider would, signed with the webhook secret. */
 export function reportPayment(url: string, secret: string, event: object): Promise<Reply | null> {
   const seconds = Math.floor(Date.now() / 1000);
   const signature = createHmac('sha256', secret)

@@ -11,29 +11,29 @@ import { countsLine, Tally } from './tally.js';
 import { Traffic } from './traffic.js';
 
 export interface DemoOptions {
-  /** Of the programs, as `demoEnv` makes it. */
+  /** Environment of the programs, made by `demoEnv`. */
   readonly env: Environment;
   readonly api: SupervisedProgram;
   readonly worker: SupervisedProgram;
   readonly faults: boolean;
-  /** A line for people with the time of day, and one for programs. */
+  /** Reports a line with the time of day to people and a line to programs. */
   readonly report: (sentence: string) => void;
   readonly print: (line: { readonly result: string; readonly [fact: string]: unknown }) => void;
 }
 
-/** Who does what the demo does as an operator. */
+/** Name under which the demo acts as an operator. */
 const ACTOR = 'demo';
 const COUNTS_EVERY_MS = 30_000;
 const TOKEN_LIFE_MS = 3_600_000;
-/** Somebody chose a payment window that is longer: then nobody waits for an order to expire. */
+/** A longer payment window is configured: then no buyer waits for an order to expire. */
 const PAYMENT_WINDOW_MAX_MS = 120_000;
 
-/** What the programs of a system with traffic are started with, where the environment says nothing else. */
+/** Returns the settings of programs with traffic, for everything that the environment does not set. */
 export function demoEnv({ faults }: { readonly faults: boolean }): Record<string, string> {
   return { ...TRAFFIC_ENV, ...(faults ? FAULTS_ENV : {}) };
 }
 
-/** Simulated buyers, new sales, and faults where they are wanted. It goes on until `stop`. */
+/** Runs simulated buyers, new sales and optional faults until `stop`. */
 export class Demo {
   readonly #options: DemoOptions;
   readonly #tally = new Tally();
@@ -104,7 +104,7 @@ export class Demo {
   }
 
   /**
-   * Ends traffic and faults, waits until what is under way has ended, and checks the books, while the programs still run.
+   * Ends traffic and faults, waits for open purchases, and checks the books while the programs still run.
    * @returns whether the books are right
    */
   async stop(): Promise<boolean> {
@@ -136,7 +136,7 @@ export class Demo {
 const areRight = ({ outcome, salesFailed, undecided }: Books, missing: number): boolean =>
   outcome === 'match' && salesFailed === 0 && undecided === 0 && missing === 0;
 
-/** One sentence of what the comparison says. */
+/** Summarises the comparison in one sentence. */
 export function booksLine(books: Books, missing: number): string {
   const { outcome, salesCompared, salesFailed, counts, undecided } = books;
   const found = Object.entries(counts).map(([kind, count]) => `${count} ${kind}`);

@@ -6,10 +6,10 @@ import { Buyer, type BuyersWorld, type OfferedSale } from './buyer.js';
 import { FAULT_TIMES, type Fault } from './plan.js';
 import { makeSale, type DemoSale, type Operators } from './sales.js';
 
-/** Something that was broken on purpose, or came of it. */
+/** Reports a deliberate fault or its effect. */
 interface FaultNews {
   readonly fault: Fault;
-  /** What happened, and where to look, in one line. */
+  /** Says in one line what happened and where to look. */
   readonly sentence: string;
   readonly [fact: string]: string | number;
 }
@@ -18,18 +18,18 @@ export interface FaultWorld {
   readonly world: BuyersWorld;
   readonly operators: Operators;
   readonly mysql: Pick<MysqlPool, 'execute' | 'query'>;
-  /** The worker that is killed; its supervisor starts it again. */
+  /** The worker that is killed. Its supervisor restarts it. */
   readonly worker: SupervisedProgram;
-  /** What another api of this system is started with. */
+  /** Environment of another API of this system. */
   readonly apiEnv: NodeJS.ProcessEnv;
-  /** Sales that sell; a purchase that dies on its way is of one of them. */
+  /** Open sales from which an interrupted purchase is made. */
   readonly sales: () => readonly DemoSale[];
   readonly tell: (news: FaultNews) => void;
   readonly report: (sentence: string) => void;
   readonly stopping: AbortSignal;
 }
 
-/** Of the sale whose purchases MySQL refuses. Its units are held by dead letters for a while. */
+/** The sale whose purchases MySQL refuses. Dead letters hold its units for a while. */
 const REFUSED_SALE = {
   title: 'Demo: MySQL refuses its orders',
   priceCents: 700,
@@ -38,41 +38,41 @@ const REFUSED_SALE = {
   buckets: 1,
 };
 const REFUSED_SALE_OPEN_MS = 6 * 3_600_000;
-/** Until it is warm and open. */
+/** Time until the sale is warm and open. */
 const SALE_OPEN_WITHIN_MS = 30_000;
-/** How long somebody may look at a dead letter before the demo replays or discards it. */
+/** Time to look at a dead letter before the demo replays or discards it. */
 const DEAD_LETTER_SHOWN_MS = 75_000;
-/** After this long without a dead letter the demo says so, and goes on waiting. */
+/** Time without a dead letter after which the demo reports the delay and keeps waiting. */
 const DEAD_LETTER_LATE_MS = 300_000;
-/** A worker that dies with the refused batch in its hands delays its dead letter: it lives so long for it. */
+/** Time for which a worker with the refused batch is not killed, because its death delays the dead letter. */
 const WORKER_SPARED_MS = 120_000;
 const POLL_MS = 1_000;
-/** On a busy machine a change of the schema waits for those who use the table. */
+/** On a busy machine a schema change waits for users of the table. */
 const DROP_TRIES = 12;
-/** A purchase whose tries had begun, once MySQL refuses it no more. */
+/** Time for the last attempts of a purchase after MySQL stops refusing it. */
 const ENDED_WITHIN_MS = 60_000;
-/** Triggers of the demo; the rest of a name is random. */
+/** Prefix of the demo's triggers. The rest of a name is random. */
 const TRIGGER = 'seckill_demo_';
-/** Where the api dies that leaves a half message open, one time after the other. */
+/** Fail points at which the API dies and leaves a half message open, in turn. */
 const DEATHS = ['after_deduct', 'after_half'] as const;
 
-/** Breaks things now and then, and says so. It signals only processes that this command has started. */
+/** Causes and reports occasional faults. Signals only processes that this command has started. */
 export class Faults {
   readonly #at: FaultWorld;
   readonly #done: Record<Fault, number> = { poisoned_batch: 0, half_message: 0, killed_worker: 0 };
   #loops: Promise<unknown> = Promise.resolve();
   #refused: DemoSale | null = null;
-  /** Whose purchase MySQL refused last. */
+  /** The buyer whose purchase MySQL refused last. */
   #victim: Buyer | null = null;
   #deadLetters = 0;
-  /** While a refused batch is on its way to its dead letter. */
+  /** Whether a refused batch is on its way to its dead letter. */
   #isRefusing = false;
 
   constructor(at: FaultWorld) {
     this.#at = at;
   }
 
-  /** How often each was done, and how many dead letters came of it. */
+  /** Returns how often each fault occurred, and how many dead letters resulted. */
   get counts(): Readonly<Record<Fault | 'dead_letters', number>> {
     return { ...this.#done, dead_letters: this.#deadLetters };
   }
@@ -85,7 +85,7 @@ export class Faults {
     ]);
   }
 
-  /** Breaks nothing any more, and ends what it began: MySQL refuses nothing, and no dead letter of the demo is left. */
+  /** Stops new faults and ends open faults: MySQL refuses nothing, and no dead letter of the demo is left. */
   async stop(): Promise<void> {
     await this.#loops;
     if (this.#refused === null) return;
@@ -95,7 +95,7 @@ export class Faults {
       for (const deadLetterId of await this.#parked().catch(() => [])) await this.#end(deadLetterId, 'replay');
       const standing = (await this.#victim?.standing())?.status;
       isEnded = standing === 'ordered' || standing === 'failed' || this.#victim === null;
-      if (!isEnded) await sleep(POLL_MS); // its last try is under way: it becomes an order, or a dead letter
+      if (!isEnded) await sleep(POLL_MS); // its last attempt is running and ends as an order or a dead letter
     }
   }
 
@@ -118,7 +118,7 @@ export class Faults {
     this.#at.tell({ fault, sentence, ...facts });
   }
 
-  /** MySQL refuses the order of one buyer, until it is a dead letter. */
+  /** Makes MySQL refuse the order of one buyer until it is a dead letter. */
   async #poison(): Promise<void> {
     const { world, mysql } = this.#at;
     this.#refused ??= await this.#refusedSale();
@@ -145,7 +145,7 @@ export class Faults {
       deadLetterId = await this.#deadLetterOf(buyer.key);
     } finally {
       this.#isRefusing = false;
-      await this.#drop(trigger); // from now on a replay makes an order
+      await this.#drop(trigger); // from now on a replay creates an order
     }
     if (deadLetterId === null) return;
     this.#deadLetters++;
@@ -166,7 +166,7 @@ export class Faults {
     this.#tell('poisoned_batch', `Dead letter ${deadLetterId} was ${became}. The alert clears`, { deadLetterId, how });
   }
 
-  /** @throws MysqlError of the last try */
+  /** @throws MysqlError of the last attempt */
   async #drop(trigger: string): Promise<void> {
     for (let tries = 1; ; tries++) {
       try {
@@ -174,17 +174,17 @@ export class Faults {
         return;
       } catch (error) {
         if (tries === DROP_TRIES) throw error;
-        await sleep(POLL_MS); // also when everybody stops: what is left would refuse a replay
+        await sleep(POLL_MS); // even after the demo stops: a remaining trigger would refuse a replay
       }
     }
   }
 
-  /** @returns null when everybody stops */
+  /** @returns null when the demo stops */
   async #deadLetterOf(key: string): Promise<string | null> {
     const lateMs = performance.now() + DEAD_LETTER_LATE_MS;
     let isLate = false;
     do {
-      const [found] = await this.#parked(key).catch(() => []); // an api that is busy is asked again
+      const [found] = await this.#parked(key).catch(() => []); // a busy API is asked again
       if (found !== undefined) return found;
       if (!isLate && performance.now() > lateMs) {
         isLate = true;
@@ -196,7 +196,7 @@ export class Faults {
     return null;
   }
 
-  /** Dead letters of the sale that wait. */
+  /** Returns the parked dead letters of the sale. */
   async #parked(key?: string): Promise<string[]> {
     const which = new URLSearchParams({
       state: 'parked',
@@ -207,7 +207,7 @@ export class Faults {
     return (deadLetters as { readonly deadLetterId: string }[]).map(({ deadLetterId }) => deadLetterId);
   }
 
-  /** The sale, once it is open. A trigger that a killed demo left behind goes. */
+  /** Returns the sale once it is open, without triggers that a killed demo left behind. */
   async #refusedSale(): Promise<DemoSale> {
     const { mysql, operators } = this.#at;
     const left = await mysql.query<{ name: string }>(
@@ -241,7 +241,7 @@ export class Faults {
     );
   }
 
-  /** An api of its own takes one purchase and dies on its way; the other apis go on. */
+  /** Starts an extra API that takes one purchase and dies on the way. The other APIs continue. */
   async #leaveHalfMessage(): Promise<void> {
     const { world, apiEnv, report, sales } = this.#at;
     const sale = sales().find(({ name }) => name === 'steady');
@@ -267,14 +267,14 @@ export class Faults {
           `${held ? 'commits it: an order' : 'rolls it back: nothing was taken'}`,
         { saleId: sale.saleId, key: buyer.key, point },
       );
-      // the buyer got no answer, and asks again with the same key, which is safe
+      // the buyer got no answer and safely repeats the same key
       if ((await buyer.buys()) && (await buyer.getsOrder())) await buyer.pays('card');
     } finally {
       await api.stop();
     }
   }
 
-  /** @returns false when everybody stops */
+  /** @returns false when the demo stops */
   async #pause(ms: number): Promise<boolean> {
     const { stopping } = this.#at;
     await sleep(Math.max(0, ms), undefined, { signal: stopping }).catch(() => undefined);

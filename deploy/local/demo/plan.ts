@@ -1,26 +1,27 @@
-// What the simulated buyers of `npm start -- --traffic` do. Only numbers and words: nothing here has a clock or a connection.
+// Defines what the simulated buyers of `npm start -- --traffic` do. This file only has data and pure functions, no
+// clock and no connection.
 
-/** A kind of sale. One of each is always announced or open; the next one is made when it is over. */
+/** A kind of sale. One sale of each kind is always announced or open, and the next sale is made when it ends. */
 export interface SaleKind {
   readonly title: string;
   readonly priceCents: number;
   readonly stock: number;
   readonly limitPerBuyer: number;
   readonly buckets: number;
-  /** How long it can be seen before it opens. */
+  /** Time for which the sale is visible before it opens. */
   readonly announcedMs: number;
   readonly openForMs: number;
-  /** From its end to the opening of the next one. */
+  /** Time from the end of a sale to the opening of the next. */
   readonly pauseMs: number;
-  /** Buyers who come in a second, so long after the opening; before it, this is negative. */
+  /** Returns the buyers per second at this time after the opening (negative before it). */
   readonly buyersPerSecond: (sinceOpeningMs: number) => number;
 }
 
-/** How long the buyers of the hot sale press the button at once. */
+/** Time for which buyers of the hot sale press the button immediately. */
 const RUSH_MS = 3_000;
-/** From one high tide of the steady sale to the next. */
+/** Time between two peaks of the steady sale. */
 const TIDE_MS = 60_000;
-/** Buyers of the waiting room come in a group, and the next group when most have been let in. */
+/** Buyers of the waiting room come in groups. The next group comes after most of the previous group were admitted. */
 const GROUP_EVERY_MS = 90_000;
 const GROUP_COMES_FOR_MS = 15_000;
 
@@ -73,40 +74,41 @@ export const SALE_KINDS = {
 
 export type SaleName = keyof typeof SALE_KINDS;
 
-/** Of its waiting room. */
+/** Admission rate of the waiting room. */
 export const ADMITTED_PER_SECOND = 1;
 
-/** What a buyer does, and how many of a hundred do it. */
+/** The habits of buyers, with their percentages. */
 const HABITS = {
-  /** Takes some seconds to pay. */
+  /** Pays after some seconds. */
   pays: 40,
-  /** The first payment is declined; half of them pay with another card, half give up. */
+  /** The first payment is declined. Half of these buyers pay with another card, half give up. */
   is_declined: 9,
   cancels: 12,
   /** The order expires. */
   never_pays: 10,
-  /** The order has expired when the money comes: it is owed back. */
+  /** Pays after the order expired, so the money is owed back. */
   pays_too_late: 3,
-  /** Clicks twice, and loads the page again. */
+  /** Clicks twice and reloads the page. */
   repeats: 10,
-  /** Sends one key again with another quantity. */
+  /** Repeats a key with another quantity. */
   changes_quantity: 3,
-  /** Wants more units than one buyer may have. */
+  /** Wants more units than the limit per buyer. */
   is_greedy: 5,
   /** Sends no token. */
   has_no_token: 4,
-  /** Passes by the waiting room, if there is one. Else buys and pays. */
+  /** Bypasses the waiting room, if there is one. Otherwise buys and pays. */
   jumps_the_queue: 4,
 } as const;
 
 export type Habit = keyof typeof HABITS;
 
 const HABIT_NAMES = Object.keys(HABITS) as Habit[];
-/** Shares no divisor with 100, so a hundred buyers in a row have every habit as often as its share says. */
+/** Shares no divisor with 100, so a hundred consecutive buyers have every habit exactly as often as its percentage. */
 const HABIT_STRIDE = 61;
 
 /**
- * Returns what the nth buyer of a kind of sale does. Habits are dealt, not drawn, so every habit comes early.
+ * Returns the habit of the nth buyer of a kind of sale. Habits are dealt in turn, not drawn at random, so every habit
+ * comes early.
  * @param nth from 0
  */
 export function habitOf(nth: number): Habit {
@@ -114,25 +116,28 @@ export function habitOf(nth: number): Habit {
   return HABIT_NAMES.find((habit) => (left -= HABITS[habit]) < 0) ?? 'pays';
 }
 
-/** When the next sale of a kind opens, and from when on it is announced, Unix ms. @param lastClosedAtMs null: it is the first */
+/**
+ * Returns when the next sale of a kind opens and when it is announced, Unix ms. @param lastClosedAtMs null for the
+ * first sale
+ */
 export function nextSale(
   { announcedMs, pauseMs }: SaleKind,
   nowMs: number,
   lastClosedAtMs: number | null,
 ): { readonly announcedAtMs: number; readonly opensAtMs: number } {
-  // a machine that slept makes the next one late: it is announced from now on
+  // after a machine slept, the next sale is late: it is announced immediately
   const opensAtMs = Math.max(nowMs + announcedMs, lastClosedAtMs === null ? 0 : lastClosedAtMs + pauseMs);
   return { announcedAtMs: opensAtMs - announcedMs, opensAtMs };
 }
 
-/** A pause of the programs, or of this one, must not become a crowd. */
+/** Prevents a crowd after a pause of the programs or of this process. */
 const STEP_MAX_MS = 1_000;
 
-/** Counts whole buyers out of a rate. */
+/** Turns a rate into whole buyers. */
 export class Arrivals {
   #due = 0;
 
-  /** @returns how many come in a step of this time */
+  /** @returns the number of buyers who come in a step of this length */
   after(stepMs: number, perSecond: number): number {
     this.#due += (Math.min(stepMs, STEP_MAX_MS) / 1000) * perSecond;
     const come = Math.floor(this.#due);
@@ -141,7 +146,7 @@ export class Arrivals {
   }
 }
 
-/** When each fault happens first, and how often from then on, ms. */
+/** Time of the first occurrence of each fault, and its interval, ms. */
 export const FAULT_TIMES = {
   poisoned_batch: { firstMs: 3_000, everyMs: 150_000 },
   half_message: { firstMs: 12_000, everyMs: 120_000 },
@@ -150,11 +155,11 @@ export const FAULT_TIMES = {
 
 export type Fault = keyof typeof FAULT_TIMES;
 
-/** The programs of a system with traffic; what the environment says comes before it. */
+/** Settings of the programs with traffic. The environment overrides them. */
 export const TRAFFIC_ENV = {
-  ORDER_PAYMENT_WINDOW_MS: '45000', // orders expire before somebody's eyes
+  ORDER_PAYMENT_WINDOW_MS: '45000', // short enough to watch orders expire
   HOT_SALE_PER_SECOND: '20',
-  // Redis forgets a sale minutes after its end, so that hours of traffic need no more of it than minutes
+  // Redis forgets a sale minutes after its end, so that hours of traffic need no more memory than minutes
   RETIRE_AFTER_MS: '600000',
   MARKER_LIFE_MS: '900000',
   RECONCILE_EVERY_MS: '30000',
@@ -162,12 +167,12 @@ export const TRAFFIC_ENV = {
   OUTBOX_KEEP_MS: '600000',
 } as const;
 
-/** With faults too. */
+/** Additional settings with faults. */
 export const FAULTS_ENV = {
-  LOG_LEVEL: 'error', // a line says what is broken; what programs warn of it would hide that line
+  LOG_LEVEL: 'error', // the demo reports each fault: warnings of programs would hide that line
   TEST_OVERRIDES: 'on',
-  WORKER_RETRY_FIRST_MS: '50', // a dead letter in less than a minute
-  // What a killed worker had is delivered again after 10 s, the least that the broker takes, and not after 30 s.
+  WORKER_RETRY_FIRST_MS: '50', // creates a dead letter in less than a minute
+  // The broker redelivers messages of a killed worker after 10 s, its minimum, instead of 30 s.
   WORKER_INVISIBLE_MS: '10000',
   MYSQL_QUERY_TIMEOUT_MS: '5000',
 } as const;

@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { ask, type Reply } from './client.js';
 import { ADMITTED_PER_SECOND, nextSale, SALE_KINDS, type SaleName } from './plan.js';
 
-/** A sale that the demo made. */
+/** A sale that the demo created. */
 export interface DemoSale {
   readonly saleId: string;
   readonly name: SaleName | 'refused';
@@ -11,7 +11,7 @@ export interface DemoSale {
   readonly limitPerBuyer: number;
 }
 
-/** What the demo does as an operator, over HTTP: so it stands in the audit log under its name. */
+/** Acts as an operator over HTTP, so that the audit log has every action under its name. */
 export class Operators {
   readonly #url: () => string;
   readonly #token: () => string;
@@ -21,7 +21,7 @@ export class Operators {
     this.#token = token;
   }
 
-  /** @throws Error with the reason when it is refused, or nobody answers */
+  /** @throws Error with the reason when the API refuses or does not answer */
   async order(method: 'GET' | 'POST' | 'PUT', path: string, body?: object): Promise<Reply['body']> {
     const timeoutMs = 30_000; // a replay waits for its rows
     const reply = await ask(`${this.#url()}/admin/v1${path}`, {
@@ -36,9 +36,9 @@ export class Operators {
   }
 }
 
-/** Each sale has a sku of its own, so that none overlaps with one of an earlier run. */
+/** Prefix of the SKUs. Each sale has its own SKU, so that it does not overlap with a sale of an earlier run. */
 const SKU = 'demo-';
-/** The keeper takes some seconds to load it. */
+/** The keeper takes some seconds to load the sale. */
 const WARM_BEFORE = '1m';
 
 interface WantedSale {
@@ -49,7 +49,7 @@ interface WantedSale {
   readonly buckets: number;
 }
 
-/** Makes a sale that the keeper opens and closes. @throws Error when it is refused */
+/** Creates a sale that the keeper opens and closes. @throws Error when the API refuses */
 export async function makeSale(
   operators: Operators,
   name: DemoSale['name'],
@@ -70,7 +70,7 @@ export async function makeSale(
   return { saleId: String(made.saleId), name, opensAtMs, closesAtMs, limitPerBuyer };
 }
 
-/** Keeps one sale of each kind going. */
+/** Keeps one sale of each kind running. */
 export class DemoSales {
   readonly #operators: Operators;
   readonly #rooms: WaitingRooms;
@@ -82,17 +82,17 @@ export class DemoSales {
     this.#rooms = rooms;
   }
 
-  /** Those that are announced or open. */
+  /** Returns the sales that are announced or open. */
   get going(): readonly DemoSale[] {
     return [...this.#going.values()];
   }
 
-  /** How many were made. */
+  /** Returns the number of sales created. */
   get made(): number {
     return this.#made;
   }
 
-  /** Makes the sales whose time has come. @throws Error when one is refused; it is tried again with the next call */
+  /** Creates the sales that are due. @throws Error when the API refuses a sale, which the next call tries again */
   async keepGoing(nowMs: number): Promise<void> {
     for (const name of Object.keys(SALE_KINDS) as SaleName[]) {
       const kind = SALE_KINDS[name];
@@ -108,24 +108,24 @@ export class DemoSales {
   }
 }
 
-/** The waiting room of the demo, which is a part of the rules of admission. Rules of somebody else stay. */
+/** Manages the waiting room of the demo in the admission rules. Keeps the rules of other users. */
 export class WaitingRooms {
   readonly #operators: Operators;
-  /** Sales of ours in the rules. */
+  /** Our sales in the rules. */
   readonly #ours = new Set<string>();
 
   constructor(operators: Operators) {
     this.#operators = operators;
   }
 
-  /** Gives this sale the waiting room, which its predecessor had. @throws Error when the api refuses */
+  /** Moves the waiting room from the previous sale to this sale. @throws Error when the API refuses */
   async open(saleId: string): Promise<void> {
     this.#ours.add(saleId);
     const times = { admitPerSecond: ADMITTED_PER_SECOND, idleMs: 15_000, pollMs: 2_000 };
     await this.#publish({ mode: 'on', sales: [saleId], ...times });
   }
 
-  /** Takes the waiting room out of the rules again. @throws Error when the api refuses */
+  /** Removes the waiting room from the rules. @throws Error when the API refuses */
   async close(): Promise<void> {
     if (this.#ours.size > 0) await this.#publish({ mode: 'off' });
   }
@@ -141,7 +141,7 @@ export class WaitingRooms {
     if (isFree) await this.#operators.order('PUT', '/rules', { version, rules: { ...rules, queue } });
   }
 
-  /** Also those that an earlier run left in the rules. */
+  /** Includes sales that an earlier run left in the rules. */
   async #areOurs(saleIds: readonly string[]): Promise<boolean> {
     for (const saleId of saleIds) {
       if (this.#ours.has(saleId)) continue;

@@ -1,7 +1,8 @@
 /**
- * What simulated buyers saw, by word: `tries` to buy, then the code of each answer, or `accepted`, `replayed` (the same key again) and
- * `no_answer`; then what became of it: `ordered`, `failed` or, beyond all patience, `late`, and of a late one in the end `ordered`,
- * `failed` or `missing`; then `paid`, `cancelled`, `expired` and the codes of what was refused. It does not grow: there are as many words as codes.
+ * Counts what simulated buyers saw, by word: `tries` to buy, then the code of each answer, or `accepted`, `replayed`
+ * (the same key repeated) and `no_answer`; then the result: `ordered`, `failed` or, beyond all patience, `late`, and
+ * for a late purchase at the end `ordered`, `failed` or `missing`; then `paid`, `cancelled`, `expired` and the codes
+ * of refusals. Its size is bounded by the number of codes.
  */
 export class Tally {
   readonly #all = new Map<string, number>();
@@ -19,7 +20,7 @@ export class Tally {
     return Object.fromEntries(this.#all);
   }
 
-  /** What was counted since the last call. */
+  /** Returns the counts since the last call. */
   lap(): Record<string, number> {
     const counts: Record<string, number> = {};
     for (const [word, count] of this.#all) {
@@ -31,13 +32,13 @@ export class Tally {
   }
 }
 
-/** In this order; every other word is a refusal. */
+/** The order of these words. Every other word is a refusal. */
 const FIRST = ['accepted', 'ordered', 'failed', 'late', 'missing', 'replayed', 'no_answer'];
 const MOVES = ['paid', 'payment_declined', 'cancelled', 'expired', 'refund_due', 'wrong_state', 'left_the_queue'];
 
 const inWords = (word: string): string => word.replaceAll('_', ' ');
 
-/** One line for people: `120 tries: 40 accepted, 39 ordered; refused: 60 sold out; then: 20 paid`. */
+/** Formats a line for people: `120 tries: 40 accepted, 39 ordered; refused: 60 sold out; then: 20 paid`. */
 export function countsLine(counts: Readonly<Record<string, number>>): string {
   const { tries = 0, ...rest } = counts;
   const some = (words: readonly string[]): string =>

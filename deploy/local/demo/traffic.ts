@@ -4,25 +4,28 @@ import { liveAs, type BuyersWorld, type OfferedSale } from './buyer.js';
 import { Arrivals, habitOf, SALE_KINDS } from './plan.js';
 import type { DemoSale, DemoSales } from './sales.js';
 
-/** Buyers come in steps of this. */
+/** The interval at which buyers arrive. */
 const STEP_MS = 200;
-/** At a time. One more stays away, so that a system that hangs does not fill this process. */
+/** Maximum of concurrent buyers. Further buyers stay away, so that a hanging system does not fill this process. */
 const BUYERS_MAX = 1_000;
-/** While so many wait for the answer to their click, who comes stays away: a busy machine answers late, and not at all to a crowd. */
+/**
+ * Maximum of buyers without an answer to their click. More buyers stay away, because a busy machine answers a crowd
+ * late or not at all.
+ */
 const UNANSWERED_MAX = 100;
-/** After a sale could not be made. */
+/** Delay after a sale could not be created. */
 const SALES_RETRY_MS = 2_000;
-/** Nothing has answered, and nothing says why, for so long after the last buyer came. */
+/** Maximum time to follow accepted purchases after buyers stop coming, in case no API answers. */
 const FOLLOWED_MAX_MS = 60_000;
 
-/** Buyers who keep coming to the sales of the demo. */
+/** Sends a steady stream of buyers to the sales of the demo. */
 export class Traffic {
   readonly #world: BuyersWorld;
   readonly #sales: DemoSales;
   readonly #report: (sentence: string) => void;
   readonly #stopping: AbortController;
   readonly #lives = new Set<Promise<void>>();
-  /** Buyers so far, by kind of sale. */
+  /** The number of buyers so far, by kind of sale. */
   readonly #came = new Map<string, number>();
   #loop: Promise<unknown> = Promise.resolve();
 
@@ -36,14 +39,14 @@ export class Traffic {
     this.#sales = sales;
     this.#report = report;
     this.#stopping = stopping;
-    setMaxListeners(0, stopping.signal); // each buyer who thinks listens
+    setMaxListeners(0, stopping.signal); // each thinking buyer adds a listener
   }
 
   start(): void {
     this.#loop = Promise.all([this.#keepSalesGoing(), this.#keepBuyersComing()]);
   }
 
-  /** Nobody comes any more; those who bought are followed to their orders. */
+  /** Stops new buyers and follows accepted purchases to their orders. */
   async stop(): Promise<void> {
     this.#stopping.abort();
     await this.#loop;
@@ -97,7 +100,7 @@ export class Traffic {
   }
 }
 
-/** Of a sale at a time; none once it is over. */
+/** Returns the rate of a sale at this time, 0 after its end. */
 function buyersPerSecond({ name, opensAtMs, closesAtMs }: DemoSale, nowMs: number): number {
   if (name === 'refused' || nowMs >= closesAtMs) return 0;
   return SALE_KINDS[name].buyersPerSecond(nowMs - opensAtMs);

@@ -20,7 +20,7 @@ import { tryLock } from './processes.js';
 import { StackError } from './stack-error.js';
 import { OWN, OWN_SERVERS, ownServer, type VersionedServer, type Versions } from './versions.js';
 
-/** Where the programs of the servers are. */
+/** Locations of the server programs. */
 export interface Artifacts {
   /** Folder with the RocketMQ jars. */
   readonly rocketmqLib: string;
@@ -29,13 +29,13 @@ export interface Artifacts {
   readonly mysqld: string;
 }
 
-/** The unpacked servers (420 MB) and a first fill of the local Maven repository (250 MB), with room to spare. */
+/** The unpacked servers (420 MB) and a new local Maven repository (250 MB), with room to spare. */
 const SPACE_NEEDED_BYTES = 1024 ** 3;
-/** The jar twice: in the local Maven repository, and here. */
+/** The jar exists twice: in the local Maven repository and here. */
 const ZIPKIN_SPACE_BYTES = 400 * 1024 ** 2;
-/** The largest of the other servers, MySQL 9.7 with its libraries: as packages, and unpacked. */
+/** The largest of the other servers, MySQL 9.7 with its libraries, packed and unpacked. */
 const OTHER_SPACE_BYTES = 600 * 1024 ** 2;
-/** The longest that another process may keep us waiting while it downloads. */
+/** Maximum wait for another process that downloads. */
 const LOCK_WAIT_MS = 20 * 60_000;
 
 const POM = join(TEMPLATES_DIR, 'pom.xml');
@@ -43,8 +43,8 @@ const ZIPKIN_POM = join(TEMPLATES_DIR, 'zipkin.xml');
 const DRAFT = '.part-';
 
 /**
- * Makes sure that the programs are there, downloading them where they are not. The default servers share a folder, which
- * counts only with its marker; that is written before the folder gets its name: a half download is thrown away and done again.
+ * Downloads the programs that are missing. The default servers share a folder that is valid only with its marker. The
+ * marker is written before the folder gets its name, so a partial download is discarded and repeated.
  * @throws StackError
  */
 export async function ensureArtifacts(
@@ -72,11 +72,11 @@ export async function ensureArtifacts(
   };
 }
 
-/** One folder per state of a pom: a new version never mixes with an old one. */
+/** Names a folder per version of a pom, so that a new version never mixes with an old version. */
 const pomHash = (pom: string): string => createHash('sha256').update(readFileSync(pom)).digest('hex').slice(0, 12);
 const folderOf = (other: string): string => other.replace(' ', '-');
 
-/** The program of a Redis, where it is there already; null where a stack has never run it. */
+/** Returns the existing Redis program, or null if a stack has never run this version. */
 export function findRedisServer(cacheDir: string, env: NodeJS.ProcessEnv, version: Versions['redis']): string | null {
   if (version === OWN) return ownServer('redis', env);
   const name = `redis ${version}`;
@@ -85,13 +85,13 @@ export function findRedisServer(cacheDir: string, env: NodeJS.ProcessEnv, versio
   return existsSync(join(cacheDir, path)) ? join(cacheDir, path) : null;
 }
 
-/** Its folder gets its name when it is whole. */
+/** Downloads another server. Its folder gets its name when it is complete. */
 async function ensureOther(cacheDir: string, name: string, other: OtherServer, options: FetchOptions): Promise<string> {
   const home = join(cacheDir, folderOf(name));
   const program = join(home, other.path);
   if (existsSync(program)) return program;
   await inDraft(cacheDir, home, options, async (draft) => {
-    if (existsSync(program)) return; // the process we waited for did it
+    if (existsSync(program)) return; // another process downloaded it while we waited
     assertDiskSpace(cacheDir, OTHER_SPACE_BYTES);
     mkdirSync(draft);
     await other.fetch(draft, options);
@@ -102,7 +102,7 @@ async function ensureOther(cacheDir: string, name: string, other: OtherServer, o
 }
 
 /**
- * Makes sure that Zipkin is there. Its folder gets its name when the jar is whole.
+ * Downloads Zipkin if it is missing. Its folder gets its name when the jar is complete.
  * @returns the path of its jar
  * @throws StackError
  */
@@ -111,7 +111,7 @@ export async function ensureZipkin(cacheDir: string, options: FetchOptions): Pro
   const jar = join(home, 'zipkin.jar');
   if (existsSync(jar)) return jar;
   await inDraft(cacheDir, home, options, async (draft) => {
-    if (existsSync(jar)) return; // the process we waited for did it
+    if (existsSync(jar)) return; // another process downloaded it while we waited
     assertDiskSpace(cacheDir, ZIPKIN_SPACE_BYTES);
     await runMaven(goalsOf(ZIPKIN_POM, draft), { ...options, what: 'Zipkin' });
     rmSync(home, { recursive: true, force: true });
@@ -120,13 +120,13 @@ export async function ensureZipkin(cacheDir: string, options: FetchOptions): Pro
   return jar;
 }
 
-/** Everything that a pom pins, fetched and unpacked into `outDir`. */
+/** Maven arguments that fetch everything a pom pins and unpack it into `outDir`. */
 const goalsOf = (pom: string, outDir: string): string[] => ['-f', pom, 'generate-resources', `-Dout=${outDir}`];
 
 async function fill(cacheDir: string, home: string, options: FetchOptions): Promise<void> {
   await inDraft(cacheDir, home, options, async (draft) => {
     for (const entry of draftsIn(cacheDir)) rmSync(join(cacheDir, entry), { recursive: true, force: true });
-    if (isComplete(home)) return; // the process we waited for did it
+    if (isComplete(home)) return; // another process downloaded it while we waited
     assertDiskSpace(cacheDir, SPACE_NEEDED_BYTES);
     const run = { ...options, what: 'RocketMQ, MariaDB and Redis', jarsIn: join(draft, 'rocketmq') };
     await runMaven(goalsOf(POM, draft), run);
@@ -137,7 +137,7 @@ async function fill(cacheDir: string, home: string, options: FetchOptions): Prom
   });
 }
 
-/** Lets `work` make a folder under another name, while no other process does. What it leaves there is removed. */
+/** Lets `work` fill a folder under a temporary name while no other process does. Removes its leftovers. */
 async function inDraft(
   cacheDir: string,
   home: string,
@@ -169,7 +169,7 @@ async function lockCache(path: string, onText: (text: string) => void, signal?: 
   return release;
 }
 
-/** What starts that were cut off left behind, or the work of one under way: to be removed under the lock only. */
+/** Returns the drafts of interrupted starts or of a running start. Remove them only under the lock. */
 function draftsIn(cacheDir: string): string[] {
   return existsSync(cacheDir) ? readdirSync(cacheDir).filter((name) => name.includes(DRAFT)) : [];
 }
@@ -182,16 +182,19 @@ const BUNDLED = {
   mariadbd: 'mariadb/bin/mariadbd',
 } as const;
 
-/** Lists what the folder holds, with sizes in bytes. Written last: without it the folder counts for nothing. */
+/** Lists the files of the folder with sizes in bytes. It is written last, and without it the folder is invalid. */
 const MARKER = 'complete.json';
 
-/** As the embedded-redis artifact calls the processors, and what it has for each. */
+/** Processor names in the embedded-redis artifact, and its binary for each. */
 const REDIS_PLATFORMS: Partial<Record<NodeJS.Architecture, { readonly suffix: string; readonly tried: Tried }>> = {
   x64: { suffix: 'linux-amd64', tried: 'Redis 6.2 for x64' },
   arm64: { suffix: 'linux-arm64', tried: 'Redis 6.2 for arm64' },
 };
 
-/** Gives the unpacked files short names, sets the run bits, drops what this machine cannot use, checks the rest, writes the marker. */
+/**
+ * Gives the unpacked files short names, makes them executable, removes what this machine cannot use, checks the rest
+ * and writes the marker.
+ */
 function arrangeArtifacts(home: string): void {
   const [redisJar, mariadbJar] = [join(home, 'redis-jar'), join(home, 'mariadb-jar')];
   const platform = REDIS_PLATFORMS[process.arch];
@@ -215,7 +218,7 @@ function arrangeArtifacts(home: string): void {
   writeFileSync(join(home, MARKER), `${JSON.stringify(sizes)}\n`);
 }
 
-/** True for a folder with its marker, whose files are all there in full: files can get lost later, too. */
+/** Whether a folder has its marker and all its files in full size, since files can get lost later. */
 function isComplete(home: string): boolean {
   try {
     const sizes = JSON.parse(readFileSync(join(home, MARKER), 'utf8')) as Record<string, number>;

@@ -2,9 +2,9 @@ import { X509Certificate } from 'node:crypto';
 import { chmodSync, existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 
-/** Where the certificates of an instance are, in PEM. */
+/** The certificate files of an instance, in PEM. */
 export interface CertificateFiles {
-  /** Of the authority that has signed the others. */
+  /** The certificate of the authority that signed the others. */
   readonly ca: string;
   readonly server: string;
   readonly serverKey: string;
@@ -24,14 +24,14 @@ export const certificateFiles = (instanceDir: string): CertificateFiles => {
 };
 
 const DAY_MS = 86_400_000;
-/** The key of the authority is not kept, so all are made anew together. */
+/** The authority key is not kept, so all certificates are renewed together. */
 const LIFE_DAYS = 90;
-/** Servers may run for so long before they are started again. */
+/** Servers may run this long before their next start. */
 const LEFT_AT_LEAST_DAYS = 30;
 
 /**
- * Makes the certificates of an instance, unless it has some that are good for a month.
- * @param mayRenew false while a server runs, which would go on with its old one: then they are kept as long as they are good
+ * Creates the certificates of an instance unless they are valid for another month.
+ * @param mayRenew false while a server runs, which would keep its old certificate: then valid certificates are kept
  */
 export async function ensureCertificates(files: CertificateFiles, mayRenew = true): Promise<void> {
   const daysNeeded = mayRenew ? LEFT_AT_LEAST_DAYS : 0;
@@ -61,13 +61,13 @@ export interface CertificateParts {
   readonly commonName: string;
   readonly names?: readonly string[];
   readonly addresses?: readonly string[];
-  /** Default: now. */
+  /** Defaults to now. */
   readonly fromMs?: number;
-  /** Default: after 90 days. */
+  /** Defaults to 90 days from now. */
   readonly untilMs?: number;
 }
 
-/** Elliptic curves: a key of RSA takes seconds. */
+/** Uses elliptic curves, because an RSA key takes seconds. */
 const HOW = { keyType: 'ec', curve: 'P-256', algorithm: 'sha256' } as const;
 
 export async function makeAuthority(commonName: string): Promise<Certified> {
@@ -84,7 +84,7 @@ export async function makeAuthority(commonName: string): Promise<Certified> {
   return { cert, key };
 }
 
-/** One for a server as well as for a client, signed by an authority. */
+/** Creates a certificate for a server and a client, signed by an authority. */
 export async function makeCertificate(parts: CertificateParts, authority: Certified): Promise<Certified> {
   const { commonName, names = [], addresses = [] } = parts;
   const { cert, private: key } = await (
@@ -109,7 +109,7 @@ export async function makeCertificate(parts: CertificateParts, authority: Certif
   return { cert, key };
 }
 
-/** From a minute ago: another machine may be a little behind. */
+/** Returns the validity, which starts a minute early because another machine's clock may be slightly behind. */
 const lifeOf = ({
   fromMs = Date.now() - 60_000,
   untilMs = fromMs + LIFE_DAYS * DAY_MS,
@@ -121,5 +121,5 @@ const lifeOf = ({
 export function writePrivate(file: string, text: string): void {
   mkdirSync(dirname(file), { recursive: true });
   writeFileSync(file, text, { mode: 0o600 });
-  chmodSync(file, 0o600); // the mode above is for a new file only
+  chmodSync(file, 0o600); // the mode above applies only to a new file
 }

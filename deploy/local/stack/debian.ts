@@ -5,23 +5,23 @@ import { runCommand, versionOf } from './run-command.js';
 import { StackError } from './stack-error.js';
 
 export interface DebianPackages {
-  /** Of Debian, by its name, such as `trixie`; it need not be that of this machine. */
+  /** Name of the Debian release, such as `trixie`, which may differ from the release of this machine. */
   readonly release: string;
   readonly packages: readonly string[];
-  /** Also what they need, down to the C library. */
+  /** Whether to include all dependencies, down to the C library. */
   readonly withDependencies: boolean;
 }
 
-/** A slow line: of one server with all that it needs some 60 MB. */
+/** Allows for a slow line: a server with its dependencies has about 60 MB. */
 const FETCH_MAX_MS = 30 * 60_000;
-/** Signs every release. apt has keys of its own on a Debian; where there are none it says so. */
+/** The keys that sign every release. apt has its own keys on Debian, and reports if they are missing. */
 const KEYS = '/usr/share/keyrings/debian-archive-keyring.gpg';
 
 /**
- * Unpacks packages of a Debian release into a folder. Nothing is installed, so it needs no root. The state of apt is one of
- * our own, in which no package is there yet; the mirror is that of this machine. apt checks the signature of the release,
- * and by it the hash of each package.
- * @returns SHA-256 of each package, by the name of its file
+ * Unpacks packages of a Debian release into a folder. Installs nothing, so it needs no root. Uses a separate apt state
+ * without any package, and the mirror of this machine. apt checks the signature of the release, and with it the hash
+ * of each package.
+ * @returns SHA-256 of each package, by file name
  * @throws StackError with the reason of apt
  */
 export async function unpackDebian(
@@ -69,13 +69,13 @@ const reasonIn = (output: string): string =>
     .replace(/https?:\/\/[^\s)]+/g, 'the mirror')
     .slice(0, 200);
 
-/** Of the sources of this machine the first that is Debian itself, and not its security updates. */
+/** Returns the first apt source of this machine that is Debian itself, not its security updates. */
 async function debianMirror(what: string): Promise<string> {
   const format = ['--format', '$(ORIGIN)|$(LABEL)|$(REPO_URI)', 'Created-By: Packages'];
   const { output } = await runCommand('apt-get', ['indextargets', ...format], { timeoutMs: 60_000 });
   const sources = output.split('\n').map((line) => line.split('|'));
   const known = sources.find(([origin, label]) => origin === 'Debian' && label === 'Debian');
-  // before the first `apt-get update` nothing but the address is known
+  // before the first `apt-get update` only the address is known
   const mirror = known ?? sources.find(([origin, , uri]) => origin === '' && /\/debian\/?$/.test(uri ?? ''));
   if (mirror?.[2] === undefined) throw unavailable(what, 'apt knows no mirror of Debian on this machine');
   return mirror[2];
@@ -95,11 +95,11 @@ Acquire::IndexTargets::deb::DEP-11::DefaultEnabled "false";
 `;
 
 /**
- * Writes a script that starts an unpacked program with the C library and the libraries that were unpacked with it: those of
- * this machine may be older. It finds them from where it stands, so its folder may be moved.
- * @param folder what packages were unpacked into
- * @param program from there
- * @returns the script
+ * Writes a script that starts an unpacked program with its own C library and libraries, because those of this machine
+ * may be older. The script finds them relative to itself, so its folder may be moved.
+ * @param folder where the packages were unpacked
+ * @param program path in this folder
+ * @returns the path of the script
  */
 export function writeLauncher(folder: string, program: string): string {
   const files = readdirSync(folder, { recursive: true, withFileTypes: true }).filter((file) => file.isFile());

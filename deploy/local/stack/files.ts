@@ -15,8 +15,8 @@ import { TEMPLATES_DIR } from './paths.js';
 import { StackError } from './stack-error.js';
 
 /**
- * Makes a folder and the ones above it. In its place stands no `recursive: true`, which spins for ever in Node 20 where
- * an existing folder refuses new ones with ENOENT, as /proc does.
+ * Makes a folder and its parents. Does not use `recursive: true`, which loops forever in Node 20 if an existing folder
+ * refuses new folders with ENOENT, as /proc does.
  */
 export function ensureFolder(dir: string): void {
   if (existsSync(dir)) return;
@@ -24,14 +24,14 @@ export function ensureFolder(dir: string): void {
   try {
     mkdirSync(dir);
   } catch (error) {
-    if (!existsSync(dir)) throw error; // else another process was quicker
+    if (!existsSync(dir)) throw error; // unless another process was faster
   }
 }
 
 /**
- * Makes a data folder unless it exists. It gets its name only when it is complete, so a start that was cut off leaves
- * nothing that could be taken for data.
- * @param fill gets an empty folder
+ * Makes a data folder unless it exists. The folder gets its name only when it is complete, so an interrupted start
+ * leaves nothing that looks like data.
+ * @param fill fills an empty folder
  */
 export async function makeDataFolder(dataDir: string, fill: (draft: string) => Promise<void>): Promise<void> {
   if (existsSync(dataDir)) return;
@@ -52,7 +52,7 @@ export async function makeDataFolder(dataDir: string, fill: (draft: string) => P
 
 const MIB = 1024 ** 2;
 
-/** Makes the folder if need be. @throws StackError when its volume has less free space (in bytes) than needed */
+/** Makes the folder if needed. @throws StackError when its volume has less free space (in bytes) than needed */
 export function assertDiskSpace(dir: string, neededBytes: number): void {
   ensureFolder(dir);
   const freeBytes = freeSpaceBytes(dir);
@@ -63,10 +63,10 @@ export function assertDiskSpace(dir: string, neededBytes: number): void {
   );
 }
 
-/** Servers that die of a full disk often cannot even write why. */
+/** Servers that fail on a full disk often cannot log the reason. */
 const NEARLY_FULL_BYTES = 64 * MIB;
 
-/** A part of a sentence when the disk is (nearly) full, else nothing. */
+/** Returns a part of a sentence if the disk is (nearly) full, otherwise an empty text. */
 export function fullDiskHint(dir: string): string {
   return freeSpaceBytes(dir) < NEARLY_FULL_BYTES ? `the disk of ${dir} is full: free some space` : '';
 }
@@ -76,7 +76,7 @@ function freeSpaceBytes(dir: string): number {
   return bavail * bsize;
 }
 
-/** Replaces each `${name}`. A name without a value is a bug, not a mistake of the user. */
+/** Replaces each `${name}`. A name without a value is a bug, not a user error. */
 export function renderTemplate(template: string, values: Readonly<Record<string, string | number>>): string {
   return template.replace(/\$\{(\w+)\}/g, (_match, name: string) => {
     const value = values[name];
@@ -85,17 +85,17 @@ export function renderTemplate(template: string, values: Readonly<Record<string,
   });
 }
 
-/** RocketMQ reads its .conf files as Java properties: Latin-1, with a backslash as escape character. */
+/** Escapes a value for RocketMQ, which reads its .conf files as Java properties: Latin-1, with backslash escapes. */
 export function escapeProperty(value: string): string {
   return value
     .replaceAll('\\', '\\\\')
     .replace(/[^\x20-\x7e]/g, (char) => `\\u${char.charCodeAt(0).toString(16).padStart(4, '0')}`);
 }
 
-/** Fills in a file of deploy/local and puts it where its server reads it. */
+/** Renders a template of deploy/local to the path where its server reads it. */
 export function writeConf(template: string, target: string, values: Readonly<Record<string, string | number>>): void {
   const rendered = renderTemplate(readFileSync(join(TEMPLATES_DIR, template), 'utf8'), values);
   mkdirSync(dirname(target), { recursive: true });
   writeFileSync(target, rendered, { mode: 0o600 });
-  chmodSync(target, 0o600); // the mode above is for a new file only
+  chmodSync(target, 0o600); // the mode above applies only to a new file
 }

@@ -2,15 +2,15 @@ import { readFileSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 
 /**
- * Measures waits by what the machine gave, not by the clock on the wall. With ten processes for each core, a server
- * needs a minute to boot that takes six seconds alone, and no fixed limit is right for both. Between two readings,
- * granted time advances by
+ * Measures waits by the CPU time that the machine could give instead of wall-clock time. With ten processes per core,
+ * a server that boots in six seconds alone needs a minute, so no fixed limit suits both. Between two readings, granted
+ * time advances by
  *
- *     elapsed × min(1, cores ÷ runnable) × speed of the machine
+ * elapsed × min(1, cores ÷ runnable) × speed of the machine
  *
- * where `runnable` counts the threads that run or wait for a core, averaged over a second. So a limit of 120 s is
- * 120 s on a free machine, and 480 s where four processes share each core. The factor never falls below a fifth: a
- * wait of 120 s ends within ten minutes, whatever the load.
+ * where `runnable` counts the threads that run or wait for a core, averaged over a second. So a limit of 120 s is 120
+ * s on a free machine and 480 s if four processes share each core. The factor never falls below a fifth: a wait of 120
+ * s ends within ten minutes under any load.
  */
 export class GrantedTime {
   readonly #machine: Machine;
@@ -24,12 +24,12 @@ export class GrantedTime {
     this.#startedMs = this.#readMs = machine.nowMs();
   }
 
-  /** Time since the start, as the clock on the wall has it. */
+  /** Returns wall-clock time since the start. */
   get elapsedMs(): number {
     return this.#machine.nowMs() - this.#startedMs;
   }
 
-  /** Granted time since the start. */
+  /** Returns granted time since the start. */
   readMs(): number {
     const { cores, speed } = this.#machine;
     const nowMs = this.#machine.nowMs();
@@ -42,20 +42,20 @@ export class GrantedTime {
     return this.#grantedMs;
   }
 
-  /** How much of the time since the start was granted: 1 on a machine that had a core free throughout. */
+  /** Returns the granted share of the time since the start: 1 if a core was always free. */
   get share(): number {
     const elapsedMs = this.elapsedMs;
     return elapsedMs === 0 ? 1 : this.readMs() / elapsedMs;
   }
 }
 
-/** What granted time is computed from. */
+/** The inputs of granted time. */
 export interface Machine {
   readonly cores: number;
   nowMs(): number;
-  /** Processes that run or wait for a core, the one that asks not counted. */
+  /** Returns the processes that run or wait for a core, except the caller. */
   runnable(): number;
-  /** 1 or less: as fast as the machine that the limits were chosen on, or slower. */
+  /** Returns the speed relative to the machine on which the limits were chosen, at most 1. */
   speed(): number;
 }
 
@@ -63,13 +63,15 @@ const AVERAGED_OVER_MS = 1_000;
 const FACTOR_MIN = 0.2;
 
 const THIS_MACHINE: Machine = {
-  cores: availableParallelism(), // of a process that is pinned: those it may use
+  cores: availableParallelism(), // counts only the permitted cores of a pinned process
   nowMs: () => performance.now(),
   runnable: () => parseRunnable(readLoad()),
   speed: machineSpeed,
 };
 
-/** @param load /proc/loadavg; its fourth field counts the process that reads it, which does not compete while it waits */
+/**
+ * @param load /proc/loadavg. Its fourth field counts the process that reads it, which does not compete while it waits
+ */
 export function parseRunnable(load: string): number {
   return Math.max(1, Number(/(\d+)\/\d+ \d+$/.exec(load.trim())?.[1] ?? 1) - 1);
 }
@@ -78,22 +80,22 @@ function readLoad(): string {
   try {
     return readFileSync('/proc/loadavg', 'utf8');
   } catch {
-    return ''; // a sandbox without /proc: the clock on the wall counts
+    return ''; // a sandbox without /proc: wall-clock time counts
   }
 }
 
-/** Measured by the first process of a run; the others read it here. */
+/** The first process of a run measures the speed, and the others read it here. */
 const SPEED_ENV = 'SECKILL_MACHINE_SPEED';
 const SPEED_MIN = 0.25;
-/** What a chunk takes on the machine that the limits were chosen on, a slow one. */
+/** Time for a chunk on the slow machine on which the limits were chosen. */
 const REFERENCE_MS = 0.7;
 const CHUNKS = 25;
 
-/** @returns how fast a core is, from 0.25 to 1 */
+/** @returns the speed of a core, from 0.25 to 1 */
 function machineSpeed(): number {
   const known = Number(process.env[SPEED_ENV]);
   if (known > 0) return known;
-  // the fastest chunk is the one that no other process interrupted
+  // the fastest chunk was not interrupted by another process
   const fastestMs = Math.min(...Array.from({ length: CHUNKS }, chunkMs));
   const speed = Math.min(1, Math.max(SPEED_MIN, REFERENCE_MS / fastestMs));
   process.env[SPEED_ENV] = speed.toFixed(2);
@@ -107,8 +109,8 @@ function chunkMs(): number {
 }
 
 /**
- * Calls `late` when this much granted time has passed: a timer for work that may hang.
- * @returns cancels it
+ * Calls `late` after this much granted time, as a timer for work that may hang.
+ * @returns a function that cancels the timer
  */
 export function afterGranted(ms: number, late: () => void): () => void {
   const time = new GrantedTime();

@@ -10,14 +10,14 @@ import { StackError } from './stack-error.js';
 
 const READY_POLL_MS = 100;
 const EXIT_POLL_MS = 50;
-/** After SIGKILL a process is gone as soon as the kernel has taken back its memory. */
+/** After SIGKILL a process disappears as soon as the kernel has freed its memory. */
 const KILL_WAIT_MS = 10_000;
-/** The kernel takes a killed process apart in steps: its ports may be taken for a moment after its pid is gone. */
+/** The kernel removes a killed process in steps: its ports may stay taken for a moment after its pid is gone. */
 const PORTS_WAIT_MS = 2_000;
 
 /**
- * `running`: answers as it should. `starting`: alive, not ready, within its start time. `unhealthy`: alive, but does
- * not answer. `stopped`: no process of this instance.
+ * `running`: answers correctly. `starting`: alive, not ready, within its start time. `unhealthy`: alive, but does not
+ * answer. `stopped`: no process of this instance.
  */
 type ServerState = 'running' | 'starting' | 'unhealthy' | 'stopped';
 
@@ -26,27 +26,27 @@ export interface ServerStatus {
   readonly state: ServerState;
   readonly pid: number | null;
   readonly ports: readonly number[];
-  /** Why it is not running; null when it is. */
+  /** The reason why it is not running, or null if it runs. */
   readonly reason: string | null;
   readonly log: string;
 }
 
-/** One server of an instance. Any process may use it: all it knows is in the instance folder. */
+/** Controls one server of an instance. Any process may use it, because all state is in the instance folder. */
 export interface StackServer {
   readonly name: ServerName;
-  /** Whole path of the file with its stdout and stderr. */
+  /** Full path of the file with its stdout and stderr. */
   readonly logFile: string;
-  /** @returns the pid of our own live process, else null */
+  /** @returns the pid of our live process, or null */
   pid(): number | null;
-  /** @returns false when it does not run, and then sends nothing */
+  /** @returns false without sending the signal if the server does not run */
   kill(signal: NodeJS.Signals): boolean;
-  /** Starts it unless it runs. Resolves at once, long before it is ready. @throws StackError */
+  /** Starts the server unless it runs. Resolves at once, long before the server is ready. @throws StackError */
   start(): Promise<void>;
-  /** @throws StackError when it ends, or is not ready within its start time, which is granted time */
+  /** @throws StackError when the server ends or is not ready within its start time (granted time) */
   waitReady(options?: { timeoutMs?: number; signal?: AbortSignal | undefined }): Promise<void>;
   /**
-   * Ends it and waits until it is gone: the signal (default SIGTERM), after `timeoutMs` SIGKILL. A process that was
-   * stopped with SIGSTOP is woken up first. Resolves at once when it does not run.
+   * Ends the server and waits until it is gone: sends the signal (default SIGTERM), and after `timeoutMs` SIGKILL.
+   * Wakes up a process that was stopped with SIGSTOP first. Resolves at once if the server does not run.
    */
   stop(options?: { signal?: NodeJS.Signals; timeoutMs?: number }): Promise<void>;
   status(): Promise<ServerStatus>;
@@ -61,7 +61,7 @@ export class ManagedServer implements StackServer {
   readonly #ports: StackPorts;
   readonly #pidFile: string;
   readonly #tools: (signal?: AbortSignal) => Promise<Tools>;
-  /** Where the log of the present run begins. */
+  /** Offset at which the log of the current run begins. */
   #logFrom = 0;
 
   constructor(
@@ -86,7 +86,7 @@ export class ManagedServer implements StackServer {
     return signalPidFile(this.#pidFile, signal);
   }
 
-  /** @throws StackError when one of its ports is taken; meant for a server that does not run */
+  /** Checks the ports of a server that does not run. @throws StackError when a port is taken */
   assertPortsFree(): void {
     assertPortsFree(claimedPorts(this.#ports, this.spec.portNames));
   }
@@ -173,15 +173,15 @@ const TAIL_BYTES = 16 * 1024;
 const LINE_LENGTH_MAX = 240;
 const CAUSE = /\b(error|fatal|exception|fail(ed|ure)?|denied|cannot|can't|in use|no space left|invalid|not found)\b/i;
 
-/** How MariaDB and MySQL mark lines that are no errors. */
+/** Marks of MariaDB and MySQL for lines that are not errors. */
 const EVERYDAY = /\[(Note|Warning|System)\]/;
-/** After so few lines the last one is most likely the cause. */
+/** If the log has at most this many lines, the last line is probably the cause. */
 const EARLY_DEATH_LINES = 3;
 
 /**
- * The line of a log that most likely says why its server died: the last one with a word of an error; else the last, if
- * there are only a few. Null for a server that was killed, which logs nothing.
- * @param from offset in bytes; what stood in the log before this start does not count
+ * Returns the log line that most likely explains the death of a server: the last line with a word of an error,
+ * otherwise the last line of a short log. Null for a killed server, which logs nothing.
+ * @param from offset in bytes; earlier lines are from before this start
  */
 export function causeInLog(logFile: string, from = 0): string | null {
   const lines = tailOf(logFile, from)

@@ -4,26 +4,26 @@ import { join, relative } from 'node:path';
 import { runCommand, versionOf } from './run-command.js';
 import { StackError } from './stack-error.js';
 
-/** The one that the poms name. */
+/** The plugin version that the poms name. */
 export const DEPENDENCY_PLUGIN = 'org.apache.maven.plugins:maven-dependency-plugin:3.8.1';
 
-/** 400 MB over a slow line; Maven has shorter limits of its own for a line that is dead. */
+/** Time for 400 MB over a slow line. Maven has shorter limits for a dead line. */
 const DOWNLOAD_TIMEOUT_MS = 30 * 60_000;
 const REPORT_EVERY_MS = 1_000;
 
 interface MavenRun {
-  /** For people: what it fetches. */
+  /** Name for people. */
   readonly what: string;
-  /** Where jars are put one by one, to be counted. */
+  /** Folder whose jars are counted as progress. */
   readonly jarsIn?: string;
-  /** Where it runs: a goal without a pom leaves its marks there. Left out: here. */
+  /** Working directory, because a goal without a pom leaves files there. Defaults to the current folder. */
   readonly cwd?: string;
-  /** Called with progress, one short line each time. */
+  /** Called with one short line of progress. */
   readonly onText: (text: string) => void;
   readonly signal?: AbortSignal | undefined;
 }
 
-/** Runs goals of Maven that fetch something. @throws StackError with Maven's own first reason */
+/** Runs Maven goals that fetch files. @throws StackError with Maven's own first reason */
 export async function runMaven(
   args: readonly string[],
   { what, jarsIn, cwd, onText, signal }: MavenRun,
@@ -45,18 +45,18 @@ export async function runMaven(
   }
 }
 
-/** RocketMQ has 150 jars; they are copied one by one once Maven has them. */
+/** Counts jars. RocketMQ has 150 jars, which are copied one by one after Maven has them. */
 function countJars(folder: string | undefined): number {
   try {
     return folder === undefined ? 0 : readdirSync(folder).length;
   } catch {
-    return 0; // Maven has not come that far
+    return 0; // Maven has not made the folder yet
   }
 }
 
 /**
- * SHA-256 over what is run, as `sumOf` makes it. Maven checks what it loads by sums that lie beside it in the repository; these
- * say that it is what was tried.
+ * SHA-256 of the tested files, as `sumOf` makes it. Maven checks downloads against sums in the same repository, while
+ * these sums prove that the files are the tested files.
  */
 const SUMS = {
   'RocketMQ 5.4.0': '67802d22b5f82fb5b3c92c67b71b5c10bd98ec2a89b919b9d094a92986e98676',
@@ -68,14 +68,14 @@ const SUMS = {
 } as const;
 export type Tried = keyof typeof SUMS;
 
-/** @throws StackError when these files, named from the folder, are not what was tried */
+/** @throws StackError when these files, relative to the folder, differ from the tested files */
 export function assertTried(what: Tried, folder: string, files: readonly string[]): void {
   const sum = sumOf(folder, files);
   if (sum === SUMS[what]) return;
   throw new StackError(`What came as ${what} is something else (SHA-256 ${sum}); nothing of it is kept.`);
 }
 
-/** One sum over the names and contents of files. */
+/** Returns one sum over the names and contents of files. */
 export function sumOf(folder: string, files: readonly string[]): string {
   const all = createHash('sha256');
   for (const file of [...files].sort()) {
@@ -87,13 +87,13 @@ export function sumOf(folder: string, files: readonly string[]): string {
   return all.digest('hex');
 }
 
-/** Every file below a part of a folder, named from the folder. */
+/** Returns every file below a part of a folder, relative to the folder. */
 export const filesBelow = (folder: string, part: string): string[] =>
   readdirSync(join(folder, part), { recursive: true, withFileTypes: true })
     .filter((file) => file.isFile())
     .map(({ parentPath, name }) => relative(folder, join(parentPath, name)));
 
-/** Counts what Maven reports: "Downloaded from central: …/x.jar (1.2 MB at 3 MB/s)". */
+/** Counts the downloads that Maven reports: "Downloaded from central: …/x.jar (1.2 MB at 3 MB/s)". */
 class DownloadCounter {
   #files = 0;
   #bytes = 0;
@@ -106,7 +106,7 @@ class DownloadCounter {
     this.#bytes += Number(size[1]) * unit;
   }
 
-  /** @param jars how many are in place */
+  /** @param jars number of jars in place */
   text(jars: number): string {
     const parts = [
       this.#files > 0 ? `${this.#files} files downloaded (${(this.#bytes / 1e6).toFixed(0)} MB)` : '',
@@ -116,7 +116,7 @@ class DownloadCounter {
   }
 }
 
-/** One sentence out of a page of Maven's errors. */
+/** Extracts one sentence from a page of Maven's errors. */
 export function mavenFailure(output: string): string {
   if (/No space left on device/i.test(output)) {
     return 'Maven ran out of disk space; free about 1 GiB and run the same command again.';
@@ -132,7 +132,7 @@ export function mavenFailure(output: string): string {
   return `Maven could not fetch the servers: ${short.trim()}; ${hint} and run the same command again.`;
 }
 
-/** @returns the Maven program. @throws StackError when there is none or it does not run */
+/** @returns the Maven program. @throws StackError when there is no Maven or it does not run */
 async function findMaven(): Promise<string> {
   const result = await versionOf('mvn', '-version');
   if (result === null) {

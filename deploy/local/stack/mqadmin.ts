@@ -8,18 +8,19 @@ import { StackError } from './stack-error.js';
 export interface MqadminResult {
   readonly stdout: string;
   readonly stderr: string;
-  /** It ends with 0 whatever happens; this is 1 where it said that something went wrong. */
+  /** 1 if the output reports a failure. The tool itself always exits with 0. */
   readonly exitCode: number;
 }
 
-/** A JVM takes seconds to start on a busy machine, and the tool waits long for a broker that is away. */
+/** A JVM takes seconds to start on a busy machine, and the tool waits long for an absent broker. */
 const TIMEOUT_MS = 120_000;
-/** What it prints when a command failed; it has no other sign. */
+/** Output of a failed command, its only sign of failure. */
 const FAILED = /^(?:(?:org\.apache|java)\.[\w.]*Exception|The sub command .* not exist)/m;
 
 /**
- * Runs RocketMQ's own admin tool on the broker of this folder, as the user of the programs: it finds its name in `conf/tools.yml`.
- * @param args as the tool takes them; `-n`, the name server, is added where it is missing
+ * Runs RocketMQ's admin tool on the broker of this folder, as the user of the programs, whom the tool reads from
+ * `conf/tools.yml`.
+ * @param args arguments of the tool; adds `-n`, the name server, if it is missing
  * @throws StackError before the first start of the folder, or when Java does not run
  */
 export async function runMqadmin(

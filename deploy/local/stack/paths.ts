@@ -4,18 +4,18 @@ import { join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { PACKAGE_ROOT } from '../../../src/core/package-root.js';
 
-/** The checkout. */
+/** The root of the checkout. */
 export const REPO_DIR = resolve(fileURLToPath(PACKAGE_ROOT));
 /** The pom and the templates of the server files. */
 export const TEMPLATES_DIR = join(REPO_DIR, 'deploy', 'local', 'templates');
 export const DEFAULT_DIR = join(REPO_DIR, '.stack');
-/** Shared by all instances, so that tests download nothing that `npm start` has. */
+/** Shared by all instances, so that tests reuse the downloads of `npm start`. */
 export const DEFAULT_ARTIFACTS_DIR = join(DEFAULT_DIR, 'artifacts');
 
-/** Linux takes 107 bytes for the path of a unix socket. */
+/** Linux allows 107 bytes for the path of a unix socket. */
 const SOCKET_PATH_MAX = 100;
 
-/** Where one instance keeps its things. All below `dir`, but for a socket whose path would be too long. */
+/** The paths of one instance. All are below `dir`, except a socket whose path would be too long. */
 export interface StackPaths {
   readonly dir: string;
   readonly instanceFile: string;
@@ -24,9 +24,9 @@ export interface StackPaths {
   /** Held by the command that runs the whole system on this instance. */
   readonly systemLockFile: string;
   readonly mysqlSocket: string;
-  /** Files the servers read, written anew at every start. */
+  /** Configuration files, rewritten at every start. */
   conf(file: string): string;
-  /** What must survive: one folder per server. */
+  /** Persistent data, one folder per server. */
   data(name: string): string;
   log(name: string): string;
   pidFile(server: string): string;

@@ -8,16 +8,16 @@ import { StackError } from './stack-error.js';
 export interface StackPorts {
   /** RocketMQ name server, remoting protocol. */
   readonly namesrv: number;
-  /** RocketMQ broker, remoting protocol. It takes `broker - 2` (fast lane) and `broker + 1` (replication) too. */
+  /** RocketMQ broker, remoting protocol. It also uses `broker - 2` (fast lane) and `broker + 1` (replication). */
   readonly broker: number;
-  /** RocketMQ proxy, gRPC: what the product talks to. */
+  /** RocketMQ proxy, gRPC, used by the product. */
   readonly grpc: number;
   /** RocketMQ proxy, remoting protocol. */
   readonly remoting: number;
   /** Prometheus metrics of the broker, HTTP. */
   readonly metrics: number;
   readonly redis: number;
-  /** MySQL, or the MariaDB in its place. */
+  /** MySQL, or MariaDB instead. */
   readonly mysql: number;
 }
 
@@ -45,13 +45,13 @@ const PORT_LABELS: Record<PortName, string> = {
   mysql: 'MySQL',
 };
 
-/** A port number that one of our servers will listen on, and what to call it. */
+/** A port number of a server, and its name for people. */
 export interface ClaimedPort {
   readonly port: number;
   readonly label: string;
 }
 
-/** Every port number behind the given names, the two that the broker takes beside its own included. */
+/** Returns every port number of the given names, including the two extra ports of the broker. */
 export function claimedPorts(ports: StackPorts, names: readonly PortName[] = PORT_NAMES): ClaimedPort[] {
   return names.flatMap((name) => {
     const own = { port: ports[name], label: PORT_LABELS[name] };
@@ -64,12 +64,12 @@ export function claimedPorts(ports: StackPorts, names: readonly PortName[] = POR
   });
 }
 
-/** What of `os.networkInterfaces()` is looked at. */
+/** The fields that are read from `os.networkInterfaces()`. */
 type Interfaces = Readonly<Record<string, readonly { readonly internal: boolean }[] | undefined>>;
 
 /**
- * Ports of the broker that other machines reach: these three listen on every address, and RocketMQ has no setting for it.
- * None in a network namespace that has only loopback.
+ * Returns the broker ports that other machines can reach: these three listen on every address, and RocketMQ has no
+ * setting to change that. Empty in a network namespace that has only loopback.
  */
 export function exposedPorts(ports: StackPorts, interfaces: Interfaces): ClaimedPort[] {
   const isAlone = Object.values(interfaces).every((addresses = []) => addresses.every(({ internal }) => internal));
@@ -78,7 +78,9 @@ export function exposedPorts(ports: StackPorts, interfaces: Interfaces): Claimed
   return claimedPorts(ports).filter(({ port }) => open.includes(port));
 }
 
-/** @throws StackError when the value is not seven different usable ports: a damaged or hand-edited instance file. */
+/**
+ * @throws StackError when the value is not seven different usable ports, as in a damaged or hand-edited instance file
+ */
 export function parsePorts(value: unknown, source: string): StackPorts {
   const table = (value ?? {}) as Partial<Record<PortName, unknown>>;
   for (const name of PORT_NAMES) {
@@ -98,25 +100,25 @@ export function parsePorts(value: unknown, source: string): StackPorts {
 const FREE_TRIES_MAX = 200;
 
 /**
- * Where free ports are picked: below those that Linux hands to outgoing connections, so that no client can take the port
- * of a server that is down for a moment, and above the well-known ones.
+ * Returns the range for free ports: below the ports that Linux assigns to outgoing connections, so that no client can
+ * take the port of a server that is briefly down, and above the well-known ports.
  * @param localRange /proc/sys/net/ipv4/ip_local_port_range
  */
 export function freeRange(localRange: string): { readonly from: number; readonly to: number } {
   const to = Math.min(32_000, Number(/^\d+/.exec(localRange)?.[0] ?? Infinity));
-  // a machine that hands out nearly every port has no such range
+  // a machine that assigns nearly every port has no such range
   return to < 4_000 ? { from: 21_000, to: 32_000 } : { from: to === 32_000 ? 21_000 : Math.floor(to / 2), to };
 }
 
-/** One file for each reserved port, which names the process that picked it. */
+/** Contains one file for each reserved port with the process that picked it. */
 const RESERVATIONS_DIR = join(tmpdir(), `seckill-ports-${process.getuid?.()}`);
 const releases: (() => void)[] = [];
 process.once('exit', () => releases.forEach((release) => release()));
 
 /**
- * Reserves a port until this process ends, also while the server on it is down. Two processes that pick at the same moment
+ * Reserves a port until this process ends, even while its server is down. Two processes that pick at the same moment
  * get different ports.
- * @returns false when it is reserved already
+ * @returns false if the port is already reserved
  */
 export function reservePort(port: number): boolean {
   const lock = tryLock(join(RESERVATIONS_DIR, String(port)));
@@ -124,7 +126,7 @@ export function reservePort(port: number): boolean {
   return 'release' in lock;
 }
 
-/** Picks ports that no process listens on or has reserved, and reserves them. */
+/** Picks and reserves ports that are neither in use nor reserved by another process. */
 export function pickFreePorts(
   listening: readonly Pick<ListeningPort, 'port'>[],
   random: () => number = Math.random,
@@ -142,13 +144,13 @@ export function pickFreePorts(
   });
 }
 
-/** Picks and reserves a free port. @param neighbours offsets of the ports that the server takes beside it */
+/** Picks and reserves a free port. @param neighbours offsets of the extra ports of the server */
 export const pickFreePort = (neighbours: readonly number[] = []): number =>
   freePortPicker(listeningPorts(), Math.random, reservePort)([0, ...neighbours]);
 
 /**
- * Picks one free port after the other, none twice.
- * @returns a function of the ports that must be free beside the one that it returns, as offsets; 0 is itself
+ * Returns a picker that never returns the same port twice.
+ * @returns a function of the offsets that must be free around the returned port; 0 is the port itself
  */
 function freePortPicker(
   listening: readonly Pick<ListeningPort, 'port'>[],
@@ -173,13 +175,13 @@ function readLocalRange(): string {
   try {
     return readFileSync('/proc/sys/net/ipv4/ip_local_port_range', 'utf8');
   } catch {
-    return ''; // a sandbox without it
+    return ''; // a sandbox without the file
   }
 }
 
 /**
- * The ports that were asked for; for each that a process listens on, a free one.
- * @param wanted null: any free one
+ * Returns the requested ports, and a free port instead of each port in use.
+ * @param wanted null for any free port
  */
 export function freePortsOr(
   wanted: readonly (number | null)[],
@@ -192,10 +194,10 @@ export function freePortsOr(
   return wanted.map((port) => (port === null || busy.has(port) ? pick([0]) : port));
 }
 
-/** A TCP port that a process listens on, as in /proc/net/tcp. */
+/** A listening TCP port, as in /proc/net/tcp. */
 export interface ListeningPort {
   readonly port: number;
-  /** Number of the socket; the holder has it open as `socket:[inode]`. */
+  /** Inode of the socket, which its holder has open as `socket:[inode]`. */
   readonly inode: string;
 }
 
@@ -216,7 +218,7 @@ export function parseListeningPorts(table: string): ListeningPort[] {
     .filter(({ port }) => Number.isInteger(port));
 }
 
-/** All listening ports of this machine, on any address: loopback and wildcard collide with each other. */
+/** Returns all listening ports of this machine on any address, because loopback and wildcard collide. */
 export function listeningPorts(): ListeningPort[] {
   return ['/proc/net/tcp', '/proc/net/tcp6'].flatMap((file) => {
     try {
@@ -233,10 +235,10 @@ interface PortHolder {
   readonly command: string;
 }
 
-/** Java class paths run to kilobytes. */
+/** Java class paths have kilobytes. */
 const COMMAND_LENGTH_MAX = 80;
 
-/** Finds who has a socket open. Sees only processes of this user, unless run as root. */
+/** Finds the process that has a socket open. Sees only processes of this user, unless run as root. */
 function findHolder(inode: string): PortHolder | null {
   const wanted = `socket:[${inode}]`;
   for (const entry of readdirSync('/proc')) {
@@ -250,7 +252,7 @@ function hasOpen(fdDir: string, wanted: string): boolean {
   try {
     return readdirSync(fdDir).some((fd) => linkOf(`${fdDir}/${fd}`) === wanted);
   } catch {
-    return false; // it has ended, or belongs to another user
+    return false; // the process has ended, or belongs to another user
   }
 }
 
@@ -262,7 +264,7 @@ function linkOf(path: string): string | null {
   }
 }
 
-/** The command line of a process, for people to recognise it. */
+/** Returns the command line of a process for people. */
 function commandOf(pid: number): string {
   try {
     const command = readFileSync(`/proc/${pid}/cmdline`, 'utf8').replaceAll('\0', ' ').trim();
@@ -272,10 +274,10 @@ function commandOf(pid: number): string {
   }
 }
 
-/** What to do about a busy port of a server; its ports are chosen at the first start of a folder. */
+/** Advice about a busy port of a server. The ports are chosen at the first start of a folder. */
 const SERVER_ADVICE = 'start an instance elsewhere: npm start -- --dir <folder> --free-ports --port 0';
 
-/** @param advice what to do instead of stopping the holder: a part of a sentence */
+/** @param advice part of a sentence: what to do instead of stopping the holder */
 function portInUseSentence(
   { port, label }: ClaimedPort,
   holder: PortHolder | null,
@@ -285,7 +287,7 @@ function portInUseSentence(
   return `Port ${port} (${label}) is in use by ${who}; stop it, or ${advice}.`;
 }
 
-/** @throws StackError naming the first of these ports that a process listens on, that process, and what to do */
+/** @throws StackError with the first of these ports in use, its process, and what to do */
 export function assertPortsFree(claimed: readonly ClaimedPort[], advice?: string): void {
   const listening = listeningPorts();
   for (const one of claimed) {

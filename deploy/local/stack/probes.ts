@@ -7,15 +7,15 @@ import { connectionOptions, type MysqlServer } from '../../../src/mysql/server.j
 import type { CertificateFiles } from './certificates.js';
 import { GrantedTime } from './granted-time.js';
 
-/** A server on this machine answers in milliseconds; one that is stopped or hangs never does. */
+/** A local server answers in milliseconds, unless it is stopped or hangs. */
 const PROBE_TIMEOUT_MS = 2_000;
 
-/** A probe resolves null when the server answers as it should, else with the reason why not. It never throws. */
+/** Null if the server answers correctly, otherwise the reason. A probe never throws. */
 export type ProbeResult = string | null;
 
 /**
- * Redis answers PONG; while it loads its file it answers -LOADING. One that was started without a password, by an older
- * version of this stack, refuses AUTH and serves all the same.
+ * Checks that Redis answers PONG. While Redis loads its file, it answers -LOADING. A Redis that an older version of
+ * this stack started without a password refuses AUTH but serves.
  */
 export function probeRedis(
   port: number,
@@ -40,16 +40,16 @@ const tlsOptions = ({ ca, client, clientKey }: CertificateFiles): ConnectionOpti
   key: readFileSync(clientKey),
 });
 
-/** Somebody accepts connections. Says nothing about a process that is stopped: the kernel accepts for it. */
+/** Checks that the port accepts connections. The kernel accepts them even for a stopped process. */
 export function probePort(port: number): Promise<ProbeResult> {
   return talk(port, null, () => null);
 }
 
-/** A real connection and a real statement: a server opens its port before it can serve. */
+/** Opens a real connection and runs a statement, because a server opens its port before it can serve. */
 export async function probeMysql(server: MysqlServer): Promise<ProbeResult> {
   try {
     const connection = await createConnection({ ...connectionOptions(server), connectTimeout: PROBE_TIMEOUT_MS });
-    connection.on('error', () => undefined); // it is thrown by the query as well
+    connection.on('error', () => undefined); // a failed query throws the error as well
     try {
       await connection.query({ sql: 'SELECT 1', timeout: PROBE_TIMEOUT_MS });
       await connection.end();
@@ -62,7 +62,7 @@ export async function probeMysql(server: MysqlServer): Promise<ProbeResult> {
   }
 }
 
-/** Connects, sends, and judges what has come back, until that is enough; without a request the connection is. */
+/** Connects, sends, and judges the received bytes until they suffice. Without a request, the connection suffices. */
 function talk(
   port: number,
   request: string | null,
@@ -95,17 +95,17 @@ export function reasonOf(error: unknown): string {
 }
 
 export interface WaitOptions {
-  /** In granted time. */
+  /** Timeout in granted time. */
   readonly timeoutMs: number;
   readonly everyMs: number;
-  /** Ends the wait early; the wait then throws the reason of the signal. */
+  /** Ends the wait early, which then throws the reason of the signal. */
   readonly signal?: AbortSignal | undefined;
 }
 
 /**
- * Asks again and again until the answer is yes.
- * @param check resolves true to end the wait; what it throws is fatal and ends it too
- * @returns false when the time is up
+ * Repeats a check until it is true.
+ * @param check resolves true to end the wait; its errors are fatal and end the wait
+ * @returns false after the timeout
  */
 export async function waitUntil(check: () => boolean | Promise<boolean>, options: WaitOptions): Promise<boolean> {
   const time = new GrantedTime();

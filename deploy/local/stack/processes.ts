@@ -6,31 +6,31 @@ import { ensureFolder } from './files.js';
 import { explainFileError, StackError } from './stack-error.js';
 
 /**
- * Who a process is, beyond its pid: pids are handed out again, so a number in a file may name another process by now.
- * Pid, start time and boot together are unique.
+ * Identifies a process beyond its pid. Pids are reused, so a number in a file may name another process now. Pid, start
+ * time and boot together are unique.
  */
 export interface ProcessIdentity {
   readonly pid: number;
   /** Clock ticks between boot and the start of the process: field 22 of /proc/<pid>/stat. */
   readonly startTicks: string;
-  /** Changes at every boot of the machine; after one, pid and ticks can meet again. */
+  /** Changes at every boot of the machine, after which pid and ticks can repeat. */
   readonly bootId: string;
 }
 
 interface ProcessStat {
-  /** One letter; `Z` is dead and waiting for its parent, `T` is stopped by a signal. */
+  /** A letter: `Z` is dead and waits for its parent, `T` is stopped by a signal. */
   readonly state: string;
   readonly startTicks: string;
 }
 
-/** The command name (field 2) may hold blanks and brackets, so counting starts behind the last bracket. */
+/** The command name (field 2) may contain spaces and brackets, so counting starts after the last bracket. */
 export function parseStat(stat: string): ProcessStat | null {
   const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
   const [state, startTicks] = [fields[0], fields[19]]; // fields 3 and 22
   return state === undefined || startTicks === undefined ? null : { state, startTicks };
 }
 
-/** @returns the process that has this pid now; null when none has, or only a dead one whose parent has not read its exit code */
+/** @returns the current process with this pid, or null if there is none or only a zombie */
 export function identityOf(pid: number): ProcessIdentity | null {
   try {
     const stat = parseStat(readFileSync(`/proc/${pid}/stat`, 'utf8'));
@@ -41,7 +41,7 @@ export function identityOf(pid: number): ProcessIdentity | null {
   }
 }
 
-/** @returns the pid of the parent (field 4 of /proc/<pid>/stat); null for a process that has ended */
+/** @returns the pid of the parent (field 4 of /proc/<pid>/stat), or null for a process that has ended */
 export function parentOf(pid: number): number | null {
   try {
     const stat = readFileSync(`/proc/${pid}/stat`, 'utf8');
@@ -51,7 +51,7 @@ export function parentOf(pid: number): number | null {
   }
 }
 
-/** True for a process that got SIGSTOP and no SIGCONT yet: alive, but it answers nothing. */
+/** Whether a process got SIGSTOP without SIGCONT: it is alive but answers nothing. */
 export function isStopped(pid: number): boolean {
   try {
     return parseStat(readFileSync(`/proc/${pid}/stat`, 'utf8'))?.state === 'T';
@@ -60,7 +60,7 @@ export function isStopped(pid: number): boolean {
   }
 }
 
-/** True while the very process that was noted down is alive. */
+/** Whether the recorded process itself is alive. */
 function isAlive(noted: ProcessIdentity): boolean {
   const now = identityOf(noted.pid);
   return now !== null && now.startTicks === noted.startTicks && now.bootId === noted.bootId;
@@ -70,22 +70,25 @@ function bootId(): string {
   return readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').trim();
 }
 
-/** Notes who was started. Written whole or not at all. */
+/** Records a started process. Writes the file atomically. */
 export function writePidFile(path: string, pid: number): void {
   const identity = identityOf(pid);
-  if (identity === null) return; // ended already: there is no process to stop later
+  if (identity === null) return; // already ended: there is no process to stop later
   mkdirSync(dirname(path), { recursive: true });
   const draft = `${path}.${process.pid}.tmp`;
   writeFileSync(draft, `${JSON.stringify(identity)}\n`);
   renameSync(draft, path);
 }
 
-/** @returns the process of this file while it lives; null for no file, a damaged one, or a pid that another process has now */
+/**
+ * @returns the process of this file while it lives, or null if the file is missing or damaged or another process has
+ * the pid
+ */
 export function readPidFile(path: string): ProcessIdentity | null {
   try {
     const noted = JSON.parse(readFileSync(path, 'utf8')) as Partial<ProcessIdentity>;
     const { pid, startTicks, bootId } = noted;
-    // 0 and negative numbers address whole groups of processes
+    // 0 and negative numbers address whole process groups
     if (typeof pid !== 'number' || !Number.isInteger(pid) || pid < 2) return null;
     if (typeof startTicks !== 'string' || typeof bootId !== 'string') return null;
     return isAlive({ pid, startTicks, bootId }) ? { pid, startTicks, bootId } : null;
@@ -95,8 +98,8 @@ export function readPidFile(path: string): ProcessIdentity | null {
 }
 
 /**
- * Sends a signal to the process of this file, if it still is that process.
- * @returns false when that process has ended
+ * Sends a signal to the process of this file if its pid was not reused.
+ * @returns false if that process has ended
  */
 export function signalPidFile(path: string, signal: NodeJS.Signals): boolean {
   const identity = readPidFile(path);
@@ -114,15 +117,15 @@ export function removePidFile(path: string): void {
   rmSync(path, { force: true });
 }
 
-/** Milliseconds since the process of this file was started; 0 without a file. */
+/** Returns the milliseconds since the process of this file was started, or 0 without a file. */
 export function pidFileAgeMs(path: string): number {
   const stat = statSync(path, { throwIfNoEntry: false });
   return stat === undefined ? 0 : Date.now() - stat.mtimeMs;
 }
 
 /**
- * Takes a lock between processes: a file that names its owner. The lock of a dead owner counts for nothing.
- * @returns what gives it back, or the pid of the live owner
+ * Takes a lock between processes: a file that names its owner. Ignores the lock of a dead owner.
+ * @returns a function that releases the lock, or the pid of the live owner
  * @throws StackError when the folder cannot be written
  */
 export function tryLock(path: string): { release: () => void } | { heldBy: number } {
@@ -140,7 +143,7 @@ function takeLock(path: string): { release: () => void } | { heldBy: number } {
   try {
     for (let attempt = 0; attempt < 3; attempt++) {
       try {
-        linkSync(draft, path); // fails if the lock exists, and shows it with its content at once
+        linkSync(draft, path); // fails if the lock exists, and appears with its content at once
         return { release: () => rmSync(path, { force: true }) };
       } catch (error) {
         if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error;
@@ -155,7 +158,7 @@ function takeLock(path: string): { release: () => void } | { heldBy: number } {
   }
 }
 
-/** Writes a file in one step: readers see the old content or the new, never half of it. */
+/** Creates a file atomically unless it exists: readers never see half of it. @returns the content of the file */
 export function createOnce(path: string, content: string, mode: number): string {
   mkdirSync(dirname(path), { recursive: true });
   const draft = `${path}.${process.pid}`;
@@ -163,7 +166,7 @@ export function createOnce(path: string, content: string, mode: number): string 
   try {
     linkSync(draft, path);
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error; // another process was first: its file counts
+    if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error; // another process was first: its file is valid
   } finally {
     rmSync(draft, { force: true });
   }
@@ -171,7 +174,7 @@ export function createOnce(path: string, content: string, mode: number): string 
 }
 
 /**
- * Starts a server in a session of its own: it outlives this process, and Ctrl-C in the terminal does not reach it.
+ * Starts a server in its own session: it outlives this process, and Ctrl-C in the terminal does not reach it.
  * @param options.log open file for stdout and stderr
  * @throws StackError when the program cannot be run
  */
@@ -179,10 +182,10 @@ export async function spawnDetached(
   { file, args }: LaunchCommand,
   { log, cwd, pidFile }: { log: number; cwd: string; pidFile: string },
 ): Promise<void> {
-  const umask = process.umask(0o077); // what a server writes, an append-only file for example, is for its user only
+  const umask = process.umask(0o077); // files of a server, such as an append-only file, are private to its user
   const child = spawn(file, args, { detached: true, stdio: ['ignore', log, log], cwd });
   process.umask(umask);
-  // at once: whatever happens to us next, the server can be found again
+  // at once, so that the server can be found again whatever happens to this process
   if (child.pid !== undefined) writePidFile(pidFile, child.pid);
   child.unref();
   await new Promise<void>((resolve, reject) => {

@@ -1,26 +1,26 @@
 import type { ServerName } from './servers/server-spec.js';
 
-/** `artifacts` downloads the programs, `topics` creates topics and groups; the others are servers. */
+/** `artifacts` downloads the programs, `topics` creates topics and groups, and the other steps are servers. */
 export type StackStep = 'artifacts' | ServerName | 'topics';
 
-/** One event of `up` or `down`. A step begins, may report more, and ends as `done`, `skipped` or `failed`. */
+/** An event of `up` or `down`. A step begins, may report progress, and ends as `done`, `skipped` or `failed`. */
 export interface StackProgress {
   readonly step: StackStep;
   readonly state: 'begun' | 'working' | 'done' | 'skipped' | 'failed';
-  /** For people, short. */
+  /** A short text for people. */
   readonly text: string;
-  /** Since the step began. */
+  /** Time since the step began. */
   readonly elapsedMs: number;
 }
 
 export type OnProgress = (progress: StackProgress) => void;
 
 export interface StepReporter {
-  /** For a step under way: what it does now. */
+  /** Reports the current work of a running step. */
   report(text: string): void;
 }
 
-/** Runs one step and reports its begin and end; its last text is what `work` resolves to. */
+/** Runs one step and reports its start and its end. Its last text is the result of `work`. */
 export async function runStep(
   step: StackStep,
   begin: string,

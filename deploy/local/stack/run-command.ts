@@ -1,26 +1,26 @@
 import { spawn } from 'node:child_process';
 
 export interface CommandResult {
-  /** Null when a signal ended it. */
+  /** Null if a signal ended the program. */
   readonly exitCode: number | null;
-  /** stdout and stderr as they came, at most OUTPUT_MAX characters of the end. */
+  /** stdout and stderr in order, at most the last OUTPUT_MAX characters. */
   readonly output: string;
 }
 
 export interface CommandOptions {
-  /** After it the child is killed. */
+  /** Time after which the child is killed. */
   readonly timeoutMs: number;
-  /** Given on stdin. */
+  /** Written to stdin. */
   readonly input?: string;
   readonly cwd?: string;
-  /** Ends the child: SIGTERM, a little later SIGKILL. */
+  /** Ends the child with SIGTERM, and a little later with SIGKILL. */
   readonly signal?: AbortSignal | undefined;
-  /** Called with every whole line of output. */
+  /** Called with every complete line of output. */
   readonly onLine?: (line: string) => void;
 }
 
 const OUTPUT_MAX = 256 * 1024;
-/** MySQL on a full disk waits for space and ignores SIGTERM. */
+/** MySQL waits for space on a full disk and ignores SIGTERM. */
 const TERM_WAIT_MS = 3_000;
 
 /**
@@ -34,7 +34,7 @@ export async function runCommand(
 ): Promise<CommandResult> {
   signal?.throwIfAborted();
   const child = spawn(file, args, { cwd, stdio: ['pipe', 'pipe', 'pipe'] });
-  // Not the option `timeout` of spawn: where there is no such program, its timer would keep this process alive.
+  // Does not use the `timeout` option of spawn: if the program is missing, its timer would keep this process alive.
   const deadline = setTimeout(() => child.kill('SIGKILL'), timeoutMs);
   let lastResort: NodeJS.Timeout | undefined;
   const stop = (): void => {
@@ -52,7 +52,7 @@ export async function runCommand(
   };
   child.stdout.setEncoding('utf8').on('data', take);
   child.stderr.setEncoding('utf8').on('data', take);
-  child.stdin.on('error', () => undefined); // a child that ended early says why in its output
+  child.stdin.on('error', () => undefined); // a child that ends early explains why in its output
   child.stdin.end(input ?? '');
   try {
     const exitCode = await new Promise<number | null>((resolve, reject) => {
@@ -71,7 +71,7 @@ export async function runCommand(
 /** A cold JVM on a busy machine takes seconds to print its version. */
 const VERSION_TIMEOUT_MS = 30_000;
 
-/** @returns what a program prints as its version; null when there is no such program */
+/** @returns the version output of a program, or null if there is no such program */
 export async function versionOf(program: string, flag: string): Promise<CommandResult | null> {
   try {
     return await runCommand(program, [flag], { timeoutMs: VERSION_TIMEOUT_MS });

@@ -11,12 +11,12 @@ import type { BrokerTiming } from './servers/server-spec.js';
 import { explainFileError, StackError } from './stack-error.js';
 import { DEFAULT_VERSIONS, ownVersions, type Versions } from './versions.js';
 
-/** Which ports an instance gets at its first start: the default ones, free ones, or those given. */
+/** Ports of an instance at its first start: the default ports, free ports, or the given ports. */
 export type PortChoice = 'default' | 'free' | StackPorts;
 
 /**
- * The ports of an instance. They are chosen once and remembered, since other places store them (routes in the broker,
- * URLs in the settings of people); a later choice does not change them.
+ * Loads the ports of an instance. They are chosen once and remembered, since other places store them (routes in the
+ * broker, URLs in users' settings). A later choice does not change them.
  */
 export function loadPorts(instanceFile: string, choice: PortChoice): StackPorts {
   const remembered = readInstance(instanceFile)?.ports;
@@ -26,8 +26,9 @@ export function loadPorts(instanceFile: string, choice: PortChoice): StackPorts 
 }
 
 /**
- * The servers that the data of an instance is of; null before its first start.
- * @param env a folder of the time in which nothing was chosen may have been made with servers of one's own, and only they say so
+ * Returns the servers that wrote the data of an instance, or null before its first start.
+ * @param env a folder from before the choice existed may have been made with custom servers, which only the
+ * environment names
  */
 export function loadVersions(
   { instanceFile, data }: Pick<StackPaths, 'instanceFile' | 'data'>,
@@ -41,13 +42,13 @@ export function loadVersions(
 /** Whether the servers of an instance were last started with TLS and access control everywhere. */
 export const wasSecure = (instanceFile: string): boolean => readInstance(instanceFile)?.secure === true;
 
-/** How the broker of an instance was last timed. */
+/** Returns the last broker timing of an instance. */
 export const timingOf = (instanceFile: string): BrokerTiming => readInstance(instanceFile)?.timing ?? 'production';
 
-/** What an instance is, from its first start on. */
+/** The stored properties of an instance after its first start. */
 interface RememberedInstance {
   readonly ports: StackPorts;
-  /** Missing: they are chosen at the first start. */
+  /** Missing until they are chosen at the first start. */
   readonly servers?: Versions;
   readonly secure?: boolean;
   readonly timing?: BrokerTiming;
@@ -72,7 +73,7 @@ function readInstance(instanceFile: string): RememberedInstance | null {
     const { ports, ...others } = JSON.parse(text) as Omit<RememberedInstance, 'ports'> & {
       ports?: { mariadb?: unknown };
     };
-    // the name of that port before there was a choice
+    // the old name of that port, before there was a choice
     const named = ports?.mariadb === undefined ? ports : { mysql: ports.mariadb, ...ports };
     return { ...others, ports: parsePorts(named, instanceFile) };
   } catch (cause) {
@@ -81,15 +82,15 @@ function readInstance(instanceFile: string): RememberedInstance | null {
   }
 }
 
-/** Made once per instance, at its first start, and kept in a file that only its owner can read. */
+/** The secrets of an instance, created at its first start in a file that only its owner can read. */
 export interface StackSecrets {
-  /** Password of the MySQL user `seckill`; base64url, so it can stand in a URL as it is. */
+  /** Password of the MySQL user `seckill`; base64url, so a URL can contain it unescaped. */
   readonly mysqlPassword: string;
   /** Key for signing tokens with HS256; base64url of 48 random bytes. */
   readonly jwtSecret: string;
 }
 
-/** Reads the secrets of an instance, making them first where there are none. */
+/** Reads the secrets of an instance and creates them if they are missing. */
 export function ensureSecrets(path: string): StackSecrets {
   const fresh: StackSecrets = {
     mysqlPassword: randomBytes(18).toString('base64url'),
@@ -98,7 +99,7 @@ export function ensureSecrets(path: string): StackSecrets {
   return parseSecrets(createOnce(path, `${JSON.stringify(fresh, null, 2)}\n`, 0o600), path);
 }
 
-/** @returns null when the instance was never started */
+/** @returns null if the instance was never started */
 export function readSecrets(path: string): StackSecrets | null {
   let text: string;
   try {
@@ -124,25 +125,25 @@ function parseSecrets(text: string, path: string): StackSecrets {
   throw new StackError(`${path} is damaged; put it back from a copy, or delete the whole instance folder.`);
 }
 
-/** What points the product at an instance. Every value is free of blanks and quotes. */
+/** The settings that connect the product to an instance. No value contains spaces or quotes. */
 export interface StackEnv extends Partial<SecureEnv> {
-  /** `mysql://user:password@host:port/database`; without the password where that stands in a file. */
+  /** `mysql://user:password@host:port/database`, without the password if it is in a file. */
   readonly MYSQL_URL: string;
-  /** `redis://:password@host:port`; by TLS `rediss://user@host:port`, and the password stands in a file. */
+  /** `redis://:password@host:port`; with TLS `rediss://user@host:port`, and the password is in a file. */
   readonly REDIS_URL: string;
   /** `host:port` of the proxy, gRPC. */
   readonly ROCKETMQ_ENDPOINT: string;
-  /** `host:port` of the name server, for admin work only. */
+  /** `host:port` of the name server, only for administration. */
   readonly NAMESRV_ADDR: string;
-  /** The user of the broker as whom the programs connect, the only one that it knows. */
+  /** The only broker user. The programs connect as this user. */
   readonly ROCKETMQ_ACCESS_KEY: string;
   readonly ROCKETMQ_ACCESS_SECRET: string;
   readonly JWT_SECRET: string;
-  /** One key each, `local`. */
+  /** Each of these has one key, `local`. */
   readonly MESSAGE_KEYS: string;
   readonly ADMISSION_SIGN_KEYS: string;
   readonly ADMISSION_SEAL_KEYS: string;
-  /** What a message about a payment is signed with. */
+  /** Signs messages about payments. */
   readonly PAYMENT_WEBHOOK_SECRET: string;
 }
 
@@ -160,7 +161,7 @@ const SECURE_FILES = [
 export const DATABASE = 'seckill';
 export const DATABASE_USER = 'seckill';
 
-/** @param certificates of servers that speak TLS only; null: plain text */
+/** @param certificates of servers that only accept TLS, or null for plain text */
 export function stackEnv(
   ports: StackPorts,
   secrets: StackSecrets,
@@ -186,14 +187,17 @@ export function stackEnv(
   };
 }
 
-/** The same for the instance of a folder; null before its first start. @throws StackError when its files are damaged */
+/**
+ * Returns the same settings for the instance of a folder, or null before its first start. @throws StackError when its
+ * files are damaged
+ */
 export function readStackEnv({ dir, instanceFile, secretsFile }: StackPaths): StackEnv | null {
   const secrets = readSecrets(secretsFile);
   if (secrets === null) return null;
   return stackEnv(loadPorts(instanceFile, 'default'), secrets, wasSecure(instanceFile) ? certificateFiles(dir) : null);
 }
 
-/** Of a Redis with users; a plain one has the default user only. */
+/** User of a Redis with access control. A plain Redis has the default user only. */
 export const REDIS_USER = 'seckill';
 
 const passwordFiles = ({ ca }: CertificateFiles) => ({
@@ -201,7 +205,7 @@ const passwordFiles = ({ ca }: CertificateFiles) => ({
   redis: join(dirname(ca), 'redis-password'),
 });
 
-/** Writes the passwords of MySQL and Redis to where `stackEnv` says that they are. */
+/** Writes the passwords of MySQL and Redis to the files that `stackEnv` names. */
 export function writePasswords(certificates: CertificateFiles, secrets: StackSecrets): void {
   const { mysql, redis } = passwordFiles(certificates);
   writePrivate(mysql, `${secrets.mysqlPassword}\n`);
@@ -228,24 +232,24 @@ function secureEnv(certificates: CertificateFiles): SecureEnv {
   };
 }
 
-/** As whom and how an environment connects to RocketMQ. */
+/** Returns the user and the TLS settings of an environment for RocketMQ. */
 export const brokerAccessIn = (env: object): BrokerAccess =>
   brokerAccessOf(loadConfig(['brokerAccess'], { ...env }).brokerAccess);
 
-/** Base64url, so it can stand in a URL and in a configuration file as it is. */
+/** Returns the Redis password in base64url, so a URL and a configuration file can contain it unescaped. */
 export const redisPassword = ({ jwtSecret }: Pick<StackSecrets, 'jwtSecret'>): string => derivedKey(jwtSecret, 'redis');
 
-/** The only user of the broker. */
+/** Returns the only user of the broker. */
 export const brokerCredentials = ({ jwtSecret }: Pick<StackSecrets, 'jwtSecret'>): BrokerCredentials => ({
   accessKey: 'seckill',
   accessSecret: derivedKey(jwtSecret, 'broker'),
 });
 
-/** Derived from the secret that every instance has, so that older instances need no new one. */
+/** Derives a key from the secret that every instance has, so that older instances need no new secret. */
 const derivedKey = (secret: string, purpose: string): string =>
   createHmac('sha256', secret).update(`seckill entry ${purpose}`).digest('base64url');
 
-/** Lines for a shell: `eval "$(npm run -s stack -- env)"`, or a file for `--env-file`. */
+/** Formats lines for a shell, `eval "$(npm run -s stack -- env)"`, or for a file for `--env-file`. */
 export function envLines(env: StackEnv): string {
   return Object.entries(env)
     .map(([key, value]) => `export ${key}=${value as string}\n`)

@@ -1,8 +1,8 @@
 import { CliError } from '../../../src/cli/cli-error.js';
 
 /**
- * The local stack cannot do what was asked. The message is one sentence for a person: what is wrong and what to do.
- * It carries no stack trace worth showing; a command prints the message and exits 1.
+ * Reports that the local stack cannot do what was asked. The message is one sentence for people: what is wrong and
+ * what to do. The stack trace is not useful: a command prints the message and exits with 1.
  */
 export class StackError extends CliError {
   constructor(message: string, options?: { cause?: unknown }) {
@@ -11,11 +11,11 @@ export class StackError extends CliError {
   }
 }
 
-/** Files are written under another name first, which means nothing to a person: `system.lock.4711.tmp`. */
+/** Files are first written under another name that means nothing to people: `system.lock.4711.tmp`. */
 const DRAFT_SUFFIX = /(\.\d+)+(\.tmp)?$/;
 const NOT_WRITABLE = new Set(['EACCES', 'EPERM', 'EROFS', 'ENOTDIR', 'EEXIST']);
 
-/** Says a file system error (disk full, not writable) as a sentence; every other error comes back as it is. */
+/** Turns a file system error (disk full, not writable) into a sentence. Returns every other error unchanged. */
 export function explainFileError(error: unknown, dir: string): unknown {
   const { code, path, syscall } = error as NodeJS.ErrnoException;
   if (code === 'ENOSPC' || code === 'EDQUOT') {

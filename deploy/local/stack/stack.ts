@@ -33,60 +33,64 @@ import { toolsOnce } from './tools.js';
 import { assertSameServers, DEFAULT_VERSIONS, type Versions, wantedVersions } from './versions.js';
 
 export interface StackOptions {
-  /** Folder of the instance: data, logs, pids, settings. Default `.stack` in the checkout. */
+  /** Folder of the instance: data, logs, pids, settings. Defaults to `.stack` in the checkout. */
   readonly dir?: string;
-  /** Ports at the first start of this folder; afterwards the remembered ones. Default `default`. */
+  /** Ports at the first start of this folder. Later starts use the remembered ports. Defaults to `default`. */
   readonly ports?: PortChoice;
-  /** Which servers, at the first start of this folder; afterwards the remembered ones. Default: as the environment says. */
+  /**
+   * Servers at the first start of this folder. Later starts use the remembered servers. Defaults to the environment.
+   */
   readonly versions?: Partial<Versions>;
-  /** For servers that are started from here on; one that runs keeps what it was started with. Default `process`. */
+  /** Applies to servers that are started from now on. A running server keeps its mode. Defaults to `process`. */
   readonly durability?: Durability;
-  /** TLS and access control everywhere, with certificates of the instance's own. Default: as at its last start. */
+  /**
+   * TLS and access control everywhere, with the instance's own certificates. Defaults to the mode of its last start.
+   */
   readonly secure?: boolean | undefined;
-  /** How long the broker waits before it acts. Default: as at its last start, `production` at the first. */
+  /** Delays of the broker. Defaults to the timing of its last start, at first `production`. */
   readonly timing?: BrokerTiming;
-  /** Where downloaded programs are kept; shared by all instances. Default `.stack/artifacts` in the checkout. */
+  /** Folder of downloaded programs, shared by all instances. Defaults to `.stack/artifacts` in the checkout. */
   readonly artifactsDir?: string;
-  /** For JAVA_HOME, PATH and the choice of servers. Default: the environment of this process. */
+  /** Source of JAVA_HOME, PATH and the choice of servers. Defaults to the environment of this process. */
   readonly env?: NodeJS.ProcessEnv;
   readonly onProgress?: OnProgress;
 }
 
-/** One instance of the local stack: RocketMQ, MySQL and Redis with data of their own, on loopback. */
+/** An instance of the local stack: RocketMQ, MySQL and Redis with their own data, on loopback. */
 export interface Stack {
   readonly dir: string;
   readonly ports: StackPorts;
   readonly versions: Versions;
-  /** Whether its servers speak TLS only. */
+  /** Whether its servers only accept TLS. */
   readonly isSecure: boolean;
   /**
-   * Unix socket of MySQL, for what an application may not do. The administrator there is the system user who started the stack,
-   * without a password, in MariaDB; `root`, with the password of our user, in MySQL.
+   * Unix socket of MySQL, for work that an application may not do. In MariaDB the administrator is the system user who
+   * started the stack, without a password. In MySQL it is `root`, with the password of our user.
    */
   readonly mysqlSocket: string;
   /**
-   * Starts what does not run and waits until everything serves; then topics and groups are there too (unless
-   * `topics` is false). When it fails, what it had started is stopped again.
-   * @throws StackError with one sentence; the reason of `signal` when that was aborted
+   * Starts missing servers and waits until everything serves. Then topics and groups exist too (unless `topics` is
+   * false). After a failure, stops the servers that it had started.
+   * @throws StackError with one sentence, or the reason of an aborted `signal`
    */
   up(options?: { topics?: boolean; signal?: AbortSignal }): Promise<UpResult>;
-  /** Stops our own servers and waits until they are gone. @returns those that ran */
+  /** Stops our own servers and waits until they are gone. @returns the servers that ran */
   down(options?: DownOptions): Promise<ServerName[]>;
-  /** One entry per server, in the order of SERVER_NAMES. Takes at most a few seconds. */
+  /** Returns one entry per server, in the order of SERVER_NAMES. Takes at most a few seconds. */
   status(): Promise<ServerStatus[]>;
   /** @throws StackError before the first `up` */
   env(): StackEnv;
   server(name: ServerName): StackServer;
-  /** Creates further topics and groups, e.g. of one test. @throws StackError */
+  /** Creates additional topics and groups, e.g. for one test. @throws StackError */
   applyTopics(lists: TopicLists): Promise<ApplyOutcome>;
-  /** RocketMQ's own admin tool, on the broker of this folder. @throws StackError before the first `up` */
+  /** Runs RocketMQ's admin tool on the broker of this folder. @throws StackError before the first `up` */
   mqadmin(args: readonly string[]): Promise<MqadminResult>;
 }
 
-/** MySQL 8.0.15 brings an OpenSSL 1.0.2 that makes no connection with keys on elliptic curves, as ours are. */
+/** MySQL 8.0.15 contains an OpenSSL 1.0.2 that cannot use keys on elliptic curves like ours. */
 const NO_TLS = 'The MySQL 8.0 that the stack brings takes no TLS with its certificates; choose another with --mysql.';
 
-/** Reads an instance folder; changes nothing until `up`. @throws StackError when its files are damaged */
+/** Reads an instance folder and changes nothing until `up`. @throws StackError when its files are damaged */
 export function openStack(options: StackOptions = {}): Stack {
   const env = options.env ?? process.env;
   const onProgress = options.onProgress ?? (() => undefined);
@@ -167,11 +171,11 @@ export function openStack(options: StackOptions = {}): Stack {
 
 /** Data of an empty instance, 200 MB, and room for the first hours. */
 const SPACE_NEEDED_BYTES = 512 * 1024 ** 2;
-/** After a failed start there is no data that a clean stop would save. */
+/** After a failed start, a clean stop would save no data. */
 const GIVE_UP_STOP_MS = 5_000;
 
 interface UpResult {
-  /** What this call started; empty when everything ran already. */
+  /** The servers that this call started. Empty if everything already ran. */
   readonly started: readonly ServerName[];
   readonly topics: ApplyOutcome | 'left_alone';
 }
@@ -181,15 +185,15 @@ interface StackParts {
   readonly servers: readonly ManagedServer[];
   readonly onProgress: OnProgress;
   readonly tools: (signal?: AbortSignal) => Promise<Tools>;
-  /** Whether the servers shall speak TLS now, and did not before, or the other way round; null: as before. */
+  /** Whether the servers change to TLS or from TLS. Null if they do not change. */
   readonly changesTo: 'with' | 'without' | null;
-  /** Writes down what the servers are started with. `isAll`: none of them runs. */
+  /** Records how the servers are started. `isAll`: no server runs. */
   readonly remember: (isAll: boolean) => Promise<void>;
-  /** Null when topics are not wanted. */
+  /** Null if topics are not requested. */
   readonly applyTopics: ((signal: AbortSignal) => Promise<ApplyOutcome>) | null;
 }
 
-/** Starts what does not run, all at once, and waits until everything is ready. All or nothing: see undo. */
+/** Starts all missing servers in parallel and waits until everything is ready. All or nothing: see undo. */
 async function up(parts: StackParts, outer?: AbortSignal): Promise<UpResult> {
   if (process.platform !== 'linux') {
     throw new StackError(
@@ -197,7 +201,7 @@ async function up(parts: StackParts, outer?: AbortSignal): Promise<UpResult> {
     );
   }
   ensureFolder(parts.paths.dir);
-  chmodSync(parts.paths.dir, 0o700); // data, logs and secrets are nobody else's
+  chmodSync(parts.paths.dir, 0o700); // data, logs and secrets are private
   const lock = tryLock(parts.paths.lockFile);
   if ('heldBy' in lock) {
     throw new StackError(`Process ${lock.heldBy} is starting this stack already; wait until it is done.`);
@@ -212,7 +216,7 @@ async function up(parts: StackParts, outer?: AbortSignal): Promise<UpResult> {
         `These servers run, and shall run ${parts.changesTo} TLS from now on; stop them first: npm run stack -- down.`,
       );
     }
-    for (const server of missing) server.assertPortsFree(); // before a long download, and again at the start
+    for (const server of missing) server.assertPortsFree(); // checks before a long download, and again at the start
     if (missing.length > 0) {
       assertDiskSpace(parts.paths.dir, SPACE_NEEDED_BYTES);
       await parts.tools(signal);
@@ -228,7 +232,7 @@ async function up(parts: StackParts, outer?: AbortSignal): Promise<UpResult> {
   }
 }
 
-/** The first failure ends the waiting of the others. */
+/** Starts all servers. The first failure ends the wait of the others. */
 async function startAll(
   parts: StackParts,
   started: ManagedServer[],
@@ -248,7 +252,7 @@ async function startAll(
   const results = await Promise.allSettled(
     jobs.map((job) => job.catch((error: unknown) => (failure.abort(error), Promise.reject(error as Error)))),
   );
-  // the error that came first is the reason of the others
+  // the first error is the reason of the others
   if (failure.signal.aborted) throw failure.signal.reason;
   const failed = results.find((result) => result.status === 'rejected');
   if (failed !== undefined) throw failed.reason;
@@ -264,7 +268,7 @@ async function startOne(
   await runStep(server.name, 'starting', onProgress, async () => {
     const running = server.pid();
     if (running === null) {
-      started.push(server); // before the start: one that fails half-way must be stopped too
+      started.push(server); // before the start, because a server that fails halfway must be stopped too
       await server.start(signal);
     }
     await server.waitReady({ signal });
@@ -273,23 +277,23 @@ async function startOne(
   });
 }
 
-/** Stops what this call started, and nothing else. */
+/** Stops only the servers that this call started. */
 async function undo(started: readonly ManagedServer[]): Promise<void> {
   await Promise.allSettled(started.map((server) => server.stop({ timeoutMs: GIVE_UP_STOP_MS })));
 }
 
 /**
- * Each chain is stopped one after the other, chains side by side: the broker unregisters from the name server, the
+ * The servers of a chain stop in turn, the chains in parallel: the broker unregisters from the name server, and the
  * databases depend on no other server.
  */
 const STOP_CHAINS: readonly (readonly ServerName[])[] = [['proxy', 'namesrv'], ['mysql'], ['redis']];
 
 interface DownOptions {
-  /** How to end the servers; SIGKILL is a crash, but quick. Default SIGTERM. */
+  /** Signal that ends the servers. SIGKILL is a crash, but quick. Defaults to SIGTERM. */
   readonly signal?: NodeJS.Signals;
 }
 
-/** @returns what ran and was stopped */
+/** @returns the servers that ran and were stopped */
 async function down(
   servers: readonly ManagedServer[],
   onProgress: OnProgress,

@@ -6,7 +6,7 @@ import type { Tools } from './servers/server-spec.js';
 import { StackError } from './stack-error.js';
 import type { Versions } from './versions.js';
 
-/** Java and the server programs, looked up once per process. */
+/** Looks up Java and the server programs once per process. */
 export function toolsOnce(
   artifactsDir: string,
   env: NodeJS.ProcessEnv,
@@ -46,13 +46,13 @@ async function findTools(
 
 const JAVA_MAJOR_MIN = 17;
 
-/** `openjdk version "17.0.15"` → 17; `java version "1.8.0_392"` → 8; null for anything else. */
+/** Parses `openjdk version "17.0.15"` → 17; `java version "1.8.0_392"` → 8; null for anything else. */
 export function parseJavaMajor(versionOutput: string): number | null {
   const match = /version "(?:1\.)?(\d+)/.exec(versionOutput);
   return match?.[1] === undefined ? null : Number(match[1]);
 }
 
-/** @returns the java program to use. @throws StackError when there is none, or it is too old */
+/** @returns the java program to use. @throws StackError when Java is missing or too old */
 export async function findJava(env: NodeJS.ProcessEnv): Promise<string> {
   const java = env.JAVA_HOME ? join(env.JAVA_HOME, 'bin', 'java') : 'java';
   const where = env.JAVA_HOME ? `JAVA_HOME (${env.JAVA_HOME})` : 'PATH';

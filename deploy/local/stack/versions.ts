@@ -4,8 +4,8 @@ import { withoutUndefined } from '../../../src/core/without-undefined.js';
 import { StackError } from './stack-error.js';
 
 /**
- * The servers that the stack can run, by the word that chooses each; the first of a list is the default. What each is, where it
- * comes from and what was tried with it: docs/servers.md.
+ * The servers that the stack can run, by the word that chooses each. The first of a list is the default.
+ * docs/servers.md says what each is, where it comes from and what was tested with it.
  */
 export const VERSIONS = {
   mysql: ['mariadb-11.4', '8.0', '9.7'],
@@ -16,20 +16,20 @@ export const VERSIONS = {
 export type VersionedServer = keyof typeof VERSIONS;
 export const VERSIONED_SERVERS = Object.keys(VERSIONS) as VersionedServer[];
 
-/** In place of a version: the server that a setting of `OWN_SERVERS` names. */
+/** Used instead of a version for the server that a setting of `OWN_SERVERS` names. */
 export const OWN = 'own';
 
-/** Which servers an instance has. */
+/** The servers of an instance. */
 export type Versions = { readonly [S in VersionedServer]: (typeof VERSIONS)[S][number] | typeof OWN };
 
-/** Settings that choose a version, in place of an option of a command. */
+/** Settings that choose a version instead of a command option. */
 export const VERSION_SETTINGS: Readonly<Record<VersionedServer, string>> = {
   mysql: 'SECKILL_MYSQL',
   redis: 'SECKILL_REDIS',
   rocketmq: 'SECKILL_ROCKETMQ',
 };
 
-/** Settings that name a server of one's own: a program, and for RocketMQ the folder of its jars. */
+/** Settings that name a custom server: a program, or the folder of the jars for RocketMQ. */
 export const OWN_SERVERS: Readonly<Record<VersionedServer, string>> = {
   mysql: 'SECKILL_MYSQLD',
   redis: 'SECKILL_REDIS_SERVER',
@@ -38,10 +38,10 @@ export const OWN_SERVERS: Readonly<Record<VersionedServer, string>> = {
 
 export const DEFAULT_VERSIONS: Versions = { mysql: 'mariadb-11.4', redis: '6.2', rocketmq: '5.4' };
 
-/** For people. */
+/** Names for people. */
 const NAMES: Readonly<Record<VersionedServer, string>> = { mysql: 'MySQL', redis: 'Redis', rocketmq: 'RocketMQ' };
 
-/** The options of a command that choose versions, each named as its server. */
+/** Returns the command options that choose versions, each named after its server. */
 export function versionOptions(): Option[] {
   return VERSIONED_SERVERS.map((server) => {
     const versions = `${NAMES[server]} at the first start of a folder (default: ${DEFAULT_VERSIONS[server]})`;
@@ -49,14 +49,14 @@ export function versionOptions(): Option[] {
   });
 }
 
-/** What those options were given. */
+/** Returns the values of those options. */
 export const chosenIn = ({ mysql, redis, rocketmq }: Partial<Versions>): Partial<Versions> =>
   withoutUndefined({ mysql, redis, rocketmq });
 
 /**
- * What options of a command and the environment ask for, which may be nothing. An option comes first, then a server of one's
- * own, then the setting of a version.
- * @throws StackError for a version that there is not
+ * Returns what command options and the environment ask for, possibly nothing. An option takes precedence over a custom
+ * server, which takes precedence over a version setting.
+ * @throws StackError for an unknown version
  */
 export function wantedVersions(options: Partial<Versions>, env: NodeJS.ProcessEnv): Partial<Versions> {
   const wanted = VERSIONED_SERVERS.flatMap((server) => {
@@ -71,16 +71,16 @@ export function wantedVersions(options: Partial<Versions>, env: NodeJS.ProcessEn
   return Object.fromEntries(wanted) as Partial<Versions>;
 }
 
-/** Those of one's own alone. */
+/** Returns only the custom servers. */
 export const ownVersions = (env: NodeJS.ProcessEnv): Partial<Versions> =>
   Object.fromEntries(VERSIONED_SERVERS.filter((server) => env[OWN_SERVERS[server]]).map((server) => [server, OWN]));
 
-/** The same, with the default of what nothing asks for. @throws StackError */
+/** Returns the requested versions with defaults. @throws StackError */
 export const versionsIn = (env: NodeJS.ProcessEnv): Versions => ({ ...DEFAULT_VERSIONS, ...wantedVersions({}, env) });
 
 /**
- * @param remembered what the data of an instance was written by; null when it has none
- * @throws StackError when another server is wanted: none can be trusted with the data of another
+ * @param remembered the servers that wrote the data of an instance, or null without data
+ * @throws StackError when another server is requested, because no server can be trusted with the data of another
  */
 export function assertSameServers(remembered: Versions | null, wanted: Partial<Versions>, dir: string): void {
   if (remembered === null) return;
@@ -93,7 +93,7 @@ export function assertSameServers(remembered: Versions | null, wanted: Partial<V
   }
 }
 
-/** The server that a setting names. @throws StackError when it names none, or nothing that exists */
+/** Returns the server that a setting names. @throws StackError when the setting is empty or its file does not exist */
 export function ownServer(server: VersionedServer, env: NodeJS.ProcessEnv): string {
   const setting = OWN_SERVERS[server];
   const path = env[setting];

@@ -14,8 +14,9 @@ export interface Bridge {
 }
 
 /**
- * Takes spans as OTLP over HTTP in JSON on the loopback address, and hands them on to Zipkin, which speaks no OTLP.
- * @param port 0 picks a free one
+ * Receives spans as OTLP over HTTP in JSON on the loopback address, and forwards them to Zipkin, which does not
+ * support OTLP.
+ * @param port 0 picks a free port
  * @param zipkinUrl such as `http://127.0.0.1:9411`
  */
 export async function startBridge(port: number, zipkinUrl: string): Promise<Bridge> {

@@ -1,10 +1,10 @@
-/** A span as OTLP over HTTP in JSON has it, as far as it is read here (opentelemetry-proto, trace/v1). */
+/** The fields of an OTLP span in JSON that are read here (opentelemetry-proto, trace/v1). */
 export interface OtlpSpan {
   /** `service.name` of its resource. */
   readonly service: string;
   readonly traceId: string;
   readonly spanId: string;
-  /** '' or absent: the first of its trace. */
+  /** '' or absent for the first span of a trace. */
   readonly parentSpanId?: string;
   readonly name: string;
   /** 1 internal, 2 server, 3 client, 4 producer, 5 consumer. */
@@ -14,7 +14,7 @@ export interface OtlpSpan {
   readonly endTimeUnixNano: string;
   readonly attributes?: readonly OtlpAttribute[];
   readonly links?: readonly { readonly traceId: string; readonly spanId: string }[];
-  /** Code 2: it failed. */
+  /** Code 2 means that the span failed. */
   readonly status?: { readonly code?: number; readonly message?: string };
 }
 
@@ -35,7 +35,7 @@ interface OtlpRequest {
   }[];
 }
 
-/** The spans of the body of `POST /v1/traces`. @throws SyntaxError where it is no JSON */
+/** Returns the spans in the body of `POST /v1/traces`. @throws SyntaxError if the body is not JSON */
 export function spansIn(body: string): OtlpSpan[] {
   const { resourceSpans = [] } = JSON.parse(body) as OtlpRequest;
   return resourceSpans.flatMap(({ resource, scopeSpans = [] }) => {
@@ -44,7 +44,7 @@ export function spansIn(body: string): OtlpSpan[] {
   });
 }
 
-/** Attributes as texts. */
+/** Returns attributes as texts. */
 export const textsOf = (attributes: readonly OtlpAttribute[] = []): Record<string, string> =>
   Object.fromEntries(
     attributes.map(({ key, value }) => [

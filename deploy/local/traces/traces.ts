@@ -9,7 +9,7 @@ import { StackError } from '../stack/stack-error.js';
 import { findJava } from '../stack/tools.js';
 import { startBridge } from './bridge.js';
 
-/** Where the standard and where Zipkin expect them. */
+/** The default ports of the standard and of Zipkin. */
 export const OTLP_PORT = 4318;
 export const ZIPKIN_PORT = 9411;
 
@@ -22,7 +22,7 @@ export const TRACES_HELP = `
 Zipkin keeps spans in memory, and forgets them with Ctrl-C. Its program (131 MB) is downloaded once, by Maven. It speaks no OTLP, so a
 small server beside it translates; the links that Zipkin has no room for become tags.`;
 
-/** A cold JVM on a busy machine. */
+/** Allows for a cold JVM on a busy machine. */
 const START_MAX_MS = 120_000;
 const STOP_MAX_MS = 10_000;
 const POLL_MS = 200;
@@ -60,7 +60,7 @@ export async function runTraces({ port, zipkinPort }: TracesFlags, signal: Abort
   }
 }
 
-/** One list of ports takes the place of Zipkin's own, which is on every address. */
+/** Replaces Zipkin's own list of ports, which listens on every address. */
 const zipkinArgs = (jar: string, port: number): string[] => [
   '-Xms64m',
   '-Xmx512m',

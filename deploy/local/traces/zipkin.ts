@@ -1,6 +1,6 @@
 import { textsOf, type OtlpSpan } from './otlp.js';
 
-/** A span as Zipkin takes it, v2 in JSON; times in µs. */
+/** A span in Zipkin's v2 JSON format; times in µs. */
 export interface ZipkinSpan {
   readonly traceId: string;
   readonly id: string;
@@ -16,12 +16,12 @@ export interface ZipkinSpan {
 const KINDS: Readonly<Record<number, ZipkinSpan['kind']>> = { 2: 'SERVER', 3: 'CLIENT', 4: 'PRODUCER', 5: 'CONSUMER' };
 const FAILED = 2;
 const NS_PER_US = 1000n;
-/** A batch may be for many purchases; nobody reads more. */
+/** A batch may have many purchases, but more links are not useful. */
 const LINKS_SHOWN = 20;
 
 /**
- * Translates a span. Zipkin has no links: each becomes a tag with the address of its trace.
- * @param traceUrl the page of a trace
+ * Converts a span. Zipkin has no links, so each link becomes a tag with the address of its trace.
+ * @param traceUrl returns the page of a trace
  */
 export function zipkinSpanOf(span: OtlpSpan, traceUrl: (traceId: string) => string): ZipkinSpan {
   const { service, traceId, spanId, parentSpanId, name, kind, links = [], status } = span;
@@ -35,7 +35,7 @@ export function zipkinSpanOf(span: OtlpSpan, traceUrl: (traceId: string) => stri
     name,
     ...(KINDS[kind] ? { kind: KINDS[kind] } : {}),
     timestamp: Number(startNs / NS_PER_US),
-    duration: Math.max(1, Number((endNs - startNs) / NS_PER_US)), // 0 would mean: not known
+    duration: Math.max(1, Number((endNs - startNs) / NS_PER_US)), // 0 would mean unknown
     localEndpoint: { serviceName: service },
     tags: {
       ...textsOf(span.attributes),

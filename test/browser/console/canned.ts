@@ -34,14 +34,14 @@ import type {
 } from '../../../web/console/api/types.js';
 import { DEFAULT_RULES } from '../../../src/admission/rules/rule-set.js';
 
-/** Answers of the api as a day of selling would give them, typed as the console reads them. `rows`: of each list. */
+/** Options for the answers of a day of selling, typed as the console reads them. `rows` is the length of each list. */
 export interface CannedOptions {
   readonly rows: number;
   readonly role: Role;
   readonly nowMs: number;
 }
 
-/** Wide signs, no blank to break at, and text from right to left: names that a layout must bear. */
+/** Wide characters, no spaces to break at, and right-to-left text: names that a layout must handle. */
 const LONG = 'A-very-long-name-without-any-blank-that-goes-on-and-on-'.repeat(3) + '超长的名称';
 const TITLES = [
   'Trail shoe, autumn run',
@@ -91,13 +91,13 @@ export function cannedAnswers({ rows, role, nowMs }: CannedOptions) {
     retiredAt: null,
   });
 
-  /** When a sale opens: the first two sell, others are paused, about to open, drafts and over. */
+  /** Returns the opening time of a sale: the first two sell, others are paused, about to open, drafts and over. */
   function opensMs(index: number): number {
     const round = Math.floor(index / 6) + 1;
     const fromNowMs = [-200_000, -260_000, -1_500_000, 540_000, round * 5_400_000, -round * 86_400_000];
     return nowMs + (fromNowMs[index % 6] as number);
   }
-  /** Units that buyers won in a second. */
+  /** Returns the units that buyers won in a second. */
   const accepted = (index: number, atMs: number): number => {
     const s = (atMs - opensMs(index)) / 1000;
     return s < 0 || index > 1
@@ -663,7 +663,7 @@ export function cannedAnswers({ rows, role, nowMs }: CannedOptions) {
     after: { state: 'paused', stock: 40_000 },
   });
 
-  /** A week, however many there are. */
+  /** Spreads any number of rows over a week. */
   const planStepMs = Math.min(13_000_000, Math.floor((6 * 86_400_000) / Math.max(1, rows)));
   const planned = (index: number): PlannedSale => ({
     sale: {

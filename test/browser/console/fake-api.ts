@@ -4,10 +4,10 @@ import { Pages } from '../../../src/http/pages.js';
 import { cannedAnswers, type Canned, type CannedOptions } from './canned.js';
 
 /**
- * How it answers.
+ * Selects how it answers.
  * - `data`: some rows of everything, `long`: ten thousand, `empty`: none
- * - `failing`: 503 to every look; `silent`: no answer to any
- * - `away`: 502 of a proxy to everything, also to who asks whose token it is
+ * - `failing`: 503 to every read; `silent`: no answer
+ * - `away`: 502 of a proxy to everything, including the identity request
  */
 export type FakeMode = 'data' | 'long' | 'empty' | 'failing' | 'silent' | 'away';
 
@@ -19,25 +19,25 @@ const ROWS: Readonly<Record<FakeMode, number>> = {
   silent: 12,
   away: 12,
 };
-/** What a console asks for of a list, page by page. */
+/** The page size that a console requests. */
 const PAGE_ROWS = 100;
 const SNAPSHOT_EVERY_MS = 1_000;
 
-/** The pages of the console, and canned answers: for the states of its screens that a real system does not take on request. */
+/** Serves the console with canned answers, for states of its screens that a real system does not show on request. */
 export class FakeApi {
   mode: FakeMode = 'data';
   role: CannedOptions['role'] = 'admin';
-  /** Snapshots of the past that a console gets at once, so that its small charts have a line. */
+  /** Past snapshots that a console receives at once, so that its small charts have a line. */
   snapshotsBefore = 90;
   /** Tokens that are refused from now on. */
   readonly refused = new Set<string>();
   readonly #server: Server;
   readonly #pages: Pages;
   readonly #timers = new Set<NodeJS.Timeout>();
-  /** Streams, and answers that do not come. */
+  /** Streams and unanswered requests. */
   readonly #open = new Set<ServerResponse>();
   readonly #made = new Map<string, { readonly canned: Canned; readonly nowMs: number }>();
-  /** Answers as they are sent: ten thousand rows are written once. */
+  /** Serialised answers: ten thousand rows are written once. */
   readonly #texts = new Map<string, string>();
 
   private constructor(pages: Pages) {
@@ -63,7 +63,7 @@ export class FakeApi {
     await new Promise((resolve) => this.#server.close(resolve));
   }
 
-  /** Ends all that is under way, as an api does that stops. */
+  /** Ends all open requests, like an API that stops. */
   drop(): void {
     for (const res of this.#open) res.destroy();
   }
@@ -94,7 +94,7 @@ export class FakeApi {
     answer(res, text, pathname === '/readyz' && !canned.readiness.ready ? 503 : 200);
   }
 
-  /** Made once for each mode and role: ten thousand rows of everything take their time. */
+  /** Returns canned answers, made once for each mode and role: ten thousand rows of everything take time. */
   #canned(): { readonly canned: Canned; readonly nowMs: number } {
     const { mode, role } = this;
     const key = `${mode} ${role}`;
@@ -171,7 +171,10 @@ function answerOf(method: string, path: string, query: URLSearchParams, canned: 
   return fixed[path];
 }
 
-/** A page of a list has all of its rows, as if somebody had gone on to its end; a few newest ones are a few. */
+/**
+ * Returns all rows of a list as one page, as if the caller had scrolled to the end, or only a few newest rows if so
+ * requested.
+ */
 function firstOf<T>(rows: readonly T[], query: URLSearchParams): readonly T[] {
   const limit = Number(query.get('limit'));
   return limit < PAGE_ROWS ? rows.slice(0, limit) : rows;

@@ -1,6 +1,6 @@
 import type { Browser, BrowserContext, Page } from 'playwright-core';
 
-/** Every screen of the console and each of its parts: the path behind `/console/`, and what its heading says. */
+/** Lists every screen of the console and each of its parts: the path after `/console/`, and its heading. */
 export const SCREENS = {
   live: ['live', 'Live'],
   'sales-plan': ['sales/week', 'Sales plan'],
@@ -33,7 +33,7 @@ export type ScreenName = keyof typeof SCREENS;
 export const SCREEN_NAMES = Object.keys(SCREENS) as ScreenName[];
 
 const DESKTOP = { width: 1280, height: 800 };
-/** How somebody looks at them. */
+/** The ways to look at the screens. */
 export const LOOKS = {
   light: { colorScheme: 'light', viewport: DESKTOP },
   dark: { colorScheme: 'dark', viewport: DESKTOP },
@@ -42,18 +42,18 @@ export const LOOKS = {
 export type Look = keyof typeof LOOKS;
 
 const TOKEN_KEY = 'seckill.console.token';
-/** Many pages are opened one after the other, on a machine that does other things too. */
+/** Many pages are opened in turn on a machine that does other work. */
 const WAIT_MAX_MS = 60_000;
 
-/** A page of the console in a tab of its own, and what went wrong in it. */
+/** A page of the console in its own tab, and the faults found in it. */
 export interface Opened {
   readonly page: Page;
   readonly context: BrowserContext;
-  /** What the page threw, or asked for elsewhere. */
+  /** Errors that the page threw, and requests to other servers. */
   readonly faults: string[];
 }
 
-/** @param token left out: nobody is signed in */
+/** @param token if omitted, no user is signed in */
 export async function openConsole(
   browser: Browser,
   {
@@ -88,17 +88,17 @@ export async function openConsole(
   return { page, context, faults };
 }
 
-/** Seen from now on as somebody does who looks that way. */
+/** Switches the page to another look. */
 export async function lookAs(page: Page, look: Look): Promise<void> {
   const { colorScheme, viewport } = LOOKS[look];
   await page.emulateMedia({ colorScheme });
   await page.setViewportSize(viewport);
-  // Colours change in a transition, however short.
+  // Waits for the colour transition, however short.
   await page.evaluate(`new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))
     .then(() => Promise.allSettled(document.getAnimations().map(({ finished }) => finished))).then(() => null)`);
 }
 
-/** Goes to a screen as the console itself does, without loading it again. */
+/** Goes to a screen as the console itself does, without reloading. */
 export async function goTo(page: Page, name: ScreenName): Promise<void> {
   const [path] = SCREENS[name];
   await page.evaluate(
@@ -112,7 +112,7 @@ export async function isShown(page: Page, name: ScreenName): Promise<void> {
   await page.locator('main h1').filter({ hasText }).waitFor();
 }
 
-/** Nothing on the screen waits for its first answer. */
+/** Waits until no part of the screen waits for its first answer. */
 export async function hasLoaded(page: Page): Promise<void> {
   await page.locator('.loading').first().waitFor({ state: 'detached' });
 }

@@ -1,8 +1,8 @@
 import type { Clock } from '../../../src/core/ports/clock.js';
 
 /**
- * A clock that a test moves. A sleep moves it too and ends at once, so nothing waits. Its monotonic time begins
- * elsewhere than its wall time, so that code which mixes the two fails.
+ * A clock that a test moves. A sleep also moves it and ends at once, so nothing waits. Its monotonic time starts
+ * elsewhere than its wall time, so that code that mixes the two fails.
  */
 export class ManualClock implements Clock {
   #nowMs: number;
@@ -22,16 +22,16 @@ export class ManualClock implements Clock {
 
   async sleep(ms: number, signal?: AbortSignal): Promise<void> {
     if (!signal?.aborted) this.advance(ms);
-    await new Promise((resolve) => setImmediate(resolve)); // other loops run meanwhile
+    await new Promise((resolve) => setImmediate(resolve)); // lets other loops run
   }
 
-  /** Time passes. */
+  /** Lets time pass. */
   advance(ms: number): void {
     this.#nowMs += ms;
     this.#monotonicMs += ms;
   }
 
-  /** Somebody sets the clock of the machine; no time passes. */
+  /** Changes the wall clock of the machine without time passing. */
   step(ms: number): void {
     this.#nowMs += ms;
   }

@@ -13,12 +13,12 @@ import type {
 } from '../../../src/core/ports/admission-stores.js';
 import type { Clock } from '../../../src/core/ports/clock.js';
 
-/** Nonces in memory; they expire with the clock. */
+/** Nonces in memory that expire with the clock. */
 export class MemoryNonceStore implements NonceStore {
   readonly #clock: Clock;
   readonly #untilMs = new Map<string, number>();
   #sinceMs = -Infinity;
-  /** While true every call fails as if Redis were away. */
+  /** While true, every call fails as if Redis were down. */
   down = false;
   asked = 0;
 
@@ -26,7 +26,7 @@ export class MemoryNonceStore implements NonceStore {
     this.#clock = clock;
   }
 
-  /** As a server that restarted without its data. */
+  /** Loses everything, like a server that restarts without its data. */
   lose(): void {
     this.#untilMs.clear();
     this.#sinceMs = this.#clock.nowMs();
@@ -44,21 +44,21 @@ export class MemoryNonceStore implements NonceStore {
 }
 
 interface BuyerTokens {
-  /** Issued so far. */
+  /** The number issued so far. */
   issued: number;
-  /** The last one, Unix ms. */
+  /** End of the last token, Unix ms. */
   endsAtMs: number;
   address: string | null;
-  /** The purchase that it was redeemed for; null: none. */
+  /** The purchase that redeemed the token, or null. */
   requestId: string | null;
 }
 
-/** Purchase tokens in memory. Those that lapsed are remembered for ever. */
+/** Purchase tokens in memory. Remembers expired tokens forever. */
 export class MemoryPurchaseTokenStore implements PurchaseTokenStore {
   readonly #clock: Clock;
   /** Sale → buyer. */
   readonly #sales = new Map<string, Map<string, BuyerTokens>>();
-  /** While true every call fails as if Redis were away. */
+  /** While true, every call fails as if Redis were down. */
   down = false;
   asked = 0;
 
@@ -66,7 +66,7 @@ export class MemoryPurchaseTokenStore implements PurchaseTokenStore {
     this.#clock = clock;
   }
 
-  /** As a server that restarted without its data. */
+  /** Loses everything, like a server that restarts without its data. */
   lose(): void {
     this.#sales.clear();
   }
@@ -121,11 +121,11 @@ export class MemoryPurchaseTokenStore implements PurchaseTokenStore {
   }
 }
 
-/** Breaker reports in memory; they expire with the clock. */
+/** Breaker reports in memory that expire with the clock. */
 export class MemoryBreakerStore implements BreakerStore {
   readonly #clock: Pick<Clock, 'nowMs'>;
   readonly #reports = new Map<string, { readonly report: BreakerReport; readonly untilMs: number }>();
-  /** While true every call fails as if Redis were away. */
+  /** While true, every call fails as if Redis were down. */
   down = false;
 
   constructor(clock: Pick<Clock, 'nowMs'>) {

@@ -8,12 +8,12 @@ interface Second {
   untilMs: number;
 }
 
-/** What buyers heard, in memory. */
+/** The answers to buyers, in memory. */
 export class MemoryAnswerHistory implements AnswerHistory {
   readonly #seconds = new Map<number, Second>();
   readonly #clock: Pick<Clock, 'nowMs'>;
   readonly #keepMs: number;
-  /** While true every call fails as if Redis were away. */
+  /** While true, every call fails as if Redis were down. */
   down = false;
 
   constructor(clock: Pick<Clock, 'nowMs'>, keepMs = 3_600_000) {

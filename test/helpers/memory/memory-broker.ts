@@ -22,7 +22,7 @@ import { TEST_SIGNATURES } from '../signatures.js';
 import { ManualClock } from './manual-clock.js';
 import { MemoryConsumerGroup, type InFlight, type StoredMessage } from './memory-consumer-group.js';
 
-/** The faults that a test can ask for, each for the next call of its kind. */
+/** Faults that a test can inject, each for the next call of its kind. */
 export type MemoryFault =
   | 'half_unavailable' // refused, not stored
   | 'half_reply_lost' // stored, but the sender gets no answer
@@ -35,11 +35,11 @@ export type MemoryFault =
   | 'ack_lost';
 
 export interface MemoryBrokerOptions {
-  /** Default: a ManualClock. */
+  /** Defaults to a ManualClock. */
   readonly clock?: Clock;
-  /** Half messages older than this are checked back; default 10000, as in our broker. */
+  /** Half messages older than this are checked back. Defaults to 10000, as in our broker. */
   readonly transactionTimeOutMs?: number;
-  /** Retries before a message of a group is dead; default 5, as for the writer groups. */
+  /** Retries before a message of a group is dead. Defaults to 5, as for the writer groups. */
   readonly retryMaxTimes?: (group: string) => number;
 }
 
@@ -50,10 +50,10 @@ interface Half extends OpenHalf {
 }
 
 /**
- * A broker in memory, for tests of the use cases. It keeps the rules that our code may rely on, and no others: half
- * messages are not delivered, the proxy forgets one at its first commit or rollback, a delivery that is not acked
- * in time comes again, and after its last retry a message is a dead letter. Nothing happens by itself: time moves with
- * the clock, and check-backs are made when `runChecks()` is called.
+ * A broker in memory, for tests of the use cases. It keeps only the rules that our code may rely on: half messages are
+ * not delivered, the proxy forgets a half message at its first commit or rollback, a delivery that is not acked in
+ * time is repeated, and after its last retry a message becomes a dead letter. Nothing happens by itself: time moves
+ * with the clock, and `runChecks()` makes check-backs.
  */
 export class MemoryBroker {
   readonly clock: Clock;
@@ -74,27 +74,27 @@ export class MemoryBroker {
     };
   }
 
-  /** Each fault hits the next call of its kind; several of one kind hit calls in turn. */
+  /** Injects faults for the next call of each kind. Several faults of one kind hit successive calls. */
   breakNext(...faults: MemoryFault[]): void {
     this.#faults.push(...faults);
   }
 
-  /** Bodies of the half messages that are neither committed nor rolled back. */
+  /** Returns the bodies of the half messages that are neither committed nor rolled back. */
   get openHalves(): readonly string[] {
     return [...this.#halves.values()].map(({ body }) => body);
   }
 
-  /** Bodies of everything ever made visible on a topic. */
+  /** Returns the bodies of everything ever made visible on a topic. */
   published(topic: string): readonly string[] {
     return this.#topic(topic).map((message) => message.body);
   }
 
-  /** Messages of the topic that the group has neither acked nor given up as dead letters. */
+  /** Counts messages of the topic that the group has neither acked nor given up as dead letters. */
   unfinished(topic: string, group: string): number {
     return this.#group(topic, group).unfinished;
   }
 
-  /** When a receive of the group would bring something next, Unix ms; null while there is nothing that could come. */
+  /** Returns when the group can next receive a message, Unix ms, or null if none can come. */
   nextMs(topic: string, group: string): number | null {
     let next = this.#group(topic, group).nextMs;
     for (const { topic: of, dueMs } of this.#delayed) {
@@ -124,7 +124,7 @@ export class MemoryBroker {
     };
   }
 
-  /** The producers of payment deadlines and order events. */
+  /** Returns the producers of payment deadlines and order events. */
   orderChannels(): { readonly deadlines: DeadlineChannel; readonly events: OrderEventChannel } {
     return {
       deadlines: {
@@ -149,7 +149,7 @@ export class MemoryBroker {
     };
   }
 
-  /** Makes any body visible, at once or at `dueMs`; for messages that no program of ours would write. */
+  /** Makes any body visible, at once or at `dueMs`, for messages that our programs would not write. */
   publishRaw(topic: string, body: string, properties: Record<string, string> = {}, dueMs = 0): void {
     const messageId = this.#newId();
     const message = { messageId, body, properties: new Map(Object.entries(properties)), checks: 0, firstAttempt: 1 };
@@ -157,7 +157,7 @@ export class MemoryBroker {
     else this.#topic(topic).push(message);
   }
 
-  /** What a producer without transactions sends. @throws OperationalError when the test asked for it */
+  /** Sends a message without a transaction. @throws OperationalError if the test injected a fault */
   send(topic: string, body: string, properties: Record<string, string>, dueMs?: number): void {
     if (this.#isBroken('publish_fails')) throw fault('publish_fails');
     this.publishRaw(topic, body, properties, dueMs);
@@ -184,7 +184,7 @@ export class MemoryBroker {
     };
   }
 
-  /** How far these groups have received. */
+  /** Returns how far these groups have received. */
   progress(queues: readonly { readonly topic: string; readonly group: string }[]): WorkerProgress {
     return {
       ends: async () => {
@@ -196,13 +196,13 @@ export class MemoryBroker {
     };
   }
 
-  /** Checks back every half message that is old enough, one after the other; returns how many there were. */
+  /** Checks back every half message that is old enough, one after the other. Returns their number. */
   async runChecks(): Promise<number> {
     const [checkBack] = this.#checkBacks;
     const dueMs = this.clock.nowMs() - this.#options.transactionTimeOutMs;
     const due = [...this.#halves.values()].filter((half) => half.sentAtMs <= dueMs);
     for (const half of due) {
-      half.checks += 1; // also when no producer is there to answer
+      half.checks += 1; // even without a producer to answer
       const answer = await checkBack?.(half).catch(() => 'no_answer' as const);
       if (answer === 'commit') this.#makeVisible(half);
       if (answer === 'rollback') this.#halves.delete(half.messageId);
@@ -236,7 +236,7 @@ export class MemoryBroker {
     };
   }
 
-  /** A half message that a check-back has ended meanwhile is delivered again by a commit: the broker does not dedupe. */
+  /** A commit delivers a half message again even if a check-back has ended it: the broker does not deduplicate. */
   #makeVisible(half: Half): void {
     const { topic, messageId, body, properties, checks } = half;
     this.#halves.delete(messageId);
@@ -285,7 +285,7 @@ export class MemoryBroker {
     if (!found) {
       const deadLetters = this.#topic(`%DLQ%${group}`);
       const retryMaxTimes = this.#options.retryMaxTimes(group);
-      const firstAttempt = retryMaxTimes + 3; // as the real broker counts on
+      const firstAttempt = retryMaxTimes + 3; // counts like the real broker
       const toDeadLetters = (message: StoredMessage): void => void deadLetters.push({ ...message, firstAttempt });
       found = new MemoryConsumerGroup(this.#topic(topic), retryMaxTimes, toDeadLetters);
       this.#groups.set(key, found);

@@ -6,33 +6,35 @@ import type { BucketTransfers } from '../../../src/core/bucket.js';
 export interface LoadedSale {
   state: StoredSaleState;
   epoch: number;
-  /** The server that it was loaded or rebuilt on. */
+  /** The server on which the sale was loaded or rebuilt. */
   stamp: number;
   opensAtMs: number;
   closesAtMs: number;
   limitPerBuyer: number;
-  /** Absent: Redis does not know. */
+  /** Absent if Redis does not know. */
   buckets?: number;
   /** The last edit. */
   edit?: { readonly id: number; readonly epoch: number; readonly word: 'done' | 'refused' };
 }
 
-/** What became of a batch. The body is kept from deduct until the batch is marked recorded; then the marker has an end. */
+/**
+ * The state of a batch. The body is kept from deduct until the batch is marked recorded, when the marker gets an end.
+ */
 export type Marker =
   | { readonly kind: 'deducted' | 'claimed'; readonly body: string | null; readonly untilMs?: number }
   | { readonly kind: 'aborted'; readonly untilMs: number };
 
-/** A repair that is under way, and the requests that it has staged so far. */
+/** A running repair and the requests that it has staged so far. */
 export interface BucketRepair {
   readonly token: string;
-  /** The server that it began on. */
+  /** The server on which it began. */
   readonly runId: number;
   readonly leaseMs: number;
   untilMs: number;
   readonly staged: Map<string, RequestEntry>;
 }
 
-/** The latest transfer from a bucket to another one. */
+/** The latest transfer from a bucket to another bucket. */
 interface OutgoingTransfer {
   readonly seq: number;
   readonly units: number;
@@ -40,44 +42,44 @@ interface OutgoingTransfer {
   readonly atMs: number;
 }
 
-/** Everything a bucket holds, in a form in which Redis and memory can be compared. */
+/** Everything a bucket holds, in a form that is comparable between Redis and memory. */
 export interface BucketSnapshot {
   readonly state: StoredSaleState | null;
   readonly unitsLeft: number;
-  /** Buyers without units are left out. */
+  /** Excludes buyers without units. */
   readonly buyers: Record<string, number>;
-  /** As the `requests` hash has them. */
+  /** Same as the `requests` hash. */
   readonly requests: Record<string, string>;
   readonly pending: readonly string[];
   /** `aborted`, `deducted`, or `deducted` followed by the body. */
   readonly markers: Record<string, string>;
 }
 
-/** What the keys of one bucket hold in Redis. */
+/** Holds the keys of one bucket in Redis. */
 export class MemoryBucket {
-  /** Null: not loaded. */
+  /** Null if not loaded. */
   sale: LoadedSale | null = null;
   unitsLeft = 0;
   requests = new Map<string, RequestEntry>();
   markers = new Map<string, Marker>();
   /** batchId → Unix ms of its deduct. */
   pending = new Map<string, number>();
-  /** batchId → until when the re-drive leaves it alone, Unix ms. */
+  /** batchId → time until which the re-drive ignores it, Unix ms. */
   redrives = new Map<string, number>();
   repair: BucketRepair | null = null;
-  /** By the bucket that receives the units. */
+  /** Keyed by the receiving bucket. */
   outgoing = new Map<number, OutgoingTransfer>();
-  /** Bucket that the units came from → number of the last transfer that has arrived from it. */
+  /** Source bucket → number of the last transfer that arrived from it. */
   incoming = new Map<number, number>();
 
-  /** The marker, unless its life is over. */
+  /** Returns the marker unless it has expired. */
   marker(batchId: string, nowMs: number): Marker | null {
     const marker = this.markers.get(batchId);
     if (!marker || (marker.untilMs !== undefined && marker.untilMs <= nowMs)) return null;
     return marker;
   }
 
-  /** Units held or ordered, by buyer. */
+  /** Returns units held or ordered, by buyer. */
   unitsByBuyer(): Map<string, number> {
     const units = new Map<string, number>();
     for (const [key, entry] of this.requests) {
@@ -88,7 +90,7 @@ export class MemoryBucket {
     return units;
   }
 
-  /** Whoever has an entry, also of a purchase that has ended. */
+  /** Returns all buyers with an entry, including ended purchases. */
   acceptedBuyers(): Set<string> {
     return new Set([...this.requests.keys()].map((key) => splitPurchaseKey(key).userId));
   }
@@ -107,7 +109,7 @@ export class MemoryBucket {
     return copy;
   }
 
-  /** Takes over everything that the other bucket holds; the other one must not be used any more. */
+  /** Takes over everything in the other bucket, which must not be used afterwards. */
   replaceBy({ sale, unitsLeft, requests, markers, pending, redrives, ...rest }: MemoryBucket): void {
     const { repair, outgoing, incoming } = rest;
     Object.assign(this, { sale, unitsLeft, requests, markers, pending, redrives, repair, outgoing, incoming });

@@ -3,7 +3,7 @@ import type { MemoryRedis } from './memory-redis.js';
 import type { CheckPorts } from '../../invariants/check-sale.js';
 
 /**
- * The stores in memory as `checkSale` reads them. MemoryRedis keeps no count per buyer but adds up their requests, so these
+ * Adapts the stores in memory for `checkSale`. MemoryRedis has no count per buyer and sums up their requests, so these
  * two always agree.
  */
 export function memoryCheckPorts(redis: MemoryRedis, repositories: MemoryRepositories): CheckPorts {

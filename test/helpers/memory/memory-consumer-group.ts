@@ -3,13 +3,13 @@ export interface StoredMessage {
   readonly messageId: string;
   readonly body: string;
   readonly properties: ReadonlyMap<string, string>;
-  /** How often it was checked back while it was a half message. */
+  /** Number of check-backs while it was a half message. */
   readonly checks: number;
   /** `attempt` of its first delivery: 1, or more for a dead letter. */
   readonly firstAttempt: number;
 }
 
-/** A delivery that is neither acked nor given back; invisible to other consumers until `untilMs`. */
+/** A delivery that is neither acked nor returned, invisible to other consumers until `untilMs`. */
 export interface InFlight {
   readonly receipt: number;
   readonly message: StoredMessage;
@@ -18,8 +18,9 @@ export interface InFlight {
 }
 
 /**
- * One consumer group of one topic, with the rules of the broker: a delivery whose invisible time is over comes again as
- * the next attempt; after `retryMaxTimes` + 1 attempts the next receive of the group moves the message to the dead letters.
+ * A consumer group of a topic, with the rules of the broker: a delivery is repeated as the next attempt after its
+ * invisible time, and after `retryMaxTimes` + 1 attempts the next receive of the group moves the message to the dead
+ * letters.
  */
 export class MemoryConsumerGroup {
   readonly #log: readonly StoredMessage[];
@@ -57,14 +58,14 @@ export class MemoryConsumerGroup {
     return received;
   }
 
-  /** False when the invisible time is over: the message comes again. */
+  /** Returns false after the invisible time, when the message is delivered again. */
   ack(receipt: number, nowMs: number): boolean {
     const delivery = this.#inFlight.get(receipt);
     if (!delivery || delivery.untilMs <= nowMs) return false;
     return this.#inFlight.delete(receipt);
   }
 
-  /** Sets a new end of the invisible time. @returns the receipt that is valid from now on; null when that time was over */
+  /** Sets a new end of the invisible time. @returns the new valid receipt, or null if that time was over */
   hideFor(receipt: number, nowMs: number, ms: number): number | null {
     const delivery = this.#inFlight.get(receipt);
     if (!delivery || delivery.untilMs <= nowMs) return null;
@@ -74,7 +75,7 @@ export class MemoryConsumerGroup {
     return renewed.receipt;
   }
 
-  /** When the next message can be received, Unix ms: 0 for one that was never delivered, null when there is none. */
+  /** Returns when the next message can be received, Unix ms: 0 if it was never delivered, null if there is none. */
   get nextMs(): number | null {
     if (this.#nextIndex < this.#log.length) return 0;
     let next: number | null = null;
@@ -82,12 +83,12 @@ export class MemoryConsumerGroup {
     return next;
   }
 
-  /** Messages that were delivered once or more; those of a topic are delivered in order. */
+  /** Counts messages that were delivered at least once. Messages of a topic are delivered in order. */
   get received(): number {
     return this.#nextIndex;
   }
 
-  /** Messages of the topic that are neither acked nor dead letters. */
+  /** Counts messages of the topic that are neither acked nor dead letters. */
   get unfinished(): number {
     return this.#inFlight.size + this.#log.length - this.#nextIndex;
   }

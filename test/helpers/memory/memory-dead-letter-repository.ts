@@ -23,7 +23,7 @@ export class MemoryDeadLetterRepository implements DeadLetterRepository {
   deadLetters: StoredDeadLetter[] = [];
   readonly audited: Audited[] = [];
   readonly #clock: Clock;
-  /** batchId → its one parked dead letter. */
+  /** batchId → its parked dead letter. */
   readonly #parkedBatches = new Map<string, string>();
   #failures = 0;
 
@@ -31,7 +31,7 @@ export class MemoryDeadLetterRepository implements DeadLetterRepository {
     this.#clock = clock;
   }
 
-  /** The next `count` moves fail. */
+  /** Makes the next `count` moves fail. */
   breakMoves(count: number): void {
     this.#failures = count;
   }

@@ -2,13 +2,13 @@ import { OperationalError } from '../../../src/core/errors.js';
 import type { Clock } from '../../../src/core/ports/clock.js';
 import type { HotSale, HotSaleStore } from '../../../src/core/ports/hot-sales.js';
 
-/** Reports of hot sales in memory; they expire with the clock. */
+/** Reports of hot sales in memory that expire with the clock. */
 export class MemoryHotSaleStore implements HotSaleStore {
   readonly #clock: Pick<Clock, 'nowMs'>;
   readonly #reports = new Map<string, { readonly sales: readonly HotSale[]; readonly untilMs: number }>();
-  /** While true every call fails as if Redis were away. */
+  /** While true, every call fails as if Redis were down. */
   down = false;
-  /** Reports that were written. */
+  /** Number of reports written. */
   calls = 0;
 
   constructor(clock: Pick<Clock, 'nowMs'>) {

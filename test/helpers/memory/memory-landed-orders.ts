@@ -2,7 +2,7 @@ import { mintedAtMs } from '../../../src/core/order-id.js';
 import type { LandedOrders, OrdersBySale, OrdersBySecond } from '../../../src/core/ports/landed-orders.js';
 import type { MemoryRepositories } from './memory-repositories.js';
 
-/** When the orders of the repositories in memory were written. */
+/** Returns when the orders of the repositories in memory were written. */
 export class MemoryLandedOrders implements LandedOrders {
   readonly #repositories: Pick<MemoryRepositories, 'allOrders'>;
 

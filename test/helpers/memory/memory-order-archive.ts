@@ -4,12 +4,12 @@ import type { ArchiveStep, OrderArchive } from '../../../src/core/ports/order-ar
 import type { OrderCursor } from '../../../src/core/ports/reconcile-repository.js';
 import type { MemoryRepositories } from './memory-repositories.js';
 
-/** What a move of orders does to the rows of `MemoryRepositories`: reads find them as before, the unique keys do not. */
+/** Moves orders of `MemoryRepositories`: reads still find them, the unique keys do not. */
 export class MemoryOrderArchive implements OrderArchive {
   readonly #repositories: MemoryRepositories;
   readonly #hasOpenMoney: (orderId: string) => boolean;
   readonly #begun = new Map<string, 'archiving' | 'archived'>();
-  /** Of sales whose move has begun. */
+  /** Due times of sales whose move has begun. */
   readonly #dueMs = new Map<string, number>();
   readonly #faults: ('move_fails' | 'move_reply_lost' | 'move_refused')[] = [];
 
@@ -18,7 +18,7 @@ export class MemoryOrderArchive implements OrderArchive {
     this.#hasOpenMoney = hasOpenMoney;
   }
 
-  /** Each fault hits the next call of its kind. After a lost reply the orders are moved all the same. */
+  /** Injects a fault for the next call of its kind. After a lost reply the orders are still moved. */
   breakNext(...faults: ('move_fails' | 'move_reply_lost' | 'move_refused')[]): void {
     this.#faults.push(...faults);
   }

@@ -13,29 +13,29 @@ import type {
 import type { OrdersMoved } from '../../../src/core/ports/outbox.js';
 import type { MemoryRepositories } from './memory-repositories.js';
 
-/** Faults that a test can ask for. With `…_reply_lost` the change is made all the same. */
+/** Faults that a test can inject. With `…_reply_lost` the change is still made. */
 export type TransitionFault = 'pay_fails' | 'pay_reply_lost' | 'cancel_fails' | 'expire_fails' | 'overdue_fails';
 
 export interface MemoryPayment extends Payment {
   readonly orderId: string;
-  /** Why the money is owed back; null when the order was paid with it. */
+  /** The reason why the money is owed back, or null if it paid the order. */
   readonly refund: string | null;
 }
 
-/** State changes of the orders in `MemoryRepositories`, on its clock. Each call runs without interruption, as a transaction. */
+/** Changes states of the orders in `MemoryRepositories`, on its clock. Each call is atomic, like a transaction. */
 export class MemoryOrderTransitions implements OrderTransitions, OverdueOrders {
   readonly payments = new Map<string, MemoryPayment>();
   readonly #repositories: MemoryRepositories;
   readonly #clock: Pick<Clock, 'nowMs'>;
   readonly #faults: TransitionFault[] = [];
 
-  /** @param clock of the callers; that of the repositories is the clock of MySQL */
+  /** @param clock of the callers; the repositories use the clock of MySQL */
   constructor(repositories: MemoryRepositories, clock: Pick<Clock, 'nowMs'> = repositories.clock) {
     this.#repositories = repositories;
     this.#clock = clock;
   }
 
-  /** Each fault hits the next call of its kind; several of one kind hit calls in turn. */
+  /** Injects faults for the next call of each kind. Several faults of one kind hit successive calls. */
   breakNext(...faults: TransitionFault[]): void {
     this.#faults.push(...faults);
   }
@@ -88,12 +88,12 @@ export class MemoryOrderTransitions implements OrderTransitions, OverdueOrders {
     return { orders: due.length, oldestMs: oldest === null ? 0 : this.#repositories.clock.nowMs() - oldest };
   }
 
-  /** Due on the clocks of MySQL and of the caller. */
+  /** Returns orders due on the clocks of both MySQL and the caller. */
   #expiring(): Order[] {
     return this.#due().filter(({ expiresAtMs }) => Number(expiresAtMs) <= this.#clock.nowMs());
   }
 
-  /** Oldest deadline first. */
+  /** Returns due orders, oldest deadline first. */
   #due(): Order[] {
     const nowMs = this.#repositories.clock.nowMs();
     return this.#repositories.allOrders

@@ -11,7 +11,7 @@ import {
 } from '../../../src/core/ports/outbox.js';
 import { isWaitOver } from './wait-over.js';
 
-/** The faults that a test can ask for, each for the next call of its kind. */
+/** Faults that a test can inject, each for the next call of its kind. */
 export type OutboxFault = 'lease_fails' | 'mark_fails' | 'postpone_fails';
 
 /** A row of the table. */
@@ -37,12 +37,12 @@ export class MemoryOutbox implements Outbox {
     this.#clock = clock;
   }
 
-  /** Each fault hits the next call of its kind, before that does anything. */
+  /** Injects faults for the next call of each kind, before it changes anything. */
   breakNext(...faults: OutboxFault[]): void {
     this.#faults.push(...faults);
   }
 
-  /** As a transaction does; null for a payload that cannot be read. @returns the id of the row */
+  /** Adds a row like a transaction, with null for an unreadable payload. @returns the id of the row */
   add<K extends OutboxKind>(kind: K, key: string, payload: OutboxPayloads[K] | null): string {
     const nowMs = this.#clock.nowMs();
     const id = String(this.#nextId++);
@@ -51,7 +51,7 @@ export class MemoryOutbox implements Outbox {
     return id;
   }
 
-  /** Rows of a kind that are not done, due or not. */
+  /** Returns unfinished rows of a kind, due or not. */
   undone(kind: OutboxKind): StoredRow[] {
     return this.rows.filter((row) => row.kind === kind && row.doneAtMs === null);
   }

@@ -23,7 +23,7 @@ interface StoredAttempt {
   lastError: string | null;
 }
 
-/** Charges that were begun, in memory, for the orders of a repository. */
+/** Open charges in memory, for the orders of a repository. */
 export class MemoryPaymentAttempts implements PaymentAttempts {
   readonly rows = new Map<string, StoredAttempt>();
   readonly #clock: Clock;
@@ -35,7 +35,7 @@ export class MemoryPaymentAttempts implements PaymentAttempts {
     this.#orders = orders;
   }
 
-  /** Each fault hits the next call of its kind, before that does anything. */
+  /** Injects faults for the next call of each kind, before it changes anything. */
   breakNext(...faults: ('open' | 'close')[]): void {
     this.#faults.push(...faults);
   }

@@ -8,11 +8,11 @@ interface Stored {
   readonly lifeMs: number;
 }
 
-/** Reports of programs in memory; they expire with the clock. */
+/** Reports of programs in memory that expire with the clock. */
 export class MemoryProgramReports implements ProgramReports {
   readonly #clock: Pick<Clock, 'nowMs'>;
   readonly #reports = new Map<string, Stored>();
-  /** While true every call fails as if Redis were away. */
+  /** While true, every call fails as if Redis were down. */
   down = false;
 
   constructor(clock: Pick<Clock, 'nowMs'>) {

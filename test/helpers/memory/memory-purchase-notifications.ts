@@ -14,7 +14,7 @@ export class MemoryPurchaseNotifications implements PurchaseNotifications, Purch
   /** While true, every send fails. */
   broken = false;
   readonly #listeners = new Map<string, Set<OnNotification>>();
-  /** By sale. */
+  /** Listeners by sale. */
   readonly #ofAll = new Map<string, Set<(notification: OrderNotification) => void>>();
 
   listen(purchase: RequestRef, onNotification: OnNotification): () => void {
@@ -56,7 +56,7 @@ export class MemoryPurchaseNotifications implements PurchaseNotifications, Purch
     }
   }
 
-  /** As after a lost connection: every listener must read the state again. */
+  /** Makes every listener read the state again, as after a lost connection. */
   reconnect(): void {
     for (const listeners of this.#listeners.values()) for (const notify of listeners) notify(null);
   }

@@ -32,7 +32,7 @@ export class MemoryReconcileRuns implements ReconcileRuns {
     if (this.#leases.get(saleId)?.owner === owner) this.#leases.delete(saleId);
   }
 
-  /** For tests. */
+  /** Counts leases, for tests. */
   leasesOf(saleId: string): number {
     return this.#leases.has(saleId) ? 1 : 0;
   }

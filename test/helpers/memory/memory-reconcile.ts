@@ -25,13 +25,13 @@ import type { MemoryDeadLetterRepository } from './memory-dead-letter-repository
 import type { MemoryRedis } from './memory-redis.js';
 import { MemoryRepairStore } from './memory-repair-store.js';
 
-/** A Redis in memory, as reconcile reads it. */
+/** Reads a Redis in memory for reconcile. */
 export class MemoryReconcileStore implements ReconcileStore, Pick<RepairStore, 'statusOf'> {
-  /** Runs before entries are read again; for what a test lets happen between two reads. */
+  /** Runs before entries are read again, to let a test change state between two reads. */
   beforeEntriesRead: () => void | Promise<void> = () => undefined;
-  /** Runs before units are summed; may throw. */
+  /** Runs before units are summed. May throw. */
   beforeUnitsRead: () => void | Promise<void> = () => undefined;
-  /** Units by which the count of the buyers is wrong, as after a change by hand. */
+  /** Error of the buyers' count in units, as after a manual change. */
   buyersCountError = 0;
   readonly #store: MemoryRedis;
 
@@ -118,7 +118,7 @@ export class MemoryReconcileStore implements ReconcileStore, Pick<RepairStore, '
 
 const ROWS_PER_PAGE = 10;
 
-/** MySQL in memory, as reconcile reads it. The age of a row counts from its insert, not from its last change. */
+/** Reads a MySQL in memory for reconcile. The age of a row counts from its insert, not from its last change. */
 export class MemoryReconcileRepository implements ReconcileRepository {
   readonly #repositories: MemoryRepositories;
   readonly #deadLetters: MemoryDeadLetterRepository;
@@ -151,7 +151,7 @@ export class MemoryReconcileRepository implements ReconcileRepository {
     if (rows.length > 0) yield rows;
   }
 
-  /** From now on this order is one that no writer noted. */
+  /** Removes the writer's note of this order. */
   unlist(orderId: string): void {
     this.#unlisted.add(orderId);
   }

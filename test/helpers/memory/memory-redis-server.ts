@@ -6,7 +6,10 @@ import { purchaseKey } from '../../../src/core/purchase.js';
 import { MemoryBucket, type LoadedSale } from './memory-bucket.js';
 import { ManualClock } from './manual-clock.js';
 
-/** The faults that a test can ask for, each for the next call of its kind. `…_lost` never arrives, `…_reply_lost` does. */
+/**
+ * Faults that a test can inject, each for the next call of its kind. With `…_lost` the call never arrives, with
+ * `…_reply_lost` it does.
+ */
 export type RedisFault =
   | 'precheck_fails'
   | 'deduct_lost'
@@ -27,11 +30,11 @@ export type RedisFault =
   | 'repair_fails'
   | 'repair_reply_lost';
 
-/** What a server lost when it comes back; nothing, by default. */
+/** The loss of a server at a restart. Nothing by default. */
 export interface Restart {
-  /** The number of last writes that are gone. */
+  /** The number of last writes that are lost. */
   readonly lose?: number;
-  /** Everything is gone. */
+  /** Loses everything. */
   readonly empty?: boolean;
 }
 
@@ -40,9 +43,12 @@ const HISTORY_MAX = 64;
 
 const HALF_A_PAIR = /\p{Surrogate}/u;
 
-/** Whether cjson, with which the scripts decode a body, takes this JSON: unlike JavaScript it refuses half a surrogate pair. */
+/**
+ * Whether cjson, with which the scripts decode a body, accepts this JSON. Unlike JavaScript, it refuses half a
+ * surrogate pair.
+ */
 function isCjson(body: string): boolean {
-  if (!body.includes('\\u')) return true; // JavaScript writes half a pair as an escape
+  if (!body.includes('\\u')) return true; // JavaScript escapes half a pair
   let isFine = true;
   JSON.parse(body, (name, value: unknown) => {
     if (HALF_A_PAIR.test(name) || (typeof value === 'string' && HALF_A_PAIR.test(value))) isFine = false;
@@ -51,10 +57,10 @@ function isCjson(body: string): boolean {
   return isFine;
 }
 
-/** A Redis server in memory: the buckets it holds, faults of single calls, and restarts that lose data. */
+/** A Redis server in memory: its buckets, faults of single calls, and restarts that lose data. */
 export class MemoryRedisServer {
   readonly clock: Clock;
-  /** Sales whose repair was asked for. */
+  /** Sales for which a repair was requested. */
   readonly asks = new Set<string>();
   readonly #buckets = new Map<string, MemoryBucket>();
   readonly #faults: RedisFault[] = [];
@@ -74,7 +80,7 @@ export class MemoryRedisServer {
     return this.clock.nowMs();
   }
 
-  /** Each fault hits the next call of its kind; several of one kind hit calls in turn. */
+  /** Injects faults for the next call of each kind. Several faults of one kind hit successive calls. */
   breakNext(...faults: RedisFault[]): void {
     this.#faults.push(...faults);
   }
@@ -89,10 +95,10 @@ export class MemoryRedisServer {
     if (this.isBroken(kind)) throw new OperationalError('redis', kind, { retryable: true });
   }
 
-  /** Keys of purchases with which the scripts that read a batch fail, however often. */
+  /** Purchase keys with which the scripts that read a batch always fail. */
   readonly poisoned = new Set<string>();
 
-  /** @throws OperationalError, not retryable, for a batch with which a script fails: it decodes the body as cjson does */
+  /** Decodes the body like cjson. @throws OperationalError, not retryable, for a batch with which a script fails */
   decode({ body, purchases }: Pick<Batch, 'body' | 'purchases'>): void {
     const isPoisoned = this.poisoned.size > 0 && purchases.some((purchase) => this.poisoned.has(purchaseKey(purchase)));
     if (isPoisoned || !isCjson(body)) throw new OperationalError('redis', 'a script failed', { retryable: false });
@@ -111,7 +117,7 @@ export class MemoryRedisServer {
     return this.cutOff.has(saleId) ? new OperationalError('redis', `${saleId} is cut off`, { retryable: true }) : null;
   }
 
-  /** For tests too: to read what is stored, and to store what only a disaster would leave. */
+  /** Returns a bucket. Tests also use it to read stored data and to store what only a disaster would leave. */
   bucket({ saleId, bucket }: BucketRef): MemoryBucket {
     const name = `${saleId}:${bucket}`;
     let found = this.#buckets.get(name);
@@ -119,24 +125,24 @@ export class MemoryRedisServer {
     return found;
   }
 
-  /** Whether the bucket can be trusted: loaded, not in repair, and written by this server, not before a restart. */
+  /** Whether the bucket can be trusted: loaded, not in repair, and written by this server since its last restart. */
   isSure(sale: LoadedSale | null): sale is LoadedSale {
     return sale !== null && sale.state !== 'repair' && sale.stamp === this.#runId;
   }
 
-  /** From now on writes can be lost by a restart. Each write costs a copy of its bucket. */
+  /** Lets a restart lose writes from now on. Each write costs a copy of its bucket. */
   keepHistory(): void {
     this.#history ??= [];
   }
 
-  /** To be called before each write, so that a restart can lose it. */
+  /** Must be called before each write, so that a restart can lose the write. */
   aboutToWrite(bucket: MemoryBucket): void {
     if (this.#history === null) return;
     this.#history.push({ bucket, before: bucket.copy() });
     if (this.#history.length > HISTORY_MAX) this.#history.shift();
   }
 
-  /** Dies and comes back with another run id. @returns how many writes are gone */
+  /** Dies and returns with another run id. @returns the number of lost writes */
   restart({ lose = 0, empty = false }: Restart = {}): number {
     this.#runId++;
     if (empty) {

@@ -20,12 +20,12 @@ import { MemoryPurchaseNotifications } from './memory-purchase-notifications.js'
 import { MARKER_LIFE_MS, MemoryStockStore } from './memory-stock-store.js';
 
 /**
- * A Redis with sales, stock and batches, in memory: same words, same precedence as the scripts, on an injected clock. It
- * is written from the rules of the ports and not from the Lua text, so that one can be tested against the other. It keeps
- * no count per buyer: what a buyer holds is the sum of their requests, and the count in Redis must equal it.
+ * A Redis with sales, stock and batches in memory: same words and same precedence as the scripts, on an injected
+ * clock. It is written from the rules of the ports instead of the Lua text, so that each can be tested against the
+ * other. It keeps no count per buyer: a buyer holds the sum of their requests, which must equal the count in Redis.
  */
 export class MemoryRedis extends MemoryStockStore implements BatchStore {
-  /** Where the write that marks a batch recorded notifies the buyers who wait. */
+  /** Receives notifications for waiting buyers from the write that marks a batch recorded. */
   readonly notifications = new MemoryPurchaseNotifications();
 
   async markRecorded(
@@ -44,7 +44,7 @@ export class MemoryRedis extends MemoryStockStore implements BatchStore {
     this.failOn('mark_recorded_reply_lost');
   }
 
-  /** Every bucket that may hold requests of the batch. */
+  /** Returns every bucket that may hold requests of the batch. */
   #refsOf(batch: Batch): BucketRef[] {
     const { epoch = 0, buckets = 0 } = this.bucket(batch).sale ?? {};
     return bucketsOfBatch(batch, { epoch, buckets }).map((bucket) => ({ saleId: batch.saleId, bucket }));
@@ -179,7 +179,7 @@ export class MemoryRedis extends MemoryStockStore implements BatchStore {
       });
   }
 
-  /** Looks at all of them in one call. */
+  /** Checks all of them in one call. */
   async takeDue(
     ref: BucketRef,
     { olderThanMs, leaseMs, max, fromMs }: Parameters<BatchStore['takeDue']>[1],
@@ -258,7 +258,7 @@ export class MemoryRedis extends MemoryStockStore implements BatchStore {
     this.failOn('unpark_fails');
     const words = this.#refsOf(batch).map((ref) => this.#unpark(ref, batch));
     if (words[0] === 'unknown') this.asks.add(batch.saleId);
-    return words[0] as Unparked; // of the bucket that the batch names
+    return words[0] as Unparked; // the answer of the bucket that the batch names
   }
 
   #unpark(ref: BucketRef, batch: Batch): Unparked {
@@ -278,7 +278,7 @@ export class MemoryRedis extends MemoryStockStore implements BatchStore {
   }
 }
 
-/** A batch store in which every older batch finds its units, for tests that are about MySQL. */
+/** A batch store in which every older batch finds its units, for tests about MySQL. */
 export const reacquiringStore: Pick<BatchStore, 'reacquire'> = {
   reacquire: async () => ({ outcome: 'claimed', lost: new Set(), elsewhere: new Set() }),
 };

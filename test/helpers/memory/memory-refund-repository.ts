@@ -99,11 +99,11 @@ export class MemoryRefundRepository implements RefundRepository {
     return this.#all.some((refund) => refund.paymentId === paymentId);
   }
 
-  /** State and attempts of one refund. */
+  /** Returns the state and attempts of one refund. */
   tries(paymentId: string): Tries {
     const known = this.#tries.get(paymentId);
     const availableAtMs = this.#clock.nowMs();
-    const isOwed = this.#transitions.payments.get(paymentId)?.amountCents !== 0; // nothing is given back at once
+    const isOwed = this.#transitions.payments.get(paymentId)?.amountCents !== 0; // nothing is refunded at once
     const state = isOwed ? 'due' : 'refunded';
     const tries: Tries = known ?? { state, attempts: 0, availableAtMs, leasedUntilMs: 0, lastError: null };
     this.#tries.set(paymentId, tries);

@@ -4,7 +4,7 @@ import type { RepairRepository, Reshard } from '../../../src/core/ports/repair-s
 import type { MemoryRepositories } from './memory-repositories.js';
 import type { MemoryDeadLetterRepository } from './memory-dead-letter-repository.js';
 
-/** What the repair of a sale reads and changes in MySQL, in memory. */
+/** Reads and changes MySQL in memory for the repair of a sale. */
 export class MemoryRepairRepository implements RepairRepository {
   readonly #repositories: MemoryRepositories;
   readonly #deadLetters: MemoryDeadLetterRepository;

@@ -126,7 +126,7 @@ export class MemoryRepairStore implements RepairStore {
     });
   }
 
-  /** The repair of this token, begun on this server. */
+  /** Returns the repair of this token if it began on this server. */
   #own({ sale, repair }: MemoryBucket, token: string): BucketRepair | null {
     const isOwn = sale?.state === 'repair' && repair?.token === token && repair.runId === this.#server.runId;
     return isOwn ? repair : null;

@@ -40,22 +40,22 @@ import type { Release } from '../../../src/core/ports/batch-store.js';
 import { ManualClock } from './manual-clock.js';
 import { MemoryOutbox, type StoredRow } from './memory-outbox.js';
 
-/** The faults that a test can ask for, each for the next call of its kind. With `…_reply_lost` the change is made all the same. */
+/** Faults that a test can inject, each for the next call of its kind. With `…_reply_lost` the change is still made. */
 export type RepositoryFault = 'write_fails' | 'write_again' | 'write_reply_lost' | 'read_fails';
 
 const ID_MAX = 64;
 const USER_ID_MAX = 128;
 
 /**
- * MySQL with its sales, orders and outbox, in memory: the unique keys, the guard and the outcomes of the real repositories,
- * on an injected clock. A write checks everything before it changes anything, so it is made whole or not at all.
+ * MySQL with its sales, orders and outbox in memory: the unique keys, the guard and the outcomes of the real
+ * repositories, on an injected clock. A write checks everything before it changes anything, so it is atomic.
  */
 export class MemoryRepositories implements OrderRepository, SaleRepository, RetirementRepository {
   readonly clock: Clock;
   readonly outbox: MemoryOutbox;
-  /** Buyers whose orders are refused, as by a constraint; their rows in state `failed` are accepted. */
+  /** Buyers whose orders are refused, as by a constraint. Their rows in state `failed` are accepted. */
   readonly refusedBuyers = new Set<string>();
-  /** The entries of the audit log about sales, oldest first. */
+  /** The audit log of sales, oldest entry first. */
   readonly audited: AuditEntry[] = [];
   readonly #sales = new Map<string, Sale>();
   readonly #closedAtMs = new Map<string, number>();
@@ -72,7 +72,7 @@ export class MemoryRepositories implements OrderRepository, SaleRepository, Reti
     this.outbox = new MemoryOutbox(this.clock);
   }
 
-  /** Each fault hits the next call of its kind; several of one kind hit calls in turn. */
+  /** Injects faults for the next call of each kind. Several faults of one kind hit successive calls. */
   breakNext(...faults: RepositoryFault[]): void {
     this.#faults.push(...faults);
   }
@@ -103,7 +103,7 @@ export class MemoryRepositories implements OrderRepository, SaleRepository, Reti
     this.#orders.set(order.orderId, order);
   }
 
-  /** Ends a live order as a cancel or an expiry would: `sold` is lowered in the same moment. */
+  /** Ends a live order as a cancel or an expiry would, and lowers `sold` in the same moment. */
   endOrder(orderId: string, state: Extract<OrderState, 'cancelled' | 'expired'>): void {
     const order = this.#orders.get(orderId);
     const sale = this.#sales.get(order?.saleId ?? '');
@@ -112,7 +112,7 @@ export class MemoryRepositories implements OrderRepository, SaleRepository, Reti
     this.putSale({ ...sale, sold: sale.sold - order.quantity });
   }
 
-  /** As after the restore of an older backup: the row is gone, and was never counted. */
+  /** Deletes the row as if it had never been counted, as after the restore of an older backup. */
   loseOrder(orderId: string): void {
     const order = this.#orders.get(orderId);
     const sale = this.#sales.get(order?.saleId ?? '');
@@ -229,7 +229,7 @@ export class MemoryRepositories implements OrderRepository, SaleRepository, Reti
     return { ...order, currency, metadata: this.#metadata.get(order.orderId) ?? null };
   }
 
-  /** As the outbox has it; absent where none of these orders has any. */
+  /** Returns the metadata as in the outbox, or nothing if none of these orders has metadata. */
   metadataOf(orderIds: readonly string[]): { metadata?: Record<string, string> } {
     const noted = orderIds.flatMap((orderId) => {
       const metadata = this.#metadata.get(orderId);

@@ -4,7 +4,7 @@ import type { NewRevocation, Revocation, RevocationRepository } from '../../../s
 
 /** Revocations in memory. */
 export class MemoryRevocationRepository implements RevocationRepository {
-  /** While true every call fails as if MySQL were away. */
+  /** While true, every call fails as if MySQL were down. */
   down = false;
   readonly audited: AuditEntry[] = [];
   readonly #stored: Revocation[] = [];

@@ -16,9 +16,9 @@ interface Version extends RuleChange {
   readonly json: string;
 }
 
-/** Rules in memory, every version of them. */
+/** All versions of rules in memory. */
 export class MemoryRuleRepository implements RuleRepository {
-  /** While true every call fails as if MySQL were away. */
+  /** While true, every call fails as if MySQL were down. */
   down = false;
   reads = 0;
   readonly audited: AuditEntry[] = [];
@@ -71,9 +71,9 @@ const changed = (before: unknown, after: object): string[] =>
     .filter(([name, rules]) => JSON.stringify(rules) !== JSON.stringify((before as Record<string, unknown>)[name]))
     .map(([name]) => name);
 
-/** The broadcast of rules in memory; a test may take it down, and let it forget. */
+/** The broadcast of rules in memory. A test may stop it or let it forget. */
 export class MemoryRuleBroadcast implements RuleBroadcast {
-  /** While true every call fails as if Redis were away. */
+  /** While true, every call fails as if Redis were down. */
   down = false;
   announced = 0;
   #stored: StoredRules | null = null;
@@ -99,11 +99,11 @@ export class MemoryRuleBroadcast implements RuleBroadcast {
   }
 }
 
-/** Reports of the apis in memory; they expire with the clock. */
+/** Reports of the APIs in memory that expire with the clock. */
 export class MemoryRuleReports implements RuleReports {
-  /** While true every call fails as if Redis were away. */
+  /** While true, every call fails as if Redis were down. */
   down = false;
-  /** Reports that were written. */
+  /** Number of reports written. */
   written = 0;
   readonly #clock: Pick<Clock, 'nowMs'>;
   readonly #reports = new Map<string, { readonly report: RuleReport; readonly untilMs: number }>();

@@ -11,7 +11,7 @@ interface Row extends SaleEdit {
   readonly atMs: number;
 }
 
-/** The edits of sales in memory. Each call is whole, as a transaction is. */
+/** The edits of sales in memory. Each call is atomic, like a transaction. */
 export class MemorySaleEdits implements SaleEdits {
   readonly rows = new Map<string, Row>();
   readonly #repositories: MemoryRepositories;

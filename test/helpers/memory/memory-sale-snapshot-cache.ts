@@ -3,13 +3,13 @@ import type { Sale } from '../../../src/core/sale.js';
 import type { Clock } from '../../../src/core/ports/clock.js';
 import type { CachedSnapshot, SaleSnapshotCache } from '../../../src/core/ports/sale-repository.js';
 
-/** The shared cache of sale snapshots in memory: snapshots and locks expire with the clock. */
+/** The shared cache of sale snapshots in memory. Snapshots and locks expire with the clock. */
 export class MemorySaleSnapshotCache implements SaleSnapshotCache {
   readonly #clock: Clock;
   readonly #ttlMs: number;
   readonly #snapshots = new Map<string, { sale: Sale | null; untilMs: number }>();
   readonly #lockedUntilMs = new Map<string, number>();
-  /** While true every call fails as if Redis were away. */
+  /** While true, every call fails as if Redis were down. */
   down = false;
   reads = 0;
 

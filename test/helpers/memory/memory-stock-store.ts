@@ -20,9 +20,9 @@ import type { BUCKET_EDITED, BucketEdit } from '../../../src/core/ports/sale-edi
 /** A marker is kept this long after the end of its batch, as in Redis. */
 export const MARKER_LIFE_MS = 4 * 24 * 3_600_000;
 
-/** The stock of sales and their states in a Redis in memory: what purchases and the owner of a sale use. */
+/** The stock and states of sales in a Redis in memory, for purchases and sale owners. */
 export class MemoryStockStore extends MemoryRedisServer implements StockStore, SaleStore {
-  /** How often each method ran, whether its reply arrived or not. */
+  /** Counts the calls of each method, whether the reply arrived or not. */
   readonly calls = {
     precheck: 0,
     deduct: 0,
@@ -196,7 +196,7 @@ export class MemoryStockStore extends MemoryRedisServer implements StockStore, S
       this.aboutToWrite(bucket);
       const { markers } = bucket;
       bucket.replaceBy(new MemoryBucket());
-      bucket.markers = markers; // they end by themselves
+      bucket.markers = markers; // the markers end by themselves
     }
   }
 
@@ -205,11 +205,11 @@ export class MemoryStockStore extends MemoryRedisServer implements StockStore, S
   }
 }
 
-/** The caller knows another number of buckets. */
+/** Whether the caller knows another number of buckets. */
 const isResharded = (sale: LoadedSale, { buckets }: AskedBucket): boolean =>
   buckets !== undefined && sale.buckets !== undefined && sale.buckets !== buckets;
 
-/** Why no purchase is accepted now; null in an open sale inside its window. */
+/** Returns why no purchase is accepted now, or null in an open sale inside its window. */
 function closedBy(sale: LoadedSale, nowMs: number): 'paused' | 'closed' | 'not_open' | null {
   if (sale.state === 'paused') return 'paused';
   if (sale.state === 'closed' || nowMs >= sale.closesAtMs) return 'closed';
@@ -217,8 +217,8 @@ function closedBy(sale: LoadedSale, nowMs: number): 'paused' | 'closed' | 'not_o
 }
 
 /**
- * Decides about purchases in order: what an earlier one takes, a later one does not find.
- * @returns one answer per purchase, null when it is not refused, and the units that are left when all those are taken
+ * Judges purchases in order: units that an earlier purchase takes are gone for a later purchase.
+ * @returns one answer per purchase, null if it is not refused, and the units left after all of them
  */
 function judgePurchases(
   bucket: MemoryBucket,
@@ -230,7 +230,7 @@ function judgePurchases(
   const accepted = new Set<string>();
   let { unitsLeft } = bucket;
   const answerOf = (purchase: Purchase): StoreAnswer | null => {
-    if (closed === 'loading') return { outcome: closed }; // what is stored may be old
+    if (closed === 'loading') return { outcome: closed }; // stored data may be old
     const entry = bucket.requests.get(purchaseKey(purchase));
     if (entry?.quantity === purchase.quantity) return { outcome: 'replayed', entry };
     if (entry || (refuseDuplicates && accepted.has(purchaseKey(purchase)))) return { outcome: 'request_conflict' };

@@ -1,23 +1,23 @@
 import { newTraceId, readTraceparent, traceparentOf, type TraceParent } from '../../../src/core/trace-context.js';
 import type { Span, SpanFields, SpanStart, Tracing } from '../../../src/core/ports/tracing.js';
 
-/** A span as a test looks at it. */
+/** A span for tests. */
 export interface MemorySpan {
   readonly name: string;
   readonly kind: SpanStart['kind'];
   readonly traceId: string;
   readonly spanId: string;
-  /** Null: it is the first of its trace. */
+  /** Null for the first span of a trace. */
   readonly parentId: string | null;
   readonly fields: Record<string, string | number | boolean>;
-  /** Ids of spans. */
+  /** Ids of the linked spans. */
   readonly links: string[];
   ended: boolean;
-  /** Null: it did not fail. */
+  /** Null if it did not fail. */
   error: string | null;
 }
 
-/** Keeps every span; what no caller has decided is recorded while `records` is true. */
+/** Keeps every span. If no caller has decided, a span is recorded while `records` is true. */
 export class MemoryTracing implements Tracing {
   readonly spans: MemorySpan[] = [];
   records = true;
@@ -35,7 +35,7 @@ export class MemoryTracing implements Tracing {
     return this.spans.filter((span) => span.name === name);
   }
 
-  /** Each span below its parent, as `parent > child`; one whose parent is not among them stands alone. */
+  /** Formats each span below its parent as `parent > child`. A span without a recorded parent is alone. */
   tree(): string[] {
     const names = new Map(this.spans.map(({ spanId, name }) => [spanId, name]));
     return this.spans.map(({ parentId, name }) => {

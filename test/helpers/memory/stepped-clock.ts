@@ -1,6 +1,6 @@
 import { ManualClock } from './manual-clock.js';
 
-/** A clock that only a test moves; a sleep ends when the test has moved it far enough. */
+/** A clock that only a test moves. A sleep ends when the test has moved the clock far enough. */
 export class SteppedClock extends ManualClock {
   readonly #sleepers = new Set<{ readonly dueMs: number; readonly wake: () => void }>();
 

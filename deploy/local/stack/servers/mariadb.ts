@@ -18,7 +18,7 @@ import { DATABASE, DATABASE_USER, ensureSecrets } from '../settings.js';
 import { StackError } from '../stack-error.js';
 import type { Instance, LaunchCommand } from './server-spec.js';
 
-/** Makes configuration and, at the first start, the data folder of a MariaDB. @returns how it is started */
+/** Makes the configuration and, at the first start, the data folder of a MariaDB. @returns the start command */
 export async function prepareMariadb(
   { paths, ports, certificates = null }: Instance,
   mariadbd: string,
@@ -37,7 +37,7 @@ export async function prepareMariadb(
     tls: (certificates === null ? ['skip-ssl'] : tlsLines(certificates)).join('\n'),
   });
   writeFileSync(initFile, userSql(certificates));
-  // it refuses to run as root unless an option says that this is meant
+  // MariaDB refuses to run as root without an explicit option
   const args = [`--defaults-file=${confFile}`, `--user=${userInfo().username}`];
   const password = ensureSecrets(paths.secretsFile).mysqlPassword;
   await makeDataFolder(paths.data('mariadb'), async (draft) => {
@@ -57,7 +57,7 @@ export async function prepareMariadb(
   return { file: mariadbd, args: changesUser ? [...args, `--init-file=${initFile}`] : args };
 }
 
-/** Of a server that takes connections by TLS only; MySQL has the same names. */
+/** Configuration of a server that only accepts TLS. MySQL uses the same names. */
 export const tlsLines = ({ ca, server, serverKey }: CertificateFiles): string[] => [
   `ssl-ca = "${ca}"`,
   `ssl-cert = "${server}"`,
@@ -65,27 +65,27 @@ export const tlsLines = ({ ca, server, serverKey }: CertificateFiles): string[] 
   'require_secure_transport = ON',
 ];
 
-/** Whether our user needs a certificate is stored with the user, so it is said at each start. */
+/** Returns SQL that stores with our user whether it needs a certificate. Runs at each start. */
 export const userSql = (certificates: CertificateFiles | null): string =>
   `ALTER USER '${DATABASE_USER}'@'127.0.0.1' REQUIRE ${certificates === null ? 'NONE' : 'X509'};\n`;
 
-/** Takes a second or two; a slow disk under load may need many. */
+/** The first start takes a second or two, and many seconds on a slow disk under load. */
 export const FIRST_START_MAX_MS = 120_000;
 
-/** Where a server keeps its messages, and a MariaDB its SQL for a first start. */
+/** Location of a server's messages and of a MariaDB's SQL for a first start. */
 interface ServerHome {
   readonly baseDir: string;
   readonly shareDir: string;
 }
 
-/** Distributions have them in /usr/share/mysql or /usr/share/mariadb, the bundled servers in share. */
+/** Distributions use /usr/share/mysql or /usr/share/mariadb, the bundled servers share. */
 const SHARE_FOLDERS = ['share', 'share/mysql', 'share/mariadb', 'usr/share/mysql'];
-/** The second name is that of MariaDB before 11. */
+/** MariaDB before 11 uses the second name. */
 const SYSTEM_TABLES = ['mariadb_system_tables.sql', 'mysql_system_tables.sql'];
 
 /**
- * @param files of which the folder must have one
- * @throws StackError when the files around this program cannot be found
+ * @param files the folder must have one of these files
+ * @throws StackError when the files of this program cannot be found
  */
 export function findHome(program: string, files: readonly string[]): ServerHome {
   const root = dirname(dirname(realpathSync(program)));
@@ -98,7 +98,7 @@ export function findHome(program: string, files: readonly string[]): ServerHome 
   return { baseDir: join(root, share.startsWith('usr/') ? 'usr' : ''), shareDir: join(root, share) };
 }
 
-/** The statements of a first start, one a line: bootstrap mode reads line by line. */
+/** Returns the statements of a first start, one per line, because bootstrap mode reads line by line. */
 function initialSql(shareDir: string, password: string, osUser: string): string {
   const read = (part: string): string => {
     const file = [`mariadb_${part}.sql`, `mysql_${part}.sql`].map((name) => join(shareDir, name)).find(existsSync);
@@ -117,20 +117,20 @@ function initialSql(shareDir: string, password: string, osUser: string): string 
     'FLUSH PRIVILEGES;',
     `CREATE USER '${DATABASE_USER}'@'127.0.0.1' IDENTIFIED BY '${password}';`,
     `GRANT ALL ON \`${DATABASE}\`.* TO '${DATABASE_USER}'@'127.0.0.1';`,
-    // databases of tests, e.g. seckill_test_1
+    // test databases, e.g. seckill_test_1
     `GRANT ALL ON \`${DATABASE}\\_%\`.* TO '${DATABASE_USER}'@'127.0.0.1';`,
     '',
   ].join('\n');
 }
 
-/** `log_tc_size` of MariaDB, which grows the file to this size before anything else. */
+/** `log_tc_size` of MariaDB, which first grows the file to this size. */
 const SIZE_MIN_BYTES = 24 * 1024;
 /** `tc_log_magic` in sql/log.cc, written before the first entry. */
 const MAGIC = Buffer.from([254, 0x23, 0x05, 0x74]);
 
 /**
- * Removes a tc.log that was never finished: a disk that filled up, or a kill -9, in the instant of its making. MariaDB
- * would refuse to start for ever, though such a file cannot hold an entry. A finished one stays: recovery needs it.
+ * Removes an unfinished tc.log, which a full disk or a kill -9 leaves while the file is being made. MariaDB would
+ * refuse to start forever, although such a file cannot hold an entry. Keeps a finished file, which recovery needs.
  */
 export function removeUnfinishedTcLog(dataDir: string): void {
   const path = join(dataDir, 'tc.log');
@@ -142,7 +142,7 @@ function isUnfinished(path: string): boolean {
   try {
     file = openSync(path, 'r');
   } catch {
-    return false; // there is none: MariaDB ended in peace
+    return false; // no file: MariaDB shut down cleanly
   }
   try {
     const head = Buffer.alloc(MAGIC.length);

@@ -11,7 +11,7 @@ import { OWN } from '../versions.js';
 import { findHome, FIRST_START_MAX_MS, prepareMariadb, tlsLines, userSql } from './mariadb.js';
 import type { Instance, LaunchCommand, ServerSpec } from './server-spec.js';
 
-/** The server of orders: MySQL, or MariaDB, each with a configuration and a data folder of its own. */
+/** Describes the server of orders, MySQL or MariaDB, each with its own configuration and data folder. */
 export function mysqlSpec(instance: Instance): ServerSpec {
   const { paths, ports, versions, certificates = null } = instance;
   return {
@@ -41,7 +41,7 @@ async function isMariadbProgram(mysqld: string): Promise<boolean> {
   throw new StackError(`${mysqld} does not say its version; correct SECKILL_MYSQLD.`);
 }
 
-/** One of these is where any MySQL from 8.0 on keeps its messages. */
+/** Message files. MySQL from 8.0 on has either of them. */
 const MESSAGES = ['english/errmsg.sys', 'messages_to_clients.txt'];
 
 async function prepareMysql(
@@ -59,7 +59,7 @@ async function prepareMysql(
     tmpDir: paths.tmp('mysql'),
     tls: (certificates === null ? [] : tlsLines(certificates)).join('\n'),
   });
-  // it refuses to run as root unless an option says that this is meant
+  // MySQL refuses to run as root without an explicit option
   const args = [`--defaults-file=${confFile}`, `--user=${userInfo().username}`];
   await makeDataFolder(paths.data('mysql'), async (draft) => {
     const { exitCode, output } = await runCommand(mysqld, [...args, `--datadir=${draft}`, '--initialize-insecure'], {
@@ -72,7 +72,7 @@ async function prepareMysql(
     const reason = /\[ERROR\] (.*)/.exec(output)?.[1] ?? `exit code ${exitCode}`;
     throw new StackError(`MySQL could not make its data folder (${reason}); see ${logFile}.`);
   });
-  rmSync(`${paths.mysqlSocket}.lock`, { force: true }); // after a kill -9 it names a pid that another process may have now
+  rmSync(`${paths.mysqlSocket}.lock`, { force: true }); // after a kill -9 the file names a pid that another process may have now
   const initFile = paths.conf('mysql-init.sql');
   const sql = startSql(ensureSecrets(paths.secretsFile).mysqlPassword) + userSql(certificates);
   writeFileSync(initFile, sql, { mode: 0o600 });
@@ -80,8 +80,9 @@ async function prepareMysql(
 }
 
 /**
- * What MySQL runs at each start before it serves, one statement a line: while it makes its data folder it knows no users. Until
- * then its administrator has no password; `localhost` is the socket, since no name is looked up.
+ * Returns the statements that MySQL runs at each start before it serves, one per line, because MySQL knows no users
+ * while it makes its data folder. Before them, the administrator has no password. `localhost` is the socket, since
+ * names are not resolved.
  */
 const startSql = (password: string): string =>
   [
@@ -89,7 +90,7 @@ const startSql = (password: string): string =>
     `CREATE DATABASE IF NOT EXISTS ${DATABASE} CHARACTER SET utf8mb4 COLLATE utf8mb4_bin;`,
     `CREATE USER IF NOT EXISTS '${DATABASE_USER}'@'127.0.0.1' IDENTIFIED BY '${password}';`,
     `GRANT ALL ON \`${DATABASE}\`.* TO '${DATABASE_USER}'@'127.0.0.1';`,
-    // databases of tests, e.g. seckill_test_1
+    // test databases, e.g. seckill_test_1
     `GRANT ALL ON \`${DATABASE}\\_%\`.* TO '${DATABASE_USER}'@'127.0.0.1';`,
     '',
   ].join('\n');

@@ -29,14 +29,14 @@ export function redisSpec({ paths, ports, durability, certificates = null }: Ins
   };
 }
 
-/** Replicas are started by hand, and this server may become one: it knows what to say to its master. */
+/** Includes the login for a master, because replicas are started by hand and this server may become a replica. */
 const plain = (port: number, password: string): string[] => [
   `port ${port}`,
   `requirepass ${password}`,
   `masterauth ${password}`,
 ];
 
-/** What a program needs, as docs/security.md says it too. */
+/** The rights that a program needs, as in docs/security.md. */
 export const REDIS_RIGHTS = '~sk:* resetchannels &sk:* +@all -@admin -@dangerous +info +cluster|slots +cluster|info';
 
 const secure = (port: number, password: string, { ca, server, serverKey }: CertificateFiles): string[] => [

@@ -17,7 +17,7 @@ import { brokerAccessIn, brokerCredentials, ensureSecrets, readSecrets, stackEnv
 import { probePort, type ProbeResult, reasonOf } from '../probes.js';
 import type { Instance, ServerSpec } from './server-spec.js';
 
-/** As whom and how we ask the servers of an instance; nobody before its first start. */
+/** Returns the user and the TLS settings for the servers of an instance. There is no user before its first start. */
 function accessOf({ paths, ports, certificates = null }: Instance): BrokerAccess {
   const secrets = readSecrets(paths.secretsFile);
   return secrets === null ? { credentials: null } : brokerAccessIn(stackEnv(ports, secrets, certificates));
@@ -40,7 +40,7 @@ export function namesrvSpec(instance: Instance): ServerSpec {
       });
       const args = javaArgs(paths, artifacts.rocketmqLib, {
         name: 'namesrv',
-        // the simple compiler and collector: half the work at the start, and it has little to do later
+        // the simple compiler and collector halve the work at the start, and little work follows
         flags: ['-Xms256m', '-Xmx256m', '-XX:TieredStopAtLevel=1', '-XX:+UseSerialGC'],
         logback: 'rmq.namesrv.logback.xml',
         mainClass: 'org.apache.rocketmq.namesrv.NamesrvStartup',
@@ -59,7 +59,7 @@ export function namesrvSpec(instance: Instance): ServerSpec {
   };
 }
 
-/** Lines that shorten the waits of the broker and the proxy. The last line of a name counts. */
+/** Lines that shorten the waits of the broker and the proxy. The last line of a name wins. */
 const TEST_TIMING = {
   broker: [
     'transactionTimeOut=3000',
@@ -71,9 +71,9 @@ const TEST_TIMING = {
 };
 const PRODUCTION_TIMING = { broker: '', proxy: '' };
 
-/** Said by the probe and understood by `hasten`. */
+/** Returned by the probe and handled by `hasten`. */
 const UNREGISTERED = 'the name server does not know the broker yet';
-/** Registering takes a moment; asking for it more often would make it slower. */
+/** Registering takes a moment, and more frequent requests would slow it down. */
 const HASTEN_EVERY_MS = 1_000;
 
 export function proxySpec(instance: Instance): ServerSpec {
@@ -85,8 +85,8 @@ export function proxySpec(instance: Instance): ServerSpec {
     name: 'proxy',
     label: 'RocketMQ proxy and broker',
     portNames: ['broker', 'grpc', 'remoting', 'metrics'],
-    startTimeoutMs: 240_000, // 8 s on a free machine; 79 s were seen with ten programs waiting for each core
-    stopTimeoutMs: 30_000, // it takes about 12 s
+    startTimeoutMs: 240_000, // 8 s on a free machine, up to 79 s with ten programs per core
+    stopTimeoutMs: 30_000, // takes about 12 s
     prepare: async ({ java, artifacts }) => {
       const [brokerConf, proxyConf] = [paths.conf('broker.conf'), paths.conf('rmq-proxy.json')];
       mkdirSync(paths.data('rocketmq'), { recursive: true });
@@ -131,19 +131,19 @@ export function proxySpec(instance: Instance): ServerSpec {
 }
 
 /**
- * On a busy machine every other broker starts before its client has found the name server, and then registers only
- * 10 s later. Setting its permission, to what it is, makes it register at once.
+ * On a busy machine, every second broker starts before its client has found the name server and registers only 10 s
+ * later. Setting its permission to the current value makes it register at once.
  */
 async function registerNow(address: RemotingAddress): Promise<void> {
   const readAndWrite = 'brokerPermission=6\n';
   try {
     await askRemoting(address, REQUEST.updateBrokerConfig, readAndWrite);
   } catch {
-    // it will register by itself
+    // the broker will register by itself
   }
 }
 
-/** Ready is three things: the broker has loaded its store, the name server knows it, gRPC is open. */
+/** Checks that the broker has loaded its store, the name server knows the broker, and gRPC is open. */
 async function probeProxy(address: RemotingAddress, namesrv: RemotingAddress, ports: StackPorts): Promise<ProbeResult> {
   try {
     if (!(await isBrokerActive(address))) return 'the broker is not activated yet';
@@ -155,7 +155,10 @@ async function probeProxy(address: RemotingAddress, namesrv: RemotingAddress, po
   return probePort(ports.grpc);
 }
 
-/** Whether the running broker refuses who has no key. One that an older version of this stack started refuses nobody. */
+/**
+ * Whether the running broker refuses clients without a key. A broker started by an older version of this stack refuses
+ * no client.
+ */
 export async function refusesStrangers(
   { broker }: Pick<StackPorts, 'broker'>,
   { adminTls: tls = null }: Partial<BrokerAccess> = {},
@@ -164,7 +167,7 @@ export async function refusesStrangers(
     const { code } = await exchange({ host: '127.0.0.1', port: broker, tls }, REQUEST.brokerRuntimeInfo);
     return code === NO_PERMISSION;
   } catch {
-    return false; // it does not answer: nothing is known, and nothing is promised
+    return false; // the broker does not answer, so nothing is known
   }
 }
 
@@ -179,7 +182,9 @@ interface JavaProgram {
   readonly certificates: CertificateFiles | null;
 }
 
-/** How every RocketMQ program is started: its log folder hangs on user.home, whatever else is configured. */
+/**
+ * Returns the arguments of every RocketMQ program. Its log folder depends on user.home, whatever else is configured.
+ */
 function javaArgs(paths: StackPaths, rocketmqLib: string, program: JavaProgram): string[] {
   return [
     ...program.flags,
@@ -187,7 +192,7 @@ function javaArgs(paths: StackPaths, rocketmqLib: string, program: JavaProgram):
     `-Drocketmq.home.dir=${paths.dir}`,
     `-Drmq.logback.configurationFile=${program.logback}`,
     ...tlsFlags(program.certificates),
-    // after a kill -9, a 12 MB library is left in it
+    // a kill -9 leaves a 12 MB library in it
     `-Djava.io.tmpdir=${paths.tmp(program.name)}`,
     '-cp',
     `${rocketmqLib}/*`,
@@ -195,9 +200,12 @@ function javaArgs(paths: StackPaths, rocketmqLib: string, program: JavaProgram):
   ];
 }
 
-/** Of a server that takes TLS only, from who has a certificate, and of a client with one: servers call each other, too. */
+/**
+ * Returns the flags of a server that only accepts TLS with a client certificate, and of a client with a certificate,
+ * because servers call each other, too.
+ */
 export function tlsFlags(certificates: CertificateFiles | null): string[] {
-  // without TLS, since each port would make a key of its own, seconds of a core
+  // without TLS, because each port would generate its own key, which takes seconds of CPU
   if (certificates === null) return ['-Dtls.server.mode=disabled'];
   const { ca, server, serverKey, client, clientKey } = certificates;
   return [
@@ -213,11 +221,11 @@ export function tlsFlags(certificates: CertificateFiles | null): string[] {
     `-Dtls.client.trustCertPath=${ca}`,
     `-Dtls.client.certPath=${client}`,
     `-Dtls.client.keyPath=${clientKey}`,
-    '-Dtls.config.file=', // none on this machine changes these
+    '-Dtls.config.file=', // ignores files on this machine that change these settings
   ];
 }
 
-/** Lines of the configuration of the proxy, whose gRPC port has settings of its own and asks for no certificate. */
+/** Returns lines for the proxy configuration. Its gRPC port has its own settings and requires no certificate. */
 function proxyTls(certificates: CertificateFiles | null): string {
   if (certificates === null) return '';
   const { server: tlsCertPath, serverKey: tlsKeyPath } = certificates;
