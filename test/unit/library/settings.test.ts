@@ -7,7 +7,7 @@ describe('settings of the library', () => {
   it('override the environment, which supplies the other settings', () => {
     const around = { REDIS_URL: 'redis://b', LOG_LEVEL: 'warn' };
     const env = withSettings({ REDIS_URL: 'redis://a', BATCH_SIZE_MAX: 7, LOG_LEVEL: undefined }, around);
-    const noFile = { REDIS_URL_FILE: '' }; // a setting from another environment that is not needed here
+    const noFile = { REDIS_URL_FILE: '' }; // a file from the environment must not replace the given url
     expect(env).to.deep.equal({ REDIS_URL: 'redis://a', ...noFile, BATCH_SIZE_MAX: '7', LOG_LEVEL: 'warn' });
     expect(loadConfig(['log'], env).log.level).to.equal('warn');
   });
