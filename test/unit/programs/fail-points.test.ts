@@ -128,7 +128,7 @@ describe('fail points', () => {
       after_transfer_in: 'transferIn',
       repair_after_lock: 'lock',
       repair_after_epoch: 'raise',
-      repair_after_stock: 'raise', // in this order
+      repair_after_stock: 'raise', // before the swap
     };
     const stopping = API_FAIL_POINTS.filter((point) => !/^(drop|poison)_/.test(point)) as (keyof typeof last)[];
     expect(Object.keys(last)).to.have.members(stopping);

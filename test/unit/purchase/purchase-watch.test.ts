@@ -25,7 +25,7 @@ describe('purchase-watch', () => {
     clock = new SteppedClock();
     notifications = new MemoryPurchaseNotifications();
     never = new AbortController().signal;
-    notifications.listen({ ...PURCHASE, requestId: 'another' }, () => undefined); // opens the way to the sale
+    notifications.listen({ ...PURCHASE, requestId: 'another' }, () => undefined); // opens the subscription of the sale
     await turns();
   });
 
