@@ -144,7 +144,7 @@ describe('reshard-sale', () => {
 
   for (const other of [4, 8]) {
     for (const moment of ['its sale was', 'its buckets were'] as const) {
-      it(`is not locked again when a reshard into ${other} buckets ran just after ${moment} read`, async () => {
+      it(`does not lock a sale that was resharded into ${other} buckets just after ${moment} read`, async () => {
         await busySale();
         const ports = portsOf();
         let seen = 0;
