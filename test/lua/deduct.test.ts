@@ -59,15 +59,15 @@ describe('lua/deduct-6.lua', () => {
     expect(await sale.snapshot([batchId]), 'nothing was taken').to.deep.equal({ ...before, markers });
   };
 
-  describe('answers each word for its reason, and takes nothing', () => {
+  describe('words for one reason, which take nothing', () => {
     for (const { word, setting } of CONDITIONS) {
-      it(`${word}: ${describeSetting(setting)}`, () => expectWord(word, setting));
+      it(`returns ${word}: ${describeSetting(setting)}`, () => expectWord(word, setting));
     }
   });
 
-  describe('answers the earlier word when two reasons hold', () => {
+  describe('words for two reasons', () => {
     for (const { first, second, both } of clashesOf(CONDITIONS)) {
-      it(`${first.word} before ${second.word}: ${describeSetting(both)}`, () => expectWord(first.word, both));
+      it(`returns ${first.word} before ${second.word}: ${describeSetting(both)}`, () => expectWord(first.word, both));
     }
 
     it('no other two reasons can hold at once', () => {

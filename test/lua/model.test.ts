@@ -56,7 +56,7 @@ const purchases = fc.array(purchase, { minLength: 1, maxLength: 3 });
 const batch = fc.integer({ min: 0, max: BATCHES - 1 });
 /** Added to the epoch of the sale at that time. */
 const epoch = fc.constantFrom(0, 0, 0, 0, 0, -1, 1);
-/** Tokens of two keepers. One of them continues without its lease. */
+/** Tokens of two keepers. A keeper may continue without its lease. */
 const token = fc.constantFrom('one', 'one', 'one', 'two');
 /** Returns the same order id for the same request. Some releases use a wrong id. */
 const orderIdOf = ({ userId, requestId }: { userId: string; requestId: string }): string =>

@@ -11,7 +11,7 @@ export interface Setting {
   readonly marker?: string;
   /** State of the sale. `missing`: the sale hash does not exist. */
   readonly state?: 'missing' | 'repair' | 'paused' | 'closed' | 'warm';
-  /** Epoch of the sale minus epoch of the batch. */
+  /** Epoch of the sale relative to the epoch of the batch. */
   readonly epoch?: 'earlier' | 'later';
   /** The sale was loaded on another server. */
   readonly server?: 'another';

@@ -36,9 +36,9 @@ describe('lua/precheck-4.lua', () => {
   });
   after(() => runner?.close());
 
-  describe('answers each word for its reason', () => {
+  describe('words for one reason', () => {
     for (const { word, setting } of CONDITIONS) {
-      it(`${word}: ${describeSetting(setting)}`, async () => {
+      it(`returns ${word}: ${describeSetting(setting)}`, async () => {
         const sale = await saleIn(setting, runner, 'b1');
         const entry = setting.entry === undefined ? '' : `held:earlier-batch:${setting.entry}`;
         const [epoch, left, , ...answers] = (await sale.precheck(purchasesOf('u1/k1'), 1)) as unknown[];
@@ -50,9 +50,9 @@ describe('lua/precheck-4.lua', () => {
     }
   });
 
-  describe('answers the earlier word when two reasons hold', () => {
+  describe('words for two reasons', () => {
     for (const { first, second, both } of clashesOf(CONDITIONS)) {
-      it(`${first.word} before ${second.word}: ${describeSetting(both)}`, async () => {
+      it(`returns ${first.word} before ${second.word}: ${describeSetting(both)}`, async () => {
         const sale = await saleIn(both, runner, 'b1');
         expect(((await sale.precheck(purchasesOf('u1/k1'), 1)) as unknown[])[4]).to.equal(first.word);
       });

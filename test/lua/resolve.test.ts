@@ -27,9 +27,9 @@ describe('lua/resolve-2.lua', () => {
   });
   after(() => runner?.close());
 
-  describe('answers each word for its reason, and writes nothing', () => {
+  describe('words for one reason, which write nothing', () => {
     for (const { word, setting } of CONDITIONS) {
-      it(`${word}: ${describeSetting(setting)}`, async () => {
+      it(`returns ${word}: ${describeSetting(setting)}`, async () => {
         const batchId = newBatchId();
         const sale = await saleIn(setting, runner, batchId);
         const before = await sale.snapshot([batchId]);
@@ -39,9 +39,9 @@ describe('lua/resolve-2.lua', () => {
     }
   });
 
-  describe('answers the earlier word when two reasons hold', () => {
+  describe('words for two reasons', () => {
     for (const { first, second, both } of clashesOf(CONDITIONS)) {
-      it(`${first.word} before ${second.word}: ${describeSetting(both)}`, async () => {
+      it(`returns ${first.word} before ${second.word}: ${describeSetting(both)}`, async () => {
         const batchId = newBatchId();
         const sale = await saleIn(both, runner, batchId);
         expect(await sale.resolve(batchId, BATCH_EPOCH)).to.equal(first.word);

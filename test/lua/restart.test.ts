@@ -118,7 +118,7 @@ describe('lua: a Redis that restarts on its log after a kill', () => {
       const before = await redis.info('server');
       await follow(admin, Number(new URL(server?.url as string).port));
       await admin.replicaof('NO', 'ONE');
-      await follow(redis as Redis, other.port); // drops the writes that the other server did not get
+      await follow(redis as Redis, other.port); // drops the writes that the other server lacks
       await redis.replicaof('NO', 'ONE');
       expect(/run_id:\w+/.exec(await redis.info('server'))?.[0]).to.equal(/run_id:\w+/.exec(before)?.[0]);
       expect(await repair.statusOf([ref()])).to.deep.equal([{ state: 'open', epoch: 1, sameServer: false }]);

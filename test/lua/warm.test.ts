@@ -36,7 +36,7 @@ describe('lua/warm-2.lua', () => {
     expect([await sale.snapshot(), await sale.redis.hgetall(sale.keys.sale)]).to.deep.equal(before);
   });
 
-  it('returns already_warm and keeps the bucket when only one of its keys is left', async () => {
+  it('returns already_warm and keeps the bucket when it has only a single key left', async () => {
     for (const half of ['stock', 'sale'] as const) {
       const sale = await runner.sale({ stock: 5 });
       await sale.redis.del(sale.keys[half]);

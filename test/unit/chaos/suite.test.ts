@@ -56,7 +56,7 @@ describe('chaos suite', () => {
     expect(late).to.include({ outcome: 'red', reason: 'it was not over after 0.01 s' });
   });
 
-  it('undoes what a scenario did to the machine, the last thing first, also when the scenario or an undo failed', async () => {
+  it('undoes the changes of a scenario in reverse order, even when the scenario or an undo failed', async () => {
     const undone: string[] = [];
     const fails: Scenario['run'] = (context) => {
       context.atEnd(() => void undone.push('first'));

@@ -34,7 +34,7 @@ describe('hooks of an app', () => {
     ]);
   });
 
-  it('acknowledge events that have no hook', async () => {
+  it('acknowledge events without a hook', async () => {
     const body = encodeOrderEvents(TYPES.map((type) => eventOf(type)));
     expect(await callHooks({})(body)).to.deep.equal({ outcome: 'done' });
   });

@@ -72,7 +72,7 @@ describe('keeper: notify-buyers', () => {
     expect(error).to.include({ name: 'OperationalError', dependency: 'redis', retryable: true });
   });
 
-  it('reports a body that is not an event as unreadable [M7]', async () => {
+  it('names the fault of a body that is not an event [M7]', async () => {
     const orders = { notificationsOf: () => expect.fail() };
     const outcome = await notifyBuyers({ orders, sender: notifications, metrics: world.metrics })('{"v":9}');
     expect(outcome.outcome).to.equal('unknown_version');

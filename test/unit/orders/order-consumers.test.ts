@@ -78,7 +78,7 @@ describe('keeper: order deadlines', () => {
     expect((await handle(['1'])).outcome).to.equal('done');
   });
 
-  it('reports a body that is not a deadline as unreadable [M7]', async () => {
+  it('names the fault of a body that is not a deadline [M7]', async () => {
     const never = { expire: () => expect.fail(), statesOf: () => expect.fail() };
     const ports = { transitions: never, orders: never, clocks: world.clocks, metrics: world.metrics };
     const outcome = await expireByMessage(ports)('{"v":9}');

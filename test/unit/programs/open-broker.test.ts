@@ -3,7 +3,7 @@ import { loadConfig } from '../../../src/core/config/load.js';
 import { openBroker } from '../../../src/programs/api-services.js';
 import { StandInCluster } from '../../helpers/stand-in-cluster.js';
 
-describe('api: what operators see of RocketMQ', () => {
+describe('api: broker views of operators', () => {
   const said = 'no name server knows it any more';
   const configOf = (NAMESRV_ADDR: string) => loadConfig(['repair', 'brokerAccess'], { NAMESRV_ADDR });
 

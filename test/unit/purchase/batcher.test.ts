@@ -486,7 +486,7 @@ describe('batcher', () => {
     });
   });
 
-  describe('when place fails', () => {
+  describe('failing place', () => {
     it('answers `unavailable` to every unanswered purchase when a dependency is down [M1]', async () => {
       submit(['u1', 'u2', 'u3']);
       await turn();

@@ -171,7 +171,7 @@ describe('sold-out flags', () => {
     expect(flags.isSoldOut(ref), 'a batch has seen units').to.equal(false);
   });
 
-  it('needs the flag of only one of several buckets', async () => {
+  it('needs a flag in only a single bucket', async () => {
     for (const bucket of [0, 1, 2]) {
       create();
       await split();
@@ -190,7 +190,7 @@ describe('sold-out flags', () => {
     expect(flags.refuses(ref, 'loser')).to.equal(false);
   });
 
-  it('refuses nothing before it saw zero', async () => {
+  it('refuses nothing before it has seen zero units', async () => {
     expect(flags.refuses(ref, 'loser')).to.equal(false);
     flags.observe(ref, 1);
     await turn();
@@ -213,7 +213,7 @@ describe('sold-out flags', () => {
     expect(flags.refuses(ref, 'loser'), 'too old from the start').to.equal(false);
   });
 
-  it('refuses only after it saw zero and knows the accepted buyers', async () => {
+  it('refuses only after it has seen zero units and knows the accepted buyers', async () => {
     flags.observe(ref, 0);
     expect(flags.refuses(ref, 'loser'), 'the winners are not known yet').to.equal(false);
     await turn();
@@ -251,7 +251,7 @@ describe('sold-out flags', () => {
     expect(flags.refuses(ref, 'loser'), 'seen again').to.equal(true);
   });
 
-  it('counts its life from the sight of zero, not from the read of the accepted buyers [I7]', async () => {
+  it('counts its life from the sight of zero units, not from the read of the accepted buyers [I7]', async () => {
     let reading: () => void = () => undefined;
     create(1000, {
       acceptedBuyerCount: async (of) => {
@@ -348,7 +348,7 @@ describe('sold-out flags', () => {
     expect(store.calls.acceptedBuyers).to.equal(1);
   });
 
-  it('does not miss a buyer who is accepted during the read, and is armed at the next zero', async () => {
+  it('does not miss a buyer who is accepted during the read, and is armed at the next zero count', async () => {
     create(1000, {
       acceptedBuyers: async function* (of) {
         store.bucket(ref).unitsLeft = 1;
@@ -364,7 +364,7 @@ describe('sold-out flags', () => {
     expect(flags.refuses(ref, 'late')).to.equal(false);
   });
 
-  it('sets no flag when Redis does not answer, and reads again at the next zero [R8]', async () => {
+  it('sets no flag when Redis does not answer, and reads again at the next zero count [R8]', async () => {
     store.breakNext('read_fails');
     flags.observe(ref, 0);
     await turn();

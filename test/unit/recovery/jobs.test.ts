@@ -147,7 +147,7 @@ describe('keeper: job that runs when its work is due', () => {
 });
 
 describe('keeper: buckets to read', () => {
-  it('are all buckets with a pending batch, except those of drafts and retired sales', async () => {
+  it('are all buckets with a pending batch, but of no draft or retired sale', async () => {
     const world = new KeeperWorld();
     const states: SaleState[] = ['draft', 'warm', 'open', 'paused', 'closed'];
     const sales = states.map((state) => saleOf({ state, buckets: 2 }));

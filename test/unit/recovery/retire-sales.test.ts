@@ -147,7 +147,7 @@ describe('keeper: retire-sales', () => {
     expect(retired).to.equal(1);
   });
 
-  it('retires a sale after a Redis restart without a rebuild, unless only Redis has some of its data [R1]', async () => {
+  it('retires a sale after a Redis restart without a rebuild, unless data of the sale exists only in Redis [R1]', async () => {
     const { sale } = await closedSale('u1');
     const lost = await closedSale('u2');
     const held = await closedSale('u3');
@@ -197,7 +197,7 @@ describe('keeper: retire-sales', () => {
     expect([retired, now(other.sale).retiredAtMs !== null]).to.deep.equal([1, true]);
   });
 
-  it('retires other sales while many of one Redis server cannot be read, and those after it answers', async () => {
+  it('retires other sales when many of one Redis server are unreadable, and those once it answers', async () => {
     const away: Sale[] = [];
     for (let i = 0; i < 60; i++) away.push(await world.openSale());
     const well = await world.openSale({ closesAtMs: world.clock.nowMs() + 2 * 3_600_000 });

@@ -78,7 +78,7 @@ describe('rows of a sale', () => {
     expect(await read()).to.deep.equal(['1', '3', '2']);
   });
 
-  it('search even if `sold` moved, when it was higher than the found rows before and after', async () => {
+  it('search when `sold` moved but exceeded the found rows before and after', async () => {
     orders.noted = ['1', '3'];
     orders.soldAfter = 4;
     expect(await read()).to.deep.equal(['1', '3', '2']);

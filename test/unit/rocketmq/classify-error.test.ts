@@ -11,7 +11,7 @@ import { isCertainlyNotStored, isForgottenTransaction } from '../../../src/rocke
 const grpcError = (code: number, details: string): Error =>
   Object.assign(new Error(`${code} SOME_NAME: ${details}`), { code, details });
 
-describe('classify-error: what a failed send proves', () => {
+describe('classify-error: failed sends', () => {
   const notStored: [string, unknown][] = [
     ['refused by the client', new TypeError('Message body size exceeds the threshold')],
     ['a stopped producer', new Error('Producer is not running now')],

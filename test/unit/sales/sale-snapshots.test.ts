@@ -120,7 +120,7 @@ describe('sale snapshots', () => {
     expect([repositoryReads, cache.reads]).to.deep.equal([1, 1]);
   });
 
-  it('reads MySQL in one of many processes, and the others wait for its snapshot', async () => {
+  it('lets a single process read MySQL while the others wait for its snapshot', async () => {
     const processes = Array.from({ length: 8 }, () => process());
     let release: () => void = () => undefined;
     repositoryTakes = () => new Promise<void>((resolve) => (release = resolve));

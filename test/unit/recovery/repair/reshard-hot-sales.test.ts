@@ -70,7 +70,7 @@ describe('reshard-hot-sales', () => {
     expect(audited()).to.have.length(1);
   });
 
-  it('splits a sale once when several keepers see it at the same time', async () => {
+  it('splits a hot sale once when several keepers see it at the same time', async () => {
     await heat(sale);
     await Promise.all([run(), run(), run()]);
     expect(bucketsOf(sale)).to.equal(6);

@@ -56,8 +56,8 @@ export class TransferWorld {
   }
 
   /**
-   * Creates a process that dies after one of its steps. That step acts, and nothing after it. @param steps of the
-   * process
+   * Creates a process that dies after some steps. Its last step acts, and nothing after it. @param steps before the
+   * death
    */
   dyingAfter(steps: number): TransferStore {
     let left = steps;

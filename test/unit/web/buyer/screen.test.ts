@@ -134,7 +134,7 @@ describe('screen of the page', () => {
       expect(reduce(again, pay).move).to.include({ move: 'pay', key: 'c1' });
     });
 
-    it('reports the ended sign-in while it looks for the order of a buyer at the limit', () => {
+    it('reports the ended sign-in during the search for the order of a buyer at the limit', () => {
       const looked: PageEvent = { type: 'orders_read', answer: failure('unauthorized') };
       expect(nameAfter(signedIn, read(), buy, answered('limit_reached'), looked)).to.equal('signed_out');
     });
@@ -162,7 +162,7 @@ describe('screen of the page', () => {
     expect(screenOf(reduce(gone, buy), NOW_MS).name).to.equal('sold_out');
   });
 
-  it('shows money that came too late as refunded soon', () => {
+  it('shows the refund of money that came too late', () => {
     const ordered = [signedIn, read(), buy, answered({ status: 'ordered', orderId: '9' })];
     const refunds = [{ amountCents: 1999, state: 'due', reason: 'ended' }];
     const state = after(...ordered, { type: 'order_read', answer: success({ ...ORDER, state: 'expired', refunds }) });
