@@ -167,7 +167,7 @@ describe('keeper: messages of a consumer group', () => {
     expect(unfinished()).to.equal(0);
   });
 
-  it('uses up an attempt of one message only when a bug throws, and logs an error', async () => {
+  it('uses up an attempt of a single message, and logs an error, when a bug throws', async () => {
     for (const body of ['a', 'odd', 'c']) world.broker.publishRaw(TOPIC, body);
     answers.set('odd', () => {
       throw new TypeError('undefined is not a function');

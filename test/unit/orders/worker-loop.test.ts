@@ -391,7 +391,7 @@ describe('worker-loop', () => {
     expect(world.unfinished).to.equal(0);
   });
 
-  it('receives nothing without a lease for order ids, so that another worker can, until the lease is back [D8]', async () => {
+  it('receives nothing, and leaves batches to other workers, while it has no lease for order ids [D8]', async () => {
     const sale = await world.openSale();
     await timers.tickAsync(LEASE_MS);
     await world.place(batchOf(sale, purchasesOf('ann')));

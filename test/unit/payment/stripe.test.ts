@@ -104,7 +104,7 @@ describe('Stripe', () => {
     });
   });
 
-  describe('declined only when a charge can take no money any more [P1]', () => {
+  describe('the answer `declined`, only for a charge that can take no money any more [P1]', () => {
     const CALLS = { create: /POST .*payment_intents$/, confirm: /confirm$/, retrieve: /GET .*pi_/, cancel: /cancel$/ };
     const FAULTS: Fault[] = ['error', 'busy', 'away', 'overtaken'];
     for (const [call, path] of Object.entries(CALLS)) {

@@ -486,7 +486,7 @@ describe('batcher', () => {
     });
   });
 
-  describe('failing place', () => {
+  describe('a failing batch', () => {
     it('answers `unavailable` to every unanswered purchase when a dependency is down [M1]', async () => {
       submit(['u1', 'u2', 'u3']);
       await turn();

@@ -215,7 +215,7 @@ describe('keeper: faults of single buckets', () => {
   const fault = (dependency: 'redis' | 'mysql', message = 'away') =>
     new OperationalError(dependency, message, { retryable: true });
 
-  it('leave the other buckets working, and fail the run at its end with the first fault and their number', async () => {
+  it('lets the other buckets proceed and fails the run at its end with the first fault and the number of faults', async () => {
     const faults = new BucketFaults();
     const done: number[] = [];
     await faults.forEach([1, 2, 3, 4], async (item) => {
@@ -227,7 +227,7 @@ describe('keeper: faults of single buckets', () => {
     new BucketFaults().throwIfAny();
   });
 
-  it('end the run when they are of another kind: work under way ends and nothing more begins', async () => {
+  it('ends the run on a fault of another kind: work under way ends and nothing more begins', async () => {
     const begun: number[] = [];
     const work = async (item: number): Promise<void> => {
       begun.push(item);
@@ -238,7 +238,7 @@ describe('keeper: faults of single buckets', () => {
     expect(begun).to.deep.equal([1, 2]);
   });
 
-  it('leave a bounded number of buckets under way', async () => {
+  it('works on a bounded number of buckets at once', async () => {
     let [now, most] = [0, 0];
     const work = async (): Promise<void> => {
       most = Math.max(most, ++now);

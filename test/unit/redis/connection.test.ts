@@ -76,7 +76,7 @@ describe('redis: error of a call', () => {
     }
   });
 
-  it('stays a bug when it is a bug, so that an unreadable reply is not requested again and again', async () => {
+  it('stays a bug when the reply is unreadable, so that the call is not repeated', async () => {
     const bug = new Bug('a script answered 7 instead of a list');
     expect(await thrownBy(asOperationalError('release units', failing(bug)))).to.equal(bug);
     expect(await thrownBy(eachOrFault('read units', [1], failing(bug)))).to.equal(bug);

@@ -94,7 +94,7 @@ describe('compare-sale', () => {
     expect(world.jobs.jobs).to.deep.equal([]);
   });
 
-  it('reports purchases that the MySQL guard refused for a day, and longer while the stock differs [D6]', async () => {
+  it('keeps reporting purchases that the MySQL guard refused: for a day, and longer while the stock differs [D6]', async () => {
     const batch = await world.deducted(sale, ['u1*2']);
     const [orderId = ''] = await world.recorded(batch, ['u1']);
     const row = world.mysql.allOrders.find((order) => order.orderId === orderId) as Order;

@@ -11,7 +11,7 @@ const stand = (evidence: PurchaseEvidence, redriveAfterMs = 30_000): [string, st
 };
 
 describe('trace: state of a purchase', () => {
-  it('held and in pending: a worker, then the re-drive, continues, or neither without a body', () => {
+  it('names the worker, then the re-drive, for a held purchase in pending, and neither when the body is missing', () => {
     expect(stand(pendingEvidence({}))).to.deep.equal([
       'pending',
       'Held since 12 s, not recorded: a worker records it, else the keeper publishes it again at 30 s.',
@@ -23,7 +23,7 @@ describe('trace: state of a purchase', () => {
     expect(stand(pendingEvidence({ store: { batch } }))[1]).to.match(/^Held since 0\.3 s.*no body left.*reconcile/);
   });
 
-  it('held and parked: names the dead letter, the choices of an operator and an unfinished replay', () => {
+  it("names the dead letter, the operator's choices and an unfinished replay for a held, parked purchase", () => {
     const batch = { batchId: 'batch-1', marker: 'deducted', body: BATCH.body, pendingSinceMs: null } as const;
     const parked = (replayStartedAtMs: number | null) =>
       stand(pendingEvidence({ store: { batch }, deadLetters: [deadLetterOf({ replayStartedAtMs })] }));
@@ -39,7 +39,7 @@ describe('trace: state of a purchase', () => {
     );
   });
 
-  it('held, neither pending nor parked: only reconcile ends it, at the time of its job', () => {
+  it('names reconcile and the time of its job for a held purchase that is neither pending nor parked', () => {
     const batch = { batchId: 'batch-1', marker: 'deducted', body: null, pendingSinceMs: null } as const;
     const [state, sentence] = stand(pendingEvidence({ store: { batch }, jobs: [jobOf()] }));
     expect(state).to.equal('stray');

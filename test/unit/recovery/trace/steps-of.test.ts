@@ -130,7 +130,7 @@ describe('trace: steps', () => {
     expect(lines(pendingEvidence({ store: { batch: recorded } }))).to.include('now redis marked_recorded');
   });
 
-  it("the broker's messages of the batch are shown, or that the broker has no message", () => {
+  it("shows the broker's messages of the batch, or that the broker has no message", () => {
     const broker = [
       { kind: 'half', storedAtMs: START_MS - 20 },
       { kind: 'committed', storedAtMs: START_MS + 10 },
@@ -148,7 +148,7 @@ describe('trace: steps', () => {
     expect(silent).to.include('now broker not_asked').and.not.to.include('now broker messages');
   });
 
-  it('refunds, dead letters, jobs and the audit log are shown', () => {
+  it('shows refunds, dead letters, jobs and the audit log', () => {
     const refund = { paymentId: 'p1', amountCents: 5, reason: 'order_expired', state: 'refunded' as const };
     const evidence: PurchaseEvidence = {
       ...pendingEvidence({
