@@ -4,7 +4,7 @@ import { Bug, OperationalError } from '../../../src/core/errors.js';
 import { asOperationalError, eachOrFault, reasonOf } from '../../../src/redis/connection.js';
 
 /** The driver itself produces the words, so that the test notices a new version with other words. */
-describe('redis: reason of a failure for a person', () => {
+describe('redis: reason of a failed command', () => {
   const messageOf = async (options: object, act: (redis: Redis) => Promise<unknown>): Promise<string> => {
     const redis = new Redis(1, '127.0.0.1', { lazyConnect: true, ...options }); // port 1 is closed
     redis.on('error', () => undefined);
@@ -76,7 +76,7 @@ describe('redis: error of a call', () => {
     }
   });
 
-  it('stays a bug when the reply is unreadable, so that the call is not repeated', async () => {
+  it('is the bug itself, not a retryable error, when a reply is unreadable', async () => {
     const bug = new Bug('a script answered 7 instead of a list');
     expect(await thrownBy(asOperationalError('release units', failing(bug)))).to.equal(bug);
     expect(await thrownBy(eachOrFault('read units', [1], failing(bug)))).to.equal(bug);

@@ -254,7 +254,7 @@ describe('compensate', () => {
     expect(states()).to.deep.equal(['leak compensated', 'leak compensated']);
   });
 
-  it('leaves a batch alone that was parked since, until an operator decides [M8]', async () => {
+  it('leaves a parked batch alone until an operator decides, without a publication or a final failure [M8]', async () => {
     const batch = await world.stray(sale, ['u1']);
     await world.found(sale.saleId, true);
     for (let n = 1; n <= ATTEMPTS_MAX; n++) await attempt();

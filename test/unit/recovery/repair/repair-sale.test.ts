@@ -253,7 +253,7 @@ describe('repair-sale', () => {
     expect(world.bucketOf(sale).requests).to.include(BOOKS);
   });
 
-  it('ends in the state that an operator set since, even between its last two steps', async () => {
+  it('ends in the state that an operator has set, even between its last two steps', async () => {
     world.store.restart({ empty: true });
     const ports = world.ports();
     const reopen: RepairPorts['store']['swap'] = async (...args) => {

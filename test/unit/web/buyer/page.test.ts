@@ -344,7 +344,7 @@ describe('sale page', () => {
       expect(screenAt(page)).to.equal('to_pay');
     });
 
-    it('shows the order when the sale requires signatures since, also after a reload', async () => {
+    it('shows the order when the sale now requires signatures, also after a reload', async () => {
       holds();
       const refused = (): Response => problem(401, 'bad_signature');
       for (const end of ['', '/events', '?wait=25']) shop.on(`GET /purchases/key-2${end}`, refused);
@@ -360,7 +360,7 @@ describe('sale page', () => {
       expect(screenAt(again), 'loaded again').to.equal('to_pay');
     });
 
-    it('shows a denial to a buyer who is denied since, instead of an endless spinner', async () => {
+    it('shows a denial, instead of an endless spinner, when the buyer is now denied', async () => {
       shop.on(
         BUY,
         () => 'fails',
@@ -758,7 +758,7 @@ describe('sale page', () => {
       expect([screenAt(page), page.state.signIn?.userId]).to.deep.equal(['ready', 'bob']);
     });
 
-    it('keeps the buyer of the tab when such a link opens the page, and forgets the link on a reload', async () => {
+    it('keeps the buyer of the tab when a link for another buyer opens the page, and forgets the link on a reload', async () => {
       (await open()).stop();
       const page = await open(signInOf('bob'));
       expect([screenAt(page), page.state.signIn?.userId]).to.deep.equal(['other_buyer', 'ann']);
@@ -792,7 +792,7 @@ describe('sale page', () => {
       shop.on(BUY, () => problem(401, 'bad_signature'));
     });
 
-    it('report after the click that the sale requires signatures since', async () => {
+    it('report after the click that the sale now requires signatures', async () => {
       shop.on(BUY, () => problem(401, 'bad_signature'));
       const page = await open();
       page.buy();
