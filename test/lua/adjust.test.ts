@@ -13,7 +13,7 @@ describe('lua/adjust-2.lua', () => {
     runner.connection.run('adjust', [keys.stock, keys.sale], [read, wanted, epoch]);
 
   for (const state of ['warm', 'paused', 'closed'] satisfies StoredSaleState[]) {
-    it(`adjusted: a sale that is ${state} gets the units it should have, and nothing else moves [C5]`, async () => {
+    it(`returns adjusted and sets only the units left of a sale that is ${state} [C5]`, async () => {
       const sale = await runner.sale({ stock: 10 }, state);
       const before = await sale.snapshot();
       expect(await adjust(sale, 10, 12)).to.equal('adjusted');
@@ -23,7 +23,7 @@ describe('lua/adjust-2.lua', () => {
     });
   }
 
-  it('moved: a stock that is not as it was read stays, so a repeat changes nothing', async () => {
+  it('returns moved and changes nothing when the stock differs from the read value, so a repeat is safe', async () => {
     const sale = await runner.sale({ stock: 10 }, 'closed');
     expect(await adjust(sale, 9, 12)).to.equal('moved');
     expect(await adjust(sale, 10, 12)).to.equal('adjusted');
@@ -31,14 +31,14 @@ describe('lua/adjust-2.lua', () => {
     expect((await sale.snapshot()).unitsLeft).to.equal(12);
   });
 
-  it('moved: a value read before the sale was rebuilt or resharded is not used, whatever the stock is', async () => {
+  it('returns moved when the sale was rebuilt or resharded after the read, whatever the stock is', async () => {
     const sale = await runner.sale({ stock: 10 }, 'paused');
     for (const epoch of [0, 2]) expect(await adjust(sale, 10, 12, epoch)).to.equal('moved');
     expect((await sale.snapshot()).unitsLeft).to.equal(10);
   });
 
   for (const state of ['open', 'repair'] satisfies StoredSaleState[]) {
-    it(`selling: never while the sale is in ${state}, whether the stock is as it was read or not [C5]`, async () => {
+    it(`returns selling while the sale is in ${state}, even if the stock is as it was read [C5]`, async () => {
       const sale = await runner.sale({ stock: 10 }, state);
       expect(await adjust(sale, 10, 12)).to.equal('selling');
       expect(await adjust(sale, 9, 12)).to.equal('selling');
@@ -46,14 +46,14 @@ describe('lua/adjust-2.lua', () => {
     });
   }
 
-  it('selling: a bucket that was loaded on another server may have lost data, and waits for its repair [R1]', async () => {
+  it('returns selling when the bucket was loaded on another server and waits for its repair [R1]', async () => {
     const sale = await runner.sale({ stock: 10 }, 'closed');
     await sale.restart();
     expect(await adjust(sale, 10, 12)).to.equal('selling');
     expect((await sale.snapshot()).unitsLeft).to.equal(10);
   });
 
-  it('not_warmed: without stock or without sale nothing is made', async () => {
+  it('returns not_warmed and creates nothing when the stock or the sale is missing', async () => {
     const sale = await runner.sale({ stock: 10 }, 'closed');
     await sale.redis.del(sale.keys.stock);
     expect(await adjust(sale, 0, 12)).to.equal('not_warmed');

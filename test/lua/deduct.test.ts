@@ -13,7 +13,10 @@ import {
   type Setting,
 } from './precedence.js';
 
-/** In the order of the script's header, then of the words of precheck; the batch is always `u1/k1*1` of `BATCH_EPOCH`. */
+/**
+ * Conditions in the order of the script's header, then of the words of precheck. The batch is always `u1/k1*1` of
+ * `BATCH_EPOCH`.
+ */
 const CONDITIONS: readonly Condition[] = [
   { word: 'already_deducted', setting: { marker: 'deducted' } },
   { word: 'already_deducted', setting: { marker: 'deducted{"v":1}' } },
@@ -35,7 +38,7 @@ const CONDITIONS: readonly Condition[] = [
   { word: 'sold_out', setting: { stock: 0 } },
 ];
 
-/** Words that the reply has for each purchase, after `refused`. */
+/** Words that the reply contains for each purchase, after `refused`. */
 const REFUSALS = ['replayed', 'request_conflict', 'paused', 'closed', 'not_open', 'limit_reached', 'sold_out'];
 
 describe('lua/deduct-6.lua', () => {
@@ -56,15 +59,15 @@ describe('lua/deduct-6.lua', () => {
     expect(await sale.snapshot([batchId]), 'nothing was taken').to.deep.equal({ ...before, markers });
   };
 
-  describe('answers each word for its reason, and takes nothing', () => {
+  describe('words for one reason, which take nothing', () => {
     for (const { word, setting } of CONDITIONS) {
-      it(`${word}: ${describeSetting(setting)}`, () => expectWord(word, setting));
+      it(`returns ${word}: ${describeSetting(setting)}`, () => expectWord(word, setting));
     }
   });
 
-  describe('answers the earlier word when two reasons hold', () => {
+  describe('words for two reasons', () => {
     for (const { first, second, both } of clashesOf(CONDITIONS)) {
-      it(`${first.word} before ${second.word}: ${describeSetting(both)}`, () => expectWord(first.word, both));
+      it(`returns ${first.word} before ${second.word}: ${describeSetting(both)}`, () => expectWord(first.word, both));
     }
 
     it('no other two reasons can hold at once', () => {
@@ -97,7 +100,7 @@ describe('lua/deduct-6.lua', () => {
     expect(Number(await sale.redis.zscore(sale.keys.pending, batch.batchId))).to.equal(atMs);
   });
 
-  it('metadata of a purchase is in the marker, for a re-drive, and changes nothing else', async () => {
+  it('stores the metadata of a purchase in the marker for a re-drive and nowhere else', async () => {
     const sale = await runner.sale({ stock: 5, limitPerBuyer: 3 });
     const metadata = { cart: '42', note: '\u00e9 \u{1f389} "quoted" \\ \u0000' };
     const batch = batchOf(sale.sale, [{ ...purchaseOf('u1/a*2'), metadata }, purchaseOf('u2/a')]);
@@ -107,7 +110,7 @@ describe('lua/deduct-6.lua', () => {
     expect(after.requests).to.deep.equal({ 'u1/a': `held:${batch.batchId}:2`, 'u2/a': `held:${batch.batchId}:1` });
   });
 
-  it('the marker is read first: the retry of the batch that took the last unit is `already_deducted` [T8]', async () => {
+  it('reads the marker first and returns `already_deducted` when the batch that took the last unit is retried [T8]', async () => {
     const sale = await runner.sale({ stock: 1, limitPerBuyer: 1 });
     const batch = batchOf(sale.sale, purchasesOf('u1'));
     expect(((await sale.deduct(batch)) as unknown[])[0]).to.equal('deducted');
@@ -120,7 +123,7 @@ describe('lua/deduct-6.lua', () => {
     expect((await sale.snapshot()).unitsLeft).to.equal(0);
   });
 
-  it('a batch that does not fit takes nothing, names every refused purchase and leaves an aborted marker [G1]', async () => {
+  it('takes nothing, names every refused purchase and leaves an aborted marker when a batch does not fit [G1]', async () => {
     const sale = await runner.sale({ stock: 3 });
     const batch = batchOf(sale.sale, purchasesOf('u1*2', 'u2*2', 'u3', 'u4'));
     const before = await sale.snapshot();
@@ -129,7 +132,7 @@ describe('lua/deduct-6.lua', () => {
     expect(await sale.deduct(batch), 'for ever').to.deep.equal(['aborted']);
   });
 
-  it('one buyer with two keys at limit 1: the second is `limit_reached` [G5]', async () => {
+  it('returns `limit_reached` for the second key when one buyer sends two keys at limit 1 [G5]', async () => {
     const sale = await runner.sale({ limitPerBuyer: 1 });
     const batch = batchOf(sale.sale, purchasesOf('u1/a', 'u1/b'));
     expect(await sale.deduct(batch)).to.deep.equal(['refused', 1, 'limit_reached', '']);
@@ -137,20 +140,20 @@ describe('lua/deduct-6.lua', () => {
     expect(((await sale.deduct(alone)) as unknown[])[0]).to.equal('deducted');
   });
 
-  it('a duplicate in the batch is `request_conflict`, with the same quantity too; its units are not counted twice', async () => {
+  it('returns `request_conflict` for a duplicate in the batch, even with the same quantity, and counts its units once', async () => {
     const sale = await runner.sale({ stock: 3, limitPerBuyer: 9 });
     const batch = batchOf(sale.sale, purchasesOf('u1/a*2', 'u1/a*2', 'u1/a', 'u2'));
     expect(await sale.deduct(batch)).to.deep.equal(['refused', 1, 'request_conflict', '', 2, 'request_conflict', '']);
     expect((await sale.snapshot()).unitsLeft).to.equal(3);
   });
 
-  it('equal request ids of two buyers, and look-alike keys, are different requests', async () => {
+  it('treats equal request ids of two buyers, and keys that look alike, as different requests', async () => {
     const sale = await runner.sale({ limitPerBuyer: 1 });
     const batch = batchOf(sale.sale, purchasesOf('u1/k', 'u2/k', 'u/1-k', 'u_1/k', 'u-1/k'));
     expect(((await sale.deduct(batch)) as unknown[])[0]).to.equal('deducted');
   });
 
-  it('an aborted marker expires, a deducted one does not', async () => {
+  it('lets an aborted marker expire and keeps a deducted marker', async () => {
     const sale = await runner.sale({ stock: 1 });
     const refused = batchOf(sale.sale, purchasesOf('u1*2'));
     await sale.deduct(refused);
@@ -160,14 +163,14 @@ describe('lua/deduct-6.lua', () => {
     expect(await sale.redis.pttl(sale.marker(taken.batchId))).to.equal(-1);
   });
 
-  it('a refused batch leaves nothing but a marker that expires', async () => {
+  it('leaves nothing but an expiring marker when it refuses a batch', async () => {
     const sale = await runner.sale({ stock: 0 });
     for (let i = 0; i < 5; i++) await sale.deduct(batchOf(sale.sale, purchasesOf(`u${i}`)));
     const { buyers, requests, pending } = await sale.snapshot();
     expect({ buyers, requests, pending }).to.deep.equal({ buyers: {}, requests: {}, pending: [] });
   });
 
-  it('counts exactly: large stock, large quantities', async () => {
+  it('counts exactly when stock and quantities are large', async () => {
     const sale = await runner.sale({ stock: 900_000_000, limitPerBuyer: 1000 });
     const batch = batchOf(sale.sale, purchasesOf('u1*1000', 'u2*999'));
     expect(((await sale.deduct(batch)) as unknown[]).slice(0, 2)).to.deep.equal(['deducted', 899_998_001]);
@@ -176,7 +179,7 @@ describe('lua/deduct-6.lua', () => {
     expect(await sale.redis.hget(sale.keys.requests, 'u1/k1')).to.equal(`held:${batch.batchId}:1000`);
   });
 
-  it('takes a batch of the greatest size', async () => {
+  it('takes a batch of the maximum size', async () => {
     const sale = await runner.sale({ stock: BATCH_SIZE_CEILING });
     const crowd = Array.from({ length: BATCH_SIZE_CEILING }, (_, index) => purchaseOf(`buyer-${index}`));
     const [word, left] = (await sale.deduct(batchOf(sale.sale, crowd))) as unknown[];
@@ -184,7 +187,7 @@ describe('lua/deduct-6.lua', () => {
     expect(await sale.redis.hlen(sale.keys.requests)).to.equal(BATCH_SIZE_CEILING);
   });
 
-  it('the window is that of Redis time: before it `not_open`, from its end on `closed` [S8]', async () => {
+  it('judges the window by Redis time: `not_open` before it, `closed` from its end [S8]', async () => {
     const sale = await runner.sale();
     const set = (field: string, atMs: number) => sale.redis.hset(sale.keys.sale, field, atMs);
     const word = async (): Promise<unknown> =>

@@ -21,7 +21,7 @@ describe('lua/mark-recorded-4.lua', () => {
   };
   const order = liveOrderOf;
 
-  it('returns how many requests moved from held to ordered, and moves them', async () => {
+  it('moves requests from held to ordered and returns their number', async () => {
     const { batchId } = await deducted('u1*2', 'u2');
     expect(await sale.markRecorded(batchId, [order('u1', '101'), order('u2', '102')])).to.equal(2);
     const { requests, pending, buyers, unitsLeft } = await sale.snapshot();
@@ -29,7 +29,7 @@ describe('lua/mark-recorded-4.lua', () => {
     expect({ pending, buyers, unitsLeft }).to.deep.equal({ pending: [], buyers: { u1: 2, u2: 1 }, unitsLeft: 7 });
   });
 
-  it('the marker loses its body and ends by itself; marked again, it keeps its end; one without an end gets one', async () => {
+  it('removes the body of the marker and sets an expiry, which a second call keeps or adds when it is missing', async () => {
     const { batchId } = await deducted('u1');
     const marker = sale.marker(batchId);
     const life = (): Promise<number> => sale.redis.pttl(marker);
@@ -40,12 +40,12 @@ describe('lua/mark-recorded-4.lua', () => {
     await sale.redis.pexpire(marker, 50_000);
     await sale.markRecorded(batchId, [order('u1', '101')]);
     expect(await life()).to.be.within(40_000, 50_000);
-    await sale.redis.persist(marker); // as an earlier version left it
+    await sale.redis.persist(marker); // as an earlier version left the marker
     await sale.markRecorded(batchId, []);
     expect(await life()).to.be.within(RECORDED_LIFE_MS - 10_000, RECORDED_LIFE_MS);
   });
 
-  it('repairing: in a sale that is being rebuilt nothing moves [R10]', async () => {
+  it('returns repairing and moves nothing while the sale is rebuilt [R10]', async () => {
     const { batchId } = await deducted('u1');
     await sale.redis.hset(sale.keys.sale, 'state', 'repair');
     const before = await sale.snapshot([batchId]);
@@ -54,7 +54,7 @@ describe('lua/mark-recorded-4.lua', () => {
     expect(await sale.snapshot([batchId])).to.deep.equal(before);
   });
 
-  it('returns 0 when it was marked before, and changes nothing [M9]', async () => {
+  it('returns 0 and changes nothing when the batch was marked before [M9]', async () => {
     const { batchId } = await deducted('u1');
     await sale.markRecorded(batchId, [order('u1', '101')]);
     const before = await sale.snapshot([batchId]);
@@ -62,7 +62,7 @@ describe('lua/mark-recorded-4.lua', () => {
     expect(await sale.snapshot([batchId])).to.deep.equal(before);
   });
 
-  it('moves only what is `held` by this batch: not released, not ordered, not of another batch, not unknown [C6]', async () => {
+  it('moves only requests that this batch holds: not released, ordered or unknown requests, nor requests of another batch [C6]', async () => {
     const { batchId } = await deducted('u1', 'u2', 'u3');
     const other = await deducted('u4');
     await sale.release('u1', '101', { batchId });
@@ -77,21 +77,21 @@ describe('lua/mark-recorded-4.lua', () => {
     });
   });
 
-  it('a batch id that begins like another one holds nothing of it', async () => {
+  it('moves nothing for a batch id that is a prefix of another batch id', async () => {
     const batch = batchOf(sale.sale, purchasesOf('u1'), 'batch-12');
     await sale.deduct(batch);
     expect(await sale.markRecorded('batch-1', [order('u1', '101')])).to.equal(0);
     expect((await sale.snapshot()).requests).to.deep.equal({ 'u1/k1': 'held:batch-12:1' });
   });
 
-  it('the body stays with the marker from deduct to mark-recorded and is removed then', async () => {
+  it('keeps the body in the marker from deduct to mark-recorded and then removes it', async () => {
     const batch = await deducted('u1', 'u2');
     expect((await sale.snapshot([batch.batchId])).markers).to.deep.equal({ [batch.batchId]: `deducted${batch.body}` });
     await sale.markRecorded(batch.batchId, [order('u1', '101')]);
     expect((await sale.snapshot([batch.batchId])).markers).to.deep.equal({ [batch.batchId]: 'deducted' });
   });
 
-  it('a batch of which nothing became an order leaves `pending` too', async () => {
+  it('removes a batch from `pending` when none of its requests became an order', async () => {
     const { batchId } = await deducted('u1');
     expect(await sale.markRecorded(batchId, [])).to.equal(0);
     const { requests, pending, markers } = await sale.snapshot([batchId]);
@@ -102,7 +102,7 @@ describe('lua/mark-recorded-4.lua', () => {
     });
   });
 
-  it('a claimed marker stays claimed, and an aborted one still expires', async () => {
+  it('keeps a claimed marker claimed and lets an aborted marker expire', async () => {
     const [claimed, aborted] = [newBatchId(), newBatchId()];
     await sale.redis.set(sale.marker(claimed), 'claimed{"v":1}');
     await sale.resolve(aborted);
@@ -115,14 +115,14 @@ describe('lua/mark-recorded-4.lua', () => {
     expect(await sale.redis.pttl(sale.marker(aborted))).to.be.within(1, ABORTED_LIFE_MS);
   });
 
-  it('makes no marker where there is none [C7]', async () => {
+  it('creates no marker when the batch has no marker [C7]', async () => {
     const { batchId } = await deducted('u1');
     await sale.redis.del(sale.marker(batchId));
     expect(await sale.markRecorded(batchId, [order('u1', '101')])).to.equal(1);
     expect((await sale.snapshot([batchId])).markers).to.deep.equal({});
   });
 
-  it('takes a batch of the greatest size', async () => {
+  it('takes a batch of the maximum size', async () => {
     const large = await runner.sale({ stock: BATCH_SIZE_CEILING });
     const crowd = Array.from({ length: BATCH_SIZE_CEILING }, (_, index) => purchaseOf(`buyer-${index}`));
     const batch = batchOf(large.sale, crowd);

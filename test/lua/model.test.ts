@@ -17,12 +17,12 @@ import { MemoryRepairStore } from '../helpers/memory/memory-repair-store.js';
 import { SaleScripts, ScriptRunner } from './script-runner.js';
 import { batchOf, saleOf } from '../helpers/sales.js';
 
-/** Few names, so that purchases collide: three buyers, three keys each, twelve batches. */
+/** Few names make purchases collide: three buyers, three keys each, twelve batches. */
 const BUYERS = ['u1', 'u2', 'u3'];
 const KEYS = ['a', 'b', 'c'];
 const BATCHES = 12;
 const batchIdOf = (number: number): string => `batch-${number}`;
-/** Longer than any history takes. */
+/** Longer than any history takes, ms. */
 const LEASE_MS = 600_000;
 
 type Step =
@@ -54,11 +54,11 @@ const purchase = fc.record({
 });
 const purchases = fc.array(purchase, { minLength: 1, maxLength: 3 });
 const batch = fc.integer({ min: 0, max: BATCHES - 1 });
-/** Added to the epoch that the sale has by then. */
+/** Added to the epoch of the sale at that time. */
 const epoch = fc.constantFrom(0, 0, 0, 0, 0, -1, 1);
-/** Tokens of two keepers, of whom one goes on without its lease. */
+/** Tokens of two keepers. A keeper may continue without its lease. */
 const token = fc.constantFrom('one', 'one', 'one', 'two');
-/** A request always has the same order id; some releases use a wrong one. */
+/** Returns the same order id for the same request. Some releases use a wrong id. */
 const orderIdOf = ({ userId, requestId }: { userId: string; requestId: string }): string =>
   `${BUYERS.indexOf(userId) + 1}0${KEYS.indexOf(requestId) + 1}`;
 
@@ -121,7 +121,7 @@ const step: fc.Arbitrary<Step> = fc.oneof(
   },
 );
 
-/** A repair with its steps in order: random steps alone would seldom complete one. */
+/** A repair with its steps in order, because random steps alone would seldom complete a repair. */
 const wholeRepair: fc.Arbitrary<Step[]> = fc
   .record({ token, batch, isPending: fc.boolean(), entries, epoch: fc.constantFrom(1, 1, 1, 2, 0), unitsLeft })
   .map(({ token: own, ...parts }) => [
@@ -149,7 +149,7 @@ describe('lua: random histories against the stores in memory', () => {
   });
   after(() => runner?.close());
 
-  /** Words that were answered, so that histories which reach nothing do not pass. */
+  /** Words that the scripts answered. The test fails when the histories reach too few of them. */
   const met = new Set<string>();
 
   const play = async (steps: readonly Step[], stock: number, limitPerBuyer: number): Promise<void> => {
@@ -167,7 +167,7 @@ describe('lua: random histories against the stores in memory', () => {
     const repair = new MemoryRepairStore(memory);
     const model = { stock: memory, sales: memory, batches: memory, repair, bucket: memory.bucket(ref) };
 
-    /** The first body of a batch is its only one: no program seals two batches of one id. */
+    /** The first body of a batch is its only body, because no program seals two batches with one id. */
     const sealed = new Map<number, Batch>();
     const seal = (number: number, list: Purchase[], ofEpoch: number): Batch => {
       const known = sealed.get(number) ?? batchOf({ ...sale, epoch: ofEpoch }, list, batches[number]);
@@ -204,7 +204,7 @@ describe('lua: random histories against the stores in memory', () => {
         case 'reacquire': {
           const { epoch: ofSale = 0 } = model.bucket.sale ?? {};
           const of = seal(next.batch, next.purchases.filter(isFirst), 1);
-          if (!of.purchases.every(isFirst)) return Promise.resolve(); // deduct refuses it, and no worker can read it
+          if (!of.purchases.every(isFirst)) return Promise.resolve(); // deduct refuses this body, and no worker can read it
           return stores.batches.reacquire(of, ofSale, new Set(next.recorded.map(purchaseKey)));
         }
         case 'lock':
@@ -231,7 +231,7 @@ describe('lua: random histories against the stores in memory', () => {
     expect(await real.sales.warm(sale)).to.equal(await model.sales.warm(sale));
     await Promise.all([real.sales.setState(sale, 'open'), model.sales.setState(sale, 'open')]);
     const initial = stock;
-    let isRebuilt = false; // from random requests, which respect no limit
+    let isRebuilt = false; // built from random requests, which respect no limit
     for (const step of steps) {
       const next =
         'epoch' in step ? { ...step, epoch: Math.max(1, step.epoch + (model.bucket.sale?.epoch ?? 1)) } : step;
@@ -249,7 +249,7 @@ describe('lua: random histories against the stores in memory', () => {
       const [found, wanted] = [await real.bucket.snapshot(batches), model.bucket.snapshot()];
       expect(found, label).to.deep.equal(wanted);
 
-      // The invariants, read from Redis alone (I1, I4).
+      // The invariants I1 and I4, read from Redis alone.
       expect(found.unitsLeft, label).to.be.at.least(0);
       const live = Object.entries(found.requests).filter(([, entry]) => !entry.startsWith('released'));
       const units = (entries: [string, string][]): number =>
@@ -263,7 +263,7 @@ describe('lua: random histories against the stores in memory', () => {
     }
   };
 
-  it('replies and state are the same after every step', async () => {
+  it('gives the same replies and state as the stores in memory after every step', async () => {
     await fc.assert(fc.asyncProperty(history, fc.integer({ min: 0, max: 12 }), fc.integer({ min: 1, max: 6 }), play), {
       numRuns: 80,
       interruptAfterTimeLimit: 20_000,
@@ -301,6 +301,6 @@ function faultOf(error: unknown): { fault: string } {
   return { fault: error.message };
 }
 
-/** The decoder refuses a batch that has a key twice. */
+/** The decoder refuses a batch that contains a key twice. */
 const isFirst = (one: Purchase, index: number, all: readonly Purchase[]): boolean =>
   all.findIndex((other) => purchaseKey(other) === purchaseKey(one)) === index;

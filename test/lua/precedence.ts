@@ -1,28 +1,27 @@
 import type { SaleScripts, ScriptRunner } from './script-runner.js';
 
-/** A condition under which a script answers a word, as a change to a sale in which it would otherwise accept. */
+/** A condition under which a script answers a word: a change to a sale that would otherwise accept the purchase. */
 export interface Condition {
   readonly word: string;
   readonly setting: Setting;
 }
 
-/** What a condition may set. Two conditions that set one thing differently cannot hold at the same time. */
+/** The values that a condition may set. Two conditions that give one field different values exclude each other. */
 export interface Setting {
-  /** Marker of the batch. */
   readonly marker?: string;
-  /** State of the sale; `missing`: the sale hash is gone. */
+  /** State of the sale. `missing`: the sale hash does not exist. */
   readonly state?: 'missing' | 'repair' | 'paused' | 'closed' | 'warm';
-  /** Of the sale, against that of the batch. */
+  /** Epoch of the sale relative to the epoch of the batch. */
   readonly epoch?: 'earlier' | 'later';
-  /** The server is not the one that the sale was loaded on. */
+  /** The sale was loaded on another server. */
   readonly server?: 'another';
-  /** The sale has another number of buckets than the caller takes it to have. */
+  /** The sale has another number of buckets than the caller expects. */
   readonly buckets?: 'another';
   readonly opens?: 'later';
   readonly closes?: 'earlier';
-  /** Quantity of an entry that is stored under the key already. */
+  /** Quantity of an entry that the key already has. */
   readonly entry?: number;
-  /** Units the buyer has already. */
+  /** Units that the buyer already has. */
   readonly bought?: number;
   readonly stock?: number;
 }
@@ -34,8 +33,8 @@ export interface Clash {
 }
 
 /**
- * All pairs of conditions of different words that can hold at once; the script must answer the word that is earlier in the
- * list. A word may have several conditions.
+ * Returns all pairs of conditions of different words that can hold at once. The script must answer the word that is
+ * earlier in the list. A word may have several conditions.
  */
 export function clashesOf(conditions: readonly Condition[]): Clash[] {
   return conditions.flatMap((first, index) =>
@@ -46,7 +45,7 @@ export function clashesOf(conditions: readonly Condition[]): Clash[] {
   );
 }
 
-/** Pairs of words that no clash covers because they exclude each other; a test lists them. */
+/** Returns pairs of words that no clash covers because they exclude each other. A test lists them. */
 export function uncoveredPairs(conditions: readonly Condition[]): string[] {
   const words = [...new Set(conditions.map(({ word }) => word))];
   const covered = new Set(clashesOf(conditions).map(({ first, second }) => `${first.word} > ${second.word}`));
@@ -70,7 +69,7 @@ export const BATCH_EPOCH = 2;
 
 const EPOCHS = { earlier: BATCH_EPOCH - 1, same: BATCH_EPOCH, later: BATCH_EPOCH + 1 } as const;
 
-/** A sale in which all of these conditions hold for buyer `u1` and key `k1`, and only these. */
+/** Creates a sale in which exactly these conditions hold for buyer `u1` and key `k1`. */
 export async function saleIn(setting: Setting, runner: ScriptRunner, batchId: string): Promise<SaleScripts> {
   const nowMs = await runner.nowMs();
   const state = setting.state === undefined || setting.state === 'missing' ? 'open' : setting.state;

@@ -12,7 +12,7 @@ import {
   type Condition,
 } from './precedence.js';
 
-/** In the order of the script's header; the purchase is always `u1/k1*1`. */
+/** Conditions in the order of the script's header. The purchase is always `u1/k1*1`. */
 const CONDITIONS: readonly Condition[] = [
   { word: 'loading', setting: { state: 'missing' } },
   { word: 'loading', setting: { state: 'repair' } },
@@ -36,9 +36,9 @@ describe('lua/precheck-4.lua', () => {
   });
   after(() => runner?.close());
 
-  describe('answers each word for its reason', () => {
+  describe('words for one reason', () => {
     for (const { word, setting } of CONDITIONS) {
-      it(`${word}: ${describeSetting(setting)}`, async () => {
+      it(`returns ${word}: ${describeSetting(setting)}`, async () => {
         const sale = await saleIn(setting, runner, 'b1');
         const entry = setting.entry === undefined ? '' : `held:earlier-batch:${setting.entry}`;
         const [epoch, left, , ...answers] = (await sale.precheck(purchasesOf('u1/k1'), 1)) as unknown[];
@@ -50,9 +50,9 @@ describe('lua/precheck-4.lua', () => {
     }
   });
 
-  describe('answers the earlier word when two reasons hold', () => {
+  describe('words for two reasons', () => {
     for (const { first, second, both } of clashesOf(CONDITIONS)) {
-      it(`${first.word} before ${second.word}: ${describeSetting(both)}`, async () => {
+      it(`returns ${first.word} before ${second.word}: ${describeSetting(both)}`, async () => {
         const sale = await saleIn(both, runner, 'b1');
         expect(((await sale.precheck(purchasesOf('u1/k1'), 1)) as unknown[])[4]).to.equal(first.word);
       });
@@ -63,25 +63,25 @@ describe('lua/precheck-4.lua', () => {
     });
   });
 
-  it('names refused purchases by their index, and does not name the others', async () => {
+  it('names only refused purchases, by their index', async () => {
     const sale = await runner.sale({ stock: 3 });
     const reply = await sale.precheck(purchasesOf('u1*2', 'u2*2', 'u3', 'u4'));
     expect(reply).to.deep.equal([1, 3, 1, 1, 'sold_out', '', 3, 'sold_out', '']);
   });
 
-  it('the limit counts inside the call; a refused purchase uses none of it [G5]', async () => {
+  it('counts the limit within the call and uses up none of it for a refused purchase [G5]', async () => {
     const sale = await runner.sale({ stock: 5, limitPerBuyer: 3 });
     const reply = await sale.precheck(purchasesOf('u1/a*2', 'u1/b*2', 'u1/c', 'u2*3', 'u2/k2'));
     expect(reply).to.deep.equal([1, 5, 1, 1, 'limit_reached', '', 3, 'sold_out', '']);
   });
 
-  it('a buyer may buy up to the limit, not beyond', async () => {
+  it('lets a buyer buy up to the limit and no more', async () => {
     const sale = await runner.sale({ stock: 9, limitPerBuyer: 3 });
     await sale.deduct(batchOf(sale.sale, purchasesOf('u1*2')));
     expect(await sale.precheck(purchasesOf('u1/k2', 'u1/k3'))).to.deep.equal([1, 7, 1, 1, 'limit_reached', '']);
   });
 
-  it('says how many buckets the sale has; one that was loaded without their number accepts any number', async () => {
+  it('returns the number of buckets, and accepts any number when the sale was loaded without it', async () => {
     const sale = await runner.sale({ stock: 5 });
     await sale.redis.hset(sale.keys.sale, 'buckets', 8);
     expect(await sale.precheck(purchasesOf('u1'), 8)).to.deep.equal([1, 5, 8]);
@@ -99,7 +99,7 @@ describe('lua/precheck-4.lua', () => {
     expect(await sale.snapshot([batch.batchId])).to.deep.equal(before);
   });
 
-  it('a replay shows the entry as it is stored', async () => {
+  it('returns the stored entry with a replay', async () => {
     const sale = await runner.sale();
     const batch = batchOf(sale.sale, purchasesOf('u1', 'u2', 'u3'));
     await sale.deduct(batch);
@@ -118,7 +118,7 @@ describe('lua/precheck-4.lua', () => {
     ]);
   });
 
-  it('takes a batch of the greatest size', async () => {
+  it('takes a batch of the maximum size', async () => {
     const sale = await runner.sale({ stock: BATCH_SIZE_CEILING - 1 });
     const crowd = Array.from({ length: BATCH_SIZE_CEILING }, (_, index) => purchaseOf(`buyer-${index}`));
     const reply = await sale.precheck(crowd);

@@ -45,18 +45,18 @@ describe('lua/issue-token-3.lua and lua/redeem-token-2.lua', () => {
   const redeem = (userId: string, requestId: string, isGood: 0 | 1 = 1, address = ''): Promise<unknown> =>
     runner.connection.run('redeem-token', [keyOf.tokens(), keyOf.from(address)], [userId, requestId, isGood, KEPT_MS]);
   const entries = (): Promise<Record<string, string>> => runner.connection.redis.hgetall(keyOf.tokens());
-  /** As if the tokens of these buyers had ended. */
+  /** Ends the tokens of these buyers. */
   const lapse = async (...users: string[]): Promise<void> => {
     for (const user of users) await runner.connection.redis.zadd(keyOf.ends(), nowMs - 1, user);
   };
 
-  it('too_early and too_late come before all else, and leave nothing behind', async () => {
+  it('returns too_early or too_late before any other word and stores nothing', async () => {
     expect((await issue('a', { from: 5000, until: -1000 }))[0]).to.equal('too_early');
     expect((await issue('a', { until: -1, max: 0 }))[0]).to.equal('too_late');
     expect(await runner.connection.redis.exists(keyOf.tokens(), keyOf.ends())).to.equal(0);
   });
 
-  it('issued_before comes before none_left; the list never grows beyond its places', async () => {
+  it('returns issued_before ahead of none_left and never stores more tokens than places', async () => {
     for (const [user, word] of [
       ['a', 'issued'],
       ['b', 'issued'],
@@ -68,14 +68,14 @@ describe('lua/issue-token-3.lua and lua/redeem-token-2.lua', () => {
     expect(await entries()).to.deep.equal({ a: '', b: '' });
   });
 
-  it('a token ends its life after its issue, or after the opening of the sale, and stays the same until then', async () => {
+  it('gives a token its life from its issue or the opening of the sale, and returns the same token until it ends', async () => {
     const [, endsAtMs] = await issue('a');
     expect(endsAtMs).to.be.within(nowMs + LIFE_MS, nowMs + LIFE_MS + 10_000);
     expect(await issue('a', { life: 5000 })).to.deep.equal(['issued_before', endsAtMs]);
     expect(await issue('b', { opens: 30_000 })).to.deep.equal(['issued', nowMs + 30_000 + LIFE_MS]);
   });
 
-  it('the place of a token that lapsed is free for others; who waits hears when the first one is', async () => {
+  it('frees the place of a lapsed token, and tells a waiting buyer when the first place becomes free', async () => {
     const [, firstEnd] = await issue('a');
     await issue('b', { life: 2 * LIFE_MS });
     expect(await issue('c')).to.deep.equal(['none_left', firstEnd]);
@@ -84,7 +84,7 @@ describe('lua/issue-token-3.lua and lua/redeem-token-2.lua', () => {
     expect((await issue('a'))[0], 'its place is taken').to.equal('none_left');
   });
 
-  it('a redeemed token keeps its place until its end, and its buyer gets no other one', async () => {
+  it('keeps the place of a redeemed token until it ends and gives its buyer no other token', async () => {
     for (const user of ['a', 'b']) await issue(user);
     expect(await redeem('a', '17'), 'a key of digits alone').to.equal('redeemed');
     expect((await issue('c'))[0]).to.equal('none_left');
@@ -94,7 +94,7 @@ describe('lua/issue-token-3.lua and lua/redeem-token-2.lua', () => {
     expect(await redeem('a', '17', 0), 'its purchase goes on').to.equal('redeemed_before');
   });
 
-  it('buyer_limit: who lets so many lapse gets no more, before places are counted', async () => {
+  it('returns buyer_limit, before it counts places, when a buyer has let too many tokens lapse', async () => {
     for (const entry of ['', ':2', ':3']) {
       expect((await issue('a'))[0]).to.equal('issued');
       expect(await entries()).to.deep.equal({ a: entry });
@@ -103,7 +103,7 @@ describe('lua/issue-token-3.lua and lua/redeem-token-2.lua', () => {
     expect((await issue('a', { max: 0 }))[0]).to.equal('buyer_limit');
   });
 
-  it('address_limit: an address has so many at a time that are not redeemed, and comes before none_left', async () => {
+  it('returns address_limit, ahead of none_left, when an address has too many unredeemed tokens', async () => {
     const there = { perAddress: 2, address: '203.0.113.7', max: 3 };
     const [, firstEnd] = await issue('a', there);
     await issue('b', { ...there, life: 2 * LIFE_MS });
@@ -116,7 +116,7 @@ describe('lua/issue-token-3.lua and lua/redeem-token-2.lua', () => {
     expect(await runner.connection.redis.pttl(keyOf.from(there.address))).to.be.within(1, 2 * LIFE_MS);
   });
 
-  it('as many lapsed tokens are remembered as there are places; redeemed ones stay', async () => {
+  it('remembers as many lapsed tokens as there are places, and every redeemed token', async () => {
     await issue('a');
     await redeem('a', 'r1');
     await lapse('a');
@@ -128,7 +128,7 @@ describe('lua/issue-token-3.lua and lua/redeem-token-2.lua', () => {
     expect(await entries()).to.deep.equal({ a: 'r1', d: '', e: '', f: '' });
   });
 
-  it('the list ends some time after the sale, also one that begins with a purchase', async () => {
+  it('lets the list expire some time after the sale, even if it begins with a purchase', async () => {
     const lifeMs = (): Promise<number> => runner.connection.redis.pttl(keyOf.tokens());
     await issue('a');
     expect(await lifeMs()).to.be.within(600_000 + KEPT_MS - 10_000, 600_000 + KEPT_MS);
@@ -139,7 +139,7 @@ describe('lua/issue-token-3.lua and lua/redeem-token-2.lua', () => {
     expect(await lifeMs()).to.be.within(KEPT_MS - 10_000, KEPT_MS);
   });
 
-  it('redeemed, redeemed_before, redeemed_for_another, ended', async () => {
+  it('returns redeemed, redeemed_before, redeemed_for_another or ended', async () => {
     await issue('a');
     expect(await redeem('a', 'r1', 0)).to.equal('ended');
     expect(await entries()).to.deep.equal({ a: '' });

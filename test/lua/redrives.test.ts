@@ -31,12 +31,12 @@ describe('lua/take-due-2.lua and lua/leave-alone-1.lua', () => {
     await sale.redis.zadd(sale.keys.pending, (await runner.nowMs()) - 1, batch.batchId);
     return batch;
   };
-  /** Members by the time of their deduct. */
+  /** Adds members to pending, each with the time of its deduct. */
   const pending = async (...members: [batchId: string, atMs: number][]): Promise<void> => {
     for (const [batchId, atMs] of members) await sale.redis.zadd(sale.keys.pending, atMs, batchId);
   };
 
-  it('a lease ends with its time, and the key expires a minute after the last of them', async () => {
+  it('ends a lease at its time and expires the key a minute after the last lease', async () => {
     const { batchId } = await deducted();
     const { nowMs } = await takeDue();
     expect(await sale.redis.zscore(sale.keys.redrives, batchId)).to.equal(String(nowMs + LEASE_MS));
@@ -48,7 +48,7 @@ describe('lua/take-due-2.lua and lua/leave-alone-1.lua', () => {
     expect(await sale.redis.pttl(sale.keys.redrives), 'never shorter').to.be.within(3_650_000, 3_660_000);
   });
 
-  it('looks at a bounded number in one call; the next begins behind them', async () => {
+  it('looks at a bounded number of batches in one call and continues behind them in the next', async () => {
     await pending(['a', 1000], ['b', 2000], ['c', 3000], ['d', 4000], ['e', 5000]);
     await leaveAlone([
       ['a', 90_000],
@@ -65,7 +65,7 @@ describe('lua/take-due-2.lua and lua/leave-alone-1.lua', () => {
     expect(last).to.deep.include({ taken: ['e'], more: 0, nextFrom: 5000 });
   });
 
-  it('more of one moment than it looks at: it goes on behind that moment and does not stand still', async () => {
+  it('moves on when more batches share one moment than it looks at', async () => {
     await pending(['a', 1000], ['b', 1000], ['c', 1000]);
     await leaveAlone([
       ['a', 90_000],
@@ -76,7 +76,7 @@ describe('lua/take-due-2.lua and lua/leave-alone-1.lua', () => {
     expect([first.nextFrom, second.nextFrom]).to.deep.equal([1000, 1001]);
   });
 
-  it('those whose time is over come first, and what has left pending is removed', async () => {
+  it('takes batches with an expired time first and removes batches that have left pending', async () => {
     await pending(['a', 1000], ['b', 2000], ['c', 3000]);
     await sale.redis.zadd(sale.keys.redrives, 1, 'c', 2, 'gone');
     expect((await takeDue({ max: 2 })).taken).to.deep.equal(['c', 'a']);
@@ -84,7 +84,7 @@ describe('lua/take-due-2.lua and lua/leave-alone-1.lua', () => {
     expect((await takeDue()).taken).to.deep.equal(['b']);
   });
 
-  it('leave-alone: a later time stays', async () => {
+  it('leave-alone keeps a later time', async () => {
     expect(await leaveAlone([['a', 60_000]])).to.equal(1);
     expect(await leaveAlone([['a', 10_000]])).to.equal(0);
     const untilMs = Number(await sale.redis.zscore(sale.keys.redrives, 'a'));

@@ -23,7 +23,7 @@ describe('lua/release-4.lua', () => {
   };
   const wordOf = async (reply: Promise<unknown>): Promise<unknown> => ((await reply) as unknown[])[0];
 
-  it('released: closes a held request and gives its units back, with units left and Redis time', async () => {
+  it('closes a held request, returns its units and answers with units left and Redis time', async () => {
     const { batchId } = await deducted('u1*3', 'u2');
     const before = await runner.nowMs();
     const [word, left, atMs] = (await sale.release('u1', '101', { batchId })) as [string, number, number];
@@ -34,14 +34,14 @@ describe('lua/release-4.lua', () => {
     expect({ buyers, unitsLeft }).to.deep.equal({ buyers: { u2: 1 }, unitsLeft: 9 });
   });
 
-  it('released: closes the order that it names, whatever the batch', async () => {
+  it('closes the order that it names, whatever the batch', async () => {
     const { batchId } = await deducted('u1*3');
     await sale.markRecorded(batchId, [liveOrderOf('u1', '101')]);
     expect(await wordOf(sale.release('u1', '101', { batchId: 'another' }))).to.equal('released');
     expect((await sale.snapshot()).unitsLeft).to.equal(10);
   });
 
-  it('released without units: the request is closed, the buyer lowered, and no unit returns [D6]', async () => {
+  it('closes the request and lowers the units of the buyer without returning units to stock [D6]', async () => {
     await deducted('u1*3');
     const [word, left] = (await sale.release('u1', '101', { withUnits: false })) as unknown[];
     expect([word, left]).to.deep.equal(['released', 7]);
@@ -52,7 +52,7 @@ describe('lua/release-4.lua', () => {
     });
   });
 
-  it('repairing: in a sale that is being rebuilt nothing is released, whether there is something or not [R10]', async () => {
+  it('returns repairing and releases nothing while the sale is rebuilt [R10]', async () => {
     await deducted('u1*3');
     await sale.redis.hset(sale.keys.sale, 'state', 'repair');
     const before = await sale.snapshot();
@@ -62,7 +62,7 @@ describe('lua/release-4.lua', () => {
     expect(await sale.snapshot()).to.deep.equal(before);
   });
 
-  it('released: an order of the request, whatever its id: its row may have been lost and written again', async () => {
+  it('releases an order of the request under any order id, because its row may have been lost and written again', async () => {
     const { batchId } = await deducted('u1*3');
     await sale.markRecorded(batchId, [liveOrderOf('u1', '101')]);
     expect(await wordOf(sale.release('u1', '999', { batchId }))).to.equal('released');
@@ -70,7 +70,7 @@ describe('lua/release-4.lua', () => {
     expect([requests, unitsLeft]).to.deep.equal([{ 'u1/k1': 'released:999:3' }, 10]);
   });
 
-  it('nothing: never accepted, held by another batch', async () => {
+  it('returns nothing when the request was never accepted or another batch holds it', async () => {
     const { batchId } = await deducted('u1', 'u2', 'u3');
     const before = await sale.snapshot([batchId]);
     for (const release of [
@@ -83,7 +83,7 @@ describe('lua/release-4.lua', () => {
     expect(await sale.snapshot([batchId])).to.deep.equal(before);
   });
 
-  it('nothing: released before, also when the second one asks without units or for another row [C3]', async () => {
+  it('returns nothing when the request was released before, even without units or for another row [C3]', async () => {
     await deducted('u1*3');
     await sale.release('u1', '101');
     const before = await sale.snapshot();
@@ -93,14 +93,14 @@ describe('lua/release-4.lua', () => {
     expect(await sale.snapshot()).to.deep.equal(before);
   });
 
-  it('fifty releases of one request at once give its units back once [C1]', async () => {
+  it('returns the units once when fifty releases of one request run at once [C1]', async () => {
     await deducted('u1*3');
     const words = await Promise.all(Array.from({ length: 50 }, () => wordOf(sale.release('u1', '101'))));
     expect(words.filter((word) => word === 'released')).to.have.length(1);
     expect((await sale.snapshot()).unitsLeft).to.equal(10);
   });
 
-  it('a released request never comes back: mark-recorded leaves it, deduct calls it replayed [I8]', async () => {
+  it('keeps a released request released: mark-recorded skips it and deduct returns replayed [I8]', async () => {
     const { batchId } = await deducted('u1');
     await sale.release('u1', '101', { batchId });
     expect(await sale.markRecorded(batchId, [liveOrderOf('u1', '101')])).to.equal(0);
@@ -109,7 +109,7 @@ describe('lua/release-4.lua', () => {
     expect((await sale.snapshot()).unitsLeft).to.equal(10);
   });
 
-  it('many releases go in chunks, so that a mass expiry leaves the connection to others; each unit returns once', async () => {
+  it('sends many releases in chunks so that other calls get through, and returns each unit once', async () => {
     const BUYERS = 300;
     sale = await runner.sale({ stock: 500 });
     const names = Array.from({ length: BUYERS }, (_, index) => `u${index}`);

@@ -4,7 +4,10 @@ import { ABORTED_LIFE_MS, ScriptRunner } from './script-runner.js';
 import { batchOf, purchasesOf } from '../helpers/sales.js';
 import { BATCH_EPOCH, saleIn, clashesOf, describeSetting, uncoveredPairs, type Condition } from './precedence.js';
 
-/** In the order of the script's header; without any of them the word is `aborted`, and a marker is written. */
+/**
+ * Conditions in the order of the script's header. Without any of them the word is `aborted` and the script writes a
+ * marker.
+ */
 const CONDITIONS: readonly Condition[] = [
   { word: 'deducted', setting: { marker: 'deducted{"v":1}' } },
   { word: 'deducted', setting: { marker: 'deducted' } },
@@ -24,9 +27,9 @@ describe('lua/resolve-2.lua', () => {
   });
   after(() => runner?.close());
 
-  describe('answers each word for its reason, and writes nothing', () => {
+  describe('words for one reason, which write nothing', () => {
     for (const { word, setting } of CONDITIONS) {
-      it(`${word}: ${describeSetting(setting)}`, async () => {
+      it(`returns ${word}: ${describeSetting(setting)}`, async () => {
         const batchId = newBatchId();
         const sale = await saleIn(setting, runner, batchId);
         const before = await sale.snapshot([batchId]);
@@ -36,16 +39,16 @@ describe('lua/resolve-2.lua', () => {
     }
   });
 
-  describe('answers the earlier word when two reasons hold', () => {
+  describe('words for two reasons', () => {
     for (const { first, second, both } of clashesOf(CONDITIONS)) {
-      it(`${first.word} before ${second.word}: ${describeSetting(both)}`, async () => {
+      it(`returns ${first.word} before ${second.word}: ${describeSetting(both)}`, async () => {
         const batchId = newBatchId();
         const sale = await saleIn(both, runner, batchId);
         expect(await sale.resolve(batchId, BATCH_EPOCH)).to.equal(first.word);
       });
     }
 
-    it('no other two reasons can hold at once: a batch has one marker', () => {
+    it('no other two reasons can hold at once, because a batch has one marker', () => {
       expect(uncoveredPairs(CONDITIONS)).to.deep.equal([
         'deducted > claimed',
         'deducted > aborted',
@@ -55,7 +58,7 @@ describe('lua/resolve-2.lua', () => {
   });
 
   for (const state of ['open', 'warm', 'paused', 'closed'] as const) {
-    it(`aborts a batch without marker, also in a sale that is ${state}; the marker expires [T2]`, async () => {
+    it(`aborts a batch without a marker, even in a sale that is ${state}, and lets the marker expire [T2]`, async () => {
       const sale = await runner.sale({}, state);
       const batchId = newBatchId();
       expect(await sale.resolve(batchId)).to.equal('aborted');
@@ -64,7 +67,7 @@ describe('lua/resolve-2.lua', () => {
     });
   }
 
-  it('first writer wins: after `aborted` a late deduct takes nothing, after `deducted` resolve says so [T7]', async () => {
+  it('lets the first writer win: a late deduct takes nothing, and resolve reports an earlier deduct [T7]', async () => {
     const sale = await runner.sale({ stock: 5 });
     const late = batchOf(sale.sale, purchasesOf('u1'));
     await sale.resolve(late.batchId);
@@ -75,7 +78,7 @@ describe('lua/resolve-2.lua', () => {
     expect((await sale.snapshot()).unitsLeft).to.equal(4);
   });
 
-  it('deduct and resolve at the same moment, two hundred times: they agree [T7]', async () => {
+  it('agrees with deduct when both run at the same moment, two hundred times [T7]', async () => {
     const sale = await runner.sale({ stock: 200, limitPerBuyer: 200 });
     const other = await ScriptRunner.open();
     try {

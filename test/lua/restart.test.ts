@@ -18,8 +18,8 @@ import {
 import { ScriptRunner, type SaleScripts } from './script-runner.js';
 import { batchOf, purchasesOf } from '../helpers/sales.js';
 
-/** The connections are those from before the restart, as in programs that go on. */
-describe('lua: a Redis that is killed and starts again on its log', () => {
+/** The connections existed before the restart, as in programs that keep running. */
+describe('lua: a Redis that restarts on its log after a kill', () => {
   let server: DurableRedis | undefined;
   let runner: ScriptRunner;
   let sale: SaleScripts;
@@ -55,7 +55,7 @@ describe('lua: a Redis that is killed and starts again on its log', () => {
     expect(await runId(), 'the fault happened').not.to.equal(before);
   };
 
-  it('has lost nothing, but accepts no purchase until the bucket is rebuilt [R1]', async () => {
+  it('loses nothing but accepts no purchase until the bucket is rebuilt [R1]', async () => {
     const held = await deducted('u1');
     const before = await sale.snapshot([held.batchId]);
     await restart();
@@ -82,7 +82,7 @@ describe('lua: a Redis that is killed and starts again on its log', () => {
     expect(await stock.deduct(next)).to.deep.equal({ outcome: 'deducted' });
   });
 
-  it('with a truncated log it has lost whole scripts, never parts of one [R2]', async () => {
+  it('loses whole scripts and never parts of a script when its log is truncated [R2]', async () => {
     const kept = await deducted('u1');
     const { batchId } = await deducted('u2');
     await restart(10);
@@ -92,7 +92,7 @@ describe('lua: a Redis that is killed and starts again on its log', () => {
     expect(markers).to.deep.equal({ [kept.batchId]: `deducted${kept.body}` });
   });
 
-  it('a repair that was under way changes nothing any more, and its lease is void [R6]', async () => {
+  it('refuses further steps of an unfinished repair and voids its lease [R6]', async () => {
     const held = await deducted('u1');
     expect(await repair.lock(ref(), 'one', 60_000)).to.equal('locked');
     await restart();
@@ -104,7 +104,7 @@ describe('lua: a Redis that is killed and starts again on its log', () => {
     expect(claimed).to.deep.equal({ outcome: 'unavailable' });
   });
 
-  it('a master that was a replica in between is not trusted, although its process is the same [R7]', async () => {
+  it('is not trusted when the master was a replica in between, although its process is the same [R7]', async () => {
     const { redis } = runner.connection;
     const other = await startPrivateRedis(redisServerBinary() as string);
     const admin = new Redis(other.port, '127.0.0.1', { lazyConnect: true });
@@ -118,7 +118,7 @@ describe('lua: a Redis that is killed and starts again on its log', () => {
       const before = await redis.info('server');
       await follow(admin, Number(new URL(server?.url as string).port));
       await admin.replicaof('NO', 'ONE');
-      await follow(redis as Redis, other.port); // its writes that the other server did not get are gone
+      await follow(redis as Redis, other.port); // drops the writes that the other server lacks
       await redis.replicaof('NO', 'ONE');
       expect(/run_id:\w+/.exec(await redis.info('server'))?.[0]).to.equal(/run_id:\w+/.exec(before)?.[0]);
       expect(await repair.statusOf([ref()])).to.deep.equal([{ state: 'open', epoch: 1, sameServer: false }]);
@@ -129,9 +129,9 @@ describe('lua: a Redis that is killed and starts again on its log', () => {
     }
   });
 
-  it('that comes back empty: every call answers so, and nothing is written but that its sale is needed [R5]', async () => {
+  it('answers that nothing is loaded when it comes back empty, and writes only that the sale is needed [R5]', async () => {
     const held = await deducted('u1');
-    await sale.redis.flushdb(); // what a Redis without its log comes back with
+    await sale.redis.flushdb(); // the state of a Redis that restarts without its log
     await restart();
     expect((await stock.precheck(ref(), held.purchases)).answers).to.deep.equal([{ outcome: 'loading' }]);
     expect(await stock.deduct(batchOf(sale.sale, purchasesOf('u2')))).to.deep.equal({ outcome: 'not_warmed' });

@@ -10,7 +10,7 @@ import type { BucketSnapshot } from '../helpers/memory/memory-bucket.js';
 import { saleOf } from '../helpers/sales.js';
 import { stackEnv } from '../helpers/stack-env.js';
 
-/** Life of an aborted marker in these tests, ms; the adapter has its own. */
+/** Life of an aborted marker in these tests, ms. The adapter has its own value. */
 export const ABORTED_LIFE_MS = 60_000;
 export const RECORDED_LIFE_MS = 120_000;
 
@@ -36,7 +36,7 @@ export class ScriptRunner {
     return Number(seconds) * 1000 + Math.floor(Number(micros) / 1000);
   }
 
-  /** A fresh sale, warmed by its script and put into a state, `repair` too. */
+  /** Warms a fresh sale by its script and puts it into a state, which may be `repair`. */
   async sale(parts: Partial<Sale> = {}, state: StoredSaleState = 'open'): Promise<SaleScripts> {
     const sale = saleOf(parts, await this.nowMs());
     const runner = new SaleScripts(this, sale);
@@ -72,7 +72,7 @@ export class SaleScripts {
     return this.#run('warm', [this.keys.stock, this.keys.sale], args);
   }
 
-  /** From now on the bucket was loaded on another server than the present one, as after a restart. */
+  /** Makes the bucket look as if another server had loaded it, as after a restart. */
   async restart(): Promise<void> {
     for (const stamp of ['run_id', 'repair_run']) {
       if (await this.redis.hexists(this.keys.sale, stamp)) await this.redis.hset(this.keys.sale, stamp, 'another');
@@ -83,7 +83,7 @@ export class SaleScripts {
     return this.#run('set-state', [this.keys.sale], [state]);
   }
 
-  /** @param buckets that the caller takes the sale to have; an empty string: any number */
+  /** @param buckets expected by the caller; an empty string accepts any number */
   precheck(purchases: readonly Purchase[], buckets: number | '' = ''): Promise<unknown> {
     const { stock, sale, buyers, requests } = this.keys;
     const triples = purchases.map(({ userId, requestId, quantity }) => [userId, requestId, quantity]);
@@ -112,7 +112,7 @@ export class SaleScripts {
     return word === 'recorded' ? moved : word;
   }
 
-  /** By default of key `k1`, of any batch, and with units. */
+  /** Releases key `k1`, of any batch and with units, unless told otherwise. */
   release(userId: string, orderId: string, parts: Partial<Release> = {}): Promise<unknown> {
     const { requestId = 'k1', batchId = '', withUnits = true } = parts;
     const keys = [this.keys.stock, this.keys.buyers, this.keys.requests, this.keys.sale];
@@ -123,7 +123,7 @@ export class SaleScripts {
     return this.#run('unpark', [this.marker(batchId), this.keys.pending], [batchId]);
   }
 
-  /** Everything the bucket holds; markers of the batches that are named. */
+  /** Returns everything the bucket holds, with the markers of the named batches. */
   async snapshot(batchIds: readonly string[] = []): Promise<BucketSnapshot> {
     const { stock, sale, buyers, requests, pending } = this.keys;
     const read = this.redis.multi().hget(sale, 'state').get(stock).hgetall(buyers).hgetall(requests);

@@ -31,7 +31,7 @@ describe('lua on a server that forgets scripts or is full', () => {
   const knownScripts = async (): Promise<string | undefined> =>
     /number_of_cached_scripts:(\d+)/.exec(await sale.redis.info('memory'))?.[1];
 
-  it('after SCRIPT FLUSH every script works at its next call, and ran once [R1]', async () => {
+  it('runs every script once at its next call after SCRIPT FLUSH [R1]', async () => {
     const batch = await deductedBatch('u1');
     await sale.redis.script('FLUSH');
     expect(await knownScripts(), 'the fault happened').to.equal('0');
@@ -49,7 +49,7 @@ describe('lua on a server that forgets scripts or is full', () => {
     expect((await sale.snapshot()).unitsLeft).to.equal(4);
   });
 
-  it('a hundred calls under way while the scripts are flushed each run once [R1]', async () => {
+  it('runs each of a hundred calls once when the scripts are flushed while they run [R1]', async () => {
     sale = await runner.sale({ stock: 200, limitPerBuyer: 1 });
     const calls = Array.from({ length: 100 }, (_, index) => {
       if (index === 50) void sale.redis.script('FLUSH');
@@ -60,7 +60,7 @@ describe('lua on a server that forgets scripts or is full', () => {
     expect((await sale.snapshot()).unitsLeft).to.equal(100);
   });
 
-  describe('memory is full [R9]', () => {
+  describe('lua when memory is full [R9]', () => {
     const whenFull = async <T>(act: () => Promise<T>): Promise<T> => {
       await sale.redis.config('SET', 'maxmemory', '1');
       try {
@@ -81,7 +81,7 @@ describe('lua on a server that forgets scripts or is full', () => {
       expect(await sale.snapshot(batchIds), 'nothing half done').to.deep.equal(before);
     };
 
-    it('deduct fails before its first write, also when it would refuse', async () => {
+    it('deduct fails before its first write, even if it would refuse', async () => {
       const fits = batchOf(sale.sale, purchasesOf('u1', 'u2'));
       await expectRefusal(() => sale.deduct(fits), [fits.batchId]);
       const tooMuch = batchOf(sale.sale, purchasesOf('u1*2', 'u2*2', 'u3*2'));
@@ -96,13 +96,13 @@ describe('lua on a server that forgets scripts or is full', () => {
       await expectRefusal(() => sale.release('u1', '101'), [batchId]);
     });
 
-    it('reads go on: precheck, and resolve where a marker exists', async () => {
+    it('precheck still reads, and resolve too where a marker exists', async () => {
       const { batchId } = await deductedBatch('u1');
       expect(await whenFull(() => sale.precheck(purchasesOf('u2', 'u3*2')))).to.deep.equal([1, 4, 1]);
       expect(await whenFull(() => sale.resolve(batchId))).to.equal('deducted');
     });
 
-    it('the adapter calls it unknown, never a refusal, and the marker decides later', async () => {
+    it('the adapter reports an unknown outcome, never a refusal, and the marker decides later', async () => {
       const store = createStockStore(runner.connection, silentLog);
       const batch = batchOf(sale.sale, purchasesOf('u1'));
       expect(await whenFull(() => store.deduct(batch))).to.deep.equal({ outcome: 'outcome_unknown' });

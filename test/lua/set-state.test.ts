@@ -10,19 +10,19 @@ describe('lua/set-state-1.lua', () => {
   });
   after(() => runner?.close());
 
-  it('not_warmed: the bucket is not loaded, and is not made', async () => {
+  it('returns not_warmed and creates nothing when the bucket is not loaded', async () => {
     const sale = new SaleScripts(runner, saleOf());
     expect(await sale.setState('open')).to.equal('not_warmed');
     expect(await sale.redis.exists(sale.keys.sale)).to.equal(0);
   });
 
-  it('repairing: only the repair opens a sale that is being rebuilt [R10]', async () => {
+  it('returns repairing unless the repair itself opens a sale that is rebuilt [R10]', async () => {
     const sale = await runner.sale({}, 'repair');
     for (const state of ['open', 'paused', 'closed', 'warm']) expect(await sale.setState(state)).to.equal('repairing');
     expect((await sale.snapshot()).state).to.equal('repair');
   });
 
-  it('set: the bucket is in that state, and nothing else has changed', async () => {
+  it('returns set and changes only the state', async () => {
     const sale = await runner.sale();
     const before = await sale.redis.hgetall(sale.keys.sale);
     for (const state of ['warm', 'open', 'open', 'paused', 'open', 'closed', 'closed']) {
@@ -31,14 +31,14 @@ describe('lua/set-state-1.lua', () => {
     }
   });
 
-  it('closed is final, whatever comes later', async () => {
+  it('never leaves the state closed', async () => {
     const sale = await runner.sale();
     await sale.setState('closed');
     for (const state of ['open', 'paused', 'warm']) expect(await sale.setState(state)).to.equal('closed');
     expect((await sale.snapshot()).state).to.equal('closed');
   });
 
-  it('a sale id cannot reach the keys of another sale', () => {
+  it('cannot reach the keys of another sale through a sale id', () => {
     const names = (saleId: string): string[] => Object.values(bucketKeys({ saleId, bucket: 0 }));
     const [one, two] = [freshSaleId(), freshSaleId()];
     expect(names(one).filter((key) => names(two).includes(key))).to.deep.equal([]);

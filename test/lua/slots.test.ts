@@ -10,7 +10,7 @@ import {
 } from '../../src/redis/keys.js';
 import { freshSaleId } from '../helpers/sales.js';
 
-/** CRC16 XMODEM, by which a Redis cluster assigns keys to slots (the page "Redis cluster specification"). */
+/** Computes CRC16 XMODEM, which Redis Cluster uses to assign keys to slots (the page "Redis cluster specification"). */
 function crc16(text: string): number {
   let crc = 0;
   for (const byte of Buffer.from(text)) {
@@ -20,7 +20,7 @@ function crc16(text: string): number {
   return crc;
 }
 
-/** The slot of a key: only what is in its first braces counts, if they are not empty. */
+/** Returns the slot of a key. Only the text in its first braces counts, unless it is empty. */
 function slotOf(key: string): number {
   const [, tag] = /\{([^}]+)\}/.exec(key) ?? [];
   return crc16(tag ?? key) % 16384;
@@ -32,13 +32,13 @@ const keysOf = (saleId: string, bucket: number): string[] => {
 };
 
 describe('lua: slots', () => {
-  it('the slots are those that Redis computes (the examples of the page on CLUSTER KEYSLOT)', () => {
+  it('computes the slots that Redis computes (the examples of the page on CLUSTER KEYSLOT)', () => {
     expect(slotOf('somekey')).to.equal(11058);
     expect(slotOf('foo{hash_tag}')).to.equal(2515);
     expect(slotOf('bar{hash_tag}')).to.equal(2515);
   });
 
-  it('all keys of a bucket are in one slot, whatever the ids', () => {
+  it('puts all keys of a bucket into one slot, whatever the ids', () => {
     for (const saleId of ['1', '7', freshSaleId(), '999999999999999999']) {
       for (const bucket of [0, 1, 63]) {
         expect(new Set(keysOf(saleId, bucket).map(slotOf)).size, `${saleId}:${bucket}`).to.equal(1);
@@ -46,28 +46,28 @@ describe('lua: slots', () => {
     }
   });
 
-  it('the snapshot of a sale is where its first bucket is: a server that is away stops its own sales and no others', () => {
+  it('puts the sale snapshot with its first bucket, so an outage of a server stops its own sales only', () => {
     const slots = [bucketKeys({ saleId: '7', bucket: 0 }).sale, snapshotKey('7'), snapshotLockKey('7')].map(slotOf);
     expect(new Set(slots).size).to.equal(1);
   });
 
-  it('all keys of the limits are in one slot', () => {
+  it('puts all keys of the limits into one slot', () => {
     const windows = (['ip', 'user'] as const).flatMap((kind) => limitKeys.window('purchase', kind, 1000));
     const keys = [limitKeys.bucket('purchase'), limitKeys.bucket('sale'), ...windows];
     expect(new Set(keys).size).to.equal(6);
     expect(new Set(keys.map(slotOf)).size).to.equal(1);
   });
 
-  it('buckets of a sale spread over the slots', () => {
+  it('spreads the buckets of a sale over the slots', () => {
     const slots = Array.from({ length: 16 }, (_, bucket) => slotOf(keysOf('7', bucket)[0] as string));
     expect(new Set(slots).size).to.be.greaterThan(12);
   });
 
-  it('all keys of admission are in one slot', () => {
+  it('puts all keys of admission into one slot', () => {
     expect(new Set([BREAKER_VOTES_KEY, BREAKER_UNTIL_KEY].map(slotOf)).size).to.equal(1);
   });
 
-  it('no key is an empty or a shared name', () => {
+  it('gives every key a distinct name that is not empty', () => {
     const names = [...Object.values(bucketKeys({ saleId: '7', bucket: 0 })), snapshotKey('7'), snapshotLockKey('7')];
     expect(new Set(names).size).to.equal(names.length);
   });

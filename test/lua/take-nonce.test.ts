@@ -7,7 +7,7 @@ import { until } from '../chaos/harness/wait.js';
 
 const LIFE_MS = 60_000;
 
-/** On a server of its own: it is restarted, with its data and without. */
+/** A server of its own, because the test restarts it with its data and without. */
 describe('lua/take-nonce-2.lua', () => {
   let server: DurableRedis | undefined;
   let runner: ScriptRunner;
@@ -33,21 +33,21 @@ describe('lua/take-nonce-2.lua', () => {
   };
   const nowMs = (): Promise<number> => runner.nowMs();
 
-  it('fresh, then used; used nonces end with their life', async () => {
+  it('returns fresh, then used, and forgets used nonces after their life', async () => {
     const nonce = randomUUID();
-    const signedAtMs = (await nowMs()) + 1000; // the start of a server is known to the second
+    const signedAtMs = (await nowMs()) + 1000; // Redis reports the start of a server to the second
     expect(await take(nonce, signedAtMs)).to.equal('fresh');
     expect(await take(nonce, signedAtMs)).to.equal('used');
     expect(await runner.connection.redis.pttl(nonceKey('k1', nonce))).to.be.within(1, LIFE_MS);
   });
 
-  it('outdated comes first: what was signed before this server began is refused, and leaves no nonce', async () => {
+  it('returns outdated first, and stores no nonce, when the signature is older than the server', async () => {
     const nonce = randomUUID();
     expect(await take(nonce, (await nowMs()) - 3_600_000)).to.equal('outdated');
     expect(await runner.connection.redis.exists(nonceKey('k1', nonce))).to.equal(0);
   });
 
-  it('a restart on its log: what was signed before is refused, used or not; what is signed now passes', async () => {
+  it('refuses every signature from before a restart on the log and accepts newer signatures', async () => {
     const [used, unused] = [randomUUID(), randomUUID()];
     const signedAtMs = await nowMs();
     await take(used, signedAtMs);
@@ -56,7 +56,7 @@ describe('lua/take-nonce-2.lua', () => {
     expect(await take(unused, await nowMs())).to.equal('fresh');
   });
 
-  it('a restart without its data: the same', async () => {
+  it('refuses every signature from before a restart without data and accepts newer signatures', async () => {
     const used = randomUUID();
     const signedAtMs = await nowMs();
     await take(used, signedAtMs);

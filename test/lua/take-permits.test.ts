@@ -13,7 +13,7 @@ import { pause } from '../chaos/harness/wait.js';
 const NONE: LimitSet = { global: null, user: null, ip: null, subjectsMax: 100_000 };
 const PAST_LIVES_MS = 50;
 
-/** An endpoint that no other test has, so that its keys are its own. */
+/** An endpoint that no other test uses. */
 const freshEndpoint = (): string => `test-${freshSaleId()}`;
 
 const caller = (address: string | null, userId: string | null): LimitCaller => ({ address, userId });
@@ -22,7 +22,7 @@ const allowedIn = (answers: LimitAnswers): number => outcomes(answers).filter((w
 
 describe('lua/take-permits-5.lua', () => {
   let runner: ScriptRunner;
-  /** When the script ran last, on its own clock, µs. */
+  /** Time of the last run of the script on its own clock, µs. */
   let nowUs = 0;
   before(async () => {
     runner = await ScriptRunner.open();
@@ -43,7 +43,7 @@ describe('lua/take-permits-5.lua', () => {
     ...(user ? limitKeys.window(endpoint, 'user', user.windowMs) : []),
   ];
 
-  it('answers what the limits in TypeScript answer at the same microsecond, for any calls', async () => {
+  it('answers like the limits in TypeScript at the same microsecond, for any calls', async () => {
     const who = fc.record({
       address: fc.constantFrom('10.0.0.1', '10.0.0.2', null),
       userId: fc.constantFrom('u1', 'u2', 'u3', null),
@@ -95,8 +95,8 @@ describe('lua/take-permits-5.lua', () => {
     ]);
   });
 
-  it('rate_limited: an emptied bucket admits rate × time to the token, and its burst before that', async () => {
-    // it would take ten seconds to fill: a busy machine may pause
+  it('rate_limited: admits exactly rate × time from an empty bucket, and the burst before that', async () => {
+    // the bucket takes ten seconds to fill, so a busy machine may pause
     const limits = { ...NONE, global: { ratePerSecond: 200, burst: 2000 } };
     const endpoint = freshEndpoint();
     const crowd = Array.from({ length: LIMIT_CALLERS_MAX }, () => caller(null, null));
@@ -118,7 +118,7 @@ describe('lua/take-permits-5.lua', () => {
     expect(admitted - (200 * (endUs - emptyUs)) / 1_000_000).to.be.within(-1, 1);
   });
 
-  it('rate_limited: in no window more than allowed, no refusal without reason, and again as soon as it says', async () => {
+  it('rate_limited: never admits more than allowed, refuses only with reason, and admits again at the promised time', async () => {
     const limits = { ...NONE, user: { limit: 5, windowMs: 300 } };
     const endpoint = freshEndpoint();
     const timesUs: number[] = [];
@@ -137,7 +137,7 @@ describe('lua/take-permits-5.lua', () => {
     expect(outcomes(await take(endpoint, limits, [caller(null, 'u1')]))).to.deep.equal(['allowed']);
   });
 
-  it('a request that one limit refuses counts for none', async () => {
+  it('uses up no limit when one limit refuses a request', async () => {
     const limits = { ...NONE, ip: { limit: 2, windowMs: 60_000 }, user: { limit: 3, windowMs: 60_000 } };
     const endpoint = freshEndpoint();
     const callers = [
@@ -161,7 +161,7 @@ describe('lua/take-permits-5.lua', () => {
     ]);
   });
 
-  it('two processes share their counts', async () => {
+  it('shares the counts between two processes', async () => {
     const limits = { ...NONE, global: { ratePerSecond: 1, burst: 50 }, user: { limit: 10, windowMs: 60_000 } };
     const endpoint = freshEndpoint();
     const other = await ScriptRunner.open(process.env.REDIS_URL);
@@ -177,7 +177,7 @@ describe('lua/take-permits-5.lua', () => {
     }
   });
 
-  it('keys expire, and a generation that is not needed is dropped', async () => {
+  it('lets keys expire and drops a generation that is no longer needed', async () => {
     const limits = {
       ...NONE,
       global: { ratePerSecond: 100, burst: 20 },
@@ -190,7 +190,7 @@ describe('lua/take-permits-5.lua', () => {
     await take(endpoint, limits, crowd);
     const { redis } = runner.connection;
     for (const key of keys) {
-      const leftMs = await redis.pttl(key); // -2: there is none, or not any more
+      const leftMs = await redis.pttl(key); // -2: the key does not exist, or no longer exists
       if (leftMs !== -2) expect(leftMs, key).to.be.within(0, 201);
     }
     await pause(200 + PAST_LIVES_MS);
@@ -205,7 +205,7 @@ describe('lua/take-permits-5.lua', () => {
     expect(most, 'those of one generation').to.be.within(2, 8);
   });
 
-  it('a new subject beyond the cap is not counted, a known one still is', async () => {
+  it('stops counting new subjects beyond the cap and still counts known subjects', async () => {
     const limits = { ...NONE, user: { limit: 1, windowMs: 60_000 }, subjectsMax: 2 };
     const endpoint = freshEndpoint();
     await take(endpoint, limits, [caller(null, 'a')]);
@@ -216,7 +216,7 @@ describe('lua/take-permits-5.lua', () => {
     expect(answers.verdicts[0]?.limit).to.equal(null);
   });
 
-  it('no limit, nothing written', async () => {
+  it('writes nothing when no limit is set', async () => {
     const endpoint = freshEndpoint();
     const { verdicts } = await take(endpoint, NONE, [caller('10.0.0.1', 'u1')]);
     expect(verdicts[0]).to.deep.equal(
@@ -224,6 +224,6 @@ describe('lua/take-permits-5.lua', () => {
     );
     const keys = [limitKeys.bucket(endpoint), ...limitKeys.window(endpoint, 'ip', 0)];
     expect(await runner.connection.redis.exists(...keys)).to.equal(0);
-    expect(WINDOW_SLICES).to.equal(10); // as the script has it
+    expect(WINDOW_SLICES).to.equal(10); // value in the script
   });
 });

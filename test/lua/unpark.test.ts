@@ -21,7 +21,7 @@ describe('lua/unpark-2.lua', () => {
   };
   const park = ({ batchId }: Batch) => sale.redis.zrem(sale.keys.pending, batchId);
 
-  it('unparked: a parked batch is in pending again, from now on, and nothing else moves [M8]', async () => {
+  it('returns unparked, puts a parked batch into pending from now on and moves nothing else [M8]', async () => {
     const batch = await deducted('u1*2', 'u2');
     const before = await sale.snapshot([batch.batchId]);
     await park(batch);
@@ -34,28 +34,28 @@ describe('lua/unpark-2.lua', () => {
     expect(await sale.snapshot([batch.batchId])).to.deep.equal(before);
   });
 
-  it('already_pending: a repeat changes nothing, the age neither', async () => {
+  it('returns already_pending on a repeat and changes neither the batch nor its age', async () => {
     const { batchId } = await deducted('u1');
     await sale.redis.zadd(sale.keys.pending, 12345, batchId);
     expect(await sale.unpark(batchId)).to.equal('already_pending');
     expect(await sale.redis.zscore(sale.keys.pending, batchId)).to.equal('12345');
   });
 
-  it('recorded: a batch that is in MySQL does not come back into pending', async () => {
+  it('returns recorded and keeps a batch that is in MySQL out of pending', async () => {
     const batch = await deducted('u1');
     await sale.markRecorded(batch.batchId, [liveOrderOf('u1', '101')]);
     expect(await sale.unpark(batch.batchId)).to.equal('recorded');
     expect((await sale.snapshot()).pending).to.deep.equal([]);
   });
 
-  it('aborted: a batch that holds nothing', async () => {
+  it('returns aborted for a batch that holds nothing', async () => {
     const batchId = newBatchId();
     expect(await sale.resolve(batchId)).to.equal('aborted');
     expect(await sale.unpark(batchId)).to.equal('aborted');
     expect((await sale.snapshot()).pending).to.deep.equal([]);
   });
 
-  it('unknown: without a marker, even if it is in pending; and no marker is made [C7]', async () => {
+  it('returns unknown and creates no marker when the marker is missing, even if the batch is in pending [C7]', async () => {
     const { batchId } = await deducted('u1');
     await sale.redis.del(sale.marker(batchId));
     expect(await sale.unpark(batchId)).to.equal('unknown');
@@ -64,7 +64,7 @@ describe('lua/unpark-2.lua', () => {
     expect(await sale.unpark(newBatchId())).to.equal('unknown');
   });
 
-  it('aborted and recorded win over the place in pending', async () => {
+  it('returns aborted or recorded even if the batch is in pending', async () => {
     const [aborted, recorded] = [newBatchId(), newBatchId()];
     await sale.redis.set(sale.marker(aborted), 'aborted');
     await sale.redis.set(sale.marker(recorded), 'deducted');
@@ -73,7 +73,7 @@ describe('lua/unpark-2.lua', () => {
     expect(await sale.unpark(recorded)).to.equal('recorded');
   });
 
-  it('a reacquired batch holds its units in a later epoch: it goes back too', async () => {
+  it('returns unparked for a reacquired batch, which holds its units in a later epoch', async () => {
     const batchId = newBatchId();
     await sale.redis.set(sale.marker(batchId), 'claimed{"v":1}');
     expect(await sale.unpark(batchId)).to.equal('unparked');

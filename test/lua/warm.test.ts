@@ -9,7 +9,7 @@ describe('lua/warm-2.lua', () => {
   });
   after(() => runner?.close());
 
-  it('warmed: loads units and every field of the sale, in state warm', async () => {
+  it('returns warmed and loads the units and every field of the sale in state warm', async () => {
     const sale = new SaleScripts(runner, saleOf({ stock: 25, limitPerBuyer: 3, epoch: 2 }));
     expect(await sale.warm()).to.equal('warmed');
     const [, runId] = /run_id:(\w+)/.exec(await sale.redis.info('server')) ?? [];
@@ -28,7 +28,7 @@ describe('lua/warm-2.lua', () => {
     expect(await sale.redis.pttl(sale.keys.sale)).to.equal(-1);
   });
 
-  it('already_warm: never overwrites live stock, state, epoch or stamp [R5]', async () => {
+  it('returns already_warm and keeps live stock, state, epoch and stamp [R5]', async () => {
     const sale = await runner.sale({ stock: 5 });
     await sale.deduct(batchOf(sale.sale, purchasesOf('u1')));
     const before = [await sale.snapshot(), await sale.redis.hgetall(sale.keys.sale)];
@@ -36,7 +36,7 @@ describe('lua/warm-2.lua', () => {
     expect([await sale.snapshot(), await sale.redis.hgetall(sale.keys.sale)]).to.deep.equal(before);
   });
 
-  it('already_warm: a bucket of which only one key is left is not overwritten', async () => {
+  it('returns already_warm and keeps the bucket when it has only a single key left', async () => {
     for (const half of ['stock', 'sale'] as const) {
       const sale = await runner.sale({ stock: 5 });
       await sale.redis.del(sale.keys[half]);
@@ -45,7 +45,7 @@ describe('lua/warm-2.lua', () => {
     }
   });
 
-  it('of twenty at once, one warms', async () => {
+  it('warms once when twenty calls run at once', async () => {
     const sale = new SaleScripts(runner, saleOf({ stock: 7 }));
     const words = await Promise.all(Array.from({ length: 20 }, (_, index) => sale.warm({ stock: index + 1 })));
     expect(words.filter((word) => word === 'warmed')).to.have.length(1);

@@ -23,11 +23,11 @@ const turns = async (): Promise<void> => {
 };
 
 /**
- * The clock of the machine is set back by an hour in the middle of every wait: each of them lasts as long as it should
- * [T12]. Places with more to say have such a test of their own.
+ * Sets the clock of the machine back by an hour in the middle of every wait. Each wait still lasts as long as it
+ * should [T12]. Some parts have such a test of their own.
  */
-describe('a clock that is set back by an hour lengthens no wait [T12]', () => {
-  it('a purchase waits in the batcher no longer than it may', async () => {
+describe('a clock that is set back by an hour [T12]', () => {
+  it('lets no purchase wait longer in the batcher', async () => {
     const clock = new SteppedClock();
     const batcher = new Batcher(
       { sizeMax: 1, inFlightMax: 1, gatherMs: 0, queueMax: 10, waitMaxMs: 2000, roundsMax: 3 },
@@ -49,7 +49,7 @@ describe('a clock that is set back by an hour lengthens no wait [T12]', () => {
     expect(await Promise.race([answer, turns()])).to.deep.equal({ outcome: 'overloaded' });
   });
 
-  it('a sold-out flag ends with its life', async () => {
+  it('lets a sold-out flag end in time', async () => {
     const clock = new ManualClock();
     const sale = { state: 'open', epoch: 1, nowMs: 0, closesAtMs: 1, unitsLeft: 0 } as never;
     const flags = new SoldOutFlags(
@@ -71,7 +71,7 @@ describe('a clock that is set back by an hour lengthens no wait [T12]', () => {
     expect(flags.isSoldOut(home)).to.equal(false);
   });
 
-  it('a buyer who waits is read for in time', async () => {
+  it('reads in time for a waiting buyer', async () => {
     const clock = new SteppedClock();
     const notifications = new MemoryPurchaseNotifications();
     const purchase = { saleId: '7', userId: 'u', requestId: 'k' };
@@ -85,7 +85,7 @@ describe('a clock that is set back by an hour lengthens no wait [T12]', () => {
     watch.close();
   });
 
-  it('a sale snapshot is asked for anew', async () => {
+  it('renews a sale snapshot in time', async () => {
     const clock = new ManualClock();
     const sale = saleOf({ title: 'before' }, clock.nowMs());
     let title = sale.title;
@@ -104,7 +104,7 @@ describe('a clock that is set back by an hour lengthens no wait [T12]', () => {
     expect(snapshots.peek(sale.saleId)).to.equal(undefined);
   });
 
-  it('a sale is hot for ten seconds', () => {
+  it('keeps a sale hot for ten seconds only', () => {
     const clock = new ManualClock();
     const hot = new HotSales(clock);
     for (let i = 0; i < 100; i++) hot.countAttempt('7');
@@ -113,7 +113,7 @@ describe('a clock that is set back by an hour lengthens no wait [T12]', () => {
     expect(hot.busiest()).to.deep.equal([]);
   });
 
-  it('limits of one process let buyers in again', async () => {
+  it('lets buyers through the limits of one process again', async () => {
     const clock = new ManualClock();
     const store = new LocalLimitStore(clock);
     const limits = limitsRules.parse({ purchase: { user: { limit: 1, windowMs: 1000 } } }).purchase;
@@ -131,7 +131,7 @@ describe('a clock that is set back by an hour lengthens no wait [T12]', () => {
     expect(await take()).to.equal('allowed');
   });
 
-  it('an even stream flows on', () => {
+  it('keeps an even stream flowing', () => {
     const clock = new SteppedClock();
     const bucket = new LeakyBucket(clock);
     const limit = { ratePerSecond: 10, waitMaxMs: 0 };
@@ -141,7 +141,7 @@ describe('a clock that is set back by an hour lengthens no wait [T12]', () => {
     expect(bucket.enter(limit)).to.equal(null);
   });
 
-  it('an old answer grows too old', () => {
+  it('still outdates an old answer', () => {
     const clock = new ManualClock();
     const cache = new FallbackCache({ rules: () => ({ ttlMs: 1000, factor: 0.5, ttlMinMs: 100 }), clock, max: 10 });
     cache.put('k', { an: 'answer' });
@@ -150,7 +150,7 @@ describe('a clock that is set back by an hour lengthens no wait [T12]', () => {
     expect(cache.get('k')).to.equal(null);
   });
 
-  it('a job that keeps failing is logged again', async () => {
+  it('still logs a job that keeps failing', async () => {
     const world = new KeeperWorld();
     const { clock, log, metrics } = world;
     const stopping = new AbortController();

@@ -141,7 +141,7 @@ describe('clients on raw sockets', () => {
       };
       await until(`${count} answers came`, done, WAIT);
     };
-    for (let elapsedMs = 0; elapsedMs < 8; elapsedMs++) await sendUntil(elapsedMs, elapsedMs + 1); // one is due at once
+    for (let elapsedMs = 0; elapsedMs < 8; elapsedMs++) await sendUntil(elapsedMs, elapsedMs + 1); // one request is due at once
     expect(answered).to.have.length(8);
     expect([...asked.values()], 'two connections of each address').to.deep.equal([2, 2, 2, 2]);
     await sendUntil(60_000, 40);
@@ -186,7 +186,7 @@ describe('check of a sale after its load (I1 to I5)', () => {
     expect(verdict.problems).to.deep.equal(['3 accepted purchases have no order']);
   });
 
-  it('fails when an order belongs to no accepted and no unanswered request', () => {
+  it('fails when an order belongs to no accepted or unanswered request', () => {
     expect(problemsOf({ accepted: 98, unanswered: 2 }, figures())).to.deep.equal([]);
     expect(problemsOf({ accepted: 97, unanswered: 2 }, figures())).to.deep.equal([
       '1 orders belong to no accepted request',

@@ -19,7 +19,7 @@ const scenarioOf = (parts: Partial<Scenario>): Scenario => ({
   ...parts,
 });
 
-describe('chaos: the suite', () => {
+describe('chaos suite', () => {
   let dir: string;
   before(() => (dir = mkdtempSync(join(tmpdir(), 'seckill-chaos-'))));
   after(() => rmSync(dir, { recursive: true, force: true }));
@@ -56,7 +56,7 @@ describe('chaos: the suite', () => {
     expect(late).to.include({ outcome: 'red', reason: 'it was not over after 0.01 s' });
   });
 
-  it('undoes what a scenario did to the machine, the last thing first, also when the scenario or an undo failed', async () => {
+  it('undoes the changes of a scenario in reverse order, even when the scenario or an undo failed', async () => {
     const undone: string[] = [];
     const fails: Scenario['run'] = (context) => {
       context.atEnd(() => void undone.push('first'));
@@ -92,7 +92,7 @@ describe('chaos: the suite', () => {
     },
   });
 
-  it('reads the figures when every server runs again, and reports none when it cannot', async () => {
+  it('reads the figures when every server runs again, and reports nothing when it cannot', async () => {
     let runs = false;
     const findSale = () => (runs ? Promise.resolve(sale) : Promise.reject(new Error('MySQL is down')));
     const suite = suiteOn({
@@ -101,7 +101,7 @@ describe('chaos: the suite', () => {
       redis: { redis: { ping: async () => 'PONG' } },
       mysql: { query: async () => undefined },
     });
-    const [unread] = await suite.run(new Schedule([fails], [1])); // it runs beside other scenarios and breaks no server
+    const [unread] = await suite.run(new Schedule([fails], [1])); // the scenario runs beside other scenarios and breaks no server
     expect(unread).to.include({ outcome: 'red', reason: 'no', figures: null });
     const [read] = await suite.run(new Schedule([{ ...fails, alone: true }], [1]));
     expect(read).to.deep.include({ outcome: 'red', reason: 'no', figures: NO_FIGURES });
@@ -118,7 +118,7 @@ describe('chaos: the suite', () => {
     const scenarios = names.map((name) => {
       const record: Scenario['run'] = async ({ seed }) => {
         seen.push(`${name} ${seed}`);
-        await new Promise((resolve) => setImmediate(resolve)); // so that the other stack takes its turn
+        await new Promise((resolve) => setImmediate(resolve)); // lets the other stack take its turn
       };
       return scenarioOf({ name, alone: name !== 'R3', run: record });
     });

@@ -13,8 +13,8 @@ const eventOf = (type: OrderEventType, eventId = `1-${type.slice(6)}`): OrderEve
 });
 const TYPES = ['order.created', 'order.failed', 'order.paid', 'order.cancelled', 'order.expired'] as const;
 
-describe('hooks of an app', () => {
-  it('each kind of event calls its own hook, with the event', async () => {
+describe('dispatch of hooks', () => {
+  it('calls the hook of each event kind with the event', async () => {
     const called: string[] = [];
     const note = (name: string) => (event: OrderEvent) => void called.push(`${name} ${event.type} ${event.orders}`);
     const handle = callHooks({
@@ -34,12 +34,12 @@ describe('hooks of an app', () => {
     ]);
   });
 
-  it('what nobody asked for is done', async () => {
+  it('acknowledges events without a hook', async () => {
     const body = encodeOrderEvents(TYPES.map((type) => eventOf(type)));
     expect(await callHooks({})(body)).to.deep.equal({ outcome: 'done' });
   });
 
-  it('one that rejects or throws has its message again, without the events that are done', async () => {
+  it('redelivers the message without the finished events when a hook throws or rejects', async () => {
     const called: string[] = [];
     let fails = 2;
     const handle = callHooks({
@@ -83,7 +83,7 @@ describe('hooks of an app', () => {
     expect(called).to.deep.equal(['a', 'b', 'c', 'a', 'a']);
   });
 
-  it('a message is renewed for as long as its hooks take, and no longer', async () => {
+  it('renews a message while its hooks run, and no longer', async () => {
     const clock = new SteppedClock();
     const held: number[] = [];
     const ends: string[] = [];
@@ -115,7 +115,7 @@ describe('hooks of an app', () => {
     expect([held.length, ends]).to.deep.equal([4, ['ack', 'retry']]);
   });
 
-  it('events of a newer version are kept for an app that knows them', async () => {
+  it('keeps events of a newer version for an app that knows them', async () => {
     const rejected = await callHooks({})('{"v":2,"events":[]}').catch((error: unknown) => error);
     expect(rejected)
       .to.be.an('error')

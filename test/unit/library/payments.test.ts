@@ -11,7 +11,6 @@ import { silentLog as log } from '../../helpers/silent-log.js';
 
 const PRICE = { amountCents: 100, currency: 'EUR' };
 
-/** The provider of an app. */
 class Bank implements PaymentProvider {
   readonly needsMethod = true;
   readonly #asked: unknown[] = [];
@@ -35,7 +34,7 @@ describe('payments of an app', () => {
   const configOf = (PAYMENT_PROVIDER: string) => loadConfig(['payment'], { PAYMENT_PROVIDER }).payment;
   const webhook: PaymentWebhook = { header: 'bank-signature', read: () => ({ type: 'other' }) };
 
-  it('come before what PAYMENT_PROVIDER names; a provider alone reports in the format of ours', async () => {
+  it('take precedence over PAYMENT_PROVIDER, and report in our format when the app gives only a provider', async () => {
     const bank = new Bank();
     const payments = await paymentsOf({ payments: bank }, configOf('simulator'), log);
     expect([payments?.provider.needsMethod, payments?.webhook]).to.deep.equal([true, null]);
@@ -43,13 +42,13 @@ describe('payments of an app', () => {
     expect(bank.asked).to.deep.equal([['99', PRICE, 'k1', 'card']]);
   });
 
-  it('with a webhook, in its own', async () => {
+  it('report in the format of their own webhook', async () => {
     const payments = await paymentsOf({ payments: { provider: new Bank(), webhook } }, configOf('none'), log);
     expect(payments?.webhook).to.equal(webhook);
     expect(await payments?.provider.lookUp('99', PRICE, 'k1')).to.deep.equal({ outcome: 'not_found' });
   });
 
-  it('without them it is the provider of the settings, or none', async () => {
+  it('fall back to the provider of the settings, or to no provider', async () => {
     expect(await paymentsOf({}, configOf('none'), log)).to.equal(null);
     const simulated = await paymentsOf({}, configOf('simulator'), log);
     expect(await simulated?.provider.charge('99', PRICE, 'decline')).to.deep.equal({ outcome: 'declined' });

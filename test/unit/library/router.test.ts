@@ -13,13 +13,13 @@ import { grantedMsOf } from '../../chaos/harness/wait.js';
 
 const PURCHASES = '/v1/sales/7/purchases';
 
-describe('the router in an app of Express', () => {
+describe('the router in an Express app', () => {
   let server: Server | undefined;
   let fake: FakeServices;
   let router: Router;
   let url: string;
 
-  /** @param build puts the router into an app */
+  /** @param build adds the router to an app */
   async function start(build: (app: Express) => void, services: Partial<HttpServices> = {}): Promise<void> {
     stop();
     fake = new FakeServices(services);
@@ -48,7 +48,7 @@ describe('the router in an app of Express', () => {
       body,
     });
 
-  it('buys through the same pipeline; other addresses, probes too, go on to the app', async () => {
+  it('sells through the same pipeline and passes other addresses, probes included, to the app', async () => {
     await start((app) => app.use(router.middleware));
     const answer = await buy();
     expect(answer.status).to.equal(202);
@@ -63,7 +63,7 @@ describe('the router in an app of Express', () => {
     expect((await fetch(`${url}/v1/sales/%zz`)).status).to.equal(400);
   });
 
-  it('below a path of the app, addresses in answers begin with it', async () => {
+  it('puts the path of the app before every address in an answer', async () => {
     await start((app) => app.use('/shop', router.middleware));
     expect((await buy(`/shop${PURCHASES}`)).headers.get('location')).to.equal(`/shop${PURCHASES}/k1`);
     expect((await buy(PURCHASES)).status).to.equal(418);
@@ -74,7 +74,7 @@ describe('the router in an app of Express', () => {
     expect(twice.status, 'queries are read as ours are').to.equal(400);
   });
 
-  it('behind parsers of bodies it reads what they have left', async () => {
+  it('reads the body that a body parser has left', async () => {
     await start((app) => app.use(express.json(), router.middleware));
     expect((await buy()).status).to.equal(202);
     expect((await buy(PURCHASES, { 'idempotency-key': 'k2' }, null)).status).to.equal(202);
@@ -87,7 +87,7 @@ describe('the router in an app of Express', () => {
     }
   });
 
-  it('a body that middleware has swallowed is an error of the app and no purchase', async () => {
+  it('reports an error of the app, not a purchase, when middleware has consumed the body', async () => {
     const swallow: Middleware = (req, _, next) => void req.on('end', next).resume();
     const peek: Middleware = (req, _, next) => void req.once('data', () => setImmediate(next));
     const parseLikeExpress4: Middleware = (req, res, next) =>
@@ -107,13 +107,13 @@ describe('the router in an app of Express', () => {
     expect((await buy(PURCHASES, {}, null)).status, 'no body was sent').to.equal(202);
   });
 
-  it('behind an app that has set an encoding it reads texts', async () => {
+  it('reads text when the app has set an encoding', async () => {
     await start((app) => app.use((req, _, next) => next(void req.setEncoding('utf8')), router.middleware));
     expect((await buy(PURCHASES, {}, '{"metadata":{"a":"é🖋"}}')).status).to.equal(202);
     expect(fake.entered[0]?.metadata).to.deep.equal({ a: 'é🖋' });
   });
 
-  it('a text that a parser has left is whole Unicode or refused', async () => {
+  it('accepts text from a parser only if it is valid Unicode', async () => {
     for (const parser of [express.json(), express.text({ type: '*/*' }), express.raw({ type: '*/*' })]) {
       await start((app) => app.use(parser, router.middleware));
       expect((await buy(PURCHASES, {}, '{"metadata":{"a":"\\ud800"}}')).status).to.equal(400);
@@ -121,7 +121,7 @@ describe('the router in an app of Express', () => {
     }
   });
 
-  it('a signature is over the address that the client sent', async () => {
+  it('checks a signature over the address that the client sent', async () => {
     const signed: string[] = [];
     const signatures = {
       areNeeded: () => true,
@@ -153,7 +153,7 @@ describe('the router in an app of Express', () => {
       return fetch(url + PURCHASES, { method: 'POST', headers });
     };
 
-    it('a cookie is enough; null is 401', async () => {
+    it('accepts a cookie, and answers 401 when the authenticator returns null', async () => {
       await startWith((cookie) => (cookie === 'ann' ? { userId: 'ann', roles: ['vip'] } : null));
       expect((await buyWithout('ann')).status).to.equal(202);
       expect(fake.entered[0]).to.include({ userId: 'ann' });
@@ -161,13 +161,13 @@ describe('the router in an app of Express', () => {
       expect(fake.entered).to.have.length(1);
     });
 
-    it('it may ask somebody', async () => {
+    it('waits for an asynchronous authenticator', async () => {
       await startWith(async (cookie) => (cookie === undefined ? null : { userId: cookie }));
       expect((await buyWithout('bob')).status).to.equal(202);
       expect(fake.entered[0]).to.include({ userId: 'bob' });
     });
 
-    it('is answered 503 when it throws or rejects, and 401 when it names no good user id; logged once a minute', async () => {
+    it('answers 503 when the authenticator fails and 401 for a bad user id, and logs once a minute', async () => {
       const bad = new Error('the session store is away');
       for (const [identify, status, code] of [
         [
@@ -199,7 +199,7 @@ describe('the router in an app of Express', () => {
       }
     });
 
-    it('refuses writes of pages of other sites, whatever the write is; reads and other pages go on', async () => {
+    it('refuses every write from a page of another site, and lets reads and other pages through', async () => {
       await startWith(() => ({ userId: 'ann' }));
       const writes = routesOf('buyers').filter(({ method, asks }) => method !== 'get' && asks.token);
       expect(writes.length).to.be.above(4);
@@ -221,7 +221,7 @@ describe('the router in an app of Express', () => {
     });
   });
 
-  it('drains: what is under way is answered, what comes is 503, and the app goes on', async () => {
+  it('answers requests under way while it drains, refuses new requests with 503, and leaves the app running', async () => {
     await start((app) => app.use(router.middleware));
     let accept = (): void => undefined;
     fake.enter = () => new Promise((resolve) => (accept = () => resolve({ outcome: 'accepted' })));
@@ -240,12 +240,12 @@ describe('the router in an app of Express', () => {
     expect(fake.entered).to.have.length(1);
   });
 
-  it('a drain with nothing under way is over at once; one that hangs ends in time', async () => {
+  it('drains at once when nothing is under way, and in bounded time when a request hangs', async () => {
     await start((app) => app.use(router.middleware));
     await router.drain(60_000);
     await start((app) => app.use(router.middleware));
     fake.enter = () => new Promise(() => undefined);
-    buy().catch(() => undefined); // cut in the end
+    buy().catch(() => undefined); // cut at the end
     await until(() => fake.entered.length === 1);
     const startedMs = performance.now();
     const tookMs = await grantedMsOf(() => router.drain(100));

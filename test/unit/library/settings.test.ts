@@ -4,15 +4,15 @@ import { createSeckill, startKeeper, startWorker } from '../../../src/library/in
 import { allOrNothing } from '../../../src/programs/all-or-nothing.js';
 
 describe('settings of the library', () => {
-  it('go before the environment; what is not set is read there', () => {
+  it('override the environment, which supplies the other settings', () => {
     const around = { REDIS_URL: 'redis://b', LOG_LEVEL: 'warn' };
     const env = withSettings({ REDIS_URL: 'redis://a', BATCH_SIZE_MAX: 7, LOG_LEVEL: undefined }, around);
-    const noFile = { REDIS_URL_FILE: '' }; // one that is around names no secret any more
+    const noFile = { REDIS_URL_FILE: '' }; // a file from the environment must not replace the given url
     expect(env).to.deep.equal({ REDIS_URL: 'redis://a', ...noFile, BATCH_SIZE_MAX: '7', LOG_LEVEL: 'warn' });
     expect(loadConfig(['log'], env).log.level).to.equal('warn');
   });
 
-  it('all that are wrong are named, before anything is opened; keys of tokens only where tokens are read', async () => {
+  it('are all checked before anything opens, and need token keys only where tokens are read', async () => {
     const problemsOf = async (start: () => Promise<unknown>): Promise<readonly string[]> => {
       const error = await start().catch((thrown: unknown) => thrown);
       expect(error).to.be.instanceOf(ConfigError);
@@ -32,8 +32,8 @@ describe('settings of the library', () => {
   });
 });
 
-describe('parts that are opened together', () => {
-  it('are closed, the last first, when one fails; one that cannot be closed keeps nothing open', async () => {
+describe('parts that open together', () => {
+  it('close in reverse order when one part fails, even if another part cannot close', async () => {
     const closed: string[] = [];
     const opening = allOrNothing(async (opened) => {
       opened(async () => closed.push('redis'));
@@ -45,7 +45,7 @@ describe('parts that are opened together', () => {
     expect(closed).to.deep.equal(['mysql', 'redis']);
   });
 
-  it('stay open when all went well', async () => {
+  it('stay open when every part opens', async () => {
     let isClosed = false;
     const part = await allOrNothing(async (opened) => {
       opened(async () => (isClosed = true));

@@ -24,7 +24,7 @@ describe('mysql errors', () => {
     [1064, 'ER_PARSE_ERROR', 'bug', { kind: 'other', retryable: false, connectionUsable: false }],
   ];
   for (const [errno, code, row, expected] of cases) {
-    it(`${row} ${errno} is ${expected.kind}`, () => {
+    it(`maps ${row} ${errno} to ${expected.kind}`, () => {
       const error = toMysqlError(serverError(errno, code, `about user 'ann'`));
       expect(error)
         .to.be.instanceOf(OperationalError)
@@ -36,7 +36,7 @@ describe('mysql errors', () => {
   it('keeps the names of column, table and constraint, and no value', () => {
     const messageOf = (errno: number, code: string, message: string): string =>
       toMysqlError(serverError(errno, code, message)).message;
-    // The driver calls MariaDB's 4025 by the name that this number has in MySQL.
+    // The driver reports MariaDB's 4025 under the name that this number has in MySQL.
     expect(
       messageOf(4025, 'ER_INNODB_AUTOEXTEND_SIZE_OUT_OF_RANGE', 'CONSTRAINT `window` failed for `sales`'),
     ).to.equal('mysql: bad_value: errno 4025: CONSTRAINT `window` failed for `sales`');
@@ -51,14 +51,14 @@ describe('mysql errors', () => {
     );
   });
 
-  it('1062 names its key, on MySQL 8 and MariaDB, with any value [D7]', () => {
+  it('finds the key in error 1062 of MySQL 8 and MariaDB, whatever the value [D7]', () => {
     const keyOf = (message: string): unknown => toMysqlError(serverError(1062, 'ER_DUP_ENTRY', message)).key;
     expect(keyOf("Duplicate entry '12' for key 'PRIMARY'")).to.equal('PRIMARY');
     expect(keyOf("Duplicate entry '12' for key 'orders.PRIMARY'")).to.equal('PRIMARY');
     expect(keyOf("Duplicate entry 'x' for key 'PRIMARY'-7-k' for key 'orders.request'")).to.equal('request');
   });
 
-  it('errors of the socket and the driver are a lost connection or a time-out [D4]', () => {
+  it('reports errors of the socket and the driver as a lost connection or a time-out [D4]', () => {
     const kindOf = (fields: object): unknown => toMysqlError(Object.assign(new Error('no server'), fields)).kind;
     expect(kindOf({ code: 'ECONNREFUSED' })).to.equal('connection_lost');
     expect(kindOf({ code: 'PROTOCOL_CONNECTION_LOST', fatal: true })).to.equal('connection_lost');

@@ -9,7 +9,7 @@ const ONLINE = `${ADD_COLUMN}, LOCK=NONE`;
 const LARGE_BYTES = 3e9;
 const SMALL_BYTES = 1e6;
 
-/** A server that answers statements with error numbers, or carries them out. */
+/** A server that answers statements with error numbers or executes them. */
 class Server {
   readonly sent: string[] = [];
   readonly #errors: Readonly<Record<string, readonly number[]>>;
@@ -17,7 +17,7 @@ class Server {
   readonly #columns: readonly string[];
   pauses = 0;
 
-  /** @param errors of each statement, one for each time that it comes; then it is carried out */
+  /** @param errors of each statement, one for each attempt; then the server executes it */
   constructor(errors: Record<string, number[]> = {}, bytes = SMALL_BYTES, columns: readonly string[] = []) {
     this.#errors = errors;
     this.#bytes = bytes;
@@ -42,26 +42,26 @@ class Server {
 const NOT_SUPPORTED = 1846;
 const LOCK_WAIT = 1205;
 
-describe('a change of the schema', () => {
-  it('touches no row where the server can do that, and then nothing else is sent', async () => {
+describe('a schema change', () => {
+  it('touches no row and sends no other statement when the server can do that', async () => {
     const server = new Server({}, LARGE_BYTES);
     await server.changes().alter('orders', ADD_COLUMN);
     expect(server.sent).to.deep.equal([INSTANT]);
   });
 
-  it('goes on beside writers where it has to read or copy rows', async () => {
+  it('runs beside writers when it has to read or copy rows', async () => {
     const server = new Server({ [INSTANT]: [NOT_SUPPORTED] }, LARGE_BYTES);
     await server.changes().alter('orders', ADD_COLUMN);
     expect(server.sent).to.deep.equal([INSTANT, ONLINE]);
   });
 
-  it('locks a small table where the server cannot do without', async () => {
+  it('locks a small table when the server cannot avoid the lock', async () => {
     const server = new Server({ [INSTANT]: [NOT_SUPPORTED], [ONLINE]: [1845] });
     await server.changes().alter('orders', ADD_COLUMN);
     expect(server.sent).to.deep.equal([INSTANT, ONLINE, ADD_COLUMN]);
   });
 
-  it('never locks a large table by itself: it says which one, how large, and what to do', async () => {
+  it('never locks a large table without `--allow-locks`, and reports its name, its size and the remedy', async () => {
     const never = [NOT_SUPPORTED, NOT_SUPPORTED];
     const server = new Server({ [INSTANT]: never, [ONLINE]: never }, LARGE_BYTES);
     const error: unknown = await server
@@ -76,7 +76,7 @@ describe('a change of the schema', () => {
     expect(server.sent.at(-1)).to.equal(ADD_COLUMN);
   });
 
-  it('an error that has another reason is not answered with a lock', async () => {
+  it('takes no lock after an unrelated error', async () => {
     const server = new Server({ [INSTANT]: [1060] });
     const error: unknown = await server
       .changes()
@@ -86,20 +86,20 @@ describe('a change of the schema', () => {
     expect(server.sent).to.deep.equal([INSTANT]);
   });
 
-  it('is not made again where its column or its index is there', async () => {
+  it('is not repeated when its column or index exists', async () => {
     const server = new Server({}, SMALL_BYTES, ['gift']);
     await server.changes().alter('orders', ADD_COLUMN, { column: 'gift' });
     await server.changes().alter('orders', ADD_COLUMN, { index: 'gift' });
     expect(server.sent).to.deep.equal([]);
   });
 
-  it('one that says itself how it wants to be made is sent as it is', async () => {
+  it('is sent unchanged when it names its own algorithm', async () => {
     const server = new Server();
     await server.changes().alter('orders', ONLINE);
     expect(server.sent).to.deep.equal([ONLINE]);
   });
 
-  it('lets writers through when it does not get its table, comes again, and gives up in the end', async () => {
+  it('lets writers through when it cannot lock its table, tries again, and finally gives up', async () => {
     const server = new Server({ [INSTANT]: [LOCK_WAIT, LOCK_WAIT] });
     await server.changes().alter('orders', ADD_COLUMN);
     expect(server.sent).to.deep.equal([INSTANT, INSTANT, INSTANT]);

@@ -5,8 +5,8 @@ const URL = 'mysql://shop:hush%20hush@db.example:3307/orders';
 const refusedWith = (errno: number, code: string, sqlMessage: string): Error =>
   Object.assign(new Error(sqlMessage), { errno, code, sqlMessage, fatal: true });
 
-describe('mysql: how to connect', () => {
-  it('as the url says, with the password that is set beside it', () => {
+describe('mysql: connection options', () => {
+  it('follow the url, with the password from its own setting', () => {
     const login = { user: 'shop', database: 'orders' };
     const plain = { host: 'db.example', port: 3307, ...login };
     expect(connectionOptions({ url: URL })).to.deep.equal({ ...plain, password: 'hush hush' });
@@ -15,7 +15,7 @@ describe('mysql: how to connect', () => {
     expect(connectionOptions({ url: 'mysql://u@h/d' })).to.include({ port: 3306, password: '' });
   });
 
-  it('is where the url says, whatever name its certificate has to have', () => {
+  it('use the host of the url, whatever name its certificate must have', () => {
     const url = 'mysql://u:p@10.0.0.7/x';
     expect(addressOf({ url })).to.deep.equal({ host: '10.0.0.7', port: 3306 });
     expect(addressOf({ url: 'mysql://u:p@[::1]:3307/x' })).to.deep.equal({ host: '::1', port: 3307 });
@@ -23,14 +23,14 @@ describe('mysql: how to connect', () => {
     expect([named.host, addressOf({ url }).host]).to.deep.equal(['db.example', '10.0.0.7']);
   });
 
-  it('by TLS the driver gets the name that the certificate must have, and always checks it', () => {
+  it('give the driver the certificate name and always verify it when TLS is on', () => {
     const options = (serverName: string) => connectionOptions({ url: URL, tls: 'on', tlsServerName: serverName });
     expect([options('').host, options('mysql.internal').host]).to.deep.equal(['db.example', 'mysql.internal']);
     expect(options('').ssl).to.include({ verifyIdentity: true, rejectUnauthorized: true });
     expect(connectionOptions({ url: URL, tls: 'off' })).not.to.have.any.keys('ssl', 'stream');
   });
 
-  describe('a connection that is not made ends in a sentence with server, reason and setting', () => {
+  describe('a MySQL connection that fails', () => {
     const cases: [unknown, string][] = [
       [
         refusedWith(1045, 'ER_ACCESS_DENIED_ERROR', "Access denied for user 'shop'@'10.0.0.1' (using password: YES)"),
@@ -69,7 +69,7 @@ describe('mysql: how to connect', () => {
       });
     }
 
-    it('keeps what a caller decides by', () => {
+    it('keeps the error code that a caller needs', () => {
       const denied = connectFault(cases[0]?.[0], { url: URL });
       expect(denied).to.include({ kind: 'denied', retryable: true, connectionUsable: false });
       const gone = connectFault(cases[4]?.[0], { url: URL });

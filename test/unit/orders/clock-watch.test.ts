@@ -3,7 +3,7 @@ import { OperationalError } from '../../../src/core/errors.js';
 import { ClockWatch } from '../../../src/orders/clock-watch.js';
 import { ManualClock } from '../../helpers/memory/manual-clock.js';
 
-describe('keeper: the clocks of the servers', () => {
+describe('keeper: clock watch', () => {
   let clock: ManualClock;
   let mysqlMs: () => number;
   let redis: (() => Promise<number>)[];
@@ -30,7 +30,7 @@ describe('keeper: the clocks of the servers', () => {
     );
   };
 
-  it('agree up to 2 s apart, and say which one differs beyond that [D10]', async () => {
+  it('reports agreement up to 2 s apart, and beyond that the clock that differs [D10]', async () => {
     for (const aheadMs of [0, 2_000, -2_000]) {
       mysqlMs = () => clock.nowMs() + aheadMs;
       expect(await problem(), String(aheadMs)).to.equal(null);
@@ -42,24 +42,24 @@ describe('keeper: the clocks of the servers', () => {
     expect(seen).to.deep.equal({ mysql: 2_001, redis: 0 });
   });
 
-  it('compare every Redis server; one without an answer says nothing [D10]', async () => {
+  it('compares every Redis server and skips a server that does not answer [D10]', async () => {
     redis = [async () => clock.nowMs(), () => Promise.reject(new Error('gone')), async () => clock.nowMs() - 5_000];
     expect(await problem()).to.match(/^the clock of Redis is 5000 ms behind/);
     redis.pop();
     expect(await problem()).to.equal(null);
   });
 
-  it('a slow answer of a right clock is no difference', async () => {
+  it('reports no difference when a correct clock answers slowly', async () => {
     mysqlMs = () => {
-      clock.advance(10_000); // on the way there
+      clock.advance(10_000); // on the way to the server
       const nowMs = clock.nowMs();
-      clock.advance(10_000); // and back
+      clock.advance(10_000); // on the way back
       return nowMs;
     };
     expect(await problem()).to.equal(null);
   });
 
-  it('those who ask together share one read', async () => {
+  it('shares one read between concurrent callers', async () => {
     await Promise.all([watch.agree(), watch.agree(), watch.agree()]);
     expect(reads).to.equal(1);
     clock.advance(250);
@@ -67,7 +67,7 @@ describe('keeper: the clocks of the servers', () => {
     expect(reads).to.equal(2);
   });
 
-  it('without an answer of MySQL nobody knows [D1]', async () => {
+  it('reports an unknown result when MySQL does not answer [D1]', async () => {
     mysqlMs = () => {
       throw new OperationalError('mysql', 'gone', { retryable: true });
     };

@@ -14,10 +14,10 @@ const TOPIC = TOPICS.orderEvent;
 const GROUP = GROUPS.coupon;
 const INVISIBLE_MS = 30_000;
 
-describe('keeper: the messages of a consumer group', () => {
+describe('keeper: messages of a consumer group', () => {
   let world: KeeperWorld;
   let handled: string[];
-  /** What becomes of a body; `done` where none is set. */
+  /** The outcome of each body. The default is `done`. */
   let answers: Map<string, () => MessageResult>;
 
   beforeEach(() => {
@@ -46,7 +46,7 @@ describe('keeper: the messages of a consumer group', () => {
     throw new OperationalError('mysql', 'away', { retryable });
   };
 
-  it('acks what is done, once', async () => {
+  it('acks a finished message once', async () => {
     for (const body of ['a', 'b']) world.broker.publishRaw(TOPIC, body);
     await run();
     world.clock.advance(INVISIBLE_MS);
@@ -58,7 +58,7 @@ describe('keeper: the messages of a consumer group', () => {
     ]);
   });
 
-  it('the last delivery of a message that nobody collects is counted as a dead letter', async () => {
+  it('counts the last delivery as a dead letter when the messages have no collector', async () => {
     world.broker.publishRaw(TOPIC, 'fails');
     answers.set('fails', away(false));
     for (const _ of [1, 2, 3]) {
@@ -69,7 +69,7 @@ describe('keeper: the messages of a consumer group', () => {
     expect(world.errors.at(-1)).to.equal('message not handled for the last time: it is a dead letter now');
   });
 
-  it('a message of a recorded trace has a span below it, which ends with the message', async () => {
+  it('records a span for a message of a recorded trace and ends it with the message', async () => {
     const tracing = new MemoryTracing();
     const traceparent = `00-${'a'.repeat(32)}-${'b'.repeat(16)}-01`;
     world.broker.publishRaw(TOPIC, 'a', { traceparent });
@@ -91,7 +91,7 @@ describe('keeper: the messages of a consumer group', () => {
     expect(handled).to.deep.equal(['a', 'b', 'c', 'fails']);
   });
 
-  it('a message that came too early is retried, later each time, and does not delay the others [M6]', async () => {
+  it('retries a message that came too early, later each time, without delaying other messages [M6]', async () => {
     answers.set('early', () => ({ outcome: 'later', why: 'not there' }));
     world.broker.publishRaw(TOPIC, 'early');
     world.broker.publishRaw(TOPIC, 'other');
@@ -112,7 +112,7 @@ describe('keeper: the messages of a consumer group', () => {
     expect([handled.length, unfinished()]).to.deep.equal([4, 0]);
   });
 
-  it('an unreadable message is parked with its origin and acked [M7]', async () => {
+  it('parks an unreadable message with its origin and acks it [M7]', async () => {
     answers.set('{', () => ({ outcome: 'undecodable', detail: 'not JSON' }));
     world.broker.publishRaw(TOPIC, '{', { topic: TOPIC, saleId: '7' });
     await run();
@@ -130,7 +130,7 @@ describe('keeper: the messages of a consumer group', () => {
     });
   });
 
-  it('a parked message whose ack is lost is parked once [M8]', async () => {
+  it('parks a message once when its ack is lost [M8]', async () => {
     answers.set('{', () => ({ outcome: 'unknown_version', detail: 'version 2' }));
     world.broker.publishRaw(TOPIC, '{');
     world.broker.breakNext('ack_lost');
@@ -141,7 +141,7 @@ describe('keeper: the messages of a consumer group', () => {
     expect([unfinished(), world.deadLetters.deadLetters.length]).to.deep.equal([0, 1]);
   });
 
-  it('nothing is received while MySQL is out [D1]', async () => {
+  it('receives nothing during a MySQL outage [D1]', async () => {
     world.broker.publishRaw(TOPIC, 'a');
     expect(await run({ ready: away(true) })).to.equal('OperationalError');
     expect(unfinished()).to.equal(1);
@@ -156,7 +156,7 @@ describe('keeper: the messages of a consumer group', () => {
     expect(attempt, 'it cost no attempt').to.equal(1);
   });
 
-  it('when MySQL fails while messages are being handled, all of them are retried [D1]', async () => {
+  it('retries every message under way when MySQL fails [D1]', async () => {
     for (const body of ['a', 'b', 'c']) world.broker.publishRaw(TOPIC, body);
     answers.set('b', away(true));
     expect(await run()).to.equal('OperationalError');
@@ -167,7 +167,7 @@ describe('keeper: the messages of a consumer group', () => {
     expect(unfinished()).to.equal(0);
   });
 
-  it('a bug costs one message an attempt, not its neighbours, and is an error in the log', async () => {
+  it('uses up an attempt of a single message, and logs an error, when a bug throws', async () => {
     for (const body of ['a', 'odd', 'c']) world.broker.publishRaw(TOPIC, body);
     answers.set('odd', () => {
       throw new TypeError('undefined is not a function');
@@ -181,7 +181,7 @@ describe('keeper: the messages of a consumer group', () => {
     expect(unfinished()).to.equal(0);
   });
 
-  it('messages that take long cost those behind them neither an attempt nor a second handling', async () => {
+  it('lets slow messages cost the messages behind them no attempt and no second delivery', async () => {
     const bodies = Array.from({ length: 16 }, (_, index) => `m${index}`);
     for (const body of bodies) {
       world.broker.publishRaw(TOPIC, body);
@@ -194,7 +194,7 @@ describe('keeper: the messages of a consumer group', () => {
     expect([handled, unfinished()]).to.deep.equal([bodies, 0]);
   });
 
-  it('a message that was lost while it waited for its turn is left to its next consumer', async () => {
+  it('leaves a message to its next consumer when it was lost while it waited its turn', async () => {
     for (const body of ['long', 'b', 'c']) world.broker.publishRaw(TOPIC, body);
     answers.set('long', () => {
       world.clock.advance(INVISIBLE_MS);
@@ -208,7 +208,7 @@ describe('keeper: the messages of a consumer group', () => {
     expect([handled, unfinished()]).to.deep.equal([['long', 'long', 'b', 'c'], 0]);
   });
 
-  it('poison costs its neighbours nothing and is a dead letter in the end', async () => {
+  it('turns a poison message into a dead letter and delays no other message', async () => {
     for (const body of ['a', 'poison', 'c']) world.broker.publishRaw(TOPIC, body);
     answers.set('poison', away(false));
     expect(await run()).to.equal('done');

@@ -43,7 +43,7 @@ describe('draft-rows', () => {
     [null, 'before a look-up'],
     [knowing([]), 'when it found nothing'],
   ] as const) {
-    it(`every purchase is a new row ${when}, also a second one of a buyer`, () => {
+    it(`drafts a new row for every purchase ${when}, and for a second purchase of a buyer too`, () => {
       const draft = draftRows([batch], termsOf(sale), known);
       expect(newRows(draft)).to.deep.equal(['ann/k1 live', 'ann/k2 live', 'bob/k1 live']);
       expect(draft.releases).to.deep.equal([]);
@@ -51,7 +51,7 @@ describe('draft-rows', () => {
     });
   }
 
-  it('a row of the same batch is done: marked while the order lives, left alone once it has ended', () => {
+  it('marks a row of the same batch while the order lives and ignores it once it has ended', () => {
     const known = knowing([
       knownRow(batch, 0, { state: 'paid' }),
       knownRow(batch, 1, { state: 'cancelled' }),
@@ -63,7 +63,7 @@ describe('draft-rows', () => {
     expect(draft.found.get(batch)).to.deep.equal([{ userId: 'ann', requestId: 'k1', orderId: '100', state: 'paid' }]);
   });
 
-  it('a row of the same batch that has ended: an older batch may have reacquired units since, which are released', () => {
+  it('releases units that an older batch may have reacquired when a row of the same batch has ended', () => {
     const known = knowing([
       knownRow(batch, 0, { state: 'paid' }),
       knownRow(batch, 1, { state: 'failed', reason: 'discarded' }),
@@ -78,7 +78,7 @@ describe('draft-rows', () => {
     expect(draft.found.get(batch)).to.deep.equal([{ userId: 'ann', requestId: 'k1', orderId: '100', state: 'paid' }]);
   });
 
-  it('a row of another batch: live is marked, ended is released, oversold_guard closes without units', () => {
+  it('marks a live row of another batch, releases an ended row, and closes an oversold_guard row without units', () => {
     const known = knowing([
       knownRow(batch, 0, { batchId: 'other', state: 'pending_payment' }),
       knownRow(batch, 1, { batchId: 'other', state: 'expired' }),
@@ -94,13 +94,13 @@ describe('draft-rows', () => {
     ]);
   });
 
-  it('a row of another batch that the guard refused: what an older batch has reacquired since goes back', () => {
+  it('releases units that an older batch reacquired when the guard refused the row of another batch', () => {
     const known = knowing([knownRow(batch, 2, { batchId: 'other', state: 'failed', reason: 'oversold_guard' })]);
     const draft = draftRows([batch], termsOf({ ...sale, epoch: sale.epoch + 1 }), known);
     expect(draft.releases.map(({ orderId, withUnits }) => [orderId, withUnits])).to.deep.equal([['102', true]]);
   });
 
-  it('limit one: a buyer who has a live order, or gets one in this plan, gets a failed row [D7]', () => {
+  it('drafts a failed row at limit 1 when the buyer has a live order or gets one in this plan [D7]', () => {
     const one = saleOf({ limitPerBuyer: 1 });
     const [first, second] = [
       batchOf(one, purchasesOf('ann/k1', 'bob/k1')),
@@ -115,7 +115,7 @@ describe('draft-rows', () => {
     ]);
   });
 
-  it('the same names in another sale are other purchases', () => {
+  it('treats the same names in another sale as other purchases', () => {
     const other = saleOf({ limitPerBuyer: 1 });
     const elsewhere = batchOf(other, purchasesOf('ann/k1'));
     const draft = draftRows([elsewhere], termsOf(other), knowing([knownRow(batch, 0, {})], [`${sale.saleId}/ann`]));

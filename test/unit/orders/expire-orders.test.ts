@@ -2,9 +2,9 @@ import { expect } from 'chai';
 import { expireBySweep } from '../../../src/orders/expire-orders.js';
 import { KeeperWorld } from './keeper-world.js';
 
-const WINDOW_MS = 900_000; // of the orders that the world records
+const WINDOW_MS = 900_000; // only orders that the world records
 
-describe('keeper: orders expire by the sweep', () => {
+describe('keeper: expire-orders', () => {
   let world: KeeperWorld;
   beforeEach(() => {
     world = new KeeperWorld();
@@ -29,7 +29,7 @@ describe('keeper: orders expire by the sweep', () => {
     return counts;
   };
 
-  it('ends what is due, step by step until none is left, and nothing before its deadline', async () => {
+  it('ends every due order in steps and no order before its deadline', async () => {
     const orderIds = await unpaid(1200);
     world.clock.advance(WINDOW_MS - 1);
     await jobOf(20_000).runOnce();
@@ -40,7 +40,7 @@ describe('keeper: orders expire by the sweep', () => {
     expect(world.counts.expired).to.equal(1200);
   });
 
-  it('one run does a bounded amount; the next one goes on', async () => {
+  it('does a bounded amount in one run and continues in the next', async () => {
     const orderIds = await unpaid(700);
     world.clock.advance(WINDOW_MS + 5000);
     await jobOf(600).runOnce();
@@ -49,7 +49,7 @@ describe('keeper: orders expire by the sweep', () => {
     expect(await states(orderIds)).to.deep.equal({ expired: 700 });
   });
 
-  it('a paid order is left alone', async () => {
+  it('leaves a paid order alone', async () => {
     const [paid, late] = (await unpaid(2)) as [string, string];
     await world.transitions.pay(paid, { paymentId: 'p1', amountCents: 1999 });
     world.clock.advance(WINDOW_MS);
@@ -57,7 +57,7 @@ describe('keeper: orders expire by the sweep', () => {
     expect(await states([paid, late])).to.deep.equal({ paid: 1, expired: 1 });
   });
 
-  it('expires nothing while the clock of MySQL is more than 2 s ahead or behind, and expires orders again once it is right [D10]', async () => {
+  it('expires nothing while the MySQL clock is more than 2 s off, and expires orders again once it is right [D10]', async () => {
     const orderIds = await unpaid(3);
     world.clock.advance(WINDOW_MS);
     const run = (aheadMs: number): Promise<unknown> => {
@@ -74,7 +74,7 @@ describe('keeper: orders expire by the sweep', () => {
     expect(await states(orderIds)).to.deep.equal({ expired: 3 });
   });
 
-  it('when MySQL is away the run fails and counts nothing; the next one does the work', async () => {
+  it('fails the run and counts nothing when MySQL is away, and does the work in the next run', async () => {
     const orderIds = await unpaid(3);
     world.clock.advance(WINDOW_MS);
     world.transitions.breakNext('expire_fails');

@@ -7,13 +7,13 @@ describe('get-order', () => {
   const order = { orderId: '123', userId: 'ann' } as ShownOrder;
   const repository = { findOrder: async (orderId: string) => (orderId === '123' ? order : null) };
 
-  it('shows an order to its buyer only: for others it does not exist [S4]', async () => {
+  it('shows an order only to its buyer, and nothing to other buyers [S4]', async () => {
     expect(await getOrder('123', 'ann', repository)).to.equal(order);
     expect(await getOrder('123', 'bob', repository)).to.equal(null);
     expect(await getOrder('124', 'ann', repository)).to.equal(null);
   });
 
-  it('does not ask MySQL for what can’t be an order id [S6]', async () => {
+  it('does not query MySQL for an invalid order id [S6]', async () => {
     const asked: string[] = [];
     const repository = { findOrder: async (orderId: string) => (asked.push(orderId), order) };
     for (const text of ['', '0', '-1', '1e3', ' 123', "1' OR 1", '99999999999999999999']) {
@@ -24,7 +24,7 @@ describe('get-order', () => {
 });
 
 describe('back-off', () => {
-  it('grows with the attempts, with jitter, and has a longest', () => {
+  it('grows with the attempts, with jitter, up to a maximum', () => {
     const bounds = [1, 2, 3, 4, 5, 6, 50].map((attempt) => {
       const delays = Array.from({ length: 200 }, () => redeliveryDelayMs(attempt));
       return [Math.min(...delays), Math.max(...delays)] as const;

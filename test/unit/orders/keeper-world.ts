@@ -14,7 +14,6 @@ import { MemoryRedis } from '../../helpers/memory/memory-redis.js';
 import { batchOf, purchasesOf, saleOf } from '../../helpers/sales.js';
 import { noRecoveryMetrics } from '../../helpers/no-metrics.js';
 
-/** A keeper with everything around it in memory. */
 export class KeeperWorld {
   readonly clock = new ManualClock();
   readonly store = new MemoryRedis({ clock: this.clock });
@@ -39,7 +38,7 @@ export class KeeperWorld {
   readonly runs: [string, string][] = [];
   pending: [number, number] | null = null;
   readonly overdue: Record<string, [number, number]> = {};
-  /** The clocks of the servers less ours, ms. */
+  /** Clocks of the servers minus our clock, ms. */
   readonly ahead = { mysql: 0, redis: 0 };
   readonly refundTries: string[] = [];
   readonly errors: string[] = [];
@@ -101,7 +100,7 @@ export class KeeperWorld {
     return batch;
   }
 
-  /** Writes the rows of a batch, as a worker does before it marks the batch; `failed` users get a failed row. */
+  /** Writes the rows of a batch, as a worker does before it marks the batch. Users in `failed` get a failed row. */
   async recorded(batch: Batch, failed: readonly string[] = []): Promise<string[]> {
     const terms = await this.mysql.termsOf([batch.saleId]);
     const orders = batch.purchases.map((purchase) => ({

@@ -3,7 +3,7 @@ import { Registry } from 'prom-client';
 import { createWorkerMetrics } from '../../../src/orders/metrics.js';
 
 describe('worker metrics', () => {
-  it('purchases are in time within 5 s, and there from the start, or a rate would miss the first ones', async () => {
+  it('exports the counter of purchases in time (5 s) from the start, so that a rate includes the first purchases', async () => {
     const registry = new Registry();
     const metrics = createWorkerMetrics(registry);
     const lines = async (): Promise<string[]> =>

@@ -7,11 +7,11 @@ import { mysqlDown, timerClock } from './worker-world.js';
 const PROBE_EVERY_MS = 1000;
 const NO_SIGNAL = new AbortController().signal;
 
-describe('outage of MySQL', () => {
+describe('MySQL outage', () => {
   let timers: sinon.SinonFakeTimers;
   let probesMs: number[];
   let probeFails: boolean;
-  /** What the gauge showed, one value per change. */
+  /** Values of the gauge, one per change. */
   let gauge: boolean[];
   let outage: MysqlOutage;
 
@@ -29,13 +29,13 @@ describe('outage of MySQL', () => {
 
   const elapse = (ms: number): Promise<number> => timers.tickAsync(ms);
 
-  it('without one no loop waits and MySQL is not probed', async () => {
+  it('delays no loop and probes nothing when MySQL works', async () => {
     expect(await outage.untilOver(60_000, NO_SIGNAL)).to.equal(true);
     await elapse(3000);
     expect([outage.isOver, probesMs, gauge]).to.deep.equal([true, [], [false]]);
   });
 
-  it('is probed once per pause, however many loops report it, and ends with the first probe that works [D1]', async () => {
+  it('probes MySQL once per pause, whatever the number of loops, and ends with the first successful probe [D1]', async () => {
     for (let loop = 0; loop < 3; loop++) outage.begin(mysqlDown('write'));
     await elapse(3000);
     expect([outage.isOver, probesMs, gauge]).to.deep.equal([false, [1000, 2000, 3000], [false, true]]);
@@ -44,7 +44,7 @@ describe('outage of MySQL', () => {
     expect([outage.isOver, probesMs, gauge]).to.deep.equal([true, [1000, 2000, 3000, 4000], [false, true, false]]);
   });
 
-  it('wakes every loop that waits for its end, long before their time has passed', async () => {
+  it('wakes every waiting loop at its end, long before their time is up', async () => {
     outage.begin(mysqlDown('write'));
     probeFails = false;
     const waits = [outage.untilOver(60_000, NO_SIGNAL), outage.untilOver(30_000, NO_SIGNAL)];
@@ -53,7 +53,7 @@ describe('outage of MySQL', () => {
     expect(await Promise.all(waits)).to.deep.equal([true, true]);
   });
 
-  it('a wait ends with false when its time has passed or its signal is aborted', async () => {
+  it('returns false from a wait when its time is up or its signal is aborted', async () => {
     outage.begin(mysqlDown('write'));
     const timed = outage.untilOver(500, NO_SIGNAL);
     const stopping = new AbortController();
@@ -76,7 +76,7 @@ describe('outage of MySQL', () => {
     expect(outage.isOver).to.equal(true);
   });
 
-  it('is probed no more after a shutdown', async () => {
+  it('stops probing after a shutdown', async () => {
     outage.begin(mysqlDown('write'));
     await elapse(PROBE_EVERY_MS);
     outage.shutdown();

@@ -44,7 +44,7 @@ describe('keeper: notify-buyers', () => {
     return received;
   };
 
-  it('notifies of the state of the rows, each once, not of the events; missing rows are skipped', async () => {
+  it('sends the state of each row once, not the event, and skips missing rows', async () => {
     const received = waitFor('7', 'u1');
     const result = await handle(event('order.created', '7', '1', '2', '404'), event('order.paid', '7', '1'));
     expect(result).to.deep.equal({ outcome: 'done' });
@@ -53,26 +53,26 @@ describe('keeper: notify-buyers', () => {
     expect(world.counts.notified).to.equal(2);
   });
 
-  it('without waiting buyers no row is read and nothing is sent', async () => {
+  it('reads no row and sends nothing without waiting buyers', async () => {
     waitFor('8', 'u1');
     expect((await handle(event('order.created', '7', '1'), event('order.paid', '8', '3'))).outcome).to.equal('done');
     expect(asked).to.deep.equal([['3']]);
     expect(notifications.sent.map(([saleId]) => saleId)).to.deep.equal(['8']);
   });
 
-  it('many orders are sent in messages of bounded size', async () => {
+  it('splits many orders into messages of bounded size', async () => {
     waitFor('7', 'u1');
     await handle(event('order.created', '7', ...Array.from({ length: 1200 }, (_, index) => String(index + 1000))));
     expect(notifications.sent.map(([, sent]) => sent.length)).to.deep.equal([500, 500, 200]);
   });
 
-  it('while Redis is out the message is retried [R8]', async () => {
+  it('retries the message during a Redis outage [R8]', async () => {
     notifications.broken = true;
     const error: unknown = await handle(event('order.paid', '7', '1')).catch((thrown: unknown) => thrown);
     expect(error).to.include({ name: 'OperationalError', dependency: 'redis', retryable: true });
   });
 
-  it('a body that is no event is an answer [M7]', async () => {
+  it('names the fault of a body that is not an event [M7]', async () => {
     const orders = { notificationsOf: () => expect.fail() };
     const outcome = await notifyBuyers({ orders, sender: notifications, metrics: world.metrics })('{"v":9}');
     expect(outcome.outcome).to.equal('unknown_version');

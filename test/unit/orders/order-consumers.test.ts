@@ -7,7 +7,7 @@ import { expireByMessage } from '../../../src/orders/expire-orders.js';
 import { issueCoupons } from '../../../src/orders/issue-coupons.js';
 import { KeeperWorld } from './keeper-world.js';
 
-describe('keeper: orders expire by their deadline message', () => {
+describe('keeper: order deadlines', () => {
   let world: KeeperWorld;
   let states: Map<string, OrderState>;
   let due: Set<string>;
@@ -33,7 +33,7 @@ describe('keeper: orders expire by their deadline message', () => {
     return expireByMessage(ports)(encodePaymentDeadline({ batchId: 'b1', saleId: '7', deadlineAtMs: 1, orders }));
   };
 
-  it('ends what is unpaid and leaves alone what was paid or cancelled', async () => {
+  it('ends unpaid orders and leaves paid and cancelled orders alone', async () => {
     states = new Map([
       ['1', 'pending_payment'],
       ['2', 'paid'],
@@ -47,7 +47,7 @@ describe('keeper: orders expire by their deadline message', () => {
     expect(world.counts.expired).to.equal(1);
   });
 
-  it('an order that is not due, or not there yet, is left for later; the others end now [M6]', async () => {
+  it('defers orders that are not due or not yet written, and ends the other orders now [M6]', async () => {
     states = new Map([
       ['1', 'pending_payment'],
       ['2', 'pending_payment'],
@@ -64,7 +64,7 @@ describe('keeper: orders expire by their deadline message', () => {
     expect(world.counts.expired).to.equal(3);
   });
 
-  it('ends nothing while the clock of MySQL or of Redis differs, and the message keeps its attempts [D10]', async () => {
+  it('ends nothing while the clock of MySQL or Redis is off, and uses up no attempt [D10]', async () => {
     states = new Map([['1', 'pending_payment']]);
     due = new Set(['1']);
     for (const server of ['mysql', 'redis'] as const) {
@@ -78,7 +78,7 @@ describe('keeper: orders expire by their deadline message', () => {
     expect((await handle(['1'])).outcome).to.equal('done');
   });
 
-  it('a body that is no deadline is an answer [M7]', async () => {
+  it('names the fault of a body that is not a deadline [M7]', async () => {
     const never = { expire: () => expect.fail(), statesOf: () => expect.fail() };
     const ports = { transitions: never, orders: never, clocks: world.clocks, metrics: world.metrics };
     const outcome = await expireByMessage(ports)('{"v":9}');
@@ -114,7 +114,7 @@ describe('keeper: coupons', () => {
     return issueCoupons(coupons, world.metrics)(encodeOrderEvents(events));
   };
 
-  it('one coupon for each paid order, however often the event is delivered', async () => {
+  it('issues one coupon for each paid order, however often the event arrives', async () => {
     paid = new Set(['1', '2']);
     for (let copies = 0; copies < 3; copies++) {
       expect((await handle(event('order.paid', '1', '2'))).outcome).to.equal('done');
@@ -123,13 +123,13 @@ describe('keeper: coupons', () => {
     expect(world.counts.coupons).to.equal(2);
   });
 
-  it('other events issue no coupon', async () => {
+  it('issues no coupon for other events', async () => {
     paid = new Set(['1']);
     expect((await handle(event('order.created', '1'), event('order.expired', '2'))).outcome).to.equal('done');
     expect(having.size).to.equal(0);
   });
 
-  it('an event that arrives before its row is retried later [M6]', async () => {
+  it('retries an event that arrives before its row [M6]', async () => {
     paid = new Set(['1']);
     expect((await handle(event('order.paid', '1', '2'))).outcome).to.equal('later');
     expect([...having]).to.deep.equal(['1']);

@@ -23,7 +23,7 @@ describe('order-id-minter', () => {
   };
   const refusal = (outcome: MintOutcome): string => (outcome.outcome === 'refused' ? outcome.reason : outcome.outcome);
 
-  /** The clock of a machine that is so far behind. */
+  /** Returns the clock of a machine that is behind by this time. */
   const behind = (ms: number): Clock => ({
     nowMs: () => clock.nowMs() - ms,
     monotonicMs: () => clock.monotonicMs(),
@@ -45,7 +45,7 @@ describe('order-id-minter', () => {
     expect(idsOf(minter.mint([]))).to.deep.equal([]);
   });
 
-  it('gives 256 ids for a millisecond, then those of the next, and never an id twice [D8]', () => {
+  it('mints 256 ids for a millisecond, then ids of the next, and never repeats an id [D8]', () => {
     const seen = new Set<string>();
     const sameUser = Array.from({ length: 1000 }, () => 'u');
     for (let call = 0; call < 40; call++) {
@@ -58,7 +58,7 @@ describe('order-id-minter', () => {
     expect(Math.max(...perMs.values())).to.equal(SEQUENCE_PER_MS);
   });
 
-  it('does not run away from its clock [D8]', () => {
+  it('refuses ids that would run ahead of its clock [D8]', () => {
     while (minter.mint(users(2560)).outcome === 'minted');
     const refused = minter.mint(users(1));
     expect(refusal(refused)).to.equal('clock_behind');
@@ -66,11 +66,11 @@ describe('order-id-minter', () => {
     expect(refusal(minter.mint(users(1)))).to.equal('minted');
   });
 
-  it('one call of any size is served', () => {
+  it('serves one call of any size', () => {
     expect(new Set(idsOf(minter.mint(users(32_000)))).size).to.equal(32_000);
   });
 
-  it('a clock that steps back a little: ids go on from the last millisecond, none is given twice [D8]', () => {
+  it('continues from the last millisecond and repeats no id when the clock steps back a little [D8]', () => {
     const before = idsOf(minter.mint(users(300)));
     clock.step(-50);
     const after = idsOf(minter.mint(users(300)));
@@ -78,7 +78,7 @@ describe('order-id-minter', () => {
     expect(explainOrderId(after[0] as string).atMs).to.be.at.least(explainOrderId(before[299] as string).atMs);
   });
 
-  it('a clock that steps back a lot: no id until it has caught up [D8]', () => {
+  it('mints no id until the clock has caught up after a large step back [D8]', () => {
     minter.mint(users(1));
     clock.step(-5000);
     expect(refusal(minter.mint(users(1)))).to.equal('clock_behind');
@@ -88,7 +88,7 @@ describe('order-id-minter', () => {
     expect(refusal(minter.mint(users(1)))).to.equal('minted');
   });
 
-  it('while no id can be minted it says why: the readiness of a worker shows it [D8]', () => {
+  it('explains why it cannot mint, so that the readiness of a worker can show it [D8]', () => {
     expect(minter.problem()).to.equal(null);
     minter.mint(users(1));
     clock.step(-5000);
@@ -98,7 +98,7 @@ describe('order-id-minter', () => {
     expect(open('new').problem()).to.match(/no slot for order ids is leased/);
   });
 
-  it('a clock that steps back by half an hour: ids go on under another slot, none is given twice [D8]', async () => {
+  it('moves to another slot and repeats no id when the clock steps back by half an hour [D8]', async () => {
     const before = idsOf(minter.mint(users(300)));
     clock.step(-1_800_000);
     expect(refusal(minter.mint(users(1)))).to.equal('clock_behind');
@@ -110,7 +110,7 @@ describe('order-id-minter', () => {
     expect(explainOrderId(idsOf(minter.mint(users(1)))[0] as string).slot, 'it is kept').to.equal(1);
   });
 
-  it('a clock that was an hour ahead and is right again: ids go on at once [D8]', async () => {
+  it('mints at once when a clock that was an hour ahead is corrected [D8]', async () => {
     clock.step(3_600_000);
     await minter.renew();
     minter.mint(users(1));
@@ -120,7 +120,7 @@ describe('order-id-minter', () => {
     expect(refusal(minter.mint(users(1)))).to.equal('minted');
   });
 
-  it('under a slot that others had, no id bears a time that they may have used [D8]', async () => {
+  it('never reuses a time that an earlier owner of its slot may have used [D8]', async () => {
     const bob = open('bob');
     await bob.renew();
     await bob.close(); // slot 1 is free from now on
@@ -136,7 +136,7 @@ describe('order-id-minter', () => {
     expect(explainOrderId(idsOf(late.mint(users(1)))[0] as string).slot).to.equal(1);
   });
 
-  it('no id is so old that a comparison of the sale would not look for it [D8]', async () => {
+  it('mints no id that is too old for a comparison of the sale to find [D8]', async () => {
     const late = createOrderIdMinter(
       { slots, clock: behind(3_600_001), log: silentLog },
       { owner: 'c', leaseMs: LEASE_MS },
@@ -145,37 +145,37 @@ describe('order-id-minter', () => {
     expect(refusal(late.mint(users(1)))).to.equal('clock_behind');
   });
 
-  it('a lease ends after its time, whatever is done to the clock [D8]', () => {
+  it('ends its lease in time, whatever the clock does [D8]', () => {
     clock.advance(LEASE_MS - 50);
     clock.step(-60);
     clock.advance(50);
     expect(refusal(minter.mint(users(1)))).to.equal('no_lease');
   });
 
-  it('a lease that ended (a stopped process): no id until it is renewed, then maybe from another slot [D8]', async () => {
+  it('mints nothing after its lease ended, until a renewal gives it a slot, which may be another [D8]', async () => {
     clock.advance(LEASE_MS - 1);
     expect(refusal(minter.mint(users(1)))).to.equal('minted');
     clock.advance(1);
     expect(refusal(minter.mint(users(1)))).to.equal('no_lease');
     clock.advance(60_000);
-    await open('bob').renew(); // takes the slot that ann has left alone for so long
+    await open('bob').renew(); // takes the slot that ann has not renewed for a minute
     await minter.renew();
     expect(explainOrderId(idsOf(minter.mint(users(1)))[0] as string).slot).to.equal(1);
   });
 
-  it('no id bears a time beyond the lease [D8]', () => {
+  it('mints no id for a time beyond its lease [D8]', () => {
     clock.advance(LEASE_MS - 2);
     expect(refusal(minter.mint(users(SEQUENCE_PER_MS * 2)))).to.equal('minted');
     expect(refusal(minter.mint(users(1)))).to.equal('no_lease');
   });
 
-  it('a renewal that fails changes nothing while the lease lasts', async () => {
+  it('keeps minting after a failed renewal while the lease lasts', async () => {
     slots.broken = true;
     expect(await minter.renew().catch((error: Error) => error.name)).to.equal('OperationalError');
     expect(refusal(minter.mint(users(1)))).to.equal('minted');
   });
 
-  it('mints nothing before the first lease and after close, which never rejects', async () => {
+  it('mints nothing before the first lease or after close, and close never rejects', async () => {
     expect(refusal(open('new').mint(users(1)))).to.equal('no_lease');
     slots.broken = true;
     await minter.close();

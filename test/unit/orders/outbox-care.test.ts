@@ -8,7 +8,7 @@ describe('keeper: watch-outbox and tidy-outbox', () => {
     world = new KeeperWorld();
   });
 
-  it('publishes what is undone and how old it is, for each kind', async () => {
+  it('publishes the number and age of undone rows for each kind', async () => {
     const { outbox } = world.mysql;
     expect(await watchOutbox(outbox, world.metrics).runOnce()).to.equal('idle');
     world.backlogs.length = 0;
@@ -24,7 +24,7 @@ describe('keeper: watch-outbox and tidy-outbox', () => {
     ]);
   });
 
-  it('removes what was done long ago, in bounded steps, and nothing else', async () => {
+  it('removes only rows that were done long ago, in bounded steps', async () => {
     const { outbox } = world.mysql;
     const job = tidyOutbox(outbox, world.metrics, { keepMs: 60_000 });
     const old = Array.from({ length: 2_500 }, () => outbox.add('release', 'old', []));
@@ -38,7 +38,7 @@ describe('keeper: watch-outbox and tidy-outbox', () => {
     expect(world.counts.removed).to.equal(2_500);
   });
 
-  it('one run has an end, however many rows there are', async () => {
+  it('ends each run, however many rows there are', async () => {
     let steps = 0;
     const outbox = { removeDone: async () => (steps++, 1_000) };
     await tidyOutbox(outbox, world.metrics, { keepMs: 60_000 }).runOnce();

@@ -13,7 +13,7 @@ describe('keeper: pay-refunds', () => {
   let world: KeeperWorld;
   let refunds: MemoryRefundRepository;
   let cases: MemoryPaymentCases;
-  /** What the provider was asked. */
+  /** Calls that the provider received. */
   let asked: string[];
   beforeEach(() => {
     world = new KeeperWorld();
@@ -30,7 +30,7 @@ describe('keeper: pay-refunds', () => {
   const run = (repository: MemoryRefundRepository = refunds, max = 16): Promise<unknown> =>
     payRefunds({ refunds: repository, cases, provider: { refund }, ...world }, { max, leaseMs: LEASE_MS }).runOnce();
 
-  /** Orders that ended before these payments came. */
+  /** Orders that ended before their payments arrived. */
   async function owe(...paymentIds: string[]): Promise<void> {
     const sale = await world.openSale({ stock: 1000 });
     const batch = await world.deducted(
@@ -43,7 +43,7 @@ describe('keeper: pay-refunds', () => {
     }
   }
 
-  it('gives back what is owed, once, keyed by the payment', async () => {
+  it('refunds each payment once, keyed by the payment', async () => {
     await owe('simulated-1', 'simulated-2');
     await run();
     await run();
@@ -55,7 +55,7 @@ describe('keeper: pay-refunds', () => {
     expect(world.refundTries).to.deep.equal(['refunded', 'refunded']);
   });
 
-  it('without an answer it is tried again, ever later, with the same key', async () => {
+  it('retries with the same key and growing pauses when the provider does not answer', async () => {
     await owe('simulated-unknown-1');
     const pauses: number[] = [];
     for (let tries = 1; tries <= 12; tries++) {
@@ -71,7 +71,7 @@ describe('keeper: pay-refunds', () => {
     expect(new Set(asked)).to.have.all.keys('simulated-unknown-1 1999 simulated-unknown-1');
   });
 
-  it('a refund that the provider refuses stays due, is logged for a person and does not delay others', async () => {
+  it('keeps a refused refund due, logs it for an operator and delays no other refund', async () => {
     await owe('simulated-decline-1', 'simulated-2');
     await run();
     expect(refunds.tries('simulated-decline-1')).to.include({ state: 'due', lastError: 'refused: simulated' });
@@ -79,14 +79,14 @@ describe('keeper: pay-refunds', () => {
     expect(world.errors).to.deep.equal(['a refund was refused: ask the provider']);
   });
 
-  it('real money stays due if only a simulator is configured, and that is logged for a person', async () => {
+  it('keeps real money due, and logs it for an operator, when only a simulator is configured', async () => {
     await owe('pi_3Mt');
     await run();
     expect(refunds.tries('pi_3Mt')).to.include({ state: 'due', lastError: 'refused: not a simulated payment' });
     expect(world.errors).to.deep.equal(['a refund was refused: ask the provider']);
   });
 
-  it('a refund that a person took on during the call of the provider is a case: it may have been paid twice', async () => {
+  it('opens a case when an operator took on the refund during the provider call, as it may have been paid twice', async () => {
     await owe('simulated-1');
     const mark = refunds.markRefunded.bind(refunds);
     refunds.markRefunded = async (paymentId) => {
@@ -100,7 +100,7 @@ describe('keeper: pay-refunds', () => {
     expect(cases.rows[0]).to.include({ kind: 'refunded_twice', paymentId: 'simulated-1', state: 'open' });
   });
 
-  it('when the mark is lost, then the same refund is requested again: no money moves twice [D1]', async () => {
+  it('repeats the same refund request when the mark is lost, so that no money moves twice [D1]', async () => {
     await owe('simulated-1', 'simulated-2');
     const mark = refunds.markRefunded.bind(refunds);
     refunds.markRefunded = async (paymentId) => {
@@ -121,7 +121,7 @@ describe('keeper: pay-refunds', () => {
     expect(refunds.tries('simulated-1').state).to.equal('refunded');
   });
 
-  it('a backlog is worked off in one run', async () => {
+  it('works off a backlog in one run', async () => {
     await owe(...Array.from({ length: 10 }, (_, index) => `simulated-${index}`));
     await run(refunds, 3);
     expect(asked).to.have.length(10);

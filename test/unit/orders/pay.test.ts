@@ -27,9 +27,9 @@ describe('pay and cancel', () => {
   let order: Order;
   /** Order and key of every charge. */
   let charged: string[];
-  /** What each of them asked for. */
+  /** The price of each charge. */
   let prices: Price[];
-  /** What happens while the money is on its way. */
+  /** Runs during the charge. */
   let meanwhile: () => unknown;
   /** The provider does not answer questions. */
   let isSilent: boolean;
@@ -37,7 +37,7 @@ describe('pay and cancel', () => {
   let owed: MemoryRefundRepository;
 
   const simulator = createPaymentSimulator();
-  /** Unlike the simulator it knows what was charged. */
+  /** Unlike the simulator, this provider knows its charges. */
   const provider: PaymentProvider = {
     ...simulator,
     async charge(orderId, price, key) {
@@ -81,7 +81,7 @@ describe('pay and cancel', () => {
       { orderId: '99', userId, key, method },
       { repository: mysql, transitions, attempts, refunds: owed, provider: by, clock, log: silentLog },
     );
-  /** The job of a keeper. */
+  /** The keeper job. */
   const resolve = async (): Promise<ResolvedAttempt[]> => {
     const resolved: ResolvedAttempt[] = [];
     const metrics = { attemptResolved: (state: ResolvedAttempt) => void resolved.push(state) };
@@ -93,7 +93,7 @@ describe('pay and cancel', () => {
   const cancel = (userId = 'ann') => cancelOrder('99', userId, { repository: mysql, transitions });
   const refunds = (): (string | null)[] => [...transitions.payments.values()].map(({ refund }) => refund);
 
-  it('paid: the answer carries the paid order, and a second call charges nothing', async () => {
+  it('returns the paid order, and charges nothing on a second call', async () => {
     const first = await pay();
     expect(first).to.deep.equal({ outcome: 'paid', order: { ...order, state: 'paid', paidAtMs: clock.nowMs() } });
     clock.advance(1000);
@@ -102,13 +102,13 @@ describe('pay and cancel', () => {
     expect(refunds()).to.deep.equal([null]);
   });
 
-  it('two clicks at once without a key are one payment', async () => {
+  it('makes one payment of two concurrent clicks without a key', async () => {
     const same = await Promise.all([pay(), pay()]);
     expect(same.map(({ outcome }) => outcome)).to.deep.equal(['paid', 'paid']);
     expect(refunds()).to.deep.equal([null]);
   });
 
-  it('forty keys at once: one is charged, and all are answered paid', async () => {
+  it('charges one key and answers paid to all when forty keys arrive at once', async () => {
     meanwhile = () => clock.sleep(1000);
     const all = await Promise.all(Array.from({ length: 40 }, (_, n) => pay(`k${n}`)));
     expect(all.map(({ outcome }) => outcome)).to.deep.equal(Array.from({ length: 40 }, () => 'paid'));
@@ -116,14 +116,14 @@ describe('pay and cancel', () => {
     expect(refunds()).to.deep.equal([null]);
   });
 
-  it('while the charge of one key is declined, the next key waits, and is charged then', async () => {
+  it('holds the next key while a charge is being declined, then charges that key', async () => {
     meanwhile = () => clock.sleep(500);
     const both = await Promise.all([pay('decline-1'), pay('k2')]);
     expect(both.map(({ outcome }) => outcome)).to.deep.equal(['declined', 'paid']);
     expect(charged).to.deep.equal(['99 decline-1', '99 k2']);
   });
 
-  it('while the charge of one key is not resolved, another key hears payment_in_progress, and nothing is charged for it', async () => {
+  it('answers payment_in_progress, without a charge, to another key while a charge is unresolved', async () => {
     expect(await pay('unknown-1')).to.deep.equal({ outcome: 'outcome_unknown' });
     const sinceMs = clock.nowMs();
     expect(await pay('k2')).to.deep.equal({ outcome: 'payment_in_progress' });
@@ -134,7 +134,7 @@ describe('pay and cancel', () => {
     expect(await pay('unknown-1'), 'the same key asks again').to.deep.equal({ outcome: 'outcome_unknown' });
   });
 
-  it('an attempt whose api died is resolved by the request with another key: money that was taken pays the order', async () => {
+  it('resolves the attempt of a dead api when another key arrives, and pays the order with money already taken', async () => {
     transitions.breakNext('pay_fails');
     expect(await pay('k1')).to.deep.equal({ outcome: 'outcome_unknown' });
     clock.advance(30_000);
@@ -143,26 +143,26 @@ describe('pay and cancel', () => {
     expect(refunds()).to.deep.equal([null]);
   });
 
-  it('an order of another buyer is not found, and nothing is charged', async () => {
+  it('charges nothing and reports not found for an order of another buyer', async () => {
     expect(await pay(null, 'bob')).to.deep.equal({ outcome: 'not_found' });
     expect(await cancel('bob')).to.deep.equal({ outcome: 'not_found' });
     expect(charged).to.deep.equal([]);
     expect((await mysql.findOrder('99'))?.state).to.equal('pending_payment');
   });
 
-  it('declined: the order waits, another key may try again', async () => {
+  it('keeps the order open after a decline, so that another key may try', async () => {
     expect(await pay('decline-1')).to.deep.equal({ outcome: 'declined' });
     expect((await mysql.findOrder('99'))?.state).to.equal('pending_payment');
     expect((await pay('k2')).outcome).to.equal('paid');
   });
 
-  it('no answer of the provider is no answer to the buyer', async () => {
+  it('gives the buyer no final answer when the provider does not answer', async () => {
     expect(await pay('unknown-1')).to.deep.equal({ outcome: 'outcome_unknown' });
     expect(transitions.payments.size).to.equal(0);
   });
 
   for (const fault of ['pay_fails', 'pay_reply_lost'] as const) {
-    it(`${fault} after the charge: unknown, and the same key records the same payment once`, async () => {
+    it(`answers unknown on ${fault} after the charge, and records the payment once with the same key`, async () => {
       transitions.breakNext(fault);
       expect(await pay()).to.deep.equal({ outcome: 'outcome_unknown' });
       expect((await pay()).outcome).to.equal('paid');
@@ -170,7 +170,7 @@ describe('pay and cancel', () => {
     });
   }
 
-  it('the attempt is committed before the charge, with the key that the provider gets; nothing is charged without it', async () => {
+  it('commits the attempt, with the key of the provider, before the charge, and charges nothing without it', async () => {
     attempts.breakNext('open');
     expect(await pay('k1').catch((error: Error) => error.name)).to.equal('OperationalError');
     expect(charged).to.deep.equal([]);
@@ -182,7 +182,7 @@ describe('pay and cancel', () => {
   });
 
   for (const end of ['cancelled', 'expired'] as const) {
-    it(`charged, MySQL fails, the order is ${end}: the keeper finds the money and owes it back`, async () => {
+    it(`finds the money and owes it back when MySQL fails after the charge and the order is ${end}`, async () => {
       transitions.breakNext('pay_fails');
       expect(await pay()).to.deep.equal({ outcome: 'outcome_unknown' });
       if (end === 'cancelled') await cancel();
@@ -196,7 +196,7 @@ describe('pay and cancel', () => {
     });
   }
 
-  it('charged, MySQL fails, the order ends: the retry of the buyer finds the money itself, and says so', async () => {
+  it("finds the money on the buyer's retry when MySQL fails after the charge and the order ends", async () => {
     transitions.breakNext('pay_fails');
     await pay('k1');
     await cancel();
@@ -206,7 +206,7 @@ describe('pay and cancel', () => {
     expect((await pay()).outcome).to.equal('refund_due');
   });
 
-  it('while the provider does not answer, an ended order is no proof that no money was taken', async () => {
+  it('does not conclude that no money was taken for an ended order while the provider is silent', async () => {
     transitions.breakNext('pay_fails');
     await pay();
     await cancel();
@@ -217,7 +217,7 @@ describe('pay and cancel', () => {
     expect((await pay()).outcome).to.equal('refund_due');
   });
 
-  it('more attempts than are looked at once: it is not said that no money was taken before the last is known', async () => {
+  it('does not say that no money was taken before it knows every attempt, even if one look reads fewer', async () => {
     for (let key = 0; key < 11; key++) attempts.put('99', `decline-${key}`, order.amountCents);
     for (let key = 0; key < 11; key++) charged.push(`99 decline-${key}`);
     await cancel();
@@ -225,7 +225,7 @@ describe('pay and cancel', () => {
     expect((await pay()).outcome).to.equal('wrong_state');
   });
 
-  it('charged, MySQL fails, nobody asks again: the keeper pays the order', async () => {
+  it('pays the order from the keeper when MySQL fails after the charge and the buyer does not ask again', async () => {
     transitions.breakNext('pay_fails');
     await pay();
     expect(await resolve(), 'the call of the api may be under way').to.deep.equal([]);
@@ -234,7 +234,7 @@ describe('pay and cancel', () => {
     expect((await mysql.findOrder('99'))?.state).to.equal('paid');
   });
 
-  it('paid, and the attempt could not be closed: the keeper closes it, and no money moves', async () => {
+  it('closes an attempt that was paid but left open, without moving money', async () => {
     attempts.breakNext('close');
     expect((await pay()).outcome).to.equal('paid');
     expect(states()).to.deep.equal(['open']);
@@ -243,7 +243,7 @@ describe('pay and cancel', () => {
     expect(refunds()).to.deep.equal([null]);
   });
 
-  it('the api died before the provider heard of it: open for ten minutes, then it is known that nothing was charged', async () => {
+  it('leaves an attempt open for ten minutes when the api died before the charge, then reports not_charged', async () => {
     await attempts.open('99', 'order', order.amountCents, 0);
     for (let minute = 0; minute < 9; minute++) {
       clock.advance(60_000);
@@ -256,7 +256,7 @@ describe('pay and cancel', () => {
     expect((await pay()).outcome).to.equal('wrong_state');
   });
 
-  it('a buyer who tries again and again keeps no keeper away: it asks again after two seconds', async () => {
+  it('lets the keeper ask again after two seconds when the buyer keeps retrying', async () => {
     transitions.breakNext('pay_fails');
     await pay('k1');
     for (let tries = 0; tries < 10; tries++) await attempts.open('99', 'k1', order.amountCents, 30_000);
@@ -268,7 +268,7 @@ describe('pay and cancel', () => {
     expect(await resolve()).to.deep.equal(['charged']);
   });
 
-  it('what the provider never heard of is known after ten minutes, whenever it was asked before', async () => {
+  it('resolves an attempt unknown to the provider after ten minutes, whatever the earlier look-ups', async () => {
     await attempts.open('99', 'order', order.amountCents, 30_000);
     const found: string[] = [];
     let asked = 0;
@@ -282,7 +282,7 @@ describe('pay and cancel', () => {
     expect(asked, 'ever more rarely').to.be.within(8, 14);
   });
 
-  it('money that cannot be recorded keeps its attempt open: it becomes overdue, and a person looks', async () => {
+  it('keeps the attempt open when the payment cannot be recorded, so that an operator sees it overdue', async () => {
     transitions.breakNext('pay_fails');
     await pay();
     clock.advance(30_000);
@@ -295,32 +295,32 @@ describe('pay and cancel', () => {
     expect([...attempts.rows.values()][0]?.lastError).to.match(/cannot be recorded: payment_conflict/);
   });
 
-  it('an order that has ended is not charged', async () => {
+  it('does not charge an order that has ended', async () => {
     expect((await cancel()).outcome).to.equal('cancelled');
     const answer = await pay();
     expect(answer).to.deep.include({ outcome: 'wrong_state' });
     expect(charged).to.deep.equal([]);
   });
 
-  it('the order ends during the payment: the money is owed back, and the answer is refund_due', async () => {
+  it('owes the money back and answers refund_due when the order ends during the payment', async () => {
     meanwhile = () => transitions.cancel('99');
     const answer = await pay();
     expect(answer).to.deep.equal({ outcome: 'refund_due', order: { ...order, state: 'cancelled' } });
     expect(refunds()).to.deep.equal(['order_cancelled']);
   });
 
-  it('the deadline has passed and the order was not ended yet: it is paid', async () => {
+  it('pays an order after its deadline if the order was not ended yet', async () => {
     meanwhile = () => clock.advance(WINDOW_MS + 1);
     expect((await pay()).outcome).to.equal('paid');
   });
 
-  it('the provider is asked for the amount in the currency of the sale', async () => {
+  it('charges the amount in the currency of the sale', async () => {
     mysql.putSale({ ...saleOf({}, clock.nowMs()), saleId: order.saleId, currency: 'JPY' });
     expect((await pay()).outcome).to.equal('paid');
     expect(prices).to.deep.equal([{ amountCents: order.amountCents, currency: 'JPY' }]);
   });
 
-  it('a provider that needs a payment method gets the one of the request; without it nothing is begun', async () => {
+  it('passes the payment method of the request to a provider that needs it, and starts nothing without it', async () => {
     const methods: (string | undefined)[] = [];
     const needs: PaymentProvider = {
       ...provider,
@@ -337,7 +337,7 @@ describe('pay and cancel', () => {
     expect(methods).to.deep.equal(['pm_1']);
   });
 
-  it('a charge is given up when the order has ended or another key is to pay; a keeper waits for ten minutes', async () => {
+  it('gives up a charge when the order has ended or another key wants to pay, and waits ten minutes in a keeper', async () => {
     const given: (boolean | undefined)[] = [];
     const asks: PaymentProvider = {
       ...provider,
@@ -363,7 +363,7 @@ describe('pay and cancel', () => {
     expect(await resolveAttempt({ ...attempt, ageMs: 600_000 }, ports)).to.equal('declined');
   });
 
-  it('a free order is paid without the provider, and without one; late it owes nothing back', async () => {
+  it('pays a free order without a provider, and owes nothing back when the order has ended', async () => {
     mysql.putOrder({ ...order, amountCents: 0 });
     const both = await Promise.all([pay('k1', 'ann', null), pay('k2')]);
     expect(both.map(({ outcome }) => outcome)).to.deep.equal(['paid', 'paid']);
@@ -379,11 +379,11 @@ describe('pay and cancel', () => {
     expect(await owed.lease(10, 1000)).to.deep.equal([]);
   });
 
-  it('without a provider nothing is charged', async () => {
+  it('charges nothing without a provider', async () => {
     expect(await pay(null, 'ann', null)).to.deep.equal({ outcome: 'payment_not_configured' });
   });
 
-  it('money that cannot be recorded is outcome_unknown and logged, never answered as paid', async () => {
+  it('answers outcome_unknown and logs when the money cannot be recorded, and never answers paid', async () => {
     const errors: string[] = [];
     const log = { ...silentLog, error: (_: object, message: string) => void errors.push(message) };
     const stuck = { pay: () => Promise.resolve('payment_conflict' as const) };
@@ -401,13 +401,13 @@ describe('pay and cancel', () => {
     expect(errors).to.have.length(1);
   });
 
-  it('cancelled: the answer carries the order, also the second time; a paid order stays paid', async () => {
+  it('returns the cancelled order, also on a repeat', async () => {
     const first = await cancel();
     expect(first).to.deep.equal({ outcome: 'cancelled', order: { ...order, state: 'cancelled' } });
     expect(await cancel()).to.deep.equal(first);
   });
 
-  describe('charges that are declined', () => {
+  describe('declined charges', () => {
     let refusals: string[];
     let rules = orderRules.parse({});
     beforeEach(() => {
@@ -436,7 +436,7 @@ describe('pay and cancel', () => {
       await mysql.write({ terms, orders: [row], releases: [], oneByOne: new Set(), paymentWindowMs: WINDOW_MS });
     };
 
-    it('reach the provider eight times for an order without any rules; a good card is not charged then either [P2]', async () => {
+    it('reach the provider eight times per order without any rules, and then not even for a good card [P2]', async () => {
       const outcomes = await tryCards(120);
       expect(outcomes.filter((outcome) => outcome === 'declined')).to.have.length(8);
       expect(outcomes.at(-1)).to.equal('decline_limit_reached');
@@ -446,13 +446,13 @@ describe('pay and cancel', () => {
       expect((await mysql.findOrder('99'))?.state).to.equal('pending_payment');
     });
 
-    it('a key that was charged before is answered as before', async () => {
+    it('return the earlier answer for a key that was charged before', async () => {
       expect(await tryCard('decline-first')).to.equal('declined');
       await tryCards(8);
       expect(await tryCard('decline-first')).to.equal('declined');
     });
 
-    it('reach the provider as often as the rule allows one buyer in an hour, whatever the order', async () => {
+    it('reach the provider as often as the hourly rule allows a buyer, whatever the order', async () => {
       rules = orderRules.parse({ declines: { perOrder: 5, perBuyerHour: 7 } });
       await another('100');
       await tryCards(5);
@@ -466,7 +466,7 @@ describe('pay and cancel', () => {
       expect(await tryCard('k-later', '100')).to.equal('paid');
     });
 
-    it('are counted and not refused in a dry run, and not counted where the rule is off', async () => {
+    it('are counted but not refused in a dry run, and not counted when the rule is off', async () => {
       rules = orderRules.parse({ declines: { mode: 'dry_run', perOrder: 1 } });
       expect(await tryCards(2)).to.deep.equal(['declined', 'declined']);
       expect(refusals).to.deep.equal(['orders decline_limit_reached dry_run']);
@@ -476,7 +476,7 @@ describe('pay and cancel', () => {
     });
   });
 
-  it('a buyer who has cancelled as many of a sale as they may keeps the next order; what is cancelled stays so', async () => {
+  it('refuses a further cancellation when the buyer reached the limit of the sale, and keeps earlier cancellations', async () => {
     const refusals: string[] = [];
     let rules = orderRules.parse({ mode: 'on', cancelsMax: 0 });
     const limit = new CancelLimit(() => rules, {
@@ -494,12 +494,12 @@ describe('pay and cancel', () => {
     expect(refusals).to.deep.equal(['orders cancel_limit_reached on', 'orders cancel_limit_reached dry_run']);
   });
 
-  it('without any rules a buyer may cancel ten orders of a sale', () => {
+  it('lets a buyer cancel ten orders of a sale without any rules', () => {
     const limit = new CancelLimit(() => DEFAULT_RULES.orders, noAdmissionMetrics);
     expect([limit.maxOf(order.saleId), limit.refuses()]).to.deep.equal([10, true]);
   });
 
-  it('other sales, and rules that are off, bound no cancel', async () => {
+  it('counts no cancellation of another sale, and none while the rules are off', async () => {
     for (const raw of [{ mode: 'off' }, { mode: 'on', cancelsMax: 0, sales: ['1'] }]) {
       const limit = new CancelLimit(() => orderRules.parse(raw), {
         ...noAdmissionMetrics,
@@ -509,7 +509,7 @@ describe('pay and cancel', () => {
     }
   });
 
-  it('a paid order is not cancelled', async () => {
+  it('does not cancel a paid order', async () => {
     await pay();
     expect(await cancel()).to.deep.include({ outcome: 'wrong_state' });
     expect((await mysql.findOrder('99'))?.state).to.equal('paid');

@@ -36,7 +36,7 @@ describe('keeper: events and deadlines of the outbox', () => {
       return decoded.deadline;
     });
 
-  it('a batch is published in one message, and its deadline is set from the time of its rows', async () => {
+  it('publishes a batch in one message and computes its deadline from the time of its rows', async () => {
     await publishRecorded(world.broker.orderChannels())([recordedRow({ failed: ['13'] })]);
     expect(world.broker.published(TOPICS.orderEvent)).to.have.length(1);
     expect(events()).to.deep.equal([
@@ -48,7 +48,7 @@ describe('keeper: events and deadlines of the outbox', () => {
     ]);
   });
 
-  it('rows of recorded batches share a span: a step of the first, linked to all; both messages carry it', async () => {
+  it('records one span for rows of recorded batches: a step of the first, linked to all, and carried by both messages', async () => {
     const tracing = new MemoryTracing();
     const [one, other] = ['a', 'b'].map((digit) => `00-${digit.repeat(32)}-${digit.repeat(16)}-01`) as [string, string];
     const rows = [
@@ -80,7 +80,7 @@ describe('keeper: events and deadlines of the outbox', () => {
     expect(tracing.spans[1]).to.include({ ended: true, error: 'Error: no broker' });
   });
 
-  it('metadata goes with the event of its order', async () => {
+  it('sends metadata with the event of its order', async () => {
     const metadata = { '12': '{"cart":"42"}', '13': '{"cart":"43"}' };
     await publishRecorded(world.broker.orderChannels())([recordedRow({ failed: ['13'], metadata })]);
     const row = { outboxId: '42', kind: 'orders_moved', createdAtMs: AT_MS, attempts: 1 } as const;
@@ -98,7 +98,7 @@ describe('keeper: events and deadlines of the outbox', () => {
     ]);
   });
 
-  it('a message of orders with the longest metadata stays far below what the broker takes', () => {
+  it('keeps a message with maximum metadata far below the broker limit', () => {
     const text = JSON.stringify({ a: '\u00e9'.repeat(252) });
     const orders = Array.from({ length: 100 }, (_, index) => `43123456789012${1000 + index}`);
     const metadata = Object.fromEntries(orders.map((orderId) => [orderId, text]));
@@ -108,26 +108,26 @@ describe('keeper: events and deadlines of the outbox', () => {
     for (const group of groups) expect(Buffer.byteLength(JSON.stringify(group))).to.be.below(500_000);
   });
 
-  it('a row without its orders is refused by its id, so that it can be found and repaired', async () => {
+  it('refuses a row without orders by its id, so that it can be repaired', async () => {
     const row = recordedRow({ orders: undefined as never });
     const error = await publishRecorded(world.broker.orderChannels())([row]).catch((thrown: Error) => thrown.message);
     expect(error).to.equal(`outbox row ${row.outboxId} has no list of orders`);
   });
 
-  it('orders that failed have no deadline', async () => {
+  it('sets no deadline for failed orders', async () => {
     await publishRecorded(world.broker.orderChannels())([recordedRow({ orders: [], failed: ['13'] })]);
     expect(events().map(({ type }) => type)).to.deep.equal(['order.failed']);
     expect(deadlines()).to.deep.equal([]);
   });
 
-  it('the same row published again has the same event ids [C3]', async () => {
+  it('repeats the event ids when it publishes a row again [C3]', async () => {
     const publish = publishRecorded(world.broker.orderChannels());
     await publish([recordedRow()]);
     await publish([{ ...recordedRow(), attempts: 2 }]);
     expect(events().map(({ eventId }) => eventId)).to.deep.equal(['41-created', '41-created']);
   });
 
-  it('batches of one sale share their messages: an event each, one deadline when the last of them is over', async () => {
+  it('combines batches of one sale: an event for each, and one deadline when the last order is due', async () => {
     const later = { ...recordedRow({ batchId: 'b2', orders: ['14'] }), outboxId: '42', createdAtMs: AT_MS + 900 };
     await publishRecorded(world.broker.orderChannels())([recordedRow({ failed: ['13'] }), later]);
     expect(world.broker.published(TOPICS.orderEvent)).to.have.length(1);
@@ -137,7 +137,7 @@ describe('keeper: events and deadlines of the outbox', () => {
     ]);
   });
 
-  it('is gathered by sale and by deadline, as much as one message can carry', () => {
+  it('groups rows by sale and deadline up to the size of one message', () => {
     const row = (outboxId: string, parts: Partial<BatchRecorded> = {}, laterMs = 0): ReadableRow<'batch_recorded'> => ({
       ...recordedRow(parts),
       outboxId,
@@ -169,7 +169,7 @@ describe('keeper: events and deadlines of the outbox', () => {
     expect(ids(groupMoved(moves))).to.deep.equal(['1+3', '2', '4']);
   });
 
-  it('is not done before both messages are stored', async () => {
+  it('finishes only when the broker has stored both messages', async () => {
     for (const fault of ['publish_fails', 'publish_reply_lost'] as const) {
       world.broker.breakNext(fault);
       const result = publishRecorded(world.broker.orderChannels())([recordedRow()]);
@@ -177,7 +177,7 @@ describe('keeper: events and deadlines of the outbox', () => {
     }
   });
 
-  it('each move has its own word', async () => {
+  it('gives each move its own word', async () => {
     for (const move of ['paid', 'cancelled', 'expired'] as const) {
       const row = { outboxId: '42', kind: 'orders_moved', createdAtMs: AT_MS, attempts: 1 } as const;
       await publishMoved(world.broker.orderChannels())([{ ...row, payload: { move, saleId: '7', orders: ['11'] } }]);

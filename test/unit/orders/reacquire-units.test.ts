@@ -21,7 +21,7 @@ describe('claim-late', () => {
   let minter: OrderIdMinter;
   let sale: Sale;
   let clock: ManualClock;
-  /** Calls of reacquire, and its answer: the keys that are lost, or another outcome. */
+  /** Calls of reacquire. */
   let asked: { readonly batch: Batch; readonly epoch: number; readonly recorded: readonly string[] }[];
   let answer: (batch: Batch) => Promise<Reacquired>;
 
@@ -58,7 +58,7 @@ describe('claim-late', () => {
     mysql.allOrders.map(({ userId, state, reason }) => `${userId} ${reason ?? state}`).sort();
   const releases = (): unknown[] => mysql.outbox.undone('release').flatMap(({ payload }) => payload as unknown[]);
 
-  it('a late batch of a retired sale: what has no row is lost, and Redis is not asked', async () => {
+  it('refuses purchases of a retired sale that have no row, and does not ask Redis', async () => {
     mysql.putSale({ ...sale, state: 'closed', retiredAtMs: clock.nowMs() });
     expect(words(await record(late('ann', 'bob')))).to.deep.equal(['refused']);
     expect(asked).to.deep.equal([]);
@@ -66,7 +66,7 @@ describe('claim-late', () => {
     expect((await mysql.find(sale.saleId))?.sold).to.equal(0);
   });
 
-  it('a late batch claims in the epoch of the sale: what is lost fails with its release, the rest is an order [R3]', async () => {
+  it('claims in the epoch of the sale: a lost purchase fails with a release, and the rest become orders [R3]', async () => {
     answer = async () => losing('bob/k1');
     const batch = late('ann', 'bob');
     const results = await record(batch);
@@ -78,13 +78,13 @@ describe('claim-late', () => {
     expect((await mysql.find(sale.saleId))?.sold).to.equal(1);
   });
 
-  it('a batch of this epoch needs no call of Redis and no look-up', async () => {
+  it('needs no Redis call and no look-up for a batch of the current epoch', async () => {
     mysql.findByPurchases = async () => expect.fail('the usual batch pays for no look-up');
     answer = async () => expect.fail('nothing to claim');
     expect(words(await record(timely('ann')))).to.deep.equal(['recorded']);
   });
 
-  it('a batch that is already recorded needs none either; one that is partly recorded names its rows [R4]', async () => {
+  it('needs no Redis call for a recorded batch, and names the rows of a partly recorded batch [R4]', async () => {
     const batch = late('ann', 'bob');
     await record(batch);
     asked = [];
@@ -96,7 +96,7 @@ describe('claim-late', () => {
     expect(rows()).to.have.length(3);
   });
 
-  it('while the sale is locked only its older batches wait; the others of the same delivery are written [R3]', async () => {
+  it('makes only older batches wait while the sale is locked, and writes the others of the delivery [R3]', async () => {
     answer = async () => ({ outcome: 'unavailable' });
     expect(words(await record(late('ann'), timely('bob'), late('cid')))).to.deep.equal([
       'retry repairing',
@@ -106,7 +106,7 @@ describe('claim-late', () => {
     expect(rows()).to.deep.equal(['bob pending_payment']);
   });
 
-  it('a batch with which the script fails is alone with that: it becomes a dead letter, and no other waits [G14]', async () => {
+  it('makes a dead letter of the batch that breaks the script, and delays no other batch [G14]', async () => {
     answer = async (batch) => {
       if (batch.purchases.length === 2) throw new OperationalError('redis', 'it failed', { retryable: false });
       return losing();
@@ -119,7 +119,7 @@ describe('claim-late', () => {
     expect(rows()).to.deep.equal(['ann pending_payment', 'cid pending_payment']);
   });
 
-  it('Redis that does not answer is no outage of MySQL: the batch waits as for a repair [R8]', async () => {
+  it('waits as for a repair, not as in a MySQL outage, when Redis does not answer [R8]', async () => {
     answer = async () => Promise.reject(new OperationalError('redis', 'silent', { retryable: true }));
     const [result] = await record(late('ann'));
     expect(result).to.deep.equal({ outcome: 'retry', reason: 'repairing', error: null });
@@ -127,7 +127,7 @@ describe('claim-late', () => {
     expect(words(await record(late('ann')))).to.deep.equal(['retry not_warmed']);
   });
 
-  it('rebuilt between terms and COMMIT: the terms are read again, and what is late now claims [R3]', async () => {
+  it('reads the terms again and claims when the sale is rebuilt between the terms and COMMIT [R3]', async () => {
     const batch = timely('ann');
     const { termsOf } = mysql;
     mysql.termsOf = async (saleIds) => {
@@ -139,13 +139,13 @@ describe('claim-late', () => {
     expect(asked.map(({ epoch }) => epoch)).to.deep.equal([3]);
   });
 
-  it('one late batch delivered twice: each purchase has one row [M5]', async () => {
+  it('writes one row per purchase when a late batch arrives twice [M5]', async () => {
     const batch = late('ann', 'bob');
     expect(words(await record(batch, batch))).to.deep.equal(['recorded', 'already_recorded']);
     expect(rows()).to.have.length(2);
   });
 
-  it('a purchase that another batch holds gets no row from this one, which is retried until the other is recorded [R4, S2]', async () => {
+  it('writes no row for a purchase that another batch holds, and retries until that batch is recorded [R4, S2]', async () => {
     const elsewhere = new Set(['ann/k1']);
     answer = async ({ purchases: [first] }) => ({
       outcome: 'claimed',
@@ -167,7 +167,7 @@ describe('claim-late', () => {
     ]);
   });
 
-  it('a lost purchase takes no place under the limit of one', async () => {
+  it('counts no lost purchase against a limit of one', async () => {
     sale = { ...sale, limitPerBuyer: 1 };
     mysql.putSale(sale);
     answer = async () => losing('ann/k1');
@@ -175,7 +175,7 @@ describe('claim-late', () => {
     expect(rows()).to.deep.equal(['ann pending_payment', 'ann units_lost']);
   });
 
-  it('an order that its buyer cancels while the batch reacquires does not block it', async () => {
+  it('does not let an order that is cancelled during the claim block the batch', async () => {
     sale = { ...sale, limitPerBuyer: 1 };
     mysql.putSale(sale);
     await record(timely('ann/k1'));
@@ -187,7 +187,7 @@ describe('claim-late', () => {
     expect(rows()).to.deep.equal(['ann cancelled', 'ann pending_payment']);
   });
 
-  it('a live order blocks it: the row of the older batch has the reason', async () => {
+  it('refuses a late purchase with limit_reached when the buyer has a live order', async () => {
     sale = { ...sale, limitPerBuyer: 1 };
     mysql.putSale(sale);
     await record(timely('ann/k1'));
@@ -195,7 +195,7 @@ describe('claim-late', () => {
     expect(rows()).to.deep.equal(['ann limit_reached', 'ann pending_payment']);
   });
 
-  it('discarded while it reacquires, after the release of its row: the reacquired units are released', async () => {
+  it('releases the reacquired units when the batch was discarded during the claim', async () => {
     const batch = late('ann/k1');
     answer = async () => {
       await failPurchases(batch, 'discarded', { repository: mysql, minter, clock });
@@ -204,7 +204,7 @@ describe('claim-late', () => {
     expect(words(await record(batch))).to.deep.equal(['already_recorded']);
     expect(rows()).to.deep.equal(['ann discarded']);
     expect(releases(), 'of the row, and of the claim behind it').to.have.length(2);
-    // a worker that dies behind its claim is followed by the re-drive, whose worker need not claim
+    // when a worker dies after its claim, the re-drive follows, and its worker need not claim
     answer = async () => expect.fail('nothing to claim');
     expect(words(await record(batch))).to.deep.equal(['already_recorded']);
     expect(releases()).to.have.length(3);

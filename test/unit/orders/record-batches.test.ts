@@ -30,7 +30,7 @@ describe('record-batches', () => {
     mysql.putSale(sale);
   });
 
-  /** MySQL, with the first answers of `write` replaced; records every plan. */
+  /** MySQL with the first answers of `write` replaced. It records every plan. */
   function scripted(...answers: WriteOutcome[]): { repository: OrderRepository; plans: WritePlan[] } {
     const plans: WritePlan[] = [];
     const repository: OrderRepository = {
@@ -50,7 +50,7 @@ describe('record-batches', () => {
   }
   const idsOf = (plan: WritePlan | undefined): string[] => plan?.orders.map(({ orderId }) => orderId) ?? [];
 
-  it('again: the same rows with new ids, a moment later [D3]', async () => {
+  it('writes the same rows with new ids a moment later after `again` [D3]', async () => {
     const { repository, plans } = scripted({ outcome: 'again' }, { outcome: 'again' });
     const startedMs = clock.nowMs();
     const results = await recordBatches(
@@ -64,7 +64,7 @@ describe('record-batches', () => {
     expect(new Set(plans.flatMap(idsOf)).size, 'ids minted for each attempt').to.equal(6);
   });
 
-  it('order_id_taken: new ids, no look-up [D7]', async () => {
+  it('takes new ids without a look-up after order_id_taken [D7]', async () => {
     const { repository, plans } = scripted({ outcome: 'order_id_taken' });
     repository.findByPurchases = async () => expect.fail('nothing to look up');
     const results = await recordBatches(
@@ -76,7 +76,7 @@ describe('record-batches', () => {
     expect(idsOf(plans[1])).not.to.deep.equal(idsOf(plans[0]));
   });
 
-  it('oversold: only the sale whose guard refused is written order by order [D6]', async () => {
+  it('writes only the refused sale order by order after `oversold` [D6]', async () => {
     const other = saleOf();
     mysql.putSale(other);
     mysql.putSale({ ...sale, stock: 1 });
@@ -89,7 +89,7 @@ describe('record-batches', () => {
     expect(plans.map(({ oneByOne }) => [...oneByOne])).to.deep.equal([[], [sale.saleId]]);
   });
 
-  it('a sale that is missing when its epoch is read again is unknown', async () => {
+  it('reports a sale that is missing on the second read of its epoch as unknown', async () => {
     const { repository } = scripted({ outcome: 'epoch_changed' });
     let reads = 0;
     repository.termsOf = async (saleIds) => (reads++ === 0 ? mysql.termsOf(saleIds) : new Map());
@@ -109,7 +109,7 @@ describe('record-batches', () => {
     expect(plans).to.have.length(8);
   });
 
-  it('without order ids nothing is written [D8]', async () => {
+  it('writes nothing without order ids [D8]', async () => {
     const { repository, plans } = scripted();
     await minter.close();
     const results = await recordBatches(
@@ -121,7 +121,7 @@ describe('record-batches', () => {
     expect(plans).to.deep.equal([]);
   });
 
-  it('an outage counts against no batch: each may be tried again, and has the reason [D1]', async () => {
+  it('counts an outage against no batch and returns its reason for a retry [D1]', async () => {
     mysql.breakNext('write_fails');
     const batches = [batchOf(sale, purchasesOf('ann')), batchOf(sale, purchasesOf('bob'))];
     const results = await recordBatches(batches, { repository: mysql, clock, minter, store }, OPTIONS);
@@ -130,7 +130,7 @@ describe('record-batches', () => {
     expect(mysql.allOrders).to.deep.equal([]);
   });
 
-  it('a lost reply to COMMIT: the next try finds the rows, nothing is counted twice [D4]', async () => {
+  it('finds the rows and counts nothing twice when the reply to COMMIT is lost [D4]', async () => {
     mysql.breakNext('write_reply_lost');
     const batch = batchOf(sale, purchasesOf('ann*2'));
     expect(words(await recordBatches([batch], { repository: mysql, clock, minter, store }, OPTIONS))).to.deep.equal([
@@ -142,7 +142,7 @@ describe('record-batches', () => {
     expect(mysql.outboxRows).to.have.length(1);
   });
 
-  it('a bug is thrown, not retried', async () => {
+  it('throws a bug instead of retrying', async () => {
     const { repository } = scripted();
     repository.write = async () => {
       throw new Bug('a bug');
@@ -155,7 +155,7 @@ describe('record-batches', () => {
     expect(error).to.be.instanceOf(Bug);
   });
 
-  it('no batches, no work', async () => {
+  it('does nothing without batches', async () => {
     expect(await recordBatches([], { repository: mysql, clock, minter, store }, OPTIONS)).to.deep.equal([]);
   });
 });

@@ -13,7 +13,7 @@ describe('keeper: relay-outbox', () => {
   let world: KeeperWorld;
   let outbox: MemoryOutbox;
   let handled: string[];
-  /** Ids of rows that fail as long as they stand here. */
+  /** Ids of rows that fail while they are in this set. */
   let failing: Set<string>;
 
   beforeEach(() => {
@@ -46,7 +46,7 @@ describe('keeper: relay-outbox', () => {
       () => 'done',
       (error: Error) => error.name,
     );
-  /** Both run once, in the same keeper all the time. */
+  /** Runs both jobs once, always in the same keeper. */
   const run = async (group?: Group): Promise<string> => {
     const [relay, tryTroubled] = (jobs = group === undefined ? (jobs ?? create()) : create(group));
     const words = [await wordOf(relay), await wordOf(tryTroubled)];
@@ -64,13 +64,13 @@ describe('keeper: relay-outbox', () => {
     expect(handled).to.have.length(3);
   });
 
-  it('works off a backlog in one run, so many rows at a time', async () => {
+  it('works off a backlog in one run, a bounded number of rows at a time', async () => {
     const ids = add(MAX * 3 + 1);
     await run();
     expect(handled).to.deep.equal(ids);
   });
 
-  it('a row that fails waits 1, 2, 4 … 30 s, is never given up, and does not delay others', async () => {
+  it('retries a failed row after 1, 2, 4 … 30 s for ever, without delaying other rows', async () => {
     const [bad, good] = add(2) as [string, string];
     failing.add(bad);
     expect(await run()).to.equal('OperationalError');
@@ -96,7 +96,7 @@ describe('keeper: relay-outbox', () => {
     expect(outbox.undone('orders_moved')).to.deep.equal([]);
   });
 
-  it('rows are handled together in their groups; after a failure each one alone', async () => {
+  it('handles rows in their groups, and each row alone after a failure', async () => {
     const [a, b, c] = add(3) as [string, string, string];
     const inPairs: Group = (rows) => [rows.slice(0, 2), rows.slice(2)];
     failing.add(a);
@@ -111,7 +111,7 @@ describe('keeper: relay-outbox', () => {
     expect(outbox.undone('orders_moved').map(({ id }) => id)).to.deep.equal([a]);
   });
 
-  it('a row that cannot be grouped with the others does not delay them', async () => {
+  it('handles rows alone when they cannot be grouped', async () => {
     const ids = add(2);
     await run(() => {
       throw new TypeError('payload.orders is undefined');
@@ -120,26 +120,26 @@ describe('keeper: relay-outbox', () => {
     expect(outbox.undone('orders_moved')).to.deep.equal([]);
   });
 
-  it('during an outage one run tries one lot, not the whole backlog', async () => {
+  it('tries one take, not the whole backlog, in each run during an outage', async () => {
     for (const id of add(MAX * 3)) failing.add(id);
     await run();
     expect(handled).to.have.length(MAX);
     expect(world.counts).to.include({ published: 0, retried: MAX });
   });
 
-  it('one pass is one failure of a sale, however many of its rows it tried: all wait a second, and so does the sale', async () => {
+  it('counts one failure of a sale per pass, so that the sale and all its rows wait a second', async () => {
     const ids = add(MAX);
     for (const id of ids) failing.add(id);
     await run();
     failing.clear();
     for (let runs = 0; runs < 6; runs++) {
-      world.clock.advance(700); // a second and its jitter; rows that waited for the one that is tried: as long again
+      world.clock.advance(700); // a second with jitter, and the same again for rows that waited for the tried row
       expect(await run()).to.equal('done');
     }
     expect(handled.slice(MAX)).to.have.members(ids);
   });
 
-  it('thousands of stuck rows of one sale do not keep the rows of others waiting [C3]', async () => {
+  it('handles rows of other sales in time despite thousands of stuck rows of one sale [C3]', async () => {
     for (const id of add(4_000)) failing.add(id);
     await run();
     const wellIds = add(MAX * 3, '8');
@@ -151,14 +151,14 @@ describe('keeper: relay-outbox', () => {
     expect(handled.length - wellIds.length, 'tries for the sale in trouble, in half a minute').to.be.below(20);
   });
 
-  it('a take that fails does not end the run: the rows behind it are handled in the same one', async () => {
+  it('handles the rows behind a failed take in the same run', async () => {
     for (const id of add(MAX)) failing.add(id);
     const wellIds = add(MAX, '8');
     expect(await run()).to.equal('OperationalError');
     expect(handled.slice(MAX)).to.deep.equal(wellIds);
   });
 
-  it('a sale in trouble is tried beside the others: what hangs there holds up nobody', async () => {
+  it('tries a sale in trouble apart, so that a hanging call delays no other sale', async () => {
     let release = (): void => undefined;
     const hangs = new Promise<void>((resolve) => (release = resolve));
     const { clock, log, metrics } = world;
@@ -183,7 +183,7 @@ describe('keeper: relay-outbox', () => {
     await wordOf(relay);
     world.clock.advance(2_000);
     const behind = add(2);
-    await relay.runOnce(); // hands one row of the sale over
+    await relay.runOnce(); // hands over one row of the sale
     const trying = tryTroubled.runOnce();
     const [well] = add(1, '8') as [string];
     await relay.runOnce();
@@ -196,7 +196,7 @@ describe('keeper: relay-outbox', () => {
     expect(outbox.undone('orders_moved')).to.deep.equal([]);
   });
 
-  it('rows that waited for their sale have not lost an attempt: they are handled together', async () => {
+  it('uses up no attempt of rows that waited for their sale', async () => {
     const [first] = add(1) as [string];
     failing.add(first);
     await run();
@@ -205,7 +205,7 @@ describe('keeper: relay-outbox', () => {
     expect(outbox.undone('orders_moved').map(({ attempts }) => attempts)).to.deep.equal([1, 0, 0, 0]);
   });
 
-  it('a row that fails by itself is no trouble of its sale', async () => {
+  it('does not treat the failure of a single row as trouble of its sale', async () => {
     const [poison] = add(1) as [string];
     const { clock, log, metrics } = world;
     const [relay] = relayOutbox(
@@ -227,7 +227,7 @@ describe('keeper: relay-outbox', () => {
     expect(handled).to.deep.equal(wellIds);
   });
 
-  it('dying before the mark does the row again when its lease is over, not earlier [C3]', async () => {
+  it('handles a row again when its lease ends, and not earlier, after a death before the mark [C3]', async () => {
     const [id] = add(1) as [string];
     outbox.breakNext('mark_fails');
     expect(await run()).to.equal('OperationalError');
@@ -240,13 +240,13 @@ describe('keeper: relay-outbox', () => {
     expect(outbox.undone('orders_moved')).to.deep.equal([]);
   });
 
-  it('two keepers at once handle each row once [C1]', async () => {
+  it('handles each row once when two keepers run at once [C1]', async () => {
     const ids = add(MAX * 2);
     await Promise.all([run(), run()]);
     expect([...handled].sort()).to.deep.equal([...ids].sort());
   });
 
-  it('a row that cannot be read is logged and stays; the others go on', async () => {
+  it('logs and keeps an unreadable row and handles the other rows', async () => {
     const broken = outbox.add('orders_moved', 'broken', null);
     const [good] = add(1);
     expect(await run()).to.equal('Error');
@@ -255,7 +255,7 @@ describe('keeper: relay-outbox', () => {
     expect(world.errors).to.deep.equal(['an outbox row cannot be read: it has to be repaired by hand']);
   });
 
-  it('an outage of the outbox fails the run; the rows are handled when it is back [D1]', async () => {
+  it('fails the run during an outbox outage and handles the rows afterwards [D1]', async () => {
     add(1);
     outbox.breakNext('lease_fails');
     expect(await run()).to.equal('OperationalError');

@@ -5,7 +5,7 @@ import { relayOutbox } from '../../../src/orders/relay-outbox.js';
 import { releaseUnits } from '../../../src/orders/outbox-handlers.js';
 import { KeeperWorld } from './keeper-world.js';
 
-/** Longer than the longest pause of a row that failed. */
+/** Longer than the longest pause of a failed row, ms. */
 const PAUSE_MS = 40_000;
 
 describe('keeper: release-units', () => {
@@ -26,12 +26,12 @@ describe('keeper: release-units', () => {
 
   const unitsLeft = (): number => world.store.bucket({ saleId: sale.saleId, bucket: 0 }).unitsLeft;
   const undone = (): number => world.mysql.outbox.undone('release').length;
-  /** Batches of one purchase whose rows ended `failed`: each has a release in the outbox. */
+  /** Writes batches of one purchase whose rows ended `failed`. Each has a release in the outbox. */
   const failedBatches = async (count: number): Promise<void> => {
     for (let i = 0; i < count; i++) await world.recorded(await world.deducted(sale, [`u${i}*2`]), [`u${i}`]);
   };
 
-  it('gives back the units of an outbox row, and marks the row done', async () => {
+  it('returns the units of an outbox row and marks the row done', async () => {
     const batch = await world.deducted(sale, ['u1*2', 'u2*3']);
     const [, orderId] = await world.recorded(batch, ['u2']);
     await job.runOnce();
@@ -40,13 +40,13 @@ describe('keeper: release-units', () => {
     expect(entry).to.deep.equal({ state: 'released', orderId, quantity: 3 });
   });
 
-  it('gives nothing back that was not promised', async () => {
+  it('returns no units that were not promised', async () => {
     await world.recorded(await world.deducted(sale, ['u1']));
     await job.runOnce();
     expect([unitsLeft(), world.counts.released]).to.deep.equal([99, 0]);
   });
 
-  it('dying between release and mark runs it again: no second release [C3]', async () => {
+  it('runs again without a second release after a death between release and mark [C3]', async () => {
     await failedBatches(1);
     world.store.breakNext('release_reply_lost');
     expect(await job.runOnce().catch((error: Error) => error.name)).to.equal('OperationalError');
@@ -56,7 +56,7 @@ describe('keeper: release-units', () => {
     expect([unitsLeft(), undone(), world.counts.released]).to.deep.equal([100, 0, 0]);
   });
 
-  it('a release that fails loses nothing and does not delay others [C3]', async () => {
+  it('loses nothing and delays no other release when a release fails [C3]', async () => {
     await failedBatches(2);
     world.store.breakNext('release_fails');
     await job.runOnce().catch(() => undefined);
@@ -66,7 +66,7 @@ describe('keeper: release-units', () => {
     expect([unitsLeft(), undone()]).to.deep.equal([100, 0]);
   });
 
-  it('two keepers at once give each unit back once [C1]', async () => {
+  it('returns each unit once when two keepers run at once [C1]', async () => {
     await failedBatches(3);
     await Promise.all([job.runOnce(), job.runOnce()]);
     expect([unitsLeft(), undone(), world.counts.released]).to.deep.equal([100, 0, 3]);

@@ -2,15 +2,15 @@ import { expect } from 'chai';
 import { takesWrites } from '../../../src/orders/takes-writes.js';
 import { ManualClock } from '../../helpers/memory/manual-clock.js';
 
-describe('keeper: whether MySQL takes writes', () => {
-  it('is asked once for all consumers in half a second, and again at once after a refusal', async () => {
+describe('keeper: check that MySQL takes writes', () => {
+  it('asks once per half second for all consumers, and again right after a refusal', async () => {
     const clock = new ManualClock();
     const asked: [job: string, owner: string, leaseMs: number][] = [];
     let isReadOnly = false;
     const hold = async (...lease: (typeof asked)[number]): Promise<boolean> => {
       asked.push(lease);
       if (isReadOnly) throw new Error('read-only');
-      return false; // another keeper asks as well
+      return false; // another keeper also asks
     };
     const ready = takesWrites({ hold }, 'keeper 1', clock);
     await Promise.all(Array.from({ length: 50 }, ready));

@@ -6,7 +6,7 @@ const turns = async (): Promise<void> => {
   for (let turn = 0; turn < 5; turn++) await new Promise((resolve) => setImmediate(resolve));
 };
 
-describe('working off what is due', () => {
+describe('work-off', () => {
   let due: number[];
   let handled: number[];
   let leases: number;
@@ -20,13 +20,13 @@ describe('working off what is due', () => {
     return due.splice(0, MAX);
   };
 
-  it('take by take, until there is no more', async () => {
+  it('takes work until nothing is due', async () => {
     await workOff(lease, async (one) => void handled.push(one), MAX);
     expect(handled).to.deep.equal([0, 1, 2, 3, 4, 5, 6, 7, 8, 9]);
     expect(leases, 'the last one is not full').to.equal(3);
   });
 
-  it('one that hangs holds up no others, and it is waited for', async () => {
+  it('continues past a hanging item and waits for it at the end', async () => {
     let free: () => void = () => undefined;
     const hangs = new Promise<void>((resolve) => (free = resolve));
     let isOver = false;
@@ -38,7 +38,7 @@ describe('working off what is due', () => {
     await work;
   });
 
-  it('no more than a take and a half are under way', async () => {
+  it('keeps at most a take and a half under way', async () => {
     const free: (() => void)[] = [];
     const work = workOff(lease, () => new Promise<void>((resolve) => void free.push(resolve)), MAX);
     await turns();
@@ -57,7 +57,7 @@ describe('working off what is due', () => {
     expect(free).to.have.length(10);
   });
 
-  it('after an error nothing more is taken; what is under way is ended, and the error is thrown', async () => {
+  it('takes nothing more after an error, finishes the work under way and throws the error', async () => {
     let ended = 0;
     const fails = async (one: number): Promise<void> => {
       if (one === 1) throw new Error('no MySQL');
@@ -69,7 +69,7 @@ describe('working off what is due', () => {
     expect([ended, leases]).to.deep.equal([3, 1]);
   });
 
-  it('a lease that fails is thrown when the take before it is done', async () => {
+  it('throws a failed lease after it has finished the take before', async () => {
     let ended = 0;
     const failing = async (): Promise<number[]> => {
       if (++leases === 2) throw new Error('no lease');

@@ -30,7 +30,7 @@ describe('worker-loop', () => {
     world.outage.shutdown();
   });
 
-  /** Starts the loops and lets `ms` pass. */
+  /** Starts the loops and advances the clock by `ms`. */
   async function run(ms: number, parts: Parameters<WorkerWorld['worker']>[0] = {}): Promise<WorkerLoop> {
     running ??= world.worker(parts);
     if (!started) running.start();
@@ -65,7 +65,7 @@ describe('worker-loop', () => {
         purchases: batch.purchases.map((purchase) => ({ ...purchase, traceId: TRACE_ID })),
       });
 
-    it('has a span below that of its message, with the write and the mark; others of the same receive have none', async () => {
+    it('has a span below its message with the write and the mark, unlike untraced batches of the same receive', async () => {
       const sale = await world.openSale();
       const batch = traced(batchOf(sale, purchasesOf('ann', 'bob')));
       for (const one of [batch, batchOf(sale, purchasesOf('cid'))]) await world.place(one);
@@ -91,7 +91,7 @@ describe('worker-loop', () => {
       expect(world.verdicts).to.deep.equal(['recorded', 'recorded']);
     });
 
-    it('what keepers publish of it is told whose trace it is', async () => {
+    it('passes its traceparent to the keeper in its outbox rows', async () => {
       const sale = await world.openSale();
       const [batch, other] = [traced(batchOf(sale, purchasesOf('ann'))), batchOf(sale, purchasesOf('bob'))];
       for (const one of [batch, other]) await world.place(one);
@@ -105,7 +105,7 @@ describe('worker-loop', () => {
       ]);
     });
 
-    it('that comes again has a span for each delivery, and its lines of log name the traces', async () => {
+    it('gets a span for each delivery, and log lines with its traces, when it is redelivered', async () => {
       const sale = await world.openSale();
       const batch = traced(batchOf(sale, purchasesOf('ann')));
       await world.place(batch);
@@ -124,7 +124,7 @@ describe('worker-loop', () => {
       expect(world.warnings[0]).to.deep.include({ batchId: batch.batchId, traceIds: [TRACE_ID] });
     });
 
-    it('that is parked has failed, though its message is acked', async () => {
+    it('ends its span with an error when it is parked, although its message is acked', async () => {
       const batch = traced(batchOf({ saleId: freshSaleId() }, purchasesOf('ann')));
       world.broker.publishRaw(TOPICS.purchase, batch.body, { topic: TOPICS.purchase });
       await world.worker().runOnce();
@@ -134,7 +134,7 @@ describe('worker-loop', () => {
     });
   });
 
-  it('says how old a batch was, once, and nothing of one without a time, which a repair has made', async () => {
+  it('reports the age of a batch once, and no age for a batch that a repair made without a time', async () => {
     const sale = await world.openSale();
     const batch = batchOf(sale, purchasesOf('ann', 'bob'));
     await world.place(batch);
@@ -150,7 +150,7 @@ describe('worker-loop', () => {
     expect(world.agesMs.received).to.have.length(2);
   });
 
-  it('bad JSON, an unknown version and an unknown sale are parked with their origin; the others go on [M7]', async () => {
+  it('parks bad JSON, an unknown version and an unknown sale with their origin, and records other batches [M7]', async () => {
     const sale = await world.openSale();
     const strange = batchOf({ saleId: freshSaleId() }, purchasesOf('ann'));
     const good = batchOf(sale, purchasesOf('ann'));
@@ -180,7 +180,7 @@ describe('worker-loop', () => {
     expect(world.mysql.allOrders).to.have.length(1);
   });
 
-  it('a message that cannot be parked now is retried', async () => {
+  it('retries a message that it cannot park now', async () => {
     world.broker.publishRaw('seckill-purchase', '{');
     const park = sinon.stub(world.deadLetters, 'park').onFirstCall().rejects(mysqlDown('park')).callThrough();
     await run(MINUTE_MS);
@@ -188,7 +188,7 @@ describe('worker-loop', () => {
     expect(world.unfinished).to.equal(0);
   });
 
-  it('MySQL down for ten minutes: nothing is received or given back, no attempt is used up, then all is recorded [D1]', async () => {
+  it('receives nothing, gives nothing back and uses up no attempt in ten minutes without MySQL, then records all [D1]', async () => {
     const sale = await world.openSale();
     for (let i = 0; i < 40; i++) await world.place(batchOf(sale, purchasesOf(`u${i}`)));
     world.writeFails = mysqlDown('write');
@@ -211,14 +211,14 @@ describe('worker-loop', () => {
     expect(world.deadLetters.deadLetters).to.deep.equal([]);
   });
 
-  it('a late batch waits with its sale, at its first attempt; MySQL is not blamed, and other sales go on [R3, R10]', async () => {
+  it('holds a late batch at its first attempt while its sale is in repair, and records other sales [R3, R10]', async () => {
     const [sale, other] = [await world.openSale(), await world.openSale()];
     const late = batchOf(sale, purchasesOf('ann'));
     await world.place(late);
     world.store.restart({ empty: true });
     for (const again of [other, sale]) await world.store.warm(again);
     await world.store.setState(other, 'open');
-    world.mysql.putSale({ ...sale, epoch: 2 }); // a repair that has begun its epoch, and not reopened
+    world.mysql.putSale({ ...sale, epoch: 2 }); // a repair has begun its epoch but not reopened the sale
     await world.place(batchOf(other, purchasesOf('bob')));
     await run(MINUTE_MS, { loops: 1 });
     expect(world.mysql.allOrders.map(({ userId }) => userId)).to.deep.equal(['bob']);
@@ -231,14 +231,17 @@ describe('worker-loop', () => {
     expect(world.store.calls.reacquire).to.be.greaterThan(1);
   });
 
-  describe('late batches of a sale in repair, one receive after the other', () => {
+  describe('late batches of a sale in repair, one per receive', () => {
     let sale: Sale;
     let other: Sale;
     beforeEach(async () => {
       [sale, other] = [await world.openSale(), await world.openSale()];
     });
 
-    /** Has Redis lose all, the repair begin its epoch, and then `count` batches of the epoch before come late. */
+    /**
+     * Has Redis lose everything and the repair begin its epoch. Then `count` batches of the previous epoch arrive
+     * late.
+     */
     async function comeLate(
       count: number,
       parts: Parameters<WorkerWorld['worker']>[0],
@@ -263,7 +266,7 @@ describe('worker-loop', () => {
     };
     const users = (): string[] => world.mysql.allOrders.map(({ userId }) => userId);
 
-    it('are set aside and held: the only loop goes on with other sales, and no attempt is used up [R3, R10]', async () => {
+    it('are set aside and held while the only loop serves other sales, without using up an attempt [R3, R10]', async () => {
       await comeLate(3, { loops: 1, renewMs: 10_000 });
       expect(users()).to.deep.equal(['bob']);
       await timers.tickAsync(10 * MINUTE_MS);
@@ -273,7 +276,7 @@ describe('worker-loop', () => {
       expect([world.aside, world.unfinished, world.worstAttempt]).to.deep.equal([0, 0, 1]);
     });
 
-    it('wait like that for a sale that Redis does not have yet: the keeper will load it [R5]', async () => {
+    it('are held too for a sale that the keeper has yet to load into Redis [R5]', async () => {
       await comeLate(3, { loops: 1, renewMs: 10_000 }, false);
       expect(users()).to.deep.equal(['bob']);
       await timers.tickAsync(10 * MINUTE_MS);
@@ -284,7 +287,7 @@ describe('worker-loop', () => {
       expect([world.aside, world.unfinished, world.worstAttempt]).to.deep.equal([0, 0, 1]);
     });
 
-    it('wait like that for the row of another batch, which the re-drive brings [R4]', async () => {
+    it('are held too for the row of another batch, which the re-drive brings [R4]', async () => {
       const late = batchOf(sale, purchasesOf('ann*2'));
       sale = { ...sale, epoch: 2 };
       world.store.restart({ empty: true });
@@ -303,7 +306,7 @@ describe('worker-loop', () => {
       expect([users(), world.aside, world.unfinished, world.worstAttempt]).to.deep.equal([['ann'], 0, 0, 1]);
     });
 
-    it('are left alone by the re-drive for as long as they are aside, and not for much longer', async () => {
+    it('are left alone by the re-drive while they are set aside, and not much longer', async () => {
       await comeLate(3, { loops: 1, renewMs: 10_000 });
       const { redrives } = world.store.bucket({ saleId: sale.saleId, bucket: 0 });
       for (let minutes = 0; minutes < 10; minutes++) {
@@ -314,7 +317,7 @@ describe('worker-loop', () => {
       }
     });
 
-    it('a Redis that does not take that note costs nothing', async () => {
+    it('are recorded even if Redis refuses the note for the re-drive', async () => {
       world.store.leaveAlone = () => Promise.reject(new OperationalError('redis', 'away', { retryable: true }));
       await comeLate(2, { loops: 1, renewMs: 10_000 });
       expect(world.aside).to.equal(2);
@@ -322,7 +325,7 @@ describe('worker-loop', () => {
       expect(users()).to.have.members(['bob', 'late0', 'late1']);
     });
 
-    it('up to a bound: then the loop waits with them', async () => {
+    it('are set aside up to a bound, then the loop waits with them', async () => {
       await comeLate(3, { loops: 1, renewMs: 10_000, asideMax: 2 });
       expect([users(), world.aside]).to.deep.equal([[], 2]);
       await rebuilt();
@@ -330,7 +333,7 @@ describe('worker-loop', () => {
       expect(world.worstAttempt).to.equal(1);
     });
 
-    it('are given back by `stop`, and after their longest hold', async () => {
+    it('are given back by `stop` and after their longest hold', async () => {
       await comeLate(2, { loops: 1, renewMs: 10_000, holdMaxMs: 2 * MINUTE_MS });
       await timers.tickAsync(3 * MINUTE_MS);
       expect(world.worstAttempt, 'came again').to.equal(2);
@@ -342,7 +345,7 @@ describe('worker-loop', () => {
     });
   });
 
-  it('a disk that is full: the probe works, writes do not; held and tried ever more seldom, never used up [D1]', async () => {
+  it('holds a batch on a full disk, although the probe works, with ever rarer tries and no attempt used up [D1]', async () => {
     const sale = await world.openSale();
     for (let i = 0; i < 20; i++) await world.place(batchOf(sale, purchasesOf(`u${i}`)));
     world.writeFails = mysqlDown('disk full');
@@ -356,7 +359,7 @@ describe('worker-loop', () => {
     expect(world.worstAttempt).to.equal(1);
   });
 
-  it('a batch that MySQL refuses is soon written alone: its neighbours are recorded, others are received', async () => {
+  it('writes a refused batch alone, records its neighbours and keeps receiving', async () => {
     const sale = await world.openSale();
     const killer = batchOf(sale, purchasesOf('killer'));
     const write = world.repository.write.bind(world.repository);
@@ -377,7 +380,7 @@ describe('worker-loop', () => {
     expect(world.deadLetterBodies).to.deep.equal([killer.body]);
   });
 
-  it('one lost reply: the rows are found, sold is counted once, the delivery is acked [D4]', async () => {
+  it('finds the rows after a lost reply, counts sold once and acks [D4]', async () => {
     const sale = await world.openSale();
     await world.place(batchOf(sale, purchasesOf('ann*2')));
     world.mysql.breakNext('write_reply_lost');
@@ -388,7 +391,7 @@ describe('worker-loop', () => {
     expect(world.unfinished).to.equal(0);
   });
 
-  it('without a lease for order ids nothing is received, so that another worker gets it, until it is back [D8]', async () => {
+  it('receives nothing, and leaves batches to other workers, while it has no lease for order ids [D8]', async () => {
     const sale = await world.openSale();
     await timers.tickAsync(LEASE_MS);
     await world.place(batchOf(sale, purchasesOf('ann')));
@@ -400,11 +403,11 @@ describe('worker-loop', () => {
     expect(world.worstAttempt).to.equal(1);
   });
 
-  it('deliveries at hand when no order id may be minted are held, and recorded once one may [D8]', async () => {
+  it('holds deliveries at hand when it may mint no order id, and records them once it may [D8]', async () => {
     const sale = await world.openSale();
     await world.place(batchOf(sale, purchasesOf('ann')));
     const mint = sinon.stub(world.minter, 'mint').callsFake((userIds) =>
-      userIds.length === 0 // what the loop asks before it receives
+      userIds.length === 0 // the check of the loop before it receives
         ? { outcome: 'minted', orderIds: [] }
         : { outcome: 'refused', reason: 'no_lease', waitMs: 250 },
     );
@@ -417,7 +420,7 @@ describe('worker-loop', () => {
     expect(world.worstAttempt).to.equal(1);
   });
 
-  it('a poison batch uses up its attempts with growing pauses; the others are recorded at once', async () => {
+  it('uses up the attempts of a poison batch with growing pauses and records other batches at once', async () => {
     const sale = await world.openSale();
     const { saleId, epoch } = sale;
     const purchases = [{ userId: 'ann', requestId: 'k', quantity: 1 }];
@@ -457,7 +460,7 @@ describe('worker-loop', () => {
     expect(world.store.bucket(poison).pending.size, 'out of pending').to.equal(0);
   });
 
-  it('from its first retry to its last the re-drive leaves a refused batch alone, and one dead letter comes of it', async () => {
+  it('keeps the re-drive away from a refused batch from first to last retry, so that one dead letter results', async () => {
     const sale = await world.openSale();
     const batch = batchOf(sale, purchasesOf('ann'));
     world.writeFails = mysqlDown('bad value', false);
@@ -473,7 +476,7 @@ describe('worker-loop', () => {
     expect(world.attempts, 'only the first message was delivered').to.deep.equal([1, 2, 3, 4, 5, 6]);
   });
 
-  it('a second message of a parked batch makes no second dead letter', async () => {
+  it('makes no second dead letter of a second message of a parked batch', async () => {
     const sale = await world.openSale();
     const batch = batchOf(sale, purchasesOf('ann'));
     world.writeFails = mysqlDown('bad value', false);
@@ -484,7 +487,7 @@ describe('worker-loop', () => {
     expect(world.unfinished).to.equal(0);
   });
 
-  it('a Redis that does not take the note costs no retry', async () => {
+  it('loses no retry when Redis refuses the note for the re-drive', async () => {
     const sale = await world.openSale();
     world.writeFails = mysqlDown('bad value', false);
     await world.place(batchOf(sale, purchasesOf('ann')));
@@ -494,7 +497,7 @@ describe('worker-loop', () => {
     expect(world.bugs).to.deep.equal([]);
   });
 
-  it('Redis down at the mark: the rows stay, the message is delivered again and marked', async () => {
+  it('keeps the rows and marks them on redelivery when Redis is down at the mark', async () => {
     const sale = await world.openSale();
     const batch = batchOf(sale, purchasesOf('ann'));
     await world.place(batch);
@@ -512,7 +515,7 @@ describe('worker-loop', () => {
     expect((await world.mysql.find(sale.saleId))?.sold).to.equal(1);
   });
 
-  it('Redis down for long: recorded batches do not become dead letters, the keeper finds them in pending', async () => {
+  it('leaves recorded batches in pending for the keeper, not as dead letters, when Redis is down for long', async () => {
     const sale = await world.openSale();
     const batch = batchOf(sale, purchasesOf('ann'));
     await world.place(batch);
@@ -524,7 +527,7 @@ describe('worker-loop', () => {
     expect([...world.store.bucket(batch).pending.keys()]).to.deep.equal([batch.batchId]);
   });
 
-  it('a sale in repair does not hold up the marks of another', async () => {
+  it('marks batches of one sale while another sale is in repair', async () => {
     const [locked, open] = [await world.openSale(), await world.openSale()];
     const markRecorded = world.store.markRecorded.bind(world.store);
     sinon.stub(world.store, 'markRecorded').callsFake(async (recorded) => {
@@ -538,7 +541,7 @@ describe('worker-loop', () => {
     expect(world.unfinished).to.equal(1);
   });
 
-  it('a Redis server that does not answer holds up neither the marks of other sales nor the loop [R8]', async () => {
+  it('marks other sales and keeps looping while a Redis server does not answer [R8]', async () => {
     const [hung, well] = [await world.openSale(), await world.openSale()];
     const markRecorded = world.store.markRecorded.bind(world.store);
     sinon.stub(world.store, 'markRecorded').callsFake(async (recorded) => {
@@ -559,7 +562,7 @@ describe('worker-loop', () => {
     expect(world.bugs).to.deep.equal([]);
   });
 
-  it('stop waits for a mark that is under way', async () => {
+  it('stop waits for a mark under way', async () => {
     const sale = await world.openSale();
     const markRecorded = world.store.markRecorded.bind(world.store);
     sinon.stub(world.store, 'markRecorded').callsFake(async (recorded) => {
@@ -589,7 +592,7 @@ describe('worker-loop', () => {
     expect(world.checkedBack).to.equal(1);
   });
 
-  it('goes on after a receive that failed, and does not spin on one that returns at once', async () => {
+  it('continues after a failed receive and does not spin when a receive returns at once', async () => {
     const sale = await world.openSale();
     await world.place(batchOf(sale, purchasesOf('ann')));
     world.broker.breakNext('receive_fails', 'receive_fails');
@@ -601,12 +604,12 @@ describe('worker-loop', () => {
     expect(world.receives - before).to.be.within(40, 80);
   });
 
-  it('a delivery is held while it is being written: a slow MySQL costs no attempt [D2]', async () => {
+  it('keeps a delivery while it is written, so that a slow MySQL uses up no attempt [D2]', async () => {
     const sale = await world.openSale();
     await world.place(batchOf(sale, purchasesOf('ann')));
     const write = world.repository.write.bind(world.repository);
     sinon.stub(world.repository, 'write').callsFake(async (plan) => {
-      await pause(2 * MINUTE_MS); // four times as long as a delivery is ours
+      await pause(2 * MINUTE_MS); // four times as long as a delivery stays with its receiver
       return write(plan);
     });
     await run(3 * MINUTE_MS, { renewMs: 10_000 });
@@ -614,7 +617,7 @@ describe('worker-loop', () => {
     expect([world.unfinished, world.worstAttempt]).to.deep.equal([0, 1]);
   });
 
-  it('a bug is reported, and nothing is acked', async () => {
+  it('reports a bug and acks nothing', async () => {
     const sale = await world.openSale();
     await world.place(batchOf(sale, purchasesOf('ann')));
     sinon.stub(world.repository, 'write').rejects(new Bug('a bug'));
@@ -623,19 +626,19 @@ describe('worker-loop', () => {
     expect(world.unfinished).to.equal(1);
   });
 
-  it('stop: ends the work in hand and receives no more', async () => {
+  it('stop finishes the work in hand and receives no more', async () => {
     const sale = await world.openSale();
     const worker = await run(1000);
     await world.place(batchOf(sale, purchasesOf('ann')));
     const stopped = worker.stop();
-    await timers.tickAsync(6000); // the open receives come back
+    await timers.tickAsync(6000); // the open receives return
     await stopped;
     const receives = world.receives;
     await timers.tickAsync(MINUTE_MS);
     expect(world.receives).to.equal(receives);
   });
 
-  it('stop during an outage: what is held is given back soon, not after the hold', async () => {
+  it('stop gives held deliveries back soon during an outage, not after the hold', async () => {
     const sale = await world.openSale();
     await world.place(batchOf(sale, purchasesOf('ann')));
     world.writeFails = mysqlDown('write');
@@ -650,7 +653,7 @@ describe('worker-loop', () => {
     expect(world.mysql.allOrders).to.have.length(1);
   });
 
-  it('stop does not wait for ever for a loop that hangs', async () => {
+  it('stop does not wait for ever for a hanging loop', async () => {
     const sale = await world.openSale();
     await world.place(batchOf(sale, purchasesOf('ann')));
     sinon.stub(world.repository, 'write').returns(new Promise(() => undefined));

@@ -19,10 +19,10 @@ import { MemoryTracing } from '../../helpers/memory/memory-tracing.js';
 import { MemoryWorkerSlots } from '../../helpers/memory/memory-worker-slots.js';
 import { saleOf } from '../../helpers/sales.js';
 
-/** Longer than any test but the one that waits for its end. */
+/** Longer than any test except the test of its end, ms. */
 export const LEASE_MS = 3 * 60 * 60 * 1000;
 
-/** Time as the faked timers of a test have it. */
+/** Time by the faked timers of a test. */
 export const timerClock: Clock = {
   nowMs: () => Date.now(),
   monotonicMs: () => performance.now(),
@@ -39,7 +39,6 @@ export const timerClock: Clock = {
     }),
 };
 
-/** A worker with everything around it in memory. */
 export class WorkerWorld {
   readonly broker = new MemoryBroker({ clock: timerClock });
   readonly mysql = new MemoryRepositories({ clock: timerClock });
@@ -53,19 +52,19 @@ export class WorkerWorld {
   readonly tracing = new MemoryTracing();
   readonly verdicts: DeliveryVerdict[] = [];
   readonly bugs: unknown[] = [];
-  /** Purchases of every write that was tried, and when it was tried. */
+  /** Purchases and time of every attempted write. */
   readonly writes: { readonly atMs: number; readonly users: string[] }[] = [];
-  /** While set, every write fails with it. */
+  /** Error of every write while it is set. */
   writeFails: OperationalError | null = null;
   /** While true, the probe fails too. */
   probeFails = false;
   receives = 0;
-  /** Attempts of everything that was received. */
+  /** Attempts of every received message. */
   readonly attempts: number[] = [];
-  /** How old batches were when they came, and with their purchases when they were written. */
+  /** Ages of batches at their arrival, and with their number of purchases at the write. */
   readonly agesMs = { received: [] as number[], recorded: [] as [size: number, ageMs: number][] };
   checkedBack = 0;
-  /** What was warned of. */
+  /** Warnings in the log. */
   readonly warnings: object[] = [];
   readonly log: Log = { ...silentLog, warn: (fields) => void this.warnings.push(fields) };
   aside = 0;
@@ -103,7 +102,7 @@ export class WorkerWorld {
     setAside: (_group, deliveries) => void (this.aside = deliveries),
   };
 
-  /** An open sale, in MySQL and in Redis. */
+  /** Opens a sale in MySQL and Redis. */
   async openSale(parts: Partial<Sale> = {}): Promise<Sale> {
     const sale = saleOf({ stock: 1000, ...parts }, timerClock.nowMs());
     this.mysql.putSale(sale);
@@ -166,7 +165,7 @@ export class WorkerWorld {
     return this.broker.published(`%DLQ%${GROUPS.writer}`);
   }
 
-  /** More redeliveries than this and the broker gives a message up. */
+  /** After more redeliveries than this the broker gives up a message. */
   get worstAttempt(): number {
     return Math.max(0, ...this.attempts);
   }

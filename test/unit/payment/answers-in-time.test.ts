@@ -9,14 +9,14 @@ import { KeeperWorld } from '../orders/keeper-world.js';
 
 const PRICE = { amountCents: 100, currency: 'EUR' };
 
-describe('calls of the payment provider are bounded', () => {
+describe('bounded calls of the payment provider', () => {
   let logged: unknown[];
   const log = { error: ({ err }: { readonly err?: unknown }) => void logged.push(err) };
   beforeEach(() => {
     logged = [];
   });
   const noAnswer = (): Promise<never> => new Promise(() => undefined);
-  /** A clock whose sleepers are woken by hand. */
+  /** Creates a clock whose sleepers the test wakes. */
   function handClock(): { sleep(ms: number, signal?: AbortSignal): Promise<void>; pass(): void; waiting: number[] } {
     const wake: (() => void)[] = [];
     const waiting: number[] = [];
@@ -35,7 +35,7 @@ describe('calls of the payment provider are bounded', () => {
     };
   }
 
-  it('one that does not answer is unknown after its bound, whatever was asked', async () => {
+  it('returns unknown after its bound when the provider does not answer, whatever the call', async () => {
     const clock = handClock();
     const provider = answersInTime(
       { needsMethod: false, charge: noAnswer, lookUp: noAnswer, refund: noAnswer },
@@ -51,7 +51,7 @@ describe('calls of the payment provider are bounded', () => {
     expect((await answers).map(({ outcome }) => outcome)).to.deep.equal(['unknown', 'unknown', 'unknown']);
   });
 
-  it('one that answers is passed on, and leaves no timer', async () => {
+  it('passes on an answer and leaves no timer', async () => {
     const clock = handClock();
     const simulator = createPaymentSimulator();
     const provider = answersInTime(simulator, { clock, log });
@@ -60,7 +60,7 @@ describe('calls of the payment provider are bounded', () => {
     expect(clock.waiting).to.deep.equal([]);
   });
 
-  it('one that rejects, or throws, is unknown: it may have moved money, and it is logged', async () => {
+  it('returns unknown and logs when the provider rejects or throws, as it may have moved money', async () => {
     const clock = handClock();
     const fault = new Error('a bug of the provider');
     const throwing = (): never => {
@@ -81,7 +81,7 @@ describe('calls of the payment provider are bounded', () => {
     expect(clock.waiting).to.deep.equal([]);
   });
 
-  it('a refund whose call never ends is tried again, and the others are paid', async () => {
+  it('tries a refund again when its call never ends, and pays the other refunds', async () => {
     const world = new KeeperWorld();
     const refunds = new MemoryRefundRepository(world.transitions, world.clock);
     const sale = await world.openSale({ stock: 10 });

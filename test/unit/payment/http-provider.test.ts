@@ -27,7 +27,7 @@ describe('a payment service over HTTP', () => {
   });
   afterEach(() => service.stop());
 
-  it('is told order, key, price and payment method, and knows us by our key', async () => {
+  it('receives order, key, price and payment method, and authenticates us by our key', async () => {
     await provider.charge('99', PRICE, 'k1', 'token-1');
     const [asked] = service.asked;
     expect(JSON.parse(asked?.text ?? '')).to.deep.equal({
@@ -43,7 +43,7 @@ describe('a payment service over HTTP', () => {
     expect(looked).to.deep.equal(['GET /pay/charges/99/k1 ', 'GET /pay/charges/99/k1 giveUp=true']);
   });
 
-  it('an error says nothing of the money, whatever its body says, and neither does an answer that nobody knows', async () => {
+  it('leaves the outcome unknown on an error, whatever its body, and on an unknown answer', async () => {
     for (const fault of ['error', 'nonsense'] as const) {
       service.breakNext(fault);
       expect(await provider.charge('99', PRICE, 'k1'), fault).to.deep.equal({ outcome: 'unknown' });
@@ -57,7 +57,7 @@ describe('a payment service over HTTP', () => {
     expect(logged[3]).to.contain('none of those that are known');
   });
 
-  it('a key that it does not accept keeps a program from starting, with what to do; a service that is out does not', async () => {
+  it('prevents the start, with a remedy, when it refuses our key, but not during an outage', async () => {
     const error: unknown = await openHttpProvider({ apiKey: 'another-key-of-somebody', apiUrl }, log).catch(
       (reason: unknown) => reason,
     );

@@ -9,16 +9,16 @@ const PRICE: Price = { amountCents: 1998, currency: 'EUR' };
 
 interface World {
   readonly provider: PaymentProvider;
-  /** What makes this provider pay, decline, or ask the buyer first; undefined: it has no such thing. */
+  /** Cards that make this provider pay, decline, or ask the buyer first. Undefined: it knows no cards. */
   readonly cards: { readonly good: string; readonly declined?: string; readonly asks?: string };
-  /** Keys that make it decline, where cards do not. */
+  /** Key that makes it decline when it knows no cards. */
   readonly declinedKey?: string;
-  /** The charge is made, and its answer is lost. */
+  /** Makes the charge and loses its answer. */
   readonly loseAnswer?: () => void;
   stop(): Promise<void>;
 }
 
-/** A time-out of the provider in no time at all: whoever sleeps is woken at once, unless an answer is quicker by far. */
+/** A time-out of the provider that takes no time: every sleeper wakes at once, unless an answer is much quicker. */
 const impatient = { sleep: (_ms: number, signal?: AbortSignal) => sleepFor(400, signal) };
 const sleepFor = (ms: number, signal?: AbortSignal): Promise<void> =>
   new Promise((resolve) => {
@@ -81,7 +81,7 @@ for (const [name, createWorld] of Object.entries(WORLDS)) {
       return answer.payment;
     };
 
-    it('one order and key are one payment, of the amount and in the currency that were asked for', async () => {
+    it('makes one payment per order and key, with the requested amount and currency', async () => {
       const payment = await paymentOf('k1');
       expect(payment).to.deep.include(PRICE);
       expect(payment.paymentId).to.match(/^[\w-]{1,64}$/);
@@ -90,14 +90,14 @@ for (const [name, createWorld] of Object.entries(WORLDS)) {
       expect(await provider.lookUp('99', PRICE, 'k1', true), 'given up too late').to.include({ outcome: 'succeeded' });
     });
 
-    it('another order or another key is another payment', async () => {
+    it('makes another payment for another order or another key', async () => {
       const ids = [await paymentOf('k1'), await paymentOf('k2'), await paymentOf('k1', '98')].map(
         (one) => one.paymentId,
       );
       expect(new Set(ids).size).to.equal(3);
     });
 
-    it('what was declined stays declined', async () => {
+    it('keeps a declined charge declined', async () => {
       const key = world.declinedKey ?? 'k1';
       for (let i = 0; i < 2; i++) {
         expect(await charge(key, '99', world.cards.declined)).to.deep.equal({ outcome: 'declined' });
@@ -105,7 +105,7 @@ for (const [name, createWorld] of Object.entries(WORLDS)) {
       }
     });
 
-    it('a refund is made once, however often it is asked for; a payment of somebody else is refused', async () => {
+    it('refunds a payment once, however often we ask, and refuses to refund a foreign payment', async () => {
       const { paymentId } = await paymentOf('k1');
       for (let i = 0; i < 2; i++) {
         expect(await provider.refund(paymentId, 1998, paymentId)).to.deep.equal({ outcome: 'refunded' });
@@ -115,9 +115,9 @@ for (const [name, createWorld] of Object.entries(WORLDS)) {
       }
     });
 
-    if (name === 'simulator') return; // it has no server and keeps no state: a charge that was begun counts as made
+    if (name === 'simulator') return; // the simulator has no server and no state: a begun charge counts as made
 
-    it('a server that is gone is unknown, whatever was asked', async () => {
+    it('returns unknown from every call when its server is gone', async () => {
       await world.stop();
       const paymentId = 'pi_1';
       const answers = [charge('k1'), provider.lookUp('99', PRICE, 'k1'), provider.refund(paymentId, 1998, paymentId)];
@@ -128,7 +128,7 @@ for (const [name, createWorld] of Object.entries(WORLDS)) {
       ]);
     });
 
-    it('the answer is lost after the charge: unknown, and both ways of asking find the one payment', async () => {
+    it('returns unknown when the answer is lost after the charge, and both kinds of look-up find the payment', async () => {
       world.loseAnswer?.();
       expect(await charge('k1')).to.deep.equal({ outcome: 'unknown' });
       const found = await provider.lookUp('99', PRICE, 'k1');
@@ -136,12 +136,12 @@ for (const [name, createWorld] of Object.entries(WORLDS)) {
       expect(await charge('k1')).to.deep.equal(found);
     });
 
-    it('what was never charged is not found', async () => {
+    it('returns not_found for a charge that was never made', async () => {
       expect(await provider.lookUp('99', PRICE, 'k1')).to.deep.equal({ outcome: 'not_found' });
       expect((await charge('k1')).outcome, 'and may be charged after it').to.equal('succeeded');
     });
 
-    it('a buyer whose bank asks them: nothing is taken until then, and a charge that is given up is declined for good', async () => {
+    it('takes nothing before the buyer confirms with the bank, and declines for good after a charge is given up', async () => {
       const { asks } = world.cards;
       const first = await charge('k1', '99', asks);
       expect(first).to.include({ outcome: 'action_needed' });

@@ -7,7 +7,7 @@ const PRICE = { amountCents: 100, currency: 'EUR' };
 describe('payment simulator', () => {
   const simulator = createPaymentSimulator();
 
-  it('every payment id shows the simulator, and one order and key are one payment', async () => {
+  it('marks every payment id as simulated and makes one payment per order and key', async () => {
     const charges = await Promise.all(
       [1, 2].map(() => createPaymentSimulator().charge('99', { amountCents: 1998, currency: 'EUR' }, 'k1')),
     );
@@ -22,7 +22,7 @@ describe('payment simulator', () => {
     expect(isId(charge.payment.paymentId), 'fits its column').to.equal(true);
   });
 
-  it('another order or another key is another payment', async () => {
+  it('makes another payment for another order or another key', async () => {
     const ids = new Set<string>();
     for (const [orderId, key] of [
       ['99', 'k1'],
@@ -35,7 +35,7 @@ describe('payment simulator', () => {
     expect(ids.size).to.equal(3);
   });
 
-  it('declines and loses answers for certain keys, always the same', async () => {
+  it('declines, or loses the answer, for fixed keys', async () => {
     for (let i = 0; i < 2; i++) {
       expect(await simulator.charge('99', PRICE, 'decline-1')).to.deep.equal({ outcome: 'declined' });
       expect(await simulator.charge('99', PRICE, 'unknown-1')).to.deep.equal({ outcome: 'unknown' });
@@ -44,7 +44,7 @@ describe('payment simulator', () => {
 
   const refund = (paymentId: string) => createPaymentSimulator().refund(paymentId, 100, paymentId);
 
-  it('refunds what it charged, and fails for the payments that ask for it', async () => {
+  it('refunds its own charges and fails for the payments that request a failure', async () => {
     const charge = await simulator.charge('99', PRICE, 'k1');
     if (charge.outcome !== 'succeeded') throw new Error(`charge: ${charge.outcome}`);
     expect(await refund(charge.payment.paymentId)).to.deep.equal({ outcome: 'refunded' });

@@ -9,7 +9,7 @@ const PRICES = fc.record({
 });
 
 describe('amounts of Stripe', () => {
-  it('a price without a fault is charged as a whole number, and comes back as the same price', () => {
+  it('charges a valid price as a whole number and reads it back as the same price', () => {
     fc.assert(
       fc.property(PRICES, (price) => {
         const amount = toStripeAmount(price);
@@ -30,7 +30,7 @@ describe('amounts of Stripe', () => {
     [1999, 'MGA', 'must be a multiple of 100: Stripe charges no smaller part of MGA'],
     [17_499, 'HUF', 'must be 0, or 17500 or more: Stripe charges 175.00 HUF or more'],
   ] as const) {
-    it(`${amountCents} of ${currency}: ${fault ?? 'can be charged'}`, () => {
+    it(`judges ${amountCents} of ${currency}: ${fault ?? 'can be charged'}`, () => {
       expect(priceFaultOf({ provider: 'stripe' })({ amountCents, currency })).to.equal(fault);
       for (const provider of ['none', 'simulator', 'http'] as const)
         expect(priceFaultOf({ provider })({ amountCents, currency })).to.equal(null);

@@ -18,12 +18,12 @@ import { AT_MS, FakeServices, startServer, type Started } from '../http/http-har
 
 const ORDER = '99';
 const WINDOW_MS = 900_000;
-/** When a keeper asks about a charge; and when nobody waits for it any more. */
+/** Ages at which a keeper asks about a charge and at which it gives up the charge, ms. */
 const ASKED_MS = PROVIDER_CALL_MAX_MS + 10_000;
 const GIVEN_UP_MS = 600_000;
 
-/** Orders, the webhook over HTTP and Stripe over HTTP: what each fault of Stripe makes of an order. */
-describe('orders that are paid by Stripe', () => {
+/** Orders, the webhook over HTTP and Stripe over HTTP show how each fault of Stripe affects an order. */
+describe('orders paid by Stripe', () => {
   let stripe: StripeStandIn;
   let provider: PaymentProvider;
   let clock: ManualClock;
@@ -73,7 +73,7 @@ describe('orders that are paid by Stripe', () => {
     return (await payOrder(asked, { repository: mysql, transitions, attempts, refunds, provider: by, clock, log }))
       .outcome;
   };
-  /** The jobs of a keeper. */
+  /** Runs the keeper jobs. */
   const keep = async (): Promise<void> => {
     const metrics = { attemptResolved: () => undefined, refundTried: () => undefined };
     const ports = { repository: mysql, attempts, transitions, provider, metrics, log };
@@ -96,7 +96,7 @@ describe('orders that are paid by Stripe', () => {
   const attemptStates = () => [...attempts.rows.values()].map((row) => row.state);
   const owed = () => [...transitions.payments.values()].map(({ refund }) => refund);
 
-  /** The charge is made, and no answer of it arrives in time. */
+  /** Makes the charge, but no answer arrives in time. */
   const deaf = (): PaymentProvider => ({
     ...provider,
     charge: async (...of) => {
@@ -104,7 +104,7 @@ describe('orders that are paid by Stripe', () => {
       return { outcome: 'unknown' };
     },
   });
-  /** The webhook reports each charge before its answer is there. */
+  /** Reports each charge by webhook before its answer arrives. */
   const outrun = (type: string): PaymentProvider => ({
     ...provider,
     async charge(...of) {
@@ -114,7 +114,7 @@ describe('orders that are paid by Stripe', () => {
     },
   });
 
-  it('the answer is lost after the charge, and the webhook tells: paid once, told twice or however late', async () => {
+  it('are paid once by the webhook when the answer is lost after the charge, even if it reports twice or late', async () => {
     expect(await pay('k1', CARD.good, deaf())).to.equal('outcome_unknown');
     expect(await state()).to.equal('pending_payment');
     for (let i = 0; i < 2; i++) {
@@ -130,14 +130,14 @@ describe('orders that are paid by Stripe', () => {
     expect([owed(), attemptStates(), stripe.taken]).to.deep.equal([[null], ['charged'], 1999]);
   });
 
-  it('the answer is lost, and no webhook comes: a keeper asks Stripe, and the order is paid', async () => {
+  it('are paid by a keeper that asks Stripe when neither answer nor webhook arrives', async () => {
     expect(await pay('k1', CARD.good, deaf())).to.equal('outcome_unknown');
     clock.advance(ASKED_MS);
     await keep();
     expect([await state(), attemptStates()]).to.deep.equal(['paid', ['charged']]);
   });
 
-  it('the same, and Stripe has forgotten the key meanwhile', async () => {
+  it('are paid by a keeper even after Stripe has forgotten the key', async () => {
     expect(await pay('k1', CARD.good, deaf())).to.equal('outcome_unknown');
     stripe.forgetKeys();
     clock.advance(ASKED_MS);
@@ -145,19 +145,19 @@ describe('orders that are paid by Stripe', () => {
     expect([await state(), stripe.taken]).to.deep.equal(['paid', 1999]);
   });
 
-  it('the webhook is there before the answer: one payment', async () => {
+  it('are paid once when the webhook arrives before the answer', async () => {
     expect(await pay('k1', CARD.good, outrun('payment_intent.succeeded'))).to.equal('paid');
     expect([owed(), attemptStates()]).to.deep.equal([[null], ['charged']]);
   });
 
-  it('a declined card, reported before the answer: the next key is charged at once, and a late report changes nothing', async () => {
+  it('accept the next key at once after a card is reported declined, and ignore late reports', async () => {
     expect(await pay('k1', CARD.declined, outrun('payment_intent.payment_failed'))).to.equal('declined');
     expect(await pay('k2')).to.equal('paid');
     for (const type of ['payment_intent.canceled', 'payment_intent.payment_failed']) await report(type).expect(200);
     expect([await state(), attemptStates(), owed()]).to.deep.equal(['paid', ['declined', 'charged'], [null]]);
   });
 
-  it('money that comes when the order has ended is owed back, and goes back', async () => {
+  it('owe and refund money that arrives after the order has ended', async () => {
     expect(await pay('k1', CARD.good, deaf())).to.equal('outcome_unknown');
     await transitions.cancel(ORDER);
     expect((await report('payment_intent.succeeded').expect(200)).body).to.include({ outcome: 'refund_due' });
@@ -179,7 +179,7 @@ describe('orders that are paid by Stripe', () => {
   });
 
   describe('a bank that asks its customer', () => {
-    it('they confirm: the webhook pays the order, and the same key hears so', async () => {
+    it('lets the webhook pay the order, and the same key report it, when the buyer confirms', async () => {
       expect(await pay('k1', CARD.asks)).to.equal('action_needed');
       expect(await state()).to.equal('pending_payment');
       stripe.finishAction(intent().id, 'confirmed');
@@ -188,7 +188,7 @@ describe('orders that are paid by Stripe', () => {
       expect([owed(), stripe.taken]).to.deep.equal([[null], 1999]);
     });
 
-    it('they confirm, and no webhook comes: the same key asks, or a keeper does', async () => {
+    it('lets the same key or a keeper find the payment when the buyer confirms and no webhook arrives', async () => {
       expect(await pay('k1', CARD.asks)).to.equal('action_needed');
       clock.advance(ASKED_MS);
       await keep();
@@ -199,7 +199,7 @@ describe('orders that are paid by Stripe', () => {
       expect(await state()).to.equal('paid');
     });
 
-    it('they refuse: the report ends the attempt, and another card may pay at once', async () => {
+    it('ends the attempt and lets another card pay at once when the buyer refuses', async () => {
       expect(await pay('k1', CARD.asks)).to.equal('action_needed');
       stripe.finishAction(intent().id, 'refused');
       await report('payment_intent.payment_failed').expect(200);
@@ -208,7 +208,7 @@ describe('orders that are paid by Stripe', () => {
       expect(stripe.taken).to.equal(1999);
     });
 
-    it('they walk away: after half a minute another key ends the first one, after ten a keeper does', async () => {
+    it('lets another key end an abandoned attempt after half a minute, and a keeper after ten', async () => {
       expect(await pay('k1', CARD.asks)).to.equal('action_needed');
       expect(await pay('k2')).to.equal('payment_in_progress');
       clock.advance(ASKED_MS);
@@ -219,7 +219,7 @@ describe('orders that are paid by Stripe', () => {
       expect([intent(1).status, attemptStates()]).to.deep.equal(['canceled', ['declined', 'declined']]);
     });
 
-    it('the order ends meanwhile: asked for, the charge is ended, so that nobody pays for nothing', async () => {
+    it('ends the charge on the next request when the order ends first, so that the buyer does not pay for nothing', async () => {
       expect(await pay('k1', CARD.asks)).to.equal('action_needed');
       await transitions.cancel(ORDER);
       expect(await pay('k1', CARD.asks)).to.equal('wrong_state');
@@ -227,7 +227,7 @@ describe('orders that are paid by Stripe', () => {
     });
   });
 
-  it('the order ends before the charge was heard of: what is on its way cannot take money any more', async () => {
+  it('take no money from a charge on its way when the order ends before Stripe knew the charge', async () => {
     const gone: PaymentProvider = { ...provider, charge: () => Promise.resolve({ outcome: 'unknown' }) };
     expect(await pay('k1', CARD.good, gone)).to.equal('outcome_unknown');
     await transitions.cancel(ORDER);
@@ -238,13 +238,13 @@ describe('orders that are paid by Stripe', () => {
     expect(stripe.taken).to.equal(0);
   });
 
-  it('without the name of a card nothing is begun', async () => {
+  it('start no charge without a card', async () => {
     const asked = { orderId: ORDER, userId: 'ann', key: 'k1', method: null };
     const answer = await payOrder(asked, { repository: mysql, transitions, attempts, refunds, provider, clock, log });
     expect([answer, attemptStates()]).to.deep.equal([{ outcome: 'payment_method_needed' }, []]);
   });
 
-  it('a report of the other mode, with a wrong signature or about something else records nothing', async () => {
+  it('record nothing for a report of the other mode, with a wrong signature or about something else', async () => {
     expect(await pay('k1', CARD.good, deaf())).to.equal('outcome_unknown');
     expect((await report('payment_intent.succeeded', intent(), { live: true }).expect(422)).body).to.include({
       code: 'wrong_payment_mode',

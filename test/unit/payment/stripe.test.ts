@@ -43,7 +43,7 @@ describe('Stripe', () => {
   };
 
   describe('a charge', () => {
-    it('is an intent that names order and key, and its confirmation with the card; each has its Idempotency-Key', async () => {
+    it('creates an intent that names order and key and confirms it with the card, each with its Idempotency-Key', async () => {
       const answer = await charge();
       const { id, metadata } = onlyIntent();
       expect(answer).to.deep.equal({ outcome: 'succeeded', payment: { paymentId: id, ...PRICE } });
@@ -53,7 +53,7 @@ describe('Stripe', () => {
       expect(stripe.lastHeaders).not.to.have.property('x-stripe-client-telemetry');
     });
 
-    it('two at once with one key take the money once, and so does a broken connection', async () => {
+    it('takes the money once when two calls share a key or a connection breaks', async () => {
       const both = await Promise.all([charge(), charge()]);
       expect(both.filter(({ outcome }) => outcome === 'succeeded')).to.have.length.above(0);
       stripe.break(/confirm/, 'reset');
@@ -61,7 +61,7 @@ describe('Stripe', () => {
       expect(stripe.taken).to.equal(2 * 1998);
     });
 
-    it('a card that was declined, or that nobody knows: the intent is ended, so that no other card can pay with it', async () => {
+    it('ends the intent of a declined or unknown card, so that no other card can pay with it', async () => {
       expect(await charge('k1', CARD.declined)).to.deep.equal({ outcome: 'declined' });
       expect(onlyIntent().status).to.equal('canceled');
       expect(logged, 'a declined card is nothing to log').to.deep.equal([]);
@@ -69,7 +69,7 @@ describe('Stripe', () => {
       expect(logged.join()).to.contain('No such PaymentMethod');
     });
 
-    it('one that the bank asks about is paid when the buyer has confirmed, and declined when they have not', async () => {
+    it('pays after the buyer confirms with the bank, and declines after the buyer refuses', async () => {
       const { id } = await asking('k1');
       stripe.finishAction(id, 'confirmed');
       expect((await charge('k1', CARD.asks)).outcome).to.equal('succeeded');
@@ -80,20 +80,20 @@ describe('Stripe', () => {
       expect(stripe.taken).to.equal(1998);
     });
 
-    it('another card with the same key does not charge twice', async () => {
+    it('does not charge twice when another card arrives with the same key', async () => {
       await charge();
       expect((await charge('k1', CARD.asks)).outcome).to.equal('succeeded');
       expect(stripe.taken).to.equal(1998);
     });
 
-    it('a price that Stripe does not take is declined, and logged for whoever made the sale', async () => {
+    it('declines a price that Stripe refuses, and logs it for the owner of the sale', async () => {
       const small = { amountCents: 10, currency: 'EUR' };
       expect(await charge('k1', CARD.good, small)).to.deep.equal({ outcome: 'declined' });
       expect(await provider.lookUp('99', small, 'k1')).to.deep.equal({ outcome: 'not_found' });
       expect(logged.join()).to.match(/error Stripe does not take this price.*amount_too_small/);
     });
 
-    it('too many requests, and a key that was withdrawn, are unknown and logged', async () => {
+    it('returns unknown and logs on too many requests and on a withdrawn key', async () => {
       stripe.break(/confirm/, 'busy');
       expect(await charge()).to.deep.equal({ outcome: 'unknown' });
       expect((await charge()).outcome, 'again').to.equal('succeeded');
@@ -104,11 +104,11 @@ describe('Stripe', () => {
     });
   });
 
-  describe('says declined only of a charge that can take no money any more [P1]', () => {
+  describe('the answer `declined`, only for a charge that can take no money any more [P1]', () => {
     const CALLS = { create: /POST .*payment_intents$/, confirm: /confirm$/, retrieve: /GET .*pi_/, cancel: /cancel$/ };
     const FAULTS: Fault[] = ['error', 'busy', 'away', 'overtaken'];
     for (const [call, path] of Object.entries(CALLS)) {
-      it(`whatever goes wrong with the call ${call}, with each card, charged or looked up`, async () => {
+      it(`holds for every fault of the call ${call}, with each card, for charges and look-ups`, async () => {
         for (const fault of FAULTS) {
           for (const [word, card] of Object.entries(CARD)) {
             const key = `${fault}-${word}`;
@@ -136,7 +136,7 @@ describe('Stripe', () => {
     }
   });
 
-  it('looks up an intent that an earlier release has made with other parameters, and ends it when nobody waits', async () => {
+  it('looks up an intent of an earlier release with other parameters, and ends it when it is given up', async () => {
     stripe.break(/payment_intents$/, 'overtaken');
     expect(await charge()).to.deep.equal({ outcome: 'unknown' });
     stripe.isSearchLate = true;
@@ -154,7 +154,7 @@ describe('Stripe', () => {
     return intent as { id: string };
   }
 
-  it('a second request with its key, and another card, leaves the question of the bank to the first', async () => {
+  it("leaves the bank's question to the first request when a second arrives with its key and another card", async () => {
     stripe.break(/confirm$/, 'overtaken');
     const overtaken = await charge('k1', CARD.good);
     const intent = [...stripe.intents.values()][0];
@@ -162,7 +162,7 @@ describe('Stripe', () => {
     expect(intent?.status).to.equal('requires_action');
   });
 
-  it('a search that is late finds nothing, which is not believed before minutes have gone by', async () => {
+  it('finds nothing while the search lags, so the caller must wait minutes before it believes that', async () => {
     await charge();
     stripe.forgetKeys();
     stripe.isSearchLate = true;
@@ -171,29 +171,29 @@ describe('Stripe', () => {
     expect((await lookUp()).outcome).to.equal('succeeded');
   });
 
-  describe('what became of a charge', () => {
-    it('is asked without a way to take money, and leaves a charge that was never made as it was', async () => {
+  describe('a look-up of a charge', () => {
+    it('cannot take money, and leaves a charge that was never made untouched', async () => {
       expect(await lookUp()).to.deep.equal({ outcome: 'not_found' });
       expect(stripe.asked.join()).not.to.contain('confirm');
       expect((await charge()).outcome).to.equal('succeeded');
       expect(onlyIntent().amount_received).to.equal(1998);
     });
 
-    it('a day later, when Stripe has forgotten the key, it is found by its metadata, again and again', async () => {
+    it('finds a charge by its metadata, repeatedly, when Stripe has forgotten the key a day later', async () => {
       const answer = await charge();
       stripe.forgetKeys();
       for (let i = 0; i < 2; i++) expect(await lookUp()).to.deep.equal(answer);
       expect(stripe.taken).to.equal(1998);
     });
 
-    it('a fault that Stripe repeats for a day does not hide that nothing was charged', async () => {
+    it('finds that nothing was charged although Stripe repeats its fault for a day', async () => {
       stripe.break(/POST \/v1\/payment_intents$/, 'error');
       expect(await charge()).to.deep.equal({ outcome: 'unknown' });
       expect(await charge(), 'the key repeats it').to.deep.equal({ outcome: 'unknown' });
       expect(await lookUp()).to.deep.equal({ outcome: 'not_found' });
     });
 
-    it('a fault that is new hides nothing: a search that is late too is not believed', async () => {
+    it('returns unknown on a new fault while the search lags, and finds the charge afterwards', async () => {
       expect((await charge()).outcome, 'whoever asked is gone').to.equal('succeeded');
       stripe.isSearchLate = true;
       stripe.break(/POST \/v1\/payment_intents$/, 'away');
@@ -201,7 +201,7 @@ describe('Stripe', () => {
       expect((await lookUp('k1', true)).outcome).to.equal('succeeded');
     });
 
-    it('a fault of the confirmation is unknown until it is given up; then no money can come of it', async () => {
+    it('returns unknown after a fault of the confirmation until it is given up, then no money can follow', async () => {
       stripe.break(/confirm/, 'error');
       expect(await charge()).to.deep.equal({ outcome: 'unknown' });
       expect(await charge()).to.deep.equal({ outcome: 'unknown' });
@@ -210,13 +210,13 @@ describe('Stripe', () => {
       expect(stripe.taken).to.equal(0);
     });
 
-    it('one that was given up before it arrived cannot be charged any more', async () => {
+    it('prevents a charge that was given up before it arrived', async () => {
       expect(await lookUp('k1', true)).to.deep.equal({ outcome: 'declined' });
       expect(await charge()).to.deep.equal({ outcome: 'declined' });
       expect(stripe.taken).to.equal(0);
     });
 
-    it('given up in the moment in which the buyer confirms, the money counts', async () => {
+    it('counts the money when the buyer confirms while the charge is given up', async () => {
       const { id } = await asking('k1');
       stripe.break(/cancel/, 'error');
       expect(await lookUp('k1', true), 'whether it was ended is not known').to.deep.equal({ outcome: 'unknown' });
@@ -235,14 +235,14 @@ describe('Stripe', () => {
       ['KWD', 19_990, 19_990],
       ['MGA', 50_000, 500],
     ] as const) {
-      it(`${amountCents} of ${currency} are ${amount} of Stripe, there and back`, async () => {
+      it(`converts ${amountCents} of ${currency} to ${amount} of Stripe and back`, async () => {
         const answer = await charge('k1', CARD.good, { amountCents, currency });
         expect(onlyIntent()).to.include({ amount, currency: currency.toLowerCase() });
         expect(answer).to.have.property('payment').that.deep.includes({ amountCents, currency });
       });
     }
 
-    it('a part of the smallest coin cannot be charged: declined without a call, and logged', async () => {
+    it('declines a fraction of the smallest coin without a call, and logs it', async () => {
       for (const currency of ['KWD', 'MGA']) {
         expect(await charge('k1', CARD.good, { amountCents: 1999, currency })).to.deep.equal({ outcome: 'declined' });
       }
@@ -252,7 +252,7 @@ describe('Stripe', () => {
   });
 
   describe('a refund', () => {
-    it('is whole; one that was made in the dashboard is made', async () => {
+    it('refunds the whole payment, and accepts a refund that exists already', async () => {
       await charge();
       const { id } = onlyIntent();
       expect(await provider.refund(id, 1998, id)).to.deep.equal({ outcome: 'refunded' });
@@ -261,7 +261,7 @@ describe('Stripe', () => {
       expect(stripe.taken).to.equal(0);
     });
 
-    it('of a payment that took nothing is refused with what Stripe says, one of another provider without a call', async () => {
+    it("refuses a payment that took nothing with Stripe's reason, and a foreign payment without a call", async () => {
       const { id } = await asking('k1');
       expect(await provider.refund(id, 1998, id)).to.deep.equal({
         outcome: 'refused',
@@ -273,14 +273,14 @@ describe('Stripe', () => {
     });
   });
 
-  describe('at the start', () => {
+  describe('the start', () => {
     const startError = async (apiKey: string): Promise<string> => {
       const error: unknown = await openStripe({ apiKey, apiUrl }, log).catch((reason: unknown) => reason);
       expect(error).to.be.instanceOf(Error).with.property('name', ConfigError.name);
       return (error as ConfigError).problems.join();
     };
 
-    it('a key that Stripe does not accept, or that may do too little, is one sentence that says what to do', async () => {
+    it('fails with the remedy when Stripe refuses the key or the key lacks permissions', async () => {
       expect(await startError('sk_test_of_another')).to.match(
         /^PAYMENT_API_KEY is not accepted by Stripe \(401\): copy/,
       );
@@ -289,7 +289,7 @@ describe('Stripe', () => {
       );
     });
 
-    it('a Stripe that does not answer keeps nobody from starting', async () => {
+    it('succeeds when Stripe does not answer', async () => {
       stripe.break(/GET/, 'error');
       await openStripe({ apiKey: STRIPE_KEY, apiUrl }, log);
       expect(logged).to.have.length(1);
@@ -301,7 +301,7 @@ describe('Stripe', () => {
     const read = (type: string, object: object, live = true) => webhook.read(stripe.event(type, object, { live }).body);
     const intent = { id: 'pi_1', amount_received: 500, currency: 'jpy', metadata: { order: '99', attempt: 'k1' } };
 
-    it('a payment that succeeded is reported in our amount', () => {
+    it('report a successful payment in our amount', () => {
       expect(read('payment_intent.succeeded', intent)).to.deep.equal({
         type: 'succeeded',
         orderId: '99',
@@ -310,13 +310,13 @@ describe('Stripe', () => {
       });
     });
 
-    it('one that failed or was ended says that Stripe is to be asked', () => {
+    it('tell us to ask Stripe when a payment failed or was cancelled', () => {
       for (const type of ['payment_intent.payment_failed', 'payment_intent.canceled']) {
         expect(read(type, intent, false)).to.deep.equal({ type: 'changed', orderId: '99', live: false });
       }
     });
 
-    it('a refund of ours that did not arrive is reported; the others are what we know', () => {
+    it('report a failed refund of ours, and nothing that we know already', () => {
       const refund = {
         id: 're_1',
         status: 'failed',
@@ -334,7 +334,7 @@ describe('Stripe', () => {
       expect(read('refund.failed', { ...refund, payment_intent: null })).to.deep.equal({ type: 'other' });
     });
 
-    it('other types, and payments that others made with this account, are ignored', () => {
+    it('ignore other types and foreign payments of the account', () => {
       for (const [type, object] of [
         ['charge.refunded', { id: 'ch_1', metadata: { order: '99' } }],
         ['customer.created', {}],
@@ -347,7 +347,7 @@ describe('Stripe', () => {
       }
     });
 
-    it('what may be about money and cannot be read says what it claims', () => {
+    it('keep the claims of an unreadable report that may be about money', () => {
       const odd = read('payment_intent.succeeded', { ...intent, amount_received: '500' });
       expect(odd).to.deep.include({ type: 'unreadable' });
       expect(odd)

@@ -25,7 +25,7 @@ const settings = (point: string): Section<'failPoint'> => ({
   environment: 'test',
 });
 
-/** What happened, in order; every part of a program writes here what it did. */
+/** Events in order. Every part of a program notes its calls here. */
 function parts(done: string[]) {
   const did = (word: string) => async (): Promise<never> => (done.push(word), undefined as never);
   const tx = { query: did('query'), execute: did('execute'), rollback: did('rollback') };
@@ -94,7 +94,7 @@ async function stoppedAt(run: Promise<unknown>, done: readonly string[]): Promis
 }
 
 describe('fail points', () => {
-  it('are no part of a program without the variable: each port stays the very object it was', () => {
+  it('leave each port the same object when the variable is not set', () => {
     const given = parts([]);
     const api = apiFailPoints(settings(''), silentLog);
     expect(api.store(given.store)).to.equal(given.store);
@@ -114,7 +114,7 @@ describe('fail points', () => {
     expect(keeper.transitions(given.transitions)).to.equal(given.transitions);
   });
 
-  it('stop the api after the step that names them', async () => {
+  it('stop the api after the named step', async () => {
     const last = {
       after_precheck: 'precheck',
       after_half: 'half',
@@ -128,7 +128,7 @@ describe('fail points', () => {
       after_transfer_in: 'transferIn',
       repair_after_lock: 'lock',
       repair_after_epoch: 'raise',
-      repair_after_stock: 'raise', // and not swapped
+      repair_after_stock: 'raise', // before the swap
     };
     const stopping = API_FAIL_POINTS.filter((point) => !/^(drop|poison)_/.test(point)) as (keyof typeof last)[];
     expect(Object.keys(last)).to.have.members(stopping);
@@ -158,7 +158,7 @@ describe('fail points', () => {
     expect(typeof half === 'string' || (await half.rollback()), 'only the first is lost').to.equal(true);
   });
 
-  it('gives the script a body that it cannot decode, at every batch with a purchase of such a key [G14]', async () => {
+  it('give the script an undecodable body for every batch with a purchase of such a key [G14]', async () => {
     const bodies: string[] = [];
     const deduct = async ({ body }: Batch) => (bodies.push(body), { outcome: 'deducted' as const });
     const wrapped = apiFailPoints(settings('poison_deduct'), silentLog).store({ ...parts([]).store, deduct });
@@ -169,7 +169,7 @@ describe('fail points', () => {
     expect(() => bodies.map((body) => JSON.parse(body) as unknown)).not.to.throw();
   });
 
-  it('act at the chosen pass, once', async () => {
+  it('act once, at the chosen pass', async () => {
     const done: string[] = [];
     const failPoints = apiFailPoints(settings('after_deduct:3'), silentLog);
     const store = failPoints.store(parts(done).store);
@@ -180,7 +180,7 @@ describe('fail points', () => {
     expect(done).to.have.length(4);
   });
 
-  it('refuse a name that the program does not have, and a pass that is none', () => {
+  it('refuse a name that the program does not have, and an invalid pass', () => {
     for (const point of ['after_lunch', 'worker_after_commit', 'after_half:0', 'after_half:x', ':1']) {
       expect(() => apiFailPoints(settings(point), silentLog), point).to.throw(ConfigError, 'FAILPOINT must be');
     }

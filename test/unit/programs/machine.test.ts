@@ -11,7 +11,7 @@ const TABLE = `  sl  local_address rem_address   st tx_queue rx_queue
    4: 00000000000000000000000001000000:46A2 00000000000000000000000000000000:0000 0A 00000000:00000000
 `;
 
-describe('what this machine shows of a server', () => {
+describe("the machine's view of a server", () => {
   const servers: Server[] = [];
   const listen = (host: string): Promise<number> =>
     new Promise((resolve) => {
@@ -20,18 +20,18 @@ describe('what this machine shows of a server', () => {
     });
   afterEach(() => servers.splice(0).forEach((server) => server.close()));
 
-  it('ports that listen on every address, of both families; others and open connections are none', () => {
+  it('finds listening ports on every address of both families, and no other ports or open connections', () => {
     expect(wildcardPortsIn(TABLE)).to.deep.equal([0x07e8, 0x46a1]);
     expect(wildcardPortsIn('')).to.deep.equal([]);
   });
 
-  it('a server on loopback is on this machine, and open to nobody else', async () => {
+  it('places a loopback server on this machine, closed to other machines', async () => {
     const here = { at: 'this_machine', open: null };
     expect(await reachOf('127.0.0.1', await listen('127.0.0.1'))).to.deep.equal(here);
     expect(await reachOf('localhost', 1)).to.deep.equal(here);
   });
 
-  it('one that listens on every address is open, if the machine has another one', async function () {
+  it('reports a server on every address as open when the machine has an address besides loopback', async function () {
     const others = Object.values(networkInterfaces()).some((found) => found?.some(({ internal }) => !internal));
     if (!others) {
       console.log('    skipped: this machine has no address but loopback');
@@ -43,12 +43,12 @@ describe('what this machine shows of a server', () => {
     });
   });
 
-  it('another machine is private or public', async () => {
+  it('classifies another machine as private or public', async () => {
     expect(await reachOf('10.255.255.254', 6379)).to.deep.equal({ at: 'private', open: null });
     expect(await reachOf('192.0.2.1', 6379)).to.deep.equal({ at: 'public', open: 'public_address' });
   });
 
-  it('the disk of a server is seen where it is on this machine', async () => {
+  it('reads the free disk space of a server only on this machine', async () => {
     const here = { at: 'this_machine', open: null } as const;
     expect(await freeShareOf(tmpdir(), here)).to.be.within(0, 1);
     expect(await freeShareOf('/no/such/folder', here)).to.equal(null);

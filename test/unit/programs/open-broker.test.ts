@@ -3,11 +3,11 @@ import { loadConfig } from '../../../src/core/config/load.js';
 import { openBroker } from '../../../src/programs/api-services.js';
 import { StandInCluster } from '../../helpers/stand-in-cluster.js';
 
-describe('api: what operators see of RocketMQ', () => {
+describe('api: broker views of operators', () => {
   const said = 'no name server knows it any more';
   const configOf = (NAMESRV_ADDR: string) => loadConfig(['repair', 'brokerAccess'], { NAMESRV_ADDR });
 
-  it('a broker that one look has seen is named by later ones, and by traces, after a name server has forgotten it', async () => {
+  it('names a broker in later looks and traces after a name server has forgotten it', async () => {
     const empty = () => ({ code: 0, body: '{}' });
     const cluster = await StandInCluster.start({ 'broker-a': empty, 'broker-b': empty });
     const { brokerViews, traceBroker } = openBroker(configOf(cluster.namesrvAddr));
@@ -23,7 +23,7 @@ describe('api: what operators see of RocketMQ', () => {
     }
   });
 
-  it('without a name server nobody is asked', () => {
+  it('asks nothing without a name server', () => {
     expect(openBroker(configOf(''))).to.deep.equal({ brokerViews: null, traceBroker: null });
   });
 });

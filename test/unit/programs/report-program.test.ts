@@ -47,7 +47,7 @@ describe('report of a program', () => {
     return live[0] as LiveProgram;
   };
 
-  it('says who it is again and again, and takes it back at its end', async () => {
+  it('announces the program repeatedly and withdraws it at the end', async () => {
     const ages: number[] = [];
     onPause = async () => {
       const { seenMsAgo, ...report } = await only();
@@ -67,7 +67,7 @@ describe('report of a program', () => {
     expect(await reports.live()).to.deep.equal([]);
   });
 
-  it('reads what is wrong off its own metrics, as an alert does', async () => {
+  it('reads faults from its own metrics, as an alert does', async () => {
     const overdue = new Gauge({ name: 'seckill_overdue', help: 'h', labelNames: ['state'], registers: [registry] });
     registry.setDefaultLabels({ program: 'keeper' });
     const seen: string[][] = [];
@@ -84,7 +84,7 @@ describe('report of a program', () => {
     ]);
   });
 
-  it('says why it is not ready, also when a server hangs or the question fails', async () => {
+  it('reports why it is not ready, even when a server hangs or the question fails', async () => {
     const broken = { name: 'mysql', ok: false, detail: 'does not answer' };
     const answers = [
       async () => ({ ready: false, dependencies: [...READY.dependencies, broken] }),
@@ -101,7 +101,7 @@ describe('report of a program', () => {
     ]);
   });
 
-  it('goes on after a bug, which is logged now and then', async () => {
+  it('continues after a bug and logs it now and then', async () => {
     const logged: unknown[] = [];
     const log = { ...silentLog, error: (...line: unknown[]) => void logged.push(line) };
     const bug = new TypeError('a bug');
@@ -117,7 +117,7 @@ describe('report of a program', () => {
     expect(logged, 'twice within seconds').to.deep.equal([[{ err: bug }, 'a bug: this process was not reported']]);
   });
 
-  it('goes on while Redis is away', async () => {
+  it('continues while Redis is away', async () => {
     onPause = (nth) => {
       reports.down = nth === 0;
     };

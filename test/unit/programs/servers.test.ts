@@ -2,7 +2,7 @@ import { expect } from 'chai';
 import { loadConfig } from '../../../src/core/config/load.js';
 import { serversOf } from '../../../src/programs/servers.js';
 
-describe('the servers that a program logs at its start', () => {
+describe('servers in the start log', () => {
   const named = (REDIS_URL: string, more: Record<string, string> = {}): Record<string, string> =>
     serversOf(
       loadConfig(['mysql', 'redis', 'rocketmq', 'repair'], {
@@ -13,7 +13,7 @@ describe('the servers that a program logs at its start', () => {
       }),
     );
 
-  it('have their address and no login', () => {
+  it('appear with their address and without a login', () => {
     expect(named('redis://user:s3cret@cache:6379/2')).to.deep.equal({
       mysql: 'db.internal:3306/seckill',
       redis: 'cache:6379',
@@ -26,7 +26,7 @@ describe('the servers that a program logs at its start', () => {
         .and.not.contain('s3cret');
   });
 
-  it('name the name server where there is one', () => {
+  it('include the name server when there is a name server', () => {
     expect(named('redis://cache', { NAMESRV_ADDR: 'names:9876' })).to.include({ nameServer: 'names:9876' });
   });
 });

@@ -5,14 +5,14 @@ import { systemClock } from '../../../src/programs/system-clock.js';
 const HOUR_MS = 3_600_000;
 
 describe('the clock of a program', () => {
-  it('its monotonic time goes on when the clock of the machine is set back [T12]', () => {
+  it('keeps its monotonic time running when the machine clock is set back [T12]', () => {
     const before = { monotonicMs: systemClock.monotonicMs(), nowMs: systemClock.nowMs() };
     sinon.stub(Date, 'now').returns(before.nowMs - 80 * HOUR_MS);
     expect(systemClock.nowMs()).to.be.below(before.nowMs);
     expect(systemClock.monotonicMs()).to.be.within(before.monotonicMs, before.monotonicMs + HOUR_MS);
   });
 
-  it('its wall time is Unix ms', () => {
+  it('returns wall time as Unix ms', () => {
     expect(Math.abs(systemClock.nowMs() - Date.now())).to.be.below(1000);
   });
 });

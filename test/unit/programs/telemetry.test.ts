@@ -7,7 +7,7 @@ import { SteppedClock } from '../../helpers/memory/stepped-clock.js';
 import { silentLog } from '../../helpers/silent-log.js';
 
 describe('an error in the log', () => {
-  it('has its message and its stack, and not the command that an error of Redis carries: it may be a password', () => {
+  it('shows its message and stack, but not the command of a Redis error, which may hold a password', () => {
     const refused = Object.assign(new Error('WRONGPASS invalid username-password pair'), {
       command: { name: 'auth', args: ['seckill', 'a-secret'] },
     });
@@ -20,8 +20,8 @@ describe('an error in the log', () => {
   });
 });
 
-describe('a run of a job that has not ended', () => {
-  it('is shown with its age until it ends; of several the oldest', async () => {
+describe('an unfinished run of a job', () => {
+  it('shows the age of the oldest run until it ends', async () => {
     const timers = sinon.useFakeTimers({ toFake: ['performance'] });
     const registry = new Registry();
     const metrics = createJobMetrics(registry);

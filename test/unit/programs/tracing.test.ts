@@ -48,14 +48,14 @@ describe('tracing', () => {
     return metric?.values.find(({ labels }) => labels.result === result)?.value ?? -1;
   };
 
-  it('without an address nothing is recorded, counted or loaded', async () => {
+  it('records, counts and loads nothing without an address', async () => {
     await open({ OTEL_EXPORTER_OTLP_ENDPOINT: '' });
     expect(tracing.startRequest(PARENT, START)).to.equal(null);
     expect(tracing.startWork(`00-${TRACE_ID}-${PARENT.spanId}-01`, START)).to.equal(null);
     expect(await registry.metrics()).to.equal('\n');
   });
 
-  it('sends what it records: ids, parent, times, fields, links and why it failed', async () => {
+  it('sends what it records: ids, parent, times, fields, links and the reason of a failure', async () => {
     await open();
     const span = tracing.startRequest(PARENT, START);
     const step = tracing.startWork(span?.traceparent, {
@@ -89,7 +89,7 @@ describe('tracing', () => {
     expect(warnings).to.deep.equal([]);
   });
 
-  it('what the caller has decided holds; without a caller chance decides', async () => {
+  it('follows the decision of the caller, or samples at random without a caller', async () => {
     await open({ OTEL_TRACES_SAMPLER_ARG: '1' });
     expect(tracing.startRequest({ ...PARENT, isSampled: false }, START)).to.equal(null);
     expect(tracing.startRequest(PARENT, START)?.traceId).to.equal(TRACE_ID);
@@ -113,14 +113,14 @@ describe('tracing', () => {
     expect(recorded.length).to.be.within(800, 1200);
   });
 
-  it('work is recorded where its message belongs to a recorded trace, and nowhere else', async () => {
+  it('records work only when its message belongs to a recorded trace', async () => {
     await open({ OTEL_TRACES_SAMPLER_ARG: '1' });
     const none = [undefined, '', 'x', `00-${TRACE_ID}-${PARENT.spanId}-00`, `00-${TRACE_ID}-${PARENT.spanId}`];
     for (const traceparent of none) expect(tracing.startWork(traceparent, START), traceparent).to.equal(null);
     expect(tracing.startWork(`00-${TRACE_ID}-${PARENT.spanId}-01`, START)?.traceId).to.equal(TRACE_ID);
   });
 
-  it('however many callers ask for it, so many requests of a second are recorded; work that has begun goes on', async () => {
+  it('limits the recorded requests per second, and lets work under way continue', async () => {
     await open({}, { clock, perSecondMax: 3 });
     expect(record(5)).to.have.length(3);
     expect(tracing.startWork(`00-${TRACE_ID}-${PARENT.spanId}-01`, START)).not.to.equal(null);
@@ -130,14 +130,14 @@ describe('tracing', () => {
     expect(record(5)).to.have.length(3);
   });
 
-  it('callers that ask for it leave the purchases that chance has chosen their room', async () => {
+  it('keeps room for randomly sampled purchases when many callers request traces', async () => {
     await open({ OTEL_TRACES_SAMPLER_ARG: '1' }, { clock, perSecondMax: 3 });
     record(5);
     const chosen = Array.from({ length: 5 }, () => tracing.startRequest(null, START)).filter((span) => span !== null);
     expect(chosen).to.have.length(3);
   });
 
-  it('a collector that refuses costs spans and nothing else; it is said once a minute', async () => {
+  it('loses only spans when the collector refuses, and logs that once a minute', async () => {
     await open();
     collector.refuses = 400;
     for (let sent = 0; sent < 3; sent++) {
@@ -152,7 +152,7 @@ describe('tracing', () => {
     await until('the next one is sent', async () => (await counted('sent')) === 1);
   });
 
-  it('a collector that never answers: so many spans wait, the rest is dropped, and closing does not wait for it', async () => {
+  it('queues a bounded number of spans for a silent collector, drops the rest, and closes without waiting', async () => {
     await open({ OTEL_BSP_MAX_QUEUE_SIZE: '16' }, { clock });
     collector.refuses = 0;
     for (const span of record(50)) span.end();
@@ -161,7 +161,7 @@ describe('tracing', () => {
     await tracing.close();
   });
 
-  it('nothing but the trace goes along: no baggage, and no state of other systems', async () => {
+  it('forwards nothing but the trace: no baggage and no state of other systems', async () => {
     await open();
     const span = tracing.startRequest(PARENT, START);
     span?.end();

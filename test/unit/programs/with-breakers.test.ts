@@ -16,7 +16,7 @@ import { noAdmissionMetrics } from '../../helpers/no-metrics.js';
 const ON = breakerRules.parse({ mode: 'on', callsMin: 5 });
 const DEPENDENCIES: readonly Dependency[] = ['redis', 'rocketmq', 'mysql'];
 
-/** Ports of which every method answers, or throws, the same; they remember what they were asked. */
+/** Ports whose methods all answer, or throw, the same. They note their arguments. */
 class Ports {
   readonly clock = new SteppedClock();
   rules: BreakerRules = ON;
@@ -73,7 +73,7 @@ class Ports {
     };
   }
 
-  /** Which breakers are open after many of these calls. */
+  /** Returns which breakers are open after many of these calls. */
   async openAfter(call: () => Promise<unknown>): Promise<Dependency[]> {
     for (let i = 0; i < 20; i++) {
       this.clock.advance(200);
@@ -83,14 +83,14 @@ class Ports {
   }
 }
 
-describe('app: ports whose calls the breakers watch', () => {
+describe('api: ports with breakers', () => {
   const each = async (check: (dependency: Dependency, name: string) => Promise<void>): Promise<void> => {
     for (const [dependency, calls] of Object.entries(new Ports().calls())) {
       for (const name of Object.keys(calls)) await check(dependency as Dependency, name);
     }
   };
 
-  it('a call is made once, with its arguments, and its answer is returned, on or off', async () => {
+  it('make a call once with its arguments and return its answer, with breakers on or off', async () => {
     await each(async (dependency, name) => {
       for (const rules of [ON, breakerRules.parse({})]) {
         const ports = new Ports();
@@ -104,7 +104,7 @@ describe('app: ports whose calls the breakers watch', () => {
     });
   });
 
-  it('a call that its dependency lets down opens the breaker of that one, and no other', async () => {
+  it('open only the breaker of the dependency that fails', async () => {
     await each(async (dependency, name) => {
       const ports = new Ports();
       const fault = new OperationalError(dependency, 'out', { retryable: true });
@@ -115,7 +115,7 @@ describe('app: ports whose calls the breakers watch', () => {
     });
   });
 
-  it('calls that never throw fail by their words', async () => {
+  it('recognise the failure words of calls that never throw', async () => {
     for (const [dependency, name, failed] of [
       ['redis', 'deduct', { outcome: 'outcome_unknown' }],
       ['redis', 'resolve', 'outcome_unknown'],
@@ -130,7 +130,7 @@ describe('app: ports whose calls the breakers watch', () => {
     }
   });
 
-  it('a refusal is no failure', async () => {
+  it('do not count a refusal as a failure', async () => {
     for (const [dependency, name, refused] of [
       ['redis', 'deduct', { outcome: 'refused', answers: [] }],
       ['redis', 'deduct', { outcome: 'stale_epoch' }],
@@ -143,7 +143,7 @@ describe('app: ports whose calls the breakers watch', () => {
     }
   });
 
-  it('off, nothing is wrapped around a call: its own promise is returned', () => {
+  it('return the promise of the port itself when breakers are off', () => {
     const ports = new Ports();
     ports.rules = breakerRules.parse({});
     const own = Promise.resolve(null);

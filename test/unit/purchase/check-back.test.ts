@@ -31,13 +31,13 @@ describe('check-back', () => {
     outcome_unknown: 'no_answer',
   };
   for (const [verdict, answer] of Object.entries(answers) as [ResolveVerdict, string][]) {
-    it(`${verdict} → ${answer} [T2, T3, T10]`, async () => {
+    it(`maps ${verdict} to ${answer} [T2, T3, T10]`, async () => {
       const checkBack = createCheckBack({ resolve: async () => verdict }, messages, silentLog);
       expect(await checkBack(halfOf(batch.body))).to.equal(answer);
     });
   }
 
-  it('asks for the batch that the body names, of the epoch it was formed in', async () => {
+  it('resolves the batch that the body names, in the epoch of its creation', async () => {
     const asked: unknown[] = [];
     const resolve = async (ref: unknown): Promise<ResolveVerdict> => {
       asked.push(ref);
@@ -55,7 +55,7 @@ describe('check-back', () => {
     ['without purchases', JSON.stringify({ ...JSON.parse(batch.body), purchases: [] })],
     ['with a name that breaks a key', JSON.stringify({ ...JSON.parse(batch.body), saleId: '7}:x' })],
   ] as const) {
-    it(`a body that is ${what} is no answer, never a rollback; the store is not asked, and it is logged [M7, T10]`, async () => {
+    it(`gives no answer, never a rollback, for a body that is ${what}, logs it and does not ask the store [M7, T10]`, async () => {
       const errors: string[] = [];
       const log: Log = { ...silentLog, error: (_, message) => errors.push(message) };
       const resolve = (): never => expect.fail('asked');
@@ -64,7 +64,7 @@ describe('check-back', () => {
     });
   }
 
-  it('what the store throws is not turned into an answer [T10]', async () => {
+  it('turns no error of the store into an answer [T10]', async () => {
     const resolve = async (): Promise<never> => {
       throw new Error('a bug');
     };
@@ -72,7 +72,7 @@ describe('check-back', () => {
     expect(checked).to.equal('thrown');
   });
 
-  it('one that nobody of ours has signed is parked and rolled back, and its marker is not looked at', async () => {
+  it('parks and rolls back a message without our signature, and does not read its marker', async () => {
     const parked: DeadLetter[] = [];
     const deadLetters = { park: async (one: DeadLetter) => (parked.push(one), 'parked' as const) };
     const resolve = (): never => expect.fail('asked');
@@ -83,7 +83,7 @@ describe('check-back', () => {
     expect(parked[0]).to.include({ reason: 'forged', group: GROUPS.writer, originTopic: TOPICS.purchase });
   });
 
-  it('one that cannot be parked gets no answer: it is asked about again', async () => {
+  it('gives no answer when it cannot park the message, so the broker asks again', async () => {
     const deadLetters = { park: () => Promise.reject(new OperationalError('mysql', 'away', { retryable: true })) };
     const checkBack = createCheckBack(
       { resolve: () => expect.fail('asked') },

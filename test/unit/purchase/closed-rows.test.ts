@@ -39,7 +39,7 @@ describe('closed-rows', () => {
     rows = new ClosedRows({ findByPurchases }, clock);
   });
 
-  it('gives each its own row, or none, of its own sale', async () => {
+  it('returns to each caller its own row, or null, of its own sale', async () => {
     const asked = ['won1', 'late', 'won2'].map((userId) => rows.find('7', purchaseOf(userId)));
     const other = rows.find('8', purchaseOf('won1'));
     const found = (await Promise.all(asked)).map((row) => (typeof row === 'string' ? row : (row?.orderId ?? null)));
@@ -47,7 +47,7 @@ describe('closed-rows', () => {
     expect(await other).to.include({ saleId: '8', orderId: '11' });
   });
 
-  it('however many ask at once, MySQL gets a bounded query every 50 ms; what is too much is told so', async () => {
+  it('sends MySQL one bounded query per 50 ms, however many callers ask, and answers `overloaded` to excess callers', async () => {
     const asked = Array.from({ length: 6000 }, (_, n) => rows.find('7', purchaseOf(`u${n}`)));
     const answers = await Promise.all(asked);
     expect(answers.filter((answer) => answer === 'overloaded')).to.have.length(999); // the first query had begun
@@ -59,14 +59,14 @@ describe('closed-rows', () => {
     expect(await rows.find('7', purchaseOf('next')), 'there is room again').to.equal(null);
   });
 
-  it('sales take turns: a storm on one does not hold up the others', async () => {
+  it('serves sales in turn, so that a storm on one sale delays no other sale', async () => {
     const storm = Array.from({ length: 3000 }, (_, n) => rows.find('7', purchaseOf(`u${n}`)));
     await rows.find('8', purchaseOf('won1'));
     expect(queries.filter(({ saleId }) => saleId === '7')).to.have.length.at.most(2);
     await Promise.all(storm);
   });
 
-  it('a fault reaches all who wait for it, and is not remembered', async () => {
+  it('rejects for every waiting caller on a fault and does not remember the fault', async () => {
     fault = new OperationalError('mysql', 'away', { retryable: true });
     const asked = ['a', 'a', 'b'].map((userId) => rows.find('7', purchaseOf(userId)));
     const ends = await Promise.allSettled(asked);

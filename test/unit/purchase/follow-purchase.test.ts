@@ -63,7 +63,7 @@ describe('follow-purchase', () => {
     expiresAtMs: 2,
     paidAtMs: null,
   });
-  /** As a worker, a payment or a sweep leaves it. */
+  /** Changes the order as a worker, a payment or a sweep does. */
   const become = (state: OrderState): Order => {
     row = { ...rowOf(state), reason: state === 'failed' ? 'discarded' : null };
     entry = { state: 'ordered', orderId: '101', quantity: 1 };
@@ -71,7 +71,7 @@ describe('follow-purchase', () => {
   };
   const open = (seen: StepWord | null = null, userId = 'u1'): Promise<FollowAnswer> =>
     follow.open({ saleId: sale.saleId, userId, requestId: 'k1', seen, signal: leaving.signal });
-  /** Words as they come. */
+  /** States as they arrive. */
   const followed = async (
     seen: StepWord | null = null,
     userId = 'u1',
@@ -88,7 +88,7 @@ describe('follow-purchase', () => {
     return { words, ended: () => over };
   };
 
-  it('sends the present step, then each as it happens, and ends behind the last one', async () => {
+  it('sends the present step, then each step as it happens, and ends after the last', async () => {
     const { words, ended } = await followed();
     expect(words).to.deep.equal(['pending']);
     await notifications.send(sale.saleId, [become('pending_payment')]);
@@ -109,7 +109,7 @@ describe('follow-purchase', () => {
     });
   }
 
-  it('duplicate and late notifications are sent once and never go a step back', async () => {
+  it('sends duplicate and late notifications once and never goes a step back', async () => {
     const { words } = await followed();
     const ordered = become('pending_payment');
     for (let copies = 0; copies < 3; copies++) await notifications.send(sale.saleId, [ordered]);
@@ -120,7 +120,7 @@ describe('follow-purchase', () => {
     expect(words).to.deep.equal(['pending', 'ordered', 'paid']);
   });
 
-  it('a client that connects again gets only the steps it has not seen', async () => {
+  it('sends a reconnected client only the steps it has not seen', async () => {
     become('pending_payment');
     const { words } = await followed('ordered');
     expect(words).to.deep.equal([]);
@@ -132,7 +132,7 @@ describe('follow-purchase', () => {
     expect(follow.following).to.equal(0);
   });
 
-  it('without notifications a poll finds the change, not later than the longest pause [M1]', async () => {
+  it('finds the change by a poll within the longest pause when no notification arrives [M1]', async () => {
     const { words } = await followed();
     for (let waitedMs = 0; waitedMs < 20_000; waitedMs += 1000) {
       clock.advance(1000);
@@ -147,7 +147,7 @@ describe('follow-purchase', () => {
     expect(found).to.deep.equal(['read']);
   });
 
-  it('an outage while it waits is waited out; at the start it is a fault [R8, D1]', async () => {
+  it('waits out an outage, but reports a fault when the outage exists at the start [R8, D1]', async () => {
     const { words } = await followed();
     fault = new OperationalError('redis', 'gone', { retryable: true });
     notifications.reconnect();
@@ -161,7 +161,7 @@ describe('follow-purchase', () => {
     expect(follow.following).to.equal(0);
   });
 
-  it('one follower too many is refused; one that leaves makes room [S7]', async () => {
+  it('refuses a follower beyond the limit and has room again when a follower leaves [S7]', async () => {
     const first = await followed();
     for (const userId of ['u2', 'u3', 'u4']) await followed(null, userId);
     expect((await open(null, 'u5')).outcome).to.equal('overloaded');
@@ -170,7 +170,7 @@ describe('follow-purchase', () => {
     expect([first.ended(), follow.following, notifications.listening]).to.deep.equal([true, 0, 0]);
   });
 
-  it('one buyer cannot take the places of others, and gets a place back by leaving [S7]', async () => {
+  it('keeps one buyer from taking all places, and returns a place when a follower leaves [S7]', async () => {
     const [first, second] = [await open(), await open()];
     expect((await open()).outcome, 'the third of this buyer').to.equal('overloaded');
     expect((await open(null, 'u2')).outcome).to.equal('following');
@@ -182,7 +182,7 @@ describe('follow-purchase', () => {
     expect(follow.following).to.equal(3);
   });
 
-  it('a notification that comes before Redis has the order is sent after the shortest pause, not the longest [D1]', async () => {
+  it('sends a notification that precedes the order in Redis after the shortest pause, not the longest [D1]', async () => {
     const { words } = await followed();
     for (let waitedMs = 0; waitedMs < 20_000; waitedMs += 1000) {
       clock.advance(1000);
@@ -201,7 +201,7 @@ describe('follow-purchase', () => {
     expect(words).to.deep.equal(['pending', 'ordered']);
   });
 
-  it('a notification that comes while Redis is down is found after the shortest pause as well [R8]', async () => {
+  it('finds a notification from a Redis outage after the shortest pause too [R8]', async () => {
     const { words } = await followed();
     for (let waitedMs = 0; waitedMs < 20_000; waitedMs += 1000) {
       clock.advance(1000);
@@ -216,7 +216,7 @@ describe('follow-purchase', () => {
     expect(words).to.deep.equal(['pending', 'paid']);
   });
 
-  it('an unknown purchase is not followed', async () => {
+  it('does not follow an unknown purchase', async () => {
     entry = null;
     expect((await open()).outcome).to.equal('not_found');
     expect(follow.following).to.equal(0);

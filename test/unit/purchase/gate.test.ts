@@ -26,9 +26,9 @@ describe('gate', () => {
   let flags: SoldOutFlags;
   let gate: PurchaseGate;
   let smooth: NonNullable<GateParts['smooth']>;
-  /** Of every purchase that reaches the batcher. */
+  /** Arguments of every purchase that reaches the batcher. */
   let answer: 'accepted' | 'loading' | 'closed';
-  /** Purchases of each query of rows. */
+  /** Purchases of each query for rows. */
   let queries: number[];
   let placed: { ref: HomeBucket; purchases: readonly Purchase[] }[];
 
@@ -94,33 +94,33 @@ describe('gate', () => {
     expect(placed).to.deep.equal([{ ref: { saleId, bucket: 0, buckets: 1 }, purchases }]);
   });
 
-  it('what a purchase notes, and the trace id by which it is found, go along', async () => {
+  it('passes on the metadata of a purchase and the trace id that finds it', async () => {
     const { saleId } = await openSale();
     const request = { userId: 'u1', requestId: 'k1', quantity: 1, metadata: { cart: '42' }, traceId: 'a'.repeat(32) };
     await gate.enter({ saleId, ...request, span: null });
     expect(placed[0]?.purchases).to.deep.equal([request]);
   });
 
-  it('a sale that does not exist, or is a draft, is `not_found`; Redis is not asked', async () => {
+  it('returns `not_found` for a missing sale or a draft without asking Redis', async () => {
     expect(await enter(saleOf().saleId)).to.deep.equal({ outcome: 'not_found' });
     expect(await enter((await openSale({ state: 'draft' })).saleId)).to.deep.equal({ outcome: 'not_found' });
     expect(placed).to.deep.equal([]);
   });
 
-  it('while another process reads the sale, the answer is `loading`', async () => {
+  it('returns `loading` while another process reads the sale', async () => {
     const { saleId } = await openSale();
     await cache.lock(saleId, 60_000);
     expect(await enter(saleId)).to.deep.equal({ outcome: 'loading' });
   });
 
-  it('when the sale cannot be looked up, that is a fault, not a refusal [R8]', async () => {
+  it('throws a fault, not a refusal, when it cannot look up the sale [R8]', async () => {
     const { saleId } = await openSale();
     cache.down = true;
     const failed = await enter(saleId).catch((error: unknown) => error);
     expect(failed).to.include({ name: 'OperationalError', dependency: 'redis' });
   });
 
-  it('a retired sale: a repeated key is answered from its row, and nobody else gets in; Redis is not asked', async () => {
+  it('answers a repeated key of a retired sale from its row, refuses other buyers and does not ask Redis', async () => {
     const { saleId } = await openSale();
     const batch = batchOf({ saleId }, purchasesOf('u1*2', 'u3*2'));
     const terms = await mysql.termsOf([saleId]);
@@ -143,7 +143,7 @@ describe('gate', () => {
     expect(placed).to.deep.equal([]);
   });
 
-  it('a storm on a retired sale costs MySQL a few queries, not one each', async () => {
+  it('costs MySQL a few queries, not a query per purchase, during a storm on a retired sale', async () => {
     const { saleId } = await openSale({ state: 'closed', retiredAtMs: clock.nowMs() });
     const storm = Array.from({ length: 1000 }, (_, n) => enter(saleId, `u${n % 2 === 0 ? 0 : n}`));
     expect(new Set((await Promise.all(storm)).map(({ outcome }) => outcome))).to.deep.equal(new Set(['closed']));
@@ -156,7 +156,7 @@ describe('gate', () => {
     expect(queries, 'and no longer').to.deep.equal([1]);
   });
 
-  it('a closed sale that Redis may have lost: a row answers its key; else the sale is rebuilt before anything is said', async () => {
+  it('answers from the row of a closed sale that Redis may have lost, and otherwise has the sale rebuilt first', async () => {
     const { saleId } = await openSale({ state: 'closed' });
     const batch = batchOf({ saleId }, purchasesOf('u1*2'));
     const terms = await mysql.termsOf([saleId]);
@@ -172,7 +172,7 @@ describe('gate', () => {
     expect(await enter(saleId, 'u3'), 'what Redis says counts').to.deep.equal({ outcome: 'closed' });
   });
 
-  it('refuses from memory what the flag refuses, before the body is read and after', async () => {
+  it('refuses from memory by the flag, both before and after the body is read', async () => {
     const sale = await openSale({ stock: 1 });
     await enter(sale.saleId);
     await sellOut(sale);
@@ -181,7 +181,7 @@ describe('gate', () => {
     expect(placed, 'only the first one went on').to.have.length(1);
   });
 
-  it('the repeat of an accepted purchase goes on to Redis', async () => {
+  it('passes the repeat of an accepted purchase to Redis', async () => {
     const sale = await openSale({ stock: 1 });
     await enter(sale.saleId);
     await sellOut(sale);
@@ -190,7 +190,7 @@ describe('gate', () => {
     expect(placed).to.have.length(2);
   });
 
-  it('a purchase waits for its turn before the batcher, or is refused there', async () => {
+  it('makes a purchase wait its turn before the batcher, or refuses it there', async () => {
     const { saleId } = await openSale();
     let leave: () => void = () => undefined;
     smooth = () => new Promise((resolve) => (leave = resolve));
@@ -204,7 +204,7 @@ describe('gate', () => {
     expect(placed).to.have.length(1);
   });
 
-  it('a purchase that does not reach the batcher uses up no turn', async () => {
+  it('uses up no turn for a purchase that does not reach the batcher', async () => {
     let turns = 0;
     smooth = () => (turns++, null);
     const sale = await openSale({ stock: 1 });
@@ -215,14 +215,14 @@ describe('gate', () => {
     expect(turns).to.equal(1);
   });
 
-  it('refuses nothing early of a sale whose snapshot is not in memory', async () => {
+  it('refuses nothing early when the sale snapshot is not in memory', async () => {
     const sale = await openSale({ stock: 1 });
     await sellOut(sale);
     expect(gate.refuseEarly(sale.saleId, 'loser')).to.equal(null);
     expect(gate.refuseEarly(saleOf().saleId, 'loser')).to.equal(null);
   });
 
-  it('a buyer belongs to one bucket for ever, and each bucket has its own flags [R12]', async () => {
+  it('always assigns a buyer to the same bucket, and keeps separate flags per bucket [R12]', async () => {
     const sale = await openSale({ stock: 8, buckets: 4 });
     const users = Array.from({ length: 40 }, (_, index) => `user-${index}`);
     for (const userId of users) await enter(sale.saleId, userId);

@@ -17,7 +17,7 @@ import { MemorySaleSnapshotCache } from '../../helpers/memory/memory-sale-snapsh
 import { SteppedClock } from '../../helpers/memory/stepped-clock.js';
 import { batchOf, liveOrderOf, purchasesOf, saleOf } from '../../helpers/sales.js';
 
-/** Lets everything that can go on go on. */
+/** Runs everything that can run now. */
 const turns = async (): Promise<void> => {
   for (let turn = 0; turn < 5; turn++) await new Promise((resolve) => setImmediate(resolve));
 };
@@ -111,11 +111,11 @@ describe('get-purchase', () => {
   const hold = () => store.deduct(batchOf(sale, purchasesOf('u1')));
 
   describe('status of a purchase', () => {
-    it('not_found: neither Redis nor MySQL has it', async () => {
+    it('is not_found when neither Redis nor MySQL has it', async () => {
       expect(await create().get(query())).to.deep.equal({ status: 'not_found' });
     });
 
-    it('while the sale is loading the answer is never not_found: the buyer may belong to another bucket [S3]', async () => {
+    it('is never not_found while the sale is loading, as the buyer may belong to another bucket [S3]', async () => {
       const snapshots = { get: async () => ({ snapshot: 'loading' }) as const };
       await hold();
       expect(await create({ snapshots }).get(query()), 'found where a sale of one bucket has it').to.deep.equal({
@@ -127,7 +127,7 @@ describe('get-purchase', () => {
       expect(error).to.be.instanceOf(OperationalError).and.include({ dependency: 'mysql', retryable: true });
     });
 
-    it('a closed sale that Redis may have lost is rebuilt for who has no row yet; a row is enough', async () => {
+    it('rebuilds a closed sale that Redis may have lost when the buyer has no row, and else uses the row', async () => {
       sale = { ...sale, state: 'closed' };
       await hold();
       store.restart();
@@ -141,7 +141,7 @@ describe('get-purchase', () => {
       expect([...store.asks]).to.deep.equal([sale.saleId]);
     });
 
-    it('a retired sale is in MySQL alone: its rows are found, what has none is not_found, and Redis is not asked', async () => {
+    it('uses only MySQL for a retired sale: its row, or not_found', async () => {
       sale = { ...sale, state: 'closed', retiredAtMs: clock.nowMs() };
       await store.forget(sale);
       rows.push(rowOf({ state: 'paid' }));
@@ -150,19 +150,19 @@ describe('get-purchase', () => {
       expect(reads).to.equal(0);
     });
 
-    it('pending: Redis has an order that MySQL has lost [D5, I8]', async () => {
+    it('is pending when Redis has an order that MySQL has lost [D5, I8]', async () => {
       const batch = batchOf(sale, purchasesOf('u1'));
       await store.deduct(batch);
       await store.markRecorded([{ batch, orders: [liveOrderOf('u1', '101')] }]);
       expect(await create().get(query())).to.deep.equal({ status: 'pending' });
     });
 
-    it('pending: held in Redis, no row yet; a 202 is never followed by 404 [S3]', async () => {
+    it('is pending when Redis holds units without a row, so no 404 follows a 202 [S3]', async () => {
       await hold();
       expect(await create().get(query())).to.deep.equal({ status: 'pending' });
     });
 
-    it('ordered: the row decides', async () => {
+    it('is ordered by its row', async () => {
       const { batchId } = batchOf(sale, purchasesOf('u1'));
       await store.deduct(batchOf(sale, purchasesOf('u1'), batchId));
       rows.push(rowOf());
@@ -171,24 +171,24 @@ describe('get-purchase', () => {
       expect(found).to.deep.equal({ status: 'ordered', orderId: '101', orderState: 'pending_payment' });
     });
 
-    it('ordered: also when Redis has lost it [R5]', async () => {
+    it('is ordered even when Redis has lost it [R5]', async () => {
       rows.push(rowOf({ state: 'paid' }));
       expect(await create().get(query())).to.deep.equal({ status: 'ordered', orderId: '101', orderState: 'paid' });
     });
 
-    it('failed: with its reason', async () => {
+    it('is failed with its reason', async () => {
       rows.push(rowOf({ state: 'failed', reason: 'oversold_guard' }));
       const found = await create().get(query());
       expect(found).to.deep.equal({ status: 'failed', orderId: '101', reason: 'oversold_guard' });
     });
 
     for (const orderState of ['pending_payment', 'paid', 'cancelled', 'expired'] as const) {
-      it(`an order that is ${orderState} is still an order`, () => {
+      it(`is still an order when the order is ${orderState}`, () => {
         expect(statusOf(rowOf({ state: orderState }))).to.deep.equal({ status: 'ordered', orderId: '101', orderState });
       });
     }
 
-    it('another buyer, key or sale is another purchase [S4]', async () => {
+    it('differs for another buyer, key or sale [S4]', async () => {
       await hold();
       const get = create();
       expect(await get.get(query({ userId: 'u2' }))).to.deep.equal({ status: 'not_found' });
@@ -196,14 +196,14 @@ describe('get-purchase', () => {
       expect(await get.get(query({ saleId: '1' }))).to.deep.equal({ status: 'not_found' });
     });
 
-    describe('when Redis may have lost it', () => {
+    describe('status when Redis may have lost data', () => {
       const faultOf = (asked: Promise<unknown>): Promise<unknown> =>
         asked.then(
           () => 'no fault',
           (error: unknown) => error,
         );
 
-      it('its row is the answer, also where Redis still holds it [R1]', async () => {
+      it('comes from the row, even if Redis still holds the purchase [R1]', async () => {
         await hold();
         rows.push(rowOf());
         store.restart();
@@ -211,7 +211,7 @@ describe('get-purchase', () => {
         expect(await create().get(query())).to.deep.equal(ordered);
       });
 
-      it('without a row the answer is a fault, whether Redis is stale, empty or in repair [R1, R5]', async () => {
+      it('is a fault without a row, whether Redis is stale, empty or in repair [R1, R5]', async () => {
         await hold();
         for (const lose of [() => store.restart(), () => store.restart({ empty: true })]) {
           lose();
@@ -220,7 +220,7 @@ describe('get-purchase', () => {
         }
       });
 
-      it('long after the sale every purchase has its row, so none is not_found [R5]', async () => {
+      it('is not_found without a row long after the sale, when every purchase has a row [R5]', async () => {
         store.restart({ empty: true });
         await clock.sleep(sale.closesAtMs - clock.nowMs() + 8 * 24 * 60 * 60 * 1000);
         expect(await faultOf(create().get(query()))).to.be.instanceOf(OperationalError);
@@ -228,13 +228,13 @@ describe('get-purchase', () => {
         expect(await create().get(query())).to.deep.equal({ status: 'not_found' });
       });
 
-      it('an unknown sale has no purchases [R5]', async () => {
+      it('is not_found for an unknown sale [R5]', async () => {
         store.restart();
         expect(await create().get(query({ saleId: '1' }))).to.deep.equal({ status: 'not_found' });
       });
     });
 
-    it('reads the home bucket of the buyer [R12]', async () => {
+    it('is read from the home bucket of the buyer [R12]', async () => {
       sale = saleOf({ buckets: 4 }, clock.nowMs());
       await store.warm(sale);
       await store.setState(sale, 'open');
@@ -244,7 +244,7 @@ describe('get-purchase', () => {
       expect(await create().get(query())).to.deep.equal({ status: 'pending' });
     });
 
-    it('a Redis that does not answer is a fault, never `not_found` [R8]', async () => {
+    it('is a fault, never `not_found`, when Redis does not answer [R8]', async () => {
       store.breakNext('read_fails');
       const failed = await create()
         .get(query())
@@ -269,7 +269,7 @@ describe('get-purchase', () => {
       expect([reads, clock.nowMs() - startedMs]).to.deep.equal([1, 0]);
     });
 
-    it('waits until the status changes, and answers then', async () => {
+    it('answers when the status changes', async () => {
       await hold();
       const startedMs = clock.nowMs();
       const asked = create().get(query({ waitMs: 10_000 }));
@@ -285,20 +285,20 @@ describe('get-purchase', () => {
       expect(found).to.deep.equal(['read']);
     });
 
-    it('answers `pending` when its time is over, not later', async () => {
+    it('answers `pending` exactly when its time is over', async () => {
       await hold();
       const startedMs = clock.nowMs();
       expect((await create().get(query({ waitMs: 3000 }))).status).to.equal('pending');
       expect(clock.nowMs() - startedMs).to.equal(3000);
     });
 
-    it('polls soon at first, then rarely: thirty seconds without notifications cost at most thirteen reads', async () => {
+    it('polls quickly at first, then rarely: at most thirteen reads in thirty seconds without notifications', async () => {
       await hold();
       await create().get(query({ waitMs: 30_000 }));
       expect(reads).to.be.within(8, 13);
     });
 
-    it('a notification ends the wait at once and saves the query to MySQL', async () => {
+    it('ends at once on a notification and saves the query to MySQL', async () => {
       await hold();
       const asked = create({ clock: new SteppedClock(clock.nowMs()) }).get(query({ waitMs: 10_000 }));
       await turns();
@@ -316,7 +316,7 @@ describe('get-purchase', () => {
       expect([found, notifications.listening]).to.deep.equal([['notification'], 0]);
     });
 
-    it('a notification that Redis does not confirm is not answered: the next poll would take it back [I8]', async () => {
+    it('does not answer a notification that Redis does not confirm, as the next poll would take it back [I8]', async () => {
       await hold();
       const stepped = new SteppedClock(clock.nowMs());
       const asked = create({ clock: stepped }).get(query({ waitMs: 10_000 }));
@@ -329,7 +329,7 @@ describe('get-purchase', () => {
       expect(await asked).to.deep.equal({ status: 'pending' });
     });
 
-    it('a notification that comes before Redis has the order is answered after the shortest pause [D1]', async () => {
+    it('answers a notification that precedes the order in Redis after the shortest pause [D1]', async () => {
       await hold();
       const stepped = new SteppedClock(clock.nowMs());
       const asked = create({ clock: stepped }).get(query({ waitMs: 30_000 }));
@@ -351,7 +351,7 @@ describe('get-purchase', () => {
       expect(stepped.nowMs() - clock.nowMs()).to.equal(20_050);
     });
 
-    it('after a lost subscription it polls', async () => {
+    it('polls after a lost subscription', async () => {
       await hold();
       const asked = create({ clock: new SteppedClock(clock.nowMs()) }).get(query({ waitMs: 10_000 }));
       await turns();
@@ -375,7 +375,7 @@ describe('get-purchase', () => {
       expect(reads).to.be.at.most(3);
     });
 
-    it('one waiting caller too many is answered at once; when others disconnect, there is room again [S7]', async () => {
+    it('answers a caller beyond the limit at once, and has room again when other callers disconnect [S7]', async () => {
       await hold();
       const WAITERS_MAX = 2000;
       const leaving = Array.from({ length: WAITERS_MAX }, () => new AbortController());
@@ -405,7 +405,7 @@ describe('get-purchase', () => {
       await again;
     });
 
-    it('one buyer takes ten places and no more: the polls of others go on waiting [S9]', async () => {
+    it('limits a buyer to ten places while the polls of other buyers continue [S9]', async () => {
       await hold();
       const stop = new AbortController();
       const get = create({ clock: sleeping });
@@ -424,7 +424,7 @@ describe('get-purchase', () => {
       await Promise.all([...asked, other]);
     });
 
-    it('a fault while waiting ends the wait and frees its place [R8]', async () => {
+    it('ends on a fault and frees its place [R8]', async () => {
       await hold();
       const get = create();
       const asked = get.get(query({ waitMs: 10_000 })).catch((error: unknown) => error);

@@ -16,7 +16,7 @@ interface Placed {
   readonly verdict: string;
   /** The result of each purchase. */
   readonly results: readonly string[];
-  /** What the sold-out flags saw. */
+  /** Calls that the sold-out flags received. */
   readonly unitsLeft: number | null | undefined;
 }
 
@@ -67,7 +67,7 @@ describe('place-batch in a sale with several buckets', () => {
     return { verdict, results, unitsLeft };
   };
 
-  it('units are fetched from the other bucket, and the purchase is placed again [R12]', async () => {
+  it('fetches units from the other bucket and places the purchase again [R12]', async () => {
     await openSale(0, 4);
     expect(await place(ANN)).to.deep.equal({
       verdict: 'bucket_empty',
@@ -78,7 +78,7 @@ describe('place-batch in a sale with several buckets', () => {
     expect((await place(ANN)).results).to.deep.equal(['accepted']);
   });
 
-  it('purchases whose units are there do not wait for the others', async () => {
+  it('answers purchases with units at hand without waiting for the others', async () => {
     await openSale(1, 1);
     expect(await place(ANN, BOB)).to.deep.equal({
       verdict: 'accepted',
@@ -88,7 +88,7 @@ describe('place-batch in a sale with several buckets', () => {
     expect((await place(BOB)).results).to.deep.equal(['accepted']);
   });
 
-  it('sold_out only when every bucket is empty, and only then may the flag be armed [R12]', async () => {
+  it('returns sold_out and arms the flag only when every bucket is empty [R12]', async () => {
     await openSale(0, 0);
     expect(await place(ANN, BOB)).to.deep.equal({
       verdict: 'all_answered_by_precheck',
@@ -97,7 +97,7 @@ describe('place-batch in a sale with several buckets', () => {
     });
   });
 
-  it('a purchase of more units than are left is not_enough_left; a smaller one is placed again', async () => {
+  it('returns not_enough_left for more units than are left, and places a smaller purchase again', async () => {
     await openSale(0, 2);
     expect((await place(`${ANN}*3`, `${BOB}*2`, CID)).results).to.deep.equal(['again', 'again', 'again']);
     expect(await place(`${ANN}*3`)).to.deep.include({ results: ['not_enough_left'], unitsLeft: 2 });
@@ -108,14 +108,14 @@ describe('place-batch in a sale with several buckets', () => {
     expect((await place(`${BOB}*2`)).results).to.deep.equal(['accepted']);
   });
 
-  it('units in transit between two buckets are not sold out', async () => {
+  it('does not treat units in transit between two buckets as sold out', async () => {
     await openSale(0, 1);
-    await transfers.transferOut({ saleId: sale.saleId, bucket: 1 }, 0, 1, 1); // and its process died
+    await transfers.transferOut({ saleId: sale.saleId, bucket: 1 }, 0, 1, 1); // the process died
     expect(await place(ANN)).to.include({ verdict: 'bucket_empty' });
     expect((await place(ANN)).results).to.deep.equal(['accepted']);
   });
 
-  it('the repeat of an accepted purchase is replayed, and zero units in one bucket are not the end of the sale', async () => {
+  it('replays the repeat of an accepted purchase, and does not treat an empty bucket as the end of the sale', async () => {
     await openSale(1, 1);
     await place(ANN);
     expect(await place(ANN))
@@ -123,7 +123,7 @@ describe('place-batch in a sale with several buckets', () => {
       .and.to.deep.include({ results: ['replayed'] });
   });
 
-  it('what cannot be counted is never sold_out: loading, overloaded, unavailable', async () => {
+  it('never returns sold_out for an unknown count: loading, overloaded, unavailable', async () => {
     for (const [word, outcome] of [['unsure', 'loading'] as const, ['moving', 'overloaded'] as const]) {
       await openSale(0, 0);
       units = { fetch: async () => ({ outcome: word }) };

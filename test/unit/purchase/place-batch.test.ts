@@ -22,15 +22,15 @@ const TRACEPARENT = `00-${'a'.repeat(32)}-${'b'.repeat(16)}-01`;
 
 interface Placed {
   readonly verdict: string;
-  /** The answer of each purchase; undefined where it goes again. */
+  /** The answer of each purchase. Undefined for a purchase placed again. */
   readonly answers: readonly (string | undefined)[];
-  /** Indexes of the purchases that go again. */
+  /** Indexes of the purchases placed again. */
   readonly again: readonly number[];
-  /** What the sold-out flags saw. */
+  /** Calls that the sold-out flags received. */
   readonly unitsLeft: number | null;
 }
 
-/** Its methods by themselves: a class instance cannot be spread. */
+/** Its methods as plain functions, because a class instance cannot be spread. */
 const storeOf = (store: MemoryRedis): PlaceBatchPorts['store'] => ({
   precheck: (...args) => store.precheck(...args),
   deduct: (...args) => store.deduct(...args),
@@ -40,7 +40,7 @@ const storeOf = (store: MemoryRedis): PlaceBatchPorts['store'] => ({
 describe('place-batch', () => {
   let clock: ManualClock;
   let store: MemoryRedis;
-  /** As the batch sees it. */
+  /** The sale as the batch sees it. */
   let stock: PlaceBatchPorts['store'];
   let broker: MemoryBroker;
   let sale: Sale;
@@ -49,7 +49,7 @@ describe('place-batch', () => {
   let observed: (number | null)[];
   let forgotten: string[];
   let logged: object[];
-  /** Runs between the half message and the deduct: the gap in which the world may change. */
+  /** Runs between the half message and the deduct, to change the state in that gap. */
   let inTheGap: (batch: Batch) => unknown;
   /** Runs before the broker takes the rollback. */
   let inTheRollback: (batch: Batch) => unknown;
@@ -129,14 +129,14 @@ describe('place-batch', () => {
     };
   };
   const committed = (): readonly string[] => broker.published(TOPICS.purchase);
-  /** The broker asks for what is open, as it does after ten seconds. */
+  /** Makes the broker ask about open messages, as it does after ten seconds. */
   const letTheBrokerAsk = async (): Promise<void> => {
     clock.advance(60_000);
     await broker.runChecks();
   };
 
   describe('precheck answers first', () => {
-    it('a snapshot with fewer buckets than the sale has is forgotten; one with more is ahead of this bucket', async () => {
+    it('forgets a snapshot with fewer buckets than the sale, and keeps a snapshot with more', async () => {
       await openSale();
       bucket().sale!.buckets = 4;
       const isForgotten = async (buckets: number): Promise<boolean> => {
@@ -147,7 +147,7 @@ describe('place-batch', () => {
       expect([await isForgotten(1), await isForgotten(4), await isForgotten(8)]).to.deep.equal([true, false, false]);
     });
 
-    it('a batch without survivors costs no half message', async () => {
+    it('sends no half message for a batch without survivors', async () => {
       await openSale({ stock: 0 });
       const placed = await place('u1', 'u2');
       expect(placed).to.deep.include({ verdict: 'all_answered_by_precheck', again: [], unitsLeft: 0 });
@@ -155,13 +155,13 @@ describe('place-batch', () => {
       expect(sent).to.deep.equal([]);
     });
 
-    it('a purchase of several units with fewer left is `not_enough_left`; with none left, or of one unit, `sold_out`', async () => {
+    it('returns `not_enough_left` for several units when fewer are left, else `sold_out`', async () => {
       await openSale({ stock: 3, limitPerBuyer: 9 });
       expect((await place('u1*5', 'u2*3')).answers).to.deep.equal(['not_enough_left', 'accepted']);
       expect((await place('u3*5', 'u4')).answers).to.deep.equal(['sold_out', 'sold_out']);
     });
 
-    it('replays, conflicts and limits are answered; only the others go on, under their own index', async () => {
+    it('answers replays, conflicts and limits, and continues with the others under their own index', async () => {
       await openSale({ limitPerBuyer: 2 });
       await place('u1/k*2', 'u2/k');
       const placed = await place('u1/k*2', 'u3', 'u2/k*2', 'u1/k2', 'u4*2');
@@ -169,7 +169,7 @@ describe('place-batch', () => {
       expect(sent[1]?.purchases).to.deep.equal(purchasesOf('u3', 'u4*2'));
     });
 
-    it('a replay whose units no replica has is `outcome_unknown`, by precheck and by a refused deduct [R7]', async () => {
+    it('returns `outcome_unknown` for a replay without a replica, from precheck and from a refused deduct [R7]', async () => {
       await openSale({ limitPerBuyer: 2 });
       await place('u1');
       let passes = 0;
@@ -187,14 +187,14 @@ describe('place-batch', () => {
       expect(passes).to.equal(2);
     });
 
-    it('a sale that is not loaded sets no sold-out flag', async () => {
+    it('sets no sold-out flag for a sale that is not loaded', async () => {
       sale = saleOf();
       const placed = await place('u1');
       expect(placed.answers).to.deep.equal(['loading']);
       expect(placed.unitsLeft, 'unknown is not zero: it must not count as sold out').to.equal(null);
     });
 
-    it('a Redis that does not answer is a fault; nothing was answered and nothing was sent [R8]', async () => {
+    it('throws a fault, without an answer or a message, when Redis does not answer [R8]', async () => {
       await openSale();
       store.breakNext('precheck_fails');
       const failed = await place('u1').catch((error: unknown) => error);
@@ -204,7 +204,7 @@ describe('place-batch', () => {
   });
 
   describe('a batch that fits', () => {
-    it('is accepted and committed, and the flags see how many units were left', async () => {
+    it('is accepted and committed, and reports the units left to the flags', async () => {
       await openSale({ stock: 5 });
       const placed = await place('u1*2', 'u2');
       expect(placed).to.deep.include({ verdict: 'accepted', again: [], unitsLeft: 5 });
@@ -213,7 +213,7 @@ describe('place-batch', () => {
       expect(bucket().unitsLeft).to.equal(2);
     });
 
-    it('carries one body everywhere: message, marker, re-drive', async () => {
+    it('uses one body for message, marker and re-drive', async () => {
       await openSale({ epoch: 3 });
       await place('u1*2', 'u2/b');
       const decoded = decodeBatch(committed()[0] ?? '');
@@ -224,20 +224,20 @@ describe('place-batch', () => {
       expect(pending?.body).to.equal(sent[0]?.body);
     });
 
-    it('every batch has a random id of its own [M13]', async () => {
+    it('has its own random id [M13]', async () => {
       await openSale({ stock: 50, limitPerBuyer: 50 });
       for (let i = 0; i < 20; i++) await place(`u1/k${i}`);
       expect(new Set(sent.map(({ batchId }) => batchId)).size).to.equal(20);
       for (const { batchId } of sent) expect(batchId).to.match(/^[A-Za-z0-9_-]{22}$/);
     });
 
-    it('answers before the commit: the units are held, whatever becomes of it', async () => {
+    it('is answered before the commit, because the units are held in any case', async () => {
       await openSale();
       await place('u1', 'u2');
       expect(events).to.deep.equal(['accepted@0', 'accepted@1', 'commit']);
     });
 
-    it('a lost commit changes no answer, and the check-back commits [T4]', async () => {
+    it('keeps its answer when the commit is lost, and the check-back commits [T4]', async () => {
       await openSale();
       broker.breakNext('commit_lost');
       expect((await place('u1')).answers).to.deep.equal(['accepted']);
@@ -246,7 +246,7 @@ describe('place-batch', () => {
       expect(committed()).to.deep.equal([sent[0]?.body]);
     });
 
-    it('a batch that is deducted already is accepted, not refused', async () => {
+    it('is accepted, not refused, when it is already deducted', async () => {
       await openSale({ stock: 1 });
       inTheGap = (batch) => store.deduct(batch); // as if the driver had sent it twice
       expect((await place('u1')).answers).to.deep.equal(['accepted']);
@@ -256,7 +256,7 @@ describe('place-batch', () => {
   });
 
   describe('the half message', () => {
-    it('a broker that is down is `unavailable`: nothing is deducted, nothing is stored [M1]', async () => {
+    it('returns `unavailable` and neither deducts nor stores when the broker is down [M1]', async () => {
       await openSale();
       broker.breakNext('half_unavailable');
       const placed = await place('u1', 'u2');
@@ -266,7 +266,7 @@ describe('place-batch', () => {
     });
 
     for (const fault of ['half_reply_lost', 'half_lost'] as const) {
-      it(`when its reply is lost (${fault}), nothing is deducted and the same key may try again [T6]`, async () => {
+      it(`deducts nothing when its reply is lost (${fault}), and the same key may try again [T6]`, async () => {
         await openSale();
         broker.breakNext(fault);
         const placed = await place('u1', 'u2');
@@ -283,7 +283,7 @@ describe('place-batch', () => {
   describe('purchases that Redis refuses together', () => {
     const sizes = (): number[] => sent.map(({ purchases }) => purchases.length);
 
-    it('are placed in halves until the bad purchase is refused alone; the others lose nothing [G14]', async () => {
+    it('are placed in halves until the bad purchase is refused alone, at no loss to the others [G14]', async () => {
       await openSale({ stock: 9 });
       store.poisoned.add('u3/k1');
       const placed = await place('u1', 'u2', 'u3', 'u4', 'u5');
@@ -295,7 +295,7 @@ describe('place-batch', () => {
       expect(logged).to.have.length(1);
     });
 
-    it('are those that precheck let through, under their own index', async () => {
+    it('are the survivors of precheck, under their own index', async () => {
       await openSale({ stock: 9, limitPerBuyer: 2 });
       store.poisoned.add('u4/k1');
       const placed = await place('u1*3', 'u2', 'u3*3', 'u4', 'u5');
@@ -308,7 +308,7 @@ describe('place-batch', () => {
       ]);
     });
 
-    it('may be any of them: exactly those are refused, for a bounded number of half messages [G14]', async () => {
+    it('are found wherever they are, with a bounded number of half messages [G14]', async () => {
       const batches = fc.array(fc.boolean(), { minLength: 1, maxLength: 40 });
       await fc.assert(
         fc.asyncProperty(batches, async (poisoned) => {
@@ -331,7 +331,7 @@ describe('place-batch', () => {
       );
     });
 
-    it('hear from the part that they went with what is left, not from the first look [G14]', async () => {
+    it('get the stock count of their own half, not of the first look [G14]', async () => {
       await openSale({ stock: 3, limitPerBuyer: 3 });
       store.poisoned.add('u3/k1');
       let others = purchasesOf('u8*3');
@@ -342,7 +342,7 @@ describe('place-batch', () => {
       expect((await place('u1*2', 'u3')).answers, 'nothing is left of the 3').to.deep.equal(['sold_out', 'sold_out']);
     });
 
-    it('go apart when already precheck refuses them: no half message carries the bad one [G14]', async () => {
+    it('are split when precheck already refuses them, so that no half message carries the bad purchase [G14]', async () => {
       await openSale({ stock: 9 });
       stock = {
         ...storeOf(store),
@@ -356,7 +356,7 @@ describe('place-batch', () => {
       expect(sizes()).to.deep.equal([1, 1]);
     });
 
-    it('a half that meets another fault ends with it, and costs the other half nothing', async () => {
+    it('stop in the half that meets another fault, at no cost to the other half', async () => {
       await openSale({ stock: 9 });
       store.poisoned.add('u4/k1');
       inTheRollback = () => {
@@ -368,7 +368,7 @@ describe('place-batch', () => {
       expect([broker.openHalves, bucket().unitsLeft]).to.deep.equal([[], 8]);
     });
 
-    it('a half whose precheck does not reach Redis is a fault, thrown when the other half has its results [R8]', async () => {
+    it('throw a fault after the other half has its results when the precheck of a half does not reach Redis [R8]', async () => {
       await openSale({ stock: 9 });
       store.poisoned.add('u4/k1');
       inTheRollback = () => {
@@ -380,7 +380,7 @@ describe('place-batch', () => {
       expect(events.filter((event) => event.includes('@'))).to.deep.equal(['accepted@2', 'refused_by_store@3']);
     });
 
-    it('are `outcome_unknown` until their rollback is confirmed, and a retry learns the result [T5]', async () => {
+    it('are `outcome_unknown` until their rollback is confirmed, and a retry gets the result [T5]', async () => {
       await openSale({ stock: 9 });
       store.poisoned.add('u2/k1');
       broker.breakNext('rollback_lost');
@@ -390,7 +390,7 @@ describe('place-batch', () => {
       expect((await place('u1', 'u2')).answers).to.deep.equal(['accepted', 'refused_by_store']);
     });
 
-    it('a script that failed behind its marker has taken the units: the marker counts [T8]', async () => {
+    it('are decided by the marker, which says deducted when the script failed after it took the units [T8]', async () => {
       await openSale({ stock: 9 });
       stock = {
         ...storeOf(store),
@@ -409,7 +409,7 @@ describe('place-batch', () => {
       inTheGap = () => store.deduct(batchOf(sale, purchasesOf(...texts)));
     };
 
-    it('answers the refused purchases after the rollback; the others go again [G1, G2]', async () => {
+    it('answers the refused purchases after the rollback and places the others again [G1, G2]', async () => {
       await openSale({ stock: 6, limitPerBuyer: 2 });
       anotherBatchTakes('u1/other*2', 'u9');
       const placed = await place('u1', 'u2*2', 'u3');
@@ -419,7 +419,7 @@ describe('place-batch', () => {
       expect([broker.openHalves, committed()]).to.deep.equal([[], []]);
     });
 
-    it('indexes are those of the caller, also when precheck has answered some', async () => {
+    it("keeps the caller's indexes, even if precheck has answered some purchases", async () => {
       await openSale({ stock: 4 });
       anotherBatchTakes('u9', 'u8');
       const placed = await place('u1*9', 'u2', 'u3*2', 'u4');
@@ -427,13 +427,13 @@ describe('place-batch', () => {
       expect(placed.again).to.deep.equal([1, 3]);
     });
 
-    it('a survivor that meets its own retry is `replayed`', async () => {
+    it('returns `replayed` for a survivor that meets its own retry', async () => {
       await openSale();
       anotherBatchTakes('u1');
       expect((await place('u1', 'u2')).answers).to.deep.equal(['replayed', undefined]);
     });
 
-    it('no refusal before the rollback is confirmed: `outcome_unknown` for all, and a retry learns the result [T5]', async () => {
+    it('answers `outcome_unknown`, not a refusal, before the rollback is confirmed, and a retry gets the result [T5]', async () => {
       await openSale({ stock: 1 });
       anotherBatchTakes('u9');
       broker.breakNext('rollback_lost');
@@ -446,7 +446,7 @@ describe('place-batch', () => {
       expect((await place('u1')).answers).to.deep.equal(['sold_out']);
     });
 
-    it('without a confirmed rollback the other purchases do not go again either [T5]', async () => {
+    it('places no other purchase again without a confirmed rollback [T5]', async () => {
       await openSale({ stock: 3 });
       anotherBatchTakes('u9');
       broker.breakNext('rollback_lost');
@@ -455,7 +455,7 @@ describe('place-batch', () => {
       expect(placed.again).to.deep.equal([]);
     });
 
-    it('a check-back that was faster: aborted, rolled back, and all go again [T7]', async () => {
+    it('rolls back and places all purchases again when a check-back aborted the batch first [T7]', async () => {
       await openSale();
       inTheGap = (batch) => store.resolve(batch);
       const placed = await place('u1', 'u2');
@@ -470,17 +470,17 @@ describe('place-batch', () => {
       ['stale_epoch', () => store.restart()],
       ['not_warmed', (own: MemoryBucket) => (own.sale = null)],
     ] as const) {
-      it(`(${word}) a sale that may have lost data, or was rebuilt meanwhile: outcome unknown, rolled back [R10]`, async () => {
+      it(`(${word}) answers outcome_unknown and rolls back when the sale may have lost data or was rebuilt [R10]`, async () => {
         await openSale();
         inTheGap = () => change(bucket());
         const placed = await place('u1', 'u2');
-        // a check-back may have had it committed before: then a confirmed rollback is none
+        // a check-back may have had it committed before; then a confirmed rollback proves nothing
         expect(placed).to.deep.include({ verdict: 'outcome_unknown', again: [] });
         expect(events).to.deep.equal(['outcome_unknown@0', 'outcome_unknown@1', 'rollback']);
       });
     }
 
-    it('when Redis lost the refusal before the rollback was confirmed, it is not answered: it may be an order [R2, R4]', async () => {
+    it('does not answer a refusal that Redis lost before the confirmed rollback, as it may be an order [R2, R4]', async () => {
       for (const refuse of [() => anotherBatchTakes('u1/other'), () => (inTheGap = (batch) => store.resolve(batch))]) {
         await openSale({ limitPerBuyer: 1 });
         refuse();
@@ -495,7 +495,7 @@ describe('place-batch', () => {
       }
     });
 
-    it('(aborted) without a confirmed rollback nothing is placed again [T5]', async () => {
+    it('(aborted) places nothing again without a confirmed rollback [T5]', async () => {
       await openSale();
       inTheGap = (batch) => store.resolve(batch);
       broker.breakNext('rollback_lost');
@@ -504,7 +504,7 @@ describe('place-batch', () => {
       expect(placed.answers).to.deep.equal(['outcome_unknown', 'outcome_unknown']);
     });
 
-    it('(claimed) orders will come, but none may be promised: `outcome_unknown`, and committed', async () => {
+    it('(claimed) answers `outcome_unknown` and commits, as orders will follow but none may be promised', async () => {
       await openSale();
       inTheGap = ({ batchId }) => bucket().markers.set(batchId, { kind: 'claimed', body: null });
       const placed = await place('u1', 'u2');
@@ -513,7 +513,7 @@ describe('place-batch', () => {
       expect(committed()).to.have.length(1);
     });
 
-    it('(unreplicated) a fail-over could still undo it: no 202, and committed so that the broker keeps it', async () => {
+    it('(unreplicated) answers no 202, as a fail-over could undo it, and commits so that the broker keeps it', async () => {
       await openSale();
       sinon.stub(store, 'deduct').resolves({ outcome: 'unreplicated' });
       const placed = await place('u1', 'u2');
@@ -524,7 +524,7 @@ describe('place-batch', () => {
   });
 
   describe('a lost reply of deduct', () => {
-    it('when it ran, the marker is `deducted`: accepted, also for the last unit; one deduct [T8]', async () => {
+    it('returns accepted when it ran and the marker is `deducted`, also for the last unit, with one deduct [T8]', async () => {
       await openSale({ stock: 2 });
       store.breakNext('deduct_reply_lost');
       const placed = await place('u1', 'u2');
@@ -535,7 +535,7 @@ describe('place-batch', () => {
       expect(bucket().unitsLeft).to.equal(0);
     });
 
-    it('when it refused, the marker is `aborted`: after the rollback all are placed again, and a late deduct takes nothing [G4]', async () => {
+    it('places all again after the rollback when it refused and the marker is `aborted`, and a late deduct takes nothing [G4]', async () => {
       await openSale({ stock: 2 });
       store.breakNext('deduct_reply_lost');
       inTheGap = () => (bucket().unitsLeft = 1); // another purchase was faster
@@ -546,7 +546,7 @@ describe('place-batch', () => {
       expect(bucket().unitsLeft).to.equal(1);
     });
 
-    it('when it never arrived, resolve aborts it: a copy that arrives late takes nothing [G4]', async () => {
+    it('is aborted by resolve when it never arrived, and a late copy takes nothing [G4]', async () => {
       await openSale();
       store.breakNext('deduct_lost');
       const placed = await place('u1');
@@ -564,7 +564,7 @@ describe('place-batch', () => {
       expect(store.calls.resolve, 'one of three was lost on its way').to.equal(2);
     });
 
-    it('when the marker cannot be read either: unknown, neither commit nor rollback; the check-back ends it [T9]', async () => {
+    it('stays unknown, without commit or rollback, when the marker cannot be read, and the check-back ends it [T9]', async () => {
       await openSale();
       store.breakNext('deduct_reply_lost', 'resolve_lost', 'resolve_lost', 'resolve_lost');
       const placed = await place('u1', 'u2');
@@ -577,7 +577,7 @@ describe('place-batch', () => {
       expect((await place('u1')).answers, 'the same key learns the outcome').to.deep.equal(['replayed']);
     });
 
-    it('when the sale went into repair, the marker gives no answer: unknown, without further tries [R10]', async () => {
+    it('stays unknown, without further tries, when the sale went into repair and the marker gives no answer [R10]', async () => {
       await openSale();
       store.breakNext('deduct_lost');
       inTheGap = () => bucket().sale && (bucket().sale!.state = 'repair');
@@ -587,7 +587,7 @@ describe('place-batch', () => {
       expect(store.calls.resolve).to.equal(1);
     });
 
-    it('(outlived) when the sale was rebuilt, it may have been held before: unknown; the check-back commits [R4]', async () => {
+    it('(outlived) stays unknown when the sale was rebuilt, as it may have held units, and the check-back commits [R4]', async () => {
       await openSale();
       store.breakNext('deduct_lost');
       inTheGap = () => bucket().sale && (bucket().sale!.epoch = 2);
@@ -600,7 +600,7 @@ describe('place-batch', () => {
       expect(committed()).to.have.length(1);
     });
 
-    it('(claimed) a later epoch took it over meanwhile: unknown, and committed', async () => {
+    it('(claimed) stays unknown and commits when a later epoch took it over', async () => {
       await openSale();
       store.breakNext('deduct_lost');
       inTheGap = ({ batchId }) => bucket().markers.set(batchId, { kind: 'claimed', body: null });

@@ -25,11 +25,11 @@ describe('purchase-watch', () => {
     clock = new SteppedClock();
     notifications = new MemoryPurchaseNotifications();
     never = new AbortController().signal;
-    notifications.listen({ ...PURCHASE, requestId: 'another' }, () => undefined); // so the way to the sale is open
+    notifications.listen({ ...PURCHASE, requestId: 'another' }, () => undefined); // opens the subscription of the sale
     await turns();
   });
 
-  /** A watch whose reads are recorded, in ms from now. */
+  /** Starts a watch and records its reads, in ms from now. */
   function readsOf(random: number): { watch: PurchaseWatch; atMs: number[] } {
     const startMs = clock.nowMs();
     const watch = new PurchaseWatch(PURCHASE, { notifications, clock, random: () => random }, POLL_MAX_MS);
@@ -49,20 +49,20 @@ describe('purchase-watch', () => {
     }
   };
 
-  it('polls soon at first, then rarely, and never less often than configured', async () => {
+  it('polls quickly at first, then rarely, and never less often than configured', async () => {
     const { atMs } = readsOf(0);
     await pass(12_000);
     expect(atMs).to.deep.equal([50, 200, 650, 2000, 6050, 11_050]);
   });
 
-  it('callers that arrive together do not poll together', async () => {
+  it('spreads the polls of callers that arrive together', async () => {
     const [one, other] = [readsOf(0), readsOf(0.99)];
     await pass(2500, 1);
     expect(other.atMs).to.have.length.of.at.least(4);
     expect(one.atMs.filter((atMs) => other.atMs.includes(atMs))).to.deep.equal([]);
   });
 
-  it('after a lost subscription callers read within a second, spread out [R8]', async () => {
+  it('reads within a second of a lost subscription, spread over the callers [R8]', async () => {
     const watches = [0, 0.25, 0.5, 0.999].map(readsOf);
     await pass(7000, 50);
     for (const { atMs } of watches) atMs.length = 0;
@@ -73,7 +73,7 @@ describe('purchase-watch', () => {
     expect(watches.map(({ atMs }) => atMs)).to.deep.equal([[7000], [7250], [7500], [8000]]);
   });
 
-  it('a notification ends the wait at once, also after a lost subscription', async () => {
+  it('ends the wait at once on a notification, even after a lost subscription', async () => {
     const { watch, atMs } = readsOf(0.5);
     await pass(7000, 50);
     atMs.length = 0;
@@ -85,7 +85,7 @@ describe('purchase-watch', () => {
     watch.close();
   });
 
-  it('a late copy of an early step does not replace a later one', async () => {
+  it('does not replace a later step with a late copy of an early step', async () => {
     const watch = new PurchaseWatch(PURCHASE, { notifications, clock, random: () => 0 }, POLL_MAX_MS);
     for (const state of ['pending_payment', 'paid', 'pending_payment'] as const) {
       await notifications.send('7', [{ ...ORDERED, state }]);

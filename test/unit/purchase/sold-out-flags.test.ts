@@ -24,7 +24,7 @@ describe('sold-out flags', () => {
   let store: MemoryRedis;
   let sale: Sale;
   let ref: HomeBucket;
-  /** Of a sale with several buckets. */
+  /** A flag of a sale with several buckets. */
   let unitsInAll: number | null;
   let flags: SoldOutFlags;
 
@@ -45,18 +45,18 @@ describe('sold-out flags', () => {
     create();
   });
 
-  /** The sale has three buckets from now on. */
+  /** Gives the sale three buckets from now on. */
   const split = async (): Promise<void> => {
     await store.warm({ ...sale, buckets: 3 });
     store.bucket(ref).sale!.buckets = 3;
   };
-  /** What a batch reports to the flag after it has asked Redis. */
+  /** Reports a batch to the flag as after a request to Redis. */
   const precheck = async (): Promise<void> => {
     flags.observe(ref, (await store.precheck(ref, purchasesOf('zed'))).unitsLeft);
     await turn();
   };
 
-  it('the buyers of all sales together are bounded: the flag that was not used for longest makes room', async () => {
+  it('bounds the buyers of all sales together by dropping the flag unused for longest', async () => {
     create(4);
     const others: HomeBucket[] = [];
     for (let i = 0; i < 5; i++) {
@@ -75,11 +75,11 @@ describe('sold-out flags', () => {
     expect(others.map((other) => flags.refuses(other, 'loser'))).to.deep.equal([false, false, false, true, true]);
   });
 
-  it('a unit that comes back and is sold again costs no second read of the bucket: its buyer is named', async () => {
+  it('needs no second read of the bucket when a returned unit is sold again, because its buyer is named', async () => {
     await precheck();
     const gone = { ...ref, userId: 'winner', requestId: 'k1', orderId: '1', batchId: '', withUnits: true };
     await store.release([gone]);
-    await precheck(); // a unit is there
+    await precheck(); // a unit is left
     const again = batchOf(sale, purchasesOf('third'));
     await store.deduct(again);
     await precheck();
@@ -91,7 +91,7 @@ describe('sold-out flags', () => {
     expect(store.calls.acceptedBuyers).to.equal(1);
   });
 
-  it('a notification that was lost: the bucket is read again after a while', async () => {
+  it('reads the bucket again after a while when a notification was lost', async () => {
     await precheck();
     const gone = { ...ref, userId: 'winner', requestId: 'k1', orderId: '1', batchId: '', withUnits: true };
     await store.release([gone]);
@@ -107,7 +107,7 @@ describe('sold-out flags', () => {
     expect([flags.refuses(ref, 'loser'), flags.refuses(ref, 'third')]).to.deep.equal([true, false]);
   });
 
-  it('a flag that is dropped listens no more', async () => {
+  it('stops listening when it is dropped', async () => {
     await precheck();
     expect(store.notifications.listening).to.equal(1);
     clock.advance(LIFE_MS + 60_001);
@@ -115,12 +115,12 @@ describe('sold-out flags', () => {
     expect(store.notifications.listening).to.equal(0);
   });
 
-  it('a sale that is over is dropped with its buyers, also if nobody asks for it any more', async () => {
+  it('drops a finished sale with its buyers, even if no buyer asks for it again', async () => {
     await precheck();
     expect(flags.buyers).to.equal(2);
     await store.setState(sale, 'closed');
     clock.advance(LIFE_MS / 2 + 1);
-    expect(flags.refuses(ref, 'loser')).to.equal(true); // and reads again
+    expect(flags.refuses(ref, 'loser')).to.equal(true); // reads again
     await turn();
     expect([flags.buyers, flags.refuses(ref, 'loser')]).to.deep.equal([0, false]);
 
@@ -135,7 +135,7 @@ describe('sold-out flags', () => {
     expect(flags.buyers).to.equal(0);
   });
 
-  it('the flag of one bucket stands for the whole sale, and each refusal renews it', async () => {
+  it('covers the whole sale by the flag of one bucket, which each refusal renews', async () => {
     const sold = { saleId: sale.saleId, buckets: 3 };
     expect(flags.isSoldOut(sold), 'nothing was seen').to.equal(false);
     await split();
@@ -144,7 +144,7 @@ describe('sold-out flags', () => {
     expect(flags.isSoldOut(sold)).to.equal(true);
     expect(flags.isSoldOut({ ...sold, saleId: '1' }), 'another sale').to.equal(false);
     clock.advance(LIFE_MS / 2);
-    expect(flags.isSoldOut(sold)).to.equal(true); // and reads again
+    expect(flags.isSoldOut(sold)).to.equal(true); // reads again
     await turn();
     clock.advance(LIFE_MS / 2 + 10);
     expect(flags.isSoldOut(sold), 'seen anew').to.equal(true);
@@ -156,8 +156,8 @@ describe('sold-out flags', () => {
     expect(flags.isSoldOut(sold), 'a unit came back').to.equal(false);
   });
 
-  it('a sold-out sale is known at once, also where there are too many accepted buyers to keep', async () => {
-    create(1); // there are two winners
+  it('recognises a sold-out sale at once, even when it has too many accepted buyers to keep', async () => {
+    create(1); // the sale has two winners
     flags.observe(ref, 0);
     expect(flags.isSoldOut(ref), 'before the winners are known').to.equal(true);
     await turn();
@@ -171,7 +171,7 @@ describe('sold-out flags', () => {
     expect(flags.isSoldOut(ref), 'a batch has seen units').to.equal(false);
   });
 
-  it('a flag of one bucket of several is enough', async () => {
+  it('needs a flag in only a single bucket', async () => {
     for (const bucket of [0, 1, 2]) {
       create();
       await split();
@@ -181,16 +181,16 @@ describe('sold-out flags', () => {
     }
   });
 
-  it('a process with an old number of buckets sets no flag: units may be in buckets that it does not know', async () => {
+  it('sets no flag with an outdated number of buckets, as unknown buckets may have units', async () => {
     await precheck();
-    store.bucket(ref).sale!.buckets = 2; // it was resharded
+    store.bucket(ref).sale!.buckets = 2; // the sale was resharded
     clock.advance(LIFE_MS);
     flags.observe(ref, 0);
     await turn();
     expect(flags.refuses(ref, 'loser')).to.equal(false);
   });
 
-  it('refuses nothing before zero was seen', async () => {
+  it('refuses nothing before it has seen zero units', async () => {
     expect(flags.refuses(ref, 'loser')).to.equal(false);
     flags.observe(ref, 1);
     await turn();
@@ -198,13 +198,13 @@ describe('sold-out flags', () => {
     expect(store.calls.acceptedBuyers).to.equal(0);
   });
 
-  it('an answer that took long does not make the flag hold longer [T8]', async () => {
+  it('does not hold longer after a slow answer [T8]', async () => {
     const askedMs = clock.monotonicMs();
     clock.advance(LIFE_MS - 10);
     flags.observe(ref, 0, askedMs);
     await turn();
     expect(flags.refuses(ref, 'loser'), 'within its life').to.equal(true);
-    clock.advance(10); // units that went back meanwhile may have been won by this buyer, through another process
+    clock.advance(10); // this buyer may have won returned units through another process
     expect(flags.refuses(ref, 'loser'), 'after it').to.equal(false);
 
     clock.advance(LIFE_MS);
@@ -213,14 +213,14 @@ describe('sold-out flags', () => {
     expect(flags.refuses(ref, 'loser'), 'too old from the start').to.equal(false);
   });
 
-  it('refuses once zero was seen and the accepted buyers are known, not earlier', async () => {
+  it('refuses only after it has seen zero units and knows the accepted buyers', async () => {
     flags.observe(ref, 0);
     expect(flags.refuses(ref, 'loser'), 'the winners are not known yet').to.equal(false);
     await turn();
     expect(flags.refuses(ref, 'loser')).to.equal(true);
   });
 
-  it('never refuses a buyer who was accepted, also when their purchase has ended: they may repeat it', async () => {
+  it('never refuses an accepted buyer, even after the purchase has ended, because a repeat is allowed', async () => {
     await store.release([{ ...ref, userId: 'winner', requestId: 'k1', orderId: '1', batchId: '', withUnits: true }]);
     await store.deduct(batchOf(sale, purchasesOf('winner3')));
     await precheck();
@@ -228,7 +228,7 @@ describe('sold-out flags', () => {
     expect(buyers.map((userId) => flags.refuses(ref, userId))).to.deep.equal([false, false, false, true]);
   });
 
-  it('who buys and cancels again and again is kept once, and costs no second read of the bucket', async () => {
+  it('keeps a buyer who repeatedly buys and cancels once, without a second read of the bucket', async () => {
     for (let nth = 0; nth < 50; nth++) {
       const requestId = `again-${nth}`;
       const gone = { ...ref, userId: 'winner', orderId: '1', batchId: '', withUnits: true };
@@ -241,7 +241,7 @@ describe('sold-out flags', () => {
     expect(store.calls.acceptedBuyers).to.equal(1);
   });
 
-  it('holds for its life only [I7]', async () => {
+  it('holds only for its life [I7]', async () => {
     await precheck();
     clock.advance(LIFE_MS - 1);
     expect(flags.refuses(ref, 'loser')).to.equal(true);
@@ -251,7 +251,7 @@ describe('sold-out flags', () => {
     expect(flags.refuses(ref, 'loser'), 'seen again').to.equal(true);
   });
 
-  it('its life counts from when zero was seen, not from when the accepted buyers were read [I7]', async () => {
+  it('counts its life from the sight of zero units, not from the read of the accepted buyers [I7]', async () => {
     let reading: () => void = () => undefined;
     create(1000, {
       acceptedBuyerCount: async (of) => {
@@ -269,7 +269,7 @@ describe('sold-out flags', () => {
     expect(flags.refuses(ref, 'loser')).to.equal(false);
   });
 
-  it('released units are offered again within its life', async () => {
+  it('offers released units again within its life', async () => {
     await precheck();
     const gone = { ...ref, userId: 'winner', requestId: 'k1', orderId: '1', batchId: '', withUnits: true };
     expect(await store.release([gone])).to.deep.equal(['released']);
@@ -279,13 +279,13 @@ describe('sold-out flags', () => {
     expect(flags.refuses(ref, 'loser'), 'and has seen a unit').to.equal(false);
   });
 
-  it('a batch that sees units ends the flag at once', async () => {
+  it('ends at once when a batch sees units', async () => {
     await precheck();
     flags.observe(ref, 1);
     expect(flags.refuses(ref, 'loser')).to.equal(false);
   });
 
-  it('a bucket that is not loaded, or in repair, is not sold out [R5]', async () => {
+  it('ignores a bucket that is not loaded or in repair [R5]', async () => {
     const empty = { saleId: saleOf().saleId, bucket: 0, buckets: 1 };
     flags.observe(empty, (await store.precheck(empty, purchasesOf('u1'))).unitsLeft);
     await turn();
@@ -296,7 +296,7 @@ describe('sold-out flags', () => {
     expect(flags.refuses(ref, 'loser')).to.equal(false);
   });
 
-  it('after a rebuild with as many, but other buyers it never refuses those who are in it now [R3]', async () => {
+  it('never refuses the buyers of a rebuilt bucket, even if their number is unchanged [R3]', async () => {
     await precheck();
     expect(flags.refuses(ref, 'claimer')).to.equal(true);
     const { requests, sale: loaded } = store.bucket(ref);
@@ -309,32 +309,32 @@ describe('sold-out flags', () => {
     expect(flags.refuses(ref, 'winner'), 'its units are lost').to.equal(true);
   });
 
-  it('a repair does not end a flag, its life does', async () => {
+  it('ends by its life, not by a repair', async () => {
     await precheck();
     flags.observe(ref, null);
     expect(flags.refuses(ref, 'loser')).to.equal(true);
   });
 
-  it('each bucket has its own', async () => {
+  it('keeps a separate flag per bucket', async () => {
     await precheck();
     expect(flags.refuses({ ...ref, bucket: 1 }, 'loser')).to.equal(false);
     expect(flags.refuses({ ...ref, saleId: '1' }, 'loser')).to.equal(false);
   });
 
-  it('with more accepted buyers than it may keep, Redis refuses instead', async () => {
+  it('leaves refusals to Redis when there are more accepted buyers than it may keep', async () => {
     create(1);
     await precheck();
     expect(flags.refuses(ref, 'loser')).to.equal(false);
     expect(store.calls.acceptedBuyers, 'they are not even read').to.equal(0);
   });
 
-  it('with exactly as many as it may keep, it is armed', async () => {
+  it('is armed with exactly as many accepted buyers as it may keep', async () => {
     create(2);
     await precheck();
     expect(flags.refuses(ref, 'loser')).to.equal(true);
   });
 
-  it('reads the accepted buyers once, as long as there are no new ones', async () => {
+  it('reads the accepted buyers once while no buyer is new', async () => {
     for (let i = 0; i < 5; i++) {
       await precheck();
       clock.advance(LIFE_MS);
@@ -342,13 +342,13 @@ describe('sold-out flags', () => {
     expect(store.calls.acceptedBuyers).to.equal(1);
   });
 
-  it('many observers at once read the accepted buyers once', async () => {
+  it('reads the accepted buyers once for many concurrent observers', async () => {
     for (let i = 0; i < 50; i++) flags.observe(ref, 0);
     await turn();
     expect(store.calls.acceptedBuyers).to.equal(1);
   });
 
-  it('a buyer who is accepted while the buyers are read is not missed: the flag is armed at the next zero', async () => {
+  it('does not miss a buyer who is accepted during the read, and is armed at the next zero count', async () => {
     create(1000, {
       acceptedBuyers: async function* (of) {
         store.bucket(ref).unitsLeft = 1;
@@ -364,7 +364,7 @@ describe('sold-out flags', () => {
     expect(flags.refuses(ref, 'late')).to.equal(false);
   });
 
-  it('without an answer of Redis no flag is set, and the next zero reads again [R8]', async () => {
+  it('sets no flag when Redis does not answer, and reads again at the next zero count [R8]', async () => {
     store.breakNext('read_fails');
     flags.observe(ref, 0);
     await turn();
@@ -373,8 +373,8 @@ describe('sold-out flags', () => {
     expect(flags.refuses(ref, 'loser')).to.equal(true);
   });
 
-  describe('while it refuses buyers', () => {
-    /** Buyers who never stop trying. @returns whether each of them was refused. */
+  describe('sold-out flag in use', () => {
+    /** Sends buyers who never stop trying. @returns whether each buyer was refused */
     const askFor = async (ms: number): Promise<boolean> => {
       let refused = true;
       for (let passed = 0; passed < ms; passed += 50) {
@@ -385,13 +385,13 @@ describe('sold-out flags', () => {
       return refused;
     };
 
-    it('it is renewed in the background, and no buyer has to go to Redis for it', async () => {
+    it('is renewed in the background, so that no buyer has to reach Redis for it', async () => {
       await precheck();
       expect(await askFor(20 * LIFE_MS)).to.equal(true);
       expect(store.calls.precheck).to.equal(1);
     });
 
-    it('Redis is read once per half life, however many purchases come', async () => {
+    it('reads Redis once per half life, however many purchases arrive', async () => {
       let reads = 0;
       create(1000, { readSale: (of) => (reads++, store.readSale(of)) });
       await precheck();
@@ -404,7 +404,7 @@ describe('sold-out flags', () => {
       expect(reads).to.equal(4);
     });
 
-    it('units that are released are offered within the life of the flag [I7]', async () => {
+    it('offers released units within the life of the flag [I7]', async () => {
       await precheck();
       await askFor(3 * LIFE_MS);
       const gone = { ...ref, userId: 'winner', requestId: 'k1', orderId: '1', batchId: '', withUnits: true };
@@ -412,7 +412,7 @@ describe('sold-out flags', () => {
       expect(await askFor(LIFE_MS)).to.equal(false);
     });
 
-    it('units that the renewal sees end the flag at once', async () => {
+    it('ends at once when the renewal sees units', async () => {
       await precheck();
       store.bucket(ref).unitsLeft = 1;
       clock.advance(LIFE_MS / 2);
@@ -421,7 +421,7 @@ describe('sold-out flags', () => {
       expect(flags.refuses(ref, 'loser')).to.equal(false);
     });
 
-    it('with several buckets it is renewed only while all of them together are empty [R12]', async () => {
+    it('is renewed only while all buckets together are empty [R12]', async () => {
       ref = { ...ref, buckets: 2 };
       store.bucket(ref).sale!.buckets = 2;
       for (const units of [1, null]) {
@@ -433,7 +433,7 @@ describe('sold-out flags', () => {
       }
     });
 
-    it('the flags of many buckets share the counts of all of them, and none holds longer for it [I7]', async () => {
+    it('shares the counts of all buckets between their flags, and no flag holds longer for it [I7]', async () => {
       const buckets = 16;
       store.bucket(ref).sale!.buckets = buckets;
       let counted = 0;
@@ -470,7 +470,7 @@ describe('sold-out flags', () => {
         expect(flags.refuses(of(bucket), 'loser'), String(bucket)).to.equal(false);
     });
 
-    it('a count of fewer buckets is none of the sale that has more by now [R12]', async () => {
+    it('ignores a count of fewer buckets than the sale has by now [R12]', async () => {
       const [few, more] = [2, 4].map((buckets) => ({ ...ref, buckets }));
       const counted: number[] = [];
       const units = { count: async ({ buckets }: { buckets: number }) => (counted.push(buckets), 0) };
@@ -485,7 +485,7 @@ describe('sold-out flags', () => {
       expect(counted).to.deep.equal([2, 4]);
     });
 
-    it('it ends when the sale is no longer open, so that buyers learn why', async () => {
+    it('ends when the sale is no longer open, so that buyers learn the reason', async () => {
       for (const state of ['paused', 'closed'] as const) {
         store.bucket(ref).sale!.state = 'open';
         await precheck();
@@ -500,7 +500,7 @@ describe('sold-out flags', () => {
       expect(await askFor(2 * LIFE_MS), 'its window').to.equal(false);
     });
 
-    it('it ends when Redis does not answer [R8]', async () => {
+    it('ends when Redis does not answer [R8]', async () => {
       create(1000, { readSale: () => Promise.reject(new Error('down')) });
       await precheck();
       expect(await askFor(LIFE_MS)).to.equal(false);

@@ -68,7 +68,7 @@ describe('spans of a batch', () => {
   };
   const idOf = ({ traceparent }: Span): string => readTraceparent(traceparent)?.spanId ?? '';
 
-  it('one span per batch: a step of its first recorded purchase, linked to all of them, and they to it', async () => {
+  it('record one span per batch: a step of its first recorded purchase, linked with all recorded purchases', async () => {
     const [first, second] = [purchaseSpan(TRACE_ID), purchaseSpan()];
     expect(await place(['u1', 'u2'], [first, second])).to.deep.equal(['accepted', 'accepted']);
     const batch = only('place batch');
@@ -90,7 +90,7 @@ describe('spans of a batch', () => {
     expect(tracing.spans.filter(({ ended, name }) => !ended && name !== 'buy')).to.deep.equal([]);
   });
 
-  it('message and marker carry its traceparent, and the batch is named', async () => {
+  it('put its traceparent into message and marker, and name the batch', async () => {
     await place(['u1'], [purchaseSpan(TRACE_ID)]);
     const decoded = decodeBatch(broker.published(TOPICS.purchase)[0] ?? '');
     if (decoded.outcome !== 'decoded') throw new Error(decoded.detail);
@@ -101,7 +101,7 @@ describe('spans of a batch', () => {
     expect(pending?.body).to.equal(decoded.batch.body);
   });
 
-  it('what is refused before a message has a precheck and no more; a rollback is a step', async () => {
+  it('record only a precheck for a refusal before the message, and a step for a rollback', async () => {
     await place(['u1', 'u2'], [purchaseSpan()]);
     tracing = new MemoryTracing();
     expect(await place(['u3'], [purchaseSpan()])).to.deep.equal(['sold_out']);
@@ -124,7 +124,7 @@ describe('spans of a batch', () => {
     expect(tracing.named('commit')).to.deep.equal([]);
   });
 
-  it('a step that fails ends its span and that of the batch, with the reason', async () => {
+  it('end the span of a failed step and of its batch with the reason', async () => {
     const away = new OperationalError('redis', 'ECONNREFUSED', { retryable: true });
     ports = { ...ports, store: { ...ports.store, precheck: () => Promise.reject(away) } };
     const failed = await place(['u1'], [purchaseSpan()]).catch((error: unknown) => error);
@@ -135,13 +135,13 @@ describe('spans of a batch', () => {
     }
   });
 
-  it('where the trace is recorded no more, the batch is placed without a span', async () => {
+  it('record nothing when the trace is no longer recorded', async () => {
     const gone: Span = { ...purchaseSpan(), traceparent: '' };
     expect(await place(['u1'], [gone])).to.deep.equal(['accepted']);
     expect(tracing.named('place batch')).to.deep.equal([]);
   });
 
-  it('a check-back is a step of the batch that it is about', async () => {
+  it('record a check-back as a step of its batch', async () => {
     broker.breakNext('commit_lost');
     await place(['u1'], [purchaseSpan(TRACE_ID)]);
     clock.advance(60_000);
@@ -150,7 +150,7 @@ describe('spans of a batch', () => {
     expect(only('check back').fields['seckill.verdict']).to.equal('deducted');
   });
 
-  it('a check-back that fails ends its span, with the reason', async () => {
+  it('end the span of a failed check-back with the reason', async () => {
     const resolve = (): Promise<never> => Promise.reject(new Bug('no such word'));
     const checkBack = createCheckBack({ resolve }, signedMessages(), silentLog, tracing);
     const batch = batchOf({ saleId }, purchasesOf('u1'));

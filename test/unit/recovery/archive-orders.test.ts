@@ -41,7 +41,7 @@ describe('keeper: archive-orders', () => {
     };
     return archiveOrders({ archive, log, metrics }, { afterMs: DAY_MS, ordersPerRun });
   };
-  /** A sale with so many paid orders that was retired so long ago. */
+  /** Creates a retired sale with `orders` paid orders. */
   async function retiredSale(orders: number, agoMs = 2 * DAY_MS): Promise<Sale> {
     const sale = saleOf({ stock: 10_000, state: 'closed', retiredAtMs: clock.nowMs() - agoMs }, clock.nowMs());
     mysql.putSale(sale);
@@ -58,14 +58,14 @@ describe('keeper: archive-orders', () => {
     return sale;
   }
 
-  it('moves the orders of sales that were retired long ago, and of no others', async () => {
+  it('moves only the orders of sales that were retired long ago', async () => {
     const [old, young] = [await retiredSale(3), await retiredSale(2, DAY_MS / 2)];
     await job().runOnce();
     expect([moved, archive.isArchived(old.saleId), archive.isArchived(young.saleId)]).to.deep.equal([3, true, false]);
     expect(backlog).to.equal(0);
   });
 
-  it('moves no more in a run than it may, and goes on where it was', async () => {
+  it('moves a bounded number of orders per run and continues in the next', async () => {
     const sale = await retiredSale(7);
     const archiving = job(3);
     for (const expected of [3, 6, 7]) {
@@ -76,14 +76,14 @@ describe('keeper: archive-orders', () => {
     expect(backlog, 'seen when the sale was begun').to.equal(0);
   });
 
-  it('a keeper that dies leaves the rest to the next one, which counts no order twice', async () => {
+  it('leaves the rest to the next keeper after a death, without counting an order twice', async () => {
     const sale = await retiredSale(5);
     await job(2).runOnce();
     await job().runOnce();
     expect([moved, archive.isArchived(sale.saleId)]).to.deep.equal([5, true]);
   });
 
-  it('an order whose money is open stays; its sale does not hold up the others, and is tried again', async () => {
+  it('keeps an order with open money, retries its sale later and moves the other sales', async () => {
     const [kept, other] = [await retiredSale(3), await retiredSale(2)];
     open.add('2');
     const archiving = job();
@@ -99,7 +99,7 @@ describe('keeper: archive-orders', () => {
     expect([moved, archive.isArchived(kept.saleId)]).to.deep.equal([5, true]);
   });
 
-  it('a step that fails, or whose reply is lost, is made again; a sale that cannot move waits, and is said', async () => {
+  it('repeats a step that fails or loses its reply, and lets a sale that cannot move wait, with a log line', async () => {
     const [first, second] = [await retiredSale(2), await retiredSale(2)];
     const archiving = job();
     archive.breakNext('move_reply_lost');

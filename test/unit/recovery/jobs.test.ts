@@ -12,14 +12,14 @@ import { KeeperWorld } from '../orders/keeper-world.js';
 
 const PAUSE_MS = 2000;
 
-describe('keeper: the loop of a job', () => {
+describe('keeper: job loop', () => {
   let world: KeeperWorld;
   beforeEach(() => {
     world = new KeeperWorld();
     world.clock.advance(PAUSE_MS - (world.clock.monotonicMs() % PAUSE_MS));
   });
 
-  /** Runs a job until it has run so often. */
+  /** Runs a job for this number of runs. */
   const run = async (times: number, runOnce: (run: number) => ReturnType<Job['runOnce']>): Promise<void> => {
     const stopping = new AbortController();
     let runs = 0;
@@ -36,7 +36,7 @@ describe('keeper: the loop of a job', () => {
     expect(runs).to.equal(times);
   };
 
-  it('runs once in a pause, however long a run takes, until it is stopped', async () => {
+  it('runs once per pause, whatever a run takes, until it is stopped', async () => {
     const atMs: number[] = [];
     const startedMs = world.clock.nowMs();
     await run(3, async () => {
@@ -47,7 +47,7 @@ describe('keeper: the loop of a job', () => {
     expect(world.runs).to.deep.equal(Array(3).fill(['a-job', 'done']));
   });
 
-  it('pauses longer after each idle run, up to five pauses, and as before once it finds something or fails', async () => {
+  it('pauses longer after each idle run, up to five pauses, and normally again after work or a failure', async () => {
     const atMs: number[] = [];
     const startedMs = world.clock.nowMs();
     await run(9, async (number) => {
@@ -58,7 +58,7 @@ describe('keeper: the loop of a job', () => {
     expect(atMs).to.deep.equal([0, 4, 10, 18, 28, 38, 40, 44, 46]);
   });
 
-  it('a run that fails is counted, logged, and followed by the next', async () => {
+  it('counts and logs a failed run and continues', async () => {
     await run(3, async (number) => {
       if (number === 2) throw new Error('away');
     });
@@ -66,7 +66,7 @@ describe('keeper: the loop of a job', () => {
     expect(world.warnings).to.deep.equal(['a keeper job failed and will run again']);
   });
 
-  it('a job that keeps failing is logged from time to time, and at each new failure', async () => {
+  it('logs a job that keeps failing from time to time, and at each new failure', async () => {
     await run(14, async (number) => {
       if (number !== 12 && number !== 14) throw new Error('away');
     });
@@ -74,7 +74,7 @@ describe('keeper: the loop of a job', () => {
     expect(world.warnings, 'at 0, 10 and 20 s, and after it had run again').to.have.length(4);
   });
 
-  it('a sale that is being rebuilt is no failure of the keeper: one line without a stack, not a warning', async () => {
+  it('logs a sale that is rebuilt as one line without a stack, not as a warning', async () => {
     const infos: [Record<string, unknown>, string][] = [];
     world.log.info = (fields, message) => void infos.push([fields as Record<string, unknown>, message]);
     await run(4, async (number) => {
@@ -89,7 +89,7 @@ describe('keeper: the loop of a job', () => {
     expect(world.runs.filter(([, result]) => result === 'failed')).to.have.length(3);
   });
 
-  it('ends after the run that is under way, and not before [T13]', async () => {
+  it('ends after the run under way, not before [T13]', async () => {
     let ended = false;
     await run(1, async () => {
       await new Promise((resolve) => setImmediate(resolve));
@@ -98,7 +98,7 @@ describe('keeper: the loop of a job', () => {
     expect(ended).to.equal(true);
   });
 
-  it('does not begin if it was stopped before', async () => {
+  it('does not begin when it was stopped before', async () => {
     const { clock, log, metrics } = world;
     const job: Job = { name: 'a-job', runOnce: () => expect.fail('it ran') };
     await keepRunning(job, 2000, AbortSignal.abort(), { clock, log, metrics });
@@ -106,8 +106,8 @@ describe('keeper: the loop of a job', () => {
   });
 });
 
-describe('keeper: a job that runs when its work is due', () => {
-  it('runs when its own kind of work is due, and passes on what it returns and throws', async () => {
+describe('keeper: job that runs when its work is due', () => {
+  it('runs when its own kind of work is due, and passes on results and errors', async () => {
     let due: DueWork[] = ['release'];
     let runs = 0;
     let end: () => 'idle' = () => 'idle';
@@ -129,7 +129,7 @@ describe('keeper: a job that runs when its work is due', () => {
     expect(runs).to.equal(2);
   });
 
-  it('keeps the short pause while nothing is due, since work must begin soon', async () => {
+  it('keeps the short pause while nothing is due, because work must begin soon', async () => {
     const world = new KeeperWorld();
     const { clock, log, metrics } = world;
     const stopping = new AbortController();
@@ -146,8 +146,8 @@ describe('keeper: a job that runs when its work is due', () => {
   });
 });
 
-describe('keeper: the buckets it reads', () => {
-  it('every bucket with a batch pending, of every sale that may hold units; a draft has none, nor has a retired sale', async () => {
+describe('keeper: buckets to read', () => {
+  it('are all buckets with a pending batch, but of no draft or retired sale', async () => {
     const world = new KeeperWorld();
     const states: SaleState[] = ['draft', 'warm', 'open', 'paused', 'closed'];
     const sales = states.map((state) => saleOf({ state, buckets: 2 }));
@@ -164,11 +164,11 @@ describe('keeper: the buckets it reads', () => {
     expect(found).to.have.deep.members(expected[1] ?? []);
   });
 
-  it('of the sales that are over, those that ended last, however early they were created', async () => {
+  it('include the finished sales that ended last, however early they were created', async () => {
     const world = new KeeperWorld();
     const nowMs = world.clock.nowMs();
     const state = 'closed';
-    world.mysql.putSale(saleOf({ saleId: '1', state, closesAtMs: nowMs })); // a long one
+    world.mysql.putSale(saleOf({ saleId: '1', state, closesAtMs: nowMs })); // a long sale
     for (let id = 2; id <= 10_001; id++) {
       world.mysql.putSale(saleOf({ saleId: String(id), state, closesAtMs: nowMs - id }));
     }
@@ -180,7 +180,7 @@ describe('keeper: the buckets it reads', () => {
 });
 
 describe('keeper: watch-pending', () => {
-  it('publishes how many batches are deducted and not marked recorded, in all sales together, and the oldest age', async () => {
+  it('publishes the number and oldest age of deducted, unmarked batches of all sales', async () => {
     const world = new KeeperWorld();
     const job = watchPending({ sales: world.mysql, store: world.store, metrics: world.metrics });
     expect(await job.runOnce()).to.equal('idle');
@@ -199,13 +199,13 @@ describe('keeper: watch-pending', () => {
     expect(world.pending).to.deep.equal([2, 500]);
   });
 
-  it('a Redis server that does not answer hides only its own batches, and the run fails', async () => {
+  it('hides only the batches of a silent Redis server, and fails the run', async () => {
     const world = new KeeperWorld();
     const job = watchPending({ sales: world.mysql, store: world.store, metrics: world.metrics });
     const [one, two] = [await world.openSale(), await world.openSale()];
     for (const sale of [one, two]) await world.deducted(sale, ['u1']);
     world.clock.advance(500);
-    world.store.cutOff.add(two.saleId); // the newest comes first
+    world.store.cutOff.add(two.saleId); // the newest sale comes first
     expect(await job.runOnce().catch((error: Error) => error.name)).to.equal('OperationalError');
     expect(world.pending).to.deep.equal([1, 500]);
   });
@@ -215,7 +215,7 @@ describe('keeper: faults of single buckets', () => {
   const fault = (dependency: 'redis' | 'mysql', message = 'away') =>
     new OperationalError(dependency, message, { retryable: true });
 
-  it('the others are worked on; the run fails at its end, with the first fault and their number', async () => {
+  it('lets the other buckets proceed and fails the run at its end with the first fault and the number of faults', async () => {
     const faults = new BucketFaults();
     const done: number[] = [];
     await faults.forEach([1, 2, 3, 4], async (item) => {
@@ -227,7 +227,7 @@ describe('keeper: faults of single buckets', () => {
     new BucketFaults().throwIfAny();
   });
 
-  it('any other fault ends the run: what was begun ends, nothing more is begun', async () => {
+  it('ends the run on a fault of another kind: work under way ends and nothing more begins', async () => {
     const begun: number[] = [];
     const work = async (item: number): Promise<void> => {
       begun.push(item);
@@ -238,7 +238,7 @@ describe('keeper: faults of single buckets', () => {
     expect(begun).to.deep.equal([1, 2]);
   });
 
-  it('so many at the same time', async () => {
+  it('works on a bounded number of buckets at once', async () => {
     let [now, most] = [0, 0];
     const work = async (): Promise<void> => {
       most = Math.max(most, ++now);

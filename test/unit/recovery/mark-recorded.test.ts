@@ -23,7 +23,7 @@ describe('keeper: mark-recorded', () => {
   const entryOf = (userId: string) => certainEntry(world.store.findRequest(at(), userId, 'k1'));
   const pending = async (): Promise<number> => (await world.store.pendingSummary(at())).batches;
 
-  it('marks batches that MySQL has and Redis still holds in pending: a worker died between the two [M9]', async () => {
+  it('marks batches that are in MySQL and still pending in Redis, as after the death of a worker [M9]', async () => {
     const batch = await world.deducted(sale, ['u1', 'u2*2']);
     const [first, second] = await world.recorded(batch);
     world.clock.advance(AFTER_MS);
@@ -33,7 +33,7 @@ describe('keeper: mark-recorded', () => {
     expect([await pending(), world.counts.markedLate]).to.deep.equal([0, 1]);
   });
 
-  it('leaves a young batch to its worker, and one without rows to the re-drive', async () => {
+  it('leaves a young batch to its worker and a batch without rows to the re-drive', async () => {
     await world.deducted(sale, ['u1']);
     world.clock.advance(AFTER_MS - 1);
     const young = await world.deducted(sale, ['u2']);
@@ -43,7 +43,7 @@ describe('keeper: mark-recorded', () => {
     expect([await pending(), world.counts.markedLate]).to.deep.equal([2, 0]);
   });
 
-  it('marks only if every row is of this batch: a row of another batch is left to the worker', async () => {
+  it('marks nothing when a row belongs to another batch, and leaves it to the worker', async () => {
     const batch = await world.deducted(sale, ['u1', 'u2']);
     await world.recorded(batchOf(sale, batch.purchases.slice(0, 1), 'earlier-batch'));
     await world.recorded(batchOf(sale, batch.purchases.slice(1), batch.batchId));
@@ -53,7 +53,7 @@ describe('keeper: mark-recorded', () => {
     expect([await pending(), world.counts.markedLate]).to.deep.equal([1, 0]);
   });
 
-  it('marks only when every row is there', async () => {
+  it('marks nothing until every row exists', async () => {
     const batch = await world.deducted(sale, ['u1', 'u2']);
     await world.recorded(batchOf(sale, batch.purchases.slice(0, 1), batch.batchId));
     world.clock.advance(AFTER_MS);
@@ -61,7 +61,7 @@ describe('keeper: mark-recorded', () => {
     expect([await pending(), (await entryOf('u1'))?.state]).to.deep.equal([1, 'held']);
   });
 
-  it('a row that has ended is not made an order: its request stays held until it is released [C6]', async () => {
+  it('makes no order of an ended row, whose request stays held until its release [C6]', async () => {
     const batch = await world.deducted(sale, ['u1', 'u2', 'u3']);
     const [, second] = await world.recorded(batch, ['u3']);
     world.mysql.endOrder(second as string, 'cancelled');
@@ -72,7 +72,7 @@ describe('keeper: mark-recorded', () => {
     expect(await pending()).to.equal(0);
   });
 
-  it('passes over a batch whose body is gone; the re-drive reports it', async () => {
+  it('skips a batch without a body, which the re-drive reports', async () => {
     const lost = await world.deducted(sale, ['u1']);
     const good = await world.deducted(sale, ['u2']);
     await world.recorded(good);
@@ -82,7 +82,7 @@ describe('keeper: mark-recorded', () => {
     expect((await entryOf('u2'))?.state).to.equal('ordered');
   });
 
-  it('reads the bodies of those batches only that MySQL has, and asks once for all: while no worker writes, none', async () => {
+  it('reads only the bodies of recorded batches, in one query, and none while no worker writes', async () => {
     for (const user of ['u1', 'u2', 'u3']) await world.deducted(sale, [user]);
     const recorded = await world.deducted(sale, ['u4']);
     world.clock.advance(AFTER_MS);
@@ -107,20 +107,20 @@ describe('keeper: mark-recorded', () => {
     expect([await pending(), world.counts.markedLate]).to.deep.equal([3, 1]);
   });
 
-  it('however many unrecorded batches are older, those behind them have their turn, and then the oldest again', async () => {
+  it('reaches batches behind many older unrecorded batches, then starts again with the oldest', async () => {
     const unrecorded = [];
     for (let index = 0; index < 25; index++) unrecorded.push(await world.deducted(sale, [`old${index}`]));
     world.clock.advance(1);
     await world.recorded(await world.deducted(sale, ['u1']));
     world.clock.advance(AFTER_MS);
-    for (let runs = 0; runs < 3; runs++) await job.runOnce(); // 10 of a bucket in one run
+    for (let runs = 0; runs < 3; runs++) await job.runOnce(); // 10 batches of a bucket in one run
     expect((await entryOf('u1'))?.state).to.equal('ordered');
     await world.recorded(unrecorded[0] as (typeof unrecorded)[0]);
     for (let runs = 0; runs < 3; runs++) await job.runOnce();
     expect((await entryOf('old0'))?.state).to.equal('ordered');
   });
 
-  it('two keepers at once do what one does', async () => {
+  it('marks once when two keepers run at once', async () => {
     const batch = await world.deducted(sale, ['u1']);
     const [orderId] = await world.recorded(batch);
     world.clock.advance(AFTER_MS);
@@ -128,7 +128,7 @@ describe('keeper: mark-recorded', () => {
     expect(await entryOf('u1')).to.deep.equal({ state: 'ordered', orderId, quantity: 1 });
   });
 
-  it('a sale that is being rebuilt fails the run, and does not delay the others [R10]', async () => {
+  it('fails the run on a sale that is rebuilt, and marks the other sales [R10]', async () => {
     const other = await world.openSale();
     for (const each of [sale, other]) await world.recorded(await world.deducted(each, ['u1']));
     world.clock.advance(AFTER_MS);
@@ -137,7 +137,7 @@ describe('keeper: mark-recorded', () => {
     expect(world.counts.markedLate).to.equal(1);
   });
 
-  it('a MySQL outage fails the run; the next one marks [D1]', async () => {
+  it('fails the run in a MySQL outage and marks in the next run [D1]', async () => {
     const batch = await world.deducted(sale, ['u1']);
     await world.recorded(batch);
     world.clock.advance(AFTER_MS);
@@ -147,11 +147,11 @@ describe('keeper: mark-recorded', () => {
     expect(await pending()).to.equal(0);
   });
 
-  it('a Redis server that does not answer stops only its own sales, and the run fails at its end', async () => {
+  it('skips only the sales of a silent Redis server, and fails the run at its end', async () => {
     const other = await world.openSale();
     for (const each of [sale, other]) await world.recorded(await world.deducted(each, ['u1']));
     world.clock.advance(AFTER_MS);
-    world.store.cutOff.add(other.saleId); // the newest comes first
+    world.store.cutOff.add(other.saleId); // the newest sale comes first
     expect(await job.runOnce().catch((error: Error) => error.name)).to.equal('OperationalError');
     expect([await pending(), world.counts.markedLate]).to.deep.equal([0, 1]);
   });

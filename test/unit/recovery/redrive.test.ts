@@ -25,7 +25,7 @@ describe('keeper: redrive', () => {
     sale = await world.openSale();
   });
 
-  /** A keeper that has just started. */
+  /** Creates a keeper that has just started. */
   const create = (channel = world.broker.redriveChannel(), max = MAX): Job => {
     const { mysql, store, clock, log, metrics } = world;
     const ports = { sales: mysql, store, channel, clock, log, metrics };
@@ -33,7 +33,7 @@ describe('keeper: redrive', () => {
   };
   const published = (): readonly string[] => world.broker.published(TOPICS.redrive);
 
-  it('publishes a batch that was not marked recorded, as it was sent [M2]', async () => {
+  it('publishes an unmarked batch unchanged [M2]', async () => {
     const batch = await world.deducted(sale, ['u1', 'u2*2']);
     world.clock.advance(AFTER_MS);
     await job.runOnce();
@@ -41,7 +41,7 @@ describe('keeper: redrive', () => {
     expect(world.counts.redriven).to.equal(1);
   });
 
-  it('a batch of a recorded trace has a span below its own, and its line of log names the traces', async () => {
+  it('records a span below that of a traced batch and logs its traces', async () => {
     const tracing = new MemoryTracing();
     const lines: object[] = [];
     const { mysql, store, clock, metrics } = world;
@@ -78,7 +78,7 @@ describe('keeper: redrive', () => {
     expect(published()).to.deep.equal([]);
   });
 
-  it('at growing intervals: the pause doubles up to sixteen times [M11]', async () => {
+  it('publishes a batch at growing intervals, up to sixteen times the first [M11]', async () => {
     await world.deducted(sale, ['u1']);
     world.clock.advance(AFTER_MS);
     const atMinutes: number[] = [];
@@ -91,7 +91,7 @@ describe('keeper: redrive', () => {
     expect(atMinutes).to.deep.equal([0, 1, 3, 7, 15, 31, 47, 63, 79, 95]);
   });
 
-  it('a bounded number in one run, oldest first; the others in the next ones [M11]', async () => {
+  it('publishes a bounded number per run, oldest first, and the others in the next runs [M11]', async () => {
     const bodies = [];
     for (let i = 0; i < 12; i++) {
       bodies.push((await world.deducted(sale, [`u${i}`])).body);
@@ -104,7 +104,7 @@ describe('keeper: redrive', () => {
     }
   });
 
-  it('the bound counts over all sales and buckets', async () => {
+  it('counts the bound over all sales and buckets', async () => {
     const other = await world.openSale({ buckets: 2 });
     for (let i = 0; i < 3; i++) {
       await world.deducted(sale, [`u${i}`]);
@@ -118,7 +118,7 @@ describe('keeper: redrive', () => {
     expect(published()).to.have.length(9);
   });
 
-  it('closed sales are checked too: their batches may still be under way', async () => {
+  it('checks closed sales too, because their batches may still be under way', async () => {
     const batch = await world.deducted(sale, ['u1']);
     await world.store.setState(sale, 'closed');
     world.mysql.putSale({ ...sale, state: 'closed' });
@@ -127,7 +127,7 @@ describe('keeper: redrive', () => {
     expect(published()).to.deep.equal([batch.body]);
   });
 
-  it('what could not be published is due again when its lease is over; the others keep their pause', async () => {
+  it('publishes a failed batch again when its lease is over, and keeps the pause of the others', async () => {
     const batches = [];
     for (const user of ['u1', 'u2', 'u3']) {
       batches.push((await world.deducted(sale, [user])).body);
@@ -158,7 +158,7 @@ describe('keeper: redrive', () => {
     expect(world.counts.redriven).to.equal(3);
   });
 
-  /** A broker that does not take some batches. */
+  /** Creates a broker that refuses some batches. */
   function refusing(isRefused: (batchId: string) => boolean) {
     const inner = world.broker.redriveChannel();
     let tries = 0;
@@ -170,10 +170,10 @@ describe('keeper: redrive', () => {
     return { channel: { ...inner, publish }, tried: () => tries };
   }
 
-  it('a batch that the broker refuses does not end the run: the other sales have their batches published', async () => {
+  it('publishes the batches of other sales when the broker refuses a batch', async () => {
     const bodies: string[] = [];
     for (let sales = 0; sales < 9; sales++) {
-      bodies.push((await world.deducted(await world.openSale(), ['u1'])).body); // of more buckets than work at once
+      bodies.push((await world.deducted(await world.openSale(), ['u1'])).body); // more buckets than work at once
     }
     const bad = await world.deducted(await world.openSale(), ['u1']); // the newest sale comes first
     world.clock.advance(AFTER_MS);
@@ -186,7 +186,7 @@ describe('keeper: redrive', () => {
     expect([...published()].sort()).to.deep.equal(bodies.sort());
   });
 
-  it('a broker that takes nothing ends the run soon, and all is due again', async () => {
+  it('ends the run soon when the broker takes nothing, and keeps every batch due', async () => {
     for (let sales = 0; sales < 60; sales++) await world.deducted(await world.openSale(), ['u1']);
     world.clock.advance(AFTER_MS);
     const { channel, tried } = refusing(() => true);
@@ -197,7 +197,7 @@ describe('keeper: redrive', () => {
     expect(tried()).to.be.lessThan(40);
   });
 
-  it('two keepers share the batches: what one has taken or published the other leaves alone', async () => {
+  it('leaves batches alone that another keeper has taken or published', async () => {
     const bodies = [];
     for (let i = 0; i < 2 * MAX; i++) bodies.push((await world.deducted(sale, [`u${i}`])).body);
     world.clock.advance(AFTER_MS);
@@ -209,7 +209,7 @@ describe('keeper: redrive', () => {
     expect(published()).to.have.members(bodies);
   });
 
-  it('what a keeper that died had taken is published by another one', async () => {
+  it('publishes the batches of a dead keeper', async () => {
     const { body } = await world.deducted(sale, ['u1']);
     world.clock.advance(AFTER_MS);
     const terms = { olderThanMs: AFTER_MS, leaseMs: LEASE_MS, max: 5, fromMs: 0 };
@@ -221,7 +221,7 @@ describe('keeper: redrive', () => {
     expect(published()).to.deep.equal([body]);
   });
 
-  it('a batch that a consumer goes on trying is left alone', async () => {
+  it('leaves a batch alone while a consumer keeps trying it', async () => {
     const { batchId } = await world.deducted(sale, ['u1']);
     world.clock.advance(AFTER_MS);
     await world.store.leaveAlone({ ...sale, bucket: 0 }, [{ batchId, forMs: 90_000 }]);
@@ -233,9 +233,9 @@ describe('keeper: redrive', () => {
     expect(published()).to.have.length(1);
   });
 
-  it('a sale with very many batches does not keep those of the others waiting', async () => {
+  it('publishes batches of other sales in time despite very many batches of one sale', async () => {
     const others = [sale, await world.openSale(), await world.openSale()];
-    const busy = await world.openSale(); // the newest comes first
+    const busy = await world.openSale(); // the newest sale comes first
     for (let i = 0; i < 20 * MAX; i++) await world.deducted(busy, [`u${i}`]);
     const bodies = [];
     for (const other of others) bodies.push((await world.deducted(other, ['u1'])).body);
@@ -244,7 +244,7 @@ describe('keeper: redrive', () => {
     expect(published()).to.include.members(bodies);
   });
 
-  it('a Redis server that does not answer stops only its own sales, and the run fails at its end', async () => {
+  it('skips only the sales of a silent Redis server, and fails the run at its end', async () => {
     const other = await world.openSale();
     await world.deducted(sale, ['u1']);
     const { body } = await world.deducted(other, ['u1']);
@@ -258,7 +258,7 @@ describe('keeper: redrive', () => {
     expect(published()[0]).to.equal(body);
   });
 
-  it('buckets of a server that stops answering in the middle use up nothing of what a run may publish', async () => {
+  it('uses up nothing of the limit of a run for buckets of a server that stops answering', async () => {
     const many = await world.openSale({ buckets: 8 });
     for (let bucket = 0; bucket < 8; bucket++) await world.deducted(many, [`u${bucket}`], bucket);
     const { body } = await world.deducted(sale, ['u1']);
@@ -272,7 +272,7 @@ describe('keeper: redrive', () => {
     expect(published()).to.deep.equal([body]);
   });
 
-  it('a batch that was parked and is replayed counts anew', async () => {
+  it('counts a batch anew when it was parked and is replayed', async () => {
     const batch = await world.deducted(sale, ['u1']);
     world.clock.advance(AFTER_MS * 16);
     await job.runOnce();
@@ -286,7 +286,7 @@ describe('keeper: redrive', () => {
     expect(published().length - before, 'the first pause is the short one').to.equal(2);
   });
 
-  it('a pending batch without a readable body is logged, and does not stop the others [C7]', async () => {
+  it('logs a pending batch without a readable body and continues [C7]', async () => {
     const [lost, odd, good] = [
       await world.deducted(sale, ['u1']),
       await world.deducted(sale, ['u2']),

@@ -62,7 +62,7 @@ describe('keeper: retire-sales', () => {
     await world.mysql.move(sale.saleId, 'closed');
     await world.store.setState(sale, 'closed');
   };
-  /** A closed sale with orders of these buyers, after everything that follows from them was done. */
+  /** Creates a closed sale with orders of these buyers, after all their effects. */
   const closedSale = async (...texts: string[]): Promise<{ sale: Sale; batch: Batch }> => {
     const sale = await world.openSale();
     const batch = await world.deducted(sale, texts);
@@ -72,7 +72,7 @@ describe('keeper: retire-sales', () => {
     return { sale, batch };
   };
 
-  it('a sale that is long over is retired; only after a while does Redis forget it, and the orders stay', async () => {
+  it('retires a sale long after its end, and later has Redis forget it while the orders stay', async () => {
     const { sale, batch } = await closedSale('u1', 'u2');
     const young = await closedSale('u3');
     world.mysql.putSale({ ...now(young.sale), closesAtMs: world.clock.nowMs() + 30 * DAY_MS });
@@ -99,11 +99,11 @@ describe('keeper: retire-sales', () => {
   const REASONS: Record<string, (sale: Sale) => Promise<unknown>> = {
     pending: (sale) => world.deducted(sale, ['u7']),
     parked: (sale) => world.parkedBatch(sale, ['u7']),
-    outbox: async (sale) => world.work(await world.deducted(sale, ['u7'])), // and its events are not published
+    outbox: async (sale) => world.work(await world.deducted(sale, ['u7'])), // without publishing its events
     differs: (sale) => world.stray(sale, ['u7']),
   };
   for (const [reason, cause] of Object.entries(REASONS)) {
-    it(`a sale is kept while something of it waits: ${reason}`, async () => {
+    it(`keeps a sale while something of it waits: ${reason}`, async () => {
       const { sale } = await closedSale('u1');
       world.store.bucket({ saleId: sale.saleId, bucket: 0 }).sale!.state = 'open';
       await cause(sale);
@@ -116,7 +116,7 @@ describe('keeper: retire-sales', () => {
     });
   }
 
-  it('a sale that another run compares at that moment is not kept for it: the next run retires it', async () => {
+  it('skips a sale that another run is comparing, and retires it in the next run', async () => {
     const { sale } = await closedSale('u1');
     world.clock.advance(9 * DAY_MS);
     await world.runsRepository.lease(sale.saleId, 'another run', 60_000);
@@ -128,7 +128,7 @@ describe('keeper: retire-sales', () => {
     expect([retired, why]).to.deep.equal([1, []]);
   });
 
-  it('a sale is kept while a compensation of it is to be done, and tried again later', async () => {
+  it('keeps a sale while a compensation is due, and tries again later', async () => {
     const { sale } = await closedSale('u1');
     const { saleId } = sale;
     const kind = 'leak' as const;
@@ -147,7 +147,7 @@ describe('keeper: retire-sales', () => {
     expect(retired).to.equal(1);
   });
 
-  it('after a restart of Redis a sale is retired without being rebuilt; what only Redis has keeps it [R1]', async () => {
+  it('retires a sale after a Redis restart without a rebuild, unless data of the sale exists only in Redis [R1]', async () => {
     const { sale } = await closedSale('u1');
     const lost = await closedSale('u2');
     const held = await closedSale('u3');
@@ -167,7 +167,7 @@ describe('keeper: retire-sales', () => {
     expect([...world.store.asks], 'then it can be compared').to.deep.equal([held.sale.saleId]);
   });
 
-  it('a sale that is being rebuilt is kept, and a retired one is never rebuilt [R10]', async () => {
+  it('keeps a sale that is rebuilt, and never rebuilds a retired sale [R10]', async () => {
     const { sale } = await closedSale('u1');
     const store = new MemoryRepairStore(world.store);
     world.clock.advance(9 * DAY_MS);
@@ -179,7 +179,7 @@ describe('keeper: retire-sales', () => {
     expect(await repair).to.deep.equal({ outcome: 'retired' });
   });
 
-  it('markers that an earlier version left without an end are removed', async () => {
+  it('removes markers without an expiry that an earlier version left', async () => {
     const { sale, batch } = await closedSale('u1');
     bucketOf(sale).markers.set(batch.batchId, { kind: 'deducted', body: null });
     world.clock.advance(9 * DAY_MS);
@@ -188,7 +188,7 @@ describe('keeper: retire-sales', () => {
     expect([...bucketOf(sale).markers.keys()]).to.deep.equal([]);
   });
 
-  it('a sale that cannot be read does not keep the others, and makes the run fail', async () => {
+  it('continues past a sale that cannot be read, and fails the run', async () => {
     await closedSale('u1');
     const other = await closedSale('u2');
     world.clock.advance(9 * DAY_MS);
@@ -197,7 +197,7 @@ describe('keeper: retire-sales', () => {
     expect([retired, now(other.sale).retiredAtMs !== null]).to.deep.equal([1, true]);
   });
 
-  it('however many sales of one Redis server cannot be read, the others are retired; those too when it answers again', async () => {
+  it('retires other sales when many of one Redis server are unreadable, and those once it answers', async () => {
     const away: Sale[] = [];
     for (let i = 0; i < 60; i++) away.push(await world.openSale());
     const well = await world.openSale({ closesAtMs: world.clock.nowMs() + 2 * 3_600_000 });
@@ -225,7 +225,7 @@ describe('keeper: retire-sales', () => {
     expect(retired).to.equal(61);
   });
 
-  it('a retired sale that Redis cannot forget now is not in the way of the others', async () => {
+  it('continues past a retired sale that Redis cannot forget now', async () => {
     const [away, well] = [await closedSale('u1'), await closedSale('u2')];
     world.clock.advance(9 * DAY_MS);
     await retire();
@@ -242,7 +242,7 @@ describe('keeper: retire-sales', () => {
     expect(await world.mysql.toForget(0, 10)).to.deep.equal([]);
   });
 
-  it('Redis forgets a sale only when the snapshots that apis share are over, too', async () => {
+  it('has Redis forget a sale only after the snapshots shared by apis have expired', async () => {
     const { sale } = await closedSale('u1');
     world.clock.advance(9 * DAY_MS);
     await retire();

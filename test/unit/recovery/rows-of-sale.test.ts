@@ -18,7 +18,7 @@ const order = (orderId: string): AgedOrder => ({
   ageMs: 0,
 });
 
-/** Three pages of one order each, of which some are not noted, and some calls fail. */
+/** Three pages of one order each. Some pages are not noted, and some calls fail. */
 class Orders {
   failures = 0;
   searched = 0;
@@ -55,36 +55,36 @@ describe('rows of a sale', () => {
     return found;
   }
 
-  it('all pages, and no search where they add up to `sold`', async () => {
+  it('read all pages and search nothing when the pages add up to `sold`', async () => {
     expect(await read()).to.deep.equal(['1', '2', '3']);
     expect(orders.searched).to.equal(0);
   });
 
-  it('a page that MySQL does not give for a moment is asked for again, alone', async () => {
+  it('ask again for the one page that MySQL refused for a moment', async () => {
     orders.failures = 3;
     expect(await read()).to.deep.equal(['1', '2', '3']);
     expect(orders.pages).to.deep.equal(['1', '2', '2', '2', '2', '3']);
   });
 
-  it('an outage is thrown in the end', async () => {
+  it('throw after a lasting outage', async () => {
     orders.failures = 100;
     const startedMs = clock.nowMs();
     expect(await read().catch((error: Error) => error)).to.be.instanceOf(OperationalError);
     expect(clock.nowMs() - startedMs).to.be.within(5_000, 30_000);
   });
 
-  it('what no writer noted is searched for when `sold` says that rows are missing', async () => {
+  it('search for rows that no writer noted when `sold` exceeds the pages', async () => {
     orders.noted = ['1', '3'];
     expect(await read()).to.deep.equal(['1', '3', '2']);
   });
 
-  it('also where `sold` moved meanwhile, if there were more before and after than were found', async () => {
+  it('search when `sold` moved but exceeded the found rows before and after', async () => {
     orders.noted = ['1', '3'];
     orders.soldAfter = 4;
     expect(await read()).to.deep.equal(['1', '3', '2']);
   });
 
-  it('not while `sold` moves: an order ended or was written between the two reads', async () => {
+  it('search nothing while `sold` moves, as an order ended or was written between the reads', async () => {
     orders.noted = ['1', '3'];
     orders.soldAfter = 2;
     expect(await read()).to.deep.equal(['1', '3']);

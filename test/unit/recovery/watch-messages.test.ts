@@ -34,11 +34,11 @@ describe('keeper: watch-messages', () => {
   const published = async (): Promise<string[]> =>
     (await registry.metrics()).split('\n').filter((line) => line.startsWith('seckill_mq_'));
 
-  it('publishes nothing before it knows anything: 0 would say that all is well', async () => {
+  it('publishes nothing before its first read, as 0 would say that all is well', async () => {
     expect(await published()).to.deep.equal([]);
   });
 
-  it('publishes lag and age of each group, dead letters by their topic, half messages, brokers that are down', async () => {
+  it('publishes lag and age of each group, dead letters per topic, half messages and brokers that are down', async () => {
     await runOnce();
     expect(await published()).to.deep.equal([
       'seckill_mq_lag{group="writer",topic="purchase"} 3',
@@ -53,7 +53,7 @@ describe('keeper: watch-messages', () => {
     ]);
   });
 
-  it('asks nothing and shows nothing while another keeper has the lease', async () => {
+  it('asks and shows nothing while another keeper has the lease', async () => {
     await runOnce();
     isOurs = false;
     inspect = () => Promise.reject(new Error('asked'));
@@ -61,7 +61,7 @@ describe('keeper: watch-messages', () => {
     expect(await published()).to.deep.equal([]);
   });
 
-  it('shows no old figures when RocketMQ does not answer, and the run fails', async () => {
+  it('shows no old figures and fails the run when RocketMQ does not answer', async () => {
     await runOnce();
     const noAnswer = new OperationalError('rocketmq', 'no answer', { retryable: true });
     inspect = () => Promise.reject(noAnswer);

@@ -16,7 +16,7 @@ const DEADLINES = {
   sale_unarchived: 7,
 } as const;
 
-/** The others are published by watch-sales-in-repair and finish-transfers. */
+/** watch-sales-in-repair and finish-transfers publish the other states. */
 const STATES = WATCHED_STATES.filter((state) => state !== 'sale_shut' && state !== 'units_lent');
 
 describe('keeper: watch-overdue', () => {
@@ -38,7 +38,7 @@ describe('keeper: watch-overdue', () => {
     return watchOverdue({ sales, store, transitions, metrics, repository }, DEADLINES).runOnce();
   };
 
-  it('publishes every waiting state, each against its own deadline', async () => {
+  it('publishes every waiting state against its own deadline', async () => {
     const sale = await world.openSale();
     const other = await world.openSale();
     const recorded = await world.deducted(sale, ['u1', 'u2']);
@@ -65,13 +65,13 @@ describe('keeper: watch-overdue', () => {
     ]);
   });
 
-  it('nothing is overdue at rest', async () => {
+  it('reports nothing overdue at rest', async () => {
     repository = { overdue: async () => ({ count: 0, oldestMs: 0 }) };
     expect(await run()).to.equal('idle');
     for (const state of STATES) expect(world.overdue[state], state).to.deep.equal([0, 0]);
   });
 
-  it('a store that is away hides only what it holds, and the run fails', async () => {
+  it('hides only the figures of a store that is away, and fails the run', async () => {
     world.transitions.breakNext('overdue_fails');
     const error = await run().then(
       () => null,
@@ -81,7 +81,7 @@ describe('keeper: watch-overdue', () => {
     expect(Object.keys(world.overdue)).to.have.members(STATES.filter((state) => state !== 'pending_payment'));
   });
 
-  it('a Redis server that does not answer hides only its own batches, and the run fails', async () => {
+  it('hides only the batches of a silent Redis server, and fails the run', async () => {
     const [one, two] = [await world.openSale(), await world.openSale()];
     for (const sale of [one, two]) await world.deducted(sale, ['u1']);
     world.clock.advance(DEADLINES.batch_pending + 1_000);

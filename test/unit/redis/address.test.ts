@@ -2,15 +2,15 @@ import { expect } from 'chai';
 import { redis as keys } from '../../../src/core/config/sections/servers.js';
 import { isByTls, namedAddress, readRedisAddress } from '../../../src/redis/address.js';
 
-/** What the configuration lets through, as the adapter reads it. */
+/** Reads a url that the configuration has accepted, as the adapter does. */
 const read = (url: string) => readRedisAddress(keys.url.parse(url));
 
 describe('redis: addresses', () => {
-  it('one server is left to the driver', () => {
+  it('leaves the url of a single server to the driver', () => {
     for (const url of ['redis://h:1/2', 'rediss://u:p@h']) expect(read(url)).to.deep.equal({ kind: 'server', url });
   });
 
-  it('sentinels: hosts with or without a port, master, database, login', () => {
+  it('reads sentinels: hosts with or without a port, master, database, login', () => {
     expect(read('redis+sentinel://a:1,b/stock')).to.deep.equal({
       kind: 'sentinel',
       master: 'stock',
@@ -25,7 +25,7 @@ describe('redis: addresses', () => {
     expect([login, db]).to.deep.equal([{ username: 'me', password: 'p@ss' }, 3]);
   });
 
-  it('a cluster: some of its servers, login', () => {
+  it('reads a cluster: some of its servers, login', () => {
     expect(read('redis+cluster://:secret@10.0.0.1:7000,[fd00::1]:7001,c')).to.deep.equal({
       kind: 'cluster',
       login: { password: 'secret' },
@@ -37,7 +37,7 @@ describe('redis: addresses', () => {
     });
   });
 
-  it('by TLS: the same forms with rediss', () => {
+  it('reads the same forms with TLS as rediss', () => {
     const forms = ['://u:p@h:1', '+sentinel://u:p@h:1,i/stock/3', '+cluster://u:p@h:1,i'];
     for (const form of forms.slice(1)) expect(read(`rediss${form}`)).to.deep.equal(read(`redis${form}`));
     expect(forms.flatMap((form) => [`redis${form}`, `rediss${form}`]).map(isByTls)).to.deep.equal(
@@ -45,14 +45,14 @@ describe('redis: addresses', () => {
     );
   });
 
-  it('names them without their password [S9]', () => {
+  it('names servers without their password [S9]', () => {
     const named = ['redis://:secret@h:1', 'redis+sentinel://:secret@h:1,i:2/stock', 'redis+cluster://:secret@h:1'].map(
       (url) => namedAddress(read(url)),
     );
     expect(named).to.deep.equal(['h:1', 'stock of the sentinels h:1, i:2', 'the cluster h:1']);
   });
 
-  it('refuses what is none, and does not show it', () => {
+  it('refuses an invalid url without showing it', () => {
     for (const url of [
       'redis+sentinel://h:1',
       'redis+sentinel://h:1/',

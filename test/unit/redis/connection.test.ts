@@ -3,8 +3,8 @@ import { Redis, ReplyError } from 'ioredis';
 import { Bug, OperationalError } from '../../../src/core/errors.js';
 import { asOperationalError, eachOrFault, reasonOf } from '../../../src/redis/connection.js';
 
-/** The words come from the driver itself, so that a new version of it with other words is noticed. */
-describe('redis: what was wrong, for a person', () => {
+/** The driver itself produces the words, so that the test notices a new version with other words. */
+describe('redis: reason of a failed command', () => {
   const messageOf = async (options: object, act: (redis: Redis) => Promise<unknown>): Promise<string> => {
     const redis = new Redis(1, '127.0.0.1', { lazyConnect: true, ...options }); // port 1 is closed
     redis.on('error', () => undefined);
@@ -15,7 +15,7 @@ describe('redis: what was wrong, for a person', () => {
     }
   };
 
-  it('a command without a connection: the message names it', async () => {
+  it('is in the message when a command has no connection', async () => {
     const connecting = (redis: Redis): Promise<unknown> => {
       void redis.connect().catch(() => undefined);
       return redis.time();
@@ -23,18 +23,18 @@ describe('redis: what was wrong, for a person', () => {
     expect(await messageOf({ enableOfflineQueue: false }, connecting)).to.equal('there is no connection to Redis');
   });
 
-  it('a command whose connection was lost: the message names it', async () => {
+  it('is in the message when a command loses its connection', async () => {
     const options = { maxRetriesPerRequest: 0, retryStrategy: () => 1 };
     expect(await messageOf(options, (redis) => redis.time())).to.equal('the connection to Redis was lost');
   });
 
-  it('leaves the words of the server as they are', () => {
+  it('keeps the words of the server', () => {
     expect(reasonOf(new Error('OOM command not allowed'))).to.equal('OOM command not allowed');
     expect(reasonOf(new Error('Command timed out'))).to.equal('Redis did not answer in time');
   });
 });
 
-describe('redis: what a call throws', () => {
+describe('redis: error of a call', () => {
   const failing = (cause: unknown) => () => Promise.reject(cause as Error);
   const thrownBy = (call: Promise<unknown>): Promise<unknown> =>
     call.then(
@@ -42,13 +42,13 @@ describe('redis: what a call throws', () => {
       (error: unknown) => error,
     );
 
-  it('what the driver threw becomes an error of the operation, once', async () => {
+  it("is an error of the operation, converted once from the driver's error", async () => {
     const error = await thrownBy(asOperationalError('read a sale', failing(new Error('LOADING'))));
     expect(error).to.be.instanceOf(OperationalError).and.include({ message: 'read a sale: LOADING', retryable: true });
     expect(await thrownBy(asOperationalError('add a bucket up', failing(error)))).to.equal(error);
   });
 
-  it('calls an error retryable when it can pass or when there was no reply, and not when the server would repeat it [G14]', async () => {
+  it('is retryable when it can pass or no reply came, and not when the server would repeat it [G14]', async () => {
     const isRetryable = async (cause: unknown): Promise<unknown> =>
       ((await thrownBy(asOperationalError('deduct', failing(cause)))) as OperationalError).retryable;
     const reply = (message: string): Error => new (ReplyError as new (message: string) => Error)(message);
@@ -76,13 +76,13 @@ describe('redis: what a call throws', () => {
     }
   });
 
-  it('a bug stays a bug: what cannot be read is not asked for again and again', async () => {
+  it('is the bug itself, not a retryable error, when a reply is unreadable', async () => {
     const bug = new Bug('a script answered 7 instead of a list');
     expect(await thrownBy(asOperationalError('release units', failing(bug)))).to.equal(bug);
     expect(await thrownBy(eachOrFault('read units', [1], failing(bug)))).to.equal(bug);
   });
 
-  it('of many buckets each fails alone', async () => {
+  it('affects only its own bucket among many', async () => {
     const found = await eachOrFault('read units', [1, 2], (n) =>
       n === 1 ? Promise.resolve(n) : Promise.reject(new Error('down')),
     );

@@ -3,8 +3,8 @@ import type { Release } from '../../../src/core/ports/batch-store.js';
 import { createBatchStore } from '../../../src/redis/batch-store.js';
 import type { RedisConnection } from '../../../src/redis/connection.js';
 
-describe('release, on Redis', () => {
-  /** A Redis whose scripts end one after the other, and the most that were under way together. */
+describe('redis: release', () => {
+  /** Creates a Redis whose scripts end one after the other, and counts the peak under way. */
   function countingRedis() {
     const seen = { underWay: 0, most: 0, all: 0 };
     const run = async (_script: string, _keys: readonly string[], [userId]: readonly unknown[]) => {
@@ -22,7 +22,7 @@ describe('release, on Redis', () => {
     return { ...of, orderId: String(index), withUnits: true };
   });
 
-  it('a row of a mass expiry sends at most 64 scripts at a time, and all of them: purchases wait behind few', async () => {
+  it('sends every script of a mass expiry, at most 64 at a time, so that purchases wait behind few', async () => {
     const { seen, connection } = countingRedis();
     const words = await createBatchStore(connection).release(releases);
     expect(seen).to.deep.equal({ underWay: 0, most: 64, all: 500 });

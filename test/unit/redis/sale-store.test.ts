@@ -3,8 +3,8 @@ import type { RedisConnection } from '../../../src/redis/connection.js';
 import { createSaleStore } from '../../../src/redis/sale-store.js';
 import { saleOf } from '../../helpers/sales.js';
 
-describe('redis: the state of a sale', () => {
-  /** @returns the buckets whose state was set, though the server of one of them does not answer; and what was thrown */
+describe('redis: sale state', () => {
+  /** @returns the buckets whose state was set while the server of one bucket is silent, and the thrown error */
   async function setWithout(away: number): Promise<{ set: number[]; thrown: unknown }> {
     const sale = saleOf({ buckets: 3 });
     const set: number[] = [];
@@ -19,7 +19,7 @@ describe('redis: the state of a sale', () => {
     return { set, thrown };
   }
 
-  it('a server that does not answer does not keep the buckets of the others as they were, and is named', async () => {
+  it('is set in the buckets of all other servers when one server does not answer, which the error names', async () => {
     for (const away of [0, 1, 2]) {
       const { set, thrown } = await setWithout(away);
       expect(set).to.have.members([0, 1, 2].filter((bucket) => bucket !== away));
@@ -27,10 +27,10 @@ describe('redis: the state of a sale', () => {
     }
   });
 
-  it('is forgotten by UNLINK, one command for each bucket: DEL would hold everybody up while it frees a large sale', async () => {
+  it('is removed by UNLINK, one command per bucket, because DEL would block other calls for a large sale', async () => {
     const sale = saleOf({ buckets: 2 });
     const asked: string[][] = [];
-    const redis = { unlink: async (...keys: string[]) => asked.push(keys) }; // and nothing else
+    const redis = { unlink: async (...keys: string[]) => asked.push(keys) }; // no other command
     await createSaleStore({ redis } as unknown as RedisConnection).forget(sale);
     expect(asked).to.have.length(2);
     for (const [bucket, keys] of asked.entries()) {

@@ -30,7 +30,7 @@ describe('gRPC with a private authority', () => {
   const tlsOf = (ca: string, tlsServerName = ''): Tls =>
     new Tls(ROCKETMQ_TLS_NAMES, { tlsCa: () => ca, tlsServerName });
 
-  /** Null: there is a connection. */
+  /** Null when the connection works. */
   async function connected(tls: Tls, target: string): Promise<string | null> {
     const client = new Client(target, channelCredentials(tls, target), tlsChannelOptions(tls, target));
     try {
@@ -42,7 +42,7 @@ describe('gRPC with a private authority', () => {
     }
   }
 
-  it('connects by name, by address and by another name, and Node has nothing to warn of', async () => {
+  it('connects by name, by address and by another name, without a warning from Node', async () => {
     const warnings: Error[] = [];
     const onWarning = (warning: Error): void => void warnings.push(warning);
     process.on('warning', onWarning);
@@ -56,12 +56,12 @@ describe('gRPC with a private authority', () => {
     expect(warnings.map(String)).to.deep.equal([]);
   });
 
-  it('connects to nobody else', async () => {
+  it('refuses any other server', async () => {
     expect(await connected(tlsOf(stranger.cert), `127.0.0.1:${port}`)).to.be.a('string');
     expect(await connected(tlsOf(authority.cert, 'other.example'), `127.0.0.1:${port}`)).to.be.a('string');
   });
 
-  it('has one object for a target, so that clients share connections, until the certificates change', () => {
+  it('reuses one object per target, so that clients share connections, until the certificates change', () => {
     let ca = authority.cert;
     const tls = new Tls(ROCKETMQ_TLS_NAMES, { tlsCa: () => ca });
     const first = channelCredentials(tls, 'a:1');
@@ -74,7 +74,7 @@ describe('gRPC with a private authority', () => {
     expect(channelCredentials(null, 'a:1')).to.equal(channelCredentials(null, 'b:1'));
   });
 
-  describe('a client that starts', () => {
+  describe('RocketMQ client start with TLS', () => {
     const failureOf = async (tls: Tls | null, start: () => Promise<void>, endpoint: string) => {
       let made = 0;
       const startedMs = performance.now();
@@ -88,7 +88,7 @@ describe('gRPC with a private authority', () => {
     const unavailable = () =>
       Promise.reject(Object.assign(new Error('14 UNAVAILABLE: Connection dropped'), { code: 14 }));
 
-    it('is not begun where we do not trust the server, and says so at once', async () => {
+    it('fails at once when we do not trust the server', async () => {
       const { error, made, tookMs } = await failureOf(tlsOf(stranger.cert), unavailable, `127.0.0.1:${port}`);
       expect(error).to.be.instanceOf(OperationalError).with.property('retryable', false);
       expect(error?.message).to.match(
@@ -97,13 +97,13 @@ describe('gRPC with a private authority', () => {
       expect([made, tookMs < 1_000]).to.deep.equal([0, true]);
     });
 
-    it('without TLS is told that the server speaks it, after its first try', async () => {
+    it('reports after its first try without TLS that the server speaks TLS', async () => {
       const { error, made } = await failureOf(null, unavailable, `127.0.0.1:${port}`);
       expect(error?.message).to.match(/ speaks TLS, and perhaps nothing else: set ROCKETMQ_TLS to grpc or on\.$/);
       expect(made).to.equal(1);
     });
 
-    it('is tried again where nobody listens, as without TLS', async () => {
+    it('tries again when no server listens, as without TLS', async () => {
       const closed = createServer().listen(0, '127.0.0.1');
       await once(closed, 'listening');
       const { port: free } = closed.address() as AddressInfo;

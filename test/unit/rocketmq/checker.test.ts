@@ -27,7 +27,7 @@ describe('checker: the answer to the broker', () => {
     ['rollback', ROLLBACK],
     ['no_answer', NO_ANSWER],
   ] as const) {
-    it(`${answer} reaches the broker as its word and is counted`, async () => {
+    it(`sends ${answer} to the broker as its word and counts it`, async () => {
       const halves: OpenHalf[] = [];
       const { ask, counted } = open(async (half) => (halves.push(half), answer));
       expect(await ask('m1')).to.equal(resolution);
@@ -37,7 +37,7 @@ describe('checker: the answer to the broker', () => {
     });
   }
 
-  it('a check-back that throws or rejects is no answer, never a rollback [T10]', async () => {
+  it('treats a check-back that throws or rejects as no answer, never as a rollback [T10]', async () => {
     const rejecting = open(() => Promise.reject(new Error('redis is down')));
     expect(await rejecting.ask('m1')).to.equal(NO_ANSWER);
     const throwing = open(() => {
@@ -47,7 +47,7 @@ describe('checker: the answer to the broker', () => {
     expect(throwing.counted).to.deep.equal(['no_answer']);
   });
 
-  it('a burst runs at most so many at once; a message that is checked again meanwhile gets no answer [M12]', async () => {
+  it('runs a bounded number of checks at once and answers no second check of a message under way [M12]', async () => {
     let running = 0;
     let most = 0;
     const { ask } = open(async () => {
@@ -80,7 +80,7 @@ function manualJobs() {
 }
 
 describe('KeyedLimiter: a burst of check-backs [M12]', () => {
-  it('runs so many at once and the rest in order', async () => {
+  it('runs a bounded number at once and the rest in order', async () => {
     const limiter = new KeyedLimiter(2, 10);
     const { started, job, end } = manualJobs();
     const results = ['a', 'b', 'c', 'd'].map((name) => limiter.run(name, job(name)));
@@ -93,7 +93,7 @@ describe('KeyedLimiter: a burst of check-backs [M12]', () => {
     expect(await Promise.all(results)).to.deep.equal(['a', 'b', 'c', 'd']);
   });
 
-  it('does not take a key twice while it waits or runs, and takes it again afterwards', async () => {
+  it('refuses a key that waits or runs, and accepts it again afterwards', async () => {
     const limiter = new KeyedLimiter(1, 10);
     const { job, end } = manualJobs();
     const first = limiter.run('a', job('a'));
@@ -105,7 +105,7 @@ describe('KeyedLimiter: a burst of check-backs [M12]', () => {
     expect(await again).to.equal('a');
   });
 
-  it('skips what its queue cannot hold', async () => {
+  it('skips jobs that its queue cannot hold', async () => {
     const limiter = new KeyedLimiter(1, 1);
     const { started, job, end } = manualJobs();
     const running = limiter.run('a', job('a'));
@@ -117,7 +117,7 @@ describe('KeyedLimiter: a burst of check-backs [M12]', () => {
     expect(started).to.deep.equal(['a', 'b']);
   });
 
-  it('a failed job frees its place', async () => {
+  it('frees the place of a failed job', async () => {
     const limiter = new KeyedLimiter(1, 1);
     const failing = limiter.run('a', async () => {
       throw new Error('redis is down');

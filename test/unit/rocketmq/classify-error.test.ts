@@ -11,7 +11,7 @@ import { isCertainlyNotStored, isForgottenTransaction } from '../../../src/rocke
 const grpcError = (code: number, details: string): Error =>
   Object.assign(new Error(`${code} SOME_NAME: ${details}`), { code, details });
 
-describe('classify-error: what a failed send proves', () => {
+describe('classify-error: failed sends', () => {
   const notStored: [string, unknown][] = [
     ['refused by the client', new TypeError('Message body size exceeds the threshold')],
     ['a stopped producer', new Error('Producer is not running now')],
@@ -36,13 +36,13 @@ describe('classify-error: what a failed send proves', () => {
   ];
 
   for (const [what, error] of notStored) {
-    it(`${what}: certainly not stored`, () => expect(isCertainlyNotStored(error)).to.equal(true));
+    it(`certainly not stored: ${what}`, () => expect(isCertainlyNotStored(error)).to.equal(true));
   }
   for (const [what, error] of unknown) {
-    it(`${what}: it may be stored [T6]`, () => expect(isCertainlyNotStored(error)).to.equal(false));
+    it(`may be stored: ${what} [T6]`, () => expect(isCertainlyNotStored(error)).to.equal(false));
   }
 
-  it('expects that the proxy forgets a half message at its first end [T4]', () => {
+  it('recognises that the proxy forgot a half message after its first end [T4]', () => {
     const error = new InternalErrorException(50_001, 'ProxyException: cannot found transaction data');
     expect(isForgottenTransaction(error)).to.equal(true);
     expect(isForgottenTransaction(new Error('other'))).to.equal(false);

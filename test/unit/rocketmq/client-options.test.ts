@@ -15,18 +15,18 @@ const address = { endpoint: '127.0.0.1:18081', topic: 'seckill-purchase' };
 
 describe('client-options', () => {
   for (const endpoint of ['127.0.0.1:18081', 'broker-a.example.com:8081', 'proxy:80']) {
-    it(`takes ${endpoint}`, () => expect(() => parseEndpoint(endpoint)).not.to.throw());
+    it(`accepts ${endpoint}`, () => expect(() => parseEndpoint(endpoint)).not.to.throw());
   }
 
   for (const endpoint of ['', 'proxy', 'proxy:', 'proxy:0', 'proxy:70000', 'http://proxy:80', 'a:1;b:2', '[::1]:80']) {
-    it(`refuses "${endpoint}" and says what it wants`, () => {
+    it(`refuses "${endpoint}" with the expected format`, () => {
       expect(() => parseEndpoint(endpoint))
         .to.throw(OperationalError, 'ROCKETMQ_ENDPOINT must be one host:port')
         .with.property('retryable', false);
     });
   }
 
-  it('hands the client a logger with every method it calls, and a time-out it accepts', () => {
+  it('gives the client a logger with every method it calls and a valid time-out', () => {
     const options = baseClientOptions(address, {
       ...address,
       credentials: null,
@@ -41,7 +41,7 @@ describe('client-options', () => {
     expect(options.logger).to.have.all.keys('debug', 'info', 'warn', 'error', 'close'); // without debug, rollback throws
   });
 
-  it('drops what the client logs at info, and logs its errors readable at debug', () => {
+  it("drops the client's info lines and logs its errors readably at debug", () => {
     const { log, lines } = recordingLog();
     const logger = clientLogger(log, address);
     logger.info('Begin to commit transaction, messageCount=%d', 1);
@@ -51,8 +51,8 @@ describe('client-options', () => {
     expect(lines[0]?.fields).to.include({ client: 'Failed, topic=t, error=Error: boom', topic: 'seckill-purchase' });
   });
 
-  it('gives the process a random part in its message ids [M13]', () => {
-    MessageIdFactory.MAC = '000000000000'; // as the client may set it, some time after its import
+  it('puts a random part of the process into message ids [M13]', () => {
+    MessageIdFactory.MAC = '000000000000'; // as the client may set it after its import
     useRandomMessageIds();
     expect(MessageIdFactory.MAC)
       .to.match(/^[0-9a-f]{12}$/)
@@ -60,7 +60,7 @@ describe('client-options', () => {
     expect(MessageIdFactory.create().toString().slice(2, 14).toLowerCase()).to.equal(MessageIdFactory.MAC);
   });
 
-  it('recognises the harmless error of a released telemetry stream, and no other', () => {
+  it('recognises the harmless error of a released telemetry stream, and no other error', () => {
     const noise = Object.assign(new Error('1 CANCELLED: Call cancelled'), { code: 1, details: 'Call cancelled' });
     expect(isClientShutdownNoise(noise)).to.equal(true);
     expect(isClientShutdownNoise(Object.assign(new Error('x'), { code: 14, details: 'Cancelled' }))).to.equal(false);

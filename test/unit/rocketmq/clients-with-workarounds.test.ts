@@ -24,19 +24,19 @@ for (const [name, create, base] of [
   ['producer', newProducer, Producer],
   ['consumer', newConsumer, SimpleConsumer],
 ] as const) {
-  describe(`patched ${name}: its telemetry`, () => {
+  describe(`patched ${name}: telemetry stream`, () => {
     it('raises no uncaught error after its release', () => {
       const stream = new EventEmitter();
       sinon.stub(base.prototype, 'createTelemetryStream').returns(stream as never);
       const opened = create().createTelemetryStream(here);
       const onError = sinon.spy();
       opened.on('error', onError);
-      opened.removeAllListeners(); // as the client releases it
+      opened.removeAllListeners(); // releases it like the client
       expect(() => stream.emit('error', new Error('1 CANCELLED'))).not.to.throw();
       expect(onError.callCount, 'the client no longer listens').to.equal(0);
     });
 
-    it('is not opened again by the timer that outlives a shutdown', async () => {
+    it('is not reopened by the timer that outlives a shutdown', async () => {
       const open = sinon.stub(base.prototype, 'createTelemetryStream').returns(new EventEmitter() as never);
       const client = create();
       await client.shutdown();
@@ -48,8 +48,8 @@ for (const [name, create, base] of [
   });
 }
 
-describe('patched consumer: which brokers its receives wait at', () => {
-  /** Receives under way, by broker; each ends as the test says. */
+describe('patched consumer: brokers of its receives', () => {
+  /** Receives under way, by broker. The test ends each of them. */
   let waiting: { readonly broker: string; readonly end: (error?: Error) => void }[];
   let client: PatchedConsumer;
   beforeEach(async () => {
@@ -79,7 +79,7 @@ describe('patched consumer: which brokers its receives wait at', () => {
     sinon.stub(SimpleConsumer.prototype, 'isRunning').returns(true);
     client = newConsumer();
   });
-  /** Begins a receive, as a loop does. @returns the broker that it waits at */
+  /** Begins a receive, as a loop does. @returns the broker of the receive */
   const begin = async (): Promise<string> => {
     const before = waiting.length;
     void client.receive(1, 10_000).catch(() => undefined);
@@ -92,7 +92,7 @@ describe('patched consumer: which brokers its receives wait at', () => {
     await new Promise((resolve) => setImmediate(resolve));
   };
 
-  it('as many as there are brokers wait at every broker, whichever answers first', async () => {
+  it('cover every broker when there are as many receives as brokers, whichever answers first', async () => {
     const first = await begin();
     expect(client.brokers).to.equal(3);
     expect([first, await begin(), await begin()].sort()).to.deep.equal(['a', 'b', 'c']);
@@ -102,7 +102,7 @@ describe('patched consumer: which brokers its receives wait at', () => {
     }
   });
 
-  it('a broker that fails draws no receive from those that wait elsewhere', async () => {
+  it('do not move to a failing broker', async () => {
     await Promise.all([begin(), begin(), begin()]);
     await end('b', new Error('14 UNAVAILABLE'));
     const asked: string[] = [];
@@ -115,7 +115,7 @@ describe('patched consumer: which brokers its receives wait at', () => {
   });
 });
 
-describe('patched producer: where it sends', () => {
+describe('patched producer: target brokers', () => {
   const TOPIC = 't';
   const response = <R extends { setStatus(status: InstanceType<typeof definition.Status>): R }>(of: R): R =>
     of.setStatus(new definition.Status().setCode(definition.Code.OK));
@@ -124,7 +124,7 @@ describe('patched producer: where it sends', () => {
   let isAway: (port: number) => boolean;
   let asked: number[];
   let client: PatchedProducer;
-  /** As its timer does. */
+  /** Updates the routes as its timer does. */
   const updateRoutes = (): Promise<void> => (client as unknown as { updateRoutes(): Promise<void> }).updateRoutes();
 
   beforeEach(() => {
@@ -160,7 +160,7 @@ describe('patched producer: where it sends', () => {
     return new Set(asked);
   };
 
-  it('a broker that has failed gets nothing until it answers a heartbeat', async () => {
+  it('exclude a failed broker until it answers a heartbeat', async () => {
     expect(await send(4)).to.deep.equal(new Set([1, 2]));
     isAway = (port) => port === 1;
     await send(4);
@@ -174,7 +174,7 @@ describe('patched producer: where it sends', () => {
     expect(await send(4), 'it is back').to.deep.equal(new Set([1, 2]));
   });
 
-  it('a broker that has another address now is sent to there', async () => {
+  it('follow a broker to its new address', async () => {
     expect(await send(4)).to.deep.equal(new Set([1, 2]));
     ports = { a: 7, b: 2, c: 3 };
     await updateRoutes();
@@ -185,13 +185,13 @@ describe('patched producer: where it sends', () => {
   });
 });
 
-describe('transport', () => {
+describe('RocketMQ transport', () => {
   const client = { sslEnabled: false, getRequestMetadata: () => undefined } as never;
   const ignore = { forgotten: (): void => undefined, heard: (): void => undefined };
   const receiving = (transport: Transport, endpoints: Endpoints): unknown =>
     transport.telemetry(endpoints, undefined as never);
 
-  /** The channels opened meanwhile, by address. */
+  /** Records the channels opened from now on, by address. */
   function watchChannels(): string[] {
     const targets: string[] = [];
     sinon.stub(services.MessagingServiceClient.prototype, 'telemetry').callsFake(function (
@@ -203,7 +203,7 @@ describe('transport', () => {
     return targets;
   }
 
-  it('has one channel per address, however many objects name it', () => {
+  it('uses one channel per address, however many objects name it', () => {
     const targets = watchChannels();
     const transport = new Transport(client, ignore, { pinnedTo: null, tls: null });
     const first = receiving(transport, here);
@@ -213,7 +213,7 @@ describe('transport', () => {
     transport.close();
   });
 
-  it('sends everything to the endpoint it is pinned to', () => {
+  it('sends everything to the pinned endpoint', () => {
     const targets = watchChannels();
     const transport = new Transport(client, ignore, { pinnedTo: '127.0.0.1:9', tls: null });
     receiving(transport, here);
@@ -221,7 +221,7 @@ describe('transport', () => {
     transport.close();
   });
 
-  it('opens another channel once the certificates have changed, and closes the old one', async () => {
+  it('opens another channel and closes the old channel when the certificates have changed', async () => {
     watchChannels();
     const closing = sinon.spy(services.MessagingServiceClient.prototype, 'close');
     const [first, second] = await Promise.all([makeAuthority('first'), makeAuthority('second')]);
@@ -237,7 +237,7 @@ describe('transport', () => {
     transport.close();
   });
 
-  it('a heartbeat that the proxy does not recognise asks for the settings to be sent again', async () => {
+  it('requests the settings again when the proxy does not recognise a heartbeat', async () => {
     const answer = sinon.stub(services.MessagingServiceClient.prototype, 'heartbeat');
     const answerWith = (code: number): void => {
       const status = new definition.Status().setCode(code);
@@ -256,7 +256,7 @@ describe('transport', () => {
     transport.close();
   });
 
-  it('a call that cannot start leaves stack traces as they were', async () => {
+  it('leaves stack traces unchanged when a call cannot start', async () => {
     sinon.stub(Error, 'stackTraceLimit').value(7);
     sinon.stub(services.MessagingServiceClient.prototype, 'queryRoute').throws(new Error('no'));
     const transport = new Transport(client, ignore, { pinnedTo: null, tls: null });

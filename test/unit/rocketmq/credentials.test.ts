@@ -8,10 +8,10 @@ import { useTempFolder } from '../stack/temp-folder.js';
 
 const accessIn = (env: Environment) => brokerAccessOf(loadConfig(['brokerAccess'], env).brokerAccess);
 
-describe('as whom we come to RocketMQ', () => {
+describe('RocketMQ credentials', () => {
   const folder = useTempFolder();
 
-  it('as nobody without a key; with one, secret and token are read when a request is signed', () => {
+  it('are absent without a key, and are read at each signature with a key', () => {
     expect(accessIn({}).credentials).to.equal(null);
     const clock = sinon.useFakeTimers({ toFake: ['performance'] });
     try {
@@ -35,13 +35,13 @@ describe('as whom we come to RocketMQ', () => {
     }
   });
 
-  it('as the same for all who have the same configuration: they share a connection', () => {
+  it('are shared by equal configurations, so that connections are shared', () => {
     const { brokerAccess } = loadConfig(['brokerAccess'], { ROCKETMQ_TLS: 'on' });
     expect(brokerAccessOf(brokerAccess)).to.equal(brokerAccessOf(brokerAccess));
     expect(brokerAccessOf({ ...brokerAccess }).tls).not.to.equal(brokerAccessOf(brokerAccess).tls);
   });
 
-  it('sends the token beside a signature, and no empty one', () => {
+  it('send a token beside the signature, and no empty token', () => {
     const credentials = { accessKey: 'k', accessSecret: 's' };
     expect(signedHeaders(credentials)).to.have.all.keys('x-mq-date-time', 'authorization');
     expect(signedHeaders({ ...credentials, securityToken: 't' })).to.include({ 'x-mq-session-token': 't' });
@@ -50,7 +50,7 @@ describe('as whom we come to RocketMQ', () => {
     );
   });
 
-  it('by TLS to the proxy alone, or to name servers and brokers as well', () => {
+  it('use TLS for the proxy only, or also for name servers and brokers', () => {
     const byTls = (word: string): boolean[] => {
       const { tls, adminTls } = accessIn({ ROCKETMQ_TLS: word });
       return [tls !== null, adminTls !== null];

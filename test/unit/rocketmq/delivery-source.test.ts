@@ -14,7 +14,7 @@ function view(parts: Partial<MessageView> = {}): MessageView {
   return { messageId: 'm1', body: Buffer.from('{"ü":1}'), deliveryAttempt: 2, properties, ...parts } as MessageView;
 }
 
-/** A source whose client receives nothing: the network is played by the stubs. */
+/** Opens a source whose client receives nothing. The stubs act as the network. */
 async function openSource(options: Partial<DeliverySourceOptions> = {}) {
   const client = {
     startup: sinon.stub(PatchedConsumer.prototype, 'startup').resolves(),
@@ -47,7 +47,7 @@ describe('delivery-source', () => {
     expect(client.receive.firstCall.args).to.deep.equal([32, 10_000]);
   });
 
-  it('an ack or a retry is sent once, a refused one is no rejection and may be sent again', async () => {
+  it('sends an ack or a retry once, does not reject when it is refused, and may send it again', async () => {
     const { source, client } = await openSource();
     client.receive.resolves([view()]);
     const [delivery] = await source.receive(1);
@@ -60,14 +60,14 @@ describe('delivery-source', () => {
     expect(client.hide.callCount).to.equal(0);
   });
 
-  it('keeps a damaged body to itself', async () => {
+  it('hands out no damaged body', async () => {
     const { source, client, lines } = await openSource();
     client.receive.resolves([view({ corrupted: true }), view({ messageId: 'm2' })]);
     expect((await source.receive(32)).map(({ messageId }) => messageId)).to.deep.equal(['m2']);
     expect(lines.map(({ level }) => level)).to.deep.equal(['error']);
   });
 
-  it('a receive that fails is a retryable OperationalError', async () => {
+  it('throws a retryable OperationalError when a receive fails', async () => {
     const { client, failure, source } = await openSource();
     client.receive.rejects(new Error('14 UNAVAILABLE'));
     const error = await failure();
@@ -76,14 +76,14 @@ describe('delivery-source', () => {
     expect(source.health.isFailing()).to.equal(true);
   });
 
-  it('refuses a number of messages that the broker refuses', async () => {
+  it('refuses a message count that the broker would refuse', async () => {
     const { source } = await openSource();
     const outcomes = await Promise.allSettled([source.receive(0), source.receive(33)]);
     expect(outcomes.map(({ status }) => status)).to.deep.equal(['rejected', 'rejected']);
   });
 });
 
-describe('delivery-source: a client whose receives fail', () => {
+describe('delivery-source: client whose receives fail', () => {
   let clock: sinon.SinonFakeTimers;
   beforeEach(() => {
     clock = sinon.useFakeTimers({ toFake: ['Date', 'performance'] });
@@ -106,7 +106,7 @@ describe('delivery-source: a client whose receives fail', () => {
     expect(client.receive.lastCall.thisValue).to.equal(client.startup.secondCall.thisValue);
   });
 
-  it('stays open when nothing was received for a minute, or when receives are empty', async () => {
+  it('stays open when it receives nothing for a minute or its receives are empty', async () => {
     const { source, client } = await openSource();
     await source.receive(1);
     clock.tick(10 * DEAF_AFTER_MS);
@@ -115,7 +115,7 @@ describe('delivery-source: a client whose receives fail', () => {
     expect(client.startup.callCount).to.equal(1);
   });
 
-  it('one success in between starts the minute anew', async () => {
+  it('gets a new minute after one success', async () => {
     const { source, client, failure } = await openSource();
     client.receive.onFirstCall().rejects(new Error('a hiccup'));
     client.receive.onThirdCall().rejects(new Error('another'));
@@ -127,7 +127,7 @@ describe('delivery-source: a client whose receives fail', () => {
     expect(client.startup.callCount).to.equal(1);
   });
 
-  it('loops that notice at the same time share one new client', async () => {
+  it('is replaced once when several loops notice at the same time', async () => {
     const { source, client, failure } = await openSource();
     client.receive.onFirstCall().rejects(new Error('no answer'));
     await failure();
@@ -136,7 +136,7 @@ describe('delivery-source: a client whose receives fail', () => {
     expect(client.startup.callCount).to.equal(2);
   });
 
-  it('the old client goes on for another minute when no new one starts', async () => {
+  it('stays for another minute when no new client starts', async () => {
     const { source, client, failure } = await openSource();
     client.receive.rejects(new Error('no answer'));
     await failure();
@@ -151,7 +151,7 @@ describe('delivery-source: a client whose receives fail', () => {
 });
 
 describe('delivery-source: close', () => {
-  it('waits for the open receive and for what it brought, then ends the client', async () => {
+  it('waits for the open receive and its messages, then ends the client', async () => {
     const { source, client } = await openSource();
     let bring: (views: MessageView[]) => void = () => undefined;
     client.receive.returns(new Promise((resolve) => (bring = resolve)));

@@ -21,7 +21,7 @@ const batch = sealBatch({
   purchases: [{ userId: 'u1', requestId: 'r1', quantity: 2 }],
 });
 
-/** A channel whose client sends nothing: the network is played by the stubs. */
+/** Opens a channel whose client sends nothing. The stubs act as the network. */
 async function openChannel() {
   const client = {
     startup: sinon.stub(PatchedProducer.prototype, 'startup').resolves(),
@@ -53,7 +53,7 @@ async function openChannel() {
 }
 
 describe('purchase-channel', () => {
-  it('sends the body as it is, findable by its batch, with the properties of a dead letter', async () => {
+  it('sends the body unchanged, keyed by its batch, with the properties of a dead letter', async () => {
     const { client, sendHalf, metrics, channel } = await openChannel();
     await sendHalf();
     const message = client.send.firstCall.args[0] as MessageOptions;
@@ -71,7 +71,7 @@ describe('purchase-channel', () => {
     expect(channel.health.isFailing()).to.equal(false);
   });
 
-  it('returns unavailable only when the broker certainly did not get it', async () => {
+  it('returns unavailable only when the broker certainly did not get the message', async () => {
     const { channel, client, metrics } = await openChannel();
     client.send.rejects(new TypeError('too large'));
     expect(await channel.sendHalf(batch)).to.equal('unavailable');
@@ -83,7 +83,7 @@ describe('purchase-channel', () => {
     expect(outcomes).to.deep.equal(['unavailable', 'outcome_unknown', 'unavailable']);
   });
 
-  it('an answer without a receipt is an unknown one', async () => {
+  it('returns outcome_unknown for an answer without a receipt', async () => {
     const { channel, client } = await openChannel();
     client.send.resolves(undefined);
     expect(await channel.sendHalf(batch)).to.equal('outcome_unknown');
@@ -108,7 +108,7 @@ describe('purchase-channel', () => {
     ]);
   });
 
-  it('a commit that fails does not reject, a rollback that fails is not confirmed [T4, T5]', async () => {
+  it('does not reject when a commit fails, and does not confirm a failed rollback [T4, T5]', async () => {
     const { client, sendHalf, metrics, lines } = await openChannel();
     const half = await sendHalf();
     client.end.rejects(new InternalErrorException(50_001, 'cannot found transaction data'));
@@ -116,7 +116,7 @@ describe('purchase-channel', () => {
     client.end.rejects(new Error('4 DEADLINE_EXCEEDED'));
     expect(await half.rollback()).to.equal(false);
     expect(metrics.endFailed.args).to.deep.equal([['commit'], ['rollback']]);
-    expect(lines.map(({ level }) => level)).to.deep.equal(['debug', 'warn']); // the first is daily business
+    expect(lines.map(({ level }) => level)).to.deep.equal(['debug', 'warn']); // a failed commit is normal operation
   });
 
   it('warns when trouble begins, not for every message', async () => {

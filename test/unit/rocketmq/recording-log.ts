@@ -6,7 +6,6 @@ export interface LogLine {
   readonly message: string;
 }
 
-/** A log that keeps its lines. */
 export function recordingLog(): { log: Log; lines: LogLine[] } {
   const lines: LogLine[] = [];
   const at =

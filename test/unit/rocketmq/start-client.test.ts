@@ -42,7 +42,7 @@ async function failureOf(work: Promise<unknown>): Promise<OperationalError> {
 }
 
 describe('start-client', () => {
-  it('who is refused by access control is told at once, with the server and the reason [S12]', async () => {
+  it('fails at once with the server and the reason when access control refuses it [S12]', async () => {
     const refused = Object.assign(new Error('[request-id=undefined, response-code=40100] check signature failed.'), {
       code: 40_100,
     });
@@ -57,14 +57,14 @@ describe('start-client', () => {
     expect([error.retryable, made.length, made[0]?.shutdowns]).to.deep.equal([false, 1, 1]);
   });
 
-  it('a start that hangs is given up, its client shut down, and a new one tried', async () => {
+  it('gives up a hanging start, shuts the client down and tries a new client', async () => {
     const { made, make } = series(never, async () => undefined);
     const client = await startClient(make, address, silentLog, limits);
     expect(client).to.equal(made[1]);
     expect(made.map(({ shutdowns }) => shutdowns)).to.deep.equal([1, 0]);
   });
 
-  it('after the last try the error names endpoint, topic, group and what to do', async () => {
+  it('names endpoint, topic, group and remedy in the error after the last try', async () => {
     const { made, make } = series(never, never, never);
     const error = await failureOf(startClient(make, address, silentLog, limits));
     expect(error).to.be.instanceOf(OperationalError);
@@ -74,7 +74,7 @@ describe('start-client', () => {
     expect(made).to.have.length(3);
   });
 
-  it('shows the innermost cause, and suggests to check the proxy when the connection is refused', async () => {
+  it('shows the innermost cause, and suggests a check of the proxy when the connection is refused', async () => {
     const root = new Error('14 UNAVAILABLE: connect ECONNREFUSED 127.0.0.1:1');
     const wrapped = new Error('Startup failed', { cause: new Error('Failed to fetch topic routes', { cause: root }) });
     const { make } = series(...Array.from({ length: 3 }, () => () => Promise.reject(wrapped)));
@@ -83,23 +83,23 @@ describe('start-client', () => {
     expect(error.cause).to.equal(wrapped);
   });
 
-  it('a shutdown that hangs or rejects is over after its bound', async () => {
+  it('bounds a shutdown that hangs or rejects', async () => {
     await stopClient({ startup: never, shutdown: never }, silentLog, 10);
     await stopClient({ startup: never, shutdown: () => Promise.reject(new Error('no')) }, silentLog, 10);
   });
 
-  it('within: leaves no timer behind that would keep the process alive', async () => {
+  it('within: leaves no timer that would keep the process alive', async () => {
     const clock = sinon.useFakeTimers();
     await within(Promise.resolve(), 20_000);
     expect(clock.countTimers()).to.equal(0);
   });
 
-  it('within: true in time, false when late, and a late failure is ignored', async () => {
+  it('within: returns true in time and false when late, and ignores a late failure', async () => {
     expect(await within(Promise.resolve(1), 1000)).to.equal(true);
     let fail: (error: Error) => void = () => undefined;
     const late = new Promise((_resolve, reject) => (fail = reject));
     expect(await within(late, 5)).to.equal(false);
     fail(new Error('late')); // an unhandled rejection would fail this run
-    await new Promise((resolve) => setImmediate(resolve)); // by now it would have been noticed
+    await new Promise((resolve) => setImmediate(resolve)); // by now the failure would have surfaced
   });
 });

@@ -57,7 +57,7 @@ describe('SaleEditor', () => {
   const edited = (): unknown[] =>
     mysql.audited.filter(({ action }) => action === 'sale.edited').map(({ before, after }) => [before, after]);
 
-  it('raises and lowers the stock of a sale that sells, exactly, and a repeat changes nothing more', async () => {
+  it('raises and lowers the stock of a sale that sells exactly, and changes nothing on a repeat', async () => {
     const sale = await open({ stock: 10 });
     await redis.deduct(batchOf(sale, purchasesOf('u1*2')));
     expect(await outcome(sale, { stock: 15 })).to.equal('done');
@@ -72,7 +72,7 @@ describe('SaleEditor', () => {
     ]);
   });
 
-  it('lowers nothing where one unit too many is held, even if MySQL has not heard of its buyer yet', async () => {
+  it('refuses to lower the stock when buyers hold one unit too many, even if MySQL does not know the buyer yet', async () => {
     const sale = await open({ stock: 10 });
     await redis.deduct(batchOf(sale, purchasesOf('u1*2')));
     expect(await outcome(sale, { stock: 1 })).to.equal('not_enough');
@@ -94,7 +94,7 @@ describe('SaleEditor', () => {
     ['lower', 4],
   ] as const) {
     for (const fault of ['edit_fails', 'edit_reply_lost'] as const) {
-      it(`a death beside Redis (${fault}) of a ${what} is finished by the keeper, or by a repeat`, async () => {
+      it(`finishes through the keeper or a repeat after a Redis fault (${fault}) in a ${what}`, async () => {
         for (const finish of ['keeper', 'repeat'] as const) {
           const sale = await open({ stock: 10 });
           redis.breakNext(fault);
@@ -110,7 +110,7 @@ describe('SaleEditor', () => {
         }
       });
 
-      it(`a rebuild of the sale after a ${what} that died (${fault}) neither loses nor doubles it`, async () => {
+      it(`applies a ${what} once when the sale is rebuilt after a Redis fault (${fault})`, async () => {
         const sale = await open({ stock: 10 });
         redis.breakNext(fault);
         await edit(sale, { stock: to }).catch(() => undefined);
@@ -130,7 +130,7 @@ describe('SaleEditor', () => {
     }
   }
 
-  it('an edit of a sale that closed meanwhile and was never rebuilt has its rebuild asked for; a retired one ends it', async () => {
+  it('requests the rebuild of a closed sale that was never rebuilt, and ends the edit when the sale is retired', async () => {
     for (const to of [15, 4]) {
       const sale = await open({ stock: 10 });
       redis.breakNext('edit_fails');
@@ -150,7 +150,7 @@ describe('SaleEditor', () => {
     }
   });
 
-  it('two processes that finish the same edit make it once', async () => {
+  it('makes an edit once when two processes finish it', async () => {
     for (const to of [15, 4]) {
       const sale = await open({ stock: 10 });
       redis.breakNext('edit_fails');
@@ -161,9 +161,9 @@ describe('SaleEditor', () => {
     }
   });
 
-  it('units that MySQL has sold all the same go back', async () => {
+  it('returns the units when MySQL has sold them already', async () => {
     const sale = await open({ stock: 10 });
-    redis.bucket({ saleId: sale.saleId, bucket: 0 }).unitsLeft = 10; // as if a unit that is sold were free
+    redis.bucket({ saleId: sale.saleId, bucket: 0 }).unitsLeft = 10; // as if a sold unit were free
     mysql.putSale({ ...sale, sold: 5 });
     const finish = edits.finish.bind(edits);
     edits.finish = async (one) => {
@@ -176,7 +176,7 @@ describe('SaleEditor', () => {
     expect([stock(sale), left(sale)]).to.deep.equal([10, [10]]);
   });
 
-  it('behind an edit that waits for a repair the next one is not made, and says so', async () => {
+  it('refuses the next edit, with the reason, while an edit waits for a repair', async () => {
     const sale = await open({ stock: 10 });
     const bucket = redis.bucket({ saleId: sale.saleId, bucket: 0 });
     bucket.sale = { ...bucket.sale!, state: 'repair' };
@@ -188,7 +188,7 @@ describe('SaleEditor', () => {
     expect([mysql.saleOf(sale.saleId)?.title, left(sale)]).to.deep.equal(['New', [15]]);
   });
 
-  it('changes title and closing time in both; the price and everything else only as the state allows', async () => {
+  it('changes title and closing time in both stores, and other fields only as the state allows', async () => {
     const sale = await open({ buckets: 2 });
     const closesAtMs = sale.closesAtMs + 1000;
     expect(await outcome(sale, { title: 'New', closesAtMs })).to.equal('done');
@@ -201,7 +201,7 @@ describe('SaleEditor', () => {
     expect(await outcome(saleOf(), { title: 'x' })).to.equal('not_found');
   });
 
-  it('a draft changes in MySQL only, in a new epoch if Redis would load it otherwise', async () => {
+  it('changes a draft only in MySQL, in a new epoch if Redis would load it differently', async () => {
     const sale = await open({ state: 'draft' });
     expect(await outcome(sale, { title: 'New', priceCents: 7 })).to.equal('done');
     expect(mysql.saleOf(sale.saleId)).to.include({ title: 'New', priceCents: 7, epoch: 1 });
@@ -210,7 +210,7 @@ describe('SaleEditor', () => {
     expect(edits.rows.size).to.equal(0);
   });
 
-  it('cancels what has not begun: a draft is deleted, also from Redis, a warm or early sale closed', async () => {
+  it('cancels a sale before its start: deletes a draft, also from Redis, and closes a warm or early sale', async () => {
     const draft = await open({ state: 'draft' });
     await redis.warm(draft);
     const later = clock.nowMs() + 60_000;
@@ -226,8 +226,8 @@ describe('SaleEditor', () => {
   });
 });
 
-describe('a change of a sale', () => {
-  it('must name something, and only what can change', () => {
+describe('sale change', () => {
+  it('must name at least one field, and only changeable fields', () => {
     const errors = (input: unknown): string[] => {
       const read = readSaleChange(input);
       return 'errors' in read ? read.errors.map(({ message }) => message) : [];
@@ -240,7 +240,7 @@ describe('a change of a sale', () => {
     expect(errors({ title: ' New ', closesAt: '2030-01-01T00:00:00Z' })).to.deep.equal([]);
   });
 
-  it('is checked against the sale as it stands', () => {
+  it('is checked against the present sale', () => {
     const nowMs = Date.UTC(2030, 0, 1);
     const sale = saleOf({ sold: 4, limitPerBuyer: 2, warmBeforeMs: 1000, sku: 'pen' }, nowMs);
     const said = (change: SaleChange, parts: Partial<Sale> = {}, calendar: Parameters<typeof checkChange>[2] = []) => {

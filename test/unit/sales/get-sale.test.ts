@@ -43,7 +43,7 @@ describe('get-sale', () => {
     for (let bucket = 0; bucket < sale.buckets; bucket++) store.bucket({ ...sale, bucket }).sale!.state = state;
     return sale;
   };
-  it('a closed sale that Redis does not have, or may have lost, is shown with what MySQL knows', async () => {
+  it('shows a closed sale that Redis lacks or may have lost with the data of MySQL', async () => {
     const sale = await loaded({ stock: 100, sold: 20 }, 'closed');
     mysql.putSale({ ...sale, state: 'closed' });
     store.restart();
@@ -52,7 +52,7 @@ describe('get-sale', () => {
     expect(await viewOf(sale)).to.include({ state: 'closed', stock: 'plenty' });
   });
 
-  it('a retired sale is shown as closed, with what MySQL knows; Redis is not asked', async () => {
+  it('shows a retired sale as closed with the data of MySQL, without asking Redis', async () => {
     const sale = saleOf({ stock: 100, sold: 95, state: 'closed', retiredAtMs: clock.nowMs() }, clock.nowMs());
     mysql.putSale(sale);
     const view = await viewOf(sale);
@@ -61,7 +61,7 @@ describe('get-sale', () => {
     expect(reads).to.equal(0);
   });
 
-  it('units in transit count; buckets that cannot be counted are not shown as empty [R12]', async () => {
+  it('counts units in transit, and does not show uncountable buckets as empty [R12]', async () => {
     const sale = await loaded({ stock: 2, buckets: 2 });
     const transfers = new MemoryTransferStore(store);
     store.bucket({ ...sale, bucket: 1 }).unitsLeft = 0;
@@ -85,7 +85,7 @@ describe('get-sale', () => {
     return answer.view;
   };
 
-  it('shows the public view, with the time of Redis', async () => {
+  it('shows the public view with the time of Redis', async () => {
     const sale = await loaded();
     const { saleId, sku, title, priceCents, currency, limitPerBuyer, opensAtMs, closesAtMs } = sale;
     expect(await viewOf(sale)).to.deep.equal({
@@ -130,7 +130,7 @@ describe('get-sale', () => {
     });
   }
 
-  it('before and after its window an open sale is not open [S8]', async () => {
+  it('shows an open sale as not open before and after its window [S8]', async () => {
     const nowMs = clock.nowMs();
     const early = await loaded({ opensAtMs: nowMs + 1, closesAtMs: nowMs + 100 });
     expect((await viewOf(early)).state).to.equal('not_open');
@@ -138,7 +138,7 @@ describe('get-sale', () => {
     expect((await viewOf(late)).state).to.equal('closed');
   });
 
-  it('its time goes on while a reading is given again, and the sale opens and closes by it', async () => {
+  it('advances the time of a reused reading, so that the sale opens and closes by it', async () => {
     const readAtMs = clock.nowMs();
     const sale = await loaded({ opensAtMs: readAtMs + 400, closesAtMs: readAtMs + 900 });
     const get = create();
@@ -154,7 +154,7 @@ describe('get-sale', () => {
     expect(reads).to.equal(1);
   });
 
-  it('not_found and loading are different answers', async () => {
+  it('distinguishes not_found from loading', async () => {
     expect(await create().get('404')).to.deep.equal({ outcome: 'not_found' });
     const sale = saleOf();
     mysql.putSale(sale);
@@ -164,7 +164,7 @@ describe('get-sale', () => {
     expect(await create().get(sale.saleId), 'half of the buckets').to.deep.equal({ outcome: 'loading' });
   });
 
-  it('many callers at once cost one read', async () => {
+  it('shares one read between many concurrent callers', async () => {
     const sale = await loaded();
     const get = create();
     await Promise.all(Array.from({ length: 100 }, () => get.get(sale.saleId)));
@@ -172,7 +172,7 @@ describe('get-sale', () => {
     expect(reads).to.equal(1);
   });
 
-  it('a fault is not remembered [R8]', async () => {
+  it('does not remember a fault [R8]', async () => {
     const sale = await loaded();
     const get = create();
     store.breakNext('read_fails');

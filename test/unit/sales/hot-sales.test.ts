@@ -8,7 +8,7 @@ import { ManualClock } from '../../helpers/memory/manual-clock.js';
 import { MemoryHotSaleStore } from '../../helpers/memory/memory-hot-sale-store.js';
 import { silentLog } from '../../helpers/silent-log.js';
 
-/** A plain model: everything that came, and when. */
+/** A plain model that keeps every event with its time. */
 class Plain {
   readonly came: { readonly key: string; readonly atMs: number }[] = [];
 
@@ -20,7 +20,7 @@ class Plain {
 const key = fc.integer({ min: 0, max: 30 }).map((index) => String(Math.floor(index ** 2 / 40)));
 
 describe('space-saving', () => {
-  it('counts are never too low, too high by the total / capacity at most, and what came more often has a place', () => {
+  it('never counts too low, overcounts by at most total / capacity, and keeps every more frequent key', () => {
     fc.assert(
       fc.property(fc.array(key, { maxLength: 300 }), fc.integer({ min: 1, max: 12 }), (keys, capacity) => {
         const sketch = new SpaceSaving(capacity);
@@ -46,10 +46,10 @@ describe('space-saving', () => {
 });
 
 describe('hot-sales', () => {
-  /** Presses, each so many ms after the one before. */
+  /** Presses, each with its distance from the previous press. */
   const presses = fc.array(fc.record({ key, afterMs: fc.integer({ min: 0, max: 1500 }) }), { maxLength: 200 });
 
-  it('names each sale at its rate over the last ten seconds, as a plain model counts it', () => {
+  it('names each sale with its rate over the last ten seconds, like a plain model', () => {
     fc.assert(
       fc.property(presses, (all) => {
         let nowMs = 1_000_000;
@@ -77,7 +77,7 @@ describe('hot-sales', () => {
     );
   });
 
-  it('thousands of quiet sales take no more memory, and do not hide the hot one', () => {
+  it('takes no more memory for thousands of quiet sales, and still finds the hot sale', () => {
     let nowMs = 0;
     const hot = new HotSales({ monotonicMs: () => nowMs });
     for (let press = 0; press < 20_000; press++) {
@@ -90,7 +90,7 @@ describe('hot-sales', () => {
     expect(first?.perSecond).to.be.within(900, 1000);
   });
 
-  it('forgets what is ten seconds old, also after a long silence, and works with a clock that steps back', () => {
+  it('forgets events after ten seconds, even after a long silence, and works when the clock steps back', () => {
     let nowMs = 50_000;
     const hot = new HotSales({ monotonicMs: () => nowMs });
     for (let press = 0; press < 50; press++) hot.countAttempt('7');
@@ -105,7 +105,7 @@ describe('hot-sales', () => {
     expect(hot.busiest()).to.deep.equal([{ saleId: '8', perSecond: 0.1 }]);
   });
 
-  it('the reports of all apis are added up: a sale is hot though no api alone finds it so', () => {
+  it('adds up the reports of all apis, so that a sale can be hot although no single api finds it hot', () => {
     const reports = Array.from({ length: 20 }, () => [
       { saleId: '7', perSecond: 100 },
       { saleId: '8', perSecond: 10 },
@@ -118,7 +118,7 @@ describe('hot-sales', () => {
     expect(hotSalesOf(many, 0)).to.have.length(HOT_SALES_MAX);
   });
 
-  it('each process reports once a second while somebody buys; its report goes with it', async () => {
+  it('reports once a second while buyers arrive, and its report expires with the process', async () => {
     const clock = new ManualClock();
     const store = new MemoryHotSaleStore(clock);
     const [one, two, stop] = [new HotSales(clock), new HotSales(clock), new AbortController()];
@@ -134,7 +134,7 @@ describe('hot-sales', () => {
         store.down = false;
         await watch.runOnce();
         clock.advance(ms);
-        store.down = rates.length === 4; // one report is missed, and the last one still counts
+        store.down = rates.length === 4; // one report is missed, and the last report still counts
         if (rates.length === 12) stop.abort();
       },
     };

@@ -15,7 +15,7 @@ describe('readCsv', () => {
     return 'rows' in read ? read.rows.map(({ line, cells: row }) => [line, ...row]) : `${read.line}: ${read.error}`;
   };
 
-  it('reads cells as RFC 4180 has them, and counts the lines that quotes hold', () => {
+  it('reads cells by RFC 4180 and counts the lines inside quotes', () => {
     expect(cells('a,b\r\n1,2\r\n')).to.deep.equal([
       [1, 'a', 'b'],
       [2, '1', '2'],
@@ -30,7 +30,7 @@ describe('readCsv', () => {
     expect(cells('\n\n')).to.deep.equal([]);
   });
 
-  it('reads what Excel writes: semicolons or tabs for commas, and lines that end in CR', () => {
+  it('reads Excel files with semicolons or tabs for commas and lines that end in CR', () => {
     for (const separator of [',', ';', '\t']) {
       for (const end of ['\n', '\r\n', '\r']) {
         const lines = [
@@ -53,7 +53,7 @@ describe('readCsv', () => {
     ]);
   });
 
-  it('refuses a quote that stands where none may, with its line', () => {
+  it('refuses a misplaced quote with its line', () => {
     for (const text of ['a\nb"c,d', 'a\n"b" c', 'a\n"b', 'a\n"b""']) {
       expect(cells(text), text).to.equal('2: a quote stands where none may, or is not closed');
     }
@@ -61,7 +61,7 @@ describe('readCsv', () => {
 });
 
 describe('readImport', () => {
-  it('reads sales from CSV, with their lines; an empty cell is a value that is not given', () => {
+  it('reads sales from CSV with their lines, and treats an empty cell as a missing value', () => {
     const { sales, errors } = csv(`pen,"A pen, blue",250,100,1,,${TIMES},10m`, '', `mug,A mug,900,5,2,4,${TIMES},`);
     expect(errors).to.deep.equal([]);
     expect(sales.map(({ line, sale }) => [line, sale.sku, sale.title, sale.buckets, sale.warmBeforeMs])).to.deep.equal([
@@ -70,7 +70,7 @@ describe('readImport', () => {
     ]);
   });
 
-  it('names every line and field that is wrong', () => {
+  it('names every wrong line and field', () => {
     const wrong = csv(
       `pen,A pen,250,0,1,,${TIMES},10m`,
       `pen,A pen,2.50,100,1,,2030-01-31T20:00:00Z,2030-01-31T19:00:00Z,soon`,
@@ -92,7 +92,7 @@ describe('readImport', () => {
     ]);
   });
 
-  it('refuses columns it does not know, lines of another length and files without a sale', () => {
+  it('refuses unknown columns, lines of another length and files without a sale', () => {
     const file = (text: string, format: 'csv' | 'json' = 'csv') => said(readImport(text, format, NOW_MS));
     expect(file('sku,price\npen,1')[0]).to.match(
       /^1: column "price" is not known or stands twice; columns are sku, title/,
@@ -110,7 +110,7 @@ describe('readImport', () => {
     expect(file(`[${'1,'.repeat(5000)}1]`, 'json').at(-1)).to.equal('1: there are more than 5000 sales in it.');
   });
 
-  it('reads JSON and says on which line each wrong sale begins', () => {
+  it('reads JSON and gives the line of each wrong sale', () => {
     const sale = { sku: 'pen', title: 'A "pen", {blue}', priceCents: 250, stock: 1, limitPerBuyer: 1 };
     const window = { opensAt: '2030-01-31T20:00:00Z', closesAt: '2030-01-31T22:00:00Z' };
     const text = JSON.stringify(

@@ -21,7 +21,7 @@ describe('live sales', () => {
   let pending: Record<string, [batches: number, oldestMs: number]>;
   let landed: Map<string, number>;
   let isDown: { list?: boolean; stock?: boolean; landed?: boolean };
-  /** Buckets of which the stock was read, and what was asked for. */
+  /** Buckets of every stock read. */
   let read: string[];
   let found: string[];
   let listed: SaleFilter[];
@@ -76,7 +76,7 @@ describe('live sales', () => {
     history.add(second(ago), { sales: new Map(Object.entries(sales)), others });
   const ids = async (): Promise<string[]> => (await live.look()).sales.map(({ saleId }) => saleId);
 
-  it('the figures of a sale: units of all buckets, what buyers heard and what landed in the same second', async () => {
+  it('show the units of all buckets and the answers and orders of the same second', async () => {
     all = [sale('7', { sold: 30, buckets: 2, title: 'A pen', sku: 'pen' })];
     stored = { 7: [open(40), open(20)] };
     pending = { '7:0': [2, 300], '7:1': [1, 900] };
@@ -111,7 +111,7 @@ describe('live sales', () => {
     expect(listed).to.deep.equal([{ states: ['warm', 'open', 'paused'], max: 100 }]);
   });
 
-  it('what buyers of a sale heard is not known while apis count more sales than they have places for', async () => {
+  it('leave the answers of a sale unknown while apis count more sales than they have places for', async () => {
     all = [sale('7'), sale('8')];
     landed = new Map([['8', 400]]);
     await heard(2, { 7: { accepted: 9, sold_out: 1 } }, 300);
@@ -127,7 +127,7 @@ describe('live sales', () => {
     ]);
   });
 
-  it('the busiest are first, then open, paused and warm ones: what has opened last, and what opens soonest', async () => {
+  it('put the busiest first, then open sales by latest opening, paused sales, and warm sales by next opening', async () => {
     all = [
       sale('1', { state: 'warm', opensAtMs: 300 }),
       sale('7', { state: 'warm', opensAtMs: 400 }),
@@ -143,7 +143,7 @@ describe('live sales', () => {
     expect(await ids()).to.deep.equal(['5', '6', '3', '4', '2', '1', '7']);
   });
 
-  it('shows a bounded number, and counts the others', async () => {
+  it('show a bounded number and count the others', async () => {
     all = Array.from({ length: LIVE_SALES_MAX + 3 }, (_, index) => sale(String(index + 1)));
     await heard(2, { [LIVE_SALES_MAX + 3]: { accepted: 1 } });
     const { sales, moreSales } = await live.look();
@@ -152,7 +152,7 @@ describe('live sales', () => {
     expect(moreSales).to.equal(3);
   });
 
-  it('a busy sale that the newest hundred do not have is looked up; one that is over is not shown', async () => {
+  it('look up a busy sale outside the newest hundred, and hide a sale that is over', async () => {
     all = Array.from({ length: 102 }, (_, index) => sale(String(index + 1)));
     all[101] = sale('102', { state: 'closed' });
     await heard(2, { 101: { accepted: 1 }, 102: { closed: 9 } });
@@ -164,7 +164,7 @@ describe('live sales', () => {
     expect(found, 'all are listed').to.deep.equal([]);
   });
 
-  it('a sale that Redis is rebuilding, or lost, is in repair; one that is being warmed is not', async () => {
+  it('show a sale in repair when Redis rebuilds or has lost it, but not while it is warmed', async () => {
     all = [sale('1', { buckets: 2 }), sale('2'), sale('3', { state: 'warm' })];
     stored = { 1: [open(5), { state: 'repair', unitsLeft: 0 }] };
     const { sales } = await live.look();
@@ -176,7 +176,7 @@ describe('live sales', () => {
     ]);
   });
 
-  it('a server that is away takes its own figures with it, and is named', async () => {
+  it('lose only the figures of a server that is away, and name it', async () => {
     all = [sale('7', { sold: 3 })];
     stored = { 7: [open(97)] };
     isDown = { stock: true, landed: true };
@@ -194,7 +194,7 @@ describe('live sales', () => {
     expect(missing).to.include('mysql is away');
   });
 
-  it('reads a bounded number of buckets in one look; sales take turns, and keep their figures meanwhile', async () => {
+  it('read a bounded number of buckets per look, in turn, and keep the figures of the other sales', async () => {
     all = Array.from({ length: 4 }, (_, index) => sale(String(index + 1), { buckets: 32 }));
     for (const { saleId } of all) stored[saleId] = Array.from({ length: 32 }, () => open(1));
     const lefts: (number | null)[][] = [];

@@ -20,7 +20,7 @@ const errorsOf = (changes: object): Record<string, string> => {
 };
 
 describe('readNewSale', () => {
-  it('takes a sale whose window is open already, trims its title and defaults to one bucket', () => {
+  it('accepts a sale whose window is open already, trims its title and defaults to one bucket', () => {
     expect(readNewSale(SALE, NOW_MS)).to.deep.equal({
       sale: {
         sku: 'pen',
@@ -37,7 +37,7 @@ describe('readNewSale', () => {
     });
   });
 
-  it('names each missing field and what it must be', () => {
+  it('names each missing field and its required form', () => {
     const read = readNewSale({}, NOW_MS);
     const errors = 'errors' in read ? read.errors : [];
     expect(errors.map(({ message }) => message)).to.deep.equal([
@@ -77,7 +77,7 @@ describe('readNewSale', () => {
       expect(errorsOf({ title }), title).to.deep.equal({});
   });
 
-  it('refuses a window that is over, ends before it begins, or lies in no likely year', () => {
+  it('refuses a window that is over, ends before it begins, or lies in an unlikely year', () => {
     expect(errorsOf({ closesAt: '2030-01-01T12:00:00Z' })).to.deep.equal({
       closesAt: 'closesAt must be in the future.',
     });
@@ -89,7 +89,7 @@ describe('readNewSale', () => {
     });
   });
 
-  it('takes the currency of the configuration, unless it names one', () => {
+  it('takes the configured currency unless the sale names one', () => {
     const currencyOf = (input: object, currency = 'EUR'): unknown => {
       const read = readNewSale({ ...SALE, ...input }, NOW_MS, { currency, faultOf: () => null });
       return 'sale' in read && read.sale.currency;
@@ -122,7 +122,7 @@ describe('readNewSale', () => {
     expect(errorsOf({ priceCents: 4_294_967_296 })).to.have.property('priceCents');
   });
 
-  it('takes a warm time from a second to a week', () => {
+  it('accepts a warm time from a second to a week', () => {
     for (const [warmBefore, ms] of [
       ['1s', 1000],
       ['10m', 600_000],
@@ -139,7 +139,7 @@ describe('readNewSale', () => {
     }
   });
 
-  it('names every wrong field at once, and fields that it does not know', () => {
+  it('names every wrong or unknown field at once', () => {
     expect(errorsOf({ stock: 0, priceCents: 1.5, colour: 'red' })).to.deep.equal({
       stock: 'stock must be a whole number from 1 to 10000000.',
       priceCents: 'priceCents must be a whole number from 0 to 4294967295.',

@@ -37,7 +37,7 @@ describe('SaleAdmin', () => {
   };
   const inRepository = async ({ saleId }: Sale): Promise<SaleState | undefined> => (await admin.show(saleId))?.state;
 
-  it('takes a sale through its life: draft → warm → open ⇄ paused → closed; Redis follows', async () => {
+  it('takes a sale through its life, draft → warm → open ⇄ paused → closed, and Redis follows', async () => {
     const sale = await create(newSale({ stock: 5 }), 'ann');
     expect([sale.state, await inStore(sale)]).to.deep.equal(['draft', null]);
     for (const [move, state] of [
@@ -54,9 +54,9 @@ describe('SaleAdmin', () => {
     }
   });
 
-  it('every move, a repeat too, is audited under the name of its actor; a refused one is not', async () => {
+  it('audits every successful move, repeats too, under its actor', async () => {
     const sale = await create(newSale(), 'ann');
-    await admin.open(sale.saleId, 'eve'); // not warmed yet: refused
+    await admin.open(sale.saleId, 'eve'); // refused, because it is not warm yet
     await admin.warm(sale.saleId, 'ann');
     for (const move of ['open', 'pause', 'open', 'open', 'close'] as const) await admin[move](sale.saleId, 'bob');
     expect(mysql.audited.map(({ actor, action }) => `${actor} ${action}`)).to.deep.equal([
@@ -72,14 +72,14 @@ describe('SaleAdmin', () => {
     expect(mysql.audited.at(-1)).to.deep.include({ before: { state: 'open' }, after: { state: 'closed' } });
   });
 
-  it('every move may be repeated', async () => {
+  it('allows a repeat of every move', async () => {
     const sale = await create(newSale(), 'ann');
     for (const move of ['warm', 'warm', 'open', 'open', 'pause', 'pause', 'close', 'close'] as const) {
       expect((await admin[move](sale.saleId, 'ann')).outcome, move).to.equal('done');
     }
   });
 
-  it('a move that is not allowed changes nothing, in MySQL or in Redis', async () => {
+  it('changes nothing in MySQL or Redis on a forbidden move', async () => {
     const forbidden: Record<string, ('warm' | 'open' | 'pause' | 'close')[]> = {
       draft: ['open', 'pause', 'close'],
       warm: ['pause'],
@@ -99,7 +99,7 @@ describe('SaleAdmin', () => {
     }
   });
 
-  it('a sale that may have sold is never loaded again, not even when Redis has lost it [R5]', async () => {
+  it('never loads a sale again that may have sold, even if Redis has lost it [R5]', async () => {
     for (const state of ['open', 'paused', 'closed'] as const) {
       const sale = saleOf({ state });
       mysql.putSale(sale);
@@ -108,14 +108,14 @@ describe('SaleAdmin', () => {
     }
   });
 
-  it('a sale that does not exist is not_found', async () => {
+  it('returns not_found for a sale that does not exist', async () => {
     for (const move of ['warm', 'open', 'pause', 'close'] as const) {
       expect(await admin[move]('404', 'ann')).to.deep.equal({ outcome: 'not_found' });
     }
     expect(await admin.show('404')).to.equal(null);
   });
 
-  it('warm writes to Redis first, and never changes stock that is loaded [R5]', async () => {
+  it('writes to Redis first on warm and never changes loaded stock [R5]', async () => {
     const sale = await create(newSale({ stock: 5 }), 'ann');
     const order: string[] = [];
     const recording = new SaleAdmin({
@@ -146,7 +146,7 @@ describe('SaleAdmin', () => {
     expect((await inStore(sale))?.[1]).to.equal(4);
   });
 
-  it('a draft that is deleted while it is loaded leaves nothing in Redis', async () => {
+  it('leaves nothing in Redis when a draft is deleted while it is loaded', async () => {
     const sale = await create(newSale(), 'ann');
     const { warm } = store;
     store.warm = async (of) => {
@@ -157,16 +157,16 @@ describe('SaleAdmin', () => {
     expect(await inStore(sale)).to.equal(null);
   });
 
-  it('an open that died before Redis followed is completed by a repeat', async () => {
+  it('completes an open on a repeat when the process died before Redis followed', async () => {
     const sale = await create(newSale(), 'ann');
     await admin.warm(sale.saleId, 'ann');
-    await mysql.move(sale.saleId, 'open'); // and then the process died
+    await mysql.move(sale.saleId, 'open'); // the process dies here
     expect((await inStore(sale))?.[0]).to.equal('warm');
     expect((await admin.open(sale.saleId, 'ann')).outcome).to.equal('done');
     expect((await inStore(sale))?.[0]).to.equal('open');
   });
 
-  it('is refused with the reason when Redis has lost the sale, or it is in repair [R5]', async () => {
+  it('refuses a move with the reason when Redis has lost the sale or repairs it [R5]', async () => {
     const lost = saleOf({ state: 'warm' });
     mysql.putSale(lost);
     expect(await admin.open(lost.saleId, 'ann')).to.deep.include({ outcome: 'not_warmed' });
@@ -179,7 +179,7 @@ describe('SaleAdmin', () => {
     expect((await inStore(broken))?.[0]).to.equal('repair');
   });
 
-  it('every move makes the gates read the sale again', async () => {
+  it('makes the gates read the sale again on every move', async () => {
     const sale = await create(newSale(), 'ann');
     for (const move of ['warm', 'open', 'pause', 'close'] as const) {
       await cache.write(sale.saleId, sale);
@@ -188,7 +188,7 @@ describe('SaleAdmin', () => {
     }
   });
 
-  it('a sale of the keeper must not overlap another one of its sku; sales that people run may', async () => {
+  it('refuses overlapping scheduled sales of one sku, and allows overlaps of manual sales', async () => {
     const first = await create(newSale({ sku: 'pen' }), 'ann');
     await create(newSale({ sku: 'pen' }), 'ann');
     const planned = newSale({ sku: 'pen', warmBeforeMs: 60_000 });
@@ -203,7 +203,7 @@ describe('SaleAdmin', () => {
     expect(await admin.list({ max: 10 })).to.have.length(4);
   });
 
-  it('an import creates all sales or none; a dry run creates none and says the same', async () => {
+  it('imports all sales or none, and a dry run creates none and reports the same', async () => {
     const nowMs = clock.nowMs();
     const sale = (sku: string, fromMs: number): NewSale =>
       newSale({ sku, opensAtMs: nowMs + fromMs, closesAtMs: nowMs + fromMs + 100 });
@@ -226,7 +226,7 @@ describe('SaleAdmin', () => {
     expect(mysql.audited.filter(({ action }) => action === 'sale.created')).to.have.length(4);
   });
 
-  it('lists sales, newest first, so many at most', async () => {
+  it('lists a bounded number of sales, newest first', async () => {
     const made = [];
     for (let i = 0; i < 3; i++) made.push(await create(newSale(), 'ann'));
     const [first, second, third] = made.map(({ saleId }) => saleId);

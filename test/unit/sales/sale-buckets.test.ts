@@ -12,8 +12,8 @@ const status = (parts: Partial<BucketStatus> = {}): BucketStatus => ({
   ...parts,
 });
 
-describe('buckets of a sale', () => {
-  it('each with its state, its units and what waits; one whose server is away says so, and one that is not loaded', async () => {
+describe('sale buckets', () => {
+  it('show state, units and pending batches, and report a silent server or a bucket that is not loaded', async () => {
     const statuses = [status(), status({ sameServer: false }), status({ state: null, epoch: 0 }), fault, status()];
     const buckets = await readSaleBuckets(
       { saleId: '7', buckets: 5 },

@@ -10,7 +10,7 @@ const MEMORY_MS = 1000;
 const CACHE_MS = 5000;
 const LOCK_MS = 3000;
 
-/** Above every id of these tests but those that are invented. */
+/** Above every id of these tests except the invented ids. */
 const NEWEST = '800000000000000000';
 const invented = (nth: number): string => `9000000000000${String(nth).padStart(5, '0')}`;
 
@@ -21,7 +21,7 @@ describe('sale snapshots', () => {
   let repositoryReads: number;
   let newestReads: number;
   let repositoryFails: boolean;
-  /** What MySQL waits for before it answers. */
+  /** Delays the answer of MySQL. */
   let repositoryTakes: () => Promise<unknown>;
 
   beforeEach(() => {
@@ -34,7 +34,7 @@ describe('sale snapshots', () => {
     repositoryTakes = async () => undefined;
   });
 
-  /** The snapshots of one process. */
+  /** Creates the snapshots of one process. */
   const process = (memoryMax = 10): SaleSnapshots => {
     const find = async (saleId: string): Promise<Sale | null> => {
       repositoryReads++;
@@ -54,7 +54,7 @@ describe('sale snapshots', () => {
   };
   const saleId = (): string => (sale as Sale).saleId;
 
-  it('a snapshot that was dropped is read from MySQL again by the next read, in every process', async () => {
+  it('reads a dropped snapshot from MySQL again, in every process', async () => {
     const [one, two] = [process(), process()];
     await one.get(saleId());
     sale = { ...(sale as Sale), buckets: 8, epoch: 2 };
@@ -74,7 +74,7 @@ describe('sale snapshots', () => {
     expect([repositoryReads, cache.reads - reads]).to.deep.equal([1, 0]);
   });
 
-  it('peek reads memory only', async () => {
+  it('reads only memory with peek', async () => {
     const snapshots = process();
     expect(snapshots.peek(saleId())).to.equal(undefined);
     await snapshots.get(saleId());
@@ -82,19 +82,19 @@ describe('sale snapshots', () => {
     expect(repositoryReads).to.equal(1);
   });
 
-  it('not_found is remembered too: many reads of a wrong id cost one read', async () => {
+  it('remembers not_found, so that many reads of a wrong id cost one read', async () => {
     const [one, two] = [process(), process()];
     for (const snapshots of [one, one, two])
       expect(await snapshots.get('404')).to.deep.equal({ snapshot: 'not_found' });
     expect(repositoryReads).to.equal(1);
   });
 
-  it('a draft is not shown', async () => {
+  it('does not show a draft', async () => {
     sale = saleOf({ state: 'draft' });
     expect(await process().get(saleId())).to.deep.equal({ snapshot: 'not_found' });
   });
 
-  it('a change is seen when memory expires, if the cache was dropped', async () => {
+  it('shows a change when memory expires if the cache was dropped', async () => {
     const snapshots = process();
     await snapshots.get(saleId());
     sale = { ...(sale as Sale), title: 'changed' };
@@ -105,7 +105,7 @@ describe('sale snapshots', () => {
     expect(await snapshots.get(saleId())).to.have.nested.property('sale.title', 'changed');
   });
 
-  it('a change is seen when the cache expires, if it was not dropped', async () => {
+  it('shows a change when the cache expires if the cache was not dropped', async () => {
     const snapshots = process();
     await snapshots.get(saleId());
     sale = { ...(sale as Sale), title: 'changed' };
@@ -113,14 +113,14 @@ describe('sale snapshots', () => {
     expect(await snapshots.get(saleId())).to.have.nested.property('sale.title', 'changed');
   });
 
-  it('single flight: a thousand reads in one process are one load', async () => {
+  it('shares one load between a thousand reads in one process', async () => {
     const snapshots = process();
     const found = await Promise.all(Array.from({ length: 1000 }, () => snapshots.get(saleId())));
     expect(new Set(found).size).to.equal(1);
     expect([repositoryReads, cache.reads]).to.deep.equal([1, 1]);
   });
 
-  it('lock: of many processes at once, one reads MySQL, the others wait for its snapshot', async () => {
+  it('lets a single process read MySQL while the others wait for its snapshot', async () => {
     const processes = Array.from({ length: 8 }, () => process());
     let release: () => void = () => undefined;
     repositoryTakes = () => new Promise<void>((resolve) => (release = resolve));
@@ -131,7 +131,7 @@ describe('sale snapshots', () => {
     expect(repositoryReads).to.equal(1);
   });
 
-  it('a read that waits in vain answers `loading` after a bounded wait, and the next one tries again', async () => {
+  it('answers `loading` after a bounded wait in vain, and tries again on the next read', async () => {
     await cache.lock(saleId(), LOCK_MS);
     const snapshots = process();
     const startedMs = clock.nowMs();
@@ -143,13 +143,13 @@ describe('sale snapshots', () => {
     expect(repositoryReads).to.equal(0);
   });
 
-  it('a lock whose holder died ends by itself', async () => {
+  it('ends a lock by itself when its holder died', async () => {
     await cache.lock(saleId(), LOCK_MS);
     clock.advance(LOCK_MS);
     expect(await process().get(saleId())).to.deep.equal({ snapshot: 'ready', sale });
   });
 
-  it('a failed load rejects for all that wait for it, and is tried again by the next', async () => {
+  it('rejects a failed load for every waiting caller, and tries again on the next read', async () => {
     const snapshots = process();
     repositoryFails = true;
     const asked = [snapshots.get(saleId()), snapshots.get(saleId())] as Promise<unknown>[];
@@ -160,7 +160,7 @@ describe('sale snapshots', () => {
     expect(await snapshots.get(saleId())).to.deep.equal({ snapshot: 'ready', sale });
   });
 
-  it('an outage of the cache is a fault for unknown sales; snapshots in memory are still served [R8]', async () => {
+  it('throws a fault for unknown sales in a cache outage, and serves snapshots in memory [R8]', async () => {
     const snapshots = process();
     await snapshots.get(saleId());
     cache.down = true;
@@ -172,7 +172,7 @@ describe('sale snapshots', () => {
     expect(failed).to.include({ name: 'OperationalError', dependency: 'redis' });
   });
 
-  it('while MySQL is down or hangs a cached sale is still served, and no read waits long [D1, D2]', async () => {
+  it('serves a cached sale without a long wait while MySQL is down or hangs [D1, D2]', async () => {
     const snapshots = process();
     await snapshots.get(saleId());
     clock.advance(CACHE_MS);
@@ -183,7 +183,7 @@ describe('sale snapshots', () => {
     expect(snapshots.get(saleId()), 'then from memory').to.deep.equal({ snapshot: 'ready', sale });
   });
 
-  it('however many ask while an old snapshot is read anew, they share one read and one wait', async () => {
+  it('shares one read and one wait between many callers of an old snapshot', async () => {
     const snapshots = process();
     await snapshots.get(saleId());
     clock.advance(MEMORY_MS + 1);
@@ -197,7 +197,7 @@ describe('sale snapshots', () => {
     expect(cache.reads - reads).to.equal(2);
   });
 
-  it('a snapshot `not_found` expires', async () => {
+  it('lets `not_found` expire', async () => {
     const wanted = sale;
     const snapshots = process();
     sale = null;
@@ -209,7 +209,7 @@ describe('sale snapshots', () => {
     expect(await snapshots.get(id)).to.deep.equal({ snapshot: 'ready', sale });
   });
 
-  it('memory holds a bounded number of snapshots', async () => {
+  it('keeps a bounded number of snapshots in memory', async () => {
     const snapshots = process(1);
     await snapshots.get(saleId());
     const first = saleId();
@@ -218,14 +218,14 @@ describe('sale snapshots', () => {
     expect([snapshots.peek(first), snapshots.peek(saleId())]).to.deep.equal([undefined, { snapshot: 'ready', sale }]);
   });
 
-  it('ids without a sale push out no snapshot', async () => {
+  it('drops no snapshot for ids without a sale', async () => {
     const snapshots = process(1);
     await snapshots.get(saleId());
     for (let nth = 1; nth <= 100; nth++) await snapshots.get(String(nth));
     expect(snapshots.peek(saleId())).to.deep.equal({ snapshot: 'ready', sale });
   });
 
-  it('a thousand invented ids at once cost one query of the newest sale, and nothing of the cache', async () => {
+  it('answers a thousand invented ids at once with one query for the newest sale and no cache read', async () => {
     const snapshots = process();
     const ids = Array.from({ length: 1000 }, (_, nth) => invented(nth));
     const found = await Promise.all(ids.map((id) => snapshots.get(id)));
@@ -233,7 +233,7 @@ describe('sale snapshots', () => {
     expect([newestReads, repositoryReads, cache.reads]).to.deep.equal([1, 0, 0]);
   });
 
-  it('invented ids one after the other cost fifty queries a second at most', async () => {
+  it('limits invented ids in sequence to fifty queries a second', async () => {
     const snapshots = process();
     const startedMs = clock.monotonicMs();
     for (let nth = 0; nth < 100; nth++) await snapshots.get(invented(nth));
@@ -241,7 +241,7 @@ describe('sale snapshots', () => {
     expect([repositoryReads, cache.reads]).to.deep.equal([0, 0]);
   });
 
-  it('while MySQL is away a sale that was never seen here comes from the cache', async () => {
+  it('reads a sale new to this process from the cache while MySQL is away', async () => {
     sale = saleOf({ saleId: invented(1) });
     await cache.write(saleId(), sale);
     repositoryFails = true;

@@ -3,8 +3,8 @@ import type { SaleFilter } from '../../../src/core/ports/sale-repository.js';
 import { shareLists } from '../../../src/sales/shared-lists.js';
 import { ManualClock } from '../../helpers/memory/manual-clock.js';
 
-describe('lists of sales that jobs share', () => {
-  it('asks once for equal filters within half a second, and again after that', async () => {
+describe('sale lists shared by jobs', () => {
+  it('ask once for equal filters within half a second, and again afterwards', async () => {
     const clock = new ManualClock();
     const asked: SaleFilter[] = [];
     const sales = shareLists({ list: async (filter: SaleFilter) => (asked.push(filter), []) }, clock);

@@ -43,7 +43,7 @@ describe('keeper: watch-open-sales', () => {
     (await registry.metrics()).split('\n').filter((line) => line.startsWith('seckill_sale_units'));
   const sale = (saleId: string, parts: Partial<Sale>): Sale => saleOf({ saleId, stock: 100, ...parts }, 0);
 
-  it('publishes stock, sold, left and held of each sale that sells, its buckets together, for a bounded number', async () => {
+  it('publishes stock, sold, left and held of a bounded number of selling sales, over all buckets', async () => {
     open = [sale('7', { sold: 30, buckets: 2 }), sale('8', { sold: 0, buckets: 1 })];
     stored = {
       7: [
@@ -66,7 +66,7 @@ describe('keeper: watch-open-sales', () => {
     expect(asked).to.deep.equal([{ states: ['open', 'paused'], max: OPEN_SALES_MAX }]);
   });
 
-  it('of a sale that Redis lacks or repairs it says what MySQL has; one that has ended is gone', async () => {
+  it('publishes the figures of MySQL for a sale that Redis lacks or repairs, and drops an ended sale', async () => {
     open = [sale('7', { sold: 30, buckets: 2 }), sale('8', { buckets: 1, sold: 0 })];
     stored = { 7: [{ state: 'open', unitsLeft: 40 }, null], 8: [{ state: 'repair', unitsLeft: 1 }] };
     await runOnce();
@@ -81,7 +81,7 @@ describe('keeper: watch-open-sales', () => {
     expect(await published()).to.deep.equal([]);
   });
 
-  it('shows nothing while another keeper has the lease, and asks nothing', async () => {
+  it('asks and shows nothing while another keeper has the lease', async () => {
     open = [sale('8', { buckets: 1, sold: 0 })];
     stored = { 8: [{ state: 'open', unitsLeft: 1 }] };
     await runOnce();
@@ -92,7 +92,7 @@ describe('keeper: watch-open-sales', () => {
     expect(asked).to.have.length(1);
   });
 
-  it('a Redis server that does not answer takes the figures of its sales only; MySQL, all', async () => {
+  it('hides only the sales of a silent Redis server, and all figures without MySQL', async () => {
     open = [sale('7', { buckets: 1, sold: 0 }), sale('8', { buckets: 1, sold: 0 })];
     stored = { 7: [{ state: 'open', unitsLeft: 2 }], 8: [{ state: 'open', unitsLeft: 1 }] };
     awayFor = '8';

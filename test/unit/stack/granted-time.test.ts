@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import { GrantedTime, parseRunnable } from '../../../deploy/local/stack/granted-time.js';
 
-describe('unit granted time', () => {
+describe('granted time', () => {
   const machine = { cores: 2, nowMs: 0, runnable: 1, speed: 1 };
   const start = (): GrantedTime =>
     new GrantedTime({

@@ -90,7 +90,7 @@ describe('ports of an instance', () => {
 describe('servers of an instance', () => {
   const folder = useTempFolder();
 
-  it('are those of the first start, or the default servers before any choice', () => {
+  it('stay as chosen at the first start, or are the defaults before any choice', () => {
     const paths = stackPaths(folder());
     expect(loadVersions(paths), 'before the first start').to.equal(null);
     rememberInstance(paths.instanceFile, { ports: DEFAULT_PORTS });

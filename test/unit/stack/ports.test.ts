@@ -74,7 +74,7 @@ describe('ports of the stack', () => {
     expect(reservePort(other), 'its process was killed').to.equal(true);
   });
 
-  it('picks ports below those of outgoing connections', () => {
+  it('picks ports below the range of outgoing connections', () => {
     expect(freeRange('32768\t60999\n')).to.deep.equal({ from: 21_000, to: 32_000 });
     expect(freeRange('15000\t60999\n')).to.deep.equal({ from: 7_500, to: 15_000 });
     expect(freeRange('1024\t65535\n'), 'no room').to.deep.equal({ from: 21_000, to: 32_000 });

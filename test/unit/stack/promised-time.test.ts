@@ -9,7 +9,7 @@ describe('promises about time', () => {
       throw skipped;
     },
   };
-  /** @param tries the time that each takes, and its share of the machine */
+  /** @param tries time of each try and its share of the machine */
   const judge = async (...tries: [tookMs: number, share: number][]): Promise<string | undefined> => {
     let place = -1;
     const startTime = (): GrantedTime => ({ share: tries[++place]?.[1], readMs: () => 0 }) as unknown as GrantedTime;
@@ -19,7 +19,7 @@ describe('promises about time', () => {
     return end === undefined ? 'kept' : end === skipped ? 'not judged' : end.message;
   };
 
-  it('are kept when one of three tries is in time', async () => {
+  it('are kept when any of three tries is in time', async () => {
     expect(await judge([999, 1])).to.equal('kept');
     expect(await judge([1000, 1], [5000, 1], [10, 0.1])).to.equal('kept');
   });

@@ -93,7 +93,7 @@ describe('a secure instance', () => {
     mkdirSync(join(folder(), 'mariadb', 'share'));
     writeFileSync(mariadbd, '');
     writeFileSync(join(folder(), 'mariadb', 'share', 'mariadb_system_tables.sql'), '');
-    mkdirSync(join(folder(), 'data', 'mariadb'), { recursive: true }); // made before
+    mkdirSync(join(folder(), 'data', 'mariadb'), { recursive: true }); // created by an earlier start
     const tools = { ...TOOLS, artifacts: { ...TOOLS.artifacts, mysqld: mariadbd } };
     const init = (): string => readFileSync(join(folder(), 'conf', 'mariadb-init.sql'), 'utf8');
     const plain = { ...instance(), certificates: null };

@@ -40,7 +40,7 @@ describe('an error of Maven', () => {
     );
   });
 
-  it('names a full disk when Maven does', () => {
+  it('names a full disk when Maven reports it', () => {
     expect(mavenFailure('[ERROR] x: No space left on device')).to.match(/^Maven ran out of disk space/);
   });
 });

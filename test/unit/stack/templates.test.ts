@@ -63,7 +63,7 @@ describe('files of the servers', () => {
     await proxySpec(instance()).prepare(TOOLS);
     const value = (key: string): number => Number(new RegExp(`^${key}=(\\d+)$`, 'm').exec(conf('broker.conf'))?.[1]);
     expect(value('transactionCheckInterval') * value('transactionCheckMax')).to.be.at.least(3_600_000);
-    expect(value('transactionCheckInterval')).to.be.above(3_000); // transactionOpBatchInterval, else double deliveries
+    expect(value('transactionCheckInterval')).to.be.above(3_000); // transactionOpBatchInterval, without which messages arrive twice
   });
 
   for (const [mysql, missing] of [
@@ -90,7 +90,7 @@ describe('first start of MariaDB', () => {
 
   it('removes a tc.log when it was never finished [L3, L2]', () => {
     const path = join(folder(), 'tc.log');
-    removeUnfinishedTcLog(folder()); // none is fine
+    removeUnfinishedTcLog(folder()); // a missing file is fine
     const finished = Buffer.concat([Buffer.from([254, 0x23, 0x05, 0x74]), Buffer.alloc(24 * 1024 - 4)]);
     writeFileSync(path, finished);
     removeUnfinishedTcLog(folder());

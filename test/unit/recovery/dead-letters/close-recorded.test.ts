@@ -16,7 +16,7 @@ describe('keeper: close-recorded-dead-letters', () => {
   });
   const states = (): string[] => world.deadLetters.deadLetters.map(({ state }) => state);
 
-  it('a parked batch that another message has recorded is closed, with a note, and marked in Redis', async () => {
+  it('closes a parked batch that another message has recorded, with a note, and marks it in Redis', async () => {
     const [recorded, waiting] = [await world.parkedBatch(sale, ['u1', 'u2']), await world.parkedBatch(sale, ['u3'])];
     await world.recorded(recorded.batch, ['u2']);
     await job.runOnce();
@@ -31,7 +31,7 @@ describe('keeper: close-recorded-dead-letters', () => {
     ]);
   });
 
-  it('one that is recorded in part, or by another batch, waits for a person', async () => {
+  it('leaves a batch that is recorded in part, or by another batch, to an operator', async () => {
     const [part, other] = [await world.parkedBatch(sale, ['u1', 'u2']), await world.parkedBatch(sale, ['u3'])];
     await world.recorded(batchOf(sale, part.batch.purchases.slice(0, 1), part.batch.batchId));
     await world.recorded(batchOf(sale, other.batch.purchases, 'another-batch'));
@@ -39,7 +39,7 @@ describe('keeper: close-recorded-dead-letters', () => {
     expect(states()).to.deep.equal(['parked', 'parked']);
   });
 
-  it('many are looked at in turn, and one whose sale is in repair does not stop the others', async () => {
+  it('looks at many in turn and continues past a sale in repair', async () => {
     for (let i = 0; i < 250; i++) {
       const { batch } = await world.parkedBatch(sale, [`u${i}`]);
       await world.recorded(batch);

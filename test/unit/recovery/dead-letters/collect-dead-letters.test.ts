@@ -33,7 +33,7 @@ describe('keeper: collect-dead-letters', () => {
   const pending = async (): Promise<number> =>
     (await world.store.pendingSummary({ saleId: sale.saleId, bucket: 0 })).batches;
 
-  it('parks messages that the group gave up on, with their origin; the units stay held', async () => {
+  it('parks messages that the group gave up on, with their origin, and keeps the units held', async () => {
     const batch = await world.deducted(sale, ['u1*2']);
     bury(batch.body, { topic: TOPICS.purchase, saleId: batch.saleId, batchId: batch.batchId });
     await create().runOnce();
@@ -50,7 +50,7 @@ describe('keeper: collect-dead-letters', () => {
     expect(world.store.bucket({ saleId: sale.saleId, bucket: 0 }).unitsLeft).to.equal(998);
   });
 
-  it('the row is written before the batch leaves pending, and that before the ack [M8]', async () => {
+  it('writes the row, removes the batch from pending and then acks [M8]', async () => {
     const batch = await world.deducted(sale, ['u1']);
     bury(batch.body);
     const order: string[] = [];
@@ -83,7 +83,7 @@ describe('keeper: collect-dead-letters', () => {
     expect(order).to.deep.equal(['row', 'park', 'ack']);
   });
 
-  it('a lost ack brings it again: one row, and nothing is counted twice [M8]', async () => {
+  it('keeps a single row and counts once when a lost ack redelivers a message [M8]', async () => {
     const batch = await world.deducted(sale, ['u1']);
     bury(batch.body);
     world.broker.breakNext('ack_lost');
@@ -95,7 +95,7 @@ describe('keeper: collect-dead-letters', () => {
     expect([world.deadLetters.deadLetters.length, unfinished(), world.counts.parked]).to.deep.equal([1, 0, 1]);
   });
 
-  it('while MySQL or Redis is down the message stays with the broker [M8]', async () => {
+  it('leaves the message with the broker while MySQL or Redis is down [M8]', async () => {
     const batch = await world.deducted(sale, ['u1']);
     bury(batch.body);
     const away = async (): Promise<never> => {
@@ -117,7 +117,7 @@ describe('keeper: collect-dead-letters', () => {
     expect([await pending(), unfinished(), world.deadLetters.deadLetters.length]).to.deep.equal([0, 0, 1]);
   });
 
-  it('what cannot be read is parked as such, under the names its properties give [M7]', async () => {
+  it('parks an unreadable message under the names in its properties [M7]', async () => {
     bury('{not json', { topic: TOPICS.redrive, saleId: '7', batchId: 'b1' });
     bury('{"v":3}');
     await create().runOnce();
@@ -127,7 +127,7 @@ describe('keeper: collect-dead-letters', () => {
     expect(unfinished()).to.equal(0);
   });
 
-  it('a batch that was recorded after all is marked and acked, and is no dead letter [M9]', async () => {
+  it('marks and acks a batch that was recorded after all, without a dead letter [M9]', async () => {
     const batch = await world.deducted(sale, ['u1', 'u2']);
     const orderIds = await world.recorded(batch, ['u2']);
     bury(batch.body);
@@ -138,7 +138,7 @@ describe('keeper: collect-dead-letters', () => {
     expect(world.counts.markedLate).to.equal(1);
   });
 
-  it('a batch recorded in part, or under another batch, is parked [M8]', async () => {
+  it('parks a batch that is recorded in part or under another batch [M8]', async () => {
     const batch = await world.deducted(sale, ['u1', 'u2']);
     await world.recorded({ ...batch, purchases: batch.purchases.slice(0, 1) });
     bury(batch.body);
@@ -146,7 +146,7 @@ describe('keeper: collect-dead-letters', () => {
     expect(world.deadLetters.deadLetters).to.have.length(1);
   });
 
-  it('one message that fails delays neither those before it nor those after it', async () => {
+  it('collects the messages before and after a failing message without delay', async () => {
     for (const user of ['u1', 'u2', 'u3']) bury((await world.deducted(sale, [user])).body);
     let parked = 0;
     const deadLetters: CollectDeadLettersPorts['deadLetters'] = {
@@ -164,7 +164,7 @@ describe('keeper: collect-dead-letters', () => {
     expect([world.deadLetters.deadLetters.length, unfinished(), await pending()]).to.deep.equal([3, 0, 0]);
   });
 
-  it('deadlines and events of any group are parked as what they are, and touch no batch [M7]', async () => {
+  it('parks deadlines and events of any group under their kind and touches no batch [M7]', async () => {
     const { deadLetters, log, metrics, broker } = world;
     const fail = (): never => expect.fail('it is no batch');
     const never = { store: { park: fail, markRecorded: fail }, repository: { findByPurchases: fail } };
@@ -196,7 +196,7 @@ describe('keeper: collect-dead-letters', () => {
     ]);
   });
 
-  it('is named after its group, so that its failures can be distinguished', () => {
+  it('has its group in its name, so that its failures can be distinguished', () => {
     expect(create().name).to.equal(`collect-dead-letters:${GROUPS.writer}`);
   });
 });

@@ -37,7 +37,7 @@ describe('dead-letter-admin', () => {
     return results;
   };
 
-  it('matching: reads page after page until there are no more or enough, from a given id on', async () => {
+  it('matching: reads pages from a given id until it has enough or the end is reached', async () => {
     const ids = await park(450);
     expect(await idsOf(world.admin.matching({}, 1000))).to.deep.equal(ids);
     expect(await idsOf(world.admin.matching({}, 250))).to.deep.equal(ids.slice(0, 250));
@@ -45,7 +45,7 @@ describe('dead-letter-admin', () => {
     expect(await idsOf(world.admin.matching({ saleId: '999' }, 1000))).to.deep.equal([]);
   });
 
-  it('parkedMatching: what an earlier run began comes first, ended ones are left out, the limit counts both', async () => {
+  it('parkedMatching: returns dead letters of an earlier run first, skips ended dead letters and limits the sum', async () => {
     const [a, b, c, d, e] = (await park(5)) as [string, string, string, string, string];
     await world.deadLetters.beginReplay(d, 'ann');
     await world.deadLetters.close(b, 'ann', 'discarded', 'given up');
@@ -54,7 +54,7 @@ describe('dead-letter-admin', () => {
     expect(await idsOf(world.admin.parkedMatching({}, 1))).to.deep.equal([d]);
   });
 
-  it('parkedMatching: a run that begins dead letters while it reads sees each once', async () => {
+  it('parkedMatching: returns each dead letter once while the run begins replays', async () => {
     const ids = await park(450);
     const seen: string[] = [];
     for await (const { deadLetterId } of world.admin.parkedMatching({}, 1000)) {
@@ -64,7 +64,7 @@ describe('dead-letter-admin', () => {
     expect(seen).to.deep.equal(ids);
   });
 
-  it('workThrough: never more under way than allowed, and a result for each', async () => {
+  it('workThrough: bounds the work under way and returns a result for each dead letter', async () => {
     let underWay = 0;
     let most = 0;
     const results = await workThrough(
@@ -94,7 +94,7 @@ describe('dead-letter-admin', () => {
     expect(beganMs.map((ms) => ms - (beganMs[0] as number))).to.deep.equal([0, 100, 200, 300, 400]);
   });
 
-  it('workThrough: after a fault no further dead letter is begun, and those under way end', async () => {
+  it('workThrough: begins nothing after a fault and finishes the work under way', async () => {
     const fault = new OperationalError('mysql', 'gone', { retryable: true });
     let begun = 0;
     const results = await workThrough(
@@ -110,7 +110,7 @@ describe('dead-letter-admin', () => {
     expect(results).to.have.length(begun);
   });
 
-  it('workThrough: when it is stopped, then no further dead letter is begun', async () => {
+  it('workThrough: begins nothing after it is stopped', async () => {
     const stopping = new AbortController();
     const work = async (deadLetterId: string): Promise<ReplayAnswer> => {
       if (deadLetterId === '5') stopping.abort();

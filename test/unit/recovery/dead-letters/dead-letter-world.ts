@@ -13,11 +13,13 @@ import type { RedriveChannel } from '../../../../src/core/ports/channels.js';
 import { MemoryWorkerSlots } from '../../../helpers/memory/memory-worker-slots.js';
 import { KeeperWorld } from '../../orders/keeper-world.js';
 
-/** DeadLetterAdmin with all its stores in memory, and a worker that records what is published when a test asks for it. */
+/**
+ * DeadLetterAdmin with all its stores in memory, and a worker that records published batches when a test asks for it.
+ */
 export class DeadLetterWorld extends KeeperWorld {
-  /** What the worker does with a batch as it is published. */
+  /** The worker's treatment of a published batch. */
   onPublish: (batch: Batch) => Promise<void> = async () => undefined;
-  /** Orders that have one. */
+  /** Orders with a coupon. */
   readonly coupons = new Set<string>();
   readonly minter = createOrderIdMinter(
     { slots: new MemoryWorkerSlots(this.clock), clock: this.clock, log: silentLog },
@@ -82,7 +84,7 @@ export class DeadLetterWorld extends KeeperWorld {
     await this.store.markRecorded([{ batch, orders }]);
   }
 
-  /** The keeper releases what the outbox has. */
+  /** Releases units from the outbox, as the keeper does. */
   async releaseUnits(): Promise<void> {
     for (const { outboxId, payload } of await this.mysql.outbox.lease('release', 100, 1000)) {
       await this.store.release(payload ?? []);
@@ -100,7 +102,7 @@ export class DeadLetterWorld extends KeeperWorld {
     return this.mysql.allOrders.filter((row) => row.batchId === batch.batchId);
   }
 
-  /** What was published on the re-drive topic, by batch id. */
+  /** Batch ids published on the re-drive topic. */
   get publishedIds(): string[] {
     return this.broker.published(TOPICS.redrive).map((body) => {
       const decoded = decodeBatch(body);

@@ -15,7 +15,7 @@ describe('discard-dead-letter', () => {
   const bucket = () => world.store.bucket({ ...sale, bucket: 0 });
   const sold = async () => (await world.mysql.find(sale.saleId))?.sold;
 
-  it('each purchase becomes failed/discarded, and its release is written to the outbox with it [C3]', async () => {
+  it('fails each purchase as discarded and writes its release to the outbox in the same step [C3]', async () => {
     const { batch, deadLetterId } = await world.parkedBatch(sale, ['u1', 'u2*2']);
     expect(await world.admin.discard(deadLetterId, 'ann')).to.deep.equal({
       outcome: 'discarded',
@@ -35,7 +35,7 @@ describe('discard-dead-letter', () => {
     ]);
   });
 
-  it('what is forged is closed, and the purchases that it names stay as they are', async () => {
+  it('closes a forged message and leaves its purchases untouched', async () => {
     const batch = await world.deducted(sale, ['u1']);
     const deadLetterId = await world.parkDeadLetter(batch, { reason: 'forged', isBatch: false });
     expect(await world.admin.discard(deadLetterId, 'ann')).to.include({ outcome: 'discarded' });
@@ -43,7 +43,7 @@ describe('discard-dead-letter', () => {
     expect(bucket().unitsLeft).to.equal(99);
   });
 
-  it('a purchase with an order keeps it with its units, and Redis is marked', async () => {
+  it('keeps a purchase with an order and its units, and marks Redis', async () => {
     const { batch, deadLetterId } = await world.parkedBatch(sale, ['u1', 'u2']);
     const [orderId] = await world.recorded(batchOf(sale, purchasesOf('u1')));
     await world.admin.discard(deadLetterId, 'ann');
@@ -57,7 +57,7 @@ describe('discard-dead-letter', () => {
     expect([await sold(), bucket().unitsLeft]).to.deep.equal([1, 99]);
   });
 
-  it('a batch that an unfinished replay has put into pending leaves it again', async () => {
+  it('removes a batch from pending that an unfinished replay put there', async () => {
     const { deadLetterId } = await world.parkedBatch(sale, ['u1']);
     await world.admin.replay(deadLetterId, { actor: 'ann', waitMs: 100 });
     expect(bucket().pending.size).to.equal(1);
@@ -65,7 +65,7 @@ describe('discard-dead-letter', () => {
     expect(bucket().pending.size).to.equal(0);
   });
 
-  it('when a worker is faster for one of them, then that one is an order', async () => {
+  it('leaves a purchase as an order when a worker records it first', async () => {
     const { batch, deadLetterId } = await world.parkedBatch(sale, ['u1', 'u2']);
     const write = world.mysql.write.bind(world.mysql);
     world.mysql.write = async (plan) => {
@@ -81,7 +81,7 @@ describe('discard-dead-letter', () => {
     expect([await sold(), bucket().unitsLeft]).to.deep.equal([1, 99]);
   });
 
-  it('a death between the rows and the dead letter: the repeat writes nothing more and gives nothing back twice [C3]', async () => {
+  it('writes nothing more and returns no units twice when it is repeated after a death before the dead letter [C3]', async () => {
     const { batch, deadLetterId } = await world.parkedBatch(sale, ['u1']);
     world.deadLetters.breakMoves(1);
     expect(await world.admin.discard(deadLetterId, 'ann').catch((cause: unknown) => cause)).to.be.instanceOf(
@@ -98,11 +98,11 @@ describe('discard-dead-letter', () => {
     expect(bucket().unitsLeft).to.equal(100);
   });
 
-  it('a late delivery of the message changes nothing', async () => {
+  it('ignores a late delivery of the message', async () => {
     const { batch, deadLetterId } = await world.parkedBatch(sale, ['u1']);
     await world.admin.discard(deadLetterId, 'ann');
     await world.releaseUnits();
-    await world.store.markRecorded([{ batch, orders: [] }]); // what a worker does that finds every row
+    await world.store.markRecorded([{ batch, orders: [] }]); // as a worker that finds every row
     expect(bucket().unitsLeft).to.equal(100);
     expect(await world.admin.replay(deadLetterId, { actor: 'ann', waitMs: 0 })).to.deep.equal({
       outcome: 'already_closed',
@@ -110,7 +110,7 @@ describe('discard-dead-letter', () => {
     });
   });
 
-  it('what is no batch, or of no sale, is closed without rows', async () => {
+  it('closes a message that is no batch, or of an unknown sale, without rows', async () => {
     const { batch } = await world.parkedBatch(sale, ['u1']);
     const garbage = await world.parkDeadLetter(batch, { body: '{' });
     const unknown = batchOf({ saleId: '999' }, purchasesOf('u1'));
@@ -121,7 +121,7 @@ describe('discard-dead-letter', () => {
     expect(world.mysql.allOrders).to.deep.equal([]);
   });
 
-  it('a row is written also if Redis holds no units for it, and nothing is given back', async () => {
+  it('writes a row even if Redis holds no units for it, and returns no units', async () => {
     const batch = batchOf(sale, purchasesOf('u1'));
     const deadLetterId = await world.parkDeadLetter(batch);
     await world.admin.discard(deadLetterId, 'ann');
@@ -130,7 +130,7 @@ describe('discard-dead-letter', () => {
     expect(bucket().unitsLeft).to.equal(100);
   });
 
-  it('when conflicts never end, then it reports so and nothing is changed', async () => {
+  it('changes nothing and reports conflicts that never end', async () => {
     const { batch, deadLetterId } = await world.parkedBatch(sale, ['u1']);
     world.mysql.breakNext(...Array.from({ length: 8 }, () => 'write_again' as const));
     expect(await world.admin.discard(deadLetterId, 'ann')).to.deep.equal({ outcome: 'contended' });
@@ -138,7 +138,7 @@ describe('discard-dead-letter', () => {
     expect(world.rowsOf(batch)).to.deep.equal([]);
   });
 
-  it('a closed or unknown dead letter is left alone', async () => {
+  it('leaves a closed or unknown dead letter alone', async () => {
     const { deadLetterId } = await world.parkedBatch(sale, ['u1']);
     await world.deadLetters.close(deadLetterId, 'bob', 'replayed', 'recorded');
     expect(await world.admin.discard(deadLetterId, 'ann')).to.deep.equal({
@@ -148,10 +148,10 @@ describe('discard-dead-letter', () => {
     expect(await world.admin.discard('999', 'ann')).to.deep.equal({ outcome: 'not_found' });
   });
 
-  it('a purchase that another batch holds by now is left to that batch', async () => {
+  it('leaves a purchase to the batch that holds it by now', async () => {
     const { batch, deadLetterId } = await world.parkedBatch(sale, ['u1', 'u2']);
     const { requests } = bucket();
-    requests.delete('u1/k1'); // Redis lost it, and its buyer came again with the same key
+    requests.delete('u1/k1'); // Redis lost the purchase, and its buyer sent the same key again
     const again = await world.deducted(sale, ['u1']);
     expect(await world.admin.discard(deadLetterId, 'ann')).to.deep.equal({
       outcome: 'discarded',

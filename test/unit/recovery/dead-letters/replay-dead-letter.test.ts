@@ -19,7 +19,7 @@ describe('replay-dead-letter', () => {
     world.admin.replay(deadLetterId, { actor: 'ann', waitMs: WAIT_MS, ...(signal === undefined ? {} : { signal }) });
   const pending = () => [...world.store.bucket({ ...sale, bucket: 0 }).pending.keys()];
 
-  it('puts the batch into pending before it publishes, and is done once every purchase has its row [M8]', async () => {
+  it('puts the batch into pending, then publishes it, and is done when every purchase has its row [M8]', async () => {
     const { batch, deadLetterId } = await world.parkedBatch(sale, ['u1', 'u2*2']);
     const seen: unknown[] = [];
     world.onPublish = async (published) => {
@@ -41,7 +41,7 @@ describe('replay-dead-letter', () => {
     ]);
   });
 
-  it('what is forged is never sent again: a replay would sign it', async () => {
+  it('never sends a forged message again, because a replay would sign it', async () => {
     const batch = await world.deducted(sale, ['u1']);
     const deadLetterId = await world.parkDeadLetter(batch, { reason: 'forged', isBatch: false });
     expect(await replay(deadLetterId)).to.include({ outcome: 'forged' });
@@ -49,7 +49,7 @@ describe('replay-dead-letter', () => {
     expect(world.deadLetter(deadLetterId)).to.include({ state: 'parked', replays: 0 });
   });
 
-  it('waits for a worker that is slow, and for every row', async () => {
+  it('waits for a slow worker and for every row', async () => {
     const { batch, deadLetterId } = await world.parkedBatch(sale, ['u1', 'u2']);
     let reads = 0;
     const find = world.mysql.findByPurchases.bind(world.mysql);
@@ -62,7 +62,7 @@ describe('replay-dead-letter', () => {
     expect(reads).to.equal(5);
   });
 
-  it('when no worker records it within the wait, then it stays parked with a note, in pending, and may be replayed', async () => {
+  it('stays parked with a note, in pending, and may be replayed when no worker records it in time', async () => {
     const { batch, deadLetterId } = await world.parkedBatch(sale, ['u1']);
     const beforeMs = world.clock.nowMs();
     expect((await replay(deadLetterId)).outcome).to.equal('unfinished');
@@ -76,7 +76,7 @@ describe('replay-dead-letter', () => {
     expect(world.deadLetter(deadLetterId)).to.include({ state: 'replayed', replays: 2 });
   });
 
-  it('when an earlier replay was stopped half way and its rows are written, then nothing is published again', async () => {
+  it('publishes nothing again when an earlier replay was stopped after its rows were written', async () => {
     const { batch, deadLetterId } = await world.parkedBatch(sale, ['u1']);
     await replay(deadLetterId);
     await world.work(batch);
@@ -89,7 +89,7 @@ describe('replay-dead-letter', () => {
     expect(world.deadLetter(deadLetterId).state).to.equal('replayed');
   });
 
-  it('when its rows exist and Redis was never marked, then it is marked', async () => {
+  it('marks Redis when the rows exist but were never marked', async () => {
     const { batch, deadLetterId } = await world.parkedBatch(sale, ['u1']);
     const [orderId] = await world.recorded(batch);
     expect((await replay(deadLetterId)).outcome).to.equal('already_recorded');
@@ -100,7 +100,7 @@ describe('replay-dead-letter', () => {
     });
   });
 
-  it('when a purchase has its row under another batch, then a worker has to decide: it is published', async () => {
+  it('publishes the batch for a worker to decide when a purchase has its row under another batch', async () => {
     const { batch, deadLetterId } = await world.parkedBatch(sale, ['u1', 'u2']);
     await world.recorded(batchOf(sale, purchasesOf('u1', 'u2')));
     expect((await replay(deadLetterId)).outcome).to.equal('replayed');
@@ -108,16 +108,16 @@ describe('replay-dead-letter', () => {
     expect(pending()).to.deep.equal([batch.batchId]);
   });
 
-  it('of two dead letters of one batch the second finds it recorded', async () => {
+  it('finds the batch recorded at the second of two dead letters of one batch', async () => {
     const { batch, deadLetterId } = await world.parkedBatch(sale, ['u1']);
-    const second = await world.parkDeadLetter(batch, { isBatch: false }); // from before a batch had only one
+    const second = await world.parkDeadLetter(batch, { isBatch: false }); // from a version that could park a batch twice
     world.onPublish = (published) => world.work(published);
     expect((await replay(deadLetterId)).outcome).to.equal('replayed');
     expect((await replay(second)).outcome).to.equal('already_recorded');
     expect(world.rowsOf(batch)).to.have.length(1);
   });
 
-  it('a body that is no batch cannot be replayed, and the dead letter has the reason', async () => {
+  it('refuses a body that is no batch and stores the reason in the dead letter', async () => {
     const { batch } = await world.parkedBatch(sale, ['u1']);
     for (const [body, why] of [
       ['{', /not JSON/],
@@ -131,7 +131,7 @@ describe('replay-dead-letter', () => {
     expect(world.publishedIds).to.deep.equal([]);
   });
 
-  it('a batch whose units are not held is not published: it would sell what is not there', async () => {
+  it('does not publish a batch without held units, because that would oversell', async () => {
     const aborted = batchOf(sale, purchasesOf('u1'));
     await world.store.resolve(aborted);
     for (const batch of [aborted, batchOf(sale, purchasesOf('u2'))]) {
@@ -144,7 +144,7 @@ describe('replay-dead-letter', () => {
     expect(pending()).to.deep.equal([]);
   });
 
-  it('a closed or unknown dead letter is left alone', async () => {
+  it('leaves a closed or unknown dead letter alone', async () => {
     const { deadLetterId } = await world.parkedBatch(sale, ['u1']);
     await world.deadLetters.close(deadLetterId, 'bob', 'discarded', 'given up');
     expect(await replay(deadLetterId)).to.deep.equal({ outcome: 'already_closed', state: 'discarded' });
@@ -152,7 +152,7 @@ describe('replay-dead-letter', () => {
     expect(world.publishedIds).to.deep.equal([]);
   });
 
-  it('when the broker does not take it, then the batch is in pending, where the re-drive finds it', async () => {
+  it('leaves the batch in pending for the re-drive when the broker refuses it', async () => {
     const { batch, deadLetterId } = await world.parkedBatch(sale, ['u1']);
     world.broker.breakNext('publish_fails');
     const error = await replay(deadLetterId).catch((cause: unknown) => cause);
@@ -161,7 +161,7 @@ describe('replay-dead-letter', () => {
     expect(world.deadLetter(deadLetterId)).to.include({ state: 'parked', replays: 1 });
   });
 
-  it('when Redis does not answer, then nothing is published', async () => {
+  it('publishes nothing when Redis does not answer', async () => {
     const { deadLetterId } = await world.parkedBatch(sale, ['u1']);
     world.store.breakNext('unpark_fails');
     expect(await replay(deadLetterId).catch((cause: unknown) => cause)).to.be.instanceOf(OperationalError);
@@ -169,7 +169,7 @@ describe('replay-dead-letter', () => {
     expect(world.deadLetter(deadLetterId).state).to.equal('parked');
   });
 
-  it('when it is stopped, then it waits no longer', async () => {
+  it('stops waiting when it is stopped', async () => {
     const { deadLetterId } = await world.parkedBatch(sale, ['u1']);
     const beforeMs = world.clock.nowMs();
     const stopping = new AbortController();

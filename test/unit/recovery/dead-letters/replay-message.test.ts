@@ -37,7 +37,7 @@ describe('replay-message', () => {
     world.admin.replay(deadLetterId, { actor: 'ann', waitMs: WAIT_MS });
   const actions = (): string[] => world.deadLetters.audited.map(({ action }) => action);
 
-  /** Orders of one batch and the deadline that speaks of them. */
+  /** Orders of one batch and their deadline message. */
   async function deadlineOf(...users: string[]): Promise<{ orders: string[]; body: string; deadlineAtMs: number }> {
     const batch = await world.deducted(sale, users);
     const orders = await world.recorded(batch);
@@ -52,7 +52,7 @@ describe('replay-message', () => {
     [GROUPS.coupon, 'each of 2 paid orders has its coupon'],
     [GROUPS.notifier, '2 events; notifications are not followed'],
   ] as const) {
-    it(`events that ${group} gave up are published again, and the dead letter is closed [M8]`, async () => {
+    it(`publishes events that ${group} gave up again and closes the dead letter [M8]`, async () => {
       const body = encodeOrderEvents([EVENT, failed]);
       const deadLetterId = await park(group, body);
       if (group === GROUPS.coupon) for (const orderId of EVENT.orders) world.coupons.add(orderId);
@@ -65,7 +65,7 @@ describe('replay-message', () => {
     });
   }
 
-  it('events of payments are followed until each order has its coupon; the others need none [M8]', async () => {
+  it('follows payment events until each order has its coupon, and does not wait for other events [M8]', async () => {
     const deadLetterId = await park(GROUPS.coupon, encodeOrderEvents([EVENT, { ...EVENT, eventId: 'again' }, failed]));
     const withoutCoupon = world.withoutCoupon.bind(world);
     const reads: string[][] = [];
@@ -79,7 +79,7 @@ describe('replay-message', () => {
     expect(reads).to.deep.equal([EVENT.orders, EVENT.orders, EVENT.orders]);
   });
 
-  it('when a coupon is not issued within the wait, then the dead letter stays parked and may be replayed', async () => {
+  it('stays parked and may be replayed when a coupon is not issued in time', async () => {
     const deadLetterId = await park(GROUPS.coupon, encodeOrderEvents([EVENT]));
     world.coupons.add('1');
     const note = 'published again, 1 of 2 paid orders have no coupon';
@@ -89,7 +89,7 @@ describe('replay-message', () => {
     expect((await replay(deadLetterId)).outcome).to.equal('replayed');
   });
 
-  it('a deadline is published for now and followed until none of its orders is overdue [M8]', async () => {
+  it('publishes a past deadline for now and waits until none of its orders is overdue [M8]', async () => {
     const { orders, body } = await deadlineOf('u1', 'u2');
     const deadLetterId = await park(GROUPS.expirer, body);
     world.clock.advance(WINDOW_MS + 1);
@@ -110,7 +110,7 @@ describe('replay-message', () => {
     expect(world.deadLetter(deadLetterId).state).to.equal('replayed');
   });
 
-  it('when its orders are not ended within the wait, then it stays parked and may be replayed', async () => {
+  it('stays parked and may be replayed when its orders are not ended in time', async () => {
     const { body } = await deadlineOf('u1', 'u2');
     const deadLetterId = await park(GROUPS.expirer, body);
     world.clock.advance(WINDOW_MS + 1);
@@ -121,7 +121,7 @@ describe('replay-message', () => {
     expect(world.deadLetter(deadLetterId).note).to.contain('2 of 2 orders are unpaid and past their deadline');
   });
 
-  it('a deadline is published for its own time: earlier it would only become a dead letter again', async () => {
+  it('publishes a future deadline for its own time, as it would otherwise become a dead letter again', async () => {
     const { body, deadlineAtMs } = await deadlineOf('u1');
     expect((await replay(await park(GROUPS.expirer, body))).outcome).to.equal('replayed');
     const expirer = world.broker.source(TOPICS.paymentDeadline, GROUPS.expirer);
@@ -131,7 +131,7 @@ describe('replay-message', () => {
     expect(JSON.parse(delivery?.body ?? '')).to.include({ deadlineAt: deadlineAtMs });
   });
 
-  it('an unreadable body is not published, and the dead letter has the reason [M7]', async () => {
+  it('does not publish an unreadable body and stores the reason in the dead letter [M7]', async () => {
     for (const group of [GROUPS.expirer, GROUPS.coupon]) {
       const deadLetterId = await park(group, '{"v":99}');
       expect((await replay(deadLetterId)).outcome).to.equal('unreadable');

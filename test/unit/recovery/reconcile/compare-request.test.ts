@@ -22,7 +22,7 @@ describe('compare-request (I3, I5)', () => {
     [released, 'expired', 'match'],
   ];
   for (const [entry, state, word] of ROWS) {
-    it(`${entry?.state ?? 'nothing'} in Redis and ${state ?? 'no row'} in MySQL is ${word}`, () => {
+    it(`judges ${entry?.state ?? 'nothing'} in Redis and ${state ?? 'no row'} in MySQL as ${word}`, () => {
       expect(compareRequest(entry, state === null ? undefined : { state })).to.equal(word);
     });
   }

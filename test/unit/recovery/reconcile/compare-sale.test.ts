@@ -16,7 +16,7 @@ describe('compare-sale', () => {
   const age = (ms = OPTIONS.safeAgeMs): void => world.clock.advance(ms);
   const found = (): Promise<string[]> => world.found(sale.saleId);
 
-  it('a batch is judged when it is old: then it is a leak [C5]', async () => {
+  it('reports a batch as a leak once it is old [C5]', async () => {
     const { batchId } = await world.deducted(sale, ['u1', 'u2*2']);
     expect(await found()).to.deep.equal([]);
     expect(world.runsRepository.runs[0]).to.deep.include({ outcome: 'match' });
@@ -28,11 +28,11 @@ describe('compare-sale', () => {
     age(OPTIONS.waitingMaxMs);
     expect(await found()).to.deep.equal(['overdue 2']);
     expect(world.jobs.jobs).to.deep.equal([]);
-    bucket().markers.delete(batchId); // now no re-drive can
+    bucket().markers.delete(batchId); // no re-drive can publish it now
     expect(await found()).to.deep.equal(['leak u1', 'leak u2']);
   });
 
-  it('in a rush requests under way are not read alone; more candidates than the limit are left to the next run [C5]', async () => {
+  it('skips the single reads of young requests, and leaves candidates beyond the limit to the next run [C5]', async () => {
     for (let user = 0; user < 50; user++) await world.deducted(sale, [`u${user}`]);
     let looks = 0;
     world.read.beforeEntriesRead = () => void looks++;
@@ -49,7 +49,7 @@ describe('compare-sale', () => {
     expect(looks).to.equal(3 * OPTIONS.readsMax);
   });
 
-  it('a sale that Redis has lost is never a match [R5]', async () => {
+  it('never reports a match for a sale that Redis has lost [R5]', async () => {
     await world.work(await world.deducted(sale, ['u1']));
     bucket().sale = null;
     expect(await found()).to.deep.equal(['not_loaded']);
@@ -60,7 +60,7 @@ describe('compare-sale', () => {
     }
   });
 
-  it('a closed sale need not be in Redis: its rows are looked at, and it is no match before it is retired', async () => {
+  it('compares the rows of a closed sale without Redis, and reports a match only once it is retired', async () => {
     await world.work(await world.deducted(sale, ['u1']));
     await world.publishNotifications();
     bucket().sale = null;
@@ -72,7 +72,7 @@ describe('compare-sale', () => {
     expect(world.runsRepository.runs.map(({ outcome }) => outcome)).to.have.members(['partly', 'match']);
   });
 
-  it('a stable count of orders that is wrong is a finding, in either direction [D6]', async () => {
+  it('reports a stable wrong count of orders, in either direction [D6]', async () => {
     await world.work(await world.deducted(sale, ['u1*2']));
     await world.publishNotifications();
     const counted = world.mysql.saleOf(sale.saleId) as Sale;
@@ -84,7 +84,7 @@ describe('compare-sale', () => {
     expect(await found()).to.deep.equal([]);
   });
 
-  it('buyers whose units differ from their requests are a finding, and no drift [D6]', async () => {
+  it('reports buyers whose units differ from their requests, but no drift [D6]', async () => {
     await world.work(await world.deducted(sale, ['u1*2']));
     await world.publishNotifications();
     world.read.buyersCountError = -2;
@@ -94,7 +94,7 @@ describe('compare-sale', () => {
     expect(world.jobs.jobs).to.deep.equal([]);
   });
 
-  it('purchases that the guard of MySQL refused are a finding for a day, and longer while the stock differs [D6]', async () => {
+  it('keeps reporting purchases that the MySQL guard refused: for a day, and longer while the stock differs [D6]', async () => {
     const batch = await world.deducted(sale, ['u1*2']);
     const [orderId = ''] = await world.recorded(batch, ['u1']);
     const row = world.mysql.allOrders.find((order) => order.orderId === orderId) as Order;
@@ -111,7 +111,7 @@ describe('compare-sale', () => {
     expect(await found()).to.have.members(['drift -1', 'oversell 2']);
   });
 
-  it('rows that were written long after a sale has closed are found all the same', async () => {
+  it('finds rows that were written long after a sale closed', async () => {
     const batch = await world.deducted(sale, ['u1']);
     world.mysql.putSale({ ...sale, state: 'closed' });
     world.clock.advance(sale.closesAtMs - world.clock.nowMs() + 30 * 3_600_000);
@@ -123,7 +123,7 @@ describe('compare-sale', () => {
     expect(await found()).to.deep.equal(['unheld u1']);
   });
 
-  it('a batch that is not in pending is a leak at once, unless its dead letter is parked', async () => {
+  it('reports a batch outside pending as a leak at once, unless its dead letter is parked', async () => {
     const gone = await world.deducted(sale, ['u1']);
     await world.store.park(gone);
     await world.parkedBatch(sale, ['u2']);
@@ -132,18 +132,18 @@ describe('compare-sale', () => {
   });
 
   for (const look of [2, 3]) {
-    it(`a difference that read ${look} explains is no finding [C5]`, async () => {
+    it(`reports no difference that read ${look} explains [C5]`, async () => {
       const batch = await world.stray(sale, ['u1']);
       let looks = 0;
       world.read.beforeEntriesRead = async () => {
-        if (++looks === look) await world.work(batch); // a worker, between our looks
+        if (++looks === look) await world.work(batch); // a worker acts between the reads
       };
       expect(await found()).to.deep.equal([]);
       expect(looks, 'the fault happened').to.be.at.least(look);
     });
   }
 
-  it('unsettled and unreleased are judged by the age of the row', async () => {
+  it('judges unsettled and unreleased by the age of the row', async () => {
     const [live, ended] = [await world.deducted(sale, ['u1']), await world.deducted(sale, ['u2'])];
     await world.recorded(live);
     await world.recorded(ended, ['u2']);
@@ -152,7 +152,7 @@ describe('compare-sale', () => {
     expect(await found()).to.have.members(['unsettled u1', 'unreleased u2']);
   });
 
-  it('an order without a row, and a live row that Redis lacks, are findings [D5]', async () => {
+  it('reports an order without a row, and a live row that Redis lacks [D5]', async () => {
     const batch = await world.deducted(sale, ['u1', 'u2']);
     await world.work(batch);
     bucket().requests.delete('u1/k1');
@@ -163,7 +163,7 @@ describe('compare-sale', () => {
     expect(await found()).to.have.members(['unheld u1', 'order_lost u3']);
   });
 
-  it('a purchase that reacquire refused is no finding until its row is there: by its batch, then by the dead letter [R3]', async () => {
+  it('ignores a purchase that reacquire refused while its batch or its dead letter will write the row [R3]', async () => {
     sale = await world.openSale({ stock: 1 });
     const late = batchOf(sale, purchasesOf('u9'));
     await world.deducted(sale, ['u1']);
@@ -182,7 +182,7 @@ describe('compare-sale', () => {
     expect(await found(), 'nobody').to.deep.equal(['order_lost u9']);
   });
 
-  it('drift is a finding when nothing is in transit, else the sale is moving [D6]', async () => {
+  it('reports drift when nothing is in transit, and else that the sale is moving [D6]', async () => {
     bucket().unitsLeft += 2;
     expect(await found()).to.deep.equal(['drift -2']);
     bucket().unitsLeft -= 5;
@@ -197,12 +197,12 @@ describe('compare-sale', () => {
     expect(await found(), 'a release is on its way').to.deep.equal([]);
   });
 
-  it('oversell: rows that the last guard refused, and a count above the stock [D6]', async () => {
+  it('reports an oversell by rows that the last guard refused and by a count above the stock [D6]', async () => {
     world.mysql.putSale({ ...sale, sold: 101 });
     expect(await found()).to.deep.equal(['oversell 1']);
   });
 
-  it('markers of a closed sale are stale when their rows are old, and never while it may sell [C7]', async () => {
+  it('reports markers of a closed sale as stale when their rows are old, and never while it may sell [C7]', async () => {
     await world.work(await world.deducted(sale, ['u1']));
     await world.publishNotifications();
     age(OPTIONS.markerAgeMs);
@@ -212,7 +212,7 @@ describe('compare-sale', () => {
     expect(await found()).to.deep.equal(['stale_marker']);
   });
 
-  it('a sale that another run reconciles is left alone [C1]', async () => {
+  it('leaves a sale alone that another run reconciles [C1]', async () => {
     await world.runsRepository.lease(sale.saleId, 'bob', 60_000);
     const results: string[] = [];
     const request = { saleId: sale.saleId, apply: true, waitMs: 0, actor: 'ann' };
@@ -227,7 +227,7 @@ describe('compare-sale', () => {
     ]);
   });
 
-  it('a long sale that closed after many newer ones is not forgotten', async () => {
+  it('compares a long sale that closed after many newer sales', async () => {
     for (let sales = 0; sales < 501; sales++) {
       world.mysql.putSale({ ...sale, saleId: `9${sale.saleId}${sales}`, state: 'closed', closesAtMs: 1 });
     }
@@ -236,7 +236,7 @@ describe('compare-sale', () => {
     expect(run.salesCompared).to.equal(1);
   });
 
-  it('a run that was too slow to renew its lease stops, and answers taken [C1]', async () => {
+  it('stops and answers taken when the run was too slow to renew its lease [C1]', async () => {
     const { lease } = world.runsRepository;
     let asked = 0;
     world.runsRepository.lease = (saleId, owner, leaseMs) =>
@@ -248,7 +248,7 @@ describe('compare-sale', () => {
     expect([results, run.outcome]).to.deep.equal([['taken'], 'none']);
   });
 
-  it('a run that compared nothing, or not everything, does not answer match', async () => {
+  it('does not answer match when the run compared nothing or not everything', async () => {
     const run = async (parts: { saleId?: string; signal?: AbortSignal }) =>
       (await world.reconcile.run({ apply: false, waitMs: 0, actor: 'ann', ...parts })).outcome;
     expect(await run({ saleId: '999' })).to.equal('none');
@@ -256,7 +256,7 @@ describe('compare-sale', () => {
     expect(await run({})).to.equal('match');
   });
 
-  it('a sale that cannot be compared keeps no other from it; an outage ends the run', async () => {
+  it('continues past a sale that cannot be compared, but ends the run in an outage', async () => {
     for (let sales = 0; sales < 5; sales++) await world.openSale();
     const away = (): never => {
       throw new OperationalError('redis', 'away', { retryable: true });
@@ -274,7 +274,7 @@ describe('compare-sale', () => {
     expect(await world.reconcile.run(one).catch((error: Error) => error.message)).to.equal('away');
   });
 
-  it('without a sale, it takes those that may sell and those that closed lately', async () => {
+  it('selects sales that may sell and sales that closed lately when no sale is named', async () => {
     const old = await world.openSale({ closesAtMs: 1 });
     world.mysql.putSale({ ...old, state: 'closed' });
     const run = await world.reconcile.run({ apply: false, waitMs: 0, actor: 'keeper' });

@@ -17,7 +17,7 @@ describe('compensate', () => {
   const bucket = () => world.store.bucket({ saleId: sale.saleId, bucket: 0 });
   const age = (): void => world.clock.advance(OPTIONS.safeAgeMs);
   const states = (): string[] => world.jobs.jobs.map(({ kind, state }) => `${kind} ${state}`);
-  /** Time until the next attempt, and the attempt. */
+  /** Advances to the next attempt and runs it. */
   const attempt = async (): Promise<void> => {
     world.clock.advance(OPTIONS.retryFirstMs * 2 ** ATTEMPTS_MAX);
     await world.compensate();
@@ -27,7 +27,7 @@ describe('compensate', () => {
     await world.store.setState(sale, state);
   };
 
-  it('a leak is published again, once for its batch, and is compensated when the worker has made rows of it', async () => {
+  it('publishes the batch of a leak once, and finishes when the worker has written its rows', async () => {
     const batch = await world.stray(sale, ['u1', 'u2']);
     world.onPublish = (again) => world.work(again);
     await world.found(sale.saleId, true);
@@ -37,7 +37,7 @@ describe('compensate', () => {
     expect(await world.found(sale.saleId)).to.deep.equal([]);
   });
 
-  it('a batch without a body is rebuilt of the one purchase, and its other purchases keep theirs', async () => {
+  it('rebuilds a batch without a body from the one purchase, and leaves its other purchases alone', async () => {
     const { batchId } = await world.deducted(sale, ['u1*2', 'u2']);
     bucket().markers.delete(batchId);
     world.onPublish = (again) => world.work(again);
@@ -53,7 +53,7 @@ describe('compensate', () => {
     expect(await world.found(sale.saleId)).to.deep.equal([]);
   });
 
-  it('five attempts at growing intervals, then a failed row, and its units go back once', async () => {
+  it('writes a failed row and returns its units once after five attempts at growing intervals', async () => {
     const batch = await world.stray(sale, ['u1']);
     await world.found(sale.saleId, true);
     const dueMs: number[] = [];
@@ -72,7 +72,7 @@ describe('compensate', () => {
     expect(await world.found(sale.saleId, true)).to.deep.equal([]);
   });
 
-  it('a late worker wins or loses purchase by purchase; where its order won nothing is released [C2]', async () => {
+  it('releases nothing for a purchase whose order a late worker writes first [C2]', async () => {
     const batch = await world.stray(sale, ['u1', 'u2']);
     await world.found(sale.saleId, true);
     for (let n = 1; n <= ATTEMPTS_MAX; n++) await attempt();
@@ -82,7 +82,7 @@ describe('compensate', () => {
     world.mysql.findByPurchases = async (saleId, purchases) => {
       const rows = await findRows(saleId, purchases);
       if (late) {
-        late = false; // between the read of the compensation and its write
+        late = false; // between the read and the write of the compensation
         await world.recorded({ ...batch, purchases: batch.purchases.slice(0, 1) });
       }
       return rows;
@@ -95,7 +95,7 @@ describe('compensate', () => {
     expect(bucket().unitsLeft).to.equal(99);
   });
 
-  it('after a death between the failed row and the mark the next run gives the units back once and marks it [C3]', async () => {
+  it('returns the units once and marks in the next run after a death between the failed row and the mark [C3]', async () => {
     await world.stray(sale, ['u1']);
     await world.found(sale.saleId, true);
     for (let n = 1; n <= ATTEMPTS_MAX; n++) await attempt();
@@ -111,7 +111,7 @@ describe('compensate', () => {
     expect(bucket().unitsLeft).to.equal(100);
   });
 
-  it('an outage costs no attempt, and is met once in a pass', async () => {
+  it('uses up no attempt in an outage and meets it once per pass', async () => {
     for (const user of ['u1', 'u2']) await world.stray(sale, [user]);
     let met = 0;
     world.onPublish = () => {
@@ -124,7 +124,7 @@ describe('compensate', () => {
     expect(met).to.equal(2 * ATTEMPTS_MAX);
   });
 
-  it('a Redis that is away for one sale is met once in a pass, and the jobs of the others are done', async () => {
+  it('meets the Redis outage of one sale once per pass and does the jobs of the other sales', async () => {
     world.onPublish = (again) => world.work(again);
     const other = await world.openSale({ stock: 100 });
     for (let nth = 0; nth < 5; nth++) await world.stray(sale, [`u${nth}`]);
@@ -147,7 +147,7 @@ describe('compensate', () => {
     expect(ends, 'no attempt was used up').to.deep.equal(Array(6).fill(['compensated', 0]));
   });
 
-  it('a Redis that is away for all sales is met three times in a pass, not once for each sale', async () => {
+  it('meets a Redis outage of all sales three times per pass, not once per sale', async () => {
     const sales = [sale, ...(await Promise.all([1, 2, 3, 4].map(() => world.openSale({ stock: 100 }))))];
     for (const one of sales) {
       await world.stray(one, ['u1']);
@@ -162,7 +162,7 @@ describe('compensate', () => {
     expect(met).to.equal(3);
   });
 
-  it('unsettled and unreleased: Redis is set to the state of the row', async () => {
+  it('sets Redis to the state of the row for unsettled and unreleased', async () => {
     const [live, ended] = [await world.deducted(sale, ['u1', 'u2']), await world.deducted(sale, ['u3'])];
     await world.recorded(live);
     const [endedId] = await world.recorded(ended, ['u3']);
@@ -177,7 +177,7 @@ describe('compensate', () => {
     expect(await world.found(sale.saleId)).to.deep.equal([]);
   });
 
-  it('a batch is not marked while purchases of it have no row: it is published again', async () => {
+  it('publishes a batch again, instead of marking it, while purchases of it have no row', async () => {
     const batch = await world.stray(sale, ['u1', 'u2']);
     await world.recorded({ ...batch, purchases: batch.purchases.slice(0, 1) });
     age();
@@ -192,7 +192,7 @@ describe('compensate', () => {
     expect(await world.found(sale.saleId)).to.deep.equal([]);
   });
 
-  it('no job sets the stock of an open sale; a paused one is adjusted, and the audit log says so first [C5]', async () => {
+  it('adjusts the stock of a paused sale, audited first, and never of an open sale [C5]', async () => {
     bucket().unitsLeft += 2;
     expect(await world.found(sale.saleId, true)).to.deep.equal(['drift -2']);
     expect(states()).to.deep.equal([]);
@@ -207,7 +207,7 @@ describe('compensate', () => {
     ]);
   });
 
-  it('a sale that was opened again meanwhile is left alone, and that costs no attempt [C5]', async () => {
+  it('leaves a sale alone, and uses up no attempt, when it was opened again [C5]', async () => {
     bucket().unitsLeft += 2;
     await setState('paused');
     await world.found(sale.saleId, true);
@@ -216,7 +216,7 @@ describe('compensate', () => {
     expect([states(), bucket().unitsLeft]).to.deep.equal([['drift pending'], 102]);
   });
 
-  it('a stuck row of the outbox is made due at once, and the job is done when it is published', async () => {
+  it('makes a stuck outbox row due at once and finishes when it is published', async () => {
     const { saleId } = sale;
     const units = { bucket: 0, userId: 'u9', requestId: 'k1', orderId: '1', batchId: '', withUnits: true };
     const outboxId = world.mysql.outbox.add('release', 'b', [{ saleId, ...units }]);
@@ -230,7 +230,7 @@ describe('compensate', () => {
     expect(states()).to.deep.equal(['stuck_outbox compensated']);
   });
 
-  it('stale markers go [C7]', async () => {
+  it('removes stale markers [C7]', async () => {
     const batch = await world.deducted(sale, ['u1']);
     await world.work(batch);
     await setState('closed');
@@ -242,10 +242,10 @@ describe('compensate', () => {
     expect(await world.found(sale.saleId)).to.deep.equal([]);
   });
 
-  it('a batch in the care of the re-drive is never published or given up, however long no worker runs [M8]', async () => {
+  it('never publishes or gives up a batch in the care of the re-drive, however long no worker runs [M8]', async () => {
     const batch = await world.stray(sale, ['u1', 'u2']);
     await world.found(sale.saleId, true);
-    await world.store.unpark(batch); // a person replays it
+    await world.store.unpark(batch); // an operator replays it
     for (let n = 1; n <= 2 * ATTEMPTS_MAX; n++) await attempt();
     for (const job of world.jobs.jobs) expect(job).to.include({ state: 'pending', attempts: 0 });
     expect([world.publishedIds, world.rowsOf(batch)]).to.deep.equal([[], []]);
@@ -254,7 +254,7 @@ describe('compensate', () => {
     expect(states()).to.deep.equal(['leak compensated', 'leak compensated']);
   });
 
-  it('a batch that is parked meanwhile is left alone: nothing is published or given up until an operator decides [M8]', async () => {
+  it('leaves a parked batch alone until an operator decides, without a publication or a final failure [M8]', async () => {
     const batch = await world.stray(sale, ['u1']);
     await world.found(sale.saleId, true);
     for (let n = 1; n <= ATTEMPTS_MAX; n++) await attempt();
@@ -265,7 +265,7 @@ describe('compensate', () => {
     expect([world.publishedIds.length, world.rowsOf(batch)]).to.deep.equal([ATTEMPTS_MAX, []]);
   });
 
-  it('a batch with purchases that have no row is not published past a parked dead letter [M8]', async () => {
+  it('does not publish a batch with missing rows past a parked dead letter [M8]', async () => {
     const batch = await world.stray(sale, ['u1', 'u2']);
     await world.recorded({ ...batch, purchases: batch.purchases.slice(0, 1) });
     await world.parkDeadLetter(batch);
@@ -275,7 +275,7 @@ describe('compensate', () => {
     expect([states(), world.publishedIds]).to.deep.equal([['unsettled pending'], []]);
   });
 
-  it('a keeper that dies takes one job with it and no attempt; a bug in one job holds up no other [C3]', async () => {
+  it('loses one job and no attempt to a dying keeper, and continues past a bug in one job [C3]', async () => {
     for (const user of ['u1', 'u2', 'u3']) await world.stray(sale, [user]);
     await world.found(sale.saleId, true);
     const { done, postpone } = world.jobs;
@@ -296,10 +296,10 @@ describe('compensate', () => {
     expect(world.jobs.jobs[1]).to.include({ attempts: 0, lastError: 'Error: a bug' });
   });
 
-  it('the stock is not adjusted in part, nor by buyers whose requests do not agree with them [D6]', async () => {
+  it('adjusts the stock neither in part nor by buyers whose units disagree with their requests [D6]', async () => {
     await setState('paused');
     bucket().unitsLeft = 3;
-    await world.found(sale.saleId, true); // 97 too few
+    await world.found(sale.saleId, true); // 97 units too few
     world.read.buyersCountError = 7;
     await world.compensate();
     expect([bucket().unitsLeft, world.jobs.jobs[0]?.lastError]).to.deep.equal([
@@ -314,7 +314,7 @@ describe('compensate', () => {
     expect(world.jobs.jobs[0]?.lastError).to.contain('no bucket has so many left');
   });
 
-  it('a job that was given up can be tried again, unless the row of its purchase is final', async () => {
+  it('allows another try of a job that was given up, unless the row of its purchase is final', async () => {
     const batch = await world.stray(sale, ['u1']);
     await world.found(sale.saleId, true);
     await world.jobs.failed('1', 'keeper', 'Redis says that it became an order, and there is no row');

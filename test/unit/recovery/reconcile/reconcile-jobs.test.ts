@@ -5,7 +5,7 @@ import { compensateJob, reconcileJob, tidyRuns } from '../../../../src/recovery/
 import { ReconcileWorld } from './reconcile-world.js';
 import { noRecoveryMetrics } from '../../../helpers/no-metrics.js';
 
-/** Redis is away once. */
+/** Returns a step that fails once, as in a short Redis outage. */
 function failingOnce(): () => void {
   let failed = false;
   return () => {
@@ -15,8 +15,8 @@ function failingOnce(): () => void {
   };
 }
 
-describe('the keeper jobs of reconcile', () => {
-  it('compare every sale and count what was found; only with apply do they make and work off jobs', async () => {
+describe('keeper jobs of reconcile', () => {
+  it('compare every sale and count findings, and make and work off jobs only with apply', async () => {
     const world = new ReconcileWorld();
     const sale = await world.openSale();
     const counted: unknown[] = [];
@@ -45,7 +45,7 @@ describe('the keeper jobs of reconcile', () => {
     );
   });
 
-  it('a run that could not compare every sale counts what it found, and has failed', async () => {
+  it('count findings and fail the run when it could not compare every sale', async () => {
     const world = new ReconcileWorld();
     for (let sales = 0; sales < 2; sales++) await world.openSale();
     world.read.beforeUnitsRead = failingOnce();
@@ -60,7 +60,7 @@ describe('the keeper jobs of reconcile', () => {
     expect([counted, ran]).to.deep.equal([[{}], '1 sale was not compared: the warnings say why']);
   });
 
-  it('records of runs, and of what was compensated, are deleted after a while', async () => {
+  it('delete old records of runs and compensations', async () => {
     const world = new ReconcileWorld();
     const job = { kind: 'leak', saleId: '1', batchId: null, userId: 'u', requestId: 'k', detail: '' } as const;
     await world.jobs.add([{ ...job, subject: '1/u/k' }], 'ann');

@@ -69,14 +69,14 @@ export class ReconcileWorld extends DeadLetterWorld {
     );
   }
 
-  /** Units are held for these buyers, and nothing will end that: no letter, and the re-drive does not see the batch. */
+  /** Holds units for these buyers in a stray batch: it has no dead letter, and the re-drive does not see it. */
   async stray(sale: Sale, texts: readonly string[]): Promise<Batch> {
     const batch = await this.deducted(sale, texts);
     await this.store.park(batch);
     return batch;
   }
 
-  /** @returns what was found, as `kind user` or `kind units` */
+  /** @returns the findings, as `kind user` or `kind units` */
   async found(saleId: string, apply = false): Promise<string[]> {
     const results: SaleResult[] = [];
     await this.reconcile.run({ saleId, apply, waitMs: 0, actor: 'ann' }, (result) => results.push(result));
@@ -95,12 +95,12 @@ export class ReconcileWorld extends DeadLetterWorld {
     });
   }
 
-  /** Events of orders were published, so that only what a test leaves in the outbox is stuck. */
+  /** Publishes events of orders, so that only rows that a test leaves in the outbox are stuck. */
   async publishNotifications(): Promise<void> {
     await this.mysql.outbox.markDone(this.mysql.outbox.undone('batch_recorded').map(({ id }) => id));
   }
 
-  /** Works off what is due, as a keeper does. */
+  /** Works off due jobs, as a keeper does. */
   async compensate(): Promise<void> {
     await this.reconcile.compensate('keeper');
   }

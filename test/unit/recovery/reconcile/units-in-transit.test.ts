@@ -31,7 +31,7 @@ describe('reconcile: units between two buckets', () => {
     await transfers.endTransfer(sale.saleId, transfer, 1);
   };
 
-  it('are no drift, on their way and when they have arrived [R12, C5]', async () => {
+  it('cause no drift, on their way or after arrival [R12, C5]', async () => {
     expect(await compareSale(sale, ports(), LIMITS)).to.include({ outcome: 'match' });
     await arrive();
     expect(await compareSale(sale, ports(), LIMITS)).to.include({ outcome: 'match' });
@@ -40,13 +40,13 @@ describe('reconcile: units between two buckets', () => {
     expect(findings.map(({ kind }) => kind)).to.deep.equal(['drift']);
   });
 
-  it('units that move while they are counted are no finding', async () => {
+  it('cause no finding when they move during the count', async () => {
     const { store, repository } = ports();
     let reads = 0;
     const units: MemoryReconcileStore['units'] = async (ref, youngMs) => {
       const read = await store.units(ref, youngMs);
       if (++reads % 2 === 0) return read;
-      // After the read of the first bucket the units arrive in the second, and others leave it for the first again.
+      // After the read of the first bucket its units arrive in the second, and other units leave the second for the first.
       await arrive();
       await transfers.transferOut({ saleId: sale.saleId, bucket: 0 }, 1, 1, 1);
       return read;
@@ -55,7 +55,7 @@ describe('reconcile: units between two buckets', () => {
     expect(drift?.difference === 0 || drift?.moving).to.equal(true);
   });
 
-  it('a sale that has some is not at rest, and a check names them', async () => {
+  it('keep a sale from being at rest, and a check names them', async () => {
     const audit = memoryCheckPorts(world.store, world.mysql);
     expect(await waitUntilAtRest(sale.saleId, { ...audit, clock: world.clock }, 200)).to.equal(false);
     const { figures, findings } = await checkSale(sale.saleId, audit);

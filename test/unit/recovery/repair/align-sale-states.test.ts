@@ -10,7 +10,7 @@ describe('align-sale-states', () => {
   const job = () => alignSaleStates({ store: world.ports().store, sales: world.mysql });
   const stateOf = ({ saleId }: Sale): string | undefined => world.store.bucket({ saleId, bucket: 0 }).sale?.state;
 
-  it('a sale that is closed in MySQL only is closed in Redis once that was seen twice', async () => {
+  it('closes a sale in Redis that is closed in MySQL only, after two sightings', async () => {
     const [closed, open] = [await world.openSale(), await world.openSale()];
     world.mysql.putSale({ ...closed, state: 'closed' });
     const align = job();
@@ -20,7 +20,7 @@ describe('align-sale-states', () => {
     expect([stateOf(closed), stateOf(open)]).to.deep.equal(['closed', 'open']);
   });
 
-  it('a difference that has ended or changed is not acted on', async () => {
+  it('ignores a difference that has ended or changed', async () => {
     const sale = await world.openSale();
     const align = job();
     world.mysql.putSale({ ...sale, state: 'paused' });
@@ -34,7 +34,7 @@ describe('align-sale-states', () => {
     expect(stateOf(sale)).to.equal('paused');
   });
 
-  it('a sale that waits for a repair is left to it', async () => {
+  it('leaves a sale that waits for a repair to that repair', async () => {
     const sale = await world.openSale();
     world.mysql.putSale({ ...sale, state: 'paused' });
     world.store.restart();
@@ -44,7 +44,7 @@ describe('align-sale-states', () => {
     expect(stateOf(sale)).to.equal('open');
   });
 
-  it('a Redis server that does not answer stops only its own sales, and the run fails at its end', async () => {
+  it('skips only the sales of a silent Redis server, and fails the run at its end', async () => {
     const [lost, sale] = [await world.openSale(), await world.openSale()];
     for (const each of [lost, sale]) world.mysql.putSale({ ...each, state: 'paused' });
     world.store.cutOff.add(lost.saleId);
@@ -81,9 +81,9 @@ describe('align-sale-states', () => {
   };
 
   for (const when of ['listed', 'read'] as const) {
-    it(`a sale that its owner pauses after its row was ${when} is not left open`, async () => {
+    it(`does not leave a sale open that its owner pauses after its row was ${when}`, async () => {
       const sale = await world.openSale();
-      await world.store.setState(sale, 'paused'); // its owner died before he opened it in Redis
+      await world.store.setState(sale, 'paused'); // its owner died before the write to Redis
       const align = whileAligned(paused, when);
       await align.runOnce();
       await align.runOnce();

@@ -10,7 +10,10 @@ import { saleOf } from '../../../helpers/sales.js';
 const OPTIONS = { quietMs: 1500, waitMaxMs: 15_000 };
 
 describe('await-quiet', () => {
-  /** Waits for a sale that sells until `busyMs` have passed. @returns how long it took, and how often a lease was renewed */
+  /**
+   * Waits for a sale that sells until `busyMs` have passed. @returns how long it took, and how often it renewed a
+   * lease
+   */
   async function waited(busyMs: number, parts: Partial<Sale> = {}): Promise<{ tookMs: number; renewals: number }> {
     const clock = new ManualClock();
     const startedMs = clock.nowMs();
@@ -22,18 +25,18 @@ describe('await-quiet', () => {
     return { tookMs: clock.nowMs() - startedMs, renewals };
   }
 
-  it('as long as workers write, and then as long as nothing must be written [R3]', async () => {
+  it('waits while workers write and then for the quiet time [R3]', async () => {
     expect((await waited(0)).tookMs).to.equal(1500);
     expect((await waited(4000)).tookMs).to.equal(5500);
   });
 
-  it('not for ever, and the lease is renewed all the while [R3]', async () => {
+  it('waits for a bounded time and renews the lease [R3]', async () => {
     const { tookMs, renewals } = await waited(1_000_000);
     expect(tookMs).to.equal(15_000);
     expect(renewals).to.be.at.least(tookMs / 1000);
   });
 
-  it('a clock that is set back by an hour does not keep the sale locked for an hour [R3, T12]', async () => {
+  it('keeps the sale locked no longer when the clock is set back by an hour [R3, T12]', async () => {
     const clock = new ManualClock();
     const sale = saleOf({}, clock.nowMs());
     let reads = 0;
@@ -46,9 +49,9 @@ describe('await-quiet', () => {
     expect(clock.monotonicMs() - startedMs).to.equal(1500);
   });
 
-  describe('with a broker that says how far the workers have received', () => {
+  describe('await-quiet with a broker that reports worker progress', () => {
     const ENDS = new Map([['q', 7]]);
-    /** @returns how long it took, ms, where nothing is written at all */
+    /** @returns how long it took, ms, when nothing is written */
     async function waitedWith(progress: (nowMs: () => number) => WorkerProgress, options = OPTIONS): Promise<number> {
       const clock = new ManualClock();
       const startedMs = clock.nowMs();
@@ -62,7 +65,7 @@ describe('await-quiet', () => {
       throw new OperationalError('rocketmq', 'down', { retryable: true });
     };
 
-    it('stillness is no quiet while batches stand in the queues behind those of other sales [R3]', async () => {
+    it('does not trust stillness while batches are queued behind batches of other sales [R3]', async () => {
       const tookMs = await waitedWith((nowMs) => ({
         ends: async () => ENDS,
         haveReceived: async (ends) => ends === ENDS && nowMs() >= 6000,
@@ -70,12 +73,12 @@ describe('await-quiet', () => {
       expect(tookMs).to.equal(6000 + OPTIONS.quietMs);
     });
 
-    it('where they have received all it takes no longer than before, and where they never do, not for ever', async () => {
+    it('waits no longer when the workers have received everything, and a bounded time when they never do', async () => {
       expect(await waitedWith(() => ({ ends: async () => ENDS, haveReceived: async () => true }))).to.equal(1500);
       expect(await waitedWith(() => ({ ends: async () => ENDS, haveReceived: async () => false }))).to.equal(15_000);
     });
 
-    it('once it has said that something is missing, an answer that does not come is no proof that it was received [R3]', async () => {
+    it('takes a missing answer as no proof of receipt after the broker reported missing batches [R3]', async () => {
       const tookMs = await waitedWith((nowMs) => ({
         ends: async () => ENDS,
         haveReceived: async () => (nowMs() >= 1000 && nowMs() < 5000 ? down() : nowMs() >= 6000),
@@ -83,7 +86,7 @@ describe('await-quiet', () => {
       expect(tookMs).to.equal(6000 + OPTIONS.quietMs);
     });
 
-    it('without any stillness to wait for, it asks the broker a few times a second and lets time go by', async () => {
+    it('asks the broker a few times a second when no quiet time is set', async () => {
       let asked = 0;
       const progress = (nowMs: () => number): WorkerProgress => ({
         ends: async () => ENDS,
@@ -95,13 +98,13 @@ describe('await-quiet', () => {
       expect(await waitedWith(progress, { ...OPTIONS, quietMs: 0 })).to.be.within(2000, 2250);
     });
 
-    it('a broker that does not answer leaves it with stillness', async () => {
+    it('relies on stillness when the broker does not answer', async () => {
       expect(await waitedWith(() => ({ ends: down, haveReceived: down }))).to.equal(1500);
       expect(await waitedWith(() => ({ ends: async () => ENDS, haveReceived: down }))).to.equal(1500);
     });
   });
 
-  it('not at all for a sale that closed more than a day ago', async () => {
+  it('does not wait for a sale that closed more than a day ago', async () => {
     const closesAtMs = new ManualClock().nowMs() - 25 * 3_600_000;
     expect((await waited(0, { state: 'closed', closesAtMs })).tookMs).to.equal(0);
     expect((await waited(0, { state: 'closed' })).tookMs).to.equal(1500);

@@ -31,7 +31,7 @@ describe('rebuilt-requests', () => {
   const staged = (mysql: RebuiltRequests): string[] =>
     mysql.takeUnstaged().flatMap((some) => some.map(([key, entry]) => `${key} ${formatRequestEntry(entry)}`));
 
-  it('rows decide: live is ordered, ended is released and takes no unit; each is staged once', () => {
+  it('follows the rows: a live row is ordered, an ended row is released without units, each staged once', () => {
     orders = 0;
     const mysql = booksOf();
     mysql.addRows([row('ann*2'), row('bob', 'expired'), row('cid', 'paid'), row('dan', 'failed')]);
@@ -45,17 +45,17 @@ describe('rebuilt-requests', () => {
     expect([mysql.unitsLeft, mysql.rows, mysql.held]).to.deep.equal([[2], 4, 0]);
   });
 
-  it('what is held without a row keeps its units, once, and only what fits stock and limit [R3, R6]', () => {
+  it('keeps held units without a row, once, as far as stock and limit allow [R3, R6]', () => {
     const mysql = booksOf();
     mysql.addRows([row('ann*2'), row('bob')]);
     staged(mysql);
     mysql.addUnrecorded([held('ann/k1*2'), held('ann/k2'), held('cid'), held('cid'), held('dan*2'), held('bob/k2')]);
-    // ann has a row and no place for more; two units were left: for cid and, where dan does not fit, for bob.
+    // ann has a row and no room for more. Two units were left: cid gets a unit, and bob too, because dan's two do not fit.
     expect(staged(mysql)).to.deep.equal(['cid/k1 held:h:1', 'bob/k2 held:h:1']);
     expect([mysql.unitsLeft, mysql.held]).to.deep.equal([[0], 2]);
   });
 
-  it('an order that MySQL lost keeps its entry and its units, once; a row has precedence [D5]', () => {
+  it('keeps the entry and units of an order that MySQL lost, once, and lets a row take precedence [D5]', () => {
     orders = 0;
     const mysql = booksOf();
     mysql.addRows([row('ann*2'), row('bob', 'cancelled')]);
@@ -67,7 +67,7 @@ describe('rebuilt-requests', () => {
     expect(mysql.withoutRoom).to.deep.equal([]);
   });
 
-  it('a lost order that does not fit what the rows leave is named, once, also where its batch is parked [D5]', () => {
+  it('names a lost order that does not fit beside the rows, once, even if its batch is parked [D5]', () => {
     const mysql = booksOf({ stock: 2 });
     mysql.addRows([row('ann'), row('bob')]);
     staged(mysql);
@@ -79,7 +79,7 @@ describe('rebuilt-requests', () => {
     expect([mysql.ordersLost, mysql.held]).to.deep.equal([0, 0]);
   });
 
-  it('a parked batch: purchases without a row are held by it, whether Redis still knew them or not [R6]', () => {
+  it('holds purchases of a parked batch that have no row, even if Redis did not know them [R6]', () => {
     const mysql = booksOf();
     const batch = batchOf({ saleId: '7' }, purchasesOf('ann', 'bob', 'cid'));
     mysql.addRows([row('ann')]);
@@ -90,7 +90,7 @@ describe('rebuilt-requests', () => {
     expect(mysql.unitsLeft).to.deep.equal([2]);
   });
 
-  it('the message of a parked batch is wanted while a purchase has no row, also one that did not fit [R6]', () => {
+  it('needs the message of a parked batch while a purchase has no row, even if it did not fit [R6]', () => {
     const batch = batchOf({ saleId: '7' }, purchasesOf('ann', 'bob'));
     const full = booksOf({ stock: 1 });
     full.addRows([row('cid')]);
@@ -100,13 +100,13 @@ describe('rebuilt-requests', () => {
     expect(recorded.addParked(batch)).to.equal(false);
   });
 
-  it('units left never go below 0, after any fault [I1]', () => {
+  it('never lets the units left fall below 0, after any fault [I1]', () => {
     const mysql = booksOf({ stock: 1 });
     mysql.addRows([row('ann*2')]);
     expect(mysql.unitsLeft).to.deep.equal([0]);
   });
 
-  it('each buyer in their own bucket, and the units left in even shares [R12]', () => {
+  it('puts each buyer into the home bucket and shares the units left evenly [R12]', () => {
     const mysql = booksOf({ stock: 11, buckets: 2 });
     mysql.addRows(Array.from({ length: 8 }, (_, at) => row(`u${at}`)));
     const sizes = mysql.takeUnstaged().map((some) => some.length);
@@ -115,7 +115,7 @@ describe('rebuilt-requests', () => {
     expect(mysql.unitsLeft, 'wherever units were bought').to.deep.equal([2, 1]);
   });
 
-  it('what is held keeps its units as long as any bucket had them [R12]', () => {
+  it('keeps held units while any bucket had them [R12]', () => {
     const users = Array.from({ length: 40 }, (_, at) => `u${at}`).filter((user) => homeBucket(user, 2) === 0);
     const mysql = booksOf({ stock: 4, buckets: 2 });
     mysql.addUnrecorded(users.slice(0, 5).map((user) => held(user)));

@@ -12,7 +12,7 @@ import { OPTIONS, RepairWorld } from './repair-world.js';
 
 const DAY_MS = 24 * 3_600_000;
 
-/** Lets everything happen that waits for no clock. */
+/** Runs everything that waits for no clock. */
 const turns = async (): Promise<void> => {
   for (let i = 0; i < 20; i++) await new Promise((resolve) => setImmediate(resolve));
 };
@@ -26,7 +26,7 @@ describe('repair-jobs', () => {
     sales: world.mysql,
     metrics: { ...world.metrics, ...world.repairMetrics },
   });
-  /** Ports on which the rebuild of one sale stands still until `goOn`, and others are looked for by hand. */
+  /** Creates ports that halt the rebuild of one sale until `goOn`. The test triggers the search for other sales. */
   const whileRebuilt = (long: Sale) => {
     const whole = ports();
     let goOn = (): void => undefined;
@@ -59,7 +59,7 @@ describe('repair-jobs', () => {
     return closed;
   };
 
-  it('another server: every live sale is repaired; those of a healthy one are left alone [R1, R7]', async () => {
+  it('repairs every live sale on another server and leaves the sales of a healthy server alone [R1, R7]', async () => {
     const [one, two] = [await world.openSale(), await world.openSale()];
     const job = repairSales(ports(), OPTIONS);
     await job.runOnce();
@@ -72,7 +72,7 @@ describe('repair-jobs', () => {
     expect(world.results).to.have.length(2);
   });
 
-  it('a sale that Redis does not have is missed twice before it is loaded, and a draft never [R5]', async () => {
+  it('loads a sale that Redis lacks after two misses, and never a draft [R5]', async () => {
     const sale = await world.openSale();
     const draft = await world.mysql.create({ ...sale, sku: 'draft' });
     world.store.restart({ empty: true });
@@ -83,14 +83,14 @@ describe('repair-jobs', () => {
     expect(epochs(sale, draft)).to.deep.equal([2, undefined]);
   });
 
-  it('MySQL ahead of Redis: a bucket of an earlier epoch is rebuilt [R2]', async () => {
+  it('rebuilds a bucket whose epoch is behind MySQL [R2]', async () => {
     const sale = await world.openSale();
     world.mysql.putSale({ ...sale, epoch: 4 });
     await repairSales(ports(), OPTIONS).runOnce();
     expect(epochs(sale)).to.deep.equal([5]);
   });
 
-  it('a sale that fails makes the run fail, and the others are done; those that were not reached come first the next time [R10]', async () => {
+  it('fails the run when a sale fails, repairs the others and starts the next run with unreached sales [R10]', async () => {
     const sales: Sale[] = [];
     for (let i = 0; i < 32; i++) sales.push(await world.openSale());
     world.store.restart();
@@ -114,7 +114,7 @@ describe('repair-jobs', () => {
     expect(new Set(epochs(...sales))).to.deep.equal(new Set([3]));
   });
 
-  it('a sale that needs a repair while another is being rebuilt does not wait for its end [R1]', async () => {
+  it('repairs a sale while another sale is still being rebuilt [R1]', async () => {
     const [long, short] = [await world.openSale(), await world.openSale()];
     const { slow, goOn, lookAgain } = whileRebuilt(long);
     world.mysql.putSale({ ...long, epoch: 2 });
@@ -129,7 +129,7 @@ describe('repair-jobs', () => {
     expect(epochs(long, short)).to.deep.equal([3, 3]);
   });
 
-  it('a look that fails meanwhile keeps no other sale waiting, and is reported at the end [R1]', async () => {
+  it('delays no other sale when a search fails during a rebuild, and reports the failure at the end [R1]', async () => {
     const [long, short] = [await world.openSale(), await world.openSale()];
     const lost = new OperationalError('mysql', 'the connection was lost', { retryable: true });
     let failures = 0;
@@ -153,14 +153,14 @@ describe('repair-jobs', () => {
     expect(epochs(long, short)).to.deep.equal([3, 3]);
   });
 
-  it('busy elsewhere is no failure [R10]', async () => {
+  it('does not fail when another keeper repairs the sale [R10]', async () => {
     const sale = await world.openSale();
     await world.ports().store.lock({ saleId: sale.saleId, bucket: 0 }, 'another', 60_000);
     await repairSales(ports(), OPTIONS).runOnce();
     expect(world.results).to.deep.equal(['busy']);
   });
 
-  it('closed sales: a restart rebuilds none of them, only those that somebody asks for, however many there are [R1]', async () => {
+  it('closed sales: rebuilds none after a restart, except sales in demand, however many there are [R1]', async () => {
     const sales: Sale[] = [];
     for (let i = 0; i < 40; i++) sales.push(await world.openSale());
     for (const sale of sales) await close(sale);
@@ -181,7 +181,7 @@ describe('repair-jobs', () => {
     expect([world.results, [...world.store.asks]], 'each is answered').to.deep.equal([['repaired'], []]);
   });
 
-  it('closed sales: one that is gone is loaded for who asks, a retired one never [R5]', async () => {
+  it('closed sales: loads a missing sale on demand, and never a retired sale [R5]', async () => {
     const [gone, retired] = [await world.openSale(), await world.openSale()];
     await close(gone);
     world.mysql.putSale({ ...(await close(retired)), retiredAtMs: world.clock.nowMs() });
@@ -194,7 +194,7 @@ describe('repair-jobs', () => {
     expect([...world.store.asks]).to.deep.equal([]);
   });
 
-  it('closed sales: a repair that died is done again, one per run, the last ended first [R10]', async () => {
+  it('closed sales: repeats an interrupted repair, one per run, the last ended first [R10]', async () => {
     const [old, late] = [await world.openSale(), await world.openSale()];
     const nowMs = world.clock.nowMs();
     await close(old, nowMs - 9 * DAY_MS);
@@ -213,7 +213,7 @@ describe('repair-jobs', () => {
     expect(world.store.bucket({ saleId: late.saleId, bucket: 0 }).sale?.state).to.equal('closed');
   });
 
-  it('closed sales: while nobody can be asked what is needed, a repair that died is done again all the same [R10]', async () => {
+  it('closed sales: repeats an interrupted repair even if Redis cannot list the sales in demand [R10]', async () => {
     const sale = await world.openSale();
     await close(sale);
     await world.ports().store.lock({ saleId: sale.saleId, bucket: 0 }, 'dead', 1);
@@ -225,7 +225,7 @@ describe('repair-jobs', () => {
     expect(epochs(sale)).to.deep.equal([2]);
   });
 
-  it('watch-sales-in-repair: how many wait, and since when a live one waits for too long', async () => {
+  it('watch-sales-in-repair: publishes how many wait, and since when a live sale waits too long', async () => {
     const [live, closed] = [await world.openSale(), await world.openSale()];
     await close(closed);
     const watch = watchSalesInRepair(ports(), { afterMs: 60_000 });
@@ -250,7 +250,7 @@ describe('repair-jobs', () => {
     ]);
   });
 
-  it('a clock that is set back by an hour hides no sale that waits for its repair [T12]', async () => {
+  it('finds every sale that waits for its repair when the clock is set back by an hour [T12]', async () => {
     await world.openSale();
     const watch = watchSalesInRepair(ports(), { afterMs: 60_000 });
     world.store.restart();
@@ -261,7 +261,7 @@ describe('repair-jobs', () => {
     expect(world.overdue.sale_shut).to.deep.equal([1, 1000]);
   });
 
-  it('a Redis server that does not answer stops only its own sales, and the runs fail at their end', async () => {
+  it('skips only the sales of a silent Redis server, and fails the runs at their end', async () => {
     const [live, cut] = [await world.openSale(), await world.openSale()];
     world.store.restart();
     world.store.cutOff.add(cut.saleId);

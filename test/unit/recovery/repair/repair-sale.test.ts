@@ -15,7 +15,7 @@ describe('repair-sale', () => {
     sale = await world.openSale({ stock: 10, limitPerBuyer: 2 });
   });
 
-  /** Two orders, one that has ended and is released, and a batch that no worker has recorded. */
+  /** Creates two orders, an ended and released order, and a batch that no worker has recorded. */
   async function busySale(): Promise<{ readonly heldId: string }> {
     await world.work(await world.deducted(sale, ['ann*2', 'bob']));
     const ended = await world.deducted(sale, ['cid']);
@@ -29,7 +29,7 @@ describe('repair-sale', () => {
   const BOOKS = { 'ann/k1': 'ordered:1:2', 'bob/k1': 'ordered:2:1', 'cid/k1': 'released:3:1' };
   const epochInRepository = (): number | undefined => world.mysql.saleOf(sale.saleId)?.epoch;
 
-  it('everything lost: rebuilt from the rows, open again in a new epoch, in the audit log [R5]', async () => {
+  it('rebuilds a lost sale from its rows and opens it in a new epoch, with an audit entry [R5]', async () => {
     await busySale();
     world.store.restart({ empty: true });
     const result = await world.repair(sale);
@@ -40,7 +40,7 @@ describe('repair-sale', () => {
     expect((await world.deducted({ ...sale, epoch: 2 }, ['eve'])).purchases).to.have.length(1);
   });
 
-  it('nothing lost: the same numbers, but for the epoch; what is held and has no row stays held [R1]', async () => {
+  it('keeps the numbers when nothing was lost, except the epoch, and keeps held units without a row [R1]', async () => {
     const { heldId } = await busySale();
     world.store.restart();
     expect(await world.repair(sale)).to.include({ outcome: 'repaired', unitsLeft: 6, rows: 3, held: 1 });
@@ -51,7 +51,7 @@ describe('repair-sale', () => {
     expect(markers.get(heldId)).to.include({ kind: 'deducted' });
   });
 
-  it('the tail lost: what was recorded is there, whether its deduct, mark or release was lost [R2, R11]', async () => {
+  it('restores recorded purchases when the tail was lost, be it their deduct, mark or release [R2, R11]', async () => {
     const batch = await world.deducted(sale, ['ann*2', 'bob']);
     await world.work(batch);
     world.store.restart({ lose: 1 }); // mark recorded
@@ -67,7 +67,7 @@ describe('repair-sale', () => {
     expect(world.bucketOf(sale).requests).to.deep.equal(BOOKS);
   });
 
-  it('an epoch is never used again, also where MySQL was restored from an older copy [D5]', async () => {
+  it('never reuses an epoch, even if MySQL was restored from an older copy [D5]', async () => {
     const bucket = world.store.bucket({ saleId: sale.saleId, bucket: 0 });
     if (bucket.sale !== null) bucket.sale.epoch = 5;
     world.store.restart();
@@ -75,7 +75,7 @@ describe('repair-sale', () => {
     expect(epochInRepository()).to.equal(6);
   });
 
-  it('orders that MySQL lost stay in Redis with their units and are reported; the next repair keeps them too [D5]', async () => {
+  it('keeps and reports orders that MySQL lost, with their units, also in the next repair [D5]', async () => {
     await busySale();
     world.mysql.loseOrder('1');
     const logged: object[] = [];
@@ -91,7 +91,7 @@ describe('repair-sale', () => {
     expect(logged).to.deep.equal([2, 3].map((epoch) => ({ saleId, epoch, ordersLost: 1 })));
   });
 
-  it('a lost order for which no units are left is logged with all that is known of it [D5]', async () => {
+  it('logs everything known about a lost order for which no units are left [D5]', async () => {
     await busySale();
     world.mysql.loseOrder('1');
     world.mysql.putSale({ ...(await world.mysql.find(sale.saleId))!, stock: 2 });
@@ -101,7 +101,7 @@ describe('repair-sale', () => {
     expect(logged).to.deep.equal([{ saleId: sale.saleId, request: 'ann/k1', entry: 'ordered:1:2' }]);
   });
 
-  it('a parked batch keeps its units and gets its marker back, so that its dead letter can be replayed [R6]', async () => {
+  it('keeps the units of a parked batch and restores its marker, so that its dead letter can be replayed [R6]', async () => {
     const { batch, deadLetterId } = await world.parkedBatch(sale, ['ann', 'bob']);
     world.store.restart({ empty: true });
     expect(await world.repair(sale)).to.include({ unitsLeft: 8, held: 2, rows: 0 });
@@ -109,7 +109,7 @@ describe('repair-sale', () => {
     expect(world.deadLetter(deadLetterId).state).to.equal('parked');
   });
 
-  it('waits for the workers up to a limit; no purchase and no mark succeeds meanwhile [R3]', async () => {
+  it('waits for the workers up to a limit, and no purchase or mark succeeds in that time [R3]', async () => {
     const batch = await world.deducted(sale, ['ann']);
     world.store.restart();
     const startedMs = world.clock.nowMs();
@@ -130,7 +130,7 @@ describe('repair-sale', () => {
     expect(world.clock.nowMs() - startedMs).to.be.within(OPTIONS.quietMs + 500, OPTIONS.quietMs + 1000);
   });
 
-  it('one repair at a time; one that pauses for longer than its lease is taken over, and changes nothing more [R10]', async () => {
+  it('allows one repair at a time, and voids a repair that pauses for longer than its lease [R10]', async () => {
     await busySale();
     world.store.restart();
     const ports = world.ports();
@@ -150,12 +150,12 @@ describe('repair-sale', () => {
     expect(await world.repair(sale, slow)).to.deep.equal({ outcome: 'superseded' });
     expect(second).to.include({ outcome: 'repaired', epoch: 2 });
     expect(world.bucketOf(sale)).to.include({ epoch: 2, unitsLeft: 6 });
-    // MySQL is an epoch ahead now: the next run repairs that.
+    // MySQL is an epoch ahead now, and the next run repairs that.
     expect(epochInRepository()).to.equal(3);
     expect(await world.repair({ ...sale, epoch: 3 })).to.include({ outcome: 'repaired', epoch: 4, unitsLeft: 6 });
   });
 
-  it('a timer renews its lease while MySQL takes long to answer: nobody takes over [R10]', async () => {
+  it('renews its lease by a timer while MySQL is slow, so that no other keeper takes over [R10]', async () => {
     await busySale();
     world.store.restart();
     const ports = world.ports();
@@ -179,7 +179,7 @@ describe('repair-sale', () => {
     expect(await world.repair(sale, slow)).to.include({ outcome: 'repaired', epoch: 2, unitsLeft: 6 });
   });
 
-  it('sends Redis what there is to stage and nothing else, but for one renewal of each lease', async () => {
+  it('sends Redis only the entries to stage and one renewal of each lease', async () => {
     sale = await world.openSale({ stock: 100, buckets: 4 });
     for (let buyer = 0; buyer < 25; buyer++) await world.recorded(batchOf(sale, purchasesOf(`u${buyer}`)));
     world.store.restart({ empty: true });
@@ -193,7 +193,7 @@ describe('repair-sale', () => {
     expect(sizes.filter((size) => size === 0)).to.have.length(4);
   });
 
-  it('a Redis that does not answer for some seconds is asked again: the repair does not begin anew, and counts nothing twice [R10, R8]', async () => {
+  it('retries a Redis that is silent for some seconds, without a new start or double counts [R10, R8]', async () => {
     await busySale();
     world.store.restart();
     const { store } = world.ports();
@@ -216,7 +216,7 @@ describe('repair-sale', () => {
     expect(error, 'not for ever').to.equal(noAnswer);
   });
 
-  it('a server that is replaced amid a repair has no trace of it [R10, R7]', async () => {
+  it('leaves no trace on a server that is replaced during a repair [R10, R7]', async () => {
     await busySale();
     world.store.restart();
     const ports = world.ports();
@@ -229,14 +229,14 @@ describe('repair-sale', () => {
     expect(await world.repair(sale)).to.include({ outcome: 'repaired', epoch: 3, unitsLeft: 6 });
   });
 
-  it('a death at any point leaves the sale locked, and the next repair ends with the same numbers [R10]', async () => {
+  it('leaves the sale locked after a death at any point, and the next repair ends with the same numbers [R10]', async () => {
     await busySale();
     world.store.restart();
     const died = new OperationalError('redis', 'died here', { retryable: true });
     const die = async (): Promise<never> => Promise.reject(died);
     const ports = world.ports();
     const deaths: RepairPorts[] = [
-      world.ports({ statusOf: die }), // after the gate
+      world.ports({ statusOf: die }), // after the lock
       {
         ...ports,
         repository: { ...ports.repository, raiseEpoch: (...args) => ports.repository.raiseEpoch(...args).then(die) },
@@ -253,7 +253,7 @@ describe('repair-sale', () => {
     expect(world.bucketOf(sale).requests).to.include(BOOKS);
   });
 
-  it('ends in the state that an operator set meanwhile, also between its last two steps', async () => {
+  it('ends in the state that an operator has set, even between its last two steps', async () => {
     world.store.restart({ empty: true });
     const ports = world.ports();
     const reopen: RepairPorts['store']['swap'] = async (...args) => {
@@ -279,7 +279,7 @@ describe('repair-sale', () => {
     expect(world.bucketOf(sale).state).to.equal('closed');
   });
 
-  it('ordered by an operator: without need nothing changes; with force only the epoch does', async () => {
+  it('changes nothing for an operator without need, and only the epoch with force', async () => {
     await busySale();
     const before = world.bucketOf(sale);
     const ask = (force: boolean, onStep?: (step: RepairStep) => void) =>
@@ -293,7 +293,7 @@ describe('repair-sale', () => {
     expect(world.mysql.audited.at(-1)).to.include({ actor: 'ann' });
   });
 
-  it('a draft or an unknown sale is not repaired', async () => {
+  it('does not repair a draft or an unknown sale', async () => {
     const draft = await world.mysql.create({ ...sale, sku: 'draft' });
     for (const [saleId, outcome] of [
       [draft.saleId, 'draft'],

@@ -14,10 +14,10 @@ export const OPTIONS = { quietMs: 1500, waitMaxMs: 15_000, leaseMs: 10_000 };
 const untilAborted = (signal: AbortSignal): Promise<void> =>
   new Promise((resolve) => signal.addEventListener('abort', () => resolve(), { once: true }));
 
-/** A sale with everything around it in memory, on a server that can die and lose what it wrote. */
+/** A sale with everything around it in memory, on a server that can die and lose writes. */
 export class RepairWorld extends DeadLetterWorld {
   readonly results: string[] = [];
-  /** Live and closed sales that wait for a repair, as they were last published. */
+  /** The last published numbers of live and closed sales that wait for a repair. */
   locked: [number, number] | null = null;
   readonly repairMetrics: Pick<RecoveryMetrics, 'repairTried' | 'salesInRepair'> = {
     repairTried: (result) => void this.results.push(result),
@@ -29,7 +29,7 @@ export class RepairWorld extends DeadLetterWorld {
     this.store.keepHistory();
   }
 
-  /** What a repair needs; each part as it is, or as a test sets it. */
+  /** Returns the ports of a repair, with the given parts replaced. */
   ports(parts: Partial<RepairStore & Pick<SaleStore, 'setState'>> = {}): RepairPorts {
     const store = new MemoryRepairStore(this.store);
     const repository = new MemoryReconcileRepository(this.mysql, this.deadLetters);
@@ -62,7 +62,7 @@ export class RepairWorld extends DeadLetterWorld {
       clock: {
         nowMs: () => this.clock.nowMs(),
         monotonicMs: () => this.clock.monotonicMs(),
-        // The timer that renews the leases must not move the clock.
+        // Renewing the leases by the timer must not move the clock.
         sleep: (ms, signal) => (signal === undefined ? this.clock.sleep(ms) : untilAborted(signal)),
       },
       log: this.log,

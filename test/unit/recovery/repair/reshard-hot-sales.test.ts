@@ -44,7 +44,7 @@ describe('reshard-hot-sales', () => {
       ...parts,
     };
   };
-  /** Two apis of which none alone finds the sale hot enough. */
+  /** Reports of two apis. Neither report alone makes the sale hot. */
   const heat = async ({ saleId }: Sale, perSecond = 120): Promise<void> => {
     for (const api of ['a', 'b']) await hot.report(`${api} ${saleId}`, [{ saleId, perSecond: perSecond / 2 }], LONG_MS);
   };
@@ -53,7 +53,7 @@ describe('reshard-hot-sales', () => {
   const bucketsOf = ({ saleId }: Sale): number | undefined => world.mysql.saleOf(saleId)?.buckets;
   const audited = () => world.mysql.audited.filter(({ action }) => action.startsWith('sale.reshard'));
 
-  it('a hot sale gets two buckets for each master, once, and the audit log says why', async () => {
+  it('gives a hot sale two buckets per master, once, and writes the reason to the audit log', async () => {
     await run();
     expect(bucketsOf(sale), 'nobody wants it').to.equal(1);
     await heat(sale);
@@ -70,14 +70,14 @@ describe('reshard-hot-sales', () => {
     expect(audited()).to.have.length(1);
   });
 
-  it('of keepers that see it at once, one splits it', async () => {
+  it('splits a hot sale once when several keepers see it at the same time', async () => {
     await heat(sale);
     await Promise.all([run(), run(), run()]);
     expect(bucketsOf(sale)).to.equal(6);
     expect(results).to.deep.equal(['begun', 'resharded']);
   });
 
-  it('a split that failed is counted, and never tried again: it has locked the sale once', async () => {
+  it('counts a failed split and never repeats it, because it has locked the sale once', async () => {
     await heat(sale);
     const away = new OperationalError('redis', 'away', { retryable: true });
     const failed = await run({ reshard: () => Promise.reject(away) }).catch((error: unknown) => error);
@@ -86,14 +86,14 @@ describe('reshard-hot-sales', () => {
     expect(results).to.deep.equal(['begun', 'failed']);
   });
 
-  it('a sale that is in repair by then is left as it is, and an operator is told', async () => {
+  it('leaves a sale that went into repair as it is and warns an operator', async () => {
     await heat(sale);
     await run({ reshard: async () => ({ outcome: 'in_repair' }) });
     expect(results).to.deep.equal(['begun', 'failed']);
     expect(world.warnings).to.have.length(1);
   });
 
-  it('one sale per run, the hottest first', async () => {
+  it('splits one sale per run, the hottest first', async () => {
     const hotter = await world.openSale({ stock: 10_000 });
     await heat(sale, 200);
     await heat(hotter, 400);
@@ -117,7 +117,7 @@ describe('reshard-hot-sales', () => {
     gone: () => hot.report('a', [{ saleId: '404404', perSecond: 5000 }], LONG_MS),
   };
   for (const [what, happens] of Object.entries(LEFT_ALONE)) {
-    it(`a sale is left alone: ${what}`, async () => {
+    it(`leaves a sale alone: ${what}`, async () => {
       if (what === 'nearly sold out') sale = await world.openSale({ stock: 1000 });
       if (what !== 'gone') await heat(sale);
       await happens();
@@ -128,7 +128,7 @@ describe('reshard-hot-sales', () => {
     });
   }
 
-  it('the number of buckets: a multiple, two for each master, within the limit', () => {
+  it('chooses a multiple of the buckets, two per master, within the limit', () => {
     expect(bucketsForHot(1, 1, 64), 'one server sells no faster').to.equal(null);
     expect(bucketsForHot(1, 3, 64)).to.equal(6);
     expect(bucketsForHot(4, 3, 64)).to.equal(8);

@@ -8,13 +8,13 @@ import { reshardSale, type ReshardPorts } from '../../../../src/recovery/repair/
 import { OPTIONS, RepairWorld } from './repair-world.js';
 
 const BUCKETS = 4;
-/** The process is gone: nothing of it acts any more. */
+/** The process died and does nothing more. */
 class Death extends Error {}
 
 type Store = ReshardPorts['store'];
 type BucketStatuses = Awaited<ReturnType<Store['statusOf']>>;
 
-/** The same store, whose bucket status a test can change. */
+/** Returns the same store with a bucket status that a test can change. */
 const withStatus = (store: Store, change: (seen: BucketStatuses) => Promise<BucketStatuses>): Store =>
   new Proxy(store, {
     get(target, name: keyof Store): unknown {
@@ -42,7 +42,7 @@ describe('reshard-sale', () => {
   const reshard = (buckets = BUCKETS, ports = portsOf()): Promise<Resharded> =>
     reshardSale(sale.saleId, { actor: 'ann', buckets }, ports, OPTIONS);
 
-  /** Two orders, one that has ended, and two buyers that no worker has recorded. */
+  /** Creates two orders, an ended order, and two buyers that no worker has recorded. */
   async function busySale(): Promise<string> {
     await world.work(await world.deducted(sale, ['ann*2', 'bob']));
     const ended = await world.deducted(sale, ['cid']);
@@ -64,7 +64,9 @@ describe('reshard-sale', () => {
     'eve/k1': `held:${heldId}:1`,
   });
 
-  /** Every key exists once, in the bucket of its buyer; no unit is lost or made; each bucket serves its own batches. */
+  /**
+   * Expects every key once in the bucket of its buyer, no lost or extra unit, and each bucket serving its own batches.
+   */
   function expectWhole(heldId: string): void {
     const all = bucketsNow();
     const entries: Record<string, string> = {};
@@ -85,7 +87,7 @@ describe('reshard-sale', () => {
     }
   }
 
-  it('distributes the units again, carries buyers, keys and batches over, and is in the audit log', async () => {
+  it('redistributes the units, moves buyers, keys and batches, and writes to the audit log', async () => {
     const heldId = await busySale();
     const before = world.clock.nowMs();
     const end = await reshard();
@@ -103,7 +105,7 @@ describe('reshard-sale', () => {
     expect(forgotten).to.deep.equal([sale.saleId]);
   });
 
-  it('takes few rounds through Redis, though many batches are on their way: the sale is locked meanwhile', async () => {
+  it('needs few round trips to Redis while many batches are under way, because the sale is locked', async () => {
     sale = await world.openSale({ stock: 1000, limitPerBuyer: 1 });
     for (let batch = 0; batch < 64; batch++) {
       await world.deducted(
@@ -129,7 +131,7 @@ describe('reshard-sale', () => {
     expect(rounds).to.be.below(40);
   });
 
-  it('resharded twice, a batch from before is marked recorded in the buckets that it is in by then', async () => {
+  it('marks an old batch as recorded in its present buckets after two reshards', async () => {
     const heldId = await busySale();
     await reshard(2);
     await reshard(8);
@@ -142,7 +144,7 @@ describe('reshard-sale', () => {
 
   for (const other of [4, 8]) {
     for (const moment of ['its sale was', 'its buckets were'] as const) {
-      it(`a reshard into ${other} buckets, just when ${moment} read for another one, is not locked by that`, async () => {
+      it(`does not lock a sale that was resharded into ${other} buckets just after ${moment} read`, async () => {
         await busySale();
         const ports = portsOf();
         let seen = 0;
@@ -161,7 +163,7 @@ describe('reshard-sale', () => {
     }
   }
 
-  it('if Redis may have lost data before the lock, it waits for the workers, as a repair does', async () => {
+  it('waits for the workers, like a repair, when Redis may have lost data before the lock', async () => {
     await busySale();
     const ports = portsOf();
     let reads = 0;
@@ -173,7 +175,7 @@ describe('reshard-sale', () => {
     expect(world.clock.nowMs()).to.be.above(before);
   });
 
-  it('refuses an impossible reshard, and changes nothing', async () => {
+  it('refuses an impossible reshard and changes nothing', async () => {
     sale = await world.openSale({ stock: 10, buckets: 4 });
     const words = [];
     for (const buckets of [4, 2, 6]) words.push((await reshard(buckets)).outcome);
@@ -188,13 +190,13 @@ describe('reshard-sale', () => {
     expect(forgotten).to.deep.equal([]);
   });
 
-  it('a sale that may have lost data is repaired first', async () => {
+  it('refuses a sale that may have lost data until it is repaired', async () => {
     world.store.restart();
     expect(await reshard()).to.deep.equal({ outcome: 'in_repair' });
     expect(inRepository()).to.include({ buckets: 1, epoch: 1 });
   });
 
-  it('a late repair with the old number of buckets changes nothing', async () => {
+  it('ignores a late repair with the old number of buckets', async () => {
     const heldId = await busySale();
     const late = { ...sale };
     await reshard();
@@ -204,7 +206,7 @@ describe('reshard-sale', () => {
     expectWhole(heldId);
   });
 
-  it('if MySQL lost the reshard, the same command again makes both agree [D5]', async () => {
+  it('makes both stores agree when it is repeated after MySQL lost the reshard [D5]', async () => {
     const before = inRepository();
     const heldId = await busySale();
     await reshard();
@@ -213,7 +215,7 @@ describe('reshard-sale', () => {
     expectWhole(heldId);
   });
 
-  it('it is done also if the sale snapshot cannot be dropped', async () => {
+  it('succeeds even if the sale snapshot cannot be dropped', async () => {
     const away = new OperationalError('redis', 'away', { retryable: true });
     const end = await reshard(BUCKETS, portsOf({ cache: { forget: () => Promise.reject(away) } }));
     expect(end).to.include({ outcome: 'resharded' });
@@ -221,7 +223,7 @@ describe('reshard-sale', () => {
   });
 
   for (const when of ['before', 'after'] as const) {
-    it(`a reshard that dies ${when} any step is finished by the next repair, and nothing is lost`, async () => {
+    it(`loses nothing when it dies ${when} any step, and the next repair finishes it`, async () => {
       let ended = false;
       for (let step = 1; !ended; step++) {
         world = new RepairWorld();
@@ -240,7 +242,7 @@ describe('reshard-sale', () => {
     });
   }
 
-  /** @returns whether it came to its end */
+  /** @returns whether it reached its end */
   async function reshardDyingAt(step: number, when: 'before' | 'after'): Promise<boolean> {
     let left = step;
     const mortal = <T extends object>(port: T, methods: readonly (keyof T)[]): T => {

@@ -8,7 +8,7 @@ import { purchasesOf, saleOf } from '../../../helpers/sales.js';
 
 export const START_MS = Date.UTC(2030, 0, 1);
 const SALE = saleOf({ saleId: '7' }, START_MS);
-/** Formed 50 ms before it was deducted. */
+/** Formed 50 ms before its deduct. */
 export const BATCH = sealBatch({
   batchId: 'batch-1',
   saleId: '7',
@@ -19,7 +19,7 @@ export const BATCH = sealBatch({
   purchases: purchasesOf('u1', 'u2'),
 });
 
-/** A purchase deducted at the start whose batch waits, as the stores show it 12 s later. */
+/** A purchase deducted at the start, with a waiting batch, as the stores show it 12 s later. */
 export function pendingEvidence(parts: {
   readonly store?: Partial<StoreEvidence>;
   readonly repository?: Partial<OrderTrace>;
@@ -59,7 +59,7 @@ export function pendingEvidence(parts: {
   };
 }
 
-/** The same once its order is in MySQL and marked recorded in Redis. */
+/** The same purchase once its order is in MySQL and marked recorded in Redis. */
 export function recordedEvidence(
   state: OrderState,
   parts: {

@@ -11,7 +11,7 @@ const stand = (evidence: PurchaseEvidence, redriveAfterMs = 30_000): [string, st
 };
 
 describe('trace: state of a purchase', () => {
-  it('held and in pending: a worker, then the re-drive; without a body neither', () => {
+  it('names the worker, then the re-drive, for a held purchase in pending, and neither when the body is missing', () => {
     expect(stand(pendingEvidence({}))).to.deep.equal([
       'pending',
       'Held since 12 s, not recorded: a worker records it, else the keeper publishes it again at 30 s.',
@@ -23,7 +23,7 @@ describe('trace: state of a purchase', () => {
     expect(stand(pendingEvidence({ store: { batch } }))[1]).to.match(/^Held since 0\.3 s.*no body left.*reconcile/);
   });
 
-  it('held and parked: the dead letter and what an operator can do; an unfinished replay is named', () => {
+  it("names the dead letter, the operator's choices and an unfinished replay for a held, parked purchase", () => {
     const batch = { batchId: 'batch-1', marker: 'deducted', body: BATCH.body, pendingSinceMs: null } as const;
     const parked = (replayStartedAtMs: number | null) =>
       stand(pendingEvidence({ store: { batch }, deadLetters: [deadLetterOf({ replayStartedAtMs })] }));
@@ -39,7 +39,7 @@ describe('trace: state of a purchase', () => {
     );
   });
 
-  it('held, neither pending nor parked: only reconcile ends it; the job has the time', () => {
+  it('names reconcile and the time of its job for a held purchase that is neither pending nor parked', () => {
     const batch = { batchId: 'batch-1', marker: 'deducted', body: null, pendingSinceMs: null } as const;
     const [state, sentence] = stand(pendingEvidence({ store: { batch }, jobs: [jobOf()] }));
     expect(state).to.equal('stray');
@@ -51,7 +51,7 @@ describe('trace: state of a purchase', () => {
     expect(stand(givenUp)[1]).to.match(/job 3 was given up: a person has to decide\.$/);
   });
 
-  it('purchases that only one store has', () => {
+  it('names the store when only one store has the purchase', () => {
     const entry = { state: 'ordered', orderId: '42', quantity: 1 } as const;
     const [unrecorded, sentence] = stand(pendingEvidence({ store: { entry } }));
     expect([unrecorded, sentence]).to.deep.equal([
@@ -69,7 +69,7 @@ describe('trace: state of a purchase', () => {
     expect(stand(pendingEvidence({ store: { entry: null }, deadLetters: [deadLetterOf()] }))[0]).to.equal('unknown');
   });
 
-  it('an unpaid order, before its deadline and behind it', () => {
+  it('describes an unpaid order before and after its deadline', () => {
     expect(stand(recordedEvidence('pending_payment', {}))).to.deep.equal([
       'pending_payment',
       'Order 42 waits for its payment since 12 s: unpaid in 888 s it expires and its units go back.',
@@ -80,7 +80,7 @@ describe('trace: state of a purchase', () => {
     expect(stand(recordedEvidence('pending_payment', { store: { entry } }))[1]).to.contain('the keeper marks it');
   });
 
-  it('a paid order, its coupon, and money that is owed back', () => {
+  it('describes a paid order, its coupon, and money that is owed back', () => {
     expect(stand(recordedEvidence('paid', {}))).to.deep.equal(['paid', 'Order 42 is paid: its coupon follows.']);
     const refund = {
       paymentId: 'p2',
@@ -99,7 +99,7 @@ describe('trace: state of a purchase', () => {
     expect(stand(refunded)[1]).to.not.contain('owed');
   });
 
-  it('an order that has ended: units back, on their way, or out with nothing to bring them back', () => {
+  it('describes an ended order: units returned, on their way, or stuck', () => {
     const released = { state: 'released', orderId: '42', quantity: 1 } as const;
     expect(stand(recordedEvidence('expired', { store: { entry: released } }))).to.deep.equal([
       'expired',
@@ -124,7 +124,7 @@ describe('trace: state of a purchase', () => {
     );
   });
 
-  it('units that were lost after a 202 are explained; during a repair the answer is not certain [R3]', () => {
+  it('explains units that were lost after a 202, and reports uncertainty during a repair [R3]', () => {
     const lost = recordedEvidence('failed', { order: { reason: 'units_lost' }, store: { entry: null } });
     expect(stand(lost)).to.deep.equal([
       'failed',
@@ -139,7 +139,7 @@ describe('trace: state of a purchase', () => {
     expect(stand(recordedEvidence('expired', { store: locked }))[1]).to.contain('waits for a repair');
   });
 
-  it('a retired sale is in MySQL alone: a row says all, and without one there never was an order', () => {
+  it('relies on MySQL alone for a retired sale, where no row means no order', () => {
     const gone = { sale: null, entry: null, batch: null, unsure: false };
     const retired = (evidence: PurchaseEvidence): PurchaseEvidence => {
       return { ...evidence, sale: evidence.sale && { ...evidence.sale, state: 'closed', retiredAtMs: START_MS } };
@@ -154,7 +154,7 @@ describe('trace: state of a purchase', () => {
     expect(stand(expired)[1]).to.equal('Order 42 is expired: its sale is no longer in Redis.');
   });
 
-  it('a closed sale that Redis may have lost is rebuilt when its buyer asks', () => {
+  it('says that a closed sale that Redis may have lost is rebuilt when its buyer asks', () => {
     const one = pendingEvidence({ store: { entry: null, batch: null, unsure: true } });
     const closed = { ...one, sale: one.sale && { ...one.sale, state: 'closed' as const } };
     expect(stand(closed)[1]).to.contain('which the keeper rebuilds when its buyer asks');

@@ -12,8 +12,8 @@ const lines = (evidence: PurchaseEvidence): string[] =>
     return `${when} ${source} ${what}`;
   });
 
-describe('trace: the time line', () => {
-  it('a pending purchase: when it was formed and deducted, then its present state', () => {
+describe('trace: steps', () => {
+  it('a pending purchase shows its creation, its deduct and its present state', () => {
     expect(lines(pendingEvidence({}))).to.deep.equal([
       '-0.05 redis batch_formed',
       '0 redis deducted',
@@ -27,7 +27,7 @@ describe('trace: the time line', () => {
     expect(sale?.detail).to.equal('open, epoch 1, 8 units left; the buyer has 1');
   });
 
-  it('a retired sale: since when, and nothing of Redis', () => {
+  it('a retired sale shows its retirement and nothing of Redis', () => {
     const one = recordedEvidence('paid', { store: { sale: null, entry: null, batch: null } });
     const retiredAtMs = START_MS + 8000;
     const evidence = { ...one, sale: one.sale && { ...one.sale, state: 'closed' as const, retiredAtMs } };
@@ -35,13 +35,13 @@ describe('trace: the time line', () => {
     expect(lines(evidence).filter((line) => line.includes('redis'))).to.deep.equal([]);
   });
 
-  it('a dead letter shows the error that its batch met', () => {
+  it('a dead letter shows the error of its batch', () => {
     const detail = 'poison: ER_BAD_FIELD: the whole message';
     const steps = stepsOf(pendingEvidence({ deadLetters: [deadLetterOf({ detail })] }));
     expect(steps.find(({ what }) => what === 'parked')?.detail).to.include(detail);
   });
 
-  it('a sale with buckets shows the units of all of them, and those of the bucket of this buyer', () => {
+  it("a sale with buckets shows the units of all buckets and of the buyer's bucket", () => {
     const one = pendingEvidence({ store: { unitsLeft: 30 } });
     const evidence = { ...one, sale: one.sale && { ...one.sale, buckets: 4 } };
     const sale = stepsOf(evidence).find(({ what }) => what === 'sale');
@@ -50,7 +50,7 @@ describe('trace: the time line', () => {
     );
   });
 
-  it('a paid order with its payment, outbox rows and coupon, in the order of time', () => {
+  it('a paid order shows its payment, outbox rows and coupon in order of time', () => {
     const outboxRow = (
       outboxId: string,
       atMs: number,
@@ -92,14 +92,14 @@ describe('trace: the time line', () => {
     ]);
   });
 
-  it('an end has its own step: expired with the time of its last change, failed with its reason', () => {
+  it('an ended order has its own step: expired at its last change, or failed with its reason', () => {
     expect(lines(recordedEvidence('expired', {}))).to.include('5 mysql expired');
     expect(lines(recordedEvidence('pending_payment', {}))).to.include('900.1 mysql payment_deadline');
     const failed = stepsOf(recordedEvidence('failed', { order: { reason: 'oversold_guard', expiresAtMs: null } }));
     expect(failed.find(({ what }) => what === 'failed')?.detail).to.match(/order 42: 1 for 19.99 EUR.*oversold_guard$/);
   });
 
-  it('metadata is one line of JSON, from the batch and from the row; amounts have their currency', () => {
+  it('metadata is one line of JSON, from the batch and the row, and amounts have their currency', () => {
     const metadata = { cart: '42', note: 'two\nlines' };
     const [u1, u2] = BATCH.purchases as [Purchase, Purchase];
     const { body } = sealBatch({
@@ -130,7 +130,7 @@ describe('trace: the time line', () => {
     expect(lines(pendingEvidence({ store: { batch: recorded } }))).to.include('now redis marked_recorded');
   });
 
-  it('what the broker stores of the batch, or that it stores nothing', () => {
+  it("shows the broker's messages of the batch, or that the broker has no message", () => {
     const broker = [
       { kind: 'half', storedAtMs: START_MS - 20 },
       { kind: 'committed', storedAtMs: START_MS + 10 },
@@ -148,7 +148,7 @@ describe('trace: the time line', () => {
     expect(silent).to.include('now broker not_asked').and.not.to.include('now broker messages');
   });
 
-  it('refunds, dead letters, jobs and the audit log', () => {
+  it('shows refunds, dead letters, jobs and the audit log', () => {
     const refund = { paymentId: 'p1', amountCents: 5, reason: 'order_expired', state: 'refunded' as const };
     const evidence: PurchaseEvidence = {
       ...pendingEvidence({

@@ -7,7 +7,7 @@ import { deadLetterOf, pendingEvidence, recordedEvidence, START_MS } from './evi
 
 const REDRIVE_AFTER_MS = 60_000;
 
-describe('trace: seven stations', () => {
+describe('trace: timeline of seven stages', () => {
   const timeline = (evidence: PurchaseEvidence): TimelineStage[] =>
     timelineOf(evidence, { redriveAfterMs: REDRIVE_AFTER_MS });
   const seconds = (atMs: number | null): string => (atMs === null ? '-' : String((atMs - START_MS) / 1000));
@@ -26,14 +26,14 @@ describe('trace: seven stations', () => {
     ...parts,
   });
 
-  it('all of them, always in their order, each with a sentence', () => {
+  it('shows every stage, always in order and with a sentence', () => {
     for (const evidence of [pendingEvidence({}), recordedEvidence('paid', {})]) {
       expect(timeline(evidence).map(({ stage }) => stage)).to.deep.equal([...STAGES]);
       for (const { text } of timeline(evidence)) expect(text).to.match(/^[A-Z].*\.$/);
     }
   });
 
-  it('a pending purchase: its units are taken, and the worker or the re-drive comes next', () => {
+  it('shows for a pending purchase that its units are taken and the worker or the re-drive comes next', () => {
     expect(lines(pendingEvidence({}))).to.deep.equal([
       'half done - -',
       'deduct done 0 -',
@@ -45,7 +45,7 @@ describe('trace: seven stations', () => {
     ]);
   });
 
-  it('what the broker stores says when', () => {
+  it("takes times from the broker's messages", () => {
     const half = { kind: 'half', storedAtMs: START_MS - 20 } as const;
     const open = pendingEvidence({ broker: [half, { kind: 'half', storedAtMs: START_MS + 10_000 }] });
     expect(lines(open).slice(0, 3)).to.deep.equal(['half done -0.02 -', 'deduct done 0 -', 'commit waiting - 60']);
@@ -57,7 +57,7 @@ describe('trace: seven stations', () => {
     expect(lines(pendingEvidence({ broker: [half, redriven] }))[2]).to.equal('commit done 61 -');
   });
 
-  it('an order: when its worker read the batch, when the row was written, until when it may be paid', () => {
+  it('shows for an order when its worker read the batch, when the row was written and its payment deadline', () => {
     const orderId = composeOrderId(START_MS + 90, 3, 'u1', 0);
     const evidence = recordedEvidence('pending_payment', {
       order: { orderId },
@@ -76,7 +76,7 @@ describe('trace: seven stations', () => {
     expect(lines(ofAnotherTime)[3], 'an id that was minted at no such time says nothing').to.equal('delivery done - -');
   });
 
-  it('a paid order whose events are sent has nothing that waits', () => {
+  it('shows nothing waiting for a paid order with published events', () => {
     const moved = outboxRow({ outboxId: '2', kind: 'orders_moved', doneAtMs: START_MS + 2500 });
     const evidence = recordedEvidence('paid', {
       order: { paidAtMs: START_MS + 2000 },
@@ -86,7 +86,7 @@ describe('trace: seven stations', () => {
     expect(lines(recordedEvidence('paid', {})).at(-1), 'rows that were tidied').to.equal('notification done - -');
   });
 
-  it('an order that ended unpaid, and one that failed', () => {
+  it('shows an order that ended unpaid and a failed order', () => {
     expect(lines(recordedEvidence('expired', {}))[5]).to.equal('payment failed 5 -');
     const units = outboxRow({ kind: 'release', doneAtMs: null });
     const cancelled = recordedEvidence('cancelled', { repository: { outboxRows: [outboxRow(), units] } });
@@ -99,7 +99,7 @@ describe('trace: seven stations', () => {
     expect(timeline(failed)[4]?.text).to.include('units_lost');
   });
 
-  it('a parked batch waits for a person, and no time is promised', () => {
+  it('shows a parked batch waiting for an operator, without a promised time', () => {
     const evidence = pendingEvidence({
       store: { batch: { batchId: 'batch-1', marker: 'deducted', body: null, pendingSinceMs: null } },
       deadLetters: [deadLetterOf()],
@@ -113,7 +113,7 @@ describe('trace: seven stations', () => {
     expect(timeline(evidence)[4]?.text).to.include('dead letter 17');
   });
 
-  it('a batch that was rolled back, a purchase that nobody knows, and one of a Redis that lost data', () => {
+  it('shows a batch that was rolled back, an unknown purchase, and a purchase of a Redis that lost data', () => {
     const none = { entry: null, batch: null } as const;
     const batch = { batchId: 'batch-1', marker: 'aborted', body: null, pendingSinceMs: null } as const;
     expect(lines(pendingEvidence({ store: { entry: null, batch } }))).to.deep.equal([

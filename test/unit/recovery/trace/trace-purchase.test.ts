@@ -23,29 +23,29 @@ import { KeeperWorld } from '../../orders/keeper-world.js';
 import { recordedEvidence } from './evidence-world.js';
 
 const NONE: TracedBatch = { marker: null, body: null, pendingSinceMs: null };
-/** What all brokers together have. */
+/** Combines the messages of all brokers. */
 const of = <T>(...found: T[]): FromBrokers<T> => ({ found, silent: [] });
 const away = (message: string): OperationalError => new OperationalError('rocketmq', message, { retryable: true });
 
-describe('trace: which purchases an id means', () => {
+describe('trace: purchases of an id', () => {
   let world: KeeperWorld;
   let deadLetters: MemoryDeadLetterRepository;
-  /** What the indexes of MySQL and a scan find. */
+  /** Results of the MySQL indexes and of a scan. */
   let indexed: RequestRef[];
   let walked: RequestRef[] | null;
   let inRedis: Map<string, string[]>;
   let batches: Map<string, TracedBatch>;
-  /** What MySQL has by trace id, and by the batch of a trace id; in Redis, bodies by sale and trace id. */
+  /** Purchases in MySQL by trace id and by the batch of a trace id. Bodies in Redis by sale and trace id. */
   let ofTrace: Map<string, RequestRef[]>;
   let ofBatch: Map<string, RequestRef[]>;
   let pending: Map<string, string[]>;
   let broker: TraceBroker | null;
-  /** Each question to Redis, as `what bucket`; and how many searches of requests were under way at once, at most. */
+  /** Each question to Redis as `what bucket`, and the peak of concurrent searches of requests. */
   let asked: string[];
   let open: number;
   let underWay: number;
   let signal: AbortSignal | undefined;
-  /** The row of the purchase, as MySQL has it when it is asked. */
+  /** Returns the row of the purchase at the time of the MySQL query. */
   let rowOf: () => OrderTrace['order'];
   beforeEach(() => {
     [asked, open, underWay, signal] = [[], 0, 0, undefined];
@@ -101,14 +101,14 @@ describe('trace: which purchases an id means', () => {
     return answer.traces.map(({ request: { saleId, userId, requestId } }) => `${saleId}/${userId}/${requestId}`);
   };
 
-  it('an order or a batch that MySQL has: nothing else is searched', async () => {
+  it('searches nothing else for an order or a batch that MySQL has', async () => {
     const { saleId } = await world.openSale();
     indexed = [{ userId: 'u1', saleId, requestId: 'k1' }];
     inRedis.set(`${saleId}/42`, ['other']);
     expect(await found({ id: '42' })).to.deep.equal([`${saleId}/u1/k1`]);
   });
 
-  it('a request id: every buyer in every sale, in Redis and in MySQL, each once; a buyer or a sale narrows it', async () => {
+  it('finds a request id for every buyer and sale in both stores once, narrowed by buyer or sale', async () => {
     const [one, two] = [await world.openSale(), await world.openSale()];
     inRedis.set(`${one.saleId}/k1`, ['u1', 'u2']).set(`${two.saleId}/k1`, ['u1']);
     const all = [`${one.saleId}/u1/k1`, `${one.saleId}/u2/k1`, `${two.saleId}/u1/k1`];
@@ -119,7 +119,7 @@ describe('trace: which purchases an id means', () => {
     expect(await found({ id: 'k1', userId: 'u9' })).to.have.members(['7/u9/k1', `${two.saleId}/u9/k1`]);
   });
 
-  it('a batch that is not recorded: by the body of its marker', async () => {
+  it('finds an unrecorded batch by the body of its marker', async () => {
     const sale = await world.openSale();
     const { batchId, body } = batchOf(sale, purchasesOf('u1', 'u2'));
     batches.set(`${sale.saleId}/${batchId}`, { marker: 'deducted', body, pendingSinceMs: 0 });
@@ -128,7 +128,7 @@ describe('trace: which purchases an id means', () => {
     expect(await found({ id: batchId, userId: 'u2' })).to.deep.equal([`${saleId}/u2/k1`]);
   });
 
-  it('a purchase known only to a dead letter: all by its batch id, one by its request id', async () => {
+  it('finds purchases known only to a dead letter: all by batch id, one by request id', async () => {
     const batch = batchOf({ saleId: '7' }, purchasesOf('u1/k1', 'u2/k2'));
     await deadLetters.park({
       messageId: 'm1',
@@ -149,7 +149,7 @@ describe('trace: which purchases an id means', () => {
     expect((await found({ id: '1' }))[0], 'nothing in it is believed').to.match(/^Neither Redis nor MySQL knows 1/);
   });
 
-  it('the broker is asked for each batch once; one that does not answer is asked once in all', async () => {
+  it('asks the broker once per batch, and a silent broker once in all', async () => {
     const sale = await world.openSale();
     const batch = await world.deducted(sale, ['u1/k1', 'u2/k1']);
     inRedis.set(`${sale.saleId}/k1`, ['u1', 'u2']);
@@ -182,7 +182,7 @@ describe('trace: which purchases an id means', () => {
     expect(details.filter((detail) => detail === 'the broker is away')).to.have.length(2);
   });
 
-  describe('a trace id', () => {
+  describe('trace: trace id', () => {
     const TRACE_ID = '4bf92f3577b34da6a3ce929d0e0e4736';
     const traced = (...texts: string[]): Purchase[] =>
       purchasesOf(...texts).map((one) => ({ ...one, traceId: TRACE_ID }));
@@ -199,7 +199,7 @@ describe('trace: which purchases an id means', () => {
         attempts: 1,
       });
 
-    it('all that were bought with it: recorded, waiting in Redis and parked; typed in capitals or as traceparent too', async () => {
+    it('finds all its purchases: recorded, waiting in Redis and parked, also in capitals or as a traceparent', async () => {
       const { saleId } = await world.openSale();
       ofTrace.set(TRACE_ID, [{ userId: 'u1', saleId, requestId: 'k1' }]);
       const waiting = batchOf({ saleId }, [...traced('u2/k2'), ...purchasesOf('other')]);
@@ -213,7 +213,7 @@ describe('trace: which purchases an id means', () => {
       expect(await found({ id: TRACE_ID, userId: 'u2' })).to.deep.equal([`${saleId}/u2/k2`]);
     });
 
-    it('of a purchase that brought none it stands for the batch: recorded, in Redis, parked', async () => {
+    it('stands for the batch of a purchase without a trace id of its own: recorded, in Redis or parked', async () => {
       const { saleId } = await world.openSale();
       const [recorded, waiting, parked] = [
         batchOf({ saleId }, purchasesOf('u1')),
@@ -231,7 +231,7 @@ describe('trace: which purchases an id means', () => {
       expect(answer.outcome === 'found' && answer.traces[0]?.traceId).to.equal(traceIdOfBatch(waiting.batchId));
     });
 
-    it('of a refusal behind a half message: the broker has it; one that is away is no fault', async () => {
+    it('finds a refusal after a half message through the broker, and reports a silent broker without failing', async () => {
       const { saleId } = await world.openSale();
       const { body } = batchOf({ saleId }, [...purchasesOf('u1'), ...traced('u2')]);
       const messagesOf = async () => of<TracedMessage>();
@@ -257,13 +257,13 @@ describe('trace: which purchases an id means', () => {
       ]);
     });
 
-    it('may be an idempotency key as well: then it is found as that', async () => {
+    it('is found as an idempotency key if it is such a key', async () => {
       const { saleId } = await world.openSale();
       inRedis.set(`${saleId}/${TRACE_ID}`, ['u1']);
       expect(await found({ id: TRACE_ID })).to.deep.equal([`${saleId}/u1/${TRACE_ID}`]);
     });
 
-    it('is said of each purchase: its own, or that of its batch', async () => {
+    it('is shown for each purchase: its own, or that of its batch', async () => {
       const sale = await world.openSale();
       const batch = batchOf(sale, [...traced('u1'), ...purchasesOf('u2')]);
       expect(await world.store.deduct(batch)).to.deep.equal({ outcome: 'deducted' });
@@ -274,10 +274,10 @@ describe('trace: which purchases an id means', () => {
     });
   });
 
-  describe('of a known buyer', () => {
+  describe('trace: known buyer', () => {
     const TRACE_ID = '4bf92f3577b34da6a3ce929d0e0e4736';
 
-    it('only the bucket that is theirs is read, and the whole table never', async () => {
+    it('reads only the bucket of the buyer, and never the whole table', async () => {
       const { saleId } = await world.openSale({ buckets: 4 });
       const home = homeBucket('u1', 4);
       for (const id of ['k1', TRACE_ID]) {
@@ -294,7 +294,7 @@ describe('trace: which purchases an id means', () => {
       for (const bucket of [0, 1, 2, 3]) expect(asked).to.include.members([`pending ${bucket}`, `requests ${bucket}`]);
     });
 
-    it('what MySQL or their entry names is all that is looked for', async () => {
+    it('stops the search when MySQL or the entry of the buyer names the purchase', async () => {
       const sale = await world.openSale();
       const { saleId } = sale;
       await deadLetters.park({
@@ -317,7 +317,7 @@ describe('trace: which purchases an id means', () => {
       expect(asked.filter((line) => line.startsWith('pending'))).to.deep.equal([]);
     });
 
-    it('an id that is both a trace id and that of a request finds both', async () => {
+    it('finds both when an id is a trace id and a request id', async () => {
       const { saleId } = await world.openSale();
       ofTrace.set(TRACE_ID, [{ userId: 'u1', saleId, requestId: 'k1' }]);
       indexed = [{ userId: 'u1', saleId, requestId: TRACE_ID }];
@@ -328,7 +328,7 @@ describe('trace: which purchases an id means', () => {
     });
   });
 
-  describe('what Redis and MySQL say at different moments', () => {
+  describe('trace: Redis and MySQL read at different moments', () => {
     const first = async (saleId: string): Promise<[state: string, sentence: string, steps: string]> => {
       asked = [];
       const answer = await trace({ id: 'k1', saleId });
@@ -348,7 +348,7 @@ describe('trace: which purchases an id means', () => {
       return { saleId, entryIs, row };
     };
 
-    it('an order that ended after Redis was read: its units are back', async () => {
+    it('shows the units returned when the order ended after the read of Redis', async () => {
       const { saleId, entryIs, row } = await bought();
       entryIs('ordered');
       rowOf = () => {
@@ -359,7 +359,7 @@ describe('trace: which purchases an id means', () => {
       expect([state, sentence.includes('its units are back')], sentence).to.deep.equal(['cancelled', true]);
     });
 
-    it('a row that came after Redis was read: nothing is missing there', async () => {
+    it('reports nothing missing in Redis when the row was written after the read of Redis', async () => {
       const { saleId, entryIs, row } = await bought();
       rowOf = () => {
         entryIs('ordered');
@@ -372,7 +372,7 @@ describe('trace: which purchases an id means', () => {
       );
     });
 
-    it('a live order that both know: Redis is asked once, and for its batch', async () => {
+    it('asks Redis once, and for its batch, about a live order that both stores know', async () => {
       const { saleId, entryIs, row } = await bought();
       entryIs('ordered');
       rowOf = () => row('pending_payment');
@@ -381,15 +381,15 @@ describe('trace: which purchases an id means', () => {
     });
   });
 
-  it('buckets are searched four at once, and none after enough were found', async () => {
+  it('searches four buckets at once, and no more after it has found enough', async () => {
     const { saleId } = await world.openSale({ buckets: 8 });
-    inRedis.set(`${saleId}/k1`, ['u1', 'u2', 'u3', 'u4', 'u5', 'u6', 'u7', 'u8']); // by each bucket
+    inRedis.set(`${saleId}/k1`, ['u1', 'u2', 'u3', 'u4', 'u5', 'u6', 'u7', 'u8']); // found in each bucket
     await trace({ id: 'k1', saleId });
     expect(underWay).to.equal(4);
     expect(asked.filter((line) => line.startsWith('requests'))).to.have.length(4);
   });
 
-  it('a search that nobody waits for any more ends', async () => {
+  it('stops a search when its caller is gone', async () => {
     const { saleId } = await world.openSale({ buckets: 4 });
     signal = AbortSignal.abort();
     const ended = await trace({ id: 'k1', saleId }).catch((error: unknown) => error);
@@ -397,7 +397,7 @@ describe('trace: which purchases an id means', () => {
     expect(asked).to.deep.equal([]);
   });
 
-  it('a broker that did not answer for one batch is not asked for the next; what others have is shown', async () => {
+  it('does not ask a broker again that was silent for one batch, and shows the messages of other brokers', async () => {
     const sale = await world.openSale();
     for (const user of ['u1', 'u2']) await world.deducted(sale, [`${user}/k1`]);
     inRedis.set(`${sale.saleId}/k1`, ['u1', 'u2']);
@@ -420,12 +420,12 @@ describe('trace: which purchases an id means', () => {
     }
   });
 
-  it('an id that is found nowhere else is searched in the whole table', async () => {
+  it('searches the whole table for an id that is found nowhere else', async () => {
     walked = [{ userId: 'u1', saleId: '7', requestId: 'k1' }];
     expect(await found({ id: 'k1' })).to.deep.equal(['7/u1/k1']);
   });
 
-  it('without a sale only the newest fifty are searched in Redis; a sale that is named is, however old', async () => {
+  it('searches Redis for the newest fifty sales without a sale, and for any named sale, however old', async () => {
     const sales = [];
     for (let i = 0; i < 51; i++) sales.push(await world.openSale());
     const [oldest, second] = sales.map(({ saleId }) => saleId) as [string, string];
@@ -434,7 +434,7 @@ describe('trace: which purchases an id means', () => {
     expect(await found({ id: 'k1', saleId: oldest })).to.deep.equal([`${oldest}/u1/k1`]);
   });
 
-  it('a retired sale is not searched in Redis, and its answer is known without it', async () => {
+  it('does not search Redis for a retired sale', async () => {
     const sale = await world.openSale();
     world.mysql.putSale({ ...sale, state: 'closed', retiredAtMs: 1 });
     inRedis.set(`${sale.saleId}/k1`, ['u1']);
@@ -445,7 +445,7 @@ describe('trace: which purchases an id means', () => {
     expect((await found(query))[0]).to.contain('The sale is retired: asked now, the answer would be closed.');
   });
 
-  it('shows at most so many and reports that there are more', async () => {
+  it('shows a bounded number of purchases and reports that there are more', async () => {
     const sale = await world.openSale();
     const users = Array.from({ length: TRACES_MAX + 1 }, (_, index) => `u${index}`);
     inRedis.set(`${sale.saleId}/k1`, users);
@@ -456,7 +456,7 @@ describe('trace: which purchases an id means', () => {
     expect(await trace({ id: 'k1' })).to.include({ more: false });
   });
 
-  it('not found: the answer names what the marker, or the present sale, still shows', async () => {
+  it('says for an unknown purchase what the marker or the present sale still shows', async () => {
     walked = [];
     const sale = await world.openSale({ stock: 1 });
     const { saleId } = sale;

@@ -5,7 +5,7 @@ import { RocketmqInspection } from '../../../../src/rocketmq/admin/inspection.js
 import { createTraceBroker } from '../../../../src/rocketmq/admin/trace-broker.js';
 import { StandInCluster, type Broker } from '../../../helpers/stand-in-cluster.js';
 
-/** Which brokers were asked. */
+/** Names of the brokers that received a question. */
 const asked = new Set<string>();
 const broker =
   (name: string): Broker =>
@@ -18,7 +18,7 @@ describe('the cluster of brokers, which may have any name', () => {
   beforeEach(() => asked.clear());
   afterEach(() => cluster?.close());
 
-  it('the only one is ours, for the repair, the alerts and the trace alike', async () => {
+  it('is the only cluster, for the repair, the alerts and the trace alike', async () => {
     cluster = await StandInCluster.start(BROKERS);
     const { namesrvAddr } = cluster;
     await createWorkerProgress(namesrvAddr, null).ends();
@@ -31,19 +31,19 @@ describe('the cluster of brokers, which may have any name', () => {
     expect([...asked].sort()).to.deep.equal(['broker-a', 'broker-b']);
   });
 
-  it('of several the one with our topics is ours', async () => {
+  it('is the cluster with our topics when there are several', async () => {
     cluster = await StandInCluster.start(BROKERS, { clusterOf, withTopics: 'production' });
     const found = await brokersKnownTo(cluster.namesrvAddr, null, null);
     expect(found.map(({ name }) => name)).to.deep.equal(['broker-a']);
   });
 
-  it('a name that a person gives counts, whatever has our topics', async () => {
+  it('is the configured cluster, whatever cluster has our topics', async () => {
     cluster = await StandInCluster.start(BROKERS, { clusterOf, withTopics: 'production' });
     const found = await brokersKnownTo(cluster.namesrvAddr, null, 'staging');
     expect(found.map(({ name }) => name)).to.deep.equal(['broker-b']);
   });
 
-  it('several without our topics: a sentence that names them, and what to do', async () => {
+  it('throws an error with the names and the remedy when no cluster has our topics', async () => {
     cluster = await StandInCluster.start(BROKERS, { clusterOf });
     const error = await brokersKnownTo(cluster.namesrvAddr, null, null).catch((cause: Error) => cause.message);
     expect(error).to.match(

@@ -4,8 +4,8 @@ import { decodeMessages } from '../../../../src/rocketmq/admin/decode-messages.j
 import { RemotingError } from '../../../../src/rocketmq/admin/remoting.js';
 import { storedMessage as record, V6_BORN, V6_STORED } from '../../../helpers/stored-message.js';
 
-describe('messages as the broker stores them', () => {
-  it('every part of one is read', () => {
+describe('messages stored by the broker', () => {
+  it('are read with all their parts', () => {
     const [message] = decodeMessages(record({ properties: 'KEYS\u0001k1\u0002TAGS\u0001x\u0002' }));
     expect(message).to.deep.equal({
       topic: 'T',
@@ -21,7 +21,7 @@ describe('messages as the broker stores them', () => {
     });
   });
 
-  it('hosts of IPv4 and IPv6, long topics, compressed bodies, and a last property without its end', () => {
+  it('are read with IPv4 and IPv6 hosts, long topics, compressed bodies, and an unterminated last property', () => {
     const long = 'x'.repeat(200);
     const bytes = Buffer.concat([
       record({ flags: V6_BORN, properties: 'A\u0001b' }),
@@ -35,19 +35,19 @@ describe('messages as the broker stores them', () => {
     expect(third?.body.toString()).to.equal('zipped');
   });
 
-  it('none in an empty answer; what is cut off or no message is an error', () => {
+  it('are an empty list for an empty answer, and an error when the bytes are cut off or are no message', () => {
     expect(decodeMessages(Buffer.alloc(0))).to.deep.equal([]);
     const whole = record({});
     expect(() => decodeMessages(whole.subarray(0, whole.length - 1))).to.throw(/no whole messages/);
     expect(() => decodeMessages(Buffer.alloc(100))).to.throw(/no whole messages/);
     const lying = record({ body: Buffer.alloc(100) });
-    lying.writeInt32BE(1_000_000, 84); // its body would end behind the record
+    lying.writeInt32BE(1_000_000, 84); // makes the body end after the record
     for (const bytes of [whole.subarray(0, whole.length - 1), lying]) {
       expect(() => decodeMessages(bytes)).to.throw(RemotingError);
     }
   });
 
-  it('what only says that it is compressed, or would be far too long, stays as it is', () => {
+  it('keep their body when it is not really compressed or would be far too long', () => {
     const bomb = deflateSync(Buffer.alloc(64 * 1024 * 1024));
     for (const body of [Buffer.from('no zlib'), deflateSync('cut off').subarray(0, 8), bomb]) {
       expect(decodeMessages(record({ flags: 1, body }))[0]?.body.equals(body)).to.equal(true);

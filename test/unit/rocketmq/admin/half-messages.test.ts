@@ -1,12 +1,12 @@
 import { expect } from 'chai';
 import { unanswered } from '../../../../src/rocketmq/admin/half-messages.js';
 
-describe('half messages without an answer', () => {
+describe('unanswered half messages', () => {
   const parts = (from: number, end: number, answered: readonly number[]) =>
     unanswered({ from, end }, new Set(answered)).map((part) => [part.from, part.end]);
   const upTo = (from: number, end: number): number[] => Array.from({ length: end - from }, (_, index) => from + index);
 
-  it('are read, and those with an answer are not', () => {
+  it('are read, and answered half messages are not', () => {
     expect(parts(5, 9, [])).to.deep.equal([[5, 9]]);
     expect(parts(5, 5, [])).to.deep.equal([]);
     expect(parts(5, 205, upTo(5, 205))).to.deep.equal([]);
@@ -17,7 +17,7 @@ describe('half messages without an answer', () => {
     ]);
   });
 
-  it('a few answered ones between them are read as well: that is one question to the broker instead of two', () => {
+  it('are read in one request together with a few answered messages between them', () => {
     expect(parts(0, 40, upTo(1, 17))).to.deep.equal([[0, 40]]);
     expect(parts(0, 40, upTo(1, 18))).to.deep.equal([
       [0, 1],

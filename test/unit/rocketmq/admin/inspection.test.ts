@@ -22,7 +22,7 @@ const HALF: DiscardedHalf = {
   offsetId: 'A0',
 };
 
-describe('inspection of RocketMQ, when a broker is not well', () => {
+describe('inspection of RocketMQ with a faulty broker', () => {
   let cluster: StandInCluster | null = null;
   afterEach(() => {
     cluster?.close();
@@ -33,7 +33,7 @@ describe('inspection of RocketMQ, when a broker is not well', () => {
     cluster = await StandInCluster.start(brokers);
     return new RocketmqInspection(cluster.namesrvAddr, null);
   };
-  /** The fault of a look, which must be one of RocketMQ: whatever else is thrown ends the program. */
+  /** Returns the fault of a look. The fault must be of RocketMQ, because any other error ends the program. */
   const faultOf = async (look: Promise<unknown>): Promise<string> => {
     const error = await look.then(
       () => expect.fail('it found something'),
@@ -44,14 +44,14 @@ describe('inspection of RocketMQ, when a broker is not well', () => {
     return (error as OperationalError).message;
   };
 
-  it('one that does not answer for a moment is asked again', async () => {
+  it('asks a broker again that is silent for a moment', async () => {
     let asked = 0;
     const inspection = await inspect({ 'broker-a': () => (++asked <= 2 ? 'closes' : NO_ONE) });
     expect(await inspection.consumers('g')).to.deep.equal([]);
     expect(asked).to.equal(3);
   });
 
-  it('one that goes on not to answer is a fault of RocketMQ, after three tries', async () => {
+  it('fails after three tries when a broker stays silent', async () => {
     let asked = 0;
     const inspection = await inspect({
       'broker-a': () => {
@@ -60,11 +60,11 @@ describe('inspection of RocketMQ, when a broker is not well', () => {
       },
     });
     expect(await faultOf(inspection.consumers('g'))).to.match(/closed the connection|ECONNRESET/);
-    // on the connection that is open, on a new one, and so for each try
+    // each try uses the open connection, then a new connection
     expect(asked).to.equal(6);
   });
 
-  it('one that refuses is a fault of RocketMQ, and is not asked again', async () => {
+  it('fails at once when a broker refuses', async () => {
     let asked = 0;
     const refuses: Broker = () => {
       asked++;
@@ -79,7 +79,7 @@ describe('inspection of RocketMQ, when a broker is not well', () => {
     );
   });
 
-  it('one that answers what nobody can read is a fault of RocketMQ', async () => {
+  it('fails when the answer of a broker is unreadable', async () => {
     const tooLong = Buffer.alloc(8);
     tooLong.writeInt32BE(128 * 1024 * 1024, 0);
     for (const [said, fault] of [
@@ -98,7 +98,7 @@ describe('inspection of RocketMQ, when a broker is not well', () => {
     }
   });
 
-  it('one that no name server knows any more is named by every look that shares what was seen', async () => {
+  it('names a broker that no name server knows any more in every look that shares the seen brokers', async () => {
     await inspect({ 'broker-a': () => NO_ONE, 'broker-b': () => NO_ONE });
     const { namesrvAddr } = cluster as StandInCluster;
     const seen = new SeenBrokers();
@@ -116,10 +116,13 @@ describe('inspection of RocketMQ, when a broker is not well', () => {
   });
 });
 
-describe('a look into a topic', () => {
+describe('browsing a topic', () => {
   let cluster: StandInCluster;
   let inspection: RocketmqInspection;
-  /** Of each queue the lengths of its bodies; message `n` of a queue was stored at `n`, and those of later queues a bit later. */
+  /**
+   * Lengths of the bodies of each queue. Message `n` of a queue was stored at `n`, with a small delay for later
+   * queues.
+   */
   let queues: number[][];
   let pulls: number;
   beforeEach(async () => {
@@ -154,7 +157,7 @@ describe('a look into a topic', () => {
     return [messages.map(({ storedAtMs }) => storedAtMs), more];
   };
 
-  it('gives the newest over all queues, or the first from a place on, and whether there are more', async () => {
+  it('returns the newest messages of all queues, or the first from a position, and whether there are more', async () => {
     queues = [small(3), small(2)];
     expect(await browse(null, 10)).to.deep.equal([[0, 1, 10, 11, 20], false]);
     expect(await browse(null, 5)).to.deep.equal([[0, 1, 10, 11, 20], false]);
@@ -165,7 +168,7 @@ describe('a look into a topic', () => {
     expect(await browse(null, 40)).to.deep.equal([Array.from({ length: 40 }, (_, index) => 600 + 10 * index), true]);
   });
 
-  it('ends where bodies are too long together; one is given, however long', async () => {
+  it('stops at the size limit for bodies, but always returns one message', async () => {
     queues = [[600, 300, 600], [600]];
     expect(await browse(null, 10)).to.deep.equal([[10, 20], true]);
     expect(await browse({ queueId: 0, offset: 0 }, 10)).to.deep.equal([[0, 10], true]);
@@ -175,7 +178,7 @@ describe('a look into a topic', () => {
     expect(await browse(null, 10)).to.deep.equal([[10], true]);
   });
 
-  it('reads no more of a queue than has a place', async () => {
+  it('reads no more of a queue than it may return', async () => {
     queues = [Array.from({ length: 400 }, () => 900), Array.from({ length: 400 }, () => 900)];
     expect(await browse(null, 400)).to.deep.equal([[3991], true]);
     expect(pulls, 'one of each queue, from its end').to.equal(2);

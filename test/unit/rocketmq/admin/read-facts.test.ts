@@ -36,7 +36,7 @@ const WANTED = {
   groups: ['g', 'off', 'none'].map((groupName) => ({ groupName, retryMaxTimes: 3 })),
 };
 
-describe('what a broker says of itself', () => {
+describe('facts of a broker', () => {
   const read = async (broker: Broker): Promise<BrokerSays> => {
     const cluster = await StandInCluster.start({ 'broker-a': broker });
     try {
@@ -49,7 +49,7 @@ describe('what a broker says of itself', () => {
   };
   const says = (code: number): Said => ({ code: 0, body: ANSWERS[code] ?? '{}' });
 
-  it('its version, topics, groups and settings, beside what they have to be', async () => {
+  it('include version, topics, groups and settings, with their expected values', async () => {
     const facts = await read(says);
     expect(facts).to.include({ server: 'broker-a', version: '5.4.0', strangers: 'served', skewMs: null });
     expect(facts).to.include({ replicaPort: 10_912, feedsReplicas: false });
@@ -72,17 +72,17 @@ describe('what a broker says of itself', () => {
     expect(JSON.stringify(facts), 'no secret of the broker').not.to.include('of-nobody');
   });
 
-  it('settings that it does not show us are not known, and the rest is', async () => {
+  it('leave out settings that the broker does not show and include the rest', async () => {
     const facts = await read((code) => (code === REQUEST.brokerConfig ? { code: NO_PERMISSION } : says(code)));
     expect(facts).to.include({ settings: null, replicaPort: null, feedsReplicas: true, version: '5.4.0' });
   });
 
-  it('one that refuses the topics is not looked into', async () => {
+  it('are not read further when the broker refuses the topics', async () => {
     const refused = read((code) => (code === REQUEST.allTopicConfigs ? { code: 1, remark: 'no' } : says(code)));
     expect(await refused.catch((error: Error) => error)).to.include({ name: 'RemotingError', message: 'no' });
   });
 
-  it('its clock is when it started, and for how long it has run', () => {
+  it('include its clock, computed from its start and its uptime', () => {
     const bootTimestamp = String(Date.UTC(2026, 0, 1));
     const at = (runtime: string): number | null => clockIn({ bootTimestamp, runtime });
     expect(at('[ 0 days, 0 hours, 0 minutes, 7 seconds ]')).to.equal(Date.UTC(2026, 0, 1) + 7500);

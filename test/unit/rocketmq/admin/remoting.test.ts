@@ -7,7 +7,7 @@ import { probePort, probeRedis } from '../../../../deploy/local/stack/probes.js'
 import { signFields } from '../../../../src/rocketmq/credentials.js';
 import { askRemoting, decodeFrame, encodeRequest, refusal, REQUEST } from '../../../../src/rocketmq/admin/remoting.js';
 
-/** Runs `use` against a server that treats every connection with `serve`. */
+/** Runs `use` against a server that handles every connection with `serve`. */
 async function withServer<T>(serve: (socket: Socket) => void, use: (port: number) => Promise<T>): Promise<T> {
   const server = createServer((socket) => serve(socket.on('error', () => undefined))).listen(0, '127.0.0.1');
   await once(server, 'listening');
@@ -18,10 +18,10 @@ async function withServer<T>(serve: (socket: Socket) => void, use: (port: number
   }
 }
 
-/** An answer without a body. */
+/** Builds an answer without a body. */
 const NOTHING = { body: '', bytes: Buffer.alloc(0) };
 
-/** A frame as RocketMQ answers it. */
+/** Builds a frame as RocketMQ answers. */
 function answer(header: object, body: string): Buffer {
   const head = Buffer.from(JSON.stringify(header));
   const lengths = Buffer.alloc(8);
@@ -37,7 +37,7 @@ describe('remoting protocol of RocketMQ', () => {
     for (let length = 0; length < frame.length; length++) expect(decodeFrame(frame.subarray(0, length))).to.equal(null);
   });
 
-  it('signs the values of all fields in the order of their names, and the body, as the broker checks it', () => {
+  it('signs the values of all fields in the order of their names, then the body, as the broker checks it', () => {
     const credentials = { accessKey: 'k', accessSecret: 's' };
     const signed = signFields({ topic: 't', b: '2', Z: '1' }, Buffer.from('body'), credentials);
     // AccessKey, Z, b, topic
@@ -49,7 +49,7 @@ describe('remoting protocol of RocketMQ', () => {
     expect(lent).to.deep.equal({ topic: 't', AccessKey: 'k', SecurityToken: 'for an hour', Signature: ofLent });
   });
 
-  it('says that a server has access control, or why it refuses a key', () => {
+  it('reports that a server has access control, or why it refuses a key', () => {
     const said = (remark: string): string => refusal({ host: 'h', port: 1 }, { ...NOTHING, code: 16, remark }).message;
     expect(said('username cannot be null.')).to.equal(
       'h:1 has access control: set ROCKETMQ_ACCESS_KEY and ROCKETMQ_ACCESS_SECRET',
@@ -62,7 +62,7 @@ describe('remoting protocol of RocketMQ', () => {
     expect(() => decodeFrame(Buffer.from('HTTP/1.1 400 Bad Request'))).to.throw(/not RocketMQ/);
   });
 
-  it('finds the masters and their clusters, though the broker ids are no JSON', () => {
+  it('finds the masters and their clusters although the broker ids are not JSON', () => {
     const body =
       '{"brokerAddrTable":{"a":{"brokerAddrs":{0:"127.0.0.1:1",1:"127.0.0.1:2"},"cluster":"C"},' +
       '"b":{"brokerAddrs":{1:"127.0.0.1:3"},"cluster":"C"},"c":{"brokerAddrs":{0:"127.0.0.1:4"},"cluster":"D"}}}';
@@ -73,12 +73,12 @@ describe('remoting protocol of RocketMQ', () => {
     expect(parseMasters('{}')).to.deep.equal([]);
   });
 
-  it('takes addresses as host:port only', () => {
+  it('accepts only host:port addresses', () => {
     expect(parseAddress(' h:1 ')).to.deep.equal({ host: 'h', port: 1 });
     for (const text of ['h', 'h:', ':1', 'h:x', 'a:b:1']) expect(() => parseAddress(text)).to.throw(/host:port/);
   });
 
-  it('asks a broker whether it serves', async () => {
+  it('asks a broker whether it is active', async () => {
     for (const active of ['true', 'false']) {
       const serve = (socket: Socket): void =>
         void socket.once('data', () => socket.write(answer({ code: 0 }, `{"table":{"brokerActive":"${active}"}}`)));
@@ -87,8 +87,8 @@ describe('remoting protocol of RocketMQ', () => {
     }
   });
 
-  describe('a connection', () => {
-    /** A server that answers every question with the number of its connection, until it closes it. */
+  describe('remoting connection', () => {
+    /** Starts a server that answers every question with the number of its connection. */
     async function withCounting(
       use: (address: { host: string; port: number }) => Promise<void>,
       onAnswered: (socket: Socket) => void = () => undefined,
@@ -101,7 +101,7 @@ describe('remoting protocol of RocketMQ', () => {
       await withServer(serve, (port) => use({ host: '127.0.0.1', port }));
     }
 
-    it('is used for one question after the other, never for two at once', async () => {
+    it('carries one question at a time', async () => {
       await withCounting(async (address) => {
         expect(await askRemoting(address, 1)).to.equal('1');
         expect(await askRemoting(address, 1)).to.equal('1');
@@ -110,7 +110,7 @@ describe('remoting protocol of RocketMQ', () => {
       });
     });
 
-    it('is not shared by two keys: a server may go by the one that it has seen first', async () => {
+    it('is not shared by two keys, because a server may keep the first key of a connection', async () => {
       await withCounting(async (address) => {
         const as = (accessSecret: string) => ({ ...address, credentials: { accessKey: 'k', accessSecret } });
         expect(await askRemoting(as('right'), 1)).to.equal('1');
@@ -119,14 +119,14 @@ describe('remoting protocol of RocketMQ', () => {
       });
     });
 
-    it('that the server has closed meanwhile is replaced', async () => {
+    it('is replaced after the server has closed it', async () => {
       const close = (socket: Socket): void => void socket.destroy();
       await withCounting(async (address) => {
         for (const number of ['1', '2', '3']) expect(await askRemoting(address, 1)).to.equal(number);
       }, close);
     });
 
-    it('is not asked again where the server answers nothing', async () => {
+    it('asks once when the server closes without an answer', async () => {
       let questions = 0;
       const serve = (socket: Socket): void =>
         void socket.on('data', () => {
@@ -140,7 +140,7 @@ describe('remoting protocol of RocketMQ', () => {
       });
     });
 
-    it('an answer in many parts, larger than they, is put together', async () => {
+    it('joins an answer that arrives in many parts', async () => {
       const body = 'x'.repeat(3_000_000);
       const serve = (socket: Socket): void => void socket.on('data', () => socket.write(answer({ code: 0 }, body)));
       await withServer(serve, async (port) => {
@@ -162,7 +162,7 @@ describe('remoting protocol of RocketMQ', () => {
 describe('probes', () => {
   const redisSaying = (reply: string) => (socket: Socket) => void socket.once('data', () => socket.write(reply));
 
-  it('take Redis as ready when it says PONG, not while it loads', async () => {
+  it('report Redis as ready on PONG, not while it loads', async () => {
     expect(await withServer(redisSaying('+PONG\r\n'), probeRedis)).to.equal(null);
     expect(await withServer(redisSaying('-LOADING wait\r\n'), probeRedis)).to.equal('-LOADING wait');
   });

@@ -14,28 +14,28 @@ describe('config/topics.json and config/groups.json', () => {
   const consumers = lists.groups.filter(({ groupName }) => !groupName.startsWith('seckill-dlq-collector'));
   const collectors = lists.groups.filter(({ groupName }) => groupName.startsWith('seckill-dlq-collector'));
 
-  it('hold the topics of the design with their types', () => {
+  it('contain the designed topics with their types', () => {
     const types = ['purchase', 'purchase-redrive', 'payment-deadline', 'order-event'].map(
       (name) => topic(`seckill-${name}`)?.attributes['+message.type'],
     );
     expect(types).to.deep.equal(['TRANSACTION', 'NORMAL', 'DELAY', 'NORMAL']);
   });
 
-  it('give every entry its message type: one without would make RocketMQ skip the list', () => {
+  it('give every entry its message type, without which RocketMQ skips the list', () => {
     expect(() => assertTopicLists(lists)).to.not.throw();
     const [first] = lists.topics;
     const bare = { topics: [{ ...first, attributes: {} }], groups: [] } as unknown as TopicLists;
     expect(() => assertTopicLists(bare)).to.throw(/\+message\.type/);
   });
 
-  it('have no name twice, and only names that RocketMQ takes', () => {
+  it('contain no name twice and only names that RocketMQ accepts', () => {
     const names = [...lists.topics.map((t) => t.topicName), ...lists.groups.map((g) => g.groupName)];
     expect(new Set(names).size).to.equal(names.length);
     for (const { topicName } of lists.topics) expect(topicName).to.match(/^[%|a-zA-Z0-9_-]{1,127}$/);
     for (const { groupName } of lists.groups) expect(groupName).to.match(/^[%|a-zA-Z0-9_-]{1,120}$/);
   });
 
-  it('take the group of another program, with its topics', () => {
+  it('accept the group of another program with its topics', () => {
     const own = withGroup(lists, 'shop-orders');
     expect(() => assertTopicLists(own)).to.not.throw();
     expect(own.topics.slice(lists.topics.length).map(({ topicName }) => topicName)).to.deep.equal([
@@ -46,7 +46,7 @@ describe('config/topics.json and config/groups.json', () => {
     expect(own.topics.slice(0, lists.topics.length)).to.deep.equal(lists.topics);
   });
 
-  it('have a retry topic for each group and no retry or dead letter topic without its group', () => {
+  it('have a retry topic for each group, and no retry or dead letter topic without a group', () => {
     for (const { groupName } of lists.groups) {
       expect(topic(`%RETRY%${groupName}`), groupName).to.include({ readQueueNums: 1, writeQueueNums: 1, perm: 6 });
     }
@@ -56,14 +56,14 @@ describe('config/topics.json and config/groups.json', () => {
     }
   });
 
-  it('have a dead letter topic and a collector for each group that consumes', () => {
+  it('have a dead letter topic and a collector for each consuming group', () => {
     for (const { groupName } of consumers) {
       expect(topic(`%DLQ%${groupName}`), groupName).to.include({ readQueueNums: 1, writeQueueNums: 1, perm: 6 });
     }
     expect(collectors.length).to.equal(consumers.length);
   });
 
-  it('let no collector give up: dead letters of dead letters would stay unread', () => {
+  it('let no collector give up, because dead letters of dead letters would stay unread', () => {
     for (const { retryMaxTimes } of collectors) expect(retryMaxTimes).to.be.at.least(1_000);
   });
 });
@@ -92,7 +92,7 @@ describe('read-back of topics', () => {
     ...groups.map(({ groupName }) => `group ${groupName}`),
   ];
 
-  it('finds nothing missing when all topics exist, besides others', () => {
+  it('finds nothing missing when all topics exist, besides foreign topics', () => {
     const { topics, groups } = stored({});
     expect(namesIn(missingFrom({ topics: { ...topics, other: topic }, groups }, wanted))).to.deep.equal([]);
   });
@@ -103,7 +103,7 @@ describe('read-back of topics', () => {
     });
   }
 
-  it('names what is not there at all, and a group with another number of retries', () => {
+  it('names missing topics and groups, and a group with another number of retries', () => {
     expect(namesIn(missingFrom({ topics: {}, groups: {} }, wanted))).to.deep.equal(['topic t', 'group g']);
     const groups = { g: { groupName: 'g', retryMaxTimes: 16 } };
     expect(namesIn(missingFrom({ ...stored({}), groups }, wanted))).to.deep.equal(['group g']);

@@ -10,7 +10,7 @@ describe('run-schedule', () => {
   });
   const advance = (minutes: number): void => world.clock.advance(minutes * MINUTE_MS);
 
-  it('takes a sale through its whole life, each step when its time has come and in the audit log once', async () => {
+  it('takes a sale through its life, each step on time and once in the audit log', async () => {
     const sale = await world.create();
     const run = async (): Promise<(string | undefined)[]> => {
       await world.run();
@@ -51,7 +51,7 @@ describe('run-schedule', () => {
     ]);
   });
 
-  it('leaves a sale without a warm time to people', async () => {
+  it('leaves a sale without a warm time to operators', async () => {
     const sale = await world.create({ warmBeforeMs: null });
     advance(59.9);
     await world.run();
@@ -63,7 +63,7 @@ describe('run-schedule', () => {
     expect(world.state(sale)).to.equal('open');
   });
 
-  it('two keepers at once make each step once', async () => {
+  it('makes each step once when two keepers run at once', async () => {
     const sale = await world.create();
     for (const minutes of [50, 9.9, 60.1]) {
       advance(minutes);
@@ -77,16 +77,16 @@ describe('run-schedule', () => {
     ]);
   });
 
-  it('a keeper that died between Redis and MySQL of a warm is followed by the next run', async () => {
+  it('continues in the next run after a keeper died between Redis and MySQL of a warm', async () => {
     const sale = await world.create();
     advance(50);
-    await world.redis.warm(sale); // and then it died
+    await world.redis.warm(sale); // the keeper dies here
     await world.run();
     expect(world.state(sale)).to.equal('warm');
     expect(world.audit(sale)).to.deep.equal(['ann sale.created', 'keeper sale.warmed']);
   });
 
-  it('a sale that a person closed, paused, opened or moved to another time is left to that', async () => {
+  it('respects a sale that an operator closed, paused, opened or rescheduled', async () => {
     const [closed, paused, moved] = [await world.create(), await world.create(), await world.create()];
     advance(50);
     await world.run();
@@ -100,7 +100,7 @@ describe('run-schedule', () => {
     expect(world.audit(paused).at(-1)).to.equal('bob sale.paused');
   });
 
-  it('a step that was read before a person acted is not made', async () => {
+  it('drops a step that was read before an operator acted', async () => {
     const sale = await world.create();
     advance(59.9);
     const old = await world.schedule.due(10);
@@ -111,7 +111,7 @@ describe('run-schedule', () => {
     expect([world.state(sale), await world.inRedis(sale)]).to.deep.equal(['paused', 'paused']);
   });
 
-  it('a person who pauses between the two writes of an opening wins in Redis too', async () => {
+  it('lets an operator who pauses between the two writes of an opening win in Redis too', async () => {
     const sale = await world.create();
     advance(50);
     await world.run();
@@ -121,7 +121,7 @@ describe('run-schedule', () => {
     world.redis.setState = async (of, state) => {
       if (once && state === 'open') {
         once = false;
-        await world.admin.pause(sale.saleId, 'bob'); // MySQL and Redis, both before our own write to Redis
+        await world.admin.pause(sale.saleId, 'bob'); // in MySQL and Redis, both before the keeper's own write to Redis
       }
       return setState.call(world.redis, of, state);
     };
@@ -129,7 +129,7 @@ describe('run-schedule', () => {
     expect([world.state(sale), await world.inRedis(sale)]).to.deep.equal(['paused', 'paused']);
   });
 
-  it('closes a paused sale at its end, but only by the clock of Redis', async () => {
+  it('closes a paused sale at its end by the clock of Redis', async () => {
     const sale = await world.create();
     advance(59.9);
     await world.run();
@@ -145,7 +145,7 @@ describe('run-schedule', () => {
     expect(world.state(sale)).to.equal('closed');
   });
 
-  it('a sale that would sell wrongly is named, and not opened until it is right', async () => {
+  it('names a sale that would sell wrongly and opens it once it is right', async () => {
     const sale = await world.create();
     advance(50);
     await world.run();
@@ -160,7 +160,7 @@ describe('run-schedule', () => {
     expect([world.state(sale), world.notReady]).to.deep.equal(['open', []]);
   });
 
-  it('a broker that is away is named, said once per keeper, and does not keep a sale shut', async () => {
+  it('names an unreachable broker once per keeper and opens the sale all the same', async () => {
     const sale = await world.create();
     world.topics = 'the broker cannot be reached at b:1: refused';
     const keeper = world.keeper();
@@ -178,7 +178,7 @@ describe('run-schedule', () => {
     expect(world.logged.at(-1)).to.include('nothing is missing');
   });
 
-  it('a sale whose Redis does not answer is not ready, and does not hold up another one', async () => {
+  it('keeps a sale with a silent Redis unready, without delaying other sales', async () => {
     const [broken, fine] = [await world.create(), await world.create()];
     advance(50);
     await world.run();
@@ -193,7 +193,7 @@ describe('run-schedule', () => {
     expect(world.notReady.map(([saleId]) => saleId)).to.include(broken.saleId);
   });
 
-  it('hundreds of warm sales that have time do not keep one from its opening', async () => {
+  it('opens a sale on time beside hundreds of warm sales that open later', async () => {
     const nowMs = world.clock.nowMs();
     const window = { opensAtMs: nowMs + 5000 * MINUTE_MS, closesAtMs: nowMs + 6000 * MINUTE_MS };
     for (let i = 0; i < 501; i++) await world.create({ ...window, warmBeforeMs: 4999 * MINUTE_MS });
@@ -208,7 +208,7 @@ describe('run-schedule', () => {
     expect(world.state(sale)).to.equal('open');
   });
 
-  it('hundreds of sales whose Redis does not answer in time do not keep another one from its opening', async () => {
+  it('opens a sale on time beside hundreds of sales whose Redis times out', async () => {
     const early = { warmBeforeMs: 11 * MINUTE_MS, opensAtMs: world.clock.nowMs() + 55 * MINUTE_MS };
     const broken = [];
     for (let i = 0; i < 200; i++) broken.push(await world.create(early));
@@ -237,7 +237,7 @@ describe('run-schedule', () => {
     expect(tried, 'and tried again').to.be.above(triedBefore);
   });
 
-  it('a keeper that was away catches up: a late sale is warmed and opened in one run', async () => {
+  it('warms and opens a late sale in one run after a keeper was away', async () => {
     const [late, missed] = [
       await world.create(),
       await world.create({ closesAtMs: world.clock.nowMs() + 61 * MINUTE_MS }),
@@ -251,7 +251,7 @@ describe('run-schedule', () => {
     ]);
   });
 
-  it('sales that cannot be compared do not keep those behind them waiting', async () => {
+  it('compares later sales in time when some sales cannot be compared', async () => {
     const broken = new Set<string>();
     for (let i = 0; i < 10; i++) broken.add((await world.create()).saleId);
     const fine = await world.create({ closesAtMs: world.clock.nowMs() + 121 * MINUTE_MS });
@@ -272,7 +272,7 @@ describe('run-schedule', () => {
     expect(world.compared).to.have.length(11);
   });
 
-  it('a sale with findings is compared again later, until it matches', async () => {
+  it('compares a sale with findings again later, until it matches', async () => {
     const sale = await world.create();
     advance(59.9);
     await world.run();
@@ -291,7 +291,7 @@ describe('run-schedule', () => {
     expect(world.audit(sale).at(-1)).to.equal('keeper sale.compared');
   });
 
-  it('a sale that Redis may have lost data of is no difference: nobody is warned, and it is compared again in a day', async () => {
+  it('warns of no difference when Redis may have lost data of a sale, and compares it again in a day', async () => {
     const sale = await world.create();
     advance(59.9);
     await world.run();
@@ -313,7 +313,7 @@ describe('run-schedule', () => {
 });
 
 describe('sale plan', () => {
-  it('says of each coming sale how it stands, and what it lacks', async () => {
+  it('shows the state of each coming sale and its missing parts', async () => {
     const world = new ScheduleWorld();
     const minutes = (from: number, to: number) => ({
       opensAtMs: world.clock.nowMs() + from * MINUTE_MS,
@@ -329,7 +329,7 @@ describe('sale plan', () => {
     };
     world.clock.advance(31 * MINUTE_MS);
     await world.run();
-    await world.admin.close(names.missed.saleId, 'bob'); // a closed one is not listed
+    await world.admin.close(names.missed.saleId, 'bob'); // a closed sale is not listed
     const gone = await world.create({ ...minutes(-10, 15), warmBeforeMs: MINUTE_MS });
     world.clock.advance(19 * MINUTE_MS);
     await world.run();

@@ -27,13 +27,13 @@ export class ScheduleWorld {
   notReady: readonly (readonly [string, number])[] = [];
   outcome: Awaited<ReturnType<CompareEndedPorts['compare']>> = 'match';
   compared: string[] = [];
-  /** By comparisons. */
+  /** Warnings of comparisons. */
   readonly warned: string[] = [];
 
   readonly readiness = (sale: Sale): Promise<Readiness> =>
     readinessOf(sale, { store: this.redis, cache: this.cache, topics: async () => this.topics });
 
-  /** Opens in an hour, for an hour; the keeper warms it ten minutes before. */
+  /** Creates a sale that opens in an hour, for an hour. The keeper warms it ten minutes before. */
   async create(parts: Partial<NewSale> = {}): Promise<Sale> {
     const nowMs = this.clock.nowMs();
     const made = await this.admin.create(
@@ -56,12 +56,12 @@ export class ScheduleWorld {
     return made.sale;
   }
 
-  /** One run of a keeper. */
+  /** Runs a keeper once. */
   run(parts: Partial<RunSchedulePorts> = {}): Promise<unknown> {
     return this.keeper(parts).runOnce();
   }
 
-  /** @param parts what this keeper does otherwise */
+  /** @param parts ports that this keeper replaces */
   keeper(parts: Partial<RunSchedulePorts> = {}) {
     const note: Log['warn'] = (fields, text) => void this.logged.push(`${text} ${JSON.stringify(fields)}`);
     return runSchedule(
@@ -78,7 +78,7 @@ export class ScheduleWorld {
     );
   }
 
-  /** @param compare absent: notes the sale, and says `outcome` */
+  /** @param compare by default notes the sale and returns `outcome` */
   compare(
     compare: CompareEndedPorts['compare'] = async (saleId) => {
       this.compared.push(saleId);
@@ -104,7 +104,7 @@ export class ScheduleWorld {
     return (await this.redis.readSale({ saleId, bucket: 0 }))?.state;
   }
 
-  /** `actor action` of every entry about a sale. */
+  /** Returns `actor action` of every audit entry about a sale. */
   audit({ saleId }: Sale): string[] {
     return this.mysql.audited
       .filter(({ subject }) => subject === `sale:${saleId}`)

@@ -29,7 +29,7 @@ describe('keeper: finish-transfers', () => {
     expect(await transfers.transferOut({ ...sale, bucket: from }, to, 1, 1)).to.include({ outcome: 'transferred' });
   };
 
-  it('transfers that a dead process left are finished; young ones are left alone [R12]', async () => {
+  it('finishes transfers of a dead process and leaves young transfers alone [R12]', async () => {
     const sale = await world.openSale({ stock: 12, buckets: 3 });
     await transferOut(sale);
     world.clock.advance(AFTER_MS - 1);
@@ -45,7 +45,7 @@ describe('keeper: finish-transfers', () => {
     expect(world.overdue.units_lent).to.deep.equal([0, 0]);
   });
 
-  it('a transfer that lacks only its last step is ended, and moves no units', async () => {
+  it('ends a transfer that lacks only its last step, without moving units', async () => {
     const sale = await world.openSale({ stock: 8, buckets: 2 });
     await transferOut(sale);
     await transfers.transferIn(sale.saleId, { from: 0, to: 1, seq: 1, units: 2 }, 1);
@@ -54,7 +54,7 @@ describe('keeper: finish-transfers', () => {
     expect([unitsOf(sale), openOf(sale)]).to.deep.equal([[2, 6], 0]);
   });
 
-  it('also of a sale that is closed', async () => {
+  it('finishes transfers of a closed sale too', async () => {
     const sale = await world.openSale({ stock: 8, buckets: 2 });
     await transferOut(sale);
     await world.store.setState(sale, 'closed');
@@ -64,7 +64,7 @@ describe('keeper: finish-transfers', () => {
     expect([unitsOf(sale), openOf(sale)]).to.deep.equal([[2, 6], 0]);
   });
 
-  it('leaves sales in repair alone, and reads no sale with one bucket', async () => {
+  it('leaves sales in repair alone and reads no sale with one bucket', async () => {
     const sale = await world.openSale({ stock: 8, buckets: 2 });
     await transferOut(sale);
     world.store.bucket({ ...sale, bucket: 1 }).sale!.state = 'repair';
@@ -76,8 +76,8 @@ describe('keeper: finish-transfers', () => {
     await run();
   });
 
-  it('one sale that is out of reach does not strand the units of the next, and the run counts as failed', async () => {
-    // the newest comes first
+  it('continues past a sale out of reach and counts the run as failed', async () => {
+    // the newest sale comes first
     const [near, away] = [
       await world.openSale({ stock: 8, buckets: 2 }),
       await world.openSale({ stock: 8, buckets: 2 }),

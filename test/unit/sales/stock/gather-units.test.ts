@@ -8,7 +8,7 @@ import { Death, TransferWorld } from './transfer-world.js';
 
 const ONE = { least: 1, all: 1 };
 
-/** Its methods by themselves: a class instance cannot be spread. */
+/** Its methods as plain functions, because a class instance cannot be spread. */
 const stepsOf = ({ transfers }: TransferWorld): TransferStore => ({
   read: (...args) => transfers.read(...args),
   transferOut: (...args) => transfers.transferOut(...args),
@@ -17,19 +17,19 @@ const stepsOf = ({ transfers }: TransferWorld): TransferStore => ({
 });
 
 describe('gather-units', () => {
-  it('half of the fullest bucket is transferred, and no transfer is left open [R12]', async () => {
+  it('transfers half of the fullest bucket and leaves no transfer open [R12]', async () => {
     const world = await TransferWorld.of(0, 3, 8);
     expect(await gatherUnits(world.home(0), ONE, world.transfers)).to.deep.equal({ outcome: 'gathered' });
     expect([world.units, world.open]).to.deep.equal([[4, 3, 4], 0]);
   });
 
-  it('from one bucket after the other, until there are enough for all purchases', async () => {
+  it('takes from one bucket after the other until all purchases have enough', async () => {
     const world = await TransferWorld.of(0, 4, 4, 4);
     await gatherUnits(world.home(0), { least: 1, all: 4 }, world.transfers);
     expect(world.units).to.deep.equal([4, 2, 2, 4]);
   });
 
-  it('a large purchase gathers the last units of several buckets, and they stay there', async () => {
+  it('gathers the last units of several buckets for a large purchase, and leaves them there', async () => {
     const world = await TransferWorld.of(1, 1, 1, 1);
     const large = { least: 4, all: 4 };
     expect(await gatherUnits(world.home(0), large, world.transfers)).to.deep.equal({ outcome: 'gathered' });
@@ -38,20 +38,20 @@ describe('gather-units', () => {
     expect(larger).to.deep.equal({ outcome: 'counted', unitsLeft: 4 });
   });
 
-  it('a purchase that is larger than what all buckets have moves nothing', async () => {
+  it('moves nothing for a purchase larger than all buckets together', async () => {
     const world = await TransferWorld.of(0, 3, 2);
     const gathered = await gatherUnits(world.home(0), { least: 6, all: 6 }, world.transfers);
     expect(gathered).to.deep.equal({ outcome: 'counted', unitsLeft: 5 });
     expect(world.units).to.deep.equal([0, 3, 2]);
   });
 
-  it('counted: all buckets are empty', async () => {
+  it('returns counted when all buckets are empty', async () => {
     const world = await TransferWorld.of(0, 0, 0);
     const gathered = await gatherUnits(world.home(1), ONE, world.transfers);
     expect(gathered).to.deep.equal({ outcome: 'counted', unitsLeft: 0 });
   });
 
-  it('units between two buckets are no sold_out: they their transfers are finished first, wherever they go', async () => {
+  it('finishes transfers between two buckets first, instead of reporting sold_out', async () => {
     for (const home of [0, 1, 2]) {
       const world = await TransferWorld.of(0, 1, 0);
       await world.transfers.transferOut(world.home(1), 0, 1, 1);
@@ -62,7 +62,7 @@ describe('gather-units', () => {
     }
   });
 
-  it('unsure: a bucket is in repair, on another server or of another epoch', async () => {
+  it('returns unsure when a bucket is in repair, on another server or of another epoch', async () => {
     for (const spoil of [
       (world: TransferWorld) => void (world.bucket(2).sale!.state = 'repair'),
       (world: TransferWorld) => void (world.bucket(2).sale!.stamp = -1),
@@ -75,13 +75,13 @@ describe('gather-units', () => {
     }
   });
 
-  it('moving: units that move between every two readings are never counted as none', async () => {
+  it('returns moving, not zero, for units that move between every two reads', async () => {
     const world = await TransferWorld.of(0, 0, 1, 0);
     let at = 2;
     const survey: TransferStore['read'] = async (ref, buckets) => {
       const seen = await world.transfers.read(ref, buckets);
       if (ref.bucket !== 3) return seen;
-      // After the read of the last bucket the unit moves to one that was read before, and moves back before the next read.
+      // After the read of the last bucket the unit moves to a bucket that was read before. It returns before the next read.
       const to = at === 2 ? 0 : 2;
       const moved = await world.transfers.transferOut(world.home(at), to, 1, 1);
       if (moved.outcome !== 'transferred') throw new Error(moved.outcome);
@@ -94,12 +94,12 @@ describe('gather-units', () => {
     expect(await countUnitsLeft(world.home(1), { ...stepsOf(world), read: survey })).to.equal('moving');
   });
 
-  it('one reading is not enough: it could miss a unit that moves', async () => {
+  it('does not trust a single read, which could miss a moving unit', async () => {
     const world = await TransferWorld.of(0, 0, 1);
     let reads = 0;
     const survey: TransferStore['read'] = async (ref, buckets) => {
       if (++reads === 3) {
-        // Bucket 0 was seen empty; bucket 2 will be.
+        // Bucket 0 was seen empty, and bucket 2 will be.
         const transfer = { from: 2, to: 0, seq: 1, units: 1 };
         await world.transfers.transferOut(world.home(2), 0, 1, 1);
         await world.transfers.transferIn(world.sale.saleId, transfer, 1);
@@ -111,7 +111,7 @@ describe('gather-units', () => {
     expect(reads).to.be.greaterThan(6);
   });
 
-  it('a process that dies after any step leaves units that any other process finds', async () => {
+  it('leaves units that any other process finds when the process dies after any step', async () => {
     for (const steps of [1, 2, 3]) {
       const world = await TransferWorld.of(0, 2);
       const death = await gatherUnits(world.home(0), { least: 1, all: 2 }, world.dyingAfter(steps)).catch(
@@ -122,20 +122,20 @@ describe('gather-units', () => {
       const stock = await readStock(world.home(0), world.transfers);
       if (stock === null) throw new Error('no stock');
       await finishAll(world.sale.saleId, stock, world.transfers);
-      await finishAll(world.sale.saleId, stock, world.transfers); // late, by another
+      await finishAll(world.sale.saleId, stock, world.transfers); // a late call of another process
       expect([world.units, world.open], `${steps} steps`).to.deep.equal([[1, 1], 0]);
     }
   });
 });
 
-/** A call of a process that may die during it. */
+/** A call of a process that may die during the call. */
 interface Caller {
   readonly home: number;
   readonly least: number;
   readonly more: number;
-  /** Steps until the caller dies; more than any call takes: it does not. */
+  /** Steps until the caller dies. More steps than a call takes mean that the caller survives. */
   readonly steps: number;
-  /** Units that the buyer takes if there are enough. */
+  /** Whether the buyer takes the units if there are enough. */
   readonly buys: boolean;
 }
 
@@ -148,7 +148,7 @@ const caller: fc.Arbitrary<Caller> = fc.record({
 });
 
 describe('gather-units against plain counters', () => {
-  it('no unit is made or lost wherever a process dies, and none that is there is refused', async () => {
+  it('loses and makes no units wherever a process dies, and refuses none that exist', async () => {
     const met = { gathered: 0, counted: 0, died: 0 };
     const units = fc.array(fc.nat(6), { minLength: 2, maxLength: 5 });
     await fc.assert(
@@ -189,7 +189,7 @@ describe('gather-units against plain counters', () => {
 });
 
 describe('unit-fetcher', () => {
-  it('one fetch per bucket is under way, and calls meanwhile share its units', async () => {
+  it('runs one fetch per bucket, whose units concurrent calls share', async () => {
     const world = await TransferWorld.of(0, 64, 0);
     let transfersOut = 0;
     const fetcher = new UnitFetcher({
@@ -203,7 +203,7 @@ describe('unit-fetcher', () => {
     expect(transfersOut, 'other buckets do not wait').to.be.at.least(3);
   });
 
-  it('an empty result counts only from a fetch that began later; calls that waited share one', async () => {
+  it('trusts an empty result only from a fetch that began after the call, and waiting calls share that fetch', async () => {
     const world = await TransferWorld.of(0, 0);
     let surveys = 0;
     const fetcher = new UnitFetcher({
@@ -218,13 +218,13 @@ describe('unit-fetcher', () => {
     const later = [fetcher.fetch(world.home(0), ONE), fetcher.fetch(world.home(0), ONE)];
     expect(await first).to.deep.equal({ outcome: 'counted', unitsLeft: 0 });
     const perFetch = surveys;
-    world.bucket(1).unitsLeft = 1; // comes back behind the first count
+    world.bucket(1).unitsLeft = 1; // returns after the first count
     const words = (await Promise.all(later)).map(({ outcome }) => outcome);
     expect(words).to.deep.equal(['gathered', 'gathered']);
     expect(surveys, 'each of them alone would take twice as many').to.be.lessThan(3 * perFetch);
   });
 
-  it('a fetch that fails rejects for its caller; calls that waited try again themselves [R8]', async () => {
+  it('rejects a failed fetch for its caller, and waiting calls try again themselves [R8]', async () => {
     const world = await TransferWorld.of(0, 4);
     world.store.breakNext('read_fails');
     const fetcher = new UnitFetcher(world.transfers);

@@ -6,7 +6,7 @@ import { MemoryRedis } from '../../../helpers/memory/memory-redis.js';
 import { MemoryTransferStore } from '../../../helpers/memory/memory-transfer-store.js';
 import { saleOf } from '../../../helpers/sales.js';
 
-/** What a process that dies throws in these tests. */
+/** Error thrown by a process that dies in these tests. */
 export class Death extends Error {}
 
 /** A sale of several buckets in memory, and processes that move its units. */
@@ -20,7 +20,7 @@ export class TransferWorld {
     this.sale = saleOf({ stock: 0, buckets, limitPerBuyer: 1000 }, this.clock.nowMs());
   }
 
-  /** @param units that each bucket has at first */
+  /** @param units in each bucket at the start */
   static async of(...units: readonly number[]): Promise<TransferWorld> {
     const world = new TransferWorld(units.length);
     await world.store.warm(world.sale);
@@ -45,7 +45,7 @@ export class TransferWorld {
     return this.all.map(({ unitsLeft }) => unitsLeft);
   }
 
-  /** Units in a bucket or between two. */
+  /** Units in buckets or in transit. */
   get total(): number {
     const left = this.units.reduce((sum, units) => sum + units, 0);
     return left + unitsInTransit(this.all.map((bucket) => bucket.transfers()));
@@ -55,7 +55,10 @@ export class TransferWorld {
     return openTransfers(this.all.map((bucket) => bucket.transfers())).length;
   }
 
-  /** A process that dies behind one of its steps: the step acts, and nothing after it. @param steps it takes */
+  /**
+   * Creates a process that dies after some steps. Its last step acts, and nothing after it. @param steps before the
+   * death
+   */
   dyingAfter(steps: number): TransferStore {
     let left = steps;
     const step = async <T>(act: () => Promise<T>): Promise<T> => {

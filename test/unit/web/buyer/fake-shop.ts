@@ -23,7 +23,7 @@ const part = (value: object): string => Buffer.from(JSON.stringify(value)).toStr
 export const signInOf = (userId: string, endsAtMs = OPENS_MS + 3_600_000): SignIn =>
   readToken(`x.${part({ sub: userId, exp: endsAtMs / 1000 })}.y`) as SignIn;
 
-/** The body of a sale, read at a moment of the server. */
+/** Returns the body of a sale as read at a moment of the server. */
 export const saleBody = (serverMs: number, parts: Record<string, unknown> = {}): Record<string, unknown> => ({
   saleId: '7',
   sku: 'cup',
@@ -41,7 +41,7 @@ export const saleBody = (serverMs: number, parts: Record<string, unknown> = {}):
 });
 
 export interface Asked {
-  /** `POST /purchases`: method and what stands behind the sale. */
+  /** Method and path behind the sale, such as `POST /purchases`. */
   readonly what: string;
   readonly headers: Readonly<Record<string, string>>;
   readonly body: unknown;
@@ -51,15 +51,15 @@ export interface Asked {
 
 type Reply = Response | 'hangs' | 'fails';
 
-/** A server in memory, on the fake time of the test, and a browser whose wall clock may be wrong. */
+/** A server in memory on the fake time of the test, and a browser whose wall clock may be wrong. */
 export class FakeShop {
   readonly asked: Asked[] = [];
   readonly stored = new Map<string, string>();
-  /** What the sale is at the moment. */
+  /** The present sale. */
   sale: Record<string, unknown> = {};
-  /** Each way, ms. */
+  /** Travel time in each direction, ms. */
   tripMs = 20;
-  /** How far the wall clock of the browser is ahead of the server, ms. */
+  /** Lead of the browser's wall clock over the server, ms. */
   wallAheadMs = 0;
   online = true;
   random = 0.5;
@@ -67,7 +67,7 @@ export class FakeShop {
   readonly #replies = new Map<string, ((asked: Asked) => Reply)[]>();
   #keys = 0;
 
-  /** @param clock its time is that of the server */
+  /** @param clock on the time of the server */
   constructor(clock: SinonFakeTimers) {
     this.#clock = clock;
   }
@@ -76,7 +76,7 @@ export class FakeShop {
     return this.#clock.now;
   }
 
-  /** Answers the next such request so; the last of them answers all that follow. */
+  /** Answers the next requests of this kind with `replies`. The last reply answers all further requests. */
   on(what: string, ...replies: ((asked: Asked) => Reply)[]): this {
     this.#replies.set(what, replies);
     return this;
@@ -187,12 +187,12 @@ export class FakeStream {
     this.#controller.close();
   }
 
-  /** As a fetch that is aborted does. */
+  /** Fails the stream, as an aborted fetch does. */
   cut(): void {
     try {
       this.#controller.error(new DOMException('aborted', 'AbortError'));
     } catch {
-      // it has ended before
+      // the stream has ended before
     }
   }
 }

@@ -7,7 +7,7 @@ const MINUTE_MS = 60_000;
 const PAGE = newPage('7', 'k1');
 const ENDED: PageState = { ...PAGE, signInEnded: true };
 
-describe('the page in a frame of the shop', () => {
+describe('page in a frame of the shop', () => {
   let nowMs: number;
   let told: { readonly atMs: number; readonly type: string; readonly to: string }[];
   let tokens: string[];
@@ -33,7 +33,7 @@ describe('the page in a frame of the shop', () => {
   const answer = (token: string): void => hear({ source: shop, origin: SHOP, data: { type: 'seckill:token', token } });
   const askedAt = (): number[] => told.filter(({ type }) => type === 'seckill:sign-in-ended').map(({ atMs }) => atMs);
 
-  it('asks for a token when it is there, and takes one from the page around it alone', () => {
+  it('requests a token at its start, and accepts a token only from the surrounding page', () => {
     expect(told).to.deep.equal([{ atMs: 0, type: 'seckill:ready', to: '*' }]);
     hear({ source: {}, origin: SHOP, data: { type: 'seckill:token', token: 'x' } });
     for (const data of [null, 'x', { type: 'other', token: 'x' }, { type: 'seckill:token', token: 7 }]) {
@@ -44,7 +44,7 @@ describe('the page in a frame of the shop', () => {
     expect(tokens).to.deep.equal(['t1']);
   });
 
-  it('a shop that answers with a token that is refused as well is asked ever more rarely', () => {
+  it('asks ever more rarely when the shop keeps answering with refused tokens', () => {
     for (; nowMs < 10 * MINUTE_MS; nowMs += 100) {
       const asks = askedAt().length;
       frame.tell(ENDED);
@@ -55,12 +55,12 @@ describe('the page in a frame of the shop', () => {
     expect(pauses.length).to.be.below(18);
   });
 
-  it('one that does not answer is asked once', () => {
+  it('asks once when the shop does not answer', () => {
     for (; nowMs < 10 * MINUTE_MS; nowMs += 1000) frame.tell(ENDED);
     expect(askedAt()).to.deep.equal([0]);
   });
 
-  it('the end of a sign-in that has lasted is told at once', () => {
+  it('reports at once the end of a sign-in that has lasted', () => {
     for (let nth = 0; nth < 4; nth++) {
       frame.tell(ENDED);
       answer('t');
@@ -76,7 +76,7 @@ describe('the page in a frame of the shop', () => {
     expect(askedAt().at(-1), 'and the next one after a second').to.equal(nowMs);
   });
 
-  it('without a frame it tells nothing', () => {
+  it('reports nothing without a frame', () => {
     joinFrame(shop, () => undefined, { monotonicMs: () => 0, random: () => 1 }).tell(ENDED);
     expect(told.filter(({ type }) => type !== 'seckill:ready')).to.deep.equal([]);
   });

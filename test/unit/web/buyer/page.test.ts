@@ -7,7 +7,7 @@ import { FakeShop, FakeStream, json, OPENS_MS, problem, saleBody, signInOf } fro
 const BUY = 'POST /purchases';
 const MINUTE_MS = 60_000;
 
-describe('the page of a sale', () => {
+describe('sale page', () => {
   let clock: SinonFakeTimers;
   let shop: FakeShop;
   const pages: Page[] = [];
@@ -19,7 +19,7 @@ describe('the page of a sale', () => {
     for (const page of pages.splice(0)) page.stop();
     clock.restore();
   });
-  /** A page whose sale was read. */
+  /** Opens a page and waits until it has read the sale. */
   async function open(signIn = signInOf('ann') as Parameters<FakeShop['open']>[0]): Promise<Page> {
     const page = shop.open(signIn);
     pages.push(page);
@@ -41,7 +41,7 @@ describe('the page of a sale', () => {
     expiresAt: new Date(clock.now + 15 * MINUTE_MS).toISOString(),
     ...parts,
   });
-  /** The server holds the purchase, and its stream says that. */
+  /** Makes the server hold the purchase and report that by its stream. */
   function holds(): FakeStream {
     const stream = new FakeStream();
     shop.on(BUY, () => json({ status: 'pending' }, 202));
@@ -53,13 +53,13 @@ describe('the page of a sale', () => {
   }
   const ORDERED = { status: 'ordered', orderId: '9', orderState: 'pending_payment' };
 
-  describe('the opening', () => {
+  describe('opening', () => {
     for (const [wallAheadMs, how] of [
       [0, 'right'],
       [3_600_000, 'an hour ahead'],
       [-3_600_000, 'an hour behind'],
     ] as const) {
-      it(`the button is off until the second of the server, with a wall clock that is ${how}`, async () => {
+      it(`enables the button at the server's opening second with a wall clock that is ${how}`, async () => {
         clock.setSystemTime(OPENS_MS - 2 * MINUTE_MS);
         shop.wallAheadMs = wallAheadMs;
         shop.sale = { state: 'not_open' };
@@ -81,7 +81,7 @@ describe('the page of a sale', () => {
       });
     }
 
-    it('a few looks before it, all at other moments for other pages, and one behind it', async () => {
+    it('reads the sale a few times before the opening, spread over pages, and once after it', async () => {
       shop.on('GET ', () => json(saleBody(clock.now, { state: clock.now < OPENS_MS ? 'not_open' : 'open' })));
       const at: number[][] = [];
       for (const random of [0.1, 0.9]) {
@@ -101,7 +101,7 @@ describe('the page of a sale', () => {
       expect(at[0]?.at(-1)).not.to.equal(at[1]?.at(-1));
     });
 
-    it('a shop that is late keeps the button off, and switches it on', async () => {
+    it('keeps the button off while the shop is late, and enables it afterwards', async () => {
       clock.setSystemTime(OPENS_MS + 1);
       shop.sale = { state: 'not_open' };
       const page = await open();
@@ -111,7 +111,7 @@ describe('the page of a sale', () => {
       expect(screenAt(page)).to.equal('ready');
     });
 
-    it('a click that the server finds a moment early is sent again when it says so', async () => {
+    it('sends a click again at the given time when the server finds it a moment early', async () => {
       shop.on(
         BUY,
         () => problem(409, 'not_open', 1500),
@@ -126,7 +126,7 @@ describe('the page of a sale', () => {
       expect(screenAt(page)).to.equal('held');
     });
 
-    it('after a sleep of the tab the time is learnt anew, and nothing of before counts', async () => {
+    it('learns the time anew after a sleep of the tab and drops the old time', async () => {
       clock.setSystemTime(OPENS_MS - 10 * MINUTE_MS);
       shop.sale = { state: 'not_open' };
       const page = await open();
@@ -140,8 +140,8 @@ describe('the page of a sale', () => {
     });
   });
 
-  describe('one purchase', () => {
-    it('two clicks, a lost answer, busy answers and a reload are one key', async () => {
+  describe('purchase', () => {
+    it('keeps one key through two clicks, a lost answer, busy answers and a reload', async () => {
       shop.on(
         BUY,
         () => 'fails',
@@ -164,7 +164,7 @@ describe('the page of a sale', () => {
       expect(keysSent()).to.deep.equal(Array(5).fill('key-2'));
     });
 
-    it('comes again when the server asks, and not before', async () => {
+    it('is sent again when the server asks, and not before', async () => {
       shop.on(BUY, () => problem(503, 'overloaded', 4000));
       const page = await open();
       page.buy();
@@ -174,7 +174,7 @@ describe('the page of a sale', () => {
       for (let i = 1; i < at.length; i++) expect((at[i] as number) - (at[i - 1] as number)).to.be.at.least(4000);
     });
 
-    it('after two minutes the buyer decides, and the next click has the same key', async () => {
+    it('is left to the buyer after two minutes, and the next click has the same key', async () => {
       shop.on(BUY, () => problem(503, 'overloaded', 1000));
       const page = await open();
       page.buy();
@@ -191,7 +191,7 @@ describe('the page of a sale', () => {
     });
 
     for (const isReloaded of [false, true]) {
-      it(`given up${isReloaded ? ', and the page loaded again' : ''}, it is looked for, and not sent again by itself`, async () => {
+      it(`is looked up and not sent again by itself when given up${isReloaded ? ', and the page loaded again' : ''}`, async () => {
         shop.on(BUY, () => problem(503, 'overloaded', 1000));
         shop.on(
           'GET /purchases/key-2',
@@ -212,7 +212,7 @@ describe('the page of a sale', () => {
       });
     }
 
-    it('given up behind a try that has arrived, it is shown as held', async () => {
+    it('is shown as held when it is given up after a try has arrived', async () => {
       shop.on(BUY, () => problem(503, 'outcome_unknown', 60_000));
       shop.on('GET /purchases/key-2', () => json({ status: 'pending' }));
       const page = await open();
@@ -223,7 +223,7 @@ describe('the page of a sale', () => {
       expect(screenAt(page)).to.equal('held');
     });
 
-    it('a success of something on the way is no answer: it is sent again', async () => {
+    it('is sent again after a success that did not come from our server', async () => {
       const welcome = (): Response => new Response('<h1>Welcome</h1>', { headers: { 'content-type': 'text/html' } });
       shop.on(
         BUY,
@@ -241,7 +241,7 @@ describe('the page of a sale', () => {
       expect(keysSent()).to.deep.equal(['key-2', 'key-2', 'key-2']);
     });
 
-    it('a refusal behind a lost answer is looked up before it is shown', async () => {
+    it('is looked up before a refusal after a lost answer is shown', async () => {
       shop.on(
         BUY,
         () => 'fails',
@@ -255,7 +255,7 @@ describe('the page of a sale', () => {
       expect(screenAt(page)).to.equal('to_pay');
     });
 
-    it('the quantity goes with it, and a purchase that is under way keeps its own', async () => {
+    it('includes the quantity, which stays fixed while the purchase is under way', async () => {
       holds();
       const page = await open();
       page.setQuantity(2);
@@ -266,7 +266,7 @@ describe('the page of a sale', () => {
       expect(page.state.purchase.quantity).to.equal(2);
     });
 
-    it('offline nothing is sent; back, it goes on with its key, and a refusal then is looked up', async () => {
+    it('is not sent offline, continues with its key online, and is then looked up after a refusal', async () => {
       shop.on(
         BUY,
         () => 'hangs',
@@ -291,7 +291,7 @@ describe('the page of a sale', () => {
       expect(screenAt(page)).to.equal('sold_out');
     });
 
-    it('another one needs a click and a new key, once the first has ended', async () => {
+    it('needs a click and a new key for another purchase once the first has ended', async () => {
       shop.on(BUY, () => json({ status: 'ordered', orderId: '9' }));
       shop.on('GET /v1/orders/9', () => json(order()));
       const page = await open();
@@ -313,7 +313,7 @@ describe('the page of a sale', () => {
       expect(keysSent()).to.deep.equal(['key-2', key]);
     });
 
-    it('who has as many as they may have is shown their order', async () => {
+    it('shows the order of a buyer who has reached the limit', async () => {
       shop.on(BUY, () => problem(409, 'limit_reached'));
       shop.on('GET /v1/me/orders?limit=50', () =>
         json({
@@ -329,7 +329,7 @@ describe('the page of a sale', () => {
       expect(page.state.order?.orderId).to.equal('9');
     });
 
-    it('who has won in another tab is shown the order when it is written', async () => {
+    it('shows the order of a buyer who won in another tab once it is written', async () => {
       shop.on(BUY, () => problem(409, 'limit_reached'));
       const writtenAtMs = clock.now + 5000;
       shop.on('GET /v1/me/orders?limit=50', () =>
@@ -344,7 +344,7 @@ describe('the page of a sale', () => {
       expect(screenAt(page)).to.equal('to_pay');
     });
 
-    it('a sale that is signed by now says nothing of a purchase: its order is shown, also after a reload', async () => {
+    it('shows the order when the sale now requires signatures, also after a reload', async () => {
       holds();
       const refused = (): Response => problem(401, 'bad_signature');
       for (const end of ['', '/events', '?wait=25']) shop.on(`GET /purchases/key-2${end}`, refused);
@@ -360,7 +360,7 @@ describe('the page of a sale', () => {
       expect(screenAt(again), 'loaded again').to.equal('to_pay');
     });
 
-    it('who is denied meanwhile sees that, and no wheel that turns for ever', async () => {
+    it('shows a denial, instead of an endless spinner, when the buyer is now denied', async () => {
       shop.on(
         BUY,
         () => 'fails',
@@ -376,7 +376,7 @@ describe('the page of a sale', () => {
       expect(shop.count('GET /v1/me/orders?limit=50')).to.equal(1);
     });
 
-    it('of who has none the refusal is shown, and nothing is asked again and again, unless the buyer does', async () => {
+    it('shows the refusal to a buyer without an order, and asks again only when the buyer does', async () => {
       shop.on(BUY, () => problem(409, 'limit_reached'));
       shop.on(
         'GET /v1/me/orders?limit=50',
@@ -399,7 +399,7 @@ describe('the page of a sale', () => {
   });
 
   describe('sold out', () => {
-    it('is seen at once, whatever an older look says, and ends when units come back', async () => {
+    it('appears at once, whatever an older read says, and ends when units return', async () => {
       shop.on(BUY, () => problem(409, 'sold_out'));
       const page = await open();
       page.buy();
@@ -416,7 +416,7 @@ describe('the page of a sale', () => {
       expect(page.state.isBack).to.equal(true);
     });
 
-    it('goes on as long as nothing is known of the stock', async () => {
+    it('stays while the stock is unknown', async () => {
       shop.sale = { stock: 'none' };
       const page = await open();
       for (const sale of [{ stock: 'unknown' }, { state: 'unknown', stock: 'unknown', degraded: 'L3' }]) {
@@ -429,7 +429,7 @@ describe('the page of a sale', () => {
       expect([screenAt(page), page.state.isBack]).to.deep.equal(['ready', true]);
     });
 
-    it('is not said any more when units are back, nor a pause when it has ended', async () => {
+    it('disappears when units return, as a pause does when it ends', async () => {
       for (const [code, sale] of [
         ['sold_out', { stock: 'none' }],
         ['paused', { state: 'paused' }],
@@ -450,7 +450,7 @@ describe('the page of a sale', () => {
       }
     });
 
-    it('in the background the page looks rarely, and at once when it is seen again', async () => {
+    it('is read rarely in the background, and at once when the page is visible again', async () => {
       shop.sale = { stock: 'none' };
       const page = await open();
       page.setVisible(false);
@@ -464,8 +464,8 @@ describe('the page of a sale', () => {
     });
   });
 
-  describe('the result', () => {
-    it('comes by a stream, with the token in a header, and from where the last one ended', async () => {
+  describe('result', () => {
+    it('arrives by a stream that continues where the last stream ended, with the token in a header', async () => {
       const first = holds();
       const second = new FakeStream();
       const page = await open();
@@ -487,7 +487,7 @@ describe('the page of a sale', () => {
       expect(screenAt(page), 'paid at another device, or by the provider').to.equal('paid');
     });
 
-    it('a stream that has nothing new to tell for a while is no fault', async () => {
+    it('tolerates a stream without news for a while', async () => {
       const first = holds();
       const page = await open();
       page.buy();
@@ -507,7 +507,7 @@ describe('the page of a sale', () => {
       expect(screenAt(page)).to.equal('held');
     });
 
-    it('comes by a long poll where there is no stream, and by polls where that is answered at once', async () => {
+    it('arrives by a long poll without a stream, and by polls when the long poll returns at once', async () => {
       shop.on(BUY, () => json({ status: 'pending' }, 202));
       shop.on('GET /purchases/key-2/events', () => problem(503, 'overloaded', 1000));
       shop.on('GET /purchases/key-2?wait=25', () => json({ status: 'pending' }));
@@ -524,7 +524,7 @@ describe('the page of a sale', () => {
       expect(screenAt(page)).to.equal('to_pay');
     });
 
-    it('a stream that is held back on its way is left for a long poll after some seconds', async () => {
+    it('leaves a buffered stream for a long poll after some seconds', async () => {
       shop.on(BUY, () => json({ status: 'pending' }, 202));
       shop.on('GET /purchases/key-2/events', () => new FakeStream().response);
       shop.on('GET /purchases/key-2?wait=25', () => json(ORDERED));
@@ -535,7 +535,7 @@ describe('the page of a sale', () => {
       expect(screenAt(page)).to.equal('to_pay');
     });
 
-    it('a stream whose heartbeat stops is left as well', async () => {
+    it('leaves a stream whose heartbeat stops', async () => {
       holds();
       shop.on('GET /purchases/key-2?wait=25', () => json(ORDERED));
       shop.on('GET /v1/orders/9', () => json(order()));
@@ -547,7 +547,7 @@ describe('the page of a sale', () => {
       expect(screenAt(page)).to.equal('to_pay');
     });
 
-    it('a purchase that fails says why', async () => {
+    it('gives the reason when a purchase fails', async () => {
       const stream = holds();
       const page = await open();
       page.buy();
@@ -558,7 +558,7 @@ describe('the page of a sale', () => {
     });
   });
 
-  describe('the order', () => {
+  describe('order', () => {
     let stream: FakeStream;
     let page: Page;
     beforeEach(async () => {
@@ -572,14 +572,14 @@ describe('the page of a sale', () => {
       await clock.tickAsync(100);
     });
 
-    it('its deadline runs on the clock of the server', () => {
+    it('counts its deadline on the clock of the server', () => {
       shop.wallAheadMs = 3_600_000;
       const screen = screenOf(page.state, page.nowMs());
       expect(screen.name).to.equal('to_pay');
       if (screen.name === 'to_pay') expect(screen.leftMs).to.be.within(15 * MINUTE_MS - 500, 15 * MINUTE_MS);
     });
 
-    it('two presses and a lost answer are one charge', async () => {
+    it('is charged once after two presses and a lost answer', async () => {
       shop.on(
         'POST /v1/orders/9/pay',
         () => 'fails',
@@ -595,7 +595,7 @@ describe('the page of a sale', () => {
       expect(new Set(keys).size).to.equal(1);
     });
 
-    it('a charge that was declined is followed by another one', async () => {
+    it('is charged again after a declined charge', async () => {
       shop.on(
         'POST /v1/orders/9/pay',
         () => problem(402, 'payment_declined'),
@@ -611,7 +611,7 @@ describe('the page of a sale', () => {
       expect(new Set(keys).size).to.equal(2);
     });
 
-    it('when its time is over, the page asks what became of it, stream or not', async () => {
+    it('is read again when its time is over, with or without a stream', async () => {
       stream.write(':\n\n');
       for (let minute = 0; minute < 15; minute++) {
         await clock.tickAsync(MINUTE_MS - 10);
@@ -625,8 +625,8 @@ describe('the page of a sale', () => {
     });
   });
 
-  describe('signing in', () => {
-    it('without a token nothing is sent but the question for the sale', async () => {
+  describe('sign-in', () => {
+    it('sends only the request for the sale without a token', async () => {
       const page = await open(null);
       page.buy();
       await clock.tickAsync(5000);
@@ -634,7 +634,7 @@ describe('the page of a sale', () => {
       expect(new Set(shop.asked.map(({ what }) => what))).to.deep.equal(new Set(['GET ']));
     });
 
-    it('the token is in no address and in no header but one, and not sent where nobody asks for it', async () => {
+    it('sends the token in one header, in no address, and only where it is needed', async () => {
       holds();
       const page = await open();
       page.buy();
@@ -646,7 +646,7 @@ describe('the page of a sale', () => {
       }
     });
 
-    it('one that the server does not take any more is said, and the purchase goes on with the next one', async () => {
+    it('reports a refused token and continues the purchase with the next token', async () => {
       shop.on(BUY, () => problem(401, 'unauthorized'));
       const page = await open();
       page.buy();
@@ -660,7 +660,7 @@ describe('the page of a sale', () => {
       expect(keysSent()).to.deep.equal(['key-2', 'key-2']);
     });
 
-    it('a click that is no longer fresh when the next one comes is left to the buyer', async () => {
+    it('leaves an old click to the buyer when the next token arrives', async () => {
       shop.on(BUY, () => problem(401, 'unauthorized'));
       const page = await open();
       page.buy();
@@ -671,7 +671,7 @@ describe('the page of a sale', () => {
       expect([screenAt(page), shop.count(BUY)]).to.deep.equal(['ready', 1]);
     });
 
-    it('one that ended while the page was away is said; with the next one the purchase is looked for and shown', async () => {
+    it('reports a token that ended while the page was away, and finds the purchase with the next token', async () => {
       holds();
       const first = await open();
       first.buy();
@@ -689,7 +689,7 @@ describe('the page of a sale', () => {
       expect(screenAt(page)).to.equal('held');
     });
 
-    it('one that ends while the result is awaited is said, and ends nothing', async () => {
+    it('reports a token that ends while the result is awaited, and ends nothing', async () => {
       const stream = holds();
       const page = await open();
       page.buy();
@@ -707,7 +707,7 @@ describe('the page of a sale', () => {
       expect(screenAt(page)).to.equal('held');
     });
 
-    it('an order can be paid behind the next sign-in, by one charge', async () => {
+    it('charges an order once after the next sign-in', async () => {
       const stream = holds();
       shop.on('GET /v1/orders/9', () => json(order()));
       shop.on(
@@ -733,7 +733,7 @@ describe('the page of a sale', () => {
       expect(new Set(keysSent('POST /v1/orders/9/pay')).size).to.equal(1);
     });
 
-    it('handed over once more, a token that was refused is not tried again', async () => {
+    it('does not try a refused token that is handed over again', async () => {
       shop.on(BUY, () => problem(401, 'unauthorized'));
       const page = await open();
       page.buy();
@@ -745,7 +745,7 @@ describe('the page of a sale', () => {
       expect(shop.asked.length).to.equal(asked);
     });
 
-    it('a link for another buyer changes nothing before the one at the page says so', async () => {
+    it('keeps the buyer when a link is for another buyer, until the present buyer agrees', async () => {
       const page = await open();
       page.handOver(signInOf('bob'));
       expect([screenAt(page), page.state.signIn?.userId]).to.deep.equal(['other_buyer', 'ann']);
@@ -758,7 +758,7 @@ describe('the page of a sale', () => {
       expect([screenAt(page), page.state.signIn?.userId]).to.deep.equal(['ready', 'bob']);
     });
 
-    it('so does one that opens the page in a tab that had a buyer; a reload forgets it', async () => {
+    it('keeps the buyer of the tab when a link for another buyer opens the page, and forgets the link on a reload', async () => {
       (await open()).stop();
       const page = await open(signInOf('bob'));
       expect([screenAt(page), page.state.signIn?.userId]).to.deep.equal(['other_buyer', 'ann']);
@@ -767,7 +767,7 @@ describe('the page of a sale', () => {
       expect([screenAt(again), again.state.signIn?.userId]).to.deep.equal(['ready', 'ann']);
     });
 
-    it('another buyer at the same tab has a purchase of their own', async () => {
+    it('gives another buyer at the same tab a separate purchase', async () => {
       holds();
       const page = await open();
       page.buy();
@@ -780,8 +780,8 @@ describe('the page of a sale', () => {
     });
   });
 
-  describe('what a sale may ask for', () => {
-    it('a signed sale is shown, and cannot be bought here', async () => {
+  describe('requirements of a sale', () => {
+    it('show a sale with signatures and disable its button', async () => {
       shop.sale = { asksFor: ['signature'] };
       const page = await open();
       expect(screenAt(page)).to.equal('app_only');
@@ -792,7 +792,7 @@ describe('the page of a sale', () => {
       shop.on(BUY, () => problem(401, 'bad_signature'));
     });
 
-    it('one that becomes so says it after the click', async () => {
+    it('report after the click that the sale now requires signatures', async () => {
       shop.on(BUY, () => problem(401, 'bad_signature'));
       const page = await open();
       page.buy();
@@ -800,7 +800,7 @@ describe('the page of a sale', () => {
       expect(screenAt(page)).to.equal('app_only');
     });
 
-    it('a purchase token is fetched before the click, and kept to', async () => {
+    it('fetch a purchase token before the click and keep it', async () => {
       shop.sale = { asksFor: ['purchase_token'] };
       shop.on('POST /purchase-token', () =>
         json({ token: 'an-entry', endsAt: new Date(OPENS_MS + 900_000).toISOString() }),
@@ -816,7 +816,7 @@ describe('the page of a sale', () => {
       expect(shop.count('POST /purchase-token')).to.equal(1);
     });
 
-    it('before its time it is asked for a few times, not each second', async () => {
+    it('request an early purchase token a few times, not each second', async () => {
       clock.setSystemTime(OPENS_MS - 9 * MINUTE_MS);
       shop.sale = { state: 'not_open', asksFor: ['purchase_token'] };
       shop.on('POST /purchase-token', () =>
@@ -830,7 +830,7 @@ describe('the page of a sale', () => {
       expect(page.state.purchaseToken).to.include({ token: 'an-entry' });
     });
 
-    it('the waiting room is joined, asked as often as it says, and its pass goes with the purchase', async () => {
+    it('join the waiting room, ask as often as it says, and send its pass with the purchase', async () => {
       shop.sale = { asksFor: ['queue_pass'] };
       const waiting = (ticket: string, position: number) => (): Response =>
         json({ status: 'waiting', ticket, position, estimateMs: position * 1000, pollAfterMs: 2000 }, 202);
@@ -862,7 +862,7 @@ describe('the page of a sale', () => {
       expect(shop.count('POST /queue')).to.equal(1);
     });
 
-    it('a place that was lost is a new place; a turn that ran out begins again', async () => {
+    it('join again when the place was lost or the turn ran out', async () => {
       shop.sale = { asksFor: ['queue_pass'] };
       shop.stored.set('seckill:ticket:7:ann', 'old');
       shop.on('GET /queue/old', () => problem(404, 'ticket_not_found'));
@@ -879,7 +879,7 @@ describe('the page of a sale', () => {
       expect(screenAt(page)).to.equal('ready');
     });
 
-    it('after orders that were not paid the button waits as long as the server says', async () => {
+    it('disable the button after unpaid orders for as long as the server says', async () => {
       shop.on(BUY, () => problem(429, 'unpaid_pause', 90_000));
       const page = await open();
       page.buy();
@@ -895,7 +895,7 @@ describe('the page of a sale', () => {
     ['204', () => new Response(null, { status: 204 })],
     ['nothing to show', () => json({ saleId: '7', state: 'unknown', stock: 'unknown', degraded: 'L3' })],
   ] as const) {
-    it(`an api that is spared, and answers ${what}, is asked ever more rarely`, async () => {
+    it(`asks an overloaded api that answers ${what} ever more rarely`, async () => {
       shop.on('GET ', reply);
       const page = await open();
       expect(screenAt(page)).to.equal('unreachable');
@@ -904,7 +904,7 @@ describe('the page of a sale', () => {
     });
   }
 
-  it('as long as only the clock of the browser is known, the time to pay does not end by it', async () => {
+  it('does not end the time to pay by the browser clock when no other clock is known', async () => {
     shop.on('GET ', () => new Response(null, { status: 204 }));
     shop.wallAheadMs = 3_600_000;
     holds();
@@ -917,7 +917,7 @@ describe('the page of a sale', () => {
     expect(screen).to.include({ name: 'to_pay', leftMs: 1000 });
   });
 
-  it('a sale that cannot be read is asked for again, ever more rarely, and one that does not exist is said', async () => {
+  it('reads an unreadable sale ever more rarely, and reports a sale that does not exist', async () => {
     shop.on('GET ', () => problem(503, 'unavailable', 1000));
     const page = await open();
     expect(screenAt(page)).to.equal('unreachable');

@@ -18,12 +18,12 @@ const PROBLEM_CODES = Object.keys(MEANINGS) as ProblemCode[];
 const CLICKED_MS = 1_000_000;
 const asking = (): Purchase => clicked(newPurchase('k1', 2), CLICKED_MS);
 
-describe('a purchase of the page', () => {
-  it('keeps its key through every answer that is no end', () => {
+describe('state of a purchase', () => {
+  it('keeps its key through every answer that is not final', () => {
     for (const code of PROBLEM_CODES) expect(answered(asking(), failure(code, 1000)).key, code).to.equal('k1');
   });
 
-  it('is sent again by itself when the answer is lost, or a later one may be better; else the buyer decides', () => {
+  it('is sent again by itself after a lost or retryable answer, and else only by the buyer', () => {
     const again = PROBLEM_CODES.filter((code) => answered(asking(), failure(code)).step === 'asking');
     expect(again).to.have.members([
       'degraded',
@@ -40,13 +40,13 @@ describe('a purchase of the page', () => {
     expect(checking).to.have.members(['request_conflict', 'unauthorized']);
   });
 
-  it('a click a moment too early is repeated, when the server says that the moment is near', () => {
+  it('repeats a click that was a moment early when the server says that the moment is near', () => {
     expect(answered(asking(), failure('not_open', 3000))).to.include({ step: 'asking', tries: 1 });
     expect(answered(asking(), failure('not_open', 60_000))).to.include({ step: 'ready' });
     expect(answered(asking(), failure('not_open'))).to.include({ step: 'ready' });
   });
 
-  it('a refusal behind a lost answer is not believed before its status was read', () => {
+  it('does not believe a refusal after a lost answer before it has read the status', () => {
     const lost = answered(asking(), failure('no_answer'));
     expect(lost).to.include({ step: 'asking', isUnsure: true, tries: 1 });
     const refused = answered(lost, failure('sold_out'));
@@ -61,7 +61,7 @@ describe('a purchase of the page', () => {
     expect(checked(refused, failure('unavailable'), CLICKED_MS), 'asked again').to.equal(refused);
   });
 
-  it('a success that names no status is no answer: something on the way has spoken', () => {
+  it('ignores a success without a status, which did not come from our server', () => {
     for (const body of [null, {}, { status: 'welcome to this network' }]) {
       const said = answered(asking(), success(body));
       expect(said).to.include({ step: 'asking', tries: 1, isUnsure: true });
@@ -69,7 +69,7 @@ describe('a purchase of the page', () => {
     }
   });
 
-  it('behind a new sign-in a click that is fresh goes on, and the end of the old one is no reason any more', () => {
+  it('continues a fresh click after a new sign-in and drops the reason of the old sign-in', () => {
     const lost = answered(asking(), failure('no_answer'));
     const ended = answered(lost, failure('unauthorized'));
     expect(ended.step).to.equal('checking');
@@ -85,13 +85,13 @@ describe('a purchase of the page', () => {
     expect(signedInAgain(answered(asking(), failure('sold_out'))).problem?.code).to.equal('sold_out');
   });
 
-  it('a busy server has taken nothing, so its refusal is believed', () => {
+  it('believes the refusal of a busy server, which has taken nothing', () => {
     const busy = answered(asking(), failure('overloaded', 1000));
     expect(busy.isUnsure).to.equal(false);
     expect(answered(busy, failure('sold_out')).step).to.equal('ready');
   });
 
-  it('is held, then ordered or failed, and no step leads back', () => {
+  it('is held, then ordered or failed, and never steps back', () => {
     const held = answered(asking(), success({ requestId: 'k1', status: 'pending' }, 202));
     expect(held.step).to.equal('held');
     const ordered = found(held, { status: 'ordered', orderId: '9' });
@@ -105,7 +105,7 @@ describe('a purchase of the page', () => {
     expect(answered(ordered, failure('sold_out')), 'of a try that was under way').to.equal(ordered);
   });
 
-  it('a page that is loaded again first asks what became of the click, and goes on with it only if it is fresh', () => {
+  it('asks after a reload what became of the click, and continues only a fresh click', () => {
     expect(restored(keptOf(newPurchase('k1', 2)))).to.deep.equal(newPurchase('k1', 2));
     const again = restored(keptOf(asking()));
     expect(again).to.include({ step: 'checking', key: 'k1', quantity: 2 });
@@ -114,7 +114,7 @@ describe('a purchase of the page', () => {
     expect(checked(again, failure('purchase_not_found'), CLICKED_MS + 600_000).step).to.equal('ready');
   });
 
-  it('whose status the server refuses to say is not asked for again and again, and its click is kept', () => {
+  it('keeps its click and stops asking when the server refuses to tell its status', () => {
     const held = answered(asking(), success({ status: 'pending' }, 202));
     const checking = restored(keptOf(asking()));
     for (const purchase of [held, checking]) {
@@ -130,11 +130,11 @@ describe('a purchase of the page', () => {
     expect(checked(held, failure('purchase_not_found'), CLICKED_MS), 'of an api that is behind').to.equal(held);
   });
 
-  it('of a click that was refused a page that is loaded again knows nothing', () => {
+  it('forgets a refused click on a reload', () => {
     expect(restored(keptOf(answered(asking(), failure('sold_out'))))).to.include({ step: 'ready', key: 'k1' });
   });
 
-  it('given up, it is looked for and never sent again by itself, not even by a page that is loaded again', () => {
+  it('is looked up and never sent again by itself once given up, even after a reload', () => {
     const given = gaveUp(answered(asking(), failure('overloaded'))); // a try may be under way
     expect(given).to.include({ step: 'checking', key: 'k1', isUnsure: true });
     expect(checked(given, success({ status: 'pending' }), CLICKED_MS).step, 'a try has arrived').to.equal('held');

@@ -6,14 +6,14 @@ const saleAt = (serverMs: number, parts: Record<string, unknown> = {}): SaleView
   readSale(saleBody(serverMs, parts), null) as SaleView;
 const CLOSES_MS = OPENS_MS + 3_600_000;
 
-describe('a sale as the page sees it', () => {
-  it('opens at its second without another question, and not a moment before', () => {
+describe('sale on the page', () => {
+  it('opens at its second without another request, and not before', () => {
     const sale = saleAt(OPENS_MS - 5000, { state: 'not_open' });
     expect(offerOf(sale, OPENS_MS - 1)).to.equal('not_open');
     expect(offerOf(sale, OPENS_MS)).to.equal('open');
   });
 
-  it('that was read behind its time and was not open waits for the shop', () => {
+  it('waits for the shop when it was read after its opening and was not open', () => {
     expect(offerOf(saleAt(OPENS_MS + 10, { state: 'not_open' }), OPENS_MS + 20)).to.equal('opening');
   });
 
@@ -23,7 +23,7 @@ describe('a sale as the page sees it', () => {
     expect(offerOf(saleAt(OPENS_MS - 5000, { state: 'not_open' }), CLOSES_MS)).to.equal('closed');
   });
 
-  it('is what it says otherwise; what is not known of its stock keeps nobody from buying', () => {
+  it('follows its reported state otherwise, and an unknown stock does not prevent a purchase', () => {
     for (const state of ['paused', 'loading', 'closed'] as const) {
       expect(offerOf(saleAt(OPENS_MS + 1, { state }), OPENS_MS + 2)).to.equal(state);
     }
@@ -37,7 +37,7 @@ describe('a sale as the page sees it', () => {
     }
   });
 
-  it('with less to read, what was read before stays', () => {
+  it('keeps earlier fields when a read returns fewer', () => {
     const before = saleAt(OPENS_MS + 1);
     const essential = {
       saleId: '7',
@@ -56,7 +56,7 @@ describe('a sale as the page sees it', () => {
     expect(readSale(null, before)).to.equal(before);
   });
 
-  it('is read at moments that chance spreads, rarely in the background, and never just at the opening', () => {
+  it('is read at random moments, rarely in the background, and never at the opening itself', () => {
     const offers: Offer[] = ['not_open', 'opening', 'open', 'sold_out', 'paused', 'loading', 'closed'];
     for (const offer of offers) {
       for (const untilOpenMs of [86_400_000, 700_000, 300_000, 60_000, 20_000]) {

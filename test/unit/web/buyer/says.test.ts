@@ -18,8 +18,8 @@ const shown = (screen: Screen, state: Partial<PageState> = {}, isSlow = false): 
   shownOf(screen, { ...STATE, ...state }, isSlow, en, FORMAT);
 const said = (before: Shown | null, now: Shown): string | null => sentenceFor(before, now, en, FORMAT);
 
-describe('what a screen reader says of the page', () => {
-  it('each new screen: its headline, what is noteworthy, its sentence', () => {
+describe('screen reader announcements', () => {
+  it('announce each new screen: its headline, its note, its sentence', () => {
     expect(said(shown(READY), shown(HELD))).to.equal('It is yours. Your units are held. Your order is being written.');
     const refused = shown({ name: 'failed', reason: 'units_lost' });
     expect(said(shown(HELD), refused)).to.equal(`We are sorry. ${en.reasons.units_lost}`);
@@ -31,7 +31,7 @@ describe('what a screen reader says of the page', () => {
     expect(said(shown(READY), shown({ ...READY, isOffline: true }))).to.contain('You are offline');
   });
 
-  it('what becomes of it while the screen stays', () => {
+  it('announce changes while the screen stays', () => {
     const asking = shown({ name: 'asking', code: null });
     const again = shown({ name: 'asking', code: 'overloaded' });
     expect(said(asking, again)).to.contain('Still trying').and.to.contain(en.problems.overloaded);
@@ -41,26 +41,26 @@ describe('what a screen reader says of the page', () => {
     expect(said(shown(toPay(500)), shown(toPay(400)))).to.equal(null);
   });
 
-  it('the opening behind a pause of the buyer, and not why their last click came to nothing', () => {
+  it('announce the opening after a pause of the buyer, without the reason of the last refusal', () => {
     const purchase = { ...STATE.purchase, problem: { code: 'unpaid_pause', retryAfterMs: 2000 } as const };
     const ready = shown(READY, { purchase });
     expect([said(shown({ name: 'pause', leftMs: 10 }), ready), ready.note]).to.deep.equal([en.says.open, null]);
   });
 
-  it('a payment that is declined, each time', () => {
+  it('announce each declined payment', () => {
     const declined = shown(toPay(50_000), { moveProblem: 'payment_declined' });
     expect(said(shown(toPay(50_000)), declined)).to.equal(en.problems.payment_declined);
     expect(said(declined, shown(toPay(49_000))), 'it may be said again').to.equal('');
   });
 
-  it('some moments of a countdown', () => {
+  it('announce some moments of a countdown', () => {
     const counting = (leftMs: number): Shown =>
       shown({ name: 'countdown', leftMs, signedOut: false, place: null }, { signIn: signInOf('ann') });
     expect(said(counting(60_500), counting(59_900))).to.equal('The sale opens in 1 minute.');
     expect(said(shown(toPay(10_500)), shown(toPay(9900)))).to.equal('10 seconds left to pay.');
   });
 
-  it('whose sign-in a link has brought, without the whole name', () => {
+  it('announce the buyer of a sign-in link without the whole name', () => {
     const state = { signIn: signInOf('buyer-1042'), offeredSignIn: signInOf('mallory-7') };
     expect(said(shown(READY), shown({ name: 'other_buyer' }, state)))
       .to.contain('ma…-7')

@@ -40,7 +40,7 @@ const ORDER = {
   expiresAt: new Date(NOW_MS + 60_000).toISOString(),
 };
 
-describe('what the page shows', () => {
+describe('screen of the page', () => {
   const cases: [Screen['name'], PageEvent[]][] = [
     ['loading', []],
     ['loading', [{ type: 'sale_read', answer: failure('loading') }]],
@@ -75,12 +75,12 @@ describe('what the page shows', () => {
     ['ready', [signedIn, read(), { type: 'sign_in_offered', signIn: signInOf('bob') }, { type: 'offer_refused' }]],
   ];
   for (const [name, events] of cases) {
-    it(`${name} after ${events.map(({ type, ...event }) => `${type} ${JSON.stringify(event).slice(0, 40)}`).join(', ') || 'nothing'}`, () => {
+    it(`is ${name} after ${events.map(({ type, ...event }) => `${type} ${JSON.stringify(event).slice(0, 40)}`).join(', ') || 'nothing'}`, () => {
       expect(nameAfter(...events)).to.equal(name);
     });
   }
 
-  it('with fewer left, or a limit in reach, the buyer may still choose another quantity', () => {
+  it('lets the buyer choose another quantity when fewer are left or the limit is in reach', () => {
     const two: PageEvent = { type: 'quantity', quantity: 2 };
     for (const code of ['not_enough_left', 'limit_reached']) {
       const state = after(signedIn, read(), two, buy, answered(code));
@@ -90,7 +90,7 @@ describe('what the page shows', () => {
     }
   });
 
-  it('an order to pay, with the time that is left, and each of its ends', () => {
+  it('shows an order to pay with the time left, and each of its ends', () => {
     const ordered = [signedIn, read(), buy, answered({ status: 'ordered', orderId: '9' })];
     const state = after(...ordered, { type: 'order_read', answer: success(ORDER) });
     expect(screenOf(state, NOW_MS + 20_000)).to.deep.include({ name: 'to_pay', leftMs: 40_000 });
@@ -106,7 +106,7 @@ describe('what the page shows', () => {
     }
   });
 
-  describe('a sign-in that has ended, whatever was under way', () => {
+  describe('screen when the sign-in has ended', () => {
     const ended: PageEvent = { type: 'signed_out' };
     const ordered = [signedIn, read(), buy, answered({ status: 'ordered', orderId: '9' })];
     const reloaded: PageEvent = { ...signedIn, purchase: restored({ key: 'k1', quantity: 1, clickedAtMs: 1 }) };
@@ -118,12 +118,12 @@ describe('what the page shows', () => {
       ['reading the order', ordered],
     ];
     for (const [title, events] of underWay) {
-      it(`${title}: says so`, () => {
+      it(`reports the ended sign-in: ${title}`, () => {
         expect(nameAfter(...events, ended)).to.equal('signed_out');
       });
     }
 
-    it('an order to pay keeps its clock, and is not moved before the next sign-in', () => {
+    it('keeps the clock of an order to pay, and stays until the next sign-in', () => {
       const toPay = [...ordered, { type: 'order_read', answer: success(ORDER) } as const];
       const state = after(...toPay, ended);
       expect(screenOf(state, NOW_MS)).to.deep.include({ name: 'to_pay', leftMs: 60_000, signedOut: true });
@@ -134,12 +134,12 @@ describe('what the page shows', () => {
       expect(reduce(again, pay).move).to.include({ move: 'pay', key: 'c1' });
     });
 
-    it('looking for the order of who has bought enough: says so', () => {
+    it('reports the ended sign-in during the search for the order of a buyer at the limit', () => {
       const looked: PageEvent = { type: 'orders_read', answer: failure('unauthorized') };
       expect(nameAfter(signedIn, read(), buy, answered('limit_reached'), looked)).to.equal('signed_out');
     });
 
-    it('its end stays what it is', () => {
+    it('keeps the final screen of a paid order', () => {
       const paid: PageEvent = {
         type: 'step',
         event: 'paid',
@@ -148,13 +148,13 @@ describe('what the page shows', () => {
       expect(nameAfter(...ordered, { type: 'order_read', answer: success(ORDER) }, paid, ended)).to.equal('paid');
     });
 
-    it('the token that was refused changes nothing when it comes again', () => {
+    it('ignores the refused token when it is handed over again', () => {
       const state = after(signedIn, read(), ended);
       expect(reduce(state, signedIn)).to.equal(state);
     });
   });
 
-  it('behind a refusal a press is another try with the same key, unless something else hinders', () => {
+  it('repeats the purchase with the same key on a press after a refusal, unless the sale prevents it', () => {
     const refused = after(signedIn, read(), buy, answered('denied'));
     expect(reduce(refused, buy).purchase).to.deep.equal(clicked(newPurchase('k1'), 0));
     const gone = reduce(refused, read({ stock: 'none' }));
@@ -162,14 +162,14 @@ describe('what the page shows', () => {
     expect(screenOf(reduce(gone, buy), NOW_MS).name).to.equal('sold_out');
   });
 
-  it('money that came too late is shown as going back', () => {
+  it('shows the refund of money that came too late', () => {
     const ordered = [signedIn, read(), buy, answered({ status: 'ordered', orderId: '9' })];
     const refunds = [{ amountCents: 1999, state: 'due', reason: 'ended' }];
     const state = after(...ordered, { type: 'order_read', answer: success({ ...ORDER, state: 'expired', refunds }) });
     expect(state.order?.refundCents).to.equal(1999);
   });
 
-  it('a countdown says who is signed out, and the place of who waits for the draw', () => {
+  it('says in a countdown that the buyer is signed out, and shows the place of a buyer in the draw', () => {
     const early = read({ state: 'not_open', asksFor: ['queue_pass'] }, OPENS_MS - 60_000);
     expect(screenOf(after(early), OPENS_MS - 30_000)).to.deep.equal({
       name: 'countdown',
@@ -187,7 +187,7 @@ describe('what the page shows', () => {
     });
   });
 
-  it('beside the title stands what matters most', () => {
+  it('shows the most important state beside the title', () => {
     expect(chipOf(after(), NOW_MS)).to.equal('loading');
     expect(chipOf(after(read()), NOW_MS)).to.equal('open');
     expect(chipOf(after(read({ stock: 'few' })), NOW_MS)).to.equal('few');
@@ -197,7 +197,7 @@ describe('what the page shows', () => {
     );
   });
 
-  it('seconds are rounded up: zero is shown when it is over, and the next second comes when it does', () => {
+  it('rounds seconds up, shows zero at the end, and updates each second on time', () => {
     expect(clockParts(90_061_000)).to.deep.equal({ days: 1, hours: 1, minutes: 1, seconds: 1 });
     expect(clockParts(1)).to.include({ seconds: 1 });
     expect(clockParts(0)).to.include({ seconds: 0 });
@@ -210,7 +210,7 @@ describe('what the page shows', () => {
     }
   });
 
-  it('a screen reader hears of some moments, each once', () => {
+  it('announces some moments to a screen reader, each once', () => {
     const said: number[] = [];
     for (let leftMs = 700_000; leftMs > 0; leftMs -= 999) {
       const moment = timeToSay(leftMs + 999, leftMs);
@@ -220,7 +220,7 @@ describe('what the page shows', () => {
     expect(timeToSay(700_000, 200_000), 'a tab that slept says nothing old').to.equal(null);
   });
 
-  it('a click counts only while the button is on', () => {
+  it('accepts a click only while the button is on', () => {
     for (const events of [
       [read()],
       [signedIn],

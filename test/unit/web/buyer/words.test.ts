@@ -9,13 +9,13 @@ import { languageOf, LANGUAGES } from '../../../../web/buyer/words/languages.js'
 import { reasonIn, REASONS } from '../../../../web/buyer/words/words.js';
 import { zh } from '../../../../web/buyer/words/zh.js';
 
-/** Only a payment provider hears these. */
+/** Codes that only a payment provider receives. */
 const OF_PROVIDERS = ['payment_conflict', 'wrong_payment_mode'];
-/** What concerns no operation; the document has it nowhere. */
+/** Codes outside every operation. The document does not contain them. */
 const OUTSIDE = ['route_not_found', 'method_not_allowed', 'request_timeout', 'headers_too_large'];
 
-describe('the words of the page', () => {
-  it('there are some for every code that the document for buyers names, and for no others', () => {
+describe('texts of the page', () => {
+  it('cover exactly the codes that the document for buyers names', () => {
     const document = JSON.stringify(openapiOf('buyers').paths);
     const named = Object.keys(PROBLEMS).filter((code) => document.includes(`\`${code}\`: `));
     expect(named, 'the document names them').to.include.members(['sold_out', 'payment_declined', 'tokens_gone']);
@@ -26,7 +26,7 @@ describe('the words of the page', () => {
     expect(knownCode('of_a_newer_server')).to.equal('internal');
   });
 
-  it('there are some for every reason of a failed order, and for one that comes later', () => {
+  it('cover every reason of a failed order, and a future reason', () => {
     expect([...REASONS]).to.have.members([...FAILURE_REASONS]);
     for (const words of [en, zh]) {
       expect(reasonIn(words, 'units_lost')).to.equal(words.reasons.units_lost);
@@ -35,7 +35,7 @@ describe('the words of the page', () => {
   });
 
   for (const words of [en, zh]) {
-    it(`${words.lang}: no text is missing, and none is that of a program`, () => {
+    it(`${words.lang}: misses no text and contains no technical words`, () => {
       const texts = textsIn(words);
       expect(texts.length).to.be.above(150);
       for (const text of texts) {
@@ -45,18 +45,18 @@ describe('the words of the page', () => {
     });
   }
 
-  it('each language loads its own, and is found by the names that browsers have for it', async () => {
+  it('loads each language, which browsers find by their names for it', async () => {
     for (const { lang, load } of LANGUAGES) expect((await load()).lang).to.equal(lang);
     const found = ['en-GB', 'zh', 'ZH-TW', 'de'].map((wanted) => languageOf(wanted).lang);
     expect(found).to.deep.equal(['en', 'zh-CN', 'zh-CN', 'en']);
   });
 
-  it('Chinese is Chinese in every text', () => {
+  it('contains Chinese in every Chinese text', () => {
     for (const text of textsIn(zh).filter((one) => !['zh-CN'].includes(one))) expect(text).to.match(/\p{Script=Han}/u);
   });
 });
 
-/** Every text, but for those that may be empty. */
+/** Returns every text, except texts that may be empty. */
 function textsIn(value: unknown): string[] {
   if (typeof value === 'string') return [value];
   if (typeof value === 'function') return [String((value as (value: string) => unknown)('7'))];

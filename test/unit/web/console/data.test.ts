@@ -20,10 +20,10 @@ import { namedIn, stageLines, tookMs } from '../../../../web/console/logic/time-
 
 const BEGIN_MS = 1_800_000_000_000;
 
-describe('what differs between two documents', () => {
+describe('difference between two documents', () => {
   const before = { mode: 'off', user: null, deny: ['a', 'b'], deep: { x: 1, y: 2 } };
 
-  it('is named by its path, with both values', () => {
+  it('names each change by its path with both values', () => {
     const after = { mode: 'on', user: { limit: 3 }, deny: ['b', 'c'], deep: { x: 1 } };
     expect(changesOf(before, after)).to.deep.equal([
       { path: 'mode', before: 'off', after: 'on' },
@@ -34,12 +34,12 @@ describe('what differs between two documents', () => {
     expect(listChange(before.deny, after.deny)).to.deep.equal({ added: ['c'], removed: ['a'] });
   });
 
-  it('is nothing between equal ones, whatever the order of their names', () => {
+  it('is empty for equal documents, whatever the order of their names', () => {
     expect(changesOf(before, { deep: { y: 2, x: 1 }, deny: ['a', 'b'], user: null, mode: 'off' })).to.deep.equal([]);
     expect([isSame([1, 2], [2, 1]), isSame({ a: 1 }, { b: 1 }), isSame(null, {})]).to.deep.equal([false, false, false]);
   });
 
-  it('a value is set by its path, and the document before stays as it was', () => {
+  it('sets a value by its path and leaves the original document unchanged', () => {
     const after = withValue(before, 'deep.z.w', 9);
     expect(valueAt(after, 'deep.z.w')).to.equal(9);
     expect(valueAt(after, 'deep.x')).to.equal(1);
@@ -47,7 +47,7 @@ describe('what differs between two documents', () => {
   });
 });
 
-describe('the seconds of a sale', () => {
+describe('seconds of a sale', () => {
   const second = (at: number, won: number | null, landed = 0): SaleSecond => ({
     atMs: BEGIN_MS + at * 1000,
     won,
@@ -55,11 +55,11 @@ describe('the seconds of a sale', () => {
     refused: won === null ? null : { sold_out: at, denied: 1 },
   });
 
-  /** Read from the beginning on, so many seconds. */
+  /** Reads this many seconds from the beginning. */
   const read = (length: number, ...seconds: SaleSecond[]): KnownSeconds =>
     withRead({ seconds: [], wholeToMs: BEGIN_MS }, { toMs: BEGIN_MS + length * 1000, seconds });
 
-  it('those that the api left out are zero', () => {
+  it('are zero when the api left them out', () => {
     const data = chartData(read(5, second(1, 5, 4), second(3, 2, 3)), BEGIN_MS, BEGIN_MS + 5_000);
     expect(data.seconds).to.have.length(5);
     expect(data.won).to.deep.equal([0, 5, 0, 2, 0]);
@@ -67,20 +67,20 @@ describe('the seconds of a sale', () => {
     expect(data.refused).to.deep.equal([0, 2, 0, 4, 0]);
   });
 
-  it('but not those that are older than what is remembered', () => {
+  it('are unknown when they are older than the api remembers', () => {
     const data = chartData(read(5, second(1, null, 4), second(3, 2, 3)), BEGIN_MS, BEGIN_MS + 5_000);
     expect(data.won).to.deep.equal([null, null, null, 2, 0]);
     expect(data.refused).to.deep.equal([null, null, null, 4, 0]);
     expect(data.landed).to.deep.equal([0, 4, 0, 3, 0]);
   });
 
-  it('one whose counts are not known says nothing of those before it', () => {
+  it('are not affected by a later second with unknown counts', () => {
     const data = chartData(read(5, second(0, 7), second(2, null, 4), second(4, 2)), BEGIN_MS, BEGIN_MS + 5_000);
     expect(data.won).to.deep.equal([7, 0, null, 0, 2]);
     expect(data.refused).to.deep.equal([1, 0, null, 0, 5]);
   });
 
-  it('those that were neither read nor heard are not known, and what is not known yet is no zero', () => {
+  it('are unknown, not zero, when they were neither read nor heard, or lie ahead', () => {
     const known = [second(3, 0), second(5, 2)].reduce(withHeard, read(3, second(1, 5, 4)));
     const data = chartData(known, BEGIN_MS, BEGIN_MS + 7_000);
     expect(data.won).to.deep.equal([0, 5, 0, 0, null, 2, null]);
@@ -89,7 +89,7 @@ describe('the seconds of a sale', () => {
     expect(known.wholeToMs, 'from there on it is read again').to.equal(BEGIN_MS + 4_000);
   });
 
-  it('are whole again when what was missing is read, also in parts', () => {
+  it('are complete again when the missing seconds are read, even in parts', () => {
     const torn = [second(3, 0), second(5, 2), second(6, 1)].reduce(withHeard, read(3));
     const first = withRead(torn, { toMs: BEGIN_MS + 4_000, seconds: [] });
     expect(first.wholeToMs).to.equal(BEGIN_MS + 4_000);
@@ -98,26 +98,26 @@ describe('the seconds of a sale', () => {
     expect(chartData(whole, BEGIN_MS, BEGIN_MS + 8_000).won).to.deep.equal([0, 0, 0, 0, 8, 2, 1, null]);
   });
 
-  it('what can be read ends where the next snapshot begins', () => {
+  it('can be read up to the next snapshot', () => {
     const sale = { opensAtMs: BEGIN_MS, closesAtMs: BEGIN_MS + 600_000 };
     const nowMs = BEGIN_MS + 400_400;
     expect(readableStretch('m5', sale, nowMs).toMs).to.equal(BEGIN_MS + 398_000); // src/sales/live-sales.ts: SECOND_AGO_MS
     expect(stretchOf('m5', sale, nowMs).toMs).to.be.below(BEGIN_MS + 398_000);
   });
 
-  it('what is heard again replaces what was known, in order', () => {
+  it('are replaced in order when they are heard again', () => {
     const merged = mergedSeconds([second(1, 1), second(2, 2)], [second(2, 9), second(0, 7)]);
     expect(merged.map(({ won }) => won)).to.deep.equal([7, 1, 9]);
     expect(mergedSeconds(merged, [], 2).map(({ won }) => won)).to.deep.equal([1, 9]);
   });
 
-  it('come to totals, a peak, and refusals by code', () => {
+  it('add up to totals, a peak, and refusals by code', () => {
     const { words, ...totals } = totalsOf([second(1, 5, 4), second(2, 9, 9), second(3, null, 7)]);
     expect(totals).to.deep.equal({ won: 14, landed: 20, refused: 5, peak: 9 });
     expect(largest(words, 1)).to.deep.equal({ words: [['sold_out', 3]], others: 2 });
   });
 
-  it('a stretch ends now, or with the sale; the opening begins a little before it', () => {
+  it('form a stretch that ends now or with the sale, and an opening that begins a little earlier', () => {
     const sale = { opensAtMs: BEGIN_MS, closesAtMs: BEGIN_MS + 600_000 };
     expect(stretchOf('m5', sale, BEGIN_MS + 400_400)).to.deep.equal({
       fromMs: BEGIN_MS + 95_000,
@@ -130,7 +130,7 @@ describe('the seconds of a sale', () => {
     });
   });
 
-  it('a snapshot whose rates are not known is no second', () => {
+  it('leave out a snapshot with unknown rates', () => {
     const unknown = {
       secondAtMs: null,
       acceptedPerSecond: null,
@@ -147,7 +147,7 @@ describe('the seconds of a sale', () => {
   });
 });
 
-describe('what is typed into the fields of a sale', () => {
+describe('input in the fields of a sale', () => {
   const sale = {
     title: 'A pen',
     stock: 10,
@@ -157,7 +157,7 @@ describe('what is typed into the fields of a sale', () => {
   } as Sale;
   const typed = { title: 'A pen', stock: '10', closesAt: localTimeField(Date.parse(sale.closesAt)), price: '19.99' };
 
-  it('changes what differs, and leaves the seconds of a time that nobody touched', () => {
+  it('changes fields that differ and keeps the seconds of an untouched time', () => {
     expect(saleEdit(sale, typed)).to.deep.equal({ change: {}, wrong: [] });
     const later = localTimeField(Date.parse('2026-11-11T20:30:00Z'));
     expect(saleEdit(sale, { title: 'Two pens', stock: '12', closesAt: later, price: '5' })).to.deep.equal({
@@ -167,7 +167,7 @@ describe('what is typed into the fields of a sale', () => {
     expect(saleEdit({ ...sale, state: 'open' }, { ...typed, price: '5' }).change).to.deep.equal({});
   });
 
-  it('an empty field is no figure and no time, and changes nothing', () => {
+  it('is invalid when a figure or a time is empty, and then changes nothing', () => {
     const empty = { title: 'A pen', stock: '', closesAt: '', price: ' ' };
     expect(saleEdit(sale, empty)).to.deep.equal({ change: {}, wrong: ['stock', 'closesAt', 'price'] });
     for (const stock of ['0', '-1', '1.5', 'x'])
@@ -179,7 +179,7 @@ describe('what is typed into the fields of a sale', () => {
   });
 });
 
-describe('the time line of a purchase', () => {
+describe('timeline of a purchase', () => {
   const stage = (name: Stage['stage'], state: Stage['state'], second: number | null): Stage => ({
     stage: name,
     state,
@@ -195,14 +195,14 @@ describe('the time line of a purchase', () => {
     stage('row', 'not_reached', null),
   ];
 
-  it('says what lies between two stages whose times are known, and where it goes on', () => {
+  it('shows the time between two known stages and the next stage', () => {
     const lines = stageLines(timeline);
     expect(lines.map(({ afterMs }) => afterMs)).to.deep.equal([null, null, 2_000, null, null]);
     expect(lines.filter(({ isNext }) => isNext).map(({ stage: name }) => name)).to.deep.equal(['delivery']);
     expect([tookMs(timeline), tookMs(timeline.slice(0, 1))]).to.deep.equal([2_000, null]);
   });
 
-  it('one that failed goes on where it failed, one that is done nowhere', () => {
+  it('continues at a failed stage, and nowhere when it is done', () => {
     expect(stageLines([stage('half', 'done', 0), stage('deduct', 'failed', 1)]).at(-1)?.isNext).to.equal(true);
     expect(stageLines([stage('half', 'done', 0)]).some(({ isNext }) => isNext)).to.equal(false);
   });
@@ -223,8 +223,8 @@ describe('the time line of a purchase', () => {
   });
 });
 
-describe('what a role is offered', () => {
-  it('each role has what those before it have', () => {
+describe('rights of a role', () => {
+  it('include the rights of every lower role', () => {
     expect([
       may('viewer', 'operator'),
       may('operator', 'operator'),
@@ -233,7 +233,7 @@ describe('what a role is offered', () => {
     ]).to.deep.equal([false, true, true, false]);
   });
 
-  it('on a sale only what its state allows', () => {
+  it('depend on the state of a sale', () => {
     const open = { state: 'open', retiredAt: null } as const;
     expect(actionsOn(open, 'viewer')).to.deep.equal([]);
     expect(actionsOn(open, 'operator')).to.deep.equal(['pause', 'reshard', 'repair']);

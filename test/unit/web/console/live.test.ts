@@ -39,8 +39,8 @@ const snapshotOf = (second: number, ...sales: LiveSale[]): Snapshot => ({
   missing: [],
 });
 
-describe('the live figures of the console', () => {
-  it('are those of the last seconds, by sale and together, each second once', () => {
+describe('live figures of the console', () => {
+  it('cover the last seconds, by sale and in total, each second once', () => {
     const store = new LiveStore();
     for (const second of [1, 2, 2, 3]) {
       store.take(snapshotOf(second, saleAt(second), saleAt(second, { saleId: '8', acceptedPerSecond: 10 })), second);
@@ -52,7 +52,7 @@ describe('the live figures of the console', () => {
     expect(store.rates('none').accepted.every((value) => value === null)).to.equal(true);
   });
 
-  it('keep a gap where rates were not known or no snapshot came', () => {
+  it('keep a gap when rates were unknown or no snapshot arrived', () => {
     const store = new LiveStore();
     store.take(snapshotOf(1, saleAt(1)), 1);
     store.take(snapshotOf(3, saleAt(3, { acceptedPerSecond: null, refusedPerSecond: null })), 3);
@@ -61,7 +61,7 @@ describe('the live figures of the console', () => {
     expect(store.rates(null).refused.slice(-4)).to.deep.equal([3, null, null, 3]);
   });
 
-  it('forget a sale that is over, and seconds that are not shown', () => {
+  it('forget a finished sale and seconds out of view', () => {
     const store = new LiveStore();
     for (let second = 1; second <= SECONDS_KEPT + 20; second++) store.take(snapshotOf(second, saleAt(second)), second);
     expect(store.rates('7').accepted[0]).to.equal(21);
@@ -69,7 +69,7 @@ describe('the live figures of the console', () => {
     expect(store.rates('7').accepted.every((value) => value === null)).to.equal(true);
   });
 
-  it('stay in sight, as what was last known, while the connection is lost', () => {
+  it('keep the last known values while the connection is lost', () => {
     const store = new LiveStore();
     store.take(snapshotOf(1, saleAt(1)), 5);
     const trouble = new ApiError(0, 'unreachable', 'no answer');
@@ -81,12 +81,12 @@ describe('the live figures of the console', () => {
   });
 });
 
-describe('the stream of live figures', () => {
+describe('stream of live figures', () => {
   const SNAPSHOT = { event: 'snapshot', id: null, data: JSON.stringify(snapshotOf(1, saleAt(1))) };
   let clock: sinon.SinonFakeTimers;
   let ending: AbortController;
   let following: Promise<void>;
-  /** When each stream was asked for, ms since the first one. */
+  /** Time of each request for a stream since the first request, ms. */
   let askedMs: number[];
   beforeEach(() => {
     clock = sinon.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'performance'] });
@@ -117,7 +117,7 @@ describe('the stream of live figures', () => {
   const pausesMs = (lastsMs: number): number[] =>
     askedMs.slice(1).map((atMs, index) => atMs - (askedMs[index] as number) - lastsMs);
 
-  it('is opened again after a pause also when it ended as streams do', async () => {
+  it('is reopened after a pause, even after a normal end', async () => {
     follow(20_000);
     await clock.tickAsync(70_000);
     expect(pausesMs(20_000)).to.deep.equal([250, 250, 250]);
@@ -129,13 +129,13 @@ describe('the stream of live figures', () => {
     expect(pausesMs(20_000)).to.deep.equal([2_000, 2_000]);
   });
 
-  it('that never lasts is asked for at growing pauses', async () => {
+  it('is requested at growing pauses when it never lasts', async () => {
     follow(0);
     await clock.tickAsync(9_000);
     expect(pausesMs(0)).to.deep.equal([250, 500, 1_000, 2_000, 4_000]);
   });
 
-  it('is tried at once when the network comes back', async () => {
+  it('is requested at once when the network returns', async () => {
     const network = new EventTarget();
     follow(0, 60_000, network);
     await clock.tickAsync(1_000);

@@ -7,7 +7,7 @@ import { boundTo, filterIn, isFiltered, queryOf, timeOf } from '../../../../web/
 import { pathOf, placeOf, routeOf, type Route } from '../../../../web/console/logic/routes.js';
 import { rowWindow } from '../../../../web/console/logic/window.js';
 
-describe('where a screen of the console is found', () => {
+describe('addresses of console screens', () => {
   const ROUTES: readonly Route[] = [
     { screen: 'live' },
     { screen: 'sales', tab: 'all' },
@@ -22,11 +22,11 @@ describe('where a screen of the console is found', () => {
     { screen: 'health' },
   ];
 
-  it('each address leads back to its screen', () => {
+  it('lead back to their screen', () => {
     for (const route of ROUTES) expect(routeOf(pathOf(route)), pathOf(route)).to.deep.equal(route);
   });
 
-  it('the bare address is the live screen, a part without a name its first tab', () => {
+  it('show the live screen without a path, and the first tab without a tab name', () => {
     expect(['/console', '/console/', '/console/messages', '/console/reconcile'].map(routeOf)).to.deep.equal([
       { screen: 'live' },
       { screen: 'live' },
@@ -35,7 +35,7 @@ describe('where a screen of the console is found', () => {
     ]);
   });
 
-  it('a tab, and what opens over a screen, are the same place', () => {
+  it('treat a tab, or a panel over a screen, as the same place', () => {
     const placeAt = (path: string): string => placeOf(routeOf(`/console/${path}`));
     expect(placeAt('dead-letters/17')).to.equal(placeAt('dead-letters'));
     expect(placeAt('reconcile/runs/9')).to.equal(placeAt('reconcile/jobs'));
@@ -44,7 +44,7 @@ describe('where a screen of the console is found', () => {
     expect(new Set(others).size).to.equal(others.length);
   });
 
-  it('an address that nothing has is no screen', () => {
+  it('lead to no screen when they are unknown', () => {
     for (const path of [
       '/console/x',
       '/console/live/x',
@@ -59,15 +59,15 @@ describe('where a screen of the console is found', () => {
   });
 });
 
-describe('what somebody pasted into the search', () => {
-  it('is cleaned of blanks, quotes and the rest of a traceparent', () => {
+describe('text pasted into the search', () => {
+  it('is stripped of blanks, quotes and the rest of a traceparent', () => {
     expect(cleaned('  "order-1", ')).to.equal('order-1');
     expect(cleaned('00-4BF92F3577B34DA6A3CE929D0E0E4736-00f067aa0ba902b7-01')).to.equal(
       '4bf92f3577b34da6a3ce929d0e0e4736',
     );
   });
 
-  it('may be the id of several kinds of things, a purchase first', () => {
+  it('may be the id of several kinds of things, with the purchase first', () => {
     expect(lookUpsOf('41').map(({ kind }) => kind)).to.deep.equal([
       'purchase',
       'user',
@@ -83,20 +83,20 @@ describe('what somebody pasted into the search', () => {
 });
 
 describe('filters in the address', () => {
-  it('leave out what is empty', () => {
+  it('leave out empty values', () => {
     expect(queryOf({ state: 'parked', saleId: '', limit: 5, after: null, all: true, key: undefined })).to.equal(
       '?state=parked&limit=5&all=true',
     );
     expect(queryOf({ saleId: '' })).to.equal('');
   });
 
-  it('are read back, and names that the screen does not know are not', () => {
+  it('are read back without names that the screen does not know', () => {
     const filter = filterIn('state=parked&token=secret&text=a%26b', ['state', 'text', 'sku']);
     expect(filter).to.deep.equal({ state: 'parked', text: 'a&b', sku: '' });
     expect([isFiltered(filter), isFiltered({ sku: '' })]).to.deep.equal([true, false]);
   });
 
-  it('are bound to the time at which somebody looked, or to an earlier one that they set', () => {
+  it('are bound to the time of the search, or to an earlier chosen time', () => {
     const nowMs = Date.UTC(2026, 10, 11, 12);
     const until = '2026-11-11T12:00:00.000Z';
     expect(boundTo({ saleId: '7', text: '' }, nowMs)).to.deep.equal({ saleId: '7', until });
@@ -105,7 +105,7 @@ describe('filters in the address', () => {
     expect(boundTo({ until: earlier }, nowMs)).to.deep.equal({ until: earlier });
   });
 
-  it('a time is typed as one, or as how long ago', () => {
+  it('accept a time, or a time ago', () => {
     const nowMs = Date.UTC(2026, 10, 11, 12);
     expect(timeOf('2h', nowMs)).to.equal('2026-11-11T10:00:00.000Z');
     expect(timeOf('-3d', nowMs)).to.equal('2026-11-08T12:00:00.000Z');
@@ -120,14 +120,14 @@ describe('filters in the address', () => {
   });
 });
 
-describe('a long list', () => {
-  it('draws the rows that are seen and a few around them, and keeps the height of all', () => {
+describe('long list', () => {
+  it('draws the visible rows and a few around them, and keeps the height of all', () => {
     const { from, to, abovePx, belowPx } = rowWindow(10_000, 37, 37 * 5_000, 740);
     expect([from, to]).to.deep.equal([4_988, 5_032]);
     expect(abovePx + (to - from) * 37 + belowPx).to.equal(10_000 * 37);
   });
 
-  it('stays within its rows at both ends, also when it has become shorter than it is scrolled', () => {
+  it('stays within its rows at both ends, even when it becomes shorter than its scroll position', () => {
     expect(rowWindow(100, 37, 0, 740).from).to.equal(0);
     expect(rowWindow(100, 37, 100 * 37, 740)).to.include({ to: 100, belowPx: 0 });
     const shorter = rowWindow(5, 37, 9_999, 740);
@@ -137,7 +137,7 @@ describe('a long list', () => {
 });
 
 describe('languages', () => {
-  it('is Chinese for who reads it best, English for all others', () => {
+  it('are Chinese when the browser prefers it, otherwise English', () => {
     expect([['zh-TW', 'en'], ['fr-FR', 'zh-CN'], ['de-DE'], []].map(languageFor)).to.deep.equal([
       'zh',
       'zh',
@@ -146,13 +146,13 @@ describe('languages', () => {
     ]);
   });
 
-  it('writes figures as where the reader lives, when they read the language there', () => {
+  it("format figures for the reader's region when it has the language", () => {
     expect(localeFor('en', ['de-DE', 'en-US'])).to.equal('en-US');
     expect(localeFor('en', ['de-DE'])).to.equal('en-GB');
     expect(localeFor('zh', ['zh-HK', 'en-US'])).to.equal('zh-HK');
   });
 
-  it('no text of the Chinese dictionary was left in English', () => {
+  it('leave no English text in the Chinese dictionary', () => {
     const names = /^(Seckill|SKU|Key|Broker|Redis|MySQL|RocketMQ|API|Worker|Keeper|JSON|CSV|\+?\W*)$/;
     const left: string[] = [];
     const compare = (one: object, other: object, path: string): void => {

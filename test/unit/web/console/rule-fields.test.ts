@@ -8,13 +8,13 @@ const DEFAULTS = DEFAULT_RULES as unknown as JsonObject;
 const FIELDS = allRuleFields();
 const numbers = FIELDS.filter((field): field is Extract<RuleField, { kind: 'number' }> => field.kind === 'number');
 
-/** Every value of a document that is no object, by its path. */
+/** Returns the path of every value of a document that is not an object. */
 function leavesOf(value: Json, path = ''): string[] {
   if (typeof value !== 'object' || value === null || Array.isArray(value)) return [path];
   return Object.entries(value).flatMap(([name, inside]) => leavesOf(inside, path === '' ? name : `${path}.${name}`));
 }
 
-/** The defaults with every part switched on that may be null. */
+/** The defaults with every optional part switched on. */
 const whole = FIELDS.reduce(
   (rules, field) => (field.kind === 'optional' ? withRule(rules, field.path, field.initial) : rules),
   DEFAULTS,
@@ -26,14 +26,14 @@ const faultsAt = (rules: Json, path: string): string[] => {
     : [];
 };
 
-describe('the form of the rules', () => {
-  it('has a field for every value that the rules have, and for nothing else', () => {
+describe('form of the rules', () => {
+  it('has a field for exactly the values of the rules', () => {
     const paths = FIELDS.filter(({ kind }) => kind !== 'optional').map(({ path }) => path);
     expect([...paths].sort()).to.deep.equal(leavesOf(whole).sort());
     expect(parseRules(whole)).to.have.property('rules');
   });
 
-  it('has the bounds of the schema of each number', () => {
+  it("has the schema's bounds of each number", () => {
     for (const { path, min, max } of numbers) {
       for (const [value, isAllowed] of [
         [min - 1, false],
@@ -51,7 +51,7 @@ describe('the form of the rules', () => {
     }
   });
 
-  it('offers the words of the schema of each choice', () => {
+  it("offers the schema's words of each choice", () => {
     for (const field of FIELDS) {
       if (field.kind !== 'choice') continue;
       for (const option of field.options) {
@@ -63,7 +63,7 @@ describe('the form of the rules', () => {
     }
   });
 
-  it('says that a number is out of its bounds before the api does', () => {
+  it('reports a number out of bounds before the api does', () => {
     const [field] = numbers.filter(({ path }) => path === 'limits.replyTimeoutMs') as [(typeof numbers)[number]];
     expect([4, 5, 5.5, 5_000, 5_001, Number.NaN].map((value) => numberFault(field, value) === null)).to.deep.equal([
       false,
@@ -75,7 +75,7 @@ describe('the form of the rules', () => {
     ]);
   });
 
-  it('changes a copy: what is in force stays as it is', () => {
+  it('changes a copy and leaves the rules in force unchanged', () => {
     const changed = withRule(DEFAULTS, 'queue.mode', 'on');
     expect([valueAt(DEFAULTS, 'queue.mode'), valueAt(changed, 'queue.mode')]).to.deep.equal(['off', 'on']);
   });

@@ -13,8 +13,8 @@ class MemoryStorage {
 
 const meUntil = (expiresAtMs: number): Me => ({ userId: 'olga', roles: ['operator'], role: 'operator', expiresAtMs });
 
-describe('who is signed in to the console', () => {
-  it('a token that the api takes is kept in the tab, and forgotten with the end of the session', async () => {
+describe('console session', () => {
+  it('keeps an accepted token in the tab until the session ends', async () => {
     const storage = new MemoryStorage();
     const session = new Session(storage, async () => meUntil(Date.now() + 60_000));
     expect(session.state.value.is).to.equal('signed_out');
@@ -25,7 +25,7 @@ describe('who is signed in to the console', () => {
     expect([session.state.value.is, session.token, storage.items.size]).to.deep.equal(['signed_out', null, 0]);
   });
 
-  it('a token that is refused changes nothing', async () => {
+  it('ignores a refused token', async () => {
     const storage = new MemoryStorage();
     const session = new Session(storage, () => Promise.reject(new ApiError(401, 'unauthorized', 'no')));
     const error = await session.signIn('bad').catch((fault: unknown) => fault);
@@ -33,7 +33,7 @@ describe('who is signed in to the console', () => {
     expect([session.state.value.is, storage.items.size]).to.deep.equal(['signed_out', 0]);
   });
 
-  it('goes on after a reload, and asks again where the token is no longer good', async () => {
+  it('continues after a reload, and asks for a new token when the old token was refused', async () => {
     const storage = new MemoryStorage();
     storage.write('seckill.console.token', 'kept');
     const asked: string[] = [];
@@ -52,7 +52,7 @@ describe('who is signed in to the console', () => {
     expect([refused.state.value.is, storage.items.size]).to.deep.equal(['signed_out', 0]);
   });
 
-  it('keeps a token while nobody says whether it is good, and asks again by itself and on request', async () => {
+  it('keeps a token while the api cannot check it, and checks again by itself and on request', async () => {
     const clock = sinon.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'Date'] });
     sinon.stub(Math, 'random').returns(0);
     const storage = new MemoryStorage();
@@ -80,7 +80,7 @@ describe('who is signed in to the console', () => {
     expect(asked).to.equal(4);
   });
 
-  it('is nobody where the token has lost its role, and whoever signs out meanwhile stays so', async () => {
+  it('is signed out when the token has lost its role, or the user signs out during the check', async () => {
     const storage = new MemoryStorage();
     storage.write('seckill.console.token', 'buyer');
     const refused = new Session(storage, () => Promise.reject(new ApiError(403, 'role_needed', 'no')));
@@ -95,7 +95,7 @@ describe('who is signed in to the console', () => {
     expect([session.state.value.is, session.token, storage.items.size]).to.deep.equal(['signed_out', null, 0]);
   });
 
-  it('ends with its token, by time or by the word of the api, and keeps in mind who it was', async () => {
+  it('ends with its token, by time or by the api, and remembers its user', async () => {
     const clock = sinon.useFakeTimers({ now: 1_000_000, toFake: ['setTimeout', 'clearTimeout', 'Date'] });
     try {
       const storage = new MemoryStorage();
@@ -108,7 +108,7 @@ describe('who is signed in to the console', () => {
       expect(storage.items.size).to.equal(0);
 
       await session.signIn('second');
-      session.refused('first'); // an answer that was long on its way
+      session.refused('first'); // a late answer to the first token
       expect(session.state.value.is).to.equal('signed_in');
       session.refused('second');
       expect(session.state.value).to.include({ is: 'ended', why: 'refused' });

@@ -2,7 +2,7 @@ import { expect } from 'chai';
 import { ask, type Answer, type Request } from '../../../../web/shared/ask.js';
 
 const never = new AbortController().signal;
-/** Asks a server that answers so, on a clock that goes on by 10 ms with each look. */
+/** Asks a server that gives this answer, on a clock that advances by 10 ms with each read. */
 async function asked(
   answer: (path: string, init: RequestInit) => Promise<Response>,
   request: Partial<Request> = {},
@@ -19,8 +19,8 @@ const json = (status: number, body: unknown, headers: Record<string, string> = {
     new Response(JSON.stringify(body), { status, headers: { 'content-type': 'application/json', ...headers } }),
   );
 
-describe('a request of a page', () => {
-  it('carries its token in the header, and its body as JSON', async () => {
+describe('request of a page', () => {
+  it('carries its token in the header and its body as JSON', async () => {
     let sent: [string, RequestInit] | undefined;
     const answer = await asked(
       (...request) => {
@@ -46,13 +46,13 @@ describe('a request of a page', () => {
     });
   });
 
-  it('knows how long a cache may have kept its answer: a second more than the whole ones of Age', async () => {
+  it('knows the longest cache age of its answer: Age plus one second', async () => {
     expect(await asked(() => json(200, {}, { age: '0' }))).to.include({ keptMs: 1000 });
     expect(await asked(() => json(200, {}, { age: '3' }))).to.include({ keptMs: 4000 });
     expect(await asked(() => json(200, {}, { age: 'old' }))).to.include({ keptMs: 0 });
   });
 
-  it('a problem is its code, with when to come again: the body knows it best', async () => {
+  it('returns the code of a problem with the retry time, preferably from the body', async () => {
     const problem = { code: 'overloaded', retryAfterMs: 1500 };
     expect(await asked(() => json(503, problem, { 'retry-after': '2' }))).to.deep.equal({
       ok: false,
@@ -66,7 +66,7 @@ describe('a request of a page', () => {
     });
   });
 
-  it('what does not come from our server is no answer, and may say when to come again', async () => {
+  it('treats a response from another server as no answer, with its retry time if present', async () => {
     const html = (): Promise<Response> =>
       Promise.resolve(
         new Response('<h1>Bad gateway</h1>', {
@@ -83,7 +83,7 @@ describe('a request of a page', () => {
     ).to.deep.equal(none);
   });
 
-  it('nor is a success without JSON, as the page of a network to sign in to; 204 alone may say nothing', async () => {
+  it('treats a success without JSON, such as a captive portal, as no answer, except 204', async () => {
     const page = (): Promise<Response> =>
       Promise.resolve(new Response('<h1>Welcome</h1>', { headers: { 'content-type': 'text/html' } }));
     expect(await asked(page)).to.deep.equal({ ok: false, code: 'no_answer', retryAfterMs: null });
@@ -95,7 +95,7 @@ describe('a request of a page', () => {
     });
   });
 
-  it('one that hangs is no answer after its time, and one that is not wanted any more at once', async () => {
+  it('returns no answer when it hangs for too long, or at once when it is aborted', async () => {
     const hang = (_path: string, { signal }: RequestInit): Promise<Response> =>
       new Promise((_, reject) =>
         signal?.addEventListener('abort', () => reject(new DOMException('gone', 'AbortError'))),

@@ -10,7 +10,7 @@ import {
 } from '../../../../web/shared/server-clock.js';
 
 const SERVER = Date.UTC(2030, 0, 1, 19, 59);
-/** What a server answers that is `aheadMs` ahead of the browser's clock. */
+/** Builds the answer of a server that is `aheadMs` ahead of the browser's clock. */
 const sample = (aheadMs: number, sentMs: number, upMs: number, downMs: number, cachedMs = 0, keptMs = 0) => ({
   serverMs: Math.floor(sentMs + upMs + aheadMs - cachedMs),
   sentMs,
@@ -18,8 +18,8 @@ const sample = (aheadMs: number, sentMs: number, upMs: number, downMs: number, c
   keptMs,
 });
 
-describe('the clock of the server, as a page knows it', () => {
-  it('one answer bounds it by its round trip; what is shown is rather late than early', () => {
+describe('server clock of a page', () => {
+  it('is bounded by the round trip of one answer, and shows a late time rather than an early one', () => {
     const clock = learnTime(null, sample(SERVER, 1000, 40, 60));
     expect(clockErrorMs(clock)).to.be.closeTo(75, 1);
     expect(serverTimeMs(clock, 2000)).to.be.closeTo(SERVER + 2000 - 35, 1);
@@ -27,14 +27,14 @@ describe('the clock of the server, as a page knows it', () => {
     expect(serverTimeMs(withConnection, 2000), 'a way there that took long').to.be.closeTo(SERVER + 2000, 61);
   });
 
-  it('a quick answer makes it better, a slow one behind it does not make it worse', () => {
+  it('improves with a quick answer and is not worsened by a slow answer', () => {
     const slow = learnTime(null, sample(SERVER, 1000, 500, 100));
     const quick = learnTime(slow, sample(SERVER, 3000, 5, 5));
     expect(clockErrorMs(quick)).to.be.at.most(9);
     expect(clockErrorMs(learnTime(quick, sample(SERVER, 5000, 100, 900)))).to.be.at.most(10);
   });
 
-  it('the truth lies within the error, whatever way an answer took, caches included', () => {
+  it('is off by no more than its error, whatever the path of an answer, caches included', () => {
     const trip = fc.record({
       upMs: fc.integer({ min: 0, max: 3000 }),
       downMs: fc.integer({ min: 0, max: 3000 }),
@@ -55,7 +55,7 @@ describe('the clock of the server, as a page knows it', () => {
     );
   });
 
-  it('several answers out of a cache come closer than one', () => {
+  it('is closer after several cached answers than after one', () => {
     let clock: ServerClock | null = null;
     const errors: number[] = [];
     for (const [i, cachedMs] of [900, 100, 550, 20, 980].entries()) {
@@ -66,7 +66,7 @@ describe('the clock of the server, as a page knows it', () => {
     expect(errors.at(-1)).to.be.below(90);
   });
 
-  it('a clock that drifts is followed', () => {
+  it('follows a drifting clock', () => {
     let clock = learnTime(null, sample(SERVER, 0, 2, 2));
     for (let atMs = 60_000; atMs <= 3_600_000; atMs += 60_000) {
       clock = learnTime(clock, sample(SERVER + atMs * 80e-6, atMs, 20, 20));
@@ -74,18 +74,18 @@ describe('the clock of the server, as a page knows it', () => {
     expect(Math.abs(serverTimeMs(clock, 3_600_000) - (SERVER + 3_600_000 * (1 + 80e-6)))).to.be.at.most(31);
   });
 
-  it('a clock that was set, or of a tab that slept, counts anew from the next answer', () => {
+  it('starts anew at the next answer after the clock was set or the tab slept', () => {
     const before = learnTime(null, sample(SERVER, 0, 5, 5));
     const set = learnTime(before, sample(SERVER + 90_000, 1000, 50, 50));
     expect(Math.abs(serverTimeMs(set, 1000) - (SERVER + 91_000))).to.be.at.most(76);
-    // The monotonic clock stood still for 40 ms only: both answers agree, and the first is not to be believed all the same.
+    // The monotonic clock stood still except for 40 ms. Both answers agree, but the first is still not trusted.
     const slept = learnTime(suspectTime(before), sample(SERVER + 40, 1000, 50, 50));
     expect(slept.aheadMinMs).to.equal(sample(SERVER + 40, 1000, 50, 50).serverMs - 1100);
     expect(slept.isSuspect).to.equal(false);
     expect(suspectTime(null)).to.equal(null);
   });
 
-  it('clocks that part show a sleep, or a hand at the wall clock; a late timer does not', () => {
+  it('detects a sleep or a changed wall clock, and ignores a late timer', () => {
     const at = (monotonicMs: number, wallMs: number) => ({ monotonicMs, wallMs });
     expect(clocksParted(at(0, 5000), at(60_000, 65_000))).to.equal(false);
     expect(clocksParted(at(0, 5000), at(60_000, 65_900))).to.equal(false);

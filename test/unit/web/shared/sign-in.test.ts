@@ -4,7 +4,7 @@ import { maskedName, readFragment, readToken } from '../../../../web/shared/sign
 
 const part = (value: unknown): string => Buffer.from(JSON.stringify(value)).toString('base64url');
 
-describe('the sign-in that a page is handed', () => {
+describe('sign-in handed to a page', () => {
   it('names its buyer and its end, as our own tokens do', () => {
     const token = createTokenSigner('a-secret-for-tests-of-forty-bytes-length')({
       userId: 'ann|é'.slice(0, 4),
@@ -16,7 +16,7 @@ describe('the sign-in that a page is handed', () => {
     expect(signIn?.endsAtMs).to.be.closeTo(Date.now() + 60_000, 5000);
   });
 
-  it('may have no end; what names no buyer is none', () => {
+  it('may have no end, and is invalid without a buyer', () => {
     expect(readToken(`x.${part({ sub: '张三??>>' })}.y`)).to.include({ userId: '张三??>>', endsAtMs: null });
     for (const wrong of [
       '',
@@ -31,7 +31,7 @@ describe('the sign-in that a page is handed', () => {
     }
   });
 
-  it('is shown so that one knows oneself, and nobody else does', () => {
+  it('is shown in a form that only the buyer recognises', () => {
     expect(['ann', 'buyer-1042', 'buyer-1043', '张三丰', 'x'].map(maskedName)).to.deep.equal([
       'an…',
       'bu…42',
@@ -41,7 +41,7 @@ describe('the sign-in that a page is handed', () => {
     ]);
   });
 
-  it('comes behind the #, with the language', () => {
+  it('is read after the #, with the language', () => {
     expect(readFragment('#token=a.b-c_d.e&lang=zh')).to.deep.equal({ token: 'a.b-c_d.e', lang: 'zh' });
     expect(readFragment('')).to.deep.equal({ token: null, lang: null });
     expect(readFragment('#section')).to.deep.equal({ token: null, lang: null });

@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import { openTabStorage, type BrowserStorage } from '../../../../web/shared/tab-storage.js';
 
-describe('what a page keeps in its tab', () => {
+describe('tab storage of a page', () => {
   let kept: Map<string, string>;
   let isFull: boolean;
   const storage: BrowserStorage = {
@@ -17,7 +17,7 @@ describe('what a page keeps in its tab', () => {
     isFull = false;
   });
 
-  it('is there again when the page is loaded again', () => {
+  it('keeps values over a reload', () => {
     openTabStorage(() => storage).write('key', 'k1');
     const tab = openTabStorage(() => storage);
     expect(tab.read('key')).to.equal('k1');
@@ -26,7 +26,7 @@ describe('what a page keeps in its tab', () => {
     expect(kept.size).to.equal(0);
   });
 
-  it('lives as long as the page where the browser forbids it', () => {
+  it('lasts as long as the page when the browser forbids storage', () => {
     const tab = openTabStorage(() => {
       throw new DOMException('forbidden', 'SecurityError');
     });
@@ -37,7 +37,7 @@ describe('what a page keeps in its tab', () => {
     expect(tab.read('key')).to.equal(null);
   });
 
-  it('where there is no room left, what was written last counts, and nothing older is left for the next page', () => {
+  it('returns the last value when storage is full, and leaves no older value for the next page', () => {
     const tab = openTabStorage(() => storage);
     tab.write('key', 'k1');
     isFull = true;
