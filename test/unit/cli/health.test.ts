@@ -47,7 +47,7 @@ describe('seckill health', () => {
       (error: unknown) => error,
     );
 
-  it('succeeds when one of several addresses of a program answers', async () => {
+  it('succeeds when a program answers at one of several addresses', async () => {
     await askHealth([nobody, address], 'alive');
     expect(lines).to.deep.equal([`The program at ${address} is alive.`]);
   });

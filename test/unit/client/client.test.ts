@@ -192,7 +192,7 @@ describe('client: buy', () => {
     expect(pausesMs()[1], 'time for the lost one to arrive').to.be.at.least(2_000);
   });
 
-  it('does not accept a refusal when the lost try has arrived', async () => {
+  it('follows the purchase and ignores the refusal when the lost try has arrived', async () => {
     api.next('fails', refusal('sold_out'), json(200, PENDING), stream([OPEN, event('ordered', ORDERED)]));
     expect(await buy()).to.include({ outcome: 'ordered', orderId: '99' });
   });
@@ -204,7 +204,7 @@ describe('client: buy', () => {
     expect(performance.now()).to.be.below(30_000);
   });
 
-  it('polls again and reports no held units when an overloaded API returns an unknown status', async () => {
+  it('polls the status again when an overloaded API does not know it, and reports no held units', async () => {
     const spared = (): Response => json(200, { requestId: 'k1', saleId: '7', status: 'unknown', degraded: 'L3' });
     api.next('fails', refusal('sold_out'), spared(), spared(), refusal('purchase_not_found'));
     expect(await buy()).to.include({ outcome: 'refused', code: 'sold_out' });
@@ -357,7 +357,7 @@ describe('client: tokens', () => {
     ]);
   });
 
-  it('reports a refusal when the token function returns the same token or no token after a 401', async () => {
+  it('reports one refusal when the token stays the same after a 401, and sends no header without a token', async () => {
     client = createClient({ baseUrl: '', token: async () => 'same', fetch: api.fetch });
     api.next(refusal('unauthorized'));
     expect(await ended(client.orders())).to.deep.include({ ok: false, code: 'unauthorized' });
@@ -407,7 +407,7 @@ describe('client: the other calls', () => {
     expect(api.whats).to.deep.equal(['GET /v1/orders/..%2Fme%2Forders']);
   });
 
-  it('sends the payment method of a charge', async () => {
+  it('sends the key of a charge when there is one', async () => {
     api.next(json(200, {}), json(200, {}));
     await ended(client.pay('99', { key: 'c1' }));
     await ended(client.pay('99'));

@@ -120,7 +120,7 @@ describe('messages without a valid signature', () => {
     expect(broker.unfinished(WAY.topic, WAY.group), 'the true one').to.equal(1);
   });
 
-  it('name no sale and no batch, so a repair counts no dead letter of theirs for its sale', async () => {
+  it('name no sale and no batch, so that a repair does not count them', async () => {
     const { saleId, batchId, body } = batch;
     forge(body, undefined, { saleId, batchId, topic: 'whatever' });
     await receive();

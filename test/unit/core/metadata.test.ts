@@ -35,7 +35,7 @@ describe('purchase metadata', () => {
     expect(metadataFault({ a: '\n'.repeat(253) })).to.match(/not 514/);
   });
 
-  it('keeps the order of its names and refuses names of built-in properties [S6]', () => {
+  it('accepts only names that keep their order and are safe as property names [S6]', () => {
     for (const name of ['a', 'A_b.c-9', 'constructor', 'toString', 'x'.repeat(NAME_MAX)]) {
       expect(metadataFault(JSON.parse(`{${JSON.stringify(name)}:"v"}`)), name).to.equal(null);
     }
@@ -46,7 +46,7 @@ describe('purchase metadata', () => {
     }
   });
 
-  it('accepts an empty name from a caller and refuses it in a message', () => {
+  it('accepts an empty object from a caller and refuses it in a message', () => {
     expect(metadataFault({})).to.equal(null);
     expect(isMetadata({})).to.equal(false);
   });

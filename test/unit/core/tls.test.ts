@@ -45,7 +45,7 @@ describe('tls', () => {
         const socket = connect({ host, port, ...tls.optionsFor(host) });
         socket.once('error', resolve);
         socket.once('close', () => resolve(new Error('closed')));
-        socket.once('data', () => resolve(null)); // With TLS 1.3 a server refuses our certificate after its handshake.
+        socket.once('data', () => resolve(null)); // A server refuses our certificate after the handshake in TLS 1.3.
       });
     } finally {
       listening.close();
