@@ -373,7 +373,7 @@ describe('other sale requests with admission layers', () => {
     expect((await ask('get', '/v1/sales/7').expect(404)).body).to.include({ code: 'not_found' });
   });
 
-  it('list the requirements of a purchase on the sale page, including dry-run tokens, and only refused signatures', async () => {
+  it('lists the requirements of a purchase on the sale page, including tokens and passes of a dry run', async () => {
     const { saleId, sku, title, priceCents, currency, limitPerBuyer, opensAtMs, closesAtMs } = saleOf({ saleId: '7' });
     const item = { saleId, sku, title, priceCents, currency, limitPerBuyer, opensAtMs, closesAtMs, nowMs: opensAtMs };
     world.page = { outcome: 'found', view: { ...item, state: 'open', stock: 'few' } };

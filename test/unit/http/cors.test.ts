@@ -169,7 +169,7 @@ describe('cross-origin pages', () => {
     expect([status, corsHeaders(headers)]).to.deep.equal([405, []]);
   });
 
-  it('treats an OPTIONS request without a preflight as before', async () => {
+  it('answers OPTIONS with 405 when the request is not a preflight', async () => {
     const url = await serve();
     await request(url).options(PURCHASES).set('origin', SHOP).expect(405).expect('allow', 'POST');
     await request(url).options(PURCHASES).set('access-control-request-method', 'POST').expect(405);

@@ -41,7 +41,7 @@ describe('admin dead letters', () => {
   let found: StoredDeadLetter[];
   let replayed: ReplayAnswer;
   let discarded: DiscardAnswer;
-  /** Applies to each purchase. */
+  /** Orders of the purchases in a dead letter. */
   let rows: Order[];
   const admin = bearer('boss', ['admin']);
 

@@ -40,7 +40,7 @@ export const ORDER: ShownOrder = {
   paidAtMs: null,
 };
 
-/** Times that are long enough for any machine. A test of them sets shorter times. */
+/** Time limits that are long enough for any machine. A test of a limit sets a shorter value. */
 const SERVER_OPTIONS: OperatorsServerOptions = {
   port: 0,
   host: '127.0.0.1',
@@ -169,7 +169,7 @@ export class FakeServices {
 }
 
 export interface Started {
-  /** Address for buyers. */
+  /** Port of the buyer listener. */
   readonly port: number;
   readonly url: string;
   readonly operatorsPort: number;

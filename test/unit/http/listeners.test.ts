@@ -22,7 +22,7 @@ describe('two listeners of an API', () => {
   afterEach(() => server?.stop());
 
   const urlOf = (listener: Listener): string => (listener === 'buyers' ? server?.url : server?.operatorsUrl) ?? '';
-  /** Tells whether a listener knows the address of a route. The caller has every role. */
+  /** Checks whether a listener serves the address of a route, as a caller with every role. */
   async function isThere(listener: Listener, { method, path }: Route): Promise<boolean> {
     const { body } = await request(urlOf(listener))
       [method](path.replaceAll(/\{\w+\}/g, '7'))
@@ -116,7 +116,7 @@ describe('two listeners of an API', () => {
     }
   });
 
-  it('limit the responses to one address per second on the operator listener, then return 429, and serve other addresses', async () => {
+  it('limit operator requests per address and second, then return 429, and serve other addresses', async () => {
     const clock = new ManualClock();
     let address = '192.0.2.1';
     const { operatorsUrl, url } = await serve({ clock, addressOf: () => address }, 3);

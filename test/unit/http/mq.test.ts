@@ -181,7 +181,7 @@ describe('admin: RocketMQ', () => {
     expect([body.items.map(({ queueOffset }: FoundMessage) => queueOffset), body.more]).to.deep.equal([[1], true]);
   });
 
-  it('requires an admin for topics of other systems, and shows half messages of ours to others', async () => {
+  it('requires an admin for topics of other systems, and shows only our half messages to other roles', async () => {
     for (const role of ['viewer', 'operator']) {
       for (const path of ['/messages?topic=billing', '/messages?topic=%25DLQ%25billing&key=k', '/groups?all=true']) {
         expect((await get(path, role).expect(403)).body, path).to.include({ code: 'role_needed' });
@@ -288,7 +288,7 @@ describe('admin: RocketMQ', () => {
       });
     });
 
-    it('are reported as absent when none can be resumed, and not audited', async () => {
+    it('are refused with the reason when they cannot be resumed, and not audited', async () => {
       const why = async (found: readonly DiscardedHalf[]): Promise<string> => {
         answers.discarded = () => found;
         const { body } = await resume({ key: 'batch-1' }).expect(409);

@@ -72,7 +72,7 @@ describe('orders and payments over HTTP', () => {
       expect(fake.counted).to.deep.equal(['order action_needed']);
     });
 
-    it('returns 400 and asks nothing when the body is not JSON or names no payment method', async () => {
+    it('returns 400 and asks nothing when the body is not JSON or the payment method is invalid', async () => {
       const url = await paying({ outcome: 'paid', order: PAID });
       for (const body of ['{', '{"paymentMethod":"4242 4242 4242 4242"}', '{"paymentMethod":7}']) {
         await request(url)
@@ -159,7 +159,7 @@ describe('orders and payments over HTTP', () => {
       await request(url).post(path).expect(401);
     });
 
-    it('returns 409 cancel_limit_reached for good when the buyer has used all cancellations', async () => {
+    it('returns 409 cancel_limit_reached for good when the buyer has reached the limit', async () => {
       const url = await cancelling({ outcome: 'cancel_limit_reached' });
       const { body } = await request(url).post(path).set('authorization', bearer()).expect(409);
       expect(body).to.include({ code: 'cancel_limit_reached', retryable: false });

@@ -11,7 +11,7 @@ import type { HttpServices } from '../../../src/http/services.js';
 import { AT_MS, bearer, FakeServices, ORDER, RawClient, startServer, until, type Started } from './http-harness.js';
 
 describe('routes', () => {
-  it('refuse an end before its start and an unlikely year wherever they accept a time range', async () => {
+  it('refuse an end before its start and a nonsensical year wherever they accept a time range', async () => {
     fake = new FakeServices();
     server = await startServer(fake);
     const asked: string[] = [];
