@@ -91,7 +91,7 @@ describe('migrate', () => {
     };
     await again();
     await server.query(`DELETE FROM ${database}.order_ranges WHERE first_id > ${(1n << 60n) + 5000n * (1n << 18n)}`);
-    await again(); // As after a migrator that was killed half-way.
+    await again(); // Same state as after a migrator killed half-way.
     const [found] = await server.query(
       `SELECT r.sale_id, COUNT(DISTINCT o.id) AS orders, COUNT(DISTINCT r.first_id) AS ranges
        FROM ${database}.order_ranges r

@@ -463,7 +463,7 @@ describe('order archive in MySQL', () => {
   it('includes archived orders in states, notifications, coupons and traces', async () => {
     const { sale, orders } = await begunSale(['ann', 'bob', 'cid']);
     const [paid, cancelled, bare] = orders.map(({ orderId }) => orderId) as [string, string, string];
-    await pool.execute('DELETE FROM coupons WHERE order_id = ?', [bare]); // As if its event had not arrived yet.
+    await pool.execute('DELETE FROM coupons WHERE order_id = ?', [bare]); // Its event has not arrived yet.
     await world.archive.move(sale.saleId, null, 10);
     const { orders: live } = await ordersIn(world, ['dan']);
     const asked = [live[0]?.orderId ?? '', paid, cancelled, bare, '1'];

@@ -10,7 +10,7 @@ import { memoryWorld, rocketmqWorld, type BrokerWorld } from './broker-worlds.js
 /** A due message arrives at once. An empty receive takes 5 s, and the timer of the broker counts in seconds. */
 const COMES_WITHIN_MS = 40_000;
 const DELAY_MS = 6_000;
-/** A group of its own, because concurrent suites read other topics with the groups of these events. */
+/** Not a group of these events, because concurrent suites read other topics with those groups. */
 const EVENT_GROUP = DEAD_LETTERS[GROUPS.notifier].collector;
 
 for (const [name, createWorld] of [

@@ -152,7 +152,7 @@ export interface OrdersParts {
   readonly traceId?: string;
 }
 
-/** Creates a sale with one unpaid order per purchase, written like `purchasesOf`. */
+/** Creates a sale with one unpaid order per purchase, in the notation of `purchasesOf`. */
 export async function ordersIn(
   world: MovesWorld,
   texts: readonly string[],

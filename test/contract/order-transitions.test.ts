@@ -120,7 +120,7 @@ for (const [name, createWorld] of MOVES_WORLDS) {
       expect(await stateOf(order)).to.equal('paid');
     });
 
-    it('pay: pays the first of two orders with one payment, and reports a conflict for the second, even with another amount', async () => {
+    it('pay: pays the first of two orders with one payment, and reports a conflict for the second order and for another amount', async () => {
       const [first, second] = [await oneOrder(), await oneOrder()];
       const payment = paymentOf(first);
       expect(await world.transitions.pay(first.orderId, payment)).to.equal('paid');

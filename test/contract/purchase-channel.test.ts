@@ -55,7 +55,7 @@ for (const [name, createWorld] of [
     });
     after(() => world?.close());
 
-    /** Properties of a message of the purchase topic. */
+    /** Checks the signature of a message of the purchase topic. */
     const verdictOf = ({ body, properties }: OpenHalf): SignatureVerdict =>
       world.signatures.check(TOPICS.purchase, body, properties.get(SIGNATURE_PROPERTY));
 

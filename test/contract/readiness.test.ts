@@ -18,7 +18,7 @@ describe('worker readiness', () => {
     await stack?.close();
   });
 
-  /** @returns the name of a failed dependency, or null when the worker is ready */
+  /** @returns the failed dependencies by name, or null when the worker is ready */
   async function complaints(
     mysql: Partial<Pick<MysqlPool, 'probe' | 'writeRefusal'>> = {},
     problem: string | null = null,

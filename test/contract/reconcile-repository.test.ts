@@ -65,7 +65,7 @@ const WORLDS: [string, () => Promise<RepositorySide>][] = [
 ];
 
 let minted = 0;
-/** In the same millisecond as others, as when a worker writes many orders. */
+/** Returns an order id in the same millisecond as other ids, as from a busy worker. */
 function orderId(userId: string): string {
   minted++;
   return composeOrderId(Date.now() + (minted >> 8), 254, userId, minted & 255);
