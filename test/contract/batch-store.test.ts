@@ -28,8 +28,8 @@ for (const [name, createWorld] of STORE_WORLDS) {
     const unitsLeft = async () => (await world.stock.readSale(firstBucket(sale)))?.unitsLeft;
     const order = liveOrderOf;
     /**
-     * Subscribes to the purchases `k1` of these buyers and waits for the subscription. @returns a function that
-     * unsubscribes
+     * Subscribes to the purchases `k1` of these buyers and waits for the subscription.
+     * @returns a function that unsubscribes
      */
     const listen = async (userIds: string[], onNotification: (notification: unknown) => void): Promise<() => void> => {
       const { saleId } = sale;

@@ -78,7 +78,7 @@ describe('mysql adapters under faults', () => {
   };
   const rowsOf = (saleId: string, ...names: string[]) => world.orders.findByPurchases(saleId, purchasesOf(...names));
 
-  it('returns `again` on lock wait 1205, and rolls earlier statements back instead of leaving them to the next transaction [D3]', async () => {
+  it('returns `again` on lock wait 1205, and leaves no statement of the transaction to the next [D3]', async () => {
     const { saleId } = await world.sales.create(newSale());
     const writer = loneWriter();
     const repository = createOrderRepository(writer);

@@ -216,7 +216,7 @@ for (const [name, createWorld] of [
 describe('notifications in a cluster with one server that hangs', () => {
   const REPLY_MS = 1500;
 
-  it('delivers without waiting for the server, and moves its listeners to another server [R8]', async () => {
+  it('are delivered without waiting for the server, whose listeners move to another server [R8]', async () => {
     const cluster = await startRedisCluster();
     const options = { url: cluster.url, replyTimeoutMs: REPLY_MS, connectTimeoutMs: 3000 };
     const connection = await connectRedis(options, silentLog);
@@ -267,7 +267,7 @@ describe('notifications in a cluster with one server that hangs', () => {
 });
 
 describe('notifications in Redis', () => {
-  it('tells every listener to read the state when a message cannot be read [M7]', async () => {
+  it('tell every listener to read the state when a message cannot be read [M7]', async () => {
     const { REDIS_URL: url } = stackEnv();
     const times = { replyTimeoutMs: 5000, connectTimeoutMs: 3000 };
     const connection = await connectRedis({ url, ...times }, silentLog);

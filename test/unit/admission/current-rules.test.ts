@@ -68,7 +68,7 @@ class RulesWorld {
   }
 }
 
-describe('current rules', () => {
+describe('CurrentRules', () => {
   let world: RulesWorld;
   beforeEach(async () => {
     world = new RulesWorld();

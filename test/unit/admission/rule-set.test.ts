@@ -136,7 +136,7 @@ describe('rules that need secrets', () => {
   });
 
   for (const mode of ['on', 'dry_run']) {
-    it(`${mode}: needs a secret for each named key, and a sealing key for tokens and queue`, () => {
+    it(`${mode}: need a secret for each named key, and a sealing key for tokens and queue`, () => {
       const rules = { sign: { mode, keys: ['app-1', 'app-2'], tokens: { mode } }, queue: { mode } };
       expect(pathsOf(rules, keys([], 0))).to.deep.equal([
         'sign.keys.0',
@@ -150,7 +150,7 @@ describe('rules that need secrets', () => {
       expect(pathsOf({ sign: { tokens: { mode } } }, keys([], 0))).to.deep.equal(['sign.tokens.mode']);
     });
 
-    it(`${mode}: enables admission with purchase tokens alone`, () => {
+    it(`${mode}: enable admission with purchase tokens alone`, () => {
       expect(isAnyOn(rulesOf({ sign: { tokens: { mode } } }))).to.equal(true);
       expect(isAnyOn(rulesOf({ queue: { mode } }))).to.equal(true);
       expect(isAnyOn(rulesOf({ sign: { mode, keys: ['app-1'] } }))).to.equal(true);

@@ -8,7 +8,7 @@ import { MemoryRuleReports } from '../../helpers/memory/memory-rule-repository.j
 
 const REFUSAL = { version: 3, reasons: ['tomorrow is not known here'] };
 
-describe('rules in force', () => {
+describe('rule propagation', () => {
   let clock: ManualClock;
   let reports: MemoryRuleReports;
   let startedMs: number;

@@ -6,7 +6,7 @@ import sinon from 'sinon';
 import { UsageError } from '../../../src/cli/cli-error.js';
 import { ignoreClosedPipe, report, runCommandLine } from '../../../src/cli/run-command-line.js';
 
-describe('command errors', () => {
+describe('command failure', () => {
   let printed: unknown[][];
   beforeEach(() => {
     printed = [];

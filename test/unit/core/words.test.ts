@@ -13,7 +13,7 @@ import { hash32, homeBucket } from '../../../src/core/bucket.js';
 const id = fc.stringMatching(/^[A-Za-z0-9_-]{1,64}$/);
 const userId = fc.oneof(fc.stringMatching(/^[!-~]{1,128}$/), fc.stringMatching(/^[a/]{1,4}$/));
 
-describe('ids', () => {
+describe('id syntax', () => {
   it('accepts no id that could break a key, a path or a log line [S6]', () => {
     for (const good of ['a', 'A-b_9', 'x'.repeat(64), '0']) expect(isId(good), good).to.equal(true);
     const odd = [
@@ -220,13 +220,13 @@ describe('sale', () => {
 });
 
 describe('errors', () => {
-  it('names its dependency, its cause and whether to retry in a fault', () => {
+  it('carry their dependency, their cause and whether to retry', () => {
     const cause = new Error('ECONNRESET');
     const fault = new OperationalError('redis', 'precheck: ECONNRESET', { retryable: true, cause });
     expect(fault).to.include({ name: 'OperationalError', dependency: 'redis', retryable: true, cause });
   });
 
-  it('reports an unexpected word or a broken assumption as a bug', () => {
+  it('report an unexpected word or a broken assumption as a bug', () => {
     expect(() => assertNever('x' as never)).to.throw(Bug, /unexpected value: "x"/);
     expect(() => assert(false, 'it holds')).to.throw(Bug, 'it holds');
     expect(() => assert(1, 'it holds')).not.to.throw();

@@ -185,7 +185,7 @@ describe('purchase with admission layers', () => {
     expect(problem).to.include({ code: 'unavailable', requestId: 'k1' });
   });
 
-  it("returns 403 when the purchase token is missing or belongs to another buyer, and accepts the buyer's own token for one purchase", async () => {
+  it("returns 403 without the buyer's own purchase token, and accepts the token for one purchase", async () => {
     world.set(TOKENS);
     const { body: problem } = await buy().expect(403);
     expect(problem).to.include({ code: 'purchase_token_needed', requestId: 'k1' });
@@ -344,7 +344,7 @@ describe('other sale requests with admission layers', () => {
     ['post', QUEUE],
     ['get', `${QUEUE}/a-ticket`],
   ] as const) {
-    it(`${method} ${path}: needs a signature with its own nonce when the sale requires it`, async () => {
+    it(`${method} ${path}: need a signature with its own nonce when the sale requires it`, async () => {
       world.set(SIGN);
       const { body } = await ask(method, path, { 'idempotency-key': 'k9' }).expect(401);
       expect(body).to.include({ code: 'bad_signature', requestId: 'k9' });
@@ -358,7 +358,7 @@ describe('other sale requests with admission layers', () => {
     });
   }
 
-  it('covers the body with the signature and limits its size', async () => {
+  it('cover the body with the signature and limit its size', async () => {
     world.set(SIGN);
     const body = '{"a":1}';
     await ask('post', QUEUE, signed(QUEUE, { body })).send('{"a":2}').expect(401);
@@ -373,7 +373,7 @@ describe('other sale requests with admission layers', () => {
     expect((await ask('get', '/v1/sales/7').expect(404)).body).to.include({ code: 'not_found' });
   });
 
-  it('lists the requirements of a purchase on the sale page, including tokens and passes of a dry run', async () => {
+  it('list the requirements of a purchase on the sale page, including tokens and passes of a dry run', async () => {
     const { saleId, sku, title, priceCents, currency, limitPerBuyer, opensAtMs, closesAtMs } = saleOf({ saleId: '7' });
     const item = { saleId, sku, title, priceCents, currency, limitPerBuyer, opensAtMs, closesAtMs, nowMs: opensAtMs };
     world.page = { outcome: 'found', view: { ...item, state: 'open', stock: 'few' } };

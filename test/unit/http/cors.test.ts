@@ -31,7 +31,7 @@ const HOSTILE = [
   'constructor',
 ];
 
-describe('cross-origin pages', () => {
+describe('cross-origin access', () => {
   let fake: FakeServices;
   let server: Started | undefined;
   const serve = async (cors: Cors | null = new Cors([SHOP, OTHER])): Promise<string> => {
@@ -54,7 +54,7 @@ describe('cross-origin pages', () => {
   const corsHeaders = (headers: Record<string, string>): string[] =>
     Object.keys(headers).filter((name) => name.startsWith('access-control-'));
 
-  it('lets an allowed origin send the headers of a purchase, without credentials or signature headers, and caches the preflight for two hours', async () => {
+  it('allows the headers of a purchase but no credentials or signature headers, and caches the preflight for two hours', async () => {
     const url = await serve();
     for (const origin of [SHOP, OTHER]) {
       const { headers } = await preflight(url, origin).expect(204);

@@ -16,8 +16,8 @@ const OUTSIDE: ReadonlySet<string> = new Set(['method_not_allowed', 'bad_request
 const ports = new Map<number, Listener>();
 
 /**
- * Checks every response of the server at this port against the document of its route. @returns a function that ends
- * the check
+ * Checks every response of the server at this port against the document of its route.
+ * @returns a function that ends the check
  */
 export function checkAnswersOf(port: number, listener: Listener): () => void {
   ports.set(port, listener);

@@ -258,7 +258,7 @@ describe('identity providers', () => {
       expect(await ask(other, tokenOf('EdDSA'))).to.equal('unknown_key');
     });
 
-    it('try the next and the last key, but not many keys', async () => {
+    it('try up to three keys of an algorithm', async () => {
       const pairs = Array.from({ length: 4 }, () => generateKeyPairSync('ed25519'));
       provider.keys = pairs.slice(0, 3).map((pair) => nameless(pair.publicKey));
       const { auth } = await open();

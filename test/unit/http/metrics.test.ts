@@ -133,7 +133,7 @@ describe('responses by sale', () => {
   });
 });
 
-describe('stored seconds of responses', () => {
+describe('response history', () => {
   const answersOf = (...taken: readonly AnswersOfSecond[]): { takeNew: () => AnswersOfSecond } => {
     const left = [...taken];
     return { takeNew: () => left.shift() ?? NONE };
@@ -141,7 +141,7 @@ describe('stored seconds of responses', () => {
   const NONE: AnswersOfSecond = { sales: new Map(), others: 0 };
   const one = (times: number): AnswersOfSecond => ({ sales: new Map([['7', { accepted: times }]]), others: 0 });
 
-  it('store each second when it is over, and nothing for a second without buyers', async () => {
+  it('stores each second when it is over, and nothing for a second without buyers', async () => {
     const clock = new ManualClock(Date.UTC(2030, 0, 1) + 400);
     const startMs = Date.UTC(2030, 0, 1);
     const stop = new AbortController();
@@ -162,7 +162,7 @@ describe('stored seconds of responses', () => {
     ]);
   });
 
-  it('lose only the seconds of a bug, and log the bug now and then', async () => {
+  it('loses only the seconds of a bug, and logs the bug now and then', async () => {
     const clock = new ManualClock(Date.UTC(2030, 0, 1));
     const stop = new AbortController();
     const logged: unknown[] = [];
@@ -181,7 +181,7 @@ describe('stored seconds of responses', () => {
     expect(logged, 'twelve in twelve seconds').to.deep.equal([line, line]);
   });
 
-  it('lose a second that Redis refused, store the next, and store the last second unfinished', async () => {
+  it('loses a second that Redis refused, stores the next, and stores the last second unfinished', async () => {
     const clock = new ManualClock(Date.UTC(2030, 0, 1));
     const stop = new AbortController();
     const history = new MemoryAnswerHistory(clock);

@@ -17,7 +17,7 @@ const PATH = '/v1/sales/7/purchases/k1/events';
 const ORDERED: PurchaseStatus = { status: 'ordered', orderId: '101', orderState: 'pending_payment' };
 const TIMES = { heartbeatMs: 15_000, streamMaxMs: 60_000, retryMs: 1500 };
 
-describe('purchase events over HTTP', () => {
+describe('purchase event stream over HTTP', () => {
   let server: Started;
   let asked: FollowQuery[];
   let closed: number;

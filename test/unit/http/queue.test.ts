@@ -91,7 +91,7 @@ describe('queue and purchase tokens over HTTP', () => {
     expect(asked).to.deep.equal(['read 7 u1 k1.2.5.MAC-_']);
   });
 
-  it('returns the pass and its end on admission, and the way to buy without a queue', async () => {
+  it('returns the pass and its end on admission, and no_queue when the sale has no queue', async () => {
     answer = { outcome: 'admitted', pass: 'k1.9.MAC', untilMs: Date.UTC(2030, 0, 1) };
     expect((await poll().expect(200)).body).to.deep.equal({
       status: 'admitted',

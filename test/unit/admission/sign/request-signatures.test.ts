@@ -45,7 +45,7 @@ const VECTORS = [
   },
 ];
 
-describe('signed requests', () => {
+describe('request signatures', () => {
   let clock: ManualClock;
   let nonces: MemoryNonceStore;
   let rules: SignRules;
