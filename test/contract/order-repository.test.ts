@@ -245,7 +245,7 @@ for (const [name, createWorld] of WORLDS) {
       expect((await write(rowsOf(batch))).outcome).to.equal('written');
     });
 
-    it('order_id_taken: does not treat an equal order id as the row of a purchase [D7]', async () => {
+    it('order_id_taken: does not mistake an equal order id for a purchase with a row [D7]', async () => {
       const sale = await world.sales.create(newSale());
       const [first] = rowsOf(batchOf(sale, purchasesOf('ann')));
       await write([first as NewOrder]);

@@ -126,7 +126,7 @@ for (const [name, createWorld] of WORLDS) {
       await expectRows(sale, 2, 2, [first, second]);
     });
 
-    it('releases units of a committed batch when the row of the request ended under another batch', async () => {
+    it('releases the held units after the commit when the row of the request ended under another batch', async () => {
       const sale = await world.sales.create(newSale());
       const [first] = await record([batchOf(sale, purchasesOf('ann*2'))]);
       await world.cancelOrder(orderIdOf(first) as string);

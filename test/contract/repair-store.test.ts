@@ -43,7 +43,7 @@ for (const [name, createWorld] of STORE_WORLDS) {
       return answers.map((answer) => answer?.outcome ?? null);
     };
 
-    it('asks for the repair of an untrusted sale, once or repeatedly, until it is answered [T10, M9]', async () => {
+    it('requests a repair when a call needs an untrusted sale, once or repeatedly, until it is answered [T10, M9]', async () => {
       const { saleId } = sale;
       const isAsked = async (): Promise<boolean> => (await world.repair.asked(100_000)).includes(saleId);
       const batch = batchOf(sale, purchasesOf('u1'));

@@ -90,7 +90,7 @@ describe('rule propagation', () => {
       expect(said({ inForce: 'not_asked', version: 3 })).to.match(/^Version 3 is published; .*rules status/);
     });
 
-    it('otherwise names each API, its version and the reason', async () => {
+    it('names each API, its version and the reason when an API does not follow', async () => {
       await Promise.all([report(1, 3), report(2, 2, REFUSAL), report(4, null, REFUSAL), report(5, 2)]);
       expect(said(await ask(0)).split('\n')).to.deep.equal([
         'fails: version 3 is published, but not in force everywhere:',

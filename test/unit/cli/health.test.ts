@@ -65,7 +65,7 @@ describe('seckill health', () => {
     expect(error).to.be.instanceOf(CliError).with.property('message', `nobody answers at ${nobody} (ECONNREFUSED)`);
   });
 
-  it('asks the address in the settings, or a reachable address when the setting is a wildcard', async () => {
+  it('asks the address in the settings, and the loopback address when the program listens on 0.0.0.0', async () => {
     sinon.stub(process, 'env').value({ METRICS_HOST: '0.0.0.0', METRICS_PORT: String(probe.port) });
     await healthCommand().parseAsync(['worker', '--ready'], { from: 'user' });
     expect(lines).to.deep.equal([`The program at ${address} is ready.`]);

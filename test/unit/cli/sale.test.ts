@@ -83,7 +83,7 @@ describe('seckill sale create', () => {
     expect(refusal({ title: '\u001b[2Jgone' })).to.include('--title must not hold control characters');
   });
 
-  it('refuses an ambiguous time', () => {
+  it('refuses an ambiguous or impossible time', () => {
     for (const opensAt of ['05.12.2026 20:00', '2027-02-30T20:00:00Z', '2030-01-31T20:00:00', 'sale 10']) {
       expect(refusal({ opensAt, closesAt: '2031-01-01T00:00:00Z' }), opensAt).to.include(
         '--opens-at must be a time such as 2030-01-31T20:00:00Z.',

@@ -16,7 +16,7 @@ const away = (): never => {
   throw new OperationalError('redis', 'redis is away', { retryable: true });
 };
 
-describe('console reads', () => {
+describe('console data', () => {
   let server: Started;
   let fake: FakeServices;
   const serve = async (services: Partial<HttpServices>): Promise<void> => {
