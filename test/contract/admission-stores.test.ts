@@ -15,22 +15,22 @@ for (const [name, createWorld] of STORE_WORLDS) {
     const take = async (keyId: string, nonce: string, lifeMs = 60_000, signedAgoMs = 0): Promise<string> =>
       world.nonces.take(keyId, nonce, { lifeMs, signedAtMs: (await world.nowMs()) - signedAgoMs });
 
-    it('of many calls that take one nonce at once, one gets it', async () => {
+    it('gives a nonce to exactly one of many concurrent calls', async () => {
       const nonce = randomUUID();
       const answers = await Promise.all(Array.from({ length: 20 }, () => take('k1', nonce)));
       expect(answers.filter((answer) => answer === 'fresh')).to.have.length(1);
       expect(await take('k1', nonce)).to.equal('used');
     });
 
-    it('each key has nonces of its own', async () => {
+    it('keeps separate nonces for each key', async () => {
       const nonce = randomUUID();
       expect(await take('k1', nonce)).to.equal('fresh');
       expect(await take('k2', nonce)).to.equal('fresh');
     });
 
-    it('a nonce ends after its life, and a refused try does not lengthen it', async () => {
+    it('expires a nonce after its lifetime, and does not extend it on a refused try', async () => {
       const nonce = randomUUID();
-      await take('k1', nonce, 2000); // long enough for a busy machine
+      await take('k1', nonce, 2000); // Long enough for a busy machine.
       expect(await take('k1', nonce, 600_000)).to.equal('used');
       let [answer, waitedMs] = ['used', 0];
       for (; answer === 'used' && waitedMs < 10_000; waitedMs += 250) {
@@ -57,21 +57,21 @@ for (const [name, createWorld] of STORE_WORLDS) {
     const issueTo = async (issue: TokenIssue, userId: string, address: string | null = null): Promise<string> =>
       (await world.tokens.issue(issue, buyer(userId, address))).outcome;
 
-    it('issues one to each buyer while there are any, and the same one again', async () => {
+    it('issues one token to each buyer while tokens are left, and the same token again', async () => {
       const issue = await issueOf();
       const words = [];
       for (const user of ['a', 'b', 'a', 'c', 'd', 'b']) words.push(await issueTo(issue, user));
       expect(words).to.deep.equal(['issued', 'issued', 'issued_before', 'issued', 'none_left', 'issued_before']);
     });
 
-    it('issues exactly as many as there are, however many buyers call at once', async () => {
+    it('issues exactly the available number to any number of concurrent buyers', async () => {
       const issue = await issueOf({ tokensMax: 10 });
       const words = await Promise.all(Array.from({ length: 50 }, (_, index) => issueTo(issue, `u${index}`)));
       expect(words.filter((word) => word === 'issued')).to.have.length(10);
       expect(words.filter((word) => word === 'none_left')).to.have.length(40);
     });
 
-    it('a token that lapsed frees its place; a buyer who lets too many lapse gets no more', async () => {
+    it('frees the place of an expired token, and refuses a buyer with too many expired tokens', async () => {
       const lifeMs = 1000;
       const issue = await issueOf({ tokensMax: 1, perBuyer: 2, lifeMs });
       const afterwards = async (userId: string): Promise<string> => {
@@ -86,7 +86,7 @@ for (const [name, createWorld] of STORE_WORLDS) {
       expect(await afterwards('a')).to.equal('buyer_limit');
     });
 
-    it('one address has so many at a time that are not redeemed', async () => {
+    it('limits the tokens of one address that are not redeemed', async () => {
       const issue = await issueOf({ tokensMax: 10, perAddress: 2 });
       const { saleId } = issue;
       for (const user of ['a', 'b']) expect(await issueTo(issue, user, '203.0.113.7')).to.equal('issued');
@@ -97,7 +97,7 @@ for (const [name, createWorld] of STORE_WORLDS) {
       expect(await issueTo(issue, 'e', '203.0.113.7')).to.equal('issued');
     });
 
-    it('too early and too late, on the clock of Redis; no token is issued then', async () => {
+    it('issues no token too early or too late by the clock of Redis', async () => {
       const nowMs = await world.nowMs();
       const early = await issueOf({ fromMs: nowMs + 60_000, untilMs: nowMs + 120_000 });
       const answer = await world.tokens.issue(early, buyer('a'));
@@ -107,7 +107,7 @@ for (const [name, createWorld] of STORE_WORLDS) {
       expect(await issueTo({ ...early, fromMs: nowMs - 1000, untilMs: nowMs }, 'a')).to.equal('too_late');
     });
 
-    it('binds a token to the first purchase', async () => {
+    it('binds a token to its first purchase', async () => {
       const issue = await issueOf();
       const { saleId } = issue;
       await issueTo(issue, 'a');
@@ -121,10 +121,10 @@ for (const [name, createWorld] of STORE_WORLDS) {
       expect(await redeem('r2', false)).to.equal('redeemed_for_another');
       expect(await issueTo(issue, 'a')).to.equal('issued_before');
       expect(await redeem('r2', true)).to.equal('redeemed_for_another');
-      expect(await redeem('r2', true, 'b')).to.equal('redeemed'); // not in the list: it may have been lost
+      expect(await redeem('r2', true, 'b')).to.equal('redeemed'); // The token is not in the list, because the list may have been lost.
     });
 
-    it('of many purchases that redeem one token at once, one does', async () => {
+    it('lets exactly one of many concurrent purchases redeem a token', async () => {
       const saleId = freshSaleId();
       const words = await Promise.all(
         Array.from({ length: 20 }, (_, index) =>

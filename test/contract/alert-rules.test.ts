@@ -9,16 +9,16 @@ const FOLDER = new URL('../../deploy/prometheus/', import.meta.url).pathname;
 const FILES = ['alerts.yml', 'objectives.yml'] as const;
 const STEP_S = 10;
 
-/** Series → its values, in the notation of promtool, one each ten seconds. */
+/** Series and their values in the notation of promtool, one value every ten seconds. */
 type Series = Readonly<Record<string, string>>;
 
 interface Case {
   readonly bad: Series;
-  /** With `bad` it fires at this time. */
+  /** Time at which the alert fires with `bad`. */
   readonly fires: string;
-  /** At this earlier time it does not yet. */
+  /** Earlier time at which the alert does not fire yet. */
   readonly waits?: string;
-  /** It never fires with `good`. */
+  /** Series with which the alert never fires. */
   readonly good: Series;
 }
 
@@ -140,7 +140,7 @@ const CASES: Readonly<Record<string, Case>> = {
     bad: {
       'seckill_keeper_job_seconds_count{job="seckill",task="redrive",result="failed"}': growing(1),
       'seckill_keeper_job_seconds_count{job="seckill",task="redrive",result="done"}': always(9),
-      'seckill_keeper_job_seconds_count{job="seckill",task="expire-orders",result="done"}': growing(1), // the others run
+      'seckill_keeper_job_seconds_count{job="seckill",task="expire-orders",result="done"}': growing(1), // The other tasks run.
     },
     fires: '7m',
     waits: '4m',
@@ -217,14 +217,14 @@ const test = (alert: string, series: Series, at: readonly (readonly [time: strin
   })),
 });
 
-describe('rules of Prometheus', () => {
+describe('Prometheus rules', () => {
   let folder: string;
   before(() => {
     folder = mkdtempSync(join(tmpdir(), 'rules-'));
   });
   after(() => rmSync(folder, { recursive: true }));
 
-  /** Runs a checker, or skips the test where there is none. */
+  /** Runs a checker, or skips the test when the checker is not installed. */
   const check = async (test: Mocha.Context, tool: Tool, ...args: readonly string[]): Promise<string> => {
     const found = await fetchTool(tool);
     if ('path' in found) return runTool(found.path, args);
@@ -233,19 +233,19 @@ describe('rules of Prometheus', () => {
   };
   const written = (name: string, content: object): string => {
     const file = join(folder, name);
-    writeFileSync(file, JSON.stringify(content)); // YAML takes JSON
+    writeFileSync(file, JSON.stringify(content)); // YAML accepts JSON.
     return file;
   };
 
-  it('the configuration and its rules are well-formed', async function () {
+  it('have a well-formed configuration', async function () {
     expect(await check(this, 'promtool', 'check', 'config', join(FOLDER, 'prometheus.yml'))).to.include('SUCCESS');
   });
 
-  it('the example for Alertmanager is well-formed', async function () {
+  it('have a well-formed example for Alertmanager', async function () {
     expect(await check(this, 'amtool', 'check-config', join(FOLDER, 'alertmanager.yml'))).to.include('SUCCESS');
   });
 
-  it('each alert fires when it should, not before, and not while all is well', async function () {
+  it('fire each alert on time, not earlier, and never in a healthy system', async function () {
     const alertsOf = (file: string): string[] =>
       [...readFileSync(join(FOLDER, file), 'utf8').matchAll(/^ +- alert: (\w+)$/gm)].map(([, alert]) => String(alert));
     expect(Object.keys(CASES).sort(), 'each alert has its case').to.deep.equal(FILES.flatMap(alertsOf).sort());
@@ -261,7 +261,7 @@ describe('rules of Prometheus', () => {
         ]),
       ];
     };
-    // each test evaluates every rule of its files, so a file that it does not need costs as much as the one that it does
+    // Each test evaluates every rule of its files, so an unneeded file costs as much as the needed file.
     const tests = FILES.map((file) =>
       written(`test-of-${file}`, {
         rule_files: [join(FOLDER, file)],
@@ -272,7 +272,7 @@ describe('rules of Prometheus', () => {
     expect(await check(this, 'promtool', 'test', 'rules', ...tests)).to.include('SUCCESS');
   });
 
-  it('each expression of a board is one that Prometheus understands', async function () {
+  it('contain only board expressions that Prometheus understands', async function () {
     const exprs = BOARDS.flatMap(({ rows }) =>
       rows.flatMap(({ panels }) => panels.flatMap(({ lines }) => Object.values(lines))),
     );

@@ -30,7 +30,7 @@ const WORLDS = [
   ['a Redis cluster', () => onRedisCluster(redisWorld)],
 ] as const;
 
-/** A second that no other test uses: of long ago, at the beginning of a minute. */
+/** A second long ago, at the start of a minute, that no other test uses. */
 const freshMs = (): number => randomInt(1, 20_000_000) * 60_000;
 
 for (const [name, createWorld] of WORLDS) {
@@ -43,7 +43,7 @@ for (const [name, createWorld] of WORLDS) {
 
     const add = (atMs: number, sales: Readonly<Record<string, AnswerCounts>>, others = 0): Promise<void> =>
       world.history.add(atMs, { sales: new Map(Object.entries(sales)), others });
-    /** Seconds, from the start, with what was answered. */
+    /** Seconds from the start, with their answers. */
     const read = async (startMs: number, fromMs: number, toMs: number, saleId: string): Promise<unknown> => {
       const seconds = await world.history.read(saleId, startMs + fromMs, startMs + toMs);
       return [...seconds].map(([atMs, counts]) => [atMs - startMs, counts]);
@@ -51,7 +51,7 @@ for (const [name, createWorld] of WORLDS) {
     const busy = async (fromMs: number, toMs: number): Promise<unknown> =>
       Object.fromEntries(await world.history.busy(fromMs, toMs));
 
-    it('adds up what several apis answered in a second', async () => {
+    it('adds up the answers of several APIs in a second', async () => {
       const [startMs, one, other] = [freshMs(), freshSaleId(), freshSaleId()];
       await add(startMs, { [one]: { accepted: 2, sold_out: 5 } });
       await add(startMs, { [one]: { accepted: 1, limit_reached: 7 }, [other]: { paused: 3 } });
@@ -61,7 +61,7 @@ for (const [name, createWorld] of WORLDS) {
       expect(await busy(startMs, startMs + 1000)).to.deep.equal({ [one]: 15, [other]: 3 });
     });
 
-    it('reads a stretch of time, in order, from its first second to before its end', async () => {
+    it('reads a time range in order, including its first second and excluding its end', async () => {
       const [startMs, saleId] = [freshMs(), freshSaleId()];
       const seconds = [59_000, 0, 9000, 10_000, 12_000];
       for (const [index, ms] of seconds.entries()) await add(startMs + ms, { [saleId]: { accepted: index + 1 } });
@@ -74,7 +74,7 @@ for (const [name, createWorld] of WORLDS) {
       expect(await busy(startMs + 13_000, startMs + 59_000)).to.deep.equal({});
     });
 
-    it('beside answers to sales that are not counted apart, what a sale without any was answered is not known', async () => {
+    it('returns unknown for a sale without answers when the second has uncounted sales', async () => {
       const [startMs, counted, other] = [freshMs(), freshSaleId(), freshSaleId()];
       await add(startMs, { [counted]: { accepted: 1 } });
       await add(startMs + 1000, { [counted]: { accepted: 2 } }, 5);
@@ -91,7 +91,7 @@ for (const [name, createWorld] of WORLDS) {
       expect(await busy(startMs, startMs + 60_000)).to.deep.equal({ [counted]: 3 });
     });
 
-    it('nothing was answered: nothing is written', async () => {
+    it('writes nothing when there are no answers', async () => {
       const [startMs, saleId] = [freshMs(), freshSaleId()];
       await add(startMs, {});
       expect(await read(startMs, 0, 60_000, saleId)).to.deep.equal([]);
@@ -100,7 +100,7 @@ for (const [name, createWorld] of WORLDS) {
 }
 
 describe('AnswerHistory on redis', () => {
-  it('is forgotten by itself, and is kept small', async () => {
+  it('expires and stays small', async () => {
     const connection = await connect();
     const { redis } = connection;
     const startMs = freshMs();
@@ -124,7 +124,7 @@ describe('AnswerHistory on redis', () => {
     }
   });
 
-  it('whoever looks at one sale reads nothing of the others, and an hour in bounded parts', async () => {
+  it('reads only the answers of one sale, and an hour in bounded parts', async () => {
     const connection = await connect();
     const pipelines: string[][] = [];
     const redis = {

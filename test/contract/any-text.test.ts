@@ -20,12 +20,12 @@ import { nextDelivery, PURCHASES, rocketmqWorld, type BrokerWorld } from './brok
 import { mysqlWorld, newSale, type MysqlWorld } from './repository-worlds.js';
 import { firstBucket, STORE_WORLDS, type StoreWorld } from './store-worlds.js';
 
-/** Purchases of the one batch that goes through all servers. */
+/** Purchases of the batch that passes through all servers. */
 const PURCHASES_IN_BATCH = 96;
-/** Other suites may take the message first, and leave it. */
+/** Other suites may receive the message first, and leave it. */
 const DELIVERED_WITHIN_MS = 90_000;
 
-/** Whatever the api accepts, in one batch: ids at both ends of their length, any metadata, the smallest and the largest quantity. */
+/** Ids of the minimum and maximum length, any metadata, and the smallest and largest quantity, in one batch. */
 const purchases: fc.Arbitrary<Purchase[]> = fc.uniqueArray(
   fc.record({
     userId: fc.oneof(fc.stringMatching(USER_ID), fc.constantFrom('!', '~'.repeat(128), '\'"\\', '{}:/*', '007', '-1')),
@@ -36,7 +36,7 @@ const purchases: fc.Arbitrary<Purchase[]> = fc.uniqueArray(
   { minLength: PURCHASES_IN_BATCH, maxLength: PURCHASES_IN_BATCH, selector: ({ userId }) => userId },
 );
 
-describe('any text that the api accepts', () => {
+describe('any text accepted by the API', () => {
   let redis: StoreWorld;
   let mysql: MysqlWorld;
   let broker: BrokerWorld;
@@ -47,7 +47,7 @@ describe('any text that the api accepts', () => {
   });
   after(() => Promise.all([redis?.close(), mysql?.close(), broker?.close()]));
 
-  it('comes back from Redis, the broker and MySQL, in answers, exports and events, as it went in', async () => {
+  it('returns unchanged from Redis, the broker and MySQL, in responses, exports and events', async () => {
     const channel = await broker.purchaseChannel(() => Promise.resolve('no_answer'));
     const source = await broker.source(PURCHASES.topic, PURCHASES.group);
     const minter = createOrderIdMinter(

@@ -13,7 +13,7 @@ describe('audit log', () => {
   });
   after(() => world?.close());
 
-  it('lists the newest first, by every condition, page by page; what came in comes out', async () => {
+  it('lists the newest entries first, with every filter, page by page and unchanged', async () => {
     const actor = `ann-${randomBytes(6).toString('hex')}`;
     const log = createAuditLog(pool);
     const write = (action: string, subject: string, before: unknown, after: unknown) =>
@@ -45,7 +45,7 @@ describe('audit log', () => {
     expect([first, ...rest]).to.deep.equal(all);
   });
 
-  it('a row that was written by hand is shown as it is', async () => {
+  it('shows a row unchanged when it was written by hand', async () => {
     const actor = `bob-${randomBytes(6).toString('hex')}`;
     const sql = 'INSERT INTO audit_log (actor, action, subject, before_json, after_json) VALUES (?, ?, ?, ?, NULL)';
     await pool.execute(sql, [actor, 'by.hand', 'x', 'no json']);

@@ -27,7 +27,10 @@ for (const [name, createWorld] of STORE_WORLDS) {
       certainEntry(world.stock.findRequest(firstBucket(sale), userId, requestId));
     const unitsLeft = async () => (await world.stock.readSale(firstBucket(sale)))?.unitsLeft;
     const order = liveOrderOf;
-    /** Listens for the purchases `k1` of these buyers, and waits for the subscription. @returns ends it */
+    /**
+     * Subscribes to the purchases `k1` of these buyers and waits for the subscription.
+     * @returns a function that unsubscribes
+     */
     const listen = async (userIds: string[], onNotification: (notification: unknown) => void): Promise<() => void> => {
       const { saleId } = sale;
       let isReady = false;
@@ -53,7 +56,7 @@ for (const [name, createWorld] of STORE_WORLDS) {
     });
 
     describe('markRecorded', () => {
-      it('turns what the batch holds into orders and takes it out of `pending` (DB_OK)', async () => {
+      it('turns held purchases into orders and removes the batch from `pending` (DB_OK)', async () => {
         const batch = await deducted('u1*2', 'u2');
         await world.batches.markRecorded([{ batch, orders: [order('u1', '101'), order('u2', '102')] }]);
         expect(await entryOf('u1')).to.deep.equal({ state: 'ordered', orderId: '101', quantity: 2 });
@@ -62,7 +65,7 @@ for (const [name, createWorld] of STORE_WORLDS) {
         expect(await unitsLeft()).to.equal(7);
       });
 
-      it('notifies the buyers who wait, in the write that makes their orders readable', async () => {
+      it('notifies waiting buyers in the write that makes their orders readable', async () => {
         const batch = await deducted('u1', 'u2');
         const received: unknown[] = [];
         const states: (string | undefined)[] = [];
@@ -77,7 +80,7 @@ for (const [name, createWorld] of STORE_WORLDS) {
         end();
       });
 
-      it('does not notify of a batch that was recorded before, or is partly released', async () => {
+      it('sends no notification for a batch that is already recorded or partly released', async () => {
         const [again, partly, last] = [await deducted('u1'), await deducted('u2', 'u3'), await deducted('u9')];
         await world.batches.markRecorded([{ batch: again, orders: [order('u1', '101')] }]);
         await world.batches.release([releaseOf('u2', '102', { batchId: partly.batchId })]);
@@ -91,14 +94,14 @@ for (const [name, createWorld] of STORE_WORLDS) {
         end();
       });
 
-      it('a second call changes nothing more, with other order ids neither (IDEMPOTENT)', async () => {
+      it('changes nothing on a second call, even with other order ids (IDEMPOTENT)', async () => {
         const batch = await deducted('u1');
         await world.batches.markRecorded([{ batch, orders: [order('u1', '101')] }]);
         await world.batches.markRecorded([{ batch, orders: [order('u1', '999')] }]);
         expect(await entryOf('u1')).to.deep.equal({ state: 'ordered', orderId: '101', quantity: 1 });
       });
 
-      it('a purchase that ended `failed` is absent and stays held until release closes it', async () => {
+      it('reports a `failed` purchase as absent and holds it until its release', async () => {
         const batch = await deducted('u1', 'u2');
         await world.batches.markRecorded([{ batch, orders: [order('u1', '101')] }]);
         expect((await entryOf('u2'))?.state).to.equal('held');
@@ -106,7 +109,7 @@ for (const [name, createWorld] of STORE_WORLDS) {
         expect((await entryOf('u2'))?.state).to.equal('held');
       });
 
-      it('`released` stays released, and what another batch holds stays held [C6]', async () => {
+      it('keeps `released` purchases released, and leaves purchases of another batch held [C6]', async () => {
         const batch = await deducted('u1');
         const other = await deducted('u2');
         await world.batches.release([releaseOf('u1', '101', { batchId: batch.batchId })]);
@@ -118,7 +121,7 @@ for (const [name, createWorld] of STORE_WORLDS) {
         expect(await entryOf('u3')).to.equal(null);
       });
 
-      it('the marker keeps its word, and its body only until then', async () => {
+      it('keeps the verdict of the marker, and its body only until then', async () => {
         const batch = await deducted('u1');
         const [pending] = await world.batches.stalePending(firstBucket(sale), 0, 10);
         expect(pending?.body).to.equal(batch.body);
@@ -127,7 +130,7 @@ for (const [name, createWorld] of STORE_WORLDS) {
         expect(await world.stock.deduct(batch)).to.deep.equal({ outcome: 'already_deducted' });
       });
 
-      it('takes many batches at once, and none', async () => {
+      it('accepts many batches at once, or no batch', async () => {
         const batches = [await deducted('u1'), await deducted('u2'), await deducted('u3')];
         await world.batches.markRecorded([]);
         await world.batches.markRecorded(
@@ -146,7 +149,7 @@ for (const [name, createWorld] of STORE_WORLDS) {
         sale = await openSale(world, { stock: 10, limitPerBuyer: 4, epoch: 2 });
       });
 
-      it('holds what has neither row nor entry, in `pending` and with the marker `claimed` [R4]', async () => {
+      it('holds purchases without a row or entry, in `pending` and with the marker `claimed` [R4]', async () => {
         const batch = olderBatch('u1*2', 'u2', 'u3*4');
         expect(await reacquire(batch, 'u2/k1')).to.deep.equal(claimed());
         expect(await entryOf('u1')).to.deep.equal({ state: 'held', batchId: batch.batchId, quantity: 2 });
@@ -162,7 +165,7 @@ for (const [name, createWorld] of STORE_WORLDS) {
         expect(await world.stock.resolve(batch)).to.equal('claimed');
       });
 
-      it('names purchases without units and those above the limit; both count inside the batch [R3]', async () => {
+      it('names purchases without units and above the limit, and counts both inside the batch [R3]', async () => {
         expect(await world.stock.deduct(batchOf(sale, purchasesOf('u1*3', 'u9*3')))).to.deep.equal({
           outcome: 'deducted',
         });
@@ -174,7 +177,7 @@ for (const [name, createWorld] of STORE_WORLDS) {
         expect(answers.map((answer) => answer?.outcome)).to.deep.equal(['limit_reached', 'sold_out']);
       });
 
-      it('what another batch holds is named, and stays as it is, also in another quantity', async () => {
+      it('names purchases held by another batch and leaves them unchanged, even in another quantity', async () => {
         const holder = batchOf(sale, purchasesOf('u1', 'u2*2'));
         await world.stock.deduct(holder);
         const late = olderBatch('u1*3', 'u2*2', 'u3');
@@ -187,7 +190,7 @@ for (const [name, createWorld] of STORE_WORLDS) {
         expect((await entryOf('u1'))?.state, 'not its own').to.equal('held');
       });
 
-      it('is safe to repeat, also when all of it is lost', async () => {
+      it('can be repeated safely, even after everything was lost', async () => {
         const batch = olderBatch('u1*4', 'u2*4', 'u3*4');
         expect(await reacquire(batch)).to.deep.equal(claimed('u3/k1'));
         expect(await reacquire(batch)).to.deep.equal(claimed('u3/k1'));
@@ -198,7 +201,7 @@ for (const [name, createWorld] of STORE_WORLDS) {
         expect((await world.batches.pendingSummary(firstBucket(sale))).batches).to.equal(2);
       });
 
-      it('a lost purchase is final: its key is not accepted again, also when units are released', async () => {
+      it('refuses the key of a lost purchase for good, even when units are released', async () => {
         const [winner, loser] = [batchOf(sale, purchasesOf('u1*4', 'u2*4', 'u4*2')), olderBatch('u3')];
         await world.stock.deduct(winner);
         expect(await reacquire(loser)).to.deep.equal(claimed('u3/k1'));
@@ -223,7 +226,7 @@ for (const [name, createWorld] of STORE_WORLDS) {
         expect(await unitsLeft()).to.equal(4);
       });
 
-      it('what was accepted before stays as it is, and so does the marker', async () => {
+      it('leaves accepted purchases and the marker unchanged', async () => {
         const older = olderBatch('u1*2');
         sale = await openSale(world, { stock: 10, limitPerBuyer: 4 });
         const batch = { ...older, saleId: sale.saleId };
@@ -236,14 +239,14 @@ for (const [name, createWorld] of STORE_WORLDS) {
         expect(await unitsLeft()).to.equal(8);
       });
 
-      it('works in a sale that is paused or closed too', async () => {
+      it('works in a paused or closed sale too', async () => {
         for (const state of ['paused', 'closed'] as const) {
           await world.sales.setState(sale, state);
           expect(await reacquire(olderBatch(`${state}*2`)), state).to.deep.equal(claimed());
         }
       });
 
-      it('`unavailable` in another epoch or on another server, `not_warmed` without a sale; nothing is written [R10]', async () => {
+      it('returns `unavailable` in another epoch or on another server, and `not_warmed` without a sale, and writes nothing [R10]', async () => {
         const batch = olderBatch('u1');
         expect(await world.batches.reacquire(batch, 3, new Set())).to.deep.equal({ outcome: 'unavailable' });
         expect(await world.batches.reacquire(batch, 1, new Set())).to.deep.equal({ outcome: 'unavailable' });
@@ -256,7 +259,7 @@ for (const [name, createWorld] of STORE_WORLDS) {
       });
     });
 
-    it('on another server, markRecorded and release still work: a rebuild counts what is in MySQL anyway [R1]', async () => {
+    it('still records and releases on another server, because a rebuild counts the orders in MySQL [R1]', async () => {
       const [one, two] = [await deducted('u1'), await deducted('u2')];
       await world.restart(firstBucket(sale));
       await world.batches.markRecorded([{ batch: one, orders: [order('u1', '101')] }]);
@@ -266,7 +269,7 @@ for (const [name, createWorld] of STORE_WORLDS) {
     });
 
     describe('release', () => {
-      it('gives the units of an ended order back once, however often it is asked [C3]', async () => {
+      it('returns the units of a final order once, for any number of calls [C3]', async () => {
         const batch = await deducted('u1*3');
         await world.batches.markRecorded([{ batch, orders: [order('u1', '101')] }]);
         const release = releaseOf('u1', '101');
@@ -276,7 +279,7 @@ for (const [name, createWorld] of STORE_WORLDS) {
         expect(await entryOf('u1')).to.deep.equal({ state: 'released', orderId: '101', quantity: 3 });
       });
 
-      it('the buyer may buy again with a new key, not with the old one', async () => {
+      it('lets the buyer buy again with a new key, but not with the old key', async () => {
         await deducted('u1*4');
         await world.batches.release([releaseOf('u1', '101')]);
         const { answers } = await world.stock.precheck(firstBucket(sale), purchasesOf('u1/k1*4', 'u1/k2*4'));
@@ -284,7 +287,7 @@ for (const [name, createWorld] of STORE_WORLDS) {
         expect(answers[1]).to.equal(null);
       });
 
-      it('without units it closes the request and lowers the buyer, but no unit returns [D6]', async () => {
+      it('closes the request and lowers the count of the buyer without units, and returns no unit [D6]', async () => {
         await deducted('u1*4');
         expect(await world.batches.release([releaseOf('u1', '101', { withUnits: false })])).to.deep.equal(['released']);
         expect(await unitsLeft()).to.equal(6);
@@ -292,7 +295,7 @@ for (const [name, createWorld] of STORE_WORLDS) {
         expect(answers).to.deep.equal([null]);
       });
 
-      it('an order of the request goes back whatever its id: its row may have been lost and written again', async () => {
+      it('releases an order of the request with any id, because its row may have been lost and rewritten', async () => {
         const batch = await deducted('u1');
         await world.batches.markRecorded([{ batch, orders: [order('u1', '101')] }]);
         expect(await world.batches.release([releaseOf('u1', '999')])).to.deep.equal(['released']);
@@ -300,7 +303,7 @@ for (const [name, createWorld] of STORE_WORLDS) {
         expect(await unitsLeft()).to.equal(10);
       });
 
-      it('does nothing for another batch, or a request that was never accepted', async () => {
+      it('does nothing for another batch, or for a request that was never accepted', async () => {
         const batch = await deducted('u1', 'u2');
         await world.batches.markRecorded([{ batch, orders: [order('u1', '101')] }]);
         const releases = [
@@ -312,7 +315,7 @@ for (const [name, createWorld] of STORE_WORLDS) {
         expect(await unitsLeft()).to.equal(8);
       });
 
-      it('answers one word per release, in order, and none for none', async () => {
+      it('returns one result per release in order, and an empty list for no release', async () => {
         const { batchId } = await deducted('u1', 'u2');
         const releases = [releaseOf('u9', '1'), releaseOf('u2', '102', { batchId }), releaseOf('u1', '101')];
         expect(await world.batches.release(releases)).to.deep.equal(['nothing', 'released', 'released']);
@@ -321,7 +324,7 @@ for (const [name, createWorld] of STORE_WORLDS) {
     });
 
     describe('pending', () => {
-      it('lists batches older than asked for, oldest first, with age and body, at most so many', async () => {
+      it('lists batches older than the given age, oldest first, with age and body, up to a maximum', async () => {
         const batches = [];
         for (const user of ['u1', 'u2', 'u3']) {
           batches.push(await deducted(user));
@@ -338,7 +341,7 @@ for (const [name, createWorld] of STORE_WORLDS) {
         expect(await world.batches.stalePending(firstBucket(sale), 3_600_000, 10)).to.deep.equal([]);
       });
 
-      it('of these only the wanted ones, and asks which only where there are some', async () => {
+      it('lists only the wanted batches, and asks for the selection only when batches exist', async () => {
         const never = async (): Promise<Set<string>> => expect.fail('there are none to ask about');
         expect(await world.batches.stalePending(firstBucket(sale), 0, 10, never)).to.deep.equal([]);
         const [first, second, third] = [await deducted('u1'), await deducted('u2'), await deducted('u3')];
@@ -357,7 +360,7 @@ for (const [name, createWorld] of STORE_WORLDS) {
         expect(error).to.include({ message: 'not of Redis' });
       });
 
-      it('names the buckets that have a batch pending, of any number of buckets', async () => {
+      it('names the buckets with a pending batch, for any number of buckets', async () => {
         const other = await openSale(world, { buckets: 2 });
         const refs = [
           ...Array.from({ length: 1000 }, (_, bucket) => ({ saleId: other.saleId, bucket })),
@@ -375,7 +378,7 @@ for (const [name, createWorld] of STORE_WORLDS) {
         expect(await world.batches.withPending(refs)).to.deep.equal(none);
       });
 
-      it('says how many there are and how long the oldest has waited', async () => {
+      it('returns the number of batches and the age of the oldest', async () => {
         expect(await world.batches.pendingSummary(firstBucket(sale))).to.deep.equal({ batches: 0, oldestMs: 0 });
         await deducted('u1');
         await world.elapse(10);
@@ -385,7 +388,7 @@ for (const [name, createWorld] of STORE_WORLDS) {
         expect(oldestMs).to.be.within(9, 60_000);
       });
 
-      it('says how many wait for too long, and for how much', async () => {
+      it('returns the number of overdue batches and their delay', async () => {
         expect(await world.batches.overduePending(firstBucket(sale), 0)).to.deep.equal({ batches: 0, oldestMs: 0 });
         await deducted('u1');
         await world.elapse(2_500);
@@ -399,7 +402,7 @@ for (const [name, createWorld] of STORE_WORLDS) {
         });
       });
 
-      it('a parked batch leaves `pending` and keeps its units; parking it again does no harm [M8]', async () => {
+      it('moves a parked batch out of `pending` and keeps its units, and can be repeated [M8]', async () => {
         const batch = await deducted('u1*2');
         await world.batches.park(batch);
         await world.batches.park(batch);
@@ -425,7 +428,7 @@ for (const [name, createWorld] of STORE_WORLDS) {
         return batchIds;
       };
 
-      it('takes the oldest, with age and body, and none of them again before its lease is over', async () => {
+      it('takes the oldest batches with age and body, and no batch again before its lease ends', async () => {
         const batch = await deducted('u1');
         await world.elapse(5);
         const second = await deducted('u2');
@@ -439,7 +442,7 @@ for (const [name, createWorld] of STORE_WORLDS) {
         expect(await taken()).to.have.members([batch.batchId, second.batchId]);
       });
 
-      it('young, recorded and parked batches are not taken', async () => {
+      it('skips young, recorded and parked batches', async () => {
         const [recorded, parked] = [await deducted('u1'), await deducted('u2')];
         await world.batches.markRecorded([{ batch: recorded, orders: [order('u1', '101')] }]);
         await world.batches.park(parked);
@@ -448,7 +451,7 @@ for (const [name, createWorld] of STORE_WORLDS) {
         expect(await taken()).to.have.length(1);
       });
 
-      it('a taken batch that is recorded meanwhile is forgotten', async () => {
+      it('forgets a taken batch that was recorded since', async () => {
         const batch = await deducted('u1');
         await takeAll();
         await world.batches.markRecorded([{ batch, orders: [order('u1', '101')] }]);
@@ -456,14 +459,14 @@ for (const [name, createWorld] of STORE_WORLDS) {
         expect(await taken()).to.deep.equal([]);
       });
 
-      it('two who take at once get no batch both, and all of them together', async () => {
+      it('gives no batch to two concurrent callers, and every batch to some caller', async () => {
         const batchIds = await three();
         const both = await Promise.all([taken(2), taken(2)]);
         expect(both.flat()).to.have.length(3);
         expect(both.flat()).to.have.members(batchIds);
       });
 
-      it('those who begin where the last look ended see what came since, and miss nothing that was not taken', async () => {
+      it('returns new batches when a caller continues after its last look, and misses no batch', async () => {
         const batchIds = await three();
         const first = await takeAll(2);
         expect(first.batches.map(({ batchId }) => batchId)).to.deep.equal(batchIds.slice(0, 2));
@@ -473,7 +476,7 @@ for (const [name, createWorld] of STORE_WORLDS) {
         expect(await taken(2, second.nextFromMs)).to.deep.equal([batchId]);
       });
 
-      it('left alone for a time, before it was ever taken and after; the longest time counts', async () => {
+      it('honours the longest delay, set before a batch was ever taken or later', async () => {
         const { batchId } = await deducted('u1');
         await world.batches.leaveAlone(firstBucket(sale), [{ batchId, forMs: 3_000 }]);
         await world.batches.leaveAlone(firstBucket(sale), [{ batchId, forMs: 1 }]);
@@ -486,7 +489,7 @@ for (const [name, createWorld] of STORE_WORLDS) {
         expect(await taken()).to.deep.equal([]);
       });
 
-      it('one that was parked and is put back counts anew, whatever was said of it before', async () => {
+      it('resets the delay of a batch that was parked and put back', async () => {
         const batch = await deducted('u1');
         await world.batches.leaveAlone(firstBucket(sale), [{ batchId: batch.batchId, forMs: 3_600_000 }]);
         await world.batches.park(batch);
@@ -495,7 +498,7 @@ for (const [name, createWorld] of STORE_WORLDS) {
       });
     });
 
-    it('heldElsewhere: purchases that another batch holds; not its own, not orders, not unknown ones', async () => {
+    it('heldElsewhere: names purchases held by another batch, and no own, ordered or unknown purchases', async () => {
       const [own, other] = [await deducted('u1', 'u2'), await deducted('u3', 'u4')];
       await world.batches.markRecorded([{ batch: other, orders: [order('u4', '104')] }]);
       const asked = batchOf(sale, [...own.purchases, ...other.purchases, ...purchasesOf('u5')], own.batchId);
@@ -503,7 +506,7 @@ for (const [name, createWorld] of STORE_WORLDS) {
     });
 
     describe('unpark', () => {
-      it('a parked batch comes back, young and with its body, whatever the sale has become [M8]', async () => {
+      it('returns a parked batch with its body as a young batch, in any state of the sale [M8]', async () => {
         const batch = await deducted('u1*2');
         await world.batches.park(batch);
         await world.sales.setState(sale, 'closed');
@@ -515,7 +518,7 @@ for (const [name, createWorld] of STORE_WORLDS) {
         expect(await unitsLeft()).to.equal(8);
       });
 
-      it('not once it is recorded, not when it was never deducted, not without a marker', async () => {
+      it('returns no batch that is recorded, was never deducted or has no marker', async () => {
         const recorded = await deducted('u1');
         await world.batches.markRecorded([{ batch: recorded, orders: [order('u1', '101')] }]);
         const [aborted, unknown] = [batchOf(sale, purchasesOf('u2')), batchOf(sale, purchasesOf('u3'))];

@@ -11,13 +11,13 @@ import { stackEnv } from '../helpers/stack-env.js';
 import { pause } from '../chaos/harness/wait.js';
 
 interface StoreWorld {
-  /** As two processes see it. */
+  /** Two clients, as two processes. */
   readonly stores: readonly [BreakerStore, BreakerStore];
   elapse(ms: number): Promise<void>;
   close(): Promise<void>;
 }
 
-/** For a machine that is busy. */
+/** A lifetime for a busy machine. */
 const LONG_MS = 60_000;
 const SHORT_MS = 300;
 
@@ -63,7 +63,7 @@ for (const [name, createWorld] of [
     });
     after(() => world?.close());
 
-    it('every process sees the report of every other one, and its own', async () => {
+    it('shows every process its own report and all other reports', async () => {
       const [first, second] = world.stores;
       const [a, b] = [newId(), newId()];
       expect(among(await first.exchange(a, reportOf('open'), LONG_MS), [a, b])).to.deep.equal({
@@ -74,7 +74,7 @@ for (const [name, createWorld] of [
       expect(among(await first.exchange(a, reportOf('open'), LONG_MS), [a, b])).to.deep.equal(both);
     });
 
-    it('a later report takes the place of the earlier one', async () => {
+    it('replaces an earlier report with a later report', async () => {
       const [first, second] = world.stores;
       const [a, b] = [newId(), newId()];
       for (const state of ['open', 'half_open', 'closed'] as const) {
@@ -85,7 +85,7 @@ for (const [name, createWorld] of [
       }
     });
 
-    it('a process without a report in time is no longer live', async () => {
+    it('drops a process without a timely report', async () => {
       const [first, second] = world.stores;
       const [a, b] = [newId(), newId()];
       await first.exchange(a, reportOf('open'), SHORT_MS);
@@ -98,7 +98,7 @@ for (const [name, createWorld] of [
       expect(again, 'it may come back').to.deep.equal({ [a]: reportOf('closed') });
     });
 
-    it('a process that reports in time stays live', async () => {
+    it('keeps a process that reports in time', async () => {
       const [first, second] = world.stores;
       const [a, b] = [newId(), newId()];
       await first.exchange(a, reportOf('open'), SHORT_MS);
@@ -107,7 +107,7 @@ for (const [name, createWorld] of [
       expect(among(await second.exchange(b, reportOf('closed'), LONG_MS), [a])).to.have.key(a);
     });
 
-    it('a report that is withdrawn is gone at once, and may be withdrawn again', async () => {
+    it('drops a withdrawn report at once, and allows another withdrawal', async () => {
       const [first, second] = world.stores;
       const [a, b] = [newId(), newId()];
       await first.exchange(a, reportOf('open'), LONG_MS);
@@ -125,7 +125,7 @@ describe('BreakerStore on redis', () => {
   });
   after(() => connection?.close());
 
-  it('a report of another release is a live process without trouble where it cannot be read', async () => {
+  it('counts a process with an unreadable report of another release as live and healthy', async () => {
     const { redis } = connection;
     const texts = ['', 'nonsense', 'null', '7', '{"redis":"ajar","mysql":"open","kafka":"open"}'];
     const strange = texts.map((text) => [newId(), text] as const);
@@ -143,12 +143,12 @@ describe('BreakerStore on redis', () => {
     for (const id of ids) await createBreakerStore(connection).withdraw(id);
   });
 
-  it('a process that is gone leaves nothing behind, and the keys expire', async () => {
+  it('leaves nothing behind for a dead process, and expires the keys', async () => {
     const { redis } = connection;
     const [a, b] = [newId(), newId()];
     const store = createBreakerStore(connection);
     await store.exchange(a, reportOf('open'), 1);
-    await pause(20); // on the clock of Redis, which no test can move
+    await pause(20); // Uses the clock of Redis, which a test cannot move.
     await store.exchange(b, reportOf('open'), LONG_MS);
     expect(await redis.hexists(BREAKER_VOTES_KEY, a)).to.equal(0);
     expect(await redis.zscore(BREAKER_UNTIL_KEY, a)).to.equal(null);

@@ -31,9 +31,9 @@ import { stackEnv } from '../helpers/stack-env.js';
 
 type Closeable = { close(): Promise<void> };
 
-/** A broker that the contract suites run on: RocketMQ and the one in memory. */
+/** A broker for the contract suites: RocketMQ or the memory broker. */
 export interface BrokerWorld {
-  /** What its producers sign with. */
+  /** Signing keys of its producers. */
   readonly signatures: MessageSignatures;
   purchaseChannel(checkBack: CheckBack): Promise<PurchaseChannel & Closeable>;
   redriveChannel(): Promise<RedriveChannel & Closeable>;
@@ -41,17 +41,20 @@ export interface BrokerWorld {
   orderEventChannel(): Promise<OrderEventChannel>;
   source(topic: string, group: string, invisibleMs?: number): Promise<DeliverySource & Closeable>;
   progress(consumed: readonly Consumed[]): WorkerProgress;
-  /** Now on the clock of this world, in ms. */
+  /** Current time on the clock of this world, ms. */
   nowMs(): number;
-  /** Lets time pass. */
+  /** Advances the clock. */
   elapse(ms: number): Promise<void>;
-  /** Closes every client that was opened. */
+  /** Closes every open client. */
   close(): Promise<void>;
 }
 
 const INVISIBLE_MS = 10_000;
 const AWAIT_MS = 1_000;
-/** Longer than the default: a broker that shares two cores with other suites may be slow, and no answer is another result. */
+/**
+ * Longer than the default. A broker that shares two cores with other suites may be slow, and a missing response is
+ * another result.
+ */
 const REQUEST_TIMEOUT_MS = 10_000;
 
 export async function memoryWorld(): Promise<BrokerWorld> {
@@ -69,7 +72,7 @@ export async function memoryWorld(): Promise<BrokerWorld> {
         close: () => source.close(),
         async receive(max) {
           const deliveries = await source.receive(max);
-          if (deliveries.length === 0) await broker.runChecks(); // the real one checks back while time passes
+          if (deliveries.length === 0) await broker.runChecks(); // The real broker checks back while time passes.
           return deliveries;
         },
       };
@@ -116,7 +119,7 @@ export async function rocketmqWorld(): Promise<BrokerWorld> {
   };
 }
 
-/** A batch of one purchase with ids of its own, so that tests can share a broker. */
+/** Returns a batch of one purchase with unique ids, so that tests can share a broker. */
 export function freshBatch(): Batch {
   return sealBatch({
     batchId: newBatchId(),
@@ -129,7 +132,7 @@ export function freshBatch(): Batch {
   });
 }
 
-/** The next delivery of the batch; null when none came within `ms`. Messages of others are left alone. */
+/** Returns the next delivery of the batch, or null if none arrives within `ms`. Leaves other messages alone. */
 export async function nextDelivery(
   world: BrokerWorld,
   source: DeliverySource,
@@ -145,7 +148,7 @@ export async function nextDelivery(
   return null;
 }
 
-/** Suites run at the same time, and members of a group share its messages: each suite uses a group of its own. */
+/** Suites run concurrently, and members of a group share its messages. Therefore each suite has its own group. */
 export const PURCHASES = { topic: TOPICS.purchase, group: GROUPS.writer } as const;
 export const REDRIVES = { topic: TOPICS.redrive, group: GROUPS.redriveWriter } as const;
 export const REDRIVES_HELD = { topic: TOPICS.redrive, group: GROUPS.coupon } as const;

@@ -20,7 +20,7 @@ interface World {
   readonly jobs: CompensationRepository;
   readonly runs: ReconcileRuns;
   auditOf(subject: string): Promise<Audited[]>;
-  /** Leases that are kept of a sale, held or not. */
+  /** Stored leases of a sale, held or free. */
   leasesOf(saleId: string): Promise<number>;
   close(): Promise<void>;
 }
@@ -57,7 +57,7 @@ const WORLDS: [string, () => Promise<World>][] = [
   ],
 ];
 
-/** Longer than any test; no lease of it ends by itself. */
+/** Longer than any test, so that no lease expires on its own. */
 const LONG_MS = 60_000;
 
 for (const [name, createWorld] of WORLDS) {
@@ -91,7 +91,7 @@ for (const [name, createWorld] of WORLDS) {
       world.jobs.claim({ max, leaseMs, saleId });
     const idsOf = (jobs: readonly CompensationJob[]): string[] => jobs.map(({ jobId }) => jobId);
 
-    it('one job per kind and subject, also when several keepers find it at the same moment [C1]', async () => {
+    it('creates one job per kind and subject, even when several keepers find it at the same moment [C1]', async () => {
       const job = jobOf('u1');
       const words = await Promise.all(Array.from({ length: 6 }, () => world.jobs.add([job], 'ann')));
       expect(words.flat().sort()).to.deep.equal([...Array<string>(5).fill('already_pending'), 'added'].sort());
@@ -111,7 +111,7 @@ for (const [name, createWorld] of WORLDS) {
       ]);
     });
 
-    it('forgets jobs that were compensated, a number at a time; one that failed stays', async () => {
+    it('removes a bounded number of compensated jobs, and keeps failed jobs', async () => {
       const [first, second, failed] = [await added('u1'), await added('u2'), await added('u3')];
       await world.jobs.done(first.jobId, 'ann', '');
       await world.jobs.done(second.jobId, 'ann', '');
@@ -127,7 +127,7 @@ for (const [name, createWorld] of WORLDS) {
       expect(await left()).to.deep.equal([failed.jobId]);
     });
 
-    it('is found by id, request, batch, state, kind and sale; a page starts after a job', async () => {
+    it('finds jobs by id, request, batch, state, kind and sale, and starts a page after a job', async () => {
       const one = await added('u1');
       await world.jobs.add([jobOf('u2', { batchId: one.batchId }), jobOf('u3')], 'ann');
       const all = await world.jobs.list({ saleId }, { max: 100 });
@@ -141,12 +141,12 @@ for (const [name, createWorld] of WORLDS) {
       expect(await world.jobs.list({ saleId, kind: 'leak', state: 'pending' }, { max: 9 })).to.have.length(3);
     });
 
-    it('a claimed job goes to one claim only, and again to another when its lease is over; no attempt is counted [C1]', async () => {
+    it('gives a job to one claim, and to another only after its lease, and counts no attempt [C1]', async () => {
       for (const user of ['u1', 'u2', 'u3', 'u4']) await world.jobs.add([jobOf(user)], 'ann');
       const claims = await Promise.all([claim(LONG_MS, 2), claim(LONG_MS, 2)]);
       const claimed = claims.flat();
       expect(new Set(idsOf(claimed)).size).to.equal(claimed.length);
-      claimed.push(...(await claim())); // jobs that one claim skipped while the other had them locked
+      claimed.push(...(await claim())); // Jobs that a claim skipped while another claim had locked them.
       expect(new Set(idsOf(claimed)).size, 'each once').to.equal(4);
       expect(claimed.map(({ attempts }) => attempts)).to.deep.equal([0, 0, 0, 0]);
       expect(await claim()).to.deep.equal([]);
@@ -158,7 +158,7 @@ for (const [name, createWorld] of WORLDS) {
       });
     });
 
-    it('a postponed job says why and is due later; one that has ended stays as it is', async () => {
+    it('stores the reason of a postponed job and its later due time, and leaves a final job unchanged', async () => {
       const { jobId } = await added('u1');
       await claim();
       await world.jobs.postpone(jobId, LONG_MS, 'no row yet', 'counts');
@@ -177,7 +177,7 @@ for (const [name, createWorld] of WORLDS) {
       expect(await world.jobs.find(jobId)).to.include({ lastError: 'it has its row', state: 'compensated' });
     });
 
-    it('ends once, with an audit row; found again it is reopened, unless it was given up', async () => {
+    it('ends a job once with an audit row, and reopens it when found again unless it was given up', async () => {
       const { jobId, ...job } = await added('u1');
       expect(await world.jobs.done(jobId, 'ann', 'marked recorded')).to.equal('done');
       expect(await world.jobs.failed(jobId, 'bob', 'late')).to.equal('not_pending');
@@ -201,7 +201,7 @@ for (const [name, createWorld] of WORLDS) {
       });
     });
 
-    it('a retry resets its attempts', async () => {
+    it('resets the attempts on a retry', async () => {
       const { jobId } = await added('u1', { kind: 'unsettled' });
       await world.jobs.postpone(jobId, 0, 'no row yet', 'counts');
       await world.jobs.failed(jobId, 'keeper', 'gave up');
@@ -218,7 +218,7 @@ for (const [name, createWorld] of WORLDS) {
       expect(audit.filter(({ action }) => action === 'compensation.retried')).to.have.length(2);
     });
 
-    it('counts every state, and writes audit entries for changes outside of MySQL', async () => {
+    it('counts every state, and writes audit entries for changes outside MySQL', async () => {
       const before = await world.jobs.counts();
       const { jobId } = await added('u1', { kind: 'drift' });
       const after = await world.jobs.counts();
@@ -242,7 +242,7 @@ for (const [name, createWorld] of WORLDS) {
     after(() => world?.close());
     const owner = (): string => `run-${randomBytes(6).toString('hex')}`;
 
-    it('one owner per sale; it may keep its lease, and a lease that is free or over can be taken [C1]', async () => {
+    it('allows one owner per sale, who may renew the lease, and a new owner when it is free or expired [C1]', async () => {
       const saleId = freshSaleId();
       const owners = [owner(), owner(), owner()];
       const answers = await Promise.all(owners.map((one) => world.runs.lease(saleId, one, LONG_MS)));
@@ -263,7 +263,7 @@ for (const [name, createWorld] of WORLDS) {
       expect((await world.runs.lease(freshSaleId(), third, LONG_MS)).outcome, 'another sale').to.equal('held');
     });
 
-    it('a lease that was given back leaves nothing, so that a sale costs no row for ever', async () => {
+    it('keeps no row after a lease is returned', async () => {
       const saleId = freshSaleId();
       const [first, second] = [owner(), owner()];
       await world.runs.lease(saleId, first, LONG_MS);
@@ -273,7 +273,7 @@ for (const [name, createWorld] of WORLDS) {
       expect(await world.leasesOf(saleId)).to.equal(0);
     });
 
-    it('has one owner at a time, also while others give it back [C1]', async () => {
+    it('has one owner at a time, even while others return the lease [C1]', async () => {
       const saleId = freshSaleId();
       let holding = 0;
       let held = 0;
@@ -293,7 +293,7 @@ for (const [name, createWorld] of WORLDS) {
       expect(await world.leasesOf(saleId)).to.equal(0);
     });
 
-    it('keeps what a run found, newest first', async () => {
+    it('keeps the findings of runs, newest first', async () => {
       const saleId = freshSaleId();
       const first = await world.runs.begin({ saleId, applied: false, actor: 'ann' });
       const second = await world.runs.begin({ saleId, applied: true, actor: 'keeper' });
@@ -317,7 +317,7 @@ for (const [name, createWorld] of WORLDS) {
       expect(await world.runs.list({ saleId, beforeId: first }, 10)).to.deep.equal([]);
     });
 
-    it('forgets old runs, a number at a time', async () => {
+    it('removes a bounded number of old runs', async () => {
       const saleId = freshSaleId();
       for (let runs = 0; runs < 3; runs++) await world.runs.begin({ saleId, applied: false, actor: 'ann' });
       await world.runs.removeOld(LONG_MS, 100);

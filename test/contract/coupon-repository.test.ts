@@ -6,7 +6,7 @@ import type { MysqlPool } from '../../src/mysql/pool.js';
 import { draftSale } from '../chaos/harness/sales.js';
 import { mysqlWorld, type MysqlWorld } from './repository-worlds.js';
 
-describe('coupons and states of orders, in MySQL', () => {
+describe('coupons and order states in MySQL', () => {
   let world: MysqlWorld;
   let pool: MysqlPool;
   before(async () => {
@@ -15,10 +15,10 @@ describe('coupons and states of orders, in MySQL', () => {
   });
   after(() => world?.close());
 
-  /** Orders of a sale of their own, one per state. @returns their ids, in the same order */
+  /** Creates orders of a new sale, one per state. @returns the ids in the same order */
   async function ordersIn(...states: OrderState[]): Promise<string[]> {
     const { saleId } = await draftSale({ admin: world.sales });
-    const base = BigInt(saleId) * 1000n + (1n << 61n); // unique by the sale, and beyond what a double can tell apart
+    const base = BigInt(saleId) * 1000n + (1n << 61n); // Unique by the sale, and too large for a double.
     for (const [index, state] of states.entries()) {
       const sql =
         'INSERT INTO orders (id, sale_id, user_id, request_id, batch_id, quantity, amount_cents, state, one_per_buyer)' +
@@ -45,7 +45,7 @@ describe('coupons and states of orders, in MySQL', () => {
     expect(await createCouponRepository(pool).issue([])).to.deep.equal({ issued: 0, unpaid: [] });
   });
 
-  it('issued again and again, by several keepers at once: one coupon an order, counted once [C3]', async () => {
+  it('issues one coupon per order when several keepers issue it repeatedly at once [C3]', async () => {
     const orderIds = await ordersIn('paid', 'paid', 'paid');
     const repository = createCouponRepository(pool);
     const results = await Promise.all(Array.from({ length: 4 }, () => repository.issue(orderIds)));
@@ -54,7 +54,7 @@ describe('coupons and states of orders, in MySQL', () => {
     expect(await coupons(orderIds)).to.have.length(3);
   });
 
-  it('names the orders without a coupon, whatever the reason', async () => {
+  it('names the orders without a coupon, for any reason', async () => {
     const [paid, unpaid, late] = (await ordersIn('paid', 'cancelled', 'paid')) as [string, string, string];
     const repository = createCouponRepository(pool);
     await repository.issue([paid, unpaid]);
@@ -62,7 +62,7 @@ describe('coupons and states of orders, in MySQL', () => {
     expect(await repository.withoutCoupon([])).to.deep.equal([]);
   });
 
-  it('names the orders that are unpaid and past their deadline', async () => {
+  it('names unpaid orders past their deadline', async () => {
     const [due, paid, later, open] = (await ordersIn(
       'pending_payment',
       'paid',
@@ -74,13 +74,13 @@ describe('coupons and states of orders, in MySQL', () => {
     await setDeadline([due, paid], '- INTERVAL 1 SECOND');
     await setDeadline([later], '+ INTERVAL 1 HOUR');
     const found = await createOrderStates(pool).dueOf([due, paid, later, open, '1']);
-    // or keepers of later tests could not expire it: `sold` of its sale is 0
+    // Keepers in later tests could not expire this order, because `sold` of its sale is 0.
     await pool.execute("UPDATE orders SET state = 'cancelled' WHERE id IN (?)", [[due, later, open]]);
     expect(found).to.deep.equal([due]);
     expect(await createOrderStates(pool).dueOf([])).to.deep.equal([]);
   });
 
-  it('the states of existing orders, with their buyers', async () => {
+  it('returns the states and buyers of existing orders', async () => {
     const [paid, expired] = (await ordersIn('paid', 'expired')) as [string, string];
     const rows = await createOrderStates(pool).notificationsOf([expired, paid, '1']);
     expect(rows).to.have.deep.members([
@@ -90,7 +90,7 @@ describe('coupons and states of orders, in MySQL', () => {
     expect(await createOrderStates(pool).notificationsOf([])).to.deep.equal([]);
   });
 
-  it('the states of existing orders', async () => {
+  it('returns the states of existing orders', async () => {
     const [paid, expired] = await ordersIn('paid', 'expired');
     const states = await createOrderStates(pool).statesOf([paid as string, expired as string, '1']);
     expect([...states]).to.have.deep.members([

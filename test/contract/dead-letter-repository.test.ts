@@ -30,7 +30,7 @@ for (const [name, createWorld] of WORLDS) {
       attempts: 8,
       ...parts,
     });
-    /** Parks a batch of these purchases. @returns the dead letter as it is stored */
+    /** Parks a batch of these purchases. @returns the stored dead letter */
     async function parked(texts: readonly string[], parts: Partial<DeadLetter> = {}): Promise<StoredDeadLetter> {
       const { batchId, body } = batchOf({ saleId }, purchasesOf(...texts));
       const deadLetter = deadLetterOf({ batchId, body, ...parts });
@@ -42,14 +42,14 @@ for (const [name, createWorld] of WORLDS) {
     const idsOf = async (filter: DeadLetterFilter, max = 100): Promise<string[]> =>
       (await world.deadLetters.list({ saleId, ...filter }, { max })).map(({ deadLetterId }) => deadLetterId);
 
-    it('park: once per message and group [M8]', async () => {
+    it('park: stores one dead letter per message and group [M8]', async () => {
       const deadLetter = deadLetterOf();
       expect(await world.deadLetters.park(deadLetter)).to.equal('parked');
       expect(await world.deadLetters.park({ ...deadLetter, attempts: 2 })).to.equal('already_parked');
       expect(await world.deadLetters.park({ ...deadLetter, group: 'seckill-order-writer-redrive' })).to.equal('parked');
     });
 
-    it('park: once per batch, however many of its messages died; anew when that one is closed', async () => {
+    it('park: stores one dead letter per batch for any number of its messages, and a new one after it is closed', async () => {
       const { batchId, body } = batchOf({ saleId }, purchasesOf('u1'));
       const letter = (): DeadLetter => deadLetterOf({ batchId, body, isBatch: true });
       expect(await world.deadLetters.park(letter())).to.equal('parked');
@@ -62,7 +62,7 @@ for (const [name, createWorld] of WORLDS) {
       expect(await idsOf({ state: 'parked', batchId })).to.have.length(2);
     });
 
-    it('parkedBatches: each parked batch with its body, in the order of their ids, behind one of them', async () => {
+    it('parkedBatches: returns each parked batch with its body in order of ids, after a given batch', async () => {
       const batches = ['u1', 'u2', 'u3'].map((user) => batchOf({ saleId }, purchasesOf(user)));
       batches.sort((a, b) => (a.batchId < b.batchId ? -1 : 1));
       for (const { batchId, body } of [...batches].reverse()) {
@@ -83,13 +83,13 @@ for (const [name, createWorld] of WORLDS) {
       expect(await own('')).to.deep.equal(all.slice(1));
     });
 
-    it('park: whatever a message contains, or it would be delivered for ever [M7]', async () => {
+    it('park: accepts any message content, because a failure would cause endless redelivery [M7]', async () => {
       const odd = `\u0000\ud800'"\\🎉${'x'.repeat(20_000)}`;
       const deadLetter = deadLetterOf({ body: odd, detail: odd, saleId: odd, batchId: odd, originTopic: odd });
       expect(await world.deadLetters.park(deadLetter)).to.equal('parked');
     });
 
-    it('a dead letter is found as it was parked, with its body', async () => {
+    it('returns a dead letter as it was parked, with its body', async () => {
       const beforeMs = world.clock.nowMs();
       const deadLetter = await parked(['u1*2'], { attempts: 6 });
       expect(deadLetter).to.deep.include({
@@ -108,7 +108,7 @@ for (const [name, createWorld] of WORLDS) {
       expect(await world.deadLetters.find('999999999999')).to.equal(null);
     });
 
-    it('a request is not found by what another purchase notes', async () => {
+    it('does not find a request in the metadata of another purchase', async () => {
       const metadata = { noted: 'noted', also: ',"noted",', last: '["noted","noted",1]' };
       const { body } = batchOf({ saleId }, [{ ...purchaseOf('u1/k1'), metadata }]);
       const { deadLetterId } = await parked(['u1/k1'], { body });
@@ -116,7 +116,7 @@ for (const [name, createWorld] of WORLDS) {
       expect(await idsOf({ key: 'k1' })).to.include(deadLetterId);
     });
 
-    it('a trace id finds the parked dead letters with such a purchase, and not what another one notes', async () => {
+    it('finds parked dead letters by the trace id of a purchase, and not by metadata of another purchase', async () => {
       const traceId = randomBytes(16).toString('hex');
       const other = randomBytes(16).toString('hex');
       const metadata = { noted: `,"${other}"]`, also: `[[0,"${other}"]]` };
@@ -129,7 +129,7 @@ for (const [name, createWorld] of WORLDS) {
       for (const text of [other, 'k2', '0'.repeat(32)]) expect(await idsOf({ traceId: text }), text).to.deep.equal([]);
     });
 
-    it('each filter finds what it names and nothing else', async () => {
+    it('returns exactly the matches of each filter', async () => {
       const one = await parked(['u1/key-one', 'u2/key-two']);
       const two = await parked(['key-one/other'], { group: 'seckill-order-writer-redrive' });
       const three = await parked(['u3'], { reason: 'undecodable', body: '{', batchId: null });
@@ -154,7 +154,7 @@ for (const [name, createWorld] of WORLDS) {
       expect(await world.deadLetters.count({ saleId, state: 'discarded' })).to.equal(1);
     });
 
-    it('finds by the topic, by a part of the error as it stands, and by ids', async () => {
+    it('filters by topic, by a literal part of the error, and by ids', async () => {
       const detail = 'ER_BAD_FIELD: 50% of `x_y`';
       const one = await parked(['u1'], { detail, originTopic: 'elsewhere' });
       const two = await parked(['u2']);
@@ -168,7 +168,7 @@ for (const [name, createWorld] of WORLDS) {
       expect(await world.deadLetters.count({ saleId, text: detail, originTopic: 'elsewhere' })).to.equal(1);
     });
 
-    it('since counts the moment itself, until does not', async () => {
+    it('includes the time of `since` and excludes the time of `until`', async () => {
       const { deadLetterId, parkedAtMs } = await parked(['u1']);
       expect(await idsOf({ sinceMs: parkedAtMs })).to.deep.equal([deadLetterId]);
       expect(await idsOf({ sinceMs: parkedAtMs + 1 })).to.deep.equal([]);
@@ -176,7 +176,7 @@ for (const [name, createWorld] of WORLDS) {
       expect(await idsOf({ untilMs: parkedAtMs + 1 })).to.deep.equal([deadLetterId]);
     });
 
-    it('a page starts after a dead letter, and misses none when those before it have changed', async () => {
+    it('starts a page after a dead letter, and skips none when earlier dead letters have changed', async () => {
       const deadLetters = [await parked(['u1']), await parked(['u2']), await parked(['u3'])];
       const filter: DeadLetterFilter = { saleId, state: 'parked' };
       const first = await world.deadLetters.list(filter, { max: 2 });
@@ -192,7 +192,7 @@ for (const [name, createWorld] of WORLDS) {
       );
     });
 
-    it('a replay begins, is kept parked with its note, begins again and ends; each step is in the audit log', async () => {
+    it('begins a replay, keeps its note while parked, begins again and ends, and audits each step', async () => {
       const { deadLetterId } = await parked(['u1']);
       expect(await idsOf({ replayBegun: true })).to.deep.equal([]);
       expect(await world.deadLetters.beginReplay(deadLetterId, 'ann')).to.equal('done');
@@ -228,7 +228,7 @@ for (const [name, createWorld] of WORLDS) {
       ]);
     });
 
-    it('an end is final: later calls change nothing and are not in the audit log', async () => {
+    it('keeps a final state, and audits no later call', async () => {
       const { deadLetterId } = await parked(['u1']);
       expect(await world.deadLetters.close(deadLetterId, 'ann', 'discarded', 'given up')).to.equal('done');
       expect(await world.deadLetters.close(deadLetterId, 'bob', 'replayed', 'no')).to.equal('not_parked');
@@ -243,7 +243,7 @@ for (const [name, createWorld] of WORLDS) {
       expect(await world.deadLetters.beginReplay('999999999999', 'bob')).to.equal('not_found');
     });
 
-    it('of two ends at once one wins', async () => {
+    it('lets one of two concurrent ends win', async () => {
       const { deadLetterId } = await parked(['u1']);
       const moves = await Promise.all([
         world.deadLetters.close(deadLetterId, 'ann', 'discarded', 'given up'),
@@ -253,7 +253,7 @@ for (const [name, createWorld] of WORLDS) {
       expect(await world.auditOf(`dead_letter:${deadLetterId}`)).to.have.length(1);
     });
 
-    it('a note of any length is cut to its column', async () => {
+    it('shortens a note of any length to its column', async () => {
       const { deadLetterId } = await parked(['u1']);
       expect(await world.deadLetters.keepParked(deadLetterId, 'a'.repeat(200), 'n'.repeat(5000))).to.equal('done');
     });

@@ -32,7 +32,7 @@ for (const [name, createWorld] of [
       return delivery;
     };
 
-    it('what was acked does not come again', async () => {
+    it('delivers an acked message only once', async () => {
       const publishAndAck = async () => {
         const batch = freshBatch();
         const startedAtMs = world.nowMs();
@@ -41,12 +41,13 @@ for (const [name, createWorld] of [
         return { batch, tookMs: world.nowMs() - startedAtMs };
       };
       let acked = await publishAndAck();
-      // An ack at the edge of the invisible time may be accepted and come too late all the same: then with another message.
+      // An ack at the edge of the invisible time may be accepted and still be too late. The test then uses another
+      // message.
       for (let tries = 1; acked.tookMs > INVISIBLE_MS / 2 && tries < 5; tries++) acked = await publishAndAck();
       expect(await nextDelivery(world, source, acked.batch, INVISIBLE_MS + 5_000)).to.equal(null);
     });
 
-    it('what was not acked in time comes again as the next attempt, and the late ack is refused [M10]', async () => {
+    it('redelivers a message as the next attempt when the ack is late, and refuses the late ack [M10]', async () => {
       const batch = freshBatch();
       await channel.publish(batch);
       const first = await receive(batch, VISIBLE_WITHIN_MS);
@@ -59,7 +60,7 @@ for (const [name, createWorld] of [
       expect(await second.ack()).to.equal(true);
     });
 
-    it('retryAfter brings it back after the delay, before the invisible time is over', async () => {
+    it('redelivers after the delay of retryAfter, before the invisible time ends', async () => {
       const batch = freshBatch();
       await channel.publish(batch);
       const first = await receive(batch, VISIBLE_WITHIN_MS);
@@ -73,7 +74,7 @@ for (const [name, createWorld] of [
       await second.ack();
     });
 
-    it('after its last retry it is a dead letter, with the properties that name its origin [M7]', async () => {
+    it('turns a message into a dead letter after its last retry, with the properties of its origin [M7]', async () => {
       const batch = freshBatch();
       await channel.publish(batch);
       let messageId = '';
@@ -85,8 +86,8 @@ for (const [name, createWorld] of [
       }
       const { topic, collector } = DEAD_LETTERS[REDRIVES.group];
       const deadLetters = await world.source(topic, collector);
-      // The broker moves it only with a receive of its own group, once it is visible again. On a busy machine that is a
-      // later receive than the next one, so its group goes on receiving until it is there.
+      // The broker moves it only with a receive of its own group once it is visible again. On a busy machine this may
+      // take several receives, so the group receives until it arrives.
       const endsAtMs = world.nowMs() + DEAD_LETTER_WITHIN_MS;
       let deadLetter: Delivery | null = null;
       while (deadLetter === null && world.nowMs() < endsAtMs) {
@@ -101,13 +102,13 @@ for (const [name, createWorld] of [
       await deadLetter?.ack();
     });
 
-    it('a receive that was open when the source closed can still be acked, later ones are empty', async () => {
+    it('lets a receive that was open at close be acked, and returns empty lists afterwards', async () => {
       const batch = freshBatch();
       const receiving = nextDelivery(world, source, batch, 1);
       await channel.publish(batch);
       const closing = source.close();
       const delivery = await receiving;
-      if (delivery) expect(await delivery.ack()).to.equal(true); // a memory receive does not wait
+      if (delivery) expect(await delivery.ack()).to.equal(true); // A memory receive does not wait.
       await closing;
       expect(await source.receive(32)).to.deep.equal([]);
     });

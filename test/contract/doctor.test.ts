@@ -24,11 +24,11 @@ import { stackEnv } from '../helpers/stack-env.js';
 import { ownMysqlWorld, type MysqlWorld } from './repository-worlds.js';
 
 const IS_OTHER = !isDeepStrictEqual(versionsIn(process.env), DEFAULT_VERSIONS);
-/** What depends on the machine that runs the tests, and on who uses its servers meanwhile. */
+/** Checks that depend on the test machine or on other users of its servers. */
 const MAY_BE_RISKY = [
   ...['settings.node', 'redis.disk', 'mysql.disk', 'rocketmq.disk', 'redis.replicas', 'rocketmq.open'],
 ];
-/** Asking a server that hangs takes ten seconds. */
+/** A server that hangs takes ten seconds. */
 const WITHIN_MS = 30_000;
 
 class Lines {
@@ -42,14 +42,14 @@ class Lines {
     return this.all.filter((one) => one.verdict === verdict).map(({ id }) => id);
   }
 
-  /** `<verdict>: <sentence>`; empty: there is no such line. */
+  /** `<verdict>: <sentence>`, or empty if the check is absent. */
   line(id: string): string {
     const found = this.all.find((one) => one.id === id);
     return found === undefined ? '' : `${found.verdict}: ${found.says}`;
   }
 }
 
-/** @param change of the healthy stack */
+/** @param change the change to the healthy stack */
 async function look(change: Readonly<Record<string, string>> = {}): Promise<Lines> {
   const env = { ...process.env, ...stackEnv(), ...change };
   const report = await examine(env, { programs: PROGRAM_KINDS, cluster: null });
@@ -59,12 +59,12 @@ async function look(change: Readonly<Record<string, string>> = {}): Promise<Line
 const onPort = (url: string, port: string): string => Object.assign(new URL(url), { port }).href;
 
 describe('seckill doctor on real servers', () => {
-  it('the healthy stack: nothing is wrong, every server shows all that is asked, and only what a trial lacks is risky', async () => {
+  it('reports no error for the healthy stack, sees every value, and marks only the gaps of a trial as risky', async () => {
     const lines = await look();
     expect(lines.all.filter(({ verdict }) => verdict === 'wrong')).to.deep.equal([]);
     expect(lines.of('unknown')).to.deep.equal([]);
     const risky = lines.of('risky').filter((id) => !MAY_BE_RISKY.includes(id));
-    // the broker of the tests asks early, and a server that is not the stack's own choice may have a version that was not tried yet
+    // The test broker checks back early, and a server from elsewhere may have an untested version.
     expect(risky.filter((id) => !IS_OTHER || !id.endsWith('.version'))).to.deep.equal([
       'mysql.binlog',
       'rocketmq.first-check',
@@ -92,7 +92,7 @@ describe('seckill doctor on real servers', () => {
       expect(lines.line(id)).to.match(/^ok: /).and.match(says);
   });
 
-  it('settings of nobody: each server has its red line, and no secret is printed', async () => {
+  it('prints a red line for each server and no secret when the settings are missing or wrong', async () => {
     const weak = { MYSQL_URL: 'mysql://root:hunter22@127.0.0.1:1/x', ROCKETMQ_ENDPOINT: 'nowhere', REDIS_URL: '' };
     const lines = await look({ ...weak, MESSAGE_UNSIGNED: 'accept', OPERATORS_HOST: '0.0.0.0' });
     expect(lines.of('wrong')).to.have.members([
@@ -107,7 +107,7 @@ describe('seckill doctor on real servers', () => {
     expect(JSON.stringify(lines.all)).not.to.include('hunter22');
   });
 
-  it('a setting of TLS that is wrong is what its server is red for', async () => {
+  it('prints a red line for a server when its TLS setting is wrong', async () => {
     const none = {
       MYSQL_TLS_CA_FILE: '/nowhere/ca.pem',
       MYSQL_TLS: 'on',
@@ -121,7 +121,7 @@ describe('seckill doctor on real servers', () => {
   });
 });
 
-describe('seckill doctor: Redis that is broken', () => {
+describe('seckill doctor: broken Redis', () => {
   let server: PrivateRedis;
   let admin: Redis;
   before(async function () {
@@ -139,11 +139,11 @@ describe('seckill doctor: Redis that is broken', () => {
     expect(lines.line('rocketmq.topics')).to.match(/^ok/);
   };
 
-  it('it is down: one line, and the others are looked at', async () => {
+  it('prints one line when Redis is down, and checks the other servers', async () => {
     expectOnlyRedisAway(await look({ REDIS_URL: 'redis://127.0.0.1:1' }), /ECONNREFUSED/);
   });
 
-  it('it hangs: one line, in time', async () => {
+  it('prints one line in time when Redis hangs', async () => {
     server.signal('SIGSTOP');
     try {
       const tookMs = await grantedMsOf(async () => expectOnlyRedisAway(await look({ REDIS_URL: server.url }), /Redis/));
@@ -153,12 +153,12 @@ describe('seckill doctor: Redis that is broken', () => {
     }
   });
 
-  it('it refuses our password, and says so', async () => {
+  it('reports a refused password', async () => {
     const url = Object.assign(new URL(stackEnv().REDIS_URL), { password: 'of-somebody-else' }).href;
     expectOnlyRedisAway(await look({ REDIS_URL: url }), /WRONGPASS|invalid username-password/);
   });
 
-  it('it evicts, keeps no log, has no password, and lacks the replica that purchases wait for', async () => {
+  it('reports eviction, a missing append-only log, a missing password and a missing replica that purchases wait for', async () => {
     await admin.config('SET', 'maxmemory-policy', 'allkeys-lru');
     await admin.config('SET', 'appendfsync', 'no');
     try {
@@ -173,7 +173,7 @@ describe('seckill doctor: Redis that is broken', () => {
     }
   });
 
-  it('it is nearly full', async () => {
+  it('reports memory that is nearly full', async () => {
     const used = Number(/used_memory:(\d+)/.exec(await admin.info('memory'))?.[1]);
     await admin.config('SET', 'maxmemory', String(Math.round(used * 1.02)));
     try {
@@ -183,7 +183,7 @@ describe('seckill doctor: Redis that is broken', () => {
     }
   });
 
-  it('it is a replica', async () => {
+  it('reports a replica', async () => {
     await admin.replicaof('127.0.0.1', 1);
     try {
       expect((await look({ REDIS_URL: server.url })).of('wrong')).to.include('redis.role');
@@ -192,7 +192,7 @@ describe('seckill doctor: Redis that is broken', () => {
     }
   });
 
-  it('it lets our user see nothing of its settings: those lines say so', async () => {
+  it('reports the checks that it cannot make when the user may not read settings', async () => {
     await admin.acl('SETUSER', 'narrow', 'on', '>a-long-password-of-narrow', '~*', '&*', '+@all', '-config', '-acl');
     const url = `redis://narrow:a-long-password-of-narrow@127.0.0.1:${server.port}`;
     const lines = await look({ REDIS_URL: url });
@@ -202,7 +202,7 @@ describe('seckill doctor: Redis that is broken', () => {
 });
 
 describe('seckill doctor: a Redis cluster', () => {
-  it('a line names the masters that are bad', async () => {
+  it('names the bad masters in a line', async () => {
     const cluster = await startRedisCluster();
     try {
       await cluster.admin[1]?.config('SET', 'appendonly', 'yes');
@@ -220,7 +220,7 @@ describe('seckill doctor: a Redis cluster', () => {
   });
 });
 
-describe('seckill doctor: MySQL that is broken', () => {
+describe('seckill doctor: broken MySQL', () => {
   let own: MysqlWorld & { readonly url: string };
   let server: PrivateMariadb;
   before(async () => {
@@ -230,7 +230,7 @@ describe('seckill doctor: MySQL that is broken', () => {
     await own?.close();
     await server?.stop();
   });
-  /** What a program that starts would say. */
+  /** Reason that stops a program at its start. */
   const refusalAt = async (url: string): Promise<string> => {
     const pool = openMysqlPool({ url, poolMax: 1, queryTimeoutMs: 10_000 });
     try {
@@ -243,7 +243,7 @@ describe('seckill doctor: MySQL that is broken', () => {
     }
   };
 
-  it('it is down, or refuses our password: one line, and the others are looked at', async () => {
+  it('prints one line when MySQL is down or refuses the password, and checks the other servers', async () => {
     const { MYSQL_URL } = stackEnv();
     const wrongLogin = Object.assign(new URL(MYSQL_URL), { password: 'Of-somebody-3lse!' }).href;
     for (const [url, says] of [
@@ -257,14 +257,14 @@ describe('seckill doctor: MySQL that is broken', () => {
     }
   });
 
-  it('it has no tables yet: only they are missing, and a program may start', async () => {
+  it('reports only the missing tables, and lets a program start', async () => {
     const lines = await look({ MYSQL_URL: server.url });
     expect(lines.of('wrong')).to.deep.equal(['mysql.schema']);
     expect(lines.line('mysql.schema')).to.match(/migrations are missing: 0001-.* and \d+ more/);
     expect(await refusalAt(server.url)).to.equal('');
   });
 
-  it('its settings lose orders, refuse writes and large messages, and leave no room for the pools', async () => {
+  it('reports settings that lose orders, refuse writes or large messages, or leave too few connections', async () => {
     await migrate({ url: server.url });
     const { username } = new URL(server.url);
     for (const sql of [
@@ -283,7 +283,7 @@ describe('seckill doctor: MySQL that is broken', () => {
     expect(await refusalAt(server.url)).to.match(/^this MySQL cannot hold orders: max_allowed_packet is 1048576 bytes/);
   });
 
-  it('its tables compare ids loosely, know no transactions, and are of another release; a program does not start', async () => {
+  it('stops a program when tables compare ids loosely, lack transactions or belong to another release', async () => {
     expect(await refusalAt(own.url)).to.equal('');
     for (const sql of [
       'ALTER TABLE orders MODIFY user_id VARCHAR(128) CHARACTER SET ascii COLLATE ascii_general_ci NOT NULL',
@@ -305,7 +305,7 @@ describe('seckill doctor: MySQL that is broken', () => {
     expect(refusal).not.to.match(/of_somebody_else|are missing|9999/);
   });
 
-  it('a session that lost what we had set is noticed, as behind a proxy that shares connections', async () => {
+  it('notices a session without our settings, as behind a proxy that shares connections', async () => {
     const connection = await createConnection({
       ...connectionOptions({ url: stackEnv().MYSQL_URL }),
       bigNumberStrings: true,
@@ -324,14 +324,14 @@ describe('seckill doctor: MySQL that is broken', () => {
     }
   });
 
-  it('pools that are too large for it', async () => {
+  it('reports pools that are too large', async () => {
     const lines = await look({ MYSQL_POOL_MAX: '100' });
     expect(lines.of('wrong')).to.deep.equal(['mysql.connections']);
   });
 });
 
-describe('seckill doctor: RocketMQ that is broken', () => {
-  it('the proxy is down, or the name server: a line each, and the other is looked at', async () => {
+describe('seckill doctor: broken RocketMQ', () => {
+  it('prints a line when the proxy or the name server is down, and checks the other one', async () => {
     const proxyAway = await look({ ROCKETMQ_ENDPOINT: '127.0.0.1:1' });
     expect(proxyAway.of('wrong')).to.deep.equal(['rocketmq.answers']);
     expect(proxyAway.line('rocketmq.topics')).to.match(/^ok/);
@@ -343,13 +343,13 @@ describe('seckill doctor: RocketMQ that is broken', () => {
     expect(lines.line('rocketmq.name-server')).to.match(/^wrong: .*no broker of the cluster of-nobody/);
   });
 
-  it('it refuses our key', async () => {
+  it('reports a refused key', async () => {
     const lines = await look({ ROCKETMQ_ACCESS_SECRET: 'u7Hq2LmZ9xW4tRb1' });
     expect(lines.of('wrong')).to.deep.equal(['rocketmq.answers', 'rocketmq.brokers']);
     expect(lines.line('rocketmq.answers')).to.match(/refuses ROCKETMQ_ACCESS_KEY/);
   });
 
-  it('a broker as it comes: no topics, no access control, few check-backs; then with topics of the wrong type; then one that hangs', async () => {
+  it('reports a broker without topics, access control or enough check-backs, then wrong topic types, then a broker that hangs', async () => {
     const cluster = await PrivateCluster.start(['broker-x']);
     try {
       const change = { NAMESRV_ADDR: cluster.namesrvAddr };
@@ -358,7 +358,7 @@ describe('seckill doctor: RocketMQ that is broken', () => {
         return lines.of('wrong').includes('rocketmq.brokers') ? null : lines;
       };
       const asItComes = await found('a broker that has just begun answers in time', askAnswering);
-      const wrong = asItComes.of('wrong').filter((id) => id !== 'rocketmq.open'); // its port for replicas, on a machine with a network
+      const wrong = asItComes.of('wrong').filter((id) => id !== 'rocketmq.open'); // The port for replicas, on a machine with a network.
       expect(wrong).to.deep.equal(['rocketmq.topics', 'rocketmq.groups']);
       expect(asItComes.line('rocketmq.topics')).to.match(/seckill-purchase is missing/);
       expect(asItComes.line('rocketmq.access')).to.match(/^risky: .* at broker-x\.$/);

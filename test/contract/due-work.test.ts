@@ -16,7 +16,7 @@ const threeRows = (insert: string, [open, ended]: readonly [string, string]): re
     insert.replace('?', row),
   );
 
-/** Of each kind: two rows with no work, one that waits and one that has ended, then one that is due. */
+/** Rows of each kind: two without work, one waiting, one ended and then one due. */
 const ROWS: Record<DueWork, readonly string[]> = {
   batch_recorded: outbox('batch_recorded'),
   orders_moved: outbox('orders_moved'),
@@ -52,7 +52,7 @@ describe('contract DueWork on MySQL', () => {
 
   const found = new Set<string>();
   for (const [work, inserts] of Object.entries(ROWS)) {
-    it(`finds ${work} when a row is due, and not for rows that wait or have ended`, async () => {
+    it(`finds ${work} when a row is due, and not when rows wait or have ended`, async () => {
       const readDue = createDueWork(world.pool);
       const [waits, ended, due] = inserts;
       for (const sql of [waits, ended]) await world.pool.execute(sql ?? '');

@@ -10,17 +10,17 @@ import {
 } from './broker-worlds.js';
 
 const INVISIBLE_MS = 5_000;
-/** Far from its end when it is renewed, also on a machine that stalls for seconds. */
+/** Far from its end when it is renewed, even on a machine that stalls for seconds. */
 const HOLD_MS = 20_000;
 const VISIBLE_WITHIN_MS = 30_000;
-/** A delivery whose invisible time is over comes again within some seconds. */
+/** A delivery arrives again some seconds after its invisible time. */
 const COMES_AGAIN_WITHIN_MS = 9_000;
 
 for (const [name, createWorld] of [
   ['memory', memoryWorld],
   ['rocketmq', rocketmqWorld],
 ] as const) {
-  describe(`contract of a held delivery on ${name}`, () => {
+  describe(`contract held delivery on ${name}`, () => {
     let world: BrokerWorld;
     let source: DeliverySource;
     before(async () => {
@@ -29,7 +29,7 @@ for (const [name, createWorld] of [
     });
     after(() => world?.close());
 
-    it('hold keeps it invisible as long as it is renewed; ack and retry still end it, and no attempt is counted [D1]', async () => {
+    it('stays invisible while hold renews it, can still be acked or retried, and counts no attempt [D1]', async () => {
       const channel = await world.redriveChannel();
       const [acked, retried] = [freshBatch(), freshBatch()];
       const deliveries: (Delivery | null)[] = [];
@@ -37,14 +37,14 @@ for (const [name, createWorld] of [
         await channel.publish(batch);
         const delivery = await nextDelivery(world, source, batch, VISIBLE_WITHIN_MS);
         expect(delivery?.attempt).to.equal(1);
-        expect(await delivery?.hold(HOLD_MS)).to.equal(true); // before the other one is waited for
+        expect(await delivery?.hold(HOLD_MS)).to.equal(true); // Before the test waits for the other delivery.
         deliveries.push(delivery);
       }
       await world.elapse(3_000);
       for (const delivery of deliveries) expect(await delivery?.hold(HOLD_MS)).to.equal(true);
       await world.elapse(3_000);
 
-      // 6 s: the receive has run out, and its deliveries are still ours.
+      // After 6 s the receive has ended, and its deliveries still belong to us.
       expect(await deliveries[0]?.ack(), 'still ours').to.equal(true);
       await deliveries[1]?.retryAfter(1_000);
       expect(await Promise.all(deliveries.map((delivery) => delivery?.hold(HOLD_MS))), 'ended').to.deep.equal([
@@ -58,13 +58,13 @@ for (const [name, createWorld] of [
         const ours = (delivery: Delivery): boolean => ids.includes(delivery.properties.get('batchId') ?? '');
         for (const delivery of (await source.receive(32)).filter(ours)) {
           again.push(delivery);
-          await delivery.ack(); // else it would come once more within this time
+          await delivery.ack(); // Otherwise it would arrive again within this time.
         }
       }
       const copies = again.map(({ body, attempt }) => [body, attempt] as const);
       expect(copies.find(([body]) => body === retried.body)?.[1], 'it came again after retryAfter').to.equal(2);
-      // The real broker gives an ack that it has taken two seconds to meet its checkpoint (PopReviveService): on a
-      // machine that stalls for longer the message comes again, which no client can prevent.
+      // The real broker gives an accepted ack two seconds to meet its checkpoint (PopReviveService). On a machine
+      // that stalls for longer the message arrives again, which no client can prevent.
       if (name === 'memory') expect(copies).to.deep.equal([[retried.body, 2]]);
       else if (copies.length > 1)
         console.log(`      · the broker was late: ${copies.length - 1} copies of acked messages`);

@@ -16,7 +16,7 @@ interface StoreWorld {
   close(): Promise<void>;
 }
 
-/** For a machine that is busy. */
+/** A lifetime for a busy machine. */
 const LONG_MS = 60_000;
 const SHORT_MS = 200;
 
@@ -42,7 +42,7 @@ async function redisWorld(): Promise<StoreWorld> {
 }
 
 const newId = (): string => `test-${randomUUID()}`;
-/** A sale that no other test on the same server reports. */
+/** A sale that no other test reports on the same server. */
 const newSaleId = (): string => `9${String(Math.floor(Math.random() * 1e15)).padStart(15, '0')}`;
 const ratesOf = async (store: HotSaleStore, saleId: string): Promise<number[]> => {
   const sales = (await store.reports()).flat().filter((sale) => sale.saleId === saleId);
@@ -60,7 +60,7 @@ for (const [name, createWorld] of [
     });
     after(() => world?.close());
 
-    it('every process has one report, the last one; withdrawn it is gone, and may be withdrawn again', async () => {
+    it('keeps the last report of every process, drops a withdrawn report, and allows another withdrawal', async () => {
       const { store } = world;
       const [a, b, saleId] = [newId(), newId(), newSaleId()];
       const of = (perSecond: number): HotSale[] => [{ saleId, perSecond }];
@@ -76,7 +76,7 @@ for (const [name, createWorld] of [
       await store.withdraw(a);
     });
 
-    it('a report that is not renewed in time does not count; its process may come back', async () => {
+    it('ignores a report that is not renewed in time, and accepts the process again later', async () => {
       const { store } = world;
       const [a, b, saleId] = [newId(), newId(), newSaleId()];
       await store.report(a, [{ saleId, perSecond: 1 }], SHORT_MS);
@@ -97,7 +97,7 @@ describe('HotSaleStore on redis', () => {
   });
   after(() => connection?.close());
 
-  it('what another release wrote and cannot be read counts nothing', async () => {
+  it('ignores an unreadable report of another release', async () => {
     const { redis } = connection;
     const saleId = newSaleId();
     const strange = ['', 'null', '7', '{"7":1}', `[["x",1],["${saleId}","1"],["${saleId}",-1],7,["${saleId}",5]]`];
@@ -111,13 +111,13 @@ describe('HotSaleStore on redis', () => {
     for (const id of ids) await store.withdraw(id);
   });
 
-  it('a process that is gone leaves nothing behind, and the keys expire', async () => {
+  it('leaves nothing behind for a dead process, and expires the keys', async () => {
     const { redis } = connection;
     const [a, b] = [newId(), newId()];
     const store = createHotSaleStore(connection);
     await store.report(a, [], 1);
     await store.report(b, [], LONG_MS);
-    await pause(20); // on the clock of Redis, which no test can move
+    await pause(20); // Uses the clock of Redis, which a test cannot move.
     await store.reports();
     expect(await redis.sismember(HOT_PROCESSES_KEY, a)).to.equal(0);
     expect(await redis.sismember(HOT_PROCESSES_KEY, b)).to.equal(1);

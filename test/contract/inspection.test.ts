@@ -13,7 +13,7 @@ import { accessIn } from '../helpers/broker.js';
 import { stackEnv } from '../helpers/stack-env.js';
 import { freshBatch, REDRIVES_INSPECTED, rocketmqWorld, type BrokerWorld } from './broker-worlds.js';
 
-describe('inspection of RocketMQ', () => {
+describe('RocketMQ inspection', () => {
   let world: BrokerWorld;
   let inspection: RocketmqInspection;
   before(async () => {
@@ -26,14 +26,14 @@ describe('inspection of RocketMQ', () => {
   const groupOf = async (named: NamedGroup) =>
     (await inspection.groups([named])).find(({ topic }) => topic === named.topic);
 
-  it('the lag of a group is what nobody was given yet, with the age of the oldest; one that is given is not in it', async () => {
+  it('counts undelivered messages as the lag of a group, with the age of the oldest, and no delivered message', async () => {
     const source = await world.source(REDRIVES_INSPECTED.topic, REDRIVES_INSPECTED.group);
     const channel = await world.redriveChannel();
     const publish = async (count: number): Promise<void> => {
       for (let sent = 0; sent < count; sent++) await channel.publish(freshBatch());
     };
     const isEmpty = async (): Promise<boolean> => {
-      await source.receive(32); // none is acked
+      await source.receive(32); // No message is acked.
       return (await groupOf(REDRIVES_INSPECTED))?.lag === 0;
     };
     await publish(40);
@@ -47,7 +47,7 @@ describe('inspection of RocketMQ', () => {
     expect((await groupOf(REDRIVES_INSPECTED))?.clients).to.equal(1);
   });
 
-  it('a message is found by its key and by its place, with its body and properties', async () => {
+  it('finds a message by key and by offset, with its body and properties', async () => {
     const channel = await world.redriveChannel();
     const batch = freshBatch();
     await channel.publish(batch);
@@ -71,7 +71,7 @@ describe('inspection of RocketMQ', () => {
     expect(await browse('no-such-topic', null, 5)).to.deep.equal([]);
   });
 
-  it('a half message is open until its answer is written down, with its batch; a committed one is not', async () => {
+  it('shows a half message with its batch until it is resolved, and no committed message', async () => {
     const channel = await world.purchaseChannel(async () => 'no_answer');
     const [left, committed] = [freshBatch(), freshBatch()];
     const half = await channel.sendHalf(left);
@@ -88,13 +88,13 @@ describe('inspection of RocketMQ', () => {
     });
     expect(found?.ageMs).to.be.within(0, 60_000);
     await until('the answer is written down', async () => (await openOf(committed.batchId)) === undefined);
-    // it was sent before the other, and the broker does not pass it before it has asked about it
+    // It was sent before the other message, and the broker passes it only after asking about it.
     expect(await openOf(left.batchId), 'without an answer it stays').to.include({ checks: 0 });
     await half.rollback();
-    await channel.close(); // it would be asked about the half messages of other suites
+    await channel.close(); // The broker would ask it about half messages of other suites.
   });
 
-  it('one screen: brokers, groups, dead letters, half messages, and who can be asked about them', async () => {
+  it('shows brokers, groups, dead letters, half messages and their producers on one screen', async () => {
     const status = await inspection.status([{ group: GROUPS.writer, topic: TOPICS.purchase }]);
     expect(status.brokers).to.have.length(1);
     expect(status.brokers[0]).to.include({ name: 'broker-a', down: null });
@@ -110,7 +110,7 @@ describe('inspection of RocketMQ', () => {
     expect(topics.find(({ topic }) => topic === TOPICS.purchase)).to.include({ type: 'TRANSACTION', queues: 8 });
   });
 
-  it('a broker that is down is named with every look, and what the others hold is shown', async () => {
+  it('names a broker that is down in every view, and shows the data of the others', async () => {
     const { NAMESRV_ADDR, ...env } = stackEnv();
     const access = accessIn(env);
     const [real] = await masterBrokers(parseAddress(NAMESRV_ADDR, access), null);
@@ -132,11 +132,11 @@ describe('inspection of RocketMQ', () => {
     }
   });
 
-  it('goes on without a broker that dies between two questions of one look', async () => {
+  it('continues without a broker that dies between two requests of one view', async () => {
     const { NAMESRV_ADDR, ...env } = stackEnv();
     const access = accessIn(env);
     const [real] = await masterBrokers(parseAddress(NAMESRV_ADDR, access), null);
-    // says once that it serves, and is gone
+    // Answers once that it serves, and then closes.
     const broker = createServer((socket) =>
       socket.once('data', () => {
         broker.close();
@@ -158,7 +158,7 @@ describe('inspection of RocketMQ', () => {
     }
   });
 
-  it('where no name server answers it fails and says so; a second one is asked', async () => {
+  it('fails with a reason when no name server answers, and asks a second name server', async () => {
     const { NAMESRV_ADDR, ...env } = stackEnv();
     const none = await new RocketmqInspection('127.0.0.1:1', null).topics().catch((error: Error) => error.message);
     expect(none).to.match(/^NAMESRV_ADDR 127\.0\.0\.1:1: /);
@@ -167,7 +167,7 @@ describe('inspection of RocketMQ', () => {
   });
 });
 
-/** A stand-in for a name server, which knows these brokers. */
+/** A fake name server that knows these brokers. */
 async function nameServerOf(addresses: Readonly<Record<string, string>>) {
   const brokerAddrTable = Object.fromEntries(
     Object.entries(addresses).map(([name, address]) => [name, { cluster: 'production', brokerAddrs: { 0: address } }]),

@@ -17,19 +17,19 @@ describe('JobLeases on mysql', () => {
   const hold = (owner: string, leaseMs: number): Promise<boolean> =>
     createJobLeases(world.pool).hold(job, owner, leaseMs);
 
-  it('of many at once one gets it, and keeps it', async () => {
+  it('goes to one of many concurrent callers, who keeps it', async () => {
     const owners = Array.from({ length: 8 }, unique);
     const held = await Promise.all(owners.map((owner) => hold(owner, 60_000)));
     expect(held.filter(Boolean)).to.have.length(1);
     expect(await Promise.all(owners.map((owner) => hold(owner, 60_000)))).to.deep.equal(held);
   });
 
-  it('one of no time hinders nobody', async () => {
+  it('blocks no caller when its duration is zero', async () => {
     for (const owner of ['one', 'other', 'one']) expect(await hold(owner, 0)).to.equal(true);
     expect(await hold('third', 60_000)).to.equal(true);
   });
 
-  it('that of an owner who is gone is free after its time; each job has one of its own', async () => {
+  it('is free after the time of a dead owner, and each job has its own lease', async () => {
     expect(await hold('gone', 50)).to.equal(true);
     await until('the lease has ended', () => hold('next', 60_000));
     expect(await hold('gone', 50)).to.equal(false);

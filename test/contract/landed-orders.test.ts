@@ -26,12 +26,12 @@ const WORLDS = [
 ] as const;
 
 const START_MS = Math.floor(Date.now() / 1000) * 1000 - 600_000;
-/** When each order of a sale was written, ms from the start; each in a transaction of its own. */
+/** Creation time of each order of a sale, ms from the start. Each order has its own transaction. */
 const WRITTEN_MS = [0, 1, 999, 1000, 2500, 2999, 59_000];
 
 let orderCount = 0;
 
-/** One transaction, whose orders are all of one millisecond. */
+/** Adds one transaction with all orders in one millisecond. */
 async function write(world: RepositoryWorld, sale: Sale, atMs: number, count = 1): Promise<void> {
   const purchases = Array.from({ length: count }, (_, index) => purchaseOf(`buyer${orderCount + index}`));
   const batch = batchOf(sale, purchases);
@@ -61,7 +61,7 @@ for (const [name, open] of WORLDS) {
     after(() => world?.close());
     const idOf = (index: number): string => (sales[index] as Sale).saleId;
 
-    it('counts the orders of each sale in a stretch of time; one without any is missing', async () => {
+    it('counts the orders of each sale in a time range, and omits a sale without orders', async () => {
       const all = sales.map(({ saleId }) => saleId);
       const counted = async (fromMs: number, toMs: number, saleIds = all): Promise<unknown> =>
         Object.fromEntries(await landed.bySale(saleIds, START_MS + fromMs, START_MS + toMs));
@@ -72,7 +72,7 @@ for (const [name, open] of WORLDS) {
       expect(await counted(0, 60_000, [])).to.deep.equal({});
     });
 
-    it('counts the orders of a sale second by second, in order', async () => {
+    it('counts the orders of a sale per second, in order', async () => {
       const { seconds, readToMs } = await landed.bySecond(idOf(0), START_MS, START_MS + 60_000);
       expect([...seconds].map(([atMs, orders]) => [atMs - START_MS, orders])).to.deep.equal([
         [0, 3],
@@ -101,7 +101,7 @@ describe('LandedOrders on mysql', () => {
     return sale.saleId;
   }
 
-  it('where there are more than one look reads, it ends at the last second that it has whole', async () => {
+  it('ends at the last complete second when there are more orders than one read returns', async () => {
     const saleId = await soldOut(0, 500, 1000, 1500, 1999, 5000);
     const few = createLandedOrders(world.pool, { ranges: 4, orders: 4 });
     const { seconds, readToMs } = await few.bySecond(saleId, START_MS, START_MS + 60_000);
@@ -113,7 +113,7 @@ describe('LandedOrders on mysql', () => {
     expect([...last.seconds.values(), last.readToMs]).to.deep.equal([1, START_MS + 60_000]);
   });
 
-  it('a second that alone is more than one look reads ends where it ends', async () => {
+  it('counts a second up to the maximum of one read, and continues with the next second', async () => {
     const saleId = await soldOut(0, 200, 400, 600, 800, 999, 3000);
     const few = createLandedOrders(world.pool, { ranges: 4, orders: 4 });
     const { seconds, readToMs } = await few.bySecond(saleId, START_MS, START_MS + 60_000);
@@ -123,7 +123,7 @@ describe('LandedOrders on mysql', () => {
     expect([...next.seconds, next.readToMs]).to.deep.equal([[START_MS + 3000, 1], START_MS + 60_000]);
   });
 
-  /** Its orders have ended, and Redis has forgotten it. */
+  /** All its orders have ended, and Redis has forgotten the sale. */
   async function begunArchive(saleId: string): Promise<ReturnType<typeof createOrderArchive>> {
     for (const state of ['warm', 'closed'] as const) await world.sales.move(saleId, state);
     await world.pool.execute("UPDATE orders SET state = 'cancelled' WHERE sale_id = ?", [saleId]);
@@ -134,7 +134,7 @@ describe('LandedOrders on mysql', () => {
     return archive;
   }
 
-  it('orders that have moved to the archive are counted where they were', async () => {
+  it('counts archived orders at their original time', async () => {
     const saleId = await soldOut(0, 1, 3000);
     const landed = createLandedOrders(world.pool);
     const before = await landed.bySecond(saleId, START_MS, START_MS + 60_000);
@@ -150,11 +150,11 @@ describe('LandedOrders on mysql', () => {
     expect([...before.seconds.values()]).to.deep.equal([2, 1]);
   });
 
-  it('each order counts once while its sale moves to the archive, also beside one that is kept back', async () => {
+  it('counts each order once while its sale moves to the archive, even beside an order that stays', async () => {
     const sale = await world.sales.create(newSale({ stock: 100, limitPerBuyer: 10, opensAtMs: START_MS }));
     const { saleId } = sale;
     await write(world, sale, START_MS, 20);
-    await write(world, sale, START_MS, 10); // of another worker, in the same millisecond: the two ranges overlap
+    await write(world, sale, START_MS, 10); // Another worker wrote it in the same millisecond, so the two ranges overlap.
     await write(world, sale, START_MS + 2999, 5);
     const landed = createLandedOrders(world.pool);
     const before = await landed.bySecond(saleId, START_MS, START_MS + 60_000);

@@ -17,7 +17,7 @@ import { stackEnv } from '../helpers/stack-env.js';
 
 interface World {
   readonly store: LimitStore;
-  /** Lets time pass. */
+  /** Advances the clock. */
   elapse(ms: number): Promise<void>;
   close(): Promise<void>;
 }
@@ -70,7 +70,7 @@ for (const [name, createWorld] of WORLDS) {
     const take = (limits: Partial<LimitSet>, ...callers: LimitCaller[]): Promise<LimitAnswers> =>
       world.store.take({ endpoint, limits: { ...NONE, ...limits }, callers });
 
-    it('allows as many requests of a user as the window holds, then refuses, and counts each user apart', async () => {
+    it('admits the maximum per window for a user, then refuses, and counts each user separately', async () => {
       const limits = { user: { limit: 2, windowMs: LONG_MS } };
       expect(words(await take(limits, user('a'), user('a'), user('a'), user('b')))).to.deep.equal([
         'in',
@@ -81,7 +81,7 @@ for (const [name, createWorld] of WORLDS) {
       expect(words(await take(limits, user('a'), user('b'), user('b')))).to.deep.equal(['user', 'in', 'user']);
     });
 
-    it('says what is left, and when there is more', async () => {
+    it('returns the remaining requests and the time of the next request', async () => {
       const limits = { user: { limit: 2, windowMs: LONG_MS } };
       const { verdicts } = await take(limits, user('a'), user('a'), user('a'));
       expect(verdicts.map(({ remaining }) => remaining)).to.deep.equal([1, 0, 0]);
@@ -91,7 +91,7 @@ for (const [name, createWorld] of WORLDS) {
       expect(verdicts[2]?.resetMs).to.be.within(0.99 * LONG_MS, 1.1 * LONG_MS);
     });
 
-    it('allows a request again after the wait that it answered', async () => {
+    it('admits a request again after the returned wait', async () => {
       const limits = { ip: { limit: 1, windowMs: SHORT_MS } };
       const { verdicts } = await take(limits, from('10.0.0.1'), from('10.0.0.1'));
       const waitMs = verdicts[1]?.retryAfterMs ?? 0;
@@ -100,7 +100,7 @@ for (const [name, createWorld] of WORLDS) {
       expect(words(await take(limits, from('10.0.0.1')))).to.deep.equal(['in']);
     });
 
-    it('the global bucket allows its burst at once, to all callers together, then its rate', async () => {
+    it('admits the burst of the global bucket at once for all callers together, then its rate', async () => {
       const limits = { global: { ratePerSecond: 20, burst: 3 } };
       const first = await take(limits, user('a'), from('10.0.0.1'), user('b'), user('c'), user('d'));
       expect(words(first)).to.deep.equal(['in', 'in', 'in', 'global', 'global']);
@@ -111,7 +111,7 @@ for (const [name, createWorld] of WORLDS) {
       expect(words(await take(limits, user('d')))).to.deep.equal(['in']);
     });
 
-    it('a request that one limit refuses takes from none, and the answer names the limit with the longest wait', async () => {
+    it('uses up no limit when one limit refuses, and names the limit with the longest wait', async () => {
       const limits = {
         ip: { limit: 1, windowMs: SHORT_MS },
         user: { limit: 2, windowMs: LONG_MS },
@@ -131,14 +131,14 @@ for (const [name, createWorld] of WORLDS) {
       expect(words(answers)).to.deep.equal(['in', 'ip', 'in', 'user', 'in', 'in', 'global']);
     });
 
-    it('endpoints are counted apart', async () => {
+    it('counts endpoints separately', async () => {
       const limits = { ...NONE, user: { limit: 1, windowMs: LONG_MS } };
       await take(limits, user('a'));
       const other = { endpoint: `${endpoint}-other`, limits, callers: [user('a')] };
       expect(words(await world.store.take(other))).to.deep.equal(['in']);
     });
 
-    it('beyond the cap a new subject is allowed without being counted', async () => {
+    it('admits a new subject beyond the maximum without counting it', async () => {
       const limits = { user: { limit: 1, windowMs: LONG_MS }, subjectsMax: 1 };
       await take(limits, user('a'));
       const answers = await take(limits, user('b'), user('b'), user('a'));
@@ -146,7 +146,7 @@ for (const [name, createWorld] of WORLDS) {
       expect(answers.uncounted).to.equal(2);
     });
 
-    it('decides as many requests in one call as the port allows', async () => {
+    it('decides the maximum number of requests in one call', async () => {
       const limits = { user: { limit: 1, windowMs: LONG_MS }, ip: { limit: 50, windowMs: LONG_MS } };
       const crowd = Array.from({ length: LIMIT_CALLERS_MAX }, (_, i) => ({ address: '10.0.0.1', userId: `u${i}` }));
       const { verdicts } = await take(limits, ...crowd);

@@ -12,7 +12,7 @@ import { until } from '../chaos/harness/wait.js';
 const REPLY_TIMEOUT_MS = 1_000;
 const WINDOW_MS = 600_000;
 
-describe('limits while Redis is away', () => {
+describe('limits while Redis is down', () => {
   let server: PrivateRedis;
   let connection: RedisConnection;
   let counted: { redis: number; local: number };
@@ -54,7 +54,7 @@ describe('limits while Redis is away', () => {
     return counted.redis > before;
   };
 
-  it('Redis stopped: the process goes on under the same limits without an error, and uses Redis again when it is back', async () => {
+  it('keep the same limits without an error when Redis stops, and use Redis again when it is back', async () => {
     expect(await words('a', 4)).to.deep.equal(['in', 'in', 'in', 'rate_limited']);
     expect(counted).to.deep.equal({ redis: 4, local: 0 });
     server.signal('SIGSTOP');
@@ -69,7 +69,7 @@ describe('limits while Redis is away', () => {
     expect(await words('a', 1), 'what Redis had counted still counts').to.deep.equal(['rate_limited']);
   });
 
-  it('the connection lost: no wait, no error', async () => {
+  it('cause no wait and no error when the connection is lost', async () => {
     const lost = connection.redis;
     await enter('c');
     lost.disconnect(true);

@@ -7,14 +7,14 @@ import { connectRedis } from '../../src/redis/connection.js';
 import { silentLog } from '../helpers/silent-log.js';
 import { stackEnv } from '../helpers/stack-env.js';
 
-/** What another user of the machine may do with a file. */
+/** File permissions of other users of the machine. */
 const ofOthers = (path: string): number => statSync(path).mode & 0o077;
 
-describe('contract: the local stack beside other users of the machine', () => {
+describe('contract: local stack beside other users of the machine', () => {
   const url = stackEnv().REDIS_URL;
   const { hostname, port, password } = new URL(url);
 
-  it('Redis serves nobody without the password, and its arguments do not show it', async () => {
+  it('requires the password for Redis, and hides it from the process arguments', async () => {
     const socket = connect(Number(port), hostname).setEncoding('utf8');
     socket.write('GET anything\r\n');
     expect(String((await once(socket, 'data'))[0])).to.match(/^-NOAUTH /);
@@ -27,7 +27,7 @@ describe('contract: the local stack beside other users of the machine', () => {
     expect(args).not.to.include(password);
   });
 
-  it('folder, configuration and append-only file are for their owner only', async () => {
+  it('keeps folder, configuration and append-only file private to their owner', async () => {
     const { redis, close } = await connectRedis({ url, replyTimeoutMs: 5000, connectTimeoutMs: 3000 }, silentLog);
     const [, dir] = (await redis.config('GET', 'dir')) as [string, string];
     await close();

@@ -1,13 +1,13 @@
 import { connect, createServer, type AddressInfo } from 'node:net';
 
-/** A way to MySQL on which a COMMIT arrives and its reply does not. */
+/** A proxy to MySQL that delivers a COMMIT and loses its reply. */
 export interface LostCommitProxy {
   readonly url: string;
   readonly lostReplies: number;
   close(): Promise<void>;
 }
 
-/** Each connection through it breaks after its first COMMIT. From the first one on, no connection gets replies. */
+/** Each connection breaks after its first COMMIT. After the first COMMIT no connection gets replies. */
 export async function openLostCommitProxy(targetUrl: string): Promise<LostCommitProxy> {
   const target = new URL(targetUrl);
   let lostReplies = 0;
@@ -18,7 +18,7 @@ export async function openLostCommitProxy(targetUrl: string): Promise<LostCommit
     client.on('data', (data) => {
       if (data.toString('latin1').endsWith('COMMIT')) {
         lostReplies++;
-        setTimeout(() => client.destroy(), 300); // time for the server to commit
+        setTimeout(() => client.destroy(), 300); // Gives the server time to commit.
       }
       mysql.write(data);
     });

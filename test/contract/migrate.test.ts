@@ -42,7 +42,7 @@ describe('migrate', () => {
 
   const names = MIGRATIONS.map(({ name }) => name);
 
-  it('brings an empty database to the golden schema and says each step; a second run has nothing to do', async () => {
+  it('brings an empty database to the golden schema and reports each step, and does nothing in a second run', async () => {
     const steps: MigrateProgress[] = [];
     expect(await migrate({ url }, (step) => steps.push(step))).to.deep.equal(names);
     expect(steps.map(({ name }) => name)).to.deep.equal(names);
@@ -56,12 +56,12 @@ describe('migrate', () => {
     expect(slots).to.deep.equal([{ slots: 256 }]);
   });
 
-  it('two processes at once: one migrates, the other finds it done', async () => {
+  it('lets one of two concurrent processes migrate, and the other find the work done', async () => {
     const results = await Promise.all([migrate({ url }), migrate({ url }), migrate({ url })]);
     expect(results.filter((applied) => applied.length > 0)).to.deep.equal([names]);
   });
 
-  it('a migrator that was killed blocks no other: its lock row is freed, its half-made tables are completed', async () => {
+  it('continues after a killed migrator: frees its lock row and completes its partial tables', async () => {
     await migrate({ url });
     await server.query(`UPDATE ${database}.knex_migrations_lock SET is_locked = 1`);
     await server.query(`DELETE FROM ${database}.knex_migrations`);
@@ -75,7 +75,7 @@ describe('migrate', () => {
     expect(slots).to.deep.equal([{ slots: 256 }]);
   });
 
-  it('order ranges are filled from the orders that are there, again and again', async () => {
+  it('fills order ranges from existing orders, and can be repeated', async () => {
     await migrate({ url });
     const rows = Array.from({ length: 10_050 }, (_, nth) => {
       const saleId = nth % 3 === 0 ? 7 : 8;
@@ -91,7 +91,7 @@ describe('migrate', () => {
     };
     await again();
     await server.query(`DELETE FROM ${database}.order_ranges WHERE first_id > ${(1n << 60n) + 5000n * (1n << 18n)}`);
-    await again(); // as after a migrator that was killed half-way
+    await again(); // Same state as after a migrator killed half-way.
     const [found] = await server.query(
       `SELECT r.sale_id, COUNT(DISTINCT o.id) AS orders, COUNT(DISTINCT r.first_id) AS ranges
        FROM ${database}.order_ranges r
@@ -103,7 +103,7 @@ describe('migrate', () => {
     ]);
   });
 
-  it('converts amounts in currencies without cents once, and never while somebody may pay one', async () => {
+  it('converts amounts in currencies without cents once, and never while a payment is possible', async () => {
     await migrate({ url });
     const sale = (id: number, currency: string, state: string) =>
       `(${id}, 's', 't', 50000, '${currency}', 1, 1, 1, '2020-01-01', '2020-01-02', '${state}')`;
@@ -166,7 +166,7 @@ describe('migrate', () => {
     return Number(n);
   };
 
-  it('a plan of an empty database has every statement, and makes not one table', async () => {
+  it('plans every statement for an empty database and creates no table', async () => {
     const { missing, newer } = await planMigrations({ url });
     expect(missing.map(({ name }) => name)).to.deep.equal(names);
     expect(newer).to.deep.equal([]);
@@ -183,7 +183,7 @@ describe('migrate', () => {
     expect(await tables()).to.equal(made);
   });
 
-  it('a plan has what is missing, of a migration that was killed half-way too, with the table that writers may wait for', async () => {
+  it('plans the missing statements after a killed migration, with the table that may block writers', async () => {
     await migrate({ url });
     await server.query(`ALTER TABLE ${database}.sales DROP KEY archive, DROP COLUMN archive_after`);
     await server.query(`DELETE FROM ${database}.knex_migrations WHERE name = '0020-archive-after'`);
@@ -201,7 +201,7 @@ describe('migrate', () => {
     expect(await describeSchema(server, database)).to.equal(await readFile(GOLDEN, 'utf8'));
   });
 
-  it('a database that a later release has migrated is left as it is: the release before runs on it', async () => {
+  it('leaves a database of a later release unchanged, and the earlier release runs on it', async () => {
     await migrate({ url });
     await server.query(
       `INSERT INTO ${database}.knex_migrations (name, batch, migration_time) VALUES ('9999-of-a-later-release', 99, NOW())`,
@@ -210,7 +210,7 @@ describe('migrate', () => {
     expect(await planMigrations({ url })).to.deep.equal({ missing: [], newer: ['9999-of-a-later-release'] });
   });
 
-  it('a transaction that stays open holds the migration up, and nobody who writes meanwhile', async () => {
+  it('waits for an open transaction without blocking writers', async () => {
     await migrate({ url });
     await server.query(`ALTER TABLE ${database}.sales DROP KEY archive, DROP COLUMN archive_after`);
     await server.query(`DELETE FROM ${database}.knex_migrations WHERE name = '0020-archive-after'`);
@@ -218,7 +218,7 @@ describe('migrate', () => {
     const writer = await createConnection(connectionOptions({ url }));
     try {
       await reader.query('START TRANSACTION');
-      await reader.query('SELECT COUNT(*) FROM sales'); // a report, say
+      await reader.query('SELECT COUNT(*) FROM sales'); // For example a report.
       let isOver = false;
       const migrating = migrate({ url, tableWaitSeconds: 1 }).finally(() => (isOver = true));
       let longestMs = 0;
@@ -240,17 +240,17 @@ describe('migrate', () => {
     expect(await describeSchema(server, database)).to.equal(await readFile(GOLDEN, 'utf8'));
   });
 
-  it('waits for another migrator no longer than its time-out', async () => {
+  it('waits for another migrator only up to its timeout', async () => {
     await migrate({ url });
     const name = migrationLock(database);
-    await server.query('SELECT GET_LOCK(?, 5)', [name]); // the server may not have noticed yet that the first has gone
+    await server.query('SELECT GET_LOCK(?, 5)', [name]); // The server may not have noticed yet that the first migrator has gone.
     const error = await migrate({ url, lockWaitMs: 1000 }).catch((cause: unknown) => cause);
     await server.query('SELECT RELEASE_LOCK(?)', [name]);
     expect(error).to.be.instanceOf(OperationalError).and.include({ dependency: 'mysql', retryable: true });
     expect((error as Error).message).to.include('another migration');
   });
 
-  it('a database that is not there is named as a fault of mysql', async () => {
+  it('reports a missing database as a fault of mysql', async () => {
     const parsed = new URL(url);
     parsed.pathname = '/no_such_database';
     const error = await migrate({ url: parsed.href }).catch((cause: unknown) => cause);

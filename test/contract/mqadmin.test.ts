@@ -7,10 +7,10 @@ import { accessIn } from '../helpers/broker.js';
 import { stackEnv } from '../helpers/stack-env.js';
 import { freshBatch, REDRIVES_COMPARED, rocketmqWorld, type BrokerWorld } from './broker-worlds.js';
 
-/** Other suites use the same broker: what moved while it was read is read again. */
+/** Other suites use the same broker. Values that changed during a read are read again. */
 const TRIES_MAX = 6;
 
-describe("RocketMQ's own admin tool and our inspection", () => {
+describe('RocketMQ admin tool and our inspection', () => {
   let world: BrokerWorld;
   let inspection: RocketmqInspection;
   const stack = openStack({ dir: process.env.SECKILL_TEST_STACK });
@@ -22,7 +22,7 @@ describe("RocketMQ's own admin tool and our inspection", () => {
   });
   after(() => world?.close());
 
-  /** What the tool prints; it is asked again where a busy name server or broker let it fail. */
+  /** Returns the output of the tool. Retries when a busy name server or broker makes the tool fail. */
   async function mqadmin(...args: string[]): Promise<string> {
     for (let tries = 1; ; tries++) {
       const { stdout, stderr, exitCode } = await stack.mqadmin(args);
@@ -33,7 +33,7 @@ describe("RocketMQ's own admin tool and our inspection", () => {
     }
   }
 
-  /** What the tool prints, and what we read before and after it, once those two agree. */
+  /** Returns the output of the tool and our own values once the values before and after agree. */
   async function sideBySide<T>(read: () => Promise<T>, ...args: string[]): Promise<{ ours: T; printed: string }> {
     for (let tries = 1; ; tries++) {
       const ours = await read();
@@ -43,7 +43,7 @@ describe("RocketMQ's own admin tool and our inspection", () => {
     }
   }
 
-  /** Rows of a table under a heading that begins with `#`: columns are separated by blanks. */
+  /** Returns the rows below a heading that begins with `#`. Columns are separated by blanks. */
   const rowsOf = (printed: string, columns: number): string[][] =>
     printed
       .split('\n')
@@ -52,7 +52,7 @@ describe("RocketMQ's own admin tool and our inspection", () => {
       .filter((cells) => cells.length >= columns);
   const sum = (numbers: readonly (string | undefined)[]): number => numbers.reduce((all, one) => all + Number(one), 0);
 
-  it('consumerProgress: the same lag of a group', async () => {
+  it('consumerProgress: agree on the lag of a group', async () => {
     const { topic, group } = REDRIVES_COMPARED;
     const source = await world.source(topic, group);
     const channel = await world.redriveChannel();
@@ -61,7 +61,7 @@ describe("RocketMQ's own admin tool and our inspection", () => {
     await source.close();
     for (let nth = 0; nth < 3; nth++) await channel.publish(freshBatch());
     const args = ['consumerProgress', '-g', group];
-    // the tool asks for the route of the retry topic too, which the name server hears of within half a minute
+    // The tool also asks for the route of the retry topic, which the name server learns within half a minute.
     await until('the tool finds the group', async () => (await stack.mqadmin(args)).exitCode === 0);
     const lag = async () => (await inspection.groups([REDRIVES_COMPARED])).find((one) => one.topic === topic)?.lag;
     const { ours, printed } = await sideBySide(lag, ...args);
@@ -72,7 +72,7 @@ describe("RocketMQ's own admin tool and our inspection", () => {
     expect(sum(queues.map(([, , , end, given]) => String(Number(end) - Number(given)))), printed).to.equal(ours);
   });
 
-  it('topicStatus: the same queues, and as many messages kept', async () => {
+  it('topicStatus: agree on the queues and the number of kept messages', async () => {
     const channel = await world.redriveChannel();
     await channel.publish(freshBatch());
     const read = async () => (await inspection.topics()).find(({ topic }) => topic === TOPICS.redrive);
@@ -87,7 +87,7 @@ describe("RocketMQ's own admin tool and our inspection", () => {
     expect(Math.max(...newest)).to.equal(ours?.lastStoredAtMs);
   });
 
-  it('queryMsgByKey, by unique key and by id: the same message at the same place', async () => {
+  it('queryMsgByKey, by unique key and by id: agree on the message and its place', async () => {
     const channel = await world.redriveChannel();
     const batch = freshBatch();
     await channel.publish(batch);
@@ -106,7 +106,7 @@ describe("RocketMQ's own admin tool and our inspection", () => {
     expect(byId).to.match(new RegExp(`^Keys: +\\[${batch.batchId}\\]$`, 'm'));
   });
 
-  it('clusterList, brokerStatus, consumerConnection and producerConnection: the same broker and clients', async () => {
+  it('clusterList, brokerStatus, consumerConnection and producerConnection: agree on the broker and clients', async () => {
     const { brokers } = await inspection.status([]);
     const [broker] = brokers;
     const list = await mqadmin('clusterList');
@@ -125,7 +125,7 @@ describe("RocketMQ's own admin tool and our inspection", () => {
     expect(producers).to.contain(String(ours?.clientId));
   });
 
-  it('a command that fails ends with 1, though the tool itself ends with 0', async () => {
+  it('exit with 1 when a command fails, although the tool itself exits with 0', async () => {
     expect(await mqadmin('help', 'consumerProgress')).to.contain('--groupName');
     for (const args of [['topicStatus', '-t', 'no-such-topic'], ['noSuchCommand']]) {
       expect((await stack.mqadmin(args)).exitCode, args.join(' ')).to.equal(1);

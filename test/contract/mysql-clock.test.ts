@@ -24,7 +24,7 @@ import { newSale, ownMysqlWorld, systemClock, type MysqlWorld } from './reposito
 const MINUTE = 60_000;
 const WINDOW_MS = 15 * MINUTE;
 
-/** The same MySQL with a clock that is so far ahead; negative: behind. `SET timestamp` would make it stand still. */
+/** The same MySQL with a clock this far ahead, or behind if negative. `SET timestamp` would stop the clock. */
 function withClock(pool: MysqlPool, aheadMs: number): MysqlPool {
   const shifted = (sql: string): string =>
     sql.replaceAll(/(UTC_TIMESTAMP|NOW)\(3\)/g, (now) => `(${now} + INTERVAL ${aheadMs * 1000} MICROSECOND)`);
@@ -42,8 +42,8 @@ function withClock(pool: MysqlPool, aheadMs: number): MysqlPool {
   };
 }
 
-/** In a database of its own: a sweep expires whatever is due, and leases take whatever is free. */
-describe("contract: a clock of MySQL that is wrong, on mysql's own statements", () => {
+/** Own database, because a sweep expires every due order and a lease takes every free row. */
+describe('contract: wrong MySQL clock, on real MySQL statements', () => {
   let world: MysqlWorld;
   before(async () => {
     world = await ownMysqlWorld(4);
@@ -53,7 +53,7 @@ describe("contract: a clock of MySQL that is wrong, on mysql's own statements", 
   const transitionsOn = (pool: MysqlPool) => createOrderTransitions(pool, { clock: systemClock, log: silentLog });
   const stateOf = async (orderId: string): Promise<string | undefined> =>
     (await world.orders.findOrder(orderId))?.state;
-  /** An unpaid order that is written by a worker whose clock is right. */
+  /** Writes an unpaid order as a worker with a correct clock does. */
   async function orderOn(pool: MysqlPool, paymentWindowMs = WINDOW_MS): Promise<string> {
     const { saleId } = await world.sales.create(newSale({ stock: 10 }));
     const batch = batchOf({ saleId }, purchasesOf(`u${randomBytes(6).toString('hex')}`));
@@ -68,7 +68,7 @@ describe("contract: a clock of MySQL that is wrong, on mysql's own statements", 
     return (orders[0] as (typeof orders)[number]).orderId;
   }
 
-  it('no order ends before its deadline, however far MySQL is ahead or was behind when it was written [D10]', async () => {
+  it('ends no order before its deadline, however far MySQL is ahead, or was behind at the time of writing [D10]', async () => {
     await fc.assert(
       fc.asyncProperty(
         fc.integer({ min: -50 * MINUTE, max: 3 * 24 * 60 * MINUTE }),
@@ -85,7 +85,7 @@ describe("contract: a clock of MySQL that is wrong, on mysql's own statements", 
     );
   });
 
-  it('the sweep says that MySQL is ahead and ends nothing; with a right clock it ends what is due [D10]', async () => {
+  it('reports that MySQL is ahead and expires nothing in a sweep, and expires due orders with a correct clock [D10]', async () => {
     const due = await orderOn(world.pool, -MINUTE);
     const sweepOn = (pool: MysqlPool) => {
       const servers = { mysql: () => readMysqlClock(pool), redis: () => [] };
@@ -102,9 +102,9 @@ describe("contract: a clock of MySQL that is wrong, on mysql's own statements", 
     expect(await stateOf(due)).to.equal('expired');
   });
 
-  describe('a lease or a pause that was written before the clock was set back is over [D10]', () => {
+  describe('leases and pauses written before the clock was set back [D10]', () => {
     const LEASE_MS = 60_000;
-    /** Takes what is free, as one owner after the other. @returns whether there was something */
+    /** Takes a free row, each time as a new owner. @returns whether a row was free */
     type Take = (pool: MysqlPool, owner: string) => Promise<boolean>;
     const TAKES: Record<string, { readonly insert?: string; readonly take: Take }> = {
       'rows of the outbox': {
@@ -141,7 +141,7 @@ describe("contract: a clock of MySQL that is wrong, on mysql's own statements", 
       },
     };
     for (const [what, { insert, take }] of Object.entries(TAKES)) {
-      it(`${what}: free again after a jump, and nobody else's while the clock is right`, async () => {
+      it(`frees ${what} after a jump, and leaves the owner alone while the clock is correct`, async () => {
         if (insert !== undefined) await world.pool.execute(insert);
         expect(await take(withClock(world.pool, 2 * 60 * MINUTE), 'first'), 'under a clock that is ahead').to.equal(
           true,
@@ -151,7 +151,7 @@ describe("contract: a clock of MySQL that is wrong, on mysql's own statements", 
       });
     }
 
-    it('the keeper finds such rows', async () => {
+    it('finds such rows in the keeper', async () => {
       const later = 'UTC_TIMESTAMP(3) + INTERVAL 2 HOUR';
       await world.pool.execute(`UPDATE outbox SET available_at = ${later} WHERE kind = 'release'`);
       for (const table of ['refunds', 'payment_attempts', 'compensation_jobs'])
@@ -160,7 +160,7 @@ describe("contract: a clock of MySQL that is wrong, on mysql's own statements", 
       expect([...due]).to.include.members(['release', 'refund', 'payment', 'compensation']);
     });
 
-    it('what was written in the future counts as overdue: nobody knows how old it is [D10]', async () => {
+    it('counts rows from the future as overdue, because their age is unknown [D10]', async () => {
       const overdue = createOverdueRepository(withClock(world.pool, -60 * MINUTE));
       for (const state of ['outbox', 'refund', 'payment_open'] as const)
         expect((await overdue.overdue(state, 60_000)).count, state).to.be.at.least(1);

@@ -26,7 +26,7 @@ describe('mysql adapters under faults', () => {
   let minter: OrderIdMinter;
   const pools: MysqlPool[] = [];
 
-  /** A pool of one connection, so that its next statement meets whatever the last one left behind. */
+  /** A pool of one connection, so that each statement sees the state that the previous statement left behind. */
   function loneWriter(url = stackEnv().MYSQL_URL, parts: Partial<MysqlOptions> = {}): MysqlPool {
     const limits = { poolMax: 1, queryTimeoutMs: 15_000, lockWaitSeconds: 1, poolWaitMs: 15_000 };
     const pool = openMysqlPool({ url, ...limits, ...parts });
@@ -59,7 +59,7 @@ describe('mysql adapters under faults', () => {
     return { terms: await world.orders.termsOf([saleId]), orders, releases: [], oneByOne: new Set(), ...OPTIONS };
   }
 
-  /** Runs `meanwhile` while another transaction holds a lock on the row of the sale. */
+  /** Runs `meanwhile` while another transaction locks the row of the sale. */
   async function whileLocked(saleId: string, meanwhile: (tx: Transaction) => Promise<void>): Promise<void> {
     await world.pool.transaction(async (tx) => {
       await tx.query('SELECT id FROM sales WHERE id = ? FOR UPDATE', [saleId]);
@@ -78,7 +78,7 @@ describe('mysql adapters under faults', () => {
   };
   const rowsOf = (saleId: string, ...names: string[]) => world.orders.findByPurchases(saleId, purchasesOf(...names));
 
-  it('lock wait 1205: `again`; earlier statements are rolled back, not left for the next transaction [D3]', async () => {
+  it('returns `again` on lock wait 1205, and leaves no statement of the transaction to the next [D3]', async () => {
     const { saleId } = await world.sales.create(newSale());
     const writer = loneWriter();
     const repository = createOrderRepository(writer);
@@ -92,7 +92,7 @@ describe('mysql adapters under faults', () => {
     expect(await world.violations(saleId)).to.deep.equal([]);
   });
 
-  it('deadlock 1213: the whole transaction is tried again and recorded once [D3]', async () => {
+  it('retries the whole transaction on deadlock 1213 and records it once [D3]', async () => {
     const { saleId } = await world.sales.create(newSale());
     const other = await world.sales.create(newSale({ stock: 1000 }));
     const batch = batchOf({ saleId }, purchasesOf('ann'));
@@ -108,7 +108,7 @@ describe('mysql adapters under faults', () => {
     let recording: ReturnType<typeof recordBatches> | undefined;
 
     await whileLocked(saleId, async (tx) => {
-      // The victim is the transaction that has changed less, so we change more than the writer will.
+      // MySQL rolls back the transaction with fewer changes, so this transaction changes more than the writer will.
       const ballast = Array.from({ length: 60 }, (_, i) => {
         const id = composeOrderId(Date.now() - 86_400_000 - i, 7, 'ballast', Math.floor(Math.random() * 256));
         return `(${id}, ${other.saleId}, 'b${i}', 'k', 'ballast', 1, 1, 0, 'pending_payment')`;
@@ -117,7 +117,7 @@ describe('mysql adapters under faults', () => {
         'INSERT INTO orders (id, sale_id, user_id, request_id, batch_id, quantity, amount_cents, one_per_buyer, state) VALUES ';
       await tx.execute(insert + ballast.join());
       recording = recordBatches([batch], { repository, clock: systemClock, minter, store }, OPTIONS);
-      await pause(1000); // by now the writer has inserted its row and waits for the sale
+      await pause(1000); // Now the writer has inserted its row and waits for the sale.
       await tx.execute(`${insert} (1, ${saleId}, 'ann', 'k1', 'rival', 1, 1, 0, 'pending_payment')`);
     });
 
@@ -127,7 +127,7 @@ describe('mysql adapters under faults', () => {
     expect(await world.violations(saleId)).to.deep.equal([]);
   });
 
-  it('connection killed before COMMIT: nothing is there, and the same batch is recorded later [D4]', async () => {
+  it('leaves nothing when the connection is killed before COMMIT, and records the same batch later [D4]', async () => {
     const { saleId } = await world.sales.create(newSale());
     const writer = loneWriter();
     const [row] = await writer.query<{ id: string }>('SELECT CONNECTION_ID() AS id');
@@ -148,7 +148,7 @@ describe('mysql adapters under faults', () => {
     expect(await world.violations(saleId)).to.deep.equal([]);
   });
 
-  it('reply to COMMIT lost: the error says retry, the second delivery finds the rows, sold is counted once [D4]', async () => {
+  it('reports a retry when the reply to COMMIT is lost, finds the rows on the second delivery, and counts sold once [D4]', async () => {
     const { saleId } = await world.sales.create(newSale());
     const proxy = await openLostCommitProxy(stackEnv().MYSQL_URL);
     const batch = batchOf({ saleId }, purchasesOf('ann*2'));
@@ -167,7 +167,7 @@ describe('mysql adapters under faults', () => {
     expect(await world.violations(saleId)).to.deep.equal([]);
   });
 
-  it('a writer that stalls in its transaction loses its locks to others; its late COMMIT does no harm [M10]', async () => {
+  it('loses its locks when a writer stalls in its transaction, and its late COMMIT does no harm [M10]', async () => {
     const { saleId } = await world.sales.create(newSale());
     const frozen = loneWriter(undefined, { silentSeconds: 1 });
 
@@ -184,7 +184,7 @@ describe('mysql adapters under faults', () => {
     expect((await world.sales.find(saleId))?.sold).to.equal(1);
   });
 
-  it('an exhausted pool and a slow statement are errors within their limits, and the pool works on [D2]', async () => {
+  it('fails within its limits on an exhausted pool or a slow statement, and the pool keeps working [D2]', async () => {
     const waits: number[] = [];
     const pool = loneWriter(undefined, {
       queryTimeoutMs: 5_000,
@@ -200,8 +200,8 @@ describe('mysql adapters under faults', () => {
     expect(waits[1]).to.equal(2_000);
   });
 
-  it('after an unknown error, or one of a read-only server, the connection is not used again [D1]', async () => {
-    const pool = loneWriter(undefined, { poolWaitMs: 10_000 }); // a new connection takes its time on a busy machine
+  it('does not reuse the connection after an unknown error or a read-only error [D1]', async () => {
+    const pool = loneWriter(undefined, { poolWaitMs: 10_000 }); // A new connection takes time on a busy machine.
     const connectionId = async (): Promise<unknown> => (await pool.query('SELECT CONNECTION_ID() AS id'))[0];
     const first = await connectionId();
     expect(await connectionId()).to.deep.equal(first);
@@ -209,7 +209,7 @@ describe('mysql adapters under faults', () => {
     expect(await connectionId()).not.to.deep.equal(first);
   });
 
-  it('an unused connection ends before the server drops it, and the next statement does not notice', async () => {
+  it('closes an unused connection before the server does, and the next statement does not notice', async () => {
     const pool = loneWriter(undefined, { poolMax: 2, silentSeconds: 2 });
     const connectionId = async (): Promise<unknown> => (await pool.query('SELECT CONNECTION_ID() AS id'))[0];
     const first = await connectionId();
@@ -218,13 +218,13 @@ describe('mysql adapters under faults', () => {
     expect(await connectionId(), 'a new one, and no error').not.to.deep.equal(first);
   });
 
-  it('a server that is not there: connection_lost, retryable [D1]', async () => {
+  it('reports connection_lost as retryable when the server is missing [D1]', async () => {
     const url = new URL(stackEnv().MYSQL_URL);
     url.port = '1';
     expect(await failureOf(loneWriter(url.href).probe())).to.include({ kind: 'connection_lost', retryable: true });
   });
 
-  it('a server that refuses writes for want of space still answers: what it refused is known for a while [L3]', async () => {
+  it('remembers for a while that a server without disk space refused a write and still answers [L3]', async () => {
     const pool = loneWriter();
     expect(pool.writeRefusal()).to.equal(null);
     await pool.execute('SET SESSION max_heap_table_size = 16384');
@@ -248,7 +248,7 @@ describe('mysql adapters under faults', () => {
     expect(after(60_000), 'nothing was refused since').to.equal(null);
   });
 
-  it('every session: strict, UTC, READ COMMITTED, and an UPDATE counts changed rows only [D7]', async () => {
+  it('sets every session to strict mode, UTC and READ COMMITTED, and an UPDATE counts only changed rows [D7]', async () => {
     const { saleId } = await world.sales.create(newSale());
     const [session] = await world.pool.query<{ mode: string; zone: string }>(
       'SELECT @@sql_mode AS mode, @@time_zone AS zone',
@@ -264,12 +264,12 @@ describe('mysql adapters under faults', () => {
     const plan = await planFor(saleId, 'ann');
     const orders = plan.orders.map((order) => ({ ...order, purchase: clipped }));
     expect(await world.orders.write({ ...plan, orders })).to.deep.equal({ outcome: 'value_refused' });
-    const refused = await failureOf(world.orders.write({ ...plan, orders, singleOut: true })); // it has no neighbours that are accepted
+    const refused = await failureOf(world.orders.write({ ...plan, orders, singleOut: true })); // MySQL accepts no other purchase of the plan.
     expect(refused).to.include({ kind: 'bad_value', retryable: false });
     expect(await rowsOf(saleId, 'ann')).to.deep.equal([]);
   });
 
-  it('a user id that is no valid id is escaped too [S6]', async () => {
+  it('escapes a user id even when it is invalid [S6]', async () => {
     const { saleId } = await world.sales.create(newSale());
     const userId = "x'),(1,2) -- \\";
     const plan = await planFor(saleId, 'ann');
@@ -279,18 +279,18 @@ describe('mysql adapters under faults', () => {
     expect(found.map((order) => order.userId)).to.deep.equal([userId]);
   });
 
-  it('an ended lease goes to the next owner; the old one gets another slot [D8]', async () => {
+  it('gives an expired lease to the next owner, and another slot to the old owner [D8]', async () => {
     const slots = createWorkerSlots(world.pool);
     const [ann, bob] = [randomBytes(9).toString('base64url'), randomBytes(9).toString('base64url')];
     const { slot } = await slots.acquire(ann, 10_000);
-    // Older than any other free slot, so that it is the next one given away.
+    // Older than any other free slot, so that it is assigned next.
     await world.pool.execute("UPDATE worker_slots SET leased_until = '1999-01-01' WHERE owner = ?", [ann]);
     expect((await slots.acquire(bob, 10_000)).slot).to.equal(slot);
     expect((await slots.acquire(ann, 10_000)).slot).not.to.equal(slot);
     await Promise.all([slots.free(ann), slots.free(bob)]);
   });
 
-  it('a sale that does not exist: epoch_changed, and nothing is written', async () => {
+  it('returns epoch_changed and writes nothing for an unknown sale', async () => {
     const saleId = freshSaleId();
     const plan = await planFor(saleId, 'ann');
     const terms = new Map([[saleId, { saleId, epoch: 1, priceCents: 1, limitPerBuyer: 1, retired: false }]]);

@@ -32,7 +32,7 @@ for (const [name, createWorld] of MOVES_WORLDS) {
     });
     after(() => world?.close());
 
-    /** A retired sale; its first order is paid, the others are cancelled but for those that a test leaves. */
+    /** A retired sale. Its first order is paid, and the others are cancelled unless a test leaves them. */
     async function retiredSale(texts: readonly string[], parts: OrdersParts & { readonly unpaid?: number } = {}) {
       const { sale, orders } = await ordersIn(world, texts, parts);
       const ended = orders.length - (parts.unpaid ?? 0);
@@ -84,7 +84,7 @@ for (const [name, createWorld] of MOVES_WORLDS) {
     const ids = (orders: readonly Order[]): string[] => orders.map(({ orderId }) => orderId);
     const byId = (a: Order, b: Order): number => (BigInt(a.orderId) < BigInt(b.orderId) ? -1 : 1);
 
-    it('due: sales that were retired for so long and that Redis has forgotten, until they are archived', async () => {
+    it('due: returns sales retired for the given time and forgotten by Redis, until they are archived', async () => {
       const { sale } = await retiredSale(['ann', 'bob']);
       const isDue = async (afterMs = 0): Promise<boolean> =>
         (await world.archive.due(afterMs, 1000)).includes(sale.saleId);
@@ -119,7 +119,7 @@ for (const [name, createWorld] of MOVES_WORLDS) {
       ).to.have.length(1);
     });
 
-    it('an order in the archive is found as before: by id, by purchase, of its buyer, of its sale, in its time', async () => {
+    it('finds an archived order as before: by id, purchase, buyer, sale and time', async () => {
       const texts = ['ann/k1', 'bob/k1', 'ann/k2', 'cid/k1', 'ann/k3'];
       const live = await ordersIn(world, ['ann/k9', 'bob/k9']);
       const { sale, orders } = await archivedSale(texts);
@@ -148,7 +148,7 @@ for (const [name, createWorld] of MOVES_WORLDS) {
       }
     });
 
-    it('a payment that is told again has its answer; other money for an archived order is owed back; a cancel is refused', async () => {
+    it('answers a repeated payment, owes other money for an archived order back, and refuses a cancel', async () => {
       const { orders } = await archivedSale(['ann', 'bob']);
       const [paid, cancelled] = orders as [Order, Order];
       const told = paymentOf(paid, { paymentId: `pay-${paid.orderId}` });
@@ -171,7 +171,7 @@ for (const [name, createWorld] of MOVES_WORLDS) {
       expect((await world.orders.findOrder(others[0]?.orderId ?? ''))?.state).to.equal('pending_payment');
     });
 
-    it('an order that is not paid, or whose money is open, stays until that is over', async () => {
+    it('keeps an unpaid order, or an order with open money, until it is settled', async () => {
       const { sale, orders } = await retiredSale(['ann', 'bob', 'cid', 'dan', 'eve'], { unpaid: 1 });
       const [, charged, owed, , unpaid] = orders as [Order, Order, Order, Order, Order];
       await world.retirement.forgotten(sale.saleId);
@@ -193,7 +193,7 @@ for (const [name, createWorld] of MOVES_WORLDS) {
       expect(await world.refunds.refundsOf(owed.orderId), 'a refund stays').to.have.length(1);
     });
 
-    it('an old batch that comes again makes no order of its sale in the archive [C6]', async () => {
+    it('creates no order for an old batch of an archived sale [C6]', async () => {
       const { sale, orders } = await archivedSale(['ann', 'bob']);
       const batchId = orders[0]?.batchId ?? '';
       const again: Batch = batchOf(sale, purchasesOf('ann', 'bob'), batchId);
@@ -220,7 +220,7 @@ for (const [name, createWorld] of MOVES_WORLDS) {
       expect(await world.sales.find(sale.saleId)).to.include({ sold: 1 });
     });
 
-    it('a writer that read the sale before its move began writes nothing', async () => {
+    it('writes nothing when a writer read the sale before its move began', async () => {
       const { sale, orders } = await retiredSale(['ann', 'bob']);
       await world.retirement.forgotten(sale.saleId);
       const terms = await world.orders.termsOf([sale.saleId]);
@@ -237,7 +237,7 @@ for (const [name, createWorld] of MOVES_WORLDS) {
   });
 }
 
-describe('the archive of orders, in MySQL', () => {
+describe('order archive in MySQL', () => {
   let world: MovesWorld & MysqlWorld;
   let pool: MysqlPool;
   before(async () => {
@@ -248,7 +248,7 @@ describe('the archive of orders, in MySQL', () => {
 
   const TRACE_ID = '4bf92f3577b34da6a3ce929d0e0e4736';
   const TEXTS = Array.from({ length: 12 }, (_, index) => `u${index % 4}/k${index}`);
-  /** A sale that may move: its even orders are paid and have coupons, the odd ones are cancelled. */
+  /** A sale that may move. Its even orders are paid and have coupons, and its odd orders are cancelled. */
   async function begunSale(texts: readonly string[] = TEXTS) {
     const made = await ordersIn(world, texts, { metadata: { cart: '42' }, traceId: TRACE_ID });
     const { saleId } = made.sale;
@@ -266,7 +266,7 @@ describe('the archive of orders, in MySQL', () => {
   }
   const count = async (sql: string, orderIds: readonly string[]): Promise<number> =>
     Number((await pool.query<{ n: string }>(sql, [orderIds]))[0]?.n);
-  /** Rows of these orders in both tables together, and how many are in the archive. */
+  /** Returns the number of rows of these orders in both tables, and the number in the archive. */
   async function rowsOf(table: (typeof ARCHIVED)[number]['table'], orderIds: readonly string[]) {
     const column = table === 'orders' ? 'id' : 'order_id';
     const live = await count(`SELECT COUNT(*) AS n FROM ${table} WHERE ${column} IN (?)`, orderIds);
@@ -274,7 +274,7 @@ describe('the archive of orders, in MySQL', () => {
     return { all: live + archived, archived };
   }
 
-  it('copies every column, but those that MySQL derives', async () => {
+  it('copies every column except derived columns', async () => {
     for (const { table, columns } of ARCHIVED) {
       const sql =
         'SELECT column_name AS name FROM information_schema.columns WHERE table_schema = DATABASE()' +
@@ -287,7 +287,7 @@ describe('the archive of orders, in MySQL', () => {
     expect(MIGRATIONS.map(({ name }) => name)).to.include('0017-order-archive');
   });
 
-  it('dies after any of its statements: each order, payment and coupon is in one place, then it goes on [C3]', async () => {
+  it('keeps each order, payment and coupon in one place after a crash at any statement, and then continues [C3]', async () => {
     const { sale, orders } = await begunSale();
     const orderIds = orders.map(({ orderId }) => orderId);
     await world.leaveOpenAttempt(orderIds[1] ?? '', 'k');
@@ -343,10 +343,10 @@ describe('the archive of orders, in MySQL', () => {
     expect(await world.archive.finish(sale.saleId)).to.equal(true);
   });
 
-  it('a range that a worker commits during the move stays: it is the way to its orders', async () => {
+  it('keeps a range that a worker commits during the move, because it leads to its orders', async () => {
     const { sale, orders } = await begunSale(['ann', 'bob']);
     const first = orders.map(({ orderId }) => BigInt(orderId)).reduce((a, b) => (a < b ? a : b));
-    const between = String(first - 1n); // another worker minted it a moment before, and commits now
+    const between = String(first - 1n); // Another worker minted it a moment before, and commits now.
     let committed = 0;
     const raced: MysqlPool = {
       ...pool,
@@ -374,7 +374,7 @@ describe('the archive of orders, in MySQL', () => {
     expect(await world.archive.finish(sale.saleId), 'it is looked at again').to.equal(false);
   });
 
-  it('two movers at once, while others read: every reader sees each order once', async () => {
+  it('shows every reader each order once while two movers run at once', async () => {
     const texts = Array.from({ length: 60 }, (_, index) => `r${index % 7}/k${index}`);
     const { sale, orders } = await begunSale(texts);
     const { saleId } = sale;
@@ -437,7 +437,7 @@ describe('the archive of orders, in MySQL', () => {
     expect(await rowsOf('orders', all)).to.deep.equal({ all: 60, archived: 60 });
   });
 
-  it('an order that is there already stops the move, and nothing of it is lost', async () => {
+  it('stops the move when an order exists already, and loses nothing', async () => {
     const { sale, orders } = await begunSale(['ann', 'bob']);
     const [id] = orders.map(({ orderId }) => orderId);
     const columns = ARCHIVED[0].columns.map((column) => `\`${column}\``).join();
@@ -451,7 +451,7 @@ describe('the archive of orders, in MySQL', () => {
     expect(await world.archive.move(sale.saleId, null, 10)).to.include({ moved: 2, next: null });
   });
 
-  it('an order that was written a moment ago stays', async () => {
+  it('keeps an order that was written a moment ago', async () => {
     const { sale } = await begunSale(['ann', 'bob']);
     const archive = createOrderArchive(pool, 3_600_000);
     expect(await archive.move(sale.saleId, null, 10)).to.deep.equal({ moved: 0, kept: 2, next: null });
@@ -460,10 +460,10 @@ describe('the archive of orders, in MySQL', () => {
     expect(await archive.move(sale.saleId, null, 10)).to.include({ moved: 2, kept: 0 });
   });
 
-  it('states, notifications, coupons and traces know the orders in the archive', async () => {
+  it('includes archived orders in states, notifications, coupons and traces', async () => {
     const { sale, orders } = await begunSale(['ann', 'bob', 'cid']);
     const [paid, cancelled, bare] = orders.map(({ orderId }) => orderId) as [string, string, string];
-    await pool.execute('DELETE FROM coupons WHERE order_id = ?', [bare]); // as if its event had not come yet
+    await pool.execute('DELETE FROM coupons WHERE order_id = ?', [bare]); // Its event has not arrived yet.
     await world.archive.move(sale.saleId, null, 10);
     const { orders: live } = await ordersIn(world, ['dan']);
     const asked = [live[0]?.orderId ?? '', paid, cancelled, bare, '1'];

@@ -26,9 +26,9 @@ describe('order audit in MySQL', () => {
     return rows;
   };
 
-  it('reads every row of the sale once, across windows, beside other sales and beyond 2^53', async () => {
+  it('reads every row of the sale once, across windows, beside other sales and above 2^53', async () => {
     const [saleId, other] = [await newSale(), await newSale()];
-    // ids that a double cannot tell apart; unique to this run by the sale
+    // Ids that a double cannot distinguish. The sale makes them unique to this run.
     const base = BigInt(saleId) * 1000n + (1n << 60n);
     for (let i = 0n; i < 7n; i++) await insert(String(base + i), i % 3n === 2n ? other : saleId, `u${i}`);
 
@@ -51,14 +51,14 @@ describe('order audit in MySQL', () => {
     }
   });
 
-  it('reads what ranges name without the rest of the table, and each row once where they overlap', async () => {
+  it('reads only the rows in the ranges, and each row once when ranges overlap', async () => {
     const [saleId, other] = [await newSale(), await newSale()];
     const base = BigInt(saleId) * 1000n + (1n << 60n);
     for (let i = 0n; i < 9n; i++) await insert(String(base + i), i % 3n === 2n ? other : saleId, `u${i}`);
     const ranges = [
-      [0n, 1n], // its own rows
-      [1n, 4n], // reaches over a row of the other sale, and overlaps
-      [3n, 3n], // within the one before
+      [0n, 1n], // Rows of the sale itself.
+      [1n, 4n], // Spans a row of the other sale, and overlaps.
+      [3n, 3n], // Inside the previous range.
       [6n, 7n],
     ];
     for (const [first = 0n, last = 0n] of ranges) {
@@ -90,7 +90,7 @@ describe('order audit in MySQL', () => {
     expect(await users({ searchAll: false })).to.deep.equal([...all, 'unlisted']);
   });
 
-  it('counts only releases that are undone and belong to the sale', async () => {
+  it('counts only unfinished releases of the sale', async () => {
     const saleId = await newSale();
     const longer = `${saleId}1`;
     const release = (sale: string): string => JSON.stringify([{ saleId: sale, bucket: 0, userId: saleId }]);
@@ -111,11 +111,11 @@ describe('order audit in MySQL', () => {
       release(longer),
     ]);
     expect(await audit.undoneReleases(saleId)).to.equal(0);
-    // No keeper can read it; a later test whose keeper logs nothing at error would find it in the table.
+    // A keeper cannot read it. A later test that expects no error in the log would find it in the table.
     await pool.execute('DELETE FROM outbox WHERE id = ?', [ofOtherKind]);
   });
 
-  it('finds a sale, or says that there is none', async () => {
+  it('finds a sale, or reports that it does not exist', async () => {
     const saleId = await newSale();
     expect(await createOrderAudit(pool).findSale(saleId)).to.include({ saleId, state: 'draft' });
     expect(await createOrderAudit(pool).findSale('999999999999999')).to.equal(null);

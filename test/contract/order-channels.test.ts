@@ -7,10 +7,10 @@ import { DEAD_LETTERS, GROUPS, TOPICS } from '../../src/core/topics.js';
 import type { Delivery, DeliverySource, DeadlineChannel, OrderEventChannel } from '../../src/core/ports/channels.js';
 import { memoryWorld, rocketmqWorld, type BrokerWorld } from './broker-worlds.js';
 
-/** A message that is due comes at once; an empty receive takes 5 s, and the timer of the broker counts in seconds. */
+/** A due message arrives at once. An empty receive takes 5 s, and the timer of the broker counts in seconds. */
 const COMES_WITHIN_MS = 40_000;
 const DELAY_MS = 6_000;
-/** Not a group of these events: other suites, at the same time, read other topics as those. */
+/** Not a group of these events, because concurrent suites read other topics with those groups. */
 const EVENT_GROUP = DEAD_LETTERS[GROUPS.notifier].collector;
 
 for (const [name, createWorld] of [
@@ -35,7 +35,7 @@ for (const [name, createWorld] of [
     });
     after(() => world?.close());
 
-    /** The next message whose body names the id; others are acked and passed over. */
+    /** Returns the next message whose body contains the id. Acks and skips other messages. */
     const next = async (source: DeliverySource, id: string, withinMs: number): Promise<Delivery> => {
       const untilMs = world.nowMs() + withinMs;
       do {
@@ -57,7 +57,7 @@ for (const [name, createWorld] of [
       orders: ['11', '12'],
     });
 
-    it('a deadline comes when it is over and not before, as it was sent, with the properties of a dead letter', async () => {
+    it('delivers a deadline when it is due and not earlier, unchanged, with the properties for a dead letter', async () => {
       const deadline = deadlineIn(DELAY_MS);
       await deadlines.publish(deadline);
       const delivery = await next(dueSource, deadline.batchId, DELAY_MS + COMES_WITHIN_MS);
@@ -68,7 +68,7 @@ for (const [name, createWorld] of [
       expect(verdictOf(TOPICS.paymentDeadline, delivery)).to.equal('signed');
     });
 
-    it('both name the span that publishes them, where there is one', async () => {
+    it('names the publishing span in both messages when a span exists', async () => {
       const traceparent = `00-${'a'.repeat(32)}-${'b'.repeat(16)}-01`;
       const deadline = deadlineIn(-3_600_000);
       await deadlines.publish(deadline, traceparent);
@@ -82,13 +82,13 @@ for (const [name, createWorld] of [
       ]);
     });
 
-    it('a deadline that is over comes at once', async () => {
+    it('delivers a past deadline at once', async () => {
       const deadline = deadlineIn(-3_600_000);
       await deadlines.publish(deadline);
       await next(dueSource, deadline.batchId, COMES_WITHIN_MS);
     });
 
-    it('the events of one transaction come as one message', async () => {
+    it('delivers the events of one transaction as one message', async () => {
       const id = fresh();
       const sent: OrderEvent[] = (['order.created', 'order.failed'] as const).map((type) => ({
         eventId: `${id}-${type.slice(6)}`,

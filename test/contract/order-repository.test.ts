@@ -9,7 +9,7 @@ import { newSale, WORLDS, type RepositoryWorld } from './repository-worlds.js';
 
 const WINDOW_MS = 900_000;
 let minted = 0;
-/** Far from the ids of any other run: time, a slot by chance, a counter. */
+/** Far from the ids of any other run, from time, a random slot and a counter. */
 const slot = Math.floor(Math.random() * 256);
 function orderId({ clock }: Pick<RepositoryWorld, 'clock'>): string {
   minted++;
@@ -44,7 +44,7 @@ for (const [name, createWorld] of WORLDS) {
 
     const sold = async (sale: Sale): Promise<number | undefined> => (await world.sales.find(sale.saleId))?.sold;
 
-    it('terms: of the sales that exist', async () => {
+    it('terms: returns the existing sales', async () => {
       const sale = await world.sales.create(newSale({ priceCents: 4_294_967_295, limitPerBuyer: 3 }));
       const terms = await world.orders.termsOf([sale.saleId, '999999999999999999']);
       expect([...terms]).to.deep.equal([
@@ -53,7 +53,7 @@ for (const [name, createWorld] of WORLDS) {
       expect((await world.orders.termsOf([])).size).to.equal(0);
     });
 
-    it('written: rows, amounts, deadline, sold and one outbox row for the batch', async () => {
+    it('written: writes rows, amounts, deadline, sold and one outbox row for the batch', async () => {
       const sale = await world.sales.create(newSale());
       const batch = batchOf(sale, purchasesOf('ann*2', 'bob'));
       const rows = rowsOf(batch);
@@ -86,7 +86,7 @@ for (const [name, createWorld] of WORLDS) {
       expect(await world.violations(sale.saleId)).to.deep.equal([]);
     });
 
-    it('metadata is in the row, in what shows it, and in the outbox; rows without are written as before', async () => {
+    it('stores metadata in the row, in views and in the outbox, and writes rows without metadata as before', async () => {
       const sale = await world.sales.create(newSale({ limitPerBuyer: 1, currency: 'USD' }));
       const metadata = {
         cart: '42',
@@ -111,7 +111,7 @@ for (const [name, createWorld] of WORLDS) {
       expect((await world.outboxOf(again.batchId)).recorded[0]?.metadata).to.deep.equal({ [failed[0].orderId]: text });
     });
 
-    it('a batch of a recorded trace names it in the outbox, for those who publish what follows', async () => {
+    it('names a recorded trace in the outbox for later publishers', async () => {
       const sale = await world.sales.create(newSale({ limitPerBuyer: 3 }));
       const traceparent = `00-${'a'.repeat(32)}-${'b'.repeat(16)}-01`;
       const traced = sealBatch({ ...batchOf(sale, purchasesOf('ann', 'bob')), traceparent });
@@ -121,7 +121,7 @@ for (const [name, createWorld] of WORLDS) {
       expect((await world.outboxOf(other.batchId)).recorded[0]).not.to.have.property('traceparent');
     });
 
-    it('the longest metadata fits into the row', async () => {
+    it('stores the longest metadata in the row', async () => {
       const sale = await world.sales.create(newSale({ limitPerBuyer: 3 }));
       const longest = [{ a: 'x'.repeat(504) }, { a: '"'.repeat(252) }, { a: 'é'.repeat(252) }];
       const batch = batchOf(
@@ -135,7 +135,7 @@ for (const [name, createWorld] of WORLDS) {
       }
     });
 
-    it('written: a failed row counts nothing and its units go back', async () => {
+    it('written: counts nothing for a failed row and returns its units', async () => {
       const sale = await world.sales.create(newSale());
       const batch = batchOf({ saleId: sale.saleId, bucket: 3 }, purchasesOf('ann*2'));
       const rows = rowsOf(batch, 'limit_reached');
@@ -160,7 +160,7 @@ for (const [name, createWorld] of WORLDS) {
       ]);
     });
 
-    it('written: several batches and sales in one transaction', async () => {
+    it('written: writes several batches and sales in one transaction', async () => {
       const sales = [await world.sales.create(newSale()), await world.sales.create(newSale())];
       const batches = [sales[1], sales[0], sales[1]].map((sale, i) => batchOf(sale as Sale, purchasesOf(`ann/k${i}`)));
 
@@ -170,7 +170,7 @@ for (const [name, createWorld] of WORLDS) {
       for (const batch of batches) expect((await world.outboxOf(batch.batchId)).recorded).to.have.length(1);
     });
 
-    it('row_exists: a request has one row, whatever batch brings it; the rest of the plan is not written', async () => {
+    it('row_exists: keeps one row per request for any batch, and writes nothing else of the plan', async () => {
       const sale = await world.sales.create(newSale());
       await write(rowsOf(batchOf(sale, purchasesOf('ann'))));
       const other = batchOf(sale, purchasesOf('ann', 'bob'));
@@ -182,7 +182,7 @@ for (const [name, createWorld] of WORLDS) {
       expect((await world.outboxOf(other.batchId)).recorded).to.deep.equal([]);
     });
 
-    it('row_exists: ids that differ by case only are two buyers and two requests', async () => {
+    it('row_exists: treats ids that differ only in case as two buyers and two requests', async () => {
       const sale = await world.sales.create(newSale());
       const batch = batchOf(sale, purchasesOf('ann/k', 'Ann/k', 'ann/K'));
 
@@ -192,7 +192,7 @@ for (const [name, createWorld] of WORLDS) {
       expect(await world.orders.findByPurchases(sale.saleId, batch.purchases)).to.have.length(3);
     });
 
-    it('row_exists: where the limit is one, a buyer has one live order (active_key) [D7]', async () => {
+    it('row_exists: allows a buyer one live order when the limit is one (active_key) [D7]', async () => {
       const sale = await world.sales.create(newSale({ limitPerBuyer: 1 }));
       const [row] = rowsOf(batchOf(sale, purchasesOf('ann/k1')));
       await write([row as NewOrder]);
@@ -217,7 +217,7 @@ for (const [name, createWorld] of WORLDS) {
       expect(await world.violations(sale.saleId)).to.deep.equal([]);
     });
 
-    it('counts the orders of buyers that expired unpaid, and says when the last could still be paid', async () => {
+    it('counts expired unpaid orders of buyers and returns the last payment deadline', async () => {
       const [sale, other] = [await world.sales.create(newSale()), await world.sales.create(newSale())];
       const expire = async (of: Sale, key: string, paymentWindowMs: number): Promise<void> => {
         const rows = rowsOf(batchOf(of, purchasesOf(key)));
@@ -239,13 +239,13 @@ for (const [name, createWorld] of WORLDS) {
       expect(await world.orders.expiredOf(sale.saleId, [])).to.deep.equal(new Map());
     });
 
-    it('row_exists: not where the limit is higher [D7]', async () => {
+    it('row_exists: does not apply when the limit is higher [D7]', async () => {
       const sale = await world.sales.create(newSale({ limitPerBuyer: 2 }));
       const batch = batchOf(sale, purchasesOf('ann/k1', 'ann/k2'));
       expect((await write(rowsOf(batch))).outcome).to.equal('written');
     });
 
-    it('order_id_taken: an equal order id is not taken for a purchase that has its row [D7]', async () => {
+    it('order_id_taken: does not mistake an equal order id for a purchase with a row [D7]', async () => {
       const sale = await world.sales.create(newSale());
       const [first] = rowsOf(batchOf(sale, purchasesOf('ann')));
       await write([first as NewOrder]);
@@ -258,7 +258,7 @@ for (const [name, createWorld] of WORLDS) {
       await expectNothingOf({ ...sale, sold: 1 }, other);
     });
 
-    it('oversold: nothing is written, for no sale of the plan [D6]', async () => {
+    it('oversold: writes nothing for any sale of the plan [D6]', async () => {
       const full = await world.sales.create(newSale({ stock: 2 }));
       const free = await world.sales.create(newSale());
       const tooMuch = batchOf(full, purchasesOf('ann', 'bob', 'cid'));
@@ -271,7 +271,7 @@ for (const [name, createWorld] of WORLDS) {
       await expectNothingOf(free, fine);
     });
 
-    it('one by one: exactly the surplus fails, in the order of the batch, and its request closes without units [D6]', async () => {
+    it('one by one: fails exactly the surplus in the order of the batch, and closes its requests without units [D6]', async () => {
       const sale = await world.sales.create(newSale({ stock: 5 }));
       const batch = batchOf(sale, purchasesOf('zoe*2', 'bob*2', 'ann*2', 'cid', 'eve'));
       const rows = rowsOf(batch);
@@ -293,7 +293,7 @@ for (const [name, createWorld] of WORLDS) {
       expect(await world.violations(sale.saleId)).to.deep.equal([]);
     });
 
-    it('one by one: without a surplus it is an ordinary write, also beside another sale', async () => {
+    it('one by one: writes normally without a surplus, even beside another sale', async () => {
       const sales = [await world.sales.create(newSale({ stock: 1 })), await world.sales.create(newSale())];
       const batches = sales.map((sale) => batchOf(sale, purchasesOf('ann')));
 
@@ -307,9 +307,9 @@ for (const [name, createWorld] of WORLDS) {
     });
 
     for (const oneByOne of [false, true]) {
-      it(`epoch_changed: a sale rebuilt since its terms were read${oneByOne ? ', one by one' : ''}`, async () => {
+      it(`epoch_changed: refuses a sale that was rebuilt since its terms were read${oneByOne ? ', one by one' : ''}`, async () => {
         const sale = await world.sales.create(newSale({ stock: 1 }));
-        const batch = batchOf(sale, purchasesOf(oneByOne ? 'ann*2' : 'ann')); // the guard has nothing to count then
+        const batch = batchOf(sale, purchasesOf(oneByOne ? 'ann*2' : 'ann')); // The guard then has nothing to count.
         const plan = await planOf(rowsOf(batch), { oneByOne: new Set(oneByOne ? [sale.saleId] : []) });
         await world.raiseEpoch(sale.saleId);
 
@@ -319,7 +319,7 @@ for (const [name, createWorld] of WORLDS) {
       });
     }
 
-    it('epoch_changed also when all its rows are failed: their reasons held in the epoch before [R3]', async () => {
+    it('epoch_changed: also applies when all rows are failed, because their reasons belong to the old epoch [R3]', async () => {
       const sale = await world.sales.create(newSale());
       const batch = batchOf(sale, purchasesOf('ann'));
       const plan = await planOf(rowsOf(batch).map((row) => ({ ...row, failure: 'units_lost' as const })));
@@ -330,7 +330,7 @@ for (const [name, createWorld] of WORLDS) {
       await expectNothingOf(sale, batch);
     });
 
-    it('releases of a plan are in the outbox with it, also when it has no rows', async () => {
+    it('writes releases of a plan to the outbox, even without rows', async () => {
       const sale = await world.sales.create(newSale());
       const { saleId } = sale;
       const batch = batchOf(sale, purchasesOf('ann'));
@@ -351,7 +351,7 @@ for (const [name, createWorld] of WORLDS) {
       expect((await world.outboxOf(batchId)).releases).to.deep.equal([release]);
     });
 
-    it('says of which batches there is a row', async () => {
+    it('names the batches with a row', async () => {
       const sale = await world.sales.create(newSale());
       const [written, other, third] = ['ann', 'bob', 'cid'].map((user) => batchOf(sale, purchasesOf(user, `${user}2`)));
       if (!written || !other || !third) throw new Error('three batches are needed');
@@ -363,7 +363,7 @@ for (const [name, createWorld] of WORLDS) {
       expect(await world.orders.writtenBatches([third.batchId])).to.deep.equal(new Set());
     });
 
-    it('a look-up finds a row under any batch, and only in its own sale', async () => {
+    it('finds a row under any batch, but only in its own sale', async () => {
       const [sale, other] = [await world.sales.create(newSale()), await world.sales.create(newSale())];
       const rows = rowsOf(batchOf(sale, purchasesOf('ann/k1', 'ann/k2')));
       await write(rows);

@@ -8,7 +8,7 @@ import { MemoryOrderSearch } from '../helpers/memory/memory-order-search.js';
 import { batchOf, purchasesOf } from '../helpers/sales.js';
 import { memoryWorld, newSale, ownMysqlWorld, type RepositoryWorld } from './repository-worlds.js';
 
-/** So few that pages of the primary key end before their matches do. */
+/** Small enough that a page of the primary key ends before its matches do. */
 const READ_MAX = 3;
 
 const WORLDS = [
@@ -71,7 +71,7 @@ for (const [name, open] of WORLDS) {
     }
     const byId = (a: Order, b: Order): number => (BigInt(a.orderId) < BigInt(b.orderId) ? -1 : 1);
 
-    it('says the currency of orders; one that does not exist, or is no order id, is missing', async () => {
+    it('returns the currency of orders, and omits an unknown order or an invalid id', async () => {
       const some = all.map(({ orderId }) => orderId);
       const currencies = await search.currenciesOf([...some, '7', 'x', some[0] ?? '']);
       const usd = all[0]?.saleId;
@@ -81,7 +81,7 @@ for (const [name, open] of WORLDS) {
       expect((await search.currenciesOf([])).size).to.equal(0);
     });
 
-    it('finds every order that matches, once, whatever the size of a page; in the order of time', async () => {
+    it('finds every matching order once for any page size, in order of time', async () => {
       const saleId = all[7]?.saleId ?? '';
       const half = { fromMs: fromMs + 4000, toMs: fromMs + 9000 };
       for (const max of [1, 2, 4, 100]) {
@@ -100,7 +100,7 @@ for (const [name, open] of WORLDS) {
       }
     });
 
-    it('finds the orders of a buyer, newest sale first, and of one sale or state', async () => {
+    it('finds the orders of a buyer with the newest sale first, and the orders of a sale or state', async () => {
       const newest = (a: Order, b: Order): number =>
         Number(BigInt(b.saleId) - BigInt(a.saleId)) || (a.requestId < b.requestId ? 1 : -1);
       const ann = all.filter(({ userId }) => userId === 'ann').sort(newest);
@@ -115,7 +115,7 @@ for (const [name, open] of WORLDS) {
       }
     });
 
-    it('refuses a place that no page named', async () => {
+    it('refuses a cursor that comes from no page', async () => {
       for (const after of ['x', '7', '7.', '.k1', 'a.b', '7.a b']) {
         expect(await search.page({ userId: 'ann' }, after, 1), after).to.equal(null);
       }

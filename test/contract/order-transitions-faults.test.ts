@@ -11,11 +11,11 @@ import { openLostCommitProxy, type LostCommitProxy } from './lost-commit-proxy.j
 import { ownMysqlWorld, systemClock } from './repository-worlds.js';
 import { DUE_MS, LATER_MS, ordersIn, paymentOf, type MovesWorld } from './order-transitions-worlds.js';
 
-describe('OrderTransitions on mysql under faults', () => {
+describe('OrderTransitions on mysql with faults', () => {
   let world: Awaited<ReturnType<typeof ownMysqlWorld>>;
-  /** How often a move was tried again; each retry follows a pause. */
+  /** Number of retries of a move. A pause precedes each retry. */
   let pauses = 0;
-  /** No pause ends before this is resolved. */
+  /** No pause ends before this promise resolves. */
   let lockReleased: Promise<void> = Promise.resolve();
   const clock: Clock = {
     ...systemClock,
@@ -29,7 +29,7 @@ describe('OrderTransitions on mysql under faults', () => {
   const transitions = () => createOrderTransitions(world.pool, { clock, log });
 
   before(async () => {
-    world = await ownMysqlWorld(4); // a lock wait ends after one second
+    world = await ownMysqlWorld(4); // A lock wait ends after one second.
   });
   beforeEach(() => {
     pauses = 0;
@@ -40,7 +40,7 @@ describe('OrderTransitions on mysql under faults', () => {
     const { orders } = await ordersIn(world as unknown as MovesWorld, ['ann/k*2'], { paymentWindowMs });
     return orders[0] as Order;
   };
-  /** Waits until a move has locked its order and waits for the sale, which is locked here. */
+  /** Waits until a move has locked its order and waits for the sale, which the test has locked. */
   const blocked = (): Promise<void> =>
     until('a move waits for the sale', async () => {
       const [row] = await world.pool.query<{ waiting: string }>(
@@ -58,7 +58,7 @@ describe('OrderTransitions on mysql under faults', () => {
     expect(rows.map(({ kind }) => kind)).to.deep.equal(['orders_moved', 'release']);
   }
 
-  it('lock wait 1205 on the sale: the whole move is tried again, nothing of the first try is left [D3]', async () => {
+  it('retries the whole move on lock wait 1205 for the sale, and leaves nothing of the first try [D3]', async () => {
     const order = await orderIn();
     let cancelling: Promise<string> | undefined;
     await world.pool.transaction(async (tx) => {
@@ -71,7 +71,7 @@ describe('OrderTransitions on mysql under faults', () => {
     await expectCancelledOnce(order);
   });
 
-  it('a lock that is never released is a fault of mysql within seconds, and nothing has changed [D3]', async () => {
+  it('reports a fault of mysql within seconds and changes nothing when a lock is never released [D3]', async () => {
     const order = await orderIn();
     await world.pool.transaction(async (tx) => {
       await tx.execute('UPDATE sales SET title = ? WHERE id = ?', ['held', order.saleId]);
@@ -83,11 +83,14 @@ describe('OrderTransitions on mysql under faults', () => {
     expect(await world.orders.findOrder(order.orderId)).to.deep.equal(order);
   });
 
-  /** Holds the sale, waits until the move has locked its order and waits too, then asks for that order: a deadlock. */
+  /**
+   * Locks the sale, waits until the move has locked its order and waits too, and then requests that order, which
+   * causes a deadlock.
+   */
   async function deadlocked<T>(order: Order, move: () => Promise<T>): Promise<T> {
     let moving: Promise<T> | undefined;
     const holding = world.pool.transaction(async (tx: Transaction) => {
-      // The victim is the transaction that has changed less.
+      // MySQL rolls back the transaction with fewer changes.
       const values = Array.from({ length: 200 }, (_, index) => `('ballast', 'b${index}', '{}')`);
       await tx.execute(`INSERT INTO outbox (kind, \`key\`, payload) VALUES ${values.join()}`);
       await tx.execute('UPDATE sales SET title = ? WHERE id = ?', ['held', order.saleId]);
@@ -96,20 +99,20 @@ describe('OrderTransitions on mysql under faults', () => {
       await tx.query('SELECT id FROM orders WHERE id = ? FOR UPDATE', [order.orderId]);
       await tx.rollback();
     });
-    // A sweep that tries again before that skips the locked order, as it should.
+    // A sweep that retries earlier skips the locked order, as it should.
     lockReleased = holding.catch(() => undefined);
     await holding;
     return moving as Promise<T>;
   }
 
-  it('deadlock 1213: a cancel that loses its locks is tried again and ends the order once [D3]', async () => {
+  it('retries a cancel that loses its locks in deadlock 1213, and ends the order once [D3]', async () => {
     const order = await orderIn();
     expect(await deadlocked(order, () => transitions().cancel(order.orderId))).to.equal('cancelled');
     expect(pauses, 'the fault happened').to.equal(1);
     await expectCancelledOnce(order);
   });
 
-  it('deadlock 1213: a sweep that loses its locks is tried again [D3]', async () => {
+  it('retries a sweep that loses its locks in deadlock 1213 [D3]', async () => {
     const order = await orderIn(DUE_MS);
     expect(await deadlocked(order, () => transitions().expireDue(10))).to.equal(1);
     expect(pauses, 'the fault happened').to.equal(1);
@@ -117,11 +120,11 @@ describe('OrderTransitions on mysql under faults', () => {
     expect((await world.sales.find(order.saleId))?.sold).to.equal(0);
   });
 
-  it('a sale whose `sold` is too low stops its own orders from expiring, reports it, and stops no others [C4]', async () => {
+  it('reports a sale with too low a `sold`, expires none of its orders, and still expires all others [C4]', async () => {
     await transitions().expireDue(1000);
-    const broken = await orderIn(2 * DUE_MS); // the oldest: it is met first
+    const broken = await orderIn(2 * DUE_MS); // The oldest order, so that the sweep meets it first.
     const orders = [await orderIn(DUE_MS), await orderIn(DUE_MS)];
-    await world.pool.execute('UPDATE sales SET sold = 1 WHERE id = ?', [broken.saleId]); // its order has two
+    await world.pool.execute('UPDATE sales SET sold = 1 WHERE id = ?', [broken.saleId]); // Its order has two units.
     const stateOf = async ({ orderId }: Order) => (await world.orders.findOrder(orderId))?.state;
 
     expect(await transitions().expireDue(1000)).to.equal(2);
@@ -140,7 +143,7 @@ describe('OrderTransitions on mysql under faults', () => {
     expect(await transitions().expireDue(1000)).to.equal(1);
   });
 
-  describe('a lost reply to COMMIT', () => {
+  describe('lost reply to COMMIT', () => {
     let proxy: LostCommitProxy;
     let lossy: MysqlPool;
     before(async () => {
@@ -152,7 +155,7 @@ describe('OrderTransitions on mysql under faults', () => {
       await proxy.close();
     });
 
-    it('a payment rejects as a fault, and reported again it is the one that was recorded [D4]', async () => {
+    it('rejects a payment as a fault, and finds it recorded when it is reported again [D4]', async () => {
       const order = await orderIn();
       const payment = paymentOf(order);
       const error = await createOrderTransitions(lossy, { clock, log })

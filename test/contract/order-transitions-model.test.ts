@@ -35,10 +35,10 @@ const step: fc.Arbitrary<Step> = fc.oneof(
 const sum = (numbers: readonly number[]): number => numbers.reduce((all, one) => all + one, 0);
 
 for (const [name, createWorld] of MOVES_WORLDS) {
-  describe(`OrderTransitions on ${name}: random moves in parallel`, () => {
+  describe(`OrderTransitions on ${name}: random concurrent moves`, () => {
     let world: MovesWorld;
     let runs = 0;
-    /** Answers that occurred, so that histories which reach nothing do not pass. */
+    /** Results that occurred, so that a history without effects fails the test. */
     const met = new Set<string>();
     before(async () => {
       world = await createWorld();
@@ -61,7 +61,7 @@ for (const [name, createWorld] of MOVES_WORLDS) {
       }
     }
 
-    it('one winner for each order; units, payments and outbox rows add up [C4]', async () => {
+    it('have one winner per order, and units, payments and outbox rows that add up [C4]', async () => {
       await fc.assert(
         fc.asyncProperty(fc.array(step, { minLength: 2, maxLength: 14 }), fc.boolean(), async (steps, isDue) => {
           runs++;
@@ -71,7 +71,7 @@ for (const [name, createWorld] of MOVES_WORLDS) {
           const answers = await Promise.all(steps.map((one) => run(one, orders)));
           for (const [index, answer] of answers.entries()) met.add(`${steps[index]?.do} ${answer}`);
           await expectConsistent(sale.saleId, orders, isDue);
-          if (isDue) await world.transitions.expireDue(ORDERS); // or the next run would sweep what is left
+          if (isDue) await world.transitions.expireDue(ORDERS); // Otherwise the next run would sweep the remaining orders.
         }),
         { numRuns: 120 },
       );

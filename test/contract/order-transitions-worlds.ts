@@ -33,11 +33,11 @@ interface StoredPayment {
   readonly paymentId: string;
   readonly orderId: string;
   readonly amountCents: number;
-  /** Why the money is owed back; null when the order was paid with it. */
+  /** Reason the money is owed back, or null when it paid the order. */
   readonly refund: string | null;
 }
 
-/** The repositories with the state changes of orders, and what these wrote. */
+/** The repositories with the state changes of orders, and their writes. */
 export interface MovesWorld extends RepositoryWorld {
   readonly transitions: OrderTransitions & OverdueOrders;
   readonly refunds: RefundRepository;
@@ -45,19 +45,19 @@ export interface MovesWorld extends RepositoryWorld {
   readonly cases: PaymentCases;
   /** Adds an open row for an order in any state, beside other rows, as releases before 1.1.0 did. */
   leaveOpenAttempt(orderId: string, key: string): Promise<void>;
-  /** Time passes. */
+  /** Advances the clock. */
   elapse(ms: number): Promise<void>;
   /** Moves orders of any age. */
   readonly archive: OrderArchive;
   readonly search: OrderSearch;
-  /** The audit log of refunds, oldest first. */
+  /** Audit log of refunds, oldest first. */
   audited(): Promise<AuditEntry[]>;
   payments(): Promise<StoredPayment[]>;
   moved(): Promise<OrdersMoved[]>;
   releases(): Promise<Release[]>;
 }
 
-/** In a database of its own: a sweep expires whatever is due, also orders of other test files. */
+/** Own database, because a sweep expires every due order, even orders of other test files. */
 async function mysqlMoves(): Promise<MovesWorld> {
   const world = await ownMysqlWorld(8);
   const { pool } = world;
@@ -147,12 +147,12 @@ export const DUE_MS = -60_000;
 export interface OrdersParts {
   readonly sale?: Partial<NewSale>;
   readonly paymentWindowMs?: number;
-  /** Of the first order. */
+  /** Id of the first order. */
   readonly metadata?: Metadata;
   readonly traceId?: string;
 }
 
-/** A sale of its own with one unpaid order for each purchase, as `purchasesOf` writes them. */
+/** Creates a sale with one unpaid order per purchase, in the notation of `purchasesOf`. */
 export async function ordersIn(
   world: MovesWorld,
   texts: readonly string[],

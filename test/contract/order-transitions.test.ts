@@ -28,7 +28,7 @@ for (const [name, createWorld] of MOVES_WORLDS) {
     const refundOf = async (paymentId: string): Promise<string | null | undefined> =>
       (await world.payments()).find((payment) => payment.paymentId === paymentId)?.refund;
 
-    it('pay: the order is paid once, its units stay sold, nothing goes back', async () => {
+    it('pay: pays the order once, keeps its units sold and returns nothing', async () => {
       const order = await oneOrder();
       const payment = paymentOf(order);
       expect(await world.transitions.pay(order.orderId, payment)).to.equal('paid');
@@ -42,7 +42,7 @@ for (const [name, createWorld] of MOVES_WORLDS) {
       expect(await world.violations(order.saleId)).to.deep.equal([]);
     });
 
-    it('every move names the metadata of its orders, and of those alone that have some', async () => {
+    it('names the metadata of its orders in every move, and only for orders with metadata', async () => {
       const metadata = { cart: '42' };
       for (const move of ['paid', 'cancelled', 'expired'] as const) {
         const paymentWindowMs = move === 'expired' ? DUE_MS : LATER_MS;
@@ -59,7 +59,7 @@ for (const [name, createWorld] of MOVES_WORLDS) {
       }
     });
 
-    it('pay: the same payment reported again, also at once, changes nothing and gets the same answer', async () => {
+    it('pay: returns the same result and changes nothing when a payment is reported again, even concurrently', async () => {
       const order = await oneOrder();
       const payment = paymentOf(order);
       const answers = await Promise.all(Array.from({ length: 6 }, () => world.transitions.pay(order.orderId, payment)));
@@ -68,7 +68,7 @@ for (const [name, createWorld] of MOVES_WORLDS) {
       expect((await world.payments()).filter(({ orderId }) => orderId === order.orderId)).to.have.length(1);
     });
 
-    it('pay: a second payment of a paid order is owed back exactly once, however often it is reported', async () => {
+    it('pay: owes a second payment of a paid order back exactly once, for any number of reports', async () => {
       const order = await oneOrder();
       const second = paymentOf(order);
       expect(await world.transitions.pay(order.orderId, paymentOf(order))).to.equal('paid');
@@ -77,7 +77,7 @@ for (const [name, createWorld] of MOVES_WORLDS) {
       expect(await movesOf(order)).to.deep.equal(['paid']);
     });
 
-    it('pay: another amount or currency is owed back, and the order stays unpaid', async () => {
+    it('pay: owes another amount or currency back and leaves the order unpaid', async () => {
       const order = await oneOrder();
       const wrong = paymentOf(order, { amountCents: order.amountCents - 1 });
       expect(await world.transitions.pay(order.orderId, wrong)).to.equal('refund_due');
@@ -89,7 +89,7 @@ for (const [name, createWorld] of MOVES_WORLDS) {
       expect(await world.transitions.pay(order.orderId, paymentOf(order))).to.equal('paid');
     });
 
-    it('pay: money for an order that has ended is owed back', async () => {
+    it('pay: owes money for an order that has ended back', async () => {
       const cancelled = await oneOrder();
       await world.transitions.cancel(cancelled.orderId);
       const expired = await oneOrder(DUE_MS);
@@ -105,7 +105,7 @@ for (const [name, createWorld] of MOVES_WORLDS) {
       }
     });
 
-    it('pay: nothing is owed back of a free order that has ended', async () => {
+    it('pay: owes nothing back for a free order that has ended', async () => {
       const order = await oneOrder();
       await world.transitions.cancel(order.orderId);
       const free = { paymentId: `free-${order.orderId}`, amountCents: 0 };
@@ -113,14 +113,14 @@ for (const [name, createWorld] of MOVES_WORLDS) {
       expect((await world.refunds.refundsOf(order.orderId)).map(({ state }) => state)).to.deep.equal(['refunded']);
     });
 
-    it('pay: an order past its deadline that is not expired yet is paid', async () => {
+    it('pay: pays an order past its deadline that has not expired yet', async () => {
       const order = await oneOrder(DUE_MS);
       expect(await world.transitions.pay(order.orderId, paymentOf(order))).to.equal('paid');
       expect(await world.transitions.expire([order.orderId])).to.equal(0);
       expect(await stateOf(order)).to.equal('paid');
     });
 
-    it('pay: one payment for two orders pays the first; with another amount it is in conflict too', async () => {
+    it('pay: pays the first of two orders with one payment, and reports a conflict for the second order and for another amount', async () => {
       const [first, second] = [await oneOrder(), await oneOrder()];
       const payment = paymentOf(first);
       expect(await world.transitions.pay(first.orderId, payment)).to.equal('paid');
@@ -129,7 +129,7 @@ for (const [name, createWorld] of MOVES_WORLDS) {
       expect(await stateOf(second)).to.equal('pending_payment');
     });
 
-    it('pay and cancel: no such order', async () => {
+    it('pay and cancel: report an unknown order', async () => {
       const order = await oneOrder();
       const payment = paymentOf(order);
       for (const orderId of ['1', `${order.orderId}x`, 'x', '']) {
@@ -140,7 +140,7 @@ for (const [name, createWorld] of MOVES_WORLDS) {
       expect(await stateOf(order)).to.equal('pending_payment');
     });
 
-    it('cancel: the units leave `sold` and are promised back once, whatever batch held them', async () => {
+    it('cancel: takes the units out of `sold` and promises them back once, for any batch that held them', async () => {
       expect(homeBucket('ann', 7), 'not the first bucket').to.be.above(0);
       const { orders } = await ordersIn(world, ['ann/k*2', 'bob/k*3'], { sale: { buckets: 7 } });
       const [order, other] = orders as [Order, Order];
@@ -164,7 +164,7 @@ for (const [name, createWorld] of MOVES_WORLDS) {
       expect(await world.violations(saleId)).to.deep.equal([]);
     });
 
-    it('cancel: a buyer whose sale allows one may buy again afterwards', async () => {
+    it('cancel: lets a buyer with a limit of one buy again', async () => {
       const sale = { limitPerBuyer: 1 };
       const [order] = (await ordersIn(world, ['ann'], { sale })).orders as [Order];
       expect([...(await world.orders.liveBuyers(order.saleId, ['ann']))]).to.deep.equal(['ann']);
@@ -172,7 +172,7 @@ for (const [name, createWorld] of MOVES_WORLDS) {
       expect([...(await world.orders.liveBuyers(order.saleId, ['ann']))]).to.deep.equal([]);
     });
 
-    it('cancel: what is paid, expired or failed stays what it is', async () => {
+    it('cancel: leaves a paid, expired or failed order unchanged', async () => {
       const paid = await oneOrder();
       await world.transitions.pay(paid.orderId, paymentOf(paid));
       const expired = await oneOrder(DUE_MS);
@@ -184,7 +184,7 @@ for (const [name, createWorld] of MOVES_WORLDS) {
       expect([await stateOf(paid), await stateOf(expired)]).to.deep.equal(['paid', 'expired']);
     });
 
-    it('expire: only what is unpaid and past its deadline, and only what was named [M6]', async () => {
+    it('expire: ends only the named orders that are unpaid and past their deadline [M6]', async () => {
       const early = await oneOrder();
       const { sale, orders } = await ordersIn(world, ['a', 'b*2', 'c', 'd'], { paymentWindowMs: DUE_MS });
       const [due, twice, paid, unnamed] = orders as [Order, Order, Order, Order];
@@ -201,8 +201,8 @@ for (const [name, createWorld] of MOVES_WORLDS) {
       expect(await world.transitions.expire([])).to.equal(0);
     });
 
-    it('expireDue: oldest first, at most `max`, over several sales; the rest later', async () => {
-      await world.transitions.expireDue(10_000); // what other tests left
+    it('expireDue: expires at most `max` orders, oldest first, over several sales, and the rest later', async () => {
+      await world.transitions.expireDue(10_000); // Orders that other tests left.
       const young = await ordersIn(world, names(3), { paymentWindowMs: DUE_MS });
       const old = await ordersIn(world, names(4), { paymentWindowMs: 2 * DUE_MS });
       const later = await oneOrder();
@@ -220,7 +220,7 @@ for (const [name, createWorld] of MOVES_WORLDS) {
       for (const order of [...young.orders, ...old.orders]) expect(await releasesOf(order)).to.have.length(1);
     });
 
-    it('expireDue: more than one transaction takes, by four sweepers at once: each order once', async () => {
+    it('expireDue: expires each order once when four sweepers need several transactions', async () => {
       await world.transitions.expireDue(10_000);
       const { sale, orders } = await ordersIn(world, names(1100), {
         sale: { stock: 5000 },
@@ -228,7 +228,7 @@ for (const [name, createWorld] of MOVES_WORLDS) {
       });
       expect(await world.transitions.expireDue(600), 'alone').to.equal(600);
       const ended = await Promise.all([1, 2, 3, 4].map(() => world.transitions.expireDue(10_000)));
-      const rest = 600 + (await world.transitions.expireDue(10_000)); // a sweeper may end while another one still holds rows
+      const rest = 600 + (await world.transitions.expireDue(10_000)); // A sweeper may end while another sweeper still holds rows.
       expect(ended.reduce((sum, one) => sum + one, rest)).to.equal(orders.length);
       expect(await soldOf(sale.saleId)).to.equal(0);
       const released = (await world.releases()).filter(({ saleId }) => saleId === sale.saleId);
@@ -237,7 +237,7 @@ for (const [name, createWorld] of MOVES_WORLDS) {
       expect(await world.violations(sale.saleId)).to.deep.equal([]);
     });
 
-    it('pay against cancel against expire on 60 orders at once: one winner each, units and money conserved [C4]', async () => {
+    it('has one winner for each of 60 orders when pay, cancel and expire compete, and conserves units and money [C4]', async () => {
       const { sale, orders } = await ordersIn(world, names(60), { paymentWindowMs: DUE_MS });
       const won = { paid: 0, cancelled: 0, expired: 0 };
       const answers = await Promise.all(

@@ -8,22 +8,22 @@ import { rowsReadOn } from '../helpers/query-plans.js';
 import { ownMysqlWorld } from './repository-worlds.js';
 
 const LEASE_MS = 60_000;
-/** Short enough to wait for, long enough for two statements on a busy machine. */
+/** Short enough to wait for, and long enough for two statements on a busy machine. */
 const SHORT_MS = 2_000;
 const MOVED: OrdersMoved = { move: 'paid', saleId: '7', orders: ['11', '12'] };
 
-/** No JSON, and JSON that is no payload of `orders_moved`. */
+/** Invalid JSON, and JSON that is no payload of `orders_moved`. */
 const UNREADABLE = ['{broken', '5', '"text"', '{}', '[]', '{"move":"paid","saleId":"7"}'];
 let unreadable = 0;
 
-/** An outbox that only this file uses: rows of other suites would be leased too. */
+/** An outbox for this file only, because a lease would also take rows of other suites. */
 interface World {
   readonly outbox: Outbox;
-  /** As a transaction does; null for a payload that cannot be read. @returns the id of the row */
+  /** Adds a row as a transaction does, or an unreadable payload for null. @returns the id of the row */
   add<K extends OutboxKind>(kind: K, payload: OutboxPayloads[K] | null): Promise<string>;
   /** Ids of all rows, oldest first. */
   rows(): Promise<string[]>;
-  /** Lets time pass. */
+  /** Advances the clock. */
   elapse(ms: number): Promise<void>;
   nowMs(): number;
   close(): Promise<void>;
@@ -62,8 +62,8 @@ async function memoryWorld(): Promise<World> {
   };
 }
 
-describe('the lease of the outbox in MySQL', () => {
-  it('reads the rows that are due, and neither those that are done nor those that failed and wait', async () => {
+describe('outbox lease in MySQL', () => {
+  it('reads due rows, and no finished rows or failed rows that wait', async () => {
     const { pool, close } = await ownMysqlWorld(1);
     const insert = (count: number, availableAt: string, doneAt: string): Promise<unknown> => {
       const row = `('release', 'k', '[]', UTC_TIMESTAMP(3) + INTERVAL ${availableAt}, ${doneAt})`;
@@ -108,7 +108,7 @@ for (const [name, createWorld] of [
     };
     const lease = async (max = 100, leaseMs = LEASE_MS) => world.outbox.lease('orders_moved', max, leaseMs);
 
-    it('leases the oldest rows of a kind whole, at most `max`, and none twice', async () => {
+    it('leases the oldest rows of a kind completely, at most `max`, and no row twice', async () => {
       const beforeMs = world.nowMs();
       const ids = await add(3);
       await world.add('release', []);
@@ -121,7 +121,7 @@ for (const [name, createWorld] of [
       expect(await lease()).to.deep.equal([]);
     });
 
-    it('a row that is neither done nor postponed is due again when its lease is over, and says so [C3]', async () => {
+    it('offers a row again when its lease ends without done or postpone, and says so [C3]', async () => {
       const [id] = await add(1);
       await lease(1, SHORT_MS);
       expect(await lease()).to.deep.equal([]);
@@ -130,7 +130,7 @@ for (const [name, createWorld] of [
       expect(again).to.include({ outboxId: id, attempts: 2 });
     });
 
-    it('a postponed row is due again after its delay, the others are not touched', async () => {
+    it('offers a postponed row again after its delay, and leaves other rows unchanged', async () => {
       const [first, second] = (await add(2)) as [string, string];
       await lease();
       await world.outbox.postpone([first], SHORT_MS);
@@ -142,7 +142,7 @@ for (const [name, createWorld] of [
       expect(idsOf(await lease())).to.deep.equal([second]);
     });
 
-    it('what is due for longest comes first: rows that failed are not in the way of newer ones [C3]', async () => {
+    it('orders rows by due time, so that failed rows do not block newer rows [C3]', async () => {
       const stuck = await add(3);
       await lease();
       const [newer] = await add(1);
@@ -153,7 +153,7 @@ for (const [name, createWorld] of [
       expect(idsOf(await lease()).sort()).to.deep.equal(stuck.sort());
     });
 
-    it('a row that is given back is due again after its delay, and has not lost an attempt', async () => {
+    it('offers a returned row again after its delay, without counting an attempt', async () => {
       const [id] = (await add(1)) as [string];
       await lease();
       await world.outbox.giveBack([id], SHORT_MS);
@@ -163,7 +163,7 @@ for (const [name, createWorld] of [
       expect((await lease())[0]).to.include({ outboxId: id, attempts: 1 });
     });
 
-    it('what is done stays done, also when it is postponed or marked again', async () => {
+    it('keeps a finished row finished when it is postponed or marked again', async () => {
       const ids = await add(3);
       await lease();
       await world.outbox.markDone(ids);
@@ -173,7 +173,7 @@ for (const [name, createWorld] of [
       expect(await lease()).to.deep.equal([]);
     });
 
-    it('keepers that lease at the same moment share the rows, each one once [C1]', async () => {
+    it('shares the rows between keepers that lease concurrently, each row once [C1]', async () => {
       const ids = await add(60);
       const leased: string[] = [];
       await Promise.all(
@@ -181,11 +181,11 @@ for (const [name, createWorld] of [
           for (let rows = await lease(5); rows.length > 0; rows = await lease(5)) leased.push(...idsOf(rows));
         }),
       );
-      leased.push(...idsOf(await lease())); // rows that one skipped while another had them locked
+      leased.push(...idsOf(await lease())); // Rows that a keeper skipped while another keeper had locked them.
       expect([...leased].sort()).to.deep.equal([...ids].sort());
     });
 
-    it('a row that cannot be read is leased without its payload, beside the others', async () => {
+    it('leases an unreadable row without its payload, beside the others', async () => {
       const broken: string[] = [];
       for (const _ of UNREADABLE) broken.push(await world.add('orders_moved', null));
       const [good] = await add(1);
@@ -196,7 +196,7 @@ for (const [name, createWorld] of [
       ]);
     });
 
-    it('every payload that we write can be read', async () => {
+    it('can read every payload that we write', async () => {
       const recorded = { batchId: 'b1', saleId: '7', orders: ['11'], failed: [], paymentWindowMs: 1000 };
       const release = {
         saleId: '7',
@@ -214,7 +214,7 @@ for (const [name, createWorld] of [
       expect([first?.payload, second?.payload]).to.deep.equal([recorded, [release, release]]);
     });
 
-    it('backlog: rows that are not done, leased or not, and the age of the oldest, for each kind', async () => {
+    it('backlog: returns unfinished rows, leased or not, and the age of the oldest row, per kind', async () => {
       const of = async (kind: OutboxKind) => (await world.outbox.backlog()).find((one) => one.kind === kind);
       expect(await of('orders_moved')).to.deep.equal({ kind: 'orders_moved', undone: 0, oldestMs: 0 });
       const [first] = (await add(1)) as [string];
@@ -230,7 +230,7 @@ for (const [name, createWorld] of [
       expect(left?.oldestMs).to.be.lessThan(backlog?.oldestMs as number);
     });
 
-    it('removes what was done long enough ago, a bounded number, and never what is not done', async () => {
+    it('removes a bounded number of rows finished long enough ago, and never an unfinished row', async () => {
       await world.elapse(10);
       await world.outbox.removeDone(0, 10_000);
       const ids = await add(5);

@@ -5,7 +5,7 @@ import { ownMysqlWorld, type MysqlWorld } from './repository-worlds.js';
 
 const AGO = 'UTC_TIMESTAMP(3) - INTERVAL 100 SECOND';
 
-/** In each state: two that wait for 100 s, and one that ended. */
+/** In each state: two rows that wait for 100 s, and one row that has ended. */
 const ROWS: Record<AgedState, readonly string[]> = {
   outbox: [
     `INSERT INTO outbox (kind, \`key\`, payload, created_at) VALUES ('release', 'a', '[]', ${AGO})`,
@@ -54,7 +54,7 @@ const ROWS: Record<AgedState, readonly string[]> = {
   ),
 };
 
-/** In a database of its own: whole tables are counted. */
+/** Own database, because whole tables are counted. */
 describe('OverdueRepository on mysql', () => {
   let world: MysqlWorld;
   before(async () => {
@@ -63,7 +63,7 @@ describe('OverdueRepository on mysql', () => {
   after(() => world?.close());
 
   for (const [state, inserts] of Object.entries(ROWS) as [AgedState, readonly string[]][]) {
-    it(`${state}: what waits too long, by how much, and nothing that ended`, async () => {
+    it(`${state}: returns overdue rows and their delay, and no ended rows`, async () => {
       const repository = createOverdueRepository(world.pool);
       expect(await repository.overdue(state, 0)).to.deep.equal({ count: 0, oldestMs: 0 });
       for (const sql of inserts) await world.pool.execute(sql);

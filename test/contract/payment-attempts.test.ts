@@ -24,7 +24,7 @@ for (const [name, createWorld] of MOVES_WORLDS) {
       }
     });
 
-    it('an attempt is open, with its key and amount, until it is closed', async () => {
+    it('keeps an attempt open with its key and amount until it is closed', async () => {
       const orderId = await freshOrder();
       expect(await world.attempts.openOf(orderId)).to.deep.equal([]);
       expect(await world.attempts.open(orderId, 'k1', 1999, LEASE_MS)).to.deep.equal({ outcome: 'opened' });
@@ -37,7 +37,7 @@ for (const [name, createWorld] of MOVES_WORLDS) {
       expect(await world.attempts.openOf('12x')).to.deep.equal([]);
     });
 
-    it('it is asked for when it is due, by one keeper at a time, and again when the lease is over', async () => {
+    it('offers a due attempt to one keeper at a time, and again after its lease', async () => {
       const orderId = await freshOrder();
       await world.attempts.open(orderId, 'k', 1, SHORT_MS);
       expect(await world.attempts.lease(10, LEASE_MS), 'not due').to.deep.equal([]);
@@ -51,7 +51,7 @@ for (const [name, createWorld] of MOVES_WORLDS) {
       expect(await world.attempts.lease(10, LEASE_MS)).to.have.length(1);
     });
 
-    it('a keeper does not close what a buyer has opened anew meanwhile', async () => {
+    it('does not let a keeper close an attempt that a buyer has reopened', async () => {
       const orderId = await freshOrder();
       await world.attempts.open(orderId, 'k', 1, 0);
       await world.elapse(10);
@@ -62,7 +62,7 @@ for (const [name, createWorld] of MOVES_WORLDS) {
       expect(await world.attempts.openOf(orderId)).to.have.length(1);
     });
 
-    it('one that was closed is open again when its key is used again, and young again', async () => {
+    it('reopens a closed attempt as a new attempt when its key is used again', async () => {
       const orderId = await freshOrder();
       await world.attempts.open(orderId, 'k', 1, 0);
       await world.elapse(SHORT_MS);
@@ -73,7 +73,7 @@ for (const [name, createWorld] of MOVES_WORLDS) {
       expect(open?.ageMs).to.be.below(SHORT_MS);
     });
 
-    it('as many declined as an order may have: no new key is opened, and a key of before is [P2]', async () => {
+    it('opens no new key at the maximum of declined attempts, but accepts an earlier key [P2]', async () => {
       const [orderId, other] = [await freshOrder('bea'), await freshOrder('bea')];
       const bound = { perOrder: 2, perBuyerHour: 100, refuses: () => true };
       const open = async (id: string, key: string, own: Partial<typeof bound> = {}) =>
@@ -91,7 +91,7 @@ for (const [name, createWorld] of MOVES_WORLDS) {
       expect(await open(other, 'k1', { perBuyerHour: 3 })).to.equal('opened');
     });
 
-    it('of forty keys at once one is opened, and the others are told which; the next may when that is closed', async () => {
+    it('opens one of forty concurrent keys, tells the others which, and opens the next after it is closed', async () => {
       const orderId = await freshOrder();
       const keys = Array.from({ length: 40 }, (_, n) => `k${n}`);
       const all = await Promise.all(keys.map((key) => world.attempts.open(orderId, key, 1, LEASE_MS)));
@@ -109,7 +109,7 @@ for (const [name, createWorld] of MOVES_WORLDS) {
       expect((await world.attempts.open(orderId, 'next', 1, LEASE_MS)).outcome).to.equal('opened');
     });
 
-    it('none is opened for an order that is paid, has ended or does not exist', async () => {
+    it('opens no attempt for an order that is paid, has ended or does not exist', async () => {
       const [paid, cancelled] = [await freshOrder(), await freshOrder()];
       await world.transitions.pay(paid, paymentOf((await world.orders.findOrder(paid))!));
       await world.transitions.cancel(cancelled);
@@ -119,7 +119,7 @@ for (const [name, createWorld] of MOVES_WORLDS) {
       }
     });
 
-    it('beside those that an older api left open none is opened, until all are closed', async () => {
+    it('opens no attempt until all attempts of an older API are closed', async () => {
       const orderId = await freshOrder();
       await world.leaveOpenAttempt(orderId, 'k1');
       await world.leaveOpenAttempt(orderId, 'k2');

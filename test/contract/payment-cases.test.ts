@@ -23,7 +23,7 @@ for (const [name, createWorld] of MOVES_WORLDS) {
     const all = () => world.cases.list({}, { max: 10 });
     const states = async () => (await all()).map(({ subject, state }) => `${subject} ${state}`);
 
-    it('notes a case once for its kind and subject, as it was found [P3]', async () => {
+    it('notes a case once per kind and subject, as it was found [P3]', async () => {
       for (let i = 0; i < 3; i++) await world.cases.note(DISPUTE);
       await world.cases.note({ ...DISPUTE, kind: 'refund_failed' });
       const [first, second, ...more] = await all();
@@ -32,7 +32,7 @@ for (const [name, createWorld] of MOVES_WORLDS) {
       expect(more).to.deep.equal([]);
     });
 
-    it('notes what is hardly known, and texts of any length and script', async () => {
+    it('notes a case with few known details, and texts of any length and script', async () => {
       const detail = `it says "\u{1f4b6}\u0000" ${'é'.repeat(2000)}`;
       await world.cases.note({ ...DISPUTE, ...UNKNOWN, kind: 'unrecorded', subject: 'a'.repeat(64), detail });
       const [found] = await all();
@@ -40,7 +40,7 @@ for (const [name, createWorld] of MOVES_WORLDS) {
       expect(detail.startsWith(found?.detail ?? '?')).to.equal(true);
     });
 
-    it('stays closed when the same is noted again, and is open again with news', async () => {
+    it('keeps a case closed when the same facts are noted again, and reopens it with new facts', async () => {
       await world.cases.note(DISPUTE);
       const [found] = await all();
       const caseId = found?.caseId ?? '';
@@ -58,7 +58,7 @@ for (const [name, createWorld] of MOVES_WORLDS) {
       ]);
     });
 
-    it('is closed by what settles it, and no other case is', async () => {
+    it('closes only the case that is settled', async () => {
       await world.cases.note({ ...DISPUTE, kind: 'unrecorded', subject: 'pi_1' });
       await world.cases.note({ ...DISPUTE, kind: 'unrecorded', subject: 'pi_2' });
       await world.cases.settle('unrecorded', 'pi_1');
@@ -66,7 +66,7 @@ for (const [name, createWorld] of MOVES_WORLDS) {
       expect(await states()).to.deep.equal(['pi_1 closed', 'pi_2 open']);
     });
 
-    it('lists page by page, oldest first, of one state or all', async () => {
+    it('lists cases page by page, oldest first, in one state or all', async () => {
       for (let n = 1; n <= 5; n++)
         await world.cases.note({ ...DISPUTE, subject: `du_${n}` }, n % 2 ? 'open' : 'closed');
       const subjects = async (...of: Parameters<MovesWorld['cases']['list']>) =>

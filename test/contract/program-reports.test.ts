@@ -18,7 +18,7 @@ interface World {
 const LONG_MS = 60_000;
 const SHORT_MS = 300;
 
-/** Not the key of the product: operators of other tests would see the programs that are reported here. */
+/** Differs from the key of the product, because operators in other tests would see the programs reported here. */
 const freshKey = (): string => `sk:{live}:programs:${randomUUID()}`;
 const connect = (url = stackEnv().REDIS_URL): Promise<RedisConnection> =>
   connectRedis({ url, replyTimeoutMs: 5000, connectTimeoutMs: 3000 }, silentLog);
@@ -69,7 +69,7 @@ for (const [name, createWorld] of WORLDS) {
     const withoutAge = (programs: readonly LiveProgram[]): ProgramReport[] =>
       programs.map(({ seenMsAgo: _ago, ...report }) => report);
 
-    it('reads what every program has reported last, by kind and id', async () => {
+    it('reads the last report of every program by kind and id', async () => {
       const condition = {
         key: 'SeckillSaleNotReady 7',
         name: 'SeckillSaleNotReady',
@@ -90,7 +90,7 @@ for (const [name, createWorld] of WORLDS) {
       expect(withoutAge(await among(api))).to.deep.equal([later]);
     });
 
-    it('says how long ago each was seen', async () => {
+    it('returns the time since each program was seen', async () => {
       const report = reportOf();
       await world.reports.report(randomUUID(), report, LONG_MS);
       await world.elapse(SHORT_MS);
@@ -98,7 +98,7 @@ for (const [name, createWorld] of WORLDS) {
       expect(seenMsAgo).to.be.within(SHORT_MS - 20, LONG_MS / 2);
     });
 
-    it('a program without another report in time is gone, and may come back', async () => {
+    it('drops a program without a timely report, and accepts it again later', async () => {
       const [one, other] = [reportOf(), reportOf()];
       const processId = randomUUID();
       await world.reports.report(processId, one, SHORT_MS);
@@ -109,7 +109,7 @@ for (const [name, createWorld] of WORLDS) {
       expect(withoutAge(await among(one))).to.deep.equal([one]);
     });
 
-    it('a report that is withdrawn is gone at once, and may be withdrawn again', async () => {
+    it('drops a withdrawn report at once, and allows another withdrawal', async () => {
       const [processId, one] = [randomUUID(), reportOf()];
       await world.reports.report(processId, one, LONG_MS);
       await world.reports.withdraw(processId);
@@ -120,7 +120,7 @@ for (const [name, createWorld] of WORLDS) {
 }
 
 describe('ProgramReports on redis', () => {
-  it('a report of another release that cannot be read is left out; the keys end by themselves', async () => {
+  it('omits an unreadable report of another release, and expires the keys', async () => {
     const connection = await connect();
     const { redis } = connection;
     const key = freshKey();

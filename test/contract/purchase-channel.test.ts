@@ -19,11 +19,11 @@ import {
   type BrokerWorld,
 } from './broker-worlds.js';
 
-/** The broker asks after 10 s and then every 5 s, each time any api: here also those of suites that run beside. */
+/** The broker asks any API after 10 s and then every 5 s, including APIs of concurrent suites. */
 const CHECKED_WITHIN_MS = 90_000;
-/** Empty receives, of 5 s each, in which what was rolled back does not come. */
+/** Number of empty receives, of 5 s each, in which a rolled-back message does not arrive. */
 const ROUNDS_AFTER_CHECK = 2;
-/** A message that was made visible comes at once; an empty receive takes 5 s. */
+/** A message made visible arrives at once. An empty receive takes 5 s. */
 const VISIBLE_WITHIN_MS = 30_000;
 
 for (const [name, createWorld] of [
@@ -55,7 +55,7 @@ for (const [name, createWorld] of [
     });
     after(() => world?.close());
 
-    /** Of a message of the purchase topic. */
+    /** Checks the signature of a message of the purchase topic. */
     const verdictOf = ({ body, properties }: OpenHalf): SignatureVerdict =>
       world.signatures.check(TOPICS.purchase, body, properties.get(SIGNATURE_PROPERTY));
 
@@ -65,7 +65,7 @@ for (const [name, createWorld] of [
       return half;
     };
 
-    it('a committed half message is delivered as it was sent, with the properties that a dead letter needs', async () => {
+    it('delivers a committed half message unchanged, with the properties for a dead letter', async () => {
       const batch = freshBatch();
       await (await sendHalf(batch)).commit();
 
@@ -79,7 +79,7 @@ for (const [name, createWorld] of [
       expect(await delivery?.ack()).to.equal(true);
     });
 
-    it('a batch of a recorded trace carries its traceparent as a property, others carry none', async () => {
+    it('carries the traceparent as a property when the trace of a batch is recorded, and no property otherwise', async () => {
       const traceparent = `00-${'a'.repeat(32)}-${'b'.repeat(16)}-01`;
       const [traced, other] = [sealBatch({ ...freshBatch(), traceparent }), freshBatch()];
       for (const batch of [traced, other]) {
@@ -91,7 +91,7 @@ for (const [name, createWorld] of [
       }
     });
 
-    it('a second commit does no harm, and a rollback after it is not confirmed [T4]', async () => {
+    it('accepts a second commit, and does not confirm a rollback after a commit [T4]', async () => {
       const batch = freshBatch();
       const half = await sendHalf(batch);
       await half.commit();
@@ -100,7 +100,7 @@ for (const [name, createWorld] of [
       await (await nextDelivery(world, source, batch, VISIBLE_WITHIN_MS))?.ack();
     });
 
-    it('a half message left open is checked back, and commit delivers it, marked as checked back [T3]', async () => {
+    it('checks an open half message back, delivers it after commit, and marks it as checked back [T3]', async () => {
       const batch = freshBatch();
       answers.set(batch.batchId, () => 'commit');
       await sendHalf(batch);
@@ -113,7 +113,7 @@ for (const [name, createWorld] of [
       await delivery?.ack();
     });
 
-    it('what was rolled back, by its sender or by the check-back, is never delivered [T2, T5]', async () => {
+    it('never delivers a message that its sender or the check-back rolled back [T2, T5]', async () => {
       const bySender = freshBatch();
       expect(await (await sendHalf(bySender)).rollback()).to.equal(true);
       const byCheck = freshBatch();
@@ -131,7 +131,7 @@ for (const [name, createWorld] of [
       expect(asked).not.to.include(bySender.batchId);
     });
 
-    it('when the check-back throws or has no answer, it is asked again until it has one [T10]', async () => {
+    it('asks again until it gets an answer when the check-back throws or gives no answer [T10]', async () => {
       const batch = freshBatch();
       const replies = [
         (): CheckBackAnswer => {
@@ -148,7 +148,7 @@ for (const [name, createWorld] of [
       await delivery?.ack();
     });
 
-    it('a batch published again arrives on the re-drive topic', async () => {
+    it('delivers a republished batch on the re-drive topic', async () => {
       const batch = freshBatch();
       await (await world.redriveChannel()).publish(batch);
       const redrives = await world.source(REDRIVES_SEEN.topic, REDRIVES_SEEN.group);
@@ -158,7 +158,7 @@ for (const [name, createWorld] of [
       await delivery?.ack();
     });
 
-    it('a closed channel stores nothing and says so', async () => {
+    it('stores nothing and says so when the channel is closed', async () => {
       await channel.close();
       expect(await channel.sendHalf(freshBatch())).to.equal('unavailable');
     });

@@ -102,7 +102,7 @@ for (const [name, createWorld] of [
     });
     after(() => world?.close());
 
-    /** Listens, and waits until the subscription is ready. */
+    /** Adds a listener and waits until the subscription is ready. */
     async function listen(
       requestId: string,
       sale = saleId,
@@ -116,7 +116,7 @@ for (const [name, createWorld] of [
     const notificationsIn = (received: readonly (OrderNotification | null)[]): OrderNotification[] =>
       received.filter((one) => one !== null);
 
-    it('a listener is notified of its own purchase, as it was sent, and of no other', async () => {
+    it('notifies a listener only of its own purchase, unchanged', async () => {
       const [first, second] = [await listen('k1'), await listen('k2')];
       const elsewhere = await listen('k1', freshSaleId());
       const failed = notificationOf('k2', { orderId: '102', state: 'failed', reason: 'limit_reached' });
@@ -136,13 +136,13 @@ for (const [name, createWorld] of [
       for (const { end } of [first, second, elsewhere]) end();
     });
 
-    it('the first listener of a sale must read once the subscription is ready: earlier notifications were missed', async () => {
+    it('tells the first listener of a sale to read when the subscription is ready, because it missed earlier notifications', async () => {
       const { received, end } = await listen('k1');
       await until('the listener must read', () => received.includes(null));
       end();
     });
 
-    it('one purchase may have several listeners; one that has ended is not notified', async () => {
+    it('allows several listeners of a purchase, and does not notify a listener that has ended', async () => {
       const [first, second] = [await listen('k1'), await listen('k1')];
       first.end();
       first.end();
@@ -152,7 +152,7 @@ for (const [name, createWorld] of [
       second.end();
     });
 
-    it('a listener of the whole sale is notified of every purchase in it, of no other sale, and not after its end', async () => {
+    it('notifies a listener of a sale of every purchase in it, of no other sale, and not after its end', async () => {
       const received: OrderNotification[] = [];
       const end = world.notifications.listenToSale(saleId, (one) => void received.push(one));
       await until('the subscription is ready', () => world.sender.hasListeners(saleId));
@@ -172,7 +172,7 @@ for (const [name, createWorld] of [
       await until('nobody listens', async () => !(await world.sender.hasListeners(saleId)));
     });
 
-    it('says whether a sale has listeners', async () => {
+    it('reports whether a sale has listeners', async () => {
       expect(await world.sender.hasListeners(saleId)).to.equal(false);
       const [first, second] = [await listen('k1'), await listen('k2')];
       first.end();
@@ -186,11 +186,11 @@ for (const [name, createWorld] of [
       again.end();
     });
 
-    it('sending without listeners is no error', async () => {
+    it('sends without an error when there are no listeners', async () => {
       await world.sender.send(saleId, [notificationOf('k1')]);
     });
 
-    it('many at once, in one message', async () => {
+    it('sends many notifications in one message', async () => {
       const listeners = await Promise.all(Array.from({ length: 300 }, (_, index) => listen(`k${index}`)));
       await world.sender.send(
         saleId,
@@ -200,7 +200,7 @@ for (const [name, createWorld] of [
       for (const { end } of listeners) end();
     });
 
-    it('after a lost connection every listener must read again, and is notified of what follows [R8]', async () => {
+    it('tells every listener to read after a lost connection, and notifies it again [R8]', async () => {
       const { received, end } = await listen('k1');
       await until('the subscription is ready', () => name === 'memory' || received.includes(null));
       received.length = 0;
@@ -213,10 +213,10 @@ for (const [name, createWorld] of [
   });
 }
 
-describe('notifications in a cluster of which one server hangs', () => {
+describe('notifications in a cluster with one server that hangs', () => {
   const REPLY_MS = 1500;
 
-  it('nobody waits for it, what is sent arrives, and a listener that was there goes elsewhere [R8]', async () => {
+  it('are delivered without waiting for the server, whose listeners move to another server [R8]', async () => {
     const cluster = await startRedisCluster();
     const options = { url: cluster.url, replyTimeoutMs: REPLY_MS, connectTimeoutMs: 3000 };
     const connection = await connectRedis(options, silentLog);
@@ -254,7 +254,7 @@ describe('notifications in a cluster of which one server hangs', () => {
         return received.some((one) => one?.orderId === '999');
       };
       await until('the listener is elsewhere', arrives);
-      // The server that hung first is asked again as soon as one of its answers arrived.
+      // The hanging server is asked again as soon as one of its responses arrives.
       await until('the sender finds it there', () => sender.hasListeners(saleId));
       cluster.servers[own]?.signal('SIGCONT');
     } finally {
@@ -267,7 +267,7 @@ describe('notifications in a cluster of which one server hangs', () => {
 });
 
 describe('notifications in Redis', () => {
-  it('a message that cannot be read makes every listener read the state [M7]', async () => {
+  it('tell every listener to read the state when a message cannot be read [M7]', async () => {
     const { REDIS_URL: url } = stackEnv();
     const times = { replyTimeoutMs: 5000, connectTimeoutMs: 3000 };
     const connection = await connectRedis({ url, ...times }, silentLog);

@@ -40,19 +40,19 @@ const SALES = ORDERS / PER_SALE;
 const PER_BATCH = 50;
 const OUTBOX = 1_000_000;
 const OTHERS = 200_000;
-/** Orders in the archive: those of the year before. */
+/** Archived orders of the previous year. */
 const ARCHIVED = 500_000;
 const ARCHIVED_SALE = String(SALES + 7);
 const DAY_MS = 86_400_000;
 const PLANNED_TRACE = '4bf92f3577b34da6a3ce929d0e0e4736';
 
-/** Bounded by what they are: a statement may read all of them. */
+/** Tables with a natural bound. A statement may read them completely. */
 const SMALL_TABLES = new Set(['worker_slots', 'entry_rules', 'reconcile_leases']);
-/** A page, a lease or the orders of a few buyers. What needs more is in `READS_MORE`, with its reason. */
+/** Maximum for a page, a lease or the orders of a few buyers. `READS_MORE` holds the exceptions with their reasons. */
 const READ_MAX = 3_000;
 const SORTED_MAX = 1_000;
 
-/** Statements that read more by design. Each is bounded by its LIMIT. */
+/** Statements that read more by design. A LIMIT bounds each statement. */
 const READS_MORE: readonly { readonly from: RegExp; readonly rowsMax: number; readonly why: string }[] = [
   {
     from: /^orderAudit\.orders$|^reconcile\.(orderPage|unlistedOrders)$/,
@@ -167,7 +167,7 @@ describe('statements on large tables', () => {
     await archive.begin(retired.saleId, 'plans');
     let step = await archive.move(retired.saleId, null, 400);
     expect(step.moved).to.equal(400);
-    await landed.bySecond(retired.saleId, Date.now() - 400 * DAY_MS, Date.now()); // some are here, some there
+    await landed.bySecond(retired.saleId, Date.now() - 400 * DAY_MS, Date.now()); // Some orders are archived now, and some are not.
     while (step.next !== null) step = await archive.move(retired.saleId, step.next, 400);
     await archive.later(retired.saleId, 1000);
     expect(await archive.finish(retired.saleId)).to.equal(true);
@@ -408,7 +408,7 @@ describe('statements on large tables', () => {
     await rules.history(10);
   }
 
-  it('are those of every repository, and of every method', () => {
+  it('are those of every repository and every method', () => {
     const files = readdirSync(new URL('../../src/mysql/', import.meta.url));
     const stems = files.filter((name) =>
       /-repository\.ts$|^(outbox|landed-orders|audit-log|reconcile-runs|worker-slots|order-transitions|order-search|order-archive|payment-attempts|sale-edits|sale-schedule)\.ts$/.test(
@@ -422,7 +422,7 @@ describe('statements on large tables', () => {
     expect(methods.filter((method) => !called.has(method))).to.deep.equal([]);
   });
 
-  it('none reads a large table from end to end, and none sorts one', async () => {
+  it('never read a large table from end to end, and never sort a large table', async () => {
     const faults: string[] = [];
     for (const statement of pool.seen) {
       for (const fault of await faultsOfPlan(plain, statement, SMALL_TABLES, SORTED_MAX)) {
@@ -432,7 +432,7 @@ describe('statements on large tables', () => {
     expect(faults, faults.join('\n')).to.deep.equal([]);
   });
 
-  it('none reads more rows than a page, but for bounded walks', () => {
+  it('read no more rows than a page, except for bounded walks', () => {
     const faults = pool.seen
       .filter(({ from, rowsRead }) => rowsRead > (READS_MORE.find((one) => one.from.test(from))?.rowsMax ?? READ_MAX))
       .map(({ from, rowsRead, sql }) => `${from}: ${rowsRead} rows: ${sql}`);
@@ -440,13 +440,13 @@ describe('statements on large tables', () => {
   });
 });
 
-/** The first `count` chunks of a walk. */
+/** Returns the first `count` chunks of a walk. */
 async function first<T>(count: number, chunks: AsyncIterable<T>): Promise<void> {
   let seen = 0;
   for await (const _ of chunks) if (++seen >= count) return;
 }
 
-/** A year of sales: every table as it is after a million orders, sale by sale, the newest one still open. */
+/** A year of sales: every table after a million orders, sale by sale, with the newest sale still open. */
 async function fill(pool: MysqlPool): Promise<void> {
   const nowMs = Date.now();
   const stepMs = Math.floor((365 * DAY_MS) / ORDERS);

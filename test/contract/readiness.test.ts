@@ -5,7 +5,7 @@ import { createReadiness } from '../../src/programs/servers.js';
 import type { MysqlPool } from '../../src/mysql/pool.js';
 import { openTestStack, type TestStack } from '../helpers/stack.js';
 
-describe('readiness of a worker', () => {
+describe('worker readiness', () => {
   let stack: TestStack;
   let broker: Server;
   before(async () => {
@@ -18,7 +18,7 @@ describe('readiness of a worker', () => {
     await stack?.close();
   });
 
-  /** @returns what is not well, by name; null: it is ready */
+  /** @returns the failed dependencies by name, or null when the worker is ready */
   async function complaints(
     mysql: Partial<Pick<MysqlPool, 'probe' | 'writeRefusal'>> = {},
     problem: string | null = null,
@@ -33,21 +33,21 @@ describe('readiness of a worker', () => {
     return ready ? null : Object.fromEntries(bad);
   }
 
-  it('is ready when all answer', async () => {
+  it('is ready when all dependencies answer', async () => {
     expect(await complaints()).to.equal(null);
   });
 
-  it('a MySQL that answers and refuses writes makes it unready, and is named with the reason [L3]', async () => {
+  it('is not ready when MySQL refuses writes, and names MySQL with the reason [L3]', async () => {
     const why = 'MySQL refuses writes for want of space: is its disk full?';
     expect(await complaints({ writeRefusal: () => why })).to.deep.equal({ mysql: why });
   });
 
-  it('without order ids it is unready: no batch could be written [D8]', async () => {
+  it('is not ready without order ids, because no batch could be written [D8]', async () => {
     const why = 'the clock was set back: no order id for another 3600000 ms.';
     expect(await complaints({}, why)).to.deep.equal({ 'order ids': why });
   });
 
-  it('a MySQL that does not answer is named with its error [D1]', async () => {
+  it('names MySQL with its error when MySQL does not answer [D1]', async () => {
     const probe = () => Promise.reject(new OperationalError('mysql', 'gone', { retryable: true }));
     expect(Object.keys((await complaints({ probe })) ?? {})).to.deep.equal(['mysql']);
   });

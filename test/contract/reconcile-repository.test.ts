@@ -12,9 +12,9 @@ import { memoryWorld, mysqlWorld, newSale, systemClock, type RepositoryWorld } f
 
 interface RepositorySide {
   readonly world: RepositoryWorld;
-  /** Its pages have about two orders. */
+  /** A page holds about two orders. */
   readonly read: ReconcileRepository;
-  /** An order of a worker of an older version. */
+  /** Writes an order as a worker of an older version does. */
   addUnlisted(sale: Sale, userId: string): Promise<string>;
   /** Adds a release to the outbox. */
   addRelease(saleId: string): Promise<string>;
@@ -65,13 +65,13 @@ const WORLDS: [string, () => Promise<RepositorySide>][] = [
 ];
 
 let minted = 0;
-/** Of the same millisecond as others, as those of a worker that writes much. */
+/** Returns an order id in the same millisecond as other ids, as from a busy worker. */
 function orderId(userId: string): string {
   minted++;
   return composeOrderId(Date.now() + (minted >> 8), 254, userId, minted & 255);
 }
 
-/** Writes the batches in one transaction; the second purchase of each is `failed`. @returns ids of the orders */
+/** Writes the batches in one transaction. The second purchase of each is `failed`. @returns ids of the orders */
 async function writeOrders({ orders: repository }: RepositoryWorld, batches: readonly Batch[]): Promise<string[]> {
   const orders = batches.flatMap((batch) =>
     batch.purchases.map((purchase, index) => ({
@@ -141,7 +141,7 @@ for (const [name, createSide] of WORLDS) {
       expect(await side.read.rowsOf(sale.saleId, [])).to.deep.equal([]);
     });
 
-    it('reads the orders of a sale page by page, each once, and none of other sales in the same transactions', async () => {
+    it('reads each order of a sale once, page by page, and no order of other sales in the same transactions', async () => {
       expect(await pagesOf(sale)).to.deep.equal([[]]);
       const other = await side.world.sales.create(newSale());
       const ids: string[] = [];
@@ -164,7 +164,7 @@ for (const [name, createSide] of WORLDS) {
       expect(await unlistedOf(sale)).to.deep.equal([]);
     });
 
-    it('finds the orders that no writer noted in the whole table, beside those that are noted', async () => {
+    it('finds orders that no writer noted in the whole table, beside noted orders', async () => {
       const listed = await recorded('u1', 'u2');
       const unlisted = [await side.addUnlisted(sale, 'u3'), await side.addUnlisted(sale, 'u4')];
       listed.push(...(await recorded('u5')));

@@ -21,7 +21,7 @@ for (const [name, createWorld] of STORE_WORLDS) {
       return batch;
     };
 
-    it('gives every request in pages, and single entries', async () => {
+    it('returns every request in pages, and single entries', async () => {
       const { batchId } = await deducted('u1*2', 'u2');
       const pages = [];
       for await (const page of world.reconcile.requests(ref())) pages.push(...page);
@@ -37,7 +37,7 @@ for (const [name, createWorld] of STORE_WORLDS) {
       expect(await world.reconcile.entriesOf(ref(), [])).to.deep.equal([]);
     });
 
-    it('says of a batch how long it is pending, its marker and its body', async () => {
+    it('returns the pending time, marker and body of a batch', async () => {
       const batch = await deducted('u1');
       const pending = await world.reconcile.batch(ref(), batch.batchId);
       expect(pending.pendingMs).to.be.within(0, 60_000);
@@ -51,7 +51,7 @@ for (const [name, createWorld] of STORE_WORLDS) {
       expect(await world.reconcile.batch(ref(), 'no-batch')).to.deep.equal(unknown);
     });
 
-    it('says of many batches which are in pending, for how long, and whether a re-drive can serve them', async () => {
+    it('returns the batches in pending, their time there, and whether a re-drive can serve them', async () => {
       const [whole, withoutBody, recorded] = [await deducted('u1'), await deducted('u2'), await deducted('u3')];
       await world.batches.markRecorded([{ batch: recorded, orders: [] }]);
       await world.removeMarker(withoutBody);
@@ -87,7 +87,7 @@ for (const [name, createWorld] of STORE_WORLDS) {
       expect([other?.unitsLeft, other?.transfers]).to.deep.equal([15, { outgoing: [], incoming: new Map([[1, 1]]) }]);
     });
 
-    it('adds the units up, and says what is young', async () => {
+    it('adds up the units, and marks recent changes', async () => {
       await deducted('u1*2', 'u2');
       const transfers = { outgoing: [], incoming: new Map() };
       const units = { unitsLeft: 97, unitsOfBuyers: 3, moved: false, pending: 1, transfers };
@@ -96,7 +96,7 @@ for (const [name, createWorld] of STORE_WORLDS) {
       expect(await world.reconcile.units({ saleId: saleOf().saleId, bucket: 0 }, 1)).to.equal(null);
     });
 
-    it('adjusts only what is as it was read, in a sale that does not sell [C5]', async () => {
+    it('adjusts only unchanged values in a sale that is not selling [C5]', async () => {
       const adjust = (read: number, wanted: number, epoch = 1) =>
         world.reconcile.adjust(ref(), { read, wanted, epoch });
       expect(await adjust(100, 102)).to.equal('selling');
@@ -109,7 +109,7 @@ for (const [name, createWorld] of STORE_WORLDS) {
       expect(await world.reconcile.adjust(nowhere, { read: 1, wanted: 2, epoch: 1 })).to.equal('not_warmed');
     });
 
-    it('names and removes markers of recorded batches only [C7]', async () => {
+    it('names and removes only markers of recorded batches [C7]', async () => {
       const [recorded, pending] = [await deducted('u1'), await deducted('u2')];
       await world.batches.markRecorded([{ batch: recorded, orders: [] }]);
       await world.stock.resolve(batchOf(sale, [], 'aborted-batch'));

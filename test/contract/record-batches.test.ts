@@ -52,7 +52,7 @@ for (const [name, createWorld] of WORLDS) {
       expect(await world.violations(sale.saleId)).to.deep.equal([]);
     }
 
-    it('recorded: several batches of several sales at once, each with its orders', async () => {
+    it('recorded: records several batches of several sales at once, each with its orders', async () => {
       const sales = [await world.sales.create(newSale()), await world.sales.create(newSale())];
       const batches = [
         batchOf(sales[0] as Sale, purchasesOf('ann*2', 'bob')),
@@ -68,7 +68,7 @@ for (const [name, createWorld] of WORLDS) {
       await expectRows(sales[1] as Sale, 1, 1, batches);
     });
 
-    it('already_recorded: the same batch again, alone or beside a new one, is not counted again [M9]', async () => {
+    it('already_recorded: does not count a repeated batch again, alone or beside a new batch [M9]', async () => {
       const sale = await world.sales.create(newSale());
       const batch = batchOf(sale, purchasesOf('ann', 'bob'));
       const [first] = await record([batch]);
@@ -84,7 +84,7 @@ for (const [name, createWorld] of WORLDS) {
       await expectRows(sale, 3, 3, [batch, fresh]);
     });
 
-    it('one batch delivered to four writers at once: one row a purchase, sold and outbox once [M5]', async () => {
+    it('writes one row per purchase, sold and outbox once when four writers get one batch at once [M5]', async () => {
       const sale = await world.sales.create(newSale({ stock: 1000 }));
       const writers = [minters[0] as OrderIdMinter, await openMinter(), await openMinter(), await openMinter()];
       const rounds = Array.from({ length: 5 }, (_, round) =>
@@ -104,7 +104,7 @@ for (const [name, createWorld] of WORLDS) {
       await expectRows(sale, 200, 200, rounds);
     });
 
-    it('the same batch twice in one receive is recorded once [M5]', async () => {
+    it('records a batch once when it is twice in one receive [M5]', async () => {
       const sale = await world.sales.create(newSale());
       const batch = batchOf(sale, purchasesOf('ann'));
       const results = await record([batch, { ...batch }]);
@@ -113,7 +113,7 @@ for (const [name, createWorld] of WORLDS) {
       await expectRows(sale, 1, 1, [batch]);
     });
 
-    it('a request in two batches: the second ends with the live order of the first, the rest of it is recorded', async () => {
+    it('ends the second of two equal requests with the live order of the first, and records the rest of its batch', async () => {
       const sale = await world.sales.create(newSale());
       const [first, second] = [batchOf(sale, purchasesOf('ann')), batchOf(sale, purchasesOf('ann', 'bob'))];
 
@@ -126,7 +126,7 @@ for (const [name, createWorld] of WORLDS) {
       await expectRows(sale, 2, 2, [first, second]);
     });
 
-    it('a request whose row ended under another batch: what this batch holds is released, once it is committed', async () => {
+    it('releases the held units after the commit when the row of the request ended under another batch', async () => {
       const sale = await world.sales.create(newSale());
       const [first] = await record([batchOf(sale, purchasesOf('ann*2'))]);
       await world.cancelOrder(orderIdOf(first) as string);
@@ -149,7 +149,7 @@ for (const [name, createWorld] of WORLDS) {
       await expectRows(sale, 0, 1, [second]);
     });
 
-    it('refused: exactly the surplus, also on top of rows that were there; its request closes without units [D6]', async () => {
+    it('refused: refuses exactly the surplus, even beside existing rows, and closes its requests without units [D6]', async () => {
       const sale = await world.sales.create(newSale({ stock: 3 }));
       const old = batchOf(sale, purchasesOf('old'));
       await record([old]);
@@ -175,7 +175,7 @@ for (const [name, createWorld] of WORLDS) {
       ).to.deep.equal([['bob', false]]);
     });
 
-    it('refused: where the limit is one, a second live order is stopped and its units go back [D7]', async () => {
+    it('refused: stops a second live order when the limit is one, and returns its units [D7]', async () => {
       const sale = await world.sales.create(newSale({ limitPerBuyer: 1 }));
       const first = batchOf(sale, purchasesOf('ann/k1'));
       await record([first]);
@@ -198,7 +198,7 @@ for (const [name, createWorld] of WORLDS) {
       await expectRows(sale, 2, 4, [first, second]);
     });
 
-    it('unknown_sale: nothing is written for it, the others are recorded', async () => {
+    it('unknown_sale: writes nothing for an unknown sale, and records the others', async () => {
       const sale = await world.sales.create(newSale());
       const [strange, good] = [
         batchOf({ saleId: freshSaleId() }, purchasesOf('ann')),
@@ -209,7 +209,7 @@ for (const [name, createWorld] of WORLDS) {
       await expectRows(sale, 1, 1, [good]);
     });
 
-    it('poison: a value that MySQL refuses stops only its own batch', async () => {
+    it('poison: stops only the batch with a value that MySQL refuses', async () => {
       const sale = await world.sales.create(newSale());
       const poison = batchOf(sale, [{ userId: 'ann', requestId: 'x'.repeat(65), quantity: 1 }]);
       const good = [batchOf(sale, purchasesOf('ann')), batchOf(sale, purchasesOf('bob'))];
@@ -221,7 +221,7 @@ for (const [name, createWorld] of WORLDS) {
       await expectRows(sale, 2, 2, [...good, poison]);
     });
 
-    it('one value that MySQL refuses in a batch: that purchase fails, the others become orders [G10]', async () => {
+    it('fails only the purchase with a value that MySQL refuses, and turns the others into orders [G10]', async () => {
       const sale = await world.sales.create(newSale({ stock: 100 }));
       const eve = `eve-${randomBytes(6).toString('hex')}`;
       await world.refuseOrdersOf(eve);
@@ -244,7 +244,7 @@ for (const [name, createWorld] of WORLDS) {
       expect(words(await record([mixed])), 'delivered again').to.deep.equal(['already_recorded']);
     });
 
-    it('a lone purchase that MySQL refuses is tried again, never failed: its value is not proven to be the cause [G10]', async () => {
+    it('retries a lone purchase that MySQL refuses and never fails it, because its value may not be the cause [G10]', async () => {
       const sale = await world.sales.create(newSale());
       const eve = `eve-${randomBytes(6).toString('hex')}`;
       await world.refuseOrdersOf(eve);
@@ -253,7 +253,7 @@ for (const [name, createWorld] of WORLDS) {
       await expectRows(sale, 0, 0, [lone]);
     });
 
-    it('a sale whose epoch rises before the write is recorded with the new epoch', async () => {
+    it('records a sale with its new epoch when the epoch rises before the write', async () => {
       const sale = await world.sales.create(newSale());
       const batch = batchOf(sale, purchasesOf('ann'));
       const { orders } = world;
@@ -279,7 +279,7 @@ for (const [name, createWorld] of WORLDS) {
       await expectRows(sale, 1, 1, [batch]);
     });
 
-    it('many writers with more purchases than units: the stock is sold to the last unit and not beyond [I1]', async () => {
+    it('sells the stock to the last unit and not beyond when many writers have too many purchases [I1]', async () => {
       const sale = await world.sales.create(newSale({ stock: 100 }));
       const writers = [minters[0] as OrderIdMinter, await openMinter(), await openMinter(), await openMinter()];
       const batches = Array.from({ length: 16 }, (_, b) =>

@@ -12,7 +12,7 @@ import { openTestStack, type TestStack } from '../helpers/stack.js';
 const POLLS_MS = 1_000;
 const PAYMENT_WINDOW_MS = 900_000;
 
-describe('contract RecoveryWatch: a sale has recovered', () => {
+describe('contract RecoveryWatch: recovery of a sale', () => {
   let stack: TestStack;
   let watch: RecoveryWatch;
   before(async () => {
@@ -31,7 +31,7 @@ describe('contract RecoveryWatch: a sale has recovered', () => {
   };
   const recovers = (): Promise<unknown> => until('the sale has recovered', () => watch.recoveryMs !== null);
 
-  it('not while a batch from before the end of the fault is pending, even if it has its rows', async () => {
+  it('is not reported while a batch from before the end of the fault is pending, even with its rows', async () => {
     const sale = await openSale(stack);
     const held = await holdBatch(stack, sale.saleId, 2);
     watchFor(sale, keysOf(held));
@@ -43,7 +43,7 @@ describe('contract RecoveryWatch: a sale has recovered', () => {
     expect(watch.recoveryMs).to.be.within(2 * POLLS_MS, 2 * POLLS_MS + 60_000);
   });
 
-  it('not while it is locked, nor while it is missing', async () => {
+  it('is not reported while the sale is locked or missing', async () => {
     const sale = await openSale(stack);
     const { redis } = stack.redis;
     const key = bucketKeys({ saleId: sale.saleId, bucket: 0 }).sale;
@@ -57,7 +57,7 @@ describe('contract RecoveryWatch: a sale has recovered', () => {
     await recovers();
   });
 
-  it('not before every purchase that was accepted has its row', async () => {
+  it('is not reported until every accepted purchase has its row', async () => {
     const sale = await openSale(stack);
     const recorded = await holdBatch(stack, sale.saleId, 1);
     await recorded.record(PAYMENT_WINDOW_MS);
@@ -69,7 +69,7 @@ describe('contract RecoveryWatch: a sale has recovered', () => {
     await recovers();
   });
 
-  it('not while a unit is neither sold nor for sale', async () => {
+  it('is not reported while a unit is neither sold nor for sale', async () => {
     const sale = await openSale(stack);
     await plantOrder(stack, sale.saleId, 'eve');
     watchFor(sale);
@@ -78,7 +78,7 @@ describe('contract RecoveryWatch: a sale has recovered', () => {
     await recovers();
   });
 
-  it('waits for the given sales, and fails when they took too long', async () => {
+  it('covers the given sales, and fails when they take too long', async () => {
     const [open, locked] = [await openSale(stack), await openSale(stack)];
     const key = bucketKeys({ saleId: locked.saleId, bucket: 0 }).sale;
     await stack.redis.redis.hset(key, 'state', 'repair');
@@ -96,7 +96,7 @@ describe('contract RecoveryWatch: a sale has recovered', () => {
     expect(slow).to.match(/until recovery: expected at most 1/);
   });
 
-  it('does not wait for what buyers do after the end of the fault', async () => {
+  it('does not depend on purchases after the end of the fault', async () => {
     const sale = await openSale(stack);
     watchFor(sale);
     await until('the end of the fault is past', () => Date.now() > watch.endedMs + 5);

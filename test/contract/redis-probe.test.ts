@@ -14,7 +14,7 @@ import {
   type PrivateRedis,
 } from '../helpers/private-redis.js';
 
-describe('redis: checks of a server before it may hold stock', () => {
+describe('redis: checks before a server may hold stock', () => {
   let server: PrivateRedis | undefined;
   let connection: RedisConnection;
 
@@ -37,29 +37,29 @@ describe('redis: checks of a server before it may hold stock', () => {
     }
   };
 
-  it('one that is set up well has no problems', async () => {
+  it('finds no problem on a well-configured server', async () => {
     expect(await findRedisMisconfiguration(connection)).to.deep.equal([]);
   });
 
-  it('one that evicts is refused, with what to do [R9]', async () => {
+  it('refuses a server that evicts keys, with advice [R9]', async () => {
     const [problem, ...others] = await withSetting('maxmemory-policy', 'allkeys-lru', 'noeviction');
     expect(problem).to.include('allkeys-lru').and.include('noeviction');
     expect(others).to.deep.equal([]);
   });
 
-  it('one without append-only log is refused, with what to do [R1]', async () => {
+  it('refuses a server without append-only log, with advice [R1]', async () => {
     const [problem, ...others] = await withSetting('appendonly', 'no', 'yes');
     expect(problem).to.include('appendonly').and.include('yes');
     expect(others).to.deep.equal([]);
   });
 
-  it('the probe names the skew of the clocks [T12]', async () => {
+  it('returns the clock difference [T12]', async () => {
     const probe = await probeRedis(connection);
     expect(probe.ok).to.equal(true);
     expect(probe.detail).to.match(/^clock skew -?\d+ ms/);
   });
 
-  it('the probe of a server that is gone fails in time [R8]', async () => {
+  it('fails in time when the server is gone [R8]', async () => {
     const other = await startPrivateRedis(redisServerBinary() as string);
     const gone = await connectRedis({ url: other.url, replyTimeoutMs: 300, connectTimeoutMs: 300 }, silentLog);
     try {
@@ -72,7 +72,7 @@ describe('redis: checks of a server before it may hold stock', () => {
     }
   });
 
-  it('a server whose disk is full is not ready, until there is space again; a program may start [L3]', async function () {
+  it('is not ready while the disk of the server is full, and still lets a program start [L3]', async function () {
     const refusal = mountRefusal();
     if (refusal !== null) {
       console.log(`      skipped: ${refusal}`);
@@ -106,7 +106,7 @@ describe('redis: checks of a server before it may hold stock', () => {
     }
   });
 
-  it('a server that cannot be reached is a fault that names the address, and no password', async () => {
+  it('reports an unreachable server as a fault with its address and without its password', async () => {
     const url = 'redis://:hidden-word@127.0.0.1:1';
     const failed = await connectRedis({ url, replyTimeoutMs: 300, connectTimeoutMs: 300 }, silentLog).catch(
       (error: Error) => error,

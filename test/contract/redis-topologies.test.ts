@@ -24,7 +24,7 @@ import { found, grantedMsOf, pause, until } from '../chaos/harness/wait.js';
 const STOCK = 10_000;
 const at = ({ saleId }: Sale) => ({ saleId, bucket: 0 });
 
-/** Opens a sale of many units, many a buyer. */
+/** Opens a sale with many units and a high limit per buyer. */
 async function openSale(connection: RedisConnection): Promise<Sale> {
   const sale = saleOf({ stock: STOCK, limitPerBuyer: STOCK });
   const sales = createSaleStore(connection);
@@ -36,7 +36,7 @@ async function openSale(connection: RedisConnection): Promise<Sale> {
 const definite = (verdict: string): string | null =>
   ['deducted', 'aborted', 'outlived'].includes(verdict) ? verdict : null;
 
-/** Repairs the bucket on its new server as the keeper does: here nothing is lost, so all entries stay. */
+/** Repairs the bucket on its new server as the keeper does. All entries stay, because nothing is lost here. */
 async function repair(connection: RedisConnection, sale: Sale): Promise<Sale> {
   const store = createRepairStore(connection);
   const ref = at(sale);
@@ -55,14 +55,14 @@ async function repair(connection: RedisConnection, sale: Sale): Promise<Sale> {
   return repaired;
 }
 
-/** How many scripts a server has run since it started, without those it refused to run. */
+/** Returns how many scripts a server has run since its start, without refused scripts. */
 async function scriptsRun(server: Redis): Promise<number> {
   const stats = await server.info('commandstats');
   const calls = [...stats.matchAll(/^cmdstat_eval(?:sha)?:calls=(\d+).*?(?:rejected_calls=(\d+))?/gm)];
   return calls.reduce((sum, [, run]) => sum + Number(run), 0);
 }
 
-describe('contract: a Redis cluster', () => {
+describe('contract: Redis cluster', () => {
   let cluster: RedisCluster;
   let connection: RedisConnection;
   let store: StockStore;
@@ -76,7 +76,7 @@ describe('contract: a Redis cluster', () => {
     await cluster?.stop();
   });
 
-  it('every server is checked at the start: scripts, clock, settings', async () => {
+  it('checks every server at the start: scripts, clock and settings', async () => {
     await until('the scripts are loaded', async () => (await connection.scriptsLoaded()) === SCRIPT_NAMES.length);
     for (const server of cluster.admin) expect(await server.info('commandstats')).to.include('cmdstat_script');
     expect((await probeRedis(connection)).detail).to.include(
@@ -92,7 +92,7 @@ describe('contract: a Redis cluster', () => {
     await cluster.admin[2]?.config('SET', 'maxmemory-policy', 'noeviction');
   });
 
-  it('a slot that moves while purchases come: nothing is taken twice, the units are exact [R12, T8]', async () => {
+  it('takes nothing twice and keeps the units exact when a slot moves during purchases [R12, T8]', async () => {
     const sale = await openSale(connection);
     const { stock, tx } = bucketKeys(at(sale));
     const [source, target] = [await cluster.ownerOf(stock), ((await cluster.ownerOf(stock)) + 1) % 3];
@@ -113,7 +113,7 @@ describe('contract: a Redis cluster', () => {
         if (left) await from.call('MIGRATE', '127.0.0.1', String(port), '', '0', '5000', 'KEYS', ...keys);
         await traffic.more('meanwhile', 3);
       }
-      // all keys are there, the slot is not: only ASK leads to them
+      // All keys have arrived, but not the slot. Only ASK leads to the keys.
       const { batch } = traffic.deducted[0] as { batch: Batch };
       const orders = batch.purchases.map((purchase) => ({
         ...purchase,
@@ -145,7 +145,7 @@ describe('contract: a Redis cluster', () => {
     for (const { batchId } of traffic.undone) expect(await to.get(tx + batchId), 'never deducted').to.equal(null);
   });
 
-  it('a deduct whose connection breaks is not sent again, and the next command finds a new one [R8]', async () => {
+  it('does not repeat a deduct whose connection breaks, and finds a new connection for the next command [R8]', async () => {
     const sale = await openSale(connection);
     const owner = await cluster.ownerOf(bucketKeys(at(sale)).stock);
     const server = cluster.admin[owner] as Redis;
@@ -153,7 +153,7 @@ describe('contract: a Redis cluster', () => {
     const batch = batchOf(sale, purchasesOf('u1'));
     cluster.servers[owner]?.signal('SIGSTOP');
     const verdict = store.deduct(batch);
-    await pause(100); // its bytes have been sent
+    await pause(100); // Its bytes have been sent.
     const { port } = cluster.servers[owner] as { port: number };
     connection
       .masters()
@@ -167,7 +167,7 @@ describe('contract: a Redis cluster', () => {
     expect((await store.readSale(at(sale)))?.unitsLeft).to.equal(STOCK - 1);
   });
 
-  it('a server that hangs fails only its own buckets when many are asked for [R8]', async () => {
+  it('fails only the buckets of a hanging server when many buckets are read [R8]', async () => {
     const batches = createBatchStore(connection);
     const repairs = createRepairStore(connection);
     const sales: Sale[] = [];
@@ -207,7 +207,7 @@ describe('contract: a Redis cluster', () => {
     await until('it answers again', async () => (await batches.withPending(sales.map(at))).faults.length === 0);
   });
 
-  it('while one server is away its sales are unavailable at once; the others go on when the cluster may [R8]', async () => {
+  it('makes the sales of an unreachable server unavailable at once, and serves other sales when the cluster allows it [R8]', async () => {
     for (const server of cluster.admin) await server.config('SET', 'cluster-require-full-coverage', 'no');
     const sales = [await openSale(connection), await openSale(connection), await openSale(connection)];
     const owners = await Promise.all(sales.map((sale) => cluster.ownerOf(bucketKeys(at(sale)).stock)));
@@ -233,7 +233,7 @@ describe('contract: a Redis cluster', () => {
   });
 });
 
-/** Purchases one after the other, in several loops. */
+/** Makes purchases one after the other, in several loops. */
 class Traffic {
   readonly deducted: { batch: Batch }[] = [];
   /** Batches that were not deducted. */
@@ -264,7 +264,7 @@ class Traffic {
     }
   }
 
-  /** Waits until so many more purchases were sent. */
+  /** Waits until this many more purchases were sent. */
   async more(when: string, count: number): Promise<void> {
     const enough = this.#sent + count;
     await until(`${count} more, ${when}`, () => this.#sent >= enough);
@@ -274,7 +274,7 @@ class Traffic {
     this.#stopped = true;
   }
 
-  /** As the check-back does: resolves until there is an answer. */
+  /** Resolves until there is an answer, as the check-back does. */
   async resolveAll(): Promise<void> {
     this.unknown = this.#unresolved.length;
     for (const batch of this.#unresolved.splice(0)) {
@@ -287,7 +287,7 @@ class Traffic {
   }
 }
 
-describe('contract: a Redis with sentinels', () => {
+describe('contract: Redis with sentinels', () => {
   let sentinel: SentinelRedis;
   let connection: RedisConnection;
   before(async () => {
@@ -299,7 +299,7 @@ describe('contract: a Redis with sentinels', () => {
     await sentinel?.stop();
   });
 
-  it('fail-over: the client follows, nothing is sent again, the new master knows the scripts [R8]', async () => {
+  it('follows a fail-over, repeats no command, and finds the scripts on the new master [R8]', async () => {
     const store = createStockStore(connection, silentLog);
     const sale = await openSale(connection);
     const early = batchOf(sale, purchasesOf('u1'));
@@ -307,7 +307,7 @@ describe('contract: a Redis with sentinels', () => {
     const [server] = connection.masters() as [Redis];
     expect(await server.call('WAIT', '1', '10000'), 'the replica has it').to.equal(1);
 
-    sentinel.master.signal('SIGSTOP'); // it will never answer, and its connection is still there
+    sentinel.master.signal('SIGSTOP'); // It will never answer, but its connection is still open.
     const lost = batchOf(sale, purchasesOf('u2'));
     expect(await store.deduct(lost), 'no reply').to.deep.equal({ outcome: 'outcome_unknown' });
     await until(

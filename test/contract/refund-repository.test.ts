@@ -3,19 +3,19 @@ import type { LeasedRefund } from '../../src/core/ports/refund-repository.js';
 import { MOVES_WORLDS, ordersIn, paymentOf, type MovesWorld } from './order-transitions-worlds.js';
 
 const LEASE_MS = 60_000;
-/** Outlives three statements on a busy machine. */
+/** Longer than three statements on a busy machine. */
 const SHORT_MS = 2_000;
 
 for (const [name, createWorld] of MOVES_WORLDS) {
   describe(`contract RefundRepository on ${name}`, () => {
     let world: MovesWorld;
-    // a world for each test: leases take refunds of all orders together
+    // A new world for each test, because a lease takes refunds of all orders.
     beforeEach(async () => {
       world = await createWorld();
     });
     afterEach(() => world?.close());
 
-    /** An order that was cancelled before its money came, once for each text. @returns payment ids, oldest first */
+    /** Creates an order per text, cancelled before its money arrived. @returns payment ids, oldest first */
     async function owed(...texts: string[]): Promise<{ paymentIds: string[]; orderIds: string[] }> {
       const { orders } = await ordersIn(world, texts);
       const paymentIds: string[] = [];
@@ -29,7 +29,7 @@ for (const [name, createWorld] of MOVES_WORLDS) {
     }
     const idsOf = (leased: readonly LeasedRefund[]): string[] => leased.map(({ paymentId }) => paymentId);
 
-    it('leases each refund once, with what is owed, and again when its lease is over', async () => {
+    it('leases each refund once with the owed amount, and again after its lease', async () => {
       const { paymentIds, orderIds } = await owed('ann', 'bob*2', 'eve');
       const first = await world.refunds.lease(2, SHORT_MS);
       const rest = await world.refunds.lease(2, SHORT_MS);
@@ -43,14 +43,14 @@ for (const [name, createWorld] of MOVES_WORLDS) {
       expect(again.map(({ attempts }) => attempts)).to.deep.equal([2, 2, 2]);
     });
 
-    it('of many leases at once each refund goes to one', async () => {
+    it('gives each refund to one of many concurrent leases', async () => {
       const { paymentIds } = await owed(...Array.from({ length: 12 }, (_, index) => `u${index}`));
       const all = await Promise.all(Array.from({ length: 6 }, () => world.refunds.lease(4, LEASE_MS)));
-      const rest = await world.refunds.lease(12, LEASE_MS); // refunds that were skipped while others had them locked
+      const rest = await world.refunds.lease(12, LEASE_MS); // Refunds that a lease skipped while another lease had locked them.
       expect(idsOf([...all.flat(), ...rest])).to.have.members(paymentIds);
     });
 
-    it('a refunded one stays so and is no longer due; an order shows its refunds', async () => {
+    it('keeps a completed refund completed and no longer due, and shows the refunds of an order', async () => {
       const { paymentIds, orderIds } = await owed('ann', 'bob');
       const [paymentId, other] = paymentIds as [string, string];
       await world.refunds.lease(5, SHORT_MS);
@@ -72,7 +72,7 @@ for (const [name, createWorld] of MOVES_WORLDS) {
       expect(known, 'done, due, none').to.deep.equal([true, true, false]);
     });
 
-    it('one that a person takes on is no longer due; once, with an entry in the audit log', async () => {
+    it('removes a refund from the due list when an operator takes it on, once and with an audit entry', async () => {
       const { paymentIds, orderIds } = await owed('ann', 'bob');
       const [paymentId, other] = paymentIds as [string, string];
       await world.refunds.lease(1, SHORT_MS);
@@ -100,7 +100,7 @@ for (const [name, createWorld] of MOVES_WORLDS) {
       expect(await world.audited()).to.have.length(1);
     });
 
-    it('nobody takes on what a keeper is asking the provider for; one whose keeper died says so in `last_error`', async () => {
+    it('refuses an operator while a keeper asks the provider, and notes a dead keeper in `last_error`', async () => {
       const { paymentIds } = await owed('ann');
       const [paymentId] = paymentIds as [string];
       await world.refunds.lease(1, SHORT_MS);
@@ -113,7 +113,7 @@ for (const [name, createWorld] of MOVES_WORLDS) {
       expect((entry?.before as { lastError: string }).lastError).to.match(/was asked, and no answer is noted/);
     });
 
-    it('a keeper that has its answer gives its lease back', async () => {
+    it('returns the lease of a keeper that has its answer', async () => {
       const { paymentIds } = await owed('ann');
       const [paymentId] = paymentIds as [string];
       await world.refunds.lease(1, LEASE_MS);
@@ -121,7 +121,7 @@ for (const [name, createWorld] of MOVES_WORLDS) {
       expect((await world.refunds.takeOn(paymentId, 'boss')).outcome).to.equal('done');
     });
 
-    it('lists them, oldest first, page by page', async () => {
+    it('lists refunds page by page, oldest first', async () => {
       const { paymentIds } = await owed('ann', 'bob', 'eve', 'dan');
       const [, bob] = paymentIds as [string, string];
       await world.refunds.takeOn(bob, 'boss');
@@ -136,7 +136,7 @@ for (const [name, createWorld] of MOVES_WORLDS) {
       expect(await list({ state: 'due' }, { max: 2, afterPaymentId: due[1] as string })).to.deep.equal(due.slice(2));
     });
 
-    it('a postponed one is due again after its delay', async () => {
+    it('offers a postponed refund again after its delay', async () => {
       await owed('ann');
       const [leased] = await world.refunds.lease(1, LEASE_MS);
       await world.refunds.postpone(leased!, 2_000, 'x'.repeat(2000));
@@ -145,7 +145,7 @@ for (const [name, createWorld] of MOVES_WORLDS) {
       expect((await world.refunds.lease(1, LEASE_MS)).map(({ attempts }) => attempts)).to.deep.equal([2]);
     });
 
-    it('a keeper whose lease is over postpones nothing: the lease of the next one stays', async () => {
+    it('ignores a postpone after the lease of a keeper, and keeps the next lease', async () => {
       const { paymentIds } = await owed('ann');
       const [late] = await world.refunds.lease(1, 50);
       await world.clock.sleep(80);

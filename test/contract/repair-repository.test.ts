@@ -31,7 +31,7 @@ for (const [name, createWorld] of WORLDS) {
         attempts: 6,
       });
 
-    it('raiseEpoch: by one, or to the requested epoch; never back, and each time in the audit log', async () => {
+    it('raiseEpoch: raises the epoch by one or to the requested epoch, never back, with an audit entry each time', async () => {
       const created = await world.sales.create(newSale());
       const { saleId } = created;
       expect(await world.repair.raiseEpoch(saleId, 1, 'ann')).to.deep.equal({ ...created, epoch: 2 });
@@ -47,7 +47,7 @@ for (const [name, createWorld] of WORLDS) {
       expect(await world.repair.raiseEpoch('999999999999999999', 1, 'ann')).to.equal(null);
     });
 
-    it('raiseEpoch: reshards the sale in the same transaction, unless its number of buckets has changed', async () => {
+    it('raiseEpoch: reshards the sale in the same transaction unless its number of buckets has changed', async () => {
       const created = await world.sales.create(newSale());
       const { saleId } = created;
       const reshard = { from: created.buckets, to: created.buckets * 8 };
@@ -61,13 +61,13 @@ for (const [name, createWorld] of WORLDS) {
       ]);
     });
 
-    it('raiseEpoch: of several calls at once each gets an epoch of its own', async () => {
+    it('raiseEpoch: gives each concurrent call its own epoch', async () => {
       const { saleId } = await world.sales.create(newSale());
       const raised = await Promise.all([1, 1, 1, 1].map(() => world.repair.raiseEpoch(saleId, 1, 'keeper')));
       expect(raised.map((sale) => sale?.epoch)).to.have.members([2, 3, 4, 5]);
     });
 
-    it('claimReshard: once in the life of an open sale with so many buckets, however many ask at once', async () => {
+    it('claimReshard: allows one claim in the life of an open sale with this number of buckets, for any number of callers', async () => {
       const { saleId, buckets } = await world.sales.create(newSale());
       const reshard = { from: buckets, to: buckets * 8 };
       const claim = (parts = reshard): Promise<boolean> => world.repair.claimReshard(saleId, parts, 'keeper', 12_345);
@@ -87,7 +87,7 @@ for (const [name, createWorld] of WORLDS) {
       expect(await world.repair.claimReshard('999999999999999999', reshard, 'keeper', 1)).to.equal(false);
     });
 
-    it('parkedBatchesOf: batches of this sale that are still parked, once each, and none that is forged [R6, S10]', async () => {
+    it('parkedBatchesOf: returns each parked batch of the sale once, and no forged batch [R6, S10]', async () => {
       const { saleId } = await world.sales.create(newSale());
       const other = (await world.sales.create(newSale())).saleId;
       const [parked, decided, forged, foreign] = [saleId, saleId, saleId, other].map((id) =>

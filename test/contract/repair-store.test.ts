@@ -43,7 +43,7 @@ for (const [name, createWorld] of STORE_WORLDS) {
       return answers.map((answer) => answer?.outcome ?? null);
     };
 
-    it('who needs a sale that cannot be trusted asks for its repair, once or often, until it is answered [T10, M9]', async () => {
+    it('requests a repair when a call needs an untrusted sale, once or repeatedly, until it is answered [T10, M9]', async () => {
       const { saleId } = sale;
       const isAsked = async (): Promise<boolean> => (await world.repair.asked(100_000)).includes(saleId);
       const batch = batchOf(sale, purchasesOf('u1'));
@@ -65,7 +65,7 @@ for (const [name, createWorld] of STORE_WORLDS) {
       expect(await world.repair.asked(0)).to.deep.equal([]);
     });
 
-    it('statusOf: not loaded, loaded here, loaded on another server, in repair, rebuilt [R1]', async () => {
+    it('statusOf: reports not loaded, loaded here, loaded on another server, in repair and rebuilt [R1]', async () => {
       const missing = { saleId: saleOf().saleId, bucket: 0 };
       const status = () => world.repair.statusOf([missing, firstBucket(sale)]);
       const none = { state: null, epoch: 0, sameServer: false };
@@ -80,7 +80,7 @@ for (const [name, createWorld] of STORE_WORLDS) {
     });
 
     describe('lock', () => {
-      it('nothing is sold, recorded, released or reacquired, and no state is set; markers still count', async () => {
+      it('stops selling, recording, releasing, reacquiring and state changes, but still counts markers', async () => {
         const batch = await deducted('u1*2');
         const unknown = batchOf(sale, purchasesOf('u2'));
         expect(await lock('one')).to.equal('locked');
@@ -109,7 +109,7 @@ for (const [name, createWorld] of STORE_WORLDS) {
         expect((await world.batches.pendingSummary(firstBucket(sale))).batches).to.equal(1);
       });
 
-      it('busy while another repair has its lease; its own token may lock again [R10]', async () => {
+      it('returns busy during the lease of another repair, and accepts its own token again [R10]', async () => {
         expect(await lock('one')).to.equal('locked');
         expect(await lock('two')).to.equal('busy');
         expect(await lock('one')).to.equal('locked');
@@ -117,13 +117,13 @@ for (const [name, createWorld] of STORE_WORLDS) {
         expect(await lock('two'), 'after its end').to.equal('locked');
       });
 
-      it('moved: a bucket that was repaired since its status was read is not locked [R10]', async () => {
+      it('returns moved for a bucket repaired since its status was read, and does not lock it [R10]', async () => {
         expect(await world.repair.lock(firstBucket(sale), 'one', LEASE_MS, sale.epoch + 1)).to.equal('moved');
         expect((await read())?.state, 'nothing was changed').to.equal('open');
         expect(await world.repair.lock(firstBucket(sale), 'one', LEASE_MS, sale.epoch)).to.equal('locked');
       });
 
-      it('a lease that has run out, or was given by another server, is no lease [R10]', async () => {
+      it('ignores a lease that has expired or was given by another server [R10]', async () => {
         await lock('one');
         await world.endLease(firstBucket(sale));
         expect(await lock('two')).to.equal('locked');
@@ -132,20 +132,20 @@ for (const [name, createWorld] of STORE_WORLDS) {
         expect(await lock('four')).to.equal('busy');
       });
 
-      it('a lease that ends later than a lease is long is none: the clock of the server has gone back [R10]', async () => {
+      it('ignores a lease that ends later than a full lease, because the server clock has gone back [R10]', async () => {
         await lock('one');
         await world.stretchLease(firstBucket(sale), 3_600_000);
         expect(await lock('two')).to.equal('locked');
         expect(await lock('three')).to.equal('busy');
       });
 
-      it('a lease ends by itself [R10]', async () => {
+      it('expires on its own [R10]', async () => {
         await world.repair.lock(firstBucket(sale), 'one', 1);
         await world.elapse(5);
         expect(await lock('two')).to.equal('locked');
       });
 
-      it('stage and restoreMarker renew the lease [R10]', async () => {
+      it('renews the lease with stage and restoreMarker [R10]', async () => {
         const renewals = [
           () => stage('one', ['u1/k1', held('b')]),
           () => stage('one'),
@@ -160,7 +160,7 @@ for (const [name, createWorld] of STORE_WORLDS) {
       });
     });
 
-    it('requestsWithUnits: what is held or ordered, and nothing else, each at least once', async () => {
+    it('requestsWithUnits: returns each held or ordered request at least once, and nothing else', async () => {
       const { batchId } = await deducted('u1', 'u2*2', 'u3', 'u4');
       await world.batches.release([
         { ...firstBucket(sale), userId: 'u3', requestId: 'k1', orderId: '9', batchId: '', withUnits: true },
@@ -181,7 +181,7 @@ for (const [name, createWorld] of STORE_WORLDS) {
     });
 
     describe('swap', () => {
-      it('what was staged is in place of the old data: requests, buyers, stock, window, limit, epoch [R2]', async () => {
+      it('replaces the old data with the staged requests, buyers, stock, window, limit and epoch [R2]', async () => {
         await deducted('gone*4', 'u1');
         await lock('one');
         const first: StoredRequest[] = [
@@ -216,7 +216,7 @@ for (const [name, createWorld] of STORE_WORLDS) {
         });
       });
 
-      it('pending batches and markers stay, and can be marked recorded', async () => {
+      it('keeps pending batches and markers, which can still be marked recorded', async () => {
         const batch = await deducted('u1');
         await lock('one');
         await stage('one', ['u1/k1', held(batch.batchId)]);
@@ -228,7 +228,7 @@ for (const [name, createWorld] of STORE_WORLDS) {
         expect((await entryOf('u1'))?.state).to.equal('ordered');
       });
 
-      it('a batch that was resolved before it stays so, any other is `outlived` [R4]', async () => {
+      it('keeps the verdict of a resolved batch, and makes any other batch `outlived` [R4]', async () => {
         const [known, unknown] = [await deducted('u1'), batchOf(sale, purchasesOf('u2'))];
         await lock('one');
         await swap('one');
@@ -237,7 +237,7 @@ for (const [name, createWorld] of STORE_WORLDS) {
         expect(await world.stock.deduct(unknown), 'a copy that comes late').to.deep.equal({ outcome: 'stale_epoch' });
       });
 
-      it('a bucket that was lost whole: lock makes it, warm leaves it alone, swap loads it [R5]', async () => {
+      it('loads a bucket that was lost completely, after lock creates it and warm leaves it unchanged [R5]', async () => {
         sale = saleOf({ limitPerBuyer: 4 }, await world.nowMs());
         expect(await lock('one')).to.equal('locked');
         expect(await world.repair.statusOf([firstBucket(sale)])).to.deep.equal([
@@ -252,7 +252,7 @@ for (const [name, createWorld] of STORE_WORLDS) {
         expect(await wordsFor('u1/k1*3', 'u1/new*2')).to.deep.equal(['replayed', 'limit_reached']);
       });
 
-      it('without anything staged it is empty', async () => {
+      it('leaves an empty bucket when nothing is staged', async () => {
         await deducted('u1');
         await lock('one');
         await swap('one', { unitsLeft: 10 });
@@ -260,7 +260,7 @@ for (const [name, createWorld] of STORE_WORLDS) {
         expect(await wordsFor('u1*4')).to.deep.equal([null]);
       });
 
-      it('its epoch must be a new one [R6]', async () => {
+      it('needs a new epoch [R6]', async () => {
         sale = await openSale(world, { epoch: 5 });
         await lock('one');
         for (const epoch of [4, 5]) expect(await swap('one', { epoch })).to.equal('superseded');
@@ -269,7 +269,7 @@ for (const [name, createWorld] of STORE_WORLDS) {
       });
     });
 
-    describe('a late command of an older repair does nothing [R6]', () => {
+    describe('late command of an older repair [R6]', () => {
       const lateCommands = async (token: string): Promise<string[]> => [
         await stage(token, ['late/k1', held('late')]),
         await world.repair.restoreMarker(batchOf(sale, purchasesOf('late'), `late-${sale.saleId}`), 0, token, true),
@@ -277,7 +277,7 @@ for (const [name, createWorld] of STORE_WORLDS) {
       ];
       const superseded = ['superseded', 'superseded', 'superseded'];
 
-      it('of one whose lease another has taken over', async () => {
+      it('changes nothing when another repair has taken the lease', async () => {
         await lock('one');
         await stage('one', ['u1/k1', held('of-one')]);
         await world.endLease(firstBucket(sale));
@@ -291,14 +291,14 @@ for (const [name, createWorld] of STORE_WORLDS) {
         expect(await read()).to.include({ unitsLeft: 7, epoch: 2 });
       });
 
-      it('of one that began on another server', async () => {
+      it('changes nothing when the repair began on another server', async () => {
         await lock('one');
         await world.restart(firstBucket(sale));
         expect(await lateCommands('one')).to.deep.equal(superseded);
         expect(await read()).to.include({ state: 'repair', epoch: 1, unitsLeft: 10 });
       });
 
-      it('of one that is over, or that never was', async () => {
+      it('changes nothing when the repair is over or never existed', async () => {
         await lock('one');
         await swap('one');
         expect(await lateCommands('one')).to.deep.equal(superseded);
@@ -310,7 +310,7 @@ for (const [name, createWorld] of STORE_WORLDS) {
       });
     });
 
-    it('restoreMarker: writes the marker of a batch with its body, and leaves one that exists [R6]', async () => {
+    it('restoreMarker: writes the marker of a batch with its body, and keeps an existing marker [R6]', async () => {
       const [lost, aborted] = [batchOf(sale, purchasesOf('u1')), batchOf(sale, purchasesOf('u2'))];
       await world.stock.resolve(aborted);
       await lock('one');
@@ -325,7 +325,7 @@ for (const [name, createWorld] of STORE_WORLDS) {
       expect(pending?.body).to.equal(lost.body);
     });
 
-    it('stages more than fits into one call of a script', async () => {
+    it('stages more data than one script call holds', async () => {
       await lock('one');
       const many = Array.from({ length: 2500 }, (_, index): StoredRequest => [`u${index % 500}/k${index}`, held('b')]);
       expect(await stage('one', ...many)).to.equal('staged');

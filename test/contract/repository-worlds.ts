@@ -23,7 +23,7 @@ import { MemoryWorkerSlots } from '../helpers/memory/memory-worker-slots.js';
 import { mysqlIn } from '../helpers/servers.js';
 import { stackEnv } from '../helpers/stack-env.js';
 
-/** The repositories that the contract suites run on MySQL and in memory. */
+/** Repositories for the contract suites, on MySQL and in memory. */
 export interface RepositoryWorld {
   readonly orders: OrderRepository;
   readonly sales: SaleRepository;
@@ -32,17 +32,17 @@ export interface RepositoryWorld {
   readonly repair: RepairRepository;
   readonly slots: WorkerSlots;
   readonly clock: Clock;
-  /** As a repair does it. */
+  /** Raises the epoch as a repair does. */
   raiseEpoch(saleId: string): Promise<void>;
-  /** As a cancel does it: the row ends and `sold` is lowered. */
+  /** Ends the row and lowers `sold`, as a cancel does. */
   cancelOrder(orderId: string): Promise<void>;
-  /** As an expiry does it, whatever the time. */
+  /** Ends the row as an expiry does, at any time. */
   expireOrder(orderId: string): Promise<void>;
-  /** What the outbox has for a batch. */
+  /** Outbox rows of a batch. */
   outboxOf(batchId: string): Promise<{ readonly recorded: BatchRecorded[]; readonly releases: Release[] }>;
-  /** The audit log of a subject, oldest first. */
+  /** Audit log of a subject, oldest first. */
   auditOf(subject: string): Promise<Audited[]>;
-  /** From now on MySQL refuses the orders of this buyer, as by a constraint; rows in state `failed` are accepted. */
+  /** Makes MySQL refuse the orders of this buyer, as a constraint would. Accepts rows in state `failed`. */
   refuseOrdersOf(userId: string): Promise<void>;
   /** Violations of I1 and I2 in this sale. */
   violations(saleId: string): Promise<string[]>;
@@ -60,7 +60,7 @@ export const systemClock: Clock = {
 };
 
 const LIVE = "state IN ('pending_payment', 'paid')";
-/** The invariants of one sale. */
+/** Queries that check the invariants of one sale. */
 const INVARIANTS = [
   `SELECT CONCAT('I1 sold ', sold, ' of ', stock) AS broken FROM sales s WHERE id = :sale AND (sold > stock OR sold <>
      (SELECT COALESCE(SUM(quantity), 0) FROM orders o WHERE o.sale_id = s.id AND ${LIVE}))`,
@@ -85,7 +85,7 @@ async function endOrder(pool: MysqlPool, orderId: string, state: 'cancelled' | '
 export async function mysqlWorld(poolMax = 6, url = stackEnv().MYSQL_URL): Promise<MysqlWorld> {
   const server = { ...mysqlIn(stackEnv()), url };
   await migrate(server);
-  // hundreds of calls wait for few connections here, and other suites take their share of the disk
+  // Hundreds of calls wait for few connections here, and other suites use the disk too.
   const pool = openMysqlPool({ ...server, poolMax, queryTimeoutMs: 5000, poolWaitMs: 60_000, lockWaitSeconds: 1 });
   const triggers: string[] = [];
   return {
@@ -149,7 +149,7 @@ export async function mysqlWorld(poolMax = 6, url = stackEnv().MYSQL_URL): Promi
   };
 }
 
-/** Copies the migrated tables: a dozen files want them, and all migrations take seconds. */
+/** Copies the migrated tables. A dozen files need the tables, and all migrations take seconds. */
 async function copySchema(server: MysqlPool, name: string): Promise<void> {
   await migrate(mysqlIn(stackEnv()));
   const sql = 'SELECT table_name AS `table` FROM information_schema.tables WHERE table_schema = DATABASE()';
@@ -161,7 +161,7 @@ async function copySchema(server: MysqlPool, name: string): Promise<void> {
   await server.execute(`INSERT INTO ${name}.sale_calendar (id) SELECT id FROM sale_calendar`);
 }
 
-/** The same in a database of its own, for tests that act on whole tables. The user of the tests may create `seckill_…`. */
+/** The same in its own database, for tests that act on whole tables. The test user may create `seckill_…`. */
 export async function ownMysqlWorld(poolMax = 6): Promise<MysqlWorld & { readonly url: string }> {
   const server = openMysqlPool({ ...mysqlIn(stackEnv()), poolMax: 1, queryTimeoutMs: 20_000 });
   const name = `seckill_own_${randomBytes(6).toString('hex')}`;
@@ -227,7 +227,7 @@ export const WORLDS = [
   ['mysql', () => mysqlWorld()],
 ] as const;
 
-/** A sale of its own for one test: ten units at 19.99, two a buyer. */
+/** Creates a sale for one test: ten units at 19.99, two per buyer. */
 export function newSale(parts: Partial<NewSale> = {}): NewSale {
   const nowMs = Date.now();
   return {

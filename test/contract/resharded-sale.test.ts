@@ -7,7 +7,7 @@ import { batchOf, liveOrderOf, purchasesOf } from '../helpers/sales.js';
 import { firstBucket, openSale, STORE_WORLDS, type StoreWorld } from './store-worlds.js';
 
 const BUCKETS = 4;
-/** A buyer who stays in bucket 0 of four, and one who moves to another. */
+/** A buyer who stays in bucket 0 of four, and a buyer who moves to another bucket. */
 const [STAYS, MOVES] = ['u1', 'u2', 'u3', 'u4', 'u5'].reduce<[string, string]>(
   ([stays, moves], userId) => (homeBucket(userId, BUCKETS) === 0 ? [userId, moves] : [stays, userId]),
   ['', ''],
@@ -15,7 +15,7 @@ const [STAYS, MOVES] = ['u1', 'u2', 'u3', 'u4', 'u5'].reduce<[string, string]>(
 const HOME = homeBucket(MOVES, BUCKETS);
 
 for (const [name, open] of STORE_WORLDS) {
-  describe(`contract of a resharded sale, on ${name}`, () => {
+  describe(`contract resharded sale on ${name}`, () => {
     let world: StoreWorld;
     let oneBucket: Sale;
     let sale: Sale;
@@ -47,7 +47,7 @@ for (const [name, open] of STORE_WORLDS) {
     };
     const order = liveOrderOf;
 
-    /** As the repair does it. @param pending the batches that are in `pending` */
+    /** Reshards as the repair does. @param pending the batches in `pending` */
     const reshard = async (...pending: Batch[]): Promise<void> => {
       const rebuiltRequests = new RebuiltRequests(sale);
       const refs = bucketRefsOf(sale);
@@ -70,7 +70,7 @@ for (const [name, open] of STORE_WORLDS) {
       }
     };
 
-    it('a purchase with an old snapshot is refused, with the number of buckets that there are', async () => {
+    it('refuses a purchase with an old snapshot, and returns the current number of buckets', async () => {
       await reshard();
       const old = { ...firstBucket(oneBucket), buckets: 1 };
       const verdict = await world.stock.precheck(old, purchasesOf(MOVES));
@@ -82,7 +82,7 @@ for (const [name, open] of STORE_WORLDS) {
       expect(fresh).to.deep.equal({ epoch: 2, unitsLeft: 2, buckets: 4, answers: [null] });
     });
 
-    it('accepted keys are answered in the present bucket of their buyers, and the limit counts there', async () => {
+    it('answers accepted keys in the present bucket of their buyers, where the limit counts too', async () => {
       const batch = await deducted(`${STAYS}*2`, `${MOVES}*2`);
       await reshard(batch);
       for (const userId of [STAYS, MOVES]) {
@@ -93,7 +93,7 @@ for (const [name, open] of STORE_WORLDS) {
       expect(await unitsLeft()).to.equal(4);
     });
 
-    it('a batch from before is marked recorded in every bucket that has its buyers', async () => {
+    it('marks an older batch recorded in every bucket with its buyers', async () => {
       const batch = await deducted(STAYS, MOVES);
       await reshard(batch);
       expect(await pendingIn()).to.have.members([0, HOME]);
@@ -103,7 +103,7 @@ for (const [name, open] of STORE_WORLDS) {
       expect(await entryOf(MOVES)).to.deep.equal({ state: 'ordered', orderId: '12', quantity: 1 });
     });
 
-    it('units of a batch from before are released once, to the present bucket of the buyer', async () => {
+    it('releases units of an older batch once, to the present bucket of the buyer', async () => {
       const batch = await deducted(MOVES);
       await reshard(batch);
       const there = async (): Promise<number> => (await world.stock.readSale(home(MOVES)))?.unitsLeft ?? 0;
@@ -115,7 +115,7 @@ for (const [name, open] of STORE_WORLDS) {
       expect(await there()).to.equal(unitsThere + 1);
     });
 
-    it('an older batch reacquires units for each buyer in their present bucket, once', async () => {
+    it('reacquires units of an older batch once, for each buyer in the present bucket', async () => {
       await reshard();
       const late = batchOf(oneBucket, purchasesOf(`${STAYS}*2`, `${MOVES}*2`));
       for (const time of ['first', 'again']) {
@@ -129,12 +129,12 @@ for (const [name, open] of STORE_WORLDS) {
       expect(await world.stock.resolve(late)).to.equal('claimed');
     });
 
-    it('reacquire names the keys that are lost in any bucket, and waits for the epoch of MySQL', async () => {
+    it('reacquire: names lost keys in any bucket, and waits for the epoch of MySQL', async () => {
       await reshard();
       const late = batchOf(oneBucket, purchasesOf(`${STAYS}*2`, `${MOVES}*3`));
       expect(await world.batches.reacquire(late, 3, new Set())).to.deep.equal({ outcome: 'unavailable' });
       expect(await unitsLeft()).to.equal(8);
-      const lost = new Set([`${MOVES}/k1`]); // the limit is two
+      const lost = new Set([`${MOVES}/k1`]); // The limit is two.
       const elsewhere = new Set();
       expect(await world.batches.reacquire(late, 2, new Set())).to.deep.equal({
         outcome: 'claimed',
@@ -144,7 +144,7 @@ for (const [name, open] of STORE_WORLDS) {
       expect(await unitsLeft()).to.equal(6);
     });
 
-    it('reacquire names the keys that another batch holds in any bucket', async () => {
+    it('reacquire: names keys held by another batch in any bucket', async () => {
       const holder = await deducted(STAYS, MOVES);
       await reshard(holder);
       const late = batchOf(oneBucket, purchasesOf(`${STAYS}*2`, `${MOVES}*2`));
@@ -153,7 +153,7 @@ for (const [name, open] of STORE_WORLDS) {
       expect(answer).to.deep.equal({ outcome: 'claimed', lost: new Set(), elsewhere });
     });
 
-    it('a parked batch leaves `pending` everywhere, and comes back everywhere', async () => {
+    it('removes a parked batch from `pending` in every bucket, and returns it to every bucket', async () => {
       const batch = await deducted(STAYS, MOVES);
       await reshard(batch);
       await world.batches.park(batch);

@@ -4,7 +4,7 @@ import { markRestored } from '../../src/mysql/restored.js';
 import { createRuleRepository } from '../../src/mysql/rule-repository.js';
 import { newSale, ownMysqlWorld, type MysqlWorld } from './repository-worlds.js';
 
-describe('a database that was restored to an earlier moment', () => {
+describe('database restored to an earlier moment', () => {
   let world: MysqlWorld;
   beforeEach(async () => {
     world = await ownMysqlWorld();
@@ -17,7 +17,7 @@ describe('a database that was restored to an earlier moment', () => {
     return BigInt((await world.pool.execute(sql)).insertId);
   };
 
-  it('raises the epoch of every sale that Redis or the broker may know, far above any that was in use', async () => {
+  it('raises the epoch of every sale known to Redis or the broker far above any earlier epoch', async () => {
     const draft = await world.sales.create(newSale());
     const open = await world.sales.create(newSale());
     await world.sales.move(open.saleId, 'warm');
@@ -33,7 +33,7 @@ describe('a database that was restored to an earlier moment', () => {
     expect(await epochOf(retired.saleId), 'nothing of it was under way').to.equal(1);
   });
 
-  it('gives no id of a sale or an event again, also where their rows are gone and only the counter knows them', async () => {
+  it('reuses no id of a sale or an event, even when only the counter remains', async () => {
     const { saleId } = await world.sales.create(newSale());
     const given = await writeEvent();
     await world.pool.execute('DELETE FROM outbox');
@@ -52,7 +52,7 @@ describe('a database that was restored to an earlier moment', () => {
     expect(left, 'what moved the counters on').to.deep.equal([]);
   });
 
-  it('publishes the rules of the copy under a version above those that apis may have heard of', async () => {
+  it('publishes the restored rules under a version above any version known to an API', async () => {
     const rules = createRuleRepository(world.pool);
     const { rulesVersion: none } = await markRestored(world.pool, 'ann');
     expect(await rules.current()).to.deep.equal({ version: none, rules: {} });
@@ -64,7 +64,7 @@ describe('a database that was restored to an earlier moment', () => {
     expect((await rules.history(1))[0]).to.include({ actor: 'bob' });
   });
 
-  it('is audited with what it has changed, and may be said again', async () => {
+  it('audits its changes, and can be repeated', async () => {
     const first = await markRestored(world.pool, 'ann');
     const second = await markRestored(world.pool, 'ann');
     expect(BigInt(second.nextOutboxId) > BigInt(first.nextOutboxId)).to.equal(true);

@@ -27,7 +27,7 @@ for (const [name, createWorld] of WORLDS) {
       return sales.map(({ saleId }) => ids.indexOf(saleId)).filter((index) => index >= 0);
     };
 
-    it('due: closed sales that are over for so long, the first ended first; an open one never', async () => {
+    it('due: returns closed sales that ended long enough ago, the earliest first, and never an open sale', async () => {
       const [young, old, oldest] = [await closedSale(over(6)), await closedSale(over(8)), await closedSale(over(9))];
       const open = await world.sales.create(newSale(over(20)));
       await world.sales.move(open.saleId, 'warm');
@@ -37,7 +37,7 @@ for (const [name, createWorld] of WORLDS) {
       expect(first).to.be.lessThan(second as number);
     });
 
-    it('due: a sale that was closed before the end of its window is over since then', async () => {
+    it('due: counts from the closing of a sale that closed before the end of its window', async () => {
       const early = await closedSale({
         opensAtMs: world.clock.nowMs(),
         closesAtMs: world.clock.nowMs() + 400 * DAY_MS,
@@ -47,7 +47,7 @@ for (const [name, createWorld] of WORLDS) {
       expect(await found(world.retirement.due(10, 10_000), early)).to.have.length(1);
     });
 
-    it('retire: once, only a closed sale, only in the epoch that was compared; then it is off the lists [R10]', async () => {
+    it('retire: retires a closed sale once, only in the compared epoch, and removes it from the lists [R10]', async () => {
       const sale = await closedSale(over(8));
       const draft = await world.sales.create(newSale(over(8)));
       expect(await world.retirement.retire(draft, 'keeper')).to.equal(false);
@@ -71,14 +71,14 @@ for (const [name, createWorld] of WORLDS) {
       expect((await world.orders.termsOf([sale.saleId])).get(sale.saleId)?.retired).to.equal(true);
     });
 
-    it('no repair raises the epoch of a retired sale', async () => {
+    it('lets no repair raise the epoch of a retired sale', async () => {
       const sale = await closedSale(over(8));
       await world.retirement.retire(sale, 'keeper');
       expect(await world.repair.raiseEpoch(sale.saleId, 1, 'keeper')).to.equal(null);
       expect((await world.sales.find(sale.saleId))?.epoch).to.equal(1);
     });
 
-    it('toForget: retired for so long, until it is forgotten', async () => {
+    it('toForget: returns sales retired long enough ago, until they are forgotten', async () => {
       const sale = await closedSale(over(8));
       await world.retirement.retire(sale, 'keeper');
       expect(await found(world.retirement.toForget(60_000, 10_000), sale)).to.deep.equal([]);
@@ -87,7 +87,7 @@ for (const [name, createWorld] of WORLDS) {
       expect(await found(world.retirement.toForget(0, 10_000), sale)).to.deep.equal([]);
     });
 
-    it('the orders of a retired sale are found as before', async () => {
+    it('finds the orders of a retired sale as before', async () => {
       const sale = await closedSale(over(8));
       const batch = batchOf(sale, purchasesOf('u1'));
       const terms = await world.orders.termsOf([sale.saleId]);

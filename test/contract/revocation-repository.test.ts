@@ -8,7 +8,7 @@ import { ownMysqlWorld } from './repository-worlds.js';
 
 interface World {
   readonly repository: RevocationRepository;
-  /** Of the first revocation. */
+  /** Audit log of the first revocation. */
   audited(): Promise<AuditEntry[]>;
   close(): Promise<void>;
 }
@@ -49,7 +49,7 @@ for (const [name, createWorld] of WORLDS) {
     });
     afterEach(() => world?.close());
 
-    it('gives back what was added, in its order and newest first, with who and when', async () => {
+    it('returns additions in order and newest first, with actor and time', async () => {
       const added = [await repository.add(ofUser, 'root'), await repository.add(ofToken, 'ann (deploy)')];
       expect(added[0]).to.deep.include({ ...ofUser, number: 1, actor: 'root' });
       expect(added[1]).to.deep.include({ ...ofToken, number: 2, actor: 'ann (deploy)' });
@@ -61,12 +61,12 @@ for (const [name, createWorld] of WORLDS) {
       expect(await repository.newest(10, 2)).to.deep.equal(added.slice(0, 1));
     });
 
-    it('leaves out those for which no token can be left', async () => {
+    it('omits revocations whose tokens have all expired', async () => {
       await repository.add(ofUser, 'root');
       expect(await repository.after(0, -1000, 10)).to.deep.equal([]);
     });
 
-    it('is audited with its change', async () => {
+    it('audits each revocation with its change', async () => {
       await repository.add(ofUser, 'root');
       expect(await world.audited()).to.deep.equal([
         {
@@ -79,7 +79,7 @@ for (const [name, createWorld] of WORLDS) {
       ]);
     });
 
-    it('when many are added at once, then each has a number of its own, without a gap', async () => {
+    it('numbers concurrent additions uniquely and without a gap', async () => {
       const added = await Promise.all(Array.from({ length: 8 }, () => repository.add(ofToken, 'root')));
       expect(added.map(({ number }) => number)).to.have.members([1, 2, 3, 4, 5, 6, 7, 8]);
     });

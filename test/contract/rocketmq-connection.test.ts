@@ -17,15 +17,15 @@ import { pause } from '../chaos/harness/wait.js';
 const log = silentLog;
 const metrics = createChannelMetrics(new Registry());
 const NOWHERE = '127.0.0.1:1';
-/** Keepalive every 20 s with 5 s for its answer, a reconnect at once, and some room. */
+/** Keepalive every 20 s with 5 s for its response, an immediate reconnect, and a margin. */
 const HALF_OPEN_HEALED_MS = 35_000;
 
 const openChannel = (endpoint: string) =>
   createPurchaseChannel({
     endpoint,
     credentials: credentialsIn(stackEnv()),
-    pinEndpoint: true, // the broker returns its own address, which would bypass a TcpProxy
-    checkBack: async () => 'no_answer', // the broker may ask us about half messages of another suite
+    pinEndpoint: true, // The broker returns its own address, which would bypass a TcpProxy.
+    checkBack: async () => 'no_answer', // The broker may ask about half messages of another suite.
     checksInParallel: 4,
     requestTimeoutMs: 1_000,
     signatures: signaturesOf(stackEnv()),
@@ -48,23 +48,23 @@ describe('rocketmq connection', () => {
     broker = brokerOf(stackEnv());
   });
 
-  it('without a proxy the start fails and says where and why [M4]', async () => {
+  it('fails to start without a proxy, and names the address and reason [M4]', async () => {
     const error = await failureOf(openChannel(NOWHERE));
     expect(error.message).to.include(NOWHERE).and.include('ECONNREFUSED').and.include(TOPICS.purchase);
   });
 
-  it('a group that does not exist ends in a message that names it', async () => {
+  it('names a missing group in the error', async () => {
     const group = 'seckill-no-such-group';
     const source = await createDeliverySource({ ...broker, topic: TOPICS.redrive, group, invisibleMs: 10_000, log });
     try {
-      const error = await failureOf(source.receive(1)); // not at the start: the broker checks the group here
+      const error = await failureOf(source.receive(1)); // Not at the start, because the broker checks the group here.
       expect(error.message).to.include(group).and.include('does not exist').and.include('`seckill topics`');
     } finally {
       await source.close();
     }
   });
 
-  it('a topic that does not exist ends in a message that names it', async () => {
+  it('names a missing topic in the error', async () => {
     const topic = 'seckill-no-such-topic';
     const start = { attempts: 1 };
     const group = GROUPS.writer;
@@ -74,7 +74,7 @@ describe('rocketmq connection', () => {
       .and.include('`seckill topics`');
   });
 
-  it('a connection that is reset is unknown once, then healed by the client [M1]', async () => {
+  it('returns unknown once after a connection reset, and then recovers [M1]', async () => {
     const proxy = await TcpProxy.open(broker.endpoint);
     const channel = await openChannel(proxy.address);
     try {
@@ -96,7 +96,7 @@ describe('rocketmq connection', () => {
     }
   });
 
-  it('a silent connection is closed by keepalive; until then every send is unknown', async () => {
+  it('closes a silent connection by keepalive, and returns unknown for every send until then', async () => {
     const proxy = await TcpProxy.open(broker.endpoint);
     const channel = await openChannel(proxy.address);
     try {
@@ -120,7 +120,7 @@ describe('rocketmq connection', () => {
     }
   });
 
-  it('the probe says that a port is closed, and that an endpoint is none', async () => {
+  it('reports a closed port and a malformed endpoint as unreachable', async () => {
     expect(await probeBroker(broker.endpoint)).to.deep.equal({ state: 'reachable' });
     const closed = await probeBroker(NOWHERE);
     expect(closed.state).to.equal('unreachable');

@@ -14,7 +14,7 @@ interface World {
   close(): Promise<void>;
 }
 
-/** Not the key of the product: an api of another test would use the rules announced here. */
+/** Differs from the key of the product, because an API in another test would use the rules announced here. */
 const freshKey = (): string => `sk:{entry}:rules:${randomBytes(6).toString('hex')}`;
 
 async function redisWorld(url = stackEnv().REDIS_URL): Promise<World> {
@@ -40,12 +40,12 @@ for (const [name, createWorld] of WORLDS) {
     beforeEach(() => (broadcast = world.fresh()));
     after(() => world?.close());
 
-    it('an empty broadcast is behind every version, also 0', async () => {
+    it('is older than every version, even 0, when it is empty', async () => {
       expect(await broadcast.newerThan(0)).to.deep.equal({ is: 'behind' });
       expect(await broadcast.newerThan(3)).to.deep.equal({ is: 'behind' });
     });
 
-    it('gives announced rules to readers of an older version, as they were written', async () => {
+    it('gives announced rules unchanged to readers of an older version', async () => {
       const stored = { version: 2, rules: { lists: { agents: { deny: ['Schlüssel "1" {x}', '🎉'] } } } };
       await broadcast.announce(stored);
       expect(await broadcast.newerThan(0)).to.deep.equal({ is: 'newer', stored });
@@ -60,7 +60,7 @@ for (const [name, createWorld] of WORLDS) {
       expect(await broadcast.newerThan(1)).to.deep.equal({ is: 'behind' });
     });
 
-    it('the newest version stays, in whatever order and however often versions are announced', async () => {
+    it('keeps the newest version, for any order and number of announcements', async () => {
       const versions = [3, 1, 4, 4, 2, 10, 9];
       await Promise.all(versions.map((version) => broadcast.announce({ version, rules: rules(`m${version}`) })));
       const newest = { is: 'newer', stored: { version: 10, rules: rules('m10') } };
@@ -85,14 +85,14 @@ describe('rule broadcast on redis', () => {
     expect(await connection.redis.zcard(key)).to.equal(1);
   });
 
-  it('an invalid value is passed on to the reader, who refuses it', async () => {
+  it('passes an invalid value to the reader, who refuses it', async () => {
     const key = freshKey();
     await connection.redis.zadd(key, 7, 'no json');
     const update = await createRuleBroadcast(connection, key).newerThan(0);
     expect(update).to.deep.equal({ is: 'newer', stored: { version: 7, rules: 'no json' } });
   });
 
-  it('a Redis that is gone is a fault of redis', async () => {
+  it('reports a fault of redis when Redis is gone', async () => {
     const options = { url: stackEnv().REDIS_URL, replyTimeoutMs: 5000, connectTimeoutMs: 3000 };
     const gone = await connectRedis(options, silentLog);
     await gone.close();

@@ -18,7 +18,7 @@ interface World {
 const LONG_MS = 60_000;
 const SHORT_MS = 300;
 
-/** Not the key of the product: operators of other tests would see the apis that are reported here. */
+/** Differs from the key of the product, because operators in other tests would see the APIs reported here. */
 const freshKey = (): string => `sk:{entry}:rules:apis:${randomUUID()}`;
 const connect = (url = stackEnv().REDIS_URL): Promise<RedisConnection> =>
   connectRedis({ url, replyTimeoutMs: 5000, connectTimeoutMs: 3000 }, silentLog);
@@ -64,7 +64,7 @@ for (const [name, createWorld] of WORLDS) {
       return reports.flatMap(({ processId }) => live.filter((report) => report.processId === processId));
     };
 
-    it('reads what every api has reported last', async () => {
+    it('reads the last report of every API', async () => {
       const refused = { version: 4, reasons: ['sign.keys.0 has no secret here', 'limit is not known here'] };
       const [one, other] = [reportOf(3), reportOf(null, refused)];
       await Promise.all([world.reports.report(one, LONG_MS), world.reports.report(other, LONG_MS)]);
@@ -74,7 +74,7 @@ for (const [name, createWorld] of WORLDS) {
       expect(await among(one)).to.deep.equal([later]);
     });
 
-    it('an api without another report in time is gone, and may come back', async () => {
+    it('drops an API without a timely report, and accepts it again later', async () => {
       const [one, other] = [reportOf(1), reportOf(1)];
       await Promise.all([world.reports.report(one, SHORT_MS), world.reports.report(other, LONG_MS)]);
       await world.elapse(SHORT_MS + 20);
@@ -83,7 +83,7 @@ for (const [name, createWorld] of WORLDS) {
       expect(await among(one)).to.deep.equal([one]);
     });
 
-    it('a report that is withdrawn is gone at once, and may be withdrawn again', async () => {
+    it('drops a withdrawn report at once, and allows another withdrawal', async () => {
       const one = reportOf(1);
       await world.reports.report(one, LONG_MS);
       await world.reports.withdraw(one.processId);
@@ -94,7 +94,7 @@ for (const [name, createWorld] of WORLDS) {
 }
 
 describe('RuleReports on redis', () => {
-  it('a report of another release that cannot be read is an api that follows nothing; its keys end by themselves', async () => {
+  it('shows an API with an unreadable report of another release as following nothing, and expires its keys', async () => {
     const connection = await connect();
     const { redis } = connection;
     const key = freshKey();

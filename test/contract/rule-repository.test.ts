@@ -8,7 +8,7 @@ import { ownMysqlWorld } from './repository-worlds.js';
 
 interface World {
   readonly store: RuleRepository;
-  /** Oldest first. */
+  /** Versions, oldest first. */
   audited(): Promise<AuditEntry[]>;
   close(): Promise<void>;
 }
@@ -18,7 +18,7 @@ async function memoryWorld(): Promise<World> {
   return { store, audited: async () => store.audited, close: async () => undefined };
 }
 
-/** In a database of its own: there is one version of the rules for all, and an api of another test would use it. */
+/** Own database, because all clients share one version of the rules, and an API in another test would use it. */
 async function mysqlWorld(): Promise<World> {
   const { pool, close } = await ownMysqlWorld();
   return {
@@ -50,13 +50,13 @@ for (const [name, createWorld] of WORLDS) {
     });
     afterEach(() => world?.close());
 
-    it('before any are stored, there are none, as version 0', async () => {
+    it('returns version 0 and no rules before any are stored', async () => {
       expect(await store.current()).to.deep.equal({ version: 0, rules: {} });
       expect(await store.find(0)).to.equal(null);
       expect(await store.history(10)).to.deep.equal([]);
     });
 
-    it('keeps every version as it was written, and its author', async () => {
+    it('keeps every version unchanged, with its author', async () => {
       const startMs = Date.now() - 60_000;
       const texts = denying('Ünïcode 🎉', "' OR 1=1 --", '\\"');
       expect(await store.store(texts, 0, 'ann')).to.deep.equal({ outcome: 'stored', version: 1 });
@@ -70,7 +70,7 @@ for (const [name, createWorld] of WORLDS) {
       expect(await store.history(1)).to.deep.equal(history.slice(0, 1));
     });
 
-    it('a change of an older version stores nothing, and the answer has the newest one', async () => {
+    it('stores nothing when a change is based on an older version, and returns the newest version', async () => {
       await store.store({}, 0, 'ann');
       await store.store({}, 1, 'ann');
       for (const known of [0, 1, 3, 7]) {
@@ -80,7 +80,7 @@ for (const [name, createWorld] of WORLDS) {
       expect(await store.current()).to.deep.equal({ version: 2, rules: {} });
     });
 
-    it('of many changes of the same version one wins, and the others get the newest version', async () => {
+    it('lets one of many concurrent changes win, and returns the newest version to the others', async () => {
       for (const known of [0, 1]) {
         const answers = await Promise.all(
           Array.from({ length: 8 }, (_, index) => store.store(denying(`u${index}`), known, `a${index}`)),
@@ -92,7 +92,7 @@ for (const [name, createWorld] of WORLDS) {
       expect(await world.audited(), 'the others are not in the audit log').to.have.length(2);
     });
 
-    it('the audit log says who changed which layer, from which version to which', async () => {
+    it('audits the author, the changed layers and both versions', async () => {
       await store.store(denying('eve'), 0, 'ann');
       await store.store({ ...denying('eve'), other: { mode: 'off' } }, 1, 'bob');
       await store.store(denying('eve'), 9, 'eve');
@@ -103,7 +103,7 @@ for (const [name, createWorld] of WORLDS) {
       ]);
     });
 
-    it('takes rules of the largest size', async () => {
+    it('accepts rules of the maximum size', async () => {
       const large = denying(...Array.from({ length: 20_000 }, (_, index) => `${'x'.repeat(50)}${index}`));
       await store.store(large, 0, 'ann');
       expect((await store.current()).rules).to.deep.equal(large);

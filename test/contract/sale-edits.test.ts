@@ -59,7 +59,7 @@ for (const [name, open] of WORLDS) {
         .filter(({ action }) => action === 'sale.edited')
         .map(({ actor, before, after }) => [actor, before, after]);
 
-    it('a stock that rises is in MySQL at once, one that falls when Redis has given the units', async () => {
+    it('raises a stock in MySQL at once, and lowers it when Redis has given the units', async () => {
       const it = await sale('open', { stock: 10 });
       const up = await begin(it, { stock: 15 });
       expect(up).to.include({ saleId: it.saleId, units: 5, epoch: 1 });
@@ -79,7 +79,7 @@ for (const [name, open] of WORLDS) {
       ]);
     });
 
-    it('a stock that MySQL has sold meanwhile is not lowered: refused, and another edit gives Redis its units back', async () => {
+    it('refuses to lower a stock that MySQL has sold in between, and returns the units to Redis with another edit', async () => {
       const it = await sale('open', { stock: 10 });
       const down = await begin(it, { stock: 1 });
       await putSold(it.saleId, 2);
@@ -89,14 +89,14 @@ for (const [name, open] of WORLDS) {
       expect([await stockOf(it), await audited(it)]).to.deep.equal([10, []]);
     });
 
-    it('an operator whose name and account are longer than the column edits as anybody does', async () => {
+    it('accepts an edit of an operator with a name and account longer than the column', async () => {
       const it = await sale('open', { stock: 10 });
       const begun = await edits.begin(it.saleId, { stock: 15 }, `${'a'.repeat(128)} (deploy)`, fine);
       expect(begun.outcome).to.equal('begun');
       expect(await stockOf(it)).to.equal(15);
     });
 
-    it('one edit at a time: the next one is told which has not ended', async () => {
+    it('allows one edit at a time, and names the unfinished edit to the next caller', async () => {
       const it = await sale('open');
       const first = await begin(it, { stock: 5 });
       expect(await edits.begin(it.saleId, { title: 'x' }, 'bob', fine)).to.deep.equal({ outcome: 'busy', edit: first });
@@ -106,7 +106,7 @@ for (const [name, open] of WORLDS) {
       expect(both.map(({ outcome }) => outcome).sort()).to.deep.equal(['begun', 'busy']);
     });
 
-    it('units that were taken in an older epoch are taken again; units that were added are not', async () => {
+    it('takes units of an older epoch again, but does not add units again', async () => {
       const it = await sale('open');
       const down = await begin(it, { stock: 5 });
       await world.raiseEpoch(it.saleId);
@@ -121,7 +121,7 @@ for (const [name, open] of WORLDS) {
       expect([await edits.finish(up), await stockOf(it)]).to.deep.equal(['done', 7]);
     });
 
-    it('changes of a draft are made at once; what Redis would load begins an epoch', async () => {
+    it('edits a draft at once, and begins an epoch for changes that Redis would load', async () => {
       const it = await sale('draft');
       const closesAtMs = it.closesAtMs + 1000;
       for (const [change, epoch] of [
@@ -139,7 +139,7 @@ for (const [name, open] of WORLDS) {
       expect(await audited(it)).to.have.length(4);
     });
 
-    it('what is not allowed changes nothing; the check sees the calendar without the sale itself', async () => {
+    it('changes nothing on a forbidden edit, and checks the calendar without the sale itself', async () => {
       const sku = `sku-${randomBytes(4).toString('hex')}`;
       const [it, other] = [await sale('open', { sku }), await sale('draft', { sku })];
       const errors = [{ field: 'closesAt', message: 'no.' }];
@@ -162,7 +162,7 @@ for (const [name, open] of WORLDS) {
       expect(await world.sales.find(it.saleId)).to.deep.equal(it);
     });
 
-    it('unfinished: those that have not ended, once they are old', async () => {
+    it('unfinished: returns old edits that have not ended', async () => {
       const it = await sale('open');
       const edit = await begin(it, { stock: 20 });
       const ids = async (afterMs: number) => (await edits.unfinished(afterMs, 100_000)).map(({ editId }) => editId);
@@ -172,7 +172,7 @@ for (const [name, open] of WORLDS) {
       expect(await ids(-60_000)).not.to.include(edit.editId);
     });
 
-    it('remove: a draft goes, with its last state in the audit log; another sale stays', async () => {
+    it('remove: removes a draft with its last state in the audit log, and keeps other sales', async () => {
       const [draft, warm] = [await sale('draft'), await sale('warm')];
       expect(await edits.remove(draft.saleId, 'ann')).to.deep.equal(draft);
       expect(await world.sales.find(draft.saleId)).to.equal(null);
@@ -189,8 +189,8 @@ for (const [name, open] of WORLDS) {
   });
 }
 
-describe('contract ReconcileRepository on mysql: a restock', () => {
-  it('is seen while it is under way, and by its result', async () => {
+describe('contract ReconcileRepository on mysql: restock', () => {
+  it('is visible while it runs, and by its result', async () => {
     const world = await mysqlWorld();
     const edits = createSaleEdits(world.pool);
     const reconcile = createReconcileRepository(world.pool);
@@ -225,7 +225,7 @@ for (const [name, createWorld] of STORE_WORLDS) {
       return found && [found.unitsLeft, found.closesAtMs - closesAtMs];
     };
 
-    it('adds and takes units and sets the end of the window, once per edit, while the sale sells', async () => {
+    it('adds and takes units and sets the end of the window once per edit, while the sale sells', async () => {
       const sale = await openSale(world, { stock: 10 });
       expect([await edit(sale, 7, 5), await edit(sale, 7, 5), await read(sale)]).to.deep.equal([
         'done',
@@ -244,7 +244,7 @@ for (const [name, createWorld] of STORE_WORLDS) {
       ]);
     });
 
-    it('takes all units or none; refused for good, it is refused for ever', async () => {
+    it('takes all units or no units, and refuses an edit for good after its final refusal', async () => {
       const sale = await openSale(world, { stock: 3 });
       expect([await edit(sale, 1, -4), await read(sale)]).to.deep.equal(['not_enough', [3, 0]]);
       expect(await edit(sale, 1, -4, { isLast: true })).to.equal('refused');
@@ -252,7 +252,7 @@ for (const [name, createWorld] of STORE_WORLDS) {
       expect([await edit(sale, 2, -3), await read(sale)]).to.deep.equal(['done', [0, 2]]);
     });
 
-    it('leaves a bucket alone that is not loaded, in repair, from another server or of another epoch', async () => {
+    it('leaves a bucket unchanged when it is not loaded, in repair, on another server or in another epoch', async () => {
       const sale = await openSale(world, { stock: 10, epoch: 2 });
       expect(await edit(sale, 1, 5, { epoch: 1 })).to.equal('moved');
       expect(await edit(sale, 1, 5, { epoch: 3 })).to.equal('unavailable');

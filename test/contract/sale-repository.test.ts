@@ -10,7 +10,7 @@ for (const [name, createWorld] of WORLDS) {
     });
     after(() => world?.close());
 
-    it('create: a draft with every field as given, times to the millisecond', async () => {
+    it('create: stores a draft with every field unchanged, with times in milliseconds', async () => {
       const wanted = newSale({
         title: "Ünïcode 'quoted' 🎉 \\",
         opensAtMs: 1_800_000_000_123,
@@ -23,7 +23,7 @@ for (const [name, createWorld] of WORLDS) {
       expect(await world.sales.find('999999999999999999')).to.equal(null);
     });
 
-    it('list: newest first, by state, at most max', async () => {
+    it('list: returns sales newest first, by state, at most max', async () => {
       const first = await world.sales.create(newSale());
       const second = await world.sales.create(newSale());
       await world.sales.move(first.saleId, 'warm');
@@ -43,15 +43,15 @@ for (const [name, createWorld] of WORLDS) {
       expect(await world.sales.list({ states: [], max: 10 })).to.deep.equal([]);
     });
 
-    it('newestId: no sale has a higher id, a draft included', async () => {
+    it('newestId: returns the highest id of all sales, drafts included', async () => {
       const { saleId } = await world.sales.create(newSale());
       const newest = (await world.sales.newestId()) as string;
-      // other suites may create sales in the same database meanwhile
+      // Other suites may create sales in the same database during this test.
       expect(Number(newest)).to.be.at.least(Number(saleId));
       expect((await world.sales.find(newest))?.saleId).to.equal(newest);
     });
 
-    it('list: by sku, by opening and page by page, each sale once', async () => {
+    it('list: returns each sale once by sku, by opening time and page by page', async () => {
       const { sku } = newSale();
       const nowMs = Date.now();
       const made = [];
@@ -70,7 +70,7 @@ for (const [name, createWorld] of WORLDS) {
       expect((await world.sales.list({ sku: newSale().sku, max: 10 })).length).to.equal(0);
     });
 
-    it('move: only along the arrows; a repeat finds it moved [I8]', async () => {
+    it('move: allows only the transitions of a sale, and accepts a repeat [I8]', async () => {
       const { saleId } = await world.sales.create(newSale());
       const moved = async (to: 'draft' | 'warm' | 'open' | 'paused' | 'closed'): Promise<unknown[]> => {
         const answer = await world.sales.move(saleId, to);
@@ -89,10 +89,10 @@ for (const [name, createWorld] of WORLDS) {
       expect(await world.sales.move('999999999999999999', 'warm')).to.equal(null);
     });
 
-    it('create and move: each leaves its row in the audit log, a repeat too; a refused move leaves none', async () => {
+    it('create and move: write an audit row, even for a repeat, but not for a refused move', async () => {
       const created = await world.sales.create(newSale(), 'ann');
       const { saleId } = created;
-      await world.sales.move(saleId, 'open', 'eve'); // not from a draft
+      await world.sales.move(saleId, 'open', 'eve'); // A draft cannot open.
       await world.sales.move(saleId, 'warm', 'ann');
       for (const to of ['open', 'open', 'paused', 'open', 'closed'] as const) await world.sales.move(saleId, to, 'bob');
       await world.sales.move(saleId, 'closed');

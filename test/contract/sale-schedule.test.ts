@@ -38,7 +38,7 @@ for (const [name, open] of WORLDS) {
     const MANY = 100_000;
     const idsOf = (found: readonly Sale[]): Set<string> => new Set(found.map(({ saleId }) => saleId));
 
-    /** Opens and closes so many minutes from now; warmed ten minutes before. */
+    /** Opens and closes this many minutes from now. The sale warms up ten minutes earlier. */
     async function sale(opens: number, closes: number, state: SaleState, parts: Partial<NewSale> = {}): Promise<Sale> {
       const nowMs = Date.now();
       const window = { opensAtMs: nowMs + opens * MINUTE_MS, closesAtMs: nowMs + closes * MINUTE_MS };
@@ -48,14 +48,14 @@ for (const [name, open] of WORLDS) {
       return (await sales.find(made.saleId)) as Sale;
     }
 
-    /** Due in the same millisecond. */
+    /** Creates sales that are due in the same millisecond. */
     async function sameTime(): Promise<Sale[]> {
       const opensAtMs = Date.now() + MINUTE_MS;
       const made = [1, 2, 3, 4].map(() => sale(0, 0, 'draft', { opensAtMs, closesAtMs: opensAtMs + MINUTE_MS }));
       return Promise.all(made);
     }
 
-    it('due: what has to be warmed, opened or closed, and nothing that a person runs', async () => {
+    it('due: returns sales to warm, open or close, and no sale that an operator runs', async () => {
       const due = [
         await sale(9.9, 60, 'draft'),
         await sale(9.9, 60, 'warm'),
@@ -69,7 +69,7 @@ for (const [name, open] of WORLDS) {
         await sale(10.1, 60, 'warm'),
         await sale(-60, 0.5, 'open'),
         await sale(-60, 0.5, 'paused'),
-        await sale(-60, -0.1, 'draft'), // missed
+        await sale(-60, -0.1, 'draft'), // The window was missed.
         await sale(-60, -0.1, 'closed'),
         await sale(-60, -0.1, 'open', { warmBeforeMs: null }),
         await sale(5, 60, 'draft', { warmBeforeMs: null }),
@@ -90,7 +90,7 @@ for (const [name, open] of WORLDS) {
       expect(paged.map(({ saleId }) => saleId)).to.deep.equal((await schedule.due(MANY)).map(({ saleId }) => saleId));
     });
 
-    it('compared: once, of a closed sale, with an audit entry; it is never compared again', async () => {
+    it('compared: marks a closed sale once with an audit entry, and never compares it again', async () => {
       const [over, recent, open, byHand] = [
         await sale(-60, -3, 'closed'),
         await sale(-60, -1, 'closed'),
@@ -125,7 +125,7 @@ for (const [name, open] of WORLDS) {
       ]);
     });
 
-    it('coming: what is not closed and opens in time, by the time it opens; what is over takes no place of theirs', async () => {
+    it('coming: returns unclosed sales that open in time, by opening time, without places for sales that are over', async () => {
       const missed = await sale(-120, -60, 'draft');
       const wanted = [await sale(-60, 60, 'open'), await sale(1, 60, 'draft', { warmBeforeMs: null })];
       const other = [await sale(3, 60, 'draft'), await sale(-60, 60, 'closed')];
@@ -142,7 +142,7 @@ for (const [name, open] of WORLDS) {
       expect((await schedule.coming(2 * MINUTE_MS, rest.length)).filter(isOver)).to.deep.equal([]);
     });
 
-    it('a move that has seen the sale otherwise changes nothing and leaves no entry', async () => {
+    it('changes nothing and writes no audit entry when a move is based on an old state', async () => {
       const seen = await sale(5, 60, 'draft');
       const others = [
         { ...seen, state: 'warm' as const },
@@ -162,7 +162,7 @@ for (const [name, open] of WORLDS) {
       ]);
     });
 
-    it('createAll: all or none, one after the other, on a calendar of what is not closed', async () => {
+    it('createAll: creates all sales or no sale, in order, on a calendar of unclosed sales', async () => {
       const sku = `sku-${randomBytes(4).toString('hex')}`;
       const other = newSale();
       const first = await sales.create(newSale({ sku }));

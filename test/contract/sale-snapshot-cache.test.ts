@@ -10,23 +10,23 @@ for (const [name, createWorld] of STORE_WORLDS) {
     });
     after(() => world?.close());
 
-    it('a snapshot that was not loaded is `missing`', async () => {
+    it('returns `missing` for a snapshot that was not loaded', async () => {
       expect(await world.snapshots.read(freshSaleId())).to.deep.equal({ cached: 'missing' });
     });
 
-    it('keeps a sale as it was written', async () => {
+    it('keeps a sale unchanged', async () => {
       const sale = saleOf({ title: 'Schlüssel "1" {x}' });
       await world.snapshots.write(sale.saleId, sale);
       expect(await world.snapshots.read(sale.saleId)).to.deep.equal({ cached: 'ready', sale });
     });
 
-    it('keeps that there is no such sale, too', async () => {
+    it('remembers that a sale does not exist', async () => {
       const saleId = freshSaleId();
       await world.snapshots.write(saleId, null);
       expect(await world.snapshots.read(saleId)).to.deep.equal({ cached: 'absent' });
     });
 
-    it('forgets a snapshot, also when there is none', async () => {
+    it('removes a snapshot, even when it does not exist', async () => {
       const sale = saleOf();
       await world.snapshots.write(sale.saleId, sale);
       await world.snapshots.forget(sale.saleId);
@@ -34,14 +34,14 @@ for (const [name, createWorld] of STORE_WORLDS) {
       expect(await world.snapshots.read(sale.saleId)).to.deep.equal({ cached: 'missing' });
     });
 
-    it('a snapshot expires', async () => {
+    it('expires a snapshot', async () => {
       const sale = saleOf();
       await world.snapshots.write(sale.saleId, sale);
       await world.elapse(SNAPSHOT_TTL_MS + 20);
       expect(await world.snapshots.read(sale.saleId)).to.deep.equal({ cached: 'missing' });
     });
 
-    it('one of many gets the lock; a write frees it, and so does its end', async () => {
+    it('gives the lock to one of many callers, and frees it on a write or at its end', async () => {
       const saleId = freshSaleId();
       const first = await Promise.all(Array.from({ length: 20 }, () => world.snapshots.lock(saleId, 60_000)));
       expect(first.filter(Boolean)).to.have.length(1);

@@ -14,30 +14,30 @@ for (const [name, createWorld] of STORE_WORLDS) {
     const freshSale = async (parts: Partial<Sale> = {}): Promise<Sale> => saleOf(parts, await world.nowMs());
     const read = ({ saleId }: Sale, bucket = 0) => world.stock.readSale({ saleId, bucket });
 
-    it('warm loads stock, window, limit and epoch in state `warm`', async () => {
+    it('warm: loads stock, window, limit and epoch in state `warm`', async () => {
       const sale = await freshSale({ stock: 8, limitPerBuyer: 3, epoch: 5 });
       expect(await world.sales.warm(sale)).to.equal('warmed');
       const { opensAtMs, closesAtMs } = sale;
       expect(await read(sale)).to.include({ state: 'warm', epoch: 5, unitsLeft: 8, opensAtMs, closesAtMs });
     });
 
-    it('warm again, with other numbers, changes nothing: live stock is never overwritten [R5]', async () => {
+    it('warm: changes nothing when repeated with other numbers, and never overwrites live stock [R5]', async () => {
       const sale = await openSale(world, { stock: 8 });
       await world.stock.deduct(batchOf(sale, purchasesOf('u1')));
       expect(await world.sales.warm({ ...sale, stock: 100, epoch: 9 })).to.equal('already_warm');
       expect(await read(sale)).to.include({ state: 'open', epoch: 1, unitsLeft: 7 });
     });
 
-    it('warm deals the stock out to the buckets, none lost, and completes what was begun', async () => {
+    it('warm: divides the whole stock among the buckets, and completes a partial run', async () => {
       const sale = await freshSale({ stock: 11, buckets: 4 });
-      await world.sales.warm({ ...sale, stock: 3, buckets: 1 }); // died after the first of its four buckets
+      await world.sales.warm({ ...sale, stock: 3, buckets: 1 }); // The first run died after the first of four buckets.
       expect(await world.sales.warm(sale)).to.equal('warmed');
       const units = await Promise.all([0, 1, 2, 3].map(async (bucket) => (await read(sale, bucket))?.unitsLeft));
       expect(units).to.deep.equal([3, 3, 3, 2]);
       expect(await world.sales.warm(sale)).to.equal('already_warm');
     });
 
-    it('forget removes every bucket, and may be repeated', async () => {
+    it('forget: removes every bucket, and can be repeated', async () => {
       const sale = await openSale(world, { stock: 8, buckets: 2 });
       await world.stock.deduct(batchOf(sale, purchasesOf('u1')));
       for (let time = 0; time < 2; time++) {
@@ -49,7 +49,7 @@ for (const [name, createWorld] of STORE_WORLDS) {
       expect(await world.sales.warm(sale), 'as if it had never been there').to.equal('warmed');
     });
 
-    it('what comes late for a forgotten sale has its word, and brings nothing of it back [M9, C6, R10]', async () => {
+    it('answers late calls for a forgotten sale and restores nothing of it [M9, C6, R10]', async () => {
       const sale = await openSale(world);
       const first = { saleId: sale.saleId, bucket: 0 };
       const recorded = batchOf(sale, purchasesOf('u1'));
@@ -81,7 +81,7 @@ for (const [name, createWorld] of STORE_WORLDS) {
       expect(await world.reconcile.units(first, 0)).to.equal(null);
     });
 
-    it('setState sets every bucket, as often as asked', async () => {
+    it('setState: sets every bucket, and can be repeated', async () => {
       const sale = await freshSale({ buckets: 3 });
       await world.sales.warm(sale);
       for (const state of ['warm', 'open', 'open', 'paused', 'open', 'closed', 'closed'] as const) {
@@ -93,7 +93,7 @@ for (const [name, createWorld] of STORE_WORLDS) {
       expect((await read(sale, 0))?.state).to.equal('closed');
     });
 
-    it('setState answers `not_warmed` when a bucket is not loaded', async () => {
+    it('setState: returns `not_warmed` when a bucket is not loaded', async () => {
       const sale = await freshSale();
       expect(await world.sales.setState(sale, 'open')).to.equal('not_warmed');
       await world.sales.warm(sale);

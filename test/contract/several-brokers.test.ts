@@ -11,12 +11,15 @@ import { found, pause, until } from '../chaos/harness/wait.js';
 import { PrivateCluster } from '../helpers/private-cluster.js';
 
 const BROKERS = ['broker-a', 'broker-b'];
-/** A broker that does not answer costs 2 s, and a look asks each broker once before it does anything else. */
+/** A silent broker costs 2 s, and a view asks each broker once before anything else. */
 const SAID_WITHIN_MS = 20_000;
-/** As long as a full garbage collection may take: longer than a question waits. */
+/** Lasts as long as a full garbage collection, which is longer than a request waits. */
 const PAUSE_MS = 2_500;
 const LOOKS = 8;
-/** Each asks for every topic, and more at once keep the broker that lives from answering in time on a small machine. */
+/**
+ * Each view asks for every topic. More views at once would keep the live broker from answering in time on a small
+ * machine.
+ */
 const LOOKS_AT_A_KILL = 3;
 
 describe('inspection of several brokers', () => {
@@ -26,7 +29,7 @@ describe('inspection of several brokers', () => {
   before(async () => {
     cluster = await PrivateCluster.start(BROKERS);
     await applyTopics(
-      // the first one does not answer, so the next one is asked
+      // The first name server does not answer, so the next is asked.
       { namesrvAddr: `127.0.0.1:1;${cluster.namesrvAddr}`, cluster: null, credentials: null },
       readTopicLists(),
     );
@@ -43,7 +46,7 @@ describe('inspection of several brokers', () => {
   const inspect = (): RocketmqInspection =>
     new RocketmqInspection(cluster.namesrvAddr, null, { onDown: ({ name }) => heard.push(name) });
   const downOf = ({ name, down }: BrokerReport): string => `${name}: ${down ?? 'up'}`;
-  /** A look, which must not wait for a broker that is away. */
+  /** Makes a request that must not wait for an unreachable broker. */
   async function look(): Promise<{
     readonly brokers: string[];
     readonly queues: number | undefined;
@@ -55,7 +58,9 @@ describe('inspection of several brokers', () => {
     return { brokers: brokers.map(downOf), queues, tookMs: performance.now() - begunMs };
   }
 
-  /** The first look at which these brokers answer: a busy machine may keep them for longer than a look waits. */
+  /**
+   * Returns the first view in which these brokers answer. A busy machine may delay them for longer than a view waits.
+   */
   const lookUntilUp = (prefix: string) =>
     found(`${prefix} answers`, async () => {
       heard = [];
@@ -64,14 +69,14 @@ describe('inspection of several brokers', () => {
     });
   const answersWhole = async (): Promise<boolean> => (await look()).brokers.every((line) => line.endsWith(': up'));
 
-  it('shows both as one cluster', async () => {
+  it('shows both brokers as one cluster', async () => {
     const { brokers, queues } = await lookUntilUp('broker-');
     expect(brokers).to.deep.equal(['broker-a: up', 'broker-b: up']);
     expect(queues, 'eight of each').to.equal(16);
     expect(heard).to.deep.equal([]);
   });
 
-  it('names one that hangs, and shows what the other holds, in seconds', async () => {
+  it('names a broker that hangs, and shows the data of the other broker within seconds', async () => {
     await cluster.signal('broker-b', 'SIGSTOP');
     try {
       const { brokers, queues, tookMs } = await lookUntilUp('broker-a');
@@ -85,14 +90,14 @@ describe('inspection of several brokers', () => {
     await until('it answers again', answersWhole);
   });
 
-  it('waits for one that pauses for a moment while it is asked', async () => {
+  it('waits for a broker that pauses briefly during a request', async () => {
     const begunMs = performance.now();
     await inspection.status(OWN_GROUPS);
     const tookMs = performance.now() - begunMs;
     const looks: Promise<unknown>[] = [];
     for (let nth = 0; nth < LOOKS; nth++) {
       looks.push(inspection.status(OWN_GROUPS).catch((error: unknown) => error));
-      await pause(tookMs / LOOKS); // so that they are at different questions when it pauses
+      await pause(tookMs / LOOKS); // So that the views are at different requests when the broker pauses.
     }
     await cluster.signal('broker-b', 'SIGSTOP');
     await pause(PAUSE_MS);
@@ -101,7 +106,7 @@ describe('inspection of several brokers', () => {
     await until('it answers again', answersWhole);
   });
 
-  it('goes on without one that dies while it is asked, and names it though the name server has forgotten it', async () => {
+  it('continues without a broker that dies during a request, and names it even when the name server has forgotten it', async () => {
     expect((await lookUntilUp('broker-')).queues).to.equal(16);
     const ofApi = openBroker(loadConfig(['repair', 'brokerAccess'], { NAMESRV_ADDR: cluster.namesrvAddr }));
     expect((await ofApi.brokerViews?.topics())?.down).to.deep.equal([]);

@@ -9,7 +9,7 @@ import { createStockStore } from '../../src/redis/stock-store.js';
 import { batchOf, purchasesOf, saleOf } from '../helpers/sales.js';
 import { stackEnv } from '../helpers/stack-env.js';
 
-describe('stale pending batches, read while a worker marks them recorded', () => {
+describe('stale pending batches during a concurrent markRecorded', () => {
   let connection: RedisConnection;
   before(async () => {
     const url = stackEnv().REDIS_URL;
@@ -17,7 +17,7 @@ describe('stale pending batches, read while a worker marks them recorded', () =>
   });
   after(() => connection.close());
 
-  it('a batch that is marked recorded between the two reads is not reported as one without a body', async () => {
+  it('do not include a batch without a body when it is recorded between the two reads', async () => {
     const sale = saleOf();
     await createSaleStore(connection).warm(sale);
     await createSaleStore(connection).setState(sale, 'open');

@@ -22,7 +22,7 @@ for (const [name, createWorld] of STORE_WORLDS) {
     const deduct = (sale: Sale, ...texts: string[]) => world.stock.deduct(batchOf(sale, purchasesOf(...texts)));
 
     describe('precheck', () => {
-      it('accepts every purchase that fits, answers epoch and units left, and changes nothing', async () => {
+      it('accepts every purchase that fits, returns epoch and remaining units, and changes nothing', async () => {
         const sale = await openSale(world, { stock: 3, epoch: 4 });
         for (const time of ['first', 'second']) {
           const verdict = await world.stock.precheck(firstBucket(sale), purchasesOf('u1*2', 'u2'));
@@ -31,14 +31,14 @@ for (const [name, createWorld] of STORE_WORLDS) {
         expect(await world.stock.acceptedBuyerCount(firstBucket(sale))).to.equal(0);
       });
 
-      it('counts purchases in order: what an earlier one would take, a later one does not find', async () => {
+      it('counts purchases in order, so that a later purchase does not find the units of an earlier purchase', async () => {
         const sale = await openSale(world, { stock: 3, limitPerBuyer: 2 });
         const purchases = purchasesOf('u1/a*2', 'u1/b', 'u2*2', 'u3', 'u4');
         const { answers } = await world.stock.precheck(firstBucket(sale), purchases);
         expect(wordsOf(answers)).to.deep.equal([null, 'limit_reached', 'sold_out', null, 'sold_out']);
       });
 
-      it('a key that was accepted is `replayed` with its entry, with another quantity a conflict (DUPLICATE)', async () => {
+      it('returns `replayed` with its entry for an accepted key, and a conflict for another quantity (DUPLICATE)', async () => {
         const sale = await openSale(world);
         const batch = batchOf(sale, purchasesOf('u1/k*2'));
         await world.stock.deduct(batch);
@@ -50,12 +50,12 @@ for (const [name, createWorld] of STORE_WORLDS) {
         ]);
       });
 
-      it('a sale that is not loaded is `loading`, with epoch 0 and units left unknown (LOADING)', async () => {
+      it('returns `loading` with epoch 0 and unknown remaining units for a sale that is not loaded (LOADING)', async () => {
         const verdict = await world.stock.precheck(firstBucket(saleOf()), purchasesOf('u1'));
         expect(verdict).to.deep.equal({ epoch: 0, unitsLeft: null, buckets: null, answers: [{ outcome: 'loading' }] });
       });
 
-      it('the clock of Redis opens and closes the sale [S8]', async () => {
+      it('opens and closes the sale by the clock of Redis [S8]', async () => {
         const nowMs = await world.nowMs();
         const cases = [
           ['not_open', { opensAtMs: nowMs + 60_000, closesAtMs: nowMs + 120_000 }],
@@ -69,7 +69,7 @@ for (const [name, createWorld] of STORE_WORLDS) {
         }
       });
 
-      it('the state of the sale answers `not_open`, `paused` or `closed`', async () => {
+      it('returns `not_open`, `paused` or `closed` by the state of the sale', async () => {
         const sale = await openSale(world);
         for (const [state, word] of [
           ['warm', 'not_open'],
@@ -95,7 +95,7 @@ for (const [name, createWorld] of STORE_WORLDS) {
         expect(entry).to.deep.equal({ state: 'held', batchId: batch.batchId, quantity: 2 });
       });
 
-      it('the retry of the batch that took the last unit is answered `already_deducted`, never `sold_out` [T8]', async () => {
+      it('returns `already_deducted` and never `sold_out` for a retry of the batch that took the last unit [T8]', async () => {
         const sale = await openSale(world, { stock: 1 });
         const batch = batchOf(sale, purchasesOf('u1'));
         await world.stock.deduct(batch);
@@ -103,7 +103,7 @@ for (const [name, createWorld] of STORE_WORLDS) {
         expect(await unitsLeft(sale)).to.equal(0);
       });
 
-      it('a body that the script cannot decode is `errored`, takes nothing, and is undecided until resolve [G14]', async () => {
+      it('returns `errored` for a body that the script cannot decode, takes nothing, and stays undecided until resolve [G14]', async () => {
         const sale = await openSale(world, { stock: 5 });
         const noting = (metadata: Record<string, string>) => [...purchasesOf('u1'), { ...purchaseOf('u2'), metadata }];
         const halves = ['\ud800', '\udfff', '\udc00\ud800', 'a\ud83d', '\udc00b', '\ud83d\ud83d\ude00'];
@@ -117,7 +117,7 @@ for (const [name, createWorld] of STORE_WORLDS) {
         expect(await unitsLeft(sale)).to.equal(5);
       });
 
-      it('decodes exactly what is well-formed, whatever units of UTF-16 it is made of [G14]', async () => {
+      it('decodes exactly the well-formed bodies, with any UTF-16 units [G14]', async () => {
         const unit = fc.oneof(
           fc.integer({ min: 0, max: 0xffff }),
           fc.integer({ min: 0xd800, max: 0xdfff }),
@@ -136,7 +136,7 @@ for (const [name, createWorld] of STORE_WORLDS) {
         );
       });
 
-      it('a batch that does not fit takes nothing and names the purchases that do not fit (SOLD_OUT) [G1]', async () => {
+      it('takes nothing when a batch does not fit, and names the purchases that do not fit (SOLD_OUT) [G1]', async () => {
         const sale = await openSale(world, { stock: 3 });
         const verdict = await deduct(sale, 'u1*2', 'u2*2', 'u3');
         expect(verdict.outcome).to.equal('refused');
@@ -145,7 +145,7 @@ for (const [name, createWorld] of STORE_WORLDS) {
         expect(await world.stock.acceptedBuyerCount(firstBucket(sale))).to.equal(0);
       });
 
-      it('one purchase refused late: key or limit used up since the precheck [G2]', async () => {
+      it('refuses one purchase late when its key or limit was used up since the precheck [G2]', async () => {
         const sale = await openSale(world);
         const first = batchOf(sale, purchasesOf('u1/a*2', 'u2/k'));
         await world.stock.deduct(first);
@@ -161,7 +161,7 @@ for (const [name, createWorld] of STORE_WORLDS) {
         });
       });
 
-      it('the limit counts inside the batch, and a key may be in it once [G5]', async () => {
+      it('counts the limit inside the batch, and allows each key once [G5]', async () => {
         const sale = await openSale(world, { limitPerBuyer: 1 });
         const byLimit = await deduct(sale, 'u1/a', 'u1/b', 'u2');
         expect(wordsOf(byLimit.outcome === 'refused' ? byLimit.answers : [])).to.deep.equal([
@@ -178,7 +178,7 @@ for (const [name, createWorld] of STORE_WORLDS) {
         ]);
       });
 
-      it('a refused batch is `aborted` from then on, also when it would fit by now', async () => {
+      it('returns `aborted` for a refused batch from then on, even if it would now fit', async () => {
         const sale = await openSale(world, { stock: 1 });
         const batch = batchOf(sale, purchasesOf('u1', 'u2'));
         await world.stock.deduct(batch);
@@ -186,7 +186,7 @@ for (const [name, createWorld] of STORE_WORLDS) {
         expect(await world.stock.resolve(batch)).to.equal('aborted');
       });
 
-      it('a batch of another epoch is `stale_epoch`, of a sale that is not loaded `not_warmed`', async () => {
+      it('returns `stale_epoch` for a batch of another epoch, and `not_warmed` for a sale that is not loaded', async () => {
         const sale = await openSale(world, { epoch: 2 });
         expect(await world.stock.deduct(batchOf({ ...sale, epoch: 1 }, purchasesOf('u1')))).to.deep.equal({
           outcome: 'stale_epoch',
@@ -198,7 +198,7 @@ for (const [name, createWorld] of STORE_WORLDS) {
         expect(await unitsLeft(sale)).to.equal(10);
       });
 
-      it('refuses with the words of precheck when the sale has closed meanwhile', async () => {
+      it('refuses like precheck when the sale has closed in between', async () => {
         const sale = await openSale(world);
         for (const [state, word] of [
           ['paused', 'paused'],
@@ -213,7 +213,7 @@ for (const [name, createWorld] of STORE_WORLDS) {
     });
 
     describe('resolve', () => {
-      it('says `deducted` of a batch that holds its units [T3]', async () => {
+      it('returns `deducted` for a batch that holds its units [T3]', async () => {
         const sale = await openSale(world);
         const batch = batchOf(sale, purchasesOf('u1'));
         await world.stock.deduct(batch);
@@ -221,7 +221,7 @@ for (const [name, createWorld] of STORE_WORLDS) {
         expect(await world.stock.resolve(batch)).to.equal('deducted');
       });
 
-      it('aborts an unknown batch, and a late deduct is refused [T2, T7]', async () => {
+      it('aborts an unknown batch and refuses a late deduct [T2, T7]', async () => {
         const sale = await openSale(world);
         const batch = batchOf(sale, purchasesOf('u1'));
         expect(await world.stock.resolve(batch)).to.equal('aborted');
@@ -229,28 +229,28 @@ for (const [name, createWorld] of STORE_WORLDS) {
         expect(await unitsLeft(sale)).to.equal(10);
       });
 
-      it('gives no answer where it may not write: sale missing or of an earlier epoch', async () => {
+      it('gives no answer when it may not write: the sale is missing or of an earlier epoch', async () => {
         const sale = await openSale(world, { epoch: 2 });
         const later = batchOf({ ...sale, epoch: 3 }, purchasesOf('u1'));
         expect(await world.stock.resolve(later)).to.equal('no_answer');
         expect(await world.stock.resolve(batchOf(saleOf(), purchasesOf('u1')))).to.equal('no_answer');
       });
 
-      it('`outlived`: the sale was rebuilt since, so the marker may be lost; none is written [R4]', async () => {
+      it('returns `outlived` and writes no marker when the sale was rebuilt, because the marker may be lost [R4]', async () => {
         const sale = await openSale(world, { epoch: 2 });
         const older = batchOf({ ...sale, epoch: 1 }, purchasesOf('u1'));
         expect(await world.stock.resolve(older)).to.equal('outlived');
         expect(await world.stock.resolve(older)).to.equal('outlived');
       });
 
-      it('needs nothing but the reference of a batch', async () => {
+      it('needs only the reference of a batch', async () => {
         const sale = await openSale(world);
         const ref = { batchId: newBatchId(), saleId: sale.saleId, bucket: 0, epoch: 1 };
         expect(await world.stock.resolve(ref)).to.equal('aborted');
       });
     });
 
-    describe('of a bucket that was loaded on another server [R1]', () => {
+    describe('bucket loaded on another server [R1]', () => {
       let sale: Sale;
       let held: Batch;
       beforeEach(async () => {
@@ -260,7 +260,7 @@ for (const [name, createWorld] of STORE_WORLDS) {
         await world.restart(firstBucket(sale));
       });
 
-      it('precheck answers `loading`, and shows no entries, which may be old', async () => {
+      it('precheck returns `loading` and shows no entries, which may be old', async () => {
         const {
           epoch,
           unitsLeft: left,
@@ -280,7 +280,7 @@ for (const [name, createWorld] of STORE_WORLDS) {
         expect(await unitsLeft(sale)).to.equal(4);
       });
 
-      it('reads are `unsure`, and the sale shows `repair`', async () => {
+      it('reads return `unsure`, and the sale shows `repair`', async () => {
         expect(await world.stock.findRequest(firstBucket(sale), 'u1', 'k1')).to.equal('unsure');
         expect(await world.stock.findRequest(firstBucket(sale), 'u2', 'k1')).to.equal('unsure');
         const { opensAtMs, closesAtMs } = sale;
@@ -292,7 +292,7 @@ for (const [name, createWorld] of STORE_WORLDS) {
         });
       });
 
-      it('the state can be set, so that a sale that is closed stays so', async () => {
+      it('setState still works, so that a closed sale stays closed', async () => {
         expect(await world.sales.setState(sale, 'closed')).to.equal('set');
         expect(await world.sales.setState(sale, 'open')).to.equal('closed');
         expect(wordsOf((await world.stock.precheck(firstBucket(sale), purchasesOf('u2'))).answers)).to.deep.equal([
@@ -302,7 +302,7 @@ for (const [name, createWorld] of STORE_WORLDS) {
     });
 
     describe('reads', () => {
-      it('finds nothing in a bucket that is not loaded', async () => {
+      it('find nothing in a bucket that is not loaded', async () => {
         const ref = firstBucket(saleOf());
         expect(await world.stock.readSale(ref)).to.equal(null);
         expect(await world.stock.findRequest(ref, 'u1', 'k1'), 'it may be lost').to.equal('unsure');
@@ -312,7 +312,7 @@ for (const [name, createWorld] of STORE_WORLDS) {
         for await (const keys of world.stock.acceptedBuyers(ref)) expect(keys).to.deep.equal([]);
       });
 
-      it('reads state, epoch, window and units of a bucket, and its own time', async () => {
+      it('return state, epoch, window and units of a bucket, and the time of its server', async () => {
         const sale = await openSale(world, { stock: 7, epoch: 3 });
         const before = await world.nowMs();
         const found = await world.stock.readSale(firstBucket(sale));
@@ -321,7 +321,7 @@ for (const [name, createWorld] of STORE_WORLDS) {
         expect(found?.nowMs).to.be.within(before, await world.nowMs());
       });
 
-      it('lists every buyer who was ever accepted, each once, also those whose units were released', async () => {
+      it('list every accepted buyer once, even after a release of the units', async () => {
         const sale = await openSale(world, { stock: 1500, limitPerBuyer: 2 });
         const crowd = Array.from({ length: 1200 }, (_, index) => purchaseOf(`buyer-${index}`));
         for (let from = 0; from < crowd.length; from += 400) {

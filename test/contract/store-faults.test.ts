@@ -16,17 +16,17 @@ import { grantedMsOf, until } from '../chaos/harness/wait.js';
 
 type Store = StockStore & SaleStore & BatchStore;
 
-/** The stores, with a way to lose single replies and a way to cut them off. */
+/** The stores, with functions to lose single replies and to disconnect. */
 interface FaultyWorld {
   readonly store: Store;
-  /** Runs one call, whose request arrives and whose reply does not. */
+  /** Runs one call whose request arrives and whose reply is lost. */
   losingReply<T>(fault: RedisFault, call: () => Promise<T>): Promise<T>;
   /** Runs one call that finds no server. */
   cutOff<T>(fault: RedisFault, call: () => Promise<T>): Promise<T>;
   close(): Promise<void>;
 }
 
-/** Long enough for a busy machine to answer what is not held back. */
+/** Long enough for a busy machine to send a reply that is not held back. */
 const REPLY_TIMEOUT_MS = 1000;
 
 async function memoryWorld(): Promise<FaultyWorld> {
@@ -51,7 +51,7 @@ async function redisWorld(): Promise<FaultyWorld> {
     ...createBatchStore(connection),
   };
   const isReady = (): boolean => redis.status === 'ready';
-  /** A connection that lost a reply is of no use: the next reply would be taken for the lost one. */
+  /** A connection that lost a reply is unusable, because the next reply would be taken for the lost reply. */
   const reconnect = async (): Promise<void> => {
     proxy.reset();
     await until('the connection broke', () => !isReady(), { everyMs: 1 });
@@ -91,7 +91,7 @@ for (const [name, createWorld] of [
   ['memory', memoryWorld],
   ['redis', redisWorld],
 ] as const) {
-  describe(`contract: a Redis that does not answer, on ${name}`, () => {
+  describe(`contract: silent Redis on ${name}`, () => {
     let world: FaultyWorld;
     let store: Store;
     before(async () => {
@@ -101,7 +101,7 @@ for (const [name, createWorld] of [
     after(() => world?.close());
 
     const openSale = async () => {
-      const sale = saleOf({ stock: 5, opensAtMs: 1 }); // the clock in memory shows another time
+      const sale = saleOf({ stock: 5, opensAtMs: 1 }); // The clock in memory shows another time.
       await store.warm(sale);
       await store.setState(sale, 'open');
       return { sale, at: { saleId: sale.saleId, bucket: 0 } };
@@ -116,7 +116,7 @@ for (const [name, createWorld] of [
       expect(error).to.include({ dependency: 'redis', retryable: true });
     };
 
-    it('a lost reply of deduct is `outcome_unknown`; it ran once, and resolve knows [T8]', async () => {
+    it('returns `outcome_unknown` for a lost reply of deduct, which ran once and which resolve knows [T8]', async () => {
       const { sale, at } = await openSale();
       const batch = batchOf(sale, purchasesOf('u1*2'));
       const verdict = await world.losingReply('deduct_reply_lost', () => store.deduct(batch));
@@ -125,7 +125,7 @@ for (const [name, createWorld] of [
       expect((await store.readSale(at))?.unitsLeft, 'the units of one deduct').to.equal(3);
     });
 
-    it('a lost reply of a refusal is `outcome_unknown` too; resolve answers aborted [G4]', async () => {
+    it('returns `outcome_unknown` for a lost reply of a refusal, and resolve returns aborted [G4]', async () => {
       const { sale, at } = await openSale();
       const batch = batchOf(sale, purchasesOf('u1*2', 'u2*2', 'u3*2'));
       const verdict = await world.losingReply('deduct_reply_lost', () => store.deduct(batch));
@@ -134,14 +134,14 @@ for (const [name, createWorld] of [
       expect((await store.readSale(at))?.unitsLeft).to.equal(5);
     });
 
-    it('a lost reply of resolve is `outcome_unknown`, never a verdict [T10]', async () => {
+    it('returns `outcome_unknown` for a lost reply of resolve, never a verdict [T10]', async () => {
       const { sale } = await openSale();
       const batch = batchOf(sale, purchasesOf('u1'));
       expect(await world.losingReply('resolve_reply_lost', () => store.resolve(batch))).to.equal('outcome_unknown');
       expect(await store.resolve(batch)).to.equal('aborted');
     });
 
-    it('while the server is away deduct and resolve are unknown at once, and nothing is queued [R8]', async () => {
+    it('returns unknown at once for deduct and resolve while the server is down, and queues nothing [R8]', async () => {
       const { sale, at } = await openSale();
       const batch = batchOf(sale, purchasesOf('u1'));
       const tookMs = await grantedMsOf(async () => {
@@ -154,7 +154,7 @@ for (const [name, createWorld] of [
       expect(await store.resolve(batch)).to.equal('aborted');
     });
 
-    it('precheck, reads, markRecorded and release throw retryable errors [R8]', async () => {
+    it('throws retryable errors from precheck, reads, markRecorded and release [R8]', async () => {
       const { sale, at } = await openSale();
       const batch = batchOf(sale, purchasesOf('u1'));
       await store.deduct(batch);
@@ -170,7 +170,7 @@ for (const [name, createWorld] of [
       expect((await certainEntry(store.findRequest(at, 'u1', 'k1')))?.state, 'nothing of it happened').to.equal('held');
     });
 
-    it('markRecorded or release is done when its reply was lost, and doing it again changes nothing', async () => {
+    it('completes markRecorded or release when only the reply is lost, and a repeat changes nothing', async () => {
       const { sale, at } = await openSale();
       const batch = batchOf(sale, purchasesOf('u1*2'));
       await store.deduct(batch);
@@ -183,7 +183,7 @@ for (const [name, createWorld] of [
 
       const release = { ...at, userId: 'u1', requestId: 'k1', orderId: '101', batchId: '', withUnits: true };
       expectFault(await faultOf(world.losingReply('release_reply_lost', () => store.release([release]))));
-      // The lost reply may be that of the read before the script: then the release is done now.
+      // The lost reply may belong to the read before the script. In that case the release runs now.
       await store.release([release]);
       expect(await store.release([release])).to.deep.equal(['nothing']);
       expect((await store.readSale(at))?.unitsLeft).to.equal(5);
@@ -191,8 +191,8 @@ for (const [name, createWorld] of [
   });
 }
 
-describe('contract: a half-open connection to redis', () => {
-  it('calls end in time, and the connection is given up for a new one [T9, R8]', async () => {
+describe('contract: half-open connection to Redis', () => {
+  it('ends calls in time and replaces the connection [T9, R8]', async () => {
     const url = new URL(stackEnv().REDIS_URL);
     const proxy = await TcpProxy.open(url.host);
     url.host = proxy.address;

@@ -34,7 +34,7 @@ import { redisIn } from '../helpers/servers.js';
 import { stackEnv } from '../helpers/stack-env.js';
 import type { Sale } from '../../src/core/sale.js';
 
-/** All stores in Redis, which the contract suites run on a server, on a cluster and in memory. */
+/** All stores in Redis for the contract suites, on a server, on a cluster and in memory. */
 export interface StoreWorld {
   readonly stock: StockStore;
   readonly sales: SaleStore;
@@ -47,22 +47,22 @@ export interface StoreWorld {
   readonly nonces: NonceStore;
   readonly tokens: PurchaseTokenStore;
   readonly notifications: PurchaseNotifications;
-  /** Now on the clock of the stores, ms. */
+  /** Current time on the clock of the stores, ms. */
   nowMs(): Promise<number>;
-  /** Lets time pass. */
+  /** Advances the clock. */
   elapse(ms: number): Promise<void>;
-  /** From now on the bucket was loaded on another server than the present one, as after a restart. */
+  /** Makes the bucket look loaded on another server, as after a restart. */
   restart(ref: BucketRef): Promise<void>;
-  /** Ends the lease of the repair of this bucket. */
+  /** Ends the repair lease of this bucket. */
   endLease(ref: BucketRef): Promise<void>;
-  /** The lease of a repair ends so much later: what a clock does that goes back. */
+  /** Extends the end of a repair lease by this time, as a clock that goes back does. */
   stretchLease(ref: BucketRef, byMs: number): Promise<void>;
   /** Removes the marker of a batch. */
   removeMarker(batch: Batch): Promise<void>;
   close(): Promise<void>;
 }
 
-/** Life of a sale snapshot; short, so that a test can wait for its end; long enough for a busy machine. */
+/** Lifetime of a sale snapshot: short enough for a test to wait for its end, and long enough for a busy machine. */
 export const SNAPSHOT_TTL_MS = 2_000;
 
 async function memoryWorld(): Promise<StoreWorld> {
@@ -96,7 +96,7 @@ async function memoryWorld(): Promise<StoreWorld> {
   };
 }
 
-/** @param url of a server of this file's own; left out: that of the stack */
+/** @param url URL of a server that belongs to this file. Defaults to the server of the stack. */
 async function redisWorld(url?: string): Promise<StoreWorld> {
   const server = url === undefined ? redisIn(stackEnv()) : { url };
   const options = { ...server, replyTimeoutMs: 5000, connectTimeoutMs: 3000 };
@@ -114,10 +114,10 @@ async function redisWorld(url?: string): Promise<StoreWorld> {
     nonces: createNonceStore(connection),
     tokens: createPurchaseTokenStore(connection),
     notifications,
-    nowMs: () => serverNowMs(connection.redis, 'any'), // all servers of a test are on this host
+    nowMs: () => serverNowMs(connection.redis, 'any'), // All servers of a test are on this host.
     elapse: (ms) => sleep(ms),
     restart: async (ref) => {
-      const { sale } = bucketKeys(ref); // the run id of the server cannot be changed, so that of the bucket is
+      const { sale } = bucketKeys(ref); // The run id of the server cannot change, so the run id of the bucket changes.
       for (const stamp of ['run_id', 'repair_run']) {
         if (await connection.redis.hexists(sale, stamp)) await connection.redis.hset(sale, stamp, 'another');
       }
@@ -139,10 +139,10 @@ export const STORE_WORLDS = [
   ['a Redis cluster', () => onRedisCluster(redisWorld)],
 ] as const;
 
-/** Bucket 0, the only one of most sales here. */
+/** Bucket 0, the only bucket of most sales here. */
 export const firstBucket = ({ saleId }: Sale): BucketRef => ({ saleId, bucket: 0 });
 
-/** Warms a new sale and opens it; its window lies wide around now on the clock of the stores. */
+/** Warms and opens a new sale with a wide window around the current time of the stores. */
 export async function openSale(world: StoreWorld, parts: Partial<Sale> = {}): Promise<Sale> {
   const sale = saleOf(parts, await world.nowMs());
   await world.sales.warm(sale);

@@ -16,7 +16,7 @@ describe('trace broker', () => {
   });
   after(() => world?.close());
 
-  it('finds half, committed and published-again messages of a batch, and none of another', async () => {
+  it('finds half, committed and republished messages of a batch, and no message of another batch', async () => {
     const broker = createTraceBroker(stackEnv().NAMESRV_ADDR, accessIn(stackEnv()));
     const channel = await world.purchaseChannel(async () => 'no_answer');
     const redrives = await world.redriveChannel();
@@ -24,7 +24,7 @@ describe('trace broker', () => {
     const startMs = Date.now() - 5_000;
     const half = await channel.sendHalf(batch);
     if (typeof half === 'string') throw new Error(`the half message: ${half}`);
-    // The broker indexes behind its log.
+    // The broker indexes its log with a delay.
     const kinds = (wanted: number) =>
       found(`${wanted} messages`, async () => {
         const { found: messages, silent } = await broker.messagesOf(batch.batchId);
@@ -39,7 +39,7 @@ describe('trace broker', () => {
     expect(await broker.messagesOf(other.batchId)).to.deep.equal({ found: [], silent: [] });
   });
 
-  it('finds a half message by the trace ids of its purchases, also when it was rolled back', async () => {
+  it('finds a half message by the trace ids of its purchases, even after a rollback', async () => {
     const broker = createTraceBroker(stackEnv().NAMESRV_ADDR, accessIn(stackEnv()));
     const channel = await world.purchaseChannel(async () => 'no_answer');
     const traceIds = Array.from({ length: 20 }, () => randomBytes(16).toString('hex'));
@@ -48,7 +48,7 @@ describe('trace broker', () => {
     const half = await channel.sendHalf(batch);
     if (typeof half === 'string') throw new Error(`the half message: ${half}`);
     expect(await half.rollback()).to.equal(true);
-    // The broker indexes behind its log.
+    // The broker indexes its log with a delay.
     const bodies = await found('the half message', async () => {
       const halves = (await broker.halvesOf(traceIds[15] as string)).found;
       return halves.length > 0 ? halves : null;
@@ -59,7 +59,7 @@ describe('trace broker', () => {
     expect((await broker.messagesOf(batch.batchId)).found.map(({ kind }) => kind)).to.deep.equal(['half']);
   });
 
-  it('fails when no name server answers, or the cluster has another name; a second one is asked', async () => {
+  it('fails when no name server answers or the cluster has another name, and asks a second name server', async () => {
     const { NAMESRV_ADDR, ...env } = stackEnv();
     const access = accessIn(env);
     const failure = (broker: TraceBroker): Promise<string> =>

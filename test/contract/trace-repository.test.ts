@@ -7,7 +7,7 @@ import { draftSale } from '../chaos/harness/sales.js';
 import { batchOf, purchaseOf } from '../helpers/sales.js';
 import { ownMysqlWorld, type MysqlWorld } from './repository-worlds.js';
 
-/** In a database of its own: a search without index reads the whole table. */
+/** Own database, because a search without index reads the whole table. */
 describe('TraceRepository on mysql', () => {
   let world: MysqlWorld;
   let pool: MysqlPool;
@@ -19,7 +19,7 @@ describe('TraceRepository on mysql', () => {
   });
   after(() => world?.close());
 
-  let lastId = 1n << 60n; // beyond what a double can tell apart
+  let lastId = 1n << 60n; // Too large for a double.
   /** @returns order id and batch id */
   async function insert(userId: string, requestId: string, batchId = randomBytes(12).toString('hex'), sale = saleId) {
     const orderId = String(++lastId);
@@ -36,7 +36,7 @@ describe('TraceRepository on mysql', () => {
     return { orderId, batchId };
   }
 
-  it('finds purchases by order id, by batch id and by request id of a buyer; narrows them; distinct', async () => {
+  it('finds distinct purchases by order id, batch id, and request id of a buyer, and narrows the result', async () => {
     const repository = createTraceRepository(pool);
     const { batchId, orderId } = await insert('ann', 'f1');
     await insert('bob', 'f1', batchId);
@@ -55,7 +55,7 @@ describe('TraceRepository on mysql', () => {
     expect(await users(orderId, { userId: orderId }), 'one id that means a purchase twice').to.deep.equal([orderId]);
   });
 
-  it('finds purchases by their trace id, live and archived, and says it of an order', async () => {
+  it('finds live and archived purchases by trace id, and returns the trace id of an order', async () => {
     const repository = createTraceRepository(pool);
     const traceId = randomBytes(16).toString('hex');
     const [ann, bob, cid] = [await insert('ann', 't1'), await insert('bob', 't2'), await insert('cid', 't3')];
@@ -83,7 +83,7 @@ describe('TraceRepository on mysql', () => {
     expect(await traceOf('dan', 't4')).to.equal(null);
   });
 
-  it('what a worker writes is found by its trace id; purchases without one write no row', async () => {
+  it('finds rows of a worker by trace id, and writes no row for a purchase without a trace id', async () => {
     const traceId = randomBytes(16).toString('hex');
     const orders = createOrderRepository(pool);
     const batch = batchOf({ saleId }, [{ ...purchaseOf('eve/x1'), traceId }, purchaseOf('fay/x2')]);
@@ -102,7 +102,7 @@ describe('TraceRepository on mysql', () => {
     expect(Number(stored?.n), 'also of a purchase that failed').to.equal(1);
   });
 
-  it('walks the whole table for a request id, newest first, whatever the window', async () => {
+  it('searches the whole table for a request id, newest first, in any window', async () => {
     for (const user of ['u1', 'u2', 'u3', 'u4', 'u5']) {
       await insert(user, 'w1');
       await insert(user, 'other');
@@ -119,7 +119,7 @@ describe('TraceRepository on mysql', () => {
     }
   });
 
-  it('over all sales it walks the newest orders only, however long the table is; of one sale all of them', async () => {
+  it('searches only the newest orders across all sales, for any table length, and all orders of one sale', async () => {
     await insert('old', 'b1');
     await Promise.all(Array.from({ length: 30 }, (_, index) => insert(`u${index}`, 'b2')));
     const found = async (search: { readonly saleId?: string }, windowRows: number): Promise<number> =>
@@ -129,7 +129,7 @@ describe('TraceRepository on mysql', () => {
     expect(await found({ saleId }, 1)).to.equal(1);
   });
 
-  it('reads the row with its payments, refunds, coupon and outbox rows, and no others', async () => {
+  it('reads the row with exactly its payments, refunds, coupon and outbox rows', async () => {
     const repository = createTraceRepository(pool);
     const { orderId, batchId } = await insert('eve', 'r1');
     const other = await insert('fay', 'r1');

@@ -30,7 +30,7 @@ for (const [name, createWorld] of STORE_WORLDS) {
       return { from: parts?.from ?? FROM, to: parts?.to ?? TO, seq: answer.seq, units: answer.units };
     };
 
-    it('units go from one bucket to the other in three steps, and are counted at each [R12]', async () => {
+    it('moves units from one bucket to another in three steps, and counts the units at each step [R12]', async () => {
       const sale = await openSale(world, { stock: 20, buckets: 2 });
       expect((await statesOf(sale)).map(({ outgoing: out, incoming }) => [out, incoming.size])).to.deep.equal([
         [[], 0],
@@ -52,7 +52,7 @@ for (const [name, createWorld] of STORE_WORLDS) {
       expect(await unitsOf(sale)).to.deep.equal([5, 15]);
     });
 
-    it('transferOut: half, rounded up; so many as are needed where that is more; never more than there are', async () => {
+    it('transferOut: moves half rounded up, or the needed units if more, but never more than the available units', async () => {
       for (const [stock, least, units] of [
         [9, 1, 5] as const,
         [9, 7, 7] as const,
@@ -65,7 +65,7 @@ for (const [name, createWorld] of STORE_WORLDS) {
       }
     });
 
-    it('transferOut of a pair that is open names the same units, and takes no others; of another pair it does', async () => {
+    it('transferOut: names the same units and takes no more for an open pair, and takes units for another pair', async () => {
       const sale = await openSale(world, { stock: 30, buckets: 3 });
       const first = await transferred(sale);
       expect(await transferred(sale, { least: 4 })).to.deep.equal(first);
@@ -78,13 +78,13 @@ for (const [name, createWorld] of STORE_WORLDS) {
       expect(await transferred(sale)).to.include({ seq: 2, units: 1 });
     });
 
-    it('empty: a bucket without units transfers none, and stores nothing', async () => {
+    it('empty: transfers nothing from a bucket without units, and stores nothing', async () => {
       const sale = await openSale(world, { stock: 1, buckets: 2 });
       expect(await transferOut(sale, { from: 1, to: 0 })).to.deep.equal({ outcome: 'empty' });
       expect((await statesOf(sale))[1]?.outgoing).to.deep.equal([]);
     });
 
-    it('already_received: a transfer arrives once, repeated or late, for ever', async () => {
+    it('already_received: accepts a transfer only once, repeated or late', async () => {
       const sale = await openSale(world, { stock: 20, buckets: 2 });
       const first = await transferred(sale);
       await world.transfers.transferIn(sale.saleId, first, 1);
@@ -97,7 +97,7 @@ for (const [name, createWorld] of STORE_WORLDS) {
       expect(await unitsOf(sale)).to.deep.equal([2, 18]);
     });
 
-    it('already_ended: a late call for an earlier transfer does not end the present one', async () => {
+    it('already_ended: does not end the present transfer with a late call for an earlier transfer', async () => {
       const sale = await openSale(world, { stock: 20, buckets: 2 });
       const first = await transferred(sale);
       await world.transfers.transferIn(sale.saleId, first, 1);
@@ -109,7 +109,7 @@ for (const [name, createWorld] of STORE_WORLDS) {
       expect(await transferred(sale)).to.deep.equal(second);
     });
 
-    it('unavailable: a bucket that is not loaded, of another epoch, in repair or on another server moves nothing', async () => {
+    it('unavailable: moves nothing for a bucket that is not loaded, of another epoch, in repair or on another server', async () => {
       const sale = await openSale(world, { stock: 20, buckets: 2 });
       const transfer = await transferred(sale);
       const before = await statesOf(sale);
@@ -144,7 +144,7 @@ for (const [name, createWorld] of STORE_WORLDS) {
       expect(await world.transfers.read(refOf(sale, 7), 2)).to.equal(null);
     };
 
-    it('a rebuilt bucket begins anew: what came late from before the repair moves nothing [R10]', async () => {
+    it('moves nothing in a rebuilt bucket with a late call from before the repair [R10]', async () => {
       const sale = await openSale(world, { stock: 20, buckets: 2 });
       const late = await transferred(sale);
       const { opensAtMs, closesAtMs, limitPerBuyer, buckets } = sale;
@@ -165,7 +165,7 @@ for (const [name, createWorld] of STORE_WORLDS) {
       expect(await transferred(sale, { epoch: 2 })).to.include({ seq: 1, units: 5 });
     });
 
-    it('a transfer has the time since its units left', async () => {
+    it('returns the time since the units of a transfer left', async () => {
       const sale = await openSale(world, { stock: 20, buckets: 2 });
       await transferred(sale);
       await world.elapse(30);

@@ -20,7 +20,7 @@ for (const [name, createWorld] of [
     });
     after(() => world?.close());
 
-    it('tells whether all messages up to a moment were given to somebody, acked or not', async () => {
+    it('reports whether all messages up to a moment were delivered to a worker, acked or not', async () => {
       const channel = await world.redriveChannel();
       const progress = world.progress([REDRIVES_COUNTED]);
       const batches = [freshBatch(), freshBatch(), freshBatch()];
@@ -33,7 +33,7 @@ for (const [name, createWorld] of [
         given.push(...(await source.receive(32)));
         return progress.haveReceived(ends);
       };
-      await until('all were given', receive); // in any order, and none is acked
+      await until('all were given', receive); // In any order, without an ack.
       await Promise.all(given.map((delivery) => delivery.ack()));
 
       await channel.publish(freshBatch());
@@ -44,13 +44,13 @@ for (const [name, createWorld] of [
 }
 
 describe('WorkerProgress on rocketmq', () => {
-  it('asks the next name server where one does not answer', async () => {
+  it('asks the next name server when the first does not answer', async () => {
     const env = stackEnv();
     const progress = createWorkerProgress(`127.0.0.1:1;${env.NAMESRV_ADDR}`, accessIn(env));
     expect((await progress.ends()).size).to.be.above(0);
   });
 
-  it('fails where no server answers', async () => {
+  it('fails when no server answers', async () => {
     const error = await createWorkerProgress('127.0.0.1:1', null)
       .ends()
       .catch((cause: unknown) => cause);

@@ -16,7 +16,7 @@ for (const [name, createWorld] of WORLDS) {
     });
     after(() => world?.close());
 
-    it('one each, kept by a renewal, free after the owner has left [D8]', async () => {
+    it('gives one slot to each owner, keeps it by renewal, and frees it when the owner leaves [D8]', async () => {
       const [ann, bob] = [unique(), unique()];
       const first = await world.slots.acquire(ann, 60_000);
       const second = await world.slots.acquire(bob, 60_000);
@@ -33,7 +33,7 @@ for (const [name, createWorld] of WORLDS) {
       await world.slots.free(bob);
     });
 
-    it('many processes at once get different ones [D8]', async () => {
+    it('gives different slots to many concurrent processes [D8]', async () => {
       const owners = Array.from({ length: 8 }, unique);
       const leases = await Promise.all(owners.map((owner) => world.slots.acquire(owner, 10_000)));
       expect(new Set(leases.map(({ slot }) => slot)).size).to.equal(owners.length);
@@ -42,8 +42,8 @@ for (const [name, createWorld] of WORLDS) {
   });
 }
 
-describe('WorkerSlots on mysql, in a table of its own', () => {
-  it('a slot that another owner had says since when it rests: times before are used [D8]', async () => {
+describe('WorkerSlots on mysql, with a separate table', () => {
+  it('returns the time since a slot of another owner has been free, because earlier times are used [D8]', async () => {
     const world = await ownMysqlWorld();
     try {
       const { pool } = world;
@@ -64,9 +64,9 @@ describe('WorkerSlots on mysql, in a table of its own', () => {
   });
 });
 
-// Other tests use the same table, so this one runs in memory only.
+// Other tests use the same table, so this test runs only in memory.
 describe('WorkerSlots in memory', () => {
-  it('another owner gets a slot only some time after its lease ended; until then the old owner may renew it [D8]', async () => {
+  it('gives a slot to another owner only some time after its lease, and lets the old owner renew it until then [D8]', async () => {
     const clock = new ManualClock();
     const slots = new MemoryWorkerSlots(clock);
     const all = Array.from({ length: 256 }, unique);

@@ -24,13 +24,13 @@ describe('admission', () => {
       refused: (...words) => void counted.push(words.join(' ')),
     });
 
-  it('while all layers are off none is called', () => {
+  it('calls no layer while all layers are off', () => {
     const entry = entryOf(layer('off', NO), layer('off', NO));
     expect([entry.anonymous(REQUEST), entry.buyer(REQUEST, 'ann')]).to.deep.equal([null, null]);
     expect([asked, counted]).to.deep.equal([[], []]);
   });
 
-  it('is on as the rules say', () => {
+  it('enables a layer when the rules enable it', () => {
     const current = { isAnyOn: false };
     const entry = new Admission(current, [], noAdmissionMetrics);
     expect(entry.isOn).to.equal(false);
@@ -38,7 +38,7 @@ describe('admission', () => {
     expect(entry.isOn).to.equal(true);
   });
 
-  it('the first refusal ends it, is counted with its layer, and later layers are not called', () => {
+  it('stops at the first refusal, counts it with its layer, and calls no later layer', () => {
     const entry = entryOf(
       layer('on', null, 'first' as Mode),
       layer('on', NO, 'second' as Mode),
@@ -49,7 +49,7 @@ describe('admission', () => {
     expect(counted).to.deep.equal(['lists denied on']);
   });
 
-  it('a dry run counts its refusal and the request goes on to the next layer', () => {
+  it('counts the refusal of a dry run and passes the request to the next layer', () => {
     const entry = entryOf(layer('dry_run', NO), layer('on', NO));
     expect(entry.buyer(REQUEST, 'ann')).to.equal(NO);
     expect(asked).to.deep.equal(['dry_run ann', 'on ann']);
@@ -57,7 +57,7 @@ describe('admission', () => {
     expect(entryOf(layer('dry_run', NO)).anonymous(REQUEST)).to.equal(null);
   });
 
-  it('later layers wait for a layer that answers with a promise', async () => {
+  it('calls later layers only after a pending layer has settled', async () => {
     const slow = Promise.resolve(null);
     expect(entryOf(layer('on', null)).anonymous(REQUEST), 'nothing waits').to.equal(null);
     const verdict = entryOf(layer('on', slow), layer('dry_run', Promise.resolve(NO)), layer('on', NO)).anonymous(
@@ -70,12 +70,12 @@ describe('admission', () => {
     expect(await entryOf(layer('on', slow)).buyer(REQUEST, 'ann')).to.equal(null);
   });
 
-  it('a late refusal ends it too', async () => {
+  it('stops at a refusal that arrives late', async () => {
     expect(await entryOf(layer('on', Promise.resolve(NO)), layer('on', null)).anonymous(REQUEST)).to.equal(NO);
     expect(asked).to.have.length(1);
   });
 
-  it('of an operator only the layers that know operators are asked; a dry run counts', () => {
+  it('asks only operator layers about an operator, and counts a dry run', () => {
     const knowing = (mode: Mode): Layer => ({
       ...layer(mode, null),
       operator: (userId) => (userId === 'eve' ? NO : null),

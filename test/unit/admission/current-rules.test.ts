@@ -51,13 +51,13 @@ class RulesWorld {
     return this.current.rules.lists.users.deny;
   }
 
-  /** One poll and all that follows from it. */
+  /** Runs one poll and everything that follows from it. */
   async poll(): Promise<void> {
     await this.current.runOnce();
     await new Promise((resolve) => setImmediate(resolve));
   }
 
-  /** As another process publishes: without the RuleAdmin of this one. */
+  /** Stores rules as another process does, without the RuleAdmin of this process. */
   async storeOnly(rules: object): Promise<void> {
     const { version } = await this.repository.current();
     await this.repository.store(rules, version, 'ann');
@@ -68,7 +68,7 @@ class RulesWorld {
   }
 }
 
-describe('current rules', () => {
+describe('CurrentRules', () => {
   let world: RulesWorld;
   beforeEach(async () => {
     world = new RulesWorld();
@@ -76,7 +76,7 @@ describe('current rules', () => {
     await world.poll();
   });
 
-  it('before the first rules all is off, and Redis has that, so that MySQL is not read', async () => {
+  it('turns all layers off before the first rules and reads only Redis', async () => {
     expect(world.current.isAnyOn).to.equal(false);
     const before = world.repository.reads;
     for (let polls = 0; polls < 30; polls++) {
@@ -87,7 +87,7 @@ describe('current rules', () => {
     expect(world.broadcast.announced).to.equal(1);
   });
 
-  it('published rules are in force with the next read of Redis', async () => {
+  it('applies published rules with the next read of Redis', async () => {
     expect(await world.admin.publish(denying('eve'), 0, 'ann')).to.deep.equal({
       outcome: 'published',
       version: 1,
@@ -102,14 +102,14 @@ describe('current rules', () => {
     expect(world.taken).to.deep.equal([0, 1, 2]);
   });
 
-  it('a process that starts follows the newest rules before its first buyer', async () => {
+  it('applies the newest rules before the first buyer when a process starts', async () => {
     await world.admin.publish(denying('eve'), 0, 'ann');
     const late = world.newCurrent();
     await late.start();
     expect(late.rules.lists.users.deny).to.deep.equal(['eve']);
   });
 
-  it('bad rules are refused once, with the reason, and the old ones stay; later good ones are used', async () => {
+  it('refuses bad rules once with the reason, keeps the old rules, and applies later good rules', async () => {
     await world.admin.publish(denying('eve'), 0, 'ann');
     await world.poll();
     await world.broadcast.announce({ version: 2, rules: { lists: { mode: 'perhaps' }, tomorrow: {} } });
@@ -124,7 +124,7 @@ describe('current rules', () => {
     expect(world.denied).to.deep.equal(['bob']);
   });
 
-  it('a process that runs keeps its last good rules, is ready, and says which version it cannot use [S11]', async () => {
+  it('keeps the last good rules and stays ready when newer rules are unusable, and names their version [S11]', async () => {
     await world.admin.publish(denying('eve'), 0, 'ann');
     await world.poll();
     await world.storeOnly({ ...denying('eve', 'bob'), tomorrow: {} });
@@ -141,7 +141,7 @@ describe('current rules', () => {
     expect(world.current.standing).to.deep.include({ version: 1 }).and.have.nested.property('refused.version', 2);
   });
 
-  it('a process that cannot use the newest rules at its start is not ready and lets nobody in, until it can [S11]', async () => {
+  it('is not ready and admits no buyer while a starting process cannot use the newest rules [S11]', async () => {
     await world.admin.publish(denying('eve'), 0, 'ann');
     await world.storeOnly({ ...denying('eve'), tomorrow: {} });
     const late = world.newCurrent();
@@ -156,12 +156,12 @@ describe('current rules', () => {
     expect(late.rules.lists.users.deny).to.deep.equal(['eve']);
   });
 
-  it('before it has read any rules it lets nobody in', () => {
+  it('admits no buyer before it has read any rules', () => {
     const early = world.newCurrent();
     expect([early.isAnyOn, new RulesLayer(early).mode]).to.deep.equal([true, 'on']);
   });
 
-  it('reports its version once a second, and a new one at once; it withdraws at its end', async () => {
+  it('reports its version once a second and a new version at once, and withdraws the report at the end', async () => {
     const before = world.reports.written;
     for (let polls = 0; polls < 12; polls++) {
       world.clock.advance(250);
@@ -178,7 +178,7 @@ describe('current rules', () => {
     expect(await world.reports.live()).to.deep.equal([]);
   });
 
-  it('while Redis is away it reports nothing, and follows its rules', async () => {
+  it('keeps its rules and reports nothing while Redis is down', async () => {
     await world.admin.publish(denying('eve'), 0, 'ann');
     await world.poll();
     world.broadcast.down = world.reports.down = true;
@@ -193,7 +193,7 @@ describe('current rules', () => {
     expect((await world.reports.live()).map(({ version }) => version)).to.deep.equal([1]);
   });
 
-  it('older rules never replace newer ones', async () => {
+  it('never replaces newer rules with older rules', async () => {
     await world.admin.publish(denying('eve'), 0, 'ann');
     await world.admin.publish(denying('bob'), 1, 'ann');
     await world.poll();
@@ -204,7 +204,7 @@ describe('current rules', () => {
     expect(world.denied).to.deep.equal(['bob']);
   });
 
-  it('when Redis has lost the rules, they are announced again from MySQL within a second', async () => {
+  it('announces the rules again from MySQL within a second when Redis has lost them', async () => {
     await world.admin.publish(denying('eve'), 0, 'ann');
     await world.poll();
     world.broadcast.forget();
@@ -216,7 +216,7 @@ describe('current rules', () => {
     expect(world.denied).to.deep.equal(['eve']);
   });
 
-  it('when a publisher died between MySQL and Redis, its rules are in force and announced ten seconds later', async () => {
+  it('applies and announces rules after ten seconds when the publisher died between MySQL and Redis', async () => {
     await world.storeOnly(denying('eve'));
     world.clock.advance(9000);
     await world.poll();
@@ -227,7 +227,7 @@ describe('current rules', () => {
     expect(await world.broadcast.newerThan(1)).to.deep.equal({ is: 'level' });
   });
 
-  it('while Redis is down MySQL is read once a second, with one line in the log', async () => {
+  it('reads MySQL once a second and logs one line while Redis is down', async () => {
     world.broadcast.down = true;
     expect(await world.admin.publish(denying('eve'), 0, 'ann')).to.include({ outcome: 'published', seenAtOnce: false });
     const before = world.repository.reads;
@@ -243,7 +243,7 @@ describe('current rules', () => {
     expect(world.logged.at(-1)).to.equal('info Redis announces new rules again');
   });
 
-  it('while both are away the present rules stay, and each outage is logged once', async () => {
+  it('keeps the present rules while both servers are down, and logs each outage once', async () => {
     await world.admin.publish(denying('eve'), 0, 'ann');
     await world.poll();
     world.broadcast.down = world.repository.down = true;
@@ -255,7 +255,7 @@ describe('current rules', () => {
     expect(world.warnings()).to.have.length(2);
   });
 
-  it('a bug is not taken for an outage: of what is read beside a run, the next one rejects with it', async () => {
+  it('does not treat a bug as an outage: the next run rejects with a bug of a read beside the loop', async () => {
     const fails = () => Promise.reject(new Bug('it is broken'));
     const ended = (current: CurrentRules) => current.runOnce().then(() => 'done', String);
     const after = async (breakIt: () => void): Promise<string[]> => {
@@ -274,7 +274,7 @@ describe('current rules', () => {
     expect(world.warnings()).to.deep.equal([]);
   });
 
-  it('a bug of the last read ends the loop, which is over anyway', async () => {
+  it('ends the loop with a bug of the last read', async () => {
     world.clock.advance(1000);
     world.reports.report = () => Promise.reject(new Bug('it is broken'));
     const stop = new AbortController();
@@ -283,7 +283,7 @@ describe('current rules', () => {
     expect(await looking.catch(String)).to.equal('Bug: it is broken');
   });
 
-  it('a MySQL that hangs does not delay rules from Redis, and is not called twice at once', async () => {
+  it('reads rules from Redis without delay while MySQL hangs, and calls MySQL only once at a time', async () => {
     let answer: () => void = () => undefined;
     let asked = 0;
     const hanging = async () => {
@@ -302,7 +302,7 @@ describe('current rules', () => {
     answer();
   });
 
-  it('reads four times a second until it is stopped', async () => {
+  it('reads four times a second until it stops', async () => {
     const stop = new AbortController();
     const looking = world.current.poll(stop.signal);
     await world.admin.publish(denying('eve'), 0, 'ann');
@@ -318,7 +318,7 @@ describe('current rules', () => {
 });
 
 describe('rule admin', () => {
-  it('bad rules are not stored, and every reason is returned', async () => {
+  it('stores no bad rules and returns every reason', async () => {
     const { admin, repository } = new RulesWorld();
     const bad = { lists: { mode: 'maybe' } };
     expect(admin.check(bad).map(({ path }) => path)).to.deep.equal(['lists.mode']);
@@ -327,14 +327,14 @@ describe('rule admin', () => {
     expect(admin.check({})).to.deep.equal([]);
   });
 
-  it('of two changes of one version the second is a version_conflict', async () => {
+  it('returns version_conflict for the second of two changes to the same version', async () => {
     const { admin } = new RulesWorld();
     await admin.publish(denying('eve'), 0, 'ann');
     expect(await admin.publish(denying('bob'), 0, 'bob')).to.deep.equal({ outcome: 'version_conflict', version: 1 });
     expect((await admin.history(5)).map(({ version, actor }) => `${version} ${actor}`)).to.deep.equal(['1 ann']);
   });
 
-  it('shows rules with their defaults, and unreadable rules as they are', async () => {
+  it('shows rules with their defaults, and unreadable rules unchanged', async () => {
     const world = new RulesWorld();
     await world.storeOnly({ lists: { mode: 'on' } });
     expect((await world.admin.show()).rules)

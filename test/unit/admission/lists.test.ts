@@ -19,7 +19,7 @@ const listsOf = (rules: object): Lists => {
   return new Lists(() => parsed);
 };
 
-/** Networks that overlap often, and addresses that lie in them as often as beside them. */
+/** Networks that often overlap, and addresses inside and beside them. */
 const ipv4 = fc
   .tuple(fc.constantFrom(10, 11, 192), fc.constantFrom(0, 1, 128, 255), fc.nat(255), fc.nat(255))
   .map((bytes) => bytes.join('.'));
@@ -32,7 +32,7 @@ const network = fc.oneof(
 );
 const address = fc.oneof(ipv4, ipv6);
 
-/** The network of this length that holds the address. */
+/** Returns the network of this length that holds the address. */
 function networkOf(text: string, length: number): string {
   const { family, value } = readAddress(text) as Address;
   const behind = BigInt((family === 4 ? 32 : 128) - length);
@@ -41,7 +41,10 @@ function networkOf(text: string, length: number): string {
   return `${start.toString(16).padStart(32, '0').match(/.{4}/g)?.join(':')}/${length}`;
 }
 
-/** What the platform has for it: one rule after the other. To it `::/0` holds IPv4 as well, so each family is asked alone. */
+/**
+ * The model uses the platform's BlockList, one rule after the other. There `::/0` also holds IPv4, so each family has
+ * its own list.
+ */
 function modelOf(networks: readonly string[]): (text: string) => boolean {
   const lists = { ipv4: new BlockList(), ipv6: new BlockList() };
   const familyOf = (text: string): 'ipv4' | 'ipv6' => (isIPv6(text) ? 'ipv6' : 'ipv4');
@@ -53,7 +56,7 @@ function modelOf(networks: readonly string[]): (text: string) => boolean {
 }
 
 describe('lists', () => {
-  it('a set of networks holds what the plain model holds, with any overlaps', () => {
+  it('match networks like the plain model, with any overlaps', () => {
     let inside = 0;
     fc.assert(
       fc.property(fc.array(network, { maxLength: 12 }), fc.array(address, { maxLength: 12 }), (networks, asked) => {
@@ -69,7 +72,7 @@ describe('lists', () => {
     expect(inside, 'the addresses were not all beside the networks').to.be.above(50);
   });
 
-  it('allow beats deny, for any lists of addresses', () => {
+  it('prefer allow over deny for any lists of addresses', () => {
     fc.assert(
       fc.property(
         fc.array(network, { maxLength: 6 }),
@@ -84,7 +87,7 @@ describe('lists', () => {
     );
   });
 
-  it('a user agent is refused by any part of it, in upper or lower case, and allow beats deny', () => {
+  it('refuse a user agent by any part of it in any case, and prefer allow over deny', () => {
     const lists = listsOf({ agents: { deny: ['CURL', 'bot'], allow: ['goodbot/'] } });
     const refused = (agent: string): unknown => lists.anonymous(request({ agent }));
     expect(refused('curl/8.5.0')).to.deep.equal(DENIED);
@@ -94,13 +97,13 @@ describe('lists', () => {
     expect(refused('')).to.equal(null);
   });
 
-  it('an allowed agent does not help a denied address', () => {
+  it('refuse a denied address even when its agent is allowed', () => {
     const lists = listsOf({ addresses: { deny: ['192.0.2.0/24'] }, agents: { allow: ['mozilla'] } });
     expect(lists.anonymous(request())).to.deep.equal(DENIED);
     expect(lists.anonymous(request({ address: '198.51.100.7' }))).to.equal(null);
   });
 
-  it('a user is checked after the token', () => {
+  it('check a user after the token', () => {
     const lists = listsOf({ users: { deny: ['eve', 'mallory'], allow: ['mallory'] } });
     expect(lists.anonymous(request())).to.equal(null);
     expect(lists.buyer(request(), 'eve')).to.deep.equal(DENIED);
@@ -108,13 +111,13 @@ describe('lists', () => {
     expect(lists.buyer(request(), 'ann')).to.equal(null);
   });
 
-  it('what is no address is on no list', () => {
+  it('match no text that is not an address', () => {
     const lists = listsOf({ addresses: { deny: ['0.0.0.0/0', '::/0'] } });
     expect(lists.anonymous(request({ address: '' }))).to.equal(null);
     expect(lists.anonymous(request({ address: '::ffff:192.0.2.9' }))).to.deep.equal(DENIED);
   });
 
-  it('new rules count from the next request on', () => {
+  it('apply new rules from the next request', () => {
     let rules: ListsRules = listsRules.parse({ users: { deny: ['eve'] } });
     const lists = new Lists(() => rules);
     expect(lists.buyer(request(), 'eve')).to.deep.equal(DENIED);

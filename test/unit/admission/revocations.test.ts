@@ -23,7 +23,7 @@ describe('revocations', () => {
     revocations = new Revocations({ repository, clock, log: silentLog, lifeMaxMs: LIFE_MS });
   });
 
-  it('tokens of a user from before the time are refused, and those that do not say when', async () => {
+  it('refuse tokens of a user issued before the given time, or without an issue time', async () => {
     const atMs = clock.nowMs();
     await repository.add({ userId: 'ann', issuedBeforeMs: atMs }, 'root');
     await revocations.start();
@@ -31,28 +31,28 @@ describe('revocations', () => {
     expect([isRevoked('ann', atMs), isRevoked('bob', atMs - 1)]).to.deep.equal([false, false]);
   });
 
-  it('one token is refused by its id, whoever has it', async () => {
+  it('refuse a single token by its id, for any user', async () => {
     await repository.add({ tokenId: 't1' }, 'root');
     await revocations.start();
     expect(isRevoked('ann', clock.nowMs(), 't1')).to.equal(true);
     expect([isRevoked('ann', clock.nowMs(), 't2'), isRevoked('ann')]).to.deep.equal([false, false]);
   });
 
-  it('of two for one user the later time counts, in whatever order they were made', async () => {
+  it('use the later of two times for one user, in any order of revocation', async () => {
     const atMs = clock.nowMs();
     for (const issuedBeforeMs of [atMs, atMs - 5000]) await repository.add({ userId: 'ann', issuedBeforeMs }, 'root');
     await revocations.start();
     expect(isRevoked('ann', atMs - 1)).to.equal(true);
   });
 
-  it('follows new ones, more than a page of them too', async () => {
+  it('load new revocations, even more than a page', async () => {
     await revocations.start();
     for (let nth = 0; nth < 2500; nth++) await repository.add({ tokenId: `t${nth}` }, 'root');
     await revocations.runOnce();
     expect(['t0', 't1000', 't2499'].map((id) => isRevoked('ann', null, id))).to.deep.equal([true, true, true]);
   });
 
-  it('while MySQL is away the known ones stay, and it goes on afterwards', async () => {
+  it('keep the known revocations while MySQL is down, and load new ones afterwards', async () => {
     await repository.add({ tokenId: 't1' }, 'root');
     await revocations.start();
     repository.down = true;
@@ -64,13 +64,13 @@ describe('revocations', () => {
     expect(isRevoked('ann', null, 't2')).to.equal(true);
   });
 
-  it('a bug is not taken for an outage', async () => {
+  it('do not treat a bug as an outage', async () => {
     await revocations.start();
     repository.after = () => Promise.reject(new Bug('a row without a user'));
     expect(await revocations.runOnce().catch(String)).to.equal('Bug: a row without a user');
   });
 
-  it('forgets one when no token can be left that it is for', async () => {
+  it('drop a revocation when every affected token has expired', async () => {
     await repository.add({ tokenId: 't1' }, 'root');
     await revocations.start();
     clock.advance(LIFE_MS);

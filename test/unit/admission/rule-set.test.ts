@@ -24,14 +24,14 @@ const reasonsOf = (rules: unknown): string[] => {
 };
 
 describe('rule set', () => {
-  it('without rules everything is off', () => {
+  it('turns everything off when there are no rules', () => {
     expect(parseRules({})).to.deep.equal({ rules: DEFAULT_RULES });
     for (const [name, { mode }] of Object.entries(DEFAULT_RULES))
       expect(mode, name).to.equal(name === 'orders' ? 'on' : 'off');
     expect(isAnyOn(DEFAULT_RULES)).to.equal(false);
   });
 
-  it('defaults are filled in, and the result can be read again', () => {
+  it('fills in defaults, and can read the result again', () => {
     const parsed = parseRules({ lists: { mode: 'dry_run', users: { deny: ['eve'] } } });
     const rules = 'rules' in parsed ? parsed.rules : null;
     expect(rules?.lists).to.deep.equal({
@@ -58,7 +58,7 @@ describe('rule set', () => {
     expect(reasons.join()).to.contain('must be an IP address or a network such as 10.0.0.0/8');
   });
 
-  it('says what is expected in words of the project, never in those of the library', () => {
+  it('describes the expected value in words of the project, never of the library', () => {
     const rules = {
       lists: { mode: 'sometimes', users: 7 },
       limits: 'all',
@@ -70,7 +70,7 @@ describe('rule set', () => {
     for (const text of [...texts, ...reasonsOf(null)]) expect(text).to.match(/^[\w.]+: (is missing: it )?must /);
   });
 
-  it('breaker and degradation are checked like all other rules, and can be on alone', () => {
+  it('checks breaker and degradation like all other rules, and can enable each alone', () => {
     const reasons = reasonsOf({
       breaker: { mode: 'on', weights: { rate: 0.9 } },
       degrade: { mode: 'on', switches: { purchase: { level: 'L1' } }, asked: { mysql: { order: 'L7' } } },
@@ -86,17 +86,17 @@ describe('rule set', () => {
     }
   });
 
-  it('what is no object is refused, in a few words', () => {
+  it('refuses a value that is not an object, in a few words', () => {
     for (const rules of [null, 7, 'rules', [], undefined]) expect(reasonsOf(rules)).to.have.length(1);
     expect(reasonsOf(null)[0]).to.match(/^rules: /);
   });
 
-  it('of ten thousand mistakes twenty are named, and a long name is cut', () => {
+  it('names twenty of ten thousand mistakes, and shortens a long name', () => {
     expect(reasonsOf({ lists: { addresses: { deny: Array<string>(9000).fill('x') } } })).to.have.length(20);
     expect(reasonsOf({ ['x'.repeat(5000)]: 1 })[0]).to.have.length.below(100);
   });
 
-  it('lists have a maximum', () => {
+  it('limits the length of lists', () => {
     const deny = Array.from({ length: 10_001 }, (_, i) => `u${i}`);
     expect(reasonsOf({ lists: { users: { deny } } })).to.have.length(1);
     expect(reasonsOf({ lists: { users: { deny: deny.slice(1) } } })).to.deep.equal([]);
@@ -110,7 +110,7 @@ const rulesOf = (raw: object): RuleSet => (parseRules(raw) as { rules: RuleSet }
 const pathsOf = (raw: object, known: KnownKeys): string[] =>
   missingSecrets(rulesOf(raw), known).map(({ path }) => path);
 
-describe('rules as they are stored', () => {
+describe('stored rules', () => {
   const publish = async (rules: object): Promise<unknown> => {
     const [repository, broadcast] = [new MemoryRuleRepository(), new MemoryRuleBroadcast()];
     await new RuleAdmin({ repository, broadcast, log: silentLog }).publish(rules, 0, 'ann');
@@ -120,23 +120,23 @@ describe('rules as they are stored', () => {
     return orders;
   };
 
-  it('can be read by the release before, which does not know `declines`', async () => {
+  it('can be read by the previous release, which does not know `declines`', async () => {
     expect(await publish({})).to.not.have.property('declines');
     expect(await publish({ orders: { declines: { perOrder: 8 } } })).to.not.have.property('declines');
   });
 
-  it('have `declines` where somebody changed them', async () => {
+  it('contain `declines` when an operator changed it', async () => {
     expect(await publish({ orders: { declines: { perOrder: 3 } } })).to.have.nested.property('declines.perOrder', 3);
   });
 });
 
 describe('rules that need secrets', () => {
-  it('a layer that is off needs none', () => {
+  it('need no secret when their layer is off', () => {
     expect(pathsOf({ sign: { keys: ['app-1'] } }, keys([], 0))).to.deep.equal([]);
   });
 
   for (const mode of ['on', 'dry_run']) {
-    it(`${mode}: each named key needs its secret, tokens and queue need a key to seal with`, () => {
+    it(`${mode}: need a secret for each named key, and a sealing key for tokens and queue`, () => {
       const rules = { sign: { mode, keys: ['app-1', 'app-2'], tokens: { mode } }, queue: { mode } };
       expect(pathsOf(rules, keys([], 0))).to.deep.equal([
         'sign.keys.0',
@@ -150,27 +150,27 @@ describe('rules that need secrets', () => {
       expect(pathsOf({ sign: { tokens: { mode } } }, keys([], 0))).to.deep.equal(['sign.tokens.mode']);
     });
 
-    it(`${mode}: purchase tokens alone switch admission on`, () => {
+    it(`${mode}: enable admission with purchase tokens alone`, () => {
       expect(isAnyOn(rulesOf({ sign: { tokens: { mode } } }))).to.equal(true);
       expect(isAnyOn(rulesOf({ queue: { mode } }))).to.equal(true);
       expect(isAnyOn(rulesOf({ sign: { mode, keys: ['app-1'] } }))).to.equal(true);
     });
   }
 
-  it('signatures cannot be on without a key', () => {
+  it('refuse signatures without a key', () => {
     expect(parseRules({ sign: { mode: 'on' } })).to.deep.equal({
       reasons: [{ path: 'sign.keys', message: 'must name a key: without one nobody can sign' }],
     });
   });
 
-  describe('in a process that lacks one', () => {
+  describe('in a process without the secret', () => {
     const named = (...keyIds: string[]): object => ({ sign: { mode: 'on', keys: keyIds } });
     const unfit = (rules: RuleSet) => missingSecrets(rules, keys(['app-1'], 1));
     let repository: MemoryRuleRepository;
     let broadcast: MemoryRuleBroadcast;
     beforeEach(() => void ([repository, broadcast] = [new MemoryRuleRepository(), new MemoryRuleBroadcast()]));
 
-    it('they are not published, and a check names the reason', async () => {
+    it('are not published, and a check names the reason', async () => {
       const admin = new RuleAdmin({ repository, broadcast, log: silentLog, unfit });
       expect(await admin.publish(named('app-1', 'app-2'), 0, 'ann')).to.deep.equal({
         outcome: 'invalid',
@@ -181,7 +181,7 @@ describe('rules that need secrets', () => {
       expect(await admin.publish(named('app-1'), 0, 'ann')).to.include({ outcome: 'published', version: 1 });
     });
 
-    it('when another process published them, they are refused with an error, and the present rules stay', async () => {
+    it('are refused with an error when another process published them, and the present rules stay', async () => {
       const errors: string[] = [];
       let refused = 0;
       const log = { ...silentLog, error: (fields: object) => void errors.push(JSON.stringify(fields)) };
@@ -190,7 +190,7 @@ describe('rules that need secrets', () => {
       const reporter = { processId: 'p1', host: 'shop-1', pid: 7 };
       const reports = new MemoryRuleReports(clock);
       const current = new CurrentRules({ broadcast, repository, reports, reporter, clock, metrics, log, unfit });
-      const admin = new RuleAdmin({ repository, broadcast, log: silentLog }); // as at the command line, where no secret is
+      const admin = new RuleAdmin({ repository, broadcast, log: silentLog }); // The command line has no secrets.
       await admin.publish(named('app-1'), 0, 'ann');
       await current.start();
       expect(await admin.publish(named('app-2'), 1, 'ann')).to.include({ outcome: 'published' });

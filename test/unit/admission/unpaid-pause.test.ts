@@ -8,7 +8,7 @@ import { SteppedClock } from '../../helpers/memory/stepped-clock.js';
 
 const RULES = { mode: 'on', unpaidPauseMs: 60_000, unpaidPauseMaxMs: 600_000 };
 
-describe('the pause after unpaid orders', () => {
+describe('pause after unpaid orders', () => {
   const clock = new SteppedClock();
   let raw: object;
   let expired: Map<string, ExpiredOrders>;
@@ -37,7 +37,7 @@ describe('the pause after unpaid orders', () => {
   const check = (userId = 'ann', saleId = '7') => pause.check({ saleId, userId, requestId: 'k1' });
   const leave = (count: number, lastAgoMs = 0): void => void expired.set('ann', { count, lastAgoMs });
 
-  it('doubles with each unpaid order up to its maximum, and counts from the end of the last one', async () => {
+  it('doubles with each unpaid order up to its maximum, from the end of the last unpaid order', async () => {
     expect(await check()).to.equal(null);
     for (const [count, pauseMs] of [
       [1, 60_000],
@@ -56,7 +56,7 @@ describe('the pause after unpaid orders', () => {
     expect(new Set(refusals)).to.deep.equal(new Set(['orders unpaid_pause on']));
   });
 
-  it('asks nobody while it is off, for other sales, or where no pause is set', () => {
+  it('makes no query when it is off, for other sales, or when no pause is set', () => {
     leave(1);
     for (const off of [{}, { ...RULES, mode: 'off' }, { ...RULES, sales: ['1'] }, { mode: 'on' }]) {
       raw = off;
@@ -65,21 +65,21 @@ describe('the pause after unpaid orders', () => {
     expect(queries).to.deep.equal([]);
   });
 
-  it('a dry run counts and refuses nobody', async () => {
+  it('counts and refuses no buyer in a dry run', async () => {
     raw = { ...RULES, mode: 'dry_run' };
     leave(1);
     expect(await check()).to.equal(null);
     expect(refusals).to.deep.equal(['orders unpaid_pause dry_run']);
   });
 
-  it('a purchase that has an order goes on: it is answered again', async () => {
+  it('lets a purchase with an order pass, so that it gets its answer again', async () => {
     leave(1);
     rows = [{ userId: 'ann' }];
     expect(await check()).to.equal(null);
     expect(refusals).to.deep.equal([]);
   });
 
-  it('purchases that arrive while MySQL is asked share the next query, those of each sale apart', async () => {
+  it('shares the next query between purchases of a sale that arrive during a query', async () => {
     let open: () => void = () => undefined;
     answer = () => new Promise((resolve) => (open = resolve));
     const first = check('u0');
@@ -93,7 +93,7 @@ describe('the pause after unpaid orders', () => {
     expect(queries.map(({ length }) => length)).to.deep.equal([1, 1, 500, 50]);
   });
 
-  it('lets everybody in while MySQL fails or is slow, and does not ask again for a second', async () => {
+  it('admits every buyer while MySQL fails or is slow, and makes no query for a second', async () => {
     leave(1);
     answer = () => Promise.reject(new OperationalError('mysql', 'down', { retryable: true }));
     expect(await check()).to.equal(null);
@@ -107,13 +107,13 @@ describe('the pause after unpaid orders', () => {
     expect(queries).to.have.length(2);
   });
 
-  it('a bug is not taken for a slow server', async () => {
+  it('does not treat a bug as a slow server', async () => {
     answer = () => Promise.reject(new Error('a bug'));
     const failed = await Promise.resolve(check()).catch(String);
     expect(failed).to.equal('Error: a bug');
   });
 
-  it('rules whose longest pause is shorter than the first one are refused', () => {
+  it('refuses rules with a maximum pause shorter than the first pause', () => {
     const read = orderRules.safeParse({ mode: 'on', unpaidPauseMs: 60_000, unpaidPauseMaxMs: 30_000 });
     expect(read.error?.issues.map(({ path }) => path)).to.deep.equal([['unpaidPauseMaxMs']]);
   });

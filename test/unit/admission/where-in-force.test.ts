@@ -8,7 +8,7 @@ import { MemoryRuleReports } from '../../helpers/memory/memory-rule-repository.j
 
 const REFUSAL = { version: 3, reasons: ['tomorrow is not known here'] };
 
-describe('where rules are in force', () => {
+describe('rule propagation', () => {
   let clock: ManualClock;
   let reports: MemoryRuleReports;
   let startedMs: number;
@@ -24,13 +24,13 @@ describe('where rules are in force', () => {
   const waitedMs = (): number => clock.monotonicMs() - startedMs;
   const follows = ({ apis }: WhereInForce): boolean[] => apis.map((api) => api.follows);
 
-  it('everywhere: every api follows it, or newer rules', async () => {
+  it('reports success when every API follows the rules or newer rules', async () => {
     await Promise.all([report(1, 3), report(2, 4)]);
     expect(await ask(5000)).to.include({ inForce: 'everywhere', version: 3 });
     expect(waitedMs()).to.equal(0);
   });
 
-  it('waits for an api that follows late', async () => {
+  it('waits for an API that follows late', async () => {
     await Promise.all([report(1, 3), report(2, 2)]);
     const asked = ask(5000);
     await report(2, 3);
@@ -38,7 +38,7 @@ describe('where rules are in force', () => {
     expect(waitedMs()).to.be.within(1, 500);
   });
 
-  it('waits no longer than it may, and names those that do not follow first', async () => {
+  it('waits only up to its maximum, and lists the APIs that do not follow first', async () => {
     await Promise.all([report(1, 3), report(2, 2)]);
     const found = await ask(5000);
     expect(found.inForce).to.equal('not_everywhere');
@@ -46,7 +46,7 @@ describe('where rules are in force', () => {
     expect(waitedMs()).to.be.within(5000, 5200);
   });
 
-  it('does not wait for an api that cannot use it', async () => {
+  it('does not wait for an API that cannot use the rules', async () => {
     await Promise.all([report(1, 3), report(2, 2, REFUSAL), report(4, null, REFUSAL)]);
     const found = await ask(60_000);
     expect(found.inForce).to.equal('not_everywhere');
@@ -54,25 +54,25 @@ describe('where rules are in force', () => {
     expect(waitedMs()).to.equal(0);
   });
 
-  it('an api that refuses an older version only may still follow', async () => {
+  it('waits for an API that refuses only an older version', async () => {
     await report(1, 1, { ...REFUSAL, version: 2 });
     const asked = ask(5000);
     await report(1, 3);
     expect((await asked).inForce).to.equal('everywhere');
   });
 
-  it('an api that died is not counted after some seconds', async () => {
+  it('drops a dead API after some seconds', async () => {
     await Promise.all([report(1, 3), report(2, 2, null, 3500)]);
     const found = await ask(5000);
     expect(found).to.include({ inForce: 'everywhere' });
     expect(found.apis).to.have.length(1);
   });
 
-  it('nowhere: no api says that it runs', async () => {
+  it('reports that no API is running', async () => {
     expect(await ask(1000)).to.deep.equal({ inForce: 'nowhere', version: 3, apis: [] });
   });
 
-  describe('as the command line says it', () => {
+  describe('command-line text', () => {
     const said = (found: Found): string => {
       try {
         return inForceSentence(found);
@@ -82,7 +82,7 @@ describe('where rules are in force', () => {
       }
     };
 
-    it('is a success only if every api follows, or nobody was to be asked', async () => {
+    it('reports success only if every API follows or no API had to be asked', async () => {
       await report(1, 3);
       expect(said(await ask(0))).to.equal('Version 3 is in force in the one api that runs.');
       await report(2, 3);
@@ -90,7 +90,7 @@ describe('where rules are in force', () => {
       expect(said({ inForce: 'not_asked', version: 3 })).to.match(/^Version 3 is published; .*rules status/);
     });
 
-    it('else names each api, what it follows, and why not the newest', async () => {
+    it('names each API, its version and the reason when an API does not follow', async () => {
       await Promise.all([report(1, 3), report(2, 2, REFUSAL), report(4, null, REFUSAL), report(5, 2)]);
       expect(said(await ask(0)).split('\n')).to.deep.equal([
         'fails: version 3 is published, but not in force everywhere:',
@@ -101,7 +101,7 @@ describe('where rules are in force', () => {
       ]);
     });
 
-    it('says when nobody runs, and when nobody can be asked', () => {
+    it('reports that no API is running, or that no API can be asked', () => {
       expect(said({ inForce: 'nowhere', version: 3, apis: [] })).to.match(/^fails: .*in force nowhere/);
       const away: Found = { inForce: 'unknown', version: 3, why: 'cannot reach Redis\u001b[2J' };
       expect(said(away))
@@ -109,7 +109,7 @@ describe('where rules are in force', () => {
         .and.not.contain('\u001b');
     });
 
-    it('gives programs the same, without the ids of processes', async () => {
+    it('returns the same as JSON, without process ids', async () => {
       await report(2, 2, REFUSAL);
       expect(inForceFields(await ask(0))).to.deep.equal({
         version: 3,

@@ -34,7 +34,7 @@ describe('seckill dlq: working through dead letters', () => {
       },
     });
 
-  it('prints one JSON line each and a sum, and says that all is done', async () => {
+  it('prints one JSON line per dead letter and a total, and reports that all are done', async () => {
     const done = await run({
       1: { outcome: 'replayed', note: 'recorded' },
       2: { outcome: 'already_recorded', note: 'before' },
@@ -58,12 +58,12 @@ describe('seckill dlq: working through dead letters', () => {
     'one that does not exist': { outcome: 'not_found' },
   };
   for (const [what, answer] of Object.entries(NOT_DONE)) {
-    it(`is done in part with ${what}`, async () => {
+    it(`reports partial success with ${what}`, async () => {
       expect(await run({ 1: { outcome: 'replayed', note: 'n' }, 2: answer })).to.equal(false);
     });
   }
 
-  it('is done in part when a server fails: its message is shown, and what to do', async () => {
+  it('reports partial success with the message and advice when a server fails', async () => {
     const done = await run({ 1: new OperationalError('mysql', 'mysql is gone', { retryable: true }) });
     sinon.restore();
     expect(done).to.equal(false);
@@ -71,7 +71,7 @@ describe('seckill dlq: working through dead letters', () => {
     expect(printed.at(-1)).to.contain('run the same command again');
   });
 
-  it('is done in part when there were fewer than asked for', async () => {
+  it('reports partial success when fewer dead letters match than were requested', async () => {
     expect(await run({ 1: { outcome: 'replayed', note: 'n' } }, 2)).to.equal(false);
   });
 

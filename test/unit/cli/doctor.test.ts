@@ -8,8 +8,8 @@ const facts = allFacts({
   mysql: mysql({ readOnly: true, user: 'a\x1b[2J' }),
 });
 
-describe('seckill doctor: what it prints', () => {
-  it('a line per check, by server, with what to do below those that need it, and the sum', () => {
+describe('seckill doctor: output', () => {
+  it('prints one line per check grouped by server, advice for failed checks, and a total', () => {
     const lines = reportLines(reportOn(facts));
     expect(lines.filter((line) => /^\w/.test(line)).slice(0, -1)).to.deep.equal([
       'Settings',
@@ -27,7 +27,7 @@ describe('seckill doctor: what it prints', () => {
     expect(lines.join('\n'), 'what a server says steers no terminal').not.to.include('\x1b');
   });
 
-  it('as JSON: the worst verdict, and each line by its id', () => {
+  it('prints the worst verdict and each check by its id when JSON is requested', () => {
     const { verdict, checks } = reportBody(reportOn(facts));
     expect(verdict).to.equal('wrong');
     expect(checks.find(({ id }) => id === 'mysql.writable')).to.deep.equal({
@@ -55,7 +55,7 @@ describe('seckill doctor: options', () => {
     }
   };
 
-  it('a line that does not exist cannot be accepted', () => {
+  it('refuses to accept a check that does not exist', () => {
     expect(refusalOf('--accept', 'redis.replicas, mysql.binlog')).to.equal('');
     expect(refusalOf('--accept', 'redis.replica')).to.include('"redis.replica" is no line');
     expect(refusalOf('--program', 'cook')).to.include('Allowed choices are api, worker, keeper');

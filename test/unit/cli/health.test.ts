@@ -18,7 +18,7 @@ describe('seckill health', () => {
   let report: ReadyReport;
   let probe: ProbeServer;
   let address: string;
-  /** Of a server that has gone. */
+  /** The port of a server that is already closed. */
   let nobody: string;
   const open = (): Promise<ProbeServer> =>
     startProbeServer(
@@ -47,12 +47,12 @@ describe('seckill health', () => {
       (error: unknown) => error,
     );
 
-  it('says yes where one program of several addresses answers', async () => {
+  it('succeeds when a program answers at one of several addresses', async () => {
     await askHealth([nobody, address], 'alive');
     expect(lines).to.deep.equal([`The program at ${address} is alive.`]);
   });
 
-  it('alive is not ready: it names the servers that do not answer', async () => {
+  it('names the servers that do not answer when a program is alive but not ready', async () => {
     report = ILL;
     await askHealth([address], 'alive');
     const error = await refusal(askHealth([address], 'ready'));
@@ -60,12 +60,12 @@ describe('seckill health', () => {
     expect(error).to.be.instanceOf(CliError).with.property('message', why);
   });
 
-  it('fails where nobody answers, and says where it asked', async () => {
+  it('fails and names the addresses it asked when no server answers', async () => {
     const error = await refusal(askHealth([nobody], 'alive'));
     expect(error).to.be.instanceOf(CliError).with.property('message', `nobody answers at ${nobody} (ECONNREFUSED)`);
   });
 
-  it('asks where the settings say that the program listens, at an address that can be asked', async () => {
+  it('asks the address in the settings, and the loopback address when the program listens on 0.0.0.0', async () => {
     sinon.stub(process, 'env').value({ METRICS_HOST: '0.0.0.0', METRICS_PORT: String(probe.port) });
     await healthCommand().parseAsync(['worker', '--ready'], { from: 'user' });
     expect(lines).to.deep.equal([`The program at ${address} is ready.`]);

@@ -2,7 +2,7 @@ import { expect } from 'chai';
 import { planText } from '../../../src/cli/setup.js';
 
 describe('seckill migrate --dry-run', () => {
-  it('shows the SQL of each migration, and whom each statement makes wait', () => {
+  it('shows the SQL of each migration and which clients each statement blocks', () => {
     const made = { table: 'gifts', rows: null, bytes: null };
     const missing = [
       {
@@ -55,7 +55,7 @@ describe('seckill migrate --dry-run', () => {
 Nothing was changed. Missing: 5 statements.`);
   });
 
-  it('says that nothing is missing, and that a later release was here', () => {
+  it('reports when no migration is missing and when a later release has run', () => {
     expect(planText({ missing: [], newer: [] })).to.equal('The schema is up to date.');
     expect(planText({ missing: [], newer: ['0025-later'] })).to.match(
       /^A later release has migrated this database: 0025-later\..*\nThe schema is up to date\.$/,

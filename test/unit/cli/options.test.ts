@@ -2,8 +2,8 @@ import { expect } from 'chai';
 import { UsageError } from '../../../src/cli/cli-error.js';
 import { checkSpan, operatorName, parseTime } from '../../../src/cli/options.js';
 
-describe('options of the command line', () => {
-  it('a time may be ISO 8601, now, or before or after now', () => {
+describe('command-line options', () => {
+  it('accepts a time in ISO 8601, `now`, and a time relative to now', () => {
     expect(parseTime('2030-01-31T20:00:00Z')).to.equal(Date.UTC(2030, 0, 31, 20));
     expect(parseTime('now')).to.be.closeTo(Date.now(), 5000);
     expect(parseTime('-1d')).to.be.closeTo(Date.now() - 86_400_000, 5000);
@@ -14,7 +14,7 @@ describe('options of the command line', () => {
     }
   });
 
-  it('an end before its beginning is used wrongly', () => {
+  it('reports a usage error when an end is before its beginning', () => {
     expect(() => checkSpan({ opensFrom: 2, opensTo: 1 })).to.throw(
       UsageError,
       '--opens-to must not be earlier than --opens-from.',
@@ -22,7 +22,7 @@ describe('options of the command line', () => {
     checkSpan({ from: 1 });
   });
 
-  it('the operator has a name for the audit log', () => {
+  it('names the operator for the audit log', () => {
     expect(operatorName()).to.have.length.above(0);
   });
 });

@@ -3,11 +3,14 @@ import { PassThrough } from 'node:stream';
 import sinon from 'sinon';
 import { inLine, print, printAll, printError, tableLine } from '../../../src/cli/print.js';
 
-/** Clears the screen, goes back to the start of the line, begins another, turns the direction round, hides and ends a line. */
+/**
+ * In order: clears the screen, returns the cursor, breaks the line, reverses the text direction, hides text and ends
+ * the line.
+ */
 const HOSTILE = 'a\x1b[2J\r\nsale 7 is open\x9b2J\u202e\u200b\u2028\x7f\ud800z';
 const SHOWN = 'a\\u001b[2J\\u000d\\u000asale 7 is open\\u009b2J\\u202e\\u200b\\u2028\\u007f\\ud800z';
 
-describe('what commands print', () => {
+describe('command output', () => {
   afterEach(() => sinon.restore());
   const printed = (by: typeof print, text: string): string => {
     const stub = sinon.stub(console, by === print ? 'log' : 'error');
@@ -16,22 +19,22 @@ describe('what commands print', () => {
     return String(stub.firstCall.args[0]);
   };
 
-  it('no control, line break or mark of direction of a stored text reaches the terminal: it is shown as an escape', () => {
+  it('escapes every control character, line break and direction mark in stored text', () => {
     expect(inLine(HOSTILE)).to.equal(SHOWN);
     expect(tableLine(2)('x', HOSTILE)).to.equal(`x   ${SHOWN}`);
   });
 
-  it('our own lines stay lines, without what steers a terminal', () => {
+  it('keeps our own line breaks and removes terminal control sequences', () => {
     for (const by of [print, printError]) expect(printed(by, 'a\nb\x1b[1m\rc')).to.equal('a\nb\\u001b[1m\\u000dc');
   });
 
-  it('a line of JSON stays one line with the same value', () => {
+  it('keeps a line of JSON on one line with the same value', () => {
     const shown = printed(print, JSON.stringify({ title: HOSTILE, emoji: '🖋' }));
     expect(shown).to.match(/^[\x20-\x7e🖋]+$/u);
     expect(JSON.parse(shown)).to.deep.equal({ title: HOSTILE, emoji: '🖋' });
   });
 
-  it('much text waits for a reader that is slow, and ends with one that leaves', async () => {
+  it('waits for a slow reader and stops when the reader leaves', async () => {
     const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
     const reader = new PassThrough({ highWaterMark: 1 });
     const stdout = sinon.stub(process, 'stdout').get(() => reader);
@@ -55,7 +58,7 @@ describe('what commands print', () => {
     }
   });
 
-  it('text of any language is printed as it is', () => {
+  it('prints text of any language unchanged', () => {
     expect(inLine('Füller, ручка, 鋼筆, قلم 🖋')).to.equal('Füller, ручка, 鋼筆, قلم 🖋');
   });
 });

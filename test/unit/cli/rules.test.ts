@@ -19,7 +19,7 @@ describe('seckill rules check', () => {
     rmSync(folder, { recursive: true, force: true });
   });
 
-  /** What it prints, or why it fails. */
+  /** Returns the output of the command, or the reason for its failure. */
   async function check(text: string | Buffer | null, ...flags: string[]): Promise<string> {
     const file = join(folder, 'rules.json');
     if (text !== null) writeFileSync(file, text);
@@ -38,7 +38,7 @@ describe('seckill rules check', () => {
     expect(JSON.parse(await check('{"rules":{}}', '--json'))).to.deep.equal({ valid: true, errors: [] });
   });
 
-  it('names everything that is wrong with its place, for people and for programs', async () => {
+  it('names the place of every mistake, as text and as JSON', async () => {
     const bad = '{"rules":{"lists":{"mode":"x","users":{"deny":["a b"]}}}}';
     const message = await check(bad);
     expect(message)
@@ -51,20 +51,20 @@ describe('seckill rules check', () => {
     expect(fields).to.deep.equal(['lists.mode', 'lists.users.deny.0']);
   });
 
-  it('refuses what is no file of rules', async () => {
+  it('refuses a file that holds no rules', async () => {
     expect(await check(null)).to.match(/^refused: .*cannot be read/);
     expect(await check('{')).to.match(/^refused: .*The document is not JSON: it ends too early, at line 1, column 2/);
     expect(await check('{"lists":{}}')).to.match(/^refused: .*lists is not known here/);
   });
 
-  it('refuses a file that is not UTF-8, and takes one with a byte order mark', async () => {
+  it('refuses a file that is not UTF-8, and accepts a byte order mark', async () => {
     for (const bytes of [Buffer.from('\ufeff{"rules":{}}', 'utf16le'), Buffer.from('{"rules":{"é":1}}', 'latin1')]) {
       expect(await check(bytes)).to.match(/^refused: .*rules\.json is not UTF-8: save it as UTF-8/);
     }
     expect(await check('\ufeff{"rules":{}}')).to.match(/nothing is wrong with it\.$/);
   });
 
-  it('shows nothing of the file that could steer the terminal', async () => {
+  it('shows no terminal control sequence from the file', async () => {
     const message = await check(JSON.stringify({ rules: { '\u001b[2Jgone': 1 } }));
     expect(message).to.contain('gone').and.not.contain('\u001b');
   });

@@ -6,7 +6,7 @@ import sinon from 'sinon';
 import { UsageError } from '../../../src/cli/cli-error.js';
 import { ignoreClosedPipe, report, runCommandLine } from '../../../src/cli/run-command-line.js';
 
-describe('what a command prints when it fails', () => {
+describe('command failure', () => {
   let printed: unknown[][];
   beforeEach(() => {
     printed = [];
@@ -29,7 +29,7 @@ describe('what a command prints when it fails', () => {
     ['a wrong sentinel', () => new Error('All sentinels are unreachable'), /REDIS_URL/],
     ['an unknown host', () => Object.assign(new Error('getaddrinfo ENOTFOUND h'), { code: 'ENOTFOUND' }), /address/],
   ] as const) {
-    it(`one sentence without a stack: ${name}`, () => {
+    it(`prints one sentence without a stack: ${name}`, () => {
       expect(report(make())).to.equal(1);
       expect(printed).to.have.length(1);
       expect(printed[0]).to.have.length(1);
@@ -37,11 +37,11 @@ describe('what a command prints when it fails', () => {
     });
   }
 
-  it('a wrong option ends with exit code 2', () => {
+  it('exits with code 2 when an option is wrong', () => {
     expect(report(new UsageError('--title must have 1 to 200 characters.'))).to.equal(2);
   });
 
-  it('an argument that is not UTF-8 is used wrongly, and nothing runs', async () => {
+  it('reports a usage error and runs nothing when an argument is not UTF-8', async () => {
     const { exitCode } = process;
     const ran = sinon.fake();
     sinon.stub(process, 'argv').value(['node', 'seckill', 'go', Buffer.from('caf\u00e9', 'latin1').toString()]);
@@ -51,7 +51,7 @@ describe('what a command prints when it fails', () => {
     expect(printed).to.deep.equal([['seckill: an argument is not UTF-8 text: check it, and your locale.']]);
   });
 
-  it('a reader of stdout that leaves early is no error; any other error of stdout is', () => {
+  it('ignores a reader of stdout that leaves early, and reports any other error of stdout', () => {
     const output = new PassThrough();
     ignoreClosedPipe(output);
     output.emit('error', Object.assign(new Error('write EPIPE'), { code: 'EPIPE' }));
@@ -59,7 +59,7 @@ describe('what a command prints when it fails', () => {
     expect(() => output.emit('error', full)).to.throw(full.message);
   });
 
-  it('an unexpected error keeps its stack', () => {
+  it('keeps the stack of an unexpected error', () => {
     const error = new Error('x');
     expect(report(error)).to.equal(1);
     expect(printed[0]?.[0]).to.include(error.stack);

@@ -8,7 +8,7 @@ const NOW_MS = Date.UTC(2030, 0, 1);
 const DAY_MS = 86_400_000;
 
 describe('seckill sale --json', () => {
-  it('prints a sale as HTTP answers it, times in ISO 8601', () => {
+  it('prints the same sale as the HTTP API, with times in ISO 8601', () => {
     const sale = saleOf({ saleId: '7' }, NOW_MS);
     const { opensAtMs, closesAtMs, warmBeforeMs: _, retiredAtMs: retiredAt, ...rest } = sale;
     expect(JSON.parse(saleLine(sale))).to.deep.equal({
@@ -43,7 +43,7 @@ describe('seckill sale create', () => {
     return 'created';
   };
 
-  it('a sale that is right closes a day after it opens, unless a time is given', () => {
+  it('closes a sale one day after it opens when no closing time is given', () => {
     const terms = {
       sku: 'pen',
       title: 'A pen',
@@ -59,12 +59,12 @@ describe('seckill sale create', () => {
     expect(newSaleOf({ ...FLAGS, closesAt: '2030-01-01T02:00:00Z' }, NOW_MS).closesAtMs).to.equal(NOW_MS + 7_200_000);
   });
 
-  it('--warm-before hands it to the keeper', () => {
+  it('lets the keeper run the sale when --warm-before is given', () => {
     expect(newSaleOf({ ...FLAGS, warmBefore: '10m' }, NOW_MS).warmBeforeMs).to.equal(600_000);
     expect(refusal({ warmBefore: 'soon' })).to.include('--warm-before must be a duration from 1s to 7d, such as 10m.');
   });
 
-  it('everything that is wrong is named at once, each by its option', () => {
+  it('names every mistake at once, each with its option', () => {
     expect(
       refusal({ title: '', priceCents: '2.50', stock: 'many', buckets: '0', opensAt: 'soon' }).split('\n'),
     ).to.deep.equal([
@@ -77,13 +77,13 @@ describe('seckill sale create', () => {
     ]);
   });
 
-  it('a title that is too long, empty or holds escape codes is refused', () => {
+  it('refuses a title that is too long, empty or holds escape codes', () => {
     expect(refusal({ title: 'x'.repeat(10_000) })).to.include('--title must be a text of 1 to 200 characters');
     expect(refusal({ title: ' ' })).to.include('--title must be a text of 1 to 200 characters');
     expect(refusal({ title: '\u001b[2Jgone' })).to.include('--title must not hold control characters');
   });
 
-  it('a time that somebody would read otherwise is refused', () => {
+  it('refuses an ambiguous or impossible time', () => {
     for (const opensAt of ['05.12.2026 20:00', '2027-02-30T20:00:00Z', '2030-01-31T20:00:00', 'sale 10']) {
       expect(refusal({ opensAt, closesAt: '2031-01-01T00:00:00Z' }), opensAt).to.include(
         '--opens-at must be a time such as 2030-01-31T20:00:00Z.',
@@ -91,12 +91,12 @@ describe('seckill sale create', () => {
     }
   });
 
-  it('what is missing is called missing', () => {
+  it('reports a missing option as missing', () => {
     const { title: _title, ...rest } = FLAGS;
     expect(() => newSaleOf(rest, NOW_MS)).to.throw(UsageError, '--title is missing');
   });
 
-  it('a window that ends before it begins, or in the past, is refused', () => {
+  it('refuses a sale window that ends before it begins or lies in the past', () => {
     expect(refusal({ closesAt: '2029-12-31T00:00:00Z' })).to.include('--closes-at must be later than --opens-at.');
     const past = { opensAt: '2029-01-01T00:00:00Z', closesAt: '2029-01-02T00:00:00Z' };
     expect(refusal(past)).to.include('--closes-at must be in the future.');
@@ -104,18 +104,18 @@ describe('seckill sale create', () => {
 });
 
 describe('seckill sale', () => {
-  it('a refused move names the command that comes first', () => {
+  it('names the command that must come first when a transition is refused', () => {
     expect(wrongStateSentence('open', { saleId: '7', state: 'draft' })).to.include('`seckill sale warm 7`');
     expect(wrongStateSentence('pause', { saleId: '7', state: 'warm' })).to.include('`seckill sale open 7`');
     expect(wrongStateSentence('open', { saleId: '7', state: 'closed' })).to.include('final');
     expect(wrongStateSentence('warm', { saleId: '7', state: 'paused' })).to.include('is paused');
   });
 
-  it('help shows no time as a number', () => {
+  it('shows no time as a number in the help', () => {
     for (const command of saleCommand().commands) expect(command.helpInformation()).not.to.match(/\d{13}/);
   });
 
-  it('reshard is a command, scatter is none', () => {
+  it('has a reshard command and no scatter command', () => {
     const names = saleCommand().commands.map((command) => command.name());
     expect(names).to.include('reshard').and.not.include('scatter');
   });

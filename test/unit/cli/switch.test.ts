@@ -31,7 +31,7 @@ describe('seckill switch', () => {
   const SALE = { endpoint: 'sale', level: 'L1', percent: 20 } as const;
   const json = (): unknown => JSON.parse(lines.at(-1) ?? '');
 
-  it('says what is switched, for whom, and when it is in force', async () => {
+  it('prints the switch, the affected users and when it takes effect', async () => {
     await set(admin, SALE, {}, everywhere);
     expect(lines.splice(0)).to.deep.equal([
       'sale is at L1 for 20 of 100 users (version 1).',
@@ -42,14 +42,14 @@ describe('seckill switch', () => {
     expect(lines.shift()).to.contain('but without effect');
   });
 
-  it('says what was set, and fails, where an api does not follow', async () => {
+  it('prints the new setting and fails when an API does not follow', async () => {
     const unknown = async (version: number): Promise<Found> => ({ inForce: 'unknown', version, why: 'Redis is away' });
     const error = await set(admin, SALE, {}, unknown).catch((cause: unknown) => cause);
     expect(error).to.be.instanceOf(CliError).with.property('message').that.contains('Redis is away');
     expect(lines).to.deep.equal(['sale is at L1 for 20 of 100 users (version 1).']);
   });
 
-  it('shows every switch, for people and for programs', async () => {
+  it('shows every switch, as text and as JSON', async () => {
     await set(admin, SALE, { json: true }, everywhere);
     expect(json()).to.deep.include({ outcome: 'switched', version: 1, seenAtOnce: true, inForce: true, ...SALE });
     expect(json()).to.have.nested.property('rules.inForce', 'everywhere');
@@ -62,7 +62,7 @@ describe('seckill switch', () => {
     expect(json()).to.have.property('switches').with.length(4);
   });
 
-  it('says in a sentence why nothing was switched', async () => {
+  it('explains in one sentence why no switch was set', async () => {
     const why = (work: Promise<void>): Promise<string> =>
       work.then(
         () => 'done',
@@ -79,7 +79,7 @@ describe('seckill switch', () => {
     }
   });
 
-  /** How it ends when it is used wrongly: nothing is asked of any server. */
+  /** Returns the error of a wrong call that reaches no server. */
   async function usage(...words: string[]): Promise<string> {
     const command = switchCommand()
       .exitOverride()
@@ -90,7 +90,7 @@ describe('seckill switch', () => {
     );
   }
 
-  it('prints its usage when it is used wrongly', async () => {
+  it('prints its usage when it is called wrongly', async () => {
     expect(await usage('sale')).to.match(/which level for sale/);
     expect(await usage('admin', 'L1')).to.match(/^error: endpoint must be one of /);
     expect(await usage('sale', 'L9')).to.match(/^error: level must be one of /);

@@ -22,7 +22,7 @@ function setUp(): void {
   client = createClient({ baseUrl: 'http://api.example/', token: 't1', fetch: api.fetch });
 }
 
-/** Lets the time pass until it is over. */
+/** Advances the clock until the promise settles. */
 async function ended<T>(promise: Promise<T>): Promise<T> {
   let isOver = false;
   const over = (): void => void (isOver = true);
@@ -35,7 +35,7 @@ const pausesMs = (): number[] => api.asked.slice(1).map(({ atMs }, index) => atM
 
 describe('client: buy', () => {
   beforeEach(setUp);
-  it('sends the key, the token and what is wanted, follows the stream, and leaves no connection', async () => {
+  it('sends the key, token and quantity, follows the stream, and leaves no connection open', async () => {
     api.next(json(202, PENDING), stream([OPEN, event('pending', PENDING), event('ordered', ORDERED)], 10, 'stays'));
     const result = await buy({ quantity: 2, metadata: { cart: '4' }, queuePass: 'p', purchaseToken: 'q' });
     expect(result).to.deep.equal({ outcome: 'ordered', key: 'k1', orderId: '99', orderState: 'pending_payment' });
@@ -52,7 +52,7 @@ describe('client: buy', () => {
     expect(api.asked[1]?.signal.aborted, 'the stream is left').to.equal(true);
   });
 
-  it('a patience or a pause of more than 2^31 ms is as long as it says', async () => {
+  it('honours a patience or pause longer than 2^31 ms', async () => {
     for (const patienceMs of [Infinity, 2 ** 31]) {
       api.next(json(202, PENDING), stream([OPEN, event('pending', PENDING)], 10, 'stays'));
       const left = new AbortController();
@@ -72,7 +72,7 @@ describe('client: buy', () => {
     expect(await ended(bought)).to.include({ outcome: 'ordered' });
   });
 
-  it('headers without a value are not sent; a key of its own is random', async () => {
+  it('omits headers without a value and generates a random key', async () => {
     api.next(refusal('sold_out'), refusal('sold_out'));
     await ended(client.buy('7', { queuePass: null }));
     await ended(client.buy('7'));
@@ -87,7 +87,7 @@ describe('client: buy', () => {
     expect(newKey()).not.to.equal(newKey());
   });
 
-  it('without a token, or with a header that cannot be written, nothing is sent and nothing is unsure', async () => {
+  it('sends nothing and reports no uncertainty when the token is missing or a header is invalid', async () => {
     const failing = createClient({
       baseUrl: 'http://api.example',
       token: () => Promise.reject(new Error('signed out')),
@@ -106,7 +106,7 @@ describe('client: buy', () => {
     expect(api.asked).to.deep.equal([]);
   });
 
-  it('a try was lost, and then there is no token: nobody knows', async () => {
+  it('returns unknown when a try was lost and the token is then missing', async () => {
     api.next('fails');
     let asked = 0;
     const token = (): string => {
@@ -117,7 +117,7 @@ describe('client: buy', () => {
     expect(await ended(ending.buy('7', { key: 'k1' }))).to.deep.equal({ outcome: 'unknown', key: 'k1' });
   });
 
-  it('a key that was used before: how its purchase ended', async () => {
+  it('returns the outcome of the earlier purchase when its key is reused', async () => {
     api.next(json(200, ORDERED));
     expect(await buy()).to.include({ outcome: 'ordered', orderId: '99' });
     api.next(json(200, { ...PENDING, status: 'failed', orderId: '98', reason: 'units_lost' }));
@@ -125,7 +125,7 @@ describe('client: buy', () => {
     expect(api.asked).to.have.length(2);
   });
 
-  it('a try that is lost, or that hangs, is sent again with the same key', async () => {
+  it('retries with the same key when a try is lost or hangs', async () => {
     api.next('fails', 'hangs', page(502), json(200, ORDERED));
     expect(await buy()).to.include({ outcome: 'ordered' });
     expect(api.whats).to.deep.equal([BUY, BUY, BUY, BUY]);
@@ -136,14 +136,14 @@ describe('client: buy', () => {
   });
 
   for (const code of ['overloaded', 'unavailable', 'outcome_unknown', 'rate_limited', 'paused', 'internal'] as const) {
-    it(`${code} is asked again with the same key`, async () => {
+    it(`retries ${code} with the same key`, async () => {
       api.next(refusal(code), json(200, ORDERED));
       expect(await buy()).to.include({ outcome: 'ordered' });
       expect(api.asked[1]?.headers['Idempotency-Key']).to.equal('k1');
     });
   }
 
-  it('is never sent again before the api asks for it, and those who were refused together come at different moments', async () => {
+  it('never retries before the API allows it, and spreads the retries of clients refused together', async () => {
     const come: number[] = [];
     for (const chance of [0, 0.5, 0.99]) {
       random.returns(chance);
@@ -156,21 +156,21 @@ describe('client: buy', () => {
     expect(Math.max(...come) - Math.min(...come), 'spread').to.be.at.least(1_000);
   });
 
-  it('Retry-After of a proxy counts too', async () => {
+  it('honours Retry-After from a proxy', async () => {
     api.next(page(503, { 'Retry-After': '4' }), json(200, ORDERED));
     await buy();
     expect(pausesMs()[0]).to.be.at.least(4_000);
   });
 
   for (const code of ['sold_out', 'limit_reached', 'closed', 'request_conflict', 'denied', 'unauthorized'] as const) {
-    it(`${code} is final: nothing is sent again`, async () => {
+    it(`sends nothing more after ${code}`, async () => {
       api.next(refusal(code));
       expect(await buy()).to.include({ outcome: 'refused', key: 'k1', code, retryAfterMs: null });
       expect(api.asked).to.have.length(1);
     });
   }
 
-  it('an answer of somebody else is no answer of Seckill', async () => {
+  it('ignores a response that does not come from Seckill', async () => {
     for (const foreign of [page(200), page(404), page(403)]) {
       api.next(foreign);
       expect(await buy()).to.include({ outcome: 'refused', code: 'not_seckill', problem: null });
@@ -178,33 +178,33 @@ describe('client: buy', () => {
     expect(api.asked).to.have.length(3);
   });
 
-  it('what opens beyond the patience is refused at once, with the time', async () => {
+  it('is refused at once with the opening time when the sale opens after the patience ends', async () => {
     api.next(refusal('not_open', 600_000));
     expect(await buy()).to.include({ outcome: 'refused', code: 'not_open', retryAfterMs: 600_000 });
     api.next(refusal('not_open', 20_000), json(200, ORDERED));
     expect(await buy(), 'and waited for within it').to.include({ outcome: 'ordered' });
   });
 
-  it('a refusal after a lost try is believed when the status of the key says that there is nothing', async () => {
+  it('accepts a refusal after a lost try when the status endpoint knows no purchase for the key', async () => {
     api.next('fails', refusal('sold_out'), refusal('purchase_not_found'));
     expect(await buy()).to.include({ outcome: 'refused', code: 'sold_out' });
     expect(api.whats).to.deep.equal([BUY, BUY, STATUS]);
     expect(pausesMs()[1], 'time for the lost one to arrive').to.be.at.least(2_000);
   });
 
-  it('and not when it has arrived all the same', async () => {
+  it('follows the purchase and ignores the refusal when the lost try has arrived', async () => {
     api.next('fails', refusal('sold_out'), json(200, PENDING), stream([OPEN, event('ordered', ORDERED)]));
     expect(await buy()).to.include({ outcome: 'ordered', orderId: '99' });
   });
 
-  it('without an answer that counts it is unknown', async () => {
+  it('returns unknown when no valid response arrives', async () => {
     api.on('', () => 'fails');
     expect(await buy({ patienceMs: 20_000 })).to.deep.equal({ outcome: 'unknown', key: 'k1' });
     expect(api.asked.length).to.be.within(5, 12);
     expect(performance.now()).to.be.below(30_000);
   });
 
-  it('a status that is not known, while the api is spared, is asked for again: nobody is told that units are held', async () => {
+  it('polls the status again when an overloaded API does not know it, and reports no held units', async () => {
     const spared = (): Response => json(200, { requestId: 'k1', saleId: '7', status: 'unknown', degraded: 'L3' });
     api.next('fails', refusal('sold_out'), spared(), spared(), refusal('purchase_not_found'));
     expect(await buy()).to.include({ outcome: 'refused', code: 'sold_out' });
@@ -213,14 +213,14 @@ describe('client: buy', () => {
     expect(await buy({ patienceMs: 20_000 })).to.deep.equal({ outcome: 'unknown', key: 'k1' });
   });
 
-  it('a success that names no status is a try that may have arrived', async () => {
+  it('treats a success without a status as a try that may have arrived', async () => {
     api.next(json(200, { hello: 'you' }), json(200, ORDERED));
     expect(await buy()).to.include({ outcome: 'ordered', orderId: '99' });
     api.next(json(200, {}), refusal('sold_out'), refusal('purchase_not_found'));
     expect(await buy(), 'looked for').to.include({ outcome: 'refused', code: 'sold_out' });
   });
 
-  it('a lost answer that only a refusal for a while follows stays unknown', async () => {
+  it('returns unknown when only temporary refusals follow a lost response', async () => {
     api
       .next('fails')
       .on(BUY, () => refusal('outcome_unknown'))
@@ -228,18 +228,18 @@ describe('client: buy', () => {
     expect(await buy({ patienceMs: 10_000 })).to.deep.equal({ outcome: 'unknown', key: 'k1' });
   });
 
-  it('units that are held, and no order in time: pending', async () => {
+  it('returns pending when units are held and no order arrives in time', async () => {
     api.next(json(202, PENDING)).on(EVENTS, () => stream([OPEN, event('pending', PENDING)], 10, 'stays'));
     expect(await buy({ patienceMs: 10_000 })).to.deep.equal({ outcome: 'pending', key: 'k1' });
     expect(performance.now()).to.be.within(10_000, 10_200);
   });
 
-  it('units that are held, and a token that ends: pending, not refused', async () => {
+  it('returns pending and not refused when units are held and the token expires', async () => {
     api.next(json(202, PENDING), refusal('unauthorized'));
     expect(await buy()).to.deep.equal({ outcome: 'pending', key: 'k1' });
   });
 
-  it('an aborted signal rejects with its reason, wherever it is, and nothing is sent again', async () => {
+  it('rejects with the reason of an aborted signal at any step, and sends nothing more', async () => {
     for (const replies of [['hangs'], ['fails'], [json(202, PENDING), stream([OPEN], 10, 'stays')]] as const) {
       api = new FakeApi().next(...replies);
       client = createClient({ baseUrl: 'http://api.example', fetch: api.fetch });
@@ -266,12 +266,12 @@ describe('client: following a purchase', () => {
   };
   const paid = { ...ORDERED, orderState: 'paid' };
 
-  it('each step to the end', async () => {
+  it('reports each step to the end', async () => {
     api.next(stream([OPEN, event('pending', PENDING), event('ordered', ORDERED), event('paid', paid)], 10, 'stays'));
     expect(await follow()).to.deep.equal(['pending', 'ordered', 'paid']);
   });
 
-  it('a stream that was open goes on at its last event, after the pause that it asked for', async () => {
+  it('resumes a stream at its last event, after the pause the stream asked for', async () => {
     api.next(
       stream([OPEN, event('pending', PENDING), ':\n\n'], 1_000),
       stream([OPEN, event('ordered', ORDERED), event('expired', { ...ORDERED, orderState: 'expired' })]),
@@ -282,47 +282,47 @@ describe('client: following a purchase', () => {
     expect(pausesMs()[0]).to.be.at.least(3_000 + 2_000);
   });
 
-  it('204: everything was seen', async () => {
+  it('ends when 204 says that every event was seen', async () => {
     api.next(new Response(null, { status: 204 }));
     expect(await follow()).to.deep.equal([]);
   });
 
   const polled = () => api.on(`${STATUS}?wait=25`, () => json(200, api.asked.length > 4 ? paid : ORDERED));
 
-  it('refused, it polls', async () => {
+  it('polls when the stream is refused', async () => {
     api.next(refusal('overloaded'));
     polled();
     expect(await follow()).to.deep.equal(['ordered', 'paid']);
     expect(api.whats.slice(0, 2)).to.deep.equal([EVENTS, `${STATUS}?wait=25`]);
   });
 
-  it('held back on its way, it polls after some seconds', async () => {
+  it('polls after some seconds when a proxy buffers the stream', async () => {
     api.next(stream([], 10, 'stays'));
     polled();
     expect(await follow()).to.deep.equal(['ordered', 'paid']);
     expect(pausesMs()[0]).to.be.within(6_000, 6_500);
   });
 
-  it('cut twice, it polls; a step that was seen is not told again', async () => {
+  it('polls after the stream breaks twice, and repeats no step', async () => {
     api.next(stream([OPEN, event('ordered', ORDERED)]), stream([OPEN]));
     polled();
     expect(await follow()).to.deep.equal(['ordered', 'paid']);
     expect(api.whats.slice(0, 3)).to.deep.equal([EVENTS, EVENTS, `${STATUS}?wait=25`]);
   });
 
-  it('silent for longer than two heartbeats, it is opened again', async () => {
+  it('reopens a stream that is silent for longer than two heartbeats', async () => {
     api.next(stream([OPEN, event('ordered', ORDERED)], 10, 'stays'), stream([OPEN, event('paid', paid)]));
     expect(await follow()).to.deep.equal(['ordered', 'paid']);
     expect(pausesMs()[0]).to.be.within(70_000, 74_000);
   });
 
-  it('polls that are answered at once come with pauses; those that were held do not wait', async () => {
+  it('pauses after a poll that returns at once, and not after a held poll', async () => {
     api.next(refusal('overloaded')).on(`${STATUS}?wait=25`, () => json(200, api.asked.length > 3 ? paid : PENDING));
     await follow();
     expect(pausesMs()[1]).to.be.within(1_500, 3_100);
   });
 
-  it('a purchase that is not there, and patience that ends, are thrown', async () => {
+  it('throws when the purchase does not exist or the patience ends', async () => {
     api.next(refusal('purchase_not_found'));
     const thrown = await follow().catch((error: unknown) => error);
     expect(thrown).to.be.instanceOf(CannotFollow).with.nested.property('refusal.code', 'purchase_not_found');
@@ -331,7 +331,7 @@ describe('client: following a purchase', () => {
     expect(late).to.be.instanceOf(CannotFollow).with.nested.property('refusal.code', 'time_up');
   });
 
-  it('a loop that is left ends the connection', async () => {
+  it('closes the connection when the caller leaves the loop', async () => {
     api.next(stream([OPEN, event('pending', PENDING)], 10, 'stays'));
     const first = async (): Promise<string | null> => {
       for await (const { step } of client.events('7', 'k1')) return step;
@@ -344,7 +344,7 @@ describe('client: following a purchase', () => {
 
 describe('client: tokens', () => {
   beforeEach(setUp);
-  it('a function is asked before each request, and once more after a 401', async () => {
+  it('calls the token function before each request, and once more after a 401', async () => {
     const tokens = ['old', 'new', 'newer'];
     client = createClient({ baseUrl: '', token: () => tokens.shift() ?? null, fetch: api.fetch });
     api.next(refusal('unauthorized'), json(200, { orders: [], next: null }), json(200, { orders: [], next: null }));
@@ -357,7 +357,7 @@ describe('client: tokens', () => {
     ]);
   });
 
-  it('the same token again is refused once; none is none', async () => {
+  it('reports one refusal when the token stays the same after a 401, and sends no header without a token', async () => {
     client = createClient({ baseUrl: '', token: async () => 'same', fetch: api.fetch });
     api.next(refusal('unauthorized'));
     expect(await ended(client.orders())).to.deep.include({ ok: false, code: 'unauthorized' });
@@ -383,7 +383,7 @@ describe('client: the other calls', () => {
     ['GET /v1/sales/7/queue/t1', () => client.readTicket('7', 't1')],
     ['POST /v1/sales/7/purchase-token', () => client.purchaseToken('7')],
   ] as const) {
-    it(`${what}: asked again while it is refused for a while, and a final refusal is a value`, async () => {
+    it(`${what}: retries a temporary refusal and returns a final refusal as a value`, async () => {
       api.next(refusal('unavailable'), json(200, { n: 1 }), refusal('denied'));
       expect(await ended<unknown>(call())).to.deep.equal({ ok: true, status: 200, body: { n: 1 } });
       expect(await ended<unknown>(call())).to.deep.include({ ok: false, code: 'denied', retryAfterMs: null });
@@ -391,7 +391,7 @@ describe('client: the other calls', () => {
     });
   }
 
-  it('an aborted signal rejects, also where nothing would be tried again', async () => {
+  it('rejects when the signal aborts, even if the client would not retry', async () => {
     api.next('hangs');
     const leave = new AbortController();
     setTimeout(() => leave.abort(new Error('gone')), 100);
@@ -401,20 +401,20 @@ describe('client: the other calls', () => {
       .with.property('message', 'gone');
   });
 
-  it('ids cannot leave their place in the address', async () => {
+  it('encodes ids so that they stay in their part of the path', async () => {
     api.next(json(200, {}));
     await ended(client.order('../me/orders'));
     expect(api.whats).to.deep.equal(['GET /v1/orders/..%2Fme%2Forders']);
   });
 
-  it('the name of a charge goes along', async () => {
+  it('sends the key of a charge when there is one', async () => {
     api.next(json(200, {}), json(200, {}));
     await ended(client.pay('99', { key: 'c1' }));
     await ended(client.pay('99'));
     expect(api.asked.map(({ headers }) => headers['Idempotency-Key'])).to.deep.equal(['c1', undefined]);
   });
 
-  it('a card goes along by its name; what the bank asks is no refusal', async () => {
+  it('sends the name of a card, and does not treat a bank challenge as a refusal', async () => {
     const asks = { outcome: 'action_needed', orderId: '99', clientSecret: 's1' };
     api.next(json(202, asks), json(200, {}));
     const pay = (paymentMethod?: string) =>
@@ -424,7 +424,7 @@ describe('client: the other calls', () => {
     expect(api.asked.map(({ body }) => body)).to.deep.equal([{ paymentMethod: 'pm_1' }, undefined]);
   });
 
-  it('waits in the queue with the newest ticket until it is let in; a ticket that ended is replaced', async () => {
+  it('waits in the queue with the newest ticket until admission, and replaces an expired ticket', async () => {
     const waiting = (ticket: string) => json(202, { status: 'waiting', ticket, position: 3, pollAfterMs: 5_000 });
     const admitted = { status: 'admitted', pass: 'p', passEndsAt: '2030-01-01T00:00:00.000Z' };
     api.next(waiting('t1'), waiting('t2'), refusal('ticket_not_found'), waiting('t3'), json(200, admitted));
@@ -442,7 +442,7 @@ describe('client: the other calls', () => {
     expect(places).to.deep.equal(['waiting', 'waiting', 'waiting', 'admitted']);
   });
 
-  it('a sale without a queue needs no pass; one that is over says so', async () => {
+  it('needs no pass when a sale has no queue, and reports a sale that is over', async () => {
     api.next(json(200, { status: 'no_queue' }), refusal('closed'));
     expect(await ended(client.waitInQueue('7'))).to.deep.include({ ok: true, body: { pass: null, passEndsAt: null } });
     expect(await ended(client.waitInQueue('7'))).to.deep.include({ ok: false, code: 'closed' });

@@ -9,8 +9,8 @@ const EVENTS: StreamedEvent[] = [
   { id: 'ordered', event: 'ordered', data: '{"b":"é"}\n2' },
 ];
 
-describe('a stream of events, read from a fetch', () => {
-  it('is the same however it is cut into pieces', () => {
+describe('event stream read from a fetch', () => {
+  it('yields the same events for any split into chunks', () => {
     fc.assert(
       fc.property(fc.array(fc.integer({ min: 1, max: STREAM.length - 1 })), (cuts) => {
         const reader = new EventStreamReader();
@@ -22,7 +22,7 @@ describe('a stream of events, read from a fetch', () => {
     );
   });
 
-  it('a line may end with a carriage return alone, wherever it is cut', () => {
+  it('accepts a lone carriage return as a line end, at any chunk boundary', () => {
     const text = 'data: 1\r\rdata: 2\rdata: 3\r\n\r\ndata: 4\r\n\r\n';
     for (let size = 1; size <= text.length; size++) {
       const reader = new EventStreamReader();
@@ -35,7 +35,7 @@ describe('a stream of events, read from a fetch', () => {
     }
   });
 
-  it('comments, unknown fields and a pause that is no number change nothing; half an event is none', () => {
+  it('ignores comments, unknown fields, an invalid pause and an incomplete event', () => {
     const reader = new EventStreamReader();
     expect(reader.push(': hello\nnonsense\nretry: soon\nid: 1\n\ndata: x\n')).to.deep.equal([]);
     expect(reader.retryMs).to.equal(null);

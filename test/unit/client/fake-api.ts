@@ -6,7 +6,7 @@ export interface Asked {
   readonly what: string;
   readonly headers: Readonly<Record<string, string>>;
   readonly body: unknown;
-  /** On the monotonic clock, ms. */
+  /** Time on the monotonic clock, ms. */
   readonly atMs: number;
   readonly signal: AbortSignal;
 }
@@ -27,7 +27,7 @@ export const page = (status: number, headers: Record<string, string> = {}): Resp
 export const event = (step: string, purchase: object): string =>
   `id: ${step}\nevent: ${step}\ndata: ${JSON.stringify(purchase)}\n\n`;
 
-/** A stream of these texts, the first at once, each next one after so many ms; then it ends, or stays open. */
+/** Streams these texts with this delay (ms) before each text after the first, then ends or stays open. */
 export function stream(texts: readonly string[], everyMs = 10, then: 'ends' | 'stays' = 'ends'): Response {
   const body = new ReadableStream<Uint8Array>({
     start(controller) {
@@ -44,12 +44,12 @@ export function stream(texts: readonly string[], everyMs = 10, then: 'ends' | 's
   return new Response(body, { headers: { 'Content-Type': 'text/event-stream' } });
 }
 
-/** Answers by the order of the requests, or by what is asked. */
+/** Answers requests in order or by their content. */
 export class FakeApi {
   readonly asked: Asked[] = [];
   readonly #replies: ((asked: Asked) => Reply | null)[] = [];
 
-  /** The next request is answered so. */
+  /** Sets the response to the next request. */
   next(...replies: Reply[]): this {
     for (const reply of replies) {
       let isUsed = false;
@@ -58,7 +58,7 @@ export class FakeApi {
     return this;
   }
 
-  /** Requests that nothing in front of it answers, and that begin so. */
+  /** Answers requests with this prefix when no queued response is left. */
   on(what: string, reply: () => Reply): this {
     this.#replies.push((asked) => (asked.what.startsWith(what) ? reply() : null));
     return this;
@@ -95,7 +95,7 @@ export class FakeApi {
   }
 }
 
-/** Its body errs when the signal aborts, as that of a real one does. */
+/** The body fails when the signal aborts, as in a real response. */
 function abortable(response: Response, signal: AbortSignal): Promise<Response> {
   if (response.body === null) return Promise.resolve(response);
   const { readable, writable } = new TransformStream<Uint8Array, Uint8Array>();

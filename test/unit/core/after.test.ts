@@ -7,18 +7,18 @@ import { systemClock } from '../../../src/programs/system-clock.js';
 const TIMER_MAX_MS = 2 ** 31 - 1;
 const STEP_MS = 1_000_000_000;
 
-describe('a wait of any length', () => {
+describe('wait of any length', () => {
   let clock: SinonFakeTimers;
   beforeEach(() => {
     clock = sinon.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
   });
   afterEach(() => clock.restore());
 
-  /** In steps that the fake clock counts exactly. */
+  /** Advances in steps that the fake clock counts exactly. */
   const pass = (ms: number): void => {
     for (let leftMs = ms; leftMs > 0; leftMs -= STEP_MS) clock.tick(Math.min(leftMs, STEP_MS));
   };
-  /** Up to some years, and around the times at which a timer of Node or of a browser overflows. */
+  /** Waits of up to some years, and around the overflow of timers in Node.js and browsers. */
   const lengths = fc.oneof(
     fc.integer({ min: 1, max: 4 * TIMER_MAX_MS }),
     fc
@@ -26,7 +26,7 @@ describe('a wait of any length', () => {
       .map(([n, off]) => n * TIMER_MAX_MS + off),
   );
 
-  it('ends when it is over, neither sooner nor later', () => {
+  it('ends exactly on time', () => {
     fc.assert(
       fc.property(lengths, (ms) => {
         const ring = sinon.fake();
@@ -39,7 +39,7 @@ describe('a wait of any length', () => {
     );
   });
 
-  it('never ends where it is endless, nor once it was ended', () => {
+  it('never ends when it is infinite or was cancelled', () => {
     const ring = sinon.fake();
     const ends = [after(Infinity, ring), after(3 * TIMER_MAX_MS, ring)];
     pass(2 * TIMER_MAX_MS);
@@ -50,7 +50,7 @@ describe('a wait of any length', () => {
     expect(clock.countTimers()).to.equal(0);
   });
 
-  it('as a pause ends early with its signal, and leaves no timer', async () => {
+  it('ends early with its signal and leaves no timer', async () => {
     for (const waiting of [pause, systemClock.sleep]) {
       const early = new AbortController();
       const slept = waiting(Infinity, early.signal);

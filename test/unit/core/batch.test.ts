@@ -29,18 +29,18 @@ const sealed = (parts: Partial<Omit<Batch, 'body'>> = {}): Batch =>
     ...parts,
   });
 
-/** A good body with one field changed. */
+/** Returns a valid body with one field changed. */
 const bodyWith = (field: string, value: unknown): string =>
   JSON.stringify({ ...JSON.parse(sealed().body), [field]: value });
 
 describe('batch', () => {
-  it('has an id that a command takes as it is, and that no other batch has', () => {
+  it('has a unique id that commands accept unchanged', () => {
     const ids = Array.from({ length: 1_000 }, newBatchId);
     for (const id of ids) expect(id).to.match(/^[A-Za-z][A-Za-z0-9_-]{21}$/);
     expect(new Set(ids).size).to.equal(ids.length);
   });
 
-  it('is written as consumers expect it: short names, purchases as triples', () => {
+  it('is encoded with short names and purchases as triples', () => {
     expect(JSON.parse(sealed({ traceparent: TRACEPARENT }).body)).to.deep.equal({
       v: 1,
       batchId: 'batch-1',
@@ -56,7 +56,7 @@ describe('batch', () => {
     });
   });
 
-  it('carries any metadata and ids that are accepted, also as an event', () => {
+  it('carries any accepted metadata and ids, also as an event', () => {
     fc.assert(
       fc.property(metadatas, fc.stringMatching(USER_ID), fc.stringMatching(ID), (metadata, userId, requestId) => {
         const purchase = { userId, requestId, quantity: 1, metadata };
@@ -69,14 +69,14 @@ describe('batch', () => {
     );
   });
 
-  it('without metadata and trace ids it is byte for byte what it was before there were any', () => {
+  it('keeps its original bytes when it has no metadata or trace ids', () => {
     expect(sealed().body).to.equal(
       '{"v":1,"batchId":"batch-1","saleId":"7","bucket":0,"epoch":1,"createdAt":1700000000000,"trace":"",' +
         '"purchases":[["u1","k1",1],["u2","k1",3]]}',
     );
   });
 
-  it('with metadata it has another version, which an older program parks instead of losing it, and a fourth value', () => {
+  it('has a newer version and a fourth value when it has metadata, so that an older program parks the batch', () => {
     const [u1, u2] = purchasesOf('u1', 'u2*3');
     const batch = sealed({ purchases: [u1 as Purchase, { ...(u2 as Purchase), metadata: { cart: '42' } }] });
     expect(JSON.parse(batch.body)).to.deep.include({
@@ -89,7 +89,7 @@ describe('batch', () => {
     expect(decodeBatch(batch.body)).to.deep.equal({ outcome: 'decoded', batch });
   });
 
-  it('trace ids stand beside the purchases, in the same version: a program that knows none records the same orders', () => {
+  it('keeps its version when it has trace ids, so that an older program records the same orders', () => {
     const [u1, u2] = purchasesOf('u1', 'u2*3');
     const batch = sealed({ purchases: [u1 as Purchase, { ...(u2 as Purchase), traceId: TRACE_ID }] });
     const { traces, ...rest } = JSON.parse(batch.body) as Record<string, unknown>;
@@ -98,7 +98,7 @@ describe('batch', () => {
     expect(decodeBatch(batch.body)).to.deep.equal({ outcome: 'decoded', batch });
   });
 
-  it('trace ids and a traceparent that are none are left out: they never cost a purchase [M7]', () => {
+  it('drops an invalid trace id or traceparent and keeps the purchase [M7]', () => {
     const { purchases } = sealed();
     const none = ['x', 7, null, {}, [7], [['x', TRACE_ID]], [[2, TRACE_ID]], [[-1, TRACE_ID]], [[0.5, TRACE_ID]]];
     for (const traces of [...none, [[0, TRACE_ID.toUpperCase()]], [[0, '0'.repeat(32)]], [[0]], [[0, 7]], [null]]) {
@@ -111,7 +111,7 @@ describe('batch', () => {
     }
   });
 
-  it('a line of log names the batch and the traces of its purchases, each once', () => {
+  it('names the batch and each trace of its purchases once in a log line', () => {
     const traced = { ...purchaseOf('u1'), traceId: TRACE_ID };
     expect(logFieldsOf(sealed())).to.deep.equal({ batchId: 'batch-1' });
     expect(logFieldsOf(sealed({ purchases: [traced, { ...traced, userId: 'u2' }] }))).to.deep.equal({
@@ -122,13 +122,13 @@ describe('batch', () => {
   });
 
   for (const metadata of [null, {}, [], 'x', { a: 1 }, { '': 'x' }, { a: 'x'.repeat(512) }]) {
-    it(`${JSON.stringify(metadata).slice(0, 20)} is no metadata: undecodable [M7, S6]`, () => {
+    it(`is undecodable with the metadata ${JSON.stringify(metadata).slice(0, 20)} [M7, S6]`, () => {
       const body = bodyWith('purchases', [['u1', 'k1', 1, metadata]]).replace('"v":1', '"v":2');
       expect(decodeBatch(body)).to.deep.equal({ outcome: 'undecodable', detail: 'purchase 0 has bad metadata' });
     });
   }
 
-  it('any batch is read as it was written', () => {
+  it('reads any batch back unchanged', () => {
     const id = fc.stringMatching(/^[A-Za-z0-9_-]{1,64}$/);
     const metadata = fc.dictionary(fc.stringMatching(/^[a-z]{1,8}$/), fc.string({ maxLength: 20 }), {
       minKeys: 1,
@@ -163,14 +163,14 @@ describe('batch', () => {
     );
   });
 
-  it('anything at all is an answer, never a throw [M7]', () => {
+  it('returns a result for any input and never throws [M7]', () => {
     fc.assert(fc.property(fc.oneof(fc.string(), fc.json()), (body) => void decodeBatch(body)));
     for (const body of ['', 'null', '[]', '1', '"x"', '{', '[{"v":2}]']) {
       expect(decodeBatch(body).outcome, body).to.equal('undecodable');
     }
   });
 
-  it('another version is not the same as an undecodable body: a later program may read it [M7]', () => {
+  it('distinguishes another version from an undecodable body, because a later program may read it [M7]', () => {
     for (const version of [0, 3, '1', null, undefined]) {
       expect(decodeBatch(bodyWith('v', version)).outcome).to.equal('unknown_version');
     }
@@ -215,14 +215,14 @@ describe('batch', () => {
   ];
   for (const [field, value, detail] of bad) {
     const shown = JSON.stringify(value).slice(0, 40);
-    it(`${field} ${shown} makes it undecodable, with the reason [M7, S6]`, () => {
+    it(`is undecodable with its reason when ${field} is ${shown} [M7, S6]`, () => {
       const decoded = decodeBatch(bodyWith(field, value));
       expect(decoded.outcome).to.equal('undecodable');
       expect(decoded).to.have.property('detail').that.matches(detail);
     });
   }
 
-  it('a key may stand in it once; equal request ids of two buyers are two keys [G5]', () => {
+  it('allows each key once, and treats equal request ids of two buyers as two keys [G5]', () => {
     expect(
       decodeBatch(
         bodyWith('purchases', [
@@ -241,12 +241,12 @@ describe('batch', () => {
     ).to.equal('decoded');
   });
 
-  it('takes exactly as many purchases as its ceiling', () => {
+  it('accepts exactly the maximum number of purchases', () => {
     const crowd = Array.from({ length: BATCH_SIZE_CEILING }, (_, index) => purchaseOf(`u${index}`));
     expect(decodeBatch(sealed({ purchases: crowd }).body).outcome).to.equal('decoded');
   });
 
-  it('names from outside cannot become fields of an object', () => {
+  it('never turns external names into object fields', () => {
     const body = sealed().body.replace('{', '{"__proto__":{"polluted":1},');
     expect(decodeBatch(body).outcome).to.equal('decoded');
     expect(({} as { polluted?: number }).polluted).to.equal(undefined);

@@ -50,7 +50,7 @@ describe('conditions', () => {
     expect(words(watch), 'the metric is absent').to.deep.equal([]);
   });
 
-  it('reports the worst value for each combination of labels, and is about the last label', () => {
+  it('reports the worst value for each combination of labels and uses the last label as its subject', () => {
     const summary = `'{{ $labels.topic }} waits for {{ $labels.group }}: {{ $value | printf "%.0f" }}.'`;
     const watch = watchOf(rule('max by (group, topic) (m) > 30', { summary }));
     published = {

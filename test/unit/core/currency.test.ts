@@ -8,7 +8,7 @@ import { createFormat } from '../../../web/console/logic/format.js';
 const CURRENCIES = Intl.supportedValuesOf('currency');
 
 describe('currencies', () => {
-  it('have the digits of ISO 4217, also where Intl shows others', () => {
+  it('have the number of digits in ISO 4217, even where Intl differs', () => {
     const digits = ['EUR', 'JPY', 'KRW', 'VND', 'ISK', 'UGX', 'KWD', 'BHD', 'TND', 'HUF', 'IDR', 'COP', 'IQD', 'MGA'];
     expect(digits.map((currency) => `${currency} ${currencyDigits(currency)}`)).to.deep.equal([
       ...['EUR 2', 'JPY 0', 'KRW 0', 'VND 0', 'ISK 0', 'UGX 0', 'KWD 3', 'BHD 3', 'TND 3'],
@@ -16,9 +16,9 @@ describe('currencies', () => {
     ]);
   });
 
-  /** Node 20, 22 and 24 agree on these; a newer one that does not shows up here. */
+  /** Node.js 20, 22 and 24 agree on these currencies. A newer version that differs fails this test. */
   const SHOWN_OTHERWISE = 'AFN ALL COP HUF IDR IQD IRR KPW LAK LBP MGA MMK PKR SLL SOS SYP YER';
-  it('have those of Intl, but for a list', () => {
+  it('match Intl except for a fixed list', () => {
     const others = CURRENCIES.filter((currency) => {
       const shown = new Intl.NumberFormat('en', { style: 'currency', currency }).resolvedOptions();
       return shown.maximumFractionDigits !== currencyDigits(currency);
@@ -26,12 +26,12 @@ describe('currencies', () => {
     expect(others.join(' ')).to.equal(SHOWN_OTHERWISE);
   });
 
-  it('are known by ISO 4217, whatever else has three capital letters', () => {
+  it('are only the codes of ISO 4217, not any three capital letters', () => {
     expect(['EUR', 'JPY', 'VND', 'KWD'].filter((code) => !isCurrency(code))).to.deep.equal([]);
     expect(['EUS', 'XXX', 'AAA', 'eur', ''].filter(isCurrency)).to.deep.equal([]);
   });
 
-  it('are written alike by the command line, the console and the buyer page', () => {
+  it('look the same on the command line, in the console and on the buyer page', () => {
     for (const [amount, currency, text, money] of [
       [1999, 'JPY', '1,999 JPY', '¥1,999'],
       [1999, 'EUR', '19.99 EUR', '€19.99'],
@@ -46,7 +46,7 @@ describe('currencies', () => {
     expect(formatOf('en', 'EUR').price(500)).to.equal('€5');
   });
 
-  it('no amount changes when it is shown, typed as shown and read again', () => {
+  it('keep every amount when it is shown, typed and read again', () => {
     fc.assert(
       fc.property(fc.constantFrom(...CURRENCIES), fc.nat({ max: 4_294_967_295 }), (currency, amount) => {
         expect(inSmallestUnit(Number(String(inMainUnit(amount, currency))), currency)).to.equal(amount);
@@ -56,7 +56,7 @@ describe('currencies', () => {
     );
   });
 
-  it('a figure with more digits than its currency has is no amount', () => {
+  it('refuse an amount with more digits than the currency has', () => {
     expect(Number.isInteger(inSmallestUnit(19.99, 'JPY'))).to.equal(false);
     expect(Number.isInteger(inSmallestUnit(0.999, 'EUR'))).to.equal(false);
     expect(inSmallestUnit(19.99, 'EUR')).to.equal(1999);

@@ -6,18 +6,18 @@ const fromNode = (secret: string, text: string): string =>
   createHmac('sha256', secret).update(text).digest('base64url');
 
 describe('HMAC', () => {
-  it('is that of RFC 4231, case 2, in base64url', () => {
+  it('matches RFC 4231, case 2, in base64url', () => {
     const hex = '5bdcc146bf60754e6a042426089575c75a003f089d2739839dec58b964ec3843';
     expect(new HmacKey('Jefe').sign('what do ya want for nothing?')).to.equal(
       Buffer.from(hex, 'hex').toString('base64url'),
     );
   });
 
-  it('is that of Node, whatever the lengths of key and text', () => {
+  it('matches Node.js for any length of key and text', () => {
     for (const keyLength of [0, 1, 31, 32, 55, 63, 64, 65, 128, 500]) {
       const secret = 'key-of-any-length-'.repeat(40).slice(0, keyLength);
       const key = new HmacKey(secret);
-      // around the ends of blocks, and where a text needs memory of its own; a short one after a long one
+      // Lengths around block ends and beyond the shared buffer, then a short text after a long text.
       for (const length of [0, 1, 55, 56, 63, 64, 65, 1023, 1024, 1025, 5000, 3]) {
         const text = 'text '.repeat(1000).slice(0, length);
         expect(key.sign(text), `key ${keyLength}, text ${length}`).to.equal(fromNode(secret, text));
@@ -25,7 +25,7 @@ describe('HMAC', () => {
     }
   });
 
-  it('takes keys and texts beyond ASCII by their UTF-8 bytes', () => {
+  it('encodes keys and texts beyond ASCII as UTF-8', () => {
     const texts = [
       'é',
       '\u0065\u0301',
@@ -40,7 +40,7 @@ describe('HMAC', () => {
     }
   });
 
-  it('texts are the same only when every character is', () => {
+  it('compares texts as equal only when every character is equal', () => {
     expect(sameText('abc', 'abc')).to.equal(true);
     expect(sameText('', '')).to.equal(true);
     for (const other of ['abd', 'bbc', 'ab', 'abcd', '']) expect(sameText('abc', other), other).to.equal(false);

@@ -3,7 +3,7 @@ import { compareIds } from '../../../src/core/ids.js';
 import { idBelow, ORDER_ID_MAX } from '../../../src/core/order-id.js';
 
 describe('decimal ids', () => {
-  it('are ordered by value, whatever their lengths: everybody locks the rows of sales in this order', () => {
+  it('are ordered by value at any length, so that all programs lock sale rows in the same order', () => {
     const ascending = ['1', '2', '9', '10', '11', '99', '100', '9007199254740992', '9007199254740993', ORDER_ID_MAX];
     expect([...ascending].reverse().sort(compareIds)).to.deep.equal(ascending);
     for (const one of ascending) {
@@ -14,7 +14,7 @@ describe('decimal ids', () => {
     }
   });
 
-  it('have one below, 0 at the least', () => {
+  it('have a predecessor that is never below 0', () => {
     expect(idBelow('1000')).to.equal('999');
     expect(idBelow(ORDER_ID_MAX)).to.equal('9223372036854775806');
     expect(idBelow('1')).to.equal('0');

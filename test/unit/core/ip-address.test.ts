@@ -3,8 +3,8 @@ import { expect } from 'chai';
 import fc from 'fast-check';
 import { readAddress, readNetwork } from '../../../src/core/ip-address.js';
 
-describe('address', () => {
-  it('reads what the platform takes for an address, and nothing else', () => {
+describe('IP address', () => {
+  it('reads exactly the addresses that the platform accepts', () => {
     const nearly = fc.stringMatching(/^[0-9a-f:.]{0,24}$/);
     fc.assert(
       fc.property(fc.oneof(fc.ipV4(), fc.ipV6(), nearly, fc.string()), (text) => {
@@ -14,7 +14,7 @@ describe('address', () => {
     );
   });
 
-  it('an IPv4-mapped IPv6 address is an IPv4 address, however it is written', () => {
+  it('reads an IPv4-mapped IPv6 address in any notation as IPv4', () => {
     const plain = { family: 4, value: 0x0a010203 };
     for (const text of ['10.1.2.3', '::ffff:10.1.2.3', '::FFFF:a01:203', '0:0:0:0:0:ffff:0a01:0203']) {
       expect(readAddress(text), text).to.deep.equal(plain);
@@ -22,7 +22,7 @@ describe('address', () => {
     expect(readAddress('::10.1.2.3')).to.deep.equal({ family: 6, value: 0x0a010203n });
   });
 
-  it('every way to write an IPv6 address is the same number', () => {
+  it('reads every notation of an IPv6 address as the same number', () => {
     for (const text of ['2001:db8::1', '2001:0DB8:0:0:0:0:0:1', '2001:db8:0:0::0.0.0.1', '2001:db8::1%eth0']) {
       expect(readAddress(text), text).to.deep.equal({ family: 6, value: 0x20010db8000000000000000000000001n });
     }
@@ -39,12 +39,12 @@ describe('address', () => {
     '1:2:3:4:5:6:7',
     '1.2.3.4::',
   ]) {
-    it(`${JSON.stringify(text)} is none`, () => {
+    it(`refuses ${JSON.stringify(text)}`, () => {
       expect(readAddress(text)).to.equal(null);
     });
   }
 
-  it('a network is an address and the number of its first bits', () => {
+  it('reads a network as an address and a prefix length', () => {
     expect(readNetwork('10.0.0.0/8')).to.deep.equal({ start: { family: 4, value: 0x0a000000 }, length: 8 });
     expect(readNetwork('10.1.2.3')?.length).to.equal(32);
     expect(readNetwork('2001:db8::1')?.length).to.equal(128);
@@ -62,12 +62,12 @@ describe('address', () => {
     'fe80::1%eth0/64',
     '10.0.0.0/8/8',
   ]) {
-    it(`${text} is no network`, () => {
+    it(`refuses the network ${text}`, () => {
       expect(readNetwork(text)).to.equal(null);
     });
   }
 
-  it('bits behind the prefix length are refused as a typing error', () => {
+  it('refuses bits after the prefix length as a typing error', () => {
     for (const text of ['10.0.0.1/8', '128.0.0.0/0', '2001:db8::1/64']) expect(readNetwork(text), text).to.equal(null);
   });
 });

@@ -2,14 +2,14 @@ import { expect } from 'chai';
 import sinon from 'sinon';
 import { liveText } from '../../../src/core/live.js';
 
-describe('texts that are read again', () => {
+describe('reloaded text', () => {
   let clock: sinon.SinonFakeTimers;
   beforeEach(() => {
     clock = sinon.useFakeTimers({ toFake: ['performance'] });
   });
   afterEach(() => clock.restore());
 
-  it('at most every five seconds, and only when somebody asks', () => {
+  it('is read at most every five seconds, and only on demand', () => {
     let reads = 0;
     const live = liveText('first', () => `read ${++reads}`);
     clock.tick(4_999);
@@ -21,7 +21,7 @@ describe('texts that are read again', () => {
     expect(live()).to.equal('read 2');
   });
 
-  it('keep the last good one while the file is away or of no use', () => {
+  it('keeps the last good text when the file is missing or unusable', () => {
     let now: string | null = 'first';
     const live = liveText('first', () => {
       if (now === null) throw new Error('ENOENT');
@@ -36,7 +36,7 @@ describe('texts that are read again', () => {
     expect(later()).to.equal('third');
   });
 
-  it('tell whoever reads what they were, so that what is the same need not be looked at again', () => {
+  it('gives readers the previous text so that they can skip unchanged text', () => {
     const seen: string[] = [];
     const live = liveText('first', (last) => {
       seen.push(last);

@@ -22,8 +22,8 @@ const ringOf = (keys: string, unsigned?: UnsignedMessages): MessageSignatures =>
 const TOPIC = 'a-topic';
 const BODY = '{"v":1,"title":"größe"}';
 
-describe('signatures of messages', () => {
-  it('a body is valid for the topic that it was signed for, and as it was', () => {
+describe('message signatures', () => {
+  it('accept only an unchanged body on the topic it was signed for', () => {
     const ring = ringOf(OLD);
     const signature = ring.sign(TOPIC, BODY);
     expect(signature).to.match(/^old\.[A-Za-z0-9_-]{43}$/);
@@ -32,14 +32,14 @@ describe('signatures of messages', () => {
     expect(ring.check(TOPIC, BODY.replace('1', '2'), signature), 'another body').to.equal('wrong_signature');
   });
 
-  it('keys change while programs run: the first signs, all are accepted', () => {
+  it('can rotate keys at run time: the first key signs and every key verifies', () => {
     const [before, between, after] = [ringOf(OLD), ringOf(`${NEW},${OLD}`), ringOf(NEW)];
     expect(between.check(TOPIC, BODY, before.sign(TOPIC, BODY))).to.equal('signed');
     expect(after.check(TOPIC, BODY, between.sign(TOPIC, BODY))).to.equal('signed');
     expect(after.check(TOPIC, BODY, before.sign(TOPIC, BODY))).to.equal('unknown_key');
   });
 
-  it('whatever stands in the property, the answer is a word', () => {
+  it('return a defined result for any property value', () => {
     const ring = ringOf(OLD);
     const [, mac = ''] = ring.sign(TOPIC, BODY).split('.');
     for (const [signature, verdict] of [
@@ -58,19 +58,19 @@ describe('signatures of messages', () => {
     }
   });
 
-  it('while programs are updated what has no signature is let in; what has a wrong one never is', () => {
+  it('accept an unsigned message during an update, and never a wrong signature', () => {
     const ring = ringOf(NEW, 'accept');
     expect(ring.check(TOPIC, BODY, undefined)).to.equal('unsigned_accepted');
     expect(ring.check(TOPIC, BODY, '')).to.equal('unknown_key');
     expect(ring.check(TOPIC, BODY, ringOf(OLD).sign(TOPIC, BODY))).to.equal('unknown_key');
   });
 
-  it('without a key nothing could be signed', () => {
+  it('cannot be created without a key', () => {
     expect(() => new MessageSignatures(readKeyring(''))).to.throw(RangeError);
   });
 });
 
-describe('messages that nobody of ours has signed', () => {
+describe('messages without a valid signature', () => {
   const WAY = { group: GROUPS.redriveWriter, topic: TOPICS.redrive };
   const batch = batchOf({ saleId: '7' }, purchasesOf('mallory'));
   let broker: MemoryBroker;
@@ -101,7 +101,7 @@ describe('messages that nobody of ours has signed', () => {
       ...(signature === undefined ? {} : { [SIGNATURE_PROPERTY]: signature }),
     });
 
-  it('are parked, counted and acked, and those between them arrive [S10]', async () => {
+  it('are parked, counted and acked, and the valid messages between them arrive [S10]', async () => {
     forge('{', undefined);
     await broker.redriveChannel().publish(batch);
     forge(batch.body, TEST_SIGNATURES.sign(TOPICS.purchase, batch.body));
@@ -120,7 +120,7 @@ describe('messages that nobody of ours has signed', () => {
     expect(broker.unfinished(WAY.topic, WAY.group), 'the true one').to.equal(1);
   });
 
-  it('name no sale and no batch: a repair counts what stands in dead letters of its sale', async () => {
+  it('name no sale and no batch, so that a repair does not count them', async () => {
     const { saleId, batchId, body } = batch;
     forge(body, undefined, { saleId, batchId, topic: 'whatever' });
     await receive();
@@ -129,7 +129,7 @@ describe('messages that nobody of ours has signed', () => {
     expect(await deadLetters.parkedBatches('', 10)).to.deep.equal([]);
   });
 
-  it('do not take the place of a true message of the same id, and the same one twice is one dead letter', async () => {
+  it('do not replace a valid message with the same id, and are parked once per message', async () => {
     forge('a');
     forge('a');
     await receive();
@@ -140,14 +140,14 @@ describe('messages that nobody of ours has signed', () => {
     );
   });
 
-  it('are kept in part where they are long: who sends one sends many', async () => {
+  it('are truncated when they are long, because an attacker may send many', async () => {
     forge('x'.repeat(1_000_000));
     await receive();
     expect(deadLetters.deadLetters[0]?.body).to.have.length(16_384);
     expect(deadLetters.deadLetters[0]?.detail).to.contain('1000000 characters');
   });
 
-  it('do not end a receive: it goes on until there is a true one, or none', async () => {
+  it('do not end a receive, which continues until it gets a valid message or none is left', async () => {
     for (let index = 0; index < 20; index++) forge(`forged ${index}`);
     await broker.redriveChannel().publish(batch);
     expect(await receive()).to.deep.equal([batch.body]);
@@ -155,7 +155,7 @@ describe('messages that nobody of ours has signed', () => {
     expect(deadLetters.deadLetters).to.have.length(20);
   });
 
-  it('come again while they cannot be parked, and are handed to nobody', async () => {
+  it('are redelivered while parking fails, and reach no handler', async () => {
     forge('a');
     const away = { park: () => Promise.reject(new OperationalError('mysql', 'away', { retryable: true })) };
     expect(await receive(checked({ deadLetters: away }))).to.deep.equal([]);
@@ -165,7 +165,7 @@ describe('messages that nobody of ours has signed', () => {
     expect([broker.unfinished(WAY.topic, WAY.group), deadLetters.deadLetters.length]).to.deep.equal([0, 1]);
   });
 
-  it('are counted and let in during an update, if they have no signature at all', async () => {
+  it('are counted and accepted during an update when they have no signature', async () => {
     forge('of an older program');
     const signatures = ringOf(NEW, 'accept');
     expect(await receive(checked({ signatures }))).to.deep.equal(['of an older program']);

@@ -2,10 +2,10 @@ import { expect } from 'chai';
 import { isMetadata, metadataFault, METADATA_BYTES_MAX } from '../../../src/core/metadata.js';
 
 const NAME_MAX = 40;
-/** Exactly so many bytes as JSON. */
+/** Returns metadata with exactly this many bytes as JSON. */
 const ofBytes = (bytes: number): object => ({ a: 'x'.repeat(bytes - '{"a":""}'.length) });
 
-describe('metadata of a purchase', () => {
+describe('purchase metadata', () => {
   it('is an object of texts', () => {
     for (const good of [{ cart: '42' }, { a: '', 'b.c_d-9': '\u0000"\\🖋' }, ofBytes(METADATA_BYTES_MAX)]) {
       expect(metadataFault(good), JSON.stringify(good)).to.equal(null);
@@ -17,7 +17,7 @@ describe('metadata of a purchase', () => {
     }
   });
 
-  it('has no half of a character, which a store would refuse with all that shares its batch', () => {
+  it('refuses half of a surrogate pair, because the store would then refuse the whole batch', () => {
     for (const half of ['\ud800', 'note 🖋'.slice(0, 6), '\udfff\ud83d', 'a\udc00z']) {
       expect(metadataFault({ a: 'x', note: half }), JSON.stringify(half)).to.match(
         /^metadata "note" holds half of a character/,
@@ -26,7 +26,7 @@ describe('metadata of a purchase', () => {
     }
   });
 
-  it('has at most 512 bytes as JSON in UTF-8, escapes included', () => {
+  it('has at most 512 bytes as UTF-8 JSON, including escapes', () => {
     expect(metadataFault(ofBytes(METADATA_BYTES_MAX + 1))).to.equal(
       'metadata must have at most 512 bytes as JSON, not 513.',
     );
@@ -35,7 +35,7 @@ describe('metadata of a purchase', () => {
     expect(metadataFault({ a: '\n'.repeat(253) })).to.match(/not 514/);
   });
 
-  it('has names that stay in their order and are no property of every object [S6]', () => {
+  it('accepts only names that keep their order and are safe as property names [S6]', () => {
     for (const name of ['a', 'A_b.c-9', 'constructor', 'toString', 'x'.repeat(NAME_MAX)]) {
       expect(metadataFault(JSON.parse(`{${JSON.stringify(name)}:"v"}`)), name).to.equal(null);
     }
@@ -46,7 +46,7 @@ describe('metadata of a purchase', () => {
     }
   });
 
-  it('without a name is fine from a caller, and nothing that a message carries', () => {
+  it('accepts an empty object from a caller and refuses it in a message', () => {
     expect(metadataFault({})).to.equal(null);
     expect(isMetadata({})).to.equal(false);
   });

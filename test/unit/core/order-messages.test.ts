@@ -27,7 +27,7 @@ const EVENT: OrderEvent = {
   atMs: 1_700_000_000_000,
 };
 
-/** Lists that are no list of orders. */
+/** Lists that hold no valid orders. */
 const BAD_ORDERS = [undefined, null, [], 'x', [11], ['0'], ['1', '1'], ['a'], [null]];
 const TOO_MANY = Array.from({ length: ORDERS_PER_MESSAGE_MAX + 1 }, (_, i) => String(i + 1));
 
@@ -35,7 +35,7 @@ describe('payment deadline', () => {
   const bodyWith = (field: string, value: unknown): string =>
     JSON.stringify({ ...JSON.parse(encodePaymentDeadline(DEADLINE)), [field]: value });
 
-  it('is written with its version, and any is read as it was written', () => {
+  it('is encoded with its version and reads back unchanged', () => {
     expect(JSON.parse(encodePaymentDeadline(DEADLINE))).to.deep.equal({
       v: 1,
       batchId: 'b1',
@@ -52,13 +52,13 @@ describe('payment deadline', () => {
     );
   });
 
-  it('anything at all is an answer, never a throw [M7]', () => {
+  it('returns a result for any input and never throws [M7]', () => {
     fc.assert(fc.property(fc.oneof(fc.string(), fc.json()), (body) => void decodePaymentDeadline(body)));
     expect(decodePaymentDeadline('{').outcome).to.equal('undecodable');
     expect(decodePaymentDeadline(bodyWith('v', 2)).outcome).to.equal('unknown_version');
   });
 
-  it('every field is checked [M7]', () => {
+  it('checks every field [M7]', () => {
     const bad: [string, unknown[]][] = [
       ['batchId', [undefined, '', 'a b', 7, 'x'.repeat(65)]],
       ['saleId', [undefined, '0', '07', 7, 'x']],
@@ -81,7 +81,7 @@ describe('order events', () => {
     return JSON.stringify({ ...body, events: [{ ...body.events[0], [field]: value }] });
   };
 
-  it('are written with their version, and any are read as they were written', () => {
+  it('are encoded with their version and read back unchanged', () => {
     expect(JSON.parse(encodeOrderEvents([EVENT]))).to.deep.equal({
       v: 1,
       events: [{ eventId: '41-created', type: 'order.created', saleId: '7', at: 1_700_000_000_000, orders: ['11'] }],
@@ -102,7 +102,7 @@ describe('order events', () => {
     );
   });
 
-  it('anything at all is an answer, never a throw [M7]', () => {
+  it('return a result for any input and never throw [M7]', () => {
     fc.assert(fc.property(fc.oneof(fc.string(), fc.json()), (body) => void decodeOrderEvents(body)));
     for (const events of [undefined, null, [], {}, [1], [null], Array(17).fill(EVENT)]) {
       expect(decodeOrderEvents(JSON.stringify({ v: 1, events })).outcome).to.equal('undecodable');
@@ -110,7 +110,7 @@ describe('order events', () => {
     expect(decodeOrderEvents('{"v":2}').outcome).to.equal('unknown_version');
   });
 
-  it('every field is checked [M7]', () => {
+  it('check every field [M7]', () => {
     const bad: [string, unknown[]][] = [
       ['eventId', [undefined, '', 'a b', 7]],
       ['type', [undefined, 'created', 'order.eaten', 1]],

@@ -8,8 +8,8 @@ import {
 const PAID: OrderNotification = { userId: 'u1', requestId: 'k1', orderId: '101', state: 'paid', reason: null };
 const FAILED: OrderNotification = { ...PAID, orderId: '102', state: 'failed', reason: 'discarded' };
 
-describe('order-notifications', () => {
-  it('what was encoded is decoded', () => {
+describe('order notifications', () => {
+  it('decodes every encoded notification', () => {
     expect(decodeOrderNotifications(encodeOrderNotifications([PAID, FAILED]))).to.deep.equal({
       outcome: 'decoded',
       notifications: [PAID, FAILED],
@@ -21,7 +21,7 @@ describe('order-notifications', () => {
     expect(decodeOrderNotifications(encodeOrderNotifications([ordered]))).to.deep.include({ notifications: [ordered] });
   });
 
-  it('a user id may hold slashes: the request is what follows the last one', () => {
+  it('allows slashes in a user id and reads the request id after the last slash', () => {
     const hostile = { ...PAID, userId: 'a/b/{7:0}' };
     expect(decodeOrderNotifications(encodeOrderNotifications([hostile]))).to.deep.include({ notifications: [hostile] });
   });
@@ -38,7 +38,7 @@ describe('order-notifications', () => {
     ['an unknown state', '{"v":2,"orders":[["a/k1","1","lost"]]}', 'undecodable'],
     ['an order id that is none', '{"v":2,"orders":[["a/k1",1,"paid"]]}', 'undecodable'],
   ] as const) {
-    it(`${what} is an answer: ${outcome}`, () => {
+    it(`decodes ${what} as ${outcome}`, () => {
       expect(decodeOrderNotifications(body).outcome).to.equal(outcome);
     });
   }

@@ -3,7 +3,7 @@ import { OutageLog } from '../../../src/core/outage-log.js';
 import { silentLog } from '../../helpers/silent-log.js';
 
 describe('outage log', () => {
-  it('says the first of many failures in a row and their end, each once, and knows whether it lasts', () => {
+  it('logs the first of many failures in a row and their end once, and knows whether the outage lasts', () => {
     const said: unknown[] = [];
     const log = {
       ...silentLog,

@@ -8,7 +8,7 @@ const errorOf = (text: string): string | null => {
   return 'error' in parsed ? parsed.error : null;
 };
 
-/** Not every message of every version of Node has one. */
+/** Not every version of Node.js has each message. */
 function positionOfParse(text: string): number | null {
   try {
     JSON.parse(text);
@@ -19,8 +19,8 @@ function positionOfParse(text: string): number | null {
   return null;
 }
 
-describe('json or something else', () => {
-  it('is what the text says, or null, or the text', () => {
+describe('JSON or another value', () => {
+  it('returns the parsed value, null or the text itself', () => {
     for (const read of [jsonOrNull, jsonOrText]) expect(read('{"a":[1]}')).to.deep.equal({ a: [1] });
     expect(jsonOrText('null')).to.equal(null);
     expect(jsonOrNull('{')).to.equal(null);
@@ -29,7 +29,7 @@ describe('json or something else', () => {
 });
 
 describe('parseJson', () => {
-  it('gives the value of a text that is JSON', () => {
+  it('returns the value of valid JSON', () => {
     expect(parseJson(' {"a":[1,-2.5e3,null,true,"\\u00e9\\""]} ', 'x')).to.deep.equal({
       value: { a: [1, -2500, null, true, 'é"'] },
     });
@@ -52,12 +52,12 @@ describe('parseJson', () => {
     '[😀]': 'unexpected "😀" at line 1, column 2',
   };
   for (const [text, place] of Object.entries(PLACES)) {
-    it(`says where ${JSON.stringify(text)} stops being JSON`, () => {
+    it(`names the place where ${JSON.stringify(text)} stops being JSON`, () => {
       expect(errorOf(text)).to.equal(`The body is not JSON: ${place}.`);
     });
   }
 
-  it('names the token that JSON.parse names, wherever one character of a text is spoilt', () => {
+  it('names the same token as JSON.parse when any one character is wrong', () => {
     const text = '{"a":[1,-2.5e3,null,{"b":"c\\n\\u0041"}],"d":false}';
     let compared = 0;
     for (let at = 1; at < text.length; at++) {
@@ -66,14 +66,14 @@ describe('parseJson', () => {
       const column = /unexpected .* column (\d+)/.exec(errorOf(broken) ?? '')?.[1];
       if (position === null || column === undefined) continue;
       compared++;
-      const inToken = broken.slice(Number(column) - 1, position); // a wrong number is named by where it begins
+      const inToken = broken.slice(Number(column) - 1, position); // A wrong number is named by its first character.
       expect(inToken, broken).to.match(/^[\w.+-]*$/);
       expect(Number(column)).to.be.at.most(position + 1);
     }
     expect(compared).to.be.greaterThan(5);
   });
 
-  it('refuses half of a character in any text or name, escaped or not, and nothing else', () => {
+  it('refuses half of a surrogate pair in any text or name, escaped or not, and nothing else', () => {
     const escaped = (text: string): string =>
       `"${Array.from({ length: text.length }, (_, at) => `\\u${text.charCodeAt(at).toString(16).padStart(4, '0')}`).join('')}"`;
     fc.assert(
@@ -94,7 +94,7 @@ describe('parseJson', () => {
     expect(errorOf(`${'['.repeat(200_000)}"\\ud83d"${']'.repeat(200_000)}`)).to.match(/^The body/);
   });
 
-  it('finds its place in a text of some megabytes', () => {
+  it('finds the place of a mistake in a text of several megabytes', () => {
     const long = `["${'\\n'.repeat(1_000_000)}", "${'x'.repeat(2_000_000)}", ]`;
     expect(errorOf(long)).to.contain('unexpected "]" at line 1');
   });

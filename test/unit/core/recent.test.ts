@@ -2,8 +2,8 @@ import { expect } from 'chai';
 import { recent } from '../../../src/core/recent.js';
 import { ManualClock } from '../../helpers/memory/manual-clock.js';
 
-describe('a recent answer', () => {
-  it('is not kept when asking failed', async () => {
+describe('recent value', () => {
+  it('is not cached when the request fails', async () => {
     let asked = 0;
     const ask = async (): Promise<number> => {
       if (++asked === 1) throw new Error('away');
@@ -16,7 +16,7 @@ describe('a recent answer', () => {
     expect(await read(), 'kept').to.equal(2);
   });
 
-  it('with nothing to keep it only shares a question that is under way', async () => {
+  it('only shares a running request when caching is off', async () => {
     let asked = 0;
     const read = recent(async () => ++asked, 0, new ManualClock());
     expect(await Promise.all([read(), read()])).to.deep.equal([1, 1]);

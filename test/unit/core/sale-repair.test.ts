@@ -4,7 +4,7 @@ import { repairNeedOf } from '../../../src/core/sale-repair.js';
 
 const GONE: BucketStatus = { state: null, epoch: 0, sameServer: false };
 
-describe('repair-need', () => {
+describe('repair need', () => {
   const good: BucketStatus = { state: 'open', epoch: 3, sameServer: true };
   const needOf = (...buckets: Partial<BucketStatus>[]): string | null =>
     repairNeedOf(
@@ -12,23 +12,23 @@ describe('repair-need', () => {
       buckets.map((bucket) => ({ ...good, ...bucket })),
     );
 
-  it('none while every bucket is loaded, of this server and of this epoch', () => {
+  it('is empty while every bucket is loaded on this server in this epoch', () => {
     expect(needOf({}, {})).to.equal(null);
     expect(needOf({ state: 'paused' }, { state: 'closed', epoch: 4 })).to.equal(null);
   });
 
-  it('one bucket is enough, and a repair under way comes first [R5, R2]', () => {
+  it('arises from a single bucket, and a running repair comes first [R5, R2]', () => {
     expect(needOf({}, { state: null, epoch: 0, sameServer: false })).to.equal('not_loaded');
     expect(needOf({}, { sameServer: false })).to.equal('other_server');
     expect(needOf({}, { epoch: 2 })).to.equal('old_epoch');
     expect(needOf({ sameServer: false }, { state: 'repair' }, { state: null })).to.equal('in_repair');
   });
 
-  it('a draft has none: it was never loaded, or is being loaded right now', () => {
+  it('is empty for a draft, which was never loaded or is loading now', () => {
     expect(repairNeedOf({ state: 'draft', epoch: 1, retiredAtMs: null }, [GONE])).to.equal(null);
   });
 
-  it('a retired sale has none: Redis has forgotten it by intent', () => {
+  it('is empty for a retired sale, which was removed from Redis on purpose', () => {
     expect(repairNeedOf({ state: 'closed', epoch: 1, retiredAtMs: 1 }, [GONE])).to.equal(null);
   });
 });

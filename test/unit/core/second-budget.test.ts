@@ -2,8 +2,8 @@ import { expect } from 'chai';
 import { SecondBudget } from '../../../src/core/second-budget.js';
 import { ManualClock } from '../../helpers/memory/manual-clock.js';
 
-describe('budget of a second', () => {
-  it('gives so many, and as many again a second after the first', () => {
+describe('budget per second', () => {
+  it('allows its full number, and the same number again one second after the first use', () => {
     const clock = new ManualClock();
     const budget = new SecondBudget(2, clock);
     const take = (): boolean[] => [budget.take(), budget.take(), budget.take()];

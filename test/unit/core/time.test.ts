@@ -3,7 +3,7 @@ import fc from 'fast-check';
 import { isoTime, readTime, spanReversed } from '../../../src/core/time.js';
 
 const NOW_MS = Date.UTC(2030, 0, 1);
-/** What `Date.parse` takes, as another time than was meant, or by the zone of this machine. */
+/** Texts that `Date.parse` reads as another time than intended, or in the time zone of this machine. */
 const GUESSED = [
   '05.12.2026 20:00',
   '10.12.2026',
@@ -26,8 +26,8 @@ const GUESSED = [
   '2100-01-01T00:00:00Z',
 ];
 
-describe('a time that somebody types', () => {
-  it('is ISO 8601 with a zone, of a day and a year that make sense', () => {
+describe('typed time', () => {
+  it('accepts ISO 8601 with a time zone and a valid day and year', () => {
     for (const text of GUESSED) {
       expect(isoTime.safeParse(text).success, text).to.equal(false);
       expect(readTime(text, NOW_MS), text).to.equal(null);
@@ -36,7 +36,7 @@ describe('a time that somebody types', () => {
     expect(readTime('2028-02-29T20:00:00.5Z', NOW_MS)).to.equal(Date.UTC(2028, 1, 29, 20, 0, 0, 500));
   });
 
-  it('may be now, or a time from now', () => {
+  it('accepts `now` and a time relative to now', () => {
     const read = (text: string): number | null => readTime(text, NOW_MS);
     expect([read('now'), read('+0s'), read('+10m'), read('-1d')]).to.deep.equal([
       NOW_MS,
@@ -49,7 +49,7 @@ describe('a time that somebody types', () => {
     }
   });
 
-  it('of this century is read back, whatever its zone, and nothing else is a time', () => {
+  it('reads every time of this century in any zone, and refuses any other text', () => {
     const times = fc.date({
       min: new Date(Date.UTC(2000, 0)),
       max: new Date(Date.UTC(2100, 0) - 1),
@@ -72,8 +72,8 @@ describe('a time that somebody types', () => {
   });
 });
 
-describe('a span of time', () => {
-  it('is reversed where it ends before it begins', () => {
+describe('time range', () => {
+  it('is reversed when its end is before its start', () => {
     expect(spanReversed({ from: 2, to: 1 })).to.deep.equal({ from: 'from', to: 'to' });
     expect(spanReversed({ since: 2, until: 1, from: 1, to: 1 })).to.deep.equal({ from: 'since', to: 'until' });
     for (const fine of [

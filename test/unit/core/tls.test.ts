@@ -31,7 +31,7 @@ describe('tls', () => {
     tlsServerName: parts.serverName ?? '',
   });
 
-  /** What a connection to this server ends with; null: it answered. */
+  /** Returns the error of a connection to this server, or null if the server answered. */
   async function connected(options: TlsOptions | null, tls: Tls, host = '127.0.0.1'): Promise<Error | null> {
     const listening: Server =
       options === null
@@ -45,14 +45,14 @@ describe('tls', () => {
         const socket = connect({ host, port, ...tls.optionsFor(host) });
         socket.once('error', resolve);
         socket.once('close', () => resolve(new Error('closed')));
-        socket.once('data', () => resolve(null)); // with TLS 1.3 a server refuses our certificate after its handshake
+        socket.once('data', () => resolve(null)); // A server refuses our certificate after the handshake in TLS 1.3.
       });
     } finally {
       listening.close();
     }
   }
 
-  it('trusts the given authority, shows our certificate, and takes a name or an address', async () => {
+  it('trusts the given authority, shows our certificate, and accepts a host name or an IP address', async () => {
     const tls = new Tls(NAMES, settings({ ca: ours.cert, pair: client }));
     const asking = { ...server, ca: ours.cert, requestCert: true, rejectUnauthorized: true };
     expect(await connected(asking, tls)).to.equal(null);
@@ -62,7 +62,7 @@ describe('tls', () => {
     expect(await connected(named, byName), 'the name that is asked for').to.equal(null);
   });
 
-  describe('says why it does not come to a connection, and what to change', () => {
+  describe('names the reason and the remedy when a connection fails', () => {
     const cases: [string, () => Promise<[TlsOptions | null, TlsSettings]>, RegExp][] = [
       [
         'an authority that we do not trust',
@@ -124,21 +124,21 @@ describe('tls', () => {
           const tls = new Tls(NAMES, certificates);
           const error = await connected(options && { ...options, maxVersion: version, minVersion: version }, tls);
           expect(tlsReason(error, NAMES, tls), String(error)).to.match(sentence);
-          // MySQL's driver puts a code of its own in the place of the one of Node, and gRPC keeps the text alone
+          // The MySQL driver replaces the error code of Node.js, and gRPC keeps only the text.
           const without = Object.assign(new Error(error?.message), { code: 'HANDSHAKE_SSL_ERROR' });
           expect(tlsReason(without, NAMES, tls), 'by its text').to.match(sentence);
         });
       }
     }
 
-    it('a server that does not take ours', () => {
-      // a server of Node closes without an alert, so these are the words of OpenSSL's
+    it('names a server that refuses our certificate', () => {
+      // A Node.js server closes without an alert, so this is the text of OpenSSL.
       const alert = new Error('80A9:error:0A000418:SSL routines:ssl3_read_bytes:tlsv1 alert unknown ca:rec.c:1:');
       const sentence = tlsReason(alert, NAMES, new Tls(NAMES, settings({ ca: ours.cert, pair: client })));
       expect(sentence).to.match(/^does not accept our certificate: correct STORE_TLS_CERT and STORE_TLS_KEY \(/);
     });
 
-    it('says nothing of an error that is none of TLS', () => {
+    it('returns nothing for an error that is not a TLS error', () => {
       const refused = Object.assign(new Error('connect ECONNREFUSED 127.0.0.1:1'), { code: 'ECONNREFUSED' });
       for (const error of [refused, new Error('read ECONNRESET'), undefined, null, 'text']) {
         expect(tlsReason(error, NAMES, null)).to.equal(null);
@@ -146,13 +146,13 @@ describe('tls', () => {
     });
   });
 
-  it('has the same context while nothing changes, another one afterwards, and the last good one in between', async () => {
+  it('keeps its context while the files are unchanged or incomplete, and replaces it after a valid change', async () => {
     const next = await makeCertificate({ commonName: 'us next' }, ours);
     let pair = client;
     const tls = new Tls(NAMES, { tlsCa: () => ours.cert, tlsCert: () => pair.cert, tlsKey: () => pair.key });
     const { context, material } = tls;
     expect([tls.context === context, tls.material === material]).to.deep.equal([true, true]);
-    pair = { cert: next.cert, key: client.key }; // one file is replaced, and the other not yet
+    pair = { cert: next.cert, key: client.key }; // Only the first of two files is replaced here.
     expect([tls.context === context, tls.material.cert]).to.deep.equal([true, client.cert]);
     pair = next;
     expect([tls.context === context, tls.material.cert]).to.deep.equal([false, next.cert]);

@@ -18,7 +18,7 @@ const SPAN_ID = '00f067aa0ba902b7';
 const GOOD = `00-${TRACE_ID}-${SPAN_ID}-01`;
 
 describe('trace context', () => {
-  it('reads what the standard calls well-formed, and the flag that says whether it is recorded', () => {
+  it('reads well-formed headers and their sampled flag', () => {
     const read = { traceId: TRACE_ID, spanId: SPAN_ID };
     expect(readTraceparent(GOOD)).to.deep.equal({ ...read, isSampled: true });
     for (const [flags, isSampled] of [
@@ -53,10 +53,10 @@ describe('trace context', () => {
     ['digits of another script', `00-${'٣'.repeat(32)}-${SPAN_ID}-01`],
     ['a long text', '0'.repeat(100_000)],
   ] as const) {
-    it(`${what} is none [S6]`, () => expect(readTraceparent(text)).to.equal(null));
+    it(`refuses ${what} [S6]`, () => expect(readTraceparent(text)).to.equal(null));
   }
 
-  it('whatever comes is read as the pattern of the standard reads it [S6]', () => {
+  it('accepts exactly what the pattern of the standard accepts [S6]', () => {
     const pattern = /^(?!ff)[0-9a-f]{2}-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}(?:$|-)/;
     const isGood = (text: string): boolean => pattern.test(text) && (text.length === 55 || !text.startsWith('00'));
     const hex = (length: number) => fc.stringMatching(new RegExp(`^[0-9a-f]{${length}}$`));
@@ -74,20 +74,20 @@ describe('trace context', () => {
     );
   });
 
-  it('a span names itself so that it is read again', () => {
+  it('writes a span as a header that reads back unchanged', () => {
     const traceparent = traceparentOf({ traceId: TRACE_ID, spanId: SPAN_ID });
     expect(traceparent).to.equal(GOOD);
     expect(traceProperty(traceparent)).to.deep.equal({ traceparent });
     expect([traceProperty(''), traceProperty(undefined)]).to.deep.equal([{}, {}]);
   });
 
-  it('makes trace ids that are well-formed and different', () => {
+  it('makes well-formed and unique trace ids', () => {
     const ids = Array.from({ length: 2_000 }, newTraceId);
     for (const id of ids) expect(isTraceId(id), id).to.equal(true);
     expect(new Set(ids).size).to.equal(ids.length);
   });
 
-  it('a batch has a trace id that leads to it, and other names have none', () => {
+  it('derives a trace id from the name of a batch, and none from another name', () => {
     for (let i = 0; i < 100; i++) {
       const batchId = newBatchId();
       const traceId = traceIdOfBatch(batchId);
@@ -103,14 +103,14 @@ describe('trace context', () => {
     }
   });
 
-  it('people type a trace id, also in capitals, or a whole traceparent', () => {
+  it('accepts a typed trace id in upper case, or a whole traceparent', () => {
     for (const text of [TRACE_ID, TRACE_ID.toUpperCase(), GOOD]) expect(typedTraceId(text), text).to.equal(TRACE_ID);
     for (const text of ['order-1', '431234567890123456', newBatchId(), '0'.repeat(32)]) {
       expect(typedTraceId(text), text).to.equal(null);
     }
   });
 
-  it('the trace ids of purchases, each once', () => {
+  it('returns each trace id of several purchases once', () => {
     expect(traceIdsOf([{}, { traceId: TRACE_ID }, {}, { traceId: TRACE_ID }])).to.deep.equal([TRACE_ID]);
     expect(traceIdsOf([{}, {}])).to.deep.equal([]);
   });

@@ -13,8 +13,8 @@ import { hash32, homeBucket } from '../../../src/core/bucket.js';
 const id = fc.stringMatching(/^[A-Za-z0-9_-]{1,64}$/);
 const userId = fc.oneof(fc.stringMatching(/^[!-~]{1,128}$/), fc.stringMatching(/^[a/]{1,4}$/));
 
-describe('ids', () => {
-  it('an id can break neither a key, nor a path, nor a log line [S6]', () => {
+describe('id syntax', () => {
+  it('accepts no id that could break a key, a path or a log line [S6]', () => {
     for (const good of ['a', 'A-b_9', 'x'.repeat(64), '0']) expect(isId(good), good).to.equal(true);
     const odd = [
       '',
@@ -37,7 +37,7 @@ describe('ids', () => {
     for (const bad of [...odd, 7, null, undefined, ['a'], {}]) expect(isId(bad), JSON.stringify(bad)).to.equal(false);
   });
 
-  it('a user id is what identity providers choose, without a blank, which MySQL would not see at its end [S6]', () => {
+  it('accepts user ids of identity providers without blanks, because MySQL ignores trailing blanks [S6]', () => {
     const good = [
       'auth0|507f1f77bcf86cd799439011',
       'a@b.com',
@@ -68,7 +68,7 @@ describe('ids', () => {
     }
   });
 
-  it('a payment id may look as providers make them, and still fits a column and a path [S6]', () => {
+  it('accepts payment ids of providers that fit a column and a path [S6]', () => {
     const good = ['pi_3MtwBwLkdIwHu7ix28a3tqPa', 'ch.1:2', 'PAY-1AB~2', 'a='.repeat(32), 'simulated-x', '_x'];
     for (const one of good) expect(isPaymentId(one), one).to.equal(true);
     for (const bad of ['', '.', '..', ':a', 'a/b', 'a b', 'a%2F', 'a?b', 'a#b', 'ä', 'a\n', 'x'.repeat(65), 7, null]) {
@@ -76,28 +76,28 @@ describe('ids', () => {
     }
   });
 
-  it('a sale id is a number that MySQL could have given, in its one spelling', () => {
+  it('accepts a sale id only as a number that MySQL can generate, in one spelling', () => {
     for (const good of ['1', '7', '999999999999999999']) expect(isSaleId(good), good).to.equal(true);
     for (const bad of ['', '0', '07', '-1', '1.0', '1e3', ' 1', '1 ', '1\n', '1234567890123456789', 7]) {
       expect(isSaleId(bad), JSON.stringify(bad)).to.equal(false);
     }
   });
 
-  it('an order id has up to 19 digits', () => {
+  it('accepts an order id with up to 19 digits', () => {
     expect(isOrderId('9223372036854775807')).to.equal(true);
     for (const bad of ['0', '01', '92233720368547758070', 'x', 1]) expect(isOrderId(bad)).to.equal(false);
   });
 });
 
 describe('purchase', () => {
-  it('a quantity is a whole number from 1 to 1000', () => {
+  it('accepts a quantity from 1 to 1000 as a whole number', () => {
     for (const good of [1, 2, 1000]) expect(isQuantity(good)).to.equal(true);
     for (const bad of [0, -1, 1001, 1.5, NaN, Infinity, '1', null, undefined, true]) {
       expect(isQuantity(bad), String(bad)).to.equal(false);
     }
   });
 
-  it('two purchases have one key only if buyer and request are the same, and both can be read from it', () => {
+  it('gives two purchases the same key only if buyer and request are equal, and reads both from the key', () => {
     fc.assert(
       fc.property(userId, id, userId, id, (userId, requestId, otherUser, otherRequest) => {
         const same = userId === otherUser && requestId === otherRequest;
@@ -115,7 +115,7 @@ describe('purchase', () => {
 });
 
 describe('request entry', () => {
-  it('is read as it was written', () => {
+  it('reads back unchanged', () => {
     const quantity = fc.integer({ min: 1, max: 1000 });
     const entry: fc.Arbitrary<RequestEntry> = fc.oneof(
       fc.record({ state: fc.constant('held' as const), batchId: id, quantity }),
@@ -124,13 +124,13 @@ describe('request entry', () => {
     fc.assert(fc.property(entry, (one) => void expect(parseRequestEntry(formatRequestEntry(one))).to.deep.equal(one)));
   });
 
-  it('has the form that the scripts write', () => {
+  it('has the format that the scripts write', () => {
     expect(formatRequestEntry({ state: 'held', batchId: 'b1', quantity: 2 })).to.equal('held:b1:2');
     expect(formatRequestEntry({ state: 'ordered', orderId: '9', quantity: 1 })).to.equal('ordered:9:1');
     expect(formatRequestEntry({ state: 'released', orderId: '9', quantity: 1 })).to.equal('released:9:1');
   });
 
-  it('anything else is null', () => {
+  it('is null for any other text', () => {
     for (const text of [
       '',
       'held',
@@ -150,7 +150,7 @@ describe('request entry', () => {
 });
 
 describe('order', () => {
-  it('moves one way: only a pending order moves, and what ended stays so [I8]', () => {
+  it('allows moves only from pending, and never from a final state [I8]', () => {
     for (const state of ORDER_STATES) {
       expect(ORDER_TRANSITIONS[state].length > 0, state).to.equal(state === 'pending_payment');
       expect(ORDER_TRANSITIONS[state]).not.to.include(state);
@@ -158,7 +158,7 @@ describe('order', () => {
     expect(ORDER_TRANSITIONS.pending_payment).to.deep.equal(['paid', 'cancelled', 'expired']);
   });
 
-  it('live are those whose units count as sold', () => {
+  it('counts as live only while its units count as sold', () => {
     expect(ORDER_STATES.filter(isLive)).to.deep.equal(['pending_payment', 'paid']);
   });
 });
@@ -171,7 +171,7 @@ describe('order id', () => {
     sequence: fc.integer({ min: 0, max: 255 }),
   });
 
-  it('can be taken apart, fits BIGINT and the routes', () => {
+  it('splits into its parts, and fits BIGINT and the routes', () => {
     fc.assert(
       fc.property(parts, ({ atMs, slot, userId, sequence }) => {
         const orderId = composeOrderId(atMs, slot, userId, sequence);
@@ -182,7 +182,7 @@ describe('order id', () => {
     );
   });
 
-  it('a later id is greater, also from another process', () => {
+  it('is greater when it is generated later, even in another process', () => {
     fc.assert(
       fc.property(parts, parts, (a, b) => {
         fc.pre(a.atMs < b.atMs);
@@ -194,7 +194,7 @@ describe('order id', () => {
 });
 
 describe('sale', () => {
-  it('moves along its arrows: draft → warm → open ⇄ paused → closed [I8]', () => {
+  it('follows the transitions draft → warm → open ⇄ paused → closed [I8]', () => {
     expect(SALE_TRANSITIONS).to.deep.equal({
       draft: ['warm'],
       warm: ['open', 'closed'],
@@ -205,14 +205,14 @@ describe('sale', () => {
     expect(Object.keys(SALE_TRANSITIONS)).to.have.members(SALE_STATES);
   });
 
-  it('the home bucket of a buyer is the same for ever: known values [R12]', () => {
-    // FNV-1a, from its authors' test vectors; stored data depends on them.
+  it('assigns a buyer to the same home bucket for ever: known values [R12]', () => {
+    // FNV-1a test vectors of its authors. Stored data depends on them.
     expect([hash32(''), hash32('a'), hash32('foobar')]).to.deep.equal([0x811c9dc5, 0xe40c292c, 0xbf9cf968]);
     expect(homeBucket('anybody', 1)).to.equal(0);
     expect(homeBucket('a', 16)).to.equal(0xe40c292c % 16);
   });
 
-  it('buckets share the buyers evenly [R12]', () => {
+  it('spreads buyers evenly over buckets [R12]', () => {
     const counts = new Array<number>(8).fill(0);
     for (let i = 0; i < 8000; i++) counts[homeBucket(`user-${i}`, 8)]!++;
     for (const count of counts) expect(count).to.be.within(800, 1200);
@@ -220,13 +220,13 @@ describe('sale', () => {
 });
 
 describe('errors', () => {
-  it('a fault names its dependency, whether to try again, and its cause', () => {
+  it('carry their dependency, their cause and whether to retry', () => {
     const cause = new Error('ECONNRESET');
     const fault = new OperationalError('redis', 'precheck: ECONNRESET', { retryable: true, cause });
     expect(fault).to.include({ name: 'OperationalError', dependency: 'redis', retryable: true, cause });
   });
 
-  it('an unexpected word and a broken assumption are bugs', () => {
+  it('report an unexpected word or a broken assumption as a bug', () => {
     expect(() => assertNever('x' as never)).to.throw(Bug, /unexpected value: "x"/);
     expect(() => assert(false, 'it holds')).to.throw(Bug, 'it holds');
     expect(() => assert(1, 'it holds')).not.to.throw();

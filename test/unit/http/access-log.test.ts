@@ -48,7 +48,7 @@ describe('access log', () => {
     await log.close();
   };
 
-  it('says who was refused what, when, why, and how long it took', async () => {
+  it('names the caller, the refusal, its time and reason, and the duration of the request', async () => {
     await noteAll(open(), [REFUSED, DONE]);
     const common = { time: new Date(clock.nowMs()).toISOString(), route: 'purchase', request: 'k-1', user: 'alice' };
     expect(lines()).to.deep.equal([
@@ -65,7 +65,7 @@ describe('access log', () => {
     ]);
   });
 
-  it('what is not known is left out, and an id in a path that nobody has checked is cut', async () => {
+  it('omits unknown fields and shortens an unchecked id in a path', async () => {
     const log = open();
     log.note(requestOf({ requestId: null, userId: '', params: { saleId: 'x'.repeat(8000) } }), REFUSED, 0);
     log.note(requestOf({ params: null }), DONE, 0);
@@ -84,7 +84,7 @@ describe('access log', () => {
     expect(lines()[1]).not.to.have.property('sale');
   });
 
-  it('refusals only, one in so many, or nothing but what fits in a second, with a count of the rest', async () => {
+  it('logs only refusals, a sample, or up to a maximum per second with a count of the rest', async () => {
     await noteAll(open({ kind: 'refusals' }), [DONE, REFUSED, DONE]);
     expect(lines().map(({ code }) => code)).to.deep.equal(['limit_reached']);
 
@@ -101,7 +101,7 @@ describe('access log', () => {
     expect(skipped).to.equal(3);
   });
 
-  it('what cannot be written costs lines, the next ones are tried, and the count is written with them', async () => {
+  it('skips lines while writing fails, tries the next lines, and writes the count with them', async () => {
     const log = open();
     write = () => Promise.reject(new Error('ENOSPC'));
     await noteAll(log, [DONE, DONE]);
@@ -112,7 +112,7 @@ describe('access log', () => {
     expect(skipped).to.equal(2);
   });
 
-  it('while a write takes long, five seconds of lines wait and no more', async () => {
+  it('buffers at most five seconds of lines during a slow write', async () => {
     const log = open({ perSecondMax: 2 });
     let finish: () => void = () => undefined;
     write = (text) =>
@@ -122,7 +122,7 @@ describe('access log', () => {
       });
     log.note(requestOf(), DONE, 0);
     const closing = log.close();
-    await new Promise((resolve) => setImmediate(resolve)); // the first line is being written
+    await new Promise((resolve) => setImmediate(resolve)); // The first write is still running.
     for (let second = 0; second < 8; second++) {
       clock.advance(1000);
       for (let i = 0; i < 2; i++) log.note(requestOf(), DONE, 0);
@@ -135,7 +135,7 @@ describe('access log', () => {
     expect(lines().filter(({ code }) => code === 'found')).to.have.length(11);
   });
 
-  it('a file is appended to, and one that cannot be opened is said at once', async () => {
+  it('appends to a file, and reports at once a file that cannot be opened', async () => {
     const folder = mkdtempSync(join(tmpdir(), 'access-log-'));
     try {
       const file = join(folder, 'access.jsonl');
@@ -152,7 +152,7 @@ describe('access log', () => {
     }
   });
 
-  it('control characters of a user cannot begin a line', async () => {
+  it('never starts a line with control characters of a user', async () => {
     const log = open();
     log.note(requestOf({ userId: 'mallory\n{"user":"alice"}\u001b[2J' }), REFUSED, 0);
     await log.close();
@@ -160,7 +160,7 @@ describe('access log', () => {
     expect(written).not.to.include('\u001b');
   });
 
-  it('no token, body, address, query or header of a request comes into a line', async () => {
+  it('logs no token, body, address, query or header of a request', async () => {
     const log = open();
     const fake = new FakeServices({ accessLog: log });
     const server = await startServer(fake);

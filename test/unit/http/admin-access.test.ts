@@ -29,7 +29,10 @@ const PROVIDER = {
   roles: { 'shop-viewers': 'viewer', 'shop-operators': 'operator', 'shop-admins': 'admin' },
 };
 
-/** Two tokens of each: one that we have signed, and one of an identity provider whose groups become roles. */
+/**
+ * Returns two tokens of each role: a token signed by us, and a token of an identity provider whose groups become
+ * roles.
+ */
 function tokensOf(who: Who): readonly (string | null)[] {
   if (who === 'nobody') return [null];
   const exp = Math.floor(Date.now() / 1000) + 3600;
@@ -41,8 +44,8 @@ function tokensOf(who: Who): readonly (string | null)[] {
   ];
 }
 
-/** Every service of FakeServices throws, which is a 500: an answer before it shows that nothing was called. */
-describe('access', () => {
+/** Every service of FakeServices throws and so causes a 500. An earlier response shows that no service was called. */
+describe('access of operators', () => {
   let fake: FakeServices;
   let server: Started;
   beforeEach(async () => {
@@ -64,7 +67,7 @@ describe('access', () => {
     return (await (token === null ? sent : sent.set('authorization', token)).send({})).status;
   };
   const urlOf = (listener: Listener): string => (listener === 'operators' ? server.operatorsUrl : server.url);
-  /** The same on each listener that serves the route. */
+  /** Expects the same result on each listener of the route. */
   const ask = async (route: Route, token: string | null): Promise<string> => {
     const statuses = await Promise.all(route.asks.listeners.map((listener) => statusOf(urlOf(listener), route, token)));
     const words = statuses.map((status) => (status === 401 || status === 403 ? String(status) : 'yes'));
@@ -72,12 +75,12 @@ describe('access', () => {
     return String(words[0]);
   };
 
-  it('each route of operators asks for a role', () => {
+  it('requires a role for each operator route', () => {
     expect(operatorRoutes.length).to.be.greaterThan(20);
     for (const { method, path, access } of operatorRoutes) expect(access, `${method} ${path}`).to.be.oneOf([...ROLES]);
   });
 
-  it('gives both tokens of a role the same answer, and docs/identity.md names the least role of each route [S5]', async () => {
+  it('treats both tokens of a role alike, and matches the minimum role of each route in docs/identity.md [S5]', async () => {
     const routesByRow = new Map<string, string[]>();
     for (const route of ROUTES) {
       const answers: string[] = [];
@@ -109,12 +112,12 @@ describe('access', () => {
     else expect(table, `docs/identity.md is out of date, run: ${HOW}`).to.equal(made);
   });
 
-  it('a route is not found on a listener that does not serve it, whatever the token', async () => {
+  it('returns 404 on a listener that does not serve the route, whatever the token', async () => {
     let asked = 0;
     for (const route of ROUTES) {
       const served = ROUTES.filter(({ method, path }) => method === route.method && path === route.path).flatMap(
         ({ asks }) => asks.listeners,
-      ); // each listener has a /readyz of its own
+      ); // Each listener has its own /readyz.
       for (const listener of (['buyers', 'operators'] as const).filter((one) => !served.includes(one))) {
         const token = tokensOf('admin')[0] ?? null;
         expect(await statusOf(urlOf(listener), route, token), `${route.method} ${route.path}`).to.equal(404);
@@ -124,7 +127,7 @@ describe('access', () => {
     expect(asked).to.be.greaterThan(ROUTES.length / 2);
   });
 
-  it('a role is a whole word, and its absence is named: no service is called [S5]', async () => {
+  it('matches a role only as a whole word, names a missing role, and calls no service [S5]', async () => {
     for (const roles of [['Admin'], ['admins'], ['queue-p0'], ['viewer', 'operator']]) {
       const { body } = await request(server.operatorsUrl)
         .put('/admin/v1/rules')

@@ -97,7 +97,7 @@ describe('admin sales', () => {
 
   const post = (path: string): request.Test => request(server.operatorsUrl).post(path).set('authorization', admin);
 
-  it('when a sale is created, then 201 with the sale, and times and buckets are read right', async () => {
+  it('returns 201 with the sale, its times and its buckets when a sale is created', async () => {
     const { body } = await post('/admin/v1/sales').send(NEW).expect(201).expect('location', '/admin/v1/sales/7');
     expect(body).to.deep.equal(SALE_BODY);
     expect(calls, 'in the name of the admin').to.deep.equal(['boss: create']);
@@ -117,7 +117,7 @@ describe('admin sales', () => {
     ]);
   });
 
-  it('a sale may be given to the keeper; one that overlaps is refused with the other one named', async () => {
+  it('lets the keeper run a sale, and refuses an overlapping sale with the name of the other sale', async () => {
     const planned = { ...SALE, warmBeforeMs: 600_000 };
     made = { outcome: 'created', sale: planned };
     const { body } = await post('/admin/v1/sales')
@@ -138,7 +138,7 @@ describe('admin sales', () => {
     expect(plan.body).to.deep.equal({ sales: [{ sale, status: 'not_ready', missing: ['stock: gone'], warmsAt }] });
   });
 
-  it('a sale may be split into several buckets [R12]', async () => {
+  it('creates a sale with several buckets [R12]', async () => {
     await post('/admin/v1/sales')
       .send({ ...NEW, buckets: 8 })
       .expect(201);
@@ -169,7 +169,7 @@ describe('admin sales', () => {
     __proto__x: [{}],
   };
   for (const [field, values] of Object.entries(WRONG)) {
-    it(`when ${field} is wrong, then 400 names it [S6]`, async () => {
+    it(`returns 400 with the field when ${field} is wrong [S6]`, async () => {
       for (const value of values) {
         const { body } = await post('/admin/v1/sales')
           .send({ ...NEW, [field]: value })
@@ -185,7 +185,7 @@ describe('admin sales', () => {
     });
   }
 
-  it('when the body is not one JSON object, too large or of another type, then 400, 413 or 415 [S6]', async () => {
+  it('returns 400, 413 or 415 when the body is not a JSON object, is too large or has another type [S6]', async () => {
     const send = (type: string, body: string): request.Test =>
       post('/admin/v1/sales').set('content-type', type).send(body);
     for (const body of ['', 'x', 'null', '[]', '"x"', `{"__proto__":{"a":1},${JSON.stringify(NEW).slice(1)}`]) {
@@ -208,7 +208,7 @@ describe('admin sales', () => {
     client.socket.destroy();
   });
 
-  it('when sales are asked for, then all or one; an unknown one is 404', async () => {
+  it('returns all sales or one sale, and 404 for an unknown sale', async () => {
     const get = (path: string): request.Test => request(server.operatorsUrl).get(path).set('authorization', admin);
     expect((await get('/admin/v1/sales').expect(200)).body).to.deep.equal({
       sales: [SALE_BODY, SALE_BODY],
@@ -226,7 +226,7 @@ describe('admin sales', () => {
     await get('/admin/v1/sales/x').expect(400);
   });
 
-  it('when a sale is moved, then SaleAdmin moves it and the sale is answered; resume opens it', async () => {
+  it('moves a sale through SaleAdmin and returns the sale, and resume opens the sale', async () => {
     for (const verb of ['warm', 'open', 'pause', 'resume', 'close']) {
       expect((await post(`/admin/v1/sales/7/${verb}`).expect(200)).body).to.deep.equal(SALE_BODY);
     }
@@ -235,7 +235,7 @@ describe('admin sales', () => {
     await post('/admin/v1/sales/x/open').expect(400);
   });
 
-  it('when SaleAdmin refuses, then each word has its status', async () => {
+  it('maps each refusal of SaleAdmin to its status', async () => {
     const words = { wrong_state: 409, not_warmed: 409, repairing: 503 } as const;
     for (const [outcome, status] of Object.entries(words) as [keyof typeof words, number][]) {
       answer = { outcome, sale: SALE };

@@ -29,12 +29,12 @@ const SIGN = { sign: { mode: 'on', keys: ['app'] } };
 const TOKENS = { sign: { tokens: { mode: 'on' } } };
 const WAIT = { queue: { mode: 'on', admitPerSecond: 1000 } };
 
-/** The real layers of admission over stores in memory, behind the real HTTP server. */
+/** The real admission layers on stores in memory, behind the real HTTP server. */
 class AdmissionWorld {
   readonly nonces = new MemoryNonceStore(clock);
   readonly store = new MemoryPurchaseTokenStore(clock);
   readonly counted: string[] = [];
-  /** Layers that were called, in order. */
+  /** Called layers, in order. */
   readonly steps: string[] = [];
   readonly addressLimit = {
     isOn: false,
@@ -46,12 +46,12 @@ class AdmissionWorld {
     },
   };
   readonly fake: FakeServices;
-  /** Of the buyer; null: none. */
+  /** Pause of the buyer in ms, or null without a pause. */
   pauseMs: number | null = null;
-  /** The last purchase whose buyer was looked at. */
+  /** Last purchase whose buyer was checked. */
   paused: RequestRef | null = null;
   soldOut = false;
-  /** What the page of the sale is made of. */
+  /** Answer for the sale page. */
   page: GetSaleAnswer = { outcome: 'not_found' };
   #rules: RuleSet;
 
@@ -120,7 +120,7 @@ const signed = (
     nonce: nonce || `nonce-of-the-world-${process.pid}-${made++}`,
   });
 
-describe('what a purchase must show', () => {
+describe('purchase with admission layers', () => {
   let world: AdmissionWorld;
   let server: Started;
   beforeEach(async () => {
@@ -139,19 +139,19 @@ describe('what a purchase must show', () => {
     return body.token as string;
   };
 
-  it('nothing while all is off, with any header', async () => {
+  it('needs nothing while all layers are off, with any header', async () => {
     await buy({ 'seckill-signature': 'x', 'seckill-purchase-token': 'x', 'seckill-queue-pass': 'x' }).expect(202);
     expect([world.steps, world.counted, world.nonces.asked, world.store.asked]).to.deep.equal([[], [], 0, 0]);
   });
 
-  it('a signature: none, forged or used is 401, and only a valid one needs Redis', async () => {
+  it('returns 401 when a signature is missing, forged or used, and asks Redis only about a valid signature', async () => {
     world.set(SIGN);
     const { body: problem } = await buy().expect(401);
     expect(problem).to.include({ code: 'bad_signature', requestId: 'k1', retryable: false });
     expect(problem.detail).to.equal('Requests for this sale must be signed, each anew.');
     expect(world.steps, 'before anybody else is asked').to.deep.equal([]);
     const headers = signed(PURCHASES, { body: '{"quantity":1}' });
-    await buy(headers, '{"quantity":2}').expect(401); // another body than the one that was signed
+    await buy(headers, '{"quantity":2}').expect(401); // The body differs from the signed body.
     expect([world.nonces.asked, world.fake.entered.length]).to.deep.equal([0, 0]);
     await buy(headers).expect(202);
     await buy(headers).expect(401);
@@ -160,7 +160,7 @@ describe('what a purchase must show', () => {
     expect(world.fake.counted.filter((word) => word === 'purchase bad_signature')).to.have.length(3);
   });
 
-  it('a signature covers the address as it was sent, query included', async () => {
+  it('checks the signature against the address as sent, including the query', async () => {
     world.set(SIGN);
     const ask = (path: string, signedPath: string): request.Test =>
       request(server.url)
@@ -170,14 +170,14 @@ describe('what a purchase must show', () => {
     await ask(`${PURCHASES}?from=app`, `${PURCHASES}?from=app`).expect(202);
   });
 
-  it('what is no purchase at all uses up no nonce', async () => {
+  it('uses no nonce when the request is not a purchase', async () => {
     world.set(SIGN);
     await buy(signed(PURCHASES, { body: '{' }), '{').expect(400);
     await buy({ ...signed(PURCHASES), authorization: '' }).expect(401);
     expect(world.nonces.asked).to.equal(0);
   });
 
-  it('503 with Retry-After while it cannot be known whether a nonce was used', async () => {
+  it('returns 503 with Retry-After when it cannot check a nonce', async () => {
     world.set(SIGN);
     world.nonces.down = true;
     const headers = signed(PURCHASES, { body: '{"quantity":1}' });
@@ -185,7 +185,7 @@ describe('what a purchase must show', () => {
     expect(problem).to.include({ code: 'unavailable', requestId: 'k1' });
   });
 
-  it("a purchase token: none or one of another buyer is 403; the buyer's own is good for one purchase", async () => {
+  it("returns 403 without the buyer's own purchase token, and accepts the token for one purchase", async () => {
     world.set(TOKENS);
     const { body: problem } = await buy().expect(403);
     expect(problem).to.include({ code: 'purchase_token_needed', requestId: 'k1' });
@@ -193,12 +193,12 @@ describe('what a purchase must show', () => {
     await buy({ 'seckill-purchase-token': await fetchToken('u2') }).expect(403);
     const token = { 'seckill-purchase-token': await fetchToken() };
     await buy(token).expect(202);
-    await buy(token).expect(202); // the same purchase again
+    await buy(token).expect(202); // The same purchase is repeated.
     await buy({ ...token, 'idempotency-key': 'k2' }).expect(403);
     expect(world.counted).to.deep.equal(['token no_token on', 'token bad_token on', 'token redeemed_for_another on']);
   });
 
-  it('a forged signature does not redeem the purchase token', async () => {
+  it('does not redeem the purchase token when the signature is forged', async () => {
     world.set({ sign: { ...SIGN.sign, tokens: { mode: 'on' } } });
     const seal = signed(TOKEN);
     const { body } = await request(server.url)
@@ -212,7 +212,7 @@ describe('what a purchase must show', () => {
     await buy({ ...token, ...signed(PURCHASES, { body: '{"quantity":1}' }) }).expect(202);
   });
 
-  it('a buyer who left orders unpaid: 429 with the rest of the pause, before their purchase token is redeemed', async () => {
+  it('returns 429 with the remaining pause when the buyer left orders unpaid, before redeeming the purchase token', async () => {
     world.set(TOKENS);
     const token = { 'seckill-purchase-token': await fetchToken() };
     world.pauseMs = 61_000.5;
@@ -224,11 +224,11 @@ describe('what a purchase must show', () => {
     await buy(token).expect(202);
     world.set({});
     world.pauseMs = 1000;
-    await buy().expect(429); // the rule has a mode of its own
+    await buy().expect(429); // This rule has its own mode.
     expect(world.paused).to.deep.equal({ saleId: '7', userId: 'u1', requestId: 'k1' });
   });
 
-  it('a pass of the waiting room: without it 403, before limits and stores are asked', async () => {
+  it('returns 403 without a pass of the waiting room, before it asks limits and stores', async () => {
     world.set(WAIT);
     const { body: problem } = await buy().expect(403);
     expect(problem.detail).to.include('/queue');
@@ -241,13 +241,13 @@ describe('what a purchase must show', () => {
     expect(world.counted).to.deep.equal(['queue no_pass on', 'queue bad_pass on']);
   });
 
-  it('a dry run counts them all and refuses none', async () => {
+  it('counts all refusals and refuses nothing in a dry run', async () => {
     world.set({ sign: { mode: 'dry_run', tokens: { mode: 'dry_run' } }, queue: { mode: 'dry_run' } });
     await buy().expect(202);
     expect(world.counted).to.deep.equal(['token no_token dry_run', 'sign not_signed dry_run', 'queue no_pass dry_run']);
   });
 
-  it('sold_out is answered before the body is read; signature and token stay unused', async () => {
+  it('returns sold_out before the body is read, and uses neither signature nor token', async () => {
     world.set({ sign: { ...SIGN.sign, tokens: { mode: 'on' } } });
     world.fake.early = 'sold_out';
     const shown = { ...signed(PURCHASES, { body: '{"quantity":1}' }), 'seckill-purchase-token': 'any' };
@@ -256,7 +256,7 @@ describe('what a purchase must show', () => {
     expect([world.nonces.asked, world.store.asked]).to.deep.equal([0, 0]);
   });
 
-  it('what is not there is noticed first: no layer, no store and no limit is asked', async () => {
+  it('returns 404 first for an unknown sale, without asking a layer, a store or a limit', async () => {
     world.set({ sign: { ...SIGN.sign, tokens: { mode: 'on' } }, queue: { mode: 'on' } });
     world.addressLimit.isOn = true;
     const anonymous = request(server.url)
@@ -267,13 +267,13 @@ describe('what a purchase must show', () => {
     expect([world.steps, world.addressLimit.asked]).to.deep.equal([[], []]);
   });
 
-  it('an invented purchase token is refused before a layer is asked for its buyer', async () => {
+  it('refuses an invented purchase token before it asks a layer about the buyer', async () => {
     world.set(TOKENS);
     await buy({ 'seckill-purchase-token': 'k1.9999999999999.AAAA' }).expect(403);
     expect(world.steps).to.deep.equal(['anonymous']);
   });
 
-  it('an address that asks too often is refused before any layer, also while no rules are on', async () => {
+  it('refuses an address over its limit before any layer, even without rules', async () => {
     world.addressLimit.isOn = world.addressLimit.refuse = true;
     for (const rules of [{}, TOKENS]) {
       world.set(rules);
@@ -284,7 +284,7 @@ describe('what a purchase must show', () => {
     expect(world.addressLimit.asked).to.deep.equal(['192.0.2.1 purchase', '192.0.2.1 purchase']);
   });
 
-  it('counts the address of every request of buyers, also of probes, pages, webhooks and unknown addresses', async () => {
+  it('counts the address of every buyer request, including probes, pages, webhooks and unknown paths', async () => {
     await server.stop();
     const pages = { find: ({ url }: { url?: string }) => (url === '/s/7' ? {} : undefined) } as unknown as Pages;
     world = new AdmissionWorld({ pages: { buyers: pages, operators: pages } });
@@ -315,7 +315,7 @@ describe('what a purchase must show', () => {
     expect(world.addressLimit.asked, 'operators have a limit of their own').to.have.length(others.length);
   });
 
-  it('a sale that is not named needs none of it', async () => {
+  it('needs no admission for a sale that the rules do not name', async () => {
     const sales = ['8'];
     world.set({ sign: { ...SIGN.sign, sales, tokens: { mode: 'on', sales } }, queue: { mode: 'on', sales } });
     await buy().expect(202);
@@ -323,7 +323,7 @@ describe('what a purchase must show', () => {
   });
 });
 
-describe('what other questions about a sale must show', () => {
+describe('other sale requests with admission layers', () => {
   let world: AdmissionWorld;
   let server: Started;
   beforeEach(async () => {
@@ -344,7 +344,7 @@ describe('what other questions about a sale must show', () => {
     ['post', QUEUE],
     ['get', `${QUEUE}/a-ticket`],
   ] as const) {
-    it(`${method} ${path}: a signature where the sale asks for it, and a nonce of its own`, async () => {
+    it(`${method} ${path}: need a signature with its own nonce when the sale requires it`, async () => {
       world.set(SIGN);
       const { body } = await ask(method, path, { 'idempotency-key': 'k9' }).expect(401);
       expect(body).to.include({ code: 'bad_signature', requestId: 'k9' });
@@ -358,7 +358,7 @@ describe('what other questions about a sale must show', () => {
     });
   }
 
-  it('a body belongs to the signature, and has its bounds', async () => {
+  it('cover the body with the signature and limit its size', async () => {
     world.set(SIGN);
     const body = '{"a":1}';
     await ask('post', QUEUE, signed(QUEUE, { body })).send('{"a":2}').expect(401);
@@ -368,12 +368,12 @@ describe('what other questions about a sale must show', () => {
     await ask('post', QUEUE, signed(QUEUE)).send('x'.repeat(5000)).expect(413);
   });
 
-  it('the page of a sale needs no token', async () => {
+  it('need no token for the sale page', async () => {
     world.set(SIGN);
     expect((await ask('get', '/v1/sales/7').expect(404)).body).to.include({ code: 'not_found' });
   });
 
-  it('the page of a sale says what a purchase must show: also what a dry run gives out, and nothing that is not refused', async () => {
+  it('list the requirements of a purchase on the sale page, including tokens and passes of a dry run', async () => {
     const { saleId, sku, title, priceCents, currency, limitPerBuyer, opensAtMs, closesAtMs } = saleOf({ saleId: '7' });
     const item = { saleId, sku, title, priceCents, currency, limitPerBuyer, opensAtMs, closesAtMs, nowMs: opensAtMs };
     world.page = { outcome: 'found', view: { ...item, state: 'open', stock: 'few' } };
@@ -400,7 +400,7 @@ describe('what other questions about a sale must show', () => {
     }
   });
 
-  it('sold out: the queue ends for those who join and those who wait', async () => {
+  it('end the queue for joining and waiting buyers when the sale is sold out', async () => {
     world.set({ queue: { mode: 'on', admitPerSecond: 0 } });
     const { body: place } = await ask('post', QUEUE).expect(202);
     await ask('get', `${QUEUE}/${place.ticket}`).expect(200);

@@ -6,7 +6,7 @@ import { bearer, FakeServices, startServer, until, type Started } from './http-h
 
 const NO: Verdict = { word: 'denied', retryAfterMs: null };
 
-/** Admission whose verdicts a test sets; it records what it was asked. */
+/** Admission with verdicts set by the test. Records the questions it gets. */
 class FakeAdmission {
   isOn = true;
   anonymousVerdict: Verdict = null;
@@ -58,7 +58,7 @@ const BUYERS: readonly Route[] = [
 ];
 const SALE: Route = { method: 'get', path: '/v1/sales/7', endpoint: 'sale', counted: 'sale' };
 
-describe('admission in front of the routes', () => {
+describe('admission before the routes', () => {
   let admission: FakeAdmission;
   let fake: FakeServices;
   let server: Started | undefined;
@@ -77,7 +77,7 @@ describe('admission in front of the routes', () => {
   for (const route of [...BUYERS, SALE]) {
     const { method, path, endpoint, counted } = route;
 
-    it(`${method} ${path}: a refused anonymous caller gets 403 before the token is read`, async () => {
+    it(`${method} ${path}: returns 403 to a refused anonymous caller before it reads the token`, async () => {
       admission.anonymousVerdict = NO;
       await serve();
       const { body, headers } = await ask(route, { authorization: 'Bearer nonsense' }).expect(403);
@@ -90,7 +90,7 @@ describe('admission in front of the routes', () => {
     });
   }
 
-  it('sold_out is answered before the buyer counts against a limit', async () => {
+  it('returns sold_out before the buyer counts against a limit', async () => {
     admission.buyerVerdict = NO;
     await serve();
     fake.early = 'sold_out';
@@ -100,23 +100,23 @@ describe('admission in front of the routes', () => {
   });
 
   for (const route of BUYERS) {
-    it(`${route.method} ${route.path}: a refused buyer gets 403, and nothing else is called`, async () => {
+    it(`${route.method} ${route.path}: returns 403 to a refused buyer and calls nothing else`, async () => {
       admission.buyerVerdict = NO;
       await serve();
       await ask(route).expect(403);
       expect(admission.asked).to.deep.equal([`anonymous ${route.endpoint}`, `u1 ${route.endpoint}`]);
-      const flags = route.method === 'post' && route.endpoint === 'purchase' ? ['7 u1'] : []; // in memory
+      const flags = route.method === 'post' && route.endpoint === 'purchase' ? ['7 u1'] : []; // The sold-out check is in memory.
       expect([fake.asked, fake.entered, fake.bugs]).to.deep.equal([flags, [], []]);
     });
 
-    it(`${route.method} ${route.path}: without a token the layers for buyers are not called`, async () => {
+    it(`${route.method} ${route.path}: calls no buyer layer when the token is missing`, async () => {
       await serve();
       await ask(route, { authorization: '' }).expect(401);
       expect(admission.asked).to.deep.equal([`anonymous ${route.endpoint}`]);
     });
   }
 
-  it('while it is off, it is not called', async () => {
+  it('is not called while it is off', async () => {
     admission.isOn = false;
     admission.anonymousVerdict = admission.buyerVerdict = NO;
     await serve({ getSale: { get: () => Promise.resolve({ outcome: 'not_found' }) } });
@@ -126,7 +126,7 @@ describe('admission in front of the routes', () => {
     expect([admission.asked, admission.requests]).to.deep.equal([[], []]);
   });
 
-  it('probes and webhooks are never refused by it, and operators by their user id only', async () => {
+  it('never refuses probes and webhooks, and refuses operators only by user id', async () => {
     admission.anonymousVerdict = admission.buyerVerdict = NO;
     await serve({ sales: { ...new FakeServices().services.sales, list: () => Promise.resolve([]) } });
     const { url, operatorsUrl } = server as Started;
@@ -149,7 +149,7 @@ describe('admission in front of the routes', () => {
   });
 
   describe('POST purchases', () => {
-    it('an admitted buyer buys as usual, also when a layer answered asynchronously', async () => {
+    it('accepts a purchase when a layer admits the buyer, even asynchronously', async () => {
       admission.anonymousVerdict = Promise.resolve(null);
       admission.buyerVerdict = Promise.resolve(null);
       await serve();
@@ -157,30 +157,30 @@ describe('admission in front of the routes', () => {
       expect(fake.entered.map(({ quantity }) => quantity)).to.deep.equal([2]);
     });
 
-    it('a refusal that is a promise counts as well', async () => {
+    it('refuses a purchase when a layer refuses asynchronously', async () => {
       admission.buyerVerdict = Promise.resolve(NO);
       await serve();
       await ask(PURCHASE).send({ quantity: 2 }).expect(403);
       expect(fake.entered).to.deep.equal([]);
     });
 
-    it('a refusal with a time answers Retry-After', async () => {
+    it('returns Retry-After when a refusal has a time', async () => {
       admission.anonymousVerdict = { word: 'denied', retryAfterMs: 1500 };
       await serve();
       const { body } = await ask(PURCHASE).expect(403).expect('retry-after', '2');
       expect(body).to.include({ retryable: true, retryAfterMs: 1500, requestId: 'k1' });
     });
 
-    it('without a key the problem has no request id', async () => {
+    it('returns a problem without a request id when the key is missing', async () => {
       admission.anonymousVerdict = NO;
       await serve();
       const { body } = await ask(PURCHASE, { 'idempotency-key': 'no key!' }).expect(403);
       expect(body.requestId).to.equal(null);
     });
 
-    it('a layer that throws is a bug: 500, reported, and the next buyer is served', async () => {
+    it('returns 500, reports a bug and serves the next buyer when a layer throws', async () => {
       const broken = Promise.reject<null>(new Error('broken'));
-      broken.catch(() => undefined); // it breaks before the request comes
+      broken.catch(() => undefined); // The promise is rejected before the request arrives.
       admission.anonymousVerdict = broken;
       await serve();
       await ask(PURCHASE).expect(500);

@@ -5,7 +5,7 @@ import { newLifecycle, problem, send, startPoll } from '../../../src/http/answer
 import { until } from './http-harness.js';
 
 describe('respond', () => {
-  it('when a second answer is tried, as after an error in the first, then the first one is sent', async () => {
+  it('sends only the first response when a handler tries a second, as after an error', async () => {
     const lifecycle = newLifecycle();
     const thrown: unknown[] = [];
     const server = createServer((req, res) => {
@@ -26,7 +26,7 @@ describe('respond', () => {
 });
 
 describe('startPoll', () => {
-  it('an answer that is sent is no poll any more, although its connection stays open', async () => {
+  it('stops tracking a poll when its response is sent, although the connection stays open', async () => {
     const lifecycle = newLifecycle();
     const signals: AbortSignal[] = [];
     let connections = 0;
@@ -49,7 +49,7 @@ describe('startPoll', () => {
     server.close();
   });
 
-  it('who has gone before, or comes while the server drains, is not waited for', async () => {
+  it('does not wait for a client that has left, or that arrives while the server drains', async () => {
     const lifecycle = newLifecycle();
     const polled: boolean[] = [];
     const server = createServer((_req, res) => {

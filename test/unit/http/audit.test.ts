@@ -34,14 +34,14 @@ describe('admin audit', () => {
       .get(`/admin/v1/audit${query}`)
       .set('authorization', bearer('boss', ['admin']));
 
-  it('lists entries with their state before and after; a full page says where the next one begins', async () => {
+  it('lists entries with their state before and after, and names the start of the next page when the page is full', async () => {
     const shown = { ...SHARED, at: '2030-01-01T00:00:00.000Z' };
     expect((await get('').expect(200)).body).to.deep.equal({ entries: [shown, shown], next: null });
     expect((await get('?limit=2').expect(200)).body.next).to.equal('9');
     expect(asked.map(([, page]) => page)).to.deep.equal([{ max: 50 }, { max: 2 }]);
   });
 
-  it('takes every condition', async () => {
+  it('accepts every filter', async () => {
     const query = 'subject=sale:7&actor=boss&action=sale.opened&since=2030-01-01T00:00:00Z&before=12&limit=1';
     await get(`?${query}`).expect(200);
     expect(asked).to.deep.equal([
@@ -52,7 +52,7 @@ describe('admin audit', () => {
     ]);
   });
 
-  it('what it does not understand is 400 and names the field [S6]', async () => {
+  it('returns 400 and names the field when a filter is wrong [S6]', async () => {
     const wrong = { subject: 'subject=', limit: 'limit=201', since: 'since=now', before: 'before=x', who: 'who=x' };
     for (const [field, query] of Object.entries({ ...wrong, actor: 'actor=a&actor=b' })) {
       const { body } = await get(`?${query}`).expect(400);

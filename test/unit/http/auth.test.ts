@@ -27,7 +27,7 @@ function rs(claims: object, header: Header = {}): string {
 }
 
 const good = { sub: 'u1', exp: LATER };
-/** The token itself is wrong. */
+/** Verdicts for a wrong token. */
 const INVALID: readonly Denial[] = [
   'malformed',
   'too_long',
@@ -52,7 +52,7 @@ describe('auth', () => {
     rsa = publicKeyAuth('RS256', publicKey, options);
   });
 
-  it('a valid token names the caller, whichever way it is verified', () => {
+  it('names the caller when the token is valid, with any way of verification', () => {
     const who = { userId: 'u1', roles: ['admin'], expiresAtMs: good.exp * 1000 };
     const claims = { ...good, roles: ['admin'] };
     expect(ask(hs(claims)), 'usual header').to.deep.equal(who);
@@ -61,7 +61,7 @@ describe('auth', () => {
     expect(ask(hs(good))).to.deep.equal({ ...who, roles: [] });
   });
 
-  it('a token that we sign is good until its life ends', () => {
+  it('accepts a token of ours until it expires', () => {
     nowMs = Date.now();
     const token = createTokenSigner(SECRET)({ userId: 'u1', roles: ['admin'], ttlMs: 5000 });
     expect(ask(token)).to.deep.include({ userId: 'u1', roles: ['admin'] });
@@ -69,14 +69,14 @@ describe('auth', () => {
     expect(ask(token)).to.equal('expired');
   });
 
-  it('when there is no bearer token, then missing; the scheme may be written in any case', () => {
+  it('reports a missing token without a bearer token, and accepts the scheme in any case', () => {
     for (const header of [undefined, '', 'Bearer', 'Basic dTpw', 'Token x']) {
       expect(hmac.authenticate(header), String(header)).to.equal('missing');
     }
     expect(hmac.authenticate(`bearer  ${hs(good)}`)).to.deep.include({ userId: 'u1' });
   });
 
-  it('when alg is none, in any spelling, then invalid [S5]', () => {
+  it('refuses alg none in any spelling as invalid [S5]', () => {
     for (const alg of ['none', 'None', 'NONE', '', null, undefined, 'HS512', 'HS384', ['HS256'], 'hs256', 'ES256']) {
       const input = `${part({ alg, typ: 'JWT' })}.${part(good)}`;
       for (const token of [`${input}.`, input, hs(good, { alg })]) {
@@ -89,7 +89,7 @@ describe('auth', () => {
     );
   });
 
-  it('when the public key is used as an HMAC secret, then invalid [S5]', () => {
+  it('refuses a public key as an HMAC secret as invalid [S5]', () => {
     for (const secret of [publicKey, publicKey.trim(), publicKey.replace(/-----.*-----|\n/g, '')]) {
       expect(ask(hs(good, {}, secret), rsa)).to.be.oneOf(INVALID);
       expect(ask(hs(good, { alg: 'RS256' }, secret), rsa)).to.be.oneOf(INVALID);
@@ -98,7 +98,7 @@ describe('auth', () => {
     expect(ask(rs(good, { alg: 'HS256' }))).to.be.oneOf(INVALID);
   });
 
-  it('when kid or another key hint is odd, then it chooses nothing, and an odd kid is invalid [S5]', () => {
+  it('ignores key hints in the header, and refuses an odd kid as invalid [S5]', () => {
     for (const kid of ['../../dev/null', "1' OR '1'='1", 'a\0b', '', 7, null, {}, 'k'.repeat(65)]) {
       expect(ask(hs(good, { kid })), JSON.stringify(kid)).to.be.oneOf(INVALID);
     }
@@ -114,7 +114,7 @@ describe('auth', () => {
     expect(ask(hs(good, { crit: ['b64'], b64: false })), 'crit').to.be.oneOf(INVALID);
   });
 
-  it('when the signature is wrong, cut, padded or foreign, then invalid [S5]', () => {
+  it('refuses a wrong, truncated, padded or foreign signature as invalid [S5]', () => {
     for (const header of [{}, { kid: 'key-1' }]) {
       const token = hs(good, header);
       const last = token.at(-1) === 'A' ? 'B' : 'A';
@@ -133,7 +133,7 @@ describe('auth', () => {
     }
   });
 
-  it('when the token is garbage, then invalid, and nothing is thrown [S5]', () => {
+  it('refuses garbage as invalid and throws nothing [S5]', () => {
     const garbage = ['.', '..', '...', 'a.b.c', 'null', '{}', 'ü.ü.ü', '\0', `${part({ alg: 'HS256', typ: 'JWT' })}`];
     garbage.push(
       hs('not json'),
@@ -151,7 +151,7 @@ describe('auth', () => {
     expect(ask(hs({ ...good, pad: 'x'.repeat(17_000) })), 'longer than all headers').to.be.oneOf(INVALID);
   });
 
-  it('when it has expired, has no exp, or is not valid yet, then it is refused [S5]', () => {
+  it('refuses a token that is expired, has no exp, or is not valid yet [S5]', () => {
     expect(ask(hs({ sub: 'u1', exp: NOW_MS / 1000 }))).to.equal('expired');
     expect(ask(rs({ sub: 'u1', exp: NOW_MS / 1000 - 1 }), rsa)).to.equal('expired');
     for (const exp of [undefined, null, '9999999999', {}]) expect(ask(hs({ sub: 'u1', exp }))).to.be.oneOf(INVALID);
@@ -160,7 +160,7 @@ describe('auth', () => {
     expect(ask(hs({ ...good, nbf: NOW_MS / 1000 }))).to.deep.include({ userId: 'u1' });
   });
 
-  it('when sub is not visible ASCII or roles are no list of words, then invalid [S6]', () => {
+  it('refuses a sub beyond visible ASCII and roles that are not a list of words as invalid [S6]', () => {
     for (const sub of [undefined, null, 7, '', 'a b', 'a ', ' a', 'u\0', 'u\r\nX: y', 'ü', 'u'.repeat(129), { a: 1 }]) {
       expect(ask(hs({ sub, exp: LATER })), JSON.stringify(sub)).to.be.oneOf(INVALID);
     }
@@ -169,7 +169,7 @@ describe('auth', () => {
     }
   });
 
-  it('when a remembered token expires, then it is refused at that moment', () => {
+  it('refuses a cached token as soon as it expires', () => {
     const token = hs(good);
     for (let i = 0; i < 3; i++) expect(ask(token)).to.deep.include({ userId: 'u1' });
     expect(ask(token), 'remembered: the same object').to.equal(ask(token));
@@ -177,7 +177,7 @@ describe('auth', () => {
     expect(ask(token)).to.equal('expired');
   });
 
-  it('when more tokens come again than fit, then the oldest is forgotten and all are still verified correctly', () => {
+  it('drops the oldest cached token when the cache is full, and still verifies all tokens correctly', () => {
     const tokens = Array.from({ length: 20 }, (_, i) => hs({ sub: `u${i}`, exp: LATER }));
     const [first = '', ...others] = tokens;
     for (let i = 0; i < 3; i++) ask(first);
@@ -190,7 +190,7 @@ describe('auth', () => {
     for (const token of tokens) expect(ask(`${token.slice(0, -8)}AAAAAAAA`)).to.be.oneOf(INVALID);
   });
 
-  it('subjects as identity providers make them name the caller, up to 128 characters [S6]', () => {
+  it('accepts subjects of identity providers up to 128 characters [S6]', () => {
     for (const sub of [
       'auth0|507f1f77bcf86cd799439011',
       'a@b.com',
@@ -206,14 +206,14 @@ describe('auth', () => {
     }
   });
 
-  it('a token may be as long as the headers, and stand behind several blanks', () => {
+  it('accepts a token as long as the headers, after several blanks', () => {
     for (const length of [4_000, 5_000, 9_000])
       expect(ask(hs({ ...good, pad: 'x'.repeat(length) })), String(length)).to.deep.include({ userId: 'u1' });
     expect(ask(` ${hs(good)}`)).to.deep.include({ userId: 'u1' });
     expect(ask(`   ${hs(good)}`)).to.deep.include({ userId: 'u1' });
   });
 
-  it('says what is wrong with a token', () => {
+  it('names the mistake in a token', () => {
     expect(ask('x')).to.equal('malformed');
     expect(ask('x'.repeat(17_000))).to.equal('too_long');
     expect(ask(rs(good))).to.equal('unknown_key');
@@ -225,7 +225,7 @@ describe('auth', () => {
     expect(ask(hs({ ...good, roles: 'admin' }))).to.equal('bad_roles');
   });
 
-  it('when a token is good for longer than is allowed, then it is refused, with its time of issue and without', () => {
+  it('refuses a token with a longer life than allowed, with or without an issue time', () => {
     const auth = hmacAuth(SECRET, { nowMs: () => nowMs, lifeMaxMs: 60_000 });
     const now = NOW_MS / 1000;
     expect(ask(hs({ sub: 'u1', exp: now + 60 }), auth)).to.deep.include({ userId: 'u1' });
@@ -234,7 +234,7 @@ describe('auth', () => {
     expect(ask(hs({ sub: 'u1', iat: now - 31, exp: now + 30 }), auth), 'its last seconds').to.equal('lives_too_long');
   });
 
-  it('when the clock of the issuer is a little off, then its tokens are good within the tolerance', () => {
+  it('tolerates a small clock difference of the issuer', () => {
     const auth = hmacAuth(SECRET, { nowMs: () => nowMs, toleranceMs: 5000 });
     const now = NOW_MS / 1000;
     expect(ask(hs({ sub: 'u1', exp: now - 4 }), auth)).to.deep.include({ userId: 'u1' });
@@ -243,7 +243,7 @@ describe('auth', () => {
     expect(ask(hs({ ...good, iat: now + 6 }), auth)).to.equal('not_yet_valid');
   });
 
-  it('keys are told apart by their id; a token without one, or with another, needs the secret without id', () => {
+  it('chooses the key by its id, and uses the secret without an id for any other token', () => {
     const other = 'the second secret of this test, 40 bytes';
     const auth = hmacAuth(SECRET, { nowMs: () => nowMs }, new Map([['k2', other]]));
     expect(ask(hs(good, { kid: 'k2' }, other), auth)).to.deep.include({ userId: 'u1' });
@@ -253,7 +253,7 @@ describe('auth', () => {
     expect(ask(hs(good), auth)).to.deep.include({ userId: 'u1' });
   });
 
-  it('when a token was revoked, then it is refused, also one that is remembered', () => {
+  it('refuses a revoked token, even a cached token', () => {
     const revoked = new Set<string>();
     const auth = hmacAuth(SECRET, { nowMs: () => nowMs, isRevoked: ({ tokenId }) => revoked.has(tokenId ?? '') });
     const token = hs({ ...good, jti: 't1' });
@@ -264,7 +264,7 @@ describe('auth', () => {
     expect(ask(hs({ ...good, jti: 't2' }), auth)).to.deep.include({ userId: 'u1' });
   });
 
-  it('when others could find the secret or the key is no key, then it does not start', () => {
+  it('does not start when the secret is weak or the key is invalid', () => {
     const rsaPem = generateKeyPairSync('rsa', { modulusLength: 2048 }).publicKey.export({
       type: 'spki',
       format: 'pem',

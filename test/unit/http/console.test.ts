@@ -16,7 +16,7 @@ const away = (): never => {
   throw new OperationalError('redis', 'redis is away', { retryable: true });
 };
 
-describe('what a console reads', () => {
+describe('console data', () => {
   let server: Started;
   let fake: FakeServices;
   const serve = async (services: Partial<HttpServices>): Promise<void> => {
@@ -37,8 +37,8 @@ describe('what a console reads', () => {
     return body === undefined ? sent : sent.send(body);
   };
 
-  describe('who I am', () => {
-    it('the highest role of the token, and when it ends', async () => {
+  describe('current user', () => {
+    it('returns the highest role of the token and its expiry', async () => {
       await serve({});
       fake.nowMs = () => Date.now();
       const { body } = await get('/me', ['queue-p0', 'viewer', 'operator']).expect(200);
@@ -58,7 +58,7 @@ describe('what a console reads', () => {
       processId: null,
     });
 
-    it('what all treat them as, and those of single apis by host and process id', async () => {
+    it('shows the common state, and the state of single APIs by host and process id', async () => {
       const standings: BreakerStanding[] = [
         shared('redis', 'closed'),
         shared('rocketmq', 'open'),
@@ -78,14 +78,14 @@ describe('what a console reads', () => {
       });
     });
 
-    it('are told while Redis is away, when they are asked for most', async () => {
+    it('shows breakers while Redis is down, when operators need them most', async () => {
       const own: BreakerStanding = { dependency: 'redis', state: 'open', sinceMs: NOW_MS, processId: 'p1' };
       await serve({ breakers: { mode: 'on', standings: [own] }, ruleReports: { live: async () => away() } });
       expect((await get('/breakers').expect(200)).body.breakers[0].by).to.equal('p1');
     });
   });
 
-  describe('a sale second by second', () => {
+  describe('sale by second', () => {
     let asked: unknown[];
     let landed: Map<number, number>;
     let heard: Map<number, AnswerCounts | null>;
@@ -109,7 +109,7 @@ describe('what a console reads', () => {
       [asked, landed, heard, readToMs] = [[], new Map(), new Map(), null];
     });
 
-    it('what was accepted, refused and written in each, and nothing of a quiet one', async () => {
+    it('returns accepted, refused and written purchases of each second, and skips quiet seconds', async () => {
       landed = new Map([
         [NOW_MS - 9000, 3],
         [NOW_MS - 8000, 4],
@@ -136,7 +136,7 @@ describe('what a console reads', () => {
       ]);
     });
 
-    it('an hour at most, from whole second to whole second; where reading ended earlier it says so', async () => {
+    it('returns at most an hour in whole seconds, and reports where reading ended early', async () => {
       readToMs = NOW_MS - HOUR_MS;
       await serve({ saleSeconds: seconds() });
       const { body } = await get('/sales/7/seconds?from=2030-01-01T09:00:00.900Z&to=2030-01-01T12:00:00Z').expect(200);
@@ -148,7 +148,7 @@ describe('what a console reads', () => {
       expect((await get('/sales/8/seconds').expect(404)).body.code).to.equal('not_found');
     });
 
-    it('what is not remembered is null, and not 0', async () => {
+    it('returns null and not 0 for a value that was not stored', async () => {
       landed = new Map([
         [NOW_MS - HOUR_MS - 1000, 1],
         [NOW_MS - HOUR_MS + 1000, 2],
@@ -161,7 +161,7 @@ describe('what a console reads', () => {
       ]);
     });
 
-    it('what may have been counted with other sales is null, and not 0', async () => {
+    it('returns null and not 0 for a value that may be counted with other sales', async () => {
       landed = new Map([[NOW_MS - 9000, 400]]);
       heard = new Map([
         [NOW_MS - 9000, null],
@@ -176,7 +176,7 @@ describe('what a console reads', () => {
       ]);
     });
 
-    it('while Redis is away MySQL still says what landed', async () => {
+    it('returns landed orders from MySQL while Redis is down', async () => {
       landed = new Map([[NOW_MS - 1000, 2]]);
       await serve({ saleSeconds: { ...seconds(), answers: { read: async () => away() } } });
       expect((await get('/sales/7/seconds').expect(200)).body.seconds).to.deep.equal([
@@ -186,7 +186,7 @@ describe('what a console reads', () => {
   });
 
   describe('buckets of a sale', () => {
-    it('each as Redis has it', async () => {
+    it('returns each bucket as stored in Redis', async () => {
       const bucket: SaleBucket = {
         bucket: 0,
         state: 'open',
@@ -206,7 +206,7 @@ describe('what a console reads', () => {
   });
 
   describe('repair of a sale', () => {
-    it('in the name of the operator, also by force', async () => {
+    it('runs in the name of the operator, also by force', async () => {
       const asked: unknown[] = [];
       const facts = { epoch: 4, unitsLeft: 9, rows: 5, held: 1, ordersLost: 0, tookMs: 812.5 };
       let end: OrderedRepair = { outcome: 'not_needed' };
@@ -227,7 +227,7 @@ describe('what a console reads', () => {
       expect((await post('/sales/7/repair', {}, ['viewer']).expect(403)).body.code).to.equal('role_needed');
     });
 
-    it('each other end has its status', async () => {
+    it('maps each other result to its status', async () => {
       let outcome: Exclude<OrderedRepair['outcome'], 'repaired'> = 'busy';
       await serve({ repair: async () => ({ outcome }) });
       const rows = [

@@ -7,7 +7,7 @@ const SHOP = 'https://shop.example';
 const OTHER = 'https://shop.example:8443';
 const PURCHASES = '/v1/sales/7/purchases';
 
-/** What a browser sends in the name of a page that is not allowed, or a program in the name of anybody. */
+/** Origins of pages that are not allowed, or of programs that pretend to be a page. */
 const HOSTILE = [
   'null',
   '*',
@@ -31,14 +31,14 @@ const HOSTILE = [
   'constructor',
 ];
 
-describe('pages of other origins', () => {
+describe('cross-origin access', () => {
   let fake: FakeServices;
   let server: Started | undefined;
   const serve = async (cors: Cors | null = new Cors([SHOP, OTHER])): Promise<string> => {
     fake = new FakeServices({
       cors,
       getSale: { get: () => Promise.resolve({ outcome: 'not_found' }) },
-      addressLimit: { isOn: true, refuses: (_address, endpoint) => endpoint !== 'other' }, // whatever a route takes is refused
+      addressLimit: { isOn: true, refuses: (_address, endpoint) => endpoint !== 'other' }, // Every route limit refuses.
     });
     server = await startServer(fake);
     return server.url;
@@ -54,7 +54,7 @@ describe('pages of other origins', () => {
   const corsHeaders = (headers: Record<string, string>): string[] =>
     Object.keys(headers).filter((name) => name.startsWith('access-control-'));
 
-  it('an allowed origin may send what a purchase needs; no credentials, no header of a signature, and asked once in two hours', async () => {
+  it('allows the headers of a purchase but no credentials or signature headers, and caches the preflight for two hours', async () => {
     const url = await serve();
     for (const origin of [SHOP, OTHER]) {
       const { headers } = await preflight(url, origin).expect(204);
@@ -69,7 +69,7 @@ describe('pages of other origins', () => {
     }
   });
 
-  it('the question is answered before every limit and layer, for any address of the API, and counted apart', async () => {
+  it('answers a preflight before every limit and layer, for any API path, and counts it separately', async () => {
     const url = await serve();
     for (const path of [
       PURCHASES,
@@ -84,7 +84,7 @@ describe('pages of other origins', () => {
     expect(fake.seen, 'attempts to buy').to.deep.equal([]);
   });
 
-  it('the answer to an allowed origin may be read by it, a refusal too, with Retry-After', async () => {
+  it('lets an allowed origin read the response, including a refusal with Retry-After', async () => {
     const url = await serve();
     const { headers, body } = await request(url)
       .post(PURCHASES)
@@ -98,7 +98,7 @@ describe('pages of other origins', () => {
     expect(missing['access-control-allow-origin']).to.equal(SHOP);
   });
 
-  it('a stream of events may be read as well', async () => {
+  it('lets an allowed origin read an event stream', async () => {
     await serve();
     fake.services.addressLimit.refuses = () => false;
     (fake.services as { followPurchase: unknown }).followPurchase = {
@@ -122,7 +122,7 @@ describe('pages of other origins', () => {
   });
 
   for (const origin of HOSTILE) {
-    it(`${JSON.stringify(origin)} is another origin: its page may neither send a purchase nor read an answer`, async () => {
+    it(`refuses the origin ${JSON.stringify(origin)} when it sends a purchase or reads a response`, async () => {
       await serve();
       const { port } = server as Started;
       const ask = async (...lines: string[]): Promise<{ status: number; headers: Map<string, string> }> => {
@@ -149,7 +149,7 @@ describe('pages of other origins', () => {
     });
   }
 
-  it('two origins in one request are none', async () => {
+  it('allows no origin when a request has two', async () => {
     await serve();
     const client = await RawClient.to((server as Started).port);
     client.say(rawPurchase('', 'Idempotency-Key: k1', `Origin: ${SHOP}`, 'Origin: https://evil.example'));
@@ -158,7 +158,7 @@ describe('pages of other origins', () => {
     client.socket.destroy();
   });
 
-  it('operators, probes and pages are not for other origins', async () => {
+  it('offers no cross-origin access to operator routes, probes and pages', async () => {
     const url = await serve();
     for (const path of ['/healthz', '/readyz', '/s/7']) {
       expect(corsHeaders((await request(url).get(path).set('origin', SHOP)).headers), path).to.deep.equal([]);
@@ -169,13 +169,13 @@ describe('pages of other origins', () => {
     expect([status, corsHeaders(headers)]).to.deep.equal([405, []]);
   });
 
-  it('OPTIONS that asks for no page is answered as before', async () => {
+  it('answers OPTIONS with 405 when the request is not a preflight', async () => {
     const url = await serve();
     await request(url).options(PURCHASES).set('origin', SHOP).expect(405).expect('allow', 'POST');
     await request(url).options(PURCHASES).set('access-control-request-method', 'POST').expect(405);
   });
 
-  it('a purchase that comes from no page gets no header of it, and what caches may keep says that it depends on the origin', async () => {
+  it('adds no CORS header to a purchase without an origin, and adds Vary to cacheable responses', async () => {
     const url = await serve();
     const bought = await request(url).post(PURCHASES).set({ authorization: bearer(), 'idempotency-key': 'k1' });
     expect(bought.headers).not.to.have.property('vary');
@@ -183,7 +183,7 @@ describe('pages of other origins', () => {
     expect((await request(url).get('/v1/sales/7')).headers.vary).to.equal('Origin');
   });
 
-  it('switched off, which is the default, nothing is answered or added', async () => {
+  it('adds nothing when it is off, which is the default', async () => {
     const url = await serve(null);
     await preflight(url, SHOP).expect(405);
     await preflight(url, SHOP, '/v1/sales/7').expect(405);

@@ -22,9 +22,9 @@ describe('admin: many dead letters at once', () => {
   let fake: FakeServices;
   let sale: Sale;
   let replay: HttpServices['deadLetters']['replay'];
-  /** Called before each replay or discard. */
+  /** Runs before each replay or discard. */
   let onWork: (deadLetterId: string) => Promise<void>;
-  /** Of the bulk that came last. */
+  /** Bulk of the last request. */
   let signal: AbortSignal | undefined;
   beforeEach(async () => {
     world = new DeadLetterWorld();
@@ -64,7 +64,7 @@ describe('admin: many dead letters at once', () => {
     }
     return ids;
   };
-  /** One that nobody can replay. */
+  /** A dead letter that cannot be replayed. */
   const broken = async (parts: Partial<DeadLetter> = {}): Promise<string> =>
     world.parkDeadLetter(await world.deducted(sale, ['eve']), { body: '{', batchId: null, ...parts });
   const post = (body: object, roles = ['operator']): request.Test =>
@@ -83,7 +83,7 @@ describe('admin: many dead letters at once', () => {
   };
   const statesOf = (ids: readonly string[]): string[] => ids.map((id) => world.deadLetter(id).state);
 
-  it('a dry run says how many match and shows the first; it changes nothing', async () => {
+  it('returns the number and the first matches in a dry run, and changes nothing', async () => {
     const ids = await parked(22);
     const { body } = await post({ action: 'replay', filter: { saleId: sale.saleId }, dryRun: true }).expect(200);
     expect([body.matching, body.most, body.first.length]).to.deep.equal([22, 1000, 20]);
@@ -94,7 +94,7 @@ describe('admin: many dead letters at once', () => {
     expect(world.deadLetters.audited).to.deep.equal([]);
   });
 
-  it('replays those that match, one after the other, each audited, and says how far it is', async () => {
+  it('replays the matches one by one, audits each, and reports progress', async () => {
     const ids = await parked(3);
     const other = await broken();
     let underWay = 0;
@@ -119,7 +119,7 @@ describe('admin: many dead letters at once', () => {
     expect(audited.filter((line) => line.startsWith('ann dead_letter.replayed'))).to.have.length(3);
   });
 
-  it('finds by topic and by a part of the error, and leaves what is not parked', async () => {
+  it('filters by topic and part of the error, and skips dead letters that are not parked', async () => {
     const [first, second] = await parked(2);
     const bad = await broken({ detail: 'ER_BAD_FIELD: 50% of it' });
     const found = async (filter: object): Promise<unknown> =>
@@ -133,7 +133,7 @@ describe('admin: many dead letters at once', () => {
     expect(events.at(-1)?.data).to.deep.include({ done: 1, left: 0 });
   });
 
-  it('what cannot be replayed is named with its reason, and the others are done', async () => {
+  it('names each dead letter that cannot be replayed with its reason, and processes the others', async () => {
     const [good] = await parked(1);
     const bad = await broken();
     const end = (await work({ action: 'replay', filter: { saleId: sale.saleId } })).at(-1);
@@ -144,7 +144,7 @@ describe('admin: many dead letters at once', () => {
     expect(statesOf([good as string, bad])).to.deep.equal(['replayed', 'parked']);
   });
 
-  it('to discard needs an admin', async () => {
+  it('requires an admin to discard', async () => {
     const ids = await parked(2);
     const { body } = await post({ action: 'discard', ids, dryRun: true }).expect(403);
     expect(body.code).to.equal('role_needed');
@@ -155,7 +155,7 @@ describe('admin: many dead letters at once', () => {
     for (const row of world.mysql.allOrders) expect(row.state).to.equal('failed');
   });
 
-  it('a server that fails stops it; what is left is said', async () => {
+  it('stops when a server fails, and reports the rest', async () => {
     const ids = await parked(3);
     onWork = async (id) => {
       if (id === ids[1]) throw new OperationalError('redis', 'redis is away', { retryable: true });
@@ -171,11 +171,11 @@ describe('admin: many dead letters at once', () => {
     expect(statesOf(ids)).to.deep.equal(['replayed', 'parked', 'parked']);
   });
 
-  it('five replays in a row that no worker works on stop it, and their word says so', async () => {
+  it('stops after five replays in a row that no worker handles, and says so', async () => {
     const ids = await parked(8);
     let begun = 0;
     replay = async (id) => {
-      const outcome = ++begun === 3 ? 'replayed' : 'unfinished'; // one that is worked on begins the count anew
+      const outcome = ++begun === 3 ? 'replayed' : 'unfinished'; // A handled replay resets the count.
       return { outcome, note: `of ${id}` };
     };
     const end = (await work({ action: 'replay', ids })).at(-1);
@@ -185,16 +185,16 @@ describe('admin: many dead letters at once', () => {
     expect(stuck?.data).to.deep.include({ done: 0, failed: 5, left: 3, stopped: 'unfinished' });
   });
 
-  it('ends with the token of its caller', async () => {
+  it('stops when the token of its caller expires', async () => {
     const ids = await parked(3);
     const hour = Date.now() + 3_600_000;
-    fake.nowMs = () => hour - 1_500; // the token is good for an hour
+    fake.nowMs = () => hour - 1_500; // The token is valid for an hour.
     onWork = () => new Promise((resolve) => setTimeout(resolve, 2_000));
     const end = (await work({ action: 'replay', ids })).at(-1);
     expect(end?.data).to.deep.include({ done: 1, left: 2, stopped: 'time_up' });
   });
 
-  it('a client that goes away stops it after the one under way; meanwhile nobody else begins one', async () => {
+  it('stops after the current dead letter when the client leaves, and blocks other bulks until then', async () => {
     const ids = await parked(3);
     let release = (): void => undefined;
     let begun = 0;
@@ -221,7 +221,7 @@ describe('admin: many dead letters at once', () => {
     expect(begun, 'none was begun after the client had gone').to.equal(1);
   });
 
-  it('what is asked for wrongly is named [S6]', async () => {
+  it('names each mistake in a request [S6]', async () => {
     const wrong: readonly [object, string][] = [
       [{ action: 'replay', dryRun: true }, 'body'],
       [{ action: 'replay', ids: ['1'], filter: {}, dryRun: true }, 'body'],

@@ -41,7 +41,7 @@ describe('admin dead letters', () => {
   let found: StoredDeadLetter[];
   let replayed: ReplayAnswer;
   let discarded: DiscardAnswer;
-  /** Of each purchase. */
+  /** Orders of the purchases in a dead letter. */
   let rows: Order[];
   const admin = bearer('boss', ['admin']);
 
@@ -85,7 +85,7 @@ describe('admin dead letters', () => {
   const post = (path: string): request.Test =>
     request(server.operatorsUrl).post(`/admin/v1/dead-letters${path}`).set('authorization', admin);
 
-  it('a list of dead letters is a page without bodies, and where the next begins if it was full', async () => {
+  it('lists a page without bodies, and names the start of the next page when the page is full', async () => {
     expect((await get('').expect(200)).body).to.deep.equal({ deadLetters: [SUMMARY], next: null });
     expect((await get('?limit=1').expect(200)).body.next).to.equal('17');
     expect(calls).to.deep.equal([
@@ -94,7 +94,7 @@ describe('admin dead letters', () => {
     ]);
   });
 
-  it('when filters are given, then each is read', async () => {
+  it('reads each filter', async () => {
     await get(
       '?group=g&saleId=7&key=k-1&reason=undecodable&state=parked&since=2030-01-01T00:00:00Z' +
         '&until=2030-01-01T02:00:00%2B01:00&topic=t&text=a%20b&after=16&limit=200',
@@ -105,7 +105,7 @@ describe('admin dead letters', () => {
     expect(calls).to.deep.equal([['list', filter, { afterId: '16', max: 200 }]]);
   });
 
-  it('when a filter is wrong, then 400 names it [S6]', async () => {
+  it('returns 400 and names the filter when it is wrong [S6]', async () => {
     const wrong: Record<string, string[]> = {
       saleId: ['x', '0'],
       key: ['a b', ''],
@@ -127,7 +127,7 @@ describe('admin dead letters', () => {
     expect(calls).to.deep.equal([]);
   });
 
-  it('when one is asked for, then it comes with its body, decoded where it is a batch', async () => {
+  it('returns one dead letter with its body, decoded if it is a batch', async () => {
     const { body } = await get('/17').expect(200);
     const orders = [{ userId: 'u1', requestId: 'k1', quantity: 2, order: null }];
     expect(body).to.deep.equal({ ...WITH_BODY, orders });
@@ -137,7 +137,7 @@ describe('admin dead letters', () => {
     await get('/x').expect(400);
   });
 
-  it('each of its purchases comes with its order; of a forged one nothing is believed', async () => {
+  it('returns the order of each purchase, and trusts nothing in a forged dead letter', async () => {
     rows = [{ ...ORDER, state: 'paid' }];
     const { body } = await get('/17').expect(200);
     const order = { orderId: '99', batchId: 'b1', quantity: 2, state: 'paid', reason: null };
@@ -146,7 +146,7 @@ describe('admin dead letters', () => {
     expect((await get('/17').expect(200)).body.orders).to.equal(null);
   });
 
-  it('all that match are exported with their bodies, as CSV or JSON lines', async () => {
+  it('exports all matches with their bodies as CSV or JSON lines', async () => {
     found = [DEAD_LETTER, { ...DEAD_LETTER, deadLetterId: '18', detail: '=1+1', body: '{' }];
     const csv = await get('/export?state=parked').expect(200);
     expect(csv.headers['content-type']).to.match(/^text\/csv/);
@@ -164,7 +164,7 @@ describe('admin dead letters', () => {
     ]);
   });
 
-  it('when one is replayed or discarded, then in the name of the admin, and the dead letter is answered', async () => {
+  it('replays or discards in the name of the admin and returns the dead letter', async () => {
     const replay = await post('/17/replay').expect(200);
     expect(replay.body).to.deep.equal({ outcome: 'replayed', deadLetter: WITH_BODY });
     expect((await post('/17/discard').expect(200)).body.outcome).to.equal('discarded');
@@ -176,7 +176,7 @@ describe('admin dead letters', () => {
     await post('/0/discard').expect(400);
   });
 
-  it('each answer of a replay has its status', async () => {
+  it('maps each result of a replay to its status', async () => {
     const rows: [ReplayAnswer, number, string][] = [
       [{ outcome: 'already_recorded', note: 'n' }, 200, 'already_recorded'],
       [{ outcome: 'unfinished', note: 'n' }, 202, 'unfinished'],
@@ -196,7 +196,7 @@ describe('admin dead letters', () => {
     expect((await post('/17/replay')).body.detail).to.contain('not held (unknown)');
   });
 
-  it('each answer of a discard has its status', async () => {
+  it('maps each result of a discard to its status', async () => {
     const rows: [DiscardAnswer, number, string][] = [
       [{ outcome: 'contended' }, 503, 'unavailable'],
       [{ outcome: 'already_closed', state: 'discarded' }, 200, 'already_closed'],
@@ -210,7 +210,7 @@ describe('admin dead letters', () => {
     }
   });
 
-  it('when a dependency is down, then 503 names it [D1]', async () => {
+  it('returns 503 with the dependency when it is down [D1]', async () => {
     fake.services.deadLetters.discard = () =>
       Promise.reject(new OperationalError('mysql', 'gone', { retryable: true }));
     const { body } = await post('/17/discard').expect(503);

@@ -6,22 +6,25 @@ import { problemSchema, type ProblemCode } from '../../../src/contract/problem.j
 import type { Listener, Route } from '../../../src/http/route.js';
 import { routesOf } from '../../../src/http/routes/index.js';
 
-/** What was answered and is not in the document of its route, as sentences. */
+/** Sentences about responses that the document of their route lacks. */
 const undeclared: string[] = [];
 
-/** Codes of what reached no handler: the document has them once, for every operation. */
+/** Codes of requests that reach no handler. The document lists each code once for every operation. */
 const OUTSIDE: ReadonlySet<string> = new Set(['method_not_allowed', 'bad_request', 'misdirected']);
 
-/** Ports of the servers whose answers are checked: other tests of this process serve made-up answers. */
+/** Ports of the checked servers. Other tests of this process serve made-up responses. */
 const ports = new Map<number, Listener>();
 
-/** Holds every answer of the server at this port against the route that it came from. @returns ends that */
+/**
+ * Checks every response of the server at this port against the document of its route.
+ * @returns a function that ends the check
+ */
 export function checkAnswersOf(port: number, listener: Listener): () => void {
   ports.set(port, listener);
   return () => ports.delete(port);
 }
 
-after('every answer is in the document of its route: status, code, fields and types', () => {
+after('checks that the document of its route contains the status, code, fields and types of every response', () => {
   expect(undeclared).to.deep.equal([]);
 });
 

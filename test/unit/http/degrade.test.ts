@@ -33,7 +33,7 @@ const VIEW: SaleView = {
 const PATHS = { status: '/v1/sales/7/purchases/k1', sale: '/v1/sales/7', order: '/v1/orders/99' } as const;
 const READS = ['status', 'sale', 'order'] as const;
 
-/** The real layer in front of sources that can be out, and count how often they are asked. */
+/** The real layer before sources that can fail and count their calls. */
 class World {
   rules: DegradeRules = degradeRules.parse({ mode: 'on' });
   open: Dependency[] = [];
@@ -88,7 +88,7 @@ class World {
   }
 }
 
-describe('the degradation in front of the routes', () => {
+describe('degradation before the routes', () => {
   let world: World;
   let server: Started;
   beforeEach(async () => {
@@ -100,7 +100,7 @@ describe('the degradation in front of the routes', () => {
   const get = (endpoint: (typeof READS)[number], user = 'u1'): request.Test =>
     request(server.url).get(PATHS[endpoint]).set('authorization', bearer(user));
 
-  it('status: a pending status is not cached, so that its order is seen at once', async () => {
+  it('status: does not cache a pending status, so that its order appears at once', async () => {
     world.fake.status = { status: 'pending' };
     await get('status').expect(200);
     world.switch('status', 'L1');
@@ -110,7 +110,7 @@ describe('the degradation in front of the routes', () => {
   });
 
   for (const endpoint of READS) {
-    it(`${endpoint}: level 1 gives the previous answer, marked with its age, and does not read`, async () => {
+    it(`${endpoint}: returns the previous answer with its age at level 1 and does not read`, async () => {
       const { body: full } = await get(endpoint).expect(200);
       world.switch(endpoint, 'L1');
       await get(endpoint).expect(200);
@@ -129,7 +129,7 @@ describe('the degradation in front of the routes', () => {
       expect(world.fake.counted.at(-1)).to.match(/ stale$/);
     });
 
-    it(`${endpoint}: when its source fails its last answer is served; without one it is 503 with Retry-After`, async () => {
+    it(`${endpoint}: serves the last answer when its source fails, or 503 with Retry-After without an answer`, async () => {
       await get(endpoint).expect(200);
       world.out = endpoint === 'order' ? 'mysql' : 'redis';
       const { body } = await get(endpoint).expect(200);
@@ -139,7 +139,7 @@ describe('the degradation in front of the routes', () => {
       expect(problem.code).to.equal('unavailable');
     });
 
-    it(`${endpoint}: with the breaker open its source is not called, and the answer claims nothing that is not known`, async () => {
+    it(`${endpoint}: does not call its source while the breaker is open, and claims nothing unknown`, async () => {
       world.rules = degradeRules.parse({ mode: 'on', asked: { redis: { [endpoint]: 'L1' } } });
       world.open = ['redis'];
       const { body } = await get(endpoint).expect(200);
@@ -150,7 +150,7 @@ describe('the degradation in front of the routes', () => {
       expect((await get(endpoint).expect(200)).body, 'the breaker is closed').not.to.have.property('degraded');
     });
 
-    it(`${endpoint}: off or in a dry run it is as if the layer were not there`, async () => {
+    it(`${endpoint}: behaves as without the layer when off or in a dry run`, async () => {
       for (const mode of ['off', 'dry_run'] as const) {
         world.rules = degradeRules.parse({ mode, switches: { [endpoint]: { level: 'L4' } } });
         const { body } = await get(endpoint).expect(200);
@@ -162,7 +162,7 @@ describe('the degradation in front of the routes', () => {
     });
   }
 
-  it('level 2 has the essential fields, level 3 the ids and nothing known', async () => {
+  it('returns the essential fields at level 2, and only the ids at level 3', async () => {
     world.switch('order', 'L2');
     const { body } = await get('order').expect(200);
     expect(body).to.have.all.keys('orderId', 'saleId', 'state', 'amountCents', 'currency', 'expiresAt', 'degraded');
@@ -177,7 +177,7 @@ describe('the degradation in front of the routes', () => {
     });
   });
 
-  it('level 4: a sale page is 204, the others 503 degraded with Retry-After; nothing is read', async () => {
+  it('returns 204 for a sale page at level 4 and 503 degraded with Retry-After for others, and reads nothing', async () => {
     world.switch('sale', 'L4');
     expect((await get('sale').expect(204)).text).to.equal('');
     for (const endpoint of ['status', 'order'] as const) {
@@ -189,7 +189,7 @@ describe('the degradation in front of the routes', () => {
     expect(world.sources).to.equal(0);
   });
 
-  it('the answer of one buyer is never given to another, and what is not there stays a 404', async () => {
+  it('never returns the answer of one buyer to another, and keeps a 404', async () => {
     world.switch('order', 'L1');
     await get('order').expect(200);
     world.order = null;
@@ -205,7 +205,7 @@ describe('the degradation in front of the routes', () => {
     expect((await get('sale').expect(404)).body.code).to.equal('not_found');
   });
 
-  it('orders are paid and cancelled at every level but 4, and there not begun', async () => {
+  it('pays and cancels orders at every level below 4, and starts nothing at level 4', async () => {
     for (const move of ['pay', 'cancel']) {
       const post = (): request.Test =>
         request(server.url).post(`/v1/orders/99/${move}`).set('authorization', bearer()).set('idempotency-key', 'k9');
@@ -221,7 +221,7 @@ describe('the degradation in front of the routes', () => {
     }
   });
 
-  it('an event stream has no degraded form: it is refused, and the answer names what to ask instead', async () => {
+  it('refuses an event stream and names the route to use instead', async () => {
     for (const level of ['L1', 'L4'] as const) {
       world.switch('status', level);
       const { body } = await request(server.url)
@@ -233,7 +233,7 @@ describe('the degradation in front of the routes', () => {
     }
   });
 
-  it('a switch for a part of the users: the same users each time, by address for anonymous callers', async () => {
+  it('applies a switch for a share to the same users each time, or to addresses of anonymous callers', async () => {
     world.switch('order', 'L4', 50);
     const statusOf = async (user: string): Promise<number> => (await get('order', user)).status;
     const users = Array.from({ length: 20 }, (_, i) => `user-${i}`);
@@ -245,7 +245,7 @@ describe('the degradation in front of the routes', () => {
     expect(new Set(pages).size, 'all come from one address').to.equal(1);
   });
 
-  it('POST purchases: at level 4 it is 503 degraded with Retry-After, and nothing of it has begun', async () => {
+  it('returns 503 degraded with Retry-After to POST purchases at level 4, and starts nothing', async () => {
     const own = await startServer(world.fake);
     try {
       const buy = (): request.Test =>

@@ -7,11 +7,11 @@ import { AT_MS, bearer, FakeServices, startServer, type Started } from './http-h
 
 const SALE = saleOf({ saleId: '7', state: 'warm' }, AT_MS);
 
-describe('changing sales over HTTP', () => {
+describe('sale edits over HTTP', () => {
   let server: Started;
   let edited: SaleEdited;
   let ended: SaleCancelled;
-  /** What the editor was asked, and by whom. */
+  /** Edits that the editor got, with the operator. */
   let asked: unknown[];
   beforeEach(async () => {
     asked = [];
@@ -30,14 +30,14 @@ describe('changing sales over HTTP', () => {
   const patch = (body: object, token = admin): request.Test =>
     request(server.operatorsUrl).patch('/admin/v1/sales/7').set('authorization', token).send(body);
 
-  it('PATCH: the change reaches the editor under the name of its operator, and the sale is answered', async () => {
+  it('PATCH: passes the edit to the editor with the name of the operator and returns the sale', async () => {
     const body = { title: ' New ', stock: 5, closesAt: '2030-01-01T00:00:00Z' };
     const answer = await patch(body).expect(200);
     expect(answer.body).to.include({ saleId: '7', state: 'warm' });
     expect(asked).to.deep.equal([['7', { title: 'New', stock: 5, closesAtMs: AT_MS }, 'boss']]);
   });
 
-  it('PATCH: what is no change, or of no operator, reaches nobody [S6]', async () => {
+  it('PATCH: refuses an empty or invalid edit, and a caller who is not an operator [S6]', async () => {
     expect((await patch({}).expect(400)).body.detail).to.include('at least one of');
     const wrong = await patch({ stock: 0, sku: 'x' }).expect(400);
     expect(wrong.body.errors.map(({ field }: { field: string }) => field)).to.deep.equal(['stock', 'sku']);
@@ -46,7 +46,7 @@ describe('changing sales over HTTP', () => {
     expect(asked).to.deep.equal([]);
   });
 
-  it('PATCH: each refusal has its status', async () => {
+  it('PATCH: maps each refusal to its status', async () => {
     const cases: [SaleEdited, number, string][] = [
       [{ outcome: 'not_enough', sale: SALE }, 409, 'units_not_free'],
       [{ outcome: 'wrong_state', sale: { ...SALE, state: 'closed' } }, 409, 'wrong_state'],
@@ -60,7 +60,7 @@ describe('changing sales over HTTP', () => {
     }
   });
 
-  it('DELETE and cancel: what became of the sale, and why not', async () => {
+  it('DELETE and cancel: return the result, or the reason of a refusal', async () => {
     const end = {
       delete: () => request(server.operatorsUrl).delete('/admin/v1/sales/7').set('authorization', admin),
       cancel: () => request(server.operatorsUrl).post('/admin/v1/sales/7/cancel').set('authorization', admin),

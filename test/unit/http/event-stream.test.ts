@@ -7,7 +7,7 @@ import { EventStream } from '../../../src/http/event-stream.js';
 
 const TIMES = { heartbeatMs: 60_000, streamMaxMs: 60_000, retryMs: 1_000 };
 
-describe('a stream of events behind a middleware that compresses', () => {
+describe('event stream behind compression middleware', () => {
   let server: Server;
   let stream: EventStream | null = null;
   afterEach(async () => {
@@ -17,7 +17,7 @@ describe('a stream of events behind a middleware that compresses', () => {
     await once(server, 'close');
   });
 
-  /** @param wrap what the middleware does to an answer. @returns what the client has once it has the event */
+  /** @param wrap the change of the middleware to a response. @returns the text at the client once it holds the event */
   async function firstEvent(wrap: (res: ServerResponse) => void): Promise<string> {
     server = createServer((req, res) => {
       wrap(res);
@@ -42,7 +42,7 @@ describe('a stream of events behind a middleware that compresses', () => {
     return text;
   }
 
-  /** As `compression()` of Express, which keeps what is small until the end. */
+  /** Buffers small writes until the end, as `compression()` of Express does. */
   function compressing(res: ServerResponse, isLeftAlone: () => boolean): { flush(): void } {
     const write = res.write.bind(res);
     const kept: Buffer[] = [];
@@ -54,7 +54,7 @@ describe('a stream of events behind a middleware that compresses', () => {
     return { flush: () => void write(gzipSync(Buffer.concat(kept.splice(0))).length > 0 ? 'flushed: ordered' : '') };
   }
 
-  it('asks not to be transformed, so each event arrives at once', async () => {
+  it('asks not to be transformed, so that each event arrives at once', async () => {
     let sent = '';
     const text = await firstEvent((res) => {
       const writeHead = res.writeHead.bind(res);
@@ -67,7 +67,7 @@ describe('a stream of events behind a middleware that compresses', () => {
     expect(text).to.equal('retry: 1000\n\nid: 1\nevent: status\ndata: {"status":"ordered"}\n\n');
   });
 
-  it('is flushed after each event when the middleware compresses it anyway', async () => {
+  it('flushes after each event when the middleware compresses it anyway', async () => {
     const text = await firstEvent((res) =>
       Object.assign(
         res,

@@ -5,7 +5,7 @@ import { unitTexts } from '../../helpers/texts.js';
 
 const cell = (value: unknown): string => exportLine({ a: value }, ['a'], 'csv').slice(0, -1);
 
-describe('a line of an export', () => {
+describe('export line', () => {
   for (const [title, value, shown] of [
     ['a formula', '=1+1', "'=1+1"],
     ['a formula behind a semicolon', 'x;=1+1;', "x;'=1+1;"],
@@ -28,12 +28,12 @@ describe('a line of an export', () => {
     ['what steers a terminal', '\x1b[2J\u009b\u202e\u200f\u2028', String.raw`\u001b[2J\u009b\u202e\u200f\u2028`],
     ['an object', { a: ';=1', b: '\u202e' }, `"{""a"":""\\u003b=1"",""b"":""\\u202e""}"`],
   ] as const) {
-    it(`shows ${title} as it is, and runs nothing`, () => {
+    it(`shows ${title} unchanged and runs nothing`, () => {
       expect(cell(value)).to.equal(shown);
     });
   }
 
-  it('of any text is one line that neither steers a terminal nor begins a formula; JSON keeps its value', () => {
+  it('is one line for any text, without control sequences or formulas, and JSON keeps the value', () => {
     fc.assert(
       fc.property(fc.oneof(unitTexts(20), fc.stringMatching(/^[;=+@'" \-\tx]{0,20}$/)), (text) => {
         const csv = cell(text);
@@ -50,7 +50,7 @@ describe('a line of an export', () => {
     );
   });
 
-  it('begins with a mark by which Excel knows UTF-8', () => {
+  it('begins with a byte order mark, so that Excel recognises UTF-8', () => {
     expect(headingOf(['a', 'b'], 'csv')).to.equal('\ufeffa,b\n');
     expect(headingOf(['a', 'b'], 'jsonl')).to.equal('');
   });

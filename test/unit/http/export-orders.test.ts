@@ -12,9 +12,9 @@ const HEADING =
 const LINE = '99,7,u1,k1,b1,2,1998,EUR,pending_payment,,2030-01-01T00:00:00.000Z,2030-01-01T00:01:00.000Z,,\n';
 const ADMIN = bearer('root', ['admin']);
 
-describe('export of orders', () => {
+describe('order export', () => {
   describe('one line', () => {
-    it('CSV has a cell for each field, JSON lines the body of the search', () => {
+    it('has a cell for each field as CSV, and the body of the search as JSON lines', () => {
       expect(lineOf(ORDER, 'csv')).to.equal(LINE);
       expect(JSON.parse(lineOf({ ...ORDER, metadata: { cart: '42' } }, 'jsonl'))).to.deep.include({
         userId: 'u1',
@@ -23,7 +23,7 @@ describe('export of orders', () => {
       });
     });
 
-    it('no cell of a CSV is a formula, or ends its cell or its line [S6]', () => {
+    it('has no formula in a CSV cell, and no cell that ends its cell or line early [S6]', () => {
       const metadata = { a: '=1+1', b: 'x;=cmd()', c: 'a"b,c\nd', d: '\t@x' };
       const csv = lineOf({ ...ORDER, userId: '-2', requestId: '-cmd', metadata }, 'csv');
       expect(csv.match(/\n/g)).to.have.length(1);
@@ -75,7 +75,7 @@ describe('export of orders', () => {
       socket.write(`GET ${PATH} HTTP/1.1\r\nHost: localhost\r\nAuthorization: ${ADMIN}\r\n\r\n`);
       return socket;
     }
-    /** Waits until the search has stood still for a while. */
+    /** Waits until the search makes no progress for a while. */
     async function standsStill(): Promise<number> {
       for (;;) {
         const before = asked.length;
@@ -84,7 +84,7 @@ describe('export of orders', () => {
       }
     }
 
-    it('gives all pages as one text, for admins', async () => {
+    it('returns all pages as one text to admins', async () => {
       pages = (nth) => ({ orders: nth === 2 ? [] : [ORDER], next: nth < 3 ? `after-${nth}` : null });
       const csv = await get(`${PATH}&state=paid`);
       expect(csv.status).to.equal(200);
@@ -113,14 +113,14 @@ describe('export of orders', () => {
       expect(asked.map(([, , max]) => max)).to.deep.equal([1000, 500]);
     });
 
-    it('a filter that would read every order, and wrong values, are 400', async () => {
+    it('returns 400 for wrong values, and for a filter that would read every order', async () => {
       for (const query of ['', 'state=paid', 'sale=7&format=xml', 'sale=7&limit=0', 'sale=7&after=x', 'sale=x']) {
         expect((await get(`/admin/v1/orders/export?${query}`)).status, query).to.equal(400);
       }
       expect(asked).to.deep.equal([]);
     });
 
-    it('waits for a slow reader, goes on with it, and ends when it has gone', async () => {
+    it('waits for a slow reader, continues with it, and ends when the reader leaves', async () => {
       pages = () => ({ orders: full(), next: 'more' });
       const client = await deafClient();
       const read = await standsStill();
@@ -133,7 +133,7 @@ describe('export of orders', () => {
       expect(fake.bugs).to.deep.equal([]);
     });
 
-    it('two at a time; a third is told to come again, and its place is free when one has ended', async () => {
+    it('runs two exports at a time, asks a third to retry, and frees a place when an export ends', async () => {
       pages = () => ({ orders: full(), next: 'more' });
       const [first] = [await deafClient(), await deafClient()];
       await until(() => asked.length >= 2);
@@ -149,7 +149,7 @@ describe('export of orders', () => {
       }
     });
 
-    it('a fault before the first byte is an answer; behind it the text breaks off and is not taken for whole', async () => {
+    it('returns a problem for a fault before the first byte, and aborts the text for a later fault', async () => {
       const down = new OperationalError('mysql', 'ECONNREFUSED', { retryable: true });
       pages = () => Promise.reject(down);
       expect((await get(PATH)).status).to.equal(503);
@@ -163,7 +163,7 @@ describe('export of orders', () => {
       expect(await (await get(PATH)).text(), 'and the place is free').to.equal(HEADING + LINE);
     });
 
-    it('breaks off when the token of its reader was revoked', async () => {
+    it('aborts when the token of its reader is revoked', async () => {
       pages = (nth) => {
         if (nth === 3) fake.services.auth.authenticate = () => 'revoked';
         return { orders: [ORDER], next: 'more' };
@@ -173,7 +173,7 @@ describe('export of orders', () => {
       expect(asked).to.have.length(3);
     });
 
-    it('a stop of the api breaks it off at once', async () => {
+    it('aborts at once when the API stops', async () => {
       pages = () => ({ orders: full(), next: 'more' });
       const client = await deafClient();
       await standsStill();
@@ -185,7 +185,7 @@ describe('export of orders', () => {
     });
   });
 
-  it('an order of any buyer is found by its id', async () => {
+  it('finds an order of any buyer by its id', async () => {
     const fake = new FakeServices({ findOrder: async (orderId) => (orderId === '99' ? ORDER : null) });
     const server = await startServer(fake);
     const get = (id: string) =>
@@ -202,7 +202,7 @@ describe('export of orders', () => {
   });
 });
 
-/** The cells of a line as RFC 4180 has them. */
+/** Splits a line into cells as in RFC 4180. */
 const cellsOf = (line: string): string[] =>
   [...line.matchAll(/(?:^|,)(?:"((?:[^"]|"")*)"|([^,]*))/g)].map(([, quoted, plain]) =>
     quoted === undefined ? (plain as string) : quoted.replaceAll('""', '"'),

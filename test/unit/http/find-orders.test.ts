@@ -3,10 +3,10 @@ import request from 'supertest';
 import type { OrderPage } from '../../../src/core/ports/order-search.js';
 import { bearer, FakeServices, ORDER, startServer, type Started } from './http-harness.js';
 
-describe('lists of orders over HTTP', () => {
+describe('order lists over HTTP', () => {
   let server: Started;
   let page: OrderPage | null;
-  /** Filter, place and length of each page that was asked for. */
+  /** Filter, cursor and page size of each request. */
   let asked: unknown[];
   beforeEach(async () => {
     asked = [];
@@ -23,7 +23,7 @@ describe('lists of orders over HTTP', () => {
       .get(path)
       .set('authorization', token);
 
-  it('a buyer gets their own orders page by page, and names no other buyer [S4]', async () => {
+  it('returns their own orders to a buyer page by page, and shows no other buyer [S4]', async () => {
     const { body } = await get('/v1/me/orders?after=7.k0&limit=5', bearer('ann')).expect(200);
     expect(asked).to.deep.equal([[{ userId: 'ann' }, '7.k0', 5]]);
     expect(body.next).to.equal('7.k1');
@@ -34,7 +34,7 @@ describe('lists of orders over HTTP', () => {
     expect(asked).to.have.length(1);
   });
 
-  it('an operator finds orders by user, sale, state and time; a buyer does not [S4]', async () => {
+  it('lets an operator filter orders by user, sale, state and time, but not a buyer [S4]', async () => {
     const path = '/admin/v1/orders?user=u1&sale=7&state=paid&from=2030-01-01T00:00:00Z&to=2030-01-02T00:00:00Z';
     const { body } = await get(path, bearer('boss', ['viewer', 'admin'])).expect(200);
     const [fromMs, toMs] = [Date.UTC(2030, 0, 1), Date.UTC(2030, 0, 2)];
@@ -48,7 +48,7 @@ describe('lists of orders over HTTP', () => {
     expect(asked, 'by state alone it would read all orders').to.have.length(1);
   });
 
-  it('a query that is not UTF-8 is a bad request', async () => {
+  it('returns 400 when the query is not UTF-8', async () => {
     for (const after of ['%FF', '%ED%A0%80', '%zz', '%']) {
       const { body } = await get(`/v1/me/orders?after=${after}`, bearer('ann')).expect(400);
       expect(body.detail, after).to.equal('The address is not well-formed.');
@@ -56,7 +56,7 @@ describe('lists of orders over HTTP', () => {
     expect(asked).to.deep.equal([]);
   });
 
-  it('a place that no page named is a bad request', async () => {
+  it('returns 400 when the cursor comes from no page', async () => {
     page = null;
     await get('/v1/me/orders?after=nowhere', bearer('ann')).expect(400);
   });

@@ -22,7 +22,7 @@ export const bearer = (userId = 'u1', roles: string[] = []): string =>
   `Bearer ${sign({ userId, roles, ttlMs: 3_600_000 })}`;
 
 export const AT_MS = Date.UTC(2030, 0, 1);
-/** Of `u1`, not paid yet. */
+/** Order of `u1`, not paid yet. */
 export const ORDER: ShownOrder = {
   orderId: '99',
   userId: 'u1',
@@ -40,7 +40,7 @@ export const ORDER: ShownOrder = {
   paidAtMs: null,
 };
 
-/** Long enough for any machine; who tests them sets shorter ones. */
+/** Time limits that are long enough for any machine. A test of a limit sets a shorter value. */
 const SERVER_OPTIONS: OperatorsServerOptions = {
   port: 0,
   host: '127.0.0.1',
@@ -51,11 +51,11 @@ const SERVER_OPTIONS: OperatorsServerOptions = {
   requestsPerSecond: 10_000,
 };
 
-/** Services whose answers a test sets, and what they were asked. */
+/** Services with answers set by the test. Records the calls. */
 export class FakeServices {
   readonly entered: PurchaseRequest[] = [];
   readonly asked: string[] = [];
-  /** Sales whose attempts to buy were counted. */
+  /** Sales with a counted attempt to buy. */
   readonly seen: string[] = [];
   readonly counted: string[] = [];
   readonly bugs: unknown[] = [];
@@ -67,7 +67,7 @@ export class FakeServices {
   status: PurchaseStatus = { status: 'pending' };
   statusFault: Error | null = null;
   plan: readonly PlannedSale[] = [];
-  /** What memory has of the sale. */
+  /** Sale in memory. */
   snapshot: SaleSnapshot | undefined;
   nowMs = (): number => Date.now();
   readonly services: HttpServices;
@@ -169,7 +169,7 @@ export class FakeServices {
 }
 
 export interface Started {
-  /** Where buyers are served. */
+  /** Port of the buyer listener. */
   readonly port: number;
   readonly url: string;
   readonly operatorsPort: number;
@@ -178,7 +178,7 @@ export interface Started {
   drain(ms: number): Promise<void>;
 }
 
-/** Both servers as they run in production. Every answer is held against the document of its route. */
+/** Starts both servers as in production. Checks every response against the document of its route. */
 export async function startServer(fake: FakeServices, options: Partial<OperatorsServerOptions> = {}): Promise<Started> {
   const lifecycle = newLifecycle();
   const buyers = createBuyersServer(fake.services, lifecycle, { ...SERVER_OPTIONS, ...options });
@@ -222,14 +222,14 @@ export class RawClient {
       this.#text += text;
       this.#wake();
     });
-    socket.on('error', () => undefined); // a reset is an end like any other here
+    socket.on('error', () => undefined); // A reset ends the connection like any other end.
     socket.on('close', () => {
       this.closed = true;
       this.#wake();
     });
   }
 
-  /** @param allowHalfOpen it may send although the server has sent its end */
+  /** @param allowHalfOpen allows sending after the server has ended its side */
   static async to(port: number, { allowHalfOpen = false } = {}): Promise<RawClient> {
     const socket = connect({ port, host: '127.0.0.1', allowHalfOpen });
     const client = new RawClient(socket);
@@ -242,7 +242,7 @@ export class RawClient {
     return this;
   }
 
-  /** The next whole answer; null when the connection ends before there is one. */
+  /** Returns the next complete response, or null when the connection ends first. */
   async answer(): Promise<RawAnswer | null> {
     for (;;) {
       const answer = this.#take();
@@ -273,7 +273,7 @@ export class RawClient {
   }
 }
 
-/** The lines of a purchase as a raw client sends them. */
+/** Returns the lines of a purchase as a raw client sends them. */
 export function rawPurchase(body: string, ...extra: string[]): string {
   const head = ['POST /v1/sales/7/purchases HTTP/1.1', 'Host: x', `Authorization: ${bearer()}`, ...extra];
   const hasLength = extra.some((line) => /^(content-length|transfer-encoding)/i.test(line));
@@ -281,14 +281,14 @@ export function rawPurchase(body: string, ...extra: string[]): string {
   return `${head.join('\r\n')}\r\n\r\n${body}`;
 }
 
-/** The purchase of `u1` with the key `k1`. */
+/** Returns the purchase of `u1` with the key `k1`. */
 export const sendPurchase = ({ url }: Pick<Started, 'url'>): Promise<Response> =>
   fetch(`${url}/v1/sales/7/purchases`, {
     method: 'POST',
     headers: { authorization: bearer(), 'idempotency-key': 'k1' },
   });
 
-/** Waits until a condition holds; the time-out of the test is the limit. */
+/** Waits until a condition holds. The timeout of the test is the limit. */
 export async function until(holds: () => boolean): Promise<void> {
   while (!holds()) await new Promise((resolve) => setTimeout(resolve, 5));
 }

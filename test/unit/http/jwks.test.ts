@@ -26,7 +26,7 @@ const jwkOf = (key: KeyObject, kid: string, more: object = {}): object => ({
   ...more,
 });
 
-/** An identity provider on the loopback address, with the keys and the answer that a test gives it. */
+/** An identity provider on the loopback address, with keys and responses set by the test. */
 class Provider {
   keys: object[] = [];
   answer: (res: ServerResponse) => void = (res) => void res.end(JSON.stringify({ keys: this.keys }));
@@ -82,7 +82,7 @@ describe('identity providers', () => {
   const ask = (auth: Authenticator, token: string): unknown => auth.authenticate(`Bearer ${token}`);
 
   for (const algorithm of ['RS256', 'ES256', 'EdDSA'] as const) {
-    it(`${algorithm}: a token of a known key names its user at once; a bent one does not`, async () => {
+    it(`${algorithm}: names the user at once when the key is known, and refuses a modified token`, async () => {
       const { auth } = await open();
       expect(ask(auth, tokenOf(algorithm))).to.deep.include({ userId: 'auth0|507f', roles: [] });
       const token = tokenOf(algorithm);
@@ -93,7 +93,7 @@ describe('identity providers', () => {
     });
   }
 
-  it('issuer and audience must be right, and be there', async () => {
+  it('require the right issuer and audience', async () => {
     const { auth } = await open();
     for (const iss of ['https://id.example/', 'https://evil.example', undefined, [ISSUER]]) {
       expect(ask(auth, tokenOf('ES256', { iss })), String(iss)).to.equal('wrong_issuer');
@@ -104,7 +104,7 @@ describe('identity providers', () => {
     expect(ask(auth, tokenOf('ES256', { aud: 'shop' }))).to.deep.include({ userId: 'auth0|507f' });
   });
 
-  it('the key says which algorithm it is for, and never the token', async () => {
+  it('take the algorithm from the key and never from the token', async () => {
     const { auth } = await open({ algorithms: ['RS256'] });
     clock.advance(PAUSE_MS);
     expect(await ask(auth, tokenOf('ES256')), 'an algorithm that this issuer must not use').to.equal('unknown_key');
@@ -112,7 +112,7 @@ describe('identity providers', () => {
     expect(ask(auth, tokenOf('EdDSA', {}, 'RS256-1'))).to.be.oneOf(['unknown_key', 'bad_signature']);
   });
 
-  it('a key that comes is found by the first token that names it, and one that goes ends its tokens', async () => {
+  it('find a new key with the first token that names it, and refuse tokens of a removed key', async () => {
     const { auth } = await open();
     const next = generateKeyPairSync('ed25519');
     const old = tokenOf('EdDSA');
@@ -128,7 +128,7 @@ describe('identity providers', () => {
     expect(ask(auth, old), 'remembered, and its key is gone').to.equal('unknown_key');
   });
 
-  it('a key that comes is found beside a public key of ours, which fits any key id; so are tokens of ours', async () => {
+  it('find a new key beside our public key, which matches any key id, and accept our own tokens', async () => {
     const { all } = await open();
     const own = generateKeyPairSync('ed25519');
     const pem = own.publicKey.export({ type: 'spki', format: 'pem' }) as string;
@@ -149,7 +149,7 @@ describe('identity providers', () => {
     expect(ask(auth, withoutId)).to.deep.include({ userId: 'ann' });
   });
 
-  it('a key that goes ends its tokens though the token before was of it', async () => {
+  it('refuse tokens of a removed key even when the previous token used the key', async () => {
     const { auth, all } = await open();
     expect(ask(auth, tokenOf('EdDSA'))).to.deep.include({ userId: 'auth0|507f' });
     provider.keys = [jwkOf(KEYS.ES256.publicKey, 'ES256-1')];
@@ -158,7 +158,7 @@ describe('identity providers', () => {
     expect(await ask(auth, tokenOf('EdDSA', { sub: 'other' }))).to.equal('unknown_key');
   });
 
-  it('invented key ids reach the provider once in five seconds, however many come', async () => {
+  it('are asked once in five seconds when tokens name invented key ids', async () => {
     const { auth } = await open();
     clock.advance(PAUSE_MS);
     const before = provider.asked;
@@ -179,7 +179,7 @@ describe('identity providers', () => {
     expect(provider.asked - before).to.equal(2);
   });
 
-  it('while the provider is out its known keys go on, and it is asked again', async () => {
+  it('keep their known keys while unreachable, and are asked again', async () => {
     const { auth, all } = await open();
     const outages: ((res: ServerResponse) => void)[] = [
       (res) => void res.writeHead(500).end('{}'),
@@ -198,7 +198,7 @@ describe('identity providers', () => {
     expect(logged, 'once for the whole outage').to.have.lengthOf(1);
   });
 
-  it('where no key was ever read, nothing is said about a token, until there are keys', async () => {
+  it('give no verdict on a token until keys were read', async () => {
     const { answer } = provider;
     provider.answer = (res) => void res.writeHead(503).end();
     const { auth, all } = await open();
@@ -210,7 +210,7 @@ describe('identity providers', () => {
     expect(all[0]?.isKnown).to.equal(true);
   });
 
-  it('weak keys, and those for another use, are left out of a set', async () => {
+  it('skip weak keys and keys for another use', async () => {
     const weak = generateKeyPairSync('rsa', { modulusLength: 1024 });
     const curve = generateKeyPairSync('ec', { namedCurve: 'secp256k1' });
     provider.keys.push(
@@ -229,7 +229,7 @@ describe('identity providers', () => {
     expect(logged).to.have.lengthOf(6);
   });
 
-  describe('without key ids, which RFC 7517 does not ask for', () => {
+  describe('without key ids, which RFC 7517 does not require', () => {
     const nameless = (key: KeyObject): object => ({ ...key.export({ format: 'jwk' }), kid: undefined });
     const namelessToken = (algorithm: Algorithm, claims: object = {}, key?: KeyObject): string => {
       const exp = Math.floor(clock.nowMs() / 1000) + 3600;
@@ -238,7 +238,7 @@ describe('identity providers', () => {
     };
     const isAnn = { userId: 'auth0|507f' };
 
-    it('a key of a set is found by its algorithm, and a token of another key is refused', async () => {
+    it('find a key by its algorithm, and refuse a token of another key', async () => {
       provider.keys = Object.values(KEYS).map((pair) => nameless(pair.publicKey));
       const { auth, all } = await open();
       expect(all[0]?.isKnown).to.equal(true);
@@ -249,7 +249,7 @@ describe('identity providers', () => {
       }
     });
 
-    it('accepts a token without kid from any key, and a token with kid only from the key of that name', async () => {
+    it('accept a token without kid from any key, and a token with kid only from the key with this id', async () => {
       const { auth } = await open();
       expect(await ask(auth, namelessToken('EdDSA'))).to.deep.include(isAnn);
       provider.keys = [nameless(KEYS.EdDSA.publicKey)];
@@ -258,7 +258,7 @@ describe('identity providers', () => {
       expect(await ask(other, tokenOf('EdDSA'))).to.equal('unknown_key');
     });
 
-    it('the next key and the last one are tried, but not many', async () => {
+    it('try up to three keys of an algorithm', async () => {
       const pairs = Array.from({ length: 4 }, () => generateKeyPairSync('ed25519'));
       provider.keys = pairs.slice(0, 3).map((pair) => nameless(pair.publicKey));
       const { auth } = await open();
@@ -270,7 +270,7 @@ describe('identity providers', () => {
       expect(await ask(many, namelessToken('EdDSA', {}, pairs[0]?.privateKey))).to.equal('unknown_key');
     });
 
-    it('each provider checks its own tokens, which begin alike', async () => {
+    it('check only their own tokens, even when tokens begin alike', async () => {
       const other = generateKeyPairSync('ed25519');
       provider.keys = [nameless(KEYS.EdDSA.publicKey)];
       const second = {
@@ -286,7 +286,7 @@ describe('identity providers', () => {
       expect(await ask(auth, namelessToken('EdDSA', { iss: 'https://evil.example' }))).to.equal('wrong_issuer');
     });
 
-    it('the keys are read again for a token whose algorithm has no key yet', async () => {
+    it('read the keys again for a token with an algorithm without a key', async () => {
       provider.keys = [nameless(KEYS.RS256.publicKey)];
       const { auth } = await open();
       provider.keys = [nameless(KEYS.RS256.publicKey), nameless(KEYS.EdDSA.publicKey)];
@@ -295,7 +295,7 @@ describe('identity providers', () => {
     });
   });
 
-  it('names of groups become roles by the table only; a group that is called admin is none', async () => {
+  it('turn group names into roles only by the table, so that a group named admin gets no role', async () => {
     const table = { 'Shop Admins': 'admin', ops: 'operator' };
     const { auth } = await open({ rolesClaim: 'realm_access.roles', roles: table });
     const rolesOf = async (roles: unknown): Promise<unknown> => {
@@ -313,7 +313,7 @@ describe('identity providers', () => {
     });
   });
 
-  it('two providers that name two people alike are told apart, also when their keys have one id', async () => {
+  it('distinguish equal user names of two providers, even when their keys share an id', async () => {
     const second = { issuer: 'https://other.example', subjectPrefix: 'o|' };
     const other = generateKeyPairSync('ed25519');
     const jwks = { keys: [jwkOf(other.publicKey, 'EdDSA-1')] };

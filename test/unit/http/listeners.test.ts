@@ -15,14 +15,14 @@ const REPORT = {
   dependencies: [{ name: 'rocketmq', ok: false, detail: '10.0.0.7:8081 does not answer' }],
 };
 
-describe('the two listeners of an api', () => {
+describe('two listeners of an API', () => {
   let server: Started | undefined;
   const serve = async (overrides: Partial<HttpServices> = {}, requestsPerSecond = 10_000): Promise<Started> =>
     (server = await startServer(new FakeServices(overrides), { requestsPerSecond }));
   afterEach(() => server?.stop());
 
   const urlOf = (listener: Listener): string => (listener === 'buyers' ? server?.url : server?.operatorsUrl) ?? '';
-  /** Whether a listener knows the address of a route: whoever asks has every role. */
+  /** Checks whether a listener serves the address of a route, as a caller with every role. */
   async function isThere(listener: Listener, { method, path }: Route): Promise<boolean> {
     const { body } = await request(urlOf(listener))
       [method](path.replaceAll(/\{\w+\}/g, '7'))
@@ -33,7 +33,7 @@ describe('the two listeners of an api', () => {
     return body.code !== 'route_not_found' && body.code !== 'method_not_allowed';
   }
 
-  it('serve each route where it belongs, and only there', async () => {
+  it('serve each route only on its own listener', async () => {
     await serve({ ready: () => Promise.resolve(REPORT) });
     const BOTH = ['/healthz', '/readyz'];
     for (const route of ROUTES) {
@@ -46,7 +46,7 @@ describe('the two listeners of an api', () => {
     }
   });
 
-  it('/readyz says yes or no to buyers, and to operators why', async () => {
+  it('show only yes or no on /readyz to buyers, and the reasons to operators', async () => {
     const { url, operatorsUrl } = await serve({ ready: () => Promise.resolve(REPORT), isReady: async () => false });
     expect((await request(url).get('/readyz').expect(503)).body).to.deep.equal({ ready: false });
     expect((await request(operatorsUrl).get('/readyz').expect(503)).body).to.deep.equal(REPORT);
@@ -56,7 +56,7 @@ describe('the two listeners of an api', () => {
     await request(urlOf('operators')).get('/readyz').expect(200);
   });
 
-  it('while buyers get their last answers, operators read that it shuts down, and its metrics', async () => {
+  it('show operators the shutdown and metrics while buyers get their last responses', async () => {
     const fake = new FakeServices();
     let answer: (outcome: PurchaseOutcome) => void = () => undefined;
     fake.enter = () => new Promise((resolve) => (answer = resolve));
@@ -72,7 +72,7 @@ describe('the two listeners of an api', () => {
     await drained;
   });
 
-  it('/healthz and /metrics answer without a token', async () => {
+  it('serve /healthz and /metrics without a token', async () => {
     const { operatorsUrl } = await serve();
     await request(operatorsUrl).get('/healthz').expect(200, { status: 'alive' });
     await request(operatorsUrl).head('/healthz').expect(200);
@@ -83,7 +83,7 @@ describe('the two listeners of an api', () => {
     expect(text).to.equal('up 1\n');
   });
 
-  it('of operators, monitoring, worker and keeper answers 421 to a request for another host, whatever it asks for', async () => {
+  it('return 421 to a request for another host from operators, monitoring, worker and keeper, for any path', async () => {
     const { url, operatorsUrl } = await serve();
     const probe = await startProbeServer(
       {
@@ -116,7 +116,7 @@ describe('the two listeners of an api', () => {
     }
   });
 
-  it('of one address operators get so many answers in a second, then 429; other addresses are served', async () => {
+  it('limit operator requests per address and second, then return 429, and serve other addresses', async () => {
     const clock = new ManualClock();
     let address = '192.0.2.1';
     const { operatorsUrl, url } = await serve({ clock, addressOf: () => address }, 3);
@@ -141,7 +141,7 @@ describe('the two listeners of an api', () => {
       collected = 0;
     });
 
-    it('is collected once in a second at most, however many ask', async () => {
+    it('collects at most once a second, for any number of readers', async () => {
       const { operatorsUrl } = await serve({ metricsPage: page('', 1000) });
       const read = async (): Promise<string> => (await request(operatorsUrl).get('/metrics').expect(200)).text;
       expect(await Promise.all([read(), read(), read()])).to.deep.equal(Array(3).fill('collected 1\n'));
@@ -151,7 +151,7 @@ describe('the two listeners of an api', () => {
       expect(await read()).to.equal('collected 2\n');
     });
 
-    it('asks for its bearer token where there is one, in every program', async () => {
+    it('requires its bearer token when one is set, in every program', async () => {
       const { operatorsUrl } = await serve({ metricsPage: page(TOKEN, 0) });
       const probe = await startProbeServer(
         { ready: () => Promise.resolve(REPORT), metricsPage: page(TOKEN, 0) },

@@ -32,7 +32,7 @@ describe('live snapshots', () => {
   let looks: number;
   let look: () => Promise<Look>;
   let logged: unknown[];
-  /** What ended the pause of the loop; the test moves its clock. */
+  /** Ends the pause of the loop. The test moves its clock. */
   let wake: () => void;
   let live: LiveSnapshots;
   const leaves: (() => void)[] = [];
@@ -77,7 +77,7 @@ describe('live snapshots', () => {
     return got.at(-1) as Snapshot;
   };
 
-  it('are made once for all who listen, and not at all while nobody does', async () => {
+  it('are made once for all listeners, and never without a listener', async () => {
     expect(looks).to.equal(0);
     const [one, other] = [listen(), listen()];
     await next(one);
@@ -95,7 +95,7 @@ describe('live snapshots', () => {
     expect(looks).to.equal(before);
   });
 
-  it('who comes between two gets the last one at once, and the next with the others', async () => {
+  it('send the last snapshot at once to a new listener, and the next snapshot together with the others', async () => {
     const one = listen();
     await next(one);
     const late = listen();
@@ -107,7 +107,7 @@ describe('live snapshots', () => {
     expect(looks).to.equal(2);
   });
 
-  it('a bounded number may listen; who leaves twice frees one place', async () => {
+  it('limit the number of listeners, and free one place when a listener leaves twice', async () => {
     for (let count = 0; count < 3; count++) {
       expect(live.isFull).to.equal(false);
       listen();
@@ -123,7 +123,7 @@ describe('live snapshots', () => {
     expect(live.isFull).to.equal(true);
   });
 
-  it('programs and what they say, and what only can be seen from outside', async () => {
+  it('show programs with their reports, and external checks', async () => {
     const condition: Condition = {
       key: 'SeckillSaleNotReady 7',
       name: 'SeckillSaleNotReady',
@@ -162,7 +162,7 @@ describe('live snapshots', () => {
     expect(later, 'three reports long').to.deep.equal({ ...notReady, severity: 'page' });
   });
 
-  it('buyers in the waiting rooms of all apis; null where no api has one', async () => {
+  it('count buyers in the waiting rooms of all APIs, or show null when no API has a room', async () => {
     const sales = ['7', '8', '9'].map((saleId) => ({ saleId }) as LiveSale);
     look = async () => ({ ...NOTHING, sales });
     await programs.report('a', reportOf({ kind: 'api', waiting: { 7: 3, 8: 0 } }), 600_000);
@@ -175,7 +175,7 @@ describe('live snapshots', () => {
     ]);
   });
 
-  it('no keeper: said at once, and an alert after two minutes', async () => {
+  it('report a missing keeper at once, and raise an alert after two minutes', async () => {
     const got = listen();
     const first = await next(got);
     expect(first.conditions.map(({ name, severity }) => [name, severity])).to.deep.equal([
@@ -188,7 +188,7 @@ describe('live snapshots', () => {
     expect((await next(got)).conditions).to.deep.equal([]);
   });
 
-  it('what cannot be read is named, and the rest is sent', async () => {
+  it('name unreadable parts and send the rest', async () => {
     programs.down = true;
     look = async () => ({ ...NOTHING, missing: ['mysql is away'] });
     const snapshot = await next(listen());
@@ -196,7 +196,7 @@ describe('live snapshots', () => {
     expect(snapshot.missing).to.deep.equal(['mysql is away', 'memory program reports are down']);
   });
 
-  it('a bug costs a snapshot, is logged, and the next one is made', async () => {
+  it('log a bug, lose one snapshot and make the next', async () => {
     const bug = new TypeError('a bug');
     look = () => Promise.reject(bug);
     const got = listen();
@@ -208,7 +208,7 @@ describe('live snapshots', () => {
     expect(logged).to.have.length(1);
   });
 
-  it('an error that is none of a server is a bug', async () => {
+  it('report an error that is not from a server as a bug', async () => {
     programs.live = () => Promise.reject(new RangeError('a bug'));
     listen();
     await until(() => logged.length === 1);
@@ -247,7 +247,7 @@ describe('GET /admin/v1/live', () => {
     await server.stop();
   });
 
-  it('a stream of snapshots for a viewer, and for nobody without a role', async () => {
+  it('streams snapshots to a viewer, and refuses callers without a role', async () => {
     await serve();
     const client = await listen();
     expect([client.status, client.headers['content-type']]).to.deep.equal([200, 'text/event-stream']);
@@ -258,17 +258,17 @@ describe('GET /admin/v1/live', () => {
     expect(buyer.status).to.equal(403);
   });
 
-  it('who comes between two snapshots has the last one at once', async () => {
-    await serve(undefined, { ...systemClock, monotonicMs: () => 0 }); // a snapshot does not grow old
+  it('sends the last snapshot at once to a client that arrives between two snapshots', async () => {
+    await serve(undefined, { ...systemClock, monotonicMs: () => 0 }); // Snapshots never become old.
     const first = await listen();
     await first.received('snapshot');
-    look = () => new Promise(() => undefined); // there is no next one
+    look = () => new Promise(() => undefined); // No further snapshot is made.
     const late = await listen();
     await late.received('snapshot');
     expect(late.events).to.deep.equal(first.events);
   });
 
-  it('one more than may listen gets 503; a place is free when its client has gone', async () => {
+  it('returns 503 when the maximum of listeners is reached, and frees a place when a client leaves', async () => {
     await serve();
     const first = await listen();
     await listen();
@@ -283,7 +283,7 @@ describe('GET /admin/v1/live', () => {
     await (await listen()).received('snapshot');
   });
 
-  it('HEAD has the head of the stream and takes no place', async () => {
+  it('returns the head of the stream for HEAD without taking a place', async () => {
     await serve();
     const { headers } = await request(server.operatorsUrl)
       .head('/admin/v1/live')
@@ -299,7 +299,7 @@ describe('GET /admin/v1/live', () => {
     expect(live.listening).to.equal(0);
   });
 
-  it('ends at the next heartbeat when the role or the token is withdrawn', async () => {
+  it('ends at the next heartbeat when the role or token is withdrawn', async () => {
     for (const later of ['revoked', { userId: 'ann', roles: [], expiresAtMs: Infinity }] as const) {
       let answer: Principal | Denial = { userId: 'ann', roles: ['viewer'], expiresAtMs: Infinity };
       const streamTimes = { heartbeatMs: 10, streamMaxMs: 60_000, retryMs: 10 };
@@ -313,7 +313,7 @@ describe('GET /admin/v1/live', () => {
     }
   });
 
-  it('ends after its time, so that the token is checked again, and when the api drains', async () => {
+  it('ends after its maximum time, so that the token is checked again, and when the API drains', async () => {
     await serve({ heartbeatMs: 15_000, streamMaxMs: 50, retryMs: 10 });
     await (await listen()).end();
     await until(() => live.listening === 0);

@@ -16,7 +16,7 @@ describe('HTTP metrics', () => {
     registry = new Registry();
   });
 
-  it('answers are counted by route and code, as often as the page is read', async () => {
+  it('count responses by route and code, however often the page is read', async () => {
     const metrics = createHttpMetrics(registry);
     const soldOut = metrics.answered('purchase', 'sold_out');
     soldOut();
@@ -28,7 +28,7 @@ describe('HTTP metrics', () => {
     expect(await counted()).to.include('seckill_http_answers_total{route="purchase",code="sold_out"} 4');
   });
 
-  it('what the objectives look at is there before the first answer', async () => {
+  it('show all series of the objectives before the first response', async () => {
     createHttpMetrics(registry);
     const page = await registry.metrics();
     for (const code of ['accepted', 'unavailable', 'outcome_unknown', 'internal'])
@@ -36,7 +36,7 @@ describe('HTTP metrics', () => {
     expect(page).to.include('seckill_http_answer_seconds_count{route="purchase",class="ok"} 0');
   });
 
-  it('their times are a histogram as Prometheus wants it: buckets add up, a value at a bound is below it', async () => {
+  it('give durations as a Prometheus histogram: buckets add up, and a value at a bound belongs below it', async () => {
     registry.setDefaultLabels({ program: 'api' });
     const metrics = createHttpMetrics(registry);
     const ok = metrics.took('purchase', 'ok');
@@ -62,7 +62,7 @@ describe('HTTP metrics', () => {
   });
 });
 
-describe('answers by sale', () => {
+describe('responses by sale', () => {
   let registry: Registry;
   let nowMs: number;
   let answers: SaleAnswers;
@@ -80,7 +80,7 @@ describe('answers by sale', () => {
       line.slice('seckill_sale_answers_total'.length),
     );
 
-  it('each sale has its codes; sales that nobody knows have one place together', async () => {
+  it('count codes for each sale, and all unknown sales together', async () => {
     for (const code of ['accepted', 'sold_out', 'sold_out']) answers.count('7', code);
     answers.count('8', 'sold_out');
     for (const saleId of ['made-up-1', 'made-up-2']) answers.count(saleId, 'not_found');
@@ -93,7 +93,7 @@ describe('answers by sale', () => {
     ]);
   });
 
-  it('what is new since the last look is given once, whether it was scraped or not; made-up sales have none', async () => {
+  it('return new counts once, even when scraped, and count no invented sale', async () => {
     const taken = (): unknown => {
       const { sales, others } = answers.takeNew();
       expect(others).to.equal(0);
@@ -111,7 +111,7 @@ describe('answers by sale', () => {
     expect(await series(), 'and the series has all').to.include('{sale="7",code="sold_out"} 4');
   });
 
-  it('twenty sales have a place; a quiet one gives its own to a new one, and its series ends', async () => {
+  it('hold twenty sales, and give the place of a quiet sale to a new sale, whose series ends', async () => {
     for (let sale = 1; sale <= 25; sale++) answers.count(String(sale), 'accepted');
     expect(await series()).to.have.length(21);
     expect(await series()).to.include('{sale="other",code="accepted"} 5');
@@ -121,7 +121,7 @@ describe('answers by sale', () => {
     expect(answers.takeNew()).to.deep.equal({ sales: new Map(), others: 0 });
     answers.count('1', 'accepted');
     nowMs = 5 * 60_000;
-    answers.count('1', 'accepted'); // its buyers still come
+    answers.count('1', 'accepted'); // Buyers of this sale are still active.
     nowMs = 10 * 60_000;
     answers.count('30', 'accepted');
     expect(await series()).to.have.members([
@@ -133,7 +133,7 @@ describe('answers by sale', () => {
   });
 });
 
-describe('answers are remembered second by second', () => {
+describe('response history', () => {
   const answersOf = (...taken: readonly AnswersOfSecond[]): { takeNew: () => AnswersOfSecond } => {
     const left = [...taken];
     return { takeNew: () => left.shift() ?? NONE };
@@ -141,7 +141,7 @@ describe('answers are remembered second by second', () => {
   const NONE: AnswersOfSecond = { sales: new Map(), others: 0 };
   const one = (times: number): AnswersOfSecond => ({ sales: new Map([['7', { accepted: times }]]), others: 0 });
 
-  it('each when it is over, and nothing of a second without buyers', async () => {
+  it('stores each second when it is over, and nothing for a second without buyers', async () => {
     const clock = new ManualClock(Date.UTC(2030, 0, 1) + 400);
     const startMs = Date.UTC(2030, 0, 1);
     const stop = new AbortController();
@@ -162,7 +162,7 @@ describe('answers are remembered second by second', () => {
     ]);
   });
 
-  it('a bug costs the seconds that it strikes and nothing else, and is logged now and then', async () => {
+  it('loses only the seconds of a bug, and logs the bug now and then', async () => {
     const clock = new ManualClock(Date.UTC(2030, 0, 1));
     const stop = new AbortController();
     const logged: unknown[] = [];
@@ -181,7 +181,7 @@ describe('answers are remembered second by second', () => {
     expect(logged, 'twelve in twelve seconds').to.deep.equal([line, line]);
   });
 
-  it('a second that Redis did not take is lost, and the next is added; the last one is added as it stands', async () => {
+  it('loses a second that Redis refused, stores the next, and stores the last second unfinished', async () => {
     const clock = new ManualClock(Date.UTC(2030, 0, 1));
     const stop = new AbortController();
     const history = new MemoryAnswerHistory(clock);

@@ -115,13 +115,13 @@ describe('admin: RocketMQ', () => {
       .set('authorization', bearer('ann', roles))
       .send(body);
 
-  it('the status is that of the command; a broker that is down is named in it', async () => {
+  it('returns the status of the command, and names a broker that is down', async () => {
     const { body } = await get('/status').expect(200);
     expect(body.brokers).to.deep.equal([BROKER, GONE]);
     expect(body.groups).to.deep.equal([GROUP]);
   });
 
-  it('a list has the lines of the command, and the brokers whose part is missing', async () => {
+  it('returns a list with the lines of the command, and the brokers that did not answer', async () => {
     expect((await get('/groups').expect(200)).body).to.deep.equal({ items: [GROUP], more: false, down: [] });
     isBrokerDown = true;
     clock.advance(1000);
@@ -135,7 +135,7 @@ describe('admin: RocketMQ', () => {
     expect((await get('/halves/discarded').expect(200)).body.items).to.deep.equal([halfOf()]);
   });
 
-  it('who looks within a second, or three where the question is large, shares it with others', async () => {
+  it('shares an answer between callers within a second, or three seconds for a large question', async () => {
     await Promise.all([get('/status'), get('/status'), get('/status')]);
     clock.advance(2999);
     await get('/status').expect(200);
@@ -151,7 +151,7 @@ describe('admin: RocketMQ', () => {
     expect(asked).to.have.length(5);
   });
 
-  it('messages: the newest, or of a key, an id, a time or a place; `more` where others match', async () => {
+  it('returns the newest messages, or messages by key, id, time or offset, with `more` when others match', async () => {
     const limitsOf = (max: number): object => ({ max, bodiesMax: 4 * 1024 * 1024 });
     const found = async (query: string): Promise<unknown> => {
       const { body } = await get(`/messages?${query}`).expect(200);
@@ -174,14 +174,14 @@ describe('admin: RocketMQ', () => {
     expect(await found('id=M1')).to.deep.equal([[1], false, ['messagesOfId', purchase, 'M1']]);
   });
 
-  it('messages of a key: an answer is bounded, whatever their size', async () => {
+  it('limits the answer for messages of a key, whatever their size', async () => {
     const long = 'x'.repeat(2.5 * 1024 * 1024);
     answers.messagesOfKey = () => [messageOf(1, long), messageOf(2, long), messageOf(3, '{}')];
     const { body } = await get('/messages?key=k').expect(200);
     expect([body.items.map(({ queueOffset }: FoundMessage) => queueOffset), body.more]).to.deep.equal([[1], true]);
   });
 
-  it('what is of other systems needs an admin; of half messages others see ours', async () => {
+  it('requires an admin for topics of other systems, and shows only our half messages to other roles', async () => {
     for (const role of ['viewer', 'operator']) {
       for (const path of ['/messages?topic=billing', '/messages?topic=%25DLQ%25billing&key=k', '/groups?all=true']) {
         expect((await get(path, role).expect(403)).body, path).to.include({ code: 'role_needed' });
@@ -204,7 +204,7 @@ describe('admin: RocketMQ', () => {
     }
   });
 
-  it('what is asked for wrongly is named [S6]', async () => {
+  it('names each mistake in a request [S6]', async () => {
     for (const [path, field] of [
       ['/messages?key=a&id=b', 'key'],
       ['/messages?queue=1', 'offset'],
@@ -220,7 +220,7 @@ describe('admin: RocketMQ', () => {
     expect(asked).to.deep.equal([]);
   });
 
-  it('a bounded number of looks at once', async () => {
+  it('limits the number of concurrent looks', async () => {
     const release: (() => void)[] = [];
     const none = { messages: [], more: false };
     answers.browse = () => new Promise((resolve) => release.push(() => resolve(none)));
@@ -234,7 +234,7 @@ describe('admin: RocketMQ', () => {
     await get('/messages').expect(200);
   });
 
-  it('no name server answers: 503 with its sentence; none is known: 501', async () => {
+  it('returns 503 when no name server answers, and 501 when none is configured', async () => {
     answers.topics = () => {
       throw new OperationalError('rocketmq', 'NAMESRV_ADDR 10.0.0.1:9876: connect ECONNREFUSED', { retryable: true });
     };
@@ -247,7 +247,7 @@ describe('admin: RocketMQ', () => {
     expect(without.body.detail).to.include('NAMESRV_ADDR');
   });
 
-  it('a broker that refuses, or stops to answer, is 503 with its sentence, and no bug', async () => {
+  it('returns 503 with a sentence and reports no bug when a broker refuses or stops answering', async () => {
     let says: Said = { code: 16, remark: 'the consumer group[g] is forbidden' };
     const cluster = await StandInCluster.start({ 'broker-a': () => says });
     const open: OpenInspection = (onDown) => new RocketmqInspection(cluster.namesrvAddr, null, { onDown });
@@ -268,8 +268,8 @@ describe('admin: RocketMQ', () => {
     }
   });
 
-  describe('half messages that were given up', () => {
-    it('are resumed, each in the audit log before the broker is asked', async () => {
+  describe('abandoned half messages', () => {
+    it('are resumed, and each is in the audit log before the broker is asked', async () => {
       answers.discarded = () => [halfOf(), halfOf({ messageId: 'M2', resumedAtMs: 1 }), halfOf({ topic: 'other' })];
       answers.resume = () => {
         expect(audited).to.have.length(1);
@@ -288,7 +288,7 @@ describe('admin: RocketMQ', () => {
       });
     });
 
-    it('nothing to resume is said, and nothing is audited', async () => {
+    it('are refused with the reason when they cannot be resumed, and not audited', async () => {
       const why = async (found: readonly DiscardedHalf[]): Promise<string> => {
         answers.discarded = () => found;
         const { body } = await resume({ key: 'batch-1' }).expect(409);

@@ -28,7 +28,7 @@ interface Operation {
 const isStrict = (schema: z.ZodType): boolean =>
   schema instanceof z.ZodObject && schema.def.catchall instanceof z.ZodNever;
 
-// The rules of `redocly lint` that a change here may break, without its 30 MB.
+// Rules of `redocly lint` that a change here may break, without its 30 MB.
 for (const listener of ['buyers', 'operators'] as const) {
   describe(`openapi for ${listener}`, () => {
     const [routes, document] = [routesOf(listener), openapiOf(listener)];
@@ -40,7 +40,7 @@ for (const listener of ['buyers', 'operators'] as const) {
       })),
     );
 
-    it('says of a body that is refused for a field which nobody knows that it takes no others; answers may grow', () => {
+    it('forbids unknown fields in a body when the server refuses them, and lets responses grow', () => {
       const bodies = routes.flatMap(({ method, path, body }) => {
         if (body === undefined || !isStrict(body.schema)) return [];
         const { schema } = (
@@ -54,7 +54,7 @@ for (const listener of ['buyers', 'operators'] as const) {
       expect(document.components.schemas.Problem).not.to.have.property('additionalProperties');
     });
 
-    it('has one operation per route, with an id of its own, a summary, a tag that is described and a word on tokens', () => {
+    it('has one operation per route with a unique id, a summary, a described tag and its token rules', () => {
       expect(operations.map(({ method, path }) => `${method} ${path}`)).to.have.members(
         routes.map(({ method, path }) => `${method} ${path}`),
       );
@@ -67,13 +67,13 @@ for (const listener of ['buyers', 'operators'] as const) {
       }
     });
 
-    it('points at schemas that are there, and has none that nothing points at', () => {
+    it('refers only to existing schemas, and has no unused schema', () => {
       const named = [...JSON.stringify(document).matchAll(/#\/components\/schemas\/(\w+)/g)].map(([, name]) => name);
       expect([...new Set(named)]).to.have.members(Object.keys(document.components.schemas));
       expect(JSON.stringify(document)).not.to.contain('$defs');
     });
 
-    it('describes every parameter of a path, and each with a schema', () => {
+    it('describes every path parameter with a schema', () => {
       for (const { path, operation } of operations) {
         const described = operation.parameters.filter((each) => each.in === 'path').map(({ name }) => name);
         expect(described, path).to.have.members([...path.matchAll(/\{(\w+)\}/g)].map(([, name]) => name));
@@ -81,7 +81,7 @@ for (const listener of ['buyers', 'operators'] as const) {
       }
     });
 
-    it('has a success and a client error in every operation, and says of every response what it means', () => {
+    it('has a success and a client error in every operation, and describes every response', () => {
       for (const { path, operation } of operations) {
         const statuses = Object.keys(operation.responses);
         expect(
@@ -96,7 +96,7 @@ for (const listener of ['buyers', 'operators'] as const) {
       }
     });
 
-    it('names, explains and shows every problem of a route, with Retry-After where it may be tried again', () => {
+    it('names, explains and shows every problem of a route, with Retry-After when a client may retry', () => {
       for (const route of routes) {
         const { responses } = document.paths[route.path]?.[route.method] as unknown as Operation;
         for (const code of route.codes) {
@@ -113,14 +113,14 @@ for (const listener of ['buyers', 'operators'] as const) {
 }
 
 describe('openapi', () => {
-  it('leaves out no code that exists', () => {
+  it('contains every existing code', () => {
     const documented = new Set(ROUTES.flatMap(({ codes }) => codes));
     const outside = ['route_not_found', 'method_not_allowed', 'request_timeout', 'headers_too_large'];
     const left = (Object.keys(PROBLEMS) as ProblemCode[]).filter((code) => !documented.has(code));
     expect(left, 'these concern no route').to.have.members(outside);
   });
 
-  it('describes the body of a purchase as the hot path reads it, which uses no schema', () => {
+  it('describes the body of a purchase as the hot path reads it without a schema', () => {
     const schema = purchase.body?.schema;
     const body = fc.oneof(
       fc.record({

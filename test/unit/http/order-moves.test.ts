@@ -43,7 +43,7 @@ describe('orders and payments over HTTP', () => {
       });
     };
 
-    it('paid: 200 with the order, for the buyer of the token, with or without a key', async () => {
+    it('returns 200 with the paid order to the buyer of the token, with or without a key', async () => {
       const url = await paying({ outcome: 'paid', order: PAID });
       const { body } = await request(url).post(path).set('authorization', bearer()).expect(200);
       expect(body).to.deep.include({ orderId: '99', state: 'paid', paidAt: '2030-01-01T00:00:00.001Z' });
@@ -61,7 +61,7 @@ describe('orders and payments over HTTP', () => {
       expect(fake.counted).to.deep.equal(['order paid', 'order paid']);
     });
 
-    it('a bank that asks first: 202 with what the page of the buyer needs', async () => {
+    it('returns 202 with the client secret when the bank needs an action', async () => {
       const url = await paying({ outcome: 'action_needed', order: ORDER, clientSecret: 'pi_1_secret_2' });
       const { body } = await request(url)
         .post(path)
@@ -72,7 +72,7 @@ describe('orders and payments over HTTP', () => {
       expect(fake.counted).to.deep.equal(['order action_needed']);
     });
 
-    it('a body that is no JSON, or names a payment method that is none: 400, and nothing is asked', async () => {
+    it('returns 400 and asks nothing when the body is not JSON or the payment method is invalid', async () => {
       const url = await paying({ outcome: 'paid', order: PAID });
       for (const body of ['{', '{"paymentMethod":"4242 4242 4242 4242"}', '{"paymentMethod":7}']) {
         await request(url)
@@ -103,7 +103,7 @@ describe('orders and payments over HTTP', () => {
       [{ outcome: 'payment_not_configured' }, 501, 'payment_not_configured'],
       [{ outcome: 'not_found' }, 404, 'order_not_found'],
     ] as const) {
-      it(`${answer.outcome}: ${status} ${code}`, async () => {
+      it(`answers ${answer.outcome} with ${status} ${code}`, async () => {
         const url = await paying(answer);
         const { body } = await request(url)
           .post(path)
@@ -117,7 +117,7 @@ describe('orders and payments over HTTP', () => {
       });
     }
 
-    it('no token, an odd order id, an odd key: nothing is asked [S4, S6]', async () => {
+    it('asks nothing when the token is missing, or when the order id or key is odd [S4, S6]', async () => {
       const url = await paying({ outcome: 'not_found' });
       await request(url).post(path).expect(401).expect('www-authenticate', 'Bearer');
       await request(url).post('/v1/orders/9x/pay').set('authorization', bearer()).expect(400);
@@ -128,7 +128,7 @@ describe('orders and payments over HTTP', () => {
       await request(url).get(path).expect(405).expect('allow', 'POST');
     });
 
-    it('when MySQL is down, then 503 names it', async () => {
+    it('returns 503 with MySQL when MySQL is down', async () => {
       const url = await serve({ payOrder: () => Promise.reject(down) });
       const { body } = await request(url).post(path).set('authorization', bearer()).expect(503);
       expect(body).to.include({ code: 'unavailable', retryable: true });
@@ -146,26 +146,26 @@ describe('orders and payments over HTTP', () => {
         ),
       });
 
-    it('cancelled: 200 with the order', async () => {
+    it('returns 200 with the cancelled order', async () => {
       const url = await cancelling({ outcome: 'cancelled', order: { ...PAID, state: 'cancelled', paidAtMs: null } });
       const { body } = await request(url).post(path).set('authorization', bearer()).expect(200);
       expect(body).to.include({ orderId: '99', state: 'cancelled', paidAt: null });
     });
 
-    it('a paid order: 409 wrong_state says what it is; foreign or absent: 404; no token: 401', async () => {
+    it('returns 409 wrong_state for a paid order, 404 for a foreign or absent order and 401 without a token', async () => {
       const url = await cancelling({ outcome: 'wrong_state', order: PAID });
       const { body } = await request(url).post(path).set('authorization', bearer()).expect(409);
       expect(body).to.include({ code: 'wrong_state', detail: 'Cannot cancel an order that is paid.' });
       await request(url).post(path).expect(401);
     });
 
-    it('as many cancelled as one buyer may: 409 cancel_limit_reached, for good', async () => {
+    it('returns 409 cancel_limit_reached for good when the buyer has reached the limit', async () => {
       const url = await cancelling({ outcome: 'cancel_limit_reached' });
       const { body } = await request(url).post(path).set('authorization', bearer()).expect(409);
       expect(body).to.include({ code: 'cancel_limit_reached', retryable: false });
     });
 
-    it('a foreign or absent order: 404 [S4]', async () => {
+    it('returns 404 for a foreign or absent order [S4]', async () => {
       const url = await cancelling({ outcome: 'not_found' });
       const { body } = await request(url).post(path).set('authorization', bearer()).expect(404);
       expect(body).to.include({ code: 'order_not_found' });
@@ -218,7 +218,7 @@ describe('orders and payments over HTTP', () => {
     const post = (url: string, body: string, signature = signWebhook(secret, body, AT_MS)) =>
       request(url).post(path).set('content-type', 'application/json').set('payment-signature', signature).send(body);
 
-    it('a signed payment: 200 with what became of it, without any token', async () => {
+    it('returns 200 with the result of a signed payment, without any token', async () => {
       const url = await listen();
       const { body } = await post(url, JSON.stringify(event)).expect(200);
       expect(body).to.deep.equal({ outcome: 'paid', orderId: '99', paymentId: 'p1' });
@@ -228,7 +228,7 @@ describe('orders and payments over HTTP', () => {
       expect(fake.counted).to.deep.equal(['payment paid', 'payment refund_due']);
     });
 
-    it('an unsigned, wrongly signed, stale or changed message: 401, and nothing is recorded', async () => {
+    it('returns 401 and records nothing when a message is unsigned, wrongly signed, stale or changed', async () => {
       const url = await listen();
       const body = JSON.stringify(event);
       await request(url).post(path).set('content-type', 'application/json').send(body).expect(401);
@@ -245,7 +245,7 @@ describe('orders and payments over HTTP', () => {
       expect(reported).to.deep.equal([]);
     });
 
-    it('answers 401 before the body comes when the header shows no signature', async () => {
+    it('returns 401 before the body arrives when the header has no signature', async () => {
       await listen();
       const head = ['POST /v1/payments/webhook HTTP/1.1', 'Host: x', 'Content-Type: application/json'];
       for (const signature of ['', 'Payment-Signature: t=1,v1=00\r\n', 'Payment-Signature: t=1893456000\r\n']) {
@@ -256,7 +256,7 @@ describe('orders and payments over HTTP', () => {
       }
     });
 
-    it('a signed body that is no payment: 400 says why [S6]', async () => {
+    it('returns 400 with the reason when a signed body is not a payment [S6]', async () => {
       const url = await listen();
       const bodies = ['', '{', '[]', 'null', '{"type":7}', '{"type":"payment.succeeded"}'];
       for (const part of [
@@ -283,7 +283,7 @@ describe('orders and payments over HTTP', () => {
       expect(fake.bugs).to.deep.equal([]);
     });
 
-    it('an id that is a number is refused, and logged with all its digits', async () => {
+    it('refuses an id that is a number, and logs all its digits', async () => {
       const claims: object[] = [];
       const log = { ...silentLog, error: (fields: object) => void claims.push(fields) };
       const url = await listen(undefined, { log });
@@ -293,7 +293,7 @@ describe('orders and payments over HTTP', () => {
       expect(reported).to.deep.equal([]);
     });
 
-    it('money that cannot be recorded is an error in the log, with what it says; nothing else is', async () => {
+    it('logs an error with the details only for money that cannot be recorded', async () => {
       const errors: [object, string][] = [];
       const log = { ...silentLog, error: (fields: object, message: string) => void errors.push([fields, message]) };
       const url = await listen(undefined, { log });
@@ -333,7 +333,7 @@ describe('orders and payments over HTTP', () => {
       ]);
     });
 
-    it('whatever a signed body claims, a payment that cannot be recorded is one open case of its form', async () => {
+    it('opens one case in its own form for any signed payment that cannot be recorded', async () => {
       const url = await listen();
       const claim = fc.oneof(
         fc.string(),
@@ -365,7 +365,7 @@ describe('orders and payments over HTTP', () => {
       );
     });
 
-    it('a payment of the other mode: 422, nothing is recorded; money that is real is an error in the log', async () => {
+    it('returns 422 and records nothing for a payment in the other mode, and logs real money as an error', async () => {
       const logged: string[] = [];
       const noted = (level: string) => (fields: object) => void logged.push(`${level} ${JSON.stringify(fields)}`);
       const log = { ...silentLog, error: noted('error'), warn: noted('warn') };
@@ -382,14 +382,14 @@ describe('orders and payments over HTTP', () => {
       expect(found()).to.deep.equal(['unrecorded p1 99 closed']);
     });
 
-    it('another type of event is taken and left', async () => {
+    it('accepts and ignores another type of event', async () => {
       const url = await listen();
       const body = JSON.stringify({ type: 'payment.created', anything: [1] });
       expect((await post(url, body).expect(200)).body).to.deep.equal({ outcome: 'ignored' });
       expect(reported).to.deep.equal([]);
     });
 
-    it('a provider that says that something has changed is asked; a refund that failed is a case for a person', async () => {
+    it('asks the provider about a change, and opens a case for an operator when a refund fails', async () => {
       const errors: unknown[] = [];
       const log = { ...silentLog, error: (...said: unknown[]) => void errors.push(said) };
       const { STRIPE_WEBHOOK } = await loadStripe();
@@ -408,7 +408,7 @@ describe('orders and payments over HTTP', () => {
       expect(errors, 'nobody is to pay it here').to.have.length(1);
     });
 
-    describe('money that is not where it should be [P3]', () => {
+    describe('unexpected money [P3]', () => {
       const stripe = async () => {
         const { STRIPE_WEBHOOK } = await loadStripe();
         const url = await listen(undefined, {}, 'live', { ...STRIPE_WEBHOOK, header: 'payment-signature' });
@@ -418,7 +418,7 @@ describe('orders and payments over HTTP', () => {
         };
       };
 
-      it('a payment that was given back in the dashboard is a case; our own refund, and a payment of others, are none', async () => {
+      it('opens a case for a payment refunded in the dashboard, and none for our own refund or a foreign payment', async () => {
         const tell = await stripe();
         const charge = { id: 'ch_1', payment_intent: 'pi_1', amount_refunded: 500, currency: 'eur' };
         for (let i = 0; i < 2; i++) expect(await tell('charge.refunded', charge)).to.equal('noted');
@@ -434,7 +434,7 @@ describe('orders and payments over HTTP', () => {
         expect(cases.rows).to.have.length(1);
       });
 
-      it('a dispute is one case until it is won', async () => {
+      it('keeps a dispute as one case until it is won', async () => {
         const tell = await stripe();
         const dispute = { id: 'du_1', payment_intent: 'pi_1', amount: 1998, currency: 'eur', reason: 'fraudulent' };
         await tell('charge.dispute.created', { ...dispute, status: 'needs_response' });
@@ -446,7 +446,7 @@ describe('orders and payments over HTTP', () => {
         expect(found()).to.deep.equal(['disputed du_1 99 closed']);
       });
 
-      it('is reported in our own format too', async () => {
+      it('opens a case from our own format too', async () => {
         const url = await listen();
         const money = { ...payment, live: true };
         const tell = async (said: object) => (await post(url, JSON.stringify(said)).expect(200)).body as object;
@@ -464,13 +464,13 @@ describe('orders and payments over HTTP', () => {
       });
     });
 
-    it('a body that is too large, or no JSON by its type: 413, 415', async () => {
+    it('returns 413 or 415 when the body is too large or is not JSON by its type', async () => {
       const url = await listen();
       await post(url, JSON.stringify({ ...event, note: 'x'.repeat(70_000) })).expect(413);
       await request(url).post(path).set('content-type', 'text/plain').send('{}').expect(415);
     });
 
-    it('no such order 404, a payment of another order 409, MySQL down 503 so that the provider retries', async () => {
+    it('returns 404 for an unknown order, 409 for a payment of another order and 503 for a retry while MySQL is down', async () => {
       const url = await listen();
       outcome = 'not_found';
       expect((await post(url, JSON.stringify(event)).expect(404)).body).to.include({ code: 'order_not_found' });
@@ -481,7 +481,7 @@ describe('orders and payments over HTTP', () => {
       await post(broken, JSON.stringify(event)).expect(503).expect('retry-after', '1');
     });
 
-    it('without a secret nothing is taken', async () => {
+    it('accepts nothing without a secret', async () => {
       const url = await serve();
       const { body } = await post(url, JSON.stringify(event)).expect(501);
       expect(body).to.include({ code: 'payment_not_configured' });

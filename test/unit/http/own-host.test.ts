@@ -2,19 +2,19 @@ import { expect } from 'chai';
 import fc from 'fast-check';
 import { createHostCheck } from '../../../src/http/own-host.js';
 
-describe('the host that a request names', () => {
+describe('request host', () => {
   const isOurs = createHostCheck('Ops.Shop.example');
   const port = fc.option(fc.integer({ min: 0, max: 65_535 }), { nil: null });
   const withPort = (host: string, at: number | null): string => (at === null ? host : `${host}:${at}`);
 
-  it('is ours when it is localhost, any IP address or the name that we listen on, with any port', () => {
+  it('accepts localhost, any IP address or our own name, with any port', () => {
     const ipv6 = fc.ipV6().map((address) => `[${address}]`);
     const ours = fc.oneof(fc.ipV4(), ipv6, fc.constantFrom('localhost', 'LOCALHOST', 'ops.shop.example'));
     fc.assert(fc.property(ours, port, (host, at) => isOurs(withPort(host, at))));
     expect(isOurs(undefined), 'a load balancer that speaks HTTP/1.0').to.equal(true);
   });
 
-  it('refuses any other host name, also a name that looks like ours', () => {
+  it('refuses any other host name, even a similar name', () => {
     const near = fc.constantFrom(
       '',
       '[',

@@ -34,7 +34,7 @@ describe('pages', () => {
     rmSync(folder, { recursive: true });
   });
 
-  it('the page of a sale is one shell for every sale, which caches may keep and show while they ask again', async () => {
+  it('serve one shell for every sale, which caches may show while they revalidate', async () => {
     for (const saleId of ['7', '123456789']) {
       const { text, headers } = await request(server.url).get(`/s/${saleId}?from=mail`).expect(200);
       expect(text).to.equal(SHELL);
@@ -45,7 +45,7 @@ describe('pages', () => {
     expect(fake.counted).to.include('page 200');
   });
 
-  it('who has it already gets 304, by the same tag on every api', async () => {
+  it('return 304 to a client with the same tag, which is equal on every API', async () => {
     const { headers } = await request(server.url).get('/s/7').expect(200);
     const again = await request(server.url).get('/s/7').set('if-none-match', String(headers.etag)).expect(304);
     expect(again.text).to.equal('');
@@ -60,7 +60,7 @@ describe('pages', () => {
     expect(tags).to.include(headers.etag);
   });
 
-  it('what a page loads never changes, and is compressed for whoever reads that', async () => {
+  it('serve assets that never change, compressed for clients that accept it', async () => {
     const { headers, text } = await request(server.url).get('/s/assets/index-abc.js').expect(200);
     expect(text).to.equal(SCRIPT);
     expect(headers['cache-control']).to.equal('public, max-age=31536000, immutable');
@@ -75,7 +75,7 @@ describe('pages', () => {
     expect(head.text ?? '').to.equal('');
   });
 
-  it('every screen of the console is its page, on the listener of operators only', async () => {
+  it('serve every console screen as its page, on the operator listener only', async () => {
     for (const path of ['/console', '/console/', '/console/sales/7']) {
       expect((await request(server.operatorsUrl).get(path).expect(200)).text).to.equal(SHELL);
       await request(server.url).get(path).expect(404);
@@ -84,7 +84,7 @@ describe('pages', () => {
     await request(server.operatorsUrl).get('/s/7').expect(404);
   });
 
-  it('nothing else is served: no other file, no way out of the folder, no other method', async () => {
+  it('serve no other file, path outside the folder or method', async () => {
     for (const path of [
       '/s/',
       '/s/abc',
@@ -101,7 +101,7 @@ describe('pages', () => {
     await request(server.url).post('/s/7').expect(404);
   });
 
-  it('may be framed by the origins of the shop only, and knows its name and where it signs buyers in', async () => {
+  it('may be framed only by the origins of the shop, and contain the shop name and sign-in address', async () => {
     const metas = '<meta name="shop" content="" /><meta name="sign-in" content="" />';
     writeFileSync(join(folder, 'buyer/index.html'), SHELL + metas);
     const shown = async (shop?: Shop): Promise<{ policy: string; html: string }> => {
@@ -137,7 +137,7 @@ describe('pages', () => {
     }
   });
 
-  it('without a build nothing is served', async () => {
+  it('serve nothing without a build', async () => {
     const none = await Pages.load('buyers', undefined, join(folder, 'nothing'));
     expect(none.areBuilt).to.equal(false);
   });

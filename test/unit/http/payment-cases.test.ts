@@ -19,7 +19,7 @@ describe('admin payment cases', () => {
   afterEach(() => server.stop());
   const get = (query: string) => request(server.operatorsUrl).get(`${path}${query}`).set('authorization', admin);
 
-  it('are listed page by page, with times in ISO 8601, and by their state', async () => {
+  it('lists cases page by page, by state, with times in ISO 8601', async () => {
     const { body } = await get('?limit=2').expect(200);
     const times = { createdAt: new Date(AT_MS).toISOString(), updatedAt: new Date(AT_MS).toISOString() };
     expect(body.cases[0]).to.deep.equal({
@@ -34,7 +34,7 @@ describe('admin payment cases', () => {
     await get('?after=1x').expect(400);
   });
 
-  it('are closed under the name of the operator, also twice; an unknown case is 404', async () => {
+  it('closes a case in the name of the operator, also twice, and returns 404 for an unknown case', async () => {
     const close = (caseId: string) =>
       request(server.operatorsUrl).post(`${path}/${caseId}/close`).set('authorization', admin);
     for (let i = 0; i < 2; i++)

@@ -2,7 +2,7 @@ import { expect } from 'chai';
 import { PROBLEMS, type ProblemCode } from '../../../src/contract/problem.js';
 import { problemHeaders, problemOf } from '../../../src/http/problem.js';
 
-/** Written by hand from the table of endpoints, so that a slip in the table is seen. */
+/** Written by hand from the table of endpoints, so that a mistake in the table shows up. */
 const EXPECTED: Record<ProblemCode, [status: number, retryable: boolean]> = {
   request_conflict: [422, false],
   not_found: [404, false],
@@ -69,7 +69,7 @@ const EXPECTED: Record<ProblemCode, [status: number, retryable: boolean]> = {
 
 describe('problem', () => {
   for (const [code, [status, retryable]] of Object.entries(EXPECTED) as [ProblemCode, [number, boolean]][]) {
-    it(`${code} is ${status}${retryable ? ' and may be tried again' : ''}`, () => {
+    it(`maps ${code} to ${status}${retryable ? ' and may be tried again' : ''}`, () => {
       const problem = problemOf(code, { requestId: 'k1' });
       expect(problem).to.include({ status, retryable, code, requestId: 'k1', type: `urn:seckill:problem:${code}` });
       expect(problem.title).to.have.length.above(3);
@@ -82,13 +82,13 @@ describe('problem', () => {
     });
   }
 
-  it('when a status is 503 or 429, then it may be tried again', () => {
+  it('is retryable when the status is 503 or 429', () => {
     const temporary = Object.values(PROBLEMS).filter((row) => row.status === 503 || row.status === 429);
     expect(temporary).to.have.length.above(5);
     for (const row of temporary) expect(row.retryAfterMs).to.be.a('number');
   });
 
-  it('when no request is named, then requestId is null, and the parts of an occasion replace those of the row', () => {
+  it('has a null requestId without a request, and replaces fields of the row with given fields', () => {
     const errors = [{ field: 'stock', message: 'must be a whole number' }];
     expect(problemOf('bad_request', { detail: 'So.', errors })).to.deep.include({
       requestId: null,

@@ -26,7 +26,7 @@ describe('admin profiles', () => {
       .get(path)
       .set('authorization', bearer('boss', ['admin']));
 
-  it('a profile is a file, for as long as was asked, and stands in the audit log', async () => {
+  it('returns a profile as a file for the requested duration, and writes the audit log', async () => {
     const cpu = await get('/debug/profile?seconds=3');
     expect([cpu.status, cpu.body]).to.deep.equal([200, { nodes: [] }]);
     expect(cpu.headers['content-disposition']).to.equal(`attachment; filename="api-${process.pid}.cpuprofile"`);
@@ -41,7 +41,7 @@ describe('admin profiles', () => {
     ]);
   });
 
-  it('one at a time, and for half a minute at most', async () => {
+  it('runs one profile at a time, for at most half a minute', async () => {
     busy = true;
     const { status, body } = await get('/debug/heap');
     expect([status, body.code]).to.deep.equal([409, 'profile_running']);

@@ -49,7 +49,7 @@ describe('POST purchases', () => {
     return { status: response.status, headers: response.headers, body: text === '' ? {} : JSON.parse(text) };
   }
 
-  it('when it is accepted, then 202 with the request, its status and where to ask', async () => {
+  it('returns 202 with the request, its status and its status address when accepted', async () => {
     const { status, headers, body } = await ask({ body: '{"quantity":2}' });
     expect(status).to.equal(202);
     expect(body).to.deep.equal({ requestId: 'k1', status: 'pending' });
@@ -63,7 +63,7 @@ describe('POST purchases', () => {
     expect(fake.bySale).to.deep.equal(['7 accepted']);
   });
 
-  it('metadata goes along as it came; an empty one is none', async () => {
+  it('passes metadata unchanged, and treats an empty object as none', async () => {
     expect((await ask({ body: '{"quantity":2,"metadata":{"cart":"42"}}' })).status).to.equal(202);
     expect((await ask({ body: '{"metadata":{}}' })).status).to.equal(202);
     expect(fake.entered.map(({ quantity, metadata }) => [quantity, metadata])).to.deep.equal([
@@ -72,7 +72,7 @@ describe('POST purchases', () => {
     ]);
   });
 
-  it('metadata that is none is 400 with a sentence, and nothing is bought [S6]', async () => {
+  it('returns 400 with a sentence and buys nothing when the metadata is invalid [S6]', async () => {
     for (const metadata of [null, 'x', ['x'], { a: 1 }, { 'a b': 'x' }, { a: 'x'.repeat(512) }]) {
       const { status, body } = await ask({ body: JSON.stringify({ metadata }) });
       expect([status, body.code], JSON.stringify(metadata)).to.deep.equal([400, 'bad_request']);
@@ -83,7 +83,7 @@ describe('POST purchases', () => {
     expect(fake.entered).to.deep.equal([]);
   });
 
-  it('text that is not whole Unicode is 400 with a sentence, and nothing is bought', async () => {
+  it('returns 400 with a sentence and buys nothing when the text is not whole Unicode', async () => {
     const half = await ask({ body: '{"metadata":{"note":"\\ud83d"}}' });
     expect([half.status, half.body.detail]).to.deep.equal([
       400,
@@ -104,7 +104,7 @@ describe('POST purchases', () => {
   });
 
   for (const code of [...REFUSALS, 'outcome_unknown'] as const) {
-    it(`when the gate answers ${code}, then ${PROBLEMS[code].status} with that code`, async () => {
+    it(`answers ${code} of the gate with ${PROBLEMS[code].status} and the same code`, async () => {
       fake.enter = () => Promise.resolve({ outcome: code } as PurchaseOutcome);
       const { status, headers, body } = await ask();
       expect(status).to.equal(PROBLEMS[code].status);
@@ -115,7 +115,7 @@ describe('POST purchases', () => {
     });
   }
 
-  it('when a held request is asked again, then the first answer comes again', async () => {
+  it('repeats the first response when a held request is repeated', async () => {
     const first = await ask();
     fake.enter = () =>
       Promise.resolve({
@@ -127,7 +127,7 @@ describe('POST purchases', () => {
     expect(second.headers.get('location')).to.equal(first.headers.get('location'));
   });
 
-  it('when an ordered request is asked again, then 200 with the order and its state, as a payment has left it', async () => {
+  it('returns 200 with the order and its current state when an ordered request is repeated', async () => {
     const entry = { state: 'ordered', orderId: '99', quantity: 1 } as const;
     fake.enter = () => Promise.resolve({ outcome: 'replayed', entry });
     fake.status = { status: 'ordered', orderId: '99', orderState: 'paid' };
@@ -138,7 +138,7 @@ describe('POST purchases', () => {
     ]);
   });
 
-  it('when an ordered request is asked again while MySQL is out, then 200 without the state', async () => {
+  it('returns 200 without the state when an ordered request is repeated while MySQL is down', async () => {
     const entry = { state: 'ordered', orderId: '99', quantity: 1 } as const;
     fake.enter = () => Promise.resolve({ outcome: 'replayed', entry });
     fake.statusFault = new OperationalError('mysql', 'ECONNREFUSED', { retryable: true });
@@ -148,7 +148,7 @@ describe('POST purchases', () => {
     });
   });
 
-  it('when an ordered request is asked again and MySQL has lost its row, then nothing final is said', async () => {
+  it('returns nothing final when an ordered request is repeated and MySQL has lost its row', async () => {
     const entry = { state: 'ordered', orderId: '99', quantity: 1 } as const;
     fake.enter = () => Promise.resolve({ outcome: 'replayed', entry });
     fake.status = { status: 'pending' };
@@ -157,7 +157,7 @@ describe('POST purchases', () => {
     expect(await ask()).to.deep.include({ status: 503 });
   });
 
-  it('when the sale opens in an hour, then Retry-After says so, up to two seconds later for some', async () => {
+  it('returns the opening time in Retry-After, up to two seconds later for some buyers', async () => {
     const opensAtMs = 3_600_000;
     fake.nowMs = () => 0;
     fake.snapshot = { snapshot: 'ready', sale: saleOf({ saleId: '7', opensAtMs }) };
@@ -176,7 +176,7 @@ describe('POST purchases', () => {
     expect((await ask()).headers.get('retry-after'), 'an operator has yet to open it').to.equal('1');
   });
 
-  it('when a released request is asked again, then 200 with how it ended, or 503 while MySQL has no row of it', async () => {
+  it('returns 200 with the outcome of a released request, or 503 while MySQL has no row of it', async () => {
     const entry = { state: 'released', orderId: '99', quantity: 1 } as const;
     fake.enter = () => Promise.resolve({ outcome: 'replayed', entry });
     fake.status = { status: 'ordered', orderId: '99', orderState: 'expired' };
@@ -185,7 +185,7 @@ describe('POST purchases', () => {
     expect(await ask()).to.deep.include({ status: 503 });
   });
 
-  it('when a sold-out flag stands, then 409 although the body never comes', async () => {
+  it('returns 409 while the sold-out flag is set, even if the body never arrives', async () => {
     fake.early = 'sold_out';
     const client = await RawClient.to(server.port);
     const answer = await client.say(rawPurchase('', KEY, 'Content-Length: 14')).answer();
@@ -196,12 +196,12 @@ describe('POST purchases', () => {
     client.socket.destroy();
   });
 
-  it('when the body is missing, empty or an empty object, then one unit', async () => {
+  it('buys one unit when the body is missing, empty or an empty object', async () => {
     for (const body of [undefined, '', '{}', ' { } ']) await ask(body === undefined ? {} : { body });
     expect(fake.entered.map(({ quantity }) => quantity)).to.deep.equal([1, 1, 1, 1]);
   });
 
-  it('when the body is anything but a quantity, then 400 and nothing is asked of the gate [S4, S6]', async () => {
+  it('returns 400 and asks nothing of the gate when the body is not a quantity [S4, S6]', async () => {
     const bodies = ['nonsense', 'null', '[]', '7', '"x"', '{"quantity":1', '\u0000', '{"quantity":1}\u0000'];
     for (const quantity of ['0', '-1', '1.5', '1001', '"1"', 'null', '1e9', 'true', '[1]']) {
       bodies.push(`{"quantity":${quantity}}`);
@@ -218,7 +218,7 @@ describe('POST purchases', () => {
     expect((await ask({ body: '{"userId":"u2"}' })).body.detail).to.contain('token');
   });
 
-  it('when the key is missing, odd or too long, then 400 that says the shape [S6]', async () => {
+  it('returns 400 with the expected format when the key is missing, odd or too long [S6]', async () => {
     const odd = [
       '',
       ' ',
@@ -244,14 +244,14 @@ describe('POST purchases', () => {
     expect((await ask({ headers: { 'idempotency-key': 'Az09_-'.repeat(10) } })).status).to.equal(202);
   });
 
-  it('when the key is given twice, even the same, then 400 [S6]', async () => {
+  it('returns 400 when the key appears twice, even with the same value [S6]', async () => {
     const client = await RawClient.to(server.port);
     expect((await client.say(rawPurchase('', KEY, KEY)).answer())?.status).to.equal(400);
     client.socket.destroy();
     expect(fake.entered).to.deep.equal([]);
   });
 
-  it('when a header holds NUL or a bare line feed, then 400 and the connection ends [S6]', async () => {
+  it('returns 400 and closes the connection when a header contains NUL or a bare line feed [S6]', async () => {
     for (const key of ['Idempotency-Key: a\0b', 'Idempotency-Key: a\rb']) {
       const client = await RawClient.to(server.port);
       const answer = await client.say(rawPurchase('', key)).answer();
@@ -262,7 +262,7 @@ describe('POST purchases', () => {
     expect(fake.entered).to.deep.equal([]);
   });
 
-  it('when the sale id is odd, then 400 [S6]', async () => {
+  it('returns 400 when the sale id is odd [S6]', async () => {
     const odd = [
       '0',
       '07',
@@ -286,7 +286,7 @@ describe('POST purchases', () => {
     expect(fake.asked).to.deep.equal([]);
   });
 
-  it('when the address only resembles that of a purchase, then 404', async () => {
+  it('returns 404 when the address only resembles a purchase', async () => {
     for (const path of [`${PATH}/`, `/V1/sales/7/purchases`, '/v1/sales/7/8/purchases', '/v1/purchases', `/x${PATH}`]) {
       const { status, body } = await ask({ path });
       expect([status, body.code], path).to.deep.equal([404, 'route_not_found']);
@@ -294,14 +294,14 @@ describe('POST purchases', () => {
     expect((await ask({ path: `${PATH}?x=1&y=/purchases` })).status).to.equal(202);
   });
 
-  it('when a proxy sends the whole address, then it is the same purchase', async () => {
+  it('treats the absolute address of a proxy as the same purchase', async () => {
     const client = await RawClient.to(server.port);
     client.say(rawPurchase('{}', KEY).replace('/v1', 'HTTP://shop.example:80/v1'));
     expect((await client.answer())?.status).to.equal(202);
     client.socket.destroy();
   });
 
-  it('when the method is another, then 405 with Allow', async () => {
+  it('returns 405 with Allow for another method', async () => {
     for (const method of ['GET', 'HEAD', 'PUT', 'PATCH', 'DELETE', 'OPTIONS']) {
       const { status, headers, body } = await ask({ method });
       expect([status, headers.get('allow')], method).to.deep.equal([405, 'POST']);
@@ -310,7 +310,7 @@ describe('POST purchases', () => {
     expect(fake.asked).to.deep.equal([]);
   });
 
-  it('when the body is not plain JSON in UTF-8, then 415', async () => {
+  it('returns 415 when the body is not plain JSON in UTF-8', async () => {
     for (const type of [
       'application/json; charset=gbk',
       'application/json;charset="ISO-8859-1"',
@@ -337,7 +337,7 @@ describe('POST purchases', () => {
     client.socket.destroy();
   });
 
-  it('when the token is missing or bad, then 401 with a challenge, and the gate is not called [S5]', async () => {
+  it('returns 401 with a challenge and skips the gate when the token is missing or bad [S5]', async () => {
     const missing = await ask({ headers: { authorization: '' } });
     expect([missing.status, missing.headers.get('www-authenticate')]).to.deep.equal([401, 'Bearer']);
     for (const authorization of ['Bearer', 'Bearer x.y.z', 'Basic dTpw', `${bearer()}x`, 'Bearer '.repeat(40)]) {
@@ -349,7 +349,7 @@ describe('POST purchases', () => {
     expect(fake.entered).to.deep.equal([]);
   });
 
-  it('when the body has 10 MB, then 413 and the connection is closed [S6]', async () => {
+  it('returns 413 and closes the connection when the body has 10 MB [S6]', async () => {
     const { status, headers, body } = await ask({ body: ' '.repeat(10_000_000) });
     expect([status, body.code, headers.get('connection')]).to.deep.equal([413, 'payload_too_large', 'close']);
     expect(await ask({ body: `{}${' '.repeat(4094)}` })).to.include({ status: 202 });
@@ -357,7 +357,7 @@ describe('POST purchases', () => {
     expect(fake.entered).to.have.length(1);
   });
 
-  it('when a chunked body grows too large, then 413 and the connection is closed [S6]', async () => {
+  it('returns 413 and closes the connection when a chunked body grows too large [S6]', async () => {
     const client = await RawClient.to(server.port);
     client.say(rawPurchase('', KEY, 'Transfer-Encoding: chunked'));
     client.say('2', '{}', '');
@@ -369,7 +369,7 @@ describe('POST purchases', () => {
     expect(fake.entered).to.deep.equal([]);
   });
 
-  it('when a chunked body is small, then it is a purchase, also while sold_out stands in memory', async () => {
+  it('accepts a small chunked body, even while sold_out is in memory', async () => {
     fake.early = 'sold_out';
     const client = await RawClient.to(server.port);
     client.say(rawPurchase('5\r\n{"qua\r\n9\r\nntity":3}\r\n0\r\n\r\n', KEY, 'Transfer-Encoding: chunked'));
@@ -378,7 +378,7 @@ describe('POST purchases', () => {
     client.socket.destroy();
   });
 
-  it('every attempt to buy is counted once, also one with a chunked body or refused from memory', async () => {
+  it('counts every attempt to buy once, including chunked bodies and refusals from memory', async () => {
     const client = await RawClient.to(server.port);
     client.say(rawPurchase('2\r\n{}\r\n0\r\n\r\n', KEY, 'Transfer-Encoding: chunked'));
     expect((await client.answer())?.status).to.equal(202);
@@ -390,7 +390,7 @@ describe('POST purchases', () => {
     expect(new Set(fake.seen).size).to.equal(1);
   });
 
-  it('when the headers have 64 kB, then 431 and the connection is closed [S6]', async () => {
+  it('returns 431 and closes the connection when the headers have 64 kB [S6]', async () => {
     const client = await RawClient.to(server.port);
     const answer = await client.say(rawPurchase('', KEY, `X-Long: ${'x'.repeat(65_536)}`)).answer();
     expect(answer?.status).to.equal(431);
@@ -398,7 +398,7 @@ describe('POST purchases', () => {
     await client.end();
   });
 
-  it('when two purchases are pipelined, then both are answered, in order', async () => {
+  it('answers two pipelined purchases in order', async () => {
     let release: () => void = () => undefined;
     const slow = new Promise<void>((resolve) => (release = resolve));
     fake.enter = async ({ requestId }) => {
@@ -417,7 +417,7 @@ describe('POST purchases', () => {
     client.socket.destroy();
   });
 
-  it('when the client leaves in the middle of its body, then the gate is not called', async () => {
+  it('skips the gate when the client leaves during its body', async () => {
     const client = await RawClient.to(server.port);
     client.say(rawPurchase('{"quan', KEY, 'Content-Length: 14'));
     await until(() => fake.asked.length === 1);
@@ -426,20 +426,20 @@ describe('POST purchases', () => {
     expect(fake.entered.map(({ requestId }) => requestId)).to.deep.equal(['k2']);
   });
 
-  it('when the client leaves while its purchase is under way, then the purchase ends and nothing breaks', async () => {
+  it('finishes a running purchase when its client leaves', async () => {
     let release: () => void = () => undefined;
     fake.enter = () => new Promise((resolve) => (release = () => resolve({ outcome: 'accepted' })));
     const client = await RawClient.to(server.port);
     client.say(rawPurchase('{}', KEY));
     await until(() => fake.entered.length === 1);
     client.socket.destroy();
-    await fetch(`${server.url}/healthz`); // by its answer the server has seen the end of the connection
+    await fetch(`${server.url}/healthz`); // The response proves that the server has seen the end of the connection.
     release();
     await until(() => fake.counted.includes('purchase accepted'));
     expect(fake.bugs).to.deep.equal([]);
   });
 
-  it('when a dependency is down, then 503 unavailable names it and no bug is reported', async () => {
+  it('returns 503 unavailable with the dependency and reports no bug when it is down', async () => {
     fake.enter = () =>
       Promise.reject(new OperationalError('redis', 'connection refused at 10.0.0.7', { retryable: true }));
     const { status, headers, body } = await ask();
@@ -450,7 +450,7 @@ describe('POST purchases', () => {
     expect(fake.bugs).to.deep.equal([]);
   });
 
-  it('when something unforeseen happens, then 500 without detail, and it is reported', async () => {
+  it('returns 500 without detail and reports an unexpected error', async () => {
     const bug = new Error('secret inner detail');
     fake.enter = () => Promise.reject(bug);
     const { status, body } = await ask();

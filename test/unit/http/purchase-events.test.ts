@@ -17,11 +17,11 @@ const PATH = '/v1/sales/7/purchases/k1/events';
 const ORDERED: PurchaseStatus = { status: 'ordered', orderId: '101', orderState: 'pending_payment' };
 const TIMES = { heartbeatMs: 15_000, streamMaxMs: 60_000, retryMs: 1500 };
 
-describe('events of a purchase over HTTP', () => {
+describe('purchase event stream over HTTP', () => {
   let server: Started;
   let asked: FollowQuery[];
   let closed: number;
-  /** Steps that the purchase makes; null: it ends. */
+  /** Steps of the purchase. Null ends it. */
   let make: (status: PurchaseStatus | null) => void;
   let clients: EventStreamClient[];
 
@@ -68,7 +68,7 @@ describe('events of a purchase over HTTP', () => {
     await server.stop();
   });
 
-  it('a stream: its head, then an event per step with the body of the GET, then its end', async () => {
+  it('sends the head, an event per step with the body of GET, and the end', async () => {
     const fake = await serve();
     const client = await listen();
     expect(client.status).to.equal(200);
@@ -93,7 +93,7 @@ describe('events of a purchase over HTTP', () => {
     expect([closed, fake.counted]).to.deep.equal([1, ['purchase_events stream']]);
   });
 
-  it('HEAD has the head of the stream, and follows nothing', async () => {
+  it('returns only the head of the stream for HEAD and follows nothing', async () => {
     await serve();
     const { headers } = await request(server.url).head(PATH).set('authorization', bearer()).expect(200);
     expect(headers).to.include({
@@ -105,7 +105,7 @@ describe('events of a purchase over HTTP', () => {
     expect(closed).to.equal(1);
   });
 
-  it("follows the purchase of the token's buyer from the last event they saw; a malformed Last-Event-ID is ignored", async () => {
+  it("follows the purchase of the token's buyer from the last seen event, and ignores a malformed Last-Event-ID", async () => {
     await serve();
     for (const lastEventId of [undefined, 'ordered', 'toString']) await listen(lastEventId);
     expect(asked.map(({ userId, saleId, requestId, seen }) => [userId, saleId, requestId, seen])).to.deep.equal([
@@ -120,20 +120,20 @@ describe('events of a purchase over HTTP', () => {
     ['overloaded', 503, 'overloaded'],
     [new OperationalError('redis', 'gone', { retryable: true }), 503, 'unavailable'],
   ] as const) {
-    it(`${code}: ${status} before any stream [S7, R8]`, async () => {
+    it(`answers ${code} with ${status} before any stream [S7, R8]`, async () => {
       await serve(answer);
       const { body } = await request(server.url).get(PATH).set('authorization', bearer()).expect(status);
       expect(body.code).to.equal(code);
     });
   }
 
-  it('a client that has seen the end gets 204, which ends its EventSource', async () => {
+  it('returns 204, which ends an EventSource, when the client has seen the end', async () => {
     await serve('ended');
     const { text } = await request(server.url).get(PATH).set('authorization', bearer()).expect(204);
     expect(text).to.equal('');
   });
 
-  it('no token: 401; an odd address: 400; nothing is followed [S4]', async () => {
+  it('returns 401 without a token and 400 for an odd address, and follows nothing [S4]', async () => {
     await serve();
     await request(server.url).get(PATH).expect(401);
     await request(server.url).get('/v1/sales/x/purchases/k1/events').set('authorization', bearer()).expect(400);
@@ -141,7 +141,7 @@ describe('events of a purchase over HTTP', () => {
     expect([asked.length, closed]).to.deep.equal([1, 1]);
   });
 
-  it('is kept alive by comments and ends after its longest time', async () => {
+  it('sends comments to keep the stream alive, and ends it after its maximum time', async () => {
     await serve(undefined, { ...TIMES, heartbeatMs: 10, streamMaxMs: 60 });
     const client = await listen();
     await client.end();
@@ -174,7 +174,7 @@ describe('events of a purchase over HTTP', () => {
     await until(() => client.comments > before + 2);
   });
 
-  it('a drain ends it at once [T13]', async () => {
+  it('ends at once when the server drains [T13]', async () => {
     await serve();
     const client = await listen();
     expect(await grantedMsOf(() => server.drain(8000))).to.be.below(2000);
@@ -182,7 +182,7 @@ describe('events of a purchase over HTTP', () => {
     expect(closed).to.equal(1);
   });
 
-  it('when the client disconnects, following ends [S7]', async () => {
+  it('stops following when the client disconnects [S7]', async () => {
     await serve();
     (await listen()).close();
     await until(() => closed === 1);
@@ -199,7 +199,7 @@ describe('event-stream', () => {
     return { res, req };
   }
 
-  it('a client that reads nothing is disconnected at the next heartbeat, and nothing is buffered for it [S7]', async () => {
+  it('disconnects a client that reads nothing at the next heartbeat, and buffers nothing for it [S7]', async () => {
     const { res, req } = slowResponse();
     const stream = new EventStream(
       req,
@@ -213,7 +213,7 @@ describe('event-stream', () => {
     stream.end();
   });
 
-  it('nothing is written to a full socket [S7]', () => {
+  it('writes nothing to a full socket [S7]', () => {
     const { res, req } = slowResponse();
     const stream = new EventStream(
       req,

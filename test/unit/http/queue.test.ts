@@ -22,7 +22,7 @@ const WAITING: QueueAnswer = {
 };
 const down = new OperationalError('redis', 'ECONNREFUSED', { retryable: true });
 
-describe('the queue and its tokens over HTTP', () => {
+describe('queue and purchase tokens over HTTP', () => {
   let fake: FakeServices;
   let clock: ManualClock;
   let asked: string[];
@@ -70,7 +70,7 @@ describe('the queue and its tokens over HTTP', () => {
   const fetchToken = (path = '/v1/sales/7/purchase-token'): request.Test =>
     request(app).post(path).set('authorization', bearer('u1'));
 
-  it('waiting: 202 with ticket, place, estimate and Location; roles are passed on', async () => {
+  it('returns 202 with ticket, place, estimate and Location while waiting, and passes roles on', async () => {
     const { body, headers } = await join().expect(202);
     expect(body).to.deep.equal({
       status: 'waiting',
@@ -85,13 +85,13 @@ describe('the queue and its tokens over HTTP', () => {
     expect(fake.counted).to.deep.equal(['queue waiting']);
   });
 
-  it('reading a ticket is 200, for the buyer of the token and the ticket of the address', async () => {
+  it('returns 200 for the buyer of the token and the ticket in the address', async () => {
     const { body } = await poll().expect(200);
     expect(body).to.include({ status: 'waiting', position: 4 });
     expect(asked).to.deep.equal(['read 7 u1 k1.2.5.MAC-_']);
   });
 
-  it('admitted: the pass and its end; no queue: go on and buy', async () => {
+  it('returns the pass and its end on admission, and no_queue when the sale has no queue', async () => {
     answer = { outcome: 'admitted', pass: 'k1.9.MAC', untilMs: Date.UTC(2030, 0, 1) };
     expect((await poll().expect(200)).body).to.deep.equal({
       status: 'admitted',
@@ -106,19 +106,19 @@ describe('the queue and its tokens over HTTP', () => {
     ['sold_out', 409],
     ['overloaded', 503],
   ] as const) {
-    it(`${outcome}: ${status}`, async () => {
+    it(`answers ${outcome} with ${status}`, async () => {
       answer = { outcome };
       expect((await join().expect(status)).body).to.include({ code: outcome });
       expect((await poll().expect(status)).body).to.include({ code: outcome });
     });
   }
 
-  it('ticket_not_found: 404', async () => {
+  it('returns 404 for ticket_not_found', async () => {
     ofTicket = { outcome: 'ticket_not_found' };
     expect((await poll().expect(404)).body).to.include({ code: 'ticket_not_found' });
   });
 
-  it('closed, by hand or by its window: 409, and the room is ended', async () => {
+  it('returns 409 and ends the room when the sale is closed, by hand or by its window', async () => {
     const { sale } = snapshot as { sale: Sale };
     for (const parts of [{ state: 'closed' }, { closesAtMs: clock.nowMs() }] as Partial<Sale>[]) {
       asked.length = 0;
@@ -128,7 +128,7 @@ describe('the queue and its tokens over HTTP', () => {
     }
   });
 
-  it('no queue without a token, or for an unknown or malformed sale id', async () => {
+  it('refuses the queue without a token, and for an unknown or malformed sale id', async () => {
     await request(app).post('/v1/sales/7/queue').expect(401);
     await request(app).get('/v1/sales/7/queue/x').expect(401);
     await request(app).post('/v1/sales/7/purchase-token').expect(401);
@@ -142,13 +142,13 @@ describe('the queue and its tokens over HTTP', () => {
     expect(asked).to.deep.equal([]);
   });
 
-  it('other methods are 405', async () => {
+  it('returns 405 for other methods', async () => {
     await request(app).get('/v1/sales/7/queue').expect(405).expect('allow', 'POST');
     await request(app).post('/v1/sales/7/queue/x').expect(405).expect('allow', 'GET, HEAD');
     await request(app).get('/v1/sales/7/purchase-token').expect(405).expect('allow', 'POST');
   });
 
-  it('a token is issued out with its end; where none is needed it is null', async () => {
+  it('issues a token with its end, or null when none is needed', async () => {
     issued = { outcome: 'issued', token: 'k1.9.MAC', untilMs: Date.UTC(2030, 0, 1) };
     expect((await fetchToken().expect(200)).body).to.deep.equal({
       token: 'k1.9.MAC',
@@ -165,7 +165,7 @@ describe('the queue and its tokens over HTTP', () => {
     ['closed', 409],
     ['token_limit_reached', 409],
   ] as const) {
-    it(`no token, ${outcome}: ${status}`, async () => {
+    it(`issues no token and answers ${outcome} with ${status}`, async () => {
       issued = { outcome };
       expect((await fetchToken().expect(status)).body).to.include({ code: outcome });
     });
@@ -175,7 +175,7 @@ describe('the queue and its tokens over HTTP', () => {
     ['tokens_gone', 409],
     ['rate_limited', 429],
   ] as const) {
-    it(`no token now, ${outcome}: ${status}, with the time when one is free`, async () => {
+    it(`answers ${outcome} with ${status} and the time of the next free token`, async () => {
       issued = { outcome, retryAfterMs: 1500 };
       const { body, headers } = await fetchToken().expect(status);
       expect(body).to.include({ code: outcome, retryable: true, retryAfterMs: 1500 });
@@ -183,14 +183,14 @@ describe('the queue and its tokens over HTTP', () => {
     });
   }
 
-  it('no token for a sale that was closed by hand, although its window is open', async () => {
+  it('issues no token for a sale closed by hand, even while its window is open', async () => {
     snapshot = { snapshot: 'ready', sale: saleOf({ saleId: '7', state: 'closed' }, clock.nowMs()) };
     issued = { outcome: 'issued', token: 'k1.9.MAC', untilMs: Date.UTC(2030, 0, 1) };
     expect((await fetchToken().expect(409)).body).to.include({ code: 'closed' });
     expect(asked).to.deep.equal([]);
   });
 
-  it('Redis away: 503, unavailable', async () => {
+  it('returns 503 unavailable while Redis is down', async () => {
     issued = down;
     expect((await fetchToken().expect(503)).body).to.include({ code: 'unavailable' });
     expect(fake.bugs).to.deep.equal([]);

@@ -54,7 +54,7 @@ describe('admin refunds', () => {
   const done = (paymentId: string): request.Test =>
     request(server.operatorsUrl).post(`/admin/v1/refunds/${paymentId}/done`).set('authorization', admin);
 
-  it('lists them; a full page says where the next one begins', async () => {
+  it('lists refunds and names the start of the next page when the page is full', async () => {
     const listedRefund = { ...SHOWN, currency: 'USD' };
     expect((await get('').expect(200)).body).to.deep.equal({ refunds: [listedRefund, listedRefund], next: null });
     reason = 'wrong_currency';
@@ -69,13 +69,13 @@ describe('admin refunds', () => {
     ]);
   });
 
-  it('one that was due is taken on, under the name of the caller', async () => {
+  it('takes on a due refund in the name of the caller', async () => {
     const { body } = await done('pi_3.Mt:1').expect(200);
     expect(body).to.deep.equal({ outcome: 'done', refund: { ...SHOWN, state: 'refunded' } });
     expect(takenOn).to.deep.equal(['pi_3.Mt:1 boss']);
   });
 
-  it('one that is refunded is 409, so that it is not paid twice; an unknown one is 404', async () => {
+  it('returns 409 for a completed refund, so that it is not paid twice, and 404 for an unknown refund', async () => {
     answer = { outcome: 'already_refunded', refund: REFUND };
     const { body } = await done('p1').expect(409);
     expect(body).to.include({ code: 'wrong_state', retryable: false });
@@ -84,7 +84,7 @@ describe('admin refunds', () => {
     expect((await done('p1').expect(404)).body.code).to.equal('refund_not_found');
   });
 
-  it('what it does not understand is 400 and names the field [S6]', async () => {
+  it('returns 400 and names the field when a value is wrong [S6]', async () => {
     for (const [field, query] of [
       ['state', 'state=paid'],
       ['after', 'after=a%20b'],

@@ -21,13 +21,13 @@ describe('admin reshard', () => {
       .set('authorization', bearer('boss', ['admin']))
       .send(body as object);
 
-  it('splits a sale in the name of the admin, and returns the result', async () => {
+  it('splits a sale in the name of the admin and returns the result', async () => {
     const { body } = await post({ buckets: 8 }).expect(200);
     expect(body).to.deep.equal({ buckets: 8, epoch: 3, unitsLeft: 40, lockedMs: 120 });
     expect(asked).to.deep.equal([['7', { actor: 'boss', buckets: 8 }]]);
   });
 
-  it('each refusal has its status and its own sentence', async () => {
+  it('maps each refusal to its status and sentence', async () => {
     const words: Readonly<Record<NotResharded, [number, string]>> = {
       not_found: [404, 'not_found'],
       in_repair: [503, 'repairing'],
@@ -47,7 +47,7 @@ describe('admin reshard', () => {
     expect(details.size, 'each has its own sentence').to.equal(Object.keys(words).length);
   });
 
-  it('anything but a number of buckets is 400 [S6]', async () => {
+  it('returns 400 when the number of buckets is invalid [S6]', async () => {
     for (const body of [{}, { buckets: 1 }, { buckets: 65 }, { buckets: '8' }, { buckets: 8, force: true }]) {
       await post(body).expect(400);
     }

@@ -11,7 +11,7 @@ import type { HttpServices } from '../../../src/http/services.js';
 import { AT_MS, bearer, FakeServices, ORDER, RawClient, startServer, until, type Started } from './http-harness.js';
 
 describe('routes', () => {
-  it('each that takes both ends of a time refuses an end before its beginning, and a year that makes no sense', async () => {
+  it('refuse an end before its start and a nonsensical year wherever they accept a time range', async () => {
     fake = new FakeServices();
     server = await startServer(fake);
     const asked: string[] = [];
@@ -53,7 +53,7 @@ describe('routes', () => {
   describe('GET purchase', () => {
     const path = '/v1/sales/7/purchases/k1';
 
-    it('a known purchase is 200 with its status, not to be cached', async () => {
+    it('returns 200 with the status of a known purchase, not cacheable', async () => {
       const url = await serve();
       for (const status of [
         { status: 'pending' },
@@ -68,7 +68,7 @@ describe('routes', () => {
       expect(fake.counted).to.deep.equal(['pending', 'ordered', 'failed'].map((word) => `purchase_status ${word}`));
     });
 
-    it('when it is not there for this buyer, then 404; without a token 401 [S4]', async () => {
+    it("returns 404 when the purchase is not the buyer's, and 401 without a token [S4]", async () => {
       const url = await serve();
       fake.status = { status: 'not_found' };
       const { body } = await request(url).get(path).set('authorization', bearer()).expect(404);
@@ -77,7 +77,7 @@ describe('routes', () => {
       expect(fake.bugs).to.deep.equal([]);
     });
 
-    it('when wait is 0 to 30, then it is passed in ms with the buyer of the token; else 400', async () => {
+    it('passes a wait of 0 to 30 in ms with the buyer of the token, and returns 400 otherwise', async () => {
       const queries: PurchaseQuery[] = [];
       const get = (query: PurchaseQuery): Promise<{ status: 'pending' }> => {
         queries.push(query);
@@ -100,7 +100,7 @@ describe('routes', () => {
       }
     });
 
-    it('when an id in the address is odd, then 400 [S6]', async () => {
+    it('returns 400 when an id in the address is odd [S6]', async () => {
       const url = await serve();
       for (const odd of ['/v1/sales/x/purchases/k1', '/v1/sales/7/purchases/a%20b', '/v1/sales/7/purchases/%7B7%7D']) {
         await request(url).get(odd).set('authorization', bearer()).expect(400);
@@ -111,7 +111,7 @@ describe('routes', () => {
         .expect(400);
     });
 
-    it('when a poll has been answered, then nothing of it stays in memory', async () => {
+    it('keeps nothing of a poll in memory after its response', async () => {
       fake = new FakeServices();
       const lifecycle = newLifecycle();
       const listener = createBuyersListener(fake.services, lifecycle);
@@ -119,7 +119,7 @@ describe('routes', () => {
       expect(lifecycle.polls.size).to.equal(0);
     });
 
-    it('when the client leaves, then its long poll ends [S7]', async () => {
+    it('ends a long poll when the client leaves [S7]', async () => {
       let signal: AbortSignal | undefined;
       const get = (query: PurchaseQuery): Promise<{ status: 'pending' }> => {
         signal = query.signal;
@@ -136,7 +136,7 @@ describe('routes', () => {
   });
 
   describe('GET sale', () => {
-    it('when it is there, then 200 with times in ISO 8601, cacheable for a second, without a token', async () => {
+    it('returns 200 with ISO 8601 times, cacheable for a second, without a token', async () => {
       const view = {
         ...({
           saleId: '7',
@@ -167,7 +167,7 @@ describe('routes', () => {
       });
     });
 
-    it('when it is not there or still loading, then 404 or 503, and no cache keeps that', async () => {
+    it('returns 404 or 503 when the sale is absent or still loading, not cacheable', async () => {
       let outcome: 'not_found' | 'loading' = 'not_found';
       const url = await serve({ getSale: { get: () => Promise.resolve({ outcome }) } });
       const { headers } = await request(url).get('/v1/sales/7').expect(404);
@@ -179,7 +179,7 @@ describe('routes', () => {
   });
 
   describe('GET order', () => {
-    it("when it is the buyer's own, then 200; foreign or absent, then the same 404 [S4]", async () => {
+    it("returns 200 for the buyer's own order, and the same 404 for a foreign or absent order [S4]", async () => {
       const getOrder = (orderId: string, userId: string): Promise<ShownOrder | null> =>
         Promise.resolve(orderId === ORDER.orderId && userId === ORDER.userId ? ORDER : null);
       const url = await serve({ getOrder });
@@ -206,7 +206,7 @@ describe('routes', () => {
       await request(url).get("/v1/orders/1'").set('authorization', bearer()).expect(400);
     });
 
-    it('shows what is or was owed back, without the ids of the provider', async () => {
+    it('shows refunds that are or were owed, without the ids of the provider', async () => {
       const owed = { amountCents: 1998, reason: 'order_expired', state: 'due' } as const;
       const refundsOf = (orderId: string) => Promise.resolve([{ ...owed, orderId, paymentId: 'p1' }]);
       const url = await serve({ getOrder: () => Promise.resolve(ORDER), refundsOf });
@@ -216,7 +216,7 @@ describe('routes', () => {
   });
 
   describe('errors', () => {
-    it('when a dependency is down, then 503 names it and keeps its message to itself', async () => {
+    it('return 503 with the dependency and without its message when it is down', async () => {
       const down = new OperationalError('mysql', 'ECONNREFUSED 10.0.0.7:3306', { retryable: true });
       const url = await serve({ getOrder: () => Promise.reject(down) });
       const { body } = await request(url).get('/v1/orders/99').set('authorization', bearer()).expect(503);
@@ -224,14 +224,14 @@ describe('routes', () => {
       expect(fake.bugs).to.deep.equal([]);
     });
 
-    it('when something unforeseen happens, then 500 without detail, and it is reported', async () => {
+    it('return 500 without detail and report an unexpected error', async () => {
       const url = await serve({ isReady: () => Promise.reject(new TypeError('secret')) });
       const { text } = await request(url).get('/readyz').expect(500);
       expect(text).to.contain('"code":"internal"').and.not.contain('secret');
       expect(fake.bugs).to.have.length(1);
     });
 
-    it('when the address is unknown or broken, then 404 or 400, never a reported bug [S6]', async () => {
+    it('return 404 or 400 for an unknown or broken address, and never report a bug [S6]', async () => {
       const url = await serve();
       for (const path of [
         '/',
@@ -253,7 +253,7 @@ describe('routes', () => {
       expect(fake.bugs).to.deep.equal([]);
     });
 
-    it('when the method is another, then 405 with Allow', async () => {
+    it('return 405 with Allow for another method', async () => {
       const url = await serve();
       await request(url).delete('/v1/sales/7').expect(405).expect('allow', 'GET, HEAD');
       const { operatorsUrl } = server as Started;
@@ -261,7 +261,7 @@ describe('routes', () => {
       await request(operatorsUrl).get('/admin/v1/sales/7/open').expect(405).expect('allow', 'POST');
     });
 
-    it('when anything is answered, then no header names the server software', async () => {
+    it('never name the server software in a header', async () => {
       const url = await serve();
       for (const path of ['/healthz', '/nope', '/v1/sales/7/purchases']) {
         const { headers } = await request(url).get(path);

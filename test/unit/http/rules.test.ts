@@ -23,7 +23,7 @@ describe('admin rules', () => {
     [repository, broadcast] = [new MemoryRuleRepository(), new MemoryRuleBroadcast()];
     const rules = new RuleAdmin({ repository, broadcast, log: silentLog });
     ruleReports = new MemoryRuleReports(new ManualClock());
-    // long enough for megabytes on a busy machine
+    // Long enough for megabytes on a busy machine.
     const fake = new FakeServices({ rules, ruleReports });
     server = await startServer(fake, { headersTimeoutMs: 15_000, requestTimeoutMs: 15_000 });
   });
@@ -33,7 +33,7 @@ describe('admin rules', () => {
     request(server.operatorsUrl)[method](`/admin/v1/rules${path}`).set('authorization', admin);
   const put = (version: number, rules: object): request.Test => ask('put').send({ version, rules });
 
-  it('rules that were read can be changed and sent back, and are published under the name of the caller', async () => {
+  it('publishes rules that were read, changed and sent back, in the name of the caller', async () => {
     const { body: read } = await ask('get').expect(200);
     expect(read.version).to.equal(0);
     read.rules.lists.mode = 'dry_run';
@@ -44,13 +44,13 @@ describe('admin rules', () => {
     expect((await repository.history(1))[0]).to.include({ version: 1, actor: 'boss' });
   });
 
-  it('while Redis is down they are published all the same, and the answer says that it takes longer', async () => {
+  it('publishes rules while Redis is down, and says that it takes longer', async () => {
     broadcast.down = true;
     const { body } = await put(0, denying('eve')).expect(200);
     expect(body).to.deep.equal({ outcome: 'published', version: 1, seenAtOnce: false });
   });
 
-  it('says in which apis the newest version is in force, and why not in the others', async () => {
+  it('names the APIs that use the newest version, and the reason for each API that does not', async () => {
     await put(0, denying('eve')).expect(200);
     expect((await ask('get', '/status').expect(200)).body).to.deep.equal({ version: 1, inForce: 'nowhere', apis: [] });
     const refused = { version: 1, reasons: ['sign.keys.0 has no secret here'] };
@@ -69,7 +69,7 @@ describe('admin rules', () => {
     expect((await ask('get', '/status').expect(503)).body.code).to.equal('unavailable');
   });
 
-  it('409 with the newest version when another change was faster', async () => {
+  it('returns 409 with the newest version when another change was faster', async () => {
     await put(0, {}).expect(200);
     const { body } = await put(0, denying('eve')).expect(409);
     expect(body).to.include({ code: 'version_conflict', retryable: false });
@@ -77,7 +77,7 @@ describe('admin rules', () => {
     expect(await repository.current()).to.include({ version: 1 });
   });
 
-  it('invalid rules are 400 with every mistake and its place, and nothing is changed [S6]', async () => {
+  it('returns 400 with every mistake and its place, and changes nothing, when rules are invalid [S6]', async () => {
     const { body } = await put(0, { lists: { mode: 'x', users: { deny: ['a b'] } }, soon: {} }).expect(400);
     expect(body.errors.map(({ field }: { field: string }) => field)).to.have.members([
       'lists.mode',
@@ -87,7 +87,7 @@ describe('admin rules', () => {
     expect(await repository.current()).to.include({ version: 0 });
   });
 
-  it('a body that is no rules document is 400 [S6]', async () => {
+  it('returns 400 when the body is not a rules document [S6]', async () => {
     for (const body of ['', 'null', '[]', '{', '{"version":0}', '{"rules":{}}', '{"version":-1,"rules":{}}']) {
       await ask('put').set('content-type', 'application/json').send(body).expect(400);
     }
@@ -96,7 +96,7 @@ describe('admin rules', () => {
     expect(await repository.current()).to.include({ version: 0 });
   });
 
-  it('a check says what is wrong and changes nothing', async () => {
+  it('reports mistakes in a check and changes nothing', async () => {
     expect(
       (
         await ask('post', '/check')
@@ -115,7 +115,7 @@ describe('admin rules', () => {
     expect(await repository.current()).to.include({ version: 0 });
   });
 
-  it('history names the actor of each change and shows each version', async () => {
+  it('names the actor of each change in the history and shows each version', async () => {
     await put(0, denying('eve')).expect(200);
     await put(1, {}).expect(200);
     const { body } = await ask('get', '/history?limit=1').expect(200);
@@ -131,7 +131,7 @@ describe('admin rules', () => {
     await ask('get', '/history?since=1').expect(400);
   });
 
-  it('takes lists of the largest size, and no larger body', async () => {
+  it('accepts lists of the maximum size, and no larger body', async () => {
     const networks = Array.from(
       { length: 10_000 },
       (_, i) => `2001:db8:${i.toString(16)}:ffff:ffff:ffff:ffff:ffff/128`,

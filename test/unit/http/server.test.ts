@@ -21,7 +21,7 @@ describe('http server', () => {
   const start = async (options: Parameters<typeof startServer>[1] = {}): Promise<void> => {
     server = await startServer(fake, options);
   };
-  /** Makes the gate wait until the returned function gives the answer. */
+  /** Makes the gate wait until the test calls the returned function with an answer. */
   function holdGate(): (outcome: PurchaseOutcome) => void {
     let answer: (outcome: PurchaseOutcome) => void = () => undefined;
     const held = new Promise<PurchaseOutcome>((resolve) => (answer = resolve));
@@ -35,7 +35,7 @@ describe('http server', () => {
   });
   afterEach(() => server.stop());
 
-  it('when the cap of connections is reached, then one more is closed at once and counted [S7]', async () => {
+  it('closes and counts one more connection when the maximum is reached [S7]', async () => {
     await start({ maxConnections: 2, headersTimeoutMs: 5000, requestTimeoutMs: 5000 });
     const answer = holdGate();
     const inside = [await RawClient.to(server.port), await RawClient.to(server.port)];
@@ -48,7 +48,7 @@ describe('http server', () => {
     expect((await inside[1]?.answer())?.status).to.equal(202);
   });
 
-  it('closes idle connections, and no others, once nine tenths of the connections are taken [S7]', async () => {
+  it('closes only idle connections when nine tenths of the connections are in use [S7]', async () => {
     const clock = new ManualClock();
     fake = new FakeServices({ clock });
     await start({ maxConnections: 10, keepAliveTimeoutMs: 600_000 });
@@ -67,7 +67,7 @@ describe('http server', () => {
     expect(fake.dropped).to.equal(0);
   });
 
-  it('answers 16 of 3,000 requests that came in one write, and closes the connection [S7]', async () => {
+  it('answers 16 of 3,000 requests that arrive in one write, and closes the connection [S7]', async () => {
     let asked = 0;
     const get = (): Promise<PurchaseStatus> => Promise.resolve({ status: ++asked > 0 ? 'pending' : 'not_found' });
     fake = new FakeServices({ getPurchase: { get } });
@@ -82,7 +82,7 @@ describe('http server', () => {
     expect(asked, 'requests that were carried out').to.equal(16);
   });
 
-  it('answers any number of requests of one connection when each comes after the answer before it', async () => {
+  it('answers any number of requests on one connection when each follows the previous response', async () => {
     await start();
     const client = await RawClient.to(server.port);
     for (let nth = 0; nth < 40; nth++) {
@@ -90,7 +90,7 @@ describe('http server', () => {
     }
   });
 
-  it('when nonsense follows a purchase under way, then no 400 stands in the place of its answer', async () => {
+  it('sends no 400 in place of the response when garbage follows a running purchase', async () => {
     await start();
     const answer = holdGate();
     const client = await RawClient.to(server.port);
@@ -101,7 +101,7 @@ describe('http server', () => {
     answer({ outcome: 'accepted' });
   });
 
-  it('when nonsense comes first, or after an answer, then 400 and the end', async () => {
+  it('returns 400 and closes when garbage comes first or after a response', async () => {
     await start();
     for (const first of ['', rawPurchase('{}', KEY)]) {
       const client = await RawClient.to(server.port);
@@ -112,7 +112,7 @@ describe('http server', () => {
     }
   });
 
-  it('when a body is broken in its chunks, then 400 and the gate is not called', async () => {
+  it('returns 400 and skips the gate when the chunks of a body are broken', async () => {
     await start();
     const client = await RawClient.to(server.port);
     client.say(rawPurchase('zz\r\n', KEY, 'Transfer-Encoding: chunked'));
@@ -121,7 +121,7 @@ describe('http server', () => {
     expect(fake.entered).to.deep.equal([]);
   });
 
-  it('when it drains, then what is under way is answered with Connection: close and new connections are refused', async () => {
+  it('answers running requests with Connection: close and refuses new connections while draining', async () => {
     await start();
     const answer = holdGate();
     const client = await RawClient.to(server.port);
@@ -136,7 +136,7 @@ describe('http server', () => {
     await drained;
   });
 
-  it('when it drains, then idle and silent connections are closed and a long poll answers at once', async () => {
+  it('closes idle and silent connections and answers a long poll at once while draining', async () => {
     let polled: AbortSignal | undefined;
     fake = new FakeServices({
       getPurchase: {
@@ -158,7 +158,7 @@ describe('http server', () => {
     await Promise.all([silent.end(), idle.end()]);
   });
 
-  it('when something does not end in time, then a drain cuts it', async () => {
+  it('cuts a request that does not end in time while draining', async () => {
     await start();
     holdGate();
     const client = await RawClient.to(server.port);
@@ -168,13 +168,13 @@ describe('http server', () => {
     expect(await client.answer()).to.equal(null);
   });
 
-  it('when it is drained before it listens, or twice, then nothing hangs', async () => {
+  it('does not hang when it is drained twice or before it listens', async () => {
     await start();
     await Promise.all([server.drain(100), server.drain(100)]);
     await server.drain(100);
   });
 
-  it('when the port is taken, then listen says so', async () => {
+  it('rejects listen when the port is taken', async () => {
     await start();
     const second = await startServer(fake, { port: server.port }).catch((error: NodeJS.ErrnoException) => error);
     expect((second as NodeJS.ErrnoException).code).to.equal('EADDRINUSE');

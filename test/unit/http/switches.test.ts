@@ -23,7 +23,7 @@ describe('admin switches', () => {
       [method](`/admin/v1/switches${path}`)
       .set('authorization', bearer('boss', ['admin']));
 
-  it('one is set for a share of the users, under the name of the caller, and shown with all others', async () => {
+  it('sets a switch for a share of the users in the name of the caller, and shows all switches', async () => {
     const { body } = await ask('put', '/sale').send({ level: 'L1', percent: 20 }).expect(200);
     expect(body).to.deep.equal({
       outcome: 'switched',
@@ -42,12 +42,12 @@ describe('admin switches', () => {
     expect(shown.switches).to.deep.include({ endpoint: 'purchase', level: 'L0', percent: 100, inForce: true });
   });
 
-  it('without a share it is for all', async () => {
+  it('sets a switch for all users when the share is missing', async () => {
     const { body } = await ask('put', '/purchase').send({ level: 'L4' }).expect(200);
     expect(body).to.include({ endpoint: 'purchase', level: 'L4', percent: 100 });
   });
 
-  it('an invalid change is 400 with every mistake and its place, and nothing is changed [S6]', async () => {
+  it('returns 400 with every mistake and its place, and changes nothing, when a change is invalid [S6]', async () => {
     const fields = async (path: string, body: object): Promise<string[]> => {
       const { body: problem } = await ask('put', path).send(body).expect(400);
       return problem.errors.map(({ field }: { field: string }) => field);
@@ -68,7 +68,7 @@ describe('admin switches', () => {
     expect(await repository.current()).to.include({ version: 0 });
   });
 
-  it('rules that this program cannot read are reported as such, and not overwritten', async () => {
+  it('reports rules that this program cannot read, and does not overwrite them', async () => {
     await repository.store({ tomorrow: {} }, 0, 'newer');
     for (const answer of [ask('get'), ask('put', '/sale').send({ level: 'L4' })]) {
       const { body } = await answer.expect(409);
@@ -78,7 +78,7 @@ describe('admin switches', () => {
     expect(await repository.current()).to.include({ version: 1 });
   });
 
-  it('MySQL away is 503 with Retry-After', async () => {
+  it('returns 503 with Retry-After when MySQL is down', async () => {
     repository.down = true;
     await ask('get').expect(503).expect('retry-after', '1');
     await ask('put', '/sale').send({ level: 'L4' }).expect(503);

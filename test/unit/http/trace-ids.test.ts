@@ -15,7 +15,7 @@ const PARENT_ID = '00f067aa0ba902b7';
 const traceparent = (flags: '00' | '01'): string => `00-${TRACE_ID}-${PARENT_ID}-${flags}`;
 const ADMIN = bearer('boss', ['admin']);
 
-describe('trace ids of requests', () => {
+describe('request trace ids', () => {
   let fake: FakeServices;
   let server: Started;
   afterEach(() => server.stop());
@@ -31,7 +31,7 @@ describe('trace ids of requests', () => {
     });
   const traceIdOf = (response: Response): string => response.headers.get('trace-id') ?? 'none';
 
-  it('an answer names the trace of its caller, whatever it says', async () => {
+  it('appear in every response with the trace of the caller', async () => {
     await start();
     const headers = { traceparent: traceparent('00') };
     const answers = async (): Promise<Response[]> => [
@@ -52,7 +52,7 @@ describe('trace ids of requests', () => {
     expect([soldOut.status, traceIdOf(soldOut)]).to.deep.equal([409, TRACE_ID]);
   });
 
-  it('streams and exports name it as well', async () => {
+  it('appear in streams and exports', async () => {
     const rows = { page: () => Promise.resolve(null) } as unknown as HttpServices['orderSearch'];
     const steps = async function* () {};
     const open = () => Promise.resolve({ outcome: 'following' as const, steps, close: () => undefined });
@@ -74,7 +74,7 @@ describe('trace ids of requests', () => {
     expect([exported.status, traceIdOf(exported)]).to.deep.equal([200, TRACE_ID]);
   });
 
-  it('so does what never became a request, and a request whose body is bad has its own', async () => {
+  it('appear for a request that was never parsed, and for a bad body with its own trace', async () => {
     await start();
     const said = async (...lines: string[]): Promise<[status: number, traceId: string]> => {
       const client = await RawClient.to(server.port);
@@ -98,7 +98,7 @@ describe('trace ids of requests', () => {
     expect(later?.headers.get('trace-id'), 'of no request before it').not.to.equal(TRACE_ID);
   });
 
-  it('without one, or with one that is not well-formed, each answer has a new one, and nothing is stored [S6]', async () => {
+  it('are new for each response and stored nowhere when the caller sends none or a malformed id [S6]', async () => {
     await start();
     const bad = [
       traceparent('01').toUpperCase(),
@@ -113,7 +113,7 @@ describe('trace ids of requests', () => {
     expect(fake.entered.map(({ traceId }) => traceId)).to.deep.equal(ids.map(() => undefined));
   });
 
-  it('a purchase that brought none is answered with the id that leads to its batch', async () => {
+  it('lead to the batch when the purchase brings no id', async () => {
     await start();
     const batchId = newBatchId();
     const outcomes: readonly PurchaseOutcome[] = [
@@ -137,12 +137,12 @@ describe('trace ids of requests', () => {
     ['sampled', TRACE_ID, undefined, true],
     ['none', undefined, undefined, false],
   ] as const) {
-    it(`TRACE_IDS_STORED=${stored}: what is stored with a purchase`, async () => {
+    it(`store the trace id of a purchase with TRACE_IDS_STORED=${stored}`, async () => {
       const tracing = new MemoryTracing();
       await start({ traceIdsStored: stored, tracing });
       await buy({ traceparent: traceparent('01') });
       await buy({ traceparent: traceparent('00') });
-      const recorded = await buy(); // by chance
+      const recorded = await buy(); // The sampler records this request.
       tracing.records = false;
       await buy();
       const root = ownRoot ? traceIdOf(recorded) : undefined;
@@ -150,14 +150,14 @@ describe('trace ids of requests', () => {
     });
   }
 
-  it('what a caller records is stored also where this api records nothing', async () => {
+  it('are stored when the caller records, even if this API records nothing', async () => {
     await start({ traceIdsStored: 'sampled' });
     await buy({ traceparent: traceparent('01') });
     await buy({ traceparent: traceparent('00') });
     expect(fake.entered.map(({ traceId }) => traceId)).to.deep.equal([TRACE_ID, undefined]);
   });
 
-  it('a purchase that is recorded has a span: a step of its caller, or the first of a trace that its answer names', async () => {
+  it('give a recorded purchase a span: a child of its caller, or the root of the trace in the response', async () => {
     const tracing = new MemoryTracing();
     await start({ tracing });
     const [child, root] = [await buy({ traceparent: traceparent('01') }), await buy()];
@@ -180,7 +180,7 @@ describe('trace ids of requests', () => {
     });
   });
 
-  it('a span ends with every answer, says what failed, and never whose it is', async () => {
+  it('end the span with every response, record its error, and never name the user', async () => {
     const tracing = new MemoryTracing();
     await start({ tracing });
     fake.early = 'sold_out';
@@ -188,7 +188,7 @@ describe('trace ids of requests', () => {
     fake.early = null;
     fake.enter = () => Promise.resolve({ outcome: 'outcome_unknown' });
     await buy();
-    await buy({ authorization: 'Bearer x', traceparent: traceparent('01') }); // a stranger has no span
+    await buy({ authorization: 'Bearer x', traceparent: traceparent('01') }); // A stranger gets no span.
     await buy({}, `/v1/sales/${'x'.repeat(5000)}/purchases`);
     const ends = tracing.spans.map(({ ended, error, fields }) => [ended, error, fields['seckill.code']]);
     expect(ends).to.deep.equal([
@@ -202,7 +202,7 @@ describe('trace ids of requests', () => {
     expect(tracing.spans, 'only purchases are recorded').to.have.length(3);
   });
 
-  it('a line of the access log, and the line about a bug, name the trace of the answer', async () => {
+  it('appear in the access log and in the log line of a bug', async () => {
     let written = '';
     const lines: object[] = [];
     const sink = { write: async (text: string) => void (written += text), close: () => Promise.resolve() };

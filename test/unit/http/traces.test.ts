@@ -49,7 +49,7 @@ describe('admin trace', () => {
       .get(`/admin/v1/requests/${path}`)
       .set('authorization', bearer(who, ['admin']));
 
-  it('gives the steps and the sentence, and hands on what narrows it', async () => {
+  it('returns the steps and the sentence, and passes on filters', async () => {
     const { body } = await get('k1?saleId=7&userId=u1').expect(200);
     expect(asked).to.deep.equal([{ id: 'k1', saleId: '7', userId: 'u1' }]);
     expect(body).to.deep.equal({
@@ -76,20 +76,20 @@ describe('admin trace', () => {
     });
   });
 
-  it('a purchase that no store has is 404 with the reason', async () => {
+  it('returns 404 with the reason when no store has the purchase', async () => {
     answer = { outcome: 'not_found', why: 'Nobody knows it.' };
     const { body } = await get('k1').expect(404);
     expect([body.code, body.detail]).to.deep.equal(['purchase_not_found', 'Nobody knows it.']);
   });
 
-  it('wrong ids are 400 [S6]', async () => {
+  it('returns 400 for wrong ids [S6]', async () => {
     for (const path of ['a%20b', 'k1?saleId=x', 'k1?userId=a%20b', 'k1?who=1', 'k1?userId=a&userId=b']) {
       expect((await get(path).expect(400)).body.code).to.equal('bad_request');
     }
     expect(asked).to.deep.equal([]);
   });
 
-  describe('a bounded number at once', () => {
+  describe('limit of concurrent searches', () => {
     let release: (() => void)[];
     let signals: AbortSignal[];
     beforeEach(() => {
@@ -102,14 +102,14 @@ describe('admin trace', () => {
         });
       };
     });
-    /** Sends them, and waits until all are under way. */
+    /** Sends the requests and waits until all are running. */
     const begin = async (...whos: string[]): Promise<Promise<request.Response>[]> => {
       const sent = whos.map((who) => get('k1', who).then((response) => response));
       await until(() => release.length === whos.length);
       return sent;
     };
 
-    it('two of one operator, so that others have a place', async () => {
+    it('allows two per operator, so that others have a place', async () => {
       const sent = await begin('ann', 'ann');
       expect((await get('k1', 'ann').expect(503)).body.code).to.equal('overloaded');
       const other = get('k1', 'bob').then((response) => response);
@@ -120,14 +120,14 @@ describe('admin trace', () => {
       await get('k1', 'ann').expect(200);
     });
 
-    it('four in all', async () => {
+    it('allows four in total', async () => {
       const sent = await begin('ann', 'ann', 'bob', 'bob');
       expect((await get('k1', 'cid').expect(503)).body.code).to.equal('overloaded');
       for (const done of release) done();
       for (const { status } of await Promise.all(sent)) expect(status).to.equal(200);
     });
 
-    it('whoever goes away ends the search, and their place is free', async () => {
+    it('ends the search and frees the place when the client leaves', async () => {
       for (let nth = 1; nth <= 3; nth++) {
         const gone = new AbortController();
         const headers = { authorization: bearer('ann', ['viewer']) };

@@ -11,14 +11,14 @@ describe('webhook signature', () => {
   const body = '{"type":"payment.succeeded"}';
   const header = signWebhook(SECRET, body, NOW_MS);
 
-  it('is the HMAC-SHA-256 over time and body, as a provider would make it', () => {
+  it('is the HMAC-SHA-256 of time and body, as a provider computes it', () => {
     // printf '%s' '1893456000.{"type":"payment.succeeded"}' | openssl dgst -sha256 -hmac "$SECRET"
     const hex = 'a286b9575fff65f1cc48c2647412205f3fd74c421820ea503d83ee54f3e2e2ac';
     expect(header).to.equal(`t=1893456000,v1=${hex}`);
     expect(verifier.verify(header, body)).to.equal('good');
   });
 
-  it('of another body, time, secret or of none is invalid', () => {
+  it('is invalid for another body, time or secret, or when it is missing', () => {
     const [, signature = ''] = header.split(',');
     const flipped = header.slice(0, -1) + (header.endsWith('0') ? '1' : '0');
     for (const [given, text] of [
@@ -32,7 +32,7 @@ describe('webhook signature', () => {
     }
   });
 
-  it('while the secret is changed, either is good, and no third', () => {
+  it('accepts the old and the new secret during a change, and no third secret', () => {
     const both = createWebhookVerifier(['a-new-secret-of-more-than-32-bytes', SECRET], { nowMs: () => NOW_MS });
     expect(both.verify(header, body)).to.equal('good');
     expect(both.verify(signWebhook('a-new-secret-of-more-than-32-bytes', body, NOW_MS), body)).to.equal('good');
@@ -40,7 +40,7 @@ describe('webhook signature', () => {
     expect(createWebhookVerifier([], { nowMs: () => NOW_MS }).verify(header, body)).to.equal('invalid');
   });
 
-  it('is good as the library of Stripe makes it, also beside a signature with another secret and one of another scheme', () => {
+  it('accepts a signature of the Stripe library, also beside a signature with another secret or scheme', () => {
     const { webhooks } = new Stripe('sk_test_1');
     const own = webhooks.generateTestHeaderString({ payload: body, secret: SECRET, timestamp: NOW_MS / 1000 });
     expect(verifier.verify(own, body)).to.equal('good');
@@ -54,7 +54,7 @@ describe('webhook signature', () => {
     expect(verifier.verify(many, body), 'more than a provider sends').to.equal('invalid');
   });
 
-  it('is good in upper case, and with blanks between its parts', () => {
+  it('accepts upper case, and blanks between its parts', () => {
     const [time = '', signature = ''] = header.split(',');
     for (const given of [
       `${time},v1=${signature.slice(3).toUpperCase()}`,
@@ -65,14 +65,14 @@ describe('webhook signature', () => {
     }
   });
 
-  it('of another shape is invalid and never throws', () => {
+  it('is invalid in any other format and never throws', () => {
     const shapes = ['', 't=', 'v1=00', `${header}0`, `${header},${header}`, header.toUpperCase()];
     for (const odd of [undefined, [header, header], 't=1893456000,v1=zz', ...shapes]) {
       expect(verifier.verify(odd, body), String(odd)).to.equal('invalid');
     }
   });
 
-  it('is good for five minutes either way, to the edge, and stale beyond', () => {
+  it('is valid for five minutes either way, to the edge, and stale beyond', () => {
     for (const [ageMs, verdict] of [
       [SIGNATURE_LIFE_MS, 'good'],
       [-SIGNATURE_LIFE_MS, 'good'],
@@ -83,7 +83,7 @@ describe('webhook signature', () => {
     }
   });
 
-  it('when the signature is wrong and old, then the answer does not say that it is old', () => {
+  it('does not reveal its age when a signature is both wrong and old', () => {
     const old = signWebhook('another-secret-of-more-than-32-bytes', body, 0);
     expect(verifier.verify(old, body)).to.equal('invalid');
   });

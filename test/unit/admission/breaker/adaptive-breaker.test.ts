@@ -24,7 +24,7 @@ const signals: fc.Arbitrary<Signals> = fc.record({
 });
 
 describe('breaker: score', () => {
-  it('load alone never opens it, however high', () => {
+  it('never opens on load alone, at any load', () => {
     fc.assert(
       fc.property(fc.double({ min: 0, max: 1e9, noNaN: true }), (perSecond) => {
         expect(scoreOf({ ...CALM, perSecond }, rules)).to.be.below(rules.openAt);
@@ -32,7 +32,7 @@ describe('breaker: score', () => {
     );
   });
 
-  it('more of any signal never lowers the score, and all of them add up to the weights', () => {
+  it('never falls when a signal rises, and adds all signals up to the weights', () => {
     fc.assert(
       fc.property(signals, fc.double({ min: 1, max: 10, noNaN: true }), (one, factor) => {
         const score = scoreOf(one, rules);
@@ -44,13 +44,13 @@ describe('breaker: score', () => {
     );
   });
 
-  it('too few calls never open it, whatever their result', () => {
+  it('never opens on too few calls, whatever their results', () => {
     const bad = { ...CALM, failureShare: 1, p95Ms: 60_000 };
     expect(scoreOf({ ...bad, calls: rules.callsMin - 1 }, rules)).to.equal(0);
     expect(scoreOf({ ...bad, calls: rules.callsMin }, rules)).to.equal(1);
   });
 
-  it('failures alone open it; slowness opens it together with failures or load', () => {
+  it('opens on failures alone, and on slowness only together with failures or load', () => {
     expect(scoreOf({ ...CALM, failureShare: 0.43 }, rules)).to.be.below(0.5);
     expect(scoreOf({ ...CALM, failureShare: 0.44 }, rules)).to.be.at.least(0.5);
     expect(scoreOf({ ...CALM, p95Ms: 60_000 }, rules)).to.equal(0.4);
@@ -58,14 +58,14 @@ describe('breaker: score', () => {
     expect(scoreOf({ ...CALM, p95Ms: 1000, perSecond: 350 }, rules)).to.be.closeTo(0.5, 1e-9);
   });
 
-  it('load is measured against the usual rate, at least the floor, and not before enough was learned', () => {
+  it('measures load against the usual rate with a minimum, and only after enough calls', () => {
     const slow = { ...CALM, p95Ms: 1000 };
     expect(scoreOf({ ...slow, perSecond: 5000, usualPerSecond: 1000 }, rules)).to.be.closeTo(0.6, 1e-9);
     expect(scoreOf({ ...slow, perSecond: 200, usualPerSecond: 1 }, rules)).to.be.closeTo(0.4, 1e-9);
     expect(scoreOf({ ...slow, perSecond: 5000, usualPerSecond: null }, rules)).to.be.closeTo(0.4, 1e-9);
   });
 
-  it('the wait doubles, is jittered downwards only, and has a cap', () => {
+  it('doubles the wait up to a maximum and only jitters it downwards', () => {
     const probe = { firstMs: 100, capMs: 1000, jitter: 0.5, calmMs: 0 };
     expect([0, 1, 2, 3, 4, 2000].map((failed) => probeWaitMs(failed, 0, probe))).to.deep.equal([
       100, 200, 400, 800, 1000, 1000,
@@ -100,7 +100,7 @@ function settingOf(rules: () => BreakerRules, random = (): number => 0.5): Setti
   return { clock, breaker, moves, refusals };
 }
 
-/** Calls of 5 ms, `everyMs` apart. */
+/** Makes calls of 5 ms, `everyMs` apart. */
 function call({ clock, breaker }: Setting, times: number, failed: boolean, everyMs = 100): void {
   for (let i = 0; i < times; i++) {
     const era = breaker.begin();
@@ -193,7 +193,7 @@ describe('breaker of one process', () => {
     }
   });
 
-  it('opens on failures, tries after a wait that doubles up to its cap, and closes when the trial goes well', () => {
+  it('opens on failures, tries after a wait that doubles up to its maximum, and closes when the trial succeeds', () => {
     const rules = rulesOf({ callsMin: 10, trial: { calls: 1 }, probe: { firstMs: 1000, capMs: 3000, jitter: 0 } });
     const setting = settingOf(() => rules);
     const { clock, breaker } = setting;
@@ -219,7 +219,7 @@ describe('breaker of one process', () => {
     expect(breaker.state(), 'what was before the trial is forgotten').to.equal('closed');
   });
 
-  it('a breaker that opens again soon continues with its longer waits; after a calm time it starts with the first', () => {
+  it('keeps its longer waits when it opens again soon, and returns to the first wait after a calm period', () => {
     const probe = { firstMs: 1000, capMs: 60_000, jitter: 0, calmMs: 20_000 };
     const rules = rulesOf({ callsMin: 1, trial: { calls: 1 }, probe });
     const setting = settingOf(() => rules);
@@ -240,11 +240,11 @@ describe('breaker of one process', () => {
     expect(waitMs(), 'after calm').to.equal(1000);
   });
 
-  it('slowness together with load opens it, either of them alone does not', () => {
+  it('opens on slowness together with load, and on neither alone', () => {
     const rules = rulesOf({ callsMin: 1, rate: { floorPerSecond: 1, warmUpMs: 20_000 } });
     const run = (latencyMs: number, everyMs: number): BreakerState => {
       const setting = settingOf(() => rules);
-      call(setting, 3000, false, 100); // ten a second for five minutes
+      call(setting, 3000, false, 100); // Ten calls a second for five minutes.
       for (let i = 0; i < 12_000 / everyMs && setting.breaker.state() === 'closed'; i++) {
         const era = setting.breaker.begin();
         setting.clock.advance(everyMs);
@@ -257,7 +257,7 @@ describe('breaker of one process', () => {
     expect(run(2000, 20), 'a slow crowd').to.equal('open');
   });
 
-  it('calls that began before it opened do not count in the trial', () => {
+  it('ignores calls in the trial that began before it opened', () => {
     const rules = rulesOf({ callsMin: 1, trial: { calls: 1 }, probe: { firstMs: 100, jitter: 0 } });
     const setting = settingOf(() => rules);
     const { clock, breaker } = setting;
@@ -271,7 +271,7 @@ describe('breaker of one process', () => {
     expect(breaker.state()).to.equal('closed');
   });
 
-  it('a trial whose requests never reach the dependency lets others through', () => {
+  it('admits more requests when the requests of a trial never reach the dependency', () => {
     const rules = rulesOf({ callsMin: 1, trial: { calls: 2, waitMs: 500 }, probe: { firstMs: 100, jitter: 0 } });
     const setting = settingOf(() => rules);
     const { clock, breaker } = setting;
@@ -285,7 +285,7 @@ describe('breaker of one process', () => {
     expect(asked()).to.deep.equal([false, false, true, true]);
   });
 
-  it('the quorum opens it, ends by itself, and is not reported as its own state', () => {
+  it('opens by quorum, closes when the quorum ends, and does not report the quorum as its own state', () => {
     const rules = rulesOf();
     const { clock, breaker } = settingOf(() => rules);
     breaker.followQuorum(true, clock.monotonicMs() + 1000);
@@ -298,7 +298,7 @@ describe('breaker of one process', () => {
     expect(breaker.refuses()).to.equal(false);
   });
 
-  it('off it counts and learns nothing; in a dry run it only counts; the mode can change at any time', () => {
+  it('counts and learns nothing when off, only counts in a dry run, and can change its mode at any time', () => {
     let rules = rulesOf({ mode: 'off', callsMin: 1 });
     const setting = settingOf(() => rules);
     const { breaker, refusals, moves } = setting;
@@ -317,7 +317,7 @@ describe('breaker of one process', () => {
     expect(refusals).to.deep.equal({ real: 1, dry: 1 });
   });
 
-  it('another window counts from the next call on', () => {
+  it('uses another window from the next call', () => {
     let rules = rulesOf({ callsMin: 3, windowMs: 60_000 });
     const setting = settingOf(() => rules);
     call(setting, 2, true);

@@ -8,8 +8,8 @@ interface PastCall {
 }
 
 /**
- * The breaker as one would write it down: it keeps every call and computes everything anew from the list. Random numbers
- * are 0.5, and nothing is learned of the rate (the rules of the test leave it no time to).
+ * A plain model of the breaker that keeps every call and recomputes everything from the list. Random numbers are 0.5.
+ * The model learns no rate, because the rules of the test leave no time for it.
  */
 export class BreakerModel {
   readonly #rules: BreakerRules;
@@ -48,7 +48,7 @@ export class BreakerModel {
     return this.#places-- <= 0;
   }
 
-  /** @param beganMoves how often it had moved when the call began */
+  /** @param beganMoves the number of transitions when the call began */
   end(nowMs: number, beganMoves: number, failed: boolean, latencyMs: number): void {
     this.advance(nowMs);
     if (beganMoves !== this.moves) return;
@@ -112,7 +112,7 @@ function part(value: number, { from, to }: { readonly from: number; readonly to:
   return value >= to ? 1 : (value - from) / (to - from);
 }
 
-/** A latency is known by the quarter of an octave that it is in. */
+/** Rounds a latency up to its quarter of an octave. */
 function edgeAbove(ms: number): number {
   let quarters = 0;
   while (0.25 * 2 ** (quarters / 4) < ms) quarters++;

@@ -7,7 +7,7 @@ describe('breaker rules', () => {
     return parsed.success ? [] : parsed.error.issues.map(({ path, message }) => `${path.join('.')}: ${message}`);
   };
 
-  it('the default is off, and everything has a value', () => {
+  it('are off by default, and have a value for every field', () => {
     const rules = breakerRules.parse({});
     expect(rules.mode).to.equal('off');
     expect(rules.weights).to.deep.equal({ rate: 0.2, failures: 0.6, latency: 0.4 });
@@ -15,14 +15,14 @@ describe('breaker rules', () => {
     expect(rules.probe).to.deep.equal({ firstMs: 1000, capMs: 30_000, jitter: 0.2, calmMs: 30_000 });
   });
 
-  it('a part that is given leaves the rest of its group at the defaults', () => {
+  it('keep the defaults of a group when only part of the group is given', () => {
     const { weights, probe } = breakerRules.parse({ weights: { latency: 0.5 }, probe: { capMs: 5000 } });
     expect(weights).to.deep.equal({ rate: 0.2, failures: 0.6, latency: 0.5 });
     expect(probe.capMs).to.equal(5000);
     expect(probe.firstMs).to.equal(1000);
   });
 
-  it('impossible rules are refused with the place and the reason', () => {
+  it('refuse impossible values with the place and the reason', () => {
     expect(reasonsFor({ weights: { rate: 0.5 } })).to.deep.equal([
       'weights.rate: must be below openAt: a high rate alone is normal in a sale',
     ]);

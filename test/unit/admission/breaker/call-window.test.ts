@@ -10,7 +10,7 @@ import {
   LearnedRate,
 } from '../../../../src/admission/breaker/call-window.js';
 
-/** A quantile is at most this factor too high: a bucket is a quarter of an octave wide. */
+/** A quantile is at most this factor too high, because a bucket is a quarter of an octave wide. */
 const EDGE_FACTOR = 2 ** (1 / 4);
 
 const latency = fc.oneof(
@@ -26,7 +26,7 @@ const countsOf = (latencies: readonly number[]): Uint32Array => {
 };
 
 describe('breaker: latency histogram', () => {
-  it('a quantile is never too low, and at most one bucket too high', () => {
+  it('never returns a quantile that is too low, or more than one bucket too high', () => {
     fc.assert(
       fc.property(
         fc.array(latency, { minLength: 1, maxLength: 300 }),
@@ -43,7 +43,7 @@ describe('breaker: latency histogram', () => {
     );
   });
 
-  it('odd values have a bucket too', () => {
+  it('has a bucket for odd values', () => {
     for (const odd of [-1, 0, NaN]) expect(bucketOf(odd)).to.equal(0);
     for (const late of [LAST_EDGE_MS * 2, Infinity]) expect(bucketOf(late)).to.equal(BUCKETS - 1);
     expect(quantileMs(countsOf([]), 0, 0.95)).to.equal(0);
@@ -61,7 +61,7 @@ const step = fc.record({
 });
 
 describe('breaker: call window', () => {
-  it('equals a list of all calls, over its last ten slots', () => {
+  it('equals a list of all calls in its last ten slots', () => {
     fc.assert(
       fc.property(fc.integer({ min: 0, max: 100_000 }), fc.array(step, { maxLength: 80 }), (startMs, steps) => {
         let nowMs = startMs;
@@ -88,7 +88,7 @@ describe('breaker: call window', () => {
     );
   });
 
-  it('is empty again after its time, without a call', () => {
+  it('is empty after its time has passed, even without a call', () => {
     const window = new CallWindow(WINDOW_MS, 0);
     window.add(10, true, 100);
     expect(window.calls(WINDOW_MS - 1)).to.equal(1);
@@ -98,7 +98,7 @@ describe('breaker: call window', () => {
     ]);
   });
 
-  it('a clock that is set back loses nothing', () => {
+  it('loses nothing when the clock is set back', () => {
     const window = new CallWindow(WINDOW_MS, 100_000);
     window.add(100_000, true, 5);
     window.add(20_000, false, 5);
@@ -109,7 +109,7 @@ describe('breaker: call window', () => {
 
 const HALF_LIFE_MS = 20_000;
 
-/** The average of whole seconds, each weighing half as much per half-life that it is old. */
+/** Returns the average over whole seconds. The weight of a second halves with each half-life of its age. */
 function usualOf(seconds: readonly number[]): number {
   const decay = 0.5 ** (1000 / HALF_LIFE_MS);
   const weights = seconds.map((_, index) => decay ** (seconds.length - 1 - index));
@@ -118,7 +118,7 @@ function usualOf(seconds: readonly number[]): number {
 }
 
 describe('breaker: learned rate', () => {
-  it('is the weighted average of all whole seconds, quiet ones too', () => {
+  it('is the weighted average of all whole seconds, including seconds without calls', () => {
     fc.assert(
       fc.property(
         fc.integer({ min: 0, max: 5000 }),
@@ -138,7 +138,7 @@ describe('breaker: learned rate', () => {
     );
   });
 
-  it('a pause is not learned: neither its quiet nor the second in which it ends', () => {
+  it('learns neither from a pause nor from the second in which it ends', () => {
     const rate = new LearnedRate(-1);
     for (let call = 0; call < 1000; call++) rate.count(call * 10, HALF_LIFE_MS);
     expect(rate.perSecond(10_000, HALF_LIFE_MS)).to.be.closeTo(100, 1e-9);

@@ -23,13 +23,13 @@ const reportsOf = (...states: readonly BreakerState[]): LiveReport[] =>
   }));
 
 describe('breaker: quorum', () => {
-  it('is the share of the live processes, two at least, and one where there is only one', () => {
+  it('is the share of the live processes: at least two, or one when only one process lives', () => {
     expect([1, 2, 3, 4, 5, 10].map((live) => quorumOf(live, 0.5))).to.deep.equal([1, 2, 2, 2, 3, 5]);
     expect([1, 2, 3, 10].map((live) => quorumOf(live, 1))).to.deep.equal([1, 2, 3, 10]);
     expect([1, 2, 50, 100].map((live) => quorumOf(live, 0.07))).to.deep.equal([1, 2, 4, 7]);
   });
 
-  it('opens for all exactly when the share of those that are open is reached', () => {
+  it('opens all breakers exactly when the share of open breakers is reached', () => {
     const states = fc.array(fc.constantFrom(...BREAKER_STATES), { maxLength: 40 });
     fc.assert(
       fc.property(states, fc.integer({ min: 1, max: 100 }), (all, percent) => {
@@ -42,7 +42,7 @@ describe('breaker: quorum', () => {
     );
   });
 
-  it('counts each dependency apart, and half open as not open', () => {
+  it('counts each dependency separately, and does not count half-open breakers as open', () => {
     const reports = reportsOf('open', 'open', 'closed', 'half_open', 'closed');
     expect(isOpenForAll(reports, 'redis', 0.4)).to.equal(true);
     expect(isOpenForAll(reports, 'redis', 0.6)).to.equal(false);
@@ -51,7 +51,7 @@ describe('breaker: quorum', () => {
     expect(isOpenForAll([], 'redis', 0.5)).to.equal(false);
   });
 
-  it('a process has recovered when its breaker was open and is closed now; one that ended or started has not', () => {
+  it('counts a process as recovered only when its breaker was open and is now closed', () => {
     const before = reportsOf('open', 'half_open', 'closed');
     expect(hasRecovered(before, reportsOf('open', 'closed', 'closed'), 'redis')).to.equal(true);
     expect(hasRecovered(before, reportsOf('closed', 'half_open', 'open'), 'redis')).to.equal(true);
@@ -65,7 +65,7 @@ const STEP_MS = 50;
 const fault = (dependency: Dependency): OperationalError =>
   new OperationalError(dependency, 'out', { retryable: true });
 
-/** Processes that share a store and a clock; every one reads the store at its own phase of the poll. */
+/** Processes with a common store and clock. Each process polls the store at its own offset. */
 class World {
   readonly clock = new SteppedClock();
   readonly store = new MemoryBreakerStore(this.clock);
@@ -74,7 +74,7 @@ class World {
     trial: { calls: 2 },
     probe: { firstMs: 2000, jitter: 0 },
   });
-  /** Dependencies that are down for all. */
+  /** Dependencies that are down for all processes. */
   readonly out = new Set<Dependency>();
   readonly processes: SharedBreakers[] = [];
   readonly refusals: string[] = [];
@@ -82,9 +82,9 @@ class World {
   readonly counted: string[] = [];
   #nextLookMs: number[] = [];
 
-  /** Boots one more, which reads the store before it serves. */
+  /** Starts another process, which reads the store before it serves requests. */
   async boot(): Promise<SharedBreakers> {
-    const shortest = this.processes.length === 0 ? 1 : 0; // with jitter the first one waits less than the others
+    const shortest = this.processes.length === 0 ? 1 : 0; // Jitter makes the first process wait less than the others.
     const process = new SharedBreakers(
       {
         rules: () => this.rules,
@@ -111,7 +111,7 @@ class World {
     this.#nextLookMs[this.processes.indexOf(process)] = Infinity;
   }
 
-  /** A request: asks, and calls the dependency if it may. */
+  /** Sends a request, which calls the dependency if the breaker allows it. */
   async request(process: SharedBreakers, dependency: Dependency, fails = this.out.has(dependency)): Promise<boolean> {
     if (process.refuses(dependency)) return false;
     const call = fails ? () => Promise.reject(fault(dependency)) : () => Promise.resolve('fine');
@@ -119,7 +119,7 @@ class World {
     return true;
   }
 
-  /** Lets time pass; these processes have a request in each step. */
+  /** Advances the clock. Each of these processes has a request in each step. */
   async run(ms: number, busy: readonly SharedBreakers[] = [], dependency: Dependency = 'redis'): Promise<void> {
     for (let passed = 0; passed < ms; passed += STEP_MS) {
       this.clock.advance(STEP_MS);
@@ -132,7 +132,7 @@ class World {
     }
   }
 
-  /** Trouble that these processes see, until each of them refuses. */
+  /** Makes requests of these processes fail until each process refuses. */
   async fail(processes: readonly SharedBreakers[], dependency: Dependency = 'redis'): Promise<void> {
     const seeing = new Set(processes);
     for (let i = 0; i < 40 && seeing.size > 0; i++) {
@@ -153,7 +153,7 @@ describe('breakers of several processes', () => {
     world = new World();
   });
 
-  it('failures in one process open its own breaker only', async () => {
+  it('open only the breaker of the process with the failures', async () => {
     const one = await world.boot();
     await world.boot();
     await world.boot();
@@ -163,7 +163,7 @@ describe('breakers of several processes', () => {
     expect(world.refuse('mysql'), 'other dependencies are well').to.deep.equal([false, false, false]);
   });
 
-  it('of two processes both open within a second of the second one', async () => {
+  it('open everywhere within a second when the second of two processes opens its breaker', async () => {
     const [one, two] = [await world.boot(), await world.boot()];
     const idle = await world.boot();
     await world.fail([one, two]);
@@ -172,7 +172,7 @@ describe('breakers of several processes', () => {
     expect(world.refuse()).to.deep.equal([true, true, true]);
   });
 
-  it('a process that starts in an outage starts with the quorum, and does not report it as its own state', async () => {
+  it('start with the quorum during an outage, and do not report the quorum as their own state', async () => {
     const [one, two] = [await world.boot(), await world.boot()];
     await world.fail([one, two]);
     await world.run(300);
@@ -181,7 +181,7 @@ describe('breakers of several processes', () => {
     expect(reports.find(({ processId }) => processId === 'p2')?.report.redis).to.equal('closed');
   });
 
-  it('when one closes its breaker all do within a second, however long they would have waited', async () => {
+  it('close within a second when one process closes its breaker, even if their own wait is longer', async () => {
     const busy = [await world.boot(), await world.boot(), await world.boot(), await world.boot()];
     const probe = { firstMs: 60_000, capMs: 60_000, jitter: 0.5 };
     world.rules = rulesOf({ callsMin: 5, trial: { calls: 2 }, probe });
@@ -197,7 +197,7 @@ describe('breakers of several processes', () => {
     ]);
   });
 
-  it('what all treat it as, and those of processes that are not closed, with since when', async () => {
+  it('show the common state, and each process that is not closed with its start time', async () => {
     const [one, two] = [await world.boot(), await world.boot()];
     const idle = await world.boot();
     const redis = (process: SharedBreakers): unknown[] =>
@@ -231,7 +231,7 @@ describe('breakers of several processes', () => {
     expect(idle.mode).to.equal('off');
   });
 
-  it('processes without requests do not keep it open for the others', async () => {
+  it('do not keep the breaker open for others when they have no requests', async () => {
     const [busy, ...others] = [await world.boot(), await world.boot(), await world.boot(), await world.boot()];
     await world.fail([busy, ...others] as SharedBreakers[]);
     await world.run(4000, [busy as SharedBreakers]);
@@ -240,7 +240,7 @@ describe('breakers of several processes', () => {
     expect(world.refuse()[0]).to.equal(false);
   });
 
-  it('without the store each process follows its own calls, once the last reports are old', async () => {
+  it('follow their own calls without the store, once the last reports have expired', async () => {
     const [one, two] = [await world.boot(), await world.boot()];
     const follower = await world.boot();
     world.rules = rulesOf({ callsMin: 5, probe: { firstMs: 60_000, capMs: 60_000, jitter: 0 } });
@@ -256,7 +256,7 @@ describe('breakers of several processes', () => {
     expect(world.refuse('mysql'), 'the store is back').to.deep.equal([true, true, true]);
   });
 
-  it('a process that dies with an open breaker does not count any more', async () => {
+  it('no longer count a process that died with an open breaker', async () => {
     const [one, two] = [await world.boot(), await world.boot()];
     const other = await world.boot();
     world.rules = rulesOf({ callsMin: 5, probe: { firstMs: 60_000, capMs: 60_000, jitter: 0 } });
@@ -269,7 +269,7 @@ describe('breakers of several processes', () => {
     expect(other.refuses('redis')).to.equal(false);
   });
 
-  it('only errors of the dependency are failures, and a result may be one', async () => {
+  it('count only errors of the dependency as failures, and can count a result as a failure', async () => {
     const process = await world.boot();
     const opensBy = async (call: () => Promise<unknown>, failed?: (result: unknown) => boolean): Promise<boolean> => {
       world.clock.advance(60_000);
@@ -290,7 +290,7 @@ describe('breakers of several processes', () => {
     ).to.equal(true);
   });
 
-  it('the result or error of a call reaches its caller, on or off', async () => {
+  it('return the result or error of a call to its caller, on or off', async () => {
     const process = await world.boot();
     for (const mode of ['on', 'dry_run', 'off'] as const) {
       world.rules = rulesOf({ mode });
@@ -301,7 +301,7 @@ describe('breakers of several processes', () => {
     }
   });
 
-  it('in a dry run no request is refused and everything is counted; off, nothing is reported', async () => {
+  it('refuse no request and count everything in a dry run, and report nothing when off', async () => {
     world.rules = rulesOf({ mode: 'dry_run', callsMin: 5 });
     const one = await world.boot();
     await world.run(500, [one]);
@@ -316,7 +316,7 @@ describe('breakers of several processes', () => {
     expect(reports.map(({ processId }) => processId)).to.deep.equal(['test']);
   });
 
-  it('switched off while open it is closed; switched on again it starts empty, in this process and in others', async () => {
+  it('are closed when switched off while open, and start empty when switched on again', async () => {
     const [one, two] = [await world.boot(), await world.boot()];
     const follower = await world.boot();
     await world.fail([one, two]);
@@ -340,7 +340,7 @@ describe('breakers of several processes', () => {
     expect(one.refuses('redis')).to.equal(false);
   });
 
-  it('the loop polls, survives a store that is away, and withdraws its report at the end', async () => {
+  it('poll in a loop, survive an unreachable store, and withdraw their report at the end', async () => {
     const process = await world.boot();
     const aborter = new AbortController();
     const ended = process.poll(aborter.signal);

@@ -39,14 +39,14 @@ describe('degradation levels', () => {
     return parsed.success ? [] : parsed.error.issues.map(({ path, message }) => `${path.join('.')}: ${message}`);
   };
 
-  it('the defaults are off, and full answers', () => {
+  it('are off by default, with full answers', () => {
     const rules = degradeRules.parse({});
     expect(rules.mode).to.equal('off');
     for (const endpoint of ENDPOINTS) expect(rules.switches[endpoint]).to.deep.equal({ level: 'L0', percent: 100 });
     expect(rules.cache).to.deep.equal({ ttlMs: 60_000, factor: 0.7, ttlMinMs: 5000 });
   });
 
-  it('rules with an old or empty answer to a purchase are refused, with the place and the reason', () => {
+  it('refuse rules with an old or empty answer to a purchase, with the place and the reason', () => {
     for (const poor of ['L1', 'L2', 'L3']) {
       expect(reasonsFor({ switches: { purchase: { level: poor } } })).to.deep.equal([
         'switches.purchase.level: must be L0 or L4 for a purchase',
@@ -60,7 +60,7 @@ describe('degradation levels', () => {
     expect(reasonsFor({ cache: { ttlMs: 1000 } })).to.deep.equal(['cache: must have ttlMinMs of at most ttlMs']);
   });
 
-  it('is the higher one of the switch and of the level of open breakers', () => {
+  it('use the higher of the switch and the level of open breakers', () => {
     fc.assert(
       fc.property(
         ...([anyRules, fc.constantFrom(...ENDPOINTS), fc.uuid(), fc.subarray([...ALL])] as const),
@@ -84,7 +84,7 @@ describe('degradation levels', () => {
     );
   });
 
-  it('no breaker is called where its answer would change nothing', () => {
+  it('ask no breaker when its answer would change nothing', () => {
     const never = (): boolean => expect.fail('asked');
     expect(rulingFor(rulesOf({ switches: { purchase: { level: 'L4' } } }), 'purchase', 'u', never).level).to.equal(
       'L4',
@@ -98,7 +98,7 @@ describe('degradation levels', () => {
     expect(asked).to.deep.equal(['mysql']);
   });
 
-  it('a share is exact, keeps its users as it grows, and does not depend on buckets', () => {
+  it('apply a share exactly, keep its users as it grows, and do not depend on buckets', () => {
     const users = Array.from({ length: 10_000 }, (_, index) => `user-${index}`);
     let before = new Set<string>();
     for (const share of [1, 10, 50, 90, 100]) {
@@ -117,7 +117,7 @@ describe('degradation levels', () => {
     expect(users.some((user) => rulingFor(none, 'sale', user, () => false).level !== 'L0')).to.equal(false);
   });
 
-  it('off calls no breaker; a dry run counts and changes nothing; new rules count from the next request on', () => {
+  it('ask no breaker when off, only count in a dry run, and apply new rules from the next request', () => {
     let rules: DegradeRules = rulesOf({ mode: 'off', switches: { sale: { level: 'L2' } } });
     const counted: string[] = [];
     let asked = 0;
@@ -150,7 +150,7 @@ describe('degradation levels', () => {
     expect(counted, 'a full answer is not counted').to.deep.equal([]);
   });
 
-  it('a change is refused at L4 only', () => {
+  it('refuse a change at L4 only', () => {
     expect(LEVELS.map((at) => refusesChange({ level: at, sparesSource: false }))).to.deep.equal([
       false,
       false,
@@ -186,7 +186,7 @@ describe('degradation as a layer', () => {
     entry = new Admission({ isAnyOn: true }, [new DegradeLayer(degrade)], metrics);
   });
 
-  it('refuses a purchase at L4, and nothing else: reads have smaller answers', () => {
+  it('refuses only purchases at L4, because reads have smaller answers', () => {
     const at = { level: 'L4' as const };
     rules = rulesOf({ switches: { purchase: at, status: at, sale: at, order: at } });
     expect(entry.buyer(caller('purchase'), 'ann')).to.deep.equal(REFUSED);
@@ -198,7 +198,7 @@ describe('degradation as a layer', () => {
     expect([counted, asked], 'neither breaker nor metric was called').to.deep.equal([[], []]);
   });
 
-  it('an open breaker refuses a purchase; the breaker of a dependency that it does not need is not called', () => {
+  it('refuses a purchase when a breaker it needs is open, and asks no other breaker', () => {
     expect(entry.buyer(caller('purchase'), 'ann')).to.equal(null);
     expect(asked).to.deep.equal(['redis', 'rocketmq']);
     for (const dependency of ['redis', 'rocketmq'] as const) {
@@ -209,13 +209,13 @@ describe('degradation as a layer', () => {
     expect(entry.buyer(caller('purchase'), 'ann')).to.equal(null);
   });
 
-  it('a dry run counts what it would refuse, and refuses nothing', () => {
+  it('counts refusals in a dry run and refuses nothing', () => {
     rules = rulesOf({ mode: 'dry_run', switches: { purchase: { level: 'L4' } } });
     expect(entry.buyer(caller('purchase'), 'ann')).to.equal(null);
     expect(counted).to.deep.equal(['purchase L4 dry_run', 'degrade degraded dry_run']);
   });
 
-  it('a switch for a share of the users refuses the same ones each time', () => {
+  it('refuses the same users each time when a switch covers a share of them', () => {
     rules = rulesOf({ switches: { purchase: { level: 'L4', percent: 30 } } });
     const users = Array.from({ length: 500 }, (_, i) => `user-${i}`);
     const refused = (): string[] => users.filter((user) => entry.buyer(caller('purchase'), user) !== null);

@@ -25,7 +25,7 @@ const SALE: Body = {
 };
 const OUT = new OperationalError('redis', 'out', { retryable: true });
 
-/** The sale page, with a source that can be out, and counts how often it is read. */
+/** A sale page whose source can fail and counts its reads. */
 class Page {
   readonly clock = new ManualClock(0);
   readonly cache = new FallbackCache<Body>({ rules: () => rulesOf().cache, clock: this.clock, max: 10 });
@@ -51,7 +51,7 @@ describe('degraded reads', () => {
     page = new Page();
   });
 
-  it('without a ruling nothing is cached and every fault is thrown', async () => {
+  it('cache nothing and throw every fault when no rules apply', async () => {
     expect(await page.serve(null)).to.deep.equal({ served: 'full', body: SALE });
     page.error = OUT;
     expect(await page.serve(null).catch((error: unknown) => error)).to.equal(OUT);
@@ -59,7 +59,7 @@ describe('degraded reads', () => {
     expect(page.cache.ttlMs, 'one failure was seen by the layer').to.equal(42_000);
   });
 
-  it('L0 reads each time; when the source fails, its last answer is given and marked', async () => {
+  it('read each time at L0, and return the last answer with a mark when the source fails', async () => {
     for (const reading of [1, 2]) {
       expect(await page.serve('L0')).to.deep.equal({ served: 'full', body: SALE });
       expect(page.reading).to.equal(reading);
@@ -72,7 +72,7 @@ describe('degraded reads', () => {
     expect(await page.serve('L0').catch((error: unknown) => error), 'it is too old').to.equal(OUT);
   });
 
-  it('L1 gives an earlier answer, marked as stale, and reads only what is not cached', async () => {
+  it('return an earlier answer marked as stale at L1, and read only what is not cached', async () => {
     expect(await page.serve('L1'), 'just read').to.deep.equal({ served: 'full', body: SALE });
     page.clock.advance(1500);
     const stale = { served: 'stale', body: { ...SALE, degraded: 'L1', ageMs: 1500 } };
@@ -83,7 +83,7 @@ describe('degraded reads', () => {
     expect(page.reading).to.equal(2);
   });
 
-  it('L2 gives the essential fields of it', async () => {
+  it('return the essential fields at L2', async () => {
     const { saleId, title, priceCents, state, opensAt, closesAt } = SALE;
     const essential = { saleId, title, priceCents, state, opensAt, closesAt, degraded: 'L2' };
     expect(await page.serve('L2')).to.deep.equal({ served: 'essential', body: essential });
@@ -92,14 +92,14 @@ describe('degraded reads', () => {
     expect(page.reading).to.equal(1);
   });
 
-  it('L3 gives an answer of the right shape without content, and reads nothing', async () => {
+  it('return an empty answer of the right shape at L3 and read nothing', async () => {
     await page.serve('L0');
     const empty = { saleId: '7', state: 'unknown', stock: 'unknown', degraded: 'L3' };
     expect(await page.serve('L3')).to.deep.equal({ served: 'empty', body: empty });
     expect(page.reading).to.equal(1);
   });
 
-  it('L4 refuses at once: 204 for a page, try again for everything else', async () => {
+  it('refuse at once at L4: a page gets 204, every other read a retryable refusal', async () => {
     expect(await page.serve('L4')).to.deep.equal({ served: 'no_content' });
     expect(page.reading).to.equal(0);
     expect(REFUSAL).to.deep.equal({
@@ -110,7 +110,7 @@ describe('degraded reads', () => {
     });
   });
 
-  it('with an open breaker the source is not called, and what is not cached is empty', async () => {
+  it('do not call the source while its breaker is open, and return an empty answer when nothing is cached', async () => {
     for (const level of ['L1', 'L2'] as const) {
       const empty = { saleId: '7', state: 'unknown', stock: 'unknown', degraded: level };
       expect(await page.serve(level, { sparesSource: true })).to.deep.equal({ served: 'empty', body: empty });
@@ -121,7 +121,7 @@ describe('degraded reads', () => {
     expect((await page.serve('L1', { sparesSource: true })).served).to.equal('stale');
   });
 
-  it('a source that fails below L0 gives the empty answer and shortens the time of cached ones; a bug is thrown', async () => {
+  it('return the empty answer and shorten the cache time when a source fails below L0, and throw a bug', async () => {
     page.error = OUT;
     expect((await page.serve('L1')).served).to.equal('empty');
     expect((await page.serve('L2')).served).to.equal('empty');
@@ -138,7 +138,7 @@ describe('degraded reads', () => {
     ).to.equal(page.error);
   });
 
-  it('that something does not exist is answered in full at every level that reads, and not cached', async () => {
+  it('return "not found" in full at every level that reads, and do not cache it', async () => {
     page.error = OUT;
     await page.serve('L1');
     page.error = null;
@@ -151,7 +151,7 @@ describe('degraded reads', () => {
     expect(await page.serve('L1')).to.deep.equal({ served: 'full', body: SALE });
   });
 
-  it('the answer of one key is never given for another', async () => {
+  it('never return the answer of one key for another key', async () => {
     await page.serve('L1', { key: '7' });
     const other = await page.serve('L1', { key: '8', sparesSource: true });
     const empty = { saleId: '8', state: 'unknown', stock: 'unknown', degraded: 'L1' };
@@ -183,7 +183,7 @@ const step: fc.Arbitrary<Step> = fc.oneof(
 );
 
 describe('fallback cache', () => {
-  it('an answer is valid for 60 s × 0.7ⁿ after n failures in a row, 5 s at least', () => {
+  it('keeps an answer for 60 s × 0.7ⁿ after n failures in a row, at least 5 s', () => {
     const cache = new FallbackCache({ rules: () => rules, clock: new ManualClock(), max: 10 });
     const lives = Array.from({ length: 9 }, () => {
       const lifeMs = cache.ttlMs;
@@ -241,7 +241,7 @@ describe('fallback cache', () => {
     expect(Math.min(hits, misses), 'both were met').to.be.greaterThan(200);
   });
 
-  it('never holds more answers than it may', () => {
+  it('never exceeds its maximum number of answers', () => {
     const cache = new FallbackCache({ rules: () => rules, clock: new ManualClock(), max: 100 });
     for (let n = 0; n < 1000; n++) cache.put(`k${n}`, { n });
     const held = Array.from({ length: 1000 }, (_, n) => cache.get(`k${n}`)).filter((one) => one !== null);

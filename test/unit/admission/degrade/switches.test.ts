@@ -21,7 +21,7 @@ const fieldsOf = (input: unknown): string[] | null => {
 };
 
 describe('switches', () => {
-  it('a change is read whole, or refused field by field', () => {
+  it('read a change completely, or refuse it field by field', () => {
     const change = { endpoint: 'sale', level: 'L2', percent: 25 };
     expect(readSwitchChange(change)).to.deep.equal({ read: 'change', change });
     expect(readSwitchChange({ endpoint: 'sale', level: 'L2' })).to.deep.equal({
@@ -38,7 +38,7 @@ describe('switches', () => {
     }
   });
 
-  it('names what is expected of each field in whole sentences', () => {
+  it('name the expected value of each field in whole sentences', () => {
     const sentences = (input: unknown): string[] => {
       const answer = readSwitchChange(input);
       return answer.read === 'change' ? [] : answer.errors.map(({ message }) => message);
@@ -55,7 +55,7 @@ describe('switches', () => {
     expect(sentences(null)).to.deep.equal(['body must be an object.']);
   });
 
-  it('arguments of a command line are read as the same change', () => {
+  it('read command-line arguments as the same change', () => {
     const change = { endpoint: 'order', level: 'L1', percent: 12.5 };
     expect(readSwitchArguments('order', 'L1', '12.5')).to.deep.equal({ read: 'change', change });
     expect(readSwitchArguments('order', 'L1')).to.deep.equal({ read: 'change', change: { ...change, percent: 100 } });
@@ -64,7 +64,7 @@ describe('switches', () => {
     }
   });
 
-  it('sets one switch, and leaves the other rules unchanged', () => {
+  it('set one switch and leave the other rules unchanged', () => {
     const changes = fc.record({
       endpoint: fc.constantFrom(...ENDPOINTS),
       level: fc.constantFrom(...LEVELS),
@@ -89,7 +89,7 @@ describe('switches', () => {
     );
   });
 
-  it('a switch turns a layer on that is off, never one in a dry run, and L0 changes no mode', () => {
+  it('turn on a layer that is off, never a layer in a dry run, and change no mode at L0', () => {
     const modeAfter = (mode: 'off' | 'dry_run' | 'on', level: SwitchChange['level']): string =>
       withSwitch({ degrade: rulesOf({ mode }) }, { endpoint: 'sale', level, percent: 100 }).degrade.mode;
     expect(modeAfter('off', 'L1')).to.equal('on');
@@ -98,13 +98,13 @@ describe('switches', () => {
     expect(modeAfter('on', 'L0')).to.equal('on');
   });
 
-  it('switches set before the layer went off do not come back with another one', () => {
+  it('do not return with a new switch when the layer was turned off before', () => {
     const before = rulesOf({ mode: 'off', switches: { purchase: { level: 'L4', percent: 100 } } });
     const { switches } = withSwitch({ degrade: before }, { endpoint: 'sale', level: 'L1', percent: 100 }).degrade;
     expect([switches.purchase.level, switches.sale.level]).to.deep.equal(['L0', 'L1']);
   });
 
-  it('the rows show every endpoint, and whether it is in force', () => {
+  it('show every endpoint and whether its switch is in force', () => {
     const rules = rulesOf({ switches: { purchase: { level: 'L4', percent: 10 } } });
     expect(switchRows(rules)).to.deep.equal([
       { endpoint: 'purchase', level: 'L4', percent: 10, inForce: true },
@@ -120,7 +120,7 @@ describe('switches', () => {
 
 const SALE_L1 = { endpoint: 'sale', level: 'L1', percent: 25 } as const;
 
-/** Between the read and the publishing of a switch another admin is faster, so many times. */
+/** Another admin publishes this many times between the read and the write of a switch. */
 class BusyRepository extends MemoryRuleRepository {
   rivals = 0;
 
@@ -142,7 +142,7 @@ describe('switch admin', () => {
     admin = new SwitchAdmin(rules);
   });
 
-  it('without rules every endpoint is at L0, and no switch is in force', async () => {
+  it('shows every endpoint at L0 and no switch in force when there are no rules', async () => {
     const found = await admin.show();
     expect(found).to.deep.include({ outcome: 'found', version: 0, mode: 'off' });
     expect(
@@ -150,7 +150,7 @@ describe('switch admin', () => {
     ).to.deep.equal(['purchase', 'status', 'sale', 'order'].map((endpoint) => [endpoint, 'L0', false]));
   });
 
-  it('a switch is a new version of the rules with nothing else changed, audited with its actor', async () => {
+  it('publishes a switch as a new version with no other change, audited with its actor', async () => {
     await rules.publish({ lists: { mode: 'on', users: { deny: ['eve'] } } }, 0, 'boss');
     expect(await admin.set(SALE_L1, 'ann')).to.deep.equal({
       outcome: 'switched',
@@ -168,7 +168,7 @@ describe('switch admin', () => {
     expect('switches' in found && found.switches[2]).to.deep.equal({ ...SALE_L1, inForce: true });
   });
 
-  it('rules published meanwhile keep their changes, and the switch is set in them', async () => {
+  it('keeps the changes of a concurrent publication and sets the switch in them', async () => {
     repository.rivals = 3;
     const answer = await admin.set(SALE_L1, 'ann');
     expect(answer).to.include({ outcome: 'switched', version: 4 });
@@ -176,13 +176,13 @@ describe('switch admin', () => {
     expect(await repository.current()).to.have.nested.property('rules.degrade.switches.sale.level', 'L1');
   });
 
-  it('after too many rules published meanwhile the answer is version_conflict, and nothing is set', async () => {
+  it('returns version_conflict and sets nothing after too many concurrent publications', async () => {
     repository.rivals = 100;
     expect(await admin.set(SALE_L1, 'ann')).to.deep.equal({ outcome: 'version_conflict', version: 5 });
     expect(await repository.current()).not.to.have.nested.property('rules.degrade');
   });
 
-  it('rules that this program cannot read are not overwritten', async () => {
+  it('does not overwrite rules that this program cannot read', async () => {
     await repository.store({ tomorrow: { mode: 'on' } }, 0, 'newer');
     expect(await admin.show()).to.deep.equal({
       outcome: 'rules_unfit',
@@ -192,12 +192,12 @@ describe('switch admin', () => {
     expect(await repository.current()).to.include({ version: 1 });
   });
 
-  it('while Redis is down the switch is stored, and the answer says that it takes longer', async () => {
+  it('stores the switch while Redis is down, and says that it takes longer', async () => {
     broadcast.down = true;
     expect(await admin.set(SALE_L1, 'ann')).to.include({ outcome: 'switched', seenAtOnce: false });
   });
 
-  it('in a dry run it is set, and not in force', async () => {
+  it('sets a switch in a dry run and reports that it is not in force', async () => {
     await rules.publish({ degrade: { mode: 'dry_run' } }, 0, 'boss');
     expect(await admin.set(SALE_L1, 'ann')).to.have.nested.property('row.inForce', false);
   });

@@ -6,7 +6,7 @@ import { NetworkSet } from '../../../../src/admission/lists/network-set.js';
 import { ManualClock } from '../../../helpers/memory/manual-clock.js';
 import { noAdmissionMetrics } from '../../../helpers/no-metrics.js';
 
-describe('the limit of an address that is on without rules', () => {
+describe('address limit without rules', () => {
   let clock: ManualClock;
   let counted: string[];
   beforeEach(() => {
@@ -20,18 +20,18 @@ describe('the limit of an address that is on without rules', () => {
       clock,
       metrics: { ...noAdmissionMetrics, limitRefused: (...words) => void counted.push(words.join(' ')) },
     });
-  /** @returns how many of so many requests are let through */
+  /** @returns the number of these requests that pass */
   const allowed = (limit: AddressLimit, address: string, requests: number): number =>
     Array.from({ length: requests }, () => limit.refuses(address, 'sale')).filter((refused) => !refused).length;
 
-  it('lets so many requests of an address through in ten seconds, and counts the others by endpoint', () => {
+  it('admits its maximum per address in ten seconds, and counts refusals by endpoint', () => {
     const limit = limitOf(5);
     expect(allowed(limit, '203.0.113.7', 8)).to.equal(5);
     expect(allowed(limit, '203.0.113.8', 5)).to.equal(5);
     expect(counted).to.deep.equal(['sale address on', 'sale address on', 'sale address on']);
   });
 
-  it('the window slides: what was asked in the one before counts less and less, refused requests never', () => {
+  it('slides its window: earlier requests count less and less, and refused requests never count', () => {
     const limit = limitOf(100);
     expect(allowed(limit, '203.0.113.7', 1000)).to.equal(100);
     clock.advance(10_000);
@@ -42,7 +42,7 @@ describe('the limit of an address that is on without rules', () => {
     expect(allowed(limit, '203.0.113.7', 100)).to.equal(100);
   });
 
-  it('no ten seconds see much more than the limit, however requests are spread', () => {
+  it('admits little more than the limit in any ten seconds, for any spread of requests', () => {
     const limit = limitOf(100);
     const passedAtMs: number[] = [];
     for (let ms = 0; ms < 60_000; ms += 10, clock.advance(10)) {
@@ -55,7 +55,7 @@ describe('the limit of an address that is on without rules', () => {
     expect(passedAtMs.length).to.be.within(500, 700);
   });
 
-  it('an IPv6 network is one address; loopback, own proxies and private networks are not counted', () => {
+  it('counts an IPv6 network as one address, and ignores loopback, own proxies and private networks', () => {
     const limit = limitOf(3);
     const inNetwork = Array.from({ length: 6 }, (_, nth) => limit.refuses(`2001:db8::${nth + 1}`, 'sale'));
     expect(inNetwork.filter((refused) => refused)).to.have.length(3);
@@ -63,7 +63,7 @@ describe('the limit of an address that is on without rules', () => {
     for (const address of ['127.0.0.1', '10.1.2.3', 'fd00::1', '']) expect(allowed(limit, address, 10)).to.equal(10);
   });
 
-  it('counts the networks of one IPv6 customer together, whatever addresses of it ask', () => {
+  it('counts all networks of one IPv6 customer together', () => {
     const hex = fc.integer({ min: 0, max: 0xffff }).map((value) => value.toString(16));
     fc.assert(
       fc.property(
@@ -83,7 +83,7 @@ describe('the limit of an address that is on without rules', () => {
         },
       ),
     );
-    /** How many of these networks get an answer where each has ten. */
+    /** Returns how many requests of these networks pass when each network has ten. */
     function served(networks: readonly number[]): number {
       return [...new Set(networks)].reduce(
         (sum, one) => sum + Math.min(10, networks.filter((other) => other === one).length),
@@ -92,7 +92,7 @@ describe('the limit of an address that is on without rules', () => {
     }
   });
 
-  it('a crowd of addresses takes a bounded memory; who is counted already stays so', () => {
+  it('uses bounded memory for a crowd of addresses, and keeps counting known addresses', () => {
     const limit = limitOf(2);
     expect(allowed(limit, '203.0.113.7', 2)).to.equal(2);
     for (let nth = 0; nth < 60_000; nth++) limit.refuses(`198.18.${nth >> 8}.${nth & 255}`, 'sale');
@@ -100,7 +100,7 @@ describe('the limit of an address that is on without rules', () => {
     expect(allowed(limit, '192.0.2.9', 10), 'beyond the bound').to.equal(10);
   });
 
-  it('one network of many addresses does not use that memory up: others are counted all the same', () => {
+  it('counts other addresses even when one network has many addresses', () => {
     const limit = limitOf(2);
     for (let nth = 0; nth < 120_000; nth++)
       limit.refuses(`2001:db8::${(nth >> 16).toString(16)}:${(nth & 0xffff).toString(16)}`, 'sale');
@@ -108,7 +108,7 @@ describe('the limit of an address that is on without rules', () => {
     expect(allowed(limit, '2001:db8::ffff:1', 10), 'its own limit').to.equal(0);
   });
 
-  it('0 switches it off', () => {
+  it('is off when it is 0', () => {
     expect(limitOf(0).isOn).to.equal(false);
   });
 });

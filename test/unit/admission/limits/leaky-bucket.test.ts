@@ -5,7 +5,7 @@ import { SteppedClock } from '../../../helpers/memory/stepped-clock.js';
 
 const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 
-/** A stepped clock that counts those who sleep on it. */
+/** A stepped clock that counts its sleepers. */
 class CountingClock extends SteppedClock {
   sleeping = 0;
   mostSleeping = 0;
@@ -17,7 +17,7 @@ class CountingClock extends SteppedClock {
   }
 }
 
-/** Rates whose drops are a whole number of halves of a ms apart, so that both sides reckon exactly. */
+/** Rates with an interval of a whole number of half milliseconds, so that both sides compute exactly. */
 const limit = fc.record({
   ratePerSecond: fc.constantFrom(1, 4, 8, 10, 20, 50, 100, 125, 200, 250, 400, 500, 1000, 2000),
   waitMaxMs: fc.integer({ min: 0, max: 60 }),
@@ -27,12 +27,12 @@ const gapsMs = fc.array(
   { maxLength: 60 },
 );
 
-/** The plain model: water of so many ms of outflow. Whoever would come above the brim is refused. */
+/** The plain model: water measured in ms of outflow. A request that would overflow is refused. */
 class Water {
   #levelMs = 0;
   #atMs = 0;
 
-  /** @returns ms to wait, or null: refused */
+  /** @returns ms to wait, or null if refused */
   enter({ ratePerSecond, waitMaxMs }: LeakyLimit, nowMs: number): number | null {
     this.#levelMs = Math.max(0, this.#levelMs - (nowMs - this.#atMs));
     this.#atMs = nowMs;
@@ -44,7 +44,7 @@ class Water {
 }
 
 describe('leaky bucket', () => {
-  it('refuses the same requests as a plain model, and lets the others go on at the same times, in order', async () => {
+  it('refuses the same requests as a plain model, and releases the others at the same times, in order', async () => {
     await fc.assert(
       fc.asyncProperty(limit, gapsMs, async (of, gaps) => {
         const clock = new CountingClock(0);
@@ -82,7 +82,7 @@ describe('leaky bucket', () => {
     );
   });
 
-  it('says when there is room again', async () => {
+  it('names the time when it has room again', async () => {
     const clock = new SteppedClock(0);
     const bucket = new LeakyBucket(clock);
     const of = { ratePerSecond: 10, waitMaxMs: 200 };
@@ -94,7 +94,7 @@ describe('leaky bucket', () => {
     expect(bucket.enter(of)).to.be.instanceOf(Promise);
   });
 
-  it('a queue that is never empty does not grow', async () => {
+  it('does not grow when its queue is never empty', async () => {
     const clock = new SteppedClock(0);
     const bucket = new LeakyBucket(clock);
     const of = { ratePerSecond: 1000, waitMaxMs: 10 };

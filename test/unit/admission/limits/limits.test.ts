@@ -47,7 +47,7 @@ describe('limits', () => {
   const buy = async (userId = 'u1'): Promise<Refused | null> => limits.buyer(CALLER, userId);
   const come = async (address: string): Promise<Refused | null> => limits.anonymous({ ...CALLER, address });
 
-  it('is off by default, and answers at once where an endpoint has no limit', () => {
+  it('are off by default, and answer at once when an endpoint has no limit', () => {
     expect(limits.mode).to.equal('off');
     expect(limits.smooth()).to.equal(null);
     rules = limitsRules.parse({ mode: 'on', sale: { user: USER }, status: { ip: USER } });
@@ -57,7 +57,7 @@ describe('limits', () => {
     expect(calls).to.have.length(0);
   });
 
-  it('refuses with the time to wait and with headers, and allows again by then', async () => {
+  it('refuse with the wait and headers, and admit again after the wait', async () => {
     rules = limitsRules.parse({ mode: 'on', purchase: { user: USER } });
     expect([await buy(), await buy()]).to.deep.equal([null, null]);
     const refused = await buy();
@@ -68,7 +68,7 @@ describe('limits', () => {
     expect(await buy()).to.equal(null);
   });
 
-  it('a dry run counts what it would refuse, and delays no request', async () => {
+  it('count refusals in a dry run and delay no request', async () => {
     rules = limitsRules.parse({ mode: 'dry_run', purchase: { user: USER }, leaky: { ratePerSecond: 1, waitMaxMs: 0 } });
     for (let i = 0; i < 4; i++) await buy();
     for (let i = 0; i < 3; i++) expect(limits.smooth()).to.equal(null);
@@ -80,7 +80,7 @@ describe('limits', () => {
     ]);
   });
 
-  it('new rules count from the next request on', async () => {
+  it('apply new rules from the next request', async () => {
     rules = limitsRules.parse({ mode: 'on', purchase: { user: { ...USER, limit: 1 } } });
     expect([await buy(), (await buy())?.word]).to.deep.equal([null, 'rate_limited']);
     rules = limitsRules.parse({ mode: 'on', purchase: { user: USER } });
@@ -89,7 +89,7 @@ describe('limits', () => {
     expect(limits.buyer(CALLER, 'u1')).to.equal(null);
   });
 
-  it('counts the /64 network of an IPv6 address before the token is checked; a request without an address passes', async () => {
+  it('count the /64 network of an IPv6 address before the token check, and admit a request without an address', async () => {
     rules = limitsRules.parse({ mode: 'on', purchase: { ip: { limit: 1, windowMs: 1000 } } });
     expect(await come('2001:db8::1')).to.equal(null);
     expect((await come('2001:db8::2'))?.word).to.equal('rate_limited');
@@ -97,7 +97,7 @@ describe('limits', () => {
     expect(calls.at(-1)?.callers).to.deep.equal([{ address: null, userId: null }]);
   });
 
-  it('counts a request among all once: after the token, for a sale page at once', async () => {
+  it('count a request against the global limit once: after the token, or at once for a sale page', async () => {
     const one = { ip: { limit: 9, windowMs: 1000 }, global: { ratePerSecond: 1, burst: 1 } };
     rules = limitsRules.parse({ mode: 'on', purchase: one, sale: one });
     expect([await come('203.0.113.7'), await buy(), (await buy('u2'))?.word]).to.deep.equal([
@@ -109,7 +109,7 @@ describe('limits', () => {
     expect([await ask(), (await ask())?.word]).to.deep.equal([null, 'rate_limited']);
   });
 
-  it('a store that is down refuses no request', async () => {
+  it('refuse no request when the store is down', async () => {
     rules = limitsRules.parse({ mode: 'on', purchase: { user: USER } });
     const away = new OperationalError('redis', 'there is no connection', { retryable: true });
     const store = { take: () => Promise.reject(away) };
@@ -118,7 +118,7 @@ describe('limits', () => {
     expect(words).to.deep.equal(['in', 'in', 'rate_limited']);
   });
 
-  it('evens out purchases for the batcher, and refuses those that would wait too long', async () => {
+  it('spread purchases evenly for the batcher, and refuse purchases that would wait too long', async () => {
     rules = limitsRules.parse({ mode: 'on', leaky: { ratePerSecond: 100, waitMaxMs: 10 } });
     expect(limits.smooth()).to.equal(null);
     const waits = limits.smooth();
@@ -128,7 +128,7 @@ describe('limits', () => {
     expect(refusals).to.deep.equal(['purchase leaky on']);
   });
 
-  it('impossible rules are refused with the place of the mistake', () => {
+  it('refuse impossible rules with the place of the mistake', () => {
     const wrong = [
       { purchase: { user: { limit: 0, windowMs: 1000 } } },
       { purchase: { user: { limit: 1, windowMs: 105 } } },
@@ -161,7 +161,7 @@ describe('address key', () => {
     ['no address', 'no address'],
     ['no:address', 'no:address'],
   ] as const) {
-    it(`${address} counts as ${key}`, () => {
+    it(`counts ${address} as ${key}`, () => {
       expect(addressKey(address)).to.equal(key);
     });
   }
@@ -176,12 +176,12 @@ const LIMITS: LimitSet = {
 const VERDICT: LimitVerdict = { outcome: 'allowed', limit: 'user', remaining: 3, retryAfterMs: 0, resetMs: 1501 };
 
 describe('RateLimit headers', () => {
-  it('name every limit, in whole seconds', () => {
+  it('name every limit in whole seconds', () => {
     expect(rateLimitPolicy(LIMITS)).to.equal('"ip";q=100;w=60, "user";q=5;w=2, "global";q=1000;w=3');
     expect(rateLimitPolicy({ ...LIMITS, ip: null, global: null })).to.equal('"user";q=5;w=2');
   });
 
-  it('show an allowed request what is left, and until when', () => {
+  it('show the remaining requests and the reset time when a request is admitted', () => {
     expect(rateLimitHeaders(LIMITS, VERDICT)).to.deep.equal([
       'RateLimit-Policy',
       rateLimitPolicy(LIMITS),
@@ -190,12 +190,12 @@ describe('RateLimit headers', () => {
     ]);
   });
 
-  it('show a refused request when to try again, rounded up', () => {
+  it('show the retry time, rounded up, when a request is refused', () => {
     const refused = { ...VERDICT, outcome: 'rate_limited', remaining: 0, retryAfterMs: 1001 } as const;
     expect(rateLimitHeaders(LIMITS, refused).slice(2)).to.deep.equal(['RateLimit', '"user";r=0;t=2']);
   });
 
-  it('are left out where no limit counts the request', () => {
+  it('are omitted when no limit counts the request', () => {
     expect(rateLimitHeaders(LIMITS, { ...VERDICT, limit: null })).to.deep.equal([]);
   });
 });

@@ -7,7 +7,7 @@ const limit = fc.record({
   ratePerSecond: fc.integer({ min: 1, max: 100_000 }),
   burst: fc.integer({ min: 1, max: 1000 }),
 });
-/** Pauses between calls, µs: crowds, trickles and long silences. */
+/** Pauses between calls, µs: bursts, trickles and long silences. */
 const gapUs = fc.oneof(
   { weight: 6, arbitrary: fc.integer({ min: 0, max: 50 }) },
   { weight: 3, arbitrary: fc.integer({ min: 0, max: 20_000 }) },
@@ -15,7 +15,7 @@ const gapUs = fc.oneof(
 );
 const BEGIN_US = 1_800_000_000_000_000;
 
-/** Plays calls against a bucket and returns when it let one through, µs. */
+/** Replays calls against a bucket. Returns the times of the admitted calls, µs. */
 function admitted(of: BucketLimit, gapsUs: readonly number[]): number[] {
   const bucket = new TokenBucket();
   const times: number[] = [];
@@ -30,8 +30,8 @@ function admitted(of: BucketLimit, gapsUs: readonly number[]): number[] {
 }
 
 /**
- * The plain model: in no span of time more than burst + rate × span. Whoever can be let in without breaking that, is.
- * Counted in whole numbers of any size, over every span that ends now.
+ * The plain model admits a call unless some time span would then hold more than burst + rate × span. It computes with
+ * big integers over every span that ends now.
  */
 function admittedByModel({ ratePerSecond, burst }: BucketLimit, gapsUs: readonly number[]): number[] {
   const times: bigint[] = [];
@@ -48,7 +48,7 @@ function admittedByModel({ ratePerSecond, burst }: BucketLimit, gapsUs: readonly
 }
 
 describe('token bucket', () => {
-  it('allows what the plain model allows, for any pattern of calls', () => {
+  it('admits the same calls as the plain model, for any pattern of calls', () => {
     fc.assert(
       fc.property(limit, fc.array(gapUs, { maxLength: 150 }), (of, gapsUs) => {
         expect(admitted(of, gapsUs)).to.deep.equal(admittedByModel(of, gapsUs));
@@ -57,7 +57,7 @@ describe('token bucket', () => {
     );
   });
 
-  /** Calls at odd times, `perToken` of them for each token on average, for as long as 500 tokens take, and the burst. */
+  /** Returns calls at irregular times, on average `perToken` calls per token, for the burst and 500 more tokens. */
   const crowdOf = ({ ratePerSecond, burst }: BucketLimit, perToken: number, seed: number): number[] => {
     let state = seed;
     const draw = (): number => (state = (state * 48_271) % 2_147_483_647) / 2_147_483_647;
@@ -70,7 +70,7 @@ describe('token bucket', () => {
     ['of one token', { rateMax: 500, burstMin: 1, burstMax: 1, perToken: 200, numRuns: 6 }],
   ] as const;
   for (const [name, { rateMax, burstMin, burstMax, perToken, numRuns }] of CROWDS) {
-    it(`a bucket ${name} allows burst + rate × time of many requests within 1 %, and never more`, () => {
+    it(`admits at most burst + rate × time, within 1 %, for a bucket ${name}`, () => {
       const crowded = fc.record({
         ratePerSecond: fc.integer({ min: 1, max: rateMax }),
         burst: fc.integer({ min: burstMin, max: burstMax }),
@@ -88,7 +88,7 @@ describe('token bucket', () => {
     });
   }
 
-  it('a clock that is set back adds and takes no token', () => {
+  it('neither adds nor takes tokens when the clock is set back', () => {
     const of = { ratePerSecond: 1000, burst: 2 };
     const bucket = new TokenBucket();
     bucket.take(of, BEGIN_US);
@@ -107,7 +107,7 @@ interface Call {
 
 const windowLimit = fc.integer({ min: 1, max: 8 });
 const windowMs = fc.integer({ min: 10, max: 6000 }).map((tens) => tens * 10);
-/** Pauses in parts of the window, so that calls fall together, side by side and far apart. */
+/** Pauses as parts of the window, so that calls are close together, adjacent or far apart. */
 const calls = fc.array(
   fc.record({
     part: fc.oneof(
@@ -134,7 +134,7 @@ const enter = (window: SlidingWindow, { atUs, subject }: Call, most: number, sub
 };
 
 describe('sliding window', () => {
-  it('against an exact log: never more in a window than allowed, and no refusal that 1.1 windows do not explain', () => {
+  it('never admits more than the limit per window, and refuses only calls that 1.1 windows explain', () => {
     fc.assert(
       fc.property(windowLimit, windowMs, calls, (most, ofMs, list) => {
         const window = new SlidingWindow(ofMs);
@@ -156,7 +156,7 @@ describe('sliding window', () => {
     );
   });
 
-  it('a request after the wait that was named is allowed, and one 1 µs sooner is not', () => {
+  it('admits a request after the named wait, and refuses it 1 µs earlier', () => {
     fc.assert(
       fc.property(windowLimit, windowMs, calls, (most, ofMs, list) => {
         const window = new SlidingWindow(ofMs);
@@ -176,7 +176,7 @@ describe('sliding window', () => {
     );
   });
 
-  it('keeps the subjects of the last two windows only', () => {
+  it('keeps only the subjects of the last two windows', () => {
     const window = new SlidingWindow(1000);
     for (let i = 0; i < 5000; i++) enter(window, { atUs: BEGIN_US + i * 10_000, subject: `u${i}` }, 1);
     expect(window.size).to.be.at.most(200);
@@ -184,14 +184,14 @@ describe('sliding window', () => {
     expect(window.size).to.equal(1);
   });
 
-  it('a new subject beyond the cap is not counted, a known one still is', () => {
+  it('does not count a new subject beyond the maximum, and still counts a known subject', () => {
     const window = new SlidingWindow(1000);
     const at = (subject: string): boolean | null => enter(window, { atUs: BEGIN_US, subject }, 1, 2);
     expect([at('a'), at('b'), at('c'), at('a')]).to.deep.equal([true, true, null, false]);
     expect(window.size).to.equal(2);
   });
 
-  it('a clock that is set back forgets no request', () => {
+  it('forgets no request when the clock is set back', () => {
     const window = new SlidingWindow(10_000);
     enter(window, { atUs: BEGIN_US, subject: 'a' }, 2);
     enter(window, { atUs: BEGIN_US + 1_500_000, subject: 'a' }, 2);

@@ -15,7 +15,7 @@ import { silentLog } from '../../../helpers/silent-log.js';
 
 const LIMITS: LimitSet = { global: null, user: { limit: 5, windowMs: 1000 }, ip: null, subjectsMax: 100 };
 
-/** One call on its way, in the hands of the test. */
+/** A running call that the test settles. */
 interface UnderWay {
   readonly call: LimitCall;
   readonly waitedMs: number | undefined;
@@ -59,7 +59,7 @@ describe('limit batcher', () => {
     await turn();
   };
 
-  it('a lone request leaves at once; later ones share the next call, and each gets its own verdict', async () => {
+  it('sends a lone request at once, groups later requests, and returns each its own verdict', async () => {
     const first = take('u0');
     await turn();
     const others = Promise.all(['u1', 'u2', 'u3'].map((user) => take(user)));
@@ -73,7 +73,7 @@ describe('limit batcher', () => {
     expect(uncounted).to.equal(2);
   });
 
-  it('many requests are split into calls of a bounded size', async () => {
+  it('splits many requests into calls of bounded size', async () => {
     const crowd = Promise.all(Array.from({ length: 2 * LIMIT_CALLERS_MAX + 5 }, (_, i) => take(`u${i}`)));
     await turn();
     for (let index = 0; index < 3; index++) await end(index);
@@ -83,7 +83,7 @@ describe('limit batcher', () => {
     expect(calls.map(({ call }) => call.callers.length)).to.deep.equal([LIMIT_CALLERS_MAX, LIMIT_CALLERS_MAX, 5]);
   });
 
-  it('endpoints do not wait for each other, and new limits count for requests that wait', async () => {
+  it('sends endpoints independently, and applies new limits to waiting requests', async () => {
     const stuck = take('u0');
     const other = take('u1', 'sale');
     await turn();
@@ -99,7 +99,7 @@ describe('limit batcher', () => {
     await Promise.all([stuck, queued, last]);
   });
 
-  it('the store gets how long the oldest request of a call has waited', async () => {
+  it('tells the store how long the oldest request of a call has waited', async () => {
     const first = take('u0');
     await turn();
     clock.advance(30);
@@ -112,7 +112,7 @@ describe('limit batcher', () => {
     expect(calls.map(({ waitedMs }) => waitedMs)).to.deep.equal([0, 20]);
   });
 
-  it('a call that fails, fails for its requests only', async () => {
+  it('fails only the requests of a failed call', async () => {
     const first = take('u0');
     await turn();
     const second = take('u1');
@@ -132,10 +132,10 @@ const CALL: LimitCall = { endpoint: 'purchase', limits: SHARED_LIMITS, callers: 
 
 const nextTurn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 
-/** A store that answers, fails or is silent, as a test wants. */
+/** A store that answers, fails or hangs, as the test decides. */
 class MoodyStore implements LimitStore {
   mood: 'answers' | 'fails' | 'silent' | 'late' | 'wrong' = 'answers';
-  /** Of a call that was `late`. */
+  /** Settles a call that was `late`. */
   answerNow: () => void = () => undefined;
   asked = 0;
   readonly #store: LimitStore;
@@ -154,7 +154,7 @@ class MoodyStore implements LimitStore {
   }
 }
 
-describe('limits while Redis may be away', () => {
+describe('limits with an unreliable Redis', () => {
   let clock: SteppedClock;
   let shared: MoodyStore;
   let store: FallbackLimitStore;
@@ -184,7 +184,7 @@ describe('limits while Redis may be away', () => {
   const IN = 'allowed';
   const OUT = 'rate_limited';
 
-  it('while Redis is away the process counts by itself without an error, and tries Redis again now and then', async () => {
+  it('count locally without an error while Redis is down, and retry Redis now and then', async () => {
     shared.mood = 'fails';
     expect(await outcomes(5)).to.deep.equal([IN, IN, IN, IN, OUT]);
     expect([shared.asked, counted]).to.deep.equal([1, { redis: 0, local: 5 }]);
@@ -197,7 +197,7 @@ describe('limits while Redis may be away', () => {
     expect(logged).to.have.length(1);
   });
 
-  it('when Redis is back, its counts are used again', async () => {
+  it('use the counts of Redis again when it is back', async () => {
     await outcomes(3);
     shared.mood = 'fails';
     expect(await outcomes(2)).to.deep.equal([IN, IN]);
@@ -208,7 +208,7 @@ describe('limits while Redis may be away', () => {
     expect(logged).to.have.length(2);
   });
 
-  it('a silent Redis costs one wait of replyTimeoutMs; meanwhile, and at each further try, no other request waits', async () => {
+  it('delay one request by replyTimeoutMs when Redis is silent, and let no other request wait during this or a later try', async () => {
     shared.mood = 'silent';
     let first: string | undefined;
     void outcome().then((word) => (first = word));
@@ -228,7 +228,7 @@ describe('limits while Redis may be away', () => {
     expect(shared.asked).to.equal(2);
   });
 
-  it('requests that have waited as long as an answer may take are counted locally, and Redis is not called', async () => {
+  it('count locally without calling Redis when a request has waited as long as an answer may take', async () => {
     const waited = (waitedMs: number): Promise<LimitAnswers> => store.take(CALL, waitedMs);
     await waited(99);
     expect(counted).to.deep.equal({ redis: 1, local: 0 });
@@ -238,22 +238,22 @@ describe('limits while Redis may be away', () => {
     expect(shared.asked, 'it is not away').to.equal(2);
   });
 
-  it('an answer that was there when the process woke up counts, although its time was over', async () => {
+  it('use an answer that was ready when the process woke up, even after its timeout', async () => {
     shared.mood = 'late';
     const word = outcome();
     clock.advance(100);
-    await Promise.resolve(); // the timer has run
+    await Promise.resolve(); // The timer has fired.
     shared.answerNow();
     expect(await word).to.equal(IN);
     expect(counted).to.deep.equal({ redis: 1, local: 0 });
   });
 
-  it('a bug is not hidden behind the local count', async () => {
+  it('do not hide a bug behind the local count', async () => {
     shared.mood = 'wrong';
     expect(await store.take(CALL).catch((error: unknown) => error)).to.be.instanceOf(Bug);
   });
 
-  it('processes that know their number take a share each, at least one request', async () => {
+  it('give each process an equal share of at least one request when the number of processes is known', async () => {
     shared.mood = 'fails';
     options = { ...OPTIONS, processes: 3 };
     expect(await outcomes(3)).to.deep.equal([IN, IN, OUT]);

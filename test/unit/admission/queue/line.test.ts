@@ -40,10 +40,10 @@ describe('line', () => {
             } else if (one.do === 'remove' && plain.length > 0) {
               const [gone] = plain.splice(one.at % plain.length, 1);
               line.remove(gone as Waiter);
-              line.remove(gone as Waiter); // twice is once
+              line.remove(gone as Waiter); // A second removal changes nothing.
             } else if (one.do === 'shift') {
               const [first, expected] = [line.shift(), plain.shift()];
-              if (first !== expected) expect(first).to.equal(expected); // `expect` itself is slow
+              if (first !== expected) expect(first).to.equal(expected); // Compares first, because `expect` is slow.
             }
           }
           expect(line.size).to.equal(plain.length);
@@ -82,13 +82,13 @@ describe('pace', () => {
     );
   });
 
-  it('a pause gives credit for one second and one place at most', () => {
+  it('gives credit for at most one second and one place after a pause', () => {
     const pace = new Pace(0);
     expect(pace.free(10, 60_000)).to.equal(11);
     expect(new Pace(0).free(0.1, 600_000)).to.equal(1);
   });
 
-  it('ten tenths are one place; at a rate of 0 there is never one', () => {
+  it('adds ten tenths up to one place, and never admits at a rate of 0', () => {
     const pace = new Pace(0);
     for (let ms = 100; ms < 1000; ms += 100) expect(pace.free(1, ms)).to.equal(0);
     expect(pace.free(1, 1000)).to.equal(1);
@@ -96,7 +96,7 @@ describe('pace', () => {
     expect(pace.free(0, 1e9)).to.equal(0);
   });
 
-  it('nothing is free before it begins', () => {
+  it('frees no place before it begins', () => {
     const pace = new Pace(1000);
     expect(pace.free(4, 900)).to.equal(0);
     expect(pace.free(4, 1149)).to.equal(0);

@@ -14,7 +14,7 @@ import { noAdmissionMetrics } from '../../../helpers/no-metrics.js';
 
 const KEYS = readKeyring('k1:a-secret-for-tickets-that-is-long-enough');
 const seals = new Seals(KEYS);
-/** Spares the test that joins a million buyers its million HMACs. */
+/** Skips the HMACs in the test with a million buyers. */
 const UNSEALED = { seal: () => 'ticket', open: () => null, lot: () => 0 } as unknown as Seals;
 type Waiting = QueueAnswer & { outcome: 'waiting' };
 
@@ -39,7 +39,7 @@ describe('waiting rooms', () => {
   const join = (userId: string, roles: string[] = []): QueueAnswer => rooms.join(sale, { userId, roles });
   const ticketOf = (answer: TicketAnswer): string => (answer as Waiting).ticket;
   const read = (userId: string, ticket: string): TicketAnswer => rooms.read(sale, { userId }, ticket);
-  /** Time passes tick by tick, as the loop sees it. */
+  /** Advances the clock tick by tick, as the loop runs. */
   const elapse = (ms: number): void => {
     for (let passed = 0; passed < ms; passed += 100) {
       clock.advance(100);
@@ -52,11 +52,11 @@ describe('waiting rooms', () => {
       return answer.outcome === 'waiting' ? answer.position : answer.outcome;
     });
 
-  it('buyers are admitted in the order in which they came; each answer has the place and the estimated wait', () => {
+  it('admit buyers in order of arrival, and show each buyer the place and the estimated wait', () => {
     expect(positions('a', 'b', 'c')).to.deep.equal([1, 2, 3]);
     expect((join('c') as Waiting).estimateMs).to.equal(13_000);
     elapse(10_000);
-    expect(positions('a', 'b', 'c')).to.deep.equal([1, 2, 3]); // no buyer is admitted before the sale is open
+    expect(positions('a', 'b', 'c')).to.deep.equal([1, 2, 3]); // No buyer is admitted before the sale opens.
     elapse(1000);
     expect(positions('a', 'b', 'c')).to.deep.equal(['admitted', 1, 2]);
     elapse(1000);
@@ -64,7 +64,7 @@ describe('waiting rooms', () => {
     expect((join('c') as Waiting).estimateMs).to.equal(1000);
   });
 
-  it('a higher class goes first, whenever it came', () => {
+  it('admit a higher class first, whenever it arrives', () => {
     join('late-2');
     join('vip', ['queue-p0']);
     join('member', ['x', 'queue-p1']);
@@ -75,7 +75,7 @@ describe('waiting rooms', () => {
     expect(positions('vip', 'vip-2', 'member', 'late-2')).to.deep.equal(['admitted', 1, 2, 3]);
   });
 
-  it('a reload keeps the place, with the ticket and without', () => {
+  it('keep the place of a buyer after a reload, with and without the ticket', () => {
     const ticket = ticketOf(join('a'));
     positions('b', 'c');
     expect(positions('a', 'b', 'a')).to.deep.equal([1, 2, 1]);
@@ -83,7 +83,7 @@ describe('waiting rooms', () => {
     expect(rooms.waiting).to.equal(3);
   });
 
-  it('a ticket is not valid for another buyer, for another sale, or when it is changed', () => {
+  it('refuse a ticket of another buyer or sale, or a changed ticket', () => {
     const ticket = ticketOf(join('a'));
     expect(read('b', ticket)).to.deep.equal({ outcome: 'ticket_not_found' });
     expect(rooms.read({ ...sale, saleId: '8' }, { userId: 'a' }, ticket)).to.deep.equal({
@@ -93,7 +93,7 @@ describe('waiting rooms', () => {
     expect(read('a', 'x')).to.deep.equal({ outcome: 'ticket_not_found' });
   });
 
-  it('by lot no buyer has a place before the sale opens; then each has one, and late buyers stand behind', () => {
+  it('assign places by lot only when the sale opens, and put late buyers behind', () => {
     set({ order: 'lot' });
     rooms = newRooms();
     const early = ['a', 'b', 'c', 'd'];
@@ -103,7 +103,7 @@ describe('waiting rooms', () => {
     expect(new Set(positions(...early))).to.deep.equal(new Set([1, 2, 3, 4]));
   });
 
-  it('by lot every api gives a buyer the same place, whenever they join there, return or come with their ticket', () => {
+  it('give a buyer the same place by lot on every API, after any join or return', () => {
     set({ order: 'lot', admitPerSecond: 0 });
     const crowd = fc.uniqueArray(fc.string({ minLength: 1, maxLength: 8 }), { minLength: 2, maxLength: 40 });
     fc.assert(
@@ -124,7 +124,7 @@ describe('waiting rooms', () => {
     );
   });
 
-  it('by lot every order is equally likely', () => {
+  it('draw every order by lot with equal probability', () => {
     const seen = new Map<string, number>();
     for (let saleId = 1; saleId <= 6000; saleId++) {
       const lots = ['a', 'b', 'c'].map((userId) => [seals.lot(String(saleId), userId), userId] as const);
@@ -135,24 +135,24 @@ describe('waiting rooms', () => {
       seen.set(order, (seen.get(order) ?? 0) + 1);
     }
     expect([...seen.keys()].sort()).to.deep.equal(['abc', 'acb', 'bac', 'bca', 'cab', 'cba']);
-    for (const [order, times] of seen) expect(times, order).to.be.within(900, 1100); // 1000; σ is 29
+    for (const [order, times] of seen) expect(times, order).to.be.within(900, 1100); // Expected: 1000, with σ = 29.
   });
 
-  it('sold out ends the queue at once, for buyers who poll and for those who do not', () => {
+  it('end the queue at once when the sale sells out, for polling and silent buyers', () => {
     const ticket = ticketOf(join('a'));
     positions('b', 'c');
     soldOut.add('7');
     expect(read('a', ticket)).to.deep.equal({ outcome: 'sold_out' });
     expect(rooms.waiting).to.equal(0);
     expect(join('d')).to.deep.equal({ outcome: 'sold_out' });
-    soldOut.clear(); // units came back
+    soldOut.clear(); // Units were returned.
     positions('e', 'f');
     soldOut.add('7');
     rooms.runOnce();
     expect(rooms.waiting).to.equal(0);
   });
 
-  it('a buyer who stops polling loses the place; one who polls keeps it', () => {
+  it('drop the place of a buyer who stops polling, and keep the place of a buyer who polls', () => {
     set({ idleMs: 3000, admitPerSecond: 0 });
     const gone = ticketOf(join('gone'));
     join('stays');
@@ -166,7 +166,7 @@ describe('waiting rooms', () => {
     expect(positions('stays', 'late', 'gone')).to.deep.equal([1, 2, 3]);
   });
 
-  it('a clock that is set back by an hour stops neither the line nor the end of places of buyers who left', () => {
+  it('keep the line moving and drop absent buyers when the clock is set back by an hour', () => {
     set({ idleMs: 3000 });
     elapse(10_000);
     positions('a', 'b', 'c', 'd', 'gone');
@@ -178,7 +178,7 @@ describe('waiting rooms', () => {
     expect(rooms.waiting, 'gone has not polled').to.equal(1);
   });
 
-  it('a pass ends; the old ticket does not bring the old place back, a new one is at the end', () => {
+  it('expire a pass, and put the buyer at the end with a new ticket', () => {
     set({ passMs: 2000, idleMs: 60_000, admitPerSecond: 0.1 });
     const ticket = ticketOf(join('a'));
     elapse(10_000);
@@ -190,19 +190,19 @@ describe('waiting rooms', () => {
     expect(positions('b', 'c', 'a')).to.deep.equal([1, 2, 3]);
   });
 
-  it('a room that was lost is rebuilt in its order, from the tickets of buyers who poll', () => {
+  it('rebuild a lost room in its order from the tickets of polling buyers', () => {
     const tickets = ['a', 'b', 'c', 'd'].map((userId) => {
       clock.advance(10);
       return [userId, ticketOf(join(userId, userId === 'd' ? ['queue-p1'] : []))] as const;
     });
-    rooms = newRooms(); // another process, or the same after its end
+    rooms = newRooms(); // Another process, or the same process after a restart.
     clock.advance(10);
     join('new');
     for (const [userId, ticket] of tickets.toReversed()) read(userId, ticket);
     expect(positions('d', 'a', 'b', 'c', 'new')).to.deep.equal([1, 2, 3, 4, 5]);
   });
 
-  it('each process admits its share', () => {
+  it('admit the share of each process', () => {
     set({ admitPerSecond: 10, processes: 5 });
     sale.opensAtMs = clock.nowMs();
     positions(...Array.from({ length: 50 }, (_, index) => `u${index}`));
@@ -210,12 +210,12 @@ describe('waiting rooms', () => {
     expect(50 - rooms.waiting).to.be.within(20, 21);
   });
 
-  it('in an empty room a buyer is admitted at once', () => {
+  it('admit a buyer at once when the room is empty', () => {
     sale.opensAtMs = clock.nowMs() - 60_000;
-    expect(positions('a', 'b', 'c')).to.deep.equal(['admitted', 'admitted', 1]); // one second of credit, and one place
+    expect(positions('a', 'b', 'c')).to.deep.equal(['admitted', 'admitted', 1]); // The credit is one second and one place.
   });
 
-  it('admits within 1 % of rate × time, whatever buyers come and leave', () => {
+  it('admit rate × time within 1 %, for any arrivals and departures', () => {
     fc.assert(
       fc.property(
         fc.integer({ min: 1, max: 500 }),
@@ -228,11 +228,11 @@ describe('waiting rooms', () => {
           let passedMs = 0;
           for (const gapMs of gapsMs) {
             while (rooms.waiting < admitPerSecond + 2) join(`u${joined++}`);
-            clock.advance(gapMs); // the loop may be late, but with its last part of a tick by less than the second that a room catches up on
+            clock.advance(gapMs); // The loop may be late, but its last part of a tick is shorter than the second that a room catches up.
             passedMs += gapMs;
             rooms.runOnce();
             const due = (admitPerSecond * passedMs) / 1000;
-            const tick = (admitPerSecond * 100) / 1000; // buyers are admitted at ticks only
+            const tick = (admitPerSecond * 100) / 1000; // Buyers are admitted only at ticks.
             expect(joined - rooms.waiting).to.be.within(due * 0.99 - tick - 2, due * 1.01 + 2);
           }
         },
@@ -241,7 +241,7 @@ describe('waiting rooms', () => {
     );
   });
 
-  it('new rules count at once: off, a new rate, a full room', () => {
+  it('apply new rules at once: off, a new rate and a full room', () => {
     set({ admitPerSecond: 0 });
     sale.opensAtMs = clock.nowMs();
     positions('a', 'b', 'c');
@@ -259,12 +259,12 @@ describe('waiting rooms', () => {
     expect(join('d')).to.deep.equal({ outcome: 'no_queue' });
   });
 
-  it('an empty room is removed', () => {
+  it('remove an empty room', () => {
     set({ idleMs: 1000 });
     join('a');
     elapse(1200);
     expect(rooms).to.have.property('waiting', 0);
-    sale.opensAtMs = clock.nowMs() - 60_000; // the sale was moved: a room that still existed would have the old time
+    sale.opensAtMs = clock.nowMs() - 60_000; // The sale was moved. A room that still existed would have the old time.
     expect(positions('b')).to.deep.equal(['admitted']);
   });
 
@@ -282,7 +282,7 @@ describe('waiting rooms', () => {
       return answer.outcome === 'admitted' ? answer.pass : 'none';
     };
 
-    it('is accepted by every process, for its buyer and sale, until it ends', () => {
+    it('is accepted by every process for its buyer and sale until it expires', () => {
       const pass = admitted();
       const guard = passes();
       expect(guard.check('7', 'a', pass)).to.equal(null);
@@ -296,11 +296,11 @@ describe('waiting rooms', () => {
       expect(refused).to.deep.equal(['bad_pass', 'bad_pass', 'no_pass', 'ended'].map((word) => `queue ${word} on`));
     });
 
-    it('a ticket is no pass', () => {
+    it('cannot be replaced by a ticket', () => {
       expect(passes().check('7', 'a', ticketOf(join('a')))).to.equal('forbidden');
     });
 
-    it('a dry run counts and refuses nothing; off checks nothing', () => {
+    it('is counted and not required in a dry run, and not checked when off', () => {
       const guard = passes();
       set({ mode: 'dry_run' });
       expect(guard.check('7', 'a', undefined)).to.equal(null);

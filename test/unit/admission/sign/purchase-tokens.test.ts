@@ -34,7 +34,7 @@ describe('purchase tokens', () => {
     const answer = await issue(userId);
     return answer.outcome === 'issued' ? answer.token : answer.outcome;
   };
-  /** The three steps, as the pipeline takes them. */
+  /** Runs the three steps in the order of the pipeline. */
   const check = (userId: string, token: string | undefined, requestId = 'r1', saleId = '7'): unknown => {
     if (tokens.begin(saleId, token) !== null) return 'forbidden';
     const endsAtMs = tokens.open(saleId, userId, token);
@@ -54,8 +54,8 @@ describe('purchase tokens', () => {
     }
   });
 
-  it('there are perUnit × stock, rounded up, one a buyer; the same buyer gets it again', async () => {
-    set({ perUnit: 1.2 }); // of 2 units: 2.4, so 3
+  it('are limited to perUnit × stock, rounded up, with one per buyer, and a buyer gets the same token again', async () => {
+    set({ perUnit: 1.2 }); // 2 units × 1.2 is 2.4, rounded up to 3.
     for (const user of ['a', 'b', 'a', 'c', 'b']) expect((await issue(user)).outcome, user).to.equal('issued');
     const firstEndMs = sale.opensAtMs + rules.lifeMs;
     expect(await issue('d')).to.deep.equal({ outcome: 'tokens_gone', retryAfterMs: firstEndMs - clock.nowMs() });
@@ -64,7 +64,7 @@ describe('purchase tokens', () => {
     expect((await issue('d')).outcome, 'those of the others have lapsed').to.equal('issued');
   });
 
-  it('one buyer may let three lapse, and a hundred may have one at an address; an IPv6 network is one address', async () => {
+  it('allow three expired tokens per buyer and a hundred tokens per address, with an IPv6 network as one address', async () => {
     set({ perUnit: 1000, lifeMs: 1000 });
     clock.advance(60_000);
     for (let nth = 0; nth < 3; nth++, clock.advance(1000)) expect((await issue('a')).outcome).to.equal('issued');
@@ -74,16 +74,16 @@ describe('purchase tokens', () => {
     expect((await issue('b', '2001:db8:1::1')).outcome).to.equal('issued');
   });
 
-  it('a token is good for one purchase, and for that one as often as it is tried', async () => {
+  it('are valid for one purchase and for every retry of it', async () => {
     const token = await issued('a');
     expect(await check('a', token, 'r1')).to.equal(null);
     expect(await check('a', token, 'r1')).to.equal(null);
     expect(await check('a', token, 'r2')).to.equal('forbidden');
-    expect(await check('a', await issued('a'), 'r2')).to.equal('forbidden'); // fetched again it is the same one
+    expect(await check('a', await issued('a'), 'r2')).to.equal('forbidden'); // The same token is returned again.
     expect(refused).to.deep.equal(['token redeemed_for_another on', 'token redeemed_for_another on']);
   });
 
-  it('a token is worth nothing for another buyer or sale, and an invented one costs no call to Redis', async () => {
+  it('are refused for another buyer or sale, and an invented token causes no call to Redis', async () => {
     const token = await issued('a');
     const asked = store.asked;
     expect(check('b', token)).to.equal('forbidden');
@@ -96,7 +96,7 @@ describe('purchase tokens', () => {
     );
   });
 
-  it('its time begins when the sale opens; after it a retry of its purchase still passes, and a new token can be fetched', async () => {
+  it('start to expire when the sale opens, and later still allow a retry of their purchase and a new token', async () => {
     const [spent, idle] = [await issued('a'), await issued('b')];
     clock.advance(60_000 + rules.lifeMs - 1);
     expect(await check('a', spent)).to.equal(null);
@@ -107,14 +107,14 @@ describe('purchase tokens', () => {
     expect(await check('b', await issued('b'))).to.equal(null);
   });
 
-  it('when Redis has lost its list, tokens stay good', async () => {
+  it('stay valid when Redis has lost its list', async () => {
     const token = await issued('a');
     store.lose();
     expect(await check('a', token, 'r1')).to.equal(null);
     expect(await check('a', token, 'r2')).to.equal('forbidden');
   });
 
-  it('while Redis is down the answer is unavailable, or go on where the rules allow it and the token is good', async () => {
+  it('are unavailable while Redis is down, or pass when the rules allow it and the token is valid', async () => {
     const token = await issued('a');
     store.down = true;
     expect(await check('a', token)).to.equal('unavailable');
@@ -127,7 +127,7 @@ describe('purchase tokens', () => {
     expect(error).to.have.property('name', 'OperationalError');
   });
 
-  it('off, and for other sales, none is needed or issued; a dry run counts and refuses nothing', async () => {
+  it('are neither needed nor issued when off or for other sales, and refuse nothing in a dry run', async () => {
     for (const raw of [{ mode: 'off' }, { sales: ['8'] }]) {
       set(raw);
       expect(check('a', undefined)).to.equal(null);

@@ -28,7 +28,7 @@ const PURCHASE = {
   idempotencyKey: 'order-1',
 };
 
-/** The signatures as any client would compute them, without code of the project. */
+/** Computes signatures as any client would, without code of the project. */
 const VECTOR = { secret: SECRETS['app-1'], timestamp: '1767225600', nonce: 'n-0123456789abcdef' };
 const VECTORS = [
   {
@@ -45,7 +45,7 @@ const VECTORS = [
   },
 ];
 
-describe('signed requests', () => {
+describe('request signatures', () => {
   let clock: ManualClock;
   let nonces: MemoryNonceStore;
   let rules: SignRules;
@@ -55,7 +55,7 @@ describe('signed requests', () => {
 
   const set = (raw: object): void => void (rules = signRules.parse(raw));
   beforeEach(() => {
-    clock = new ManualClock(); // 2026-01-01T00:00:00Z, which is 1767225600
+    clock = new ManualClock(); // 1767225600 is 2026-01-01T00:00:00Z.
     nonces = new MemoryNonceStore(clock);
     refused = [];
     set({ mode: 'on', keys: ['app-1'] });
@@ -68,7 +68,7 @@ describe('signed requests', () => {
     const nonce = `nonce-of-the-test-${made++}`;
     return signRequest(keyId, keyOf(keyId), { version: 2, ...PURCHASE, timestamp: stamp(), nonce, ...parts });
   };
-  /** Both halves, as the lane asks them. */
+  /** Runs both halves as a request does. */
   const ask = async (headers: Record<string, string>, request: Partial<typeof PURCHASE> = {}): Promise<unknown> => {
     const head = signatures.begin('7', headers);
     if (head === null || head === 'bad_signature') return head;
@@ -76,7 +76,7 @@ describe('signed requests', () => {
   };
 
   for (const { version, first, last, signature } of VECTORS) {
-    it(`accepts the example of docs/admission-queue.md, version ${version}`, async () => {
+    it(`accept the example of docs/admission-queue.md, version ${version}`, async () => {
       const { secret, timestamp, nonce } = VECTOR;
       const bodyHash = createHash('sha256').update(PURCHASE.body).digest('hex');
       const text = `${first}\nPOST\n/v1/sales/7/purchases\n${bodyHash}\n${timestamp}\n${nonce}${last}`;
@@ -88,7 +88,7 @@ describe('signed requests', () => {
     });
   }
 
-  it('version 1 covers neither buyer nor key, version 2 both; none can be taken for the other', async () => {
+  it('cover buyer and key only in version 2, and never match the other version', async () => {
     const others = [{ userId: 'bob' }, { idempotencyKey: 'order-2' }, { idempotencyKey: '' }];
     for (const other of others) {
       expect(await ask(signed('app-1', { version: 1 }), other)).to.equal(null);
@@ -102,14 +102,14 @@ describe('signed requests', () => {
     );
   });
 
-  it('version 1 can be switched off, and is then refused before the body is read', async () => {
+  it('refuse version 1 before the body is read when it is switched off', async () => {
     set({ mode: 'on', keys: ['app-1'], versions: [2] });
     expect(signatures.begin('7', signed('app-1', { version: 1 }))).to.equal('bad_signature');
     expect(refused).to.deep.equal(['sign old_version on']);
     expect(await ask(signed())).to.equal(null);
   });
 
-  it('after a loss of Redis what was signed before is refused, used or not; what is signed now passes', async () => {
+  it('refuse requests signed before a loss of Redis, used or not, and accept requests signed afterwards', async () => {
     const [used, unused] = [signed(), signed()];
     expect(await ask(used)).to.equal(null);
     clock.advance(10_000);
@@ -120,7 +120,7 @@ describe('signed requests', () => {
     expect(await ask(signed())).to.equal(null);
   });
 
-  it('different requests have different texts', () => {
+  it('cover different texts for different requests', () => {
     const part = fc.oneof(fc.constantFrom('', '1', '12', 'POST', '/', 'a b'), fc.stringMatching(/^[!-~]{0,8}$/));
     const request = fc.record({
       version: fc.constantFrom(2 as const),
@@ -141,7 +141,7 @@ describe('signed requests', () => {
     );
   });
 
-  it('any change after signing is bad_signature, and takes no nonce', async () => {
+  it('refuse any change after signing as bad_signature, and take no nonce', async () => {
     const changes: [string, Partial<typeof PURCHASE>, Record<string, string>][] = [
       ['method', { method: 'PUT' }, {}],
       ['path', { path: '/v1/sales/8/purchases' }, {}],
@@ -163,7 +163,7 @@ describe('signed requests', () => {
     expect(nonces.asked).to.equal(0);
   });
 
-  it('one changed character of the signature is bad_signature', async () => {
+  it('refuse one changed character of the signature as bad_signature', async () => {
     const headers = signed();
     const good = headers['seckill-signature'] as string;
     for (let i = 0; i < good.length; i++) {
@@ -174,7 +174,7 @@ describe('signed requests', () => {
     expect(await ask(headers)).to.equal(null);
   });
 
-  it('headers that are missing or odd are refused before the body is read', () => {
+  it('refuse missing or odd headers before the body is read', () => {
     for (const [name, values, word] of [
       ['seckill-signature', [undefined], 'not_signed'],
       ['seckill-signature', ['', 'x', 'A'.repeat(44), `${'A'.repeat(42)}=`, 'AA, BB'], 'malformed'],
@@ -193,7 +193,7 @@ describe('signed requests', () => {
     }
   });
 
-  it('a timestamp within ±300 s is in time, to the second; beyond it is stale', async () => {
+  it('accept a timestamp within ±300 s, to the second, and refuse others as stale', async () => {
     for (const [offsetMs, answer] of [
       [-300_000, null],
       [300_000, null],
@@ -206,8 +206,8 @@ describe('signed requests', () => {
     expect(refused.every((word) => word === 'sign stale on')).to.equal(true);
   });
 
-  it('a request is good once: its replay is refused for as long as its timestamp would be good', async () => {
-    const headers = signed('app-1', { timestamp: stamp(300_000) }); // as far ahead as may be
+  it('refuse a replay for as long as its timestamp is valid', async () => {
+    const headers = signed('app-1', { timestamp: stamp(300_000) }); // The latest timestamp that is accepted.
     expect(await ask(headers)).to.equal(null);
     for (let waitedMs = 0; waitedMs <= 600_000; waitedMs += 50_000) {
       expect(await ask(headers), String(waitedMs)).to.equal('bad_signature');
@@ -217,25 +217,25 @@ describe('signed requests', () => {
     expect(refused).to.have.length(13);
   });
 
-  it('of twenty replays at once one passes', async () => {
+  it('accept one of twenty simultaneous replays', async () => {
     const headers = signed();
     const answers = await Promise.all(Array.from({ length: 20 }, () => ask(headers)));
     expect(answers.filter((answer) => answer === null)).to.have.length(1);
   });
 
-  it('an old key is good beside the new one until the rules drop it', async () => {
+  it('accept an old key beside the new key until the rules drop it', async () => {
     set({ mode: 'on', keys: ['app-1', 'app-2'] });
     expect([await ask(signed('app-1')), await ask(signed('app-2'))]).to.deep.equal([null, null]);
     set({ mode: 'on', keys: ['app-2'] });
     expect([await ask(signed('app-1')), await ask(signed('app-2'))]).to.deep.equal(['bad_signature', null]);
   });
 
-  it('a key that the rules name and no process has is bad_signature', async () => {
+  it('refuse a key as bad_signature when the rules name it and no process has it', async () => {
     set({ mode: 'on', keys: ['app-9'] });
     expect(await ask({ ...signed(), 'seckill-key-id': 'app-9' })).to.equal('bad_signature');
   });
 
-  it('while Redis is down the answer is unavailable, or go on where the rules allow it; a forged request never passes', async () => {
+  it('are unavailable or pass by rule while Redis is down, and never accept a forged request', async () => {
     nonces.down = true;
     expect(await ask(signed())).to.equal('unavailable');
     set({ mode: 'on', keys: ['app-1'], down: 'allow' });
@@ -244,13 +244,13 @@ describe('signed requests', () => {
     expect(refused).to.deep.equal(['sign unavailable on', 'sign forged on']);
   });
 
-  it('a bug of the store is not taken for an outage', async () => {
+  it('do not treat a bug of the store as an outage', async () => {
     nonces.take = () => Promise.reject(new TypeError('a bug'));
     const error = await ask(signed()).catch((thrown: unknown) => thrown);
     expect(error).to.be.instanceOf(TypeError);
   });
 
-  it('off, and for other sales, no signature is needed; a dry run counts and refuses nothing', async () => {
+  it('are not needed when off or for other sales, and refuse nothing in a dry run', async () => {
     set({});
     expect(await ask({})).to.equal(null);
     set({ mode: 'on', keys: ['app-1'], sales: ['8'] });
@@ -262,7 +262,7 @@ describe('signed requests', () => {
     expect(refused).to.deep.equal(['sign not_signed dry_run', 'sign forged dry_run']);
   });
 
-  it('rules that change while the body comes count', async () => {
+  it('apply rules that change while the body arrives', async () => {
     const head = signatures.begin('7', signed()) as SignatureHead;
     set({});
     expect(await signatures.finish(head, { ...PURCHASE, body: 'x' })).to.equal(null);
@@ -272,19 +272,19 @@ describe('signed requests', () => {
 
 describe('keyring', () => {
   const secret = 'sss-a-secret-of-the-keyring-test';
-  it('reads nothing, one or several, in their order', () => {
+  it('reads no key, one key or several keys, in order', () => {
     expect(readKeyring('').size).to.equal(0);
     expect([...readKeyring(`b:${secret},a:${secret}:=`).keys()]).to.deep.equal(['b', 'a']);
   });
 
-  it('names what is wrong and never shows a secret', () => {
+  it('names the mistake and never shows a secret', () => {
     for (const [text, words] of [
       ['x', /key 1 needs the form/],
       [`a:${secret},:${secret}`, /key 2 needs the form/],
       [`a b:${secret}`, /key 1 needs the form/],
       [`a:${secret},a:${secret}`, /key 2 has the id of one before it/],
       [`a:${secret.slice(1)}`, /the secret of key 1 needs at least 32 bytes/],
-      [`${secret}:a`, /the secret of key 1 needs/], // the two in the wrong order
+      [`${secret}:a`, /the secret of key 1 needs/], // Secret and id are swapped.
       [Array.from({ length: 65 }, (_, index) => `k${index}:${secret}`).join(','), /at most 64/],
     ] as const) {
       expect(() => readKeyring(text))

@@ -10,7 +10,7 @@ const WHAT: SealOf = { kind: 'purchase-token', saleId: '7', userId: 'u1' };
 describe('seals', () => {
   const id = fc.stringMatching(/^[A-Za-z0-9_-]{1,64}$/);
 
-  it('a sealed text opens again for the buyer and sale it was sealed for', () => {
+  it('open a sealed text for its buyer and sale', () => {
     fc.assert(
       fc.property(id, id, fc.array(id, { maxLength: 3 }), (saleId, userId, fields) => {
         const what = { ...WHAT, saleId, userId };
@@ -19,7 +19,7 @@ describe('seals', () => {
     );
   });
 
-  it('a seal is worth nothing for another sale, buyer or purpose, nor when a character of it changes', () => {
+  it('do not open for another sale, buyer or purpose, or after any change', () => {
     const seals = ring('k1');
     const text = seals.seal(WHAT, [123, 'abc']);
     for (const other of [{ saleId: '8' }, { userId: 'u2' }, { kind: 'queue-pass' }] as Partial<SealOf>[]) {
@@ -32,31 +32,31 @@ describe('seals', () => {
     expect(seals.open(WHAT, text)).to.deep.equal(['123', 'abc']);
   });
 
-  it('parts cannot be moved between the buyer and the fields', () => {
+  it('do not open when text moves between the buyer and the fields', () => {
     const seals = ring('k1');
     const text = seals.seal({ ...WHAT, saleId: '7', userId: 'u1' }, ['1']);
     const [keyId, , mac] = text.split('.');
     expect(seals.open({ ...WHAT, saleId: '7', userId: `u1.${keyId}` }, `1.${mac}`)).to.equal(null);
   });
 
-  it('the first key seals, an older one is accepted while it is there', () => {
+  it('seal with the first key and accept an older key while it is listed', () => {
     const old = ring('k1').seal(WHAT, [1]);
     expect(ring('k2', 'k1').seal(WHAT, [1])).to.match(/^k2\./);
     expect(ring('k2', 'k1').open(WHAT, old)).to.deep.equal(['1']);
     expect(ring('k2').open(WHAT, old)).to.equal(null);
   });
 
-  it('without a key nothing is sealed and nothing accepted; what is sealed is short enough to be opened', () => {
+  it('neither seal nor open without a key, and keep a sealed text short enough to open', () => {
     expect(() => ring().seal(WHAT, [1])).to.throw(RangeError, 'no key');
     expect(ring().open(WHAT, ring('k1').seal(WHAT, [1]))).to.equal(null);
     expect(() => ring('k1').seal(WHAT, ['x'.repeat(466)])).to.throw(RangeError, 'short');
-    const longest = 'x'.repeat(465); // k1, two dots and an HMAC of 43 characters make 512
+    const longest = 'x'.repeat(465); // 512 characters with `k1`, two dots and an HMAC of 43 characters.
     expect(ring('k1').open(WHAT, ring('k1').seal(WHAT, [longest]))).to.deep.equal([longest]);
   });
 
-  it('any other text is no seal, and never an error', () => {
+  it('reject any other text without an error', () => {
     const seals = ring('k1');
-    const unit = fc.nat({ max: 0xffff }).map((code) => String.fromCharCode(code)); // lone surrogates too
+    const unit = fc.nat({ max: 0xffff }).map((code) => String.fromCharCode(code)); // Includes lone surrogates.
     fc.assert(fc.property(fc.string({ maxLength: 60, unit }), (text) => seals.open(WHAT, text) === null));
     expect(seals.open(WHAT, `k1.${'a'.repeat(600)}.${'A'.repeat(43)}`)).to.equal(null);
   });

@@ -92,7 +92,7 @@ describe('config: secrets and certificates from files', () => {
     );
   });
 
-  it('prefers the settings of an app to its environment when one of them is a file', () => {
+  it('prefers the settings of an app to its environment when a setting is a file', () => {
     const around = { MYSQL_PASSWORD_FILE: file('around', 'around') };
     const of = (settings: Record<string, string>, env: Environment): string =>
       loadConfig(['mysql'], withSettings({ MYSQL_URL, ...settings }, env)).mysql.password();

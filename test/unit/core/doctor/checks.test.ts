@@ -20,7 +20,7 @@ import {
   WIDE,
 } from '../../../helpers/doctor-facts.js';
 
-/** A line, what makes it so, and what it says. */
+/** A check with the world that causes its verdict, and the expected text. */
 type Row = readonly [id: string, verdict: 'wrong' | 'risky', facts: Partial<AllFacts>, says: RegExp];
 
 const away = { down: 'It is away.', todo: 'Start it.' };
@@ -247,8 +247,8 @@ const ROWS: readonly Row[] = [
 const all = (facts: AllFacts): Finding[] => reportOn(facts).groups.flatMap(({ findings }) => [...findings]);
 const find = (facts: Partial<AllFacts>, id: string) => all(allFacts(facts)).find((one) => one.id === id);
 
-describe('doctor: each line', () => {
-  it('is ok on servers that are well, and there is nothing to do', () => {
+describe('doctor: checks', () => {
+  it('are all ok and give no advice when the servers are healthy', () => {
     const report = reportOn(allFacts());
     expect(all(allFacts()).filter(({ verdict }) => verdict !== 'ok')).to.deep.equal([]);
     expect(report.verdict).to.equal('ok');
@@ -265,7 +265,7 @@ describe('doctor: each line', () => {
     });
   }
 
-  it('has a row above for each verdict that its description names, and no other', () => {
+  it('have a row above for each verdict in their description, and no other row', () => {
     for (const { id, wrongIf, riskyIf } of GROUPS_OF_CHECKS.flatMap(({ checks }) => [...checks])) {
       const tried = new Set(ROWS.filter(([of]) => of === id).map(([, verdict]) => verdict));
       expect(tried.has('wrong'), `${id} is wrong`).to.equal(wrongIf !== undefined);
@@ -275,7 +275,7 @@ describe('doctor: each line', () => {
     expect(new Set(CHECK_IDS).size).to.equal(CHECK_IDS.length);
   });
 
-  it('says that it could not see what a server does not show', () => {
+  it('report when a server hides a value', () => {
     const hidden: readonly [Partial<AllFacts>, string][] = [
       [{ redis: redis({ fsync: null }) }, 'redis.fsync'],
       [{ redis: redis({ strangers: null }) }, 'redis.access'],
@@ -287,7 +287,7 @@ describe('doctor: each line', () => {
     expect(reportOn(allFacts({ redis: redis({ fsync: null }) })).verdict).to.equal('unknown');
   });
 
-  it('is left out where there is nothing to look at', () => {
+  it('are left out when they do not apply', () => {
     expect(find({ mysql: mysql({ logBin: false }) }, 'mysql.binlog-format')).to.equal(undefined);
     expect(find({ mysql: mysql({ disk: null }) }, 'mysql.disk')).to.equal(undefined);
     expect(find({}, 'redis.cluster')).to.equal(undefined);
@@ -299,13 +299,13 @@ describe('doctor: each line', () => {
 });
 
 describe('doctor: several servers', () => {
-  it('a server that is away costs one line, and the others have theirs', () => {
+  it('print one line for an unreachable server and check the other servers', () => {
     const ids = all(allFacts({ redis: away })).map(({ id }) => id);
     expect(ids.filter((id) => id.startsWith('redis.'))).to.deep.equal(['redis.answers']);
     expect(ids).to.include('mysql.flush').and.include('rocketmq.topics');
   });
 
-  it('of several masters or brokers the bad ones are named, and those with the same fault together', () => {
+  it('name the bad masters or brokers, and group servers with the same fault', () => {
     const lru = { evictionPolicy: 'allkeys-lru' };
     const servers = ['a:1', 'b:2', 'c:3'].map((server, nth) => redisServer({ server, ...(nth > 0 ? lru : {}) }));
     const found = find({ redis: { servers, waitReplicas: 0 } }, 'redis.eviction');
@@ -322,7 +322,7 @@ describe('doctor: several servers', () => {
     );
   });
 
-  it('those that are well share a word', () => {
+  it('share one line for all healthy servers', () => {
     const servers = ['a:1', 'b:2'].map((server, nth) => redisServer({ server, skewMs: nth }));
     const lines = { redis: { servers, waitReplicas: 0 } };
     expect(find(lines, 'redis.eviction')?.says).to.equal('noeviction');
@@ -333,7 +333,7 @@ describe('doctor: several servers', () => {
 describe('doctor: accepted risks', () => {
   const facts = allFacts({ redis: redis({ replicas: 0 }), mysql: mysql({ readOnly: true }) });
 
-  it('are ok, and still say what they are', () => {
+  it('are ok and still show the accepted risk', () => {
     const report = reportOn(facts, new Set(['redis.replicas', 'mysql.writable']));
     const lines = report.groups.flatMap(({ findings }) => findings);
     const accepted = lines.find(({ id }) => id === 'redis.replicas');
@@ -343,8 +343,8 @@ describe('doctor: accepted risks', () => {
   });
 });
 
-describe('doctor: what a line may not tell', () => {
-  it('no secret is in it, however weak', () => {
+describe('doctor: secrets', () => {
+  it('shows no secret in a line, even a weak secret', () => {
     const weak = ['hunter2-hunter2', 'aaaaaaaaaaaaaaaaaaaaaaaa', 'password1'];
     const secrets = weak.flatMap((text) => ['A_SECRET', 'B_SECRET'].map((name) => ({ name, text })));
     const text = JSON.stringify(reportOn(allFacts({ settings: settings({ secrets }) })));
@@ -353,7 +353,7 @@ describe('doctor: what a line may not tell', () => {
   });
 });
 
-describe('doctor: what speaks the protocol of MySQL', () => {
+describe('doctor: servers with the MySQL protocol', () => {
   for (const [version, comment, engine] of [
     ['8.0.15', 'MySQL Community Server - GPL', 'mysql'],
     ['8.0.36-0ubuntu0.22.04.1', '(Ubuntu)', 'mysql'],

@@ -7,7 +7,7 @@ import { GROUPS_OF_CHECKS } from '../../../../src/core/doctor/report.js';
 import { judgeVersion } from '../../../../src/core/doctor/versions.js';
 import { mysql, redisServer } from '../../../helpers/doctor-facts.js';
 
-describe('doctor: where an address is', () => {
+describe('doctor: location of an address', () => {
   for (const [text, kind] of Object.entries({
     '127.0.0.1': 'loopback',
     '127.8.9.1': 'loopback',
@@ -36,7 +36,7 @@ describe('doctor: where an address is', () => {
 describe('doctor: versions', () => {
   const verdictOf = (version: string): string => judgeVersion('mariadb', version).verdict;
 
-  it('are compared number by number, whatever stands behind them', () => {
+  it('compares versions number by number and ignores any suffix', () => {
     expect(verdictOf('11.4.5-MariaDB-1:11.4.5+maria~deb12-log')).to.equal('ok');
     expect(verdictOf('11.40.1')).to.equal('risky');
     expect(verdictOf('10.6')).to.equal('risky');
@@ -46,8 +46,8 @@ describe('doctor: versions', () => {
   });
 });
 
-describe('doctor: what stops a program at its start', () => {
-  it('is what would make it do wrong: each such line, with what to do', () => {
+describe('doctor: checks that stop a program at its start', () => {
+  it('returns each check that would break the program, with advice', () => {
     const facts = mysql({ timeZone: 'SYSTEM', otherEngines: ['orders MyISAM'], readOnly: true, flushAtCommit: 0 });
     const problems = startProblems(MYSQL_CHECKS, facts);
     expect(problems).to.deep.equal(startProblems(MYSQL_START_CHECKS, facts));
@@ -57,7 +57,7 @@ describe('doctor: what stops a program at its start', () => {
     expect(startProblems(MYSQL_CHECKS, mysql({ readOnly: true })), 'this passes by itself').to.deep.equal([]);
   });
 
-  it('is each of these lines, and no other', () => {
+  it('covers exactly these checks', () => {
     const all = GROUPS_OF_CHECKS.flatMap(({ checks }) => [...checks]);
     expect(all.filter(({ stopsPrograms }) => stopsPrograms === true).map(({ id }) => id)).to.deep.equal([
       ...['redis.eviction', 'redis.append-only', 'redis.clock'],
@@ -66,7 +66,7 @@ describe('doctor: what stops a program at its start', () => {
     ]);
   });
 
-  it('is nothing on servers that are well', () => {
+  it('returns no check when the servers are healthy', () => {
     expect(startProblems(MYSQL_START_CHECKS, mysql())).to.deep.equal([]);
     expect(startProblems(REDIS_START_CHECKS, redisServer())).to.deep.equal([]);
   });
