@@ -628,7 +628,7 @@ export const MUTANTS: readonly Mutant[] = [
     edits: [
       {
         file: 'src/purchase/check-back.ts',
-        find: "      case 'outlived': // its marker may be lost, so a 202 may be out: the worker reacquires its units\n",
+        find: "      case 'outlived': // the marker may be lost, so a buyer may have a 202: the worker reacquires the units\n",
         replace: '',
       },
       {

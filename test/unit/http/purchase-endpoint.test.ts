@@ -445,7 +445,7 @@ describe('POST purchases', () => {
     const { status, headers, body } = await ask();
     expect([status, body.code, headers.get('retry-after')]).to.deep.equal([503, 'unavailable', '1']);
     expect(body.detail)
-      .to.match(/^redis does not answer; this try took nothing/)
+      .to.match(/^redis does not answer\. This attempt took nothing/)
       .and.not.contain('10.0.0.7');
     expect(fake.bugs).to.deep.equal([]);
   });

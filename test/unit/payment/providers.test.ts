@@ -18,20 +18,23 @@ interface World {
   stop(): Promise<void>;
 }
 
-/** A time-out of the provider that takes no time: every sleeper wakes at once, unless an answer is much quicker. */
-const impatient = { sleep: (_ms: number, signal?: AbortSignal) => sleepFor(400, signal) };
-const sleepFor = (ms: number, signal?: AbortSignal): Promise<void> =>
-  new Promise((resolve) => {
-    const timer = setTimeout(resolve, ms);
-    signal?.addEventListener('abort', () => {
-      clearTimeout(timer);
-      resolve();
-    });
-  });
+/** Whether a stand-in has lost an answer: the time of its call is over then, and only then. */
+let isLost = (): boolean => false;
+const clock = {
+  sleep: (_ms: number, signal?: AbortSignal): Promise<void> =>
+    new Promise((resolve) => {
+      const timer = setInterval(() => (signal?.aborted || isLost() ? end() : undefined), 5);
+      const end = (): void => {
+        clearInterval(timer);
+        isLost = () => false;
+        resolve();
+      };
+    }),
+};
 
 const config = { apiKey: '', apiUrl: '', webhookSecret: '', webhookSecretBefore: '', webhookMode: 'test' } as const;
 const open = async (own: Partial<Parameters<typeof openPayments>[0]>): Promise<PaymentProvider> => {
-  const payments = await openPayments({ provider: 'none', ...config, ...own }, { clock: impatient, log: silentLog });
+  const payments = await openPayments({ provider: 'none', ...config, ...own }, { clock, log: silentLog });
   if (payments === null) throw new Error('no provider');
   return payments.provider;
 };
@@ -49,7 +52,11 @@ const WORLDS: Readonly<Record<string, () => Promise<World>>> = {
     return {
       provider: await open({ provider: 'http', apiKey: SERVICE_KEY, apiUrl }),
       cards: { good: 'any', declined: 'declined', asks: 'asks' },
-      loseAnswer: () => service.breakNext('slow'),
+      loseAnswer: () => {
+        service.breakNext('slow');
+        const before = service.asked.length;
+        isLost = () => service.asked.length > before;
+      },
       stop: () => service.stop(),
     };
   },
@@ -59,7 +66,10 @@ const WORLDS: Readonly<Record<string, () => Promise<World>>> = {
     return {
       provider: await open({ provider: 'stripe', apiKey: STRIPE_KEY, apiUrl }),
       cards: CARD,
-      loseAnswer: () => stripe.break(/confirm/, 'slow'),
+      loseAnswer: () => {
+        stripe.break(/confirm/, 'slow');
+        isLost = () => stripe.asked.some((request) => request.includes('confirm'));
+      },
       stop: () => stripe.stop(),
     };
   },
