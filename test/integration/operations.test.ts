@@ -214,7 +214,7 @@ describe('answers for operators', () => {
 });
 
 /** The command prints this while another profile is running. */
-const RUNNING = 'seckill: the api answers 409: Another profile of this api is under way.\n';
+const RUNNING = 'seckill: the api answers 409: This api is already recording a profile.\n';
 
 /** Sums a metric over the labels that match. */
 function sum(text: string, name: string, labels = /./): number {
