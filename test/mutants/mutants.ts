@@ -254,6 +254,12 @@ export const MUTANTS: readonly Mutant[] = [
         replace: 'const INSERT_LIVE = `INSERT IGNORE INTO orders',
       },
       {
+        // this assertion would end the worker first
+        file: 'src/mysql/insert-orders.ts',
+        find: '  assert(written === orders.length, `${written} rows were written for ${orders.length} purchases`);\n',
+        replace: '  assert(written >= 0, `${written} rows`);\n',
+      },
+      {
         file: 'test/helpers/memory/memory-repositories.ts',
         find: '    if (taken !== null) return { outcome: taken };\n',
         replace:
