@@ -8,18 +8,18 @@ import { SCHEMA, settingsOf, type SectionName } from '../src/core/config/schema.
 // ceiling. A commit that raises one says why.
 
 const CEILINGS: Readonly<Record<string, number>> = {
-  'lines of TypeScript': 191_400,
-  'lines in src': 57_100,
-  'lines in web': 17_800,
-  'lines in test': 103_600,
-  'lines in deploy': 6_750,
-  'lines in bench': 6_350,
-  'words in docs': 66_700,
-  'words in docs/decisions': 28_800,
-  'pages in docs': 41,
-  settings: 157,
-  'uses of Pick<': 420,
-  'interfaces named *Ports, *Parts, *Options, *Services': 150,
+  'lines of TypeScript': 187_300,
+  'lines in src': 58_000,
+  'lines in web': 15_700,
+  'lines in test': 103_000,
+  'lines in deploy': 6_550,
+  'lines in bench': 4_250,
+  'words in docs': 40_000,
+  'words in docs/decisions': 10_000,
+  'pages in docs': 28,
+  settings: 97,
+  'uses of Pick<': 418,
+  'interfaces named *Ports, *Parts, *Options, *Services': 148,
 };
 
 const files = execFileSync('git', ['ls-files'], { cwd: REPO_DIR, encoding: 'utf8' }).split('\n');
