@@ -18,7 +18,7 @@ const run = promisify(execFile);
 
 const { into, seeds } = new Command('npm run yardsticks --')
   .description('Writes OpenAPI, --help, metrics, Lua, schema, test titles and simulated traces into a folder.')
-  .requiredOption('--into <folder>', 'folder to write into')
+  .option('--into <folder>', 'folder to write into', join(REPO_DIR, '.stack/yardsticks'))
   .option('--seeds <n>', 'number of simulated runs whose traces are hashed', Number, 10_000)
   .parse()
   .opts<{ into: string; seeds: number }>();

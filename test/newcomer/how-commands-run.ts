@@ -126,7 +126,7 @@ export const NOT_RUN: Readonly<Record<string, readonly string[]>> = {
     'npm run test:all',
     'npm run check',
     'npm run coverage',
-    'npm run yardsticks -- --into /tmp/before',
+    'npm run yardsticks',
   ],
   'changes the sources that the tests run from; `npm run check` says whether it has to': [
     'npm run format',
