@@ -47,7 +47,12 @@ export const PROBLEMS = {
   ),
   overloaded: row(503, 'Too busy', 'Too many requests are queued.', 1000),
   unavailable: row(503, 'Unavailable', `A part of the system ${UNAVAILABLE}`, 1000),
-  outcome_unknown: row(503, 'Outcome unknown', 'The outcome of the request is unknown. Try again with the same key.', 1000),
+  outcome_unknown: row(
+    503,
+    'Outcome unknown',
+    'The outcome of the request is unknown. Try again with the same key.',
+    1000,
+  ),
   bad_request: row(400, 'Bad request', 'The request is not well-formed.'),
   unauthorized: row(401, 'Not signed in', 'This request needs a valid token: Authorization: Bearer <token>.'),
   role_needed: row(403, 'Role needed', 'The token lacks the role that this request needs.'),
