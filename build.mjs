@@ -109,7 +109,7 @@ async function bundle({ folder, entry, packages = 'bundle' }, { dist = join(REPO
   for (const { path, contents } of [...outputFiles.filter((file) => !isEntry(file)), ...outputFiles.filter(isEntry)]) {
     writeFileSync(`${path}.${process.pid}`, contents);
     renameSync(`${path}.${process.pid}`, path);
-    utimesSync(path, startedAt, startedAt); // a source that was changed meanwhile is newer
+    utimesSync(path, startedAt, startedAt); // a source that changes during the build is newer
   }
   const written = new Set(outputFiles.map(({ path }) => path));
   for (const path of readdirSync(outdir).map((name) => join(outdir, name))) {

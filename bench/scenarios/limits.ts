@@ -171,7 +171,7 @@ async function halfMessageLimit(session: Session, size: number, options: Through
 const STOCK = 10_000_000;
 /** A slot that no worker of the bench gets: they take the lowest. */
 const SLOT = 255;
-/** A time long ago, so that these ids never meet those of a worker. */
+/** A past time, so that these ids differ from the ids of any worker. */
 const FIRST_ID_MS = Date.UTC(2024, 1, 1);
 
 /**

@@ -191,11 +191,12 @@ export function loadConfig<const S extends readonly SectionName[]>(
 
 /** Derives fixed values from the settings they depend on, so that an operator never has to change two. */
 function derivedFrom({ reconcile, redis, repair, mysql }: Partial<Config>): Partial<Config> {
-  const markerAgeMs = reconcile?.markerAgeMs || redis?.markerLifeMs;
+  // Without the life of a marker, no marker may count as stale.
+  const markerAgeMs = reconcile?.markerAgeMs || (redis?.markerLifeMs ?? Infinity);
   // A lease that ends during a statement would let two keepers rebuild one sale.
   const leaseMs = Math.max(repair?.leaseMs ?? 0, Math.ceil(1.25 * (mysql?.queryTimeoutMs ?? 0)));
   return {
-    ...(reconcile && markerAgeMs !== undefined && { reconcile: Object.freeze({ ...reconcile, markerAgeMs }) }),
+    ...(reconcile && { reconcile: Object.freeze({ ...reconcile, markerAgeMs }) }),
     ...(repair && { repair: Object.freeze({ ...repair, leaseMs }) }),
   };
 }

@@ -40,8 +40,6 @@ interface TableProps<T> {
   readonly onRetry?: () => void;
   readonly hasMore?: boolean;
   readonly onMore?: () => void;
-  /** Column that sorts the rows at first, by its position. Below 0: largest first. */
-  readonly sortedBy?: number;
 }
 
 const ROW_PX = 37;

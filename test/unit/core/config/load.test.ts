@@ -345,6 +345,9 @@ describe('config', () => {
         loadConfig(['redis', 'reconcile'], { ...GOOD, ...env }).reconcile.markerAgeMs;
       expect(markerAgeMs({})).to.equal(345_600_000);
       expect(markerAgeMs({ MARKER_LIFE_MS: '700000000' })).to.equal(700_000_000);
+      expect(loadConfig(['reconcile'], GOOD).reconcile.markerAgeMs, 'unknown life: no marker is old').to.equal(
+        Infinity,
+      );
       const isShorter = { TEST_OVERRIDES: 'on', RECONCILE_MARKER_AGE_MS: '1000' };
       expect(markerAgeMs({ MARKER_LIFE_MS: '700000000', ...isShorter })).to.equal(1000);
     });
