@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { bulkPreview } from '../../contract/dead-letters.js';
+import { bulkPreview, type BulkEnd, type BulkProgress } from '../../contract/dead-letters.js';
 import { filterObject, rowId } from '../../contract/fields.js';
 import { includesRole } from '../../core/roles.js';
 import type { DeadLetterFilter } from '../../core/ports/dead-letter-repository.js';
@@ -172,12 +172,18 @@ class Progress {
     return {
       id: deadLetterId,
       event: 'progress',
-      data: { deadLetterId, outcome: word, note, ok: isEnd, handled, of: this.#of },
+      data: { deadLetterId, outcome: word, note, ok: isEnd, handled, of: this.#of } satisfies BulkProgress,
     };
   }
 
-  end(stopped: 'fault' | 'unfinished' | 'time_up' | 'drained' | null) {
-    const data = { done: this.#done, failed: this.#failed, left: this.#left, stopped, failures: this.#failures };
+  end(stopped: BulkEnd['stopped']) {
+    const data: BulkEnd = {
+      done: this.#done,
+      failed: this.#failed,
+      left: this.#left,
+      stopped,
+      failures: this.#failures,
+    };
     return { id: 'end', event: 'end', data };
   }
 }
