@@ -222,7 +222,7 @@ export function planJobs(
         { afterMs: config.keeper.redriveAfterMs, max: REDRIVEN_PER_RUN },
       ),
     ],
-    [everyMs, watchPending({ sales, store, metrics })],
+    [everyMs, watchPending({ sales, store, metrics }, { overdueAfterMs: config.keeper.redriveAfterMs })],
 
     // Parks messages that the broker gave up on in `dead_letters`.
     ...broker.deadLetters.flatMap(({ group, topic, source }) => {
@@ -237,7 +237,7 @@ export function planJobs(
     [
       everyMs,
       compareEnded(
-        { schedule, compare: (saleId) => reconcile.compareEnded(saleId), log },
+        { schedule, compare: async (saleId) => (await reconcile.compareEnded(saleId)).outcome, log },
         { afterMs: config.reconcile.safeAgeMs },
       ),
     ],
@@ -337,9 +337,8 @@ export function planJobs(
     [
       everyMs,
       watchOverdue(
-        { sales, store, transitions, repository: overdue, metrics },
+        { transitions, repository: overdue, metrics },
         {
-          batch_pending: config.keeper.redriveAfterMs,
           outbox: OVERDUE_MS.outbox,
           dead_letter: OVERDUE_MS.dead_letter,
           refund: OVERDUE_MS.refund,
@@ -361,16 +360,16 @@ export function planJobs(
     const hot = createHotSaleStore(redis);
     jobs.push([everyMs, watchHotSales({ store: hot, metrics }, { perSecond: config.hotSales.perSecond })]);
     if (config.hotSales.auto === 'true') {
-      const cache = createSaleSnapshotCache(redis);
+      const forgetSnapshot = createSaleSnapshotCache(redis).forget;
       const ports = {
         hot,
         sales,
         stock: createStockStore(redis, log),
-        store: rebuild.store,
+        repairs: rebuild.repairs,
         repository: createRepairRepository(mysql),
         masters: () => redis.masters().length,
         reshard: (saleId: string, order: ReshardOrder) =>
-          reshardSale(saleId, order, { ...repair, cache }, config.repair),
+          reshardSale(saleId, order, { ...repair, forgetSnapshot }, config.repair),
         metrics,
         log,
       };
@@ -381,8 +380,11 @@ export function planJobs(
     const { safeAgeMs, markerAgeMs } = config.reconcile;
     const ports = {
       sales: createRetirementRepository(mysql),
-      store: { ...store, ...createReconcileStore(redis), ...rebuild.store },
-      repository: { ...createReconcileRepository(mysql), ...rebuild.repository },
+      batches: store,
+      store: createReconcileStore(redis),
+      repairs: rebuild.repairs,
+      repository: createReconcileRepository(mysql),
+      parkedBatchesOf: rebuild.repository.parkedBatchesOf,
       reconcile,
       clock,
       log,

@@ -195,7 +195,9 @@ export class Operator<S extends SectionName> {
     const minter = this.#openMinter(mysql);
     return new ReconcileAdmin(
       {
-        store: { ...createBatchStore(redis), ...createReconcileStore(redis), ...createRepairStore(redis) },
+        batches: createBatchStore(redis),
+        store: createReconcileStore(redis),
+        repairs: createRepairStore(redis),
         repository: createReconcileRepository(mysql),
         jobs: createCompensationRepository(mysql),
         runs: createReconcileRuns(mysql, clock),
@@ -252,9 +254,14 @@ export class Operator<S extends SectionName> {
   ): Promise<Resharded> {
     const redis = await this.#openRedis();
     const stores = rebuildStores(redis, this.#openMysql(), this.#given.rebuildFailPoints);
-    const cache = createSaleSnapshotCache(redis);
+    const forgetSnapshot = createSaleSnapshotCache(redis).forget;
     const progress = workerProgressOf(this.#config);
-    return reshardSale(saleId, order, { ...stores, cache, progress, clock, log: this.#log }, this.#config.repair);
+    return reshardSale(
+      saleId,
+      order,
+      { ...stores, forgetSnapshot, progress, clock, log: this.#log },
+      this.#config.repair,
+    );
   }
 
   /** Never rejects. */
@@ -340,11 +347,11 @@ export function openSaleEditor(redis: RedisConnection, mysql: MysqlPool, faultOf
 /** Opens the stores that rebuild a sale in Redis from MySQL, for a repair or a split into more buckets. */
 export function rebuildStores(redis: RedisConnection, mysql: MysqlPool, failPoints?: RebuildFailPoints) {
   const { orderPage, unlistedOrders, findSale } = createReconcileRepository(mysql);
-  const { setState } = createSaleStore(redis);
-  const store = { ...createRepairStore(redis), setState };
+  const repairs = createRepairStore(redis);
   const repository = { ...createRepairRepository(mysql), orderPage, unlistedOrders, findSale };
   return {
-    store: failPoints?.rebuilt(store) ?? store,
+    repairs: failPoints?.rebuilt(repairs) ?? repairs,
+    setState: createSaleStore(redis).setState,
     repository: failPoints?.raised(repository) ?? repository,
     sales: createSaleRepository(mysql),
   };

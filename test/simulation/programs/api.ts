@@ -110,7 +110,7 @@ function openEndpoints(proc: SimulatedProcess, system: SimulatedSystem): Endpoin
   const transitions = withFaults(proc, 'mysql', system.servers.transitions, ['pay', 'cancel']);
   const cache = withFaults(proc, 'redis', system.cache, ['read', 'lock', 'write', 'forget']);
   const snapshots = new SaleSnapshots(
-    { repository: { ...sales, newestId: () => repositories.newestId() }, cache, clock },
+    { repository: { find: sales.find, newestId: () => repositories.newestId() }, cache, clock },
     { memoryTtlMs: 1_000, memoryMax: SNAPSHOTS_MAX, absentMax: SNAPSHOTS_MAX, lockMs: 3_000 },
   );
   const units = new UnitFetcher(
