@@ -1,26 +1,18 @@
 import { assertNever, OperationalError } from '../../core/errors.js';
 import { type Sale } from '../../core/sale.js';
-import type { CompensationRepository, CompensationJob } from '../../core/ports/compensation-repository.js';
-import type { Log } from '../../core/ports/log.js';
-import type { Outbox } from '../../core/ports/outbox.js';
+import type { CompensationJob } from '../../core/ports/compensation-repository.js';
 import { repairNeedIn } from '../repair/sale-status.js';
 import { buyersTooMany, measureDrift, removeStaleMarkers } from './count-units.js';
 import {
+  type CompensatePorts,
   done,
   FOLLOW_MAX_MS,
   later,
   repairRequest,
   type Repair,
   type RepairPass,
-  type RepairRequestPorts,
 } from './repair-request.js';
 import { withoutUndefined } from '../../core/without-undefined.js';
-
-export interface CompensatePorts extends RepairRequestPorts {
-  readonly jobs: CompensationRepository;
-  readonly outbox: Outbox;
-  readonly log: Log;
-}
 
 export interface CompensateOptions {
   readonly safeAgeMs: number;

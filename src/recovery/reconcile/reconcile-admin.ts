@@ -19,8 +19,9 @@ import type { ReconcileRun, ReconcileRuns, RunFilter, RunOutcome, SaleLease } fr
 import type { SaleRepository } from '../../core/ports/sale-repository.js';
 import { listSalesInRedis } from '../../sales/list-sales-in-redis.js';
 import { compareSale } from './compare-sale.js';
-import { compensate, type CompensateOptions, type CompensatePorts } from './compensate.js';
+import { compensate, type CompensateOptions } from './compensate.js';
 import type { CompareLimits } from './judge-requests.js';
+import type { CompensatePorts } from './repair-request.js';
 import { RunTally, type SaleResult } from './sale-report.js';
 import { withoutUndefined } from '../../core/without-undefined.js';
 

@@ -6,17 +6,23 @@ import { type Sale } from '../../core/sale.js';
 import { homeBucket, type BucketRef } from '../../core/bucket.js';
 import { failPurchases, type FailPorts } from '../../orders/fail-purchases.js';
 import type { RedriveChannel } from '../../core/ports/channels.js';
+import type { CompensationRepository } from '../../core/ports/compensation-repository.js';
+import type { Log } from '../../core/ports/log.js';
+import type { Outbox } from '../../core/ports/outbox.js';
 import type { AgedOrder } from '../../core/ports/reconcile-repository.js';
 import type { StoredBatch } from '../../core/ports/reconcile-store.js';
 import type { BatchStore } from '../../core/ports/batch-store.js';
 import { markIfComplete } from '../mark-if-recorded.js';
 import type { BothSides } from './count-units.js';
 
-/** Both sides of a sale, and what a repair of one of its requests changes. */
-export interface RepairRequestPorts extends BothSides {
+/** Both sides of the sales, and what their compensation changes. */
+export interface CompensatePorts extends BothSides {
+  readonly jobs: CompensationRepository;
   readonly batches: BatchStore;
   readonly channel: RedriveChannel;
   readonly fail: FailPorts;
+  readonly outbox: Outbox;
+  readonly log: Log;
 }
 
 /**
@@ -69,7 +75,7 @@ export type RequestName = { readonly userId: string; readonly requestId: string 
 export async function repairRequest(
   sale: Sale,
   request: RequestName,
-  ports: RepairRequestPorts,
+  ports: CompensatePorts,
   aim: RepairAim,
   pass: RepairPass,
 ): Promise<Repair> {
@@ -127,7 +133,7 @@ async function updateStore(
   ref: BucketRef,
   row: AgedOrder,
   entry: RequestEntry | null,
-  ports: RepairRequestPorts,
+  ports: CompensatePorts,
   { published }: RepairPass,
 ): Promise<Repair> {
   if (!isLive(row.state)) {
@@ -155,7 +161,7 @@ async function giveUp(
   ref: BucketRef,
   alone: Batch,
   known: StoredBatch,
-  { repository, batches, fail }: RepairRequestPorts,
+  { repository, batches, fail }: CompensatePorts,
 ): Promise<Repair> {
   const written = await failPurchases(alone, 'compensation_failed', fail);
   if (written === 'contended') return later('others write the same row', false);
