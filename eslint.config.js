@@ -10,6 +10,7 @@ import tseslint from 'typescript-eslint';
 const FLOW = {
   cli: [
     'programs',
+    'process',
     'http',
     'contract',
     'admission',
@@ -23,8 +24,9 @@ const FLOW = {
     'core',
   ],
   /** Seckill inside an app: it composes what the programs compose. */
-  library: ['programs', 'http', 'contract', 'orders', 'payment', 'mysql', 'rocketmq', 'core'],
+  library: ['programs', 'process', 'http', 'contract', 'orders', 'payment', 'mysql', 'rocketmq', 'core'],
   programs: [
+    'process',
     'http',
     'contract',
     'admission',
@@ -38,6 +40,8 @@ const FLOW = {
     'payment',
     'core',
   ],
+  /** What every process needs, a program or a command: connections, log and metrics, clock, options and output. */
+  process: ['http', 'orders', 'redis', 'mysql', 'rocketmq', 'core'],
   http: ['contract', 'admission', 'purchase', 'orders', 'sales', 'recovery', 'core'],
   /** The bodies of the API, written once. The pages and the client take their types from it. */
   contract: ['admission', 'sales', 'recovery', 'core'],
@@ -208,7 +212,7 @@ export default tseslint.config(
   },
   {
     files: ['src/**/*.ts'],
-    ignores: ['src/core/config/**', 'src/cli/**'],
+    ignores: ['src/core/config/**', 'src/cli/**', 'src/process/options.ts'],
     rules: {
       'no-restricted-properties': [
         'error',

@@ -1,7 +1,7 @@
 import { loadConfig } from '../../src/core/config/load.js';
 import type { Sale } from '../../src/core/sale.js';
 import { withOperator } from '../../src/programs/operator.js';
-import { createLog } from '../../src/programs/telemetry.js';
+import { createLog } from '../../src/process/telemetry.js';
 import type { RepairStep } from '../../src/recovery/repair/repair-sale.js';
 import { BenchError } from '../bench-error.js';
 import { runOpenLoop, type OpenLoopResult } from '../load/open-loop.js';

@@ -3,9 +3,9 @@ import { loadConfig } from '../core/config/load.js';
 import type { AuditFilter } from '../core/ports/audit-log.js';
 import { auditBody } from '../http/routes/audit.js';
 import { withOperator } from '../programs/operator.js';
-import { createLog } from '../programs/telemetry.js';
-import { parseTime, parseWhole } from './options.js';
-import { isoTime, print, printError, tableLine } from './print.js';
+import { createLog } from '../process/telemetry.js';
+import { parseTime, parseWhole } from '../process/options.js';
+import { isoTime, print, printError, tableLine } from '../process/print.js';
 import { withoutUndefined } from '../core/without-undefined.js';
 
 interface ListFlags {

@@ -2,7 +2,7 @@ import type { DeadLetterAdmin, DeadLetterResult, Pace } from '../recovery/dead-l
 import { readResult } from '../recovery/dead-letters/dead-letter-result.js';
 import type { DiscardAnswer } from '../recovery/dead-letters/discard-dead-letter.js';
 import type { ReplayAnswer } from '../recovery/dead-letters/replay-dead-letter.js';
-import { inLine, print, printError } from './print.js';
+import { inLine, print, printError } from '../process/print.js';
 
 export interface WorkOrder {
   readonly deadLetterIds: AsyncIterable<string> | Iterable<string>;

@@ -13,12 +13,20 @@ import {
 import { GROUPS } from '../core/topics.js';
 import { deadLetterBody, summaryBody } from '../http/routes/dead-letters.js';
 import { withOperator } from '../programs/operator.js';
-import { createLog } from '../programs/telemetry.js';
+import { createLog } from '../process/telemetry.js';
 import type { DeadLetterAdmin } from '../recovery/dead-letters/dead-letter-admin.js';
-import { CliError } from './cli-error.js';
+import { CliError } from '../process/cli-error.js';
 import { workThroughDeadLetters, type WorkOrder } from './dlq-work.js';
-import { checkSpan, operatorName, parseId, parseRowNumber, parseSaleId, parseTime, parseWhole } from './options.js';
-import { isoTime, print, printAll, printError, inLine, tableLine } from './print.js';
+import {
+  checkSpan,
+  operatorName,
+  parseId,
+  parseRowNumber,
+  parseSaleId,
+  parseTime,
+  parseWhole,
+} from '../process/options.js';
+import { isoTime, print, printAll, printError, inLine, tableLine } from '../process/print.js';
 import { withoutUndefined } from '../core/without-undefined.js';
 
 interface FilterFlags {

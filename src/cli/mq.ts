@@ -12,12 +12,12 @@ import { TOPICS } from '../core/topics.js';
 import { RocketmqInspection } from '../rocketmq/admin/inspection.js';
 import { brokerAccessOf } from '../rocketmq/credentials.js';
 import { withOperator } from '../programs/operator.js';
-import { createLog } from '../programs/telemetry.js';
+import { createLog } from '../process/telemetry.js';
 import { resumableOf, resumeHalf } from '../recovery/resume-halves.js';
-import { UsageError } from './cli-error.js';
+import { UsageError } from '../process/cli-error.js';
 import { namesrvOf } from './addresses.js';
-import { clusterOption, operatorName, parseTime, parseWhole } from './options.js';
-import { inLine, isoTime, print, printError, tableLine } from './print.js';
+import { clusterOption, operatorName, parseTime, parseWhole } from '../process/options.js';
+import { inLine, isoTime, print, printError, tableLine } from '../process/print.js';
 
 interface MqFlags {
   readonly namesrv?: string;

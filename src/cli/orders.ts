@@ -5,10 +5,10 @@ import { isServed, ORDER_FILTER_NEEDS, type OrderFilter } from '../core/ports/or
 import { EXPORT_FORMATS, EXPORT_MAX, type ExportFormat } from '../http/export-lines.js';
 import { orderPages } from '../http/order-lines.js';
 import { withOperator } from '../programs/operator.js';
-import { createLog } from '../programs/telemetry.js';
-import { UsageError } from './cli-error.js';
-import { checkSpan, parseSaleId, parseTime, parseUserId, parseWhole } from './options.js';
-import { printAll } from './print.js';
+import { createLog } from '../process/telemetry.js';
+import { UsageError } from '../process/cli-error.js';
+import { checkSpan, parseSaleId, parseTime, parseUserId, parseWhole } from '../process/options.js';
+import { printAll } from '../process/print.js';
 import { withoutUndefined } from '../core/without-undefined.js';
 
 interface Flags {

@@ -5,10 +5,10 @@ import { CASE_STATES, type CaseState, type PaymentCase, type PaymentCases } from
 import { withoutUndefined } from '../core/without-undefined.js';
 import { caseBody } from '../http/routes/payment-cases.js';
 import { withOperator } from '../programs/operator.js';
-import { createLog } from '../programs/telemetry.js';
-import { CliError } from './cli-error.js';
-import { operatorName, parseWhole } from './options.js';
-import { isoTime, print, printError, tableLine } from './print.js';
+import { createLog } from '../process/telemetry.js';
+import { CliError } from '../process/cli-error.js';
+import { operatorName, parseWhole } from '../process/options.js';
+import { isoTime, print, printError, tableLine } from '../process/print.js';
 
 interface ListFlags {
   readonly state: CaseState | 'all';

@@ -6,12 +6,12 @@ import type { ReconcileRun } from '../core/ports/reconcile-runs.js';
 import { COMPENSATED_KINDS, describeFinding, type CompensatedKind } from '../core/sale-finding.js';
 import { jobBody, runBody, saleResultBody } from '../http/routes/reconcile.js';
 import { withOperator } from '../programs/operator.js';
-import { createLog } from '../programs/telemetry.js';
+import { createLog } from '../process/telemetry.js';
 import type { ReconcileAdmin } from '../recovery/reconcile/reconcile-admin.js';
 import type { SaleResult } from '../recovery/reconcile/sale-report.js';
-import { CliError } from './cli-error.js';
-import { operatorName, parseRowNumber, parseSaleId, parseWhole } from './options.js';
-import { inLine, isoTime, print, printError, tableLine } from './print.js';
+import { CliError } from '../process/cli-error.js';
+import { operatorName, parseRowNumber, parseSaleId, parseWhole } from '../process/options.js';
+import { inLine, isoTime, print, printError, tableLine } from '../process/print.js';
 import { withoutUndefined } from '../core/without-undefined.js';
 
 interface RunFlags {

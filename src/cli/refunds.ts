@@ -5,7 +5,7 @@ import { amountText } from '../core/amount-text.js';
 import { assertNever } from '../core/errors.js';
 import { isPaymentId } from '../core/ids.js';
 import { refundBody } from '../http/routes/refunds.js';
-import { createLog } from '../programs/telemetry.js';
+import { createLog } from '../process/telemetry.js';
 import {
   REFUND_STATES,
   type RefundRepository,
@@ -13,9 +13,9 @@ import {
   type StoredRefund,
 } from '../core/ports/refund-repository.js';
 import type { OrderSearch } from '../core/ports/order-search.js';
-import { CliError } from './cli-error.js';
-import { operatorName, parseWhole } from './options.js';
-import { isoTime, print, printError, tableLine } from './print.js';
+import { CliError } from '../process/cli-error.js';
+import { operatorName, parseWhole } from '../process/options.js';
+import { isoTime, print, printError, tableLine } from '../process/print.js';
 import { withoutUndefined } from '../core/without-undefined.js';
 
 type CurrenciesOf = OrderSearch['currenciesOf'];

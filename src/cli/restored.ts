@@ -1,9 +1,9 @@
 import { Command } from 'commander';
 import { loadConfig } from '../core/config/load.js';
 import { withOperator } from '../programs/operator.js';
-import { createLog } from '../programs/telemetry.js';
-import { operatorName } from './options.js';
-import { print } from './print.js';
+import { createLog } from '../process/telemetry.js';
+import { operatorName } from '../process/options.js';
+import { print } from '../process/print.js';
 
 const DETAILS = `
 Run it once when MySQL was restored to an earlier moment, before api, worker and keeper start. What was given after that

@@ -4,10 +4,10 @@ import { isTokenId } from '../core/ids.js';
 import type { Revocation } from '../core/ports/revocations.js';
 import { NOT_YET, revocationBody } from '../http/routes/revocations.js';
 import { withOperator } from '../programs/operator.js';
-import { createLog } from '../programs/telemetry.js';
-import { UsageError } from './cli-error.js';
-import { operatorName, parseTime, parseUserId, parseWhole } from './options.js';
-import { isoTime, print, printError, tableLine } from './print.js';
+import { createLog } from '../process/telemetry.js';
+import { UsageError } from '../process/cli-error.js';
+import { operatorName, parseTime, parseUserId, parseWhole } from '../process/options.js';
+import { isoTime, print, printError, tableLine } from '../process/print.js';
 
 interface AddFlags {
   readonly user?: string;

@@ -3,10 +3,10 @@ import { whereInForce, type WhereInForce } from '../admission/rules/where-in-for
 import { OperationalError } from '../core/errors.js';
 import { rulesInForceBody } from '../http/routes/rules.js';
 import type { Operator } from '../programs/operator.js';
-import { systemClock as clock } from '../programs/system-clock.js';
-import { CliError } from './cli-error.js';
-import { parseWhole } from './options.js';
-import { inLine } from './print.js';
+import { systemClock as clock } from '../process/system-clock.js';
+import { CliError } from '../process/cli-error.js';
+import { parseWhole } from '../process/options.js';
+import { inLine } from '../process/print.js';
 
 /** Longer than an api needs to follow new rules, and longer than a dead api still counts as running. */
 const WAIT_DEFAULT_S = 5;

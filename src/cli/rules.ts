@@ -7,10 +7,10 @@ import { fieldSentences } from '../core/field-errors.js';
 import type { RuleAdmin } from '../admission/rules/rule-admin.js';
 import { parseRules, type RuleReason } from '../admission/rules/rule-set.js';
 import { checkedRulesBody, readRulesDocument, ruleChangeBody } from '../http/routes/rules.js';
-import { createLog } from '../programs/telemetry.js';
-import { CliError } from './cli-error.js';
-import { operatorName, parseWhole } from './options.js';
-import { isoTime, print, inLine, tableLine } from './print.js';
+import { createLog } from '../process/telemetry.js';
+import { CliError } from '../process/cli-error.js';
+import { operatorName, parseWhole } from '../process/options.js';
+import { isoTime, print, inLine, tableLine } from '../process/print.js';
 import { readText } from './read-text.js';
 import { findInForce, inForceFields, inForceSentence, WAIT_OPTION } from './rules-in-force.js';
 

@@ -5,13 +5,13 @@ import { readDuration } from '../core/duration.js';
 import { plannedBody } from '../http/routes/sale-plan.js';
 import { withOperator } from '../programs/operator.js';
 import { priceTermsOf } from '../programs/price-terms.js';
-import { createLog } from '../programs/telemetry.js';
+import { createLog } from '../process/telemetry.js';
 import { IMPORT_FORMATS, readImport, type ImportError, type ImportFormat } from '../sales/import-sales.js';
 import type { PriceTerms } from '../sales/new-sale.js';
 import type { SaleAdmin } from '../sales/sale-admin.js';
-import { UsageError } from './cli-error.js';
-import { operatorName } from './options.js';
-import { isoTime, print, inLine, tableLine } from './print.js';
+import { UsageError } from '../process/cli-error.js';
+import { operatorName } from '../process/options.js';
+import { isoTime, print, inLine, tableLine } from '../process/print.js';
 import { readText } from './read-text.js';
 
 export const withSales = <T>(work: (admin: SaleAdmin) => Promise<T>): Promise<T> => {

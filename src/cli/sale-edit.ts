@@ -4,12 +4,12 @@ import { assertNever } from '../core/errors.js';
 import type { Sale } from '../core/sale.js';
 import { notEnded } from '../http/routes/edit-sale.js';
 import { withOperator } from '../programs/operator.js';
-import { createLog } from '../programs/telemetry.js';
+import { createLog } from '../process/telemetry.js';
 import { readSaleChange, type SaleCancelled, type SaleEdited, type SaleEditor } from '../sales/edit-sale.js';
-import { CliError } from './cli-error.js';
-import { operatorName, parseSaleId } from './options.js';
+import { CliError } from '../process/cli-error.js';
+import { operatorName, parseSaleId } from '../process/options.js';
 import { numberOf, printSale, refused, saleLine, timeOf } from './sale-fields.js';
-import { print } from './print.js';
+import { print } from '../process/print.js';
 import { withoutUndefined } from '../core/without-undefined.js';
 
 interface EditFlags {

@@ -4,12 +4,12 @@ import { assertNever } from '../core/errors.js';
 import { RESHARD_SENTENCES } from '../core/sale-repair.js';
 import { BUCKETS_MAX } from '../core/bucket.js';
 import { withOperator } from '../programs/operator.js';
-import { createLog } from '../programs/telemetry.js';
+import { createLog } from '../process/telemetry.js';
 import type { OrderedRepair } from '../recovery/repair/repair-jobs.js';
 import type { RepairStep } from '../recovery/repair/repair-sale.js';
-import { CliError } from './cli-error.js';
-import { operatorName, parseSaleId, parseWhole } from './options.js';
-import { print, printError } from './print.js';
+import { CliError } from '../process/cli-error.js';
+import { operatorName, parseSaleId, parseWhole } from '../process/options.js';
+import { print, printError } from '../process/print.js';
 
 const REPAIR_DETAILS = `
 The keeper does this by itself, within seconds, for every sale that Redis may have lost data of. By hand it is done at

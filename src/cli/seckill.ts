@@ -1,6 +1,6 @@
 import { Command, Option } from 'commander';
 import { version } from '../programs/version.js';
-import { nameOperator, parseUserId } from './options.js';
+import { nameOperator, parseUserId } from '../process/options.js';
 import { runCommandLine } from './run-command-line.js';
 
 /** Loads a command only when the user names it. Its libraries take longer to load than most commands take to run. */

@@ -12,10 +12,10 @@ import {
   type SwitchRow,
 } from '../admission/degrade/switches.js';
 import { switchedBody, switchesBody } from '../http/routes/switches.js';
-import { createLog } from '../programs/telemetry.js';
-import { CliError } from './cli-error.js';
-import { operatorName } from './options.js';
-import { print, inLine, tableLine } from './print.js';
+import { createLog } from '../process/telemetry.js';
+import { CliError } from '../process/cli-error.js';
+import { operatorName } from '../process/options.js';
+import { print, inLine, tableLine } from '../process/print.js';
 import { findInForce, inForceFields, inForceSentence, WAIT_OPTION, type Found } from './rules-in-force.js';
 
 interface Flags {

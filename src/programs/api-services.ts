@@ -46,7 +46,7 @@ import { LiveSales } from '../sales/live-sales.js';
 import { SaleAdmin } from '../sales/sale-admin.js';
 import { readSaleBuckets } from '../sales/sale-buckets.js';
 import { openAdmission } from './admission.js';
-import { allOrNothing, type Opened } from './all-or-nothing.js';
+import { allOrNothing, type Opened } from '../process/all-or-nothing.js';
 import { apiFailPoints } from './fail-points.js';
 import type { Identity, IdentityParts } from './identity.js';
 import { Operator } from './operator.js';
@@ -54,9 +54,9 @@ import { Profiler } from './profiler.js';
 import { openPurchasePath } from './purchase-path.js';
 import { priceTermsOf } from './price-terms.js';
 import { reportProgram } from './report-program.js';
-import { createReadiness, openStores, serversOf } from './servers.js';
-import { systemClock as clock } from './system-clock.js';
-import { createRegistry } from './telemetry.js';
+import { createReadiness, openStores, serversOf } from '../process/servers.js';
+import { systemClock as clock } from '../process/system-clock.js';
+import { createRegistry } from '../process/telemetry.js';
 
 /** The caller supplies authentication and the pages. */
 type ServicesConfig = Config<Exclude<(typeof PROGRAM_SECTIONS)['api'][number], 'auth' | 'shop' | 'log'>>;

@@ -9,7 +9,7 @@ import { openPayments } from '../payment/open-payments.js';
 import { openServices } from './api-services.js';
 import { openIdentity } from './identity.js';
 import type { Running } from './run-program.js';
-import { systemClock as clock } from './system-clock.js';
+import { systemClock as clock } from '../process/system-clock.js';
 
 export type ApiConfig = Config<(typeof PROGRAM_SECTIONS)['api'][number]>;
 

@@ -5,7 +5,7 @@ import { DEAD_LETTERS, GROUP_TOPICS, GROUPS, type Group, type Topic } from '../c
 import type { Log } from '../core/ports/log.js';
 import { createDeliverySource, type OpenDeliverySource } from '../rocketmq/delivery-source.js';
 import { createDeadlineChannel, createOrderEventChannel, createRedriveChannel } from '../rocketmq/plain-channels.js';
-import { brokerConnection } from './servers.js';
+import { brokerConnection } from '../process/servers.js';
 
 /**
  * How long the broker hides a received message from other consumers. A consumer renews the messages that wait for their

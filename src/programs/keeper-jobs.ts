@@ -82,7 +82,7 @@ import type { KeeperFailPoints } from './fail-points.js';
 import { INVISIBLE_MS, type KeeperBroker, type LoopedSource } from './keeper-broker.js';
 import { openSaleAdmin, openSaleEditor, rebuildStores, workerProgressOf } from './operator.js';
 import { openReadiness } from './sale-readiness.js';
-import { systemClock as clock } from './system-clock.js';
+import { systemClock as clock } from '../process/system-clock.js';
 
 /** A job and the pause between two runs of it, ms. */
 export type PlannedJob = readonly [everyMs: number, job: Job];

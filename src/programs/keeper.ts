@@ -15,16 +15,16 @@ import { createSaleMetrics } from '../sales/metrics.js';
 import { readRedisClocks } from '../redis/read-facts.js';
 import { createProgramReports } from '../redis/program-reports.js';
 import { createScheduleMetrics } from '../sales/schedule/metrics.js';
-import { allOrNothing, type Opened } from './all-or-nothing.js';
+import { allOrNothing, type Opened } from '../process/all-or-nothing.js';
 import { keeperFailPoints } from './fail-points.js';
 import { openKeeperBroker } from './keeper-broker.js';
 import { planJobs } from './keeper-jobs.js';
 import { Operator } from './operator.js';
 import { reportProgram } from './report-program.js';
 import type { OpenProgram, Running } from './run-program.js';
-import { createReadiness, messageSignatures, openSignedMessages, openStores, serversOf } from './servers.js';
-import { systemClock as clock } from './system-clock.js';
-import { createJobMetrics, createRegistry } from './telemetry.js';
+import { createReadiness, messageSignatures, openSignedMessages, openStores, serversOf } from '../process/servers.js';
+import { systemClock as clock } from '../process/system-clock.js';
+import { createJobMetrics, createRegistry } from '../process/telemetry.js';
 
 export type KeeperConfig = Config<(typeof PROGRAM_SECTIONS)['keeper'][number]>;
 

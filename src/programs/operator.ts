@@ -61,8 +61,8 @@ import { SaleAdmin } from '../sales/sale-admin.js';
 import { planSales, type PlannedSale } from '../sales/schedule/plan-sales.js';
 import type { RebuildFailPoints } from './fail-points.js';
 import { openReadiness } from './sale-readiness.js';
-import { brokerConnection, messageSignatures, openRedis } from './servers.js';
-import { systemClock as clock } from './system-clock.js';
+import { brokerConnection, messageSignatures, openRedis } from '../process/servers.js';
+import { systemClock as clock } from '../process/system-clock.js';
 
 /** The sections that a publisher needs. */
 type PublishSections = 'rocketmq' | 'brokerAccess' | 'messages';

@@ -29,8 +29,8 @@ import type { ChannelHealth } from '../rocketmq/probe.js';
 import { SaleSnapshots } from '../sales/sale-snapshots.js';
 import { UnitFetcher } from '../sales/stock/gather-units.js';
 import type { ApiFailPoints } from './fail-points.js';
-import { brokerConnection, messageSignatures, openSignedMessages } from './servers.js';
-import { systemClock as clock } from './system-clock.js';
+import { brokerConnection, messageSignatures, openSignedMessages } from '../process/servers.js';
+import { systemClock as clock } from '../process/system-clock.js';
 import type { BreakerWrappers } from './with-breakers.js';
 
 /** How long an api uses a sale snapshot in its memory. Buyers see a change of the sale this much later. */

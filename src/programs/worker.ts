@@ -15,13 +15,13 @@ import type { Log } from '../core/ports/log.js';
 import { createBatchStore } from '../redis/batch-store.js';
 import { createProgramReports } from '../redis/program-reports.js';
 import { createDeliverySource } from '../rocketmq/delivery-source.js';
-import { allOrNothing, type Opened } from './all-or-nothing.js';
+import { allOrNothing, type Opened } from '../process/all-or-nothing.js';
 import { workerFailPoints } from './fail-points.js';
 import { reportProgram } from './report-program.js';
 import type { OpenProgram, Running } from './run-program.js';
-import { brokerConnection, createReadiness, openSignedMessages, openStores, serversOf } from './servers.js';
-import { systemClock as clock } from './system-clock.js';
-import { createRegistry } from './telemetry.js';
+import { brokerConnection, createReadiness, openSignedMessages, openStores, serversOf } from '../process/servers.js';
+import { systemClock as clock } from '../process/system-clock.js';
+import { createRegistry } from '../process/telemetry.js';
 
 export type WorkerConfig = Config<(typeof PROGRAM_SECTIONS)['worker'][number]>;
 

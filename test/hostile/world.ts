@@ -1,5 +1,5 @@
 import { NO_PAGES } from '../helpers/no-pages.js';
-import { systemClock as clock } from '../../src/programs/system-clock.js';
+import { systemClock as clock } from '../../src/process/system-clock.js';
 import type { Batch } from '../../src/core/batch.js';
 import { isId, isOrderId, isPaymentId, isSaleId, isUserId } from '../../src/core/ids.js';
 import { type Body, DegradedReads, FallbackCache } from '../../src/admission/degrade/degraded-reads.js';
@@ -27,7 +27,7 @@ import { createHttpMetrics } from '../../src/http/metrics.js';
 import { BrokerViews } from '../../src/http/broker-views.js';
 import { LiveSnapshots } from '../../src/http/live-snapshots.js';
 import { SaleAnswers } from '../../src/http/sale-answers.js';
-import { createRegistry } from '../../src/programs/telemetry.js';
+import { createRegistry } from '../../src/process/telemetry.js';
 import { cancelOrder, getOrder, payOrder } from '../../src/orders/buyer-orders.js';
 import { createPaymentSimulator } from '../../src/payment/simulator.js';
 import type { Log } from '../../src/core/ports/log.js';

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { loadConfig, type Environment } from '../../../src/core/config/load.js';
 import { withOperator } from '../../../src/programs/operator.js';
-import { createLog } from '../../../src/programs/telemetry.js';
+import { createLog } from '../../../src/process/telemetry.js';
 
 /** The result of `seckill reconcile`. */
 export interface Books {

@@ -12,7 +12,7 @@ import { routesOf } from '../../../src/http/routes/index.js';
 import type { Pages } from '../../../src/http/pages.js';
 import type { HttpServices } from '../../../src/http/services.js';
 import type { GetSaleAnswer } from '../../../src/sales/get-sale.js';
-import { systemClock as clock } from '../../../src/programs/system-clock.js';
+import { systemClock as clock } from '../../../src/process/system-clock.js';
 import { MemoryNonceStore } from '../../helpers/memory/memory-admission-stores.js';
 import { MemoryPurchaseTokenStore } from '../../helpers/memory/memory-admission-stores.js';
 import { saleOf } from '../../helpers/sales.js';

@@ -14,7 +14,7 @@ import { ManualClock } from '../../helpers/memory/manual-clock.js';
 import { hmacAuth } from '../../helpers/authenticator.js';
 import { NO_PAGES } from '../../helpers/no-pages.js';
 import { checkAnswersOf } from './declared-answers.js';
-import { systemClock } from '../../../src/programs/system-clock.js';
+import { systemClock } from '../../../src/process/system-clock.js';
 
 export const SECRET = 'a-secret-for-tests-of-forty-bytes-length';
 const sign = createTokenSigner(SECRET);

@@ -2,7 +2,7 @@ import { expect } from 'chai';
 import { Registry } from 'prom-client';
 import sinon from 'sinon';
 import { keepRunning } from '../../../src/core/job.js';
-import { createJobMetrics, loggedError } from '../../../src/programs/telemetry.js';
+import { createJobMetrics, loggedError } from '../../../src/process/telemetry.js';
 import { SteppedClock } from '../../helpers/memory/stepped-clock.js';
 import { silentLog } from '../../helpers/silent-log.js';
 

@@ -1,6 +1,6 @@
 import { expect } from 'chai';
-import { UsageError } from '../../../src/cli/cli-error.js';
-import { checkSpan, operatorName, parseTime } from '../../../src/cli/options.js';
+import { UsageError } from '../../../src/process/cli-error.js';
+import { checkSpan, operatorName, parseTime } from '../../../src/process/options.js';
 
 describe('command-line options', () => {
   it('accepts a time in ISO 8601, `now`, and a time relative to now', () => {

@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import { PassThrough } from 'node:stream';
 import sinon from 'sinon';
-import { inLine, print, printAll, printError, tableLine } from '../../../src/cli/print.js';
+import { inLine, print, printAll, printError, tableLine } from '../../../src/process/print.js';
 
 /**
  * In order: clears the screen, returns the cursor, breaks the line, reverses the text direction, hides text and ends

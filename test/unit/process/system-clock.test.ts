@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import sinon from 'sinon';
-import { systemClock } from '../../../src/programs/system-clock.js';
+import { systemClock } from '../../../src/process/system-clock.js';
 
 const HOUR_MS = 3_600_000;
 

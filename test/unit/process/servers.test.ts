@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import { loadConfig } from '../../../src/core/config/load.js';
-import { serversOf } from '../../../src/programs/servers.js';
+import { serversOf } from '../../../src/process/servers.js';
 
 describe('servers in the start log', () => {
   const named = (REDIS_URL: string, more: Record<string, string> = {}): Record<string, string> =>
