@@ -123,7 +123,7 @@ const READS_WALL_CLOCK = {
   'orders/order-id-minter.ts': 'the time in an order id',
   'purchase/place-batch.ts': 'the time of creation of a batch',
   'purchase/read-purchase.ts': 'how long ago a sale closed',
-  'recovery/dead-letters/replay-dead-letter.ts': 'the deadline of an order',
+  'operate/dead-letters/replay-dead-letter.ts': 'the deadline of an order',
   'recovery/reconcile/reconcile-admin.ts': 'how long ago a sale closed',
   'recovery/repair/await-quiet.ts': 'how long ago a sale closed',
   'redis/read-facts.ts': 'compared with the clock of Redis',

@@ -15,7 +15,7 @@ const COMMANDS: Readonly<Record<string, () => Promise<Command>>> = {
   health: async () => (await import('./health.js')).healthCommand(),
   sale: async () => (await import('./sale.js')).saleCommand(),
   orders: async () => (await import('./orders.js')).ordersCommand(),
-  dlq: async () => (await import('./dlq.js')).dlqCommand(),
+  dlq: async () => (await import('../operate/dead-letters/commands.js')).dlqCommand(),
   reconcile: async () => (await import('./reconcile.js')).reconcileCommand(),
   'payment-cases': async () => (await import('./payment-cases.js')).paymentCasesCommand(),
   refunds: async () => (await import('./refunds.js')).refundsCommand(),

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { FAILURE_REASONS, ORDER_STATES } from '../core/order.js';
-import { DEAD_LETTER_REASONS, DEAD_LETTER_STATES } from '../core/ports/dead-letter-repository.js';
+import { DEAD_LETTER_REASONS, DEAD_LETTER_STATES } from '../core/ports/dead-letters.js';
 import { count, id, orderId, text, time, userId, type BodyOf } from './fields.js';
 
 const summaryFields = {

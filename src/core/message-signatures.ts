@@ -1,7 +1,7 @@
 import { sameText, type HmacKey, type Keyring } from './hmac.js';
 import { isId } from './ids.js';
 import type { Delivery, DeliverySource, OpenHalf } from './ports/channels.js';
-import type { DeadLetterRepository } from './ports/dead-letter-repository.js';
+import type { DeadLetterRepository } from './ports/dead-letters.js';
 import type { Log } from './ports/log.js';
 import { redeliveryDelayMs } from './back-off.js';
 import { OperationalError } from './errors.js';

@@ -9,7 +9,7 @@ import type { Pages } from './pages.js';
 import { Pipeline, unrouted } from './pipeline.js';
 import { RequestsPerSecond } from './requests-per-second.js';
 import { API_PREFIX, Call, type Listener, type Route } from './route.js';
-import { routesOf } from './routes/index.js';
+import { routesOf } from '../programs/routes.js';
 import { purchase, saleIdOf } from './routes/purchase.js';
 import type { HttpServices } from './services.js';
 

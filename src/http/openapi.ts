@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { PROBLEMS, problemSchema, type ProblemCode } from '../contract/problem.js';
 import { PROBLEM_TYPE, problemOf } from './problem.js';
 import type { AnswerSpec, Listener, Route } from './route.js';
-import { routesOf } from './routes/index.js';
+import { routesOf } from '../programs/routes.js';
 
 /** A part of the document. */
 type Json = Record<string, unknown>;

@@ -16,7 +16,7 @@ import type { RuleAdmin } from '../admission/rules/rule-admin.js';
 import type { UnpaidPause } from '../admission/orders/unpaid-pause.js';
 import type { PurchaseTokens } from '../admission/sign/purchase-tokens.js';
 import type { RequestSignatures } from '../admission/sign/request-signatures.js';
-import type { DeadLetterAdmin } from '../recovery/dead-letters/dead-letter-admin.js';
+import type { DeadLetterAdmin } from '../operate/dead-letters/dead-letter-admin.js';
 import type { AnswerHistory } from '../core/ports/answer-history.js';
 import type { AuditLog } from '../core/ports/audit-log.js';
 import type { Clock } from '../core/ports/clock.js';

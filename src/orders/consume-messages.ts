@@ -3,7 +3,7 @@ import { OperationalError } from '../core/errors.js';
 import type { Job } from '../core/job.js';
 import type { Undecodable } from '../core/message-body.js';
 import type { Clock } from '../core/ports/clock.js';
-import type { DeadLetterRepository } from '../core/ports/dead-letter-repository.js';
+import type { DeadLetterRepository } from '../core/ports/dead-letters.js';
 import type { Delivery, DeliverySource } from '../core/ports/channels.js';
 import type { Log } from '../core/ports/log.js';
 import { NO_TRACING, type Tracing } from '../core/ports/tracing.js';

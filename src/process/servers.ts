@@ -5,7 +5,7 @@ import { MYSQL_START_CHECKS } from '../core/doctor/mysql-checks.js';
 import { OperationalError } from '../core/errors.js';
 import { readKeyring } from '../core/hmac.js';
 import { MessageSignatures, SignedMessages } from '../core/message-signatures.js';
-import type { DeadLetterRepository } from '../core/ports/dead-letter-repository.js';
+import type { DeadLetterRepository } from '../core/ports/dead-letters.js';
 import { recent } from '../core/recent.js';
 import type { Log } from '../core/ports/log.js';
 import type { ReadyReport } from '../http/services.js';

@@ -13,7 +13,7 @@ import { rememberAnswers, SaleAnswers } from '../http/sale-answers.js';
 import { PAYMENT_SIGNATURE, readPaymentEvent } from '../http/routes/payment-webhook.js';
 import { newOperatorPlaces, type HttpServices } from '../http/services.js';
 import { createWebhookVerifier } from '../http/webhook-signature.js';
-import { createDeadLetterRepository } from '../mysql/dead-letter-repository.js';
+import { createDeadLetterRepository } from '../operate/dead-letters/dead-letter-store.js';
 import { createLandedOrders } from '../mysql/landed-orders.js';
 import { createOrderRepository } from '../mysql/order-repository.js';
 import { createOrderTransitions } from '../mysql/order-transitions.js';

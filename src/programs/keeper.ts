@@ -5,7 +5,7 @@ import type { Log } from '../core/ports/log.js';
 import type { Payments } from '../core/ports/payment-provider.js';
 import { MetricsPage } from '../http/metrics-page.js';
 import { startProbeServer } from '../http/probe-server.js';
-import { createDeadLetterRepository } from '../mysql/dead-letter-repository.js';
+import { createDeadLetterRepository } from '../operate/dead-letters/dead-letter-store.js';
 import { readMysqlClock } from '../mysql/read-facts.js';
 import { ClockWatch } from '../orders/clock-watch.js';
 import { createOrderJobMetrics } from '../orders/metrics.js';

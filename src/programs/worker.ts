@@ -4,7 +4,7 @@ import type { Config, PROGRAM_SECTIONS } from '../core/config/schema.js';
 import { GROUPS, TOPICS } from '../core/topics.js';
 import { MetricsPage } from '../http/metrics-page.js';
 import { startProbeServer } from '../http/probe-server.js';
-import { createDeadLetterRepository } from '../mysql/dead-letter-repository.js';
+import { createDeadLetterRepository } from '../operate/dead-letters/dead-letter-store.js';
 import { createOrderRepository } from '../mysql/order-repository.js';
 import { createWorkerSlots } from '../mysql/worker-slots.js';
 import { createWorkerMetrics } from '../orders/metrics.js';

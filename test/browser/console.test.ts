@@ -2,7 +2,7 @@ import { expect } from 'chai';
 import { randomBytes } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import type { Page } from 'playwright-core';
-import { createDeadLetterRepository } from '../../src/mysql/dead-letter-repository.js';
+import { createDeadLetterRepository } from '../../src/operate/dead-letters/dead-letter-store.js';
 import { createBatchStore } from '../../src/redis/batch-store.js';
 import { createTokenSigner } from '../../src/http/token.js';
 import type { Role } from '../../src/core/roles.js';

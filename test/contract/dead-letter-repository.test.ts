@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { expect } from 'chai';
-import type { DeadLetter, DeadLetterFilter, StoredDeadLetter } from '../../src/core/ports/dead-letter-repository.js';
+import type { DeadLetter, DeadLetterFilter, StoredDeadLetter } from '../../src/core/ports/dead-letters.js';
 import { batchOf, freshSaleId, purchaseOf, purchasesOf } from '../helpers/sales.js';
 import { WORLDS, type RepositoryWorld } from './repository-worlds.js';
 

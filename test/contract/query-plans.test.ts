@@ -3,7 +3,7 @@ import { readdirSync } from 'node:fs';
 import { createAuditLog } from '../../src/mysql/audit-log.js';
 import { createCompensationRepository } from '../../src/mysql/compensation-repository.js';
 import { createCouponRepository } from '../../src/mysql/coupon-repository.js';
-import { createDeadLetterRepository } from '../../src/mysql/dead-letter-repository.js';
+import { createDeadLetterRepository } from '../../src/operate/dead-letters/dead-letter-store.js';
 import { createDueWork } from '../../src/mysql/due-work.js';
 import { createLandedOrders } from '../../src/mysql/landed-orders.js';
 import { createOrderArchive } from '../../src/mysql/order-archive.js';

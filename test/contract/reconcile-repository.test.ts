@@ -5,7 +5,7 @@ import { composeOrderId } from '../../src/core/order-id.js';
 import { createOutbox } from '../../src/mysql/outbox.js';
 import { createReconcileRepository } from '../../src/mysql/reconcile-repository.js';
 import type { OrderCursor, OrderPage, ReconcileRepository } from '../../src/core/ports/reconcile-repository.js';
-import type { MemoryDeadLetterRepository } from '../helpers/memory/memory-dead-letter-repository.js';
+import type { MemoryDeadLetterRepository } from '../helpers/memory/memory-dead-letters.js';
 import { MemoryReconcileRepository } from '../helpers/memory/memory-reconcile.js';
 import { batchOf, purchaseOf, purchasesOf } from '../helpers/sales.js';
 import { memoryWorld, mysqlWorld, newSale, systemClock, type RepositoryWorld } from './repository-worlds.js';

@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import type { NewSale, Sale } from '../../src/core/sale.js';
-import { createDeadLetterRepository } from '../../src/mysql/dead-letter-repository.js';
+import { createDeadLetterRepository } from '../../src/operate/dead-letters/dead-letter-store.js';
 import { migrate } from '../../src/mysql/migrate.js';
 import { createOrderRepository } from '../../src/mysql/order-repository.js';
 import { openMysqlPool, type MysqlPool } from '../../src/mysql/pool.js';
@@ -9,7 +9,7 @@ import { createRetirementRepository } from '../../src/mysql/retirement-repositor
 import { createSaleRepository } from '../../src/mysql/sale-repository.js';
 import { createWorkerSlots } from '../../src/mysql/worker-slots.js';
 import type { Clock } from '../../src/core/ports/clock.js';
-import type { DeadLetterRepository } from '../../src/core/ports/dead-letter-repository.js';
+import type { DeadLetterRepository } from '../../src/core/ports/dead-letters.js';
 import type { OrderRepository, WorkerSlots } from '../../src/core/ports/order-repository.js';
 import type { BatchRecorded } from '../../src/core/ports/outbox.js';
 import type { RepairRepository } from '../../src/core/ports/repair-stores.js';
@@ -17,7 +17,7 @@ import type { RetirementRepository, SaleRepository } from '../../src/core/ports/
 import type { Release } from '../../src/core/ports/batch-store.js';
 import { ManualClock } from '../helpers/memory/manual-clock.js';
 import { MemoryRepositories } from '../helpers/memory/memory-repositories.js';
-import { MemoryDeadLetterRepository, type Audited } from '../helpers/memory/memory-dead-letter-repository.js';
+import { MemoryDeadLetterRepository, type Audited } from '../helpers/memory/memory-dead-letters.js';
 import { MemoryRepairRepository } from '../helpers/memory/memory-repair-repository.js';
 import { MemoryWorkerSlots } from '../helpers/memory/memory-worker-slots.js';
 import { mysqlIn } from '../helpers/servers.js';

@@ -9,7 +9,7 @@ import { kindOfAddress } from '../../src/core/doctor/reach.js';
 import { CHECK_IDS } from '../../src/core/doctor/report.js';
 import { judgeVersion } from '../../src/core/doctor/versions.js';
 import { problemOf } from '../../src/http/problem.js';
-import { routesOf } from '../../src/http/routes/index.js';
+import { routesOf } from '../../src/programs/routes.js';
 import { STOP_TIMEOUT_MS } from '../../src/programs/run-program.js';
 import { version } from '../../src/programs/version.js';
 import { readConfig, readCopy, readDockerfile, type Stage } from '../image/dockerfile.js';

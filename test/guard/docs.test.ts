@@ -15,7 +15,7 @@ import {
 import { ORDER_TRANSITIONS } from '../../src/core/order.js';
 import { ORDERS_PER_MESSAGE_MAX } from '../../src/core/payment-deadline.js';
 import { GROUPS, TOPICS } from '../../src/core/topics.js';
-import { routesOf } from '../../src/http/routes/index.js';
+import { routesOf } from '../../src/programs/routes.js';
 import { readTopicLists, withGroup } from '../../src/rocketmq/admin/topic-lists.js';
 import { PICTURES_IN_DOCS } from '../browser/pictures.js';
 

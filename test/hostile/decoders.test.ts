@@ -7,10 +7,10 @@ import { decodeOrderNotifications, encodeOrderNotifications } from '../../src/co
 import { parseRequestEntry, formatRequestEntry } from '../../src/core/outcome.js';
 import { parseJson } from '../../src/core/parse-json.js';
 import { decodePaymentDeadline, encodePaymentDeadline } from '../../src/core/payment-deadline.js';
-import { deadLetterBody } from '../../src/http/routes/dead-letters.js';
+import { deadLetterBody } from '../../src/operate/dead-letters/routes.js';
 import { readPaymentEvent } from '../../src/http/routes/payment-webhook.js';
 import { readWanted } from '../../src/http/routes/purchase.js';
-import { BODY_READERS } from '../../src/recovery/dead-letters/collect-dead-letters.js';
+import { BODY_READERS } from '../../src/operate/dead-letters/collect-dead-letters.js';
 import { readNewSale } from '../../src/sales/new-sale.js';
 import { bytes, forAll, fuzz, MAGIC_NAMES, nested, poison } from './fuzz.js';
 

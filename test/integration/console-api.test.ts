@@ -3,7 +3,7 @@ import { randomBytes } from 'node:crypto';
 import { newBatchId, sealBatch } from '../../src/core/batch.js';
 import { TOPICS } from '../../src/core/topics.js';
 import type { Snapshot } from '../../src/contract/live.js';
-import { createDeadLetterRepository } from '../../src/mysql/dead-letter-repository.js';
+import { createDeadLetterRepository } from '../../src/operate/dead-letters/dead-letter-store.js';
 import { createBatchStore } from '../../src/redis/batch-store.js';
 import { bucketKeys } from '../../src/redis/keys.js';
 import { createStockStore } from '../../src/redis/stock-store.js';

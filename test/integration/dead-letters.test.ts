@@ -5,7 +5,7 @@ import { newBatchId, sealBatch, type Batch } from '../../src/core/batch.js';
 import { encodeOrderEvents } from '../../src/core/order-event.js';
 import { encodePaymentDeadline } from '../../src/core/payment-deadline.js';
 import { GROUPS, TOPICS } from '../../src/core/topics.js';
-import { createDeadLetterRepository } from '../../src/mysql/dead-letter-repository.js';
+import { createDeadLetterRepository } from '../../src/operate/dead-letters/dead-letter-store.js';
 import { silentLog } from '../helpers/silent-log.js';
 import { createBatchStore } from '../../src/redis/batch-store.js';
 import { createStockStore } from '../../src/redis/stock-store.js';

@@ -2,7 +2,7 @@ import { expect } from 'chai';
 import { randomBytes } from 'node:crypto';
 import { userInfo } from 'node:os';
 import type { Batch } from '../../src/core/batch.js';
-import { createDeadLetterRepository } from '../../src/mysql/dead-letter-repository.js';
+import { createDeadLetterRepository } from '../../src/operate/dead-letters/dead-letter-store.js';
 import { silentLog } from '../helpers/silent-log.js';
 import { createBatchStore } from '../../src/redis/batch-store.js';
 import { createStockStore } from '../../src/redis/stock-store.js';

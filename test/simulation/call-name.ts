@@ -7,7 +7,7 @@ import type {
   DeliverySource,
 } from '../../src/core/ports/channels.js';
 import type { CompensationRepository } from '../../src/core/ports/compensation-repository.js';
-import type { DeadLetterRepository } from '../../src/core/ports/dead-letter-repository.js';
+import type { DeadLetterRepository } from '../../src/core/ports/dead-letters.js';
 import type { OrderRepository, WorkerSlots } from '../../src/core/ports/order-repository.js';
 import type { OrderTransitions } from '../../src/core/ports/order-transitions.js';
 import type { Outbox } from '../../src/core/ports/outbox.js';

@@ -10,7 +10,7 @@ import type { Clock } from '../../src/core/ports/clock.js';
 import { MemoryRepositories } from '../helpers/memory/memory-repositories.js';
 import { MemoryBroker } from '../helpers/memory/memory-broker.js';
 import { MemoryCompensationRepository } from '../helpers/memory/memory-compensation-repository.js';
-import { MemoryDeadLetterRepository } from '../helpers/memory/memory-dead-letter-repository.js';
+import { MemoryDeadLetterRepository } from '../helpers/memory/memory-dead-letters.js';
 import { MemoryRedis } from '../helpers/memory/memory-redis.js';
 import { MemoryOrderTransitions } from '../helpers/memory/memory-order-transitions.js';
 import type { MemoryPurchaseNotifications } from '../helpers/memory/memory-purchase-notifications.js';

@@ -3,7 +3,7 @@ import type { RequestRef } from '../../core/purchase.js';
 import type { Sale } from '../../core/sale.js';
 import type { AuditLog, StoredAuditEntry } from '../../core/ports/audit-log.js';
 import type { CompensationJob, CompensationRepository } from '../../core/ports/compensation-repository.js';
-import type { DeadLetterRepository, DeadLetterSummary } from '../../core/ports/dead-letter-repository.js';
+import type { DeadLetterRepository, DeadLetterSummary } from '../../core/ports/dead-letters.js';
 import type { SaleRepository } from '../../core/ports/sale-repository.js';
 import type { StockStore, StoredSale } from '../../core/ports/stock-store.js';
 import type {

@@ -1,7 +1,7 @@
 import { assertNever } from '../../core/errors.js';
 import { isLive } from '../../core/order.js';
 import { batchOfEntry } from '../../core/outcome.js';
-import type { DeadLetterSummary } from '../../core/ports/dead-letter-repository.js';
+import type { DeadLetterSummary } from '../../core/ports/dead-letters.js';
 import type { OrderTrace } from '../../core/ports/trace-sources.js';
 import type { PurchaseEvidence } from './evidence.js';
 

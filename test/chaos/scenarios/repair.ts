@@ -1,6 +1,6 @@
 import type { Batch } from '../../../src/core/batch.js';
 import { homeBucket } from '../../../src/core/bucket.js';
-import { createDeadLetterRepository } from '../../../src/mysql/dead-letter-repository.js';
+import { createDeadLetterRepository } from '../../../src/operate/dead-letters/dead-letter-store.js';
 import { bucketKeys } from '../../../src/redis/keys.js';
 import type { SaleFigures } from '../../invariants/check-sale.js';
 import type { ScenarioContext } from '../context.js';

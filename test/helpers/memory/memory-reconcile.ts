@@ -21,7 +21,7 @@ import type {
 import type { BucketStatus, RepairStore } from '../../../src/core/ports/repair-stores.js';
 import type { BucketRef } from '../../../src/core/bucket.js';
 import type { MemoryRepositories } from './memory-repositories.js';
-import type { MemoryDeadLetterRepository } from './memory-dead-letter-repository.js';
+import type { MemoryDeadLetterRepository } from './memory-dead-letters.js';
 import type { MemoryRedis } from './memory-redis.js';
 import { MemoryRepairStore } from './memory-repair-store.js';
 

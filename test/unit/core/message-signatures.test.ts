@@ -10,7 +10,7 @@ import {
 import { GROUPS, TOPICS } from '../../../src/core/topics.js';
 import { ManualClock } from '../../helpers/memory/manual-clock.js';
 import { MemoryBroker } from '../../helpers/memory/memory-broker.js';
-import { MemoryDeadLetterRepository } from '../../helpers/memory/memory-dead-letter-repository.js';
+import { MemoryDeadLetterRepository } from '../../helpers/memory/memory-dead-letters.js';
 import { batchOf, purchasesOf } from '../../helpers/sales.js';
 import { signedMessages, TEST_SIGNATURES } from '../../helpers/signatures.js';
 

@@ -8,7 +8,7 @@ import { RequestSignatures } from '../../../src/admission/sign/request-signature
 import { readKeyring, type HmacKey } from '../../../src/core/hmac.js';
 import { Seals } from '../../../src/admission/sign/seals.js';
 import { PurchaseTokens } from '../../../src/admission/sign/purchase-tokens.js';
-import { routesOf } from '../../../src/http/routes/index.js';
+import { routesOf } from '../../../src/programs/routes.js';
 import type { Pages } from '../../../src/http/pages.js';
 import type { HttpServices } from '../../../src/http/services.js';
 import type { GetSaleAnswer } from '../../../src/sales/get-sale.js';

@@ -4,7 +4,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { isDeepStrictEqual } from 'node:util';
 import { problemSchema, type ProblemCode } from '../../../src/contract/problem.js';
 import type { Listener, Route } from '../../../src/http/route.js';
-import { routesOf } from '../../../src/http/routes/index.js';
+import { routesOf } from '../../../src/programs/routes.js';
 
 /** Sentences about responses that the document of their route lacks. */
 const undeclared: string[] = [];

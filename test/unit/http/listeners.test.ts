@@ -4,7 +4,7 @@ import type { PurchaseOutcome } from '../../../src/core/outcome.js';
 import { MetricsPage } from '../../../src/http/metrics-page.js';
 import { startProbeServer } from '../../../src/http/probe-server.js';
 import type { Listener, Route } from '../../../src/http/route.js';
-import { ROUTES, routesOf } from '../../../src/http/routes/index.js';
+import { ROUTES, routesOf } from '../../../src/programs/routes.js';
 import type { HttpServices } from '../../../src/http/services.js';
 import { ManualClock } from '../../helpers/memory/manual-clock.js';
 import { bearer, FakeServices, sendPurchase, startServer, until, type Started } from './http-harness.js';

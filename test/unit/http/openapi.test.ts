@@ -3,7 +3,7 @@ import fc from 'fast-check';
 import { z } from 'zod';
 import { PROBLEMS, type ProblemCode } from '../../../src/contract/problem.js';
 import { openapiOf } from '../../../src/http/openapi.js';
-import { ROUTES, routesOf } from '../../../src/http/routes/index.js';
+import { ROUTES, routesOf } from '../../../src/programs/routes.js';
 import { purchase, readWanted } from '../../../src/http/routes/purchase.js';
 
 interface Parameter {

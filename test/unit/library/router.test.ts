@@ -4,7 +4,7 @@ import type { Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { authenticatorOf, type Caller } from '../../../src/http/auth.js';
 import type { HttpServices } from '../../../src/http/services.js';
-import { routesOf } from '../../../src/http/routes/index.js';
+import { routesOf } from '../../../src/programs/routes.js';
 import type { Middleware } from '../../../src/http/app.js';
 import { createRouter, type Router } from '../../../src/library/router.js';
 import { ManualClock } from '../../helpers/memory/manual-clock.js';

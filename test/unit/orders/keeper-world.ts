@@ -8,7 +8,7 @@ import type { RecoveryMetrics } from '../../../src/recovery/metrics.js';
 import { ManualClock } from '../../helpers/memory/manual-clock.js';
 import { MemoryRepositories } from '../../helpers/memory/memory-repositories.js';
 import { MemoryBroker } from '../../helpers/memory/memory-broker.js';
-import { MemoryDeadLetterRepository } from '../../helpers/memory/memory-dead-letter-repository.js';
+import { MemoryDeadLetterRepository } from '../../helpers/memory/memory-dead-letters.js';
 import { MemoryOrderTransitions } from '../../helpers/memory/memory-order-transitions.js';
 import { MemoryRedis } from '../../helpers/memory/memory-redis.js';
 import { batchOf, purchasesOf, saleOf } from '../../helpers/sales.js';

@@ -1,7 +1,7 @@
 import { sealBatch } from '../../../../src/core/batch.js';
 import type { OrderState, ShownOrder } from '../../../../src/core/order.js';
 import type { CompensationJob } from '../../../../src/core/ports/compensation-repository.js';
-import type { DeadLetterSummary } from '../../../../src/core/ports/dead-letter-repository.js';
+import type { DeadLetterSummary } from '../../../../src/core/ports/dead-letters.js';
 import type { OrderTrace } from '../../../../src/core/ports/trace-sources.js';
 import type { StoreEvidence, PurchaseEvidence } from '../../../../src/recovery/trace/evidence.js';
 import { purchasesOf, saleOf } from '../../../helpers/sales.js';

@@ -4,7 +4,7 @@ import { homeBucket } from '../../../../src/core/bucket.js';
 import { OperationalError } from '../../../../src/core/errors.js';
 import { formatRequestEntry } from '../../../../src/core/outcome.js';
 import { type Purchase, purchaseKey, type RequestRef } from '../../../../src/core/purchase.js';
-import type { StoredDeadLetter } from '../../../../src/core/ports/dead-letter-repository.js';
+import type { StoredDeadLetter } from '../../../../src/core/ports/dead-letters.js';
 import type {
   FromBrokers,
   OrderTrace,
@@ -17,7 +17,7 @@ import type {
 import { traceIdOfBatch } from '../../../../src/core/trace-context.js';
 import type { TraceQuery } from '../../../../src/recovery/trace/evidence.js';
 import { TracePurchase, TRACES_MAX } from '../../../../src/recovery/trace/trace-purchase.js';
-import { MemoryDeadLetterRepository } from '../../../helpers/memory/memory-dead-letter-repository.js';
+import { MemoryDeadLetterRepository } from '../../../helpers/memory/memory-dead-letters.js';
 import { batchOf, purchasesOf } from '../../../helpers/sales.js';
 import { KeeperWorld } from '../../orders/keeper-world.js';
 import { recordedEvidence } from './evidence-world.js';

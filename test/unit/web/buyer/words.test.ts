@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import { PROBLEMS } from '../../../../src/contract/problem.js';
 import { FAILURE_REASONS } from '../../../../src/core/order.js';
-import { routesOf } from '../../../../src/http/routes/index.js';
+import { routesOf } from '../../../../src/programs/routes.js';
 import { openapiOf } from '../../../../src/http/openapi.js';
 import { knownCode, MEANINGS } from '../../../../web/buyer/problem-codes.js';
 import { en } from '../../../../web/buyer/words/en.js';

@@ -6,7 +6,7 @@ import { DEAD_LETTERS, GROUP_TOPICS, GROUPS, TOPICS } from '../../../../src/core
 import {
   collectDeadLetters,
   type CollectDeadLettersPorts,
-} from '../../../../src/recovery/dead-letters/collect-dead-letters.js';
+} from '../../../../src/operate/dead-letters/collect-dead-letters.js';
 import type { Job } from '../../../../src/core/job.js';
 import { KeeperWorld } from '../../orders/keeper-world.js';
 

@@ -1,9 +1,9 @@
 import { expect } from 'chai';
 import sinon from 'sinon';
-import { workThroughDeadLetters } from '../../../src/cli/dlq-work.js';
-import { OperationalError } from '../../../src/core/errors.js';
-import type { ReplayAnswer } from '../../../src/recovery/dead-letters/replay-dead-letter.js';
-import { DeadLetterWorld } from '../recovery/dead-letters/dead-letter-world.js';
+import { workThroughDeadLetters } from '../../../../src/operate/dead-letters/work-through.js';
+import { OperationalError } from '../../../../src/core/errors.js';
+import type { ReplayAnswer } from '../../../../src/operate/dead-letters/replay-dead-letter.js';
+import { DeadLetterWorld } from './dead-letter-world.js';
 
 const PACE = { perSecond: 1000, inFlightMax: 2 };
 

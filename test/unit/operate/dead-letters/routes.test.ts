@@ -1,13 +1,13 @@
 import { expect } from 'chai';
 import request from 'supertest';
-import { OperationalError } from '../../../src/core/errors.js';
-import type { Order } from '../../../src/core/order.js';
-import type { HttpServices } from '../../../src/http/services.js';
-import type { DiscardAnswer } from '../../../src/recovery/dead-letters/discard-dead-letter.js';
-import type { ReplayAnswer } from '../../../src/recovery/dead-letters/replay-dead-letter.js';
-import type { StoredDeadLetter } from '../../../src/core/ports/dead-letter-repository.js';
-import { batchOf, purchasesOf } from '../../helpers/sales.js';
-import { bearer, FakeServices, ORDER, startServer, type Started } from './http-harness.js';
+import { OperationalError } from '../../../../src/core/errors.js';
+import type { Order } from '../../../../src/core/order.js';
+import type { HttpServices } from '../../../../src/http/services.js';
+import type { DiscardAnswer } from '../../../../src/operate/dead-letters/discard-dead-letter.js';
+import type { ReplayAnswer } from '../../../../src/operate/dead-letters/replay-dead-letter.js';
+import type { StoredDeadLetter } from '../../../../src/core/ports/dead-letters.js';
+import { batchOf, purchasesOf } from '../../../helpers/sales.js';
+import { bearer, FakeServices, ORDER, startServer, type Started } from '../../http/http-harness.js';
 
 const AT_MS = Date.UTC(2030, 0, 1);
 const BATCH = batchOf({ saleId: '7' }, purchasesOf('u1*2'), 'batch-1');

@@ -4,13 +4,13 @@ import type { Undecodable } from '../../core/message-body.js';
 import { decodeOrderEvents } from '../../core/order-event.js';
 import { decodePaymentDeadline } from '../../core/payment-deadline.js';
 import type { BatchStore } from '../../core/ports/batch-store.js';
-import type { DeadLetterRepository } from '../../core/ports/dead-letter-repository.js';
+import type { DeadLetterRepository } from '../../core/ports/dead-letters.js';
 import type { Delivery, DeliverySource } from '../../core/ports/channels.js';
 import type { Log } from '../../core/ports/log.js';
 import type { OrderRepository } from '../../core/ports/order-repository.js';
 import { type Group, GROUPS } from '../../core/topics.js';
-import { markIfRecorded } from '../mark-if-recorded.js';
-import type { RecoveryMetrics } from '../metrics.js';
+import { markIfRecorded } from '../../recovery/mark-if-recorded.js';
+import type { RecoveryMetrics } from '../../recovery/metrics.js';
 
 /** The ids that a body names. `batch` is set only if the body is a batch. */
 interface ReadBody {

@@ -3,7 +3,7 @@ import { encodeOrderEvents, type OrderEvent } from '../../../../src/core/order-e
 import { encodePaymentDeadline } from '../../../../src/core/payment-deadline.js';
 import type { Sale } from '../../../../src/core/sale.js';
 import { GROUPS, TOPICS } from '../../../../src/core/topics.js';
-import type { ReplayAnswer } from '../../../../src/recovery/dead-letters/replay-dead-letter.js';
+import type { ReplayAnswer } from '../../../../src/operate/dead-letters/replay-dead-letter.js';
 import { DeadLetterWorld } from './dead-letter-world.js';
 
 const WAIT_MS = 10_000;

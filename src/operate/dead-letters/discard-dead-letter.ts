@@ -1,5 +1,5 @@
 import { decodeBatch } from '../../core/batch.js';
-import type { DeadLetterRepository } from '../../core/ports/dead-letter-repository.js';
+import type { DeadLetterRepository } from '../../core/ports/dead-letters.js';
 import type { BatchStore } from '../../core/ports/batch-store.js';
 import { purchaseKey } from '../../core/purchase.js';
 import { failPurchases, type FailedPurchases, type FailPorts } from '../../orders/fail-purchases.js';

@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import type { Job } from '../../../../src/core/job.js';
 import type { Sale } from '../../../../src/core/sale.js';
-import { closeRecorded } from '../../../../src/recovery/dead-letters/close-recorded.js';
+import { closeRecorded } from '../../../../src/operate/dead-letters/close-recorded.js';
 import { batchOf } from '../../../helpers/sales.js';
 import { DeadLetterWorld } from './dead-letter-world.js';
 

@@ -1,6 +1,6 @@
 import type { Job } from '../../core/job.js';
 import type { OverdueRepository } from '../../core/waiting-states.js';
-import type { RecoveryMetrics } from '../metrics.js';
+import type { RecoveryMetrics } from '../../recovery/metrics.js';
 
 /**
  * Publishes how many dead letters wait for an operator, as soon as they are parked. A dead letter that waits too long

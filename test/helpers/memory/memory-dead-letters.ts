@@ -12,7 +12,7 @@ import type {
   DeadLetterMove,
   ParkedBatch,
   StoredDeadLetter,
-} from '../../../src/core/ports/dead-letter-repository.js';
+} from '../../../src/core/ports/dead-letters.js';
 import { ManualClock } from './manual-clock.js';
 
 /** A row of the audit log, as a test compares it. */

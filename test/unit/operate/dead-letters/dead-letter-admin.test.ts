@@ -1,8 +1,8 @@
 import { expect } from 'chai';
 import { OperationalError } from '../../../../src/core/errors.js';
 import type { Sale } from '../../../../src/core/sale.js';
-import type { DeadLetterResult, Pace } from '../../../../src/recovery/dead-letters/dead-letter-admin.js';
-import type { ReplayAnswer } from '../../../../src/recovery/dead-letters/replay-dead-letter.js';
+import type { DeadLetterResult, Pace } from '../../../../src/operate/dead-letters/dead-letter-admin.js';
+import type { ReplayAnswer } from '../../../../src/operate/dead-letters/replay-dead-letter.js';
 import { DeadLetterWorld } from './dead-letter-world.js';
 
 const FAST: Pace = { perSecond: 1000, inFlightMax: 4 };

@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import { OperationalError } from '../../../../src/core/errors.js';
 import type { Sale } from '../../../../src/core/sale.js';
-import type { ReplayAnswer } from '../../../../src/recovery/dead-letters/replay-dead-letter.js';
+import type { ReplayAnswer } from '../../../../src/operate/dead-letters/replay-dead-letter.js';
 import { batchOf, purchasesOf } from '../../../helpers/sales.js';
 import { DeadLetterWorld } from './dead-letter-world.js';
 

@@ -1,10 +1,10 @@
 import { filterObject, queryWhole, queryWord } from '../../contract/fields.js';
-import { DEAD_LETTER_STATES, type DeadLetterFilter } from '../../core/ports/dead-letter-repository.js';
+import { DEAD_LETTER_STATES, type DeadLetterFilter } from '../../core/ports/dead-letters.js';
 import { withoutUndefined } from '../../core/without-undefined.js';
-import { EXPORT_FORMATS, EXPORT_MAX, exportLine, headingOf, type ExportFormat } from '../export-lines.js';
-import { defineRoute, type RouteServices } from '../route.js';
-import { EXPORT_ANSWER, sendExport } from '../send-export.js';
-import { deadLetterBody, deadLetterFilter, filterOf } from './dead-letters.js';
+import { EXPORT_FORMATS, EXPORT_MAX, exportLine, headingOf, type ExportFormat } from '../../http/export-lines.js';
+import { defineRoute, type RouteServices } from '../../http/route.js';
+import { EXPORT_ANSWER, sendExport } from '../../http/send-export.js';
+import { deadLetterBody, deadLetterFilter, filterOf } from './routes.js';
 
 const COLUMNS = [
   'deadLetterId',

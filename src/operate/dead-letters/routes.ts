@@ -31,9 +31,9 @@ import {
   type DeadLetterState,
   type DeadLetterSummary,
   type StoredDeadLetter,
-} from '../../core/ports/dead-letter-repository.js';
-import { json, problem, type Answer } from '../answer.js';
-import { defineRoute, type RouteServices } from '../route.js';
+} from '../../core/ports/dead-letters.js';
+import { json, problem, type Answer } from '../../http/answer.js';
+import { defineRoute, type RouteServices } from '../../http/route.js';
 import { withoutUndefined } from '../../core/without-undefined.js';
 
 /**

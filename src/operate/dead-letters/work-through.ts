@@ -1,8 +1,8 @@
-import type { DeadLetterAdmin, DeadLetterResult, Pace } from '../recovery/dead-letters/dead-letter-admin.js';
-import { readResult } from '../recovery/dead-letters/dead-letter-result.js';
-import type { DiscardAnswer } from '../recovery/dead-letters/discard-dead-letter.js';
-import type { ReplayAnswer } from '../recovery/dead-letters/replay-dead-letter.js';
-import { inLine, print, printError } from '../process/print.js';
+import type { DeadLetterAdmin, DeadLetterResult, Pace } from './dead-letter-admin.js';
+import { readResult } from './dead-letter-result.js';
+import type { DiscardAnswer } from './discard-dead-letter.js';
+import type { ReplayAnswer } from './replay-dead-letter.js';
+import { inLine, print, printError } from '../../process/print.js';
 
 export interface WorkOrder {
   readonly deadLetterIds: AsyncIterable<string> | Iterable<string>;

@@ -8,7 +8,7 @@ import type {
   DeadLetterPage,
   DeadLetterSummary,
   StoredDeadLetter,
-} from '../../core/ports/dead-letter-repository.js';
+} from '../../core/ports/dead-letters.js';
 import { lookUpRows } from '../../orders/draft-rows.js';
 import { discardDeadLetter, type DiscardAnswer, type DiscardPorts } from './discard-dead-letter.js';
 import { type ReplayAnswer, replayDeadLetter, type ReplayOptions, type ReplayPorts } from './replay-dead-letter.js';

@@ -1,13 +1,13 @@
 import { expect } from 'chai';
 import { request as httpRequest } from 'node:http';
 import request from 'supertest';
-import { OperationalError } from '../../../src/core/errors.js';
-import type { DeadLetter } from '../../../src/core/ports/dead-letter-repository.js';
-import type { Sale } from '../../../src/core/sale.js';
-import { TOPICS } from '../../../src/core/topics.js';
-import type { HttpServices } from '../../../src/http/services.js';
-import { DeadLetterWorld } from '../recovery/dead-letters/dead-letter-world.js';
-import { bearer, FakeServices, startServer, until, type Started } from './http-harness.js';
+import { OperationalError } from '../../../../src/core/errors.js';
+import type { DeadLetter } from '../../../../src/core/ports/dead-letters.js';
+import type { Sale } from '../../../../src/core/sale.js';
+import { TOPICS } from '../../../../src/core/topics.js';
+import type { HttpServices } from '../../../../src/http/services.js';
+import { DeadLetterWorld } from './dead-letter-world.js';
+import { bearer, FakeServices, startServer, until, type Started } from '../../http/http-harness.js';
 
 const PATH = '/admin/v1/dead-letters/bulk';
 

@@ -8,13 +8,13 @@ import type {
   DeadLetterMove,
   ParkedBatch,
   StoredDeadLetter,
-} from '../core/ports/dead-letter-repository.js';
-import { insertAudit } from './audit-log.js';
-import { MysqlError } from './errors.js';
-import { execute, knex, now, select } from './knex.js';
-import type { MysqlPool } from './pool.js';
-import type { DeadLetterRow } from './tables.js';
-import { withoutUndefined } from '../core/without-undefined.js';
+} from '../../core/ports/dead-letters.js';
+import { insertAudit } from '../../mysql/audit-log.js';
+import { MysqlError } from '../../mysql/errors.js';
+import { execute, knex, now, select } from '../../mysql/knex.js';
+import type { MysqlPool } from '../../mysql/pool.js';
+import type { DeadLetterRow } from '../../mysql/tables.js';
+import { withoutUndefined } from '../../core/without-undefined.js';
 
 const NAME_MAX = 128;
 const DETAIL_MAX = 1000;

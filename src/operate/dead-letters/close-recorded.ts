@@ -2,11 +2,11 @@ import { decodeBatch } from '../../core/batch.js';
 import { BucketFaults } from '../../core/bucket-faults.js';
 import type { Job } from '../../core/job.js';
 import type { BatchStore } from '../../core/ports/batch-store.js';
-import type { DeadLetterRepository, ParkedBatch } from '../../core/ports/dead-letter-repository.js';
+import type { DeadLetterRepository, ParkedBatch } from '../../core/ports/dead-letters.js';
 import type { OrderRepository } from '../../core/ports/order-repository.js';
 import { SYSTEM_ACTOR } from '../../core/ports/sale-repository.js';
 import { GROUPS } from '../../core/topics.js';
-import { markIfRecorded } from '../mark-if-recorded.js';
+import { markIfRecorded } from '../../recovery/mark-if-recorded.js';
 
 export interface CloseRecordedPorts {
   readonly deadLetters: Pick<DeadLetterRepository, 'parkedBatches' | 'list' | 'close'>;

@@ -2,16 +2,16 @@ import { z } from 'zod';
 import { bulkPreview, type BulkEnd, type BulkProgress } from '../../contract/dead-letters.js';
 import { filterObject, rowId } from '../../contract/fields.js';
 import { includesRole } from '../../core/roles.js';
-import type { DeadLetterFilter } from '../../core/ports/dead-letter-repository.js';
-import type { DeadLetterResult } from '../../recovery/dead-letters/dead-letter-admin.js';
-import { readResult } from '../../recovery/dead-letters/dead-letter-result.js';
-import type { DiscardAnswer } from '../../recovery/dead-letters/discard-dead-letter.js';
-import type { ReplayAnswer } from '../../recovery/dead-letters/replay-dead-letter.js';
-import { roleNeededAnswer } from '../admission-answers.js';
-import { json, nameTrace, problem, startPoll } from '../answer.js';
-import { EventStream, isStillAllowed } from '../event-stream.js';
-import { defineRoute, jsonBody, type Call, type RouteServices } from '../route.js';
-import { deadLetterFilter, filterOf, REPLAY_WAIT_MS, summaryBody } from './dead-letters.js';
+import type { DeadLetterFilter } from '../../core/ports/dead-letters.js';
+import type { DeadLetterResult } from './dead-letter-admin.js';
+import { readResult } from './dead-letter-result.js';
+import type { DiscardAnswer } from './discard-dead-letter.js';
+import type { ReplayAnswer } from './replay-dead-letter.js';
+import { roleNeededAnswer } from '../../http/admission-answers.js';
+import { json, nameTrace, problem, startPoll } from '../../http/answer.js';
+import { EventStream, isStillAllowed } from '../../http/event-stream.js';
+import { defineRoute, jsonBody, type Call, type RouteServices } from '../../http/route.js';
+import { deadLetterFilter, filterOf, REPLAY_WAIT_MS, summaryBody } from './routes.js';
 
 /** Replays or discards many dead letters in one request. */
 

@@ -6,7 +6,7 @@ import { decodePaymentDeadline, type PaymentDeadline } from '../../core/payment-
 import type { BatchStore } from '../../core/ports/batch-store.js';
 import type { Clock } from '../../core/ports/clock.js';
 import type { CouponRepository, OrderRepository } from '../../core/ports/order-repository.js';
-import type { DeadLetterRepository, StoredDeadLetter } from '../../core/ports/dead-letter-repository.js';
+import type { DeadLetterRepository, StoredDeadLetter } from '../../core/ports/dead-letters.js';
 import type { DeadlineChannel, OrderEventChannel, RedriveChannel } from '../../core/ports/channels.js';
 import type { OrderStates } from '../../core/ports/order-transitions.js';
 import { GROUP_TOPICS, GROUPS, type Topic, TOPICS } from '../../core/topics.js';

@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import { Command } from 'commander';
-import { addFilters, filterOf, parseDeadLetterIds } from '../../../src/cli/dlq.js';
+import { addFilters, filterOf, parseDeadLetterIds } from '../../../../src/operate/dead-letters/commands.js';
 
 describe('seckill dlq: filters', () => {
   const parse = (...args: string[]) => {

@@ -1,4 +1,4 @@
-import type { DeadLetterRepository, DeadLetterState } from '../../core/ports/dead-letter-repository.js';
+import type { DeadLetterRepository, DeadLetterState } from '../../core/ports/dead-letters.js';
 
 /** Why a dead letter cannot be closed: it was closed before, or it does not exist. */
 export type NotParked =

@@ -1,6 +1,6 @@
 import { Command, Option } from 'commander';
-import { decodeBatch } from '../core/batch.js';
-import { loadConfig } from '../core/config/load.js';
+import { decodeBatch } from '../../core/batch.js';
+import { loadConfig } from '../../core/config/load.js';
 import {
   DEAD_LETTER_REASONS,
   DEAD_LETTER_STATES,
@@ -9,14 +9,14 @@ import {
   type DeadLetterState,
   type DeadLetterSummary,
   type StoredDeadLetter,
-} from '../core/ports/dead-letter-repository.js';
-import { GROUPS } from '../core/topics.js';
-import { deadLetterBody, summaryBody } from '../http/routes/dead-letters.js';
-import { withOperator } from '../programs/operator.js';
-import { createLog } from '../process/telemetry.js';
-import type { DeadLetterAdmin } from '../recovery/dead-letters/dead-letter-admin.js';
-import { CliError } from '../process/cli-error.js';
-import { workThroughDeadLetters, type WorkOrder } from './dlq-work.js';
+} from '../../core/ports/dead-letters.js';
+import { GROUPS } from '../../core/topics.js';
+import { deadLetterBody, summaryBody } from './routes.js';
+import { withOperator } from '../../programs/operator.js';
+import { createLog } from '../../process/telemetry.js';
+import type { DeadLetterAdmin } from './dead-letter-admin.js';
+import { CliError } from '../../process/cli-error.js';
+import { workThroughDeadLetters, type WorkOrder } from './work-through.js';
 import {
   checkSpan,
   operatorName,
@@ -25,9 +25,9 @@ import {
   parseSaleId,
   parseTime,
   parseWhole,
-} from '../process/options.js';
-import { isoTime, print, printAll, printError, inLine, tableLine } from '../process/print.js';
-import { withoutUndefined } from '../core/without-undefined.js';
+} from '../../process/options.js';
+import { isoTime, print, printAll, printError, inLine, tableLine } from '../../process/print.js';
+import { withoutUndefined } from '../../core/without-undefined.js';
 
 interface FilterFlags {
   readonly group?: string;
