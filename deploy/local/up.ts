@@ -1,7 +1,8 @@
 import { Command, InvalidArgumentError } from 'commander';
 import { randomBytes, randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { withOperator } from '../../src/programs/operator.js';
+import { openSales } from '../../src/programs/operator.js';
+import { withConnections } from '../../src/process/connections.js';
 import { loadConfig, type Environment } from '../../src/core/config/load.js';
 import { readDuration } from '../../src/core/duration.js';
 import type { Sale } from '../../src/core/sale.js';
@@ -209,7 +210,9 @@ function startServers(flags: UpFlags, signal: AbortSignal): Promise<StartedStack
 async function prepare(env: Environment): Promise<Sale> {
   const config = loadConfig(['mysql', 'redis'], env);
   await migrate(config.mysql);
-  return withOperator(config, createLog('up', 'warn'), async (operator) => demoSale(await operator.sales()));
+  return withConnections(config, createLog('up', 'warn'), async (connections) =>
+    demoSale(await openSales(connections)),
+  );
 }
 
 /** Returns the open demo sale that still has units, or a new sale. */

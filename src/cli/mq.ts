@@ -1,4 +1,5 @@
 import { Command } from 'commander';
+import { createAuditLog } from '../mysql/audit-log.js';
 import { pause } from '../core/after.js';
 import { loadConfig } from '../core/config/load.js';
 import {
@@ -11,7 +12,7 @@ import {
 import { TOPICS } from '../core/topics.js';
 import { RocketmqInspection } from '../rocketmq/admin/inspection.js';
 import { brokerAccessOf } from '../rocketmq/credentials.js';
-import { withOperator } from '../programs/operator.js';
+import { withConnections } from '../process/connections.js';
 import { createLog } from '../process/telemetry.js';
 import { resumableOf, resumeHalf } from '../recovery/resume-halves.js';
 import { UsageError } from '../process/cli-error.js';
@@ -209,8 +210,8 @@ async function resume(flags: ResumeFlags): Promise<void> {
   }
   let done = 0;
   try {
-    await withOperator(loadConfig(['mysql'], process.env), createLog('mq', 'error'), async (operator) => {
-      const audit = operator.audit();
+    await withConnections(loadConfig(['mysql'], process.env), createLog('mq', 'error'), async (connections) => {
+      const audit = createAuditLog(connections.mysql());
       for (const half of halves) {
         await resumeHalf(half, operatorName(), { inspection, audit });
         done++;

@@ -1,5 +1,7 @@
 import { Command, InvalidArgumentError, Option } from 'commander';
-import { withOperator } from '../programs/operator.js';
+import { createRefundRepository } from '../mysql/refund-repository.js';
+import { createOrderSearch } from '../mysql/order-search.js';
+import { withConnections } from '../process/connections.js';
 import { loadConfig } from '../core/config/load.js';
 import { amountText } from '../core/amount-text.js';
 import { assertNever } from '../core/errors.js';
@@ -77,9 +79,9 @@ function parsePaymentId(text: string): string {
 
 async function run(task: (repository: RefundRepository, currenciesOf: CurrenciesOf) => Promise<void>): Promise<void> {
   const config = loadConfig(['mysql'], process.env);
-  await withOperator(config, createLog('refunds', 'error'), (operator) => {
-    const orders = operator.orderSearch();
-    return task(operator.refunds(), (orderIds) => orders.currenciesOf(orderIds));
+  await withConnections(config, createLog('refunds', 'error'), (connections) => {
+    const orders = createOrderSearch(connections.mysql());
+    return task(createRefundRepository(connections.mysql()), (orderIds) => orders.currenciesOf(orderIds));
   });
 }
 

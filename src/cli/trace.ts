@@ -1,5 +1,6 @@
 import { Command } from 'commander';
-import { withOperator } from '../programs/operator.js';
+import { openTrace } from '../programs/operator.js';
+import { withConnections } from '../process/connections.js';
 import { loadConfig } from '../core/config/load.js';
 import { traceBody } from '../http/routes/traces.js';
 import { createLog } from '../process/telemetry.js';
@@ -51,8 +52,8 @@ async function trace(id: string, { sale, user, cluster, json }: TraceFlags): Pro
   const { namesrv } = config.repair;
   const broker = namesrv === '' ? null : createTraceBroker(namesrv, brokerAccessOf(config.brokerAccess), { cluster });
   const query = { id, ...withoutUndefined({ saleId: sale, userId: user }) };
-  const answer = await withOperator(config, createLog('trace', 'error'), async (operator) =>
-    (await operator.trace(broker)).trace(query),
+  const answer = await withConnections(config, createLog('trace', 'error'), async (connections) =>
+    (await openTrace(connections, broker)).trace(query),
   );
   if (answer.outcome === 'not_found') throw new CliError(answer.why);
   for (const one of answer.traces) {

@@ -96,7 +96,7 @@ export async function createSeckill(options: SeckillOptions = {}): Promise<Secki
     cors: null, // the app decides which origins may call it
     pages: { buyers: Pages.none(), operators: Pages.none() },
   });
-  const router = createRouter(api.services);
+  const router = createRouter(api);
   const { messages, registry } = api;
   const hooked = hooks === undefined ? NOTHING_TO_STOP : listenToOrders(config, hooks, { messages, registry, log });
   const stopHooks = await hooked.catch(async (error: unknown) => {

@@ -5,7 +5,7 @@ import { MYSQL_START_CHECKS } from '../core/doctor/mysql-checks.js';
 import { OperationalError } from '../core/errors.js';
 import { readKeyring } from '../core/hmac.js';
 import { MessageSignatures, SignedMessages } from '../core/message-signatures.js';
-import type { DeadLetterRepository } from '../core/ports/dead-letters.js';
+import type { DeadLetterParking } from '../core/ports/dead-letters.js';
 import { recent } from '../core/recent.js';
 import type { Log } from '../core/ports/log.js';
 import type { ReadyReport } from '../http/services.js';
@@ -138,7 +138,7 @@ export const messageSignatures = ({ keys, unsigned }: Section<'messages'>): Mess
 /** Drops messages without our signature. */
 export function openSignedMessages(
   messages: Section<'messages'>,
-  parts: { readonly deadLetters: DeadLetterRepository; readonly registry: Registry; readonly log: Log },
+  parts: { readonly deadLetters: DeadLetterParking; readonly registry: Registry; readonly log: Log },
 ): SignedMessages {
   const { deadLetters, registry, log } = parts;
   if (messages.unsigned === 'accept') log.warn({}, 'messages without a signature are let in: for an update only');

@@ -1,6 +1,6 @@
 import type { Config } from '../core/config/schema.js';
 import type { MessageSignatures, SignedMessages } from '../core/message-signatures.js';
-import type { DeliverySource } from '../core/ports/channels.js';
+import type { LoopedSource } from '../core/ports/channels.js';
 import { DEAD_LETTERS, GROUP_TOPICS, GROUPS, type Group, type Topic } from '../core/topics.js';
 import type { Log } from '../core/ports/log.js';
 import { createDeliverySource, type OpenDeliverySource } from '../rocketmq/delivery-source.js';
@@ -12,11 +12,6 @@ import { brokerConnection } from '../process/servers.js';
  * turn.
  */
 export const INVISIBLE_MS = 30_000;
-
-/** A source, with the number of loops needed to wait at every broker. */
-export interface LoopedSource extends DeliverySource {
-  readonly loops: number;
-}
 
 /** The dead-letter topic of one group, and the topic that its messages were published to. */
 export interface DeadLetterSource extends Origin {

@@ -1,10 +1,9 @@
-import type { Listener, Route } from '../http/route.js';
+import type { Route } from '../http/route.js';
+import type { HttpServices } from '../http/services.js';
+import { deadLetterRoutes, type DeadLetterServices } from '../operate/dead-letters/index.js';
 import { createSale, listSales, readSale, reshardSale, saleMoves } from '../http/routes/admin-sales.js';
 import { listAudit } from '../http/routes/audit.js';
 import { readBreakers } from '../http/routes/breakers.js';
-import { workOnDeadLetters } from '../operate/dead-letters/bulk-route.js';
-import { discardDeadLetter, listDeadLetters, readDeadLetter, replayDeadLetter } from '../operate/dead-letters/routes.js';
-import { exportDeadLetters } from '../operate/dead-letters/export-route.js';
 import { exportOrders } from '../http/routes/export-orders.js';
 import { findOrders, listMyOrders, readAnyOrder } from '../http/routes/find-orders.js';
 import { followLive } from '../http/routes/live.js';
@@ -28,7 +27,12 @@ import { profileCpu, profileHeap } from '../http/routes/profiles.js';
 import { purchase } from '../http/routes/purchase.js';
 import { purchaseEvents, purchaseStatus } from '../http/routes/purchase-status.js';
 import { fetchPurchaseToken, joinQueue, readTicket } from '../http/routes/queue.js';
-import { listCompensationJobs, listReconcileRuns, reconcileSale, retryCompensationJob } from '../http/routes/reconcile.js';
+import {
+  listCompensationJobs,
+  listReconcileRuns,
+  reconcileSale,
+  retryCompensationJob,
+} from '../http/routes/reconcile.js';
 import { listRefunds, takeOnRefund } from '../http/routes/refunds.js';
 import { addRevocation, listRevocations } from '../http/routes/revocations.js';
 import { checkRules, listRules, publishRules, readOldRules, readRules, readRulesStatus } from '../http/routes/rules.js';
@@ -39,8 +43,11 @@ import { cancelSale, deleteSale, editSale } from '../http/routes/edit-sale.js';
 import { readSalePlan } from '../http/routes/sale-plan.js';
 import { tracePurchase } from '../http/routes/traces.js';
 
+/** The services of every route. */
+export interface ApiServices extends HttpServices, DeadLetterServices {}
+
 /** Every route, in the order of the documents. `readyz` and `readiness` share an address on different listeners. */
-export const ROUTES: readonly Route[] = [
+export const ROUTES: readonly Route<ApiServices>[] = [
   purchase,
   purchaseStatus,
   purchaseEvents,
@@ -71,12 +78,7 @@ export const ROUTES: readonly Route[] = [
   findOrders,
   exportOrders,
   readAnyOrder,
-  listDeadLetters,
-  exportDeadLetters,
-  workOnDeadLetters,
-  readDeadLetter,
-  replayDeadLetter,
-  discardDeadLetter,
+  ...deadLetterRoutes,
   reconcileSale,
   listReconcileRuns,
   listCompensationJobs,
@@ -114,7 +116,3 @@ export const ROUTES: readonly Route[] = [
   metrics,
   ...openapiDocuments,
 ];
-
-/** Returns the routes of a listener. */
-export const routesOf = (listener: Listener): readonly Route[] =>
-  ROUTES.filter(({ asks }) => asks.listeners.includes(listener));

@@ -4,7 +4,7 @@ import type { Config, PROGRAM_SECTIONS } from '../core/config/schema.js';
 import { GROUPS, TOPICS } from '../core/topics.js';
 import { MetricsPage } from '../http/metrics-page.js';
 import { startProbeServer } from '../http/probe-server.js';
-import { createDeadLetterRepository } from '../operate/dead-letters/dead-letter-store.js';
+import { createDeadLetterParking } from '../mysql/dead-letters.js';
 import { createOrderRepository } from '../mysql/order-repository.js';
 import { createWorkerSlots } from '../mysql/worker-slots.js';
 import { createWorkerMetrics } from '../orders/metrics.js';
@@ -91,7 +91,7 @@ async function open(config: OpenConfig, { log, fail, opened }: OpenParts): Promi
   const { invisibleMs, loops, receiveMax, retryFirstMs } = config.worker;
   const { paymentWindowMs } = config.order;
   const connection = { ...brokerConnection(config, log), awaitMs: receiveWaitMs };
-  const deadLetters = createDeadLetterRepository(mysql);
+  const deadLetters = createDeadLetterParking(mysql);
   const messages = openSignedMessages(config.messages, { deadLetters, registry, log });
   const shared = {
     repository: failPoints.repository(createOrderRepository(failPoints.pool(mysql))),

@@ -21,7 +21,9 @@ import { createBuyersServer, createOperatorsServer } from '../../src/http/server
 import { createClientAddress } from '../../src/http/client-address.js';
 import { Cors } from '../../src/http/cors.js';
 import { PAYMENT_SIGNATURE, readPaymentEvent } from '../../src/http/routes/payment-webhook.js';
+import { apiOf } from '../../src/http/route.js';
 import { newOperatorPlaces, type HttpServices } from '../../src/http/services.js';
+import { ROUTES, type ApiServices } from '../../src/programs/routes.js';
 import { createWebhookVerifier } from '../../src/http/webhook-signature.js';
 import { createHttpMetrics } from '../../src/http/metrics.js';
 import { BrokerViews } from '../../src/http/broker-views.js';
@@ -155,9 +157,9 @@ export class HostileWorld extends ReconcileWorld {
       keepAliveTimeoutMs: 5000,
       requestsPerSecond: 100_000,
     };
-    const [services, lifecycle] = [this.#services(), newLifecycle()];
-    const buyers = createBuyersServer(services, lifecycle, options);
-    const operators = createOperatorsServer(services, lifecycle, options);
+    const [api, lifecycle] = [apiOf(ROUTES, this.#services()), newLifecycle()];
+    const buyers = createBuyersServer(api, lifecycle, options);
+    const operators = createOperatorsServer(api, lifecycle, options);
     const [{ port }, { port: operatorsPort }] = await Promise.all([buyers.listen(), operators.listen()]);
     return { port, operatorsPort, stop: async () => void (await Promise.all([buyers.drain(0), operators.drain(0)])) };
   }
@@ -167,7 +169,7 @@ export class HostileWorld extends ReconcileWorld {
     return this.mysql.allOrders.at(-1)?.orderId ?? '1';
   }
 
-  #services(): HttpServices {
+  #services(): ApiServices {
     const store = this.#seen(this.store);
     const mysql = this.#seen(this.mysql);
     const transitions = this.#seen(this.transitions);

@@ -36,107 +36,43 @@ export interface DeadLetter {
   readonly attempts: number;
 }
 
-/** The one parked dead letter of a batch. */
-export interface ParkedBatch {
-  readonly deadLetterId: string;
-  readonly batchId: string;
-  readonly body: string;
+/** Keeps the record of dead letters: the broker forgets its own after some days. */
+export interface DeadLetterParking {
+  /**
+   * Stores a dead letter as `parked`. The same message, or another message of the same batch, changes nothing.
+   * @throws OperationalError mysql
+   */
+  park(deadLetter: DeadLetter): Promise<'parked' | 'already_parked'>;
 }
 
-/** A dead letter in a list, without its body, which may be long. Times in Unix ms. */
-export interface DeadLetterSummary extends Omit<DeadLetter, 'body' | 'isBatch'> {
-  /** The row number, in decimal; grows with time. */
+/** What the trace of a purchase tells about a dead letter. Times in Unix ms. */
+export interface TracedDeadLetter {
   readonly deadLetterId: string;
+  readonly group: string;
+  readonly reason: DeadLetterReason;
+  readonly detail: string;
+  readonly attempts: number;
   readonly state: DeadLetterState;
   readonly parkedAtMs: number;
   /** How many replays were begun. */
   readonly replays: number;
   /** Start of the last replay. Null: never. While the dead letter is `parked`, that replay has not ended. */
   readonly replayStartedAtMs: number | null;
-  /** The result of the last replay or discard, for people. */
   readonly note: string | null;
 }
 
-export interface StoredDeadLetter extends DeadLetterSummary {
-  readonly body: string;
-}
-
-/** Conditions that must all hold. An absent condition matches every dead letter. */
-export interface DeadLetterFilter {
-  /** Matches any of these ids; a small number of them. */
-  readonly ids?: readonly string[];
-  readonly group?: string;
-  readonly originTopic?: string;
-  readonly saleId?: string;
-  readonly batchId?: string;
-  /** A batch id. For a parked dead letter, also the request id of any purchase in it. */
-  readonly key?: string;
-  /** A trace id of any purchase in a parked dead letter. */
-  readonly traceId?: string;
-  readonly reason?: DeadLetterReason;
-  /** Text contained in `detail`. */
-  readonly text?: string;
-  readonly state?: DeadLetterState;
-  /** Earliest time of parking, Unix ms. */
-  readonly sinceMs?: number;
-  /** Parked before this time, Unix ms. */
-  readonly untilMs?: number;
-  /** Whether a replay was ever begun. */
-  readonly replayBegun?: boolean;
-}
-
-/** A page of dead letters, oldest first. */
-export interface DeadLetterPage {
-  /** Returns dead letters after this id. Absent: starts at the oldest. */
-  readonly afterId?: string;
-  readonly max: number;
-}
-
-/** Result of a move. Only a `parked` dead letter is changed. */
-export type DeadLetterMove = 'done' | 'not_parked' | 'not_found';
-
-/**
- * Keeps the record of dead letters: the broker forgets its own after some days. Every move leaves a row in the audit
- * log, in the same transaction: actor, action, the dead letter before and after.
- */
-export interface DeadLetterRepository {
+/** Finds the dead letters of a purchase. */
+export interface TracedDeadLetters {
   /**
-   * Stores a dead letter as `parked`. The same message, or another message of the same batch, changes nothing.
+   * Lists, oldest first, the dead letters of a batch, or of a key: a batch id, or the request id of a purchase in a
+   * parked batch, or of a trace id of a purchase in a parked batch.
    * @throws OperationalError mysql
    */
-  park(deadLetter: DeadLetter): Promise<'parked' | 'already_parked'>;
-
-  /**
-   * Lists the parked batches after `afterBatchId`, by batch id.
-   * @throws OperationalError mysql
-   */
-  parkedBatches(afterBatchId: string, max: number): Promise<ParkedBatch[]>;
+  list(
+    named: { readonly batchId?: string; readonly key?: string; readonly traceId?: string },
+    page: { readonly max: number },
+  ): Promise<TracedDeadLetter[]>;
 
   /** @throws OperationalError mysql */
-  list(filter: DeadLetterFilter, page: DeadLetterPage): Promise<DeadLetterSummary[]>;
-
-  /** @throws OperationalError mysql */
-  count(filter: DeadLetterFilter): Promise<number>;
-
-  /** @throws OperationalError mysql */
-  find(deadLetterId: string): Promise<StoredDeadLetter | null>;
-
-  /**
-   * Notes that a replay begins, before anything is published. The dead letter stays `parked`.
-   * @param actor requested the replay
-   * @throws OperationalError mysql
-   */
-  beginReplay(deadLetterId: string, actor: string): Promise<DeadLetterMove>;
-
-  /**
-   * Closes a dead letter.
-   * @throws OperationalError mysql
-   */
-  close(deadLetterId: string, actor: string, end: 'replayed' | 'discarded', note: string): Promise<DeadLetterMove>;
-
-  /**
-   * Notes why a replay did not end. The dead letter stays `parked`.
-   * @throws OperationalError mysql
-   */
-  keepParked(deadLetterId: string, actor: string, note: string): Promise<DeadLetterMove>;
+  find(deadLetterId: string): Promise<(TracedDeadLetter & { readonly body: string }) | null>;
 }

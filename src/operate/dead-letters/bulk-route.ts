@@ -2,16 +2,16 @@ import { z } from 'zod';
 import { bulkPreview, type BulkEnd, type BulkProgress } from '../../contract/dead-letters.js';
 import { filterObject, rowId } from '../../contract/fields.js';
 import { includesRole } from '../../core/roles.js';
-import type { DeadLetterFilter } from '../../core/ports/dead-letters.js';
-import type { DeadLetterResult } from './dead-letter-admin.js';
-import { readResult } from './dead-letter-result.js';
+import { readResult, type DeadLetterResult } from './dead-letter-admin.js';
+import { summaryBody, type DeadLetterFilter } from './dead-letter-store.js';
 import type { DiscardAnswer } from './discard-dead-letter.js';
 import type { ReplayAnswer } from './replay-dead-letter.js';
 import { roleNeededAnswer } from '../../http/admission-answers.js';
 import { json, nameTrace, problem, startPoll } from '../../http/answer.js';
 import { EventStream, isStillAllowed } from '../../http/event-stream.js';
 import { defineRoute, jsonBody, type Call, type RouteServices } from '../../http/route.js';
-import { deadLetterFilter, filterOf, REPLAY_WAIT_MS, summaryBody } from './routes.js';
+import { deadLetterFilter, filterOf, REPLAY_WAIT_MS } from './routes.js';
+import type { DeadLetterServices } from './services.js';
 
 /** Replays or discards many dead letters in one request. */
 
@@ -67,7 +67,7 @@ export const workOnDeadLetters = defineRoute({
     },
   },
   problems: ['overloaded'],
-  async handle(call, services) {
+  async handle(call, services: RouteServices & DeadLetterServices) {
     const { body, roles } = call;
     if (body.action === 'discard' && !includesRole(roles, 'admin')) return roleNeededAnswer('admin', null);
     const filter: DeadLetterFilter = {
@@ -97,7 +97,7 @@ export const workOnDeadLetters = defineRoute({
 async function workThrough(
   ids: readonly string[],
   call: Call<unknown, unknown, Bulk>,
-  services: RouteServices,
+  services: RouteServices & DeadLetterServices,
 ): Promise<void> {
   const { deadLetters, lifecycle, streamTimes, clock, log, onBug } = services;
   const { req, res, body, userId: actor, counter } = call;

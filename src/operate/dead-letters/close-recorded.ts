@@ -2,14 +2,14 @@ import { decodeBatch } from '../../core/batch.js';
 import { BucketFaults } from '../../core/bucket-faults.js';
 import type { Job } from '../../core/job.js';
 import type { BatchStore } from '../../core/ports/batch-store.js';
-import type { DeadLetterRepository, ParkedBatch } from '../../core/ports/dead-letters.js';
+import type { DeadLetterStore, ParkedBatch } from './dead-letter-store.js';
 import type { OrderRepository } from '../../core/ports/order-repository.js';
 import { SYSTEM_ACTOR } from '../../core/ports/sale-repository.js';
 import { GROUPS } from '../../core/topics.js';
 import { markIfRecorded } from '../../recovery/mark-if-recorded.js';
 
 export interface CloseRecordedPorts {
-  readonly deadLetters: Pick<DeadLetterRepository, 'parkedBatches' | 'list' | 'close'>;
+  readonly deadLetters: Pick<DeadLetterStore, 'parkedBatches' | 'list' | 'close'>;
   readonly store: Pick<BatchStore, 'markRecorded'>;
   readonly repository: Pick<OrderRepository, 'findByPurchases'>;
 }

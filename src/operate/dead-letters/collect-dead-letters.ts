@@ -4,7 +4,7 @@ import type { Undecodable } from '../../core/message-body.js';
 import { decodeOrderEvents } from '../../core/order-event.js';
 import { decodePaymentDeadline } from '../../core/payment-deadline.js';
 import type { BatchStore } from '../../core/ports/batch-store.js';
-import type { DeadLetterRepository } from '../../core/ports/dead-letters.js';
+import type { DeadLetterParking } from '../../core/ports/dead-letters.js';
 import type { Delivery, DeliverySource } from '../../core/ports/channels.js';
 import type { Log } from '../../core/ports/log.js';
 import type { OrderRepository } from '../../core/ports/order-repository.js';
@@ -53,7 +53,7 @@ function readEvents(body: string): ReadBody | Undecodable {
 export interface CollectDeadLettersPorts {
   /** The dead-letter topic of `group`. */
   readonly source: DeliverySource;
-  readonly deadLetters: Pick<DeadLetterRepository, 'park'>;
+  readonly deadLetters: DeadLetterParking;
   readonly store: Pick<BatchStore, 'park' | 'markRecorded'>;
   readonly repository: Pick<OrderRepository, 'findByPurchases'>;
   readonly log: Log;

@@ -4,17 +4,21 @@ import { loadConfig } from '../../core/config/load.js';
 import {
   DEAD_LETTER_REASONS,
   DEAD_LETTER_STATES,
-  type DeadLetterFilter,
   type DeadLetterReason,
   type DeadLetterState,
-  type DeadLetterSummary,
-  type StoredDeadLetter,
 } from '../../core/ports/dead-letters.js';
 import { GROUPS } from '../../core/topics.js';
-import { deadLetterBody, summaryBody } from './routes.js';
-import { withOperator } from '../../programs/operator.js';
+import { withConnections } from '../../process/connections.js';
 import { createLog } from '../../process/telemetry.js';
 import type { DeadLetterAdmin } from './dead-letter-admin.js';
+import {
+  deadLetterBody,
+  summaryBody,
+  type DeadLetterFilter,
+  type DeadLetterSummary,
+  type StoredDeadLetter,
+} from './dead-letter-store.js';
+import { openDeadLetters } from './services.js';
 import { CliError } from '../../process/cli-error.js';
 import { workThroughDeadLetters, type WorkOrder } from './work-through.js';
 import {
@@ -172,7 +176,9 @@ function addWork(command: Command): Command {
 
 async function run(task: (admin: DeadLetterAdmin) => Promise<void>): Promise<void> {
   const config = loadConfig(['mysql', 'redis', 'rocketmq', 'brokerAccess', 'messages'], process.env);
-  await withOperator(config, createLog('dlq', 'error'), async (operator) => task(await operator.deadLetters()));
+  await withConnections(config, createLog('dlq', 'error'), async (connections) =>
+    task((await openDeadLetters(connections)).deadLetters),
+  );
 }
 
 async function list(admin: DeadLetterAdmin, { json, state, after, limit, ...flags }: ListFlags): Promise<void> {

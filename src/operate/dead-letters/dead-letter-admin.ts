@@ -1,21 +1,21 @@
 import type { Batch } from '../../core/batch.js';
-import { OperationalError } from '../../core/errors.js';
+import { assertNever, OperationalError } from '../../core/errors.js';
 import type { Order } from '../../core/order.js';
 import { requestName } from '../../core/purchase.js';
 import type {
-  DeadLetterRepository,
   DeadLetterFilter,
   DeadLetterPage,
+  DeadLetterStore,
   DeadLetterSummary,
   StoredDeadLetter,
-} from '../../core/ports/dead-letters.js';
+} from './dead-letter-store.js';
 import { lookUpRows } from '../../orders/draft-rows.js';
 import { discardDeadLetter, type DiscardAnswer, type DiscardPorts } from './discard-dead-letter.js';
 import { type ReplayAnswer, replayDeadLetter, type ReplayOptions, type ReplayPorts } from './replay-dead-letter.js';
 import { withoutUndefined } from '../../core/without-undefined.js';
 
 export interface DeadLetterAdminPorts extends ReplayPorts, DiscardPorts {
-  readonly deadLetters: Omit<DeadLetterRepository, 'park'>;
+  readonly deadLetters: DeadLetterStore;
   readonly store: ReplayPorts['store'] & DiscardPorts['store'];
   readonly repository: ReplayPorts['repository'] & DiscardPorts['repository'];
 }
@@ -145,5 +145,39 @@ export class DeadLetterAdmin {
     } finally {
       await Promise.all(underWay);
     }
+  }
+}
+
+/** The result of one dead letter in a bulk run, for a list. */
+export interface ReadResult {
+  readonly word: string;
+  /** A note for the operator, or null if the word says enough. */
+  readonly note: string | null;
+  /** Whether the dead letter reached the state that was asked for. */
+  readonly isEnd: boolean;
+}
+
+/** @param end the state that was asked for */
+export function readResult(result: DeadLetterResult, end: 'replayed' | 'discarded'): ReadResult {
+  if ('fault' in result) return { word: 'fault', note: result.fault.message, isEnd: false };
+  const { answer } = result;
+  switch (answer.outcome) {
+    case 'replayed':
+    case 'already_recorded':
+    case 'discarded':
+      return { word: answer.outcome, note: answer.note, isEnd: true };
+    case 'unfinished':
+    case 'unreadable':
+    case 'not_held':
+    case 'forged':
+      return { word: answer.outcome, note: answer.note, isEnd: false };
+    case 'already_closed':
+      return { word: answer.outcome, note: `it is ${answer.state}`, isEnd: answer.state === end };
+    case 'contended':
+      return { word: answer.outcome, note: 'others write the same rows; do the same again', isEnd: false };
+    case 'not_found':
+      return { word: answer.outcome, note: null, isEnd: false };
+    default:
+      return assertNever(answer);
   }
 }

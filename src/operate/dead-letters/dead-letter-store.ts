@@ -1,25 +1,104 @@
 import type { Knex } from 'knex';
-import type {
-  DeadLetter,
-  DeadLetterRepository,
-  DeadLetterFilter,
-  DeadLetterPage,
-  DeadLetterSummary,
-  DeadLetterMove,
-  ParkedBatch,
-  StoredDeadLetter,
-} from '../../core/ports/dead-letters.js';
+import type { DeadLetter, DeadLetterWithBody } from '../../contract/dead-letters.js';
+import { isoTime, isoTimeOrNull } from '../../contract/fields.js';
+import { decodeBatch, sealBatch } from '../../core/batch.js';
+import type { DeadLetterReason, DeadLetterState } from '../../core/ports/dead-letters.js';
+import { withoutUndefined } from '../../core/without-undefined.js';
 import { insertAudit } from '../../mysql/audit-log.js';
-import { MysqlError } from '../../mysql/errors.js';
+import { DETAIL_MAX, namedByKey } from '../../mysql/dead-letters.js';
 import { execute, knex, now, select } from '../../mysql/knex.js';
 import type { MysqlPool } from '../../mysql/pool.js';
 import type { DeadLetterRow } from '../../mysql/tables.js';
-import { withoutUndefined } from '../../core/without-undefined.js';
 
-const NAME_MAX = 128;
-const DETAIL_MAX = 1000;
-/** Limit of a stored body. The broker takes at most 4 MiB. Of a longer body only the start helps a person. */
-const BODY_MAX = 4 * 1024 * 1024;
+/** The one parked dead letter of a batch. */
+export interface ParkedBatch {
+  readonly deadLetterId: string;
+  readonly batchId: string;
+  readonly body: string;
+}
+
+/** A dead letter in a list, without its body, which may be long. Times in Unix ms. */
+export interface DeadLetterSummary extends Omit<DeadLetter, 'parkedAt' | 'replayStartedAt'> {
+  readonly parkedAtMs: number;
+  /** Start of the last replay. Null: never. While the dead letter is `parked`, that replay has not ended. */
+  readonly replayStartedAtMs: number | null;
+}
+
+export interface StoredDeadLetter extends DeadLetterSummary {
+  readonly body: string;
+}
+
+/** Conditions that must all hold. An absent condition matches every dead letter. */
+export interface DeadLetterFilter {
+  /** Matches any of these ids; a small number of them. */
+  readonly ids?: readonly string[];
+  readonly group?: string;
+  readonly originTopic?: string;
+  readonly saleId?: string;
+  readonly batchId?: string;
+  /** A batch id. For a parked dead letter, also the request id of any purchase in it. */
+  readonly key?: string;
+  readonly reason?: DeadLetterReason;
+  /** Text contained in `detail`. */
+  readonly text?: string;
+  readonly state?: DeadLetterState;
+  /** Earliest time of parking, Unix ms. */
+  readonly sinceMs?: number;
+  /** Parked before this time, Unix ms. */
+  readonly untilMs?: number;
+  /** Whether a replay was ever begun. */
+  readonly replayBegun?: boolean;
+}
+
+/** A page of dead letters, oldest first. */
+export interface DeadLetterPage {
+  /** Returns dead letters after this id. Absent: starts at the oldest. */
+  readonly afterId?: string;
+  readonly max: number;
+}
+
+/** Result of a move. Only a `parked` dead letter is changed. */
+export type DeadLetterMove = 'done' | 'not_parked' | 'not_found';
+
+/**
+ * Reads and moves dead letters. Every move leaves a row in the audit log, in the same transaction: actor, action, the
+ * dead letter before and after.
+ */
+export interface DeadLetterStore {
+  /**
+   * Lists the parked batches after `afterBatchId`, by batch id.
+   * @throws OperationalError mysql
+   */
+  parkedBatches(afterBatchId: string, max: number): Promise<ParkedBatch[]>;
+
+  /** @throws OperationalError mysql */
+  list(filter: DeadLetterFilter, page: DeadLetterPage): Promise<DeadLetterSummary[]>;
+
+  /** @throws OperationalError mysql */
+  count(filter: DeadLetterFilter): Promise<number>;
+
+  /** @throws OperationalError mysql */
+  find(deadLetterId: string): Promise<StoredDeadLetter | null>;
+
+  /**
+   * Notes that a replay begins, before anything is published. The dead letter stays `parked`.
+   * @param actor requested the replay
+   * @throws OperationalError mysql
+   */
+  beginReplay(deadLetterId: string, actor: string): Promise<DeadLetterMove>;
+
+  /**
+   * Closes a dead letter.
+   * @throws OperationalError mysql
+   */
+  close(deadLetterId: string, actor: string, end: 'replayed' | 'discarded', note: string): Promise<DeadLetterMove>;
+
+  /**
+   * Notes why a replay did not end. The dead letter stays `parked`.
+   * @throws OperationalError mysql
+   */
+  keepParked(deadLetterId: string, actor: string, note: string): Promise<DeadLetterMove>;
+}
 
 /** Without the body, which may be long. */
 const SUMMARY_COLUMNS = [
@@ -41,9 +120,8 @@ const SUMMARY_COLUMNS = [
 type SummaryRow = Pick<DeadLetterRow, (typeof SUMMARY_COLUMNS)[number]>;
 
 /** Dead letters in MySQL. */
-export function createDeadLetterRepository(pool: MysqlPool): DeadLetterRepository {
+export function createDeadLetterStore(pool: MysqlPool): DeadLetterStore {
   return {
-    park: (deadLetter) => park(pool, deadLetter),
     parkedBatches: (afterBatchId, max) => parkedBatches(pool, afterBatchId, max),
     list: (filter, page) => list(pool, filter, page),
     count: (filter) => count(pool, filter),
@@ -55,43 +133,15 @@ export function createDeadLetterRepository(pool: MysqlPool): DeadLetterRepositor
       })),
     close: (deadLetterId, actor, end, note) =>
       move(pool, deadLetterId, actor, `dead_letter.${end}`, ({ replays }) => ({
-        set: { state: end, note: cut(note, DETAIL_MAX), parked_batch: null },
+        set: { state: end, note: note.slice(0, DETAIL_MAX), parked_batch: null },
         after: { state: end, replays, note },
       })),
     keepParked: (deadLetterId, actor, note) =>
       move(pool, deadLetterId, actor, 'dead_letter.kept_parked', ({ state, replays }) => ({
-        set: { note: cut(note, DETAIL_MAX) },
+        set: { note: note.slice(0, DETAIL_MAX) },
         after: { state, replays, note },
       })),
   };
-}
-
-const cut = (text: string, max = NAME_MAX): string => text.slice(0, max);
-
-/**
- * Parks a dead letter, every text cut to its column: a dead letter that does not fit would be delivered again and
- * again.
- */
-async function park(pool: MysqlPool, deadLetter: DeadLetter): Promise<'parked' | 'already_parked'> {
-  const row = {
-    message_id: cut(deadLetter.messageId),
-    consumer_group: cut(deadLetter.group),
-    origin_topic: cut(deadLetter.originTopic),
-    sale_id: deadLetter.saleId === null ? null : cut(deadLetter.saleId),
-    batch_id: deadLetter.batchId === null ? null : cut(deadLetter.batchId),
-    parked_batch: deadLetter.isBatch === true ? deadLetter.batchId : null,
-    body: cut(deadLetter.body, BODY_MAX),
-    reason: deadLetter.reason,
-    detail: cut(deadLetter.detail, DETAIL_MAX),
-    attempts: deadLetter.attempts,
-  };
-  try {
-    await execute(pool, knex('dead_letters').insert(row));
-    return 'parked';
-  } catch (error) {
-    if (error instanceof MysqlError && error.kind === 'duplicate') return 'already_parked';
-    throw error;
-  }
 }
 
 /** Lists parked batches by the key that holds only these. */
@@ -135,16 +185,8 @@ async function find(pool: MysqlPool, deadLetterId: string): Promise<StoredDeadLe
   return row === undefined ? null : { ...summaryOf(row), body: row.body };
 }
 
-/**
- * Two subqueries, each with its own index: an OR would use neither. Bodies are read only of parked dead letters, which
- * are few.
- */
-const NAMED_BY_KEY = `id IN (SELECT id FROM (SELECT id FROM dead_letters WHERE batch_id = ?
-  UNION SELECT id FROM dead_letters WHERE state = 'parked' AND INSTR(body, ?) > 0) AS named)`;
-
 function matching(filter: DeadLetterFilter): (where: Knex.QueryBuilder) => void {
   const { ids, group, originTopic, saleId, batchId, reason, text, state, sinceMs, untilMs, replayBegun, key } = filter;
-  const { traceId } = filter;
   const names = { consumer_group: group, origin_topic: originTopic, sale_id: saleId, batch_id: batchId, reason, state };
   return (where) => {
     void where.where(withoutUndefined(names));
@@ -154,10 +196,7 @@ function matching(filter: DeadLetterFilter): (where: Knex.QueryBuilder) => void 
     if (untilMs !== undefined) void where.where('created_at', '<', new Date(untilMs));
     if (replayBegun === true) void where.whereNotNull('replay_started_at');
     if (replayBegun === false) void where.whereNull('replay_started_at');
-    // The middle of a triple as a batch encodes it: only the id of a request is between two commas.
-    if (key !== undefined) void where.whereRaw(NAMED_BY_KEY, [key, `,"${key}",`]);
-    // The end of a pair as a batch encodes it: no purchase ends like this, and in a text the quotes are escaped.
-    if (traceId !== undefined) void where.where({ state: 'parked' }).whereRaw('INSTR(body, ?) > 0', [`,"${traceId}"]`]);
+    if (key !== undefined) void where.whereRaw(...namedByKey(key));
   };
 }
 
@@ -202,3 +241,41 @@ const summaryOf = (row: SummaryRow): DeadLetterSummary => ({
   replayStartedAtMs: row.replay_started_at?.getTime() ?? null,
   note: row.note,
 });
+
+/** Why a dead letter cannot be closed: it was closed before, or it does not exist. */
+export type NotParked =
+  | { readonly outcome: 'already_closed'; readonly state: DeadLetterState }
+  | { readonly outcome: 'not_found' };
+
+/**
+ * Closes a parked dead letter in MySQL.
+ * @param actor for the audit log
+ * @returns null when done, or the state in which a faster operator has left it
+ * @throws OperationalError mysql
+ */
+export async function closeDeadLetter(
+  deadLetterId: string,
+  end: 'replayed' | 'discarded',
+  note: string,
+  deadLetters: Pick<DeadLetterStore, 'find' | 'close'>,
+  actor: string,
+): Promise<NotParked | null> {
+  if ((await deadLetters.close(deadLetterId, actor, end, note)) === 'done') return null;
+  const now = await deadLetters.find(deadLetterId);
+  return now === null ? { outcome: 'not_found' } : { outcome: 'already_closed', state: now.state };
+}
+
+/** Formats a dead letter for programs: times in ISO 8601. */
+export function summaryBody({ parkedAtMs, replayStartedAtMs, ...summary }: DeadLetterSummary): DeadLetter {
+  return { ...summary, parkedAt: isoTime(parkedAtMs), replayStartedAt: isoTimeOrNull(replayStartedAtMs) };
+}
+
+/**
+ * Formats a dead letter with its body, both raw and decoded if it is a batch. The decoded form leaves out unknown fields.
+ */
+export function deadLetterBody({ body, ...summary }: StoredDeadLetter): DeadLetterWithBody {
+  const decoded = decodeBatch(body);
+  const batch =
+    decoded.outcome === 'decoded' ? (JSON.parse(sealBatch(decoded.batch).body) as Record<string, unknown>) : null;
+  return { ...summaryBody(summary), batch, body };
+}

@@ -1,12 +1,11 @@
 import { decodeBatch } from '../../core/batch.js';
-import type { DeadLetterRepository } from '../../core/ports/dead-letters.js';
 import type { BatchStore } from '../../core/ports/batch-store.js';
 import { purchaseKey } from '../../core/purchase.js';
 import { failPurchases, type FailedPurchases, type FailPorts } from '../../orders/fail-purchases.js';
-import { closeDeadLetter, type NotParked } from './close-dead-letter.js';
+import { closeDeadLetter, type DeadLetterStore, type NotParked } from './dead-letter-store.js';
 
 export interface DiscardPorts extends FailPorts {
-  readonly deadLetters: Pick<DeadLetterRepository, 'find' | 'close'>;
+  readonly deadLetters: Pick<DeadLetterStore, 'find' | 'close'>;
   readonly store: Pick<BatchStore, 'markRecorded' | 'heldElsewhere'>;
 }
 

@@ -6,11 +6,10 @@ import { decodePaymentDeadline, type PaymentDeadline } from '../../core/payment-
 import type { BatchStore } from '../../core/ports/batch-store.js';
 import type { Clock } from '../../core/ports/clock.js';
 import type { CouponRepository, OrderRepository } from '../../core/ports/order-repository.js';
-import type { DeadLetterRepository, StoredDeadLetter } from '../../core/ports/dead-letters.js';
 import type { DeadlineChannel, OrderEventChannel, RedriveChannel } from '../../core/ports/channels.js';
 import type { OrderStates } from '../../core/ports/order-transitions.js';
 import { GROUP_TOPICS, GROUPS, type Topic, TOPICS } from '../../core/topics.js';
-import { closeDeadLetter, type NotParked } from './close-dead-letter.js';
+import { closeDeadLetter, type DeadLetterStore, type NotParked, type StoredDeadLetter } from './dead-letter-store.js';
 
 /** Pause before the first read. A worker needs milliseconds. While it is busy, the pause doubles with each read. */
 const READ_FIRST_MS = 25;
@@ -63,7 +62,7 @@ async function closeReplayed(
   deadLetterId: string,
   outcome: 'replayed' | 'already_recorded',
   note: string,
-  deadLetters: Pick<DeadLetterRepository, 'find' | 'close'>,
+  deadLetters: Pick<DeadLetterStore, 'find' | 'close'>,
   actor: string,
 ): Promise<ReplayAnswer> {
   return (await closeDeadLetter(deadLetterId, 'replayed', note, deadLetters, actor)) ?? { outcome, note };
@@ -74,7 +73,7 @@ async function keepParked(
   deadLetterId: string,
   outcome: KeptOutcome,
   note: string,
-  deadLetters: Pick<DeadLetterRepository, 'keepParked'>,
+  deadLetters: Pick<DeadLetterStore, 'keepParked'>,
   actor: string,
 ): Promise<ReplayAnswer> {
   await deadLetters.keepParked(deadLetterId, actor, note);
@@ -84,13 +83,13 @@ async function keepParked(
 const unreadable = (
   deadLetterId: string,
   detail: string,
-  deadLetters: Pick<DeadLetterRepository, 'keepParked'>,
+  deadLetters: Pick<DeadLetterStore, 'keepParked'>,
   actor: string,
 ): Promise<ReplayAnswer> =>
   keepParked(deadLetterId, 'unreadable', `cannot be read, so not replayed: ${detail}`, deadLetters, actor);
 
 interface ReplayMessagePorts {
-  readonly deadLetters: Pick<DeadLetterRepository, 'find' | 'beginReplay' | 'close' | 'keepParked'>;
+  readonly deadLetters: Pick<DeadLetterStore, 'find' | 'beginReplay' | 'close' | 'keepParked'>;
   readonly deadlines: DeadlineChannel;
   readonly events: OrderEventChannel;
   readonly states: Pick<OrderStates, 'dueOf'>;

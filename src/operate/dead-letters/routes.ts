@@ -1,40 +1,36 @@
 import { z } from 'zod';
 import {
   deadLetterPage,
+  deadLetterSummary,
   deadLetterWithOrders,
   movedDeadLetter,
   type DeadLetter,
-  type DeadLetterWithBody,
   type MovedDeadLetter,
   type PurchaseOfBatch,
 } from '../../contract/dead-letters.js';
 import {
   filterObject,
   id,
-  isoTime,
-  isoTimeOrNull,
   limit,
   nextOf,
   queryText,
   queryTime,
+  queryWhole,
   queryWord,
   rowId,
   saleId,
 } from '../../contract/fields.js';
-import { decodeBatch, sealBatch } from '../../core/batch.js';
+import { decodeBatch } from '../../core/batch.js';
 import { assertNever } from '../../core/errors.js';
 import { type Order } from '../../core/order.js';
-import {
-  DEAD_LETTER_REASONS,
-  DEAD_LETTER_STATES,
-  type DeadLetterFilter,
-  type DeadLetterState,
-  type DeadLetterSummary,
-  type StoredDeadLetter,
-} from '../../core/ports/dead-letters.js';
+import { DEAD_LETTER_REASONS, DEAD_LETTER_STATES, type DeadLetterState } from '../../core/ports/dead-letters.js';
 import { json, problem, type Answer } from '../../http/answer.js';
 import { defineRoute, type RouteServices } from '../../http/route.js';
 import { withoutUndefined } from '../../core/without-undefined.js';
+import { EXPORT_FORMATS, EXPORT_MAX, exportLine, headingOf, type ExportFormat } from '../../http/export-lines.js';
+import { EXPORT_ANSWER, sendExport } from '../../http/send-export.js';
+import { deadLetterBody, summaryBody, type DeadLetterFilter, type StoredDeadLetter } from './dead-letter-store.js';
+import type { DeadLetterServices } from './services.js';
 
 /**
  * How long the api follows a replay before it answers that the replay is not finished. Use `seckill dlq` for many dead
@@ -85,7 +81,7 @@ export const listDeadLetters = defineRoute({
     },
   },
   problems: [],
-  async handle({ query }, { deadLetters }) {
+  async handle({ query }, { deadLetters }: DeadLetterServices) {
     const { state, after: afterId, limit: max, ...names } = query;
     const filter = { ...filterOf(names), ...withoutUndefined({ state }) };
     const found = await deadLetters.list(filter, { max, ...withoutUndefined({ afterId }) });
@@ -109,7 +105,7 @@ export const readDeadLetter = defineRoute({
     },
   },
   problems: ['dead_letter_not_found'],
-  async handle({ params: { deadLetterId } }, { deadLetters }) {
+  async handle({ params: { deadLetterId } }, { deadLetters }: DeadLetterServices) {
     const found = await deadLetters.find(deadLetterId);
     if (found === null) return problem('dead_letter_not_found');
     return json(200, 'found', { ...deadLetterBody(found), orders: await ordersBody(found, deadLetters) });
@@ -130,7 +126,7 @@ export const replayDeadLetter = defineRoute({
     202: { description: 'published, but not recorded yet', schema: movedDeadLetter },
   },
   problems: ['dead_letter_not_found', 'wrong_state', 'not_replayable'],
-  async handle({ params: { deadLetterId }, userId: actor }, services) {
+  async handle({ params: { deadLetterId }, userId: actor }, services: DeadLetterServices) {
     const answer = await services.deadLetters.replay(deadLetterId, { actor, waitMs: REPLAY_WAIT_MS });
     switch (answer.outcome) {
       case 'replayed':
@@ -164,7 +160,7 @@ export const discardDeadLetter = defineRoute({
   params,
   answers: { 200: { description: 'done, by this request or an earlier one', schema: movedDeadLetter } },
   problems: ['dead_letter_not_found', 'wrong_state'],
-  async handle({ params: { deadLetterId }, userId: actor }, services) {
+  async handle({ params: { deadLetterId }, userId: actor }, services: DeadLetterServices) {
     const answer = await services.deadLetters.discard(deadLetterId, actor);
     switch (answer.outcome) {
       case 'discarded':
@@ -186,7 +182,7 @@ async function movedAnswer<S extends number>(
   status: S,
   deadLetterId: string,
   outcome: MovedDeadLetter['outcome'],
-  { deadLetters }: RouteServices,
+  { deadLetters }: DeadLetterServices,
 ): Promise<Answer<S | 'dead_letter_not_found'>> {
   const found = await deadLetters.find(deadLetterId);
   if (found === null) return problem('dead_letter_not_found');
@@ -196,25 +192,10 @@ async function movedAnswer<S extends number>(
 const closedAnswer = (state: DeadLetterState): Answer<'wrong_state'> =>
   problem('wrong_state', { detail: `The dead letter is ${state}, and that is final.` });
 
-/** Formats a dead letter for programs: times in ISO 8601. */
-export function summaryBody({ parkedAtMs, replayStartedAtMs, ...summary }: DeadLetterSummary): DeadLetter {
-  return { ...summary, parkedAt: isoTime(parkedAtMs), replayStartedAt: isoTimeOrNull(replayStartedAtMs) };
-}
-
-/**
- * Formats a dead letter with its body, both raw and decoded if it is a batch. The decoded form leaves out unknown fields.
- */
-export function deadLetterBody({ body, ...summary }: StoredDeadLetter): DeadLetterWithBody {
-  const decoded = decodeBatch(body);
-  const batch =
-    decoded.outcome === 'decoded' ? (JSON.parse(sealBatch(decoded.batch).body) as Record<string, unknown>) : null;
-  return { ...summaryBody(summary), batch, body };
-}
-
 /** Returns the present state of each purchase in the batch. */
 async function ordersBody(
   { body, reason }: StoredDeadLetter,
-  deadLetters: RouteServices['deadLetters'],
+  deadLetters: DeadLetterServices['deadLetters'],
 ): Promise<PurchaseOfBatch[] | null> {
   const decoded = reason === 'forged' ? null : decodeBatch(body);
   if (decoded?.outcome !== 'decoded') return null;
@@ -231,4 +212,63 @@ const rowBody = ({ orderId, batchId, quantity, state, reason }: Order): Purchase
   quantity,
   state,
   reason,
+});
+
+/** The columns that a person reads first. The other fields follow in the order of the contract, and the body is last. */
+const FIRST_COLUMNS = [
+  'deadLetterId',
+  'parkedAt',
+  'state',
+  'reason',
+  'detail',
+  'group',
+  'originTopic',
+  'saleId',
+  'batchId',
+] as const satisfies (keyof DeadLetter)[];
+const COLUMNS = [...new Set<string>([...FIRST_COLUMNS, ...Object.keys(deadLetterSummary.shape), 'body'])];
+
+/** Few per read, because bodies may be long. */
+const PAGE = 20;
+
+/** Yields pages of dead letters with their bodies, oldest first. Reads nothing ahead. @throws OperationalError mysql */
+async function* deadLetterPages(
+  deadLetters: DeadLetterServices['deadLetters'],
+  filter: DeadLetterFilter,
+  { format, limit }: { readonly format: ExportFormat; readonly limit: number },
+): AsyncGenerator<string> {
+  let text = headingOf(COLUMNS, format);
+  let lines = 0;
+  for await (const { deadLetterId } of deadLetters.matching(filter, limit)) {
+    const deadLetter = await deadLetters.find(deadLetterId);
+    if (deadLetter !== null) text += exportLine({ ...deadLetterBody(deadLetter) }, COLUMNS, format);
+    if (++lines % PAGE > 0) continue;
+    yield text;
+    text = '';
+  }
+  yield text;
+}
+
+/** Exports the same data as `seckill dlq export`, which prints JSON lines. */
+export const exportDeadLetters = defineRoute({
+  method: 'get',
+  path: '/admin/v1/dead-letters/export',
+  label: 'admin',
+  operationId: 'exportDeadLetters',
+  summary: 'Exports dead letters with their bodies, oldest first. A response that breaks off is incomplete.',
+  access: 'viewer',
+  endpoint: null,
+  query: filterObject({
+    ...deadLetterFilter,
+    state: queryWord(DEAD_LETTER_STATES).optional(),
+    limit: queryWhole(1, EXPORT_MAX).default(EXPORT_MAX),
+    format: queryWord(EXPORT_FORMATS).default('csv'),
+  }),
+  answers: { 200: EXPORT_ANSWER },
+  problems: ['overloaded'],
+  async handle(call, services: RouteServices & DeadLetterServices) {
+    const { state, limit, format, ...names } = call.query;
+    const filter = { ...filterOf(names), ...withoutUndefined({ state }) };
+    return sendExport(call, 'dead-letters', deadLetterPages(services.deadLetters, filter, { format, limit }), services);
+  },
 });

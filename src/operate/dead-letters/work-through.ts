@@ -1,5 +1,4 @@
-import type { DeadLetterAdmin, DeadLetterResult, Pace } from './dead-letter-admin.js';
-import { readResult } from './dead-letter-result.js';
+import { readResult, type DeadLetterAdmin, type DeadLetterResult, type Pace } from './dead-letter-admin.js';
 import type { DiscardAnswer } from './discard-dead-letter.js';
 import type { ReplayAnswer } from './replay-dead-letter.js';
 import { inLine, print, printError } from '../../process/print.js';

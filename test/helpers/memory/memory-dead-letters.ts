@@ -3,23 +3,46 @@ import type { Purchase } from '../../../src/core/purchase.js';
 import { OperationalError } from '../../../src/core/errors.js';
 import type { AuditEntry } from '../../../src/core/ports/audit-log.js';
 import type { Clock } from '../../../src/core/ports/clock.js';
+import type { DeadLetter, DeadLetterParking, TracedDeadLetters } from '../../../src/core/ports/dead-letters.js';
 import type {
-  DeadLetter,
-  DeadLetterRepository,
   DeadLetterFilter,
-  DeadLetterPage,
-  DeadLetterSummary,
   DeadLetterMove,
+  DeadLetterPage,
+  DeadLetterStore,
+  DeadLetterSummary,
   ParkedBatch,
   StoredDeadLetter,
-} from '../../../src/core/ports/dead-letters.js';
+} from '../../../src/operate/dead-letters/dead-letter-store.js';
 import { ManualClock } from './manual-clock.js';
 
 /** A row of the audit log, as a test compares it. */
 export type Audited = AuditEntry;
 
+/** Returns a dead letter as a list shows it after it was parked. */
+export const storedDeadLetter = (parts: Partial<StoredDeadLetter> = {}): StoredDeadLetter => ({
+  deadLetterId: '17',
+  messageId: 'm1',
+  group: 'seckill-order-writer',
+  originTopic: 'seckill-purchase',
+  saleId: '7',
+  batchId: 'batch-1',
+  body: '{',
+  reason: 'retries_exhausted',
+  detail: 'given up',
+  attempts: 8,
+  state: 'parked',
+  parkedAtMs: 0,
+  replays: 0,
+  replayStartedAtMs: null,
+  note: null,
+  ...parts,
+});
+
+/** What operators and traces ask for. */
+type Filter = DeadLetterFilter & { readonly traceId?: string };
+
 /** Dead letters in memory. */
-export class MemoryDeadLetterRepository implements DeadLetterRepository {
+export class MemoryDeadLetters implements DeadLetterParking, DeadLetterStore, TracedDeadLetters {
   deadLetters: StoredDeadLetter[] = [];
   readonly audited: Audited[] = [];
   readonly #clock: Clock;
@@ -43,10 +66,9 @@ export class MemoryDeadLetterRepository implements DeadLetterRepository {
     );
     const batchId = isBatch === true ? deadLetter.batchId : null;
     if (same || (batchId !== null && this.#parkedBatches.has(batchId))) return 'already_parked';
-    const fresh = { state: 'parked', replays: 0, replayStartedAtMs: null, note: null } as const;
     const deadLetterId = String(this.deadLetters.length + 1);
     if (batchId !== null) this.#parkedBatches.set(batchId, deadLetterId);
-    this.deadLetters.push({ ...letter, deadLetterId, parkedAtMs: this.#clock.nowMs(), ...fresh });
+    this.deadLetters.push(storedDeadLetter({ ...letter, deadLetterId, parkedAtMs: this.#clock.nowMs() }));
     return 'parked';
   }
 
@@ -61,7 +83,7 @@ export class MemoryDeadLetterRepository implements DeadLetterRepository {
     });
   }
 
-  async list(filter: DeadLetterFilter, { afterId = '0', max }: DeadLetterPage): Promise<DeadLetterSummary[]> {
+  async list(filter: Filter, { afterId = '0', max }: DeadLetterPage): Promise<DeadLetterSummary[]> {
     const found = this.deadLetters.filter(
       (deadLetter) => matches(deadLetter, filter) && Number(deadLetter.deadLetterId) > Number(afterId),
     );
@@ -129,7 +151,7 @@ export class MemoryDeadLetterRepository implements DeadLetterRepository {
   }
 }
 
-function matches(deadLetter: StoredDeadLetter, filter: DeadLetterFilter): boolean {
+function matches(deadLetter: StoredDeadLetter, filter: Filter): boolean {
   const { ids, group, originTopic, saleId, batchId, key, reason, text, state, sinceMs, untilMs, replayBegun } = filter;
   const { traceId } = filter;
   const same = <T>(wanted: T | undefined, has: T): boolean => wanted === undefined || wanted === has;

@@ -114,7 +114,7 @@ describe('routes', () => {
     it('keeps nothing of a poll in memory after its response', async () => {
       fake = new FakeServices();
       const lifecycle = newLifecycle();
-      const listener = createBuyersListener(fake.services, lifecycle);
+      const listener = createBuyersListener(fake.api, lifecycle);
       await request(listener).get(path).set('authorization', bearer()).expect(200);
       expect(lifecycle.polls.size).to.equal(0);
     });

@@ -5,7 +5,7 @@ import { OperationalError } from '../../../../src/core/errors.js';
 import type { DeadLetter } from '../../../../src/core/ports/dead-letters.js';
 import type { Sale } from '../../../../src/core/sale.js';
 import { TOPICS } from '../../../../src/core/topics.js';
-import type { HttpServices } from '../../../../src/http/services.js';
+import type { DeadLetterServices } from '../../../../src/operate/dead-letters/services.js';
 import { DeadLetterWorld } from './dead-letter-world.js';
 import { bearer, FakeServices, startServer, until, type Started } from '../../http/http-harness.js';
 
@@ -21,7 +21,7 @@ describe('admin: many dead letters at once', () => {
   let server: Started;
   let fake: FakeServices;
   let sale: Sale;
-  let replay: HttpServices['deadLetters']['replay'];
+  let replay: DeadLetterServices['deadLetters']['replay'];
   /** Runs before each replay or discard. */
   let onWork: (deadLetterId: string) => Promise<void>;
   /** Bulk of the last request. */
@@ -37,7 +37,7 @@ describe('admin: many dead letters at once', () => {
       await onWork(id);
       return admin.replay(id, options);
     };
-    const deadLetters: HttpServices['deadLetters'] = {
+    const deadLetters: DeadLetterServices['deadLetters'] = {
       ...new FakeServices().services.deadLetters,
       list: (...page) => admin.list(...page),
       count: (filter) => admin.count(filter),

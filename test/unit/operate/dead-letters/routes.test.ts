@@ -2,35 +2,23 @@ import { expect } from 'chai';
 import request from 'supertest';
 import { OperationalError } from '../../../../src/core/errors.js';
 import type { Order } from '../../../../src/core/order.js';
-import type { HttpServices } from '../../../../src/http/services.js';
+import type { DeadLetterServices } from '../../../../src/operate/dead-letters/services.js';
 import type { DiscardAnswer } from '../../../../src/operate/dead-letters/discard-dead-letter.js';
 import type { ReplayAnswer } from '../../../../src/operate/dead-letters/replay-dead-letter.js';
-import type { StoredDeadLetter } from '../../../../src/core/ports/dead-letters.js';
+import type { StoredDeadLetter } from '../../../../src/operate/dead-letters/dead-letter-store.js';
 import { batchOf, purchasesOf } from '../../../helpers/sales.js';
+import { storedDeadLetter } from '../../../helpers/memory/memory-dead-letters.js';
 import { bearer, FakeServices, ORDER, startServer, type Started } from '../../http/http-harness.js';
 
 const AT_MS = Date.UTC(2030, 0, 1);
 const BATCH = batchOf({ saleId: '7' }, purchasesOf('u1*2'), 'batch-1');
-const SHARED = {
-  deadLetterId: '17',
-  messageId: 'm1',
-  group: 'seckill-order-writer',
-  originTopic: 'seckill-purchase',
-  saleId: '7',
-  batchId: 'batch-1',
-  detail: 'given up',
-  attempts: 8,
+const DEAD_LETTER = storedDeadLetter({
   replays: 1,
-  note: null,
-  reason: 'retries_exhausted' as const,
-  state: 'parked' as const,
-};
-const DEAD_LETTER: StoredDeadLetter = {
-  ...SHARED,
   body: BATCH.body,
   parkedAtMs: AT_MS,
   replayStartedAtMs: AT_MS + 1000,
-};
+});
+const { body: _body, parkedAtMs: _parkedAtMs, replayStartedAtMs: _startedAtMs, ...SHARED } = DEAD_LETTER;
 const SUMMARY = { ...SHARED, parkedAt: '2030-01-01T00:00:00.000Z', replayStartedAt: '2030-01-01T00:00:01.000Z' };
 const WITH_BODY = { ...SUMMARY, batch: JSON.parse(BATCH.body), body: BATCH.body };
 
@@ -51,7 +39,7 @@ describe('admin dead letters', () => {
     rows = [];
     replayed = { outcome: 'replayed', note: 'recorded' };
     discarded = { outcome: 'discarded', note: '1 failed' };
-    const deadLetters: HttpServices['deadLetters'] = {
+    const deadLetters: DeadLetterServices['deadLetters'] = {
       ...new FakeServices().services.deadLetters,
       ordersOf: async ({ purchases }) => purchases.map((_, index) => rows[index] ?? null),
       async *matching(filter, max) {
