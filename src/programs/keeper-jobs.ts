@@ -137,7 +137,8 @@ const DUE_KEPT_MS = 100;
 /** A century, longer than any sale is kept. */
 const NEVER_MS = 100 * 365 * 86_400_000;
 
-interface GivenParts {
+/** What the keeper has opened. */
+interface OpenedKeeper {
   readonly redis: RedisConnection;
   readonly mysql: MysqlPool;
   readonly broker: KeeperBroker;
@@ -157,7 +158,7 @@ type KeeperConfig = Config<'keeper' | 'repair' | 'reconcile' | 'hotSales' | 'roc
  * Returns every job of the keeper with the pause between two runs. Each job has its own loop, so no job waits for another.
  * A consumer has one loop per broker.
  */
-export function planJobs(config: KeeperConfig, given: GivenParts): PlannedJob[] {
+export function planJobs(config: KeeperConfig, given: OpenedKeeper): PlannedJob[] {
   const keeper = sharedParts(config, given);
   return [
     ...pendingJobs(keeper),
@@ -175,7 +176,7 @@ export function planJobs(config: KeeperConfig, given: GivenParts): PlannedJob[] 
 }
 
 /** Opens what several parts of the keeper use. */
-function sharedParts(config: KeeperConfig, given: GivenParts) {
+function sharedParts(config: KeeperConfig, given: OpenedKeeper) {
   const { redis, mysql, failPoints, metrics, log } = given;
   const leases = createJobLeases(mysql);
   const rebuild = rebuildStores(redis, mysql, failPoints);
@@ -255,18 +256,8 @@ function saleJobs({ config, everyMs, redis, mysql, sales, reconcile, due, metric
 }
 
 /** The outbox: events, payment deadlines, and units that go back. */
-function outboxJobs({
-  config,
-  everyMs,
-  mysql,
-  broker,
-  failPoints,
-  store,
-  tracing,
-  due,
-  metrics,
-  log,
-}: Keeper): PlannedJob[] {
+function outboxJobs(keeper: Keeper): PlannedJob[] {
+  const { config, everyMs, mysql, broker, failPoints, store, tracing, due, metrics, log } = keeper;
   const { outboxEveryMs, outboxLeaseMs, outboxKeepMs } = config.keeper;
   const outbox = createOutbox(mysql);
   const published = { outbox: failPoints.published(outbox), clock, log, metrics };
@@ -298,20 +289,8 @@ function outboxJobs({
 }
 
 /** Ends unpaid orders, and handles order events. */
-function orderJobs({
-  config,
-  redis,
-  mysql,
-  broker,
-  leases,
-  owner,
-  transitions,
-  clocks,
-  tracing,
-  due,
-  metrics,
-  log,
-}: Keeper): PlannedJob[] {
+function orderJobs(keeper: Keeper): PlannedJob[] {
+  const { config, redis, mysql, broker, leases, owner, transitions, clocks, tracing, due, metrics, log } = keeper;
   const ready = takesWrites(leases, owner, clock);
   const consumer = { ready, deadLetters: createDeadLetterParking(mysql), tracing, clock, log, metrics };
   const groupOf = (group: Group) => ({ group, topic: GROUP_TOPICS[group], invisibleMs: INVISIBLE_MS });
@@ -358,17 +337,8 @@ function orderJobs({
 }
 
 /** Pays refunds, and asks the provider for the results of charges. Returns no job without a provider. */
-function refundJobs({
-  everyMs,
-  mysql,
-  provider,
-  repository,
-  transitions,
-  clocks,
-  due,
-  metrics,
-  log,
-}: Keeper): PlannedJob[] {
+function refundJobs(keeper: Keeper): PlannedJob[] {
+  const { everyMs, mysql, provider, repository, transitions, clocks, due, metrics, log } = keeper;
   if (provider === null) return [];
   const ports = { refunds: createRefundRepository(mysql), cases: createPaymentCases(mysql), provider, metrics, log };
   const asked = { repository, attempts: createPaymentAttempts(mysql), provider, transitions, metrics, log };
@@ -428,17 +398,8 @@ function hotSaleJobs({ config, everyMs, redis, mysql, sales, rebuild, repair, me
 }
 
 /** Retires closed sales, and archives their orders. */
-function retirementJobs({
-  config,
-  everyMs,
-  redis,
-  mysql,
-  store,
-  rebuild,
-  reconcile,
-  metrics,
-  log,
-}: Keeper): PlannedJob[] {
+function retirementJobs(keeper: Keeper): PlannedJob[] {
+  const { config, everyMs, redis, mysql, store, rebuild, reconcile, metrics, log } = keeper;
   const { retireAfterMs, archiveAfterMs, archivePerSecond } = config.keeper;
   const jobs: PlannedJob[] = [];
   if (retireAfterMs > 0) {
@@ -467,19 +428,8 @@ function retirementJobs({
 }
 
 /** Publishes figures for alerts. */
-function watchJobs({
-  config,
-  everyMs,
-  redis,
-  mysql,
-  leases,
-  owner,
-  sales,
-  store,
-  transitions,
-  metrics,
-  log,
-}: Keeper): PlannedJob[] {
+function watchJobs(keeper: Keeper): PlannedJob[] {
+  const { config, everyMs, redis, mysql, leases, owner, sales, store, transitions, metrics, log } = keeper;
   const { retireAfterMs, archiveAfterMs } = config.keeper;
   return [
     // Watches the memory of Redis before it is full.

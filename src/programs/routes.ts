@@ -44,7 +44,7 @@ import { readSalePlan } from '../http/routes/sale-plan.js';
 import { tracePurchase } from '../http/routes/traces.js';
 
 /** The services of every route. */
-export interface ApiServices extends HttpServices, DeadLetterServices {}
+export type ApiServices = HttpServices & DeadLetterServices;
 
 /** Every route, in the order of the documents. `readyz` and `readiness` share an address on different listeners. */
 export const ROUTES: readonly Route<ApiServices>[] = [

@@ -16,7 +16,7 @@ import { createDeadLetterStore } from './dead-letter-store.js';
 /** Interval for closing finished dead letters, which is not urgent because nothing waits for it. */
 const CLOSE_EVERY_MS = 10_000;
 
-interface KeeperParts {
+interface Keeper {
   readonly broker: {
     /** The dead-letter topic of each group, and the topic that its messages were published to. */
     readonly deadLetters: readonly { readonly group: Group; readonly topic: Topic; readonly source: LoopedSource }[];
@@ -29,7 +29,7 @@ interface KeeperParts {
 }
 
 /** Parks messages that the broker gave up on, and closes the dead letters that need no decision any more. */
-export function deadLetterJobs({ broker, mysql, store, repository, metrics, log }: KeeperParts): PlannedJob[] {
+export function deadLetterJobs({ broker, mysql, store, repository, metrics, log }: Keeper): PlannedJob[] {
   const parking = createDeadLetterParking(mysql);
   return [
     ...broker.deadLetters.flatMap(({ group, topic, source }) =>
