@@ -2,7 +2,7 @@ import { expect } from 'chai';
 import type { Batch } from '../../src/core/batch.js';
 import { keepRunning } from '../../src/core/job.js';
 import { GROUPS, TOPICS } from '../../src/core/topics.js';
-import { systemClock as clock } from '../../src/programs/system-clock.js';
+import { systemClock as clock } from '../../src/process/system-clock.js';
 import { redrive } from '../../src/recovery/redrive.js';
 import { createBatchStore } from '../../src/redis/batch-store.js';
 import { connectRedis, serverNowMs, type RedisConnection } from '../../src/redis/connection.js';

@@ -20,7 +20,7 @@ import type {
 } from '../../../src/core/ports/reconcile-store.js';
 import type { BucketRef } from '../../../src/core/bucket.js';
 import type { MemoryRepositories } from './memory-repositories.js';
-import type { MemoryDeadLetterRepository } from './memory-dead-letter-repository.js';
+import type { MemoryDeadLetters } from './memory-dead-letters.js';
 import type { MemoryRedis } from './memory-redis.js';
 
 /** Reads a Redis in memory for reconcile. */
@@ -115,10 +115,10 @@ const ROWS_PER_PAGE = 10;
 /** Reads a MySQL in memory for reconcile. The age of a row counts from its insert, not from its last change. */
 export class MemoryReconcileRepository implements ReconcileRepository {
   readonly #repositories: MemoryRepositories;
-  readonly #deadLetters: MemoryDeadLetterRepository;
+  readonly #deadLetters: MemoryDeadLetters;
   readonly #unlisted = new Set<string>();
 
-  constructor(repositories: MemoryRepositories, deadLetters: MemoryDeadLetterRepository) {
+  constructor(repositories: MemoryRepositories, deadLetters: MemoryDeadLetters) {
     this.#repositories = repositories;
     this.#deadLetters = deadLetters;
   }

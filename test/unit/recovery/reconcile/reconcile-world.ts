@@ -9,7 +9,7 @@ import { MemoryReconcileRepository, MemoryReconcileStore } from '../../../helper
 import { MemoryReconcileRuns } from '../../../helpers/memory/memory-reconcile-runs.js';
 import { MemoryRepairStore } from '../../../helpers/memory/memory-repair-store.js';
 import { MemoryWorkerSlots } from '../../../helpers/memory/memory-worker-slots.js';
-import { DeadLetterWorld } from '../dead-letters/dead-letter-world.js';
+import { DeadLetterWorld } from '../../operate/dead-letters/dead-letter-world.js';
 
 export const OPTIONS: ReconcileOptions = {
   safeAgeMs: 120_000,
