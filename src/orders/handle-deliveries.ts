@@ -13,7 +13,7 @@ import type { RetryReason, WorkerMetrics } from './metrics.js';
 import { type BatchResult, recordBatches, type RecordOptions, type RecordPorts } from './record-batches.js';
 
 export interface HandlePorts extends RecordPorts {
-  readonly store: Pick<BatchStore, 'markRecorded' | 'park' | 'reacquire' | 'leaveAlone'>;
+  readonly store: BatchStore;
   readonly deadLetters: Pick<DeadLetterRepository, 'park'>;
   readonly metrics: WorkerMetrics;
   readonly log: Log;

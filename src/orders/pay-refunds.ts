@@ -9,9 +9,9 @@ import type { OrderJobMetrics } from './metrics.js';
 import { workOff } from './work-off.js';
 
 export interface PayRefundsPorts {
-  readonly refunds: Pick<RefundRepository, 'lease' | 'markRefunded' | 'postpone'>;
-  readonly cases: Pick<PaymentCases, 'note'>;
-  readonly provider: Pick<PaymentProvider, 'refund'>;
+  readonly refunds: RefundRepository;
+  readonly cases: PaymentCases;
+  readonly provider: PaymentProvider;
   readonly log: Log;
   readonly metrics: OrderJobMetrics;
 }

@@ -9,10 +9,10 @@ import type { OrderJobMetrics } from './metrics.js';
 import { workOff } from './work-off.js';
 
 export interface ResolvePorts {
-  readonly repository: Pick<OrderRepository, 'findOrder'>;
-  readonly attempts: Pick<PaymentAttempts, 'close' | 'postpone'>;
+  readonly repository: OrderRepository;
+  readonly attempts: PaymentAttempts;
   readonly provider: PaymentProvider;
-  readonly transitions: Pick<OrderTransitions, 'pay'>;
+  readonly transitions: OrderTransitions;
   readonly log: Log;
 }
 
@@ -100,14 +100,14 @@ function askAgainInMs(ageMs: number): number {
  */
 export async function resolveOrder(
   orderId: string,
-  ports: ResolvePorts & { readonly attempts: Pick<PaymentAttempts, 'openOf'> },
+  ports: ResolvePorts & { readonly attempts: PaymentAttempts },
 ): Promise<void> {
   for (const attempt of await ports.attempts.openOf(orderId)) await resolveAttempt(attempt, ports);
 }
 
 export interface ResolvePaymentsPorts extends ResolvePorts {
-  readonly attempts: Pick<PaymentAttempts, 'lease' | 'close' | 'postpone'>;
-  readonly metrics: Pick<OrderJobMetrics, 'attemptResolved'>;
+  readonly attempts: PaymentAttempts;
+  readonly metrics: OrderJobMetrics;
 }
 
 /**

@@ -1,4 +1,4 @@
-import type { PurchaseAnswer, StockStore } from '../core/ports/stock-store.js';
+import type { PurchaseAnswer, Reservations } from '../core/ports/stock-store.js';
 import type { Log } from '../core/ports/log.js';
 import { REPLICA_BARRIER_KEY } from './keys.js';
 import { connectRedis, reasonOf, type RedisConnection, type RedisOptions } from './connection.js';
@@ -58,10 +58,7 @@ async function replicasWith({ redis }: RedisConnection, { replicas, timeoutMs }:
  * Wraps a stock store so that it reports no units as taken while a fail-over could still undo that. This covers the
  * units of a deduct, of an earlier attempt of the same purchase, and of a check-back.
  */
-export function withReplicaBarrier<L extends Pick<StockStore, 'precheck' | 'deduct' | 'resolve'>>(
-  store: L,
-  barrier: ReplicaBarrier | null,
-): L {
+export function withReplicaBarrier<L extends Reservations>(store: L, barrier: ReplicaBarrier | null): L {
   if (barrier === null) return store;
   return {
     ...store,

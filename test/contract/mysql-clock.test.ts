@@ -20,6 +20,7 @@ import { expireBySweep } from '../../src/orders/expire-orders.js';
 import { batchOf, purchasesOf } from '../helpers/sales.js';
 import { silentLog } from '../helpers/silent-log.js';
 import { newSale, ownMysqlWorld, systemClock, type MysqlWorld } from './repository-worlds.js';
+import { partial } from '../helpers/partial.js';
 
 const MINUTE = 60_000;
 const WINDOW_MS = 15 * MINUTE;
@@ -90,8 +91,11 @@ describe('contract: wrong MySQL clock, on real MySQL statements', () => {
     const sweepOn = (pool: MysqlPool) => {
       const servers = { mysql: () => readMysqlClock(pool), redis: () => [] };
       const metrics = { clockAhead: () => undefined, expired: () => undefined };
-      const clocks = new ClockWatch({ servers, clock: systemClock, metrics });
-      return expireBySweep({ transitions: transitionsOn(pool), clocks, metrics }, { max: 10 }).runOnce();
+      const clocks = new ClockWatch({ servers, clock: systemClock, metrics: partial(metrics) });
+      return expireBySweep(
+        { transitions: transitionsOn(pool), clocks, metrics: partial(metrics) },
+        { max: 10 },
+      ).runOnce();
     };
     for (const aheadMs of [20 * MINUTE, -20 * MINUTE]) {
       const said = await sweepOn(withClock(world.pool, aheadMs)).catch((error: Error) => error.message);

@@ -17,6 +17,7 @@ import { signaturesOf } from '../helpers/signatures.js';
 import { silentLog } from '../helpers/silent-log.js';
 import { stackEnv } from '../helpers/stack-env.js';
 import { noRecoveryMetrics } from '../helpers/no-metrics.js';
+import { partial } from '../helpers/partial.js';
 
 const BATCHES = 8_000;
 const KEEPERS = 2;
@@ -92,7 +93,14 @@ describe('keeper: speed of the re-drive after an outage', () => {
         jobRan: () => void runs++,
       };
       const channel = channels[index] as (typeof channels)[number];
-      const ports = { sales: { list }, store: createBatchStore(connection), channel, clock, log: silentLog, metrics };
+      const ports = {
+        sales: partial<SaleRepository>({ list }),
+        store: createBatchStore(connection),
+        channel,
+        clock,
+        log: silentLog,
+        metrics,
+      };
       const job = redrive(ports, { afterMs: AFTER_MS, max: MAX });
       return keepRunning(job, EVERY_MS, stopping.signal, { clock, log: silentLog, metrics });
     });

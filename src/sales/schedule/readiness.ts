@@ -25,7 +25,7 @@ export interface Readiness {
 }
 
 export interface ReadinessPorts {
-  readonly store: Pick<StockStore, 'readSale'>;
+  readonly store: StockStore;
   readonly cache: SaleSnapshotCache;
   /** Returns the problem with the topics that a sale needs, or null. Never rejects. */
   readonly topics: () => Promise<string | null>;

@@ -8,7 +8,7 @@ import { finishTransfer, readStock } from './read-stock.js';
 import type { Job } from '../../core/job.js';
 
 export interface FinishTransfersPorts {
-  readonly sales: Pick<SaleRepository, 'list'>;
+  readonly sales: SaleRepository;
   readonly store: TransferStore;
   readonly metrics: { overdue(state: 'units_lent', count: number, oldestMs: number): void };
 }

@@ -3,6 +3,7 @@ import sinon from 'sinon';
 import { MysqlOutage } from '../../../src/orders/mysql-outage.js';
 import { silentLog } from '../../helpers/silent-log.js';
 import { mysqlDown, timerClock } from './worker-world.js';
+import { partial } from '../../helpers/partial.js';
 
 const PROBE_EVERY_MS = 1000;
 const NO_SIGNAL = new AbortController().signal;
@@ -23,7 +24,10 @@ describe('MySQL outage', () => {
       if (probeFails) throw mysqlDown('probe');
     };
     const metrics = { mysqlOutage: (isOut: boolean) => void gauge.push(isOut) };
-    outage = new MysqlOutage({ probe, clock: timerClock, metrics, log: silentLog }, { probeEveryMs: PROBE_EVERY_MS });
+    outage = new MysqlOutage(
+      { probe, clock: timerClock, metrics: partial(metrics), log: silentLog },
+      { probeEveryMs: PROBE_EVERY_MS },
+    );
   });
   afterEach(() => outage.shutdown());
 

@@ -12,6 +12,7 @@ import { SteppedClock } from '../../../helpers/memory/stepped-clock.js';
 import { LocalLimitStore } from '../../../../src/admission/limits/local-limit-store.js';
 import { noAdmissionMetrics } from '../../../helpers/no-metrics.js';
 import { silentLog } from '../../../helpers/silent-log.js';
+import { partial } from '../../../helpers/partial.js';
 
 const LIMITS: LimitSet = { global: null, user: { limit: 5, windowMs: 1000 }, ip: null, subjectsMax: 100 };
 
@@ -48,7 +49,11 @@ describe('limit batcher', () => {
     const judge: Pick<FallbackLimitStore, 'take'> = {
       take: (call, waitedMs) => new Promise((end, fail) => calls.push({ call, waitedMs, end, fail })),
     };
-    together = new LimitBatcher(judge, { ...noAdmissionMetrics, uncounted: (times) => (uncounted += times) }, clock);
+    together = new LimitBatcher(
+      partial(judge),
+      { ...noAdmissionMetrics, uncounted: (times) => (uncounted += times) },
+      clock,
+    );
   });
   const take = (userId: string, endpoint = 'purchase', limits = LIMITS): Promise<LimitVerdict> =>
     together.take(endpoint, limits, { address: null, userId });
