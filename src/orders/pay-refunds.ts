@@ -16,13 +16,6 @@ export interface PayRefundsPorts {
   readonly metrics: OrderJobMetrics;
 }
 
-export interface PayRefundsOptions {
-  /** Refunds leased together and paid at the same time. */
-  readonly max: number;
-  /** Longer than the provider may take. A refund that a dead keeper had taken is due again after this time. */
-  readonly leaseMs: number;
-}
-
 /** A refund without an answer is retried after 2, 4, 8 … s, and every ten minutes at the latest. */
 const RETRY_FIRST_MS = 2_000;
 const RETRY_MAX_MS = 600_000;
@@ -31,8 +24,13 @@ const RETRY_MAX_MS = 600_000;
  * Pays refunds that are due. Each refund is keyed by its payment: if a keeper dies between the provider and the mark,
  * the refund is repeated and no money moves twice. No refund is given up. A refund that the provider refuses stays due
  * and waits for an operator.
+ * @param options `max`: refunds leased together and paid at the same time; `leaseMs`: longer than the provider takes. A
+ * refund that a dead keeper had taken is due again after this time.
  */
-export function payRefunds(ports: PayRefundsPorts, { max, leaseMs }: PayRefundsOptions): Job {
+export function payRefunds(
+  ports: PayRefundsPorts,
+  { max, leaseMs }: { readonly max: number; readonly leaseMs: number },
+): Job {
   return {
     name: 'pay-refunds',
     runOnce: () =>

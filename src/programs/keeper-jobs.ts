@@ -303,7 +303,7 @@ export function planJobs(
           ...consumer,
           ready: bothStores,
           source: broker.notifier,
-          handle: notifyBuyers({ orders: createOrderStates(mysql), sender, metrics }),
+          handle: notifyBuyers(createOrderStates(mysql), sender, metrics),
         },
         groupOf(GROUPS.notifier),
       ),

@@ -156,7 +156,7 @@ function eventConsumers(proc: SimulatedProcess, system: SimulatedSystem, metrics
       group: GROUPS.expirer,
       handle: expireByMessage({ transitions, orders: orderStatesOf(proc, system), clocks, metrics }),
     },
-    { group: GROUPS.notifier, handle: notifyBuyers({ orders: notificationsRowsOf(proc, system), sender, metrics }) },
+    { group: GROUPS.notifier, handle: notifyBuyers(notificationsRowsOf(proc, system), sender, metrics) },
   ];
   return groups.map(({ group, handle }) => {
     const way = { group, topic: GROUP_TOPICS[group] };

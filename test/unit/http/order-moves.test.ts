@@ -201,7 +201,7 @@ describe('orders and payments over HTTP', () => {
       serve({
         ...overrides,
         webhook: {
-          verifier: createWebhookVerifier([secret], { nowMs: () => AT_MS }),
+          verifier: createWebhookVerifier([secret], () => AT_MS),
           ...format,
           mode,
           pay: (orderId, payment) => {

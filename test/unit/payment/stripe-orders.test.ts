@@ -55,7 +55,7 @@ describe('orders paid by Stripe', () => {
       new FakeServices({
         webhook: {
           ...STRIPE_WEBHOOK,
-          verifier: createWebhookVerifier([STRIPE_SECRET], { nowMs: () => AT_MS }),
+          verifier: createWebhookVerifier([STRIPE_SECRET], () => AT_MS),
           mode: 'test',
           pay: (orderId, payment) => transitions.pay(orderId, payment),
           resolve: (orderId) => resolveOrder(orderId, { repository: mysql, attempts, transitions, provider, log }),
