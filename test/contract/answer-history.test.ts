@@ -9,7 +9,7 @@ import { onRedisCluster } from '../helpers/redis-cluster.js';
 import { freshSaleId } from '../helpers/sales.js';
 import { silentLog } from '../helpers/silent-log.js';
 import { stackEnv } from '../helpers/stack-env.js';
-import { partial } from '../helpers/partial.js';
+import { systemClock } from '../../src/programs/system-clock.js';
 
 interface World {
   readonly history: AnswerHistory;
@@ -26,10 +26,7 @@ async function redisWorld(url?: string): Promise<World> {
 }
 
 const WORLDS = [
-  [
-    'memory',
-    async () => ({ history: new MemoryAnswerHistory(partial({ nowMs: () => Date.now() })), close: async () => {} }),
-  ],
+  ['memory', async () => ({ history: new MemoryAnswerHistory(systemClock), close: async () => {} })],
   ['redis', () => redisWorld()],
   ['a Redis cluster', () => onRedisCluster(redisWorld)],
 ] as const;

@@ -176,10 +176,7 @@ export class HostileWorld extends ReconcileWorld {
     const cache = this.#seen(this.cache);
     const snapshots = new SaleSnapshots({ repository: mysql, cache, clock }, LIMITS);
     // these sales have one bucket each
-    const units = partial<UnitFetcher>({
-      count: async () => null,
-      fetch: async () => ({ outcome: 'unsure' }),
-    });
+    const units = partial<UnitFetcher>({ count: async () => null, fetch: async () => ({ outcome: 'unsure' }) });
     const flags = new SoldOutFlags({ lifeMs: 500, buyersMax: 1000 }, { store, units, clock, log: this.log });
     const channel = this.#recording(store);
     const waiting = {
@@ -316,9 +313,7 @@ export class HostileWorld extends ReconcileWorld {
       ),
       audit: this.#seen({ list: () => Promise.resolve([]), append: () => Promise.resolve() }),
       profiler: this.#seen({ profile: () => Promise.resolve('{}') }),
-      trace: partial(
-        this.#seen({ trace: () => Promise.resolve({ outcome: 'not_found' as const, why: 'Nobody knows it.' }) }),
-      ),
+      trace: this.#seen(partial({ trace: async () => ({ outcome: 'not_found', why: 'Nobody knows it.' }) })),
       ready: () => Promise.resolve({ ready: true, dependencies: [] }),
       isReady: () => Promise.resolve(true),
       cors: new Cors([ALLOWED_ORIGIN]),

@@ -72,6 +72,7 @@ describe('keeper: speed of the re-drive after an outage', () => {
     const keepers = await Promise.all(Array.from({ length: KEEPERS }, connect));
     const batches = await deductedLongAgo(keepers[0] as RedisConnection, sale.saleId);
     const list: SaleRepository['list'] = async ({ states }) => (states?.includes('open') ? [sale] : []);
+    const sales = partial<SaleRepository>({ list });
     const stopping = new AbortController();
     const counts = keepers.map(() => 0);
     let runs = 0;
@@ -93,14 +94,7 @@ describe('keeper: speed of the re-drive after an outage', () => {
         jobRan: () => void runs++,
       };
       const channel = channels[index] as (typeof channels)[number];
-      const ports = {
-        sales: partial<SaleRepository>({ list }),
-        store: createBatchStore(connection),
-        channel,
-        clock,
-        log: silentLog,
-        metrics,
-      };
+      const ports = { sales, store: createBatchStore(connection), channel, clock, log: silentLog, metrics };
       const job = redrive(ports, { afterMs: AFTER_MS, max: MAX });
       return keepRunning(job, EVERY_MS, stopping.signal, { clock, log: silentLog, metrics });
     });

@@ -19,6 +19,7 @@ import { MemoryOrderTransitions } from '../../helpers/memory/memory-order-transi
 import { batchOf, purchaseOf, saleOf } from '../../helpers/sales.js';
 import { noAdmissionMetrics } from '../../helpers/no-metrics.js';
 import { partial } from '../../helpers/partial.js';
+import type { OrderTransitions } from '../../../src/core/ports/order-transitions.js';
 
 const WINDOW_MS = 900_000;
 
@@ -288,17 +289,11 @@ describe('pay and cancel', () => {
     transitions.breakNext('pay_fails');
     await pay();
     clock.advance(30_000);
-    const lost = { pay: () => Promise.resolve('payment_conflict' as const) };
+    const lost = partial<OrderTransitions>({ pay: async () => 'payment_conflict' });
     const [leased] = await attempts.lease(1, 1);
     if (leased === undefined) throw new Error('it is due');
     expect(
-      await resolveAttempt(leased, {
-        repository: mysql,
-        attempts,
-        provider,
-        transitions: partial(lost),
-        log: silentLog,
-      }),
+      await resolveAttempt(leased, { repository: mysql, attempts, provider, transitions: lost, log: silentLog }),
     ).to.equal('open');
     expect([...attempts.rows.values()][0]?.lastError).to.match(/cannot be recorded: payment_conflict/);
   });
@@ -394,11 +389,11 @@ describe('pay and cancel', () => {
   it('answers outcome_unknown and logs when the money cannot be recorded, and never answers paid', async () => {
     const errors: string[] = [];
     const log = { ...silentLog, error: (_: object, message: string) => void errors.push(message) };
-    const stuck = { pay: () => Promise.resolve('payment_conflict' as const) };
+    const stuck = partial<OrderTransitions>({ pay: async () => 'payment_conflict' });
     const request = { orderId: '99', userId: 'ann', key: null, method: null };
     const answer = await payOrder(request, {
       repository: mysql,
-      transitions: partial(stuck),
+      transitions: stuck,
       attempts,
       refunds: owed,
       provider,

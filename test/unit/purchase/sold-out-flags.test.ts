@@ -32,15 +32,11 @@ describe('sold-out flags', () => {
 
   const create = (buyersMax = 1000, reads: Partial<StockStore> = {}): void => {
     const { notifications } = store;
-    const ports = {
-      units: partial<UnitFetcher>({ count: async () => unitsInAll }),
-      notifications,
-      clock,
-      log: silentLog,
-    };
+    const units = partial<UnitFetcher>({ count: async () => unitsInAll });
+    const all: StockStore = partial({ ...readsOf(store), ...reads });
     flags = new SoldOutFlags(
       { lifeMs: LIFE_MS, buyersMax },
-      { store: partial({ ...readsOf(store), ...reads }), ...ports },
+      { store: all, units, notifications, clock, log: silentLog },
     );
   };
   beforeEach(async () => {

@@ -46,14 +46,10 @@ describe('limit batcher', () => {
     calls = [];
     uncounted = 0;
     clock = new SteppedClock();
-    const judge: Pick<FallbackLimitStore, 'take'> = {
+    const judge: FallbackLimitStore = partial({
       take: (call, waitedMs) => new Promise((end, fail) => calls.push({ call, waitedMs, end, fail })),
-    };
-    together = new LimitBatcher(
-      partial(judge),
-      { ...noAdmissionMetrics, uncounted: (times) => (uncounted += times) },
-      clock,
-    );
+    });
+    together = new LimitBatcher(judge, { ...noAdmissionMetrics, uncounted: (times) => (uncounted += times) }, clock);
   });
   const take = (userId: string, endpoint = 'purchase', limits = LIMITS): Promise<LimitVerdict> =>
     together.take(endpoint, limits, { address: null, userId });
