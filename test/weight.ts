@@ -8,17 +8,17 @@ import { SCHEMA, settingsOf, type SectionName } from '../src/core/config/schema.
 // ceiling. A commit that raises one says why.
 
 const CEILINGS: Readonly<Record<string, number>> = {
-  'lines of TypeScript': 187_300,
-  'lines in src': 57_850,
+  'lines of TypeScript': 187_520,
+  'lines in src': 58_060,
   'lines in web': 15_700,
-  'lines in test': 103_060,
+  'lines in test': 103_100,
   'lines in deploy': 6_550,
   'lines in bench': 4_250,
   'words in docs': 40_000,
-  'words in docs/decisions': 10_000,
+  'words in docs/decisions': 10_200,
   'pages in docs': 28,
   settings: 97,
-  'uses of Pick<': 187,
+  'uses of Pick<': 183,
   'interfaces named *Ports, *Parts, *Options, *Services': 138,
 };
 

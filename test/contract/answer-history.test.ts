@@ -9,7 +9,7 @@ import { onRedisCluster } from '../helpers/redis-cluster.js';
 import { freshSaleId } from '../helpers/sales.js';
 import { silentLog } from '../helpers/silent-log.js';
 import { stackEnv } from '../helpers/stack-env.js';
-import { systemClock } from '../../src/programs/system-clock.js';
+import { systemClock } from '../../src/process/system-clock.js';
 
 interface World {
   readonly history: AnswerHistory;
