@@ -2,8 +2,8 @@ import type { Dependency } from '../../../src/core/errors.js';
 import type { LostAnswer, SimulatedProcess } from './simulated-process.js';
 
 /**
- * A port as a simulated process calls it: each call may meet a fault.
- * @param methods those that the process calls; it has no others
+ * Returns the named methods of a port as a simulated process calls them: each call may meet a fault. A call to another
+ * method throws.
  * @param lost the answer of a method whose port promises not to throw when its reply is lost
  */
 export function withFaults<T extends object, K extends keyof T & string>(
