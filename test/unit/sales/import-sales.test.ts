@@ -54,7 +54,7 @@ describe('readCsv', () => {
   });
 
   it('refuses a misplaced quote with its line', () => {
-    for (const text of ['a\nb"c,d', 'a\n"b" c', 'a\n"b', 'a\n"b""']) {
+    for (const text of ['a\nb"c,d', 'a\n"b" c', 'a\n"b', 'a\n"b""', 'a\n"b\nc']) {
       expect(cells(text), text).to.equal('2: a quote stands where none may, or is not closed');
     }
   });
