@@ -12,7 +12,7 @@ const CEILINGS: Readonly<Record<string, number>> = {
   'lines in src': 58_060,
   'lines in web': 15_700,
   'lines in test': 103_100,
-  'lines in deploy': 6_550,
+  'lines in deploy': 6_250,
   'lines in bench': 4_250,
   'words in docs': 40_000,
   'words in docs/decisions': 10_200,

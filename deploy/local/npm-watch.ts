@@ -26,11 +26,10 @@ export function npmEndedCheck(script: string, pid: number, table: ProcessTable):
 }
 
 /**
- * Calls back once the npm of `npm start` or `npm run stack` has ended. Never calls back without npm or after the
- * signal.
+ * Calls back once the npm of `npm start` has ended. Never calls back without npm or after the signal.
  */
 export function onNpmEnd(signal: AbortSignal, callback: () => void, env = process.env): void {
-  if (env.npm_lifecycle_event !== 'start' && env.npm_lifecycle_event !== 'stack') return; // started without npm, so the parent may end
+  if (env.npm_lifecycle_event !== 'start') return; // started without npm, so the parent may end
   const hasEnded = npmEndedCheck(env.npm_lifecycle_script ?? '', process.pid, { parentOf, commandOf });
   const timer = setInterval(() => {
     const ended = hasEnded();
