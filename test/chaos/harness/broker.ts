@@ -18,9 +18,8 @@ import { silentLog } from '../../helpers/silent-log.js';
 import { signaturesOf } from '../../helpers/signatures.js';
 import { TOPICS } from '../../../src/core/topics.js';
 import { createStockStore } from '../../../src/redis/stock-store.js';
-import { producersOf } from '../../helpers/producers-of.js';
 import { readMessagesOfKey } from '../../../src/rocketmq/admin/inspect-broker.js';
-import { askRemoting, REQUEST } from '../../../src/rocketmq/admin/remoting.js';
+import { askRemoting, exchange, refusal, REQUEST } from '../../../src/rocketmq/admin/remoting.js';
 import { readTopicLists } from '../../../src/rocketmq/admin/topic-lists.js';
 import { createPurchaseChannel } from '../../../src/rocketmq/purchase-channel.js';
 import type { ScenarioContext } from '../context.js';
@@ -223,6 +222,18 @@ function unregister(proxy: Proxy, env: StackEnv, clientId: string): Promise<void
       else reject(new Error(`the proxy does not forget ${clientId}: ${status?.getMessage()}`));
     });
   });
+}
+
+/** Part of a broker's answer for a group without producers. */
+const NO_PRODUCER = 'not exist';
+
+/** Client ids of the producers that a broker knows, including producers killed up to two minutes ago. */
+async function producersOf(broker: RemotingAddress, topic: string): Promise<string[]> {
+  const frame = await exchange(broker, REQUEST.producerConnections, '', { producerGroup: topic }); // of gRPC clients
+  if (frame.remark?.includes(NO_PRODUCER)) return [];
+  if (frame.code !== 0) throw refusal(broker, frame);
+  const { connectionSet = [] } = JSON.parse(frame.body) as { connectionSet?: readonly { clientId: string }[] };
+  return connectionSet.map(({ clientId }) => clientId);
 }
 
 /** The client makes its id of host, pid, a counter and the time. */
