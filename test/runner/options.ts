@@ -26,7 +26,7 @@ export interface TestOptions {
 const isFolder = (name: string): name is Folder => (FOLDER_NAMES as readonly string[]).includes(name);
 
 /** @throws CommanderError for `--help` and for wrong use, with what there was to say already written */
-export function readOptions(args: readonly string[]): TestOptions {
+export function readOptions(args: readonly string[], write?: (text: string) => void): TestOptions {
   const width = Math.max(...COMMAND_NAMES.map((name) => name.length));
   const list = COMMAND_NAMES.map((name) => `  ${name.padEnd(width)}  ${COMMANDS[name].about}`).join('\n');
   const command = new Command('npm test --')
@@ -52,6 +52,7 @@ export function readOptions(args: readonly string[]): TestOptions {
         'Exit codes: 0 all passed, or nothing is affected; 1 something failed or nothing ran; 2 used wrongly.',
     )
     .exitOverride();
+  if (write !== undefined) command.configureOutput({ writeOut: write, writeErr: write });
   command.parse(args, { from: 'user' });
   const flags = command.opts<{
     grep?: string;
