@@ -11,7 +11,7 @@ const CEILINGS: Readonly<Record<string, number>> = {
   'lines of TypeScript': 183_800,
   'lines in src': 58_200,
   'lines in web': 15_700,
-  'lines in test': 99_200,
+  'lines in test': 99_300,
   'lines in deploy': 6_550,
   'lines in bench': 4_250,
   'words in docs': 40_000,
