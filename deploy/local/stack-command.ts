@@ -146,7 +146,7 @@ async function stackEnv(flags: StackFlags): Promise<void> {
  * Whether npm printed the name and the text of the script. npm does so unless it is silent, and the lines cannot be
  * removed.
  */
-export const npmPrintedItsLines = (env: NodeJS.ProcessEnv): boolean =>
+const npmPrintedItsLines = (env: NodeJS.ProcessEnv): boolean =>
   env.npm_lifecycle_event === 'stack' && env.npm_config_loglevel !== 'silent';
 
 /** Returns the note of `stack status` about ports that other machines can reach. */

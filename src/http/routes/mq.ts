@@ -1,15 +1,5 @@
 import { z } from 'zod';
-import {
-  consumers,
-  discardedHalves,
-  groups,
-  halves,
-  messages,
-  mqStatus,
-  producers,
-  resumedHalves,
-  topics,
-} from '../../contract/broker.js';
+import { consumers, discardedHalves, groups, halves, messages, mqStatus, producers, resumedHalves, topics } from '../../contract/broker.js';
 import { queryText, queryTime, queryWhole, queryWord } from '../../contract/fields.js';
 import { OperationalError } from '../../core/errors.js';
 import {
