@@ -7,13 +7,9 @@ const KEPT_MS = 600_000;
 const LIFE_MS = 60_000;
 
 describe('lua/issue-token-3.lua and lua/redeem-token-2.lua', () => {
-  let runner: ScriptRunner;
+  const runner = ScriptRunner.inSuite();
   let saleId: string;
   let nowMs: number;
-  before(async () => {
-    runner = await ScriptRunner.open();
-  });
-  after(() => runner?.close());
   beforeEach(async () => {
     saleId = freshSaleId();
     nowMs = await runner.nowMs();
