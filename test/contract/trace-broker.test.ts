@@ -7,14 +7,11 @@ import { createTraceBroker } from '../../src/rocketmq/admin/trace-broker.js';
 import { accessIn } from '../helpers/broker.js';
 import { stackEnv } from '../helpers/stack-env.js';
 import { found } from '../chaos/harness/wait.js';
-import { freshBatch, rocketmqWorld, type BrokerWorld } from './broker-worlds.js';
+import { freshBatch, rocketmqWorld } from './broker-worlds.js';
+import { useWorld } from './on-each-world.js';
 
 describe('trace broker', () => {
-  let world: BrokerWorld;
-  before(async () => {
-    world = await rocketmqWorld();
-  });
-  after(() => world?.close());
+  const world = useWorld(rocketmqWorld);
 
   it('finds half, committed and republished messages of a batch, and no message of another batch', async () => {
     const broker = createTraceBroker(stackEnv().NAMESRV_ADDR, accessIn(stackEnv()));
