@@ -230,35 +230,4 @@ onEachWorld<MovesWorld>('contract OrderTransitions', MOVES_WORLDS, (world) => {
     expect(released).to.have.length(orders.length);
     expect(await world.violations(sale.saleId)).to.deep.equal([]);
   });
-
-  it('has one winner for each of 60 orders when pay, cancel and expire compete, and conserves units and money [C4]', async () => {
-    const { sale, orders } = await ordersIn(world, names(60), { paymentWindowMs: DUE_MS });
-    const won = { paid: 0, cancelled: 0, expired: 0 };
-    const answers = await Promise.all(
-      orders.flatMap(({ orderId, amountCents }, index) => {
-        const pay = world.transitions.pay(orderId, { paymentId: `race-${orderId}`, amountCents });
-        const cancel = world.transitions.cancel(orderId);
-        const expire =
-          index % 10 === 0
-            ? world.transitions.expire(orders.slice(index, index + 10).map((order) => order.orderId))
-            : Promise.resolve(0);
-        return [pay, cancel, expire] as Promise<string | number>[];
-      }),
-    );
-    const live: Order[] = [];
-    for (const [index, order] of orders.entries()) {
-      const state = (await stateOf(order)) as 'paid' | 'cancelled' | 'expired';
-      const [pay, cancel] = answers.slice(index * 3, index * 3 + 2);
-      won[state]++;
-      if (state === 'paid') live.push(order);
-      expect(pay, state).to.equal(state === 'paid' ? 'paid' : 'refund_due');
-      expect(cancel, state).to.equal(state === 'cancelled' ? 'cancelled' : 'wrong_state');
-    }
-    const expired = answers.reduce<number>((sum, one) => (typeof one === 'number' ? sum + one : sum), 0);
-    expect(expired).to.equal(won.expired);
-    expect(await soldOf(sale.saleId)).to.equal(live.reduce((sum, { quantity }) => sum + quantity, 0));
-    const released = (await world.releases()).filter(({ saleId }) => saleId === sale.saleId);
-    expect(released).to.have.length(won.cancelled + won.expired);
-    expect(await world.violations(sale.saleId)).to.deep.equal([]);
-  });
 });

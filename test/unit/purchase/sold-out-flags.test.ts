@@ -269,16 +269,6 @@ describe('sold-out flags', () => {
     expect(flags.refuses(ref, 'loser')).to.equal(false);
   });
 
-  it('offers released units again within its life', async () => {
-    await precheck();
-    const gone = { ...ref, userId: 'winner', requestId: 'k1', orderId: '1', batchId: '', withUnits: true };
-    expect(await store.release([gone])).to.deep.equal(['released']);
-    clock.advance(LIFE_MS);
-    expect(flags.refuses(ref, 'loser'), 'the next batch asks Redis').to.equal(false);
-    await precheck();
-    expect(flags.refuses(ref, 'loser'), 'and has seen a unit').to.equal(false);
-  });
-
   it('ends at once when a batch sees units', async () => {
     await precheck();
     flags.observe(ref, 1);
