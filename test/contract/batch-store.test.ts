@@ -2,8 +2,7 @@ import { expect } from 'chai';
 import { until } from '../chaos/harness/wait.js';
 import type { Batch } from '../../src/core/batch.js';
 import type { Sale } from '../../src/core/sale.js';
-import type { Release } from '../../src/core/ports/batch-store.js';
-import { batchOf, certainEntry, liveOrderOf, purchasesOf, saleOf, lostIn } from '../helpers/sales.js';
+import { batchOf, certainEntry, liveOrderOf, purchasesOf, saleOf, lostIn, releaseOf } from '../helpers/sales.js';
 import { firstBucket, openSale, STORE_WORLDS, type StoreWorld } from './store-worlds.js';
 import { onEachWorld } from './on-each-world.js';
 
@@ -40,15 +39,6 @@ onEachWorld<StoreWorld>('contract BatchStore', STORE_WORLDS, (world) => {
     await until('the subscription is ready', () => isReady);
     return () => ends.forEach((end) => end());
   };
-  const releaseOf = (userId: string, orderId: string, parts: Partial<Release> = {}): Release => ({
-    ...firstBucket(sale),
-    userId,
-    requestId: 'k1',
-    orderId,
-    batchId: '',
-    withUnits: true,
-    ...parts,
-  });
 
   describe('markRecorded', () => {
     it('turns held purchases into orders and removes the batch from `pending` (DB_OK)', async () => {
@@ -78,7 +68,7 @@ onEachWorld<StoreWorld>('contract BatchStore', STORE_WORLDS, (world) => {
     it('sends no notification for a batch that is already recorded or partly released', async () => {
       const [again, partly, last] = [await deducted('u1'), await deducted('u2', 'u3'), await deducted('u9')];
       await world.batches.markRecorded([{ batch: again, orders: [order('u1', '101')] }]);
-      await world.batches.release([releaseOf('u2', '102', { batchId: partly.batchId })]);
+      await world.batches.release([releaseOf(firstBucket(sale), 'u2', '102', { batchId: partly.batchId })]);
       const received: unknown[] = [];
       const end = await listen(['u1', 'u2', 'u3', 'u9'], (notification) => received.push(notification));
       await world.batches.markRecorded([{ batch: again, orders: [order('u1', '101')] }]);
@@ -107,7 +97,7 @@ onEachWorld<StoreWorld>('contract BatchStore', STORE_WORLDS, (world) => {
     it('keeps `released` purchases released, and leaves purchases of another batch held [C6]', async () => {
       const batch = await deducted('u1');
       const other = await deducted('u2');
-      await world.batches.release([releaseOf('u1', '101', { batchId: batch.batchId })]);
+      await world.batches.release([releaseOf(firstBucket(sale), 'u1', '101', { batchId: batch.batchId })]);
       await world.batches.markRecorded([{ batch, orders: [order('u1', '101'), order('u2', '102'), order('u3', '1')] }]);
       expect((await entryOf('u1'))?.state).to.equal('released');
       expect(await entryOf('u2')).to.deep.equal({ state: 'held', batchId: other.batchId, quantity: 1 });
@@ -203,15 +193,7 @@ onEachWorld<StoreWorld>('contract BatchStore', STORE_WORLDS, (world) => {
       expect(await world.stock.acceptedBuyerCount(firstBucket(sale)), 'a repeat is not answered from memory').to.equal(
         4,
       );
-      const release = {
-        ...firstBucket(sale),
-        userId: 'u1',
-        requestId: 'k1',
-        orderId: '1',
-        batchId: '',
-        withUnits: true,
-      };
-      await world.batches.release([release]);
+      await world.batches.release([releaseOf(firstBucket(sale), 'u1', '1')]);
       expect(await reacquire(loser), 'named again').to.deep.equal(claimed('u3/k1'));
       const { answers } = await world.stock.precheck(firstBucket(sale), purchasesOf('u3'));
       expect(answers.map((answer) => answer?.outcome)).to.deep.equal(['replayed']);
@@ -255,7 +237,7 @@ onEachWorld<StoreWorld>('contract BatchStore', STORE_WORLDS, (world) => {
     const [one, two] = [await deducted('u1'), await deducted('u2')];
     await world.restart(firstBucket(sale));
     await world.batches.markRecorded([{ batch: one, orders: [order('u1', '101')] }]);
-    const release = releaseOf('u2', '102', { batchId: two.batchId });
+    const release = releaseOf(firstBucket(sale), 'u2', '102', { batchId: two.batchId });
     expect(await world.batches.release([release, release])).to.deep.equal(['released', 'nothing']);
     expect((await world.batches.pendingSummary(firstBucket(sale))).batches).to.equal(1);
   });
@@ -264,7 +246,7 @@ onEachWorld<StoreWorld>('contract BatchStore', STORE_WORLDS, (world) => {
     it('returns the units of a final order once, for any number of calls [C3]', async () => {
       const batch = await deducted('u1*3');
       await world.batches.markRecorded([{ batch, orders: [order('u1', '101')] }]);
-      const release = releaseOf('u1', '101');
+      const release = releaseOf(firstBucket(sale), 'u1', '101');
       expect(await world.batches.release([release, release])).to.deep.equal(['released', 'nothing']);
       expect(await world.batches.release([release])).to.deep.equal(['nothing']);
       expect(await unitsLeft()).to.equal(10);
@@ -273,7 +255,7 @@ onEachWorld<StoreWorld>('contract BatchStore', STORE_WORLDS, (world) => {
 
     it('lets the buyer buy again with a new key, but not with the old key', async () => {
       await deducted('u1*4');
-      await world.batches.release([releaseOf('u1', '101')]);
+      await world.batches.release([releaseOf(firstBucket(sale), 'u1', '101')]);
       const { answers } = await world.stock.precheck(firstBucket(sale), purchasesOf('u1/k1*4', 'u1/k2*4'));
       expect(answers[0]?.outcome).to.equal('replayed');
       expect(answers[1]).to.equal(null);
@@ -281,7 +263,9 @@ onEachWorld<StoreWorld>('contract BatchStore', STORE_WORLDS, (world) => {
 
     it('closes the request and lowers the count of the buyer without units, and returns no unit [D6]', async () => {
       await deducted('u1*4');
-      expect(await world.batches.release([releaseOf('u1', '101', { withUnits: false })])).to.deep.equal(['released']);
+      expect(
+        await world.batches.release([releaseOf(firstBucket(sale), 'u1', '101', { withUnits: false })]),
+      ).to.deep.equal(['released']);
       expect(await unitsLeft()).to.equal(6);
       const { answers } = await world.stock.precheck(firstBucket(sale), purchasesOf('u1/k2*4'));
       expect(answers).to.deep.equal([null]);
@@ -290,7 +274,7 @@ onEachWorld<StoreWorld>('contract BatchStore', STORE_WORLDS, (world) => {
     it('releases an order of the request with any id, because its row may have been lost and rewritten', async () => {
       const batch = await deducted('u1');
       await world.batches.markRecorded([{ batch, orders: [order('u1', '101')] }]);
-      expect(await world.batches.release([releaseOf('u1', '999')])).to.deep.equal(['released']);
+      expect(await world.batches.release([releaseOf(firstBucket(sale), 'u1', '999')])).to.deep.equal(['released']);
       expect(await entryOf('u1')).to.deep.equal({ state: 'released', orderId: '999', quantity: 1 });
       expect(await unitsLeft()).to.equal(10);
     });
@@ -299,9 +283,9 @@ onEachWorld<StoreWorld>('contract BatchStore', STORE_WORLDS, (world) => {
       const batch = await deducted('u1', 'u2');
       await world.batches.markRecorded([{ batch, orders: [order('u1', '101')] }]);
       const releases = [
-        releaseOf('u2', '102', { batchId: 'another-batch' }),
-        releaseOf('u3', '103'),
-        releaseOf('u1', '101', { requestId: 'k2' }),
+        releaseOf(firstBucket(sale), 'u2', '102', { batchId: 'another-batch' }),
+        releaseOf(firstBucket(sale), 'u3', '103'),
+        releaseOf(firstBucket(sale), 'u1', '101', { requestId: 'k2' }),
       ];
       expect(await world.batches.release(releases)).to.deep.equal(['nothing', 'nothing', 'nothing']);
       expect(await unitsLeft()).to.equal(8);
@@ -309,7 +293,11 @@ onEachWorld<StoreWorld>('contract BatchStore', STORE_WORLDS, (world) => {
 
     it('returns one result per release in order, and an empty list for no release', async () => {
       const { batchId } = await deducted('u1', 'u2');
-      const releases = [releaseOf('u9', '1'), releaseOf('u2', '102', { batchId }), releaseOf('u1', '101')];
+      const releases = [
+        releaseOf(firstBucket(sale), 'u9', '1'),
+        releaseOf(firstBucket(sale), 'u2', '102', { batchId }),
+        releaseOf(firstBucket(sale), 'u1', '101'),
+      ];
       expect(await world.batches.release(releases)).to.deep.equal(['nothing', 'released', 'released']);
       expect(await world.batches.release([])).to.deep.equal([]);
     });

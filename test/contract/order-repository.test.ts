@@ -4,7 +4,7 @@ import { composeOrderId } from '../../src/core/order-id.js';
 import type { FailureReason } from '../../src/core/order.js';
 import type { Sale } from '../../src/core/sale.js';
 import type { NewOrder, WriteOutcome, WritePlan } from '../../src/core/ports/order-repository.js';
-import { batchOf, purchaseOf, purchasesOf } from '../helpers/sales.js';
+import { batchOf, purchaseOf, purchasesOf, releaseOf } from '../helpers/sales.js';
 import { newSale, WORLDS, type RepositoryWorld } from './repository-worlds.js';
 import { onEachWorld } from './on-each-world.js';
 
@@ -141,17 +141,9 @@ onEachWorld<RepositoryWorld>('contract OrderRepository', WORLDS, (world) => {
     expect(await sold(sale)).to.equal(0);
     const { recorded, releases } = await world.outboxOf(batch.batchId);
     expect(recorded[0]).to.deep.include({ orders: [], failed: [rows[0]?.orderId] });
-    expect(releases).to.deep.equal([
-      {
-        saleId: sale.saleId,
-        bucket: 3,
-        userId: 'ann',
-        requestId: 'k1',
-        orderId: rows[0]?.orderId,
-        batchId: batch.batchId,
-        withUnits: true,
-      },
-    ]);
+    const { bucket, batchId } = batch;
+    const orderId = rows[0]?.orderId ?? '';
+    expect(releases).to.deep.equal([releaseOf({ saleId: sale.saleId, bucket }, 'ann', orderId, { batchId })]);
   });
 
   it('written: writes several batches and sales in one transaction', async () => {
@@ -329,15 +321,7 @@ onEachWorld<RepositoryWorld>('contract OrderRepository', WORLDS, (world) => {
     const { saleId } = sale;
     const batch = batchOf(sale, purchasesOf('ann'));
     const { batchId } = batch;
-    const release = {
-      saleId,
-      bucket: 0,
-      userId: 'ann',
-      requestId: 'k1',
-      orderId: orderId(world),
-      batchId,
-      withUnits: true,
-    };
+    const release = releaseOf({ saleId, bucket: 0 }, 'ann', orderId(world), { batchId });
 
     const plan = await planOf([], { releases: [release], terms: await world.orders.termsOf([saleId]) });
     expect((await world.orders.write(plan)).outcome).to.equal('written');

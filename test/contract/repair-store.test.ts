@@ -5,7 +5,7 @@ import type { RequestEntry } from '../../src/core/outcome.js';
 import type { Sale } from '../../src/core/sale.js';
 import type { StoredRequest } from '../../src/core/ports/reconcile-store.js';
 import type { RebuiltBucket } from '../../src/core/ports/repair-stores.js';
-import { batchOf, certainEntry, liveOrderOf, purchasesOf, saleOf } from '../helpers/sales.js';
+import { batchOf, certainEntry, liveOrderOf, purchasesOf, saleOf, releaseOf } from '../helpers/sales.js';
 import { firstBucket, openSale, STORE_WORLDS, type StoreWorld } from './store-worlds.js';
 import { onEachWorld } from './on-each-world.js';
 
@@ -157,9 +157,7 @@ onEachWorld<StoreWorld>('contract RepairStore', STORE_WORLDS, (world) => {
 
   it('requestsWithUnits: returns each held or ordered request at least once, and nothing else', async () => {
     const { batchId } = await deducted('u1', 'u2*2', 'u3', 'u4');
-    await world.batches.release([
-      { ...firstBucket(sale), userId: 'u3', requestId: 'k1', orderId: '9', batchId: '', withUnits: true },
-    ]);
+    await world.batches.release([releaseOf(firstBucket(sale), 'u3', '9')]);
     const recorded = await deducted('u5');
     const order = liveOrderOf('u5', '105');
     await world.batches.markRecorded([{ batch: recorded, orders: [order] }]);

@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import type { Sale } from '../../src/core/sale.js';
-import { batchOf, liveOrderOf, purchasesOf, saleOf } from '../helpers/sales.js';
+import { batchOf, liveOrderOf, purchasesOf, saleOf, releaseOf } from '../helpers/sales.js';
 import { STORE_WORLDS, openSale, type StoreWorld } from './store-worlds.js';
 import { onEachWorld } from './on-each-world.js';
 
@@ -53,7 +53,7 @@ onEachWorld<StoreWorld>('contract SaleStore', STORE_WORLDS, (world) => {
     await world.sales.forget(sale);
 
     const late = batchOf(sale, purchasesOf('u2'));
-    const request = { ...first, userId: 'u1', requestId: 'k1', orderId: '101', batchId: '', withUnits: true };
+    const request = releaseOf(first, 'u1', '101');
     expect(await world.stock.deduct(late)).to.deep.equal({ outcome: 'not_warmed' });
     expect(await world.stock.deduct(recorded)).to.deep.equal({ outcome: 'already_deducted' });
     expect(await world.stock.resolve(late)).to.equal('no_answer');

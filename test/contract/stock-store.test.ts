@@ -3,7 +3,7 @@ import fc from 'fast-check';
 import { type Batch } from '../../src/core/batch.js';
 import type { PurchaseAnswer } from '../../src/core/ports/stock-store.js';
 import type { Sale } from '../../src/core/sale.js';
-import { batchOf, purchaseOf, purchasesOf, saleOf } from '../helpers/sales.js';
+import { batchOf, purchaseOf, purchasesOf, saleOf, releaseOf } from '../helpers/sales.js';
 import { firstBucket, openSale, STORE_WORLDS, type StoreWorld } from './store-worlds.js';
 import { onEachWorld } from './on-each-world.js';
 
@@ -290,14 +290,7 @@ onEachWorld<StoreWorld>('contract StockStore', STORE_WORLDS, (world) => {
         await world.stock.deduct(batchOf(sale, crowd.slice(from, from + 400)));
       }
       await world.stock.deduct(batchOf(sale, purchasesOf('buyer-8/k2')));
-      const gone = {
-        ...firstBucket(sale),
-        userId: 'buyer-7',
-        requestId: 'k1',
-        orderId: '9',
-        batchId: '',
-        withUnits: true,
-      };
+      const gone = releaseOf(firstBucket(sale), 'buyer-7', '9');
       expect(await world.batches.release([gone])).to.deep.equal(['released']);
 
       const buyers: string[] = [];

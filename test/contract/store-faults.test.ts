@@ -9,7 +9,7 @@ import { createBatchStore } from '../../src/redis/batch-store.js';
 import { createStockStore } from '../../src/redis/stock-store.js';
 import { MemoryRedis } from '../helpers/memory/memory-redis.js';
 import type { RedisFault } from '../helpers/memory/memory-redis-server.js';
-import { batchOf, certainEntry, liveOrderOf, purchasesOf, saleOf } from '../helpers/sales.js';
+import { batchOf, certainEntry, liveOrderOf, purchasesOf, saleOf, releaseOf } from '../helpers/sales.js';
 import { stackEnv } from '../helpers/stack-env.js';
 import { TcpProxy } from '../chaos/harness/tcp-proxy.js';
 import { grantedMsOf, until } from '../chaos/harness/wait.js';
@@ -157,7 +157,7 @@ onEachWorld<FaultyWorld>('contract: silent Redis', WORLDS, (world) => {
     const { sale, at } = await openSale();
     const batch = batchOf(sale, purchasesOf('u1'));
     await store.deduct(batch);
-    const release = { ...at, userId: 'u1', requestId: 'k1', orderId: '1', batchId: '', withUnits: true };
+    const release = releaseOf(at, 'u1', '1');
     expectFault(await faultOf(world.cutOff('precheck_fails', () => store.precheck(at, purchasesOf('u2')))));
     expectFault(await faultOf(world.cutOff('read_fails', () => store.readSale(at))));
     expectFault(await faultOf(world.cutOff('read_fails', () => store.findRequest(at, 'u1', 'k1'))));
@@ -178,7 +178,7 @@ onEachWorld<FaultyWorld>('contract: silent Redis', WORLDS, (world) => {
     expect((await certainEntry(store.findRequest(at, 'u1', 'k1')))?.state).to.equal('ordered');
     await store.markRecorded([{ batch, orders }]);
 
-    const release = { ...at, userId: 'u1', requestId: 'k1', orderId: '101', batchId: '', withUnits: true };
+    const release = releaseOf(at, 'u1', '101');
     expectFault(await faultOf(world.losingReply('release_reply_lost', () => store.release([release]))));
     // The lost reply may belong to the read before the script. In that case the release runs now.
     await store.release([release]);

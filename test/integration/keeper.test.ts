@@ -7,6 +7,7 @@ import { expectInvariants } from '../helpers/invariants.js';
 import { OpLog } from '../chaos/harness/op-log.js';
 import { openSale } from '../chaos/harness/sales.js';
 import type { Program } from '../chaos/harness/programs.js';
+import { releaseOf } from '../helpers/sales.js';
 import { useSystem } from '../helpers/system.js';
 import { until } from '../chaos/harness/wait.js';
 
@@ -55,15 +56,7 @@ describe('keeper: recovery after a process dies', () => {
       'SELECT id, user_id FROM orders WHERE batch_id = ? ORDER BY id LIMIT 1',
       [batch.batchId],
     );
-    const release = {
-      saleId,
-      bucket: 0,
-      userId: row?.user_id ?? '',
-      requestId: 'k1',
-      orderId: row?.id ?? '',
-      batchId: batch.batchId,
-      withUnits: true,
-    };
+    const release = releaseOf({ saleId, bucket: 0 }, row?.user_id ?? '', row?.id ?? '', { batchId: batch.batchId });
     await mysql.transaction(async (tx) => {
       await tx.execute("UPDATE orders SET state = 'expired' WHERE id = ?", [release.orderId]);
       await tx.execute('UPDATE sales SET sold = sold - 1 WHERE id = ?', [saleId]);

@@ -4,7 +4,7 @@ import { ABORTED_LIFE_MS, ScriptRunner } from './script-runner.js';
 import { batchOf, purchaseOf, purchasesOf } from '../helpers/sales.js';
 import {
   BATCH_EPOCH,
-  LIMIT,
+  PURCHASE_CONDITIONS,
   saleIn,
   clashesOf,
   describeSetting,
@@ -27,19 +27,11 @@ const CONDITIONS: readonly Condition[] = [
   { word: 'stale_epoch', setting: { server: 'another' } },
   { word: 'stale_epoch', setting: { epoch: 'earlier' } },
   { word: 'stale_epoch', setting: { epoch: 'later' } },
-  { word: 'replayed', setting: { entry: 1 } },
-  { word: 'request_conflict', setting: { entry: 2 } },
-  { word: 'paused', setting: { state: 'paused' } },
-  { word: 'closed', setting: { closes: 'earlier' } },
-  { word: 'closed', setting: { state: 'closed' } },
-  { word: 'not_open', setting: { state: 'warm' } },
-  { word: 'not_open', setting: { opens: 'later' } },
-  { word: 'limit_reached', setting: { bought: LIMIT } },
-  { word: 'sold_out', setting: { stock: 0 } },
+  ...PURCHASE_CONDITIONS,
 ];
 
 /** Words that the reply contains for each purchase, after `refused`. */
-const REFUSALS = ['replayed', 'request_conflict', 'paused', 'closed', 'not_open', 'limit_reached', 'sold_out'];
+const REFUSALS = PURCHASE_CONDITIONS.map(({ word }) => word);
 
 describe('lua/deduct-6.lua', () => {
   const runner = ScriptRunner.inSuite();

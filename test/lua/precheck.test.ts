@@ -4,7 +4,7 @@ import { ScriptRunner } from './script-runner.js';
 import { batchOf, liveOrderOf, purchaseOf, purchasesOf } from '../helpers/sales.js';
 import {
   BATCH_EPOCH,
-  LIMIT,
+  PURCHASE_CONDITIONS,
   saleIn,
   clashesOf,
   describeSetting,
@@ -18,15 +18,7 @@ const CONDITIONS: readonly Condition[] = [
   { word: 'loading', setting: { state: 'repair' } },
   { word: 'loading', setting: { server: 'another' } },
   { word: 'loading', setting: { buckets: 'another' } },
-  { word: 'replayed', setting: { entry: 1 } },
-  { word: 'request_conflict', setting: { entry: 2 } },
-  { word: 'paused', setting: { state: 'paused' } },
-  { word: 'closed', setting: { closes: 'earlier' } },
-  { word: 'closed', setting: { state: 'closed' } },
-  { word: 'not_open', setting: { state: 'warm' } },
-  { word: 'not_open', setting: { opens: 'later' } },
-  { word: 'limit_reached', setting: { bought: LIMIT } },
-  { word: 'sold_out', setting: { stock: 0 } },
+  ...PURCHASE_CONDITIONS,
 ];
 
 describe('lua/precheck-4.lua', () => {

@@ -11,6 +11,7 @@ import { ManualClock } from '../../helpers/memory/manual-clock.js';
 import { MemoryRepositories } from '../../helpers/memory/memory-repositories.js';
 import { MemoryWorkerSlots } from '../../helpers/memory/memory-worker-slots.js';
 import { batchOf, purchasesOf, saleOf } from '../../helpers/sales.js';
+import { withWrite } from './worker-world.js';
 
 const OPTIONS = { paymentWindowMs: 900_000 };
 const words = (results: readonly BatchResult[]): string[] =>
@@ -34,19 +35,10 @@ describe('record-batches', () => {
   /** MySQL with the first answers of `write` replaced. It records every plan. */
   function scripted(...answers: WriteOutcome[]): { repository: OrderRepository; plans: WritePlan[] } {
     const plans: WritePlan[] = [];
-    const repository: OrderRepository = {
-      termsOf: (saleIds) => mysql.termsOf(saleIds),
-      findByPurchases: (saleId, purchases) => mysql.findByPurchases(saleId, purchases),
-      writtenBatches: (batchIds) => mysql.writtenBatches(batchIds),
-      liveBuyers: (saleId, userIds) => mysql.liveBuyers(saleId, userIds),
-      findOrder: (orderId) => mysql.findOrder(orderId),
-      countCancelled: (saleId, userId) => mysql.countCancelled(saleId, userId),
-      expiredOf: (saleId, userIds) => mysql.expiredOf(saleId, userIds),
-      write: async (plan) => {
-        plans.push(plan);
-        return answers.shift() ?? mysql.write(plan);
-      },
-    };
+    const repository = withWrite(mysql, async (plan) => {
+      plans.push(plan);
+      return answers.shift() ?? mysql.write(plan);
+    });
     return { repository, plans };
   }
   const record = (batches: readonly Batch[], repository: OrderRepository = mysql): Promise<BatchResult[]> =>

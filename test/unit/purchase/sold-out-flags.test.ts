@@ -6,7 +6,7 @@ import type { HomeBucket } from '../../../src/core/bucket.js';
 import { SoldOutFlags } from '../../../src/purchase/sold-out-flags.js';
 import { ManualClock } from '../../helpers/memory/manual-clock.js';
 import { MemoryRedis } from '../../helpers/memory/memory-redis.js';
-import { batchOf, liveOrderOf, purchasesOf, saleOf } from '../../helpers/sales.js';
+import { batchOf, liveOrderOf, purchasesOf, saleOf, releaseOf } from '../../helpers/sales.js';
 
 const LIFE_MS = 500;
 const turn = async (): Promise<void> => {
@@ -77,7 +77,7 @@ describe('sold-out flags', () => {
 
   it('needs no second read of the bucket when a returned unit is sold again, because its buyer is named', async () => {
     await precheck();
-    const gone = { ...ref, userId: 'winner', requestId: 'k1', orderId: '1', batchId: '', withUnits: true };
+    const gone = releaseOf(ref, 'winner', '1');
     await store.release([gone]);
     await precheck(); // a unit is left
     const again = batchOf(sale, purchasesOf('third'));
@@ -93,7 +93,7 @@ describe('sold-out flags', () => {
 
   it('reads the bucket again after a while when a notification was lost', async () => {
     await precheck();
-    const gone = { ...ref, userId: 'winner', requestId: 'k1', orderId: '1', batchId: '', withUnits: true };
+    const gone = releaseOf(ref, 'winner', '1');
     await store.release([gone]);
     await precheck();
     await store.deduct(batchOf(sale, purchasesOf('third')));
@@ -221,7 +221,7 @@ describe('sold-out flags', () => {
   });
 
   it('never refuses an accepted buyer, even after the purchase has ended, because a repeat is allowed', async () => {
-    await store.release([{ ...ref, userId: 'winner', requestId: 'k1', orderId: '1', batchId: '', withUnits: true }]);
+    await store.release([releaseOf(ref, 'winner', '1')]);
     await store.deduct(batchOf(sale, purchasesOf('winner3')));
     await precheck();
     const buyers = ['winner', 'winner2', 'winner3', 'loser'];
@@ -231,8 +231,8 @@ describe('sold-out flags', () => {
   it('keeps a buyer who repeatedly buys and cancels once, without a second read of the bucket', async () => {
     for (let nth = 0; nth < 50; nth++) {
       const requestId = `again-${nth}`;
-      const gone = { ...ref, userId: 'winner', orderId: '1', batchId: '', withUnits: true };
-      await store.release([{ ...gone, requestId: nth === 0 ? 'k1' : `again-${nth - 1}` }]);
+      const previous = nth === 0 ? 'k1' : `again-${nth - 1}`;
+      await store.release([releaseOf(ref, 'winner', '1', { requestId: previous })]);
       await store.deduct(batchOf(sale, [{ userId: 'winner', requestId, quantity: 1 }]));
       await precheck();
     }
@@ -397,7 +397,7 @@ describe('sold-out flags', () => {
     it('offers released units within the life of the flag [I7]', async () => {
       await precheck();
       await askFor(3 * LIFE_MS);
-      const gone = { ...ref, userId: 'winner', requestId: 'k1', orderId: '1', batchId: '', withUnits: true };
+      const gone = releaseOf(ref, 'winner', '1');
       await store.release([gone]);
       expect(await askFor(LIFE_MS)).to.equal(false);
     });
