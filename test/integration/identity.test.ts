@@ -2,6 +2,7 @@ import { expect } from 'chai';
 import { generateKeyPairSync, randomUUID, type KeyObject } from 'node:crypto';
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { Buyers } from '../chaos/harness/buyers.js';
 import { ask, type Answer } from '../chaos/harness/http.js';
 import type { Program } from '../chaos/harness/programs.js';
 import { openSale } from '../chaos/harness/sales.js';
@@ -35,6 +36,7 @@ describe('the identity of callers', () => {
   });
   after(() => void provider?.close());
 
+  const buyersOf = (saleId: string): Buyers => new Buyers(saleId, system.stack.env.JWT_SECRET, () => [apis[0].url]);
   const seckill = (...args: string[]): Promise<CommandEnd> => runCommand(args, system.stack.env);
   const tokenOf = (claims: object, kid = 'first', privateKey: KeyObject = key.privateKey): string => {
     const now = Math.floor(Date.now() / 1000);
@@ -70,6 +72,38 @@ describe('the identity of callers', () => {
     ]);
     expect(challenge(await myOrders(tokenOf({ aud: 'another' })))).to.contain('wrong_audience');
     await expectInvariants(system.stack, saleId);
+  });
+
+  it('refuses a revoked token at every API, whatever its role, and audits the revocation', async () => {
+    const user = `auth0|${randomUUID()}`;
+    const tokens = [tokenOf({ sub: user }), tokenOf({ sub: user, groups: ['shop-admins'] })] as const;
+    const audit = (token: string, api: Program): Promise<Answer> =>
+      ask(`${api.operatorsUrl}/admin/v1/audit?limit=1`, { token });
+    for (let i = 0; i < 3; i++) for (const api of apis) expect((await audit(tokens[1], api)).status).to.equal(200);
+
+    const jti = randomUUID();
+    const one = tokenOf({ sub: user, jti });
+    const root = buyersOf('1').token('root', ['admin']);
+    const url = `${apis[0].operatorsUrl}/admin/v1/revocations`;
+    const added = await ask(url, { method: 'POST', token: root, body: { tokenId: jti } });
+    expect(added.status, added.text).to.equal(201);
+    for (const api of apis) {
+      await until('the one token is refused', async () => challenge(await myOrders(one, api)).includes('revoked'));
+      expect((await audit(tokens[1], api)).status, 'another token of the same user').to.equal(200);
+    }
+
+    const { code, stderr } = await seckill('--as', 'ann', 'revocations', 'add', '--user', user);
+    expect(code, stderr).to.equal(0);
+    const areRefused = async (): Promise<boolean> => {
+      const asked = apis.flatMap((api) => [audit(tokens[1], api), myOrders(tokens[0], api), myOrders(tokens[1], api)]);
+      return (await Promise.all(asked)).every((answer) => challenge(answer).includes('revoked'));
+    };
+    await until('all tokens of the user are refused, on both listeners of both apis', areRefused);
+    const listed = await seckill('audit', 'list', '--action', 'tokens.revoked', '--limit', '2', '--json');
+    expect(String(listed.lines[0]?.actor)).to.match(/^ann \(.+\)$/);
+    expect(listed.lines[1]?.actor).to.equal('root');
+    const now = Math.floor(Date.now() / 1000);
+    expect((await myOrders(tokenOf({ sub: user, iat: now + 2 }))).status, 'signed in anew').to.equal(200);
   });
 
   it('makes only tokens that the API accepts', async () => {

@@ -1,5 +1,4 @@
 import { expect } from 'chai';
-import { createBatchStore } from '../../src/redis/batch-store.js';
 import { deductBatch, recordBatch } from '../chaos/harness/batches.js';
 import { userIds } from '../chaos/harness/buyers.js';
 import { ask } from '../chaos/harness/http.js';
@@ -7,7 +6,6 @@ import { expectInvariants } from '../helpers/invariants.js';
 import { OpLog } from '../chaos/harness/op-log.js';
 import { openSale } from '../chaos/harness/sales.js';
 import type { Program } from '../chaos/harness/programs.js';
-import { releaseOf } from '../helpers/sales.js';
 import { useSystem } from '../helpers/system.js';
 import { until } from '../chaos/harness/wait.js';
 
@@ -44,32 +42,6 @@ describe('keeper: recovery after a process dies', () => {
     const figures = await expectInvariants(system.stack, saleId, opLog);
     expect(figures).to.include({ sold: 7, rows: 7, unitsLeft: 13 });
     await until('it counts the batch', async () => (await metric('seckill_redriven_batches_total')) > before);
-  });
-
-  it('returns units once, however often the outbox row is published [C3]', async () => {
-    const { saleId } = await openSale(system.stack, { stock: 20 });
-    const batch = await deductBatch(system.stack, saleId, userIds(2));
-    const figuresBefore = await expectInvariants(system.stack, saleId);
-    expect(figuresBefore).to.include({ sold: 2, unitsLeft: 18 });
-    const { mysql } = system.stack;
-    const [row] = await mysql.query<{ id: string; user_id: string }>(
-      'SELECT id, user_id FROM orders WHERE batch_id = ? ORDER BY id LIMIT 1',
-      [batch.batchId],
-    );
-    const release = releaseOf({ saleId, bucket: 0 }, row?.user_id ?? '', row?.id ?? '', { batchId: batch.batchId });
-    await mysql.transaction(async (tx) => {
-      await tx.execute("UPDATE orders SET state = 'expired' WHERE id = ?", [release.orderId]);
-      await tx.execute('UPDATE sales SET sold = sold - 1 WHERE id = ?', [saleId]);
-      const payload = JSON.stringify([release]);
-      for (let i = 0; i < 3; i++) {
-        await tx.execute("INSERT INTO outbox (kind, `key`, payload) VALUES ('release', 'thrice', ?)", [payload]);
-      }
-    });
-
-    const figures = await expectInvariants(system.stack, saleId);
-    expect(figures).to.include({ sold: 1, unitsLeft: 19, rows: 2 });
-    expect(await createBatchStore(system.stack.redis).release([release])).to.deep.equal(['nothing']);
-    expect((await expectInvariants(system.stack, saleId)).unitsLeft).to.equal(19);
   });
 
   it('shows the contents of RocketMQ from one of two keepers, and from the other after its death', async () => {

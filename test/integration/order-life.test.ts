@@ -1,4 +1,5 @@
 import { expect } from 'chai';
+import { createTokenSigner } from '../../src/http/token.js';
 import { signWebhook } from '../helpers/sign-webhook.js';
 import { Buyers } from '../chaos/harness/buyers.js';
 import { runCommand } from '../helpers/command.js';
@@ -108,5 +109,35 @@ describe('the life of an order', () => {
     const unsigned = await ask(`${api.url}/v1/payments/webhook`, { method: 'POST', body: event });
     expect(brief(unsigned)).to.equal('401 bad_signature');
     expect(await expectInvariants(system.stack, saleId, buyers.opLog)).to.include({ sold: 1, unitsLeft: 4 });
+  });
+
+  it('keeps real money due that no configured provider can refund, until an operator takes it on once', async () => {
+    const { buyers } = await saleWith({ priceCents: 1250 });
+    const orderId = await orderOf(buyers, 'ann');
+    await move(buyers, 'ann', orderId, 'cancel');
+    const paymentId = `pi_${orderId}.1`;
+    const event = { type: 'payment.succeeded', paymentId, orderId, ...money };
+    expect(brief(await report(event))).to.equal('200 refund_due');
+    const seckill = (...args: string[]) => runCommand(args, system.stack.env);
+    const listed = async (): Promise<Readonly<Record<string, unknown>> | undefined> =>
+      (await seckill('refunds', 'list', '--limit', '10000', '--json')).lines.find((one) => one.paymentId === paymentId);
+    const isRefused = async (): Promise<boolean> => String((await listed())?.lastError).startsWith('refused');
+    await until('the keeper has tried it', isRefused);
+    expect(await listed()).to.include({ state: 'due', orderId, lastError: 'refused: not a simulated payment' });
+
+    const taken = await seckill('refunds', 'done', paymentId, '--json');
+    expect([taken.code, taken.lines[0]?.outcome], taken.stderr).to.deep.equal([0, 'done']);
+    const again = await seckill('refunds', 'done', paymentId);
+    expect([again.code, again.stderr.includes('pay nothing')]).to.deep.equal([1, true]);
+    const refund = { amountCents: 1250, state: 'refunded', reason: 'order_cancelled' };
+    expect((await buyers.order('ann', orderId)).json.refunds).to.deep.equal([refund]);
+    const admin = createTokenSigner(system.stack.env.JWT_SECRET)({ userId: 'boss', roles: ['admin'], ttlMs: 60_000 });
+    const repeat = await ask(`${api.operatorsUrl}/admin/v1/refunds/${paymentId}/done`, {
+      method: 'POST',
+      token: admin,
+    });
+    expect(brief(repeat)).to.equal('409 wrong_state');
+    const audit = await ask(`${api.operatorsUrl}/admin/v1/audit?subject=refund:${paymentId}`, { token: admin });
+    expect((audit.json.entries as { action: string }[]).map(({ action }) => action)).to.deep.equal(['refund.taken_on']);
   });
 });
