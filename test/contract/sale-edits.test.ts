@@ -10,13 +10,18 @@ import { memoryWorld, mysqlWorld, newSale, systemClock, type RepositoryWorld } f
 import { openSale, STORE_WORLDS, type StoreWorld } from './store-worlds.js';
 import { onEachWorld } from './on-each-world.js';
 
+interface World extends RepositoryWorld {
+  readonly edits: SaleEdits;
+  putSold(saleId: string, sold: number): Promise<void>;
+}
+
 const WORLDS = [
   [
     'memory',
     async () => {
       const world = await memoryWorld(systemClock);
       const { repositories } = world;
-      const putSold = async (saleId: string, sold: number): Promise<void> =>
+      const putSold: World['putSold'] = async (saleId, sold) =>
         repositories.putSale({ ...(repositories.saleOf(saleId) as Sale), sold });
       return { ...world, edits: new MemorySaleEdits(repositories, systemClock), putSold };
     },
@@ -25,16 +30,14 @@ const WORLDS = [
     'mysql',
     async () => {
       const world = await mysqlWorld();
-      const putSold = async (saleId: string, sold: number): Promise<void> =>
+      const putSold: World['putSold'] = async (saleId, sold) =>
         void (await world.pool.execute('UPDATE sales SET sold = ? WHERE id = ?', [sold, saleId]));
       return { ...world, edits: createSaleEdits(world.pool), putSold };
     },
   ],
 ] as const;
 
-onEachWorld<
-  RepositoryWorld & { readonly edits: SaleEdits; readonly putSold: (saleId: string, sold: number) => Promise<void> }
->('contract SaleEdits', WORLDS, (world) => {
+onEachWorld<World>('contract SaleEdits', WORLDS, (world) => {
   const fine = () => [];
   async function sale(state: SaleState, parts: Partial<NewSale> = {}): Promise<Sale> {
     const { saleId } = await world.sales.create(newSale(parts));
