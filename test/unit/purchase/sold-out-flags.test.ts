@@ -171,16 +171,6 @@ describe('sold-out flags', () => {
     expect(flags.isSoldOut(ref), 'a batch has seen units').to.equal(false);
   });
 
-  it('needs a flag in only a single bucket', async () => {
-    for (const bucket of [0, 1, 2]) {
-      create();
-      await split();
-      flags.observe({ saleId: sale.saleId, bucket, buckets: 3 }, 0);
-      await turn();
-      expect(flags.isSoldOut({ saleId: sale.saleId, buckets: 3 }), String(bucket)).to.equal(true);
-    }
-  });
-
   it('sets no flag with an outdated number of buckets, as unknown buckets may have units', async () => {
     await precheck();
     store.bucket(ref).sale!.buckets = 2; // the sale was resharded
@@ -188,14 +178,6 @@ describe('sold-out flags', () => {
     flags.observe(ref, 0);
     await turn();
     expect(flags.refuses(ref, 'loser')).to.equal(false);
-  });
-
-  it('refuses nothing before it has seen zero units', async () => {
-    expect(flags.refuses(ref, 'loser')).to.equal(false);
-    flags.observe(ref, 1);
-    await turn();
-    expect(flags.refuses(ref, 'loser')).to.equal(false);
-    expect(store.calls.acceptedBuyers).to.equal(0);
   });
 
   it('does not hold longer after a slow answer [T8]', async () => {
