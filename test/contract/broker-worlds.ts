@@ -57,7 +57,7 @@ const AWAIT_MS = 1_000;
  */
 const REQUEST_TIMEOUT_MS = 10_000;
 
-export async function memoryWorld(): Promise<BrokerWorld> {
+async function memoryWorld(): Promise<BrokerWorld> {
   const clock = new ManualClock();
   const broker = new MemoryBroker({ clock });
   return {

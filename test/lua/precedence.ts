@@ -64,7 +64,7 @@ export const describeSetting = (setting: Setting): string =>
     .map(([name, value]) => `${name} ${value}`)
     .join(', ');
 
-export const LIMIT = 2;
+const LIMIT = 2;
 export const BATCH_EPOCH = 2;
 
 /** Conditions of one purchase `u1/k1*1`, in the order of the scripts' headers. */

@@ -1,7 +1,7 @@
 import { expect } from 'chai';
-import { integer,text } from '../../../../src/core/config/key.js';
-import { ConfigError,loadConfig,removedSettings,type Environment } from '../../../../src/core/config/load.js';
-import { allKeys,PROGRAM_SECTIONS,SCHEMA,settingsOf,type SectionName } from '../../../../src/core/config/schema.js';
+import { integer, text } from '../../../../src/core/config/key.js';
+import { ConfigError, loadConfig, removedSettings, type Environment } from '../../../../src/core/config/load.js';
+import { allKeys, PROGRAM_SECTIONS, SCHEMA, settingsOf, type SectionName } from '../../../../src/core/config/schema.js';
 
 const SECRET = 'a-secret-of-more-than-32-characters!';
 const GOOD: Environment = {
