@@ -3,7 +3,7 @@ import { expect } from 'chai';
 import { BREAKER_STATES, type BreakerReport, type BreakerState } from '../../src/core/ports/admission-stores.js';
 import type { Clock } from '../../src/core/ports/clock.js';
 import type { ProgramReport } from '../../src/core/ports/program-reports.js';
-import { systemClock } from '../../src/programs/system-clock.js';
+import { systemClock } from '../../src/process/system-clock.js';
 import { createBreakerStore } from '../../src/redis/breaker-store.js';
 import { connectRedis, type RedisConnection } from '../../src/redis/connection.js';
 import { createHotSaleStore } from '../../src/redis/hot-sale-store.js';

@@ -4,7 +4,7 @@ import { userInfo } from 'node:os';
 import { encodeOrderEvents } from '../../src/core/order-event.js';
 import { encodePaymentDeadline } from '../../src/core/payment-deadline.js';
 import { GROUPS, TOPICS } from '../../src/core/topics.js';
-import { createDeadLetterRepository } from '../../src/mysql/dead-letter-repository.js';
+import { createDeadLetterParking } from '../../src/mysql/dead-letters.js';
 import { SYSTEM_ACTOR } from '../../src/core/ports/sale-repository.js';
 import { Buyers, userIds } from '../chaos/harness/buyers.js';
 import { runCommand, RunningCommand, type CommandEnd } from '../helpers/command.js';
@@ -105,7 +105,7 @@ describe('compensation: replay and discard of dead letters', () => {
     await stack.mysql.execute('UPDATE orders SET expires_at = UTC_TIMESTAMP(3) - INTERVAL 1 SECOND WHERE id = ?', [
       unpaid,
     ]);
-    const repository = createDeadLetterRepository(stack.mysql);
+    const repository = createDeadLetterParking(stack.mysql);
     const shared = { batchId: 'b1', saleId, reason: 'retries_exhausted', detail: 'given up', attempts: 17 } as const;
     const deadline = encodePaymentDeadline({
       batchId: 'b1',

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import type { Batch } from '../../src/core/batch.js';
 import { GROUPS, TOPICS } from '../../src/core/topics.js';
-import { createDeadLetterRepository } from '../../src/mysql/dead-letter-repository.js';
+import { createDeadLetterParking } from '../../src/mysql/dead-letters.js';
 import { createBatchStore } from '../../src/redis/batch-store.js';
 import { deductBatch } from '../chaos/harness/batches.js';
 import type { StackControls } from '../chaos/harness/stack-controls.js';
@@ -10,7 +10,7 @@ type Stores = Pick<StackControls, 'redis' | 'mysql'>;
 
 /** Parks a deducted batch, as a worker and a collector leave it. */
 export async function parkBatch({ redis, mysql }: Stores, batch: Batch): Promise<void> {
-  await createDeadLetterRepository(mysql).park({
+  await createDeadLetterParking(mysql).park({
     messageId: randomBytes(16).toString('hex'),
     group: GROUPS.writer,
     saleId: batch.saleId,
