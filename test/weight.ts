@@ -8,7 +8,7 @@ import { SCHEMA, settingsOf, type SectionName } from '../src/core/config/schema.
 // ceiling. A commit that raises one says why.
 
 const CEILINGS: Readonly<Record<string, number>> = {
-  'lines of TypeScript': 184_600,
+  'lines of TypeScript': 184_700,
   'lines in src': 58_200,
   'lines in web': 15_700,
   'lines in test': 100_100,
