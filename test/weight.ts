@@ -9,17 +9,17 @@ import { SCHEMA, settingsOf, type SectionName } from '../src/core/config/schema.
 
 const CEILINGS: Readonly<Record<string, number>> = {
   'lines of TypeScript': 184_700,
-  'lines in src': 58_200,
+  'lines in src': 58_060,
   'lines in web': 15_700,
-  'lines in test': 100_100,
+  'lines in test': 100_150,
   'lines in deploy': 6_550,
   'lines in bench': 4_250,
   'words in docs': 40_000,
   'words in docs/decisions': 10_200,
   'pages in docs': 28,
   settings: 97,
-  'uses of Pick<': 418,
-  'interfaces named *Ports, *Parts, *Options, *Services': 148,
+  'uses of Pick<': 183,
+  'interfaces named *Ports, *Parts, *Options, *Services': 138,
 };
 
 const files = execFileSync('git', ['ls-files'], { cwd: REPO_DIR, encoding: 'utf8' }).split('\n');

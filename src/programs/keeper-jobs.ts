@@ -328,7 +328,7 @@ function orderJobs(keeper: Keeper): PlannedJob[] {
           ...consumer,
           ready: bothStores,
           source: broker.notifier,
-          handle: notifyBuyers({ orders: createOrderStates(mysql), sender, metrics }),
+          handle: notifyBuyers(createOrderStates(mysql), sender, metrics),
         },
         groupOf(GROUPS.notifier),
       ),

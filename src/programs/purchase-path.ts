@@ -104,7 +104,7 @@ export async function openPurchasePath(
     ...config.rocketmq,
     ...brokerConnection(config, log),
     signatures: messageSignatures(config.messages),
-    checkBack: createCheckBack(failPoints.checked(store), messages, log, tracing),
+    checkBack: createCheckBack(failPoints.checked(store).resolve, messages, log, tracing),
     metrics: createChannelMetrics(registry),
   });
   const snapshots = new SaleSnapshots(

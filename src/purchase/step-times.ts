@@ -8,7 +8,7 @@ type Timed = Pick<PlaceBatchPorts, 'store' | 'channel'>;
 /** Measures how long a batch waits for other servers, once per batch and step. A step that throws is not measured. */
 export function withStepTimes(
   { store, channel }: Timed,
-  clock: Pick<Clock, 'monotonicMs'>,
+  clock: Clock,
   stepTook: (step: BatchStep, tookMs: number) => void,
 ): Timed {
   const timed = async <T>(step: BatchStep, work: () => Promise<T>): Promise<T> => {

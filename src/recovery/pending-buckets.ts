@@ -10,7 +10,7 @@ import type { RecoveryMetrics } from './metrics.js';
 const CLOSED_MAX = 10_000;
 
 export interface PendingBucketsPorts {
-  readonly sales: Pick<SaleRepository, 'list'>;
+  readonly sales: SaleRepository;
   readonly store: Pick<BatchStore, 'withPending'>;
 }
 

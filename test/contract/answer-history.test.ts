@@ -10,6 +10,7 @@ import { freshSaleId } from '../helpers/sales.js';
 import { silentLog } from '../helpers/silent-log.js';
 import { stackEnv } from '../helpers/stack-env.js';
 import { onEachWorld } from './on-each-world.js';
+import { systemClock } from '../../src/process/system-clock.js';
 
 interface World {
   readonly history: AnswerHistory;
@@ -26,7 +27,7 @@ async function redisWorld(url?: string): Promise<World> {
 }
 
 const WORLDS = [
-  ['memory', async () => ({ history: new MemoryAnswerHistory({ nowMs: () => Date.now() }), close: async () => {} })],
+  ['memory', async () => ({ history: new MemoryAnswerHistory(systemClock), close: async () => {} })],
   ['redis', () => redisWorld()],
   ['a Redis cluster', () => onRedisCluster(redisWorld)],
 ] as const;

@@ -21,6 +21,8 @@ import { batchOf, purchasesOf } from '../helpers/sales.js';
 import { silentLog } from '../helpers/silent-log.js';
 import { newSale, ownMysqlWorld, systemClock } from './repository-worlds.js';
 import { useWorld } from './on-each-world.js';
+import { partial } from '../helpers/partial.js';
+import type { OrderJobMetrics } from '../../src/orders/metrics.js';
 
 const MINUTE = 60_000;
 const WINDOW_MS = 15 * MINUTE;
@@ -86,7 +88,7 @@ describe('contract: wrong MySQL clock, on real MySQL statements', () => {
     const due = await orderOn(world.pool, -MINUTE);
     const sweepOn = (pool: MysqlPool) => {
       const servers = { mysql: () => readMysqlClock(pool), redis: () => [] };
-      const metrics = { clockAhead: () => undefined, expired: () => undefined };
+      const metrics: OrderJobMetrics = partial({ clockAhead: () => undefined, expired: () => undefined });
       const clocks = new ClockWatch({ servers, clock: systemClock, metrics });
       return expireBySweep({ transitions: transitionsOn(pool), clocks, metrics }, { max: 10 }).runOnce();
     };

@@ -17,6 +17,7 @@ import { signaturesOf } from '../helpers/signatures.js';
 import { silentLog } from '../helpers/silent-log.js';
 import { stackEnv } from '../helpers/stack-env.js';
 import { noRecoveryMetrics } from '../helpers/no-metrics.js';
+import { partial } from '../helpers/partial.js';
 
 const BATCHES = 8_000;
 const KEEPERS = 2;
@@ -71,6 +72,7 @@ describe('keeper: speed of the re-drive after an outage', () => {
     const keepers = await Promise.all(Array.from({ length: KEEPERS }, connect));
     const batches = await deductedLongAgo(keepers[0] as RedisConnection, sale.saleId);
     const list: SaleRepository['list'] = async ({ states }) => (states?.includes('open') ? [sale] : []);
+    const sales = partial<SaleRepository>({ list });
     const stopping = new AbortController();
     const counts = keepers.map(() => 0);
     let runs = 0;
@@ -92,7 +94,7 @@ describe('keeper: speed of the re-drive after an outage', () => {
         jobRan: () => void runs++,
       };
       const channel = channels[index] as (typeof channels)[number];
-      const ports = { sales: { list }, store: createBatchStore(connection), channel, clock, log: silentLog, metrics };
+      const ports = { sales, store: createBatchStore(connection), channel, clock, log: silentLog, metrics };
       const job = redrive(ports, { afterMs: AFTER_MS, max: MAX });
       return keepRunning(job, EVERY_MS, stopping.signal, { clock, log: silentLog, metrics });
     });

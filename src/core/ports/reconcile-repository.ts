@@ -1,5 +1,5 @@
 import type { Order } from '../order.js';
-import type { Purchase } from '../purchase.js';
+import type { PurchaseName } from '../purchase.js';
 import type { Sale } from '../sale.js';
 
 /** A row with its age: ms since its last change, on the clock of MySQL. */
@@ -46,7 +46,7 @@ export interface ReconcileRepository {
    * Returns the rows of these purchases, whatever batch wrote them.
    * @throws OperationalError mysql
    */
-  rowsOf(saleId: string, purchases: readonly Pick<Purchase, 'userId' | 'requestId'>[]): Promise<AgedOrder[]>;
+  rowsOf(saleId: string, purchases: readonly PurchaseName[]): Promise<AgedOrder[]>;
 
   /**
    * Returns the next orders of the sale, by ascending id. Uses the ranges that the writers noted beside the orders, so

@@ -45,7 +45,7 @@ type Refused = Answer<'broker_not_configured' | 'unavailable' | 'overloaded' | '
 
 /** Answers a fault with the name of the server that does not answer, because operators must know it. */
 async function ask<A extends Answer>(
-  { mq }: Pick<RouteServices, 'mq'>,
+  { mq }: RouteServices,
   answer: (views: BrokerViews) => Promise<A>,
 ): Promise<A | Answer<'broker_not_configured' | 'unavailable'>> {
   if (mq === null) return problem('broker_not_configured', { detail: NO_NAME_SERVER });

@@ -14,7 +14,7 @@ import { withoutUndefined } from '../../core/without-undefined.js';
 
 export interface ReconcileAdminPorts extends CompensatePorts {
   readonly runs: ReconcileRuns;
-  readonly sales: Pick<SaleRepository, 'list'>;
+  readonly sales: SaleRepository;
 }
 
 export type ReconcileOptions = CompareLimits & CompensateOptions;

@@ -11,7 +11,7 @@ import { listSalesInRedis } from '../../sales/list-sales-in-redis.js';
 
 export interface AlignPorts {
   readonly store: Pick<RepairStore, 'statusOrFault'> & Pick<SaleStore, 'setState'>;
-  readonly sales: Pick<SaleRepository, 'list' | 'find'>;
+  readonly sales: SaleRepository;
 }
 
 /**

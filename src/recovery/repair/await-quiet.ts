@@ -13,7 +13,7 @@ export interface QuietOptions {
 }
 
 export interface QuietPorts {
-  readonly sales: Pick<SaleRepository, 'find'>;
+  readonly sales: SaleRepository;
   /** Null if the broker cannot be asked: then only `quietMs` decides. */
   readonly progress: WorkerProgress | null;
   readonly clock: Clock;

@@ -11,7 +11,7 @@ import { type RepairOptions, type RepairOrder, type RepairPorts, repairSale, typ
 
 interface NeedPorts {
   readonly store: Pick<RepairStore, 'statusOrFault' | 'asked' | 'answered'>;
-  readonly sales: Pick<SaleRepository, 'list' | 'find'>;
+  readonly sales: SaleRepository;
 }
 
 interface SaleInNeed {
@@ -120,7 +120,6 @@ export async function repairAsked(
 }
 
 export interface RepairJobPorts extends RepairPorts {
-  readonly sales: RepairPorts['sales'] & NeedPorts['sales'];
   readonly metrics: RecoveryMetrics;
 }
 

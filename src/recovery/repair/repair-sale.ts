@@ -18,7 +18,7 @@ import { RebuiltRequests } from './rebuilt-requests.js';
 export interface RepairPorts {
   readonly store: RepairStore & Pick<SaleStore, 'setState'>;
   readonly repository: Pick<RepairRepository, 'raiseEpoch' | 'parkedBatchesOf'> & RowPorts['repository'];
-  readonly sales: Pick<SaleRepository, 'find'>;
+  readonly sales: SaleRepository;
   /** Null if the broker cannot be asked. */
   readonly progress: WorkerProgress | null;
   readonly clock: Clock;

@@ -28,7 +28,7 @@ export interface HotReshardOptions {
 
 export interface HotReshardPorts {
   readonly hot: HotSaleStore;
-  readonly sales: Pick<SaleRepository, 'find'>;
+  readonly sales: SaleRepository;
   readonly stock: Pick<StockStore, 'readSale'>;
   readonly store: Pick<RepairStore, 'statusOf'>;
   readonly repository: Pick<RepairRepository, 'claimReshard'>;

@@ -1,5 +1,5 @@
 import type { RequestEntry } from '../../../src/core/outcome.js';
-import { type Purchase, purchaseKey } from '../../../src/core/purchase.js';
+import { purchaseKey, type PurchaseName } from '../../../src/core/purchase.js';
 import type { Sale } from '../../../src/core/sale.js';
 import type {
   AgedOrder,
@@ -133,7 +133,7 @@ export class MemoryReconcileRepository implements ReconcileRepository {
     return this.#repositories.find(saleId);
   }
 
-  async rowsOf(saleId: string, purchases: readonly Pick<Purchase, 'userId' | 'requestId'>[]): Promise<AgedOrder[]> {
+  async rowsOf(saleId: string, purchases: readonly PurchaseName[]): Promise<AgedOrder[]> {
     const wanted = new Set(purchases.map(purchaseKey));
     return this.#rows(saleId).filter((row) => wanted.has(purchaseKey(row)));
   }

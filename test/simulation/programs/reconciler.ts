@@ -11,6 +11,8 @@ import type { SimulatedProcess } from '../engine/simulated-process.js';
 import { pagesWithFaults, withFaults } from '../engine/with-faults.js';
 import type { SimulatedSystem } from '../simulated-system.js';
 import { noRecoveryMetrics } from '../../helpers/no-metrics.js';
+import type { BucketRef } from '../../../src/core/bucket.js';
+import type { Sale } from '../../../src/core/sale.js';
 
 /** Findings that only a loss of data can cause: without one, each is a false alarm. */
 const IMPOSSIBLE = [
@@ -74,33 +76,25 @@ function storeOf(
   { redis }: SimulatedSystem,
 ): ReconcileStore & Pick<RepairStore, 'statusOf' | 'askForRepair'> {
   const read = new MemoryReconcileStore(redis);
-  return {
-    ...withFaults(proc, 'redis', read, [
-      ...(['entriesOf', 'batch', 'pendingAmong', 'units', 'adjust'] as const),
-      ...(['recordedMarkers', 'removeMarkers', 'statusOf'] as const),
-    ]),
-    requests: pagesWithFaults(proc, 'redis', 'requests', (ref) => read.requests(ref)),
-    askForRepair: (saleId) => redis.askForRepair(saleId),
-  };
+  const withoutPages = withFaults(proc, 'redis', read, [
+    ...(['entriesOf', 'batch', 'pendingAmong', 'units', 'adjust'] as const),
+    ...(['recordedMarkers', 'removeMarkers', 'statusOf'] as const),
+  ]);
+  return Object.assign(withoutPages, {
+    requests: pagesWithFaults(proc, 'redis', 'requests', (ref: BucketRef) => read.requests(ref)),
+    askForRepair: (saleId: string) => redis.askForRepair(saleId),
+  });
 }
 
 function repositoryOf(proc: SimulatedProcess, { repositories, deadLetters }: SimulatedSystem): ReconcileRepository {
   const read = new MemoryReconcileRepository(repositories, deadLetters);
-  return {
-    ...withFaults(proc, 'mysql', read, [
-      ...([
-        'findSale',
-        'rowsOf',
-        'orderPage',
-        'undoneReleases',
-        'isRestocked',
-        'parkedBatches',
-        'stuckRows',
-        'isDone',
-      ] as const),
-    ]),
-    unlistedOrders: pagesWithFaults(proc, 'mysql', 'unlistedOrders', (sale) => read.unlistedOrders(sale)),
-  };
+  const withoutPages = withFaults(proc, 'mysql', read, [
+    ...(['findSale', 'rowsOf', 'orderPage', 'undoneReleases'] as const),
+    ...(['isRestocked', 'parkedBatches', 'stuckRows', 'isDone'] as const),
+  ]);
+  return Object.assign(withoutPages, {
+    unlistedOrders: pagesWithFaults(proc, 'mysql', 'unlistedOrders', (sale: Sale) => read.unlistedOrders(sale)),
+  });
 }
 
 function metricsOf(system: SimulatedSystem): RecoveryMetrics {

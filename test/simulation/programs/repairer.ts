@@ -13,6 +13,8 @@ import { pagesWithFaults, withFaults } from '../engine/with-faults.js';
 import { SALE_ID } from '../shape.js';
 import type { SimulatedSystem } from '../simulated-system.js';
 import { noRecoveryMetrics } from '../../helpers/no-metrics.js';
+import { partial } from '../../helpers/partial.js';
+import type { BucketRef } from '../../../src/core/bucket.js';
 
 const WRITERS = [GROUPS.writer, GROUPS.redriveWriter].map((group) => ({ group, topic: GROUP_TOPICS[group] }));
 
@@ -41,30 +43,29 @@ function portsOf(proc: SimulatedProcess, system: SimulatedSystem): RepairJobPort
   const { repair } = system.servers;
   const read = new MemoryReconcileRepository(repositories, deadLetters);
   return {
-    store: {
-      ...withFaults(proc, 'redis', repair, [
-        'statusOf',
-        'statusOrFault',
-        'lock',
-        'stage',
-        'pendingBodies',
-        'restoreMarker',
-        'swap',
+    store: Object.assign(
+      withFaults(proc, 'redis', system.redis, ['setState']),
+      withFaults(proc, 'redis', repair, [
+        ...(['statusOf', 'statusOrFault', 'lock', 'stage'] as const),
+        ...(['pendingBodies', 'restoreMarker', 'swap'] as const),
       ]),
-      askForRepair: (saleId) => repair.askForRepair(saleId),
-      asked: (max) => repair.asked(max),
-      answered: (saleId) => repair.answered(saleId),
-      requestsWithUnits: pagesWithFaults(proc, 'redis', 'requestsWithUnits', (ref) => repair.requestsWithUnits(ref)),
-      ...withFaults(proc, 'redis', system.redis, ['setState']),
-    },
-    repository: {
+      {
+        askForRepair: (saleId: string) => repair.askForRepair(saleId),
+        asked: (max: number) => repair.asked(max),
+        answered: (saleId: string) => repair.answered(saleId),
+        requestsWithUnits: pagesWithFaults(proc, 'redis', 'requestsWithUnits', (ref: BucketRef) =>
+          repair.requestsWithUnits(ref),
+        ),
+      },
+    ),
+    repository: partial({
       ...withFaults(proc, 'mysql', new MemoryRepairRepository(repositories, deadLetters), [
         'raiseEpoch',
         'parkedBatchesOf',
       ]),
       ...withFaults(proc, 'mysql', read, ['orderPage', 'findSale']),
       unlistedOrders: pagesWithFaults(proc, 'mysql', 'unlistedOrders', (sale) => read.unlistedOrders(sale)),
-    },
+    }),
     sales: withFaults(proc, 'mysql', repositories, ['list', 'find']),
     progress: withFaults(proc, 'rocketmq', system.broker.progress(WRITERS), ['ends', 'haveReceived']),
     metrics: metricsOf(system),

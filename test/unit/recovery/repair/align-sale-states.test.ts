@@ -2,6 +2,7 @@ import { expect } from 'chai';
 import type { Sale, SaleState } from '../../../../src/core/sale.js';
 import { alignSaleStates } from '../../../../src/recovery/repair/align-sale-states.js';
 import { RepairWorld } from './repair-world.js';
+import { partial } from '../../../helpers/partial.js';
 
 describe('align-sale-states', () => {
   let world: RepairWorld;
@@ -73,7 +74,7 @@ describe('align-sale-states', () => {
       return store.setState(sale, state);
     };
     const sales = { list, find: world.mysql.find.bind(world.mysql) };
-    return alignSaleStates({ store: { ...store, setState }, sales });
+    return alignSaleStates({ store: { ...store, setState }, sales: partial(sales) });
   };
   const paused = async (sale: Sale): Promise<void> => {
     world.mysql.putSale({ ...sale, state: 'paused' });

@@ -6,6 +6,8 @@ import { silentLog } from '../../../helpers/silent-log.js';
 import { awaitQuiet } from '../../../../src/recovery/repair/await-quiet.js';
 import { ManualClock } from '../../../helpers/memory/manual-clock.js';
 import { saleOf } from '../../../helpers/sales.js';
+import { partial } from '../../../helpers/partial.js';
+import type { SaleRepository } from '../../../../src/core/ports/sale-repository.js';
 
 const OPTIONS = { quietMs: 1500, waitMaxMs: 15_000 };
 
@@ -20,7 +22,7 @@ describe('await-quiet', () => {
     const sale = saleOf(parts, startedMs);
     const find = async (): Promise<Sale> => ({ ...sale, sold: Math.min(clock.nowMs() - startedMs, busyMs) });
     let renewals = 0;
-    const ports = { sales: { find }, progress: null, clock, log: silentLog };
+    const ports = { sales: partial<SaleRepository>({ find }), progress: null, clock, log: silentLog };
     await awaitQuiet({ ...sale, sold: 0 }, ports, OPTIONS, async () => void renewals++);
     return { tookMs: clock.nowMs() - startedMs, renewals };
   }
@@ -45,7 +47,12 @@ describe('await-quiet', () => {
       return sale;
     };
     const startedMs = clock.monotonicMs();
-    await awaitQuiet(sale, { sales: { find }, progress: null, clock, log: silentLog }, OPTIONS, async () => undefined);
+    await awaitQuiet(
+      sale,
+      { sales: partial({ find }), progress: null, clock, log: silentLog },
+      OPTIONS,
+      async () => undefined,
+    );
     expect(clock.monotonicMs() - startedMs).to.equal(1500);
   });
 
@@ -56,7 +63,7 @@ describe('await-quiet', () => {
       const clock = new ManualClock();
       const startedMs = clock.nowMs();
       const sale = saleOf({}, startedMs);
-      const sales = { find: async () => sale };
+      const sales = partial<SaleRepository>({ find: async () => sale });
       const ports = { sales, progress: progress(() => clock.nowMs() - startedMs), clock, log: silentLog };
       await awaitQuiet(sale, ports, options, async () => undefined);
       return clock.nowMs() - startedMs;

@@ -6,6 +6,7 @@ import { homeBucket } from '../../../../src/core/bucket.js';
 import type { Resharded } from '../../../../src/core/sale-repair.js';
 import { reshardSale, type ReshardPorts } from '../../../../src/recovery/repair/reshard-sale.js';
 import { OPTIONS, RepairWorld } from './repair-world.js';
+import { partial } from '../../../helpers/partial.js';
 
 const BUCKETS = 4;
 /** The process died and does nothing more. */
@@ -155,7 +156,7 @@ describe('reshard-sale', () => {
         const { sales, store } = ports;
         const late: ReshardPorts =
           moment === 'its sale was'
-            ? { ...ports, sales: { find: async (saleId) => onFirst(await sales.find(saleId)) } }
+            ? { ...ports, sales: partial({ find: async (saleId) => onFirst(await sales.find(saleId)) }) }
             : { ...ports, store: withStatus(store, onFirst) };
         expect((await reshard(4, late)).outcome).not.to.equal('resharded');
         expect(bucketsNow().map(({ sale: loaded }) => loaded?.state)).to.deep.equal(Array(other).fill('open'));
