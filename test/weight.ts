@@ -11,7 +11,7 @@ const CEILINGS: Readonly<Record<string, number>> = {
   'lines of TypeScript': 184_700,
   'lines in src': 58_060,
   'lines in web': 15_700,
-  'lines in test': 100_150,
+  'lines in test': 100_250,
   'lines in deploy': 6_550,
   'lines in bench': 4_250,
   'words in docs': 40_000,
