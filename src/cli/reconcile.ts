@@ -133,7 +133,7 @@ function printSale(result: SaleResult): void {
       print(saleLine(saleId, outcome, ...units, apart, String(young), String(waiting)));
       if (unseen > 0) print(`  ${unseen} more that differ were not read again: run it once more`);
       for (const finding of findings.slice(0, FINDINGS_SHOWN)) {
-        print(inLine(`  ${finding.kind.padEnd(13)} ${describeFinding(finding)}`));
+        print(inLine(`  ${finding.kind.padEnd(15)} ${describeFinding(finding)}`));
       }
       const all = Object.values(counts).reduce((sum, count) => sum + count, 0);
       if (all > FINDINGS_SHOWN) print(`  … ${all} in all`);
@@ -147,7 +147,7 @@ function printSale(result: SaleResult): void {
   }
 }
 
-const jobLine = tableLine(8, 13, 13, 18, 8, 24);
+const jobLine = tableLine(8, 15, 13, 18, 8, 24);
 
 async function listJobs(admin: ReconcileAdmin, { sale, state, kind, after, limit, json }: ListFlags): Promise<void> {
   const filter = withoutUndefined({ saleId: sale, state, kind });

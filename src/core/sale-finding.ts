@@ -11,7 +11,7 @@ import { purchaseKey, requestName } from './purchase.js';
  * - `miscount`: a count differs from the things that it counts: `sales.sold` from the live rows, or the units of the
  *   buyers in Redis from the requests that hold them
  * - `drift`: units of the sale that are neither left in Redis nor counted for a buyer there (or the other way round)
- * - `unsettled`: the order is live, but its request is still `held` in Redis
+ * - `not_compensated`: the order is live, but its request is still `held` in Redis
  * - `unreleased`: the row has ended, but Redis still keeps its units
  * - `order_lost`: Redis says `ordered` (or `released`, so it was an order, or a late batch found no units for it), but
  *   there is no row
@@ -26,7 +26,7 @@ export const FINDING_KINDS = [
   'oversell',
   'miscount',
   'drift',
-  'unsettled',
+  'not_compensated',
   'unreleased',
   'order_lost',
   'unheld',
@@ -38,7 +38,7 @@ export type FindingKind = (typeof FINDING_KINDS)[number];
 /** The kinds that a compensation job can repair. The other kinds are reported to a person. */
 export const COMPENSATED_KINDS = [
   'leak',
-  'unsettled',
+  'not_compensated',
   'unreleased',
   'drift',
   'stale_marker',
@@ -61,7 +61,7 @@ interface RequestFinding {
 }
 
 export type SaleFinding =
-  | (RequestFinding & { readonly kind: 'leak' | 'unsettled' | 'unreleased' | 'order_lost' | 'unheld' })
+  | (RequestFinding & { readonly kind: 'leak' | 'not_compensated' | 'unreleased' | 'order_lost' | 'unheld' })
   /**
    * `why` is for people. `units`: the units beyond the stock or of the refused purchases. For a miscount, the surplus
    * of the count, below 0 when the count is too low.
@@ -94,7 +94,7 @@ export function describeFinding(finding: SaleFinding): string {
   switch (finding.kind) {
     case 'leak':
       return `${finding.quantity} held for ${purchaseKey(finding)} by batch ${finding.batchId}, and no row`;
-    case 'unsettled':
+    case 'not_compensated':
       return `${purchaseKey(finding)} is an order, Redis still says held`;
     case 'unreleased':
       return `the row of ${purchaseKey(finding)} has ended, Redis still keeps ${finding.quantity}`;

@@ -20,11 +20,11 @@ export const WATCHED_STATES = [
   'payment_open',
   'payment_case',
   'compensation',
-  'sale_shut',
+  'sale_locked',
   'sale_over',
   'sale_kept',
   'sale_unarchived',
-  'units_lent',
+  'units_in_transfer',
 ] as const;
 export type WatchedState = (typeof WATCHED_STATES)[number];
 
@@ -100,17 +100,17 @@ export const WAITING_STATES = {
     endedBy: 'reconcile, where it may act (`--apply`, `RECONCILE_APPLY`): an order, or `failed` and the units go back',
     watchedAs: 'reconcile',
   },
-  books_apart: {
+  difference_reported: {
     waits: 'what reconcile only reports: `order_lost`, `unheld`, `oversell`, `miscount`, `not_loaded`, `overdue`',
     deadline: 'RECONCILE_EVERY_MS',
     endedBy: 'a person: `seckill reconcile` and `seckill trace` show the difference',
     watchedAs: 'reconcile',
   },
-  sale_shut: {
+  sale_locked: {
     waits: 'a live sale whose data in Redis is lost, may be, or is being rebuilt; buyers get 503',
     deadline: '1 min',
     endedBy: 'the repair of the keeper, which never gives up',
-    watchedAs: 'sale_shut',
+    watchedAs: 'sale_locked',
   },
   sale_over: {
     waits: 'a sale whose window has ended and that is not closed',
@@ -131,11 +131,11 @@ export const WAITING_STATES = {
     endedBy: 'the keeper, once no money of them is open; its log says what stops it',
     watchedAs: 'sale_unarchived',
   },
-  units_lent: {
+  units_in_transfer: {
     waits: 'units that have left one bucket of a sale and not reached the other',
     deadline: 'some seconds',
     endedBy: 'a purchase that needs them, or the keeper; in a sale that is in repair, the repair',
-    watchedAs: 'units_lent',
+    watchedAs: 'units_in_transfer',
   },
 } as const satisfies Record<string, WaitingState>;
 
@@ -148,7 +148,7 @@ export interface Overdue {
 }
 
 /** States that are overdue by age alone. The other states have a deadline of their own. */
-export type AgedState = Exclude<WatchedState, 'batch_pending' | 'pending_payment' | 'sale_shut' | 'units_lent'>;
+export type AgedState = Exclude<WatchedState, 'batch_pending' | 'pending_payment' | 'sale_locked' | 'units_in_transfer'>;
 
 /** Counts overdue cases in MySQL, on its time. */
 export interface OverdueRepository {

@@ -25,7 +25,7 @@ export interface OverdueDeadlines extends Readonly<Record<AgedState, number>> {
 }
 
 /** The jobs watch-sales-in-repair and finish-transfers publish these two states. */
-type PublishedElsewhere = 'sale_shut' | 'units_lent';
+type PublishedElsewhere = 'sale_locked' | 'units_in_transfer';
 
 /**
  * Publishes for each state how many entries are beyond its deadline. If a store, or one of the Redis servers, does not
@@ -45,7 +45,7 @@ export function watchOverdue(ports: WatchOverduePorts, deadlines: OverdueDeadlin
       const faults = new BucketFaults();
       let total = 0;
       for (const state of WATCHED_STATES) {
-        if (state === 'sale_shut' || state === 'units_lent') continue;
+        if (state === 'sale_locked' || state === 'units_in_transfer') continue;
         try {
           const overdue = await count(state, faults);
           ports.metrics.overdue(state, overdue.count, overdue.oldestMs);

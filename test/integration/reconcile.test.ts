@@ -239,9 +239,9 @@ describe('reconcile and compensation', () => {
       'order_lost gus',
       'stuck_outbox',
       'unreleased fay',
-      'unsettled',
+      'not_compensated',
     ]);
-    expect(jobs).to.deep.equal(['stuck_outbox compensated', 'unreleased compensated', 'unsettled compensated']);
+    expect(jobs).to.deep.equal(['stuck_outbox compensated', 'unreleased compensated', 'not_compensated compensated']);
     await system.stack.admin.close(saleId, 'test');
     await age(saleId);
     const markers = await reconcile(saleId, true);

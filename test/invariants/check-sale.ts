@@ -224,7 +224,7 @@ class Audit {
           lost++;
           this.#found('I3', `${key} is ${entry.state} in Redis and has no row`);
           break;
-        case 'unsettled':
+        case 'not_compensated':
         case 'unreleased':
         case 'unheld':
           this.#found('I5', `${key} is ${row?.state} in MySQL and ${entry.state} in Redis`);

@@ -156,7 +156,7 @@ async function repairOf(
   }
   switch (job.kind) {
     case 'leak':
-    case 'unsettled':
+    case 'not_compensated':
     case 'unreleased': {
       const request = { userId: job.userId ?? '', requestId: job.requestId ?? '' };
       return repairRequest(sale, request, ports, { kind: job.kind, last }, pass);

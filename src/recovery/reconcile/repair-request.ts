@@ -49,7 +49,7 @@ export interface RepairPass {
 
 export interface RepairAim {
   /** Kind of the finding. */
-  readonly kind: 'leak' | 'unsettled' | 'unreleased';
+  readonly kind: 'leak' | 'not_compensated' | 'unreleased';
   /**
    * Gives the purchase up if there is still no row: `failed`, with the outbox row of its release in the same
    * transaction.

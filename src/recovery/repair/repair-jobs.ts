@@ -280,7 +280,7 @@ export function watchSalesInRepair(ports: WatchRepairsPorts, { afterMs }: { read
       const live = await liveInNeed(ports, faults);
       since = new Map(live.map(({ sale: { saleId } }) => [saleId, since.get(saleId) ?? nowMs]));
       const late = [...since.values()].map((atMs) => nowMs - atMs - afterMs).filter((lateMs) => lateMs > 0);
-      metrics.overdue('sale_shut', late.length, Math.max(0, ...late));
+      metrics.overdue('sale_locked', late.length, Math.max(0, ...late));
       if (nowMs - checkedAtMs >= CLOSED_CHECK_EVERY_MS) {
         closed = (await closedInNeed(ports, faults)).length;
         checkedAtMs = nowMs;

@@ -579,7 +579,7 @@ export function cannedAnswers({ rows, role, nowMs }: CannedOptions) {
   });
   const job = (index: number): CompensationJob => ({
     jobId: String(230 + index),
-    kind: pick(['leak', 'unsettled', 'drift', 'unreleased'], index),
+    kind: pick(['leak', 'not_compensated', 'drift', 'unreleased'], index),
     saleId: '41',
     subject: `41/buyer-${1_044 + index}/order-${45 + index}`,
     batchId: batchId(44),

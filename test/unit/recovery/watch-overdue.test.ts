@@ -17,7 +17,7 @@ const DEADLINES = {
 } as const;
 
 /** watch-sales-in-repair and finish-transfers publish the other states. */
-const STATES = WATCHED_STATES.filter((state) => state !== 'sale_shut' && state !== 'units_lent');
+const STATES = WATCHED_STATES.filter((state) => state !== 'sale_locked' && state !== 'units_in_transfer');
 
 describe('keeper: watch-overdue', () => {
   let world: KeeperWorld;

@@ -162,7 +162,7 @@ describe('compensate', () => {
     expect(met).to.equal(3);
   });
 
-  it('sets Redis to the state of the row for unsettled and unreleased', async () => {
+  it('sets Redis to the state of the row for not_compensated and unreleased', async () => {
     const [live, ended] = [await world.deducted(sale, ['u1', 'u2']), await world.deducted(sale, ['u3'])];
     await world.recorded(live);
     const [endedId] = await world.recorded(ended, ['u3']);
@@ -170,7 +170,7 @@ describe('compensate', () => {
     age();
     await world.found(sale.saleId, true);
     await world.compensate();
-    expect(new Set(states())).to.deep.equal(new Set(['unsettled compensated', 'unreleased compensated']));
+    expect(new Set(states())).to.deep.equal(new Set(['not_compensated compensated', 'unreleased compensated']));
     expect(bucket().requests.get('u1/k1')?.state).to.equal('ordered');
     expect(bucket().requests.get('u3/k1')).to.deep.equal({ state: 'released', orderId: endedId, quantity: 1 });
     expect(bucket().unitsLeft).to.equal(98);
@@ -181,14 +181,14 @@ describe('compensate', () => {
     const batch = await world.stray(sale, ['u1', 'u2']);
     await world.recorded({ ...batch, purchases: batch.purchases.slice(0, 1) });
     age();
-    expect(await world.found(sale.saleId, true)).to.have.members(['unsettled u1', 'leak u2']);
+    expect(await world.found(sale.saleId, true)).to.have.members(['not_compensated u1', 'leak u2']);
     world.onPublish = async () => undefined;
     await world.compensate();
     expect(bucket().marker(batch.batchId, world.clock.nowMs())).to.deep.include({ body: batch.body });
     await world.recorded({ ...batch, purchases: batch.purchases.slice(1) });
     await world.publishNotifications();
     await attempt();
-    expect(states()).to.have.members(['unsettled compensated', 'leak compensated']);
+    expect(states()).to.have.members(['not_compensated compensated', 'leak compensated']);
     expect(await world.found(sale.saleId)).to.deep.equal([]);
   });
 
@@ -270,9 +270,9 @@ describe('compensate', () => {
     await world.recorded({ ...batch, purchases: batch.purchases.slice(0, 1) });
     await world.parkDeadLetter(batch);
     age();
-    expect(await world.found(sale.saleId, true)).to.deep.equal(['unsettled u1']);
+    expect(await world.found(sale.saleId, true)).to.deep.equal(['not_compensated u1']);
     for (let n = 1; n <= 2 * ATTEMPTS_MAX; n++) await attempt();
-    expect([states(), world.publishedIds]).to.deep.equal([['unsettled pending'], []]);
+    expect([states(), world.publishedIds]).to.deep.equal([['not_compensated pending'], []]);
   });
 
   it('loses one job and no attempt to a dying keeper, and continues past a bug in one job [C3]', async () => {
