@@ -444,7 +444,7 @@ export const zh: Dictionary = {
     discardedAt: '放弃时间',
     resumedAt: '恢复时间',
     resume: '再次询问',
-    resumeTitle: '让 Broker 再次询问',
+    resumeTitle: '让 Broker 再次回查',
     resumeText: 'Broker 会再次向 API 询问该半消息，由批次的标记决定。已有订单的批次保持不变。',
     resumeTooOld: '早于 Broker 保留消息的三天：会立即再次被放弃。',
     resumed: (count) => `${count} 条已放回未决。Broker 会在数秒内询问。`,
