@@ -58,17 +58,17 @@ Examples:
 What is not chosen is as in \`npm test\`. Servers and Node are fetched at the first time; servers of your own are named by
 SECKILL_MYSQLD, SECKILL_REDIS_SERVER and SECKILL_ROCKETMQ_LIB. Scenarios: of each program one that dies at work, and of each server one.
 Rows of earlier runs stay in the file, and are shown until they are run again; a part of a row (--suites) is shown and not kept. The last line counts: N passed, N failed.
-Exit codes: 0 all passed, 1 something failed or nothing ran, 2 used wrongly.`;
+Exit codes: 0 all passed, 1 something failed or nothing ran, 2 wrong usage.`;
 
 const matrix = new Command('npm run test:matrix --')
   .description('Runs the tests on other servers, and on other versions of Node.')
   .addOption(
     new Option('--node <version>', 'that tests and programs run on (default: this one)').choices(NODE_VERSIONS),
   )
-  .addOption(new Option('--suites <suites...>', 'those to run (default: all that a row has)').choices(SUITES))
+  .addOption(new Option('--suites <suites...>', 'suites to run (default: all suites of a row)').choices(SUITES))
   .option('--short', 'the contracts of MySQL and one purchase')
-  .option('--out <file>', 'where results are kept, as JSON', OUT)
-  .option('--table', 'show what was found so far, as Markdown, and run nothing')
+  .option('--out <file>', 'JSON file for the results', OUT)
+  .option('--table', 'print the results so far as Markdown; run nothing')
   .addHelpText('after', HELP)
   .action(run);
 for (const option of versionOptions()) matrix.addOption(option);

@@ -78,7 +78,7 @@ describe('a secure instance', () => {
   it('refuses the MySQL 8.0 of the stack before anything is started', async () => {
     const stack = openStack({ dir: folder(), ports: 'free', versions: { mysql: '8.0' }, secure: true, env: {} });
     const error = await stack.up().catch((cause: unknown) => cause);
-    expect((error as Error).message).to.match(/MySQL 8\.0 .* takes no TLS .* --mysql/);
+    expect((error as Error).message).to.match(/MySQL 8\.0 .* does not accept TLS .* --mysql/);
     expect(existsSync(join(folder(), 'data'))).to.equal(false);
   });
 
