@@ -37,7 +37,7 @@ for (const [name, createWorld] of [
       await Promise.all(given.map((delivery) => delivery.ack()));
 
       await channel.publish(freshBatch());
-      expect(await progress.haveReceived(ends), 'what comes later does not count').to.equal(true);
+      expect(await progress.haveReceived(ends), 'later messages do not count').to.equal(true);
       expect(await progress.haveReceived(await progress.ends())).to.equal(false);
     });
   });

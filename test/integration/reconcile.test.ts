@@ -126,7 +126,7 @@ describe('reconcile and compensation', () => {
     const served = await leak(saleId, 'ann', 'ben');
     const bare = await leak(saleId, 'cho');
     await redis().del(keysOf(saleId).tx + bare.batchId);
-    expect((await reconcile(saleId)).found, 'what is young is not judged').to.deep.equal([]);
+    expect((await reconcile(saleId)).found, 'recent differences are not judged').to.deep.equal([]);
     await age(saleId);
     expect((await reconcile(saleId)).found, 'the re-drive serves it').to.deep.equal(['leak cho']);
     await redis().zrem(keysOf(saleId).pending, served.batchId);

@@ -108,7 +108,7 @@ describe('sales run by operators and by schedule', () => {
     expect(missing).to.deep.equal([['not_ready', true]]);
     await system.stack.redis.redis.set(`sk:{${saleId}:0}:stock`, '5');
     await until('it opens', async () => (await stateOf(saleId)) === 'open');
-    await until('nobody names it', async () => (await metric()).every((text) => !named.test(text)));
+    await until('no program reports it', async () => (await metric()).every((text) => !named.test(text)));
   });
 
   it('sells each unit once and strands none when stock rises and falls under load', async () => {
@@ -183,6 +183,6 @@ describe('sales run by operators and by schedule', () => {
     expect((mine.json.orders as object[])[0]).to.include({ saleId: first, quantity: 1, amountCents: 700 });
     const found = await call('GET', `/orders?sale=${first}&state=pending_payment`);
     expect((found.json.orders as object[])[0]).to.include({ saleId: first, userId: 'ann' });
-    expect((await call('GET', '/orders?state=paid')).json.detail).to.match(/^Name a user, a sale or a time/);
+    expect((await call('GET', '/orders?state=paid')).json.detail).to.match(/^Give a user, a sale or a start time/);
   });
 });

@@ -88,7 +88,7 @@ describe('orders paid by Stripe or a stand-in', () => {
         () => undefined,
       );
       const { log } = system.programs.all.at(-1) ?? expect.fail('no program');
-      expect(log).to.contain('PAYMENT_API_KEY is not accepted by Stripe (401): copy the secret key');
+      expect(log).to.contain('Stripe refuses PAYMENT_API_KEY (401): copy the secret key');
       expect(log).not.to.contain('somebody_else');
     }
   });

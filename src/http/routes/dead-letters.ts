@@ -144,7 +144,7 @@ export const replayDeadLetter = defineRoute({
       case 'unreadable':
       case 'not_held':
       case 'forged':
-        return problem('not_replayable', { detail: `This dead letter: ${answer.note}.` });
+        return problem('not_replayable', { detail: `Dead letter: ${answer.note}.` });
       case 'not_found':
         return problem('dead_letter_not_found');
       default:
@@ -173,7 +173,7 @@ export const discardDeadLetter = defineRoute({
         if (answer.state !== 'discarded') return closedAnswer(answer.state);
         return movedAnswer(200, deadLetterId, answer.outcome, services); // a repeat
       case 'contended':
-        return problem('unavailable', { detail: 'Others write the same rows. Try again.' });
+        return problem('unavailable', { detail: 'Another transaction writes the same rows. Try again.' });
       case 'not_found':
         return problem('dead_letter_not_found');
       default:

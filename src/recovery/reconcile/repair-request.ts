@@ -31,7 +31,7 @@ export type Repair =
 const done = (note: string): Repair => ({ outcome: 'done', note });
 const later = (note: string, counts = true): Repair => ({ outcome: 'later', note, counts });
 
-const GIVEN_UP = 'no attempt got it recorded: it is failed now, and its units go back';
+const GIVEN_UP = 'no attempt recorded the purchase; it is failed now, and its units go back';
 
 /** How long to wait for the row of a republished batch. A running worker records it within milliseconds. */
 export const FOLLOW_MAX_MS = 2_000;
@@ -84,7 +84,7 @@ export async function repairRequest(
     return givenUp ? { outcome: 'given_up', note: GIVEN_UP } : updated;
   }
   if (entry === null || entry.state === 'released') return done('Redis holds nothing for it any more');
-  if (entry.state !== 'held') return later('Redis says that it became an order, and there is no row');
+  if (entry.state !== 'held') return later('Redis says that it became an order, but MySQL has no order');
 
   const known = await ports.store.batch(ref, entry.batchId);
   const others = await handledElsewhere(ref, entry.batchId, known, ports);
@@ -92,14 +92,14 @@ export async function repairRequest(
   const alone = batchOfOne(sale, ref, entry, request);
   if (aim.last) return giveUp(ref, alone, known, ports);
   // An aborted batch holds no units, so the entry cannot come from it.
-  if (known.marker === 'aborted') return later('its batch is aborted, it cannot be published again');
+  if (known.marker === 'aborted') return later('its batch is aborted, so it cannot be published again');
   const batch = bodyWith(known, request) ?? alone;
   if (pass.published.has(batch.body)) return later('published again with its batch');
   await ports.channel.publish(batch);
   pass.published.add(batch.body);
   if (await follow(saleId, request, ports, pass.followMs)) return repairRequest(sale, request, ports, aim, pass);
   pass.followMs = 0;
-  return later('published again, no row yet');
+  return later('published again, but there is no row yet');
 }
 
 /**
@@ -114,10 +114,10 @@ async function handledElsewhere(
   { store, repository }: Pick<RepairRequestPorts, 'store' | 'repository'>,
 ): Promise<string | null> {
   const served = ({ pendingMs, body }: StoredBatch): boolean => pendingMs !== null && body !== null;
-  const redriven = 'its batch is in pending, the re-drive serves it';
+  const redriven = 'its batch is in pending, so the re-drive handles it';
   if (served(known)) return redriven;
   if ((await repository.parkedBatches([batchId])).has(batchId))
-    return 'its dead letter is parked: replay or discard it';
+    return 'its dead letter is parked; replay or discard it';
   return served(await store.batch(ref, batchId)) ? redriven : null;
 }
 
@@ -135,7 +135,7 @@ async function updateStore(
     const batchId = entry?.state === 'held' ? entry.batchId : row.batchId;
     const withUnits = reason !== 'oversold_guard'; // that unit never existed
     const [word] = await ports.store.release([{ ...ref, userId, requestId, orderId, batchId, withUnits }]);
-    return done(word === 'released' ? 'its units went back' : 'its units had gone back');
+    return done(word === 'released' ? 'its units were returned' : 'its units were already returned');
   }
   if (entry?.state !== 'held') return done(`Redis says ${entry?.state ?? 'nothing'}`);
   const known = await ports.store.batch(ref, entry.batchId);
@@ -147,7 +147,7 @@ async function updateStore(
     if (others !== null) return later(others, false);
     if (!published.has(batch.body)) await ports.channel.publish(batch);
     published.add(batch.body);
-    return later('others of its batch have no row yet, published again');
+    return later('other purchases of its batch have no row yet, so the batch was published again');
   }
   await ports.store.markRecorded([{ batch, orders: rows.filter(({ state }) => isLive(state)) }]);
   return done('marked recorded');
@@ -161,7 +161,7 @@ async function giveUp(
   { repository, store, fail }: RepairRequestPorts,
 ): Promise<Repair> {
   const written = await failPurchases(alone, 'compensation_failed', fail);
-  if (written === 'contended') return later('others write the same row', false);
+  if (written === 'contended') return later('another transaction writes the same row', false);
   if (written === 'unknown_sale') return later(`there is no sale ${ref.saleId}`);
   const whole = known.body === null ? null : decodeBatch(known.body);
   if (whole?.outcome === 'decoded') {
@@ -169,7 +169,7 @@ async function giveUp(
     const orders = rows.filter(({ state }) => isLive(state));
     if (rows.length === whole.batch.purchases.length) await store.markRecorded([{ batch: whole.batch, orders }]);
   }
-  if (written.failed === 0) return done('a worker was faster');
+  if (written.failed === 0) return done('a worker recorded it first');
   return { outcome: 'given_up', note: GIVEN_UP };
 }
 

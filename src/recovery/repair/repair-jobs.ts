@@ -252,7 +252,7 @@ async function tryRepair(
   } catch (error) {
     if (!(error instanceof OperationalError)) throw error;
     metrics.repairTried('failed', clock.monotonicMs() - startedMs);
-    log.warn({ saleId, error: error.message }, 'a sale was not repaired, a part of the system failed; it stays locked');
+    log.warn({ saleId, error: error.message }, 'a sale was not repaired, because a server failed; it stays locked');
     return error;
   }
 }

@@ -304,20 +304,20 @@ describe('compensate', () => {
     await world.compensate();
     expect([bucket().unitsLeft, world.jobs.jobs[0]?.lastError]).to.deep.equal([
       3,
-      'the units of buyers differ from those of their requests: a person has to decide',
+      'the units of the buyers differ from the units of their requests; a person must decide',
     ]);
     world.read.buyersCountError = 0;
     for (let unit = 0; unit < 120; unit++) bucket().requests.set(`x/${unit}`, entryOf(1)); // 120 units, by hand
     await attempt();
     expect(bucket().unitsLeft, '23 too many, 3 left').to.equal(3);
     expect(world.jobs.jobs[0]).to.include({ state: 'pending', attempts: 2 });
-    expect(world.jobs.jobs[0]?.lastError).to.contain('no bucket has so many left');
+    expect(world.jobs.jobs[0]?.lastError).to.contain('no bucket has enough left');
   });
 
   it('allows another try of a job that was given up, unless the row of its purchase is final', async () => {
     const batch = await world.stray(sale, ['u1']);
     await world.found(sale.saleId, true);
-    await world.jobs.failed('1', 'keeper', 'Redis says that it became an order, and there is no row');
+    await world.jobs.failed('1', 'keeper', 'Redis says that it became an order, but MySQL has no order');
     expect(await world.reconcile.retry('1', 'ann')).to.equal('retried');
     for (let n = 1; n <= ATTEMPTS_MAX + 1; n++) await attempt();
     expect(world.rowsOf(batch)).to.have.length(1);
