@@ -37,10 +37,7 @@ export function auditCommand(): Command {
     .command('list')
     .description('print one line per action, newest first')
     .option('--subject <kind:id>', 'only actions on this subject, such as sale:7')
-    .option(
-      '--actor <name>',
-      'only actions of this actor, as the log shows it: a user id, an account, or `name (account)`',
-    )
+    .option('--actor <name>', 'only actions of this actor: a user id, an account, or `name (account)`')
     .option('--action <action>', 'only this action, such as sale.opened')
     .option('--since <time>', 'only actions at this time or later: ISO 8601, or -2h for two hours ago', parseTime)
     .option(
@@ -72,6 +69,5 @@ async function list({ json, limit, since, before, subject, actor, action }: List
     const change = `${JSON.stringify(entry.before)} → ${JSON.stringify(entry.after)}`;
     print(line(entry.auditId, isoTime(entry.atMs), entry.actor, entry.action, entry.subject, change));
   }
-  if (!json && entries.length === limit)
-    printError(`There may be more. Continue with --before ${entries.at(-1)?.auditId}.`);
+  if (!json && entries.length === limit) printError(`For more, add --before ${entries.at(-1)?.auditId}.`);
 }

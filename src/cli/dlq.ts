@@ -104,25 +104,18 @@ export function dlqCommand(): Command {
     .action((flags: ListFlags) => run((admin) => exportDeadLetters(admin, flags)));
 
   addWork(dlq.command('replay').description('publish parked messages again, and wait for their orders'))
-    .option(
-      '--wait <seconds>',
-      'time to wait for each dead letter, 1 to 3600',
-      parseWhole(1, 3600),
-      WAIT_SECONDS_DEFAULT,
-    )
+    .option('--wait <seconds>', 'wait for each, 1 to 3600', parseWhole(1, 3600), WAIT_SECONDS_DEFAULT)
     .action((ids: readonly string[], flags: WorkFlags, command: Command) => {
       const options = { actor: operatorName(), waitMs: flags.wait * 1000 };
       return work(ids, flags, command, 'replayed', (admin) => (id, signal) => admin.replay(id, { ...options, signal }));
     });
 
-  addWork(
-    dlq
-      .command('discard')
-      .description('give up batches: their purchases become failed orders, and their units are for sale again'),
-  ).action((ids: readonly string[], flags: WorkFlags, command: Command) => {
-    const actor = operatorName();
-    return work(ids, flags, command, 'discarded', (admin) => (id) => admin.discard(id, actor));
-  });
+  addWork(dlq.command('discard').description('give up batches: writes failed orders, returns their units')).action(
+    (ids: readonly string[], flags: WorkFlags, command: Command) => {
+      const actor = operatorName();
+      return work(ids, flags, command, 'discarded', (admin) => (id) => admin.discard(id, actor));
+    },
+  );
   return dlq;
 }
 
@@ -130,12 +123,8 @@ export function dlqCommand(): Command {
 export function addFilters(command: Command, limit = DEAD_LETTERS_MAX): Command {
   return command
     .addOption(new Option('--group <group>', 'only dead letters of this consumer group').choices(Object.values(GROUPS)))
-    .option(
-      '--since <time>',
-      'only dead letters parked at this time or later: ISO 8601, or -2h for two hours ago',
-      parseTime,
-    )
-    .option('--until <time>', 'only dead letters parked before this time', parseTime)
+    .option('--since <time>', 'only if parked at this time or later: ISO 8601, or -2h for two hours ago', parseTime)
+    .option('--until <time>', 'only if parked before this time', parseTime)
     .option('--sale <saleId>', 'only dead letters of this sale', parseSaleId)
     .option('--key <id>', 'only this batch id, or parked batches with this request id (Idempotency-Key)', parseId)
     .addOption(new Option('--reason <reason>', 'only dead letters with this reason').choices(DEAD_LETTER_REASONS))
@@ -170,12 +159,7 @@ function addWork(command: Command): Command {
     .option('--all-matching', 'all parked dead letters that match the filters, instead of numbers')
     .option('--dry-run', `only show the matches (the default if more than ${ASK_ABOVE} match)`)
     .option('--yes', `continue even if more than ${ASK_ABOVE} match`)
-    .option(
-      '--rate <per second>',
-      'maximum number of dead letters begun per second',
-      parseWhole(1, 10_000),
-      RATE_DEFAULT,
-    )
+    .option('--rate <per second>', 'maximum number per second', parseWhole(1, 10_000), RATE_DEFAULT)
     .option('--json', 'one JSON line per dead letter');
 }
 
@@ -194,8 +178,7 @@ async function list(admin: DeadLetterAdmin, { json, state, after, limit, ...flag
     last = deadLetter;
     shown++;
   }
-  if (!json && shown === limit && last !== null)
-    printError(`There may be more. Continue with --after ${last.deadLetterId}.`);
+  if (!json && shown === limit && last !== null) printError(`For more, add --after ${last.deadLetterId}.`);
 }
 
 async function show(admin: DeadLetterAdmin, deadLetterId: string, json: boolean | undefined): Promise<void> {

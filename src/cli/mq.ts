@@ -130,11 +130,7 @@ export function mqCommand(): Command {
     .option('--topic <name>', 'the topic', TOPICS.purchase)
     .option('--key <key>', 'only messages with this key (for a batch: its id)')
     .option('--id <id>', 'only the message with this id and its copies: UNIQ_KEY, or an offset id of RocketMQ')
-    .option(
-      '--since <time>',
-      'the first messages stored at this time or later: ISO 8601, or -2h for two hours ago',
-      parseTime,
-    )
+    .option('--since <time>', 'messages from this time on: ISO 8601, or -2h for two hours ago', parseTime)
     .option('--queue <number>', 'only messages of this queue; needs --offset', parseWhole(0, 65_535))
     .option('--offset <number>', 'start at this offset; needs --queue', parseWhole(0, Number.MAX_SAFE_INTEGER))
     .option('--limit <count>', 'maximum number of messages', parseWhole(1, MESSAGES_MAX), MESSAGES_DEFAULT)

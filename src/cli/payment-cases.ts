@@ -71,7 +71,7 @@ async function list(repository: PaymentCases, { state, after, limit, json }: Lis
   const found = await repository.list(state === 'all' ? {} : { state }, page);
   if (!json) print(line('case', 'since', 'state', 'kind', 'order', 'amount', 'payment', 'detail'));
   for (const one of found) print(json ? JSON.stringify(caseBody(one)) : lineOf(one));
-  if (!json && found.length === limit) printError(`There may be more. Continue with --after ${found.at(-1)?.caseId}.`);
+  if (!json && found.length === limit) printError(`For more, add --after ${found.at(-1)?.caseId}.`);
 }
 
 async function close(repository: PaymentCases, caseId: string, json: boolean | undefined): Promise<void> {

@@ -157,7 +157,7 @@ async function listJobs(admin: ReconcileAdmin, { sale, state, kind, after, limit
     if (json) print(JSON.stringify(jobBody(job)));
     else printJob(job);
   }
-  if (!json && jobs.length === limit) printError(`There may be more. Continue with --after ${jobs.at(-1)?.jobId}.`);
+  if (!json && jobs.length === limit) printError(`For more, add --after ${jobs.at(-1)?.jobId}.`);
 }
 
 function printJob({ jobId, kind, state, saleId, attempts, availableAtMs, detail, lastError }: CompensationJob): void {

@@ -92,8 +92,7 @@ async function list(
   const currencies = json ? new Map<string, string>() : await currenciesOf(found.map(({ orderId }) => orderId));
   if (!json) print(line('payment', 'since', 'state', 'order', 'amount', 'tries', 'reason', 'last error'));
   for (const refund of found) print(json ? JSON.stringify(refundBody(refund)) : lineOf(refund, currencies));
-  if (!json && found.length === limit)
-    printError(`There may be more. Continue with --after ${found.at(-1)?.paymentId}.`);
+  if (!json && found.length === limit) printError(`For more, add --after ${found.at(-1)?.paymentId}.`);
 }
 
 async function takeOn(

@@ -45,11 +45,7 @@ export function revocationsCommand(): Command {
     .command('add')
     .description('revoke all tokens of a user, or one token')
     .option('--user <id>', 'revoke the tokens of this user', parseUserId)
-    .option(
-      '--before <time>',
-      'with --user: only tokens issued before this time: ISO 8601, now, -2h (default: now)',
-      parseTime,
-    )
+    .option('--before <time>', 'with --user: only tokens from before: ISO 8601, now, -2h (default: now)', parseTime)
     .option('--token-id <jti>', 'revoke the token with this `jti`', parseTokenId)
     .option('--json', 'print one JSON line')
     .action(add);
@@ -93,7 +89,7 @@ async function list({ before, limit, json }: ListFlags): Promise<void> {
       json ? JSON.stringify(revocationBody(one)) : line(`${one.number}`, isoTime(one.atMs), one.actor, aboutOf(one)),
     );
   }
-  if (!json && found.length === limit) printError(`There may be more. Continue with --before ${found.at(-1)?.number}.`);
+  if (!json && found.length === limit) printError(`For more, add --before ${found.at(-1)?.number}.`);
 }
 
 const aboutOf = (one: Revocation): string =>

@@ -122,9 +122,7 @@ async function set(file: string, { json, wait }: WaitFlags): Promise<void> {
       case 'invalid':
         throw new CliError(wrong(file, answer.reasons));
       case 'version_conflict':
-        throw new CliError(
-          `${file} was made from version ${version}, but version ${answer.version} is the newest now. Run \`seckill rules show\` and repeat your change.`,
-        );
+        throw new CliError(`${file} was made from version ${version}, but the newest is ${answer.version} now.`);
       default:
         return assertNever(answer);
     }

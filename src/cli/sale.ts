@@ -77,7 +77,7 @@ export function saleCommand(): Command {
     .option('--closes-at <time>', 'ISO 8601 or +1d (default: a day after it opens)')
     .option(
       '--warm-before <duration>',
-      'let the keeper run the sale, and warm it this long before it opens: 1s to 7d, such as 10m',
+      'the keeper runs the sale, and warms it this long before: 1s to 7d, such as 10m',
     )
     .option('--json', 'print one JSON line')
     .addHelpText('after', CREATE_EXAMPLES)
@@ -226,5 +226,5 @@ async function list({ state, sku, opensFrom, opensTo, before, limit, json }: Lis
     const cells = [saleId, stands, item, `${sold} of ${stock}`, isoTime(opensAtMs), isoTime(closesAtMs), title];
     print(json ? saleLine(sale) : listLine(...cells));
   }
-  if (!json && sales.length === limit) printError(`There may be more. Continue with --before ${sales.at(-1)?.saleId}.`);
+  if (!json && sales.length === limit) printError(`For more, add --before ${sales.at(-1)?.saleId}.`);
 }

@@ -38,14 +38,9 @@ interface MigrateFlags {
 
 export function migrateCommand(): Command {
   return new Command('migrate')
-    .description(
-      'create or update the tables in the database of MYSQL_URL; safe to repeat, and to run twice at the same time',
-    )
+    .description('create or update the tables in the database of MYSQL_URL; safe to repeat and to run twice at once')
     .option('--dry-run', 'show what is missing; change nothing')
-    .option(
-      '--allow-locks',
-      'also change large tables that this server locks meanwhile; use it only while no sale runs',
-    )
+    .option('--allow-locks', 'also change large tables that must be locked meanwhile; only while no sale runs')
     .option('--json', 'print one JSON line: {"applied": [names of migrations], "newer": [names of a later release]}')
     .addHelpText('after', MIGRATE_EXAMPLES)
     .action(runMigrate);

@@ -61,13 +61,9 @@ export class BucketFaults {
     if (this.#first === null) return;
     if (this.#count === 1 || this.#first instanceof SaleInRepair) throw this.#first;
     const { message, retryable } = this.#first;
-    throw new OperationalError(
-      'redis',
-      `${message}; ${this.#count} such faults in total; the other buckets were handled`,
-      {
-        retryable,
-        cause: this.#first,
-      },
-    );
+    throw new OperationalError('redis', `${message}; ${this.#count} such faults; the others were handled`, {
+      retryable,
+      cause: this.#first,
+    });
   }
 }

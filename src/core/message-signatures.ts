@@ -161,10 +161,7 @@ export class SignedMessages {
       await delivery.ack();
     } catch (error) {
       if (!(error instanceof OperationalError)) throw error;
-      this.#ports.log.warn(
-        { ...origin, error: error.message },
-        'could not park a forged message; the broker delivers it again',
-      );
+      this.#ports.log.warn({ ...origin, error: error.message }, 'could not park a forged message; it comes again');
       await delivery.retryAfter(redeliveryDelayMs(delivery.attempt));
     }
     return false;

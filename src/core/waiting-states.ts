@@ -101,8 +101,7 @@ export const WAITING_STATES = {
     watchedAs: 'reconcile',
   },
   difference_reported: {
-    waits:
-      'a finding that reconcile only reports: `order_lost`, `unheld`, `oversell`, `miscount`, `not_loaded`, `overdue`',
+    waits: 'findings that are only reported: `order_lost`, `unheld`, `oversell`, `miscount`, `not_loaded`, `overdue`',
     deadline: 'RECONCILE_EVERY_MS',
     endedBy: 'a person; `seckill reconcile` and `seckill trace` show the difference',
     watchedAs: 'reconcile',

@@ -331,10 +331,7 @@ async function park(
     log.error({ messageId, ...named, reason }, 'parked a message as a dead letter');
   } catch (error) {
     if (!(error instanceof OperationalError)) throw error;
-    log.warn(
-      { messageId, ...named, reason, error: error.message },
-      'could not park the message; the broker delivers it again',
-    );
+    log.warn({ messageId, ...named, reason, error: error.message }, 'could not park the message; it comes again');
     await delivery.retryAfter(redeliveryDelayMs(attempt, retryFirstMs));
   }
 }

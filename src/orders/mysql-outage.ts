@@ -41,10 +41,7 @@ export class MysqlOutage {
     if (this.#outage !== null) return;
     this.#outage = new AbortController();
     this.#ports.metrics.mysqlOutage(true);
-    this.#ports.log.warn(
-      { error: error.message },
-      'MySQL is down; this worker receives nothing until MySQL answers again',
-    );
+    this.#ports.log.warn({ error: error.message }, 'MySQL is down; receiving nothing until it answers again');
     void this.#probeUntilOver(this.#outage);
   }
 
@@ -74,7 +71,7 @@ export class MysqlOutage {
     }
     this.#outage = null;
     metrics.mysqlOutage(false);
-    log.info({}, 'MySQL answers again; this worker receives again');
+    log.info({}, 'MySQL answers again; receiving');
     outage.abort();
   }
 }

@@ -100,12 +100,9 @@ export function createOrderIdMinter(
       slotsLeft++;
       name = asked;
       [lastMs, used] = [0, 0];
-      log.warn({ from: lease?.slot, to: next.slot }, 'the clock was set back; this process uses another order-id slot');
+      log.warn({ from: lease?.slot, to: next.slot }, 'the clock was set back; using another order-id slot');
     } else if (lease !== null && lease.slot !== next.slot) {
-      log.warn(
-        { from: lease.slot, to: next.slot },
-        'the lease of the order-id slot expired; this process uses another slot',
-      );
+      log.warn({ from: lease.slot, to: next.slot }, 'the lease of the order-id slot expired; using another slot');
     }
     lease = {
       slot: next.slot,

@@ -139,10 +139,7 @@ class StripeProvider implements PaymentProvider {
       case 'succeeded': {
         const payment = paymentOf(intent);
         if (payment !== null) return { outcome: 'succeeded', payment };
-        this.#log.error(
-          { paymentId: intent.id },
-          'a payment has an amount that this system never requested; ask Stripe',
-        );
+        this.#log.error({ paymentId: intent.id }, 'a payment has an amount that was never requested; ask Stripe');
         return { outcome: 'unknown' };
       }
       case 'canceled':

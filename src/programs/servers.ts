@@ -141,8 +141,7 @@ export function openSignedMessages(
   parts: { readonly deadLetters: DeadLetterRepository; readonly registry: Registry; readonly log: Log },
 ): SignedMessages {
   const { deadLetters, registry, log } = parts;
-  if (messages.unsigned === 'accept')
-    log.warn({}, 'this program accepts messages without a signature; use this only during an upgrade');
+  if (messages.unsigned === 'accept') log.warn({}, 'unsigned messages are accepted; use this only during an upgrade');
   const metrics = createSignatureMetrics(registry);
   return new SignedMessages({ signatures: messageSignatures(messages), deadLetters, metrics, log });
 }

@@ -78,10 +78,7 @@ export function archiveOrders({ archive, log, metrics }: ArchivePorts, options: 
     } else if (sale.kept === 0) {
       await leave(sale.saleId, FAILED_AGAIN_MS); // another keeper moves these orders
     } else {
-      log.warn(
-        { saleId: sale.saleId, orders: sale.kept },
-        'the orders of a retired sale cannot move to the archive yet',
-      );
+      log.warn({ saleId: sale.saleId, orders: sale.kept }, 'orders of a retired sale cannot be archived yet');
       await leave(sale.saleId, KEPT_AGAIN_MS);
     }
     return moved + kept;

@@ -65,7 +65,7 @@ for (const [name, createWorld] of WORLDS) {
     };
 
     it('reads the last report of every API', async () => {
-      const refused = { version: 4, reasons: ['sign.keys.0 has no secret on this api', 'limit is not a known field'] };
+      const refused = { version: 4, reasons: ['sign.keys.0 has no secret here', 'limit is not a known field'] };
       const [one, other] = [reportOf(3), reportOf(null, refused)];
       await Promise.all([world.reports.report(one, LONG_MS), world.reports.report(other, LONG_MS)]);
       expect(await among(one, other)).to.deep.equal([one, other]);

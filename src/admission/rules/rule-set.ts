@@ -89,10 +89,7 @@ export function missingSecrets({ sign, queue }: RuleSet, known: KnownKeys): read
   if (sign.mode !== 'off') {
     for (const [index, keyId] of sign.keys.entries()) {
       if (known.sign.has(keyId)) continue;
-      reasons.push({
-        path: `sign.keys.${index}`,
-        message: 'has no secret on this api: add the key to ADMISSION_SIGN_KEYS',
-      });
+      reasons.push({ path: `sign.keys.${index}`, message: 'has no secret here: add it to ADMISSION_SIGN_KEYS' });
     }
   }
   if (known.seal.size > 0) return reasons;

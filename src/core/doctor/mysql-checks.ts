@@ -86,7 +86,7 @@ export const MYSQL_START_CHECKS: readonly Check<MysqlStartFacts>[] = [
     judge: ({ isolation }) =>
       isolation === 'READ-COMMITTED'
         ? ok(isolation)
-        : wrong(`The sessions of Seckill have the isolation level ${isolation} instead of READ-COMMITTED.`, PROXY_TODO),
+        : wrong(`Our sessions have the isolation level ${isolation} instead of READ-COMMITTED.`, PROXY_TODO),
   },
   {
     id: 'mysql.sql-mode',
@@ -95,16 +95,10 @@ export const MYSQL_START_CHECKS: readonly Check<MysqlStartFacts>[] = [
     stopsPrograms: true,
     judge: ({ sqlMode }) => {
       if (!sqlMode.some((mode) => mode === 'STRICT_ALL_TABLES' || mode === 'STRICT_TRANS_TABLES')) {
-        return wrong(
-          'The SQL mode of the sessions of Seckill is not strict: MySQL truncates values silently.',
-          PROXY_TODO,
-        );
+        return wrong('The SQL mode of our sessions is not strict: MySQL truncates values silently.', PROXY_TODO);
       }
       return sqlMode.includes('NO_BACKSLASH_ESCAPES')
-        ? wrong(
-            'The SQL mode of the sessions of Seckill is NO_BACKSLASH_ESCAPES: escaped text is stored wrongly.',
-            PROXY_TODO,
-          )
+        ? wrong('The SQL mode of our sessions is NO_BACKSLASH_ESCAPES, so text is stored wrongly.', PROXY_TODO)
         : ok('strict');
     },
   },
@@ -116,7 +110,7 @@ export const MYSQL_START_CHECKS: readonly Check<MysqlStartFacts>[] = [
     judge: ({ timeZone }) =>
       timeZone === '+00:00'
         ? ok('UTC')
-        : wrong(`The sessions of Seckill have the time zone ${timeZone} instead of +00:00.`, PROXY_TODO),
+        : wrong(`Our sessions have the time zone ${timeZone} instead of +00:00.`, PROXY_TODO),
   },
   {
     id: 'mysql.packet',
@@ -280,9 +274,8 @@ export const MYSQL_CHECKS: readonly Check<MysqlFacts>[] = [
   },
   {
     id: 'mysql.connections',
-    looksAt:
-      'the sum of `MYSQL_POOL_MAX` of all running programs, against `max_connections` and `max_user_connections`',
-    wrongIf: 'it exceeds them',
+    looksAt: '`MYSQL_POOL_MAX` of all running programs, against `max_connections` and `max_user_connections`',
+    wrongIf: 'the sum exceeds them',
     riskyIf: 'it exceeds them while each program runs twice, as in a rolling update',
     judge: ({ poolMax, programs, maxConnections, maxUserConnections }) => {
       const count = Math.max(programs ?? 0, PROGRAMS_LEAST);

@@ -80,12 +80,12 @@ export const REDIS_START_CHECKS: readonly Check<RedisStartFacts>[] = [
   {
     id: 'redis.append-only',
     looksAt: '`appendonly`',
-    wrongIf: 'it is off: a restart loses all purchases that MySQL does not have yet',
+    wrongIf: 'it is off: a restart loses purchases that MySQL does not have',
     stopsPrograms: true,
     judge: ({ appendOnly }) =>
       appendOnly
         ? ok('yes')
-        : wrong('appendonly is no: a restart loses all purchases that MySQL does not have yet.', 'Set it to yes.'),
+        : wrong('appendonly is no: a restart loses purchases that MySQL does not have.', 'Set it to yes.'),
   },
   {
     id: 'redis.clock',
@@ -144,14 +144,11 @@ const SERVER_CHECKS: readonly Check<RedisServerFacts>[] = [
   {
     id: 'redis.fsync',
     looksAt: '`appendfsync`',
-    riskyIf: 'it is `no`: a power failure may lose half a minute of sales',
+    riskyIf: 'it is `no`: a power cut may lose half a minute of sales',
     judge: ({ fsync }) => {
       if (fsync === null) return unknown('Redis does not show appendfsync');
       if (fsync !== 'no') return ok(fsync);
-      return risky(
-        'appendfsync is no: a power failure may lose half a minute of sales.',
-        'Set it to everysec or always.',
-      );
+      return risky('appendfsync is no: a power cut may lose half a minute of sales.', 'Set it to everysec or always.');
     },
   },
   {

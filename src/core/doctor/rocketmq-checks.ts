@@ -127,10 +127,7 @@ export const ROCKETMQ_CHECKS: readonly Check<RocketmqFacts>[] = [
     judge: ({ endpoint: { place, refusal } }) =>
       refusal === null
         ? ok(place)
-        : wrong(
-            `${refusal}.`,
-            'Check ROCKETMQ_ENDPOINT, the access key, and that the proxy runs. Then run: seckill topics.',
-          ),
+        : wrong(`${refusal}.`, 'Check ROCKETMQ_ENDPOINT, the key and the proxy, then run: seckill topics.'),
   },
   {
     id: 'rocketmq.name-server',
@@ -146,10 +143,7 @@ export const ROCKETMQ_CHECKS: readonly Check<RocketmqFacts>[] = [
       }
       return nameServer.problem === null
         ? ok('knows the brokers')
-        : wrong(
-            `${nameServer.problem}.`,
-            'Check NAMESRV_ADDR and the cluster name, and that name server and brokers run.',
-          );
+        : wrong(`${nameServer.problem}.`, 'Check NAMESRV_ADDR, the cluster name, and that both servers run.');
     },
   },
   {
@@ -190,7 +184,7 @@ export const ROCKETMQ_CHECKS: readonly Check<RocketmqFacts>[] = [
         ...brokers.filter((broker) => broker.strangers === 'served').map(({ server }) => server),
       ];
       if (open.length === 0)
-        return strangers === null && brokers.length === 0 ? null : ok('proxy and brokers refuse clients without a key');
+        return strangers === null && brokers.length === 0 ? null : ok('clients without a key are refused');
       const says = `Clients without a key may read and delete messages at ${listed(open)}.`;
       const todo = 'Switch on access control in brokers and proxies (docs/operations.md).';
       return reach.at === 'this_machine' ? risky(says, todo) : wrong(says, todo);
@@ -212,8 +206,7 @@ export const ROCKETMQ_CHECKS: readonly Check<RocketmqFacts>[] = [
   {
     id: 'rocketmq.topics',
     looksAt: 'the topics: message type, queues, permission',
-    wrongIf:
-      'a topic is missing, has another message type, is not readable and writable, or has queues without readers',
+    wrongIf: 'one is missing, has another message type, is not readable and writable, or has queues without readers',
     judge: byBroker(({ topics }) => {
       const flaws = topics.flatMap(({ topic, wantedType, found }) => {
         if (found === null) return [`${topic} is missing`];

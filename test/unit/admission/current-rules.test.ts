@@ -148,7 +148,9 @@ describe('CurrentRules', () => {
     await late.start();
     const door = new RulesLayer(late);
     expect([late.isAnyOn, door.mode, rulesReadiness(late.standing).ok]).to.deep.equal([true, 'on', false]);
-    expect(rulesReadiness(late.standing).detail).to.match(/^no version is in force.*version 2 .*tomorrow is not a known field/);
+    expect(rulesReadiness(late.standing).detail).to.match(
+      /^no version is in force.*version 2 .*tomorrow is not a known field/,
+    );
     for (const verdict of [door.anonymous(), door.buyer()]) expect(verdict.word).to.equal('unavailable');
     await world.admin.publish(denying('eve'), 2, 'ann');
     await late.runOnce();

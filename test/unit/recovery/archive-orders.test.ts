@@ -89,7 +89,7 @@ describe('keeper: archive-orders', () => {
     const archiving = job();
     await archiving.runOnce();
     expect([moved, archive.isArchived(kept.saleId), archive.isArchived(other.saleId)]).to.deep.equal([4, false, true]);
-    expect(said).to.deep.equal(['the orders of a retired sale cannot move to the archive yet']);
+    expect(said).to.deep.equal(['orders of a retired sale cannot be archived yet']);
     expect(backlog, 'nothing else is due').to.equal(0);
     open.clear();
     await archiving.runOnce();
