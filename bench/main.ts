@@ -21,7 +21,7 @@ import { buckets, memory, noGroupCommit, WARM_UP_ROUND_SECONDS, warmUp, warmUpSe
 import { describeMachine } from './session/machine.js';
 import { withSession, type Progress } from './session/session.js';
 
-/** Exit codes: 0 done, 1 failed or a check failed, 2 used wrongly, 130 interrupted. */
+/** Exit codes: 0 done, 1 failed or a check failed, 2 wrong usage, 130 interrupted. */
 const EXIT_FAILED = 1;
 const EXIT_USAGE = 2;
 const EXIT_INTERRUPTED = 130;
@@ -34,7 +34,7 @@ const progress = (line: string): void => {
 const interrupted = new AbortController();
 const interrupt = (): void => {
   if (interrupted.signal.aborted) return; // the first interrupt already ends the run
-  interrupted.abort(new BenchError('interrupted; everything that was started is stopped'));
+  interrupted.abort(new BenchError('interrupted; stopped everything that was started'));
 };
 process.on('SIGINT', interrupt).on('SIGTERM', interrupt);
 

@@ -58,17 +58,17 @@ interface Flags extends Omit<BenchOptions, 'scenarios' | 'seconds' | 'warmUpSeco
 }
 
 const ABOUT: Record<ScenarioName, string> = {
-  win: 'every buyer wins one unit of a large stock',
-  'no-group-commit': 'the same with batches of one, with the best of --in-flight',
-  'sold-out': '100 units, then only refusals; bare node:http beside it',
-  flash: 'open arrival at --rate against 5,000 units',
-  limits: 'each part alone: node:http, deduct, half message + commit, batch insert',
-  attack: 'honest buyers alone, then among attackers; a fifth of --rate is honest',
-  paired: 'CPU per purchase of the api, in turn with another build (--against)',
-  buckets: 'win on a sale of --buckets buckets, and on one of one bucket before and after',
-  reshard: 'splits a sale into --buckets buckets under --rate requests/s: how long buyers get 503',
-  rebuild: 'rebuilds a sale of --orders orders among 20 times as many others: how long it is locked',
-  memory: 'win for 60 s with the memory of the api sampled each second (--memory)',
+  win: 'every buyer gets one unit of a large stock',
+  'no-group-commit': 'like win with batches of one purchase, and the best value of --in-flight',
+  'sold-out': '100 units, then only refusals; compared with bare node:http',
+  flash: 'requests at --rate against 5,000 units, sent on time even if answers are late',
+  limits: 'measures each part alone: node:http, deduct, half message + commit, batch insert',
+  attack: 'honest buyers alone, then with attackers; a fifth of --rate is honest',
+  paired: 'CPU of the api per purchase, measured in turns with another build (--against)',
+  buckets: 'win on a sale with --buckets buckets, and with one bucket before and after',
+  reshard: 'splits a sale into --buckets buckets at --rate requests/s, and measures how long buyers get 503',
+  rebuild: 'rebuilds a sale of --orders orders among 20 times as many others, and measures how long it is locked',
+  memory: 'win for 60 s, with a sample of the memory of the api every second (--memory)',
 };
 
 const whole =
@@ -98,14 +98,14 @@ function benchCommand(): Command {
   const about = SCENARIOS.map((name) => `  ${name.padEnd(16)} ${ABOUT[name]}`).join('\n');
   return new Command('bench')
     .description(
-      'Measures Seckill on this machine, on a stack of its own, and checks each scenario against Redis and MySQL.',
+      'Measures Seckill on this machine with its own servers, and compares Redis and MySQL after each scenario.',
     )
     .argument(
       '[scenarios...]',
       `any of ${SCENARIOS.join(', ')} (default: ${DEFAULT_SCENARIOS.join(', ')})`,
       scenarioName,
     )
-    .option('--seconds <s>', 'length of each load (default: its own)', whole(1, 600))
+    .option('--seconds <s>', 'duration of each load (default: depends on the scenario)', whole(1, 600))
     .option('--connections <n>', 'keep-alive connections', whole(1, 4096), 512)
     .option('--warm-up <s>', 'load before measuring (default: 80 for a fresh broker, else 10)', whole(0, 120))
     .option(
@@ -113,32 +113,33 @@ function benchCommand(): Command {
       'requests per second of flash (10000), reshard (5000) and attack (2000, honest and hostile)',
       whole(10, 50_000),
     )
-    .option('--in-flight <list>', 'values that no-group-commit tries', inFlightList, [32, 64, 128])
+    .option('--in-flight <list>', 'values for no-group-commit to try', inFlightList, [32, 64, 128])
     .addOption(
-      new Option('--admission <state>', 'all admission layers in front of sold-out')
-        .choices(['off', 'on'])
-        .default('off'),
+      new Option('--admission <state>', 'run sold-out with all admission layers').choices(['off', 'on']).default('off'),
     )
-    .option('--against <folder>', 'checkout that paired compares with, after `npm run build` in it')
-    .option('--pairs <n>', 'how often paired measures both builds', whole(1, 100), 10)
-    .option('--buckets <n>', 'buckets of the sale of `buckets`, and number that `reshard` makes', whole(2, 64), 8)
-    .option('--orders <n>', 'orders of the sale of rebuild', whole(1_000, 10_000_000), 1_000_000)
+    .option('--against <folder>', 'other checkout for paired; run `npm run build` in it first')
+    .option('--pairs <n>', 'number of turns of paired', whole(1, 100), 10)
+    .option('--buckets <n>', 'number of buckets for the scenarios buckets and reshard', whole(2, 64), 8)
+    .option('--orders <n>', 'number of orders for the scenario rebuild', whole(1_000, 10_000_000), 1_000_000)
     .option('--memory', 'win for 60 s, with the memory of the api sampled each second')
     .addOption(
-      new Option('--durability <level>', 'what an answer of the servers survives')
+      new Option('--durability <level>', 'failure that an answer of the servers survives')
         .choices(DURABILITIES)
         .default('process'),
     )
     .option(
       '--replicas <n>',
-      'replicas of Redis, started beside it, that must have a purchase before it is accepted',
+      'number of Redis replicas to start, which must store a purchase before it is accepted',
       whole(0, 2),
       0,
     )
     .option('--keep-stack', 'leave the servers running for the next run', false)
     .option('--dir <folder>', 'folder of the stack instance', '.stack-bench')
     .option('--json', 'print one JSON document instead of the table', false)
-    .addHelpText('after', `\nScenarios:\n${about}\n\nExit codes: 0 done, 1 failed or an order was lost, 2 usage.`);
+    .addHelpText(
+      'after',
+      `\nScenarios:\n${about}\n\nExit codes: 0 done, 1 failed or an order was lost, 2 wrong usage.`,
+    );
 }
 
 /**

@@ -36,7 +36,7 @@ export function startBareServer(answer: BareAnswer): Promise<BareServer> {
       child.kill('SIGKILL'); // it keeps nothing
     });
   return new Promise((resolve, reject) => {
-    child.once('exit', () => reject(new BenchError('the bare server ended at its start')));
+    child.once('exit', () => reject(new BenchError('the bare server ended right after its start')));
     child.once('message', (port) => resolve({ port: Number(port), pid: child.pid as number, stop }));
     child.send(answer);
   });

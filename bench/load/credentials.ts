@@ -27,7 +27,7 @@ type HeadersOf = (userId: string, idempotencyKey: string) => string;
  */
 export function signatureHeaders(keys: string, path: string): HeadersOf {
   const [first] = readKeyring(keys);
-  if (first === undefined) throw new RangeError('there is no key to sign with');
+  if (first === undefined) throw new RangeError('no signing key is set');
   const [keyId, key] = first;
   const run = randomBytes(8).toString('hex');
   const timestamp = String(Math.floor(Date.now() / 1000));

@@ -69,7 +69,7 @@ export async function checkSaleOf(
   loads: readonly Pick<LoadResult, 'accepted' | 'sent' | 'answered'>[],
   opLog?: OpLog,
 ): Promise<SaleVerdict> {
-  session.progress('waiting until the sale is at rest, checking it');
+  session.progress('waiting until the sale has no open work, then checking it');
   const sum = (read: (load: (typeof loads)[number]) => number): number =>
     loads.reduce((total, load) => total + read(load), 0);
   const answers = { accepted: sum((load) => load.accepted), unanswered: sum((load) => load.sent - load.answered) };

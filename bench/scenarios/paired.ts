@@ -25,7 +25,7 @@ export async function paired(context: Context): Promise<PairedFigures> {
   const { session, options } = context;
   const folder = resolve(options.against ?? '.');
   const main = join(folder, 'dist', 'cli', 'main.js');
-  if (!existsSync(main)) throw new BenchError(`${main} is not there: run \`npm run build\` in that checkout first`);
+  if (!existsSync(main)) throw new BenchError(`${main} is missing: run \`npm run build\` in that checkout first`);
   const logFile = join(session.stack.dir, 'log', 'api-against.log');
   const other = await Program.start('api', { env: session.env, logFile, signal: session.signal, main });
   const apis = { here: session.program('api'), there: other };

@@ -160,7 +160,7 @@ async function rebuildOnce({ url, redis, saleId, orders }: OneSale, session: Ses
   try {
     const stores = rebuildStores(redis, mysql);
     const sale = await stores.sales.find(saleId);
-    if (sale === null) throw new BenchError(`sale ${saleId} is gone`);
+    if (sale === null) throw new BenchError(`sale ${saleId} does not exist any more`);
     const { redis: redisPid, mariadb } = session.pids();
     const used = () => [process.pid, redisPid, mariadb].map((pid) => cpuTimes(pid)?.own ?? 0);
     const before = used();

@@ -65,7 +65,7 @@ export async function noGroupCommit(context: Context): Promise<LoadFigures> {
     tried.set(inFlight, await landedPerSecond(context, `in flight ${inFlight}`, TRY_SECONDS));
   }
   const [best] = [...tried].sort(([, a], [, b]) => b - a)[0] ?? [];
-  if (best === undefined) throw new BenchError('--in-flight names no value to try');
+  if (best === undefined) throw new BenchError('--in-flight has no value to try');
   if (best !== context.options.inFlight.at(-1)) await restartApi(context, best);
   const seconds = secondsOf(context, 'no-group-commit');
   const load = { title: 'no-group-commit', seconds, perSecond: BUYERS_PER_SECOND.single };

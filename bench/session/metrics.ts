@@ -51,6 +51,6 @@ export async function scrape(port: number): Promise<Samples> {
     const response = await fetch(`http://127.0.0.1:${port}/metrics`, { signal: AbortSignal.timeout(5000) });
     return parseMetrics(await response.text());
   } catch (cause) {
-    throw new BenchError(`port ${port} does not answer /metrics: has the program died?`, { cause });
+    throw new BenchError(`port ${port} does not answer /metrics; check whether the program still runs`, { cause });
   }
 }

@@ -114,7 +114,7 @@ export class Program {
       };
       const died = (): void => fail(this.#died());
       const aborted = (): void => fail(signal.reason);
-      const late = `the ${this.name} did not get ready within ${READY_TIMEOUT_MS / 1000} s; see ${this.#logFile}`;
+      const late = `the ${this.name} was not ready within ${READY_TIMEOUT_MS / 1000} s; see ${this.#logFile}`;
       const timer = setTimeout(() => fail(new BenchError(late)), READY_TIMEOUT_MS);
       const end = (): void => {
         clearTimeout(timer);
@@ -129,7 +129,7 @@ export class Program {
   #died(): BenchError {
     const lines = readFileSync(this.#logFile, 'utf8').trimEnd().split('\n');
     return new BenchError(
-      `the ${this.name} ended by itself; the end of ${this.#logFile}:\n${lines.slice(-8).join('\n')}`,
+      `the ${this.name} ended by itself; last lines of ${this.#logFile}:\n${lines.slice(-8).join('\n')}`,
     );
   }
 }

@@ -67,7 +67,9 @@ export async function withSession<T>(
 ): Promise<T> {
   const lock = tryLock(join(resolve(options.dir), 'run', 'bench.lock'));
   if ('heldBy' in lock) {
-    throw new BenchError(`process ${lock.heldBy} measures on this stack; wait for its end or choose another --dir`);
+    throw new BenchError(
+      `process ${lock.heldBy} is measuring on this stack; wait until it ends, or choose another --dir`,
+    );
   }
   try {
     return await withLockedSession(options, { progress, signal }, work);
@@ -120,7 +122,7 @@ async function withLockedSession<T>(
     await session.restart({});
     return await work(session);
   } finally {
-    progress('stopping what was started');
+    progress('stopping all programs and servers');
     await Promise.all([...programs.values()].map((program) => program.stop()));
     await stores?.close();
     await replicas.stop();
@@ -210,7 +212,7 @@ class RedisReplicas {
     const online = async (): Promise<number> =>
       ((await master.redis.info('replication')).match(/state=online/g) ?? []).length;
     while ((await online()) < count) {
-      if (Date.now() > untilMs) throw new BenchError(`the replicas of Redis do not follow after ${SYNC_TIMEOUT_MS} ms`);
+      if (Date.now() > untilMs) throw new BenchError(`the Redis replicas are not in sync after ${SYNC_TIMEOUT_MS} ms`);
       await sleep(POLL_MS);
     }
   }

@@ -111,7 +111,8 @@ export class Stores {
   async check(saleId: string, opLog?: OpLog): Promise<SaleCheck> {
     const ports = { store: createBucketAudit(this.redis), repository: createOrderAudit(this.mysql), clock };
     const atRest = await waitUntilAtRest(saleId, ports, REST_TIMEOUT_MS);
-    if (!atRest) throw new BenchError(`sale ${saleId} is not at rest after ${REST_TIMEOUT_MS / 1000} s: data is kept`);
+    if (!atRest)
+      throw new BenchError(`sale ${saleId} still has open work after ${REST_TIMEOUT_MS / 1000} s; the data is kept`);
     return checkSale(saleId, ports, opLog);
   }
 

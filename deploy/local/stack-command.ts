@@ -22,7 +22,7 @@ interface StackFlags extends Partial<Versions> {
 }
 
 const ENV_HELP = `In a shell:  eval "$(npm run -s stack -- env)"
-The -s is needed: without it npm prints two lines of its own first (> …), which a shell takes as redirections into files.`;
+Keep the -s. Without it, npm first prints two lines (> …) that a shell takes as redirections into files.`;
 
 /** `npm run -s stack -- up|down|status|env|mqadmin`: the servers of the local stack. */
 export function stackCommand(): Command {
@@ -33,25 +33,22 @@ export function stackCommand(): Command {
   const withFlags = (command: Command): Command =>
     command
       .option('--dir <folder>', 'folder of the instance (default: .stack in the checkout)')
-      .option('--json', 'lines of JSON for programs');
+      .option('--json', 'print JSON lines for programs');
   const up = withFlags(stack.command('up'))
-    .description('start what does not run, wait until all of it serves, create topics and groups')
-    .option('--free-ports', 'at the first start of a folder: take free ports and remember them')
+    .description('start the servers that do not run, wait until all are ready, create topics and groups')
+    .option('--free-ports', 'at the first start of a folder: choose free ports and remember them')
     .addOption(
-      new Option('--durability <level>', 'what an answer of the servers outlives: a process, or the host')
+      new Option('--durability <level>', 'failure that an answer of the servers survives: of a process, or of the host')
         .choices(DURABILITIES)
         .default('process'),
     )
-    .option(
-      '--secure',
-      'TLS and access control everywhere, with certificates made here (default: as at the last start)',
-    )
-    .option('--no-secure', 'without TLS again')
+    .option('--secure', 'use TLS and access control everywhere, with new certificates (default: as at the last start)')
+    .option('--no-secure', 'use no TLS')
     .action(stackUp);
   for (const option of versionOptions()) up.addOption(option);
   withFlags(stack.command('down'))
     .description('stop the servers of this folder')
-    .option('--force', 'also under a running `npm start`')
+    .option('--force', 'even if `npm start` uses them')
     .action(stackDown);
   withFlags(stack.command('status')).description('exit 0 if all servers run, else 1').action(stackStatus);
   stack
@@ -94,7 +91,7 @@ async function stackDown(flags: StackFlags): Promise<void> {
   await reportStackError(flags.json, async () => {
     const system = readPidFile(stackPaths(flags.dir ?? DEFAULT_DIR).systemLockFile);
     if (system !== null && !flags.force) {
-      throw new StackError(`npm start (pid ${system.pid}) uses these servers: end it with Ctrl-C, or add --force.`);
+      throw new StackError(`npm start (pid ${system.pid}) uses these servers. End it with Ctrl-C, or add --force.`);
     }
     const stopped = await showProgress(progressStyle(flags.json === true), SERVER_NAMES, (onProgress) =>
       openStack({ dir: flags.dir, onProgress }).down(),
@@ -153,7 +150,7 @@ const npmPrintedItsLines = (env: NodeJS.ProcessEnv): boolean =>
 export function exposureNote(exposed: readonly ClaimedPort[], accessControl: boolean): string {
   const ports = exposed.map(({ port, label }) => `${port} (${label})`).join(', ');
   const more = 'docs/operations.md#who-reaches-the-broker';
-  if (accessControl) return `\nOther machines can reach ${ports}, and are refused there without the key: ${more}`;
+  if (accessControl) return `\nOther machines can reach ${ports} but need the key:  ${more}`;
   return `
 Warning: other machines can reach ${ports}, without access control: an older version started these servers.
 Start them again: npm run stack -- down, then npm run stack -- up (or npm start). More: ${more}`;
@@ -202,9 +199,9 @@ export async function reportStackError(
   let interruptedAtMs: number | null = null;
   const interrupt = (): void => {
     interruptedAtMs ??= performance.now();
-    controller.abort(new StackError('Interrupted; what had been started is stopped again.'));
+    controller.abort(new StackError('Interrupted; stopped everything that was started.'));
     if (performance.now() - interruptedAtMs <= SAME_INTERRUPT_MS) return;
-    console.error('seckill: left at once. Servers may still run: npm run stack -- down stops them.');
+    console.error('seckill: ended at once. Servers may still run; stop them with: npm run stack -- down.');
     process.exit(INTERRUPTED);
   };
   for (const signal of SIGNALS) process.on(signal, interrupt);

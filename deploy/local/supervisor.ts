@@ -94,11 +94,15 @@ export class SupervisedProgram {
       const { name } = this.#spec;
       const timer = setTimeout(() => {
         child.kill('SIGKILL');
-        reject(new CliError(`the ${name} did not get ready within ${READY_TIMEOUT_MS / 1000} s; see its lines above.`));
+        reject(new CliError(`the ${name} was not ready within ${READY_TIMEOUT_MS / 1000} s; see its lines above.`));
       }, READY_TIMEOUT_MS);
       const onEarlyExit = (code: number | null, signal: NodeJS.Signals | null): void => {
         clearTimeout(timer);
-        reject(new CliError(`the ${name} ended at its start (${signal ?? `exit code ${code}`}); see its lines above.`));
+        reject(
+          new CliError(
+            `the ${name} ended right after its start (${signal ?? `exit code ${code}`}); see its lines above.`,
+          ),
+        );
       };
       child.once('exit', onEarlyExit);
       child.once('message', (message) => {

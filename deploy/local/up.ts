@@ -61,18 +61,18 @@ const DEMO_OPEN_DAYS = 30;
 const DAY_MS = 86_400_000;
 /** Lifetime of the printed console tokens. */
 const SIGN_IN_MS = 8 * 3_600_000;
-const DATA_KEPT = 'The data is kept; npm start goes on from here.';
-const SERVERS_RUN = 'The servers still run; npm run stack -- down stops them.';
+const DATA_KEPT = 'The data is kept. npm start continues from here.';
+const SERVERS_RUN = 'The servers still run. Stop them with: npm run stack -- down';
 
 const EXAMPLES = `
 Examples:
-  npm start                          go on until Ctrl-C
-  npm start -- --traffic             with simulated buyers, so that every page and figure moves
-  npm start -- --traffic --faults    something breaks every minute; a line on the terminal says what, and where to look
-  npm start -- --traffic --for 10m   end after ten minutes
+  npm start                          runs until Ctrl-C
+  npm start -- --traffic             with simulated buyers, so that all pages and figures change
+  npm start -- --traffic --faults    breaks something every minute; the terminal says what, and where to look
+  npm start -- --traffic --for 10m   ends after ten minutes
 
-Traffic leaves most of the machine free, and can go on for hours. At the end Redis and MySQL are compared, which takes some seconds.
-Exit codes: 0 ended as asked, 1 it could not start, or Redis and MySQL differ after traffic, 2 used wrongly.`;
+The traffic uses little of the machine and may run for hours. At the end the command compares Redis and MySQL, which takes seconds.
+Exit codes: 0 ended normally, 1 could not start, or Redis and MySQL differ after traffic, 2 wrong usage.`;
 
 export function upCommand(): Command {
   const up = new Command('up')
@@ -82,10 +82,10 @@ export function upCommand(): Command {
     .option('--operators-port <port>', 'port of the api for operators (default: 9103)', parseWhole(0, 65535))
     .option('--free-ports', 'at the first start of a folder: let the servers take free ports and remember them')
     .option('--keep-stack', 'leave the servers running at the end')
-    .option('--traffic', 'simulated buyers come in waves, in sales that are made anew when they are over')
-    .option('--faults', 'with --traffic: a refused batch, a killed worker and an open half message now and then')
-    .option('--for <duration>', 'end by itself after this time, such as 10m', parseDuration)
-    .option('--json', 'lines of JSON for programs')
+    .option('--traffic', 'simulate buyers in waves, with new sales when old ones end')
+    .option('--faults', 'with --traffic: cause a refused batch, a killed worker or an open half message every minute')
+    .option('--for <duration>', 'end after this time, such as 10m', parseDuration)
+    .option('--json', 'print JSON lines for programs')
     .addHelpText('after', EXAMPLES)
     .action(start);
   for (const option of versionOptions()) up.addOption(option);
@@ -100,7 +100,7 @@ function parseDuration(text: string): number {
 
 async function start(flags: UpFlags): Promise<void> {
   if (flags.faults && !flags.traffic)
-    throw new UsageError('--faults needs --traffic: a fault without buyers shows nothing.');
+    throw new UsageError('--faults needs --traffic, because a fault without buyers shows nothing.');
   await reportStackError(flags.json, async (signal) => {
     const lock = lockFolder(flags);
     try {
@@ -163,7 +163,7 @@ function lockFolder({ dir }: UpFlags): { release: () => void } {
   const lock = tryLock(stackPaths(dir ?? DEFAULT_DIR).systemLockFile);
   if (!('heldBy' in lock)) return lock;
   throw new StackError(
-    `Process ${lock.heldBy} serves this folder already. Stop it there with Ctrl-C, or start another system beside it ` +
+    `Process ${lock.heldBy} already serves this folder. Stop it with Ctrl-C, or start another system ` +
       'with npm start -- --dir <folder> --free-ports --port 0.',
   );
 }
@@ -279,7 +279,7 @@ async function runDemo(demo: Demo, flags: UpFlags, signal: AbortSignal): Promise
     await ended(flags, signal);
   } finally {
     if (!flags.json)
-      console.error('\nNobody comes any more. What is under way ends first; Ctrl-C again leaves at once.');
+      console.error('\nThe traffic has ended. Waiting for open purchases; press Ctrl-C again to end at once.');
     if (!(await demo.stop())) process.exitCode = 1;
   }
 }

@@ -23,7 +23,7 @@ export interface WelcomeFacts {
   readonly faults: boolean;
 }
 
-const GIVE_UP = 'Give it up (PAYMENT_PROVIDER is none: no money is taken here, payments are only reported by webhook):';
+const GIVE_UP = 'Give it up (PAYMENT_PROVIDER is none, so only a webhook can report payments):';
 
 /** Tells a newcomer what to do next. Every line can be pasted into another terminal. */
 export function welcome({
@@ -52,7 +52,7 @@ Buy one unit:
     -H 'Content-Type: application/json' \\
     -H 'Idempotency-Key: ${key}' -d '{"quantity":1}'
 
-See what became of it (the answer carries the order id):
+Read its status (the answer has the order id):
 
   curl -s '${url}/v1/sales/${saleId}/purchases/${key}?wait=10' \\
     -H 'Authorization: Bearer ${token}'
@@ -68,11 +68,11 @@ Page for buyers: ${buyerUrl}
 Console:         ${consoleUrl}
 Metrics:         ${[`${operatorsUrl}/metrics`, ...metricsUrls].join(' ')}
 
-Sign in to the console with a token, good for some hours. Who may look:
+Sign in to the console with a token that is valid for some hours. To look only:
 
   ${viewerToken}
 
-Who may change everything:
+To change everything:
 
   ${adminToken}
 
@@ -84,10 +84,10 @@ Ctrl-C stops everything in order and keeps the data.`;
 }
 
 const trafficNote = (faults: boolean): string => `
-Simulated buyers come now, to sales of their own: a hot one each minute, a steady one in waves, a scarce one, one with a waiting
-room. Unpaid orders expire after 45 s (ORDER_PAYMENT_WINDOW_MS). Every 30 s a line says what buyers saw.${faults ? FAULTS : ''} At the end Redis and
+Simulated buyers come now, to their own sales: a hot sale each minute, a steady sale in waves, a scarce sale, and a sale with a
+waiting room. Unpaid orders expire after 45 s (ORDER_PAYMENT_WINDOW_MS). Every 30 s a line says what buyers saw.${faults ? FAULTS : ''} At the end Redis and
 MySQL are compared.
 `;
 
-const FAULTS = ` Something breaks every minute, on
-purpose: a line that begins with "Fault:" says what, and where to look.`;
+const FAULTS = ` The demo breaks something every
+minute. A line that begins with "Fault:" says what, and where to look.`;

@@ -27,7 +27,7 @@ export function createAdmissionMetrics(registry: Registry) {
   });
   const newestVersion = new Gauge({
     name: 'seckill_admission_rules_newest_version',
-    help: 'Newest version of the rules that this process has seen. Above the one that it follows: it cannot use it.',
+    help: 'Newest version of the rules that this process has seen. If it is above the version in use, this process cannot use it.',
     registers,
   });
   const rulesRefused = new Counter({
@@ -37,7 +37,7 @@ export function createAdmissionMetrics(registry: Registry) {
   });
   const counted = new Counter({
     name: 'seckill_admission_limit_requests_total',
-    help: 'Requests that were counted by Redis for all processes, or by this process while Redis is away.',
+    help: 'Requests counted for limits: by Redis for all processes, or by this process while Redis is down.',
     labelNames: ['by'],
     registers,
   });
@@ -49,18 +49,18 @@ export function createAdmissionMetrics(registry: Registry) {
   });
   const uncounted = new Counter({
     name: 'seckill_admission_limit_uncounted_total',
-    help: 'Users and addresses that were not counted, because too many others were.',
+    help: 'Users and addresses that this process did not count, because it already counted too many.',
     registers,
   });
   const breaker = new Gauge({
     name: 'seckill_admission_breaker',
-    help: 'The breaker of this process around a dependency, by its own calls: 0 closed, 1 half open, 2 open.',
+    help: 'State of the breaker around a dependency, by the calls of this process: 0 closed, 1 half open, 2 open.',
     labelNames: ['dependency'],
     registers,
   });
   const quorum = new Gauge({
     name: 'seckill_admission_breaker_quorum',
-    help: '1 while enough processes have the breaker open that all treat it as open.',
+    help: '1 while all processes treat the breaker as open, because it is open in enough of them.',
     labelNames: ['dependency'],
     registers,
   });
@@ -112,7 +112,7 @@ export function createAdmissionMetrics(registry: Registry) {
 export function createWaitingRoomMetrics(registry: Registry, waiting: () => number): void {
   new Gauge({
     name: 'seckill_admission_queue_waiting',
-    help: 'Buyers who wait in the rooms of this process.',
+    help: 'Buyers in the waiting rooms of this process.',
     registers: [registry],
     collect() {
       this.set(waiting());

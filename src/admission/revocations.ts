@@ -49,8 +49,8 @@ export class Revocations {
   constructor(parts: RevocationsParts) {
     this.#parts = parts;
     this.#outage = new OutageLog(parts.log, {
-      begins: 'revocations of tokens cannot be read; those that are known stay',
-      ends: 'revocations of tokens can be read again',
+      begins: 'could not read token revocations; the known ones stay in force',
+      ends: 'reads token revocations again',
     });
   }
 

@@ -28,25 +28,25 @@ Examples:
   seckill audit list --actor root --since -1d --json
   seckill audit list --action dead_letter.discarded
 
-Reads MySQL only. Exit codes: 0 done, 1 MySQL is away, 2 used wrongly.`;
+Reads MySQL only. Exit codes: 0 done, 1 MySQL is down, 2 wrong usage.`;
 
 export function auditCommand(): Command {
   const audit = new Command('audit')
-    .description('who did what to sales, dead letters, refunds and compensation jobs')
+    .description('show who did what to sales, dead letters, refunds and compensation jobs')
     .addHelpText('after', EXAMPLES);
   audit
     .command('list')
-    .description('one line per action, newest first')
-    .option('--subject <kind:id>', 'what it was done to, such as sale:7')
-    .option('--actor <name>', 'who did it, as the log shows them: a user id, an account, or `name (account)`')
-    .option('--action <action>', 'such as sale.opened')
-    .option('--since <time>', 'done at this time or later: ISO 8601, or -2h for two hours ago', parseTime)
+    .description('print one line per action, newest first')
+    .option('--subject <kind:id>', 'only actions on this subject, such as sale:7')
+    .option('--actor <name>', 'only actions of this actor: a user id, an account, or `name (account)`')
+    .option('--action <action>', 'only this action, such as sale.opened')
+    .option('--since <time>', 'only actions at this time or later: ISO 8601, or -2h for two hours ago', parseTime)
     .option(
       '--before <entry>',
-      'older than this entry, the number in the first column',
+      'only entries before this one (number in the first column)',
       parseWhole(1, Number.MAX_SAFE_INTEGER),
     )
-    .option('--limit <count>', 'at most so many', parseWhole(1, LIST_MAX), LIST_DEFAULT)
+    .option('--limit <count>', 'maximum number of entries', parseWhole(1, LIST_MAX), LIST_DEFAULT)
     .option('--json', 'one JSON line per entry')
     .action(list);
   return audit;
@@ -70,5 +70,5 @@ async function list({ json, limit, since, before, subject, actor, action }: List
     const change = `${JSON.stringify(entry.before)} → ${JSON.stringify(entry.after)}`;
     print(line(entry.auditId, isoTime(entry.atMs), entry.actor, entry.action, entry.subject, change));
   }
-  if (!json && entries.length === limit) printError(`There may be more: add --before ${entries.at(-1)?.auditId}.`);
+  if (!json && entries.length === limit) printError(`For more, add --before ${entries.at(-1)?.auditId}.`);
 }

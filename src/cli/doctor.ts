@@ -17,26 +17,26 @@ interface Flags {
 const EXIT_NOT_WELL = 1;
 
 const EXAMPLES = `
-Connects to Redis, MySQL and RocketMQ with the settings of this shell, and says line by line what is right, risky and wrong, and
-what to do. It changes nothing. A server that is away costs one line, and the others are looked at all the same; docs/doctor.md
-explains every line.
+Connects to Redis, MySQL and RocketMQ with the settings of this shell, and prints what is right, risky and wrong, and what to do.
+It changes nothing. If a server is down, one line says so, and the checks of the other servers go on. docs/doctor.md explains
+every line.
 
 Examples:
   seckill doctor
   seckill doctor --json                       for programs: {"verdict": …, "checks": [{"id": …, "verdict": …}, …]}
-  seckill doctor --strict                     what is risky counts as well
+  seckill doctor --strict                     risks count as errors
   seckill doctor --strict --accept redis.replicas,mysql.binlog
-  seckill doctor --program worker             on a machine that has the settings of a worker only
+  seckill doctor --program worker             on a machine with the settings of a worker only
 
-Exit codes: 0 nothing is wrong, 1 something is wrong (with --strict also: risky), 2 used wrongly.`;
+Exit codes: 0 nothing is wrong, 1 something is wrong (with --strict also for risks), 2 wrong usage.`;
 
 export function doctorCommand(): Command {
   return new Command('doctor')
-    .description('check the settings and every server: what is right, risky or wrong, and what to do')
-    .addOption(new Option('--program <name>', 'only with the settings that this one needs').choices(PROGRAM_KINDS))
+    .description('check the settings and every server, and say what to do')
+    .addOption(new Option('--program <name>', 'check only what this program needs').choices(PROGRAM_KINDS))
     .addOption(clusterOption())
-    .option('--strict', 'end with 1 also for what is risky')
-    .option('--accept <ids>', 'lines whose risk you accept, separated by commas', parseIds)
+    .option('--strict', 'exit with 1 also for risks')
+    .option('--accept <ids>', 'checks whose risk you accept, separated by commas', parseIds)
     .option('--json', 'print one JSON line')
     .addHelpText('after', EXAMPLES)
     .action(async ({ program, cluster, strict = false, accept = [], json }: Flags) => {
@@ -51,7 +51,7 @@ export function doctorCommand(): Command {
 function parseIds(text: string): string[] {
   const ids = text.split(',').map((id) => id.trim());
   const other = ids.find((id) => !CHECK_IDS.includes(id));
-  if (other !== undefined) throw new InvalidArgumentError(`"${other}" is no line that docs/doctor.md lists.`);
+  if (other !== undefined) throw new InvalidArgumentError(`"${other}" is not a check of docs/doctor.md.`);
   return ids;
 }
 
@@ -79,6 +79,6 @@ const linesOf = ({ id, verdict, says, todo }: Finding): string[] => [
 
 function sumOf(findings: readonly Finding[]): string {
   const count = (verdict: Finding['verdict']): number => findings.filter((one) => one.verdict === verdict).length;
-  const notSeen = count('unknown') === 0 ? '' : `, ${count('unknown')} not seen`;
+  const notSeen = count('unknown') === 0 ? '' : `, ${count('unknown')} unknown`;
   return `${count('ok')} ok, ${count('risky')} risky, ${count('wrong')} wrong${notSeen}.`;
 }

@@ -10,11 +10,11 @@ const ANSWER_MS = 2000;
 
 const EXAMPLES = `
 Examples:
-  seckill health                 in a container, where one program runs
+  seckill health                 in a container that runs one program
   seckill health worker --ready
 
-It asks where the programs listen: OPERATORS_HOST and OPERATORS_PORT, METRICS_HOST and METRICS_PORT.
-Exit codes: 0 yes, 1 no, 2 used wrongly.`;
+The addresses come from OPERATORS_HOST and OPERATORS_PORT (api), METRICS_HOST and METRICS_PORT (worker, keeper).
+Exit codes: 0 yes, 1 no, 2 wrong usage.`;
 
 interface Flags {
   readonly ready?: boolean;
@@ -22,9 +22,9 @@ interface Flags {
 
 export function healthCommand(): Command {
   return new Command('health')
-    .description('ask a program on this machine whether it is alive, as the health check of a container does')
-    .addArgument(new Argument('[program]', 'which one (default: whichever answers)').choices(PROGRAM_KINDS))
-    .option('--ready', 'whether it should get work: whether its servers answer')
+    .description('check whether a program on this machine is alive, for health checks of containers')
+    .addArgument(new Argument('[program]', 'program to check (default: any that answers)').choices(PROGRAM_KINDS))
+    .option('--ready', 'check whether it is ready for work, so its servers answer too')
     .addHelpText('after', EXAMPLES)
     .action((program: ProgramKind | undefined, { ready = false }: Flags) => {
       const addresses = addressesOf(process.env);

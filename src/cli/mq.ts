@@ -40,33 +40,33 @@ const BODY_SHOWN = 160;
 const EXAMPLES = `
 Examples:
   seckill mq status                                   one screen: brokers, lag, dead letters, half messages
-  seckill mq status --watch                           the same, every two seconds
-  seckill mq groups --all                             other groups too, the largest lag first
-  seckill mq halves                                   half messages that nobody has answered
-  seckill mq halves --discarded                       those that the broker has given up
-  seckill mq resume --key x9QmT0yq4cM2nUo1bWv8kA      have it ask again about one of them
+  seckill mq status --watch                           the same, refreshed every two seconds
+  seckill mq groups --all                             also groups of other systems, largest lag first
+  seckill mq halves                                   half messages without a commit or rollback
+  seckill mq halves --discarded                       half messages that the broker gave up
+  seckill mq resume --key x9QmT0yq4cM2nUo1bWv8kA      make the broker check back again for one of them
   seckill mq messages --topic seckill-purchase --key x9QmT0yq4cM2nUo1bWv8kA
   seckill mq messages --topic %DLQ%seckill-order-writer --queue 0 --offset 12
   seckill mq messages --topic seckill-order-event --since -10m --limit 5
   seckill mq consumers --group seckill-order-writer
 
-Asks the brokers over their admin protocol, at NAMESRV_ADDR, and changes nothing but by \`resume\`. Lag counts what nobody was
-given yet; what was given and is not acked is not in it.
-Exit codes: 0 done, 1 no name server answers or a broker is down, 2 used wrongly, or --yes is needed.`;
+Uses the admin protocol of the brokers that NAMESRV_ADDR names. Only \`resume\` changes something. Lag counts messages that no
+consumer has received; a received message without an acknowledgement does not count.
+Exit codes: 0 done, 1 no name server answers or a broker is down, 2 wrong usage, or --yes is needed.`;
 
 export function mqCommand(): Command {
   const mq = new Command('mq')
-    .description('what RocketMQ holds: lag, half messages, dead letters, messages')
+    .description('look into RocketMQ: lag, half messages, dead letters, messages')
     .addHelpText('after', EXAMPLES);
-  command(mq, 'status', 'one screen: brokers, groups with their lag, dead letters, half messages').action(
+  command(mq, 'status', 'show one screen: brokers, groups with their lag, dead letters, half messages').action(
     watched(async (inspection, { json }) => {
       const status = await inspection.status(OWN_GROUPS);
       if (json) print(JSON.stringify(status));
       else printStatus(status);
     }),
   );
-  command(mq, 'groups', 'consumer groups and what they have not been given yet, the largest lag first')
-    .option('--all', 'those of other systems too, and those of RocketMQ itself')
+  command(mq, 'groups', 'list consumer groups and their lag, largest first')
+    .option('--all', 'also groups of other systems and of RocketMQ itself')
     .action(
       watched(async (inspection, { json, all }: MqFlags & { readonly all?: boolean }) => {
         const groups = await inspection.groups(all ? null : OWN_GROUPS);
@@ -78,7 +78,7 @@ export function mqCommand(): Command {
         }
       }),
     );
-  command(mq, 'topics', 'topics and how many messages are kept').action(
+  command(mq, 'topics', 'list topics and their number of messages').action(
     watched(async (inspection, { json }) => {
       const topics = await inspection.topics();
       if (!json) print(topicLine('topic', 'type', 'queues', 'kept', 'newest'));
@@ -89,8 +89,8 @@ export function mqCommand(): Command {
       }
     }),
   );
-  command(mq, 'halves', 'half messages that have no answer, oldest first')
-    .option('--discarded', `those that the broker has given up instead, the newest ${DISCARDED_MAX}`)
+  command(mq, 'halves', 'list half messages without a commit or rollback, oldest first')
+    .option('--discarded', `list the newest ${DISCARDED_MAX} half messages that the broker gave up instead`)
     .action(
       watched(async (inspection, { json, discarded }: MqFlags & { readonly discarded?: boolean }) => {
         if (discarded) return printDiscarded(await inspection.discarded({ max: DISCARDED_MAX }), json);
@@ -101,15 +101,15 @@ export function mqCommand(): Command {
           const text = halfLine(ageOf(ageMs), String(checks), key, saleId ?? '-', String(purchases ?? '-'), topic);
           print(json ? JSON.stringify(half) : text);
         }
-        if (more) printError('There are more than were looked at: the broker is far behind with its checks.');
+        if (more) printError('There are more, which were not read. The broker is far behind with its check-backs.');
       }),
     );
-  connected(mq, 'resume', 'have the broker ask again about half messages that it has given up')
-    .option('--key <key>', 'those of this key; the key of a batch is its id')
-    .option('--all', `every one that was not resumed yet, of the newest ${DISCARDED_MAX}`)
-    .option('--yes', 'do it; without it they are only shown')
+  connected(mq, 'resume', 'make the broker check back again for half messages that it gave up')
+    .option('--key <key>', 'only half messages with this key (for a batch: its id)')
+    .option('--all', `all that were not resumed yet, of the newest ${DISCARDED_MAX}`)
+    .option('--yes', 'resume them; otherwise the command only shows them')
     .action(resume);
-  command(mq, 'producers', 'clients that can be asked about half messages').action(
+  command(mq, 'producers', 'list clients that answer check-backs').action(
     watched(async (inspection, { json }) => {
       if (!json) print(clientLine('topic', 'address', 'language', 'client'));
       for (const one of await inspection.producers()) {
@@ -117,7 +117,7 @@ export function mqCommand(): Command {
       }
     }),
   );
-  command(mq, 'consumers', 'clients that consume by a group')
+  command(mq, 'consumers', 'list clients of a consumer group')
     .requiredOption('--group <name>', 'the group')
     .action(
       watched(async (inspection, { json, group }: MqFlags & { readonly group: string }) => {
@@ -127,14 +127,14 @@ export function mqCommand(): Command {
         }
       }),
     );
-  command(mq, 'messages', 'messages of a topic: of a key or id, from somewhere on, or the newest')
+  command(mq, 'messages', 'show messages of a topic: by key or id, from a time or offset, or the newest')
     .option('--topic <name>', 'the topic', TOPICS.purchase)
-    .option('--key <key>', 'only those of this key; the key of a batch is its id')
-    .option('--id <id>', 'only the one of this id and its copies: UNIQ_KEY, or the id of a place that RocketMQ shows')
-    .option('--since <time>', 'the first ones stored since: ISO 8601, or -2h for two hours ago', parseTime)
-    .option('--queue <number>', 'only of this queue; with --offset', parseWhole(0, 65_535))
-    .option('--offset <number>', 'from this one on; with --queue', parseWhole(0, Number.MAX_SAFE_INTEGER))
-    .option('--limit <count>', 'at most so many', parseWhole(1, MESSAGES_MAX), MESSAGES_DEFAULT)
+    .option('--key <key>', 'only messages with this key (for a batch: its id)')
+    .option('--id <id>', 'only the message with this id and its copies: UNIQ_KEY, or an offset id of RocketMQ')
+    .option('--since <time>', 'messages from this time on: ISO 8601, or -2h for two hours ago', parseTime)
+    .option('--queue <number>', 'only messages of this queue; needs --offset', parseWhole(0, 65_535))
+    .option('--offset <number>', 'start at this offset; needs --queue', parseWhole(0, Number.MAX_SAFE_INTEGER))
+    .option('--limit <count>', 'maximum number of messages', parseWhole(1, MESSAGES_MAX), MESSAGES_DEFAULT)
     .action(watched(messages));
   return mq;
 }
@@ -145,12 +145,12 @@ const connected = (mq: Command, name: string, about: string): Command =>
     .description(about)
     .option('--namesrv <host:port>', 'address of the name server (default: NAMESRV_ADDR)')
     .addOption(clusterOption())
-    .option('--json', 'JSON, one line each');
+    .option('--json', 'print JSON, one line each');
 
 const command = (mq: Command, name: string, about: string): Command =>
   connected(mq, name, about).option(
     '--watch [seconds]',
-    `again and again, every ${WATCH_DEFAULT_S} s`,
+    `refresh the output (default: every ${WATCH_DEFAULT_S} s)`,
     parseWhole(1, 3600),
   );
 
@@ -159,7 +159,7 @@ function inspect(flags: MqFlags): RocketmqInspection {
   return new RocketmqInspection(namesrvOf(flags.namesrv), brokerAccessOf(brokerAccess), {
     cluster: flags.cluster,
     onDown: ({ name, down }) => {
-      printError(inLine(`Broker ${name} is down, and what it holds is not shown: ${down}`));
+      printError(inLine(`Broker ${name} is down, and its messages are not shown: ${down}`));
       process.exitCode = 1;
     },
   });
@@ -192,11 +192,11 @@ interface ResumeFlags extends MqFlags {
 /** Resumes half messages of our own topics only. Writes each to the audit log before it asks the broker. */
 async function resume(flags: ResumeFlags): Promise<void> {
   const { key, all = false, yes = false, json } = flags;
-  if ((key === undefined) === !all) throw new UsageError('give --key, or --all.');
+  if ((key === undefined) === !all) throw new UsageError('give --key or --all.');
   const inspection = inspect(flags);
   const found = await inspection.discarded(key === undefined ? { max: DISCARDED_MAX } : { key });
   const { halves, tooOld } = resumableOf(found);
-  if (tooOld > 0) printError(`${tooOld} are older than three days: the broker would give them up again at once.`);
+  if (tooOld > 0) printError(`${tooOld} are older than three days, so the broker would give them up again at once.`);
   if (halves.length === 0) {
     printError(`The brokers keep no half message ${all ? '' : `of key ${key} `}that can be resumed.`);
     if (!all) process.exitCode = 1;
@@ -204,7 +204,7 @@ async function resume(flags: ResumeFlags): Promise<void> {
   }
   printDiscarded(halves, json);
   if (!yes) {
-    printError(`${halves.length} would be asked about again, and nothing was done. Add --yes to do it.`);
+    printError(`${halves.length} can be resumed; nothing was done. Add --yes to resume them.`);
     process.exitCode = EXIT_USAGE;
     return;
   }
@@ -218,7 +218,7 @@ async function resume(flags: ResumeFlags): Promise<void> {
       }
     });
   } finally {
-    if (!json) print(`${done} of ${halves.length} resumed. The broker asks about them within seconds.`);
+    if (!json) print(`${done} of ${halves.length} resumed. The broker checks back within seconds.`);
   }
 }
 
@@ -247,7 +247,7 @@ async function messages(inspection: RocketmqInspection, flags: MessagesFlags): P
     if (json) print(JSON.stringify(message));
     else printMessage(message);
   }
-  if (found.length === 0) printError(`No such message is kept in topic ${topic}.`);
+  if (found.length === 0) printError(`Topic ${topic} has no such message.`);
 }
 
 function fromOf({ queue, offset, since }: MessagesFlags): BrowseFrom | null {

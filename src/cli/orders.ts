@@ -23,28 +23,28 @@ interface Flags {
 }
 
 const EXAMPLES = `
-Name a user, a sale or a time from which on; a state alone would read every order there is.
+Give a user, a sale or a start time. A state alone would read every order.
 
 Examples:
   seckill orders export --sale 7 > orders.csv
   seckill orders export --from -1d --state paid --format jsonl
   seckill orders export --user alice --limit 20
 
-Reads MySQL only, page by page. In CSV a cell that a spreadsheet would take for a formula, or an id of which it would lose
-digits, has an apostrophe in front; JSON lines are exact. Exit codes: 0 done, 1 MySQL is away, 2 used wrongly.`;
+Reads MySQL only, page by page. In CSV, an apostrophe precedes ids, and cells that a spreadsheet would take for a formula. JSON
+lines are exact. Exit codes: 0 done, 1 MySQL is down, 2 wrong usage.`;
 
 export function ordersCommand(): Command {
   const orders = new Command('orders').description('find and export orders').addHelpText('after', EXAMPLES);
   orders
     .command('export')
     .description('print orders as CSV or JSON lines')
-    .option('--user <userId>', 'of this buyer, newest sale first', parseUserId)
-    .option('--sale <saleId>', 'of this sale', parseSaleId)
-    .addOption(new Option('--state <state>', 'in this state').choices(ORDER_STATES))
-    .option('--from <time>', 'ordered at this time or later: ISO 8601, or -2h', parseTime)
-    .option('--to <time>', 'ordered before this time', parseTime)
-    .option('--limit <count>', 'at most so many', parseWhole(1, EXPORT_MAX))
-    .addOption(new Option('--format <format>', 'how they are printed').choices(EXPORT_FORMATS).default('csv'))
+    .option('--user <userId>', 'only orders of this buyer, newest sale first', parseUserId)
+    .option('--sale <saleId>', 'only orders of this sale', parseSaleId)
+    .addOption(new Option('--state <state>', 'only orders in this state').choices(ORDER_STATES))
+    .option('--from <time>', 'only orders made at this time or later: ISO 8601, or -2h', parseTime)
+    .option('--to <time>', 'only orders made before this time', parseTime)
+    .option('--limit <count>', 'maximum number of orders', parseWhole(1, EXPORT_MAX))
+    .addOption(new Option('--format <format>', 'output format').choices(EXPORT_FORMATS).default('csv'))
     .addHelpText('after', EXAMPLES)
     .action(exportOrders);
   return orders;

@@ -22,39 +22,39 @@ const LIST_DEFAULT = 50;
 const LIST_MAX = 10_000;
 
 const EXAMPLES = `
-What a case is about:
+Kinds of cases:
   unrecorded          money was taken that cannot be recorded: give it back at the payment provider, or find its order
   refund_failed       a refund did not arrive: pay the buyer by hand
-  refunded_elsewhere  somebody gave a payment back at the provider; its order is still paid here
+  refunded_elsewhere  somebody refunded a payment at the provider; its order is still paid here
   disputed            the bank of a buyer wants the money back: answer at the provider
-  refunded_twice      a refund was made by the provider, and perhaps by hand as well
+  refunded_twice      the provider made a refund that a person may also have paid by hand
 
 Examples:
-  seckill payment-cases list               what is open, oldest first
+  seckill payment-cases list               open cases, oldest first
   seckill payment-cases list --state all --json
-  seckill payment-cases close 7            you have dealt with it; news of the provider opens it again
+  seckill payment-cases close 7            marks it as handled; a new report of the provider reopens it
 
 Reads and writes MySQL only.
-Exit codes: 0 done, 1 not done (there is no such case, or MySQL is away), 2 used wrongly.`;
+Exit codes: 0 done, 1 not done (there is no such case, or MySQL is down), 2 wrong usage.`;
 
 export function paymentCasesCommand(): Command {
   const cases = new Command('payment-cases')
-    .description('money that a person has to look after: refunds that failed, disputes, payments without an order')
+    .description('list or close cases that need a person: failed refunds, disputes, payments without an order')
     .addHelpText('after', EXAMPLES);
   cases
     .command('list')
-    .description('one line per case, oldest first')
+    .description('print one line per case, oldest first')
     .addOption(
-      new Option('--state <state>', 'only those in this state').choices([...CASE_STATES, 'all']).default('open'),
+      new Option('--state <state>', 'only cases in this state').choices([...CASE_STATES, 'all']).default('open'),
     )
-    .option('--after <caseId>', 'only those after this one', parseWhole(1, Number.MAX_SAFE_INTEGER))
-    .option('--limit <count>', 'at most so many', parseWhole(1, LIST_MAX), LIST_DEFAULT)
+    .option('--after <caseId>', 'only cases after this one', parseWhole(1, Number.MAX_SAFE_INTEGER))
+    .option('--limit <count>', 'maximum number of cases', parseWhole(1, LIST_MAX), LIST_DEFAULT)
     .option('--json', 'one JSON line per case')
     .action((flags: ListFlags) => run((repository) => list(repository, flags)));
   cases
     .command('close')
-    .description('say that a case is dealt with')
-    .argument('<caseId>', 'as `payment-cases list` shows it', parseWhole(1, Number.MAX_SAFE_INTEGER))
+    .description('mark a case as handled')
+    .argument('<caseId>', 'number that `payment-cases list` shows', parseWhole(1, Number.MAX_SAFE_INTEGER))
     .option('--json', 'print one JSON line')
     .action((caseId: number, { json }: { json?: boolean }) =>
       run((repository) => close(repository, String(caseId), json)),
@@ -74,7 +74,7 @@ async function list(repository: PaymentCases, { state, after, limit, json }: Lis
   const found = await repository.list(state === 'all' ? {} : { state }, page);
   if (!json) print(line('case', 'since', 'state', 'kind', 'order', 'amount', 'payment', 'detail'));
   for (const one of found) print(json ? JSON.stringify(caseBody(one)) : lineOf(one));
-  if (!json && found.length === limit) printError(`There may be more: add --after ${found.at(-1)?.caseId}.`);
+  if (!json && found.length === limit) printError(`For more, add --after ${found.at(-1)?.caseId}.`);
 }
 
 async function close(repository: PaymentCases, caseId: string, json: boolean | undefined): Promise<void> {

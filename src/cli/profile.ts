@@ -22,9 +22,9 @@ Examples:
   seckill profile api --seconds 30 --out rush.cpuprofile
   seckill profile api --heap --url http://10.0.0.7:9103 --token "$TOKEN"
 
-The file opens in the developer tools of Chrome (Performance for .cpuprofile, Memory for .heapprofile) and in VS Code. Asks the
-port for operators of one api, with a token of the role admin: --token, SECKILL_TOKEN, or one that it signs with JWT_SECRET or
-JWT_KEYS. Exit codes: 0 saved, 1 not, 2 used wrongly.`;
+The file opens in the developer tools of Chrome (Performance for .cpuprofile, Memory for .heapprofile) and in VS Code.
+The command asks the port for operators of one api. It needs a token with the role admin: --token, SECKILL_TOKEN, or a token
+that it signs with JWT_SECRET or JWT_KEYS. Exit codes: 0 saved, 1 not saved, 2 wrong usage.`;
 
 interface Flags {
   readonly seconds: number;
@@ -36,13 +36,13 @@ interface Flags {
 
 export function profileCommand(): Command {
   return new Command('profile')
-    .description('save what a running api does with its CPU, or with its memory')
+    .description('save a CPU or heap profile of a running api')
     .addArgument(new Argument('<program>', 'which program').choices(['api']))
-    .option('--seconds <count>', `how long, 1 to ${SECONDS_MAX}`, parseWhole(1, SECONDS_MAX), SECONDS_DEFAULT)
-    .option('--heap', 'allocations that are still in use at the end, instead of CPU time')
-    .option('--url <address>', 'port for operators of the api (default: that of OPERATORS_HOST and OPERATORS_PORT)')
-    .option('--token <token>', 'bearer token of an admin (default: SECKILL_TOKEN, or one that is signed here)')
-    .option('--out <file>', 'where to save it (default: api-<time>.cpuprofile or .heapprofile, here)')
+    .option('--seconds <count>', `duration, 1 to ${SECONDS_MAX}`, parseWhole(1, SECONDS_MAX), SECONDS_DEFAULT)
+    .option('--heap', 'record memory in use at the end instead of CPU time')
+    .option('--url <address>', 'operators address of the api (default: from OPERATORS_HOST and OPERATORS_PORT)')
+    .option('--token <token>', 'bearer token of an admin (default: SECKILL_TOKEN, or a token signed by this command)')
+    .option('--out <file>', 'output file (default: api-<time>.cpuprofile or .heapprofile)')
     .addHelpText('after', EXAMPLES)
     .action((_program: string, flags: Flags) => profile(flags));
 }
@@ -50,7 +50,7 @@ export function profileCommand(): Command {
 async function profile({ seconds, heap = false, url, token, out }: Flags): Promise<void> {
   const [path, kind] = heap ? ['heap', 'heapprofile'] : ['profile', 'cpuprofile'];
   const base = url ?? addressToAsk(loadConfig(['operators'], process.env).operators);
-  if (!URL.canParse(base)) throw new UsageError(`--url ${base} is no address such as http://127.0.0.1:9103.`);
+  if (!URL.canParse(base)) throw new UsageError(`--url ${base} is not an address such as http://127.0.0.1:9103.`);
   const address = new URL(`/debug/${path}?seconds=${seconds}`, base);
   const { status, body } = await ask(address, token ?? adminToken(), seconds);
   if (status !== 200) throw new CliError(`the api answers ${status}: ${detailOf(body)}`);
@@ -67,7 +67,7 @@ async function ask(url: URL, token: string, seconds: number): Promise<{ status: 
   } catch (error) {
     const { cause } = error as { readonly cause?: unknown };
     const why = cause instanceof Error ? cause.message : String(error);
-    throw new CliError(`${url.origin} does not answer: ${why}. Is it the port for operators of an api?`, {
+    throw new CliError(`${url.origin} does not answer: ${why}. Check that it is the port for operators of an api.`, {
       cause: error,
     });
   }

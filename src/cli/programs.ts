@@ -9,7 +9,7 @@ import { createLog } from '../process/telemetry.js';
 
 const metricsPort = (port: number): string =>
   `port of /metrics, /healthz and /readyz; 0 picks a free one (default: METRICS_PORT or ${port})`;
-const EXIT_CODES = `Log lines are JSON on stderr. SIGTERM and Ctrl-C end what is under way first.
+const EXIT_CODES = `Log lines are JSON on stderr. SIGTERM and Ctrl-C finish the work in progress first.
 Exit codes: 0 stopped, 1 could not start or met a bug, 2 wrong options or settings.`;
 
 export function apiCommand(): Command {
@@ -26,9 +26,9 @@ export function apiCommand(): Command {
       `
 Examples:
   seckill api
-  seckill api --port 0 --operators-port 0     any number of them may run, also on one machine
+  seckill api --port 0 --operators-port 0     any number of them may run, even on one machine
 
-Operators are served on the loopback address: OPERATORS_HOST names another one, which buyers must not reach.
+The port for operators listens on the loopback address. Set OPERATORS_HOST to another address that buyers cannot reach.
 It needs MYSQL_URL, REDIS_URL, ROCKETMQ_ENDPOINT and JWT_SECRET.
 ${EXIT_CODES}`,
     )
@@ -50,9 +50,9 @@ export function workerCommand(): Command {
       `
 Examples:
   seckill worker
-  seckill worker --metrics-port 0      any number of them may run, also on one machine
+  seckill worker --metrics-port 0      any number of them may run, even on one machine
 
-It needs MYSQL_URL, REDIS_URL and ROCKETMQ_ENDPOINT. METRICS_HOST=0.0.0.0 lets a Prometheus elsewhere in.
+It needs MYSQL_URL, REDIS_URL and ROCKETMQ_ENDPOINT. METRICS_HOST=0.0.0.0 lets a Prometheus on another machine read the metrics.
 ${EXIT_CODES}`,
     )
     .action(async ({ metricsPort: port }: { metricsPort?: string }) => {
@@ -66,20 +66,18 @@ ${EXIT_CODES}`,
 
 export function keeperCommand(): Command {
   return new Command('keeper')
-    .description(
-      'run the background jobs: end unpaid orders, give units and money back, repair what a crash left behind',
-    )
+    .description('run the background jobs: expire unpaid orders, return units and money, repair after crashes')
     .option('--metrics-port <port>', metricsPort(9102), parsePort)
     .addHelpText(
       'after',
       `
 Examples:
   seckill keeper
-  seckill keeper --metrics-port 0      two are enough; any number may run, also on one machine
+  seckill keeper --metrics-port 0      two are enough; any number may run, even on one machine
 
-It publishes what follows from orders, expires unpaid ones, publishes batches again that no worker recorded, collects
-messages that no attempt could handle (see \`seckill dlq\`), compares Redis and MySQL (see \`seckill reconcile\`), and
-rebuilds sales that Redis lost. It needs MYSQL_URL, REDIS_URL and ROCKETMQ_ENDPOINT.
+It publishes events of orders, expires unpaid orders, publishes unrecorded batches again, collects messages that no
+attempt could handle (see \`seckill dlq\`), compares Redis and MySQL (see \`seckill reconcile\`), and rebuilds sales that
+Redis lost. It needs MYSQL_URL, REDIS_URL and ROCKETMQ_ENDPOINT.
 ${EXIT_CODES}`,
     )
     .action(async ({ metricsPort: port }: { metricsPort?: string }) => {

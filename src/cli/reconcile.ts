@@ -39,48 +39,48 @@ const FINDINGS_SHOWN = 20;
 const EXIT_PARTLY = 1;
 
 const EXAMPLES = `
-Compares what Redis and MySQL have of each sale, purchase by purchase and unit by unit. A difference is reported only
-when it is old enough (2 min) and was seen twice, so this is safe on a sale that is selling. With --apply
-each difference that can be repaired becomes a job, which is tried up to five times; docs/operations.md lists the kinds.
+Compares each sale in Redis and MySQL, purchase by purchase and unit by unit. It reports a difference only if it is 2 minutes
+old and was seen twice, so it is safe while a sale sells. With --apply, each repairable difference becomes a job with up to
+five attempts. docs/operations.md lists the kinds.
 
 Examples:
-  seckill reconcile                       every sale that is warm, open, paused or was closed in the last 8 days
+  seckill reconcile                       all sales that are warm, open, paused, or closed in the last 8 days
   seckill reconcile --sale 7 --json
-  seckill reconcile --sale 7 --apply      repairs what it finds, and follows each repair to its end
+  seckill reconcile --sale 7 --apply      also repairs, and waits for each repair
   seckill reconcile jobs --state failed_final
   seckill reconcile retry 17
   seckill reconcile runs
 
 Exit codes: 0 Redis and MySQL match (or everything was repaired), 1 something differs, or not everything was compared,
-2 used wrongly.`;
+2 wrong usage.`;
 
 export function reconcileCommand(): Command {
-  const reconcile = new Command('reconcile').description('compare Redis and MySQL, and repair what differs');
+  const reconcile = new Command('reconcile').description('compare Redis and MySQL, and repair differences');
   const jobId = parseRowNumber('reconcile jobs');
   reconcile
     .addHelpText('after', EXAMPLES)
     .option('--sale <saleId>', 'only this sale', parseSaleId)
-    .option('--apply', 'repair what is found')
-    .option('--wait <seconds>', 'how long repairs are followed, 0 to 3600', parseWhole(0, 3600), WAIT_SECONDS_DEFAULT)
-    .option('--json', 'one JSON line per sale, and one for the run')
+    .option('--apply', 'repair the differences')
+    .option('--wait <seconds>', 'time to wait for the repairs, 0 to 3600', parseWhole(0, 3600), WAIT_SECONDS_DEFAULT)
+    .option('--json', 'print one JSON line per sale and one for the run')
     .action((flags: RunFlags) => run((admin) => reconcileSales(admin, flags)));
 
-  addListOptions(reconcile.command('jobs').description('repairs that were ordered, oldest first'))
-    .addOption(new Option('--state <state>', 'only those in this state').choices(JOB_STATES))
-    .addOption(new Option('--kind <kind>', 'what was found').choices(COMPENSATED_KINDS))
-    .option('--after <jobId>', 'only those after this one', jobId)
+  addListOptions(reconcile.command('jobs').description('list compensation jobs, oldest first'))
+    .addOption(new Option('--state <state>', 'only jobs in this state').choices(JOB_STATES))
+    .addOption(new Option('--kind <kind>', 'only jobs of this finding').choices(COMPENSATED_KINDS))
+    .option('--after <jobId>', 'only jobs after this one', jobId)
     .action((_flags: unknown, command: Command) => run((admin) => listJobs(admin, command.optsWithGlobals())));
 
   reconcile
     .command('retry')
-    .description('give a job that was given up five more attempts, from now on')
-    .argument('<jobId>', 'a number that `reconcile jobs` shows', jobId)
+    .description('give a failed job five more attempts')
+    .argument('<jobId>', 'number that `reconcile jobs` shows', jobId)
     .addHelpText('after', '\n--json prints one JSON line.')
     .action((id: string, _flags: unknown, command: Command) =>
       run((admin) => retry(admin, id, command.optsWithGlobals<{ json?: boolean }>().json)),
     );
 
-  addListOptions(reconcile.command('runs').description('earlier comparisons, newest first')).action(
+  addListOptions(reconcile.command('runs').description('list earlier comparisons, newest first')).action(
     (_flags: unknown, command: Command) => run((admin) => listRuns(admin, command.optsWithGlobals())),
   );
   return reconcile;
@@ -89,8 +89,8 @@ export function reconcileCommand(): Command {
 /** Adds the list options. `--sale` and `--json` belong to the parent command. */
 const addListOptions = (command: Command): Command =>
   command
-    .option('--limit <count>', 'at most so many', parseWhole(1, LIST_MAX), LIST_DEFAULT)
-    .addHelpText('after', '\n--sale <saleId> shows those of one sale, --json prints one JSON line each.');
+    .option('--limit <count>', 'maximum number of lines', parseWhole(1, LIST_MAX), LIST_DEFAULT)
+    .addHelpText('after', '\n--sale <saleId> shows one sale only, --json prints one JSON line each.');
 
 async function run(task: (admin: ReconcileAdmin) => Promise<void>): Promise<void> {
   const config = loadConfig(['mysql', 'redis', 'rocketmq', 'brokerAccess', 'messages', 'reconcile'], process.env);
@@ -125,7 +125,7 @@ function printSale(result: SaleResult): void {
     case 'not_found':
       return print(saleLine(result.saleId, 'not_found'));
     case 'taken':
-      return print(saleLine(result.saleId, 'taken', `${result.owner} compares it, until ${isoTime(result.untilMs)}`));
+      return print(saleLine(result.saleId, 'taken', `${result.owner} compares it until ${isoTime(result.untilMs)}`));
     case 'failed':
       return print(saleLine(result.saleId, 'failed', result.error.message));
     case 'compared': {
@@ -134,12 +134,12 @@ function printSale(result: SaleResult): void {
       const apart = moving === 1 ? `${difference} moving` : String(difference);
       const units = [stock, sold, unitsLeft, unitsOfBuyers].map(String);
       print(saleLine(saleId, outcome, ...units, apart, String(young), String(waiting)));
-      if (unseen > 0) print(`  ${unseen} more that differ were not read again: run it once more`);
+      if (unseen > 0) print(`  ${unseen} more differences were not read a second time. Run the command again.`);
       for (const finding of findings.slice(0, FINDINGS_SHOWN)) {
-        print(inLine(`  ${finding.kind.padEnd(13)} ${describeFinding(finding)}`));
+        print(inLine(`  ${finding.kind.padEnd(15)} ${describeFinding(finding)}`));
       }
       const all = Object.values(counts).reduce((sum, count) => sum + count, 0);
-      if (all > FINDINGS_SHOWN) print(`  … ${all} in all`);
+      if (all > FINDINGS_SHOWN) print(`  … ${all} in total`);
       for (const { jobId, state, lastError } of result.jobs.slice(0, FINDINGS_SHOWN)) {
         print(inLine(`  job ${jobId.padEnd(9)} ${state.padEnd(13)} ${lastError ?? ''}`.trimEnd()));
       }
@@ -150,17 +150,17 @@ function printSale(result: SaleResult): void {
   }
 }
 
-const jobLine = tableLine(8, 13, 13, 18, 8, 24);
+const jobLine = tableLine(8, 15, 13, 18, 8, 24);
 
 async function listJobs(admin: ReconcileAdmin, { sale, state, kind, after, limit, json }: ListFlags): Promise<void> {
   const filter = withoutUndefined({ saleId: sale, state, kind });
   const jobs = await admin.jobs(filter, { max: limit, ...withoutUndefined({ afterId: after }) });
-  if (!json) print(jobLine('job', 'kind', 'state', 'sale', 'attempts', 'due', 'what was found; last error'));
+  if (!json) print(jobLine('job', 'kind', 'state', 'sale', 'attempts', 'due', 'finding; last error'));
   for (const job of jobs) {
     if (json) print(JSON.stringify(jobBody(job)));
     else printJob(job);
   }
-  if (!json && jobs.length === limit) printError(`There may be more: add --after ${jobs.at(-1)?.jobId}.`);
+  if (!json && jobs.length === limit) printError(`For more, add --after ${jobs.at(-1)?.jobId}.`);
 }
 
 function printJob({ jobId, kind, state, saleId, attempts, availableAtMs, detail, lastError }: CompensationJob): void {
@@ -173,10 +173,10 @@ async function retry(admin: ReconcileAdmin, jobId: string, json: boolean | undef
   const outcome = await admin.retry(jobId, operatorName());
   if (outcome === 'not_found') throw new CliError(`there is no compensation job ${jobId}.`);
   if (outcome === 'not_retryable') {
-    throw new CliError(`job ${jobId} cannot be tried again: its purchase has ended as a failed order.`);
+    throw new CliError(`job ${jobId} cannot be retried, because its purchase ended as a failed order.`);
   }
   if (json) print(JSON.stringify({ jobId, outcome }));
-  else print(outcome === 'retried' ? 'The keeper tries it again now.' : 'It was repaired before.');
+  else print(outcome === 'retried' ? 'The keeper retries it now.' : 'It is already repaired.');
 }
 
 const runLine = tableLine(8, 24, 18, 8, 10, 16);

@@ -33,38 +33,37 @@ const LIST_DEFAULT = 50;
 const LIST_MAX = 10_000;
 
 const EXAMPLES = `
-A payment that could not pay its order (too late, twice, a wrong amount) is owed back. The keeper asks the payment
-provider to give it back; what the provider refuses, and everything where PAYMENT_PROVIDER is none, waits for a person.
+A payment that could not pay its order (too late, twice, a wrong amount) must be refunded. The keeper asks the payment
+provider to do so. If the provider refuses, or PAYMENT_PROVIDER is none, a person must refund it.
 
-To pay one back by hand: run \`refunds done\` FIRST, so that the keeper does not pay it too, and pay only if it ended with
-exit code 0.
+To refund by hand, run \`refunds done\` FIRST, so that the keeper does not pay too. Pay only after exit code 0.
 
 Examples:
-  seckill refunds list                     what is due, oldest first
+  seckill refunds list                     due refunds, oldest first
   seckill refunds list --state all --json
   seckill refunds done pi_3MtwBwLkdIwHu7   then pay it
 
 Reads and writes MySQL only.
-Exit codes: 0 done, 1 not done (refunded before, being refunded by a keeper, or nothing is owed), 2 used wrongly.`;
+Exit codes: 0 done, 1 not done (already refunded, a keeper is refunding, or no refund is due), 2 wrong usage.`;
 
 export function refundsCommand(): Command {
   const refunds = new Command('refunds')
-    .description('money that is owed back to buyers: list it, or take a refund on to pay it by hand')
+    .description('list refunds, or claim a refund to pay it by hand')
     .addHelpText('after', EXAMPLES);
   refunds
     .command('list')
-    .description('one line per refund, oldest first')
+    .description('print one line per refund, oldest first')
     .addOption(
-      new Option('--state <state>', 'only those in this state').choices([...REFUND_STATES, 'all']).default('due'),
+      new Option('--state <state>', 'only refunds in this state').choices([...REFUND_STATES, 'all']).default('due'),
     )
-    .option('--after <paymentId>', 'only those after this one', parsePaymentId)
-    .option('--limit <count>', 'at most so many', parseWhole(1, LIST_MAX), LIST_DEFAULT)
+    .option('--after <paymentId>', 'only refunds after this one', parsePaymentId)
+    .option('--limit <count>', 'maximum number of refunds', parseWhole(1, LIST_MAX), LIST_DEFAULT)
     .option('--json', 'one JSON line per refund')
     .action((flags: ListFlags) => run((repository, currenciesOf) => list(repository, currenciesOf, flags)));
   refunds
     .command('done')
-    .description('say that you pay a refund by hand; the keeper leaves it alone from then on')
-    .argument('<paymentId>', 'as `refunds list` shows it', parsePaymentId)
+    .description('claim a refund before you pay it by hand; the keeper then leaves it alone')
+    .argument('<paymentId>', 'payment id that `refunds list` shows', parsePaymentId)
     .option('--json', 'print one JSON line')
     .action((paymentId: string, { json }: { json?: boolean }) =>
       run((repository, currenciesOf) => takeOn(repository, currenciesOf, { paymentId, json })),
@@ -73,7 +72,7 @@ export function refundsCommand(): Command {
 }
 
 function parsePaymentId(text: string): string {
-  if (!isPaymentId(text)) throw new InvalidArgumentError('must be a payment id, as `refunds list` shows it.');
+  if (!isPaymentId(text)) throw new InvalidArgumentError('must be a payment id that `refunds list` shows.');
   return text;
 }
 
@@ -95,7 +94,7 @@ async function list(
   const currencies = json ? new Map<string, string>() : await currenciesOf(found.map(({ orderId }) => orderId));
   if (!json) print(line('payment', 'since', 'state', 'order', 'amount', 'tries', 'reason', 'last error'));
   for (const refund of found) print(json ? JSON.stringify(refundBody(refund)) : lineOf(refund, currencies));
-  if (!json && found.length === limit) printError(`There may be more: add --after ${found.at(-1)?.paymentId}.`);
+  if (!json && found.length === limit) printError(`For more, add --after ${found.at(-1)?.paymentId}.`);
 }
 
 async function takeOn(
@@ -109,19 +108,17 @@ async function takeOn(
       const { orderId } = answer.refund;
       if (json) return print(JSON.stringify({ outcome: answer.outcome, refund: refundBody(answer.refund) }));
       const amount = amountOf(answer.refund, await currenciesOf([orderId]));
-      return print(`Pay back ${amount} of order ${orderId} now; the keeper will not.`);
+      return print(`Pay back ${amount} of order ${orderId} now. The keeper will not.`);
     }
     case 'already_refunded':
       throw new CliError(
-        `payment ${paymentId} is refunded, by the provider or by hand: pay nothing.` +
-          ` Who took it on: seckill audit list --subject refund:${paymentId}`,
+        `payment ${paymentId} is already refunded, by the provider or by hand. Pay nothing.` +
+          ` To see who claimed it: seckill audit list --subject refund:${paymentId}`,
       );
     case 'being_asked':
-      throw new CliError(
-        `a keeper asks the provider for payment ${paymentId} right now: pay nothing, and try again in a minute.`,
-      );
+      throw new CliError(`a keeper is refunding payment ${paymentId} now. Pay nothing, and try again in a minute.`);
     case 'not_found':
-      throw new CliError(`nothing is owed back of payment ${paymentId}.`);
+      throw new CliError(`payment ${paymentId} has no refund.`);
     default:
       assertNever(answer);
   }

@@ -7,20 +7,20 @@ import { operatorName } from '../process/options.js';
 import { print } from '../process/print.js';
 
 const DETAILS = `
-Run it once when MySQL was restored to an earlier moment, before api, worker and keeper start. What was given after that
-moment (ids of sales and events, epochs, versions of rules) is not known there any more, and must not be given again: so all of
-them begin anew, far above. docs/durability.md has the whole procedure.
+Run it once after you restored MySQL to an earlier moment, before api, worker and keeper start. MySQL no longer knows the ids of
+sales and events, epochs and rule versions that it gave out after that moment. They must not be given out again, so this command
+advances all of them. docs/durability.md has the whole procedure.
 
 Examples:
   seckill restored
   seckill restored --json
 
-To run it twice does no harm, as long as no program runs. It is in the audit log.
-Exit codes: 0 done, 1 not done, 2 used wrongly.`;
+It may run twice, as long as no program runs. The audit log records it.
+Exit codes: 0 done, 1 not done, 2 wrong usage.`;
 
 export function restoredCommand(): Command {
   return new Command('restored')
-    .description('say that MySQL was restored to an earlier moment, before the programs start')
+    .description('advance all numbers after a restore of MySQL, before the programs start')
     .option('--json', 'print one JSON line')
     .addHelpText('after', DETAILS)
     .action(async ({ json }: { readonly json?: boolean }) => {
@@ -29,8 +29,8 @@ export function restoredCommand(): Command {
         markRestored(connections.mysql(), operatorName()),
       );
       if (json) return print(JSON.stringify(marks));
-      print(`${marks.sales} sales: epochs raised by ${marks.epochsRaisedBy}; a keeper rebuilds those that are live.`);
+      print(`${marks.sales} sales: epochs raised by ${marks.epochsRaisedBy}; a keeper rebuilds the live sales.`);
       print(`The next sale has id ${marks.nextSaleId}, the next event ${marks.nextOutboxId}.`);
-      print(`The rules of admission are published again, as version ${marks.rulesVersion}.`);
+      print(`The admission rules are published again as version ${marks.rulesVersion}.`);
     });
 }

@@ -27,34 +27,34 @@ const LIST_DEFAULT = 50;
 const LIST_MAX = 10_000;
 
 const EXAMPLES = `
-A revoked token is refused by every api within a second, whatever role it has. To keep a user out for good, deny them in
-the rules (lists.users.deny): they could sign in again. To refuse all tokens of a key, take the key away.
+Every api refuses a revoked token within a second, whatever its role. The user can still sign in again. To keep a user out,
+deny the user in the rules (lists.users.deny). To refuse all tokens of a key, remove the key.
 
 Examples:
-  seckill revocations add --user alice                  all tokens that alice has now
+  seckill revocations add --user alice                  all current tokens of alice
   seckill revocations add --user 'auth0|507f' --before -1h
   seckill revocations add --token-id 6a3f0c1e-0d55-4c0b-9f6e-2f1b6e6a9b1d
   seckill revocations list --json
 
-Reads and writes MySQL only. Exit codes: 0 done, 1 MySQL is away, 2 used wrongly.`;
+Reads and writes MySQL only. Exit codes: 0 done, 1 MySQL is down, 2 wrong usage.`;
 
 export function revocationsCommand(): Command {
   const revocations = new Command('revocations')
-    .description('tokens that are refused before they expire: add one, or list them')
+    .description('revoke tokens before they expire, or list revocations')
     .addHelpText('after', EXAMPLES);
   revocations
     .command('add')
-    .description('refuse the tokens of a user, or one token')
-    .option('--user <id>', 'the tokens of this user', parseUserId)
-    .option('--before <time>', 'with --user: those issued before: ISO 8601, now, -2h (default: now)', parseTime)
-    .option('--token-id <jti>', 'the one token with this `jti`', parseTokenId)
+    .description('revoke all tokens of a user, or one token')
+    .option('--user <id>', 'revoke the tokens of this user', parseUserId)
+    .option('--before <time>', 'with --user: only tokens from before: ISO 8601, now, -2h (default: now)', parseTime)
+    .option('--token-id <jti>', 'revoke the token with this `jti`', parseTokenId)
     .option('--json', 'print one JSON line')
     .action(add);
   revocations
     .command('list')
-    .description('one line per revocation, newest first')
-    .option('--before <number>', 'older than this one', parseWhole(1, 999_999_999))
-    .option('--limit <count>', 'at most so many', parseWhole(1, LIST_MAX), LIST_DEFAULT)
+    .description('print one line per revocation, newest first')
+    .option('--before <number>', 'only revocations before this number', parseWhole(1, 999_999_999))
+    .option('--limit <count>', 'maximum number of revocations', parseWhole(1, LIST_MAX), LIST_DEFAULT)
     .option('--json', 'one JSON line per revocation')
     .action(list);
   return revocations;
@@ -67,7 +67,7 @@ function parseTokenId(text: string): string {
 
 async function add({ user, before, tokenId, json }: AddFlags): Promise<void> {
   if ((user === undefined) === (tokenId === undefined)) throw new UsageError('give either --user or --token-id.');
-  if (tokenId !== undefined && before !== undefined) throw new UsageError('--before stands with --user only.');
+  if (tokenId !== undefined && before !== undefined) throw new UsageError('--before needs --user.');
   const nowMs = Date.now();
   if ((before ?? nowMs) > nowMs) throw new UsageError(`--before ${NOT_YET}.`);
   const about = tokenId === undefined ? { userId: user as string, issuedBeforeMs: before ?? nowMs } : { tokenId };
@@ -84,13 +84,13 @@ async function list({ before, limit, json }: ListFlags): Promise<void> {
   const found = await withConnections(config, createLog('revocations', 'error'), (connections) =>
     createRevocationRepository(connections.mysql()).newest(limit, before),
   );
-  if (!json) print(line('number', 'at', 'by', 'what is refused'));
+  if (!json) print(line('number', 'at', 'by', 'refused tokens'));
   for (const one of found) {
     print(
       json ? JSON.stringify(revocationBody(one)) : line(`${one.number}`, isoTime(one.atMs), one.actor, aboutOf(one)),
     );
   }
-  if (!json && found.length === limit) printError(`There may be more: add --before ${found.at(-1)?.number}.`);
+  if (!json && found.length === limit) printError(`For more, add --before ${found.at(-1)?.number}.`);
 }
 
 const aboutOf = (one: Revocation): string =>

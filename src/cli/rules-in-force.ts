@@ -15,7 +15,7 @@ const WAIT_MAX_S = 3600;
 
 export const WAIT_OPTION = [
   '--wait <seconds>',
-  'how long every api may take to follow; 0: do not ask them',
+  'time for all apis to follow; 0 does not check them',
   parseWhole(0, WAIT_MAX_S),
   WAIT_DEFAULT_S,
 ] as const;
@@ -53,19 +53,19 @@ export function inForceSentence(found: Found): string {
   switch (found.inForce) {
     case 'everywhere':
       return found.apis.length === 1
-        ? `Version ${version} is in force in the one api that runs.`
+        ? `Version ${version} is in force in the only running api.`
         : `Version ${version} is in force in all ${found.apis.length} apis.`;
     case 'not_asked':
       return `Version ${version} is published; \`seckill rules status\` says where it is in force.`;
     case 'nowhere':
       throw new CliError(
-        `version ${version} is published, but no api says that it runs: it is in force nowhere. An api takes the newest ` +
-          'rules before it lets buyers in.',
+        `version ${version} is published, but in force nowhere, because no api reports that it runs. An api loads the newest ` +
+          'rules before it admits buyers.',
       );
     case 'unknown':
       throw new CliError(
         inLine(
-          `version ${version} is published, but nobody can say where it is in force: ${found.why}. Each api finds it in MySQL.`,
+          `version ${version} is published, but this command cannot tell where it is in force: ${found.why}. Every api reads it from MySQL.`,
         ),
       );
     case 'not_everywhere': {
@@ -80,7 +80,7 @@ export function inForceSentence(found: Found): string {
 function apiLine({ host, pid, version, refused, follows }: WhereInForce['apis'][number], wanted: number): string {
   const name = `${host} pid ${pid}`;
   if (follows) return `${name}  follows it`;
-  const instead = version === null ? 'lets no buyer in' : `follows version ${version}`;
+  const instead = version === null ? 'admits no buyer' : `follows version ${version}`;
   if (refused === null || refused.version < wanted) return `${name}  ${instead}`;
   return `${name}  ${instead}, and cannot use ${refused.version}: ${refused.reasons.join('; ')}`;
 }

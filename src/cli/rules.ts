@@ -30,55 +30,55 @@ const LIST_MAX = 10_000;
 const VERSION_MAX = 999_999_999;
 
 const EXAMPLES = `
-One versioned document says which requests are let in and how fast: lists, limits, signatures, waiting room, breakers.
+A versioned document configures admission: lists, limits, signatures, waiting room, breakers.
 Until rules are published, every request is admitted. docs/admission.md explains each part.
 
 Examples:
   seckill rules show > rules.json        change it, then
-  seckill rules check rules.json         says what is wrong with it; asks no server
-  seckill rules set rules.json           publishes them, and says where they are in force
+  seckill rules check rules.json         finds errors, without a server
+  seckill rules set rules.json           publishes the rules, and says where they are in force
   seckill rules set rules.json --wait 60 gives the apis a minute
-  seckill rules status                   where the newest are in force
-  seckill rules show 3 --json            version 3, as it was published
+  seckill rules status                   where the newest rules are in force
+  seckill rules show 3 --json            version 3 as published
   seckill rules history --limit 5
 
-The file holds {"version": …, "rules": {…}}; version is the one it was made from. If there is a newer one, nothing is
-changed: read them with \`rules show\`, and try again. Every api says in Redis once a second which version it follows.
-Exit codes: 0 done, and in force in every api that runs; 1 not (the rules are wrong, there is a newer version, an api does not
-follow, or no api runs); 2 used wrongly. With --wait 0 the apis are not asked, and 0 says only that the rules are published.`;
+The file holds {"version": …, "rules": {…}}; version is the version that you edited. If there is a newer version,
+\`rules set\` changes nothing: run \`rules show\` again and repeat your change. Every api reports its version once a second.
+Exit codes: 0 done, and in force in every running api; 1 not done or not in force (invalid rules, a newer version, an api that does
+not follow, or no running api); 2 wrong usage. With --wait 0, exit code 0 means only that the rules are published.`;
 
 export function rulesCommand(): Command {
   const rules = new Command('rules')
-    .description('the rules of admission: show, check, set, status, history')
+    .description('show, check and publish the admission rules')
     .addHelpText('after', EXAMPLES);
   rules
     .command('show')
-    .description('the newest rules, with every default filled in')
-    .argument('[version]', 'an older version, as it was published (a whole number)', parseWhole(1, VERSION_MAX))
+    .description('print the newest rules with all defaults')
+    .argument('[version]', 'an older version, printed as published (a whole number)', parseWhole(1, VERSION_MAX))
     .option('--json', 'print one JSON line')
     .action((version: number | undefined, flags: Flags) => run((admin) => show(admin, version, flags)));
   rules
     .command('check')
-    .description('say what is wrong with a file of rules, without any server')
-    .argument('<file>', 'JSON file, as `rules show` prints it')
+    .description('find the errors in a file of rules, without a server')
+    .argument('<file>', 'JSON file in the format of `rules show`')
     .option('--json', 'print one JSON line')
     .action(check);
   rules
     .command('set')
-    .description('publish the rules of a file: they replace the current ones')
-    .argument('<file>', 'JSON file, as `rules show` prints it')
+    .description('publish the rules of a file, which replace the current rules')
+    .argument('<file>', 'JSON file in the format of `rules show`')
     .option(...WAIT_OPTION)
     .option('--json', 'print one JSON line')
     .action((file: string, flags: WaitFlags) => set(file, flags));
   rules
     .command('status')
-    .description('where the newest rules are in force: in which api, and why not in the others')
+    .description('show which apis follow the newest rules, and why others do not')
     .option('--json', 'print one JSON line')
     .action((flags: Flags) => run((admin, connections) => status(admin, connections, flags)));
   rules
     .command('history')
-    .description('who published rules, newest first')
-    .option('--limit <count>', 'at most so many', parseWhole(1, LIST_MAX), LIST_DEFAULT)
+    .description('show who published rules, newest first')
+    .option('--limit <count>', 'maximum number of versions', parseWhole(1, LIST_MAX), LIST_DEFAULT)
     .option('--json', 'one JSON line per version')
     .action((flags: Flags & { limit: number }) => run((admin) => history(admin, flags)));
   return rules;
@@ -106,12 +106,12 @@ function check(file: string, { json }: Flags): void {
   const reasons = 'reasons' in parsed ? parsed.reasons : [];
   if (json) print(JSON.stringify(checkedRulesBody(reasons)));
   if (reasons.length > 0) throw new CliError(wrong(file, reasons));
-  if (!json) print(`${file}: nothing is wrong with it.`);
+  if (!json) print(`${file} is valid.`);
 }
 
 async function set(file: string, { json, wait }: WaitFlags): Promise<void> {
   const { version, rules } = documentIn(file);
-  if (version === undefined) throw new CliError(`${file}: version must say which version these rules were made from.`);
+  if (version === undefined) throw new CliError(`${file}: version must be the version that you edited.`);
   await run(async (admin, connections) => {
     const answer = await admin.publish(rules, version, operatorName());
     switch (answer.outcome) {
@@ -125,7 +125,7 @@ async function set(file: string, { json, wait }: WaitFlags): Promise<void> {
       case 'invalid':
         throw new CliError(wrong(file, answer.reasons));
       case 'version_conflict':
-        throw new CliError(`${file} was made from version ${version}, and the newest is ${answer.version} now.`);
+        throw new CliError(`${file} was made from version ${version}, but the newest is ${answer.version} now.`);
       default:
         return assertNever(answer);
     }

@@ -73,11 +73,11 @@ function sentenceOf(error: unknown): string | null {
   if (!(error instanceof Error)) return null;
   const { code = '', path = 'a file' } = error as NodeJS.ErrnoException;
   if (code.startsWith('FAST_JWT_')) {
-    return `the key of the tokens does not fit its algorithm (${error.message}): RS256 needs a public key in PEM, HS256 a secret.`;
+    return `the token key does not fit its algorithm (${error.message}): RS256 needs a public key in PEM, HS256 a secret.`;
   }
   switch (code) {
     case 'EADDRINUSE':
-      return `${error.message}. Stop what listens there, or choose another port: --port or --operators-port (api), --metrics-port (worker, keeper); 0 picks a free one.`;
+      return `${error.message}. Stop the program that listens there, or choose another port: --port or --operators-port (api), --metrics-port (worker, keeper); 0 picks a free one.`;
     case 'EACCES':
     case 'EPERM':
     case 'EROFS':
@@ -88,7 +88,7 @@ function sentenceOf(error: unknown): string | null {
     case 'EAI_AGAIN':
     case 'ECONNREFUSED':
     case 'ETIMEDOUT':
-      return `a server cannot be reached: ${error.message}. Check its address, and that it runs.`;
+      return `a server cannot be reached: ${error.message}. Check its address and that it runs.`;
     default:
       return /\bsentinels?\b/i.test(error.message)
         ? `Redis cannot be reached: ${error.message}. Check REDIS_URL.`

@@ -29,20 +29,20 @@ same names:
   sku,title,priceCents,currency,stock,limitPerBuyer,buckets,opensAt,closesAt,warmBefore
   pen,A pen,250,EUR,100,1,,2030-01-31T20:00:00Z,2030-01-31T22:00:00Z,10m
 
-Either all sales of the file are created, or none: every wrong line is named, and so is every sale that overlaps
-another one of its sku.
+The command creates all sales of the file or none. It reports every wrong line, and every sale that overlaps another sale of
+the same sku.
 
 Examples:
   seckill sale import sales.csv --dry-run
   seckill sale import sales.json --json
 
-Exit codes: 0 created (with --dry-run: nothing is wrong), 1 a server is away, 2 something is wrong with the file.`;
+Exit codes: 0 created (with --dry-run: the file is valid), 1 a server is down, 2 the file has errors.`;
 
 export function saleImportCommand(): Command {
   return new Command('import')
-    .description('create the sales of a CSV or JSON file, all of them or none')
+    .description('create all sales of a CSV or JSON file, or none')
     .argument('<file>', 'sales.csv or sales.json')
-    .option('--dry-run', 'only say what is wrong; creates nothing')
+    .option('--dry-run', 'only check the file; create nothing')
     .option('--json', 'one JSON line per error, or per new sale')
     .addHelpText('after', IMPORT_EXAMPLES)
     .action(importSales);
@@ -71,7 +71,7 @@ async function importSales(file: string, { dryRun, json }: { dryRun?: boolean; j
   if (json) for (const { saleId, sku } of created) print(JSON.stringify({ saleId, sku }));
   else
     print(
-      dryRun ? `${newSales.length} sales are right; nothing was created.` : `${created.length} sales were created.`,
+      dryRun ? `${newSales.length} sales are valid; nothing was created.` : `${created.length} sales were created.`,
     );
 }
 
@@ -84,24 +84,24 @@ function formatOf(file: string): ImportFormat {
 function refused(file: string, errors: readonly ImportError[], json: boolean | undefined): UsageError {
   if (json) for (const error of errors) print(JSON.stringify({ file, ...error }));
   const lines = errors.map(({ line, message }) => inLine(`${file}:${line}: ${message}`));
-  const things = errors.length === 1 ? 'one thing is' : `${errors.length} things are`;
-  return new UsageError(`${things} wrong, and nothing was created:\n${json ? '' : lines.join('\n')}`.trimEnd());
+  const found = errors.length === 1 ? 'one error' : `${errors.length} errors`;
+  return new UsageError(`${found}, and nothing was created:\n${json ? '' : lines.join('\n')}`.trimEnd());
 }
 
 const PLAN_EXAMPLES = `
-ready: nothing is missing; not_ready: the last column names what is; waits: the keeper warms it later;
-by_hand: warm and open it yourself; missed: its window passed while it was a draft.
+Statuses: ready; not_ready (the last column says why); waits (the keeper warms the sale later); by_hand (warm and open it
+yourself); missed (its window passed while it was a draft).
 
 Examples:
   seckill sale plan
   seckill sale plan --within 1d --json
 
-Exit codes: 0 done, 1 a sale is not ready, or a server is away, 2 used wrongly.`;
+Exit codes: 0 done, 1 a sale is not ready, or a server is down, 2 wrong usage.`;
 
 export function salePlanCommand(): Command {
   return new Command('plan')
-    .description('the sales of the coming week, and what each still lacks')
-    .option('--within <duration>', 'sales that open within this time, such as 1d', '7d')
+    .description('show the sales of the coming week, and what is missing for each')
+    .option('--within <duration>', 'only sales that open within this time, such as 1d', '7d')
     .option('--json', 'one JSON line per sale')
     .addHelpText('after', PLAN_EXAMPLES)
     .action(plan);

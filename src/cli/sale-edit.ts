@@ -22,24 +22,24 @@ interface EditFlags {
 }
 
 const EXAMPLES = `
-A stock is the number of units offered in all. More units are for sale at once. Fewer are taken out of what is free, all of
-them or none; what is sold, or on its way to a buyer, stays. All of it is safe while the sale sells, and safe to repeat.
+The stock is the total number of units offered. Added units are for sale at once. A lower stock removes free units, all or
+none; sold units and units held for buyers stay. Edits are safe while the sale sells, and safe to repeat.
 
 Examples:
   seckill sale edit 7 --stock 150
   seckill sale edit 7 --title 'A better pen' --closes-at +2h
   seckill sale edit 7 --price-cents 200              only while it is a draft
 
-Exit codes: 0 done, 1 not done (its state, units that are not free, or a server is away), 2 used wrongly.`;
+Exit codes: 0 done, 1 not done (wrong state, not enough free units, or a server is down), 2 wrong usage.`;
 
 export function saleEditCommand(): Command {
   return new Command('edit')
     .description('change title, closing time or stock of a sale, or the price of a draft')
-    .argument('<saleId>', 'number of the sale', parseSaleId)
-    .option('--title <title>', 'what buyers read: 1 to 200 characters')
-    .option('--price-cents <cents>', 'price of one unit in the smallest unit of its currency; of a draft only')
+    .argument('<saleId>', 'sale id', parseSaleId)
+    .option('--title <title>', 'title for buyers: 1 to 200 characters')
+    .option('--price-cents <cents>', 'price of one unit in the smallest unit of its currency; only for a draft')
     .option('--closes-at <time>', 'ISO 8601 or +2h')
-    .option('--stock <units>', 'units offered in all, 1 to 10000000')
+    .option('--stock <units>', 'total units offered, 1 to 10000000')
     .option('--json', 'print one JSON line')
     .addHelpText('after', EXAMPLES)
     .action(async (saleId: string, { json, ...flags }: EditFlags) => {
@@ -67,18 +67,18 @@ function editedSale(saleId: string, edited: SaleEdited): Sale {
     case 'not_found':
       throw new CliError(`there is no sale ${saleId}.`);
     case 'wrong_state':
-      throw new CliError(`sale ${saleId} is ${edited.sale.state}, and nothing of it can be changed.`);
+      throw new CliError(`sale ${saleId} is ${edited.sale.state} and can no longer be changed.`);
     case 'not_enough':
       throw new CliError(
-        `so many units of sale ${saleId} are not free; ${edited.sale.sold} are sold. Nothing was changed.`,
+        `sale ${saleId} has not enough free units; ${edited.sale.sold} are sold. Nothing was changed.`,
       );
     case 'repairing':
       throw new CliError(
-        `sale ${saleId} is being rebuilt in Redis; the keeper goes on with this, or repeat it in a minute.`,
+        `sale ${saleId} is being rebuilt in Redis. The keeper finishes this change, or repeat it in a minute.`,
       );
     case 'busy':
       throw new CliError(
-        `an earlier change of sale ${saleId} waits until it is rebuilt in Redis. Nothing of this one was made: repeat it in a minute.`,
+        `an earlier change of sale ${saleId} waits until the sale is rebuilt in Redis. This change was not made. Repeat it in a minute.`,
       );
     default:
       return assertNever(edited);
@@ -87,12 +87,12 @@ function editedSale(saleId: string, edited: SaleEdited): Sale {
 
 export function saleCancelCommand(verb: 'cancel' | 'delete'): Command {
   const does = {
-    cancel: 'end a sale that has not begun: a draft is deleted, another one closed',
+    cancel: 'end a sale that has not begun: deletes a draft, closes any other sale',
     delete: 'delete a draft',
   };
   return new Command(verb)
     .description(does[verb])
-    .argument('<saleId>', 'number of the sale', parseSaleId)
+    .argument('<saleId>', 'sale id', parseSaleId)
     .option('--json', 'print one JSON line')
     .action(async (saleId: string, { json }: { json?: boolean }) => {
       const outcome = await withEditor(async (editor) => {
@@ -114,7 +114,7 @@ function endedAs(verb: 'cancel' | 'delete', saleId: string, answer: SaleCancelle
       throw new CliError(notEnded(verb, answer.sale.state));
     case 'not_warmed':
     case 'repairing':
-      throw new CliError(`sale ${saleId} is closed, and Redis follows when its repair is done.`);
+      throw new CliError(`sale ${saleId} is closed in MySQL. Redis follows after its repair.`);
     default:
       return assertNever(answer);
   }

@@ -27,7 +27,7 @@ export function printSale(sale: Sale): void {
     closes: isoTime(sale.closesAtMs),
     ...(sale.retiredAtMs === null ? {} : { retired: isoTime(sale.retiredAtMs) }),
     'run by':
-      sale.warmBeforeMs === null ? 'hand' : `the keeper, warm ${durationText(sale.warmBeforeMs)} before it opens`,
+      sale.warmBeforeMs === null ? 'hand' : `the keeper, warmed ${durationText(sale.warmBeforeMs)} before it opens`,
   };
   for (const [name, value] of Object.entries(rows)) print(`${name.padEnd(10)} ${inLine(value)}`);
 }
@@ -38,7 +38,7 @@ export function refused(errors: readonly FieldError[]): UsageError {
     const predicate = message.slice(field.length).replace(/(?<=than )\w+(?=\.$)/, flagOf); // the message may name another field: `later than --opens-at.`
     return `  ${flagOf(field)}${predicate}`;
   });
-  return new UsageError(`there is something wrong with this sale:\n${lines.map(inLine).join('\n')}`);
+  return new UsageError(`this sale is invalid:\n${lines.map(inLine).join('\n')}`);
 }
 
 /** Converts digits to a number. Returns any other text unchanged. `readNewSale` refuses it and names the field. */

@@ -13,26 +13,25 @@ import { operatorName, parseSaleId, parseWhole } from '../process/options.js';
 import { print, printError } from '../process/print.js';
 
 const REPAIR_DETAILS = `
-The keeper does this by itself, within seconds, for every sale that Redis may have lost data of. By hand it is done at
-once, and shows its steps. Nobody can buy meanwhile. The numbers come from MySQL; purchases that only Redis has keep
-their units where units are left.
+If Redis may have lost data of a sale, the keeper does this by itself within seconds. This command starts at once and shows
+the steps. Nobody can buy meanwhile. The numbers come from MySQL. Purchases that only Redis has keep their units while units
+are left.
 
-Interrupted (Ctrl-C), it leaves the sale locked: a keeper takes over after 15 s; without
-a keeper the sale stays locked until this is run again.
+After Ctrl-C the sale stays locked until a keeper takes over after 15 s, or until you run this command again.
 
 Examples:
   seckill sale repair 7
-  seckill sale repair 7 --force --json     also without need
+  seckill sale repair 7 --force --json     even if no repair is needed
 
-Exit codes: 0 repaired, or there was no need, 1 not repaired, 2 used wrongly.`;
+Exit codes: 0 repaired or not needed, 1 not repaired, 2 wrong usage.`;
 
 export function saleRepairCommand(): Command {
   return new Command('repair')
     .description('rebuild a sale in Redis from MySQL')
     .addHelpText('after', REPAIR_DETAILS)
-    .argument('<saleId>', 'number of the sale', parseSaleId)
-    .option('--force', 'rebuild it even where there is no need')
-    .option('--json', 'print one JSON line per step, and one for the end')
+    .argument('<saleId>', 'sale id', parseSaleId)
+    .option('--force', 'rebuild the sale even if no repair is needed')
+    .option('--json', 'print one JSON line per step and one at the end')
     .action(repair);
 }
 
@@ -55,14 +54,14 @@ function stepSentence(step: RepairStep): string {
     case 'locked':
       return 'Locked: nobody can buy. Waiting for the workers.';
     case 'quiet':
-      return 'The workers are done, or have had their time.';
+      return 'The workers are done, or their time is over.';
     case 'epoch':
-      return `Epoch ${step.epoch} begins: batches of older epochs have to reacquire their units.`;
+      return `Epoch ${step.epoch} begins. Batches of older epochs must reacquire their units.`;
     case 'staged': {
       const { rows, held, ordersLost } = step;
-      const staged = `Rebuilt: ${rows} purchases with a row in MySQL, ${held} that wait for theirs.`;
+      const staged = `Rebuilt: ${rows} purchases with an order in MySQL, ${held} still waiting for their order.`;
       if (ordersLost === 0) return staged;
-      return `${staged} MySQL lost ${ordersLost} orders: they keep their units, and \`seckill reconcile\` names them.`;
+      return `${staged} MySQL lost ${ordersLost} orders. They keep their units, and \`seckill reconcile\` lists them.`;
     }
     default:
       return assertNever(step);
@@ -74,43 +73,42 @@ function endSentence(saleId: string, end: OrderedRepair): string {
     case 'repaired':
       return `Sale ${saleId} is repaired: ${end.unitsLeft} units left, ${(end.tookMs / 1000).toFixed(1)} s.`;
     case 'not_needed':
-      return `Sale ${saleId} needs no repair, nothing was changed. With --force it is rebuilt all the same.`;
+      return `Sale ${saleId} needs no repair; nothing was changed. Use --force to rebuild it anyway.`;
     case 'busy':
       throw new CliError(`another repair works on sale ${saleId}; it ends within seconds.`);
     case 'superseded':
-      throw new CliError(`another repair took sale ${saleId} over, or Redis was restarted; check again in a minute.`);
+      throw new CliError(`another repair took over sale ${saleId}, or Redis was restarted. Check again in a minute.`);
     case 'not_found':
       throw new CliError(`there is no sale ${saleId}.`);
     case 'draft':
       throw new CliError(`sale ${saleId} is a draft: nothing of it is in Redis yet.`);
     case 'retired':
-      throw new CliError(`sale ${saleId} is retired: it is in MySQL alone, and nothing asks Redis for it.`);
+      throw new CliError(`sale ${saleId} is retired: only MySQL has it, so there is nothing to repair.`);
     default:
       return assertNever(end);
   }
 }
 
 const RESHARD_DETAILS = `
-The stock of a sale is kept in one or more buckets; a Redis cluster can put each on another server. Nobody can buy while
-it is split, which takes a part of a second and some more for each ten thousand orders; buyers get 503 and may ask again
-with the same key. What was sold, and what waits for a worker, goes along.
+The stock of a sale is kept in one or more buckets, which a Redis cluster can put on different servers. The split takes less
+than a second, or longer with many ten thousands of orders. Meanwhile buyers get 503 and may retry with the same key. Sold
+units, and purchases that wait for a worker, are kept.
 
-Interrupted (Ctrl-C), it leaves the sale locked: the keeper opens it after 15 s, with
-the new buckets or with the old ones.
+After Ctrl-C the sale stays locked until the keeper opens it after 15 s, with the new or the old buckets.
 
 Example:
   seckill sale reshard 7 --buckets 4
 
-Exit codes: 0 split, 1 not split, 2 used wrongly.`;
+Exit codes: 0 split, 1 not split, 2 wrong usage.`;
 
 export function saleReshardCommand(): Command {
   return new Command('reshard')
     .description('split a sale into more buckets while it sells')
     .addHelpText('after', RESHARD_DETAILS)
-    .argument('<saleId>', 'number of the sale', parseSaleId)
+    .argument('<saleId>', 'sale id', parseSaleId)
     .requiredOption(
       '--buckets <n>',
-      `a multiple of those that it has, at most ${BUCKETS_MAX}`,
+      `new number of buckets: a multiple of the current number, at most ${BUCKETS_MAX}`,
       parseWhole(2, BUCKETS_MAX),
     )
     .option('--json', 'print one JSON line')

@@ -38,12 +38,12 @@ A sale goes draft → warm → open ⇄ paused → closed; closed is final. With
 
 Examples:
   seckill sale create --sku pen --title 'A pen' --price-cents 250 --stock 100
-  seckill sale warm 7                     its stock is in Redis now
-  seckill sale open 7                     buyers may buy, within its window
-  seckill sale plan                       the coming week, and what each sale still lacks
+  seckill sale warm 7                     loads its stock into Redis
+  seckill sale open 7                     lets buyers buy within its window
+  seckill sale plan                       the coming week, and what is missing for each sale
   seckill sale list --json
 
-Exit codes: 0 done, 1 not done (the sale is in another state, or a server is away), 2 used wrongly.`;
+Exit codes: 0 done, 1 not done (the sale is in another state, or a server is down), 2 wrong usage.`;
 
 const CREATE_EXAMPLES = `
 Examples:
@@ -52,9 +52,9 @@ Examples:
 
   seckill sale create --sku mug --title 'A mug' --price-cents 900 --stock 100 --opens-at +1h --warm-before 10m
 
-It is a draft: go on with \`seckill sale warm <saleId>\`, then \`open\`. With --warm-before the keeper does that, and
-closes it; such a sale must not overlap another one of its sku. --json prints its saleId.
-Exit codes: 0 created, 1 a server is away, 2 used wrongly: every wrong value is named.`;
+The sale is a draft. Continue with \`seckill sale warm <saleId>\`, then \`open\`. With --warm-before the keeper warms, opens and
+closes the sale, which must not overlap another sale of the same sku. --json prints the saleId.
+Exit codes: 0 created, 1 a server is down, 2 wrong usage (all wrong values are listed).`;
 
 export function saleCommand(): Command {
   const sale = new Command('sale')
@@ -63,19 +63,22 @@ export function saleCommand(): Command {
   sale
     .command('create')
     .description('create a sale as a draft')
-    .option('--sku <sku>', 'what is sold: 1 to 64 of A-Z a-z 0-9 . _ - (required)')
-    .option('--title <title>', 'what buyers read: 1 to 200 characters (required)')
+    .option('--sku <sku>', 'article number: 1 to 64 of A-Z a-z 0-9 . _ - (required)')
+    .option('--title <title>', 'title for buyers: 1 to 200 characters (required)')
     .option(
       '--price-cents <cents>',
       'price of one unit in the smallest unit of its currency: 1999 is 19.99 EUR, 1,999 JPY; 0 is free (required)',
     )
-    .option('--currency <letters>', 'of the price, such as EUR (default: SALE_CURRENCY)')
+    .option('--currency <letters>', 'currency of the price, such as EUR (default: SALE_CURRENCY)')
     .option('--stock <units>', 'units offered, 1 to 10000000 (required)')
-    .option('--limit-per-buyer <units>', 'units that one buyer may have, 1 to 1000', '1')
-    .option('--buckets <n>', 'parts of its stock in Redis; several let a cluster share the work', '1')
+    .option('--limit-per-buyer <units>', 'maximum units per buyer, 1 to 1000', '1')
+    .option('--buckets <n>', 'number of parts of the stock in Redis, which a cluster can spread over its servers', '1')
     .option('--opens-at <time>', 'ISO 8601, now, or +10m', 'now')
     .option('--closes-at <time>', 'ISO 8601 or +1d (default: a day after it opens)')
-    .option('--warm-before <duration>', 'the keeper runs it: warms it so long before it opens, 1s to 7d, such as 10m')
+    .option(
+      '--warm-before <duration>',
+      'the keeper runs the sale, and warms it this long before: 1s to 7d, such as 10m',
+    )
     .option('--json', 'print one JSON line')
     .addHelpText('after', CREATE_EXAMPLES)
     .action((flags: CreateFlags) => {
@@ -86,14 +89,14 @@ export function saleCommand(): Command {
   const moves = {
     warm: 'load the stock of a draft into Redis; nobody can buy yet',
     open: 'let buyers buy within its window; also resumes a paused sale',
-    pause: 'refuse buyers with 503 `paused` until it is opened again',
-    close: 'end it for good; orders that are there stay',
+    pause: 'refuse buyers with 503 `paused` until the sale is opened again',
+    close: 'end the sale for good; its orders stay',
   } as const;
   for (const [verb, description] of Object.entries(moves) as [keyof typeof moves, string][]) {
     sale
       .command(verb)
       .description(description)
-      .argument('<saleId>', 'number of the sale', parseSaleId)
+      .argument('<saleId>', 'sale id', parseSaleId)
       .option('--json', 'print one JSON line')
       .action((saleId: string, options: { json?: boolean }) =>
         run(options.json, async (admin) => saleOf(verb, saleId, await admin[verb](saleId, operatorName()))),
@@ -101,8 +104,8 @@ export function saleCommand(): Command {
   }
   sale
     .command('show')
-    .description('print one sale, as MySQL has it')
-    .argument('<saleId>', 'number of the sale', parseSaleId)
+    .description('print one sale as stored in MySQL')
+    .argument('<saleId>', 'sale id', parseSaleId)
     .option('--json', 'print one JSON line')
     .action((saleId: string, options: { json?: boolean }) =>
       run(options.json, async (admin) => {
@@ -113,13 +116,13 @@ export function saleCommand(): Command {
     );
   sale
     .command('list')
-    .description('one line per sale, newest first')
-    .addOption(new Option('--state <state>', 'only those in this state').choices(SALE_STATES))
-    .option('--sku <sku>', 'only those of this sku')
-    .option('--opens-from <time>', 'that open at this time or later: ISO 8601, now, -7d or +1d', parseTime)
-    .option('--opens-to <time>', 'that open before this time', parseTime)
-    .option('--before <saleId>', 'older than this sale: the next page', parseSaleId)
-    .option('--limit <count>', 'at most so many', parseWhole(1, LIST_MAX), LIST_DEFAULT)
+    .description('print one line per sale, newest first')
+    .addOption(new Option('--state <state>', 'only sales in this state').choices(SALE_STATES))
+    .option('--sku <sku>', 'only sales of this sku')
+    .option('--opens-from <time>', 'only sales that open at this time or later: ISO 8601, now, -7d or +1d', parseTime)
+    .option('--opens-to <time>', 'only sales that open before this time', parseTime)
+    .option('--before <saleId>', 'only sales before this one, for the next page', parseSaleId)
+    .option('--limit <count>', 'maximum number of sales', parseWhole(1, LIST_MAX), LIST_DEFAULT)
     .option('--json', 'one JSON line per sale')
     .action(list);
   sale.addCommand(saleEditCommand()).addCommand(saleCancelCommand('cancel')).addCommand(saleCancelCommand('delete'));
@@ -223,5 +226,5 @@ async function list({ state, sku, opensFrom, opensTo, before, limit, json }: Lis
     const cells = [saleId, stands, item, `${sold} of ${stock}`, isoTime(opensAtMs), isoTime(closesAtMs), title];
     print(json ? saleLine(sale) : listLine(...cells));
   }
-  if (!json && sales.length === limit) printError(`There may be more: add --before ${sales.at(-1)?.saleId}.`);
+  if (!json && sales.length === limit) printError(`For more, add --before ${sales.at(-1)?.saleId}.`);
 }

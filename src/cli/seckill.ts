@@ -31,10 +31,10 @@ const COMMANDS: Readonly<Record<string, () => Promise<Command>>> = {
 };
 
 const seckill = new Command('seckill')
-  .description('A flash-sale order system: sells exactly its stock, and loses no order in silence.')
+  .description('A flash-sale order system: sells exactly its stock and loses no order silently.')
   .version(version)
   .addOption(
-    new Option('--as <name>', 'your name in the audit log, beside the account of this machine')
+    new Option('--as <name>', 'your name in the audit log, shown with the account on this machine')
       .env('SECKILL_ACTOR')
       .argParser(parseUserId),
   )
@@ -47,7 +47,7 @@ const seckill = new Command('seckill')
     `
 Settings are environment variables, such as MYSQL_URL; docs/configuration.md lists them. \`seckill <command> --help\`
 shows examples. Times are ISO 8601 with a zone (2026-11-27T10:00:00Z), now, or from now: +10m, -2h, -1d.
-Exit codes of every command: 0 done, 1 not done or done in part, 2 used wrongly (options or settings).`,
+Exit codes of every command: 0 done, 1 not done or done in part, 2 wrong usage (options or settings).`,
   );
 
 const word = process.argv[2] ?? '';

@@ -20,15 +20,15 @@ import { print } from '../process/print.js';
 // One-time setup before the programs start: schema, topics, and a token to try them with.
 
 const MIGRATE_EXAMPLES = `
-Programs of the release before go on while this runs, and afterwards: a migration only adds. Large tables are changed while they
-are written to; where this server cannot do that, the command stops and says so.
+Programs of the previous release may run meanwhile and afterwards, because migrations only add. Large tables stay writable; if
+this server cannot do that, the command stops and says so.
 
 Examples:
   MYSQL_URL=mysql://seckill:secret@db:3306/seckill seckill migrate
-  seckill migrate --dry-run                  what is missing: its SQL, and whom it makes wait
+  seckill migrate --dry-run                  shows the missing SQL, and what it blocks
   seckill migrate --json
 
-The database must exist. Exit codes: 0 up to date, 1 MySQL refused or is away, 2 used wrongly.`;
+The database must exist. Exit codes: 0 up to date, 1 MySQL refused or is down, 2 wrong usage.`;
 
 interface MigrateFlags {
   readonly dryRun?: boolean;
@@ -38,10 +38,10 @@ interface MigrateFlags {
 
 export function migrateCommand(): Command {
   return new Command('migrate')
-    .description('create or update the tables in the database of MYSQL_URL; safe to repeat, and to run twice at once')
-    .option('--dry-run', 'show what is missing, and change nothing')
-    .option('--allow-locks', 'change large tables too that this server locks meanwhile; for a time when nothing sells')
-    .option('--json', 'print one JSON line: {"applied": [names of migrations], "newer": [those of a later release]}')
+    .description('create or update the tables in the database of MYSQL_URL; safe to repeat and to run twice at once')
+    .option('--dry-run', 'show what is missing; change nothing')
+    .option('--allow-locks', 'also change large tables that must be locked meanwhile; only while no sale runs')
+    .option('--json', 'print one JSON line: {"applied": [names of migrations], "newer": [names of a later release]}')
     .addHelpText('after', MIGRATE_EXAMPLES)
     .action(runMigrate);
 }
@@ -61,7 +61,7 @@ async function runMigrate({ dryRun = false, allowLocks = false, json = false }: 
 }
 
 const newerSentence = (newer: readonly string[]): string =>
-  `A later release has migrated this database: ${newer.join(', ')}. This one runs on it; nothing is taken back.`;
+  `A later release migrated this database: ${newer.join(', ')}. This release can use it; nothing was reverted.`;
 
 /** Shows the missing migrations as SQL. Each statement names the queries that it blocks. */
 export function planText({ missing, newer }: MigrationPlan): string {
@@ -81,11 +81,11 @@ function locksSentence({ statement, table, locks, rows, bytes }: PlannedStatemen
   const size = `${rows} rows, ${megabytes(bytes ?? 0)}`;
   switch (locks) {
     case 'none':
-      return statement.startsWith('CREATE') ? 'a new table: nobody waits' : `${table} is new by then: nobody waits`;
+      return statement.startsWith('CREATE') ? 'new table: blocks nothing' : `${table} is new: blocks nothing`;
     case 'short':
-      return `${table} has ${size}: its writers go on where the server can do that, else they wait while it is copied`;
+      return `${table} has ${size}: its writers continue if the server can do that; otherwise they wait while it is copied`;
     case 'online':
-      return `${table} has ${size}: its writers go on, or migrate stops here and says that this server cannot do that`;
+      return `${table} has ${size}: its writers continue; if the server cannot do that, migrate stops here`;
     case 'rows':
       return `writes rows, in short transactions over ${table} (${size})`;
     default:
@@ -104,10 +104,10 @@ const TOPICS_EXAMPLES = `
 Examples:
   seckill topics --namesrv 10.0.0.5:9876
   NAMESRV_ADDR=10.0.0.5:9876 seckill topics --cluster production --json
-  seckill topics --group shop-orders          for a service of yours that consumes order events
+  seckill topics --group shop-orders          for your own service that consumes order events
 
-Safe to repeat: what exists and is right stays as it is. Run it again after an update of seckill.
-Exit codes: 0 everything is in place, 1 RocketMQ refused or is away, 2 used wrongly.`;
+Safe to repeat: it changes nothing that is already right. Run it again after each upgrade.
+Exit codes: 0 everything is in place, 1 RocketMQ refused or is down, 2 wrong usage.`;
 
 export function topicsCommand(): Command {
   return new Command('topics')
@@ -116,7 +116,7 @@ export function topicsCommand(): Command {
     .addOption(clusterOption())
     .option(
       '--group <name>',
-      'also a consumer group of your own, with its topics for retries and dead letters',
+      'also create this consumer group, with its topics for retries and dead letters',
       parseGroup,
     )
     .option('--json', 'print one JSON line')
@@ -142,20 +142,20 @@ async function createTopics({ namesrv, cluster, group, json }: TopicsFlags): Pro
 function parseGroup(text: string): string {
   const isName = /^[A-Za-z][A-Za-z0-9_-]{0,99}$/.test(text) && !text.startsWith('seckill-');
   if (!isName)
-    throw new InvalidArgumentError('must be a name of letters, digits, _ and -, which does not begin with seckill-.');
+    throw new InvalidArgumentError('must consist of letters, digits, _ and -, and must not begin with seckill-.');
   return text;
 }
 
 const TOKEN_EXAMPLES = `
 Examples:
   seckill token --user alice                       a buyer
-  seckill token --user root --role operator        who may run sales, and not change what they offer
-  seckill token --user alice --roles queue-p0      a buyer whom waiting rooms let in first
+  seckill token --user root --role operator        an operator, who may run sales but not change them
+  seckill token --user alice --roles queue-p0      a buyer whom waiting rooms admit first
   curl -H "Authorization: Bearer $(seckill token --user alice)" http://127.0.0.1:8080/v1/orders/42
 
-For trials and scripts: whoever has JWT_SECRET (HS256), or JWT_KEYS, of which the first one signs, can make a token for any
-user. Each has an id (\`jti\`), by which it can be revoked. Identity providers sign theirs themselves.
-Exit codes: 0 printed, 2 used wrongly.`;
+For trials and scripts. The command signs with the first key of JWT_KEYS, or with JWT_SECRET (HS256); anyone with such a key can
+make a token for any user. Each token has an id (\`jti\`), by which it can be revoked. Identity providers sign their own tokens.
+Exit codes: 0 printed, 2 wrong usage.`;
 
 interface TokenFlags {
   readonly user: string;
@@ -170,8 +170,8 @@ export function tokenCommand(): Command {
   return new Command('token')
     .description('print a bearer token for a buyer or an operator, signed with JWT_SECRET or JWT_KEYS (HS256)')
     .requiredOption('--user <id>', 'user id: 1 to 128 visible ASCII characters', parseUserId)
-    .addOption(new Option('--role <role>', 'what an operator may do; each includes those before it').choices(ROLES))
-    .option('--roles <list>', 'names of roles, separated by commas', parseRoles)
+    .addOption(new Option('--role <role>', 'role of an operator; each includes the roles before it').choices(ROLES))
+    .option('--roles <list>', 'roles, separated by commas', parseRoles)
     .option(
       '--ttl-hours <hours>',
       'hours until it expires, 1 to 8760; at most JWT_LIFE_MAX_MS',
@@ -184,7 +184,7 @@ export function tokenCommand(): Command {
       const ttlMs = ttlHours * HOUR_MS;
       if (ttlMs > auth.lifeMaxMs) {
         const hours = Math.floor(auth.lifeMaxMs / HOUR_MS);
-        throw new UsageError(`the api refuses a token of ${ttlHours} hours: JWT_LIFE_MAX_MS allows ${hours}.`);
+        throw new UsageError(`the api refuses a token of ${ttlHours} hours, because JWT_LIFE_MAX_MS allows ${hours}.`);
       }
       const all = role === undefined ? roles : [role, ...roles];
       print(signerOf(auth)({ userId: user, roles: all, ttlMs, tokenId: randomUUID() }));

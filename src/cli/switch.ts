@@ -27,30 +27,30 @@ interface Flags {
 }
 
 const EXAMPLES = `
-Under load an api can give smaller answers, so that purchases have its power. A switch sets that by hand.
+Under load an api can give smaller answers, to leave CPU for purchases. A switch sets the level by hand.
 
 Endpoints: purchase (buy), status (what became of a purchase), sale (its page), order. Levels:
   L0  the full answer
-  L1  the answer of a while ago, marked as stale
-  L2  of that one the essential fields
-  L3  an answer of the right shape that says nothing
-  L4  refused at once with 503; a purchase takes only L0 or L4
+  L1  an older answer, marked as stale
+  L2  its essential fields
+  L3  an empty answer of the right shape
+  L4  refused at once with 503. A purchase allows only L0 and L4
 
 Examples:
-  seckill switch                             how they stand
-  seckill switch sale L1                     for all
-  seckill switch purchase L4 --percent 20    for a fifth of the users, always the same ones
+  seckill switch                             shows the levels
+  seckill switch sale L1                     for all users
+  seckill switch purchase L4 --percent 20    for a fifth of the users, always the same users
   seckill switch sale L0                     back to full answers
 
-Each is a new version of the rules: \`seckill rules history\` says who set it, \`seckill rules status\` where it is in force.
-Exit codes: 0 done, and in force in every api that runs; 1 not; 2 used wrongly. With --wait 0 the apis are not asked.`;
+Each switch is a new version of the rules: \`seckill rules history\` says who set it, \`seckill rules status\` where it is in force.
+Exit codes: 0 done, and in force in every running api; 1 not; 2 wrong usage. --wait 0 does not check the apis.`;
 
 export function switchCommand(): Command {
   return new Command('switch')
-    .description('how much of an answer buyers get: show it, or set it for one endpoint')
+    .description('show the degradation levels, or set the level of one endpoint')
     .argument('[endpoint]', 'purchase, status, sale or order')
     .argument('[level]', 'L0 to L4')
-    .option('--percent <share>', 'for so many of 100 users, 0 to 100 (default: all)')
+    .option('--percent <share>', 'percentage of users, 0 to 100 (default: all)')
     .option(...WAIT_OPTION)
     .option('--json', 'print one JSON line')
     .addHelpText('after', EXAMPLES)
@@ -67,7 +67,7 @@ async function act(
     if (flags.percent !== undefined) command.error('error: --percent needs an endpoint and a level');
     return run((admin) => show(admin, flags));
   }
-  if (level === undefined) return command.error(`error: which level for ${inLine(endpoint)}? L0 to L4`);
+  if (level === undefined) return command.error(`error: give a level for ${inLine(endpoint)}: L0 to L4`);
   const read = readSwitchArguments(endpoint, level, flags.percent);
   if (read.read === 'refused') {
     return command.error(`error: ${inLine(fieldSentences(read.errors))}`);
@@ -114,7 +114,7 @@ export async function set(
       return;
     }
     case 'version_conflict':
-      throw new CliError('the rules were changed by others at the same time; nothing was switched. Try again.');
+      throw new CliError('someone else changed the rules at the same time; nothing was switched. Try again.');
     case 'rules_unfit':
       throw unfit(answer);
     default:
@@ -125,13 +125,13 @@ export async function set(
 function switchedSentence({ row, version }: Extract<SwitchAnswer, { outcome: 'switched' }>): string {
   const { endpoint, level, percent, inForce } = row;
   const what = `${endpoint} is at ${level} for ${percent === 100 ? 'all' : `${percent} of 100 users`}`;
-  const butOff = inForce ? '' : ', but without effect: degrade.mode of the rules is not "on"';
+  const butOff = inForce ? '' : ', but has no effect, because degrade.mode of the rules is not "on"';
   return `${what}${butOff} (version ${version}).`;
 }
 
 const unfit = ({ reasons }: Unfit): CliError =>
   new CliError(
-    ['the newest rules cannot be read by this program:', ...reasons.map(({ path, message }) => `  ${path} ${message}`)]
+    ['this program cannot read the newest rules:', ...reasons.map(({ path, message }) => `  ${path} ${message}`)]
       .map(inLine)
       .join('\n'),
   );

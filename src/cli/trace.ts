@@ -20,27 +20,27 @@ interface TraceFlags {
 }
 
 const EXAMPLES = `
-Prints one line per step: when, which store says so, what happened; then where the purchase stands and what comes next.
-It reads Redis, MySQL and, with NAMESRV_ADDR, the broker, and changes nothing.
+Prints one line per step: the time, the store that recorded it, and the event. Then it prints the state of the purchase and the
+next step. It reads Redis, MySQL and, with NAMESRV_ADDR, the broker, and changes nothing.
 
 Examples:
   seckill trace order-1 --sale 7 --user alice
   seckill trace 431234567890123456            an order
-  seckill trace x9QmT0yq4cM2nUo1bWv8kA        a batch: purchases that were stored together
-  seckill trace 4bf92f3577b34da6a3ce929d0e0e4736   a trace id: what a caller named in traceparent, or an answer in Trace-Id
+  seckill trace x9QmT0yq4cM2nUo1bWv8kA        a batch of purchases
+  seckill trace 4bf92f3577b34da6a3ce929d0e0e4736   a trace id, from traceparent or Trace-Id
   seckill trace -- -of-a-client               a request id that begins with -
 
-An Idempotency-Key is unique per buyer and sale only: without --user all purchases with it are shown. An id that no store
-holds any more is searched in the whole table of orders, which takes a while. The Trace-Id of a purchase whose caller named no trace
-stands for its batch: --user picks the purchase. A refusal leaves nothing; its Trace-Id is in the access log, where there is one.
-Exit codes: 0 found, 1 not found or a server is away, 2 used wrongly.`;
+An Idempotency-Key is unique only per buyer and sale, so without --user the command shows all purchases with it. If no store
+finds an id at once, the command searches the whole table of orders, which takes a while. Without a traceparent of the caller,
+a Trace-Id belongs to a whole batch; use --user to pick the purchase. A refused purchase is in no store, only in the access log.
+Exit codes: 0 found, 1 not found or a server is down, 2 wrong usage.`;
 
 export function traceCommand(): Command {
   return new Command('trace')
-    .description('everything that happened to one purchase, and what comes next')
+    .description('show everything that happened to one purchase, and the next step')
     .argument('<id>', 'request id (Idempotency-Key), batch id, order id or trace id', parseId)
-    .option('--sale <saleId>', 'only of this sale', parseSaleId)
-    .option('--user <userId>', 'only of this buyer', parseUserId)
+    .option('--sale <saleId>', 'only purchases of this sale', parseSaleId)
+    .option('--user <userId>', 'only purchases of this buyer', parseUserId)
     .addOption(clusterOption())
     .option('--json', 'one JSON line per purchase')
     .addHelpText('after', EXAMPLES)
@@ -60,7 +60,7 @@ async function trace(id: string, { sale, user, cluster, json }: TraceFlags): Pro
     if (json) print(JSON.stringify(traceBody(one)));
     else printTrace(one);
   }
-  if (answer.more) printError('There are more: narrow it with --user or --sale.');
+  if (answer.more) printError('There are more. Narrow the search with --user or --sale.');
 }
 
 const stepLine = tableLine(24, 6, 16);

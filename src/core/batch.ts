@@ -165,5 +165,5 @@ function decodePurchases(raw: unknown, valuesMax: 3 | 4): Purchase[] | string {
     keys.add(purchaseKey(purchase));
     purchases.push(purchase);
   }
-  return keys.size === purchases.length ? purchases : 'a key stands twice';
+  return keys.size === purchases.length ? purchases : 'a key appears twice';
 }

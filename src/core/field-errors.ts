@@ -21,7 +21,7 @@ export const fieldError = (field: string, predicate: string): FieldError => {
 export const fieldErrors = ({ issues }: z.ZodError): FieldError[] =>
   issues.flatMap((issue) => {
     if (issue.code !== 'unrecognized_keys') return fieldError(issue.path.join('.') || 'body', issue.message);
-    return issue.keys.map((key) => fieldError([...issue.path, key].join('.'), 'is not known here'));
+    return issue.keys.map((key) => fieldError([...issue.path, key].join('.'), 'is not a known field'));
   });
 
 /** Joins all sentences. */
@@ -56,7 +56,7 @@ export function plainError(issue: z.core.$ZodRawIssue): string | undefined {
     case 'not_multiple_of':
       return `must be a multiple of ${issue.divisor}`;
     case 'invalid_union':
-      return 'has none of the forms that are possible here';
+      return 'has none of the allowed forms';
     case 'unrecognized_keys': // fieldErrors names each unknown key
     case 'invalid_key':
     case 'invalid_element':

@@ -48,7 +48,7 @@ const KEYS_MAX = 64;
 export function flawOfSecret(secret: string): string | null {
   if (Buffer.byteLength(secret) < SECRET_BYTES_MIN) return `needs at least ${SECRET_BYTES_MIN} bytes`;
   if (new Set(secret).size < DIFFERENT_MIN) return `needs at least ${DIFFERENT_MIN} different characters`;
-  return isAsymmetricKey(secret) ? 'is a key of RSA, EC or Ed25519, whose public half everybody may have' : null;
+  return isAsymmetricKey(secret) ? 'is an RSA, EC or Ed25519 key, whose public half is not secret' : null;
 }
 
 /** Recognizes the common forms of a key: PEM, also on one line, JWK or JWKS, OpenSSH, or DER in base64. */
@@ -74,11 +74,11 @@ export function readKeyList(text: string): ReadonlyMap<string, string> {
     const id = part.slice(0, Math.max(0, colon));
     const secret = part.slice(colon + 1);
     if (!isId(id)) throw new RangeError(`key ${index + 1} needs the form id:secret, with an id of A-Z a-z 0-9 _ -`);
-    if (keys.has(id)) throw new RangeError(`key ${index + 1} has the id of one before it`);
+    if (keys.has(id)) throw new RangeError(`key ${index + 1} repeats the id of an earlier key`);
     const flaw = flawOfSecret(secret);
     if (flaw !== null) throw new RangeError(`the secret of key ${index + 1} ${flaw}`);
     keys.set(id, secret);
   }
-  if (keys.size > KEYS_MAX) throw new RangeError(`at most ${KEYS_MAX} keys may be there`);
+  if (keys.size > KEYS_MAX) throw new RangeError(`at most ${KEYS_MAX} keys are allowed`);
   return keys;
 }

@@ -69,7 +69,7 @@ export async function keepRunning(job: Job, everyMs: number, signal: AbortSignal
       if (failures === 1 || clock.monotonicMs() - loggedMs >= LOG_AGAIN_MS) {
         loggedMs = clock.monotonicMs();
         if (err instanceof SaleInRepair)
-          log.info({ job: job.name, error: err.message }, 'a keeper job waits for a sale that is being rebuilt');
+          log.info({ job: job.name, error: err.message }, 'a keeper job waits until a sale is rebuilt');
         else log.warn({ err, job: job.name, failures }, 'a keeper job failed and will run again');
       }
     } finally {

@@ -40,7 +40,7 @@ export function openBody(body: string, version: number, later = version): Opened
  */
 function nameOf(version: unknown): string {
   if (typeof version === 'string') return JSON.stringify(version.slice(0, VERSION_SHOWN_MAX));
-  return typeof version === 'object' && version !== null ? 'that is no number' : String(version);
+  return typeof version === 'object' && version !== null ? 'that is not a number' : String(version);
 }
 
 export const undecodable = (detail: string): Undecodable => ({ outcome: 'undecodable', detail });

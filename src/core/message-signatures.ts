@@ -136,7 +136,7 @@ export class SignedMessages {
       detail: `${describe(verdict, signature)}; ${body.length} characters, message id ${shownId}`,
       attempts: attempt,
     });
-    log.error({ group, topic, forgery: verdict, messageId: shownId }, 'forged message parked');
+    log.error({ group, topic, forgery: verdict, messageId: shownId }, 'parked a forged message');
     return false;
   }
 
@@ -161,7 +161,7 @@ export class SignedMessages {
       await delivery.ack();
     } catch (error) {
       if (!(error instanceof OperationalError)) throw error;
-      this.#ports.log.warn({ ...origin, error: error.message }, 'could not park a forged message, it comes again');
+      this.#ports.log.warn({ ...origin, error: error.message }, 'could not park a forged message; it comes again');
       await delivery.retryAfter(redeliveryDelayMs(delivery.attempt));
     }
     return false;
@@ -174,13 +174,13 @@ const BODY_KEPT = 16_384;
 
 function describe(forgery: Forgery, signature = ''): string {
   const keyId = keyIdOf(signature);
-  const key = isId(keyId) ? `the key ${keyId}` : 'a key without a name';
+  const key = isId(keyId) ? `the key ${keyId}` : 'a key without an id';
   switch (forgery) {
     case 'unsigned':
-      return 'it carries no signature';
+      return 'it has no signature';
     case 'unknown_key':
-      return `it names ${key}, which is not in MESSAGE_KEYS here`;
+      return `it names ${key}, which is not in MESSAGE_KEYS of this process`;
     case 'wrong_signature':
-      return `its signature is not that of ${key} for this body and topic`;
+      return `its signature does not match ${key}, this body and this topic`;
   }
 }

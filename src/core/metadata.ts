@@ -25,7 +25,7 @@ export function metadataFault(value: unknown): string | null {
   for (const [name, text] of Object.entries(value)) {
     const shown = JSON.stringify(name.slice(0, 40));
     if (!METADATA_NAME.test(name)) return `metadata has the name ${shown}; ${NAME_SHAPE}`;
-    if (typeof text !== 'string') return `metadata must be an object of texts, and ${shown} is none.`;
+    if (typeof text !== 'string') return `metadata must be an object of texts, but ${shown} is not a text.`;
     if (!text.isWellFormed()) return `metadata ${shown} ${HALF_CHARACTER}.`;
   }
   const bytes = Buffer.byteLength(JSON.stringify(value));

@@ -66,7 +66,7 @@ function readEvent(item: unknown): OrderEvent | string {
   if (typeof item !== 'object' || item === null) return 'not an object';
   const { eventId, type, saleId, at, orders, metadata } = item as Record<string, unknown>;
   if (!isId(eventId)) return 'eventId is not an id';
-  if (!isEventType(type)) return 'type is not a word we know';
+  if (!isEventType(type)) return 'type is not a known word';
   if (!isSaleId(saleId)) return 'saleId is not a sale id';
   if (!isCount(at)) return 'at is not a time in ms';
   if (!areOrderIds(orders)) return 'orders is not a filled list of order ids';

@@ -15,7 +15,7 @@ export function parseJson(text: string, what: string): ParsedJson {
 }
 
 /** Predicate for a text that was cut by JavaScript inside a character: `'🖋'.slice(0, 1)`. */
-export const HALF_CHARACTER = 'holds half of a character (an unpaired surrogate): cut texts between characters';
+export const HALF_CHARACTER = 'holds half of a character (an unpaired surrogate); split texts only between characters';
 
 /** An escaped pair; one escaped half, as the group; or any other escape. */
 const ESCAPE = /\\u[dD][89abAB][\da-fA-F]{2}\\u[dD][c-fC-F][\da-fA-F]{2}|(\\u[dD][89a-fA-F][\da-fA-F]{2})|\\./g;

@@ -25,7 +25,7 @@ export function readPublicKey(
   source: string | Jwk,
 ): { readonly algorithm: PublicAlgorithm; readonly pem: string } | KeyFlaw {
   if (typeof source === 'string' && source.includes('PRIVATE KEY')) {
-    return { flaw: 'is a private key: only who signs tokens may have it' };
+    return { flaw: 'is a private key, which only the signer of tokens may have; set the public key' };
   }
   let key: KeyObject;
   try {
@@ -34,7 +34,7 @@ export function readPublicKey(
         ? createPublicKey(source)
         : createPublicKey({ key: source as JsonWebKeyInput['key'], format: 'jwk' });
   } catch {
-    return { flaw: 'is no public key' };
+    return { flaw: 'is not a public key' };
   }
   const algorithm = algorithmOf(key);
   if (typeof algorithm !== 'string') return algorithm;
@@ -48,5 +48,5 @@ function algorithmOf({ asymmetricKeyType: type, asymmetricKeyDetails: details }:
   }
   if (type !== 'rsa') return { flaw: `is of the type ${type}, which none of ${PUBLIC_ALGORITHMS.join(', ')} uses` };
   const bits = details?.modulusLength ?? 0;
-  return bits >= RSA_BITS_MIN ? 'RS256' : { flaw: `has ${bits} bits, and RSA needs ${RSA_BITS_MIN}` };
+  return bits >= RSA_BITS_MIN ? 'RS256' : { flaw: `has ${bits} bits, but RSA needs ${RSA_BITS_MIN}` };
 }

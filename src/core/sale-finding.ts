@@ -11,7 +11,7 @@ import { purchaseKey, requestName } from './purchase.js';
  * - `miscount`: a count differs from the things that it counts: `sales.sold` from the live rows, or the units of the
  *   buyers in Redis from the requests that hold them
  * - `drift`: units of the sale that are neither left in Redis nor counted for a buyer there (or the other way round)
- * - `unsettled`: the order is live, but its request is still `held` in Redis
+ * - `not_marked`: the order is live, but its request is still `held` in Redis
  * - `unreleased`: the row has ended, but Redis still keeps its units
  * - `order_lost`: Redis says `ordered` (or `released`, so it was an order, or a late batch found no units for it), but
  *   there is no row
@@ -26,7 +26,7 @@ export const FINDING_KINDS = [
   'oversell',
   'miscount',
   'drift',
-  'unsettled',
+  'not_marked',
   'unreleased',
   'order_lost',
   'unheld',
@@ -38,7 +38,7 @@ export type FindingKind = (typeof FINDING_KINDS)[number];
 /** The kinds that a compensation job can repair. The other kinds are reported to a person. */
 export const COMPENSATED_KINDS = [
   'leak',
-  'unsettled',
+  'not_marked',
   'unreleased',
   'drift',
   'stale_marker',
@@ -61,7 +61,7 @@ interface RequestFinding {
 }
 
 export type SaleFinding =
-  | (RequestFinding & { readonly kind: 'leak' | 'unsettled' | 'unreleased' | 'order_lost' | 'unheld' })
+  | (RequestFinding & { readonly kind: 'leak' | 'not_marked' | 'unreleased' | 'order_lost' | 'unheld' })
   /**
    * `why` is for people. `units`: the units beyond the stock or of the refused purchases. For a miscount, the surplus
    * of the count, below 0 when the count is too low.
@@ -93,22 +93,22 @@ export function subjectOf(finding: SaleFinding): string {
 export function describeFinding(finding: SaleFinding): string {
   switch (finding.kind) {
     case 'leak':
-      return `${finding.quantity} held for ${purchaseKey(finding)} by batch ${finding.batchId}, and no row`;
-    case 'unsettled':
-      return `${purchaseKey(finding)} is an order, Redis still says held`;
+      return `${finding.quantity} units are held for ${purchaseKey(finding)} by batch ${finding.batchId}, but there is no order`;
+    case 'not_marked':
+      return `${purchaseKey(finding)} is an order, but Redis still says held`;
     case 'unreleased':
-      return `the row of ${purchaseKey(finding)} has ended, Redis still keeps ${finding.quantity}`;
+      return `the order of ${purchaseKey(finding)} has ended, but Redis still holds ${finding.quantity} units`;
     case 'order_lost':
       return finding.batchId === null
-        ? `Redis says that ${purchaseKey(finding)} became an order, and there is no row`
-        : `batch ${finding.batchId} found no units for ${purchaseKey(finding)}, and there is no row`;
+        ? `Redis says that ${purchaseKey(finding)} became an order, but MySQL has no order`
+        : `batch ${finding.batchId} found no units for ${purchaseKey(finding)}, but MySQL has no failed order`;
     case 'unheld':
-      return `${purchaseKey(finding)} is an order, Redis holds nothing for it`;
+      return `${purchaseKey(finding)} is an order, but Redis holds nothing for it`;
     case 'oversell':
     case 'miscount':
       return finding.why;
     case 'not_loaded':
-      return 'Redis does not have this sale, or may have lost some of it: the keeper repairs it';
+      return 'Redis does not have this sale, or may have lost part of it. The keeper repairs it';
     case 'overdue':
       return `${finding.requests} accepted purchases are not recorded, for up to ${Math.round(finding.oldestMs / 1000)} s`;
     case 'drift':
@@ -116,8 +116,8 @@ export function describeFinding(finding: SaleFinding): string {
         ? `${finding.units} units are neither in the stock nor with a buyer`
         : `Redis has ${-finding.units} units that the sale does not have`;
     case 'stale_marker':
-      return `${finding.markers} markers that nobody can ask for any more`;
+      return `${finding.markers} markers of a closed sale are no longer needed`;
     case 'stuck_outbox':
-      return `outbox row ${finding.outboxId} after ${finding.attempts} tries and ${Math.round(finding.ageMs / 1000)} s`;
+      return `outbox row ${finding.outboxId} after ${finding.attempts} attempts and ${Math.round(finding.ageMs / 1000)} s is not done`;
   }
 }

@@ -49,11 +49,11 @@ export type Resharded = ReshardedSale | { readonly outcome: NotResharded };
 
 /** Sentences for people. Nothing was changed, except with `superseded`. */
 export const RESHARD_SENTENCES: Readonly<Record<NotResharded, string>> = {
-  already_resharded: 'The sale has so many buckets already.',
-  not_a_multiple: 'A sale can only be split into a multiple of the buckets that it has.',
-  in_repair: 'The sale is in repair, or waits for it. Try again when that is done.',
-  superseded: 'A repair took the sale over, or another reshard has split it. Check it and try again.',
-  draft: 'The sale is a draft. Create it with as many buckets as it is to have.',
+  already_resharded: 'The sale already has this number of buckets.',
+  not_a_multiple: 'The new number of buckets must be a multiple of the current number.',
+  in_repair: 'The sale is being repaired, or waits for a repair. Try again after the repair.',
+  superseded: 'A repair took over the sale, or another reshard split it. Check the sale and try again.',
+  draft: 'The sale is a draft. Create it with the number of buckets that it needs.',
   closed: 'The sale is over.',
   not_found: 'There is no such sale.',
 };

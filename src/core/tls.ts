@@ -140,43 +140,43 @@ const FAULTS: readonly (readonly [RegExp, (names: TlsNames, tls: Tls | null) => 
     /self.signed certificate|unable to (verify the first|get (local )?issuer) certificate|SELF_SIGNED|UNABLE_TO_(VERIFY|GET_ISSUER)|certificate signature failure/i,
     ({ prefix }, tls) =>
       tls?.hasCa === false
-        ? `shows a certificate of an authority that nobody trusts here: set ${prefix}_CA`
-        : `shows a certificate that no authority in ${prefix}_CA has signed: correct ${prefix}_CA`,
+        ? `has a certificate of an authority that this program does not trust: set ${prefix}_CA`
+        : `has a certificate that no authority in ${prefix}_CA signed: correct ${prefix}_CA`,
   ],
   [
     /certificate has expired|CERT_HAS_EXPIRED/i,
-    () => 'shows a certificate that has expired, or whose authority has: renew it there',
+    () => 'has a certificate that expired, or whose authority expired: renew it on the server',
   ],
   [
     /certificate is not yet valid|CERT_NOT_YET_VALID/i,
-    () => 'shows a certificate that is not valid yet: compare the clocks of both machines',
+    () => 'has a certificate that is not valid yet: compare the clocks of both machines',
   ],
   [
     /altnames|ERR_TLS_CERT_ALTNAME_INVALID/i,
     ({ prefix, address }) =>
-      `shows a certificate for another name: correct the host in ${address}, or say in ${prefix}_SERVER_NAME which name it has`,
+      `has a certificate for another name: correct the host in ${address}, or set ${prefix}_SERVER_NAME to that name`,
   ],
   [
     /alert certificate required|peer did not return a certificate/i,
-    ({ prefix }) => `asks for a certificate of ours: set ${prefix}_CERT and ${prefix}_KEY`,
+    ({ prefix }) => `asks for a client certificate: set ${prefix}_CERT and ${prefix}_KEY`,
   ],
   [
     /alert (unknown ca|bad certificate|certificate (expired|revoked|unknown)|unsupported certificate|access denied)/i,
     ({ prefix }, tls) =>
       tls?.hasCert === false
-        ? `asks for a certificate of ours: set ${prefix}_CERT and ${prefix}_KEY`
-        : `does not accept our certificate: correct ${prefix}_CERT and ${prefix}_KEY`,
+        ? `asks for a client certificate: set ${prefix}_CERT and ${prefix}_KEY`
+        : `does not accept the client certificate: correct ${prefix}_CERT and ${prefix}_KEY`,
   ],
   [
     /alert (handshake failure|protocol version|insufficient security)|unsupported protocol|no (shared|protocols) /i,
     ({ prefix }, tls) =>
       tls?.hasCert === false
-        ? `and we agree on no version or cipher of TLS, or it asks for a certificate of ours: see its log, or set ${prefix}_CERT and ${prefix}_KEY`
-        : 'and we agree on no version or cipher of TLS: see its log',
+        ? `shares no TLS version or cipher with this program, or asks for a client certificate: read its log, or set ${prefix}_CERT and ${prefix}_KEY`
+        : 'shares no TLS version or cipher with this program: read its log',
   ],
   [
     /wrong version number|packet length too long|HANDSHAKE_NO_SSL_SUPPORT|does not support secure connection/i,
-    ({ off }) => `speaks no TLS there: switch it on, or ${off}`,
+    ({ off }) => `does not use TLS: switch it on there, or ${off}`,
   ],
 ];
 

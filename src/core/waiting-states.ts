@@ -20,11 +20,11 @@ export const WATCHED_STATES = [
   'payment_open',
   'payment_case',
   'compensation',
-  'sale_shut',
+  'sale_locked',
   'sale_over',
   'sale_kept',
   'sale_unarchived',
-  'units_lent',
+  'units_in_transfer',
 ] as const;
 export type WatchedState = (typeof WATCHED_STATES)[number];
 
@@ -36,30 +36,30 @@ export type WatchedState = (typeof WATCHED_STATES)[number];
 export const WAITING_STATES = {
   half_open: {
     waits: 'a half message that was neither committed nor rolled back',
-    deadline: '10 s (`transactionTimeOut` of the broker), looked for every 5 s',
-    endedBy: 'check-back by any api; where units are held, also the re-drive',
+    deadline: '10 s (`transactionTimeOut` of the broker), checked every 5 s',
+    endedBy: 'the check-back of any api; if units are held, also the re-drive',
     watchedAs: 'batch_pending',
   },
   batch_pending: {
     waits: 'units held in Redis, not recorded in MySQL',
     deadline: '1 min',
-    endedBy: 'worker, else the re-drive of the keeper, which never gives up',
+    endedBy: 'the worker, or the re-drive of the keeper, which never gives up',
     watchedAs: 'batch_pending',
   },
   delivery_retry: {
     waits: 'a message that a consumer could not finish',
     deadline: 'retries of its group',
-    endedBy: 'the broker: it delivers again; after the last attempt the worker, or else the keeper, parks it',
+    endedBy: 'the broker, which delivers it again; after the last attempt the worker or the keeper parks it',
     watchedAs: 'batch_pending',
   },
   pending_payment: {
     waits: 'an order that is not paid',
     deadline: 'orders.expires_at',
-    endedBy: 'payment, cancel, deadline message, or the sweep of the keeper',
+    endedBy: 'payment, cancellation, deadline message, or the sweep of the keeper',
     watchedAs: 'pending_payment',
   },
   outbox_undone: {
-    waits: 'what must follow from a committed transaction: events, deadlines, units that go back',
+    waits: 'events, deadlines and returned units that follow from a committed transaction',
     deadline: '1 min',
     endedBy: 'the relay of the keeper, which never gives up',
     watchedAs: 'outbox',
@@ -67,75 +67,75 @@ export const WAITING_STATES = {
   dead_letter_parked: {
     waits: 'a message that no attempt could handle; its units stay held',
     deadline: '1 h',
-    endedBy: 'a person: `seckill dlq replay` or `discard`; one that was recorded meanwhile, the keeper',
+    endedBy: 'a person, by `seckill dlq replay` or `discard`; the keeper, if all rows were written meanwhile',
     watchedAs: 'dead_letter',
   },
   refund_due: {
-    waits: 'money that came for an order which could not take it',
+    waits: 'a payment that could not pay its order',
     deadline: '1 day',
-    endedBy: 'the keeper, through the payment provider; what that refuses needs a person',
+    endedBy: 'the keeper, through the payment provider; a person, if the provider refuses',
     watchedAs: 'refund',
   },
   payment_open: {
-    waits: 'a charge that was begun, and of which nothing says yet whether money was taken',
+    waits: 'a charge that was begun, and may have taken money',
     deadline: '20 min',
-    endedBy: 'the request that began it, else the keeper, which asks the payment provider and never gives up',
+    endedBy: 'the request that began it, or the keeper, which asks the payment provider and never gives up',
     watchedAs: 'payment_open',
   },
   payment_case: {
     waits: 'money that no program can settle: a refund that failed, a dispute, a payment that cannot be recorded',
-    deadline: 'none: it counts at once',
-    endedBy: 'a person: `seckill payment-cases close`; or the provider, which says that it is over',
+    deadline: 'none; it counts at once',
+    endedBy: 'a person, by `seckill payment-cases close`; or a report of the provider that it is settled',
     watchedAs: 'payment_case',
   },
   compensation_pending: {
-    waits: 'a repair that was ordered and is due',
+    waits: 'a compensation job that is due',
     deadline: '10 min',
-    endedBy: 'the compensation of the keeper: `compensated` or `failed_final`',
+    endedBy: 'the keeper, which sets it to `compensated` or `failed_final`',
     watchedAs: 'compensation',
   },
   stray: {
     waits: 'units held by a batch that is neither in `pending` nor parked',
     deadline: 'RECONCILE_EVERY_MS',
-    endedBy: 'reconcile, where it may act (`--apply`, `RECONCILE_APPLY`): an order, or `failed` and the units go back',
+    endedBy: 'reconcile with `--apply` or `RECONCILE_APPLY`: an order, or `failed` and the units go back',
     watchedAs: 'reconcile',
   },
-  books_apart: {
-    waits: 'what reconcile only reports: `order_lost`, `unheld`, `oversell`, `miscount`, `not_loaded`, `overdue`',
+  difference_reported: {
+    waits: 'findings that are only reported: `order_lost`, `unheld`, `oversell`, `miscount`, `not_loaded`, `overdue`',
     deadline: 'RECONCILE_EVERY_MS',
-    endedBy: 'a person: `seckill reconcile` and `seckill trace` show the difference',
+    endedBy: 'a person; `seckill reconcile` and `seckill trace` show the difference',
     watchedAs: 'reconcile',
   },
-  sale_shut: {
-    waits: 'a live sale whose data in Redis is lost, may be, or is being rebuilt; buyers get 503',
+  sale_locked: {
+    waits: 'a live sale whose data in Redis may be lost, or is being rebuilt; buyers get 503',
     deadline: '1 min',
     endedBy: 'the repair of the keeper, which never gives up',
-    watchedAs: 'sale_shut',
+    watchedAs: 'sale_locked',
   },
   sale_over: {
     waits: 'a sale whose window has ended and that is not closed',
     deadline: '1 day',
     endedBy:
-      'the keeper, where it runs the sale, else a person: `seckill sale close`; Redis has refused buyers since `closes_at`',
+      'the keeper, if it runs the sale; otherwise a person, by `seckill sale close`. Redis refuses buyers from `closes_at` on',
     watchedAs: 'sale_over',
   },
   sale_kept: {
-    waits: 'a sale that is long over and not retired: Redis cannot forget it',
+    waits: 'a sale that ended long ago and is still in Redis',
     deadline: 'RETIRE_AFTER_MS',
-    endedBy: 'the keeper, once Redis and MySQL agree and nothing of the sale waits; its log says what does',
+    endedBy: 'the keeper, once Redis and MySQL agree and no work of the sale is open; its log names the open work',
     watchedAs: 'sale_kept',
   },
   sale_unarchived: {
-    waits: 'a retired sale whose orders are in the tables that sell',
+    waits: 'a retired sale whose orders are not in the archive',
     deadline: 'ARCHIVE_AFTER_MS',
-    endedBy: 'the keeper, once no money of them is open; its log says what stops it',
+    endedBy: 'the keeper, once no payment of these orders is open; its log says what is open',
     watchedAs: 'sale_unarchived',
   },
-  units_lent: {
-    waits: 'units that have left one bucket of a sale and not reached the other',
+  units_in_transfer: {
+    waits: 'units that left one bucket of a sale and did not reach the other',
     deadline: 'some seconds',
-    endedBy: 'a purchase that needs them, or the keeper; in a sale that is in repair, the repair',
-    watchedAs: 'units_lent',
+    endedBy: 'a purchase that needs them, or the keeper; during a repair, the repair',
+    watchedAs: 'units_in_transfer',
   },
 } as const satisfies Record<string, WaitingState>;
 
@@ -148,7 +148,10 @@ export interface Overdue {
 }
 
 /** States that are overdue by age alone. The other states have a deadline of their own. */
-export type AgedState = Exclude<WatchedState, 'batch_pending' | 'pending_payment' | 'sale_shut' | 'units_lent'>;
+export type AgedState = Exclude<
+  WatchedState,
+  'batch_pending' | 'pending_payment' | 'sale_locked' | 'units_in_transfer'
+>;
 
 /** Counts overdue cases in MySQL, on its time. */
 export interface OverdueRepository {

@@ -16,7 +16,7 @@ const PREPARED: Readonly<Record<AdmissionCode, PreparedProblem<AdmissionCode>>> 
   rate_limited: new PreparedProblem('rate_limited'),
   degraded: new PreparedProblem('degraded'),
   unavailable: new PreparedProblem('unavailable', {
-    detail: 'This process lets nobody in yet; nothing was taken. Ask again with the same key.',
+    detail: 'This server does not admit buyers yet, and nothing was taken. Try again with the same key.',
   }),
 };
 
@@ -28,34 +28,34 @@ export function refusedAnswer({ word, retryAfterMs, headers }: Refused, requestI
 
 /** A browser adds cookies to requests that a page of another site sends. */
 export const CROSS_SITE = new PreparedProblem('denied', {
-  detail: 'A page of another site sent this request. Send it from a page of this site.',
+  detail: 'A page of another site sent this request. Send it from a page of this server.',
 });
 export const NOT_SIGNED = new PreparedProblem('bad_signature', {
-  detail: 'Requests for this sale must be signed, each anew.',
+  detail: 'Requests for this sale must be signed. Sign each request anew.',
 });
 export const NO_PASS = new PreparedProblem('queue_pass_needed', {
-  detail: 'A pass is needed: POST /v1/sales/{saleId}/queue, and wait your turn.',
+  detail: 'Get a queue pass first: POST /v1/sales/{saleId}/queue, and wait for your turn.',
 });
 export const NO_TOKEN = new PreparedProblem('purchase_token_needed', {
-  detail: 'A purchase token is needed, one for each purchase: POST /v1/sales/{saleId}/purchase-token.',
+  detail: 'Get a purchase token first, a new one for each purchase: POST /v1/sales/{saleId}/purchase-token.',
 });
 /** Only Redis knows whether a nonce or a token was used before, and Redis does not answer. */
 export const CANNOT_CHECK = new PreparedProblem('unavailable', { detail: unavailableDetail('redis') });
 
 /** Says what is wrong with a token, in the detail and in `WWW-Authenticate`: ASCII without quotes. */
 const DENIALS: Readonly<Record<Exclude<Denial, 'missing' | 'keys_unavailable' | 'app_failed'>, string>> = {
-  malformed: 'It is no JWT that is understood here.',
+  malformed: 'The token is not a JWT that this server understands.',
   too_long: 'The token is too long.',
-  unknown_key: 'No key is known here that could have signed the token.',
+  unknown_key: 'This server does not know the key that signed the token.',
   bad_signature: 'The signature of the token is wrong.',
-  wrong_issuer: 'Tokens of this issuer are not accepted here.',
+  wrong_issuer: 'This server does not accept tokens of this issuer.',
   wrong_audience: 'The token is for another audience.',
   bad_subject: 'The subject of the token must be 1 to 128 visible ASCII characters.',
   bad_roles: 'The roles of the token are not a list of texts.',
   no_expiry: 'The token does not say when it expires.',
   expired: 'The token has expired.',
   not_yet_valid: 'The token is not valid yet.',
-  lives_too_long: 'The token is good for longer than is allowed here.',
+  lives_too_long: 'The token lives longer than this server allows.',
   revoked: 'The token was revoked.',
 };
 
@@ -74,15 +74,15 @@ export function unauthorizedAnswer(denial: Denial, requestId: string | null): An
 }
 
 const NO_KEYS = new PreparedProblem('unavailable', {
-  detail: 'The keys of the identity provider cannot be read, so no token of it can be checked. Try again.',
+  detail: 'This server cannot read the keys of the identity provider, so it cannot check the token. Try again.',
 });
 
 const APP_FAILED = new PreparedProblem('unavailable', {
-  detail: 'Who sent this request could not be found out; nothing was started. Ask again with the same key.',
+  detail: 'This server could not identify the caller, and did nothing. Try again with the same key.',
 });
 
 export const roleNeededAnswer = (role: Role, requestId: string | null): Answer<'role_needed'> =>
-  problem('role_needed', { requestId, detail: `This needs the role ${role}, or one that includes it.` });
+  problem('role_needed', { requestId, detail: `This request needs the role ${role}, or a role that includes it.` });
 
 export const unpaidPauseAnswer = (retryAfterMs: number, requestId: string | null): Answer<'unpaid_pause'> =>
   problem('unpaid_pause', { requestId, retryAfterMs: Math.ceil(retryAfterMs) });

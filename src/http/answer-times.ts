@@ -37,7 +37,7 @@ export class AnswerTimes {
 export function registerTimes(registry: Registry, times: ReadonlyMap<string, AnswerTimes>): void {
   const metric = {
     name: NAME,
-    help: 'From a request to its answer, by route and class: ok, refused (4xx), failed (5xx). Long polls wait as long as they were asked to.',
+    help: 'Time from a request to its answer, by route and class: ok, refused (4xx), failed (5xx). Includes the requested wait of long polls.',
     type: 'histogram',
     labelNames: ['route', 'class'] satisfies (keyof TimesLabels)[],
     aggregator: 'sum',

@@ -72,7 +72,7 @@ export function createBuyersListener(api: Api, lifecycle: Lifecycle): RequestLis
   };
 }
 
-const STOPPING = { detail: 'This server is stopping; nothing was started. Ask again with the same key.' };
+const STOPPING = { detail: 'This server is stopping, and did nothing. Try again with the same key.' };
 
 type Serve = (req: IncomingMessage, res: ServerResponse) => boolean;
 

@@ -83,8 +83,8 @@ export function authenticatorOf(
   identify: (req: IncomingMessage) => Caller | null | Promise<Caller | null>,
   ports: { readonly clock: Clock; readonly log: Log },
 ): RequestAuthenticator {
-  const logBad = bugLog('authenticate of the app named a caller without a good userId', ports, LOG_EVERY_MS);
-  const logFailed = bugLog('authenticate of the app failed', ports, LOG_EVERY_MS);
+  const logBad = bugLog('the authenticate function of the app returned an invalid userId', ports, LOG_EVERY_MS);
+  const logFailed = bugLog('the authenticate function of the app failed', ports, LOG_EVERY_MS);
   const principalOf = (caller: Caller | null): Principal | Denial => {
     if (caller === null) return 'missing';
     const { userId, roles = [] } = caller;

@@ -142,7 +142,7 @@ interface NamedKey {
 
 function keysIn(text: string): readonly KeyOfSet[] {
   const { keys } = JSON.parse(text) as { readonly keys?: unknown };
-  if (!Array.isArray(keys) || keys.length > KEYS_MAX) throw new Error(`it is no list of at most ${KEYS_MAX} keys`);
+  if (!Array.isArray(keys) || keys.length > KEYS_MAX) throw new Error(`it is not a list of at most ${KEYS_MAX} keys`);
   return keys.filter(
     (key: Jwk | null): key is KeyOfSet =>
       typeof key === 'object' && key !== null && (key.kid === undefined || typeof key.kid === 'string'),
@@ -164,7 +164,7 @@ async function fetchText(url: string): Promise<string> {
     redirect: 'error',
     signal: AbortSignal.timeout(TIMEOUT_MS),
   });
-  if (response.status !== 200 || response.body === null) throw new Error(`it answers ${response.status}`);
+  if (response.status !== 200 || response.body === null) throw new Error(`the answer has status ${response.status}`);
   const parts: Uint8Array[] = [];
   let bytes = 0;
   for await (const part of response.body) {

@@ -40,7 +40,7 @@ export class LiveSnapshots {
   constructor(parts: LiveSnapshotsParts, listenersMax: number) {
     this.#parts = parts;
     this.#listenersMax = listenersMax;
-    this.#onBug = bugLog('no snapshot was made for those who watch', parts);
+    this.#onBug = bugLog('could not make a live snapshot for the consoles', parts);
   }
 
   /** The number of listeners. */
@@ -59,7 +59,7 @@ export class LiveSnapshots {
    * @returns a function that removes the listener, safe to call twice
    */
   follow(send: SendEvent): () => void {
-    assert(!this.isFull, 'one more listens than may');
+    assert(!this.isFull, 'too many listeners');
     this.#listeners.add(send);
     if (this.#last !== null && this.#parts.clock.monotonicMs() - this.#last.monotonicMs < EVERY_MS) {
       send(this.#last.event);
@@ -147,5 +147,5 @@ function waitingIn(programs: readonly LiveProgram[], saleId: string): number | n
 const KEEPER_ABSENT = {
   name: 'SeckillKeeperAbsent',
   about: null,
-  text: 'No keeper runs. Overdue work is neither done nor counted.',
+  text: 'No keeper runs, so overdue work is neither done nor counted.',
 };

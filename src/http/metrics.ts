@@ -42,7 +42,7 @@ export function createHttpMetrics(registry: Registry) {
   times.set('purchase ok', new AnswerTimes({ route: 'purchase', class: 'ok' }));
   const unlogged = new Counter({
     name: 'seckill_access_log_skipped_total',
-    help: 'Answers without a line in the access log, because there were too many in a second or its file was too slow.',
+    help: 'Answers without a line in the access log, because a second had too many or the file was too slow.',
     registers,
   });
   const dropped = new Counter({
@@ -72,13 +72,13 @@ export function createIdentityMetrics(registry: Registry) {
   const registers = [registry];
   const reads = new Counter({
     name: 'seckill_jwks_reads_total',
-    help: 'Times that the keys of an issuer were read, or could not be read.',
+    help: 'Attempts to read the keys of an issuer, by result.',
     labelNames: ['issuer', 'result'],
     registers,
   });
   const keys = new Gauge({
     name: 'seckill_jwks_keys',
-    help: 'Keys of an issuer that tokens are checked with. 0: none were ever read.',
+    help: 'Number of keys of an issuer in use. 0: none were ever read.',
     labelNames: ['issuer'],
     registers,
   });

@@ -6,7 +6,7 @@ import { routesOf, type AnswerSpec, type Listener, type Route } from './route.js
 /** A part of the document. */
 type Json = Record<string, unknown>;
 
-/** Title and address for each listener. The public address of buyers is not known here. */
+/** Title and address for each listener. The public address of buyers is not a known field. */
 const ABOUT: Readonly<Record<Listener, { readonly title: string; readonly servers: readonly Json[] }>> = {
   buyers: {
     title: 'Seckill',
@@ -44,7 +44,7 @@ export function openapiOf(
       version: '1',
       description:
         'A flash sale: sells exactly its stock. Every error is a problem of RFC 9457, and its `code` is stable. Every answer' +
-        ' has a header `Trace-Id`: the trace id of the `traceparent` of its request, or a new one.',
+        ' has a header `Trace-Id`: the trace id of the `traceparent` of its request, or a new trace id.',
       license: { name: 'MIT', identifier: 'MIT' },
     },
     servers,

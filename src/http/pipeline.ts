@@ -299,9 +299,9 @@ export class Pipeline {
 const sentAddress = (req: IncomingMessage & { readonly originalUrl?: string }): string =>
   req.originalUrl ?? req.url ?? '';
 
-const NOT_UTF8 = 'The body is not UTF-8: send JSON in UTF-8.';
+const NOT_UTF8 = 'The body is not UTF-8. Send JSON in UTF-8.';
 const SWALLOWED =
-  'middleware of the app has read the body of a request and left nothing in req.body: put the router of Seckill before it';
+  'middleware of the app read the body of a request and left nothing in req.body. Mount the router of Seckill before that middleware.';
 const PURCHASE_TOKEN = 'seckill-purchase-token';
 const PURCHASE_SPAN: SpanStart = {
   name: 'POST /v1/sales/{saleId}/purchases',

@@ -85,10 +85,10 @@ async function answer(
         return json(report.ready ? 200 : 503, report);
       }
       case '/metrics':
-        if (!metricsPage.isFor(authorization)) return json(401, { detail: 'A token is needed: METRICS_TOKEN.' });
+        if (!metricsPage.isFor(authorization)) return json(401, { detail: 'Send METRICS_TOKEN as bearer token.' });
         return { status: 200, type: METRICS_TYPE, body: await metricsPage.read() };
       default:
-        return json(404, { detail: 'Here are /healthz, /readyz and /metrics.' });
+        return json(404, { detail: 'This port serves only /healthz, /readyz and /metrics.' });
     }
   } catch {
     return json(500, { detail: 'The probe failed.' });

@@ -39,7 +39,7 @@ export class SaleAnswers {
     this.#tally = new Tally(
       registry,
       'seckill_sale_answers_total',
-      `Answers to purchases by sale and code, for ${SALES_MAX} sales that are asked for; sale="${OTHER}" is the rest.`,
+      `Answers to purchases by sale and code, for at most ${SALES_MAX} sales; sale="${OTHER}" is the rest.`,
       ['sale', 'code'],
     );
     this.#isKnown = isKnown;
@@ -118,7 +118,7 @@ export async function rememberAnswers(
   { history, clock, log }: RememberAnswersPorts,
   signal: AbortSignal,
 ): Promise<void> {
-  const onBug = bugLog('the answers of a second were not remembered', { clock, log });
+  const onBug = bugLog('the answers of a second were not stored', { clock, log });
   let adding = Promise.resolve();
   while (!signal.aborted) {
     const nowMs = clock.nowMs();
@@ -133,7 +133,7 @@ export async function rememberAnswers(
       const taken = answers.takeNew();
       if (taken.sales.size > 0 || taken.others > 0) await history.add(atMs, taken);
     } catch (err) {
-      if (err instanceof OperationalError) log.debug({ err }, 'the answers of a second were not remembered');
+      if (err instanceof OperationalError) log.debug({ err }, 'the answers of a second were not stored');
       else onBug(err);
     }
   }

@@ -6,7 +6,7 @@ import type { ExportFormat } from './export-lines.js';
 import { NOSNIFF } from './problem.js';
 import type { Call, RouteServices } from './route.js';
 
-const TOO_MANY = 'Other exports are under way. Try again later, or use another api.';
+const TOO_MANY = 'Other exports are running. Try again later, or use another api.';
 
 const TYPES: Readonly<Record<ExportFormat, string>> = {
   csv: 'text/csv; charset=utf-8; header=present',

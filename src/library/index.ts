@@ -106,7 +106,7 @@ export async function createSeckill(options: SeckillOptions = {}): Promise<Secki
   const started: Promise<Running>[] = [];
   let isClosed = false;
   const start = (part: () => Promise<Running>): Promise<Running> => {
-    if (isClosed) return Promise.reject(new Error('this Seckill is closed: make another one'));
+    if (isClosed) return Promise.reject(new Error('this Seckill is closed; create a new one'));
     const running = part();
     started.push(running);
     return running;
@@ -218,7 +218,7 @@ function once(close: () => Promise<void>, log: Log): () => Promise<void> {
     const timer = new AbortController();
     const late = pause(CLOSE_MAX_MS, timer.signal).then(() => 'late' as const);
     try {
-      if ((await Promise.race([close(), late])) === 'late') log.warn({}, 'not everything has ended in time');
+      if ((await Promise.race([close(), late])) === 'late') log.warn({}, 'not everything ended in time');
     } catch (err) {
       log.error({ err }, 'closing failed');
     } finally {

@@ -13,6 +13,7 @@ import { requestName } from '../core/purchase.js';
 import { insertAudit } from './audit-log.js';
 import { execute, inMs, knex, msAgo, now, PAUSE_MAX_MS, select, waitOver } from './knex.js';
 import type { MysqlPool, Transaction } from './pool.js';
+import { kindOf, storedKind } from './stored-kind.js';
 import type { CompensationJobRow } from './tables.js';
 import { withoutUndefined } from '../core/without-undefined.js';
 
@@ -34,7 +35,8 @@ export function createCompensationRepository(pool: MysqlPool): CompensationRepos
       return outcomes;
     },
     async list({ state, kind, saleId }, { afterId, max }): Promise<CompensationJob[]> {
-      let page = jobs().where(withoutUndefined({ state, kind, sale_id: saleId }));
+      const stored = kind === undefined ? undefined : storedKind(kind);
+      let page = jobs().where(withoutUndefined({ state, kind: stored, sale_id: saleId }));
       if (afterId !== undefined) page = page.where('id', '>', afterId);
       return (await select(pool, page.orderBy('id').limit(max))).map(jobOf);
     },
@@ -92,7 +94,8 @@ async function lock(
  * nothing but locks the row.
  */
 async function addOne(tx: Transaction, job: NewCompensationJob, actor: string): Promise<Added> {
-  const { kind, subject, saleId, batchId, userId, requestId, detail } = job;
+  const { subject, saleId, batchId, userId, requestId, detail } = job;
+  const kind = storedKind(job.kind);
   const row = {
     kind,
     subject,
@@ -217,7 +220,7 @@ async function retry(tx: Transaction, jobId: string, actor: string): Promise<Ret
 
 const jobOf = (row: CompensationJobRow): CompensationJob => ({
   jobId: row.id,
-  kind: row.kind,
+  kind: kindOf(row.kind),
   subject: row.subject,
   saleId: row.sale_id,
   batchId: row.batch_id,

@@ -142,7 +142,7 @@ async function applyMissing(
 
 /** Knex requires a down step. No command drops a table of orders. */
 function refuseDown(): Promise<void> {
-  return Promise.reject(new Error('the schema only goes forward; to go back, restore a backup'));
+  return Promise.reject(new Error('migrations cannot be reverted; restore a backup instead'));
 }
 
 function openKnex(options: MigrateOptions): Knex {

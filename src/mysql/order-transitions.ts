@@ -44,7 +44,7 @@ export function createOrderTransitions(
       } catch (error) {
         if (!(error instanceof SaleOutOfStep) || outOfStep.includes(error.saleId)) throw error;
         outOfStep.push(error.saleId);
-        log.error({ saleId: error.saleId }, 'orders cannot expire: the sale counts fewer units sold than they have');
+        log.error({ saleId: error.saleId }, 'orders cannot expire: the sale counts fewer sold units than they have');
       }
     }
   };

@@ -228,7 +228,7 @@ function readPasswordAgain(pool: Pool, server: MysqlServer): void {
  */
 const REFUSAL_COUNTS_MS = 30_000;
 const REFUSALS: Partial<Record<MysqlErrorKind, string>> = {
-  disk_full: 'MySQL refuses writes for want of space: is its disk full?',
+  disk_full: 'MySQL refuses writes because it has no space. Check its disk.',
   read_only: 'MySQL is read-only.',
 };
 

@@ -4,6 +4,7 @@ import type { ReconcileRun, ReconcileRuns, SaleLease } from '../core/ports/recon
 import { bigint, execute, inMs, knex, msAgo, now, select, waitOver } from './knex.js';
 import type { MysqlPool } from './pool.js';
 import { retryConflicts } from './retry-conflicts.js';
+import { kindOf, storedKind, type StoredKind } from './stored-kind.js';
 import { withoutUndefined } from '../core/without-undefined.js';
 
 /** Maximum number of findings kept per run. More would tell a person nothing new. */
@@ -30,7 +31,7 @@ export function createReconcileRuns(pool: MysqlPool, clock: Clock): ReconcileRun
         finished_at: now(),
         outcome,
         figures_json: JSON.stringify(figures),
-        findings_json: JSON.stringify(findings.slice(0, FINDINGS_KEPT)),
+        findings_json: JSON.stringify(findings.slice(0, FINDINGS_KEPT).map(storedFinding)),
       };
       await execute(pool, knex('reconcile_runs').where({ id: runId }).update(changes));
     },
@@ -53,11 +54,17 @@ export function createReconcileRuns(pool: MysqlPool, clock: Clock): ReconcileRun
         finishedAtMs: row.finished_at?.getTime() ?? null,
         outcome: row.outcome,
         figures: JSON.parse(row.figures_json ?? '{}') as Record<string, number>,
-        findings: JSON.parse(row.findings_json ?? '[]') as SaleFinding[],
+        findings: (JSON.parse(row.findings_json ?? '[]') as StoredFinding[]).map(findingOf),
       }));
     },
   };
 }
+
+type StoredFinding = Omit<SaleFinding, 'kind'> & { readonly kind: StoredKind };
+
+const storedFinding = (finding: SaleFinding): StoredFinding => ({ ...finding, kind: storedKind(finding.kind) });
+
+const findingOf = (stored: StoredFinding): SaleFinding => ({ ...stored, kind: kindOf(stored.kind) }) as SaleFinding;
 
 /**
  * Leases a sale. A free row is inserted first, so that there is a row to lock. Its owner may remove the row before it

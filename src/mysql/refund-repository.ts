@@ -16,7 +16,7 @@ import { withoutUndefined } from '../core/without-undefined.js';
 
 const ERROR_MAX = 1000;
 /** Remains if a keeper dies while it asks: a person should then ask the provider before paying. */
-const ASKED = 'the provider was asked, and no answer is noted yet';
+const ASKED = 'a keeper asked the provider, and has no answer yet';
 
 /** Refunds owed to buyers, in MySQL, whose clock decides which refunds are due. */
 export function createRefundRepository(pool: MysqlPool): RefundRepository {

@@ -98,7 +98,7 @@ export class AppliedChanges implements SchemaChanges {
     if (bytes > smallBytes && !allowLocks) {
       throw new OperationalError(
         'mysql',
-        `this server can change ${table} (${megabytes(bytes)}) only while nobody writes to it; migrate again with --allow-locks when nothing sells`,
+        `this server must lock ${table} (${megabytes(bytes)}) to change it; migrate again with --allow-locks while no sale runs`,
         { retryable: false },
       );
     }
@@ -127,7 +127,7 @@ export class AppliedChanges implements SchemaChanges {
 }
 
 const IN_USE =
-  'a table stayed in use by a transaction that does not end (a backup, a report, SHOW FULL PROCESSLIST names it): end it and migrate again';
+  'a long transaction (a backup or a report, see SHOW FULL PROCESSLIST) kept a table in use; end it and migrate again';
 
 /**
  * The programs that wait for a statement.

@@ -99,7 +99,7 @@ function reasonOf(
   const { errno, code = '', message = '' } = (cause ?? {}) as { errno?: unknown; code?: string; message?: string };
   const byTls = tlsReason(cause, NAMES, tlsOf(server));
   if (byTls !== null) return byTls;
-  if (/insecure transport/i.test(message)) return 'takes nobody without TLS: set MYSQL_TLS to on';
+  if (/insecure transport/i.test(message)) return 'refuses connections without TLS: set MYSQL_TLS to on';
   const login = server.password?.() ? 'the user in MYSQL_URL, or MYSQL_PASSWORD' : 'user and password in MYSQL_URL';
   switch (errno) {
     case ACCESS_DENIED:
@@ -109,6 +109,6 @@ function reasonOf(
     case NO_DATABASE:
       return `has no database ${database}: create it, or correct MYSQL_URL`;
   }
-  if (UNREACHABLE.has(code)) return `cannot be reached: is it running, and is MYSQL_URL right? (${message || code})`;
-  return `made no connection (${plain.message})`;
+  if (UNREACHABLE.has(code)) return `cannot be reached (${message || code}): check that it runs, and MYSQL_URL`;
+  return `refused the connection (${plain.message})`;
 }

@@ -50,7 +50,7 @@ export async function convertAmounts(knex: Knex): Promise<void> {
   if (busy.length > 0) {
     throw new OperationalError(
       'mysql',
-      `this release counts amounts in the smallest unit of their currency, and sales in a currency without cents are under way (${busy.map(({ id }) => id).join(', ')}): close them, wait until all of their orders are paid or have ended, and migrate again`,
+      `this release stores amounts in the smallest unit of their currency, but sales in a currency without cents are live (${busy.map(({ id }) => id).join(', ')}): close them, wait until all of their orders are paid or have ended, and migrate again`,
       { retryable: false },
     );
   }

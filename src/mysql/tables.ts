@@ -10,6 +10,7 @@ import type { CaseKind, CaseState } from '../core/ports/payment-cases.js';
 import type { RunOutcome } from '../core/ports/reconcile-runs.js';
 import type { EditState } from '../core/ports/sale-edits.js';
 import type { RefundState } from '../core/ports/refund-repository.js';
+import type { StoredKind } from './stored-kind.js';
 
 /**
  * The tables as the driver returns their rows: BIGINT as a decimal string (ids exceed 2^53), every other number as a
@@ -315,7 +316,7 @@ export interface DeadLetterRow {
 
 export interface CompensationJobRow {
   readonly id: string;
-  readonly kind: CompensatedKind;
+  readonly kind: StoredKind<CompensatedKind>;
   readonly subject: string;
   readonly sale_id: string;
   readonly batch_id: string | null;

@@ -27,7 +27,7 @@ async function take(tx: Transaction, owner: string, leaseMs: number): Promise<Wo
   const [own] = await select(tx, columns().where({ owner }).forUpdate());
   const taken = own ?? (await longestFree(tx));
   if (taken === undefined) {
-    throw new OperationalError('mysql', 'all 256 worker slots are taken', { retryable: true });
+    throw new OperationalError('mysql', 'all 256 order-id slots are taken', { retryable: true });
   }
   const { slot } = taken;
   await execute(

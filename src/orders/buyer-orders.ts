@@ -137,7 +137,7 @@ async function charge(
     const now = await getOrder(orderId, userId, ports.repository);
     if (moved === 'not_found' || moved === 'payment_conflict' || now === null) {
       const fields = { orderId, outcome: moved, ...answer.payment };
-      ports.log.error(fields, 'money was taken that cannot be recorded: ask the provider');
+      ports.log.error(fields, 'money was taken that cannot be recorded; ask the provider');
       return { outcome: 'outcome_unknown' };
     }
     await closeAttempt({ orderId, key }, 'charged', ports);

@@ -71,7 +71,7 @@ export class ClockWatch {
 function problemOf(server: string, aheadMs: number): string | null {
   if (Math.abs(aheadMs) <= CLOCK_SKEW_MAX_MS) return null;
   const side = aheadMs > 0 ? 'ahead of' : 'behind';
-  return `the clock of ${server} is ${Math.abs(aheadMs)} ms ${side} that of this machine. Set the clocks of all machines (NTP)`;
+  return `the clock of ${server} is ${Math.abs(aheadMs)} ms ${side} the clock of this machine; set the clocks of all machines (NTP)`;
 }
 
 /** Fails each run of the job while the clocks differ, without running the job. */

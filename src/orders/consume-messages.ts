@@ -94,7 +94,7 @@ async function renew(
 ): Promise<Delivery[]> {
   const ours = await Promise.all(deliveries.map((delivery) => delivery.hold(invisibleMs)));
   const lost = ours.filter((isOurs) => !isOurs).length;
-  if (lost > 0) log.warn({ group, messages: lost }, 'messages waited too long for their turn and come again');
+  if (lost > 0) log.warn({ group, messages: lost }, 'messages waited too long; the broker delivers them again');
   return deliveries.filter((_, index) => ours[index]);
 }
 
@@ -115,7 +115,7 @@ async function handleOrGiveBack(
     const givenBack = outage ? [delivery, ...behind] : [delivery];
     await Promise.all(givenBack.map((one) => retry(one, options)));
     if (outage) throw error;
-    const said = isLast ? 'message not handled for the last time: it is a dead letter now' : 'message not handled';
+    const said = isLast ? 'last attempt failed, the message is a dead letter now' : 'message not handled';
     ports.log.error({ err: error, messageId: delivery.messageId, group: options.group }, said);
   }
 }
@@ -149,7 +149,7 @@ async function end(
       await delivery.ack();
       return;
     case 'later':
-      ports.log.debug({ messageId, attempt, group, why: result.why }, 'message comes again later');
+      ports.log.debug({ messageId, attempt, group, why: result.why }, 'the broker delivers the message again later');
       return retry(delivery, options);
     case 'undecodable':
     case 'unknown_version':
@@ -180,7 +180,7 @@ async function park(
     attempts: attempt,
   });
   await delivery.ack();
-  log.error({ messageId, group, reason, detail }, 'message parked as a dead letter');
+  log.error({ messageId, group, reason, detail }, 'parked a message as a dead letter');
 }
 
 const retry = (delivery: Delivery, { retryFirstMs }: ConsumerOptions): Promise<void> =>

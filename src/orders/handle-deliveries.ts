@@ -117,7 +117,7 @@ const endingSpan = (delivery: Delivery, span: Span): Delivery => ({
   },
   async retryAfter(delayMs) {
     await delivery.retryAfter(delayMs);
-    span.end('given back, it comes again');
+    span.end('returned a message; the broker delivers it again');
   },
 });
 
@@ -327,10 +327,10 @@ async function park(
     if (batch !== null) await store.park(batch);
     span?.end(`parked as a dead letter: ${reason}`); // the ack of a parked message is no success
     await delivery.ack();
-    log.error({ messageId, ...named, reason }, 'message parked as a dead letter');
+    log.error({ messageId, ...named, reason }, 'parked a message as a dead letter');
   } catch (error) {
     if (!(error instanceof OperationalError)) throw error;
-    log.warn({ messageId, ...named, reason, error: error.message }, 'could not park the message, it comes again');
+    log.warn({ messageId, ...named, reason, error: error.message }, 'could not park the message; it comes again');
     await delivery.retryAfter(redeliveryDelayMs(attempt, retryFirstMs));
   }
 }

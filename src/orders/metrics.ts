@@ -46,15 +46,15 @@ export function createWorkerMetrics(registry: Registry) {
   const seconds = (name: string, help: string): Histogram =>
     new Histogram({ name, help, buckets: DURATION_BUCKETS, registers });
   const received = count('seckill_deliveries_received_total', 'Messages received.');
-  const checkedBack = count('seckill_deliveries_checked_back_total', 'Messages that came by check-back.');
-  const verdicts = count('seckill_deliveries_total', 'Messages by how they ended.', ['verdict']);
-  const purchases = count('seckill_recorded_purchases_total', 'Purchases by how their message ended.', ['verdict']);
+  const checkedBack = count('seckill_deliveries_checked_back_total', 'Messages that a check-back committed.');
+  const verdicts = count('seckill_deliveries_total', 'Messages by result.', ['verdict']);
+  const purchases = count('seckill_recorded_purchases_total', 'Purchases by the result of their message.', ['verdict']);
   purchases.labels('recorded').inc(0); // starts at 0, or the first purchases would be missing from every rate
   const retries = count('seckill_record_retries_total', 'Batches that could not be written at once.', ['reason']);
-  const written = seconds('seckill_record_seconds', 'One try to write batches, with every attempt in it.');
+  const written = seconds('seckill_record_seconds', 'Time to write batches, with all retries.');
   const delivered = seconds(
     'seckill_delivery_seconds',
-    'From the making of a batch to the worker that has received it; on the clocks of two machines.',
+    'Time from the creation of a batch until a worker received it, on the clocks of two machines.',
   );
   const inTime = count(
     'seckill_recorded_in_time_purchases_total',
@@ -75,7 +75,7 @@ export function createWorkerMetrics(registry: Registry) {
   });
   const outage = new Gauge({
     name: 'seckill_mysql_outage',
-    help: '1 while the worker receives nothing because MySQL is out.',
+    help: '1 while the worker receives nothing because MySQL is down.',
     registers,
   });
   return {
@@ -117,7 +117,7 @@ export type ConsumerMetrics = ReturnType<typeof createConsumerMetrics>;
 export function createConsumerMetrics(registry: Registry, group?: string) {
   const consumed = new Counter({
     name: 'seckill_consumed_messages_total',
-    help: 'Messages by group and how they ended.',
+    help: 'Messages by group and result.',
     labelNames: ['group', 'verdict'],
     registers: [registry],
   });
@@ -132,7 +132,7 @@ export function createConsumerMetrics(registry: Registry, group?: string) {
 export function createChargeMetrics(registry: Registry): (outcome: ChargeOutcome['outcome']) => void {
   const charges = new Counter({
     name: 'seckill_charges_total',
-    help: 'Charges that an api asked the payment provider for, by its answer.',
+    help: 'Charges that an api requested from the payment provider, by answer.',
     labelNames: ['outcome'],
     registers: [registry],
   });
@@ -149,29 +149,29 @@ export function createOrderJobMetrics(registry: Registry) {
     new Counter({ name, help, labelNames, registers });
   const level = (name: string, help: string): Gauge => new Gauge({ name, help, labelNames: ['kind'], registers });
   const relayed = {
-    published: count('seckill_outbox_published_rows_total', 'Rows of the outbox that are done.', ['kind']),
-    retried: count('seckill_outbox_retried_rows_total', 'Rows of the outbox that failed and wait.', ['kind']),
+    published: count('seckill_outbox_published_rows_total', 'Outbox rows that are done.', ['kind']),
+    retried: count('seckill_outbox_retried_rows_total', 'Failed attempts of outbox rows, which are retried.', ['kind']),
   };
-  const undone = level('seckill_outbox_undone_rows', 'Rows of the outbox that are not done.');
+  const undone = level('seckill_outbox_undone_rows', 'Outbox rows that are not done.');
   const oldest = level('seckill_outbox_oldest_seconds', 'Age of the oldest row that is not done. Alert on it.');
-  const removed = count('seckill_outbox_removed_rows_total', 'Rows that were done long ago and are removed.');
-  const released = count('seckill_released_requests_total', 'Requests whose units went back.');
+  const removed = count('seckill_outbox_removed_rows_total', 'Old finished outbox rows that were removed.');
+  const released = count('seckill_released_requests_total', 'Requests whose units were returned.');
   const difference = new Gauge({
     name: 'seckill_clock_difference_seconds',
-    help: 'Difference between the clock of a server and that of this process, at least. No order expires above 2 s.',
+    help: 'Minimum difference between the clocks of a server and of this process. Above 2 s no order expires.',
     labelNames: ['server'],
     registers,
   });
   const expired = count('seckill_expired_orders_total', 'Unpaid orders ended at their deadline.');
-  const notified = count('seckill_notified_orders_total', 'Orders of which buyers who wait were notified.');
+  const notified = count('seckill_notified_orders_total', 'Orders whose waiting buyers were notified.');
   const coupons = count('seckill_coupons_total', 'Coupons given for paid orders.');
   const attempts = count(
     'seckill_payment_attempts_resolved_total',
-    'Charges that were begun and not finished, by what the payment provider says of them.',
+    'Unfinished charges, by what the payment provider says about them.',
     ['state'],
   );
   const refundLabels = ['outcome'];
-  const refunds = count('seckill_refund_tries_total', 'Tries to give money back by outcome.', refundLabels);
+  const refunds = count('seckill_refund_tries_total', 'Attempts to refund a payment, by outcome.', refundLabels);
   return {
     relayed: (kind: OutboxKind, result: 'published' | 'retried', rows: number): void =>
       relayed[result].labels(kind).inc(rows),

@@ -41,7 +41,7 @@ export class MysqlOutage {
     if (this.#outage !== null) return;
     this.#outage = new AbortController();
     this.#ports.metrics.mysqlOutage(true);
-    this.#ports.log.warn({ error: error.message }, 'MySQL is out: nothing is received until it answers again');
+    this.#ports.log.warn({ error: error.message }, 'MySQL is down; receiving nothing until it answers again');
     void this.#probeUntilOver(this.#outage);
   }
 
@@ -66,12 +66,12 @@ export class MysqlOutage {
         await probe();
         break;
       } catch (error) {
-        log.debug({ error: String(error) }, 'MySQL is still out');
+        log.debug({ error: String(error) }, 'MySQL is still down');
       }
     }
     this.#outage = null;
     metrics.mysqlOutage(false);
-    log.info({}, 'MySQL answers again: receiving');
+    log.info({}, 'MySQL answers again; receiving');
     outage.abort();
   }
 }

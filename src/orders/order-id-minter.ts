@@ -95,9 +95,9 @@ export function createOrderIdMinter(
       slotsLeft++;
       name = asked;
       [lastMs, used] = [0, 0];
-      log.warn({ from: lease?.slot, to: next.slot }, 'the clock was set back: order ids go on under another slot');
+      log.warn({ from: lease?.slot, to: next.slot }, 'the clock was set back; using another order-id slot');
     } else if (lease !== null && lease.slot !== next.slot) {
-      log.warn({ from: lease.slot, to: next.slot }, 'the lease of the worker slot had ended, another slot is used');
+      log.warn({ from: lease.slot, to: next.slot }, 'the lease of the order-id slot expired; using another slot');
     }
     lease = {
       slot: next.slot,
@@ -120,7 +120,7 @@ export function createOrderIdMinter(
       const lastNeededMs = lastMs + Math.floor(Math.max(0, used + userIds.length - 1) / SEQUENCE_PER_MS);
       const refused = refusal(nowMs, lastNeededMs);
       if (refused !== null || lease === null) {
-        if (isFarBehind()) renew().catch((err: unknown) => log.warn({ err }, 'no other slot for order ids was taken'));
+        if (isFarBehind()) renew().catch((err: unknown) => log.warn({ err }, 'could not claim another order-id slot'));
         return refused as Refusal;
       }
       const orderIds: string[] = [];
@@ -138,8 +138,8 @@ export function createOrderIdMinter(
       const nowMs = Math.floor(clock.nowMs());
       const refused = refusal(nowMs, Math.max(nowMs, lastMs));
       if (refused === null) return null;
-      if (refused.reason === 'no_lease') return 'no slot for order ids is leased; MySQL is asked until one is free';
-      return `the clock was set back: no order id for another ${Math.ceil(refused.waitMs)} ms. Set the clock of this host (NTP)`;
+      if (refused.reason === 'no_lease') return 'this process has no order-id slot; it asks MySQL until a slot is free';
+      return `the clock was set back; no order id for another ${Math.ceil(refused.waitMs)} ms. Set the clock of this machine (NTP)`;
     },
 
     renew,
@@ -151,7 +151,7 @@ export function createOrderIdMinter(
         await slots.free(name);
       } catch (error) {
         if (!(error instanceof OperationalError)) throw error;
-        log.warn({ error: error.message }, 'the worker slot was not given back, its lease ends by itself');
+        log.warn({ error: error.message }, 'could not release the order-id slot; its lease expires by itself');
       }
     },
   };

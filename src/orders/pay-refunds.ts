@@ -43,7 +43,7 @@ export function payRefunds(
 }
 
 const MARKED_MEANWHILE =
-  'a refund was marked as done while the provider made it: if a person paid it too, it was paid twice';
+  'a refund was marked as done while the provider made it; if a person paid it too, it was paid twice';
 
 /** @throws OperationalError mysql; the refund is due again when the lease is over */
 async function pay(refund: LeasedRefund, { refunds, cases, provider, log, metrics }: PayRefundsPorts): Promise<void> {
@@ -61,7 +61,7 @@ async function pay(refund: LeasedRefund, { refunds, cases, provider, log, metric
         detail: MARKED_MEANWHILE,
       });
     case 'refused':
-      log.error({ paymentId, orderId, attempts, detail: answer.detail }, 'a refund was refused: ask the provider');
+      log.error({ paymentId, orderId, attempts, detail: answer.detail }, 'a refund was refused; ask the provider');
       return refunds.postpone(refund, RETRY_MAX_MS, `refused: ${answer.detail}`);
     case 'unknown':
       return refunds.postpone(

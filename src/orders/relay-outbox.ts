@@ -190,9 +190,9 @@ class Relay<K extends OutboxKind> {
     const kind = this.#kind;
     const errors: unknown[] = [];
     for (const { outboxId, attempts } of unreadable) {
-      this.#ports.log.error({ outboxId, kind }, 'an outbox row cannot be read: it has to be repaired by hand');
+      this.#ports.log.error({ outboxId, kind }, 'cannot read an outbox row; repair it by hand');
       await this.#postpone([outboxId], rowRetryDelayMs(attempts));
-      errors.push(new Error(`outbox row ${outboxId} cannot be read`));
+      errors.push(new Error(`cannot read outbox row ${outboxId}`));
     }
     return errors;
   }

@@ -44,7 +44,7 @@ export async function resolveAttempt(
   const { orderId, key, amountCents, ageMs } = attempt;
   const order = await ports.repository.findOrder(orderId);
   if (order === null) {
-    log.error({ orderId, key, amountCents }, 'a payment attempt without its order: ask the provider');
+    log.error({ orderId, key, amountCents }, 'a payment attempt has no order; ask the provider');
     await attempts.postpone(attempt, RETRY_MAX_MS, 'there is no such order');
     return 'open';
   }
@@ -58,7 +58,7 @@ export async function resolveAttempt(
       }
       log.error(
         { orderId, outcome: moved, ...found.payment },
-        'money was taken that cannot be recorded: ask the provider',
+        'money was taken that cannot be recorded; ask the provider',
       );
       await attempts.postpone(attempt, RETRY_MAX_MS, `money was taken that cannot be recorded: ${moved}`);
       return 'open';
@@ -71,10 +71,10 @@ export async function resolveAttempt(
         await attempts.close(attempt, 'not_charged');
         return 'not_charged';
       }
-      await attempts.postpone(attempt, askAgainInMs(ageMs), 'the provider has not heard of it');
+      await attempts.postpone(attempt, askAgainInMs(ageMs), 'the provider does not know this charge');
       return 'open';
     case 'action_needed':
-      await attempts.postpone(attempt, askAgainInMs(ageMs), 'the buyer has not confirmed it at their bank');
+      await attempts.postpone(attempt, askAgainInMs(ageMs), 'the buyer has not confirmed the payment at the bank');
       return 'open';
     case 'unknown':
       await attempts.postpone(attempt, askAgainInMs(ageMs), 'no answer from the provider');

@@ -279,7 +279,7 @@ export class WorkerLoop {
 
   async #giveBack(deliveries: readonly BatchDelivery[]): Promise<void> {
     const { log, metrics } = this.#ports;
-    log.warn({ deliveries: deliveries.length }, 'deliveries were not recorded in time and come again');
+    log.warn({ deliveries: deliveries.length }, 'deliveries were not recorded in time; the broker delivers them again');
     for (const { batch } of deliveries) metrics.delivered('retry', batch.purchases.length);
     await Promise.all(deliveries.map(({ delivery }) => delivery.retryAfter(redeliveryDelayMs(delivery.attempt))));
   }

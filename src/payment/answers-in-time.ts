@@ -19,7 +19,7 @@ export function answersInTime(
     try {
       return await Promise.race([call(), late]);
     } catch (err) {
-      log.error({ err }, 'a call of the payment provider rejected instead of answering; nobody knows what it did');
+      log.error({ err }, 'a call of the payment provider threw an error; its outcome is unknown');
       return UNKNOWN;
     } finally {
       answered.abort();

@@ -63,7 +63,7 @@ export async function openHttpProvider(
       signal: AbortSignal.timeout(CALL_MAX_MS),
     });
     const text = await textOf(response);
-    if (response.status !== 200) throw new NoAnswer(`it answers ${response.status}`, response.status);
+    if (response.status !== 200) throw new NoAnswer(`the answer has status ${response.status}`, response.status);
     return JSON.parse(text);
   };
   /** Logs any error and answers `unknown`, which says nothing about the money. */
@@ -82,11 +82,9 @@ export async function openHttpProvider(
   } catch (error) {
     const status = error instanceof NoAnswer ? error.status : null;
     if (status === 401 || status === 403) {
-      throw new ConfigError([
-        `PAYMENT_API_KEY is not accepted at PAYMENT_API_URL (${status}): set the key of that service`,
-      ]);
+      throw new ConfigError([`PAYMENT_API_KEY is refused by PAYMENT_API_URL (${status}): set the key of that service`]);
     }
-    log.warn({ detail: sentenceOf(error) }, 'the payment service does not answer: nothing is paid until it does');
+    log.warn({ detail: sentenceOf(error) }, 'the payment service does not answer; nobody can pay until it answers');
   }
 
   return {
@@ -144,7 +142,7 @@ async function textOf({ body }: Response): Promise<string> {
   let bytes = 0;
   for await (const part of body ?? []) {
     bytes += part.byteLength;
-    if (bytes > ANSWER_BYTES_MAX) throw new NoAnswer(`its answer has more than ${ANSWER_BYTES_MAX} bytes`);
+    if (bytes > ANSWER_BYTES_MAX) throw new NoAnswer(`the answer has more than ${ANSWER_BYTES_MAX} bytes`);
     parts.push(part);
   }
   return Buffer.concat(parts).toString('utf8');
@@ -153,7 +151,7 @@ async function textOf({ body }: Response): Promise<string> {
 /** Describes an error without the text of the answer, which may hold anything. */
 function sentenceOf(error: unknown): string {
   if (error instanceof NoAnswer) return error.message;
-  if (error instanceof SyntaxError || error instanceof z.ZodError) return 'its answer is none of those that are known';
+  if (error instanceof SyntaxError || error instanceof z.ZodError) return 'the answer is not valid';
   const { cause } = error as { readonly cause?: { readonly code?: string } };
   return cause?.code ?? (error as Error).name;
 }

@@ -44,15 +44,15 @@ export async function openStripe(config: Pick<Section<'payment'>, 'apiKey' | 'ap
   } catch (error) {
     if (error instanceof Stripe.errors.StripeAuthenticationError) throw new ConfigError([KEY_REFUSED]);
     if (error instanceof Stripe.errors.StripePermissionError) throw new ConfigError([KEY_MAY_NOT]);
-    log.warn(factsOf(error), 'Stripe does not answer: nothing is paid until it does');
+    log.warn(factsOf(error), 'Stripe does not answer; nobody can pay until it answers');
   }
   return { provider: new StripeProvider(stripe, log), webhook: STRIPE_WEBHOOK };
 }
 
 const KEY_REFUSED =
-  'PAYMENT_API_KEY is not accepted by Stripe (401): copy the secret key of your account from its dashboard, Developers, API keys';
+  'Stripe refuses PAYMENT_API_KEY (401): copy the secret key from the Stripe dashboard, Developers, API keys';
 const KEY_MAY_NOT =
-  'PAYMENT_API_KEY may not read PaymentIntents (403): let the restricted key write PaymentIntents and Refunds, in the dashboard of Stripe';
+  'PAYMENT_API_KEY may not read PaymentIntents (403): allow the restricted key to write PaymentIntents and Refunds, in the Stripe dashboard';
 
 function clientOf({ apiKey, apiUrl }: Pick<Section<'payment'>, 'apiKey' | 'apiUrl'>): Stripe {
   const options = { maxNetworkRetries: 0, timeout: CALL_MAX_MS, telemetry: false };
@@ -84,7 +84,7 @@ class StripeProvider implements PaymentProvider {
     if (amount === null) {
       this.#log.error(
         { orderId, ...price },
-        'Stripe cannot charge a part of the smallest coin: change the price of the sale',
+        'Stripe cannot charge a part of the smallest coin; change the price of the sale',
       );
       return { outcome: 'declined' };
     }
@@ -107,7 +107,7 @@ class StripeProvider implements PaymentProvider {
       if (!isRefusal(error)) throw error;
       this.#log.error(
         { orderId, ...price, ...factsOf(error) },
-        'Stripe does not take this price: change that of the sale',
+        'Stripe refuses this price; change the price of the sale',
       );
       return null;
     });
@@ -139,7 +139,7 @@ class StripeProvider implements PaymentProvider {
       case 'succeeded': {
         const payment = paymentOf(intent);
         if (payment !== null) return { outcome: 'succeeded', payment };
-        this.#log.error({ paymentId: intent.id }, 'a payment in an amount that we cannot have asked for: ask Stripe');
+        this.#log.error({ paymentId: intent.id }, 'a payment has an amount that was never requested; ask Stripe');
         return { outcome: 'unknown' };
       }
       case 'canceled':

@@ -10,7 +10,7 @@ import { UsageError } from './cli-error.js';
 export const clusterOption = (): Option =>
   new Option('--cluster <name>', 'name of the broker cluster').default(
     null,
-    'the only one, or the one with our topics',
+    'the only cluster, or the cluster with the topics of Seckill',
   );
 
 export const parseWhole =
@@ -44,7 +44,7 @@ export function checkSpan(times: Readonly<Record<string, unknown>>): void {
 export const flagOf = (field: string): string => `--${field.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)}`;
 
 export function parseSaleId(text: string): string {
-  if (!isSaleId(text)) throw new InvalidArgumentError('must be the number of a sale.');
+  if (!isSaleId(text)) throw new InvalidArgumentError('must be a sale id, which is a number.');
   return text;
 }
 

@@ -141,7 +141,7 @@ export function openSignedMessages(
   parts: { readonly deadLetters: DeadLetterParking; readonly registry: Registry; readonly log: Log },
 ): SignedMessages {
   const { deadLetters, registry, log } = parts;
-  if (messages.unsigned === 'accept') log.warn({}, 'messages without a signature are let in: for an update only');
+  if (messages.unsigned === 'accept') log.warn({}, 'unsigned messages are accepted; use this only during an upgrade');
   const metrics = createSignatureMetrics(registry);
   return new SignedMessages({ signatures: messageSignatures(messages), deadLetters, metrics, log });
 }
@@ -182,7 +182,7 @@ export function createReadiness(servers: {
     if (clocks !== undefined) dependencies.push({ name: 'clocks', ...clockReport(clocks) });
     if (rules !== undefined) dependencies.push({ name: 'admission rules', ...rules() });
     for (const { issuer, isKnown: ok } of issuers) {
-      const detail = ok ? 'known' : 'its address has not answered yet';
+      const detail = ok ? 'known' : 'its address did not answer yet';
       dependencies.push({ name: `keys of ${issuer}`, ok, detail });
     }
     return { ready: dependencies.every(({ ok }) => ok), dependencies };

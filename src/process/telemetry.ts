@@ -42,7 +42,7 @@ export function createRegistry(program: string): Registry {
 export function createPoolWaits(registry: Registry): (waitedMs: number) => void {
   const waits = new Histogram({
     name: 'seckill_mysql_pool_wait_seconds',
-    help: 'Time that a caller waited for a connection to MySQL: where it grows, MYSQL_POOL_MAX is too small or MySQL is slow.',
+    help: 'Time that a caller waited for a MySQL connection. If it grows, MYSQL_POOL_MAX is too small or MySQL is slow.',
     buckets: [0.0005, 0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1, 5],
     registers: [registry],
   });
@@ -61,7 +61,7 @@ export function createJobMetrics(registry: Registry) {
   const running = new Set<{ readonly job: string; readonly sinceMs: number }>();
   new Gauge({
     name: 'seckill_keeper_job_running_seconds',
-    help: 'How long a run of a job that has not ended takes by now; of several the longest.',
+    help: 'Duration so far of the longest running run of a job.',
     labelNames: ['task'],
     registers: [registry],
     collect() {

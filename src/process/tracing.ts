@@ -41,13 +41,13 @@ export type TracingMetrics = ReturnType<typeof createTracingMetrics>;
 export function createTracingMetrics(registry: Registry) {
   const spans = new Counter({
     name: 'seckill_trace_spans_total',
-    help: 'Spans by what became of them: sent, failed (the collector did not take them), dropped (too many waited).',
+    help: 'Spans by result: sent, failed (the collector refused them), dropped (too many waited).',
     labelNames: ['result'],
     registers: [registry],
   });
   const limited = new Counter({
     name: 'seckill_trace_requests_limited_total',
-    help: 'Requests that are not recorded although their caller or chance wanted it: more than 100 in a second.',
+    help: 'Requests that were selected for a trace but not recorded, because a second had more than 100.',
     registers: [registry],
   });
   for (const result of ['sent', 'failed', 'dropped'] as const) spans.labels(result).inc(0);

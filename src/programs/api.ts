@@ -57,6 +57,6 @@ export async function startApi(config: ApiConfig, log: Log, fail: (error: unknow
 async function loadPages(shop: Shop, log: Log): Promise<HttpServices['pages']> {
   const [buyers, operators] = await Promise.all([Pages.load('buyers', shop), Pages.load('operators')]);
   if (!buyers.areBuilt || !operators.areBuilt)
-    log.warn({}, 'the pages are not built, so none are served: npm run build:web');
+    log.warn({}, 'the pages are not built, so this api serves none; run npm run build:web');
   return { buyers, operators };
 }

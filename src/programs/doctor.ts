@@ -68,11 +68,11 @@ async function inTime<F extends object>(server: string, asking: Promise<Asked<F>
   try {
     const asked = await Promise.race([asking, late]);
     if (asked !== null) return asked;
-    return silent(`${server} did not answer within ${SERVER_WITHIN_MS / 1000} s.`, 'See whether it hangs.');
+    return silent(`${server} did not answer within ${SERVER_WITHIN_MS / 1000} s.`, 'Check whether it hangs.');
   } catch (error) {
     if (!(error instanceof OperationalError)) throw error;
-    const said = error.message.replace(/^mysql: \w+: /, 'MySQL does not serve us: ');
-    return silent(sentence(said), `Check its address and our login, and that ${server} runs.`);
+    const said = error.message.replace(/^mysql: \w+: /, 'MySQL refuses this program: ');
+    return silent(sentence(said), `Check its address and login, and that ${server} runs.`);
   } finally {
     timer.abort();
   }
@@ -197,7 +197,7 @@ type ProxyFacts = Pick<RocketmqFacts, 'endpoint' | 'strangers' | 'ports'>;
 
 async function askProxy(place: string, access: BrokerAccess): Promise<ProxyFacts> {
   if (place === '') {
-    const refusal = 'ROCKETMQ_ENDPOINT is not set, or is not usable';
+    const refusal = 'ROCKETMQ_ENDPOINT is not set or not valid';
     return { endpoint: { place, refusal, reach: ELSEWHERE }, strangers: null, ports: [] };
   }
   const { host, port } = parseEndpoint(place);

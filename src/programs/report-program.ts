@@ -40,12 +40,12 @@ export async function reportProgram(parts: ReportProgramParts, signal: AbortSign
   const processId = randomUUID();
   const id = `${hostname()}:${process.pid}`;
   const watch = new AlertWatch(readAlertRules(readFileSync(ALERTS_FILE, 'utf8')));
-  const onBug = bugLog('this process was not reported', { clock, log });
+  const onBug = bugLog('could not report this process', { clock, log });
   const quietly = async (call: () => Promise<void>): Promise<void> => {
     try {
       await call();
     } catch (err) {
-      if (err instanceof OperationalError) log.debug({ err }, 'this process was not reported; the next report follows');
+      if (err instanceof OperationalError) log.debug({ err }, 'could not report this process; the next report follows');
       else onBug(err);
     }
   };

@@ -63,7 +63,7 @@ export async function runProgram(log: Log, start: (fail: (error: unknown) => voi
   for (const signal of ['SIGINT', 'SIGHUP'] as const) {
     process.on(signal, () => (supervised ? undefined : void stop(0, signal)));
   }
-  if (supervised) process.on('disconnect', () => void stop(0, 'the supervisor is gone'));
+  if (supervised) process.on('disconnect', () => void stop(0, 'the supervisor has ended'));
   process.on('uncaughtException', (error) => {
     if (isClientShutdownNoise(error)) log.debug({ err: error }, 'rocketmq client noise');
     else fail(error);

@@ -151,7 +151,7 @@ function ownerName(): string {
  */
 function keepLease(minter: OrderIdMinter, leaseMs: number, log: Log): () => void {
   const timer = setInterval(() => {
-    minter.renew().catch((err: unknown) => log.warn({ err }, 'the lease for order ids was not renewed'));
+    minter.renew().catch((err: unknown) => log.warn({ err }, 'could not renew the lease of the order-id slot'));
   }, leaseMs / 3);
   return () => clearInterval(timer);
 }

@@ -34,7 +34,7 @@ export function createPurchaseMetrics(
   const registers = [registry];
   const batches = new Counter({
     name: 'seckill_batches_total',
-    help: 'Batches by how they ended.',
+    help: 'Batches by result.',
     labelNames: ['verdict'],
     registers,
   });
@@ -58,7 +58,7 @@ export function createPurchaseMetrics(
   });
   const steps = new Histogram({
     name: 'seckill_batch_step_seconds',
-    help: 'Time of each step of a batch that Redis (precheck, deduct) or the broker (half, commit, rollback) takes.',
+    help: 'Time of each step of a batch, in Redis (precheck, deduct) or the broker (half, commit, rollback).',
     labelNames: ['step'],
     buckets: DURATION_BUCKETS,
     registers,
@@ -73,7 +73,7 @@ export function createPurchaseMetrics(
   });
   new Gauge({
     name: 'seckill_batches_in_flight',
-    help: 'Batches under way.',
+    help: 'Batches in progress.',
     registers,
     collect() {
       this.set(queue().inFlight);
@@ -108,7 +108,7 @@ export type StatusMetrics = ReturnType<typeof createStatusMetrics>;
 export function createStatusMetrics(registry: Registry, streams: () => number) {
   const found = new Counter({
     name: 'seckill_awaited_changes_total',
-    help: 'Changes that a buyer waited for, by how they were found: by a notification, or by reading the stores.',
+    help: 'Changes that a buyer waited for, by how the api learned them: by a notification, or by reading the stores.',
     labelNames: ['found_by'],
     registers: [registry],
   });

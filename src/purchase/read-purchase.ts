@@ -37,7 +37,7 @@ export async function readPurchase(
   const snapshot = await snapshots.get(saleId);
   if (snapshot.snapshot === 'ready' && snapshot.sale.retiredAtMs !== null) {
     const row = await closedRows.find(saleId, { userId, requestId });
-    if (row === 'overloaded') throw new OperationalError('mysql', 'too many ask at once', { retryable: true });
+    if (row === 'overloaded') throw new OperationalError('mysql', 'too many reads at once', { retryable: true });
     return row === null ? { status: 'not_found' } : statusOf(row);
   }
   const home = snapshot.snapshot === 'ready' ? homeBucketOf(snapshot.sale, userId) : { saleId, bucket: 0 };

@@ -65,12 +65,12 @@ export function archiveOrders(
     sale.from = next;
     if (next !== null) return moved + kept;
     if (sale.kept === 0 && (await archive.finish(sale.saleId))) {
-      log.info({ saleId: sale.saleId }, 'the orders of a sale are in the archive');
+      log.info({ saleId: sale.saleId }, 'moved the orders of a sale to the archive');
       current = null;
     } else if (sale.kept === 0) {
       await leave(sale.saleId, FAILED_AGAIN_MS); // another keeper moves these orders
     } else {
-      log.warn({ saleId: sale.saleId, orders: sale.kept }, 'orders of a retired sale cannot go to the archive yet');
+      log.warn({ saleId: sale.saleId, orders: sale.kept }, 'orders of a retired sale cannot be archived yet');
       await leave(sale.saleId, KEPT_AGAIN_MS);
     }
     return moved + kept;
@@ -87,7 +87,7 @@ export function archiveOrders(
           left -= await step(sale, Math.min(left, ORDERS_PER_STEP));
         } catch (error) {
           const isLasting = !(error instanceof OperationalError) || !error.retryable;
-          if (isLasting) log.error({ saleId: sale.saleId, err: error }, 'the orders of a sale cannot be archived');
+          if (isLasting) log.error({ saleId: sale.saleId, err: error }, 'could not archive the orders of a sale');
           // do not block the other sales
           await leave(sale.saleId, isLasting ? KEPT_AGAIN_MS : FAILED_AGAIN_MS).catch(() => undefined);
           throw error;

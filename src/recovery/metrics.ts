@@ -25,11 +25,14 @@ function batchMetrics(registry: Registry) {
   const registers = [registry];
   const count = (name: string, help: string): Counter => new Counter({ name, help, registers });
   const redriven = count('seckill_redriven_batches_total', 'Batches published again.');
-  const marked = count('seckill_marked_late_batches_total', 'Recorded batches that no worker had marked in Redis.');
+  const marked = count(
+    'seckill_marked_late_batches_total',
+    'Recorded batches that the keeper marked in Redis, because no worker had.',
+  );
   const parked = count('seckill_parked_messages_total', 'Dead letters parked.');
   const pending = new Gauge({
     name: 'seckill_pending_batches',
-    help: 'Batches deducted and not marked as recorded.',
+    help: 'Batches that are deducted and not marked as recorded.',
     registers,
   });
   const oldest = new Gauge({
@@ -39,7 +42,7 @@ function batchMetrics(registry: Registry) {
   });
   const waiting = new Gauge({
     name: 'seckill_dead_letters_parked',
-    help: 'Dead letters that wait to be replayed or discarded, up to 10000. Alert on any.',
+    help: 'Parked dead letters, counted up to 10000. Alert on any.',
     registers,
   });
   return {
@@ -62,8 +65,8 @@ function batchMetrics(registry: Registry) {
 function overdueMetric(registry: Registry) {
   const level = (name: string, help: string): Gauge =>
     new Gauge({ name, help, labelNames: ['state'], registers: [registry] });
-  const counts = level('seckill_overdue', 'Things that have waited in a state beyond its deadline.');
-  const oldest = level('seckill_overdue_oldest_seconds', 'How long ago the oldest of them should have ended.');
+  const counts = level('seckill_overdue', 'Items in a state past its deadline.');
+  const oldest = level('seckill_overdue_oldest_seconds', 'Delay of the oldest item past its deadline.');
   /** How many entries are in this state beyond its deadline, and how long ago the oldest should have ended, in ms. */
   return (state: WatchedState, count: number, oldestMs: number): void => {
     counts.labels(state).set(count);
@@ -100,7 +103,7 @@ function repairMetrics(registry: Registry) {
   });
   const waiting = new Gauge({
     name: 'seckill_sales_in_repair',
-    help: 'Sales that wait for a repair. While a live one waits, nobody can buy in it.',
+    help: 'Sales that wait for a repair. Nobody can buy in a live sale that waits.',
     labelNames: ['sales'],
     registers,
   });
@@ -121,17 +124,17 @@ function repairMetrics(registry: Registry) {
 function retirementMetrics(registry: Registry) {
   const retired = new Counter({
     name: 'seckill_retired_sales_total',
-    help: 'Sales that are in MySQL alone from now on.',
+    help: 'Sales that left Redis.',
     registers: [registry],
   });
   const archived = new Counter({
     name: 'seckill_archived_orders_total',
-    help: 'Orders that went to the archive.',
+    help: 'Orders that moved to the archive.',
     registers: [registry],
   });
   const toArchive = new Gauge({
     name: 'seckill_sales_to_archive',
-    help: 'Retired sales whose orders are due to go to the archive, up to 1000.',
+    help: 'Retired sales whose orders are due for the archive, counted up to 1000.',
     registers: [registry],
   });
   return {
@@ -145,8 +148,11 @@ function memoryMetric(registry: Registry) {
   const level = (name: string, help: string): Gauge =>
     new Gauge({ name, help, labelNames: ['server'], registers: [registry] });
   const used = level('seckill_redis_memory_used_bytes', 'Memory that a Redis master uses.');
-  const max = level('seckill_redis_memory_max_bytes', 'Memory that it may use: `maxmemory`, else that of its machine.');
-  const days = level('seckill_redis_memory_days_left', 'Days until it is full at the rate of the last day.');
+  const max = level(
+    'seckill_redis_memory_max_bytes',
+    'Memory that a Redis master may use: `maxmemory`, or the memory of its machine.',
+  );
+  const days = level('seckill_redis_memory_days_left', 'Days until the memory is full, at the growth of the last day.');
   /** Memory of every master. `daysLeft` is null if no rate is known yet. */
   return (servers: readonly (ServerMemory & { readonly daysLeft: number | null })[]): void => {
     for (const gauge of [used, max, days]) gauge.reset(); // removes servers that are gone
@@ -161,12 +167,12 @@ function memoryMetric(registry: Registry) {
 function messageMetrics(registry: Registry) {
   const level = <L extends string>(name: string, help: string, ...labelNames: L[]) =>
     new Gauge({ name, help, labelNames, registers: [registry] });
-  const lag = level('seckill_mq_lag', 'Messages that no consumer of the group was given yet.', 'group', 'topic');
-  const oldest = level('seckill_mq_oldest_seconds', 'Age of the oldest of them. Alert on it.', 'group', 'topic');
+  const lag = level('seckill_mq_lag', 'Messages that no consumer of the group has received.', 'group', 'topic');
+  const oldest = level('seckill_mq_oldest_seconds', 'Age of the oldest such message. Alert on it.', 'group', 'topic');
   const uncollected = level('seckill_mq_dlq_depth', 'Dead letters that no keeper has collected yet.', 'topic');
-  const open = level('seckill_mq_half_open', 'Half messages that the broker has no answer to.');
-  const openOldest = level('seckill_mq_half_oldest_seconds', 'Age of the oldest of them. Alert on it.');
-  const discarded = level('seckill_mq_half_discarded', 'Half messages that were given up, as long as they are kept.');
+  const open = level('seckill_mq_half_open', 'Half messages without a commit or rollback.');
+  const openOldest = level('seckill_mq_half_oldest_seconds', 'Age of the oldest such message. Alert on it.');
+  const discarded = level('seckill_mq_half_discarded', 'Half messages that the broker gave up and still keeps.');
   const down = level('seckill_mq_brokers_down', 'Brokers of the cluster that do not answer.');
   const forget = (): void => {
     for (const gauge of [lag, oldest, uncollected]) gauge.reset();
@@ -208,7 +214,7 @@ function reconcileMetrics(registry: Registry) {
   let lastRunMs = performance.now();
   new Gauge({
     name: 'seckill_reconcile_last_run_seconds',
-    help: 'How long ago the last comparison ended; before the first one, how long ago the program started.',
+    help: 'Time since the end of the last comparison, or since the start of the program.',
     registers,
     collect() {
       this.set((performance.now() - lastRunMs) / 1000);

@@ -108,7 +108,7 @@ async function publish(
     batches.map(async ({ batchId, ageMs, body }) => {
       const batch = batchIn(body);
       if (batch === null) {
-        log.error({ batchId, saleId, ageMs }, 'a pending batch has no body: it cannot be re-driven');
+        log.error({ batchId, saleId, ageMs }, 'a pending batch has no body, so it cannot be published again');
         return;
       }
       const fields = { 'seckill.batch': batchId, 'seckill.sale': saleId };
@@ -162,7 +162,7 @@ class RefusedBatches {
     if (this.#first === null) return;
     if (this.#count === 1) throw this.#first;
     const { dependency, message, retryable } = this.#first;
-    const what = `${message}; in all ${this.#count} batches were not published`;
+    const what = `${message}; ${this.#count} batches in total were not published`;
     throw new OperationalError(dependency, what, { retryable, cause: this.#first });
   }
 }

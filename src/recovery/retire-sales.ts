@@ -79,7 +79,7 @@ export function retireSales(
             if (await sales.retire(sale, ACTOR)) metrics.saleRetired();
             continue;
           }
-          if (kept.get(saleId)?.why !== why) log.warn({ saleId, why }, 'a sale that is long over cannot be retired');
+          if (kept.get(saleId)?.why !== why) log.warn({ saleId, why }, 'a sale that ended long ago cannot be retired');
           kept.set(saleId, { why, dueMs: clock.monotonicMs() + TRY_AGAIN_MS });
         } catch (error) {
           if (!(error instanceof OperationalError)) throw error;

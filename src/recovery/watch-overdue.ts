@@ -10,7 +10,7 @@ import type { Job } from '../core/job.js';
 import type { RecoveryMetrics } from './metrics.js';
 
 /** The jobs watch-pending, watch-sales-in-repair and finish-transfers publish these states. */
-const PUBLISHED_ELSEWHERE = ['batch_pending', 'sale_shut', 'units_lent'] as const;
+const PUBLISHED_ELSEWHERE = ['batch_pending', 'sale_locked', 'units_in_transfer'] as const;
 const isPublishedHere = (state: WatchedState): state is AgedState | 'pending_payment' =>
   !PUBLISHED_ELSEWHERE.some((other) => other === state);
 

@@ -76,7 +76,7 @@ export async function connectRedis(options: RedisOptions, log: Log): Promise<Red
     const address = readRedisAddress(options.url);
     const where = `Redis at ${namedAddress(address)}`;
     const reason = refusalIn(cause, options) ?? refused.reason ?? (await silentRefusal(address, tlsOf(options)));
-    const sentence = reason === null ? `cannot reach ${where}: is it running?` : `${where} ${reason}`;
+    const sentence = reason === null ? `cannot reach ${where}; check that it runs` : `${where} ${reason}`;
     throw new OperationalError('redis', sentence, { retryable: reason === null, cause });
   } finally {
     refused.stop();
@@ -142,19 +142,19 @@ class RefusalWatch {
 const REFUSALS: readonly (readonly [RegExp, (message: string, login: string) => string])[] = [
   [
     /^NOAUTH|HELLO must be called with the client already authenticated/,
-    (message) => `asks for a password: put it into REDIS_URL, or set REDIS_PASSWORD (${message})`,
+    (message) => `requires a password: put it into REDIS_URL, or set REDIS_PASSWORD (${message})`,
   ],
   [
     /WRONGPASS|invalid password|invalid username-password/,
-    (message, login) => `refuses us: correct ${login} (${message})`,
+    (message, login) => `refuses the login: correct ${login} (${message})`,
   ],
   [
     /NOPERM/,
-    (message) => `lets our user not do what a program needs: give it the rights of docs/security.md (${message})`,
+    (message) => `lacks rights for the user of this program: grant the rights in docs/security.md (${message})`,
   ],
   [
     /Protocol error, got "\\u0015"|Protocol error, got "\x15"/,
-    (message) => `speaks TLS there: begin REDIS_URL with rediss (${message})`,
+    (message) => `uses TLS: begin REDIS_URL with rediss (${message})`,
   ],
 ];
 

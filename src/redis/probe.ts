@@ -27,7 +27,7 @@ async function probe({ redis, scriptsLoaded }: RedisConnection, servers: readonl
     const skewMs = skews.reduce((most, one) => (Math.abs(one) > Math.abs(most) ? one : most));
     const detail = `clock skew ${skewMs} ms, ${await scriptsLoaded(servers)} of ${SCRIPT_NAMES.length} scripts loaded`;
     if (Math.abs(skewMs) <= CLOCK_SKEW_MAX_MS) return { ok: true, detail };
-    return { ok: false, detail: `${detail}: more than ${CLOCK_SKEW_MAX_MS} ms, set the clock of this host (NTP)` };
+    return { ok: false, detail: `${detail}: more than ${CLOCK_SKEW_MAX_MS} ms, set the clock of this machine (NTP)` };
   } catch (error) {
     return { ok: false, detail: reasonOf(error) };
   }
@@ -51,7 +51,7 @@ export async function probeRedisWrites(connection: RedisConnection): Promise<Red
   const good = probes.find(({ ok }) => ok);
   const detail = bad.map((one) => `${one.where}: ${one.detail}`).join('; ');
   if (good === undefined) return { ok: false, detail };
-  return { ok: true, detail: bad.length === 0 ? good.detail : `${detail}; the sales on other servers go on` };
+  return { ok: true, detail: bad.length === 0 ? good.detail : `${detail}; sales on other servers continue` };
 }
 
 async function probeWrites(connection: RedisConnection, servers: readonly Redis[]): Promise<RedisProbe> {
@@ -59,7 +59,7 @@ async function probeWrites(connection: RedisConnection, servers: readonly Redis[
   if (!probed.ok) return probed;
   try {
     if ((await Promise.all(servers.map(writesItsLog))).every(Boolean)) return probed;
-    return { ok: false, detail: 'Redis cannot write its append-only file and refuses writes: is its disk full?' };
+    return { ok: false, detail: 'Redis cannot write its append-only file and refuses writes. Check its disk.' };
   } catch (error) {
     return { ok: false, detail: reasonOf(error) };
   }

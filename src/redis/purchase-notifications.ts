@@ -223,7 +223,7 @@ class Subscriptions {
         for (const channel of channels) this.#notifyPossibleGap(channel);
       },
       (err: unknown) => {
-        this.#log.debug({ err }, 'notifications were not subscribed');
+        this.#log.debug({ err }, 'could not subscribe to notifications');
         this.#redis.disconnect(true);
       },
     );
@@ -234,7 +234,7 @@ class Subscriptions {
     if (sale === undefined) return;
     const decoded = decodeOrderNotifications(body);
     if (decoded.outcome !== 'decoded') {
-      this.#log.warn({ saleId: sale.saleId, detail: decoded.detail }, 'a notification cannot be decoded');
+      this.#log.warn({ saleId: sale.saleId, detail: decoded.detail }, 'could not decode a notification');
       return this.#notifyPossibleGap(channel);
     }
     for (const notification of decoded.notifications) {

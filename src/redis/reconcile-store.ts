@@ -32,7 +32,7 @@ export function createReconcileStore({ redis, run }: RedisConnection): Reconcile
     batch: (ref, batchId) => asOperationalError('read a batch', () => readBatch(redis, bucketKeys(ref), batchId)),
     pendingAmong: (ref, batchIds) =>
       asOperationalError('find batches in pending', () => pendingAmong(redis, bucketKeys(ref), batchIds)),
-    units: (ref, youngMs) => asOperationalError('add a bucket up', () => readUnits(redis, bucketKeys(ref), youngMs)),
+    units: (ref, youngMs) => asOperationalError('sum up a bucket', () => readUnits(redis, bucketKeys(ref), youngMs)),
 
     async adjust(ref, { read, wanted, epoch }): Promise<Adjusted> {
       const { stock, sale } = bucketKeys(ref);

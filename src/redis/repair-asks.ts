@@ -11,10 +11,9 @@ export function createRepairAsks(redis: RedisConnection['redis']): RepairAsks {
     async askForRepair(saleId): Promise<void> {
       await redis.sadd(REPAIR_ASKS_KEY, saleId).catch(() => undefined);
     },
-    asked: (max) =>
-      asOperationalError('read which sales were asked for', () => redis.srandmember(REPAIR_ASKS_KEY, max)),
+    asked: (max) => asOperationalError('read which sales need a repair', () => redis.srandmember(REPAIR_ASKS_KEY, max)),
     async answered(saleId): Promise<void> {
-      await asOperationalError('forget that a sale was asked for', () => redis.srem(REPAIR_ASKS_KEY, saleId));
+      await asOperationalError('forget that a sale needs a repair', () => redis.srem(REPAIR_ASKS_KEY, saleId));
     },
   };
 }

@@ -28,7 +28,7 @@ export async function openReplicaBarrier(
     try {
       return (await replicasWith(connection, replicas, timeoutMs)) >= replicas;
     } catch (error) {
-      log.warn({ error: reasonOf(error) }, 'no reply to WAIT: the replicas of Redis are not known to be up to date');
+      log.warn({ error: reasonOf(error) }, 'no reply to WAIT, so the state of the Redis replicas is unknown');
       return false;
     }
   };

@@ -23,7 +23,7 @@ export function silentRefusal(address: RedisAddress, tls: Tls | null): Promise<s
     socket.setTimeout(ANSWER_MS, () => end(null));
     socket.once('secureConnect', () => {
       isEncrypted = true;
-      if (tls === null) end('speaks TLS there: begin REDIS_URL with rediss');
+      if (tls === null) end('uses TLS: begin REDIS_URL with rediss');
       else socket.write('PING\r\n');
     });
     socket.once('data', () => end(null));
@@ -31,7 +31,7 @@ export function silentRefusal(address: RedisAddress, tls: Tls | null): Promise<s
     socket.once('close', () => {
       const { prefix } = REDIS_TLS_NAMES;
       const wantsCertificate = isEncrypted && tls?.hasCert === false;
-      end(wantsCertificate ? `asks for a certificate of ours: set ${prefix}_CERT and ${prefix}_KEY` : null);
+      end(wantsCertificate ? `asks for a client certificate: set ${prefix}_CERT and ${prefix}_KEY` : null);
     });
   });
 }

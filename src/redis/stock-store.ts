@@ -61,7 +61,7 @@ export function createStockStore(connection: RedisConnection, log: Log): StockSt
         // There is no reply, or Redis is full (OOM) or read-only. In the last two cases nothing was written, but they
         // are treated like a lost reply: `resolve` finds no marker and can't write one either, so the batch stays
         // undecided until Redis takes writes.
-        log.warn({ err, ...logFieldsOf(batch) }, 'deduct gave no usable answer');
+        log.warn({ err, ...logFieldsOf(batch) }, 'deduct gave no valid answer');
         return { outcome: 'outcome_unknown' };
       }
     },

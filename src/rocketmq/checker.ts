@@ -40,7 +40,7 @@ export function createChecker(options: CheckerOptions): TransactionChecker {
     } catch (error) {
       const [batchId, ...traceIds] = view.keys;
       const named = traceIds.length === 0 ? { batchId } : { batchId, traceIds };
-      log.warn({ ...named, err: error }, 'check-back failed, the broker will ask again');
+      log.warn({ ...named, err: error }, 'check-back failed; the broker checks back again');
       answer = 'no_answer';
     }
     metrics.checkedBack(answer);

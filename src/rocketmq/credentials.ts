@@ -23,7 +23,7 @@ export interface BrokerAccess {
 export const ROCKETMQ_TLS_NAMES: TlsNames = {
   prefix: 'ROCKETMQ_TLS',
   address: 'its address',
-  off: 'set ROCKETMQ_TLS to off (or to grpc, where only name servers and brokers speak none)',
+  off: 'set ROCKETMQ_TLS to off (or to grpc, if only name servers and brokers do not use TLS)',
 };
 
 /** Access by configuration. Clients share connections only if they pass the same credentials object. */

@@ -154,7 +154,7 @@ class RocketmqDeliverySource implements OpenDeliverySource {
   async #replaceConsumer(): Promise<void> {
     this.#log.warn(
       { ...this.#address, lastError: this.health.lastError },
-      'no receive has returned for too long, starting a new consumer',
+      'no receive returned for too long; starting a new consumer',
     );
     try {
       const old = this.#consumer;
@@ -177,7 +177,7 @@ class RocketmqDeliverySource implements OpenDeliverySource {
     if (!view.corrupted) return true;
     this.#log.error(
       { ...this.#address, messageId: view.messageId },
-      'message arrived damaged, it will be delivered again',
+      'a message arrived damaged; the broker delivers it again',
     );
     return false;
   }
@@ -222,7 +222,7 @@ class RocketmqDeliverySource implements OpenDeliverySource {
       return true;
     } catch (error) {
       const fields = { ...this.#address, messageId: view.messageId, verb, error: String(error) };
-      this.#log.warn(fields, 'the broker did not accept it, the message will be delivered again');
+      this.#log.warn(fields, 'the broker did not accept it and delivers the message again');
       return false;
     }
   }

@@ -26,5 +26,5 @@ export async function handshakeFlaw(endpoint: string, tls: Tls | null): Promise<
     socket.once('close', () => end(new Error('closed')));
   });
   if (tls !== null) return error === null ? null : tlsReason(error, ROCKETMQ_TLS_NAMES, tls);
-  return error === null ? 'speaks TLS, and perhaps nothing else: set ROCKETMQ_TLS to grpc or on' : null;
+  return error === null ? 'uses TLS, perhaps only TLS: set ROCKETMQ_TLS to grpc or on' : null;
 }

@@ -10,14 +10,14 @@ export function createChannelMetrics(registry: Registry) {
   const registers = [registry];
   const sends = new Histogram({
     name: 'seckill_half_send_seconds',
-    help: 'How long a half message took, by what became of it.',
+    help: 'Time to send a half message, by result.',
     labelNames: ['outcome'],
     buckets: DURATION_BUCKETS,
     registers,
   });
   const checks = new Counter({
     name: 'seckill_check_backs_total',
-    help: 'Questions of the broker about an open half message, by our answer.',
+    help: 'Check-backs of the broker for an open half message, by answer.',
     labelNames: ['answer'],
     registers,
   });
@@ -41,13 +41,13 @@ export function createChannelMetrics(registry: Registry) {
 export function createSignatureMetrics(registry: Registry): SignatureMetrics {
   const forged = new Counter({
     name: 'seckill_forged_messages_total',
-    help: 'Messages without a valid signature of ours, parked as dead letters. Alert on it.',
+    help: 'Messages without a valid signature, parked as dead letters. Alert on it.',
     labelNames: ['topic', 'reason'],
     registers: [registry],
   });
   const accepted = new Counter({
     name: 'seckill_unsigned_messages_total',
-    help: 'Messages without a signature that were let in, while MESSAGE_UNSIGNED is accept.',
+    help: 'Messages without a signature that were accepted, because MESSAGE_UNSIGNED is accept.',
     labelNames: ['topic'],
     registers: [registry],
   });

@@ -27,7 +27,7 @@ export async function probeTopics(asked: Asked, topics: readonly string[]): Prom
       for (const topic of topics) {
         const { outcome, why } = await routeOf(topic);
         if (outcome === 'denied') return `RocketMQ at ${endpoint} ${why}`;
-        if (outcome === 'missing') return `topic ${topic} is not there: ${why}`;
+        if (outcome === 'missing') return `topic ${topic} is missing: ${why}`;
       }
       return null;
     });

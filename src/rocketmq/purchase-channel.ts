@@ -106,7 +106,7 @@ class RocketmqPurchaseChannel implements OpenPurchaseChannel {
       this.#metrics.endFailed(verb);
       const fields = { ...logFieldsOf(batch), verb, error: String(error) };
       if (isForgottenTransaction(error)) this.#log.debug(fields, 'the proxy no longer knows the half message');
-      else this.#logFailure(fields, 'half message not ended, the check-back will');
+      else this.#logFailure(fields, 'could not end a half message; a check-back ends it');
       return false;
     }
   }

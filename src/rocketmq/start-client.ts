@@ -107,9 +107,10 @@ function startFailure(address: ClientAddress, cause: unknown, timeoutMs: number)
 
 /** Returns what an operator can do about an error of the broker. */
 export function adviceFor(detail: string): string {
-  if (/ECONNREFUSED|UNAVAILABLE|DEADLINE/.test(detail)) return 'Is the proxy running there?';
+  if (/ECONNREFUSED|UNAVAILABLE|DEADLINE/.test(detail)) return 'Check that the proxy runs there.';
   if (/response-code=40[13]00/.test(detail)) return 'Check ROCKETMQ_ACCESS_KEY and ROCKETMQ_ACCESS_SECRET.';
-  if (/^no answer/.test(detail)) return 'Is the proxy running there? If so, `seckill topics` creates what is missing.';
+  if (/^no answer/.test(detail))
+    return 'Check that the proxy runs there. Then run `seckill topics` to create missing topics and groups.';
   return 'Run `seckill topics` if the topic or the group is missing.';
 }
 

@@ -66,7 +66,8 @@ export function checkChange(
       errors.push(fieldError('stock', `must not be less than the ${sale.sold} units that are sold`));
     if (isDraft && stock < sale.limitPerBuyer) errors.push(fieldError('stock', 'must not be less than limitPerBuyer'));
     const others = [title, priceCents, closesAtMs].some((value) => value !== undefined);
-    if (!isDraft && stock < sale.stock && others) errors.push(fieldError('stock', 'can be lowered only by itself'));
+    if (!isDraft && stock < sale.stock && others)
+      errors.push(fieldError('stock', 'must be lowered alone, without other changes'));
   }
   return errors;
 }

@@ -128,7 +128,7 @@ export async function reportHotSales(
   const quietly = (call: Promise<void>): Promise<void> =>
     call.catch((err: unknown) => {
       if (!(err instanceof OperationalError)) throw err;
-      log.debug({ err }, 'hot sales were not reported; the next report is a second away');
+      log.debug({ err }, 'could not report hot sales; the next report follows in a second');
     });
   while (!signal.aborted) {
     const sales = hot.busiest();

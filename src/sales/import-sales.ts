@@ -38,8 +38,8 @@ export function readImport(text: string, format: ImportFormat, nowMs: number, te
     if ('sale' in read) sales.push({ line, sale: read.sale });
     else errors.push(...read.errors.map((error) => ({ ...error, line })));
   }
-  if (items.length === 0) errors.push(ofFile('there is no sale in it'));
-  if (items.length > IMPORT_SALES_MAX) errors.push(ofFile(`there are more than ${IMPORT_SALES_MAX} sales in it`));
+  if (items.length === 0) errors.push(ofFile('the file has no sale'));
+  if (items.length > IMPORT_SALES_MAX) errors.push(ofFile(`the file has more than ${IMPORT_SALES_MAX} sales`));
   return { sales, errors };
 }
 
@@ -65,13 +65,13 @@ function csvItems(text: string): Items {
   if (unknown !== undefined) {
     return {
       line: head.line,
-      error: `column ${JSON.stringify(unknown)} is not known or stands twice; columns are ${COLUMNS.join(', ')}`,
+      error: `column ${JSON.stringify(unknown)} is unknown or appears twice; the columns are ${COLUMNS.join(', ')}`,
     };
   }
   const items: Item[] = [];
   for (const { line, cells } of rows) {
     if (cells.length !== head.cells.length) {
-      return { line, error: `this line has ${cells.length} cells, the first line has ${head.cells.length}` };
+      return { line, error: `this line has ${cells.length} cells, but the first line has ${head.cells.length}` };
     }
     const filled = head.cells
       .map((name, index) => [name, cells[index] ?? ''] as const)

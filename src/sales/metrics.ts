@@ -9,13 +9,13 @@ export type SaleMetrics = ReturnType<typeof createSaleMetrics>;
 export function createSaleMetrics(registry: Registry) {
   const hot = new Gauge({
     name: 'seckill_hot_sale_purchases_per_second',
-    help: 'Attempts to buy per second, all apis together, over the last ten seconds, of each sale that is hot.',
+    help: 'Purchase attempts per second of each hot sale, over all apis and the last ten seconds.',
     labelNames: ['sale'],
     registers: [registry],
   });
   const units = new Gauge({
     name: 'seckill_sale_units',
-    help: 'Units of each sale that sells: stock, left, sold (in MySQL), held (left Redis, not in MySQL yet). Of one keeper.',
+    help: 'Units of each running sale: stock, left, sold (in MySQL), held (left Redis, not in MySQL yet). One keeper reports them.',
     labelNames: ['sale', 'units'],
     registers: [registry],
   });

@@ -68,7 +68,8 @@ export const newSale = z.strictObject({
     .refine((text) => isWarmBefore(readDuration(text)), { error: warmBeforeError })
     .optional()
     .meta({
-      description: 'the keeper runs this sale: warms it so long before it opens, opens, closes and compares it',
+      description:
+        'the keeper runs this sale: it warms the sale this long before the start, then opens, closes and compares it',
       override: { type: 'string', pattern: '^[0-9]{1,6}[smhd]$' },
     }),
 });

@@ -30,7 +30,7 @@ export function readCsv(text: string): ReadCsv {
   let begun = 1;
   while (pattern.lastIndex < text.length || cells.length > 0) {
     const cell = pattern.exec(text);
-    if (cell === null) return { line, error: 'a quote stands where none may, or is not closed' };
+    if (cell === null) return { line, error: 'a quote is misplaced or not closed' };
     const [whole, quoted, plain = '', end = ''] = cell;
     cells.push(quoted === undefined ? plain.trim() : quoted.replaceAll('""', '"'));
     line += whole.split(/\r\n?|\n/).length - 1;

@@ -74,7 +74,7 @@ describe('the sale page in a browser', () => {
     await ann.page.reload();
     await ann.sees('to_pay');
     expect(await ann.keys(), 'one key').to.have.length(1);
-    await until('it goes on where the stream ended', async () => {
+    await until('it continues where the stream ended', async () => {
       const streams = await Promise.all(ann.sent('GET', /\/events$/).map((request) => request.allHeaders()));
       return streams.some((headers) => headers['last-event-id'] === 'ordered');
     });
@@ -210,7 +210,7 @@ describe('the sale page in a browser', () => {
     expect(await bob.page.locator('#said').textContent()).to.equal('Back in stock. You can buy now.');
     await bob.button.click();
     await bob.sees('to_pay');
-    expect(await bob.keys(), 'the refused try and the one that won').to.have.length(1);
+    expect(await bob.keys(), 'the refused attempt and the successful attempt').to.have.length(1);
     await bob.leave();
     expect(await figuresOf(saleId)).to.include({ rows: 2, sold: 1, unitsLeft: 0 });
   });

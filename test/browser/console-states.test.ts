@@ -154,7 +154,7 @@ describe('the console screens in each state, with canned answers', () => {
     api.mode = 'failing';
     api.snapshotsBefore = 0; // the missed snapshots stay missing
     api.drop();
-    await page.getByText('5 parts are not known').waitFor({ timeout: 20_000 });
+    await page.getByText('5 parts are unknown').waitFor({ timeout: 20_000 });
     await sale
       .locator('.under')
       .getByText(/Stale: \d/)
@@ -169,7 +169,7 @@ describe('the console screens in each state, with canned answers', () => {
       .locator('.sign.bad')
       .getByText(/No data for \d/)
       .waitFor();
-    expect(await page.locator('.figure').count(), 'what was last known stays').to.be.greaterThan(3);
+    expect(await page.locator('.figure').count(), 'the last known figures stay').to.be.greaterThan(3);
 
     const readAgain = sale.waitForResponse((response) => response.url().includes('/seconds?') && response.ok());
     api.mode = 'data';
@@ -268,7 +268,7 @@ describe('the console screens in each state, with canned answers', () => {
     await question.getByLabel('Title').fill('Trail shoe, winter run');
     expect(await save.isDisabled()).to.equal(false);
     await question.getByLabel('Closes').fill('');
-    await question.getByText('A day and a time are needed.').waitFor();
+    await question.getByText('Enter a day and a time.').waitFor();
     await question.getByLabel('Units').fill('');
     await question.getByText('A whole number of units, 1 or more.').waitFor();
     expect(await save.isDisabled()).to.equal(true);
@@ -338,7 +338,7 @@ describe('the console screens in each state, with canned answers', () => {
     const text = (await draft.inputValue()).replace('"processes": 0', '"processes": 3');
     await draft.fill(text);
     await draft.fill(`${text}!`);
-    await page.getByText('This is no JSON').waitFor();
+    await page.getByText('This is not JSON').waitFor();
     const publish = page.getByRole('button', { name: 'Publish' });
     expect(await publish.isDisabled()).to.equal(true);
     await page.getByRole('link', { name: 'Rules', exact: true }).click();
@@ -376,7 +376,7 @@ describe('the console screens in each state, with canned answers', () => {
     );
     await goTo(page, 'several-purchases');
     await page.locator('tbody tr').first().click();
-    await until('the one that is looked at is read again', () => asked.length >= 4);
+    await until('the shown dead letter is read again', () => asked.length >= 4);
     const [search, ...byKey] = asked;
     expect(search).to.equal('any');
     expect(new Set(byKey).size).to.equal(1);

@@ -78,10 +78,10 @@ describe('the console on a running system', () => {
     expect([...wrong, ...opened.faults], 'before anything is asked').to.deep.equal([]);
 
     await signIn(page, 'buyer');
-    await page.getByText('This token carries no role of an operator.').waitFor();
+    await page.getByText('This token has no role for operators.').waitFor();
     await page.getByLabel('Token', { exact: true }).fill('a.b.c');
     await page.getByRole('button', { name: 'Sign in' }).click();
-    await page.getByText('This token is not accepted').waitFor();
+    await page.getByText('The api refuses this token').waitFor();
 
     const urls: string[] = [];
     const logged: string[] = [];
@@ -189,7 +189,7 @@ describe('the console on a running system', () => {
     await question.getByRole('button', { name: 'Replay', exact: true }).click();
     // or a keeper sees the order first
     await question
-      .getByText(/Replayed: every purchase has its row\.|It was done before\./)
+      .getByText(/Replayed: every purchase has its row\.|It was already done\./)
       .waitFor({ timeout: 20_000 });
     await question.getByRole('button', { name: 'Close' }).last().click();
     await letter.getByRole('row').filter({ hasText: 'dora' }).getByText('Recorded by this batch').waitFor();
@@ -233,7 +233,7 @@ describe('the console on a running system', () => {
       expect(await page.getByRole('button', { name, exact: true }).count(), name).to.equal(0);
     }
     await page.goto(`${operatorsUrl()}/console/dead-letters/${deadLetterId}`);
-    await page.getByRole('heading', { name: 'Purchases beside their orders' }).waitFor();
+    await page.getByRole('heading', { name: 'Purchases and their orders' }).waitFor();
     for (const name of ['Replay', 'Discard', 'Replay all that match']) {
       expect(await page.getByRole('button', { name, exact: true }).count(), name).to.equal(0);
     }

@@ -24,42 +24,47 @@ const EXIT_USAGE = 2;
 
 export const EXAMPLES = `
 Examples:
-  npm run chaos -- list                 every fault, with what must hold then
-  npm run chaos -- run                  all of them, once; writes bench/chaos-report.md
+  npm run chaos -- list                 lists every fault, and what must hold
+  npm run chaos -- run                  runs every scenario once; writes bench/chaos-report.md
   npm run chaos -- run T3 R             scenarios of T3 and of group R
   npm run chaos -- run T3 --seeds 20    with twenty seeds
-  npm run chaos -- run T3 --seed 7      the same victim, moment and load again
+  npm run chaos -- run T3 --seed 7      repeats a run with the same victim, moment and load
   npm run chaos -- soak                 15 minutes of sales, each through its whole life, a random fault every 20 s
   npm run chaos -- year                 3,000 sales and 5,000,000 orders through their whole life, with faults
   npm run chaos -- demo                 ten minutes of npm start -- --traffic --faults, watched by a real Prometheus
 
-It boots servers of its own in .stack-chaos, on free ports, and stops them at the end.
-Exit codes: 0 every scenario, the soak, the year or the demo, is green, 1 something is red, 2 wrong usage.`;
+The commands start their own servers in .stack-chaos on free ports, and stop them at the end.
+Exit codes: 0 passed, 1 something failed, 2 wrong usage.`;
 
 /** Commands of `npm run chaos`: the fault matrix, and random faults. */
 export function chaosCommands(): Command[] {
   const listCommand = new Command('list')
-    .description('the scenarios, with what each breaks and what must hold')
+    .description('list the scenarios, what each breaks and what must hold')
     .action(list);
   const runCommand = new Command('run')
-    .description('run scenarios, on servers of its own')
+    .description('run scenarios on their own servers')
     .argument('[ids...]', 'ids (T3), names (T3/after_deduct) or groups (T); default all')
-    .option('--seeds <count>', 'how often each runs, each time with the next seed', parseWhole(1, SEEDS_MAX), 1)
+    .option('--seeds <count>', 'number of runs of each scenario, with consecutive seeds', parseWhole(1, SEEDS_MAX), 1)
     .option('--seed <seed>', 'the first seed; default random', parseWhole(0, SEED_MAX))
     .option(
       '--jobs <count>',
-      'how many that break nothing shared run beside each other',
+      'number of scenarios that run at the same time, if they break no shared server',
       parseWhole(1, 16),
       JOBS_DEFAULT,
     )
-    .option('--stacks <count>', 'sets of servers to share the scenarios among, 3 GB each', parseWhole(1, 8), 1)
+    .option(
+      '--stacks <count>',
+      'number of sets of servers to spread the scenarios over, 3 GB each',
+      parseWhole(1, 8),
+      1,
+    )
     .option('--keep', 'keep the data of the servers, not only logs and op logs')
     .action(run);
   const soakCommand = new Command('soak')
     .description(
       'sell for some minutes with a random fault every few seconds: nothing leaks, and Redis and MySQL agree',
     )
-    .option('--minutes <count>', 'how long it sells', parseWhole(1, SOAK_MINUTES_MAX), SOAK_MINUTES_DEFAULT)
+    .option('--minutes <count>', 'duration of the sales', parseWhole(1, SOAK_MINUTES_MAX), SOAK_MINUTES_DEFAULT)
     .option('--fault-every-s <seconds>', 'pause after each fault', parseWhole(5, 600), FAULT_EVERY_S_DEFAULT)
     .option('--seed <seed>', 'draws the faults; default random', parseWhole(0, SEED_MAX))
     .option('--keep', 'keep the data of the servers, not only logs')
@@ -67,19 +72,24 @@ export function chaosCommands(): Command[] {
     .action(soak);
   const yearCommand = new Command('year')
     .description('thousands of sales through their whole life: nothing grows, and Redis and MySQL agree')
-    .option('--sales <count>', 'how many', parseWhole(1, 100_000), YEAR.sales)
-    .option('--orders <count>', 'of all sales together', parseWhole(1, 100_000_000), YEAR.orders)
-    .option('--large <count>', 'sales that share 40 % of the orders', parseWhole(0, 1_000), YEAR.large)
-    .option('--faults <count>', 'kills of programs and servers', parseWhole(0, 1_000), YEAR.faults)
+    .option('--sales <count>', 'number of sales', parseWhole(1, 100_000), YEAR.sales)
+    .option('--orders <count>', 'number of orders over all sales', parseWhole(1, 100_000_000), YEAR.orders)
+    .option(
+      '--large <count>',
+      'number of large sales, which share 40 % of the orders',
+      parseWhole(0, 1_000),
+      YEAR.large,
+    )
+    .option('--faults <count>', 'number of kills of programs and servers', parseWhole(0, 1_000), YEAR.faults)
     .option('--seed <seed>', 'draws sizes and faults; default random', parseWhole(0, SEED_MAX))
-    .option('--minutes <count>', 'how long it may sell', parseWhole(1, 1_440), YEAR.minutes)
+    .option('--minutes <count>', 'maximum duration of the sales', parseWhole(1, 1_440), YEAR.minutes)
     .option('--keep', 'keep the data of the servers, not only logs')
     .option('--report <file>', 'write the figures as a page of Markdown')
     .action(year);
   const demoCommand = new Command('demo')
     .description('npm start -- --traffic --faults under Prometheus: alerts fire and clear, boards have data')
-    .option('--minutes <count>', 'how long', parseWhole(2, 1_440), DEMO_MINUTES_DEFAULT)
-    .option('--keep', 'keep servers’ data and that of Prometheus')
+    .option('--minutes <count>', 'duration', parseWhole(2, 1_440), DEMO_MINUTES_DEFAULT)
+    .option('--keep', 'keep the data of the servers and of Prometheus')
     .action(demo);
   return [listCommand, runCommand, soakCommand, yearCommand, demoCommand];
 }
@@ -102,7 +112,7 @@ async function run(ids: readonly string[], flags: ChaosFlags & { readonly seed?:
   ]);
   const { chosen, unknown } = chooseScenarios(SCENARIOS, ids);
   if (unknown.length > 0) {
-    console.error(`chaos: no scenario is called ${unknown.join(', ')}; npm run chaos -- list shows them.`);
+    console.error(`chaos: there is no scenario ${unknown.join(', ')}; npm run chaos -- list shows all.`);
     process.exitCode = EXIT_USAGE;
     return;
   }

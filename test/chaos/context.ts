@@ -157,7 +157,7 @@ export class ScenarioContext {
     let tries = 0;
     let happened = false;
     while (!happened && tries < triesMax) happened = await attempt(++tries);
-    if (!happened) throw new Error(`the fault was not observed in ${triesMax} tries: ${what}`);
+    if (!happened) throw new Error(`the fault was not observed in ${triesMax} attempts: ${what}`);
     this.observations.push(tries === 1 ? what : `${what}, at try ${tries}`);
   }
 

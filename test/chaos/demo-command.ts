@@ -161,13 +161,13 @@ const NOTHING_HAPPENS: Readonly<Record<string, string>> = {
 function problemsOf(alerts: readonly FiredAlert[], lines: readonly BoardLine[], right: boolean): string[] {
   const cleared = (name: string): boolean => alerts.some((alert) => alert.name === name && alert.clearedS !== null);
   return [
-    ...(right ? [] : ['the books are not right, or npm start did not end well']),
+    ...(right ? [] : ['Redis and MySQL differ, or npm start failed']),
     ...EXPECTED_ALERTS.filter((name) => !cleared(name)).map((name) => `${name} did not fire and clear`),
     ...lines
       .filter(({ panel, wrong }) => wrong !== null && NOTHING_HAPPENS[panel] === undefined)
       .map(({ board, panel, legend, wrong, expr }) => `${board}, ${panel}, ${legend}: ${wrong}: ${expr}`),
     ...lines
       .filter(({ panel, wrong }) => wrong === null && NOTHING_HAPPENS[panel] !== undefined)
-      .map(({ board, panel }) => `${board}, ${panel} has data now: take it out of the list of those that have none`),
+      .map(({ board, panel }) => `${board}, ${panel} has data now: remove it from the list of panels without data`),
   ];
 }

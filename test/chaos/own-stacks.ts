@@ -41,7 +41,7 @@ export async function onOwnStacks<T>(
   const controls: StackControls[] = [];
   const onStrayError = (error: unknown): void => {
     process.exitCode = EXIT_RED;
-    console.log(`An error outside every scenario: ${error instanceof Error ? error.stack : String(error)}`);
+    console.log(`An error outside all scenarios: ${error instanceof Error ? error.stack : String(error)}`);
   };
   try {
     for (const dir of folders) {
@@ -83,7 +83,7 @@ export async function bootOwnStack(
   { prepare = prepareStack, timing = 'production' }: OwnStackParts = {},
 ): Promise<OwnStack> {
   const lock = tryLock(`${dir}.lock`);
-  if ('heldBy' in lock) throw new StackError(`Process ${lock.heldBy} runs on ${dir} already; wait for its end.`);
+  if ('heldBy' in lock) throw new StackError(`Process ${lock.heldBy} already runs on ${dir}; wait until it ends.`);
   const stop = async (): Promise<void> => {
     await openStack({ dir, ports: 'free' }).down({ signal: 'SIGKILL' }); // its data is not needed again
     lock.release();

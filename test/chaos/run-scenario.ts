@@ -103,7 +103,7 @@ async function unregisterDeadApis(
 ): Promise<void> {
   const pids = programs.all.filter(({ name, running }) => name === 'api' && !running).map(({ pid }) => pid);
   await unregisterProducers(stack, pids).catch((error: unknown) => {
-    onLogs(`The broker keeps apis of ${scenario.name} that are gone: ${sentenceOf(error)}`);
+    onLogs(`The broker still lists ended apis of ${scenario.name}: ${sentenceOf(error)}`);
   });
 }
 
@@ -124,7 +124,7 @@ async function bounded(work: Promise<void>, timeoutMs: number, signal: AbortSign
   let cancel = (): void => undefined;
   let abort = (): void => undefined;
   const end = new Promise<never>((_resolve, reject) => {
-    cancel = afterGranted(timeoutMs, () => reject(new Error(`it was not over after ${timeoutMs / 1000} s`)));
+    cancel = afterGranted(timeoutMs, () => reject(new Error(`it had not ended after ${timeoutMs / 1000} s`)));
     abort = () => reject(signal.reason as Error);
     if (signal.aborted) abort();
     else signal.addEventListener('abort', abort, { once: true });

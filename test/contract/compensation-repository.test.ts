@@ -197,14 +197,14 @@ onEachWorld<World>('contract CompensationRepository', WORLDS, (world) => {
   });
 
   it('resets the attempts on a retry', async () => {
-    const { jobId } = await added('u1', { kind: 'unsettled' });
+    const { jobId } = await added('u1', { kind: 'not_marked' });
     await world.jobs.postpone(jobId, 0, 'no row yet', 'counts');
     await world.jobs.failed(jobId, 'keeper', 'gave up');
     expect(await world.jobs.retry(jobId, 'ann')).to.equal('retried');
     expect(await world.jobs.find(jobId)).to.include({ state: 'pending', attempts: 0 });
     const [claimed] = await claim();
     expect(claimed).to.include({ jobId, attempts: 0 });
-    expect(await world.jobs.retry(jobId, 'ann'), 'what waits is due now').to.equal('retried');
+    expect(await world.jobs.retry(jobId, 'ann'), 'a pending job is due now').to.equal('retried');
     expect(idsOf(await claim())).to.deep.equal([jobId]);
     await world.jobs.done(jobId, 'keeper', 'marked recorded');
     expect(await world.jobs.retry(jobId, 'ann')).to.equal('compensated');
@@ -284,7 +284,8 @@ onEachWorld<World>('contract ReconcileRuns', WORLDS, (world) => {
     const saleId = freshSaleId();
     const first = await world.runs.begin({ saleId, applied: false, actor: 'ann' });
     const second = await world.runs.begin({ saleId, applied: true, actor: 'keeper' });
-    const findings = [{ kind: 'drift', saleId, units: 2 } as const];
+    const request = { saleId, userId: 'u1', requestId: 'k1', batchId: null, quantity: 1 };
+    const findings = [{ kind: 'drift', saleId, units: 2 } as const, { kind: 'not_marked', ...request } as const];
     await world.runs.end(first, { outcome: 'findings', figures: { requests: 3 }, findings });
     const [newest, oldest] = await world.runs.list({ saleId }, 10);
     expect(newest).to.deep.include({
@@ -314,5 +315,32 @@ onEachWorld<World>('contract ReconcileRuns', WORLDS, (world) => {
       await world.runs.removeOld(0, 100);
       return (await world.runs.list({ saleId }, 10)).length === 0;
     });
+  });
+});
+
+describe('contract the stored kinds of findings on mysql', () => {
+  it('stores kinds that the previous release knows', async () => {
+    const { pool, close } = await mysqlWorld();
+    try {
+      const saleId = freshSaleId();
+      const request = { saleId, userId: 'u1', requestId: 'k1', batchId: null };
+      const kind = 'not_marked';
+      const subject = `${saleId}/u1/k1`;
+      await createCompensationRepository(pool).add([{ ...request, kind, subject, detail: 'still held' }], 'ann');
+      const runs = createReconcileRuns(pool, systemClock);
+      const runId = await runs.begin({ saleId, applied: false, actor: 'ann' });
+      const findings = [{ ...request, kind, quantity: 1 } as const];
+      await runs.end(runId, { outcome: 'findings', figures: {}, findings });
+      const [job] = await pool.query<{ kind: string }>('SELECT kind FROM compensation_jobs WHERE sale_id = ?', [
+        saleId,
+      ]);
+      const [run] = await pool.query<{ findings_json: string }>(
+        'SELECT findings_json FROM reconcile_runs WHERE id = ?',
+        [runId],
+      );
+      expect([job?.kind, JSON.parse(run?.findings_json ?? '[]')[0]?.kind]).to.deep.equal(['unsettled', 'unsettled']);
+    } finally {
+      await close();
+    }
   });
 });

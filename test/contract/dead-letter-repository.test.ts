@@ -161,7 +161,7 @@ onEachWorld<RepositoryWorld>('contract DeadLetterRepository', WORLDS, (world) =>
     expect(await idsOf({ key: 'key-two' })).to.deep.equal([one.deadLetterId]);
     expect(await idsOf({ key: 'key-one' }), 'a request, not the buyer of that name').to.deep.equal([one.deadLetterId]);
     expect(await idsOf({ key: 'key_one' }), 'no wildcard').to.deep.equal([]);
-    expect(await idsOf({ key: 'other' }), 'the request of one that is no longer parked').to.deep.equal([]);
+    expect(await idsOf({ key: 'other' }), 'the request of a dead letter that is no longer parked').to.deep.equal([]);
     expect(await idsOf({ saleId: freshSaleId() })).to.deep.equal([]);
     expect(await idsOf({ state: 'parked', reason: 'undecodable', key: 'key-two' })).to.deep.equal([]);
     expect(await world.deadLetters.count({ saleId })).to.equal(3);

@@ -72,12 +72,12 @@ describe('seckill doctor on real servers', () => {
     ]);
     for (const [id, says] of Object.entries({
       'settings.secrets': /strong/,
-      'redis.access': /user default; strangers are refused/,
+      'redis.access': /user default; Redis refuses clients without a login/,
       'redis.eviction': /noeviction/,
       'redis.fsync': /everysec/,
       'redis.role': /master/,
       'redis.version': versionsIn(process.env).redis === 'valkey' ? /Valkey \d/ : /Redis \d/,
-      'redis.open': /this machine only/,
+      'redis.open': /only on this machine/,
       'mysql.rights': /seckill@127\.0\.0\.1; rights on its database only/,
       'mysql.isolation': /READ-COMMITTED/,
       'mysql.packet': /(16|64) MiB/,
@@ -85,7 +85,7 @@ describe('seckill doctor on real servers', () => {
       'mysql.connections': /of 190 at most/,
       'rocketmq.brokers': /broker-a/,
       'rocketmq.version': /5\.\d\.\d/,
-      'rocketmq.access': /strangers are refused/,
+      'rocketmq.access': /clients without a key are refused/,
       'rocketmq.check-backs': /3600 s long/,
       'rocketmq.kept': /72 hours/,
       'rocketmq.clock': /ms apart/,
@@ -136,7 +136,7 @@ describe('seckill doctor: broken Redis', () => {
   const expectOnlyRedisAway = (lines: Lines, says: RegExp): void => {
     expect(lines.of('wrong')).to.deep.equal(['redis.answers']);
     expect(lines.line('redis.answers')).to.match(says);
-    expect(lines.line('mysql.flush'), 'the others are looked at').to.match(/^ok/);
+    expect(lines.line('mysql.flush'), 'the other servers are checked').to.match(/^ok/);
     expect(lines.line('rocketmq.topics')).to.match(/^ok/);
   };
 
@@ -386,7 +386,7 @@ describe('seckill doctor: broken RocketMQ', () => {
       await cluster.signal('broker-x', 'SIGSTOP');
       const hangs = await look(change);
       expect(hangs.line('rocketmq.brokers')).to.match(/^wrong: broker-x does not answer \(/);
-      expect(hangs.line('rocketmq.topics'), 'nothing is known of it').to.equal('');
+      expect(hangs.line('rocketmq.topics'), 'its state is unknown').to.equal('');
       expect(hangs.line('mysql.flush')).to.match(/^ok/);
     } finally {
       await cluster.close();

@@ -96,7 +96,7 @@ describe('LandedOrders on mysql', () => {
     const few = createLandedOrders(world.pool, { ranges: 4, orders: 4 });
     const { seconds, readToMs } = await few.bySecond(saleId, START_MS, START_MS + 60_000);
     expect([...seconds]).to.deep.equal([[START_MS, 4]]);
-    expect(readToMs, 'what is behind it was not read').to.equal(START_MS + 1000);
+    expect(readToMs, 'later rows were not read').to.equal(START_MS + 1000);
     const next = await few.bySecond(saleId, readToMs, START_MS + 60_000);
     expect([...next.seconds, next.readToMs]).to.deep.equal([[START_MS + 3000, 1], START_MS + 60_000]);
   });

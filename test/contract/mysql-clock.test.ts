@@ -94,7 +94,7 @@ describe('contract: wrong MySQL clock, on real MySQL statements', () => {
     };
     for (const aheadMs of [20 * MINUTE, -20 * MINUTE]) {
       const said = await sweepOn(withClock(world.pool, aheadMs)).catch((error: Error) => error.message);
-      expect(said).to.match(/^the clock of MySQL is 1\d{6} ms (ahead of|behind) that of this machine/);
+      expect(said).to.match(/^the clock of MySQL is 1\d{6} ms (ahead of|behind) the clock of this machine/);
       expect(await stateOf(due)).to.equal('pending_payment');
     }
     await sweepOn(world.pool);

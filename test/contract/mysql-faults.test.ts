@@ -234,7 +234,7 @@ describe('mysql adapters under faults', () => {
     expect(await failureOf(fill())).to.include({ kind: 'disk_full', retryable: true });
     await pool.probe();
     expect(pool.writeRefusal()).to.match(
-      /^MySQL refuses writes for want of space: is its disk full\? \(mysql: disk_full/,
+      /^MySQL refuses writes because it has no space\. Check its disk\. \(mysql: disk_full/,
     );
     const nowMs = performance.now();
     const after = (ms: number): string | null => {

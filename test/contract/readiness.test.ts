@@ -39,12 +39,12 @@ describe('worker readiness', () => {
   });
 
   it('is not ready when MySQL refuses writes, and names MySQL with the reason [L3]', async () => {
-    const why = 'MySQL refuses writes for want of space: is its disk full?';
+    const why = 'MySQL refuses writes because it has no space. Check its disk.';
     expect(await complaints({ writeRefusal: () => why })).to.deep.equal({ mysql: why });
   });
 
   it('is not ready without order ids, because no batch could be written [D8]', async () => {
-    const why = 'the clock was set back: no order id for another 3600000 ms.';
+    const why = 'the clock was set back; no order id for another 3600000 ms.';
     expect(await complaints({}, why)).to.deep.equal({ 'order ids': why });
   });
 

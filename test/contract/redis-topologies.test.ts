@@ -163,7 +163,7 @@ describe('contract: Redis cluster', () => {
     expect(await verdict).to.deep.equal({ outcome: 'outcome_unknown' });
     await until('it ran', async () => (await scriptsRun(server)) > before);
     expect((await scriptsRun(server)) - before, 'it ran once').to.equal(1);
-    expect(await found('what became of it', () => store.resolve(batch).then(definite))).to.equal('deducted');
+    expect(await found('its outcome', () => store.resolve(batch).then(definite))).to.equal('deducted');
     expect((await store.readSale(at(sale)))?.unitsLeft).to.equal(STOCK - 1);
   });
 

@@ -188,7 +188,7 @@ onEachWorld<StoreWorld>('contract RepairStore', STORE_WORLDS, (world) => {
         ['u1/k2', { state: 'released', orderId: '102', quantity: 4 }],
         ['u4/k1', { state: 'released', orderId: '103', quantity: 1 }],
       ];
-      expect(await stage('one', ...second), 'what was staged before stays').to.equal('staged');
+      expect(await stage('one', ...second), 'earlier staged rows stay').to.equal('staged');
       const [opensAtMs, closesAtMs] = [sale.opensAtMs - 1, sale.closesAtMs + 1];
       const rebuilt = { unitsLeft: 5, epoch: 3, state: 'open', opensAtMs, closesAtMs, limitPerBuyer: 3 } as const;
       expect(await swap('one', rebuilt)).to.equal('swapped');
@@ -278,7 +278,7 @@ onEachWorld<StoreWorld>('contract RepairStore', STORE_WORLDS, (world) => {
       expect(await lateCommands('one')).to.deep.equal(superseded);
       await stage('two', ['u2/k1', held('of-two')]);
       expect(await swap('two')).to.equal('swapped');
-      expect(await entryOf('u1'), 'what it staged is gone').to.equal(null);
+      expect(await entryOf('u1'), 'its staged rows are gone').to.equal(null);
       expect(await entryOf('u2')).to.deep.equal(held('of-two'));
       expect(await entryOf('late')).to.equal(null);
       expect(await read()).to.include({ unitsLeft: 7, epoch: 2 });

@@ -30,7 +30,7 @@ describe('database restored to an earlier moment', () => {
     expect(epochsRaisedBy, 'more than a sale is ever rebuilt').to.be.at.least(1000);
     expect(await epochOf(draft.saleId)).to.equal(1 + epochsRaisedBy);
     expect(await epochOf(open.saleId)).to.equal(2 + epochsRaisedBy);
-    expect(await epochOf(retired.saleId), 'nothing of it was under way').to.equal(1);
+    expect(await epochOf(retired.saleId), 'the restore was not in progress').to.equal(1);
   });
 
   it('reuses no id of a sale or an event, even when only the counter remains', async () => {

@@ -118,10 +118,10 @@ describe('inspection of several brokers', () => {
     const isForgotten = async (): Promise<boolean> => (await inspect().status([])).brokers.length === 1;
     await until('the name server has forgotten it', isForgotten, { everyMs: 500, grantedMs: 180_000 });
     const { brokers, queues } = await lookUntilUp('broker-a');
-    expect(brokers).to.deep.equal(['broker-a: up', 'broker-b: no name server knows it any more']);
+    expect(brokers).to.deep.equal(['broker-a: up', 'broker-b: no name server knows this broker any more']);
     expect(queues).to.equal(8);
     expect(heard).to.deep.equal(['broker-b', 'broker-b']);
-    const said = 'no name server knows it any more';
+    const said = 'no name server knows this broker any more';
     const { down = [] } = (await ofApi.brokerViews?.producers()) ?? {};
     expect(down.map(({ name, down: why }) => [name, why])).to.deep.equal([['broker-b', said]]);
     const ofBatch = await ofApi.traceBroker?.messagesOf(newBatchId());

@@ -27,7 +27,7 @@ onEachWorld<BrokerWorld>('contract WorkerProgress', BROKER_WORLDS, (world) => {
     await Promise.all(given.map((delivery) => delivery.ack()));
 
     await channel.publish(freshBatch());
-    expect(await progress.haveReceived(ends), 'what comes later does not count').to.equal(true);
+    expect(await progress.haveReceived(ends), 'later messages do not count').to.equal(true);
     expect(await progress.haveReceived(await progress.ends())).to.equal(false);
   });
 });

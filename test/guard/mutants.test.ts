@@ -40,7 +40,7 @@ describe('guard: the planted bugs', () => {
 
   it('are reported as stale when their text is missing or occurs twice', () => {
     const [first] = MUTANTS as [Mutant];
-    for (const find of ['this stands nowhere', 'export']) {
+    for (const find of ['this text is in no file', 'export']) {
       const edits = [{ file: 'src/core/order.ts', find, replace: '' }];
       expect(() => editedFiles({ ...first, edits })).to.throw(StaleMutant);
     }

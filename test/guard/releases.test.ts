@@ -43,7 +43,7 @@ function takenAway(statement: string): string[] {
   return clauses.flatMap((clause) =>
     MAY_ADD.some((form) => form.test(clause))
       ? []
-      : [`${clause.slice(0, 60)}: not only adds; programs of the release before may miss what it changes`],
+      : [`${clause.slice(0, 60)}: does not only add; programs of the previous release may need what it changes`],
   );
 }
 
@@ -159,7 +159,7 @@ describe('guard: compatibility with the previous release', () => {
     const had = before.MIGRATIONS.map(({ name }) => name);
     expect(
       MIGRATIONS.slice(0, had.length).map(({ name }) => name),
-      'those that were released stay, in their order',
+      'released migrations stay, in their order',
     ).to.deep.equal(had);
     for (const { name, up } of MIGRATIONS.slice(had.length)) {
       if (Object.hasOwn(TAKES_AWAY, name)) continue;

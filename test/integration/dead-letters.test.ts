@@ -70,7 +70,7 @@ describe('compensation: replay and discard of dead letters', () => {
     const discard = await dlq('discard', toDiscard, '--json');
     expect([discard.code, discard.lines[0]?.outcome], discard.stderr).to.deep.equal([0, 'discarded']);
     expect((await dlq('discard', toDiscard)).code, 'a repeat is done').to.equal(0);
-    expect((await dlq('replay', toDiscard)).code, 'what was given up cannot be replayed').to.equal(1);
+    expect((await dlq('replay', toDiscard)).code, 'a discarded dead letter cannot be replayed').to.equal(1);
     const figures = await expectInvariants(stack, second.saleId);
     expect(figures).to.include({ sold: 0, rows: 1, failedRows: 1, unitsLeft: 10 });
     expect((await bob.status('bob')).json).to.include({ status: 'failed', reason: 'discarded' });
@@ -144,7 +144,7 @@ describe('compensation: replay and discard of dead letters', () => {
     const args = ['replay', '--all-matching', '--sale', saleId, '--rate', PER_SECOND, '--json'];
 
     const unasked = await dlq(...args);
-    expect([unasked.code, unasked.lines.length], 'so many need a yes').to.deep.equal([2, DEAD_LETTERS]);
+    expect([unasked.code, unasked.lines.length], 'a large bulk needs --yes').to.deep.equal([2, DEAD_LETTERS]);
     expect([await parked(), await begun()]).to.deep.equal([DEAD_LETTERS, 0]);
 
     const startedMs = Date.now();
@@ -159,7 +159,7 @@ describe('compensation: replay and discard of dead letters', () => {
 
     const stopped = await new RunningCommand(['dlq', ...args, '--yes'], stack.env).signalAfter(20, 'SIGINT');
     expect(stopped.code, stopped.stderr).to.equal(1);
-    expect(stopped.stderr).to.contain('The same command goes on');
+    expect(stopped.stderr).to.contain('Run the same command again to continue');
     const afterStop = await parked();
     expect(afterStop).to.be.within(1, afterKill - 1);
 
@@ -177,7 +177,7 @@ describe('compensation: replay and discard of dead letters', () => {
       duplicates: 0,
     });
     const begins = await begun();
-    expect(begins, 'what was under way may be published again, the others not').to.be.at.most(DEAD_LETTERS + 2 * 32);
+    expect(begins, 'only the dead letters in progress may be published again').to.be.at.most(DEAD_LETTERS + 2 * 32);
     console.log(
       `      ${DEAD_LETTERS} dead letters in ${(tookMs / 1000).toFixed(1)} s over three runs: killed with ${begunByThen} begun` +
         ` (${halfWay} half way), stopped with ${afterStop} left; ${begins} begun in all, ${figures.rows} orders, 0 twice`,

@@ -39,7 +39,7 @@ describe('half messages after the last check-back', () => {
     const shown = await mq('resume', '--key', key);
     expect(shown.code).to.equal(2);
     expect(shown.stdout).to.include(key);
-    expect(shown.stderr).to.match(/1 would be asked about again, and nothing was done\. Add --yes/);
+    expect(shown.stderr).to.match(/1 can be resumed; nothing was done\. Add --yes/);
     expect((await discarded())?.resumedAtMs, 'nothing was done').to.equal(null);
 
     expect((await mq('resume', '--key', key, '--yes')).code).to.equal(0);

@@ -201,7 +201,7 @@ describe('messages of an attacker with a broker key', () => {
 
     await until(`${expected} are parked`, async () => (await parkedOf(mark)) >= expected);
     expect(await parkedOf(mark)).to.equal(expected);
-    expect((await forgedMetric()) - before, 'what the alert looks at').to.be.at.least(expected);
+    expect((await forgedMetric()) - before, 'the metric of the alert').to.be.at.least(expected);
     expect(await count('orders WHERE user_id = ?', mallory)).to.equal(0);
     expect(await count('coupons WHERE order_id = ?', orderId)).to.equal(0);
     expect((await buyers.order('ann', orderId)).json.state).to.equal('pending_payment');

@@ -55,7 +55,7 @@ describe('the identity of callers', () => {
     expect(bought.status, bought.text).to.equal(202);
     const pause = (groups: readonly string[]): Promise<Answer> =>
       ask(`${apis[0].operatorsUrl}/admin/v1/sales/${saleId}/pause`, { method: 'POST', token: tokenOf({ groups }) });
-    expect((await pause(['admin', 'operator'])).status, 'names that nobody has given a role').to.equal(403);
+    expect((await pause(['admin', 'operator'])).status, 'names without a role').to.equal(403);
     expect((await pause(['staff', 'on-call'])).status).to.equal(200);
     const next = generateKeyPairSync('ec', { namedCurve: 'P-256' });
     keys = [...keys, { ...next.publicKey.export({ format: 'jwk' }), kid: 'next' }];
@@ -68,7 +68,7 @@ describe('the identity of callers', () => {
     const unknown = await myOrders(tokenOf({}, 'made-up'));
     expect([unknown.status, challenge(unknown)]).to.deep.equal([
       401,
-      'Bearer error="invalid_token", error_description="unknown_key: No key is known here that could have signed the token."',
+      'Bearer error="invalid_token", error_description="unknown_key: This server does not know the key that signed the token."',
     ]);
     expect(challenge(await myOrders(tokenOf({ aud: 'another' })))).to.contain('wrong_audience');
     await expectInvariants(system.stack, saleId);

@@ -171,7 +171,7 @@ describe('deploy/nginx in front of two APIs', () => {
     const back = await system.programs.start('api', { env });
     apis[0] = back;
     const sold = (): Promise<number> => sumMetric([back], 'seckill_http_answers_total{route="purchase"}');
-    await until('the one that came back sells', async () => (await sold()) > 100);
+    await until('the restarted api sells', async () => (await sold()) > 100);
     await load.stop();
     expect(unknownOf(buyers), 'purchases without a good answer').to.deep.equal([]);
     await expectInvariants(system.stack, saleId, buyers.opLog);

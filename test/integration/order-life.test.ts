@@ -128,7 +128,7 @@ describe('the life of an order', () => {
     const taken = await seckill('refunds', 'done', paymentId, '--json');
     expect([taken.code, taken.lines[0]?.outcome], taken.stderr).to.deep.equal([0, 'done']);
     const again = await seckill('refunds', 'done', paymentId);
-    expect([again.code, again.stderr.includes('pay nothing')]).to.deep.equal([1, true]);
+    expect([again.code, again.stderr.includes('Pay nothing')]).to.deep.equal([1, true]);
     const refund = { amountCents: 1250, state: 'refunded', reason: 'order_cancelled' };
     expect((await buyers.order('ann', orderId)).json.refunds).to.deep.equal([refund]);
     const admin = createTokenSigner(system.stack.env.JWT_SECRET)({ userId: 'boss', roles: ['admin'], ttlMs: 60_000 });

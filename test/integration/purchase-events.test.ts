@@ -88,7 +88,7 @@ describe('a waiting buyer at two APIs', () => {
     });
     const again = await listen(here, userId, first, 'ordered');
     await again.end();
-    expect(again.eventNames, 'only what was not seen').to.deep.equal(['paid']);
+    expect(again.eventNames, 'only events that were not seen').to.deep.equal(['paid']);
     expect((await listen(here, userId, first, 'paid')).status).to.equal(204);
     expect(await expectInvariants(system.stack, saleId)).to.include({ sold: 1, rows: 1 });
     return ordered === 2 ? (await foundByNotification(first)) - before : ordered;

@@ -107,7 +107,7 @@ describe('reconcile and compensation', () => {
     const served = await deductBatch(system.stack, saleId, ['ann', 'ben']);
     const bare = await deductBatch(system.stack, saleId, ['cho']);
     await redis().del(keysOf(saleId).tx + bare.batchId);
-    expect((await reconcile(saleId)).found, 'what is young is not judged').to.deep.equal([]);
+    expect((await reconcile(saleId)).found, 'recent differences are not judged').to.deep.equal([]);
     await age(saleId);
     expect((await reconcile(saleId)).found, 'the re-drive serves it').to.deep.equal(['leak cho']);
     await redis().zrem(keysOf(saleId).pending, served.batchId);
@@ -208,9 +208,9 @@ describe('reconcile and compensation', () => {
       'order_lost gus',
       'stuck_outbox',
       'unreleased fay',
-      'unsettled',
+      'not_marked',
     ]);
-    expect(jobs).to.deep.equal(['stuck_outbox compensated', 'unreleased compensated', 'unsettled compensated']);
+    expect(jobs).to.deep.equal(['stuck_outbox compensated', 'unreleased compensated', 'not_marked compensated']);
     await system.stack.admin.close(saleId, 'test');
     await age(saleId);
     const markers = await reconcile(saleId, true);

@@ -98,6 +98,6 @@ describe('repair of a sale after Redis lost it', () => {
     expect(await standing(sale)).to.include({ epoch: 2, state: 'open' });
     expect(await expectInvariants(system.stack, sale.saleId)).to.deep.equal(before);
     await lock({ saleId: other.saleId, bucket: 0 }, 'another', 1); // holder of a repair that died
-    await until('the keeper ends what nobody ends', async () => (await standing(other))?.state === 'open');
+    await until('the keeper finishes an abandoned repair', async () => (await standing(other))?.state === 'open');
   });
 });

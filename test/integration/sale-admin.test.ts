@@ -44,7 +44,7 @@ describe('administration of sales over HTTP', () => {
     });
     const buyers = buyersOf(String(saleId));
     const page = async (): Promise<unknown> => (await ask(`${api.url}/v1/sales/${String(saleId)}`)).json.state;
-    expect((await buyers.buy('too-soon'))?.json.code, 'a draft is nobody’s business').to.equal('not_found');
+    expect((await buyers.buy('too-soon'))?.json.code, 'a draft is not public').to.equal('not_found');
 
     expect(brief(await post(`/${saleId}/open`))).to.equal('409 wrong_state');
     expect(brief(await post(`/${saleId}/warm`))).to.equal('200 warm');

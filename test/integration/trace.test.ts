@@ -79,13 +79,13 @@ describe('trace of a purchase', () => {
       seckill('trace', refusedKey, '--sale', saleId, '--user', 'cid'),
       found('the trace of the paid order', async () => {
         const { traces } = await byHttp(paidId);
-        return traces[0]?.sentence.includes('nothing is left to do') ? traces[0] : null; // the coupon has arrived
+        return traces[0]?.sentence.includes('nothing more happens') ? traces[0] : null; // the coupon has arrived
       }),
     ]);
     expect(refused.code).to.equal(1);
     expect(refused.stderr)
       .to.contain(refusedKey)
-      .and.to.contain('Asked now for one unit, the answer would be sold_out.');
+      .and.to.contain('A request for one unit now would be answered sold_out.');
     expect(paid).to.include({ userId: 'ann', saleId, requestId: key, state: 'paid' });
     expect(words(paid)).to.include.members([
       'recorded',
@@ -118,7 +118,7 @@ describe('trace of a purchase', () => {
     await move(buyers, 'bob', cancelledId, 'cancel');
     const released = await found('the units to be back', async () => {
       const { traces } = await byHttp(cancelledKey, `?saleId=${saleId}`);
-      return traces[0]?.sentence.includes('nothing is left to do') ? traces[0] : null;
+      return traces[0]?.sentence.includes('nothing more happens') ? traces[0] : null;
     });
     expect(released.state).to.equal('cancelled');
     expect(released.steps.find(({ what }) => what === 'request')?.detail).to.equal(`released:${cancelledId}:1`);
@@ -141,7 +141,7 @@ describe('trace of a purchase', () => {
     const { traces } = await byHttp(key);
     expect(traces.map(({ userId, state }) => `${userId} ${state}`)).to.have.members(['ann pending', 'bob parked']);
     const [ofAnn] = (await byHttp(key, '?userId=ann')).traces;
-    expect(ofAnn?.sentence).to.match(/^Held since .* s, not recorded: a worker records it, else the keeper/);
+    expect(ofAnn?.sentence).to.match(/^Held for .* s, not recorded: a worker records it, or the keeper/);
     expect(words(ofAnn as Trace).slice(0, 2)).to.have.members(['batch_formed', 'deducted']);
     const [ofBob] = (await byHttp(parked.batchId)).traces;
     expect(ofBob?.sentence).to.match(/^Parked as dead letter \d+ .*seckill dlq replay/);
@@ -152,9 +152,7 @@ describe('trace of a purchase', () => {
       seckill('audit', 'list', '--subject', `sale:${saleId}`, '--json'),
     ]);
     expect([shown.code, shown.stdout], shown.stderr).to.satisfy(([code, text]: [number, string]) => {
-      return (
-        code === 0 && text.includes(`Request ${key} of buyer ann in sale ${saleId}`) && text.includes('Held since')
-      );
+      return code === 0 && text.includes(`Request ${key} of buyer ann in sale ${saleId}`) && text.includes('Held for');
     });
     expect(audit.lines.map(({ action }) => action)).to.deep.equal(['sale.opened', 'sale.warmed', 'sale.created']);
   });

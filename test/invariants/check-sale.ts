@@ -166,7 +166,8 @@ class Audit {
     const { stock, sold, retiredAtMs } = this.#sale;
     const { unitsLeft, inTransit, pending } = this.#store;
     if (sold > stock) this.#found('I1', `sold ${sold} of ${stock}`);
-    if (sold !== this.#live.units) this.#found('I1', `sold says ${sold}, live orders have ${this.#live.units} units`);
+    if (sold !== this.#live.units)
+      this.#found('I1', `the count of sold units is ${sold}, but live orders hold ${this.#live.units} units`);
     if (unitsLeft < 0) this.#found('I1', `${unitsLeft} units left in Redis`);
     if (inTransit > 0) this.#found('I4', `${inTransit} units are between two buckets`);
     // Redis has forgotten a retired sale, or will
@@ -224,7 +225,7 @@ class Audit {
           lost++;
           this.#found('I3', `${key} is ${entry.state} in Redis and has no row`);
           break;
-        case 'unsettled':
+        case 'not_marked':
         case 'unreleased':
         case 'unheld':
           this.#found('I5', `${key} is ${row?.state} in MySQL and ${entry.state} in Redis`);

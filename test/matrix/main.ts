@@ -42,14 +42,14 @@ Examples:
 What is not chosen is as in \`npm test\`. Servers and Node are fetched at the first time; servers of your own are named by
 SECKILL_MYSQLD, SECKILL_REDIS_SERVER and SECKILL_ROCKETMQ_LIB. Scenarios: of each program one that dies at work, and of each server one.
 It ends with a table in Markdown, for docs/servers.md, and a line that counts: N passed, N failed.
-Exit codes: 0 all passed, 1 something failed or nothing ran, 2 used wrongly.`;
+Exit codes: 0 all passed, 1 something failed or nothing ran, 2 wrong usage.`;
 
 const matrix = new Command('npm run test:matrix --')
   .description('Runs the tests on other servers, and on other versions of Node.')
   .addOption(
     new Option('--node <version>', 'that tests and programs run on (default: this one)').choices(NODE_VERSIONS),
   )
-  .addOption(new Option('--suites <suites...>', 'those to run (default: all that a row has)').choices(SUITES))
+  .addOption(new Option('--suites <suites...>', 'suites to run (default: all suites of a row)').choices(SUITES))
   .option('--short', 'the contracts of MySQL and one purchase')
   .addHelpText('after', HELP)
   .action(run);

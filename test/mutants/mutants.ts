@@ -158,8 +158,8 @@ export const MUTANTS: readonly Mutant[] = [
     edits: [
       {
         file: 'src/rocketmq/checker.ts',
-        find: "the broker will ask again');\n      answer = 'no_answer';",
-        replace: "the broker will ask again');\n      answer = 'rollback';",
+        find: "the broker checks back again');\n      answer = 'no_answer';",
+        replace: "the broker checks back again');\n      answer = 'rollback';",
       },
     ],
     chaos: {

@@ -211,7 +211,7 @@ function unknownScenario([verb, ...ids]: readonly string[]): string | null {
 
 function unknownMutant({ args }: Command): string | null {
   const unknown = args.find((name) => !MUTANTS.some((mutant) => mutant.name === name));
-  return unknown === undefined ? null : `no mutant is called ${unknown}`;
+  return unknown === undefined ? null : `there is no mutant ${unknown}`;
 }
 
 /** Returns the first path of this repository that does not exist, compared up to its first wildcard. */

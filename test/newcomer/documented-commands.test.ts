@@ -39,7 +39,7 @@ describe('documented commands', () => {
     ['npm run -s stack -- upp', "unknown command 'upp'"],
     ['npm start -- --prot 1', "unknown option '--prot'"],
     ['npm run simulate -- --sed 1', "unknown option '--sed'"],
-    ['npm run mutants -- no-such-bug', 'no mutant is called no-such-bug'],
+    ['npm run mutants -- no-such-bug', 'there is no mutant no-such-bug'],
     ['npm run chaos -- run T99', 'no chaos scenario is called T99'],
     ['npm run chaos list', 'npm keeps list for itself'],
     ['npm test -- unitt', "'unitt' is invalid"],

@@ -113,7 +113,7 @@ describe('the first steps of a newcomer', function () {
       (error: unknown) => error as { code: number; stderr: string },
     );
     expect(second).to.include({ code: 1 });
-    expect(second.stderr).to.match(/^seckill: Process \d+ serves this folder already\./m);
+    expect(second.stderr).to.match(/^seckill: Process \d+ already serves this folder\./m);
     expect(await printedOrder(), 'the first one serves on').to.deep.equal(order);
   });
 

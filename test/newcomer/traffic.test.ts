@@ -125,7 +125,7 @@ describe('npm start with traffic and faults', function () {
     expect(books?.salesCompared).to.be.at.least(5);
     expect(books).to.have.nested.property('faults.dead_letters').at.least(1);
     expect(books).to.have.nested.property('faults.killed_worker').at.least(1);
-    expect(demo.stderr).to.match(/Books: \d+ sales compared\. Redis and MySQL match/);
+    expect(demo.stderr).to.match(/Result: \d+ sales compared\. Redis and MySQL match/);
     expect(demo.found('not_json')).to.equal(undefined);
     expect(alive()).to.deep.equal([]);
   });

@@ -30,7 +30,7 @@ export function readOptions(args: readonly string[], write?: (text: string) => v
   const width = Math.max(...COMMAND_NAMES.map((name) => name.length));
   const list = COMMAND_NAMES.map((name) => `  ${name.padEnd(width)}  ${COMMANDS[name].about}`).join('\n');
   const command = new Command('npm test --')
-    .description('Runs tests on servers of their own. `npm start` and its data are never touched.')
+    .description('Runs tests on their own servers. Never touches `npm start` and its data.')
     .addArgument(
       new Argument('[names...]', 'commands below, or folders of test/ (default: core)').choices([
         ...new Set([...COMMAND_NAMES, ...FOLDER_NAMES]),
@@ -40,16 +40,16 @@ export function readOptions(args: readonly string[], write?: (text: string) => v
     .option('-f, --files <part...>', 'only test files whose path contains one of these')
     .option('-b, --bail', 'end a process of mocha at its first failure')
     .option('-c, --changed [ref]', 'only test files that the changes since <ref> (default: main) can affect')
-    .option('--coverage-into <folder>', 'leave the raw coverage of unit and contract tests there')
+    .option('--coverage-into <folder>', 'write the raw coverage of unit and contract tests there')
     .addHelpText(
       'after',
       `\nCommands:\n${list}\n\n` +
         '`npm run test:all` runs all of them but schemathesis, then the simulation, the planted bugs and MySQL 8.0.\n' +
-        '--changed follows imports, files that are read and programs that are started.\n' +
+        '--changed follows imports, files that tests read, and programs that tests start.\n' +
         'A file that fails runs again, alone, at the end. If it passes then, it is reported as shaky and does not fail the run,\n' +
         'unless the same file was shaky twice in ten runs of this checkout.\n' +
         'The last line counts: N passed, N failed.\n' +
-        'Exit codes: 0 all passed, or nothing is affected; 1 something failed or nothing ran; 2 used wrongly.',
+        'Exit codes: 0 all passed, or nothing is affected; 1 something failed or nothing ran; 2 wrong usage.',
     )
     .exitOverride();
   if (write !== undefined) command.configureOutput({ writeOut: write, writeErr: write });

@@ -98,7 +98,7 @@ describe('the servers of the secure stack', () => {
     for (const port of [ports.namesrv, ports.broker, ports.broker - 2, ports.remoting]) {
       const address = { host: '127.0.0.1', port, credentials };
       expect(await failureOf(askRemoting(address, REQUEST.clusterInfo)), `${port}, plain`).to.match(
-        /closed the connection \(does it take only TLS\? Then set ROCKETMQ_TLS to on\)/,
+        /closed the connection \(if it accepts only TLS, set ROCKETMQ_TLS to on\)/,
       );
       expect(
         await failureOf(askRemoting({ ...address, tls: withoutCertificate }, REQUEST.clusterInfo)),
@@ -110,7 +110,7 @@ describe('the servers of the secure stack', () => {
     expect(await refusesStrangers(ports, { adminTls }), 'with a certificate, and without a key').to.equal(true);
 
     expect(await handshakeFlaw(env.ROCKETMQ_ENDPOINT, withoutCertificate)).to.equal(null);
-    expect(await handshakeFlaw(env.ROCKETMQ_ENDPOINT, null)).to.match(/^speaks TLS/);
+    expect(await handshakeFlaw(env.ROCKETMQ_ENDPOINT, null)).to.match(/^uses TLS/);
     const grpc = connect({ host: '127.0.0.1', port: ports.grpc }).on('error', () => undefined);
     grpc.write('PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n');
     await new Promise((resolve) => grpc.once('close', resolve));

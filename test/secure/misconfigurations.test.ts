@@ -46,7 +46,7 @@ describe('a program with wrong settings', () => {
     const tookMs = performance.now() - startedMs;
     const lines = stderr.split('\n').filter((line) => line.startsWith('seckill: '));
     const more = stderr.split('\n').filter((line) => line.startsWith('  '));
-    const sentence = [...lines, ...(/not usable:$/.test(lines[0] ?? '') ? more : [])].join(' ');
+    const sentence = [...lines, ...(/is invalid:$/.test(lines[0] ?? '') ? more : [])].join(' ');
     console.log(`      ${(tookMs / 1000).toFixed(1)} s  ${sentence}`);
     expect(code, stderr).to.be.oneOf([1, 2]);
     expect(lines, stderr).to.have.length(1);
@@ -62,7 +62,7 @@ describe('a program with wrong settings', () => {
       () => ({ MYSQL_TLS_CA_FILE: strangersFile() }),
       () =>
         new RegExp(
-          `MySQL at 127\\.0\\.0\\.1:${ports().mysql} shows a certificate that no authority in MYSQL_TLS_CA has signed: correct MYSQL_TLS_CA`,
+          `MySQL at 127\\.0\\.0\\.1:${ports().mysql} has a certificate that no authority in MYSQL_TLS_CA signed: correct MYSQL_TLS_CA`,
         ),
     ],
     [
@@ -79,13 +79,13 @@ describe('a program with wrong settings', () => {
       ['migrate'],
       () => ({ MYSQL_TLS_SERVER_NAME: 'mysql.example' }),
       () =>
-        /MySQL at \S+ shows a certificate for another name: correct the host in MYSQL_URL, or say in MYSQL_TLS_SERVER_NAME/,
+        /MySQL at \S+ has a certificate for another name: correct the host in MYSQL_URL, or set MYSQL_TLS_SERVER_NAME/,
     ],
     [
       'MySQL: no TLS, where the server takes nothing else',
       ['migrate'],
       () => ({ MYSQL_TLS: 'off', MYSQL_TLS_CA_FILE: '', MYSQL_TLS_CERT_FILE: '', MYSQL_TLS_KEY_FILE: '' }),
-      () => /MySQL at \S+ (takes nobody without TLS: set MYSQL_TLS to on|refuses the user seckill)/,
+      () => /MySQL at \S+ (refuses connections without TLS: set MYSQL_TLS to on|refuses the user seckill)/,
     ],
     [
       'Redis: a wrong authority',
@@ -93,7 +93,7 @@ describe('a program with wrong settings', () => {
       () => ({ REDIS_TLS_CA_FILE: strangersFile() }),
       () =>
         new RegExp(
-          `Redis at 127\\.0\\.0\\.1:${ports().redis} shows a certificate that no authority in REDIS_TLS_CA has signed: correct REDIS_TLS_CA`,
+          `Redis at 127\\.0\\.0\\.1:${ports().redis} has a certificate that no authority in REDIS_TLS_CA signed: correct REDIS_TLS_CA`,
         ),
     ],
     [
@@ -101,7 +101,7 @@ describe('a program with wrong settings', () => {
       WORKER,
       () => ({ REDIS_TLS_SERVER_NAME: 'redis.example' }),
       () =>
-        /Redis at \S+ shows a certificate for another name: correct the host in REDIS_URL, or say in REDIS_TLS_SERVER_NAME/,
+        /Redis at \S+ has a certificate for another name: correct the host in REDIS_URL, or set REDIS_TLS_SERVER_NAME/,
     ],
     [
       'Redis: redis:// where it speaks TLS',
@@ -112,7 +112,7 @@ describe('a program with wrong settings', () => {
         REDIS_TLS_CERT_FILE: '',
         REDIS_TLS_KEY_FILE: '',
       }),
-      () => /Redis at \S+ speaks TLS there: begin REDIS_URL with rediss/,
+      () => /Redis at \S+ uses TLS: begin REDIS_URL with rediss/,
     ],
     [
       'Redis: a wrong password of its user',
@@ -124,7 +124,7 @@ describe('a program with wrong settings', () => {
       'Redis: no certificate of ours',
       WORKER,
       () => ({ REDIS_TLS_CERT_FILE: '', REDIS_TLS_KEY_FILE: '' }),
-      () => /Redis at \S+ asks for a certificate of ours: set REDIS_TLS_CERT and REDIS_TLS_KEY/,
+      () => /Redis at \S+ asks for a client certificate: set REDIS_TLS_CERT and REDIS_TLS_KEY/,
     ],
     [
       'RocketMQ: a wrong authority',
@@ -132,14 +132,14 @@ describe('a program with wrong settings', () => {
       () => ({ ROCKETMQ_TLS_CA_FILE: strangersFile() }),
       () =>
         new RegExp(
-          `RocketMQ at 127\\.0\\.0\\.1:${ports().grpc} shows a certificate that no authority in ROCKETMQ_TLS_CA has signed: correct ROCKETMQ_TLS_CA`,
+          `RocketMQ at 127\\.0\\.0\\.1:${ports().grpc} has a certificate that no authority in ROCKETMQ_TLS_CA signed: correct ROCKETMQ_TLS_CA`,
         ),
     ],
     [
       'RocketMQ: no TLS, where it takes nothing else',
       WORKER,
       () => ({ ROCKETMQ_TLS: 'off', ROCKETMQ_TLS_CA_FILE: '', ROCKETMQ_TLS_CERT_FILE: '', ROCKETMQ_TLS_KEY_FILE: '' }),
-      () => /RocketMQ at \S+ speaks TLS, and perhaps nothing else: set ROCKETMQ_TLS to grpc or on/,
+      () => /RocketMQ at \S+ uses TLS, perhaps only TLS: set ROCKETMQ_TLS to grpc or on/,
     ],
     [
       'RocketMQ: a wrong secret',
@@ -153,7 +153,7 @@ describe('a program with wrong settings', () => {
       () => ({ ROCKETMQ_TLS_CA_FILE: strangersFile() }),
       () =>
         new RegExp(
-          `127\\.0\\.0\\.1:${ports().namesrv} shows a certificate that no authority in ROCKETMQ_TLS_CA has signed: correct ROCKETMQ_TLS_CA`,
+          `127\\.0\\.0\\.1:${ports().namesrv} has a certificate that no authority in ROCKETMQ_TLS_CA signed: correct ROCKETMQ_TLS_CA`,
         ),
     ],
     [
@@ -221,7 +221,7 @@ describe('a program with wrong settings', () => {
         const both = file('both.pem', `${stranger.cert}\n${readFileSync(files().ca, 'utf8')}`);
         await withCertificate(name, await makeCertificate(old, stranger), async () => {
           expect(await sentenceOf(args, { [`${label}_TLS_CA_FILE`]: both })).to.match(
-            /(MySQL|Redis|RocketMQ) at \S+ shows a certificate that has expired, or whose authority has: renew it there/,
+            /(MySQL|Redis|RocketMQ) at \S+ has a certificate that expired, or whose authority expired: renew it on the server/,
           );
         });
       });
@@ -232,7 +232,7 @@ describe('a program with wrong settings', () => {
       const named = await makeCertificate({ commonName: 'localhost', names: ['localhost'] }, stranger);
       await withCertificate('mysql', named, async () => {
         expect(await sentenceOf(['migrate'], { MYSQL_TLS_CA_FILE: both })).to.match(
-          /MySQL at \S+ shows a certificate for another name: correct the host in MYSQL_URL, or say in MYSQL_TLS_SERVER_NAME/,
+          /MySQL at \S+ has a certificate for another name: correct the host in MYSQL_URL, or set MYSQL_TLS_SERVER_NAME/,
         );
         const changes = { MYSQL_TLS_CA_FILE: both, MYSQL_TLS_SERVER_NAME: 'localhost' };
         const { code, stderr } = await runCommand(['migrate'], { ...system.stack.env, ...changes } as StackEnv);

@@ -38,7 +38,7 @@ describe('Redis with sentinels or as a cluster, over TLS with the documented rig
     await until('its scripts are loaded', async () => (await connection.scriptsLoaded()) === SCRIPT_NAMES.length);
     expect((await probeRedis(connection)).ok).to.equal(true);
     expect(await findRedisMisconfiguration(connection)).to.deep.equal([
-      'appendonly is no: a restart would lose who holds what. Set it to yes.', // these servers persist nothing on purpose
+      'appendonly is no: a restart loses purchases that MySQL does not have. Set it to yes.', // these servers persist nothing on purpose
     ]);
   }
 
@@ -107,11 +107,11 @@ describe('Redis with sentinels or as a cluster, over TLS with the documented rig
     try {
       const [distrusted, soon] = await failure({ tlsCa: () => '' });
       expect(distrusted).to.match(
-        /^Redis at stock of the sentinels \S+ shows a certificate of an authority that nobody trusts here/,
+        /^Redis at stock of the sentinels \S+ has a certificate of an authority that this program does not trust/,
       );
       expect(soon).to.equal(true);
       const [unknown, soonToo] = await failure({ sentinelPassword: () => 'wrong' });
-      expect(unknown).to.match(/^Redis at stock of the sentinels \S+ refuses us: .*WRONGPASS/);
+      expect(unknown).to.match(/^Redis at stock of the sentinels \S+ refuses the login: .*WRONGPASS/);
       expect(soonToo).to.equal(true);
     } finally {
       await sentinel.stop();

@@ -230,7 +230,8 @@ export class InvariantMonitor {
     }
     const sold = repositories.saleOf(SALE_ID)?.sold ?? 0;
     if (sold > stock) this.#system.fail('I1', `sold ${sold} of ${stock}`);
-    if (sold !== live) this.#system.fail('I1', `sold says ${sold}, live orders have ${live} units`);
+    if (sold !== live)
+      this.#system.fail('I1', `the count of sold units is ${sold}, but live orders hold ${live} units`);
     for (const [userId, units] of byBuyer) {
       if (units > limitPerBuyer) this.#system.fail('I2', `${userId} has ${units} live units`);
     }

@@ -13,7 +13,7 @@ export class CannotFollow extends Error {
   }
 }
 
-const timeUp = (): CannotFollow => new CannotFollow(without('time_up', 'The purchase has not ended in time.'));
+const timeUp = (): CannotFollow => new CannotFollow(without('time_up', 'The purchase did not end in time.'));
 
 type Step = PurchaseStep['step'];
 const ENDS: ReadonlySet<string> = new Set<Step>(['failed', 'paid', 'cancelled', 'expired']);

@@ -158,7 +158,7 @@ const refusalOf = (problem: Problem): Refusal => ({
 
 const noAnswer = (error: unknown): Refusal => without('no_answer', `No answer came: ${sentenceOf(error)}`);
 
-const nothingSaid = (): Refusal => without('no_answer', 'The answer does not say what was asked for.');
+const nothingSaid = (): Refusal => without('no_answer', 'The answer is not complete.');
 
 /** Creates a refusal of the client itself, without a problem of the API. */
 export const without = (code: Code, detail: string): Refusal => ({
@@ -178,7 +178,7 @@ const sentenceOf = (error: unknown): string => (error instanceof Error ? error.m
 function foreign({ status, headers }: Response): Refusal {
   const seconds = Number(headers.get('retry-after') ?? Number.NaN);
   const retryAfterMs = Number.isFinite(seconds) ? seconds * 1000 : null;
-  const detail = `Something that is not Seckill answered ${status}.`;
+  const detail = `A server that is not Seckill answered ${status}.`;
   const mayPass = status >= 500 || status === 408 || status === 429;
   const code = mayPass ? 'no_answer' : 'not_seckill';
   return { ok: false, code, detail, retryAfterMs: mayPass ? retryAfterMs : null, problem: null };

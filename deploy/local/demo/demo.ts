@@ -143,19 +143,19 @@ export function booksLine(books: Books, missing: number): string {
   const wrong = [
     ...found,
     ...(salesFailed > 0 ? [`${salesFailed} sales could not be compared`] : []),
-    ...(undecided > 0 ? [`${undecided} not decided (dead letters of yours? seckill dlq list)`] : []),
+    ...(undecided > 0 ? [`${undecided} purchases undecided (see seckill dlq list for dead letters)`] : []),
     ...(missing > 0 ? [`${missing} accepted purchases have no order`] : []),
   ];
   if (areRight(books, missing)) {
-    return `Books: ${salesCompared} sales compared. Redis and MySQL match, and every accepted purchase is an order or says why not.`;
+    return `Result: ${salesCompared} sales compared. Redis and MySQL match, and every accepted purchase is an order or has a reason why not.`;
   }
-  return `Books: ${salesCompared} sales compared: ${outcome}. ${wrong.join(', ')}. More: seckill reconcile`;
+  return `Result: ${salesCompared} sales compared: ${outcome}. ${wrong.join(', ')}. For details run: seckill reconcile`;
 }
 
 function faultsLine({ poisoned_batch, dead_letters, killed_worker, half_message }: Faults['counts']): string {
   return [
     `${poisoned_batch} purchases that MySQL refused (${dead_letters} became dead letters)`,
     `${killed_worker} killed workers`,
-    `${half_message} apis that died with a half message open`,
+    `${half_message} apis that died with an open half message`,
   ].join(', ');
 }

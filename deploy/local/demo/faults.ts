@@ -137,7 +137,7 @@ export class Faults {
       this.#done.poisoned_batch++;
       this.#tell(
         'poisoned_batch',
-        `MySQL refuses a purchase that was accepted (key ${buyer.key}, sale ${saleId}): after five retries it is a dead letter. ` +
+        `MySQL refuses an accepted purchase (key ${buyer.key}, sale ${saleId}): after five retries it is a dead letter. ` +
           'Look at the purchase in the console, or: seckill trace ' +
           buyer.key,
         { saleId, key: buyer.key },
@@ -153,7 +153,7 @@ export class Faults {
     this.#tell(
       'poisoned_batch',
       `Dead letter ${deadLetterId} waits for a person: console, Dead letters, or: seckill dlq show ${deadLetterId}. ` +
-        `SeckillDeadLetterParked fires. Without you the demo will ${end} it in ${DEAD_LETTER_SHOWN_MS / 1000} s`,
+        `SeckillDeadLetterParked fires. If you do nothing, the demo will ${end} it in ${DEAD_LETTER_SHOWN_MS / 1000} s`,
       { saleId, key: buyer.key, deadLetterId },
     );
     if (!(await this.#pause(DEAD_LETTER_SHOWN_MS))) return;
@@ -189,7 +189,7 @@ export class Faults {
       if (!isLate && performance.now() > lateMs) {
         isLate = true;
         this.#at.report(
-          `The purchase ${key} is no dead letter after ${DEAD_LETTER_LATE_MS / 1000} s. See: seckill trace ${key}`,
+          `The purchase ${key} did not become a dead letter after ${DEAD_LETTER_LATE_MS / 1000} s. See: seckill trace ${key}`,
         );
       }
     } while (await this.#pause(POLL_MS));
@@ -235,7 +235,7 @@ export class Faults {
     this.#done.killed_worker++;
     this.#tell(
       'killed_worker',
-      `The worker (pid ${pid}) was killed and is started again: until then orders wait in the broker, what it held for 10 s more. ` +
+      `The worker (pid ${pid}) was killed and starts again. Until then orders wait in the broker, and those that it held wait 10 s more. ` +
         'Look at console, Live: fewer orders land; or: seckill mq groups',
       { pid },
     );
@@ -263,8 +263,8 @@ export class Faults {
       this.#tell(
         'half_message',
         `An api died ${held ? 'between deduct and commit' : 'before deduct'} and left a half message open (key ${buyer.key}, sale ` +
-          `${sale.saleId}). Look at: seckill mq halves. Within half a minute the broker asks another api, which ` +
-          `${held ? 'commits it: an order' : 'rolls it back: nothing was taken'}`,
+          `${sale.saleId}). Look at: seckill mq halves. Within half a minute the broker checks back with another api, which ` +
+          `${held ? 'commits it: an order' : 'rolls it back: no units were taken'}`,
         { saleId: sale.saleId, key: buyer.key, point },
       );
       // the buyer got no answer and safely repeats the same key

@@ -51,7 +51,7 @@ export function countsLine(counts: Readonly<Record<string, number>>): string {
     .sort((one, other) => (rest[other] ?? 0) - (rest[one] ?? 0));
   const parts = [some(FIRST), prefixed('refused: ', some(refusals)), prefixed('then: ', some(MOVES))];
   const said = parts.filter((part) => part !== '').join('; ');
-  return `${tries} tries to buy${said === '' ? '' : `: ${said}`}`;
+  return `${tries} purchase attempts${said === '' ? '' : `: ${said}`}`;
 }
 
 const prefixed = (prefix: string, text: string): string => (text === '' ? '' : prefix + text);

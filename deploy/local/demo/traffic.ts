@@ -61,7 +61,7 @@ export class Traffic {
         said = '';
       } catch (error) {
         const why = error instanceof Error ? error.message : String(error);
-        if (why !== said) this.#report(`A sale of the demo could not be made (${why}); it is tried again.`);
+        if (why !== said) this.#report(`The demo could not create a sale (${why}), and tries again.`);
         said = why;
       }
       await this.#pause(said === '' ? STEP_MS : SALES_RETRY_MS);

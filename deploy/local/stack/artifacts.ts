@@ -59,7 +59,7 @@ export async function ensureArtifacts(
     if (other !== undefined) return ensureOther(cacheDir, name, other, options);
     if (existsSync(join(home, bundled))) return join(home, bundled);
     throw new StackError(
-      `No binary for ${process.platform}/${process.arch} is bundled; install the server and name it with ${OWN_SERVERS[server]}.`,
+      `No binary for ${process.platform}/${process.arch} is available; install the server and set ${OWN_SERVERS[server]}.`,
     );
   };
   return {
@@ -105,7 +105,7 @@ async function fill(cacheDir: string, home: string, options: FetchOptions): Prom
     assertDiskSpace(cacheDir, SPACE_NEEDED_BYTES);
     const run = { ...options, what: 'RocketMQ, MariaDB and Redis', jarsIn: join(draft, 'rocketmq') };
     await runMaven(['-f', POM, 'generate-resources', `-Dout=${draft}`], run);
-    options.onText('arranging the files');
+    options.onText('unpacking the files');
     arrangeArtifacts(draft);
     rmSync(home, { recursive: true, force: true });
     renameSync(draft, home);
@@ -140,7 +140,8 @@ async function lockCache(path: string, onText: (text: string) => void, signal?: 
     },
     { timeoutMs: LOCK_WAIT_MS, everyMs: 500, signal },
   );
-  if (!locked || release === null) throw new StackError(`Another process keeps ${path}; end it and start again.`);
+  if (!locked || release === null)
+    throw new StackError(`Another process keeps ${path}; end that process and start again.`);
   return release;
 }
 

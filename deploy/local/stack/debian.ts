@@ -62,7 +62,9 @@ export async function unpackDebian(
 const sha256 = (file: string): string => createHash('sha256').update(readFileSync(file)).digest('hex');
 
 const unavailable = (what: string, why: string): StackError =>
-  new StackError(`Debian's ${what} cannot be had (${why}); install the server and name it: docs/servers.md.`);
+  new StackError(
+    `Debian's ${what} cannot be downloaded (${why}); install the server and set its path (docs/servers.md).`,
+  );
 
 const reasonIn = (output: string): string =>
   (/^E: (.+)$/m.exec(output)?.[1] ?? output.trim().split('\n').at(-1) ?? 'apt said nothing')

@@ -137,7 +137,7 @@ export class ManagedServer implements StackServer {
         this.kill('SIGKILL');
         if (!(await waitUntil(gone, { timeoutMs: KILL_WAIT_MS, everyMs: EXIT_POLL_MS }))) {
           throw new StackError(
-            `${this.label} (pid ${this.pid()}) does not end, not even by SIGKILL; its disk may hang.`,
+            `${this.label} (pid ${this.pid()}) does not end, not even after SIGKILL; its disk may hang.`,
           );
         }
       }

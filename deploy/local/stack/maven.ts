@@ -72,7 +72,7 @@ export type Tried = keyof typeof SUMS;
 export function assertTried(what: Tried, folder: string, files: readonly string[]): void {
   const sum = sumOf(folder, files);
   if (sum === SUMS[what]) return;
-  throw new StackError(`What came as ${what} is something else (SHA-256 ${sum}); nothing of it is kept.`);
+  throw new StackError(`The download of ${what} has a wrong SHA-256 (${sum}) and was deleted.`);
 }
 
 /** Returns one sum over the names and contents of files. */
@@ -112,7 +112,7 @@ class DownloadCounter {
       this.#files > 0 ? `${this.#files} files downloaded (${(this.#bytes / 1e6).toFixed(0)} MB)` : '',
       jars > 0 ? `${jars} jars in place` : '',
     ].filter((part) => part !== '');
-    return parts.length === 0 ? 'Maven is at work' : parts.join(', ');
+    return parts.length === 0 ? 'Maven is running' : parts.join(', ');
   }
 }
 
@@ -124,7 +124,7 @@ function mavenFailure(output: string): string {
   const reason = /\[ERROR\] (.+)/.exec(output)?.[1] ?? output.trim().split('\n').at(-1) ?? 'it printed nothing';
   const hint = /offline|Unknown host|Connection|timed out|Could not transfer/i.test(reason)
     ? 'check the network (or a proxy in the Maven settings)'
-    : 'correct what it names';
+    : 'correct the named problem';
   const short = reason
     .replace(/ -> \[Help \d+\].*/, '')
     .replace(/https?:\/\/[^\s)]+/g, 'the repository')
@@ -136,7 +136,7 @@ function mavenFailure(output: string): string {
 async function findMaven(): Promise<string> {
   const result = await versionOf('mvn', '-version');
   if (result === null) {
-    throw new StackError('No mvn found in PATH; install Maven, it downloads the servers at the first start.');
+    throw new StackError('No mvn found in PATH; install Maven, which downloads the servers at the first start.');
   }
   if (result.exitCode !== 0) {
     const reason = result.output.trim().split('\n')[0] ?? '';

@@ -63,7 +63,7 @@ const UNPACK_MAX_MS = 120_000;
  */
 async function fetchMysql8(folder: string, options: FetchOptions): Promise<void> {
   if (process.arch !== 'x64')
-    throw new StackError('MySQL 8.0 is to be had for x64 only; name one with SECKILL_MYSQLD.');
+    throw new StackError('MySQL 8.0 is available only for x64; set SECKILL_MYSQLD to your own server.');
   const which = [
     `-Dartifact=${MYSQL_8_JAR}`,
     `-Dmdep.unpack.includes=${MYSQL_8_ARCHIVE}`,

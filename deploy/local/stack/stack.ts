@@ -88,7 +88,8 @@ export interface Stack {
 }
 
 /** MySQL 8.0.15 contains an OpenSSL 1.0.2 that cannot use keys on elliptic curves like ours. */
-const NO_TLS = 'The MySQL 8.0 that the stack brings takes no TLS with its certificates; choose another with --mysql.';
+const NO_TLS =
+  'The MySQL 8.0 that the stack brings does not accept TLS certificates; choose another server with --mysql.';
 
 /** Reads an instance folder and changes nothing until `up`. @throws StackError when its files are damaged */
 export function openStack(options: StackOptions = {}): Stack {
@@ -204,7 +205,7 @@ async function up(parts: StackParts, outer?: AbortSignal): Promise<UpResult> {
   chmodSync(parts.paths.dir, 0o700); // data, logs and secrets are private
   const lock = tryLock(parts.paths.lockFile);
   if ('heldBy' in lock) {
-    throw new StackError(`Process ${lock.heldBy} is starting this stack already; wait until it is done.`);
+    throw new StackError(`Process ${lock.heldBy} is already starting this stack; wait until it is done.`);
   }
   const started: ManagedServer[] = [];
   const failure = new AbortController();
@@ -213,7 +214,7 @@ async function up(parts: StackParts, outer?: AbortSignal): Promise<UpResult> {
     const missing = parts.servers.filter((server) => server.pid() === null);
     if (parts.changesTo !== null && missing.length < parts.servers.length) {
       throw new StackError(
-        `These servers run, and shall run ${parts.changesTo} TLS from now on; stop them first: npm run stack -- down.`,
+        `These servers already run, and would change to run ${parts.changesTo} TLS; stop them first: npm run stack -- down.`,
       );
     }
     for (const server of missing) server.assertPortsFree(); // checks before a long download, and again at the start

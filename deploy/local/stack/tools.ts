@@ -62,7 +62,7 @@ export async function findJava(env: NodeJS.ProcessEnv): Promise<string> {
   }
   const major = parseJavaMajor(result.output);
   if (major === null || major < JAVA_MAJOR_MIN) {
-    const found = major === null ? 'no JDK we know' : `JDK ${major}`;
+    const found = major === null ? 'not a known JDK' : `JDK ${major}`;
     throw new StackError(
       `The java in ${where} is ${found}; RocketMQ needs JDK ${JAVA_MAJOR_MIN} or newer: install one and set JAVA_HOME.`,
     );

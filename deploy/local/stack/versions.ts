@@ -97,7 +97,7 @@ export function assertSameServers(remembered: Versions | null, wanted: Partial<V
 export function ownServer(server: VersionedServer, env: NodeJS.ProcessEnv): string {
   const setting = OWN_SERVERS[server];
   const path = env[setting];
-  if (!path) throw new StackError(`This folder was made with a ${NAMES[server]} of your own; name it with ${setting}.`);
+  if (!path) throw new StackError(`This folder was made with your own ${NAMES[server]}; set ${setting} to its path.`);
   if (!existsSync(path)) throw new StackError(`${setting} names ${path}, which does not exist; correct or unset it.`);
   return path;
 }

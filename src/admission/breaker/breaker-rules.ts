@@ -80,7 +80,7 @@ export const breakerRules = z
     path: ['weights', 'rate'],
   })
   .refine(({ weights: { rate, failures, latency }, openAt }) => rate + failures + latency >= openAt, {
-    error: 'must add up to openAt or more: the breaker would never open',
+    error: 'must add up to openAt or more, or the breaker never opens',
     path: ['weights'],
   });
 

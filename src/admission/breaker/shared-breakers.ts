@@ -89,8 +89,8 @@ export class SharedBreakers {
     this.#options = options;
     this.#wasOn = this.isOn;
     this.#storeOutage = new OutageLog(parts.log, {
-      begins: 'breaker reports cannot be exchanged: this process follows its own calls',
-      ends: 'breaker reports are exchanged again',
+      begins: 'could not exchange breaker reports; this process judges by its own calls',
+      ends: 'exchanges breaker reports again',
     });
     const breakerOf = (dependency: Dependency): AdaptiveBreaker =>
       new AdaptiveBreaker({
@@ -190,7 +190,7 @@ export class SharedBreakers {
       await clock.sleep(this.#options.pollMs, signal);
     }
     await store.withdraw(this.#options.processId).catch((err: unknown) => {
-      log.debug({ err }, 'the breaker report of this process could not be withdrawn; it ends by itself');
+      log.debug({ err }, 'could not withdraw the breaker report of this process; it expires by itself');
     });
   }
 

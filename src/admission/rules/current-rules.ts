@@ -69,12 +69,12 @@ export class CurrentRules {
   constructor(parts: CurrentRulesParts) {
     this.#parts = parts;
     this.#redisOutage = new OutageLog(parts.log, {
-      begins: 'Redis does not announce new rules; MySQL is read once a second instead',
+      begins: 'Redis does not announce new rules; this process reads MySQL once a second instead',
       ends: 'Redis announces new rules again',
     });
     this.#mysqlOutage = new OutageLog(parts.log, {
-      begins: 'new rules cannot be read from MySQL; the present ones stay',
-      ends: 'new rules can be read from MySQL again',
+      begins: 'could not read new rules from MySQL; the current rules stay in force',
+      ends: 'reads new rules from MySQL again',
     });
   }
 
@@ -109,7 +109,7 @@ export class CurrentRules {
     await Promise.all([this.#reading, this.#reporting]);
     const { reports, reporter, log } = this.#parts;
     await reports.withdraw(reporter.processId).catch((err: unknown) => {
-      log.debug({ err }, 'the report of the rules of this process could not be withdrawn; it ends by itself');
+      log.debug({ err }, 'could not withdraw the rules report of this process; it expires by itself');
     });
     this.#throwBug();
   }
@@ -200,8 +200,8 @@ export class CurrentRules {
       return log.error(
         { version, reasons: parsed.reasons },
         this.#standing.version === null
-          ? 'the admission rules cannot be used: no buyer is let in'
-          : 'new admission rules cannot be used; the present ones stay',
+          ? 'this process cannot use the admission rules and admits no buyer'
+          : 'this process cannot use the new admission rules; the current rules stay in force',
       );
     }
     this.#rules = parsed.rules;
@@ -241,7 +241,7 @@ export class RulesLayer implements Layer {
  * ready and says so.
  */
 export function rulesReadiness({ version, refused }: RulesStanding): { readonly ok: boolean; readonly detail: string } {
-  const kept = version === null ? 'no version is in force, and no buyer is let in' : `version ${version} is in force`;
+  const kept = version === null ? 'no version is in force, and no buyer is admitted' : `version ${version} is in force`;
   if (refused === null) return { ok: version !== null, detail: kept };
   return {
     ok: version !== null,

@@ -61,7 +61,7 @@ export function parseRules(json: unknown, unfit: Fitness = () => []): ParsedRule
   }
   const reasons = read.error.issues.flatMap((issue) =>
     issue.code === 'unrecognized_keys'
-      ? issue.keys.map((key) => ({ path: pathOf([...issue.path, key]), message: 'is not known here' }))
+      ? issue.keys.map((key) => ({ path: pathOf([...issue.path, key]), message: 'is not a known field' }))
       : [{ path: pathOf(issue.path), message: issue.message }],
   );
   return { reasons: reasons.slice(0, REASONS_MAX) };
@@ -89,7 +89,7 @@ export function missingSecrets({ sign, queue }: RuleSet, known: KnownKeys): read
   if (sign.mode !== 'off') {
     for (const [index, keyId] of sign.keys.entries()) {
       if (known.sign.has(keyId)) continue;
-      reasons.push({ path: `sign.keys.${index}`, message: 'has no secret here: ADMISSION_SIGN_KEYS must have it' });
+      reasons.push({ path: `sign.keys.${index}`, message: 'has no secret here: add it to ADMISSION_SIGN_KEYS' });
     }
   }
   if (known.seal.size > 0) return reasons;
@@ -98,4 +98,4 @@ export function missingSecrets({ sign, queue }: RuleSet, known: KnownKeys): read
   return reasons;
 }
 
-const NO_SEAL = 'must be off here: ADMISSION_SEAL_KEYS is not set';
+const NO_SEAL = 'must be off, because ADMISSION_SEAL_KEYS is not set';

@@ -47,7 +47,7 @@ export const signRules = z
     tokens: tokenRules.prefault({}),
   })
   .refine(({ mode, keys }) => mode !== 'on' || keys.length > 0, {
-    error: 'must name a key: without one nobody can sign',
+    error: 'must name a key, or nobody can sign',
     path: ['keys'],
   });
 

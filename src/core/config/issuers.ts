@@ -57,17 +57,14 @@ const issuers = z
     for (const [index, { issuer: one, subjectPrefix: prefix }] of list.entries()) {
       const add = (field: string, message: string): void =>
         context.addIssue({ code: 'custom', path: [index, field], message });
-      if (list.findIndex((other) => other.issuer === one) !== index) add('issuer', 'is there twice');
+      if (list.findIndex((other) => other.issuer === one) !== index) add('issuer', 'is listed twice');
       // Two providers may give two people the same name, so the operator must say which providers share their users.
       if (list.length > 1 && prefix === undefined) {
-        add(
-          'subjectPrefix',
-          'is missing: with several issuers each needs one; the same one where they name the same people',
-        );
+        add('subjectPrefix', 'is missing: each of several issuers needs one. Issuers with the same users share one.');
       }
       const mixed = list.some(({ subjectPrefix: other }) => other !== prefix && other?.startsWith(prefix ?? ''));
       if (prefix !== undefined && mixed)
-        add('subjectPrefix', 'must not begin that of another issuer, unless it is the same');
+        add('subjectPrefix', 'must equal the prefix of another issuer, or neither may begin with the other');
     }
   });
 

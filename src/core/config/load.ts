@@ -17,7 +17,7 @@ export class ConfigError extends Error {
   readonly problems: readonly string[];
 
   constructor(problems: readonly string[]) {
-    super(`the configuration is not usable:\n${problems.map((problem) => `  ${problem}`).join('\n')}`);
+    super(`the configuration is invalid:\n${problems.map((problem) => `  ${problem}`).join('\n')}`);
     this.name = 'ConfigError';
     this.problems = problems;
   }
@@ -39,20 +39,20 @@ const CROSS_RULES: ((config: Partial<Config>) => string | null)[] = [
       : null,
   ({ failPoint }) =>
     failPoint?.overrides === 'on' && failPoint.environment === 'production'
-      ? 'TEST_OVERRIDES is for tests and refused where NODE_ENV is production'
+      ? 'TEST_OVERRIDES is for tests only; remove it, or do not set NODE_ENV to production'
       : null,
   ({ payment, failPoint }) =>
     payment?.provider === 'simulator' && failPoint?.environment === 'production'
-      ? 'PAYMENT_PROVIDER must not be simulator where NODE_ENV is production: no money would move'
+      ? 'PAYMENT_PROVIDER must not be simulator if NODE_ENV is production, because the simulator moves no money'
       : null,
   ({ payment }) =>
     payment && payment.webhookSecretBefore !== '' && payment.webhookSecret === ''
-      ? 'PAYMENT_WEBHOOK_SECRET must be set where PAYMENT_WEBHOOK_SECRET_BEFORE is'
+      ? 'PAYMENT_WEBHOOK_SECRET must be set if PAYMENT_WEBHOOK_SECRET_BEFORE is set'
       : null,
   ({ payment }) => (payment ? flawOfProvider(payment) : null),
   ({ redis }) =>
     redis && redis.waitReplicas > 0 && /^rediss?\+cluster:/.test(redis.url)
-      ? 'REDIS_WAIT_REPLICAS must be 0 with a cluster: the replicas of one of its servers say nothing of the others'
+      ? 'REDIS_WAIT_REPLICAS must be 0 with a cluster, because the replicas of one server say nothing about the others'
       : null,
   ({ brokerAccess }) =>
     brokerAccess && (brokerAccess.key === '') !== (brokerAccess.secret() === '')
@@ -60,7 +60,7 @@ const CROSS_RULES: ((config: Partial<Config>) => string | null)[] = [
       : null,
   ({ brokerAccess }) =>
     brokerAccess && brokerAccess.key === '' && brokerAccess.sessionToken() !== ''
-      ? 'ROCKETMQ_ACCESS_KEY must be set where ROCKETMQ_SESSION_TOKEN is'
+      ? 'ROCKETMQ_ACCESS_KEY must be set if ROCKETMQ_SESSION_TOKEN is set'
       : null,
   ({ brokerAccess }) =>
     brokerAccess
@@ -75,7 +75,7 @@ const CROSS_RULES: ((config: Partial<Config>) => string | null)[] = [
   ({ redis }) => (redis && redis.password() !== '' ? flawOfPassword('REDIS', redis.url) : null),
   ({ redis }) =>
     redis && redis.sentinelUser !== '' && redis.sentinelPassword() === ''
-      ? 'REDIS_SENTINEL_PASSWORD must be set where REDIS_SENTINEL_USER is'
+      ? 'REDIS_SENTINEL_PASSWORD must be set if REDIS_SENTINEL_USER is set'
       : null,
   ({ auth }) => (auth ? flawOfTokenKeys(auth) : null),
   ({ http, notifications }) =>
@@ -108,7 +108,7 @@ function flawOfTls(prefix: string, { tlsCa, tlsCert, tlsKey, tlsServerName }: Tl
     ['SERVER_NAME', tlsServerName],
   ].find(([, text]) => text !== '');
   if (off !== null)
-    return set === undefined ? null : `${off} where ${prefix}_${set[0]} is set: nothing is encrypted now`;
+    return set === undefined ? null : `${off} if ${prefix}_${set[0]} is set; otherwise nothing is encrypted`;
   if ((cert === '') !== (key === '')) return `${prefix}_CERT and ${prefix}_KEY must both be set, or neither`;
   if (cert !== '' && !new X509Certificate(cert).checkPrivateKey(createPrivateKey(key))) {
     return `${prefix}_KEY must be the key of ${prefix}_CERT, but is the key of another certificate`;
@@ -117,25 +117,25 @@ function flawOfTls(prefix: string, { tlsCa, tlsCert, tlsKey, tlsServerName }: Tl
     createSecureContext({ ca: ca || undefined, cert: cert || undefined, key: key || undefined });
     return null;
   } catch (error) {
-    return `${prefix}_CA, ${prefix}_CERT and ${prefix}_KEY are of no use to OpenSSL here: ${(error as Error).message}`;
+    return `${prefix}_CA, ${prefix}_CERT and ${prefix}_KEY cannot be used by OpenSSL: ${(error as Error).message}`;
   }
 }
 
 /** Refuses two passwords, because it would not be clear which counts. */
 const flawOfPassword = (name: string, url: string): string | null =>
   /^[^/]+:\/\/[^/@]*:[^/@]+@/.test(url)
-    ? `${name}_URL must have no password where ${name}_PASSWORD is set: keep one of the two`
+    ? `${name}_URL must have no password if ${name}_PASSWORD is set; keep only one of them`
     : null;
 
 /** Checks the payment provider. Its key is sent with each call, so the network must not see it. */
 function flawOfProvider({ provider, apiKey, apiUrl, webhookMode }: Section<'payment'>): string | null {
   if (provider !== 'stripe' && provider !== 'http') return null;
-  if (apiKey === '') return `PAYMENT_API_KEY must be set where PAYMENT_PROVIDER is ${provider}`;
-  if (apiUrl === '' && provider === 'http') return 'PAYMENT_API_URL must be set where PAYMENT_PROVIDER is http';
+  if (apiKey === '') return `PAYMENT_API_KEY must be set if PAYMENT_PROVIDER is ${provider}`;
+  if (apiUrl === '' && provider === 'http') return 'PAYMENT_API_URL must be set if PAYMENT_PROVIDER is http';
   if (apiUrl !== '') {
     const { protocol, hostname } = new URL(apiUrl);
     if (protocol === 'http:' && !isLoopback(hostname)) {
-      return 'PAYMENT_API_URL must begin with https: it would show PAYMENT_API_KEY to the network';
+      return 'PAYMENT_API_URL must begin with https, so that PAYMENT_API_KEY stays secret on the network';
     }
   }
   if (provider !== 'stripe') return null;
@@ -145,7 +145,7 @@ function flawOfProvider({ provider, apiKey, apiUrl, webhookMode }: Section<'paym
   }
   return mode === webhookMode
     ? null
-    : `PAYMENT_WEBHOOK_MODE must be ${mode}, as the key of Stripe in PAYMENT_API_KEY is, but is ${webhookMode}`;
+    : `PAYMENT_WEBHOOK_MODE must be ${mode} like the Stripe key in PAYMENT_API_KEY, but is ${webhookMode}`;
 }
 
 function flawOfTokenKeys({ algorithm, key, keys, issuers }: Section<'auth'>): string | null {
@@ -155,10 +155,10 @@ function flawOfTokenKeys({ algorithm, key, keys, issuers }: Section<'auth'>): st
   }
   if (algorithm === 'HS256') {
     const flaw = flawOfSecret(key);
-    return flaw === null ? null : `JWT_SECRET ${flaw}, where JWT_ALGORITHM is HS256`;
+    return flaw === null ? null : `JWT_SECRET ${flaw} (JWT_ALGORITHM is HS256)`;
   }
   const read = readPublicKey(key);
-  if ('flaw' in read) return `JWT_SECRET ${read.flaw}, where JWT_ALGORITHM is ${algorithm}`;
+  if ('flaw' in read) return `JWT_SECRET ${read.flaw} (JWT_ALGORITHM is ${algorithm})`;
   return read.algorithm === algorithm ? null : `JWT_SECRET is a key for ${read.algorithm}, not for ${algorithm}`;
 }
 
@@ -266,7 +266,7 @@ function readKey(key: Key<unknown>, env: Environment, problems: string[]): unkno
     const path = key.fromFile ? (env[fileVariable(key.env)] ?? '') : '';
     const text = env[key.env] ?? '';
     if (path !== '') {
-      if (text !== '') throw new Error(`and ${fileVariable(key.env)} must not both be set: keep one of the two`);
+      if (text !== '') throw new Error(`and ${fileVariable(key.env)} must not both be set; keep only one of them`);
       name = fileVariable(key.env);
       return key.parse(readSecretFile(path), () => readSecretFile(path));
     }

@@ -34,6 +34,6 @@ export const REMOVED: Readonly<Record<string, string>> = {
   RECONCILE_OUTBOX_AGE_MS: fixedAt(600_000, 'ms'),
   RECONCILE_WAITING_MAX_MS: fixedAt(3_600_000, 'ms'),
   RECONCILE_READS_MAX: fixedAt(1000, 'requests'),
-  RECONCILE_MARKER_AGE_MS: 'MARKER_LIFE_MS holds for it too',
-  REPAIR_LEASE_MS: 'its value is 15000 ms, and more where MYSQL_QUERY_TIMEOUT_MS needs it',
+  RECONCILE_MARKER_AGE_MS: 'MARKER_LIFE_MS sets it now',
+  REPAIR_LEASE_MS: 'its value is 15000 ms, or more if MYSQL_QUERY_TIMEOUT_MS needs it',
 };

@@ -74,14 +74,14 @@ const CONNECTIONS_SPARE = 10;
 const mebibytes = (bytes: number): string => `${Math.round(bytes / 1024 / 1024)} MiB`;
 
 const PROXY_TODO =
-  'Each connection of ours sets it: a proxy between us and MySQL must keep the settings of a session, or not be there.';
+  'Every connection of Seckill sets it. A proxy before MySQL must keep the settings of a session, or be removed.';
 
 /** Checks that stop a program at its start. */
 export const MYSQL_START_CHECKS: readonly Check<MysqlStartFacts>[] = [
   {
     id: 'mysql.isolation',
-    looksAt: 'the isolation level of our sessions',
-    wrongIf: 'it is not `READ COMMITTED`, though we set it',
+    looksAt: 'the isolation level of the sessions of Seckill',
+    wrongIf: 'it is not `READ COMMITTED`, although Seckill sets it',
     stopsPrograms: true,
     judge: ({ isolation }) =>
       isolation === 'READ-COMMITTED'
@@ -90,22 +90,22 @@ export const MYSQL_START_CHECKS: readonly Check<MysqlStartFacts>[] = [
   },
   {
     id: 'mysql.sql-mode',
-    looksAt: 'the SQL mode of our sessions',
+    looksAt: 'the SQL mode of the sessions of Seckill',
     wrongIf: 'it is not strict, so values are truncated silently, or a backslash does not escape',
     stopsPrograms: true,
     judge: ({ sqlMode }) => {
       if (!sqlMode.some((mode) => mode === 'STRICT_ALL_TABLES' || mode === 'STRICT_TRANS_TABLES')) {
-        return wrong('The SQL mode of our sessions is not strict: MySQL cuts values in silence.', PROXY_TODO);
+        return wrong('The SQL mode of our sessions is not strict: MySQL truncates values silently.', PROXY_TODO);
       }
       return sqlMode.includes('NO_BACKSLASH_ESCAPES')
-        ? wrong('The SQL mode of our sessions is NO_BACKSLASH_ESCAPES: what we escape is not.', PROXY_TODO)
+        ? wrong('The SQL mode of our sessions is NO_BACKSLASH_ESCAPES, so text is stored wrongly.', PROXY_TODO)
         : ok('strict');
     },
   },
   {
     id: 'mysql.time-zone',
-    looksAt: 'the time zone of our sessions',
-    wrongIf: 'it is not UTC, so that deadlines are hours off',
+    looksAt: 'the time zone of the sessions of Seckill',
+    wrongIf: 'it is not UTC, so deadlines are wrong by hours',
     stopsPrograms: true,
     judge: ({ timeZone }) =>
       timeZone === '+00:00'
@@ -115,20 +115,20 @@ export const MYSQL_START_CHECKS: readonly Check<MysqlStartFacts>[] = [
   {
     id: 'mysql.packet',
     looksAt: '`max_allowed_packet`',
-    wrongIf: `it is below ${mebibytes(PACKET_MIN)}: a large dead letter could never be parked`,
+    wrongIf: `it is below ${mebibytes(PACKET_MIN)}: a large dead letter cannot be parked`,
     stopsPrograms: true,
     judge: ({ maxAllowedPacket }) =>
       maxAllowedPacket >= PACKET_MIN
         ? ok(mebibytes(maxAllowedPacket))
         : wrong(
-            `max_allowed_packet is ${maxAllowedPacket} bytes: a large dead letter could never be parked.`,
+            `max_allowed_packet is ${maxAllowedPacket} bytes: a large dead letter cannot be parked.`,
             `Set it to ${mebibytes(PACKET_MIN)} or more.`,
           ),
   },
   {
     id: 'mysql.binlog-format',
-    looksAt: '`binlog_format`, where there is a binary log',
-    wrongIf: 'it is `STATEMENT`: MySQL then refuses what we write',
+    looksAt: '`binlog_format`, if there is a binary log',
+    wrongIf: 'it is `STATEMENT`: MySQL then refuses all writes of Seckill',
     stopsPrograms: true,
     judge: ({ logBin, binlogFormat }) => {
       if (!logBin) return null;
@@ -139,26 +139,26 @@ export const MYSQL_START_CHECKS: readonly Check<MysqlStartFacts>[] = [
   },
   {
     id: 'mysql.collations',
-    looksAt: 'the collations of our columns',
-    wrongIf: 'one does not compare byte by byte: ids that differ only by case would be equal',
+    looksAt: 'the collations of the columns',
+    wrongIf: 'a column does not compare byte by byte, so ids that differ only by case are equal',
     stopsPrograms: true,
     judge: ({ looseCollations }) =>
       looseCollations.length === 0
         ? ok('byte by byte')
         : wrong(
-            `Ids that differ by case are taken for one in ${listed(looseCollations)}.`,
+            `Ids that differ only by case are equal in ${listed(looseCollations)}.`,
             'Give these columns the collation that src/mysql/migrations.ts names.',
           ),
   },
   {
     id: 'mysql.engines',
-    looksAt: 'the storage engine of our tables',
-    wrongIf: 'one is not InnoDB, and so has no transactions',
+    looksAt: 'the storage engine of the tables',
+    wrongIf: 'a table is not InnoDB, so it has no transactions',
     stopsPrograms: true,
     judge: ({ otherEngines }) =>
       otherEngines.length === 0
         ? ok('InnoDB')
-        : wrong(`There are no transactions in ${listed(otherEngines)}.`, 'ALTER TABLE … ENGINE=InnoDB for each.'),
+        : wrong(`These tables have no transactions: ${listed(otherEngines)}.`, 'ALTER TABLE … ENGINE=InnoDB for each.'),
   },
 ];
 
@@ -176,7 +176,7 @@ export function engineOf(version: string, versionComment: string): 'mysql' | 'ma
 
 const judgeOther = (name: string): Judged =>
   risky(
-    `${name} is neither MySQL nor MariaDB, and was not tried.`,
+    `${name} is neither MySQL nor MariaDB, and is not tested.`,
     'Use MySQL or MariaDB, or run the tests on it first.',
   );
 
@@ -185,7 +185,7 @@ export const MYSQL_CHECKS: readonly Check<MysqlFacts>[] = [
     id: 'mysql.version',
     looksAt: 'the version of MySQL or MariaDB',
     wrongIf: 'it is too old',
-    riskyIf: 'it was not tried, has a known fault, or is another server that speaks the protocol of MySQL',
+    riskyIf: 'it is not tested, has a known fault, or is another server with the protocol of MySQL',
     judge({ version, versionComment }) {
       const engine = engineOf(version, versionComment);
       return engine === 'mysql' || engine === 'mariadb' ? judgeVersion(engine, version) : judgeOther(engine.name);
@@ -200,7 +200,7 @@ export const MYSQL_CHECKS: readonly Check<MysqlFacts>[] = [
   },
   {
     id: 'mysql.rights',
-    looksAt: 'our user and its rights (`SHOW GRANTS`)',
+    looksAt: 'the user of Seckill and its rights (`SHOW GRANTS`)',
     riskyIf: 'it has rights on every database',
     judge: ({ user, globalRights }) =>
       globalRights.length === 0
@@ -213,14 +213,14 @@ export const MYSQL_CHECKS: readonly Check<MysqlFacts>[] = [
   {
     id: 'mysql.open',
     looksAt: 'who can reach the port of MySQL',
-    riskyIf: 'it is open at a public address or on every address of this machine',
+    riskyIf: 'it is open on a public address, or on every address of this machine',
     judge: ({ reach }) => judgeOpen('MySQL', reach, true),
   },
   {
     id: 'mysql.schema',
-    looksAt: 'our tables',
+    looksAt: 'the tables',
     wrongIf: 'a migration is missing',
-    riskyIf: 'they are those of a newer release',
+    riskyIf: 'they are from a newer release',
     judge: ({ missingMigrations, unknownMigrations }) => {
       if (missingMigrations.length > 0) {
         return wrong(`These migrations are missing: ${listed(missingMigrations)}.`, 'Run: seckill migrate.');
@@ -228,7 +228,7 @@ export const MYSQL_CHECKS: readonly Check<MysqlFacts>[] = [
       return unknownMigrations.length === 0
         ? ok('up to date')
         : risky(
-            `A newer release has made migrations: ${listed(unknownMigrations)}.`,
+            `A newer release ran these migrations: ${listed(unknownMigrations)}.`,
             'Use the newer release everywhere.',
           );
     },
@@ -237,7 +237,7 @@ export const MYSQL_CHECKS: readonly Check<MysqlFacts>[] = [
   {
     id: 'mysql.writable',
     looksAt: '`read_only`',
-    wrongIf: 'it is on: this is a replica, or a server that an operator has stopped',
+    wrongIf: 'it is on: the server is a replica, or an operator stopped writes',
     judge: ({ readOnly }) =>
       readOnly
         ? wrong('MySQL is read-only.', 'Let MYSQL_URL name the primary server, or set read_only to OFF.')
@@ -246,14 +246,14 @@ export const MYSQL_CHECKS: readonly Check<MysqlFacts>[] = [
   {
     id: 'mysql.flush',
     looksAt: '`innodb_flush_log_at_trx_commit`',
-    wrongIf: 'it is 0: a crash of MySQL loses the orders of a second',
-    riskyIf: 'it is 2: a crash of its host loses them',
+    wrongIf: 'it is 0: a crash of MySQL loses the orders of up to a second',
+    riskyIf: 'it is 2: a crash of the host loses them',
     judge: ({ flushAtCommit }) => {
-      const todo = 'Set innodb_flush_log_at_trx_commit to 1: MySQL is the record.';
+      const todo = 'Set innodb_flush_log_at_trx_commit to 1.';
       if (flushAtCommit === 1) return ok('at every commit');
       return flushAtCommit === 0
-        ? wrong('innodb_flush_log_at_trx_commit is 0: a crash of MySQL loses the orders of a second.', todo)
-        : risky(`innodb_flush_log_at_trx_commit is ${flushAtCommit}: a crash of its host loses orders.`, todo);
+        ? wrong('innodb_flush_log_at_trx_commit is 0: a crash of MySQL loses the orders of up to a second.', todo)
+        : risky(`innodb_flush_log_at_trx_commit is ${flushAtCommit}: a crash of the host loses orders.`, todo);
     },
   },
   {
@@ -263,23 +263,20 @@ export const MYSQL_CHECKS: readonly Check<MysqlFacts>[] = [
     judge: ({ logBin, syncBinlog }) => {
       if (!logBin) {
         return risky(
-          'There is no binary log: a lost disk costs every order since the last backup, and there can be no replica.',
-          'Switch it on (log_bin), and keep it on another disk or server.',
+          'There is no binary log: a lost disk costs every order since the last backup, and no replica can follow.',
+          'Switch it on (log_bin), and store it on another disk or server.',
         );
       }
       return syncBinlog === 1
         ? ok('flushed at every commit')
-        : risky(
-            `sync_binlog is ${syncBinlog}: after a crash the log lacks orders that MySQL has.`,
-            'Set sync_binlog to 1.',
-          );
+        : risky(`sync_binlog is ${syncBinlog}: after a crash, orders are missing in the log.`, 'Set sync_binlog to 1.');
     },
   },
   {
     id: 'mysql.connections',
-    looksAt: '`MYSQL_POOL_MAX` of all programs that run, against `max_connections` and `max_user_connections`',
-    wrongIf: 'they do not fit',
-    riskyIf: 'they do not fit while each program runs twice, as in a rolling update',
+    looksAt: '`MYSQL_POOL_MAX` of all running programs, against `max_connections` and `max_user_connections`',
+    wrongIf: 'the sum exceeds them',
+    riskyIf: 'it exceeds them while each program runs twice, as in a rolling update',
     judge: ({ poolMax, programs, maxConnections, maxUserConnections }) => {
       const count = Math.max(programs ?? 0, PROGRAMS_LEAST);
       const needed = count * poolMax;
@@ -287,7 +284,7 @@ export const MYSQL_CHECKS: readonly Check<MysqlFacts>[] = [
       const takes = perUser ? maxUserConnections : maxConnections - CONNECTIONS_SPARE;
       const limit = perUser
         ? `max_user_connections is ${maxUserConnections}`
-        : `max_connections is ${maxConnections}, and ${CONNECTIONS_SPARE} are for others`;
+        : `max_connections is ${maxConnections}, of which ${CONNECTIONS_SPARE} are left for others`;
       const sum = `${count} programs with MYSQL_POOL_MAX ${poolMax} open up to ${needed} connections`;
       const todo = `Raise ${perUser ? 'max_user_connections' : 'max_connections'}, or lower MYSQL_POOL_MAX.`;
       if (needed > takes) return wrong(`${sum}: ${limit}.`, todo);
@@ -297,7 +294,7 @@ export const MYSQL_CHECKS: readonly Check<MysqlFacts>[] = [
   },
   {
     id: 'mysql.disk',
-    looksAt: 'the disk of MySQL, where it is on this machine',
+    looksAt: 'the disk of MySQL, if it is on this machine',
     wrongIf: DISK_WRONG_IF,
     riskyIf: DISK_RISKY_IF,
     judge: ({ disk }) => judgeDisk('the tables of MySQL', disk),
@@ -310,4 +307,4 @@ export const MYSQL_CHECKS: readonly Check<MysqlFacts>[] = [
   },
 ];
 
-export const MYSQL_ANSWERS = answers('mysql', 'whether MySQL answers and takes our login');
+export const MYSQL_ANSWERS = answers('mysql', 'whether MySQL answers and accepts the login');

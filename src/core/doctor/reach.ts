@@ -48,27 +48,27 @@ export function judgeTls(cipher: string | null, { at }: Reach, how: string): Jud
   if (cipher !== null) return ok(cipher);
   switch (at) {
     case 'this_machine':
-      return ok('plain text, which does not leave this machine');
+      return ok('unencrypted, but only inside this machine');
     case 'private':
-      return risky('The connection is plain text: who reads the network reads orders and logins.', how);
+      return risky('The connection is not encrypted: anyone who can read the network can read orders and logins.', how);
     case 'public':
-      return wrong('The connection is plain text and crosses the internet.', how);
+      return wrong('The connection is not encrypted and goes to a public address.', how);
   }
 }
 
-export const TLS_WRONG_IF = 'it is plain text to a public address';
-export const TLS_RISKY_IF = 'it is plain text to another machine';
+export const TLS_WRONG_IF = 'it is unencrypted to a public address';
+export const TLS_RISKY_IF = 'it is unencrypted to another machine';
 
 /** @param what a port of a server. @param guarded whether it refuses clients without a login */
 export function judgeOpen(what: string, { at, open }: Reach, guarded: boolean): Judged {
-  if (open === null) return ok(at === 'this_machine' ? 'listens on this machine only' : 'reached at a private address');
+  if (open === null) return ok(at === 'this_machine' ? 'listens only on this machine' : 'reached at a private address');
   const where =
     open === 'public_address' ? 'is reached at a public address' : 'listens on every address of this machine';
-  const todo = 'Let only the programs reach it: by a firewall, or in a network of its own.';
-  return guarded ? risky(`${what} ${where}.`, todo) : wrong(`${what} ${where}, and asks for no login.`, todo);
+  const todo = 'Allow access from the programs only, with a firewall or a network of its own.';
+  return guarded ? risky(`${what} ${where}.`, todo) : wrong(`${what} ${where} and requires no login.`, todo);
 }
 
-export const OPEN_WRONG_IF = 'a port is open without a login, at a public address or on every address of this machine';
+export const OPEN_WRONG_IF = 'a port is open without a login, on a public address or on every address of this machine';
 export const OPEN_RISKY_IF = 'the same, with a login';
 
 /** Free share below which a busy day fills the disk, and below which a few hours do. */
@@ -79,7 +79,7 @@ const FREE_WRONG = 0.05;
 export function judgeDisk(whose: string, free: FreeShare): Judged | null {
   if (free === null) return null;
   const says = `The disk with ${whose} is ${percentUsed(free)} full.`;
-  const todo = 'Free space, or give it a larger disk.';
+  const todo = 'Free some space, or use a larger disk.';
   if (free < FREE_WRONG) return wrong(says, todo);
   return free < FREE_RISKY ? risky(says, todo) : ok(`${percentUsed(free)} full`);
 }
@@ -95,8 +95,8 @@ export const CLOCK_SKEW_MAX_MS = 2000;
 /** @param skewMs our clock minus the clock of the server */
 export function judgeClock(skewMs: number): Judged {
   if (Math.abs(skewMs) <= CLOCK_SKEW_MAX_MS) return ok(`${skewMs} ms apart`);
-  const says = `Its clock and that of this machine are ${Math.abs(skewMs)} ms apart.`;
+  const says = `Its clock and the clock of this machine differ by ${Math.abs(skewMs)} ms.`;
   return wrong(says, 'Set the clocks of both machines (NTP).');
 }
 
-export const CLOCK_WRONG_IF = `they are more than ${CLOCK_SKEW_MAX_MS / 1000} s apart`;
+export const CLOCK_WRONG_IF = `they differ by more than ${CLOCK_SKEW_MAX_MS / 1000} s`;

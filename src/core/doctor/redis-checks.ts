@@ -70,20 +70,22 @@ export const REDIS_START_CHECKS: readonly Check<RedisStartFacts>[] = [
   {
     id: 'redis.eviction',
     looksAt: '`maxmemory-policy`',
-    wrongIf: 'it is not `noeviction`: stock could be evicted',
+    wrongIf: 'it is not `noeviction`, so Redis may evict stock',
     stopsPrograms: true,
     judge: ({ evictionPolicy }) =>
       evictionPolicy === 'noeviction'
         ? ok('noeviction')
-        : wrong(`maxmemory-policy is ${evictionPolicy}: stock could be evicted.`, 'Set it to noeviction.'),
+        : wrong(`maxmemory-policy is ${evictionPolicy}, so Redis may evict stock.`, 'Set it to noeviction.'),
   },
   {
     id: 'redis.append-only',
     looksAt: '`appendonly`',
-    wrongIf: 'it is off: a restart would lose who holds what',
+    wrongIf: 'it is off: a restart loses purchases that MySQL does not have',
     stopsPrograms: true,
     judge: ({ appendOnly }) =>
-      appendOnly ? ok('yes') : wrong('appendonly is no: a restart would lose who holds what.', 'Set it to yes.'),
+      appendOnly
+        ? ok('yes')
+        : wrong('appendonly is no: a restart loses purchases that MySQL does not have.', 'Set it to yes.'),
   },
   {
     id: 'redis.clock',
@@ -104,7 +106,7 @@ const SERVER_CHECKS: readonly Check<RedisServerFacts>[] = [
     id: 'redis.version',
     looksAt: 'the version of Redis or Valkey',
     wrongIf: 'it is too old',
-    riskyIf: 'it was not tried, or has a known fault',
+    riskyIf: 'it is not tested, or has a known fault',
     judge: ({ product, version }) => judgeVersion(product, version),
   },
   {
@@ -117,18 +119,18 @@ const SERVER_CHECKS: readonly Check<RedisServerFacts>[] = [
   },
   {
     id: 'redis.access',
-    looksAt: 'our user in Redis (`ACL WHOAMI`), and whether Redis serves clients without a login',
+    looksAt: 'the user of Seckill in Redis (`ACL WHOAMI`), and whether Redis serves clients without a login',
     wrongIf: 'it serves every client on the network',
     riskyIf: 'it serves every client on this machine',
     judge: ({ user, strangers, reach }) => {
-      const todo = 'Give Redis a password or ACL users, and put the login into REDIS_URL.';
+      const todo = 'Set a password or ACL users in Redis, and put the login into REDIS_URL.';
       if (strangers === 'served') {
         return reach.at === 'this_machine'
           ? risky('Redis serves every user of this machine without a login.', todo)
-          : wrong('Redis serves whoever reaches it, without a login.', todo);
+          : wrong('Redis serves everyone on the network without a login.', todo);
       }
-      if (strangers === null) return unknown('it could not be seen what becomes of a connection without a login');
-      return ok(`user ${user ?? 'unknown'}; strangers are refused`);
+      if (strangers === null) return unknown('this program could not test a connection without a login');
+      return ok(`user ${user ?? 'unknown'}; Redis refuses clients without a login`);
     },
   },
   {
@@ -142,7 +144,7 @@ const SERVER_CHECKS: readonly Check<RedisServerFacts>[] = [
   {
     id: 'redis.fsync',
     looksAt: '`appendfsync`',
-    riskyIf: 'it is `no`: a power cut may lose half a minute',
+    riskyIf: 'it is `no`: a power cut may lose half a minute of sales',
     judge: ({ fsync }) => {
       if (fsync === null) return unknown('Redis does not show appendfsync');
       if (fsync !== 'no') return ok(fsync);
@@ -155,8 +157,8 @@ const SERVER_CHECKS: readonly Check<RedisServerFacts>[] = [
     wrongIf: 'the write failed: Redis refuses all writes',
     riskyIf: 'the rewrite failed: the file grows until the disk is full',
     judge: ({ lastAppendFailed, lastRewriteFailed }) => {
-      const todo = 'Look into the log of Redis: most often its disk is full.';
-      if (lastAppendFailed) return wrong('Redis could not write its append-only file, and refuses writes.', todo);
+      const todo = 'Read the log of Redis. Usually its disk is full.';
+      if (lastAppendFailed) return wrong('Redis could not write its append-only file and refuses all writes.', todo);
       return lastRewriteFailed
         ? risky('Redis could not rewrite its append-only file, which grows.', todo)
         : ok('written');
@@ -173,35 +175,35 @@ const SERVER_CHECKS: readonly Check<RedisServerFacts>[] = [
   },
   {
     id: 'redis.memory',
-    looksAt: 'how much of its allowed memory Redis uses',
-    wrongIf: `more than ${percent(MEMORY_WRONG)}: full, it refuses all writes`,
+    looksAt: 'the share of `maxmemory` that Redis uses',
+    wrongIf: `more than ${percent(MEMORY_WRONG)}: a full Redis refuses all writes`,
     riskyIf: `more than ${percent(MEMORY_RISKY)}`,
     judge: ({ usedBytes, maxBytes }) => {
-      if (maxBytes === 0) return unknown('Redis does not say how much it may use');
+      if (maxBytes === 0) return unknown('Redis does not show its maximum memory');
       const share = usedBytes / maxBytes;
-      const says = `Redis uses ${percent(share)} of the memory that it may use.`;
-      const todo = 'Raise maxmemory, or give it a larger machine.';
+      const says = `Redis uses ${percent(share)} of its maximum memory.`;
+      const todo = 'Raise maxmemory, or use a larger machine.';
       if (share > MEMORY_WRONG) return wrong(says, todo);
       return share > MEMORY_RISKY ? risky(says, todo) : ok(`${percent(share)} used`);
     },
   },
   {
     id: 'redis.disk',
-    looksAt: 'the disk of Redis, where it is on this machine',
+    looksAt: 'the disk of Redis, if it is on this machine',
     wrongIf: DISK_WRONG_IF,
     riskyIf: DISK_RISKY_IF,
     judge: ({ disk }) => judgeDisk('the append-only file', disk),
   },
   {
     id: 'redis.cluster',
-    looksAt: 'a cluster: its state, and `cluster-require-full-coverage`',
+    looksAt: 'the state of a cluster, and `cluster-require-full-coverage`',
     wrongIf: 'the cluster is down',
-    riskyIf: 'all sales would stop when one master is away',
+    riskyIf: 'all sales stop when one master is down',
     judge: ({ cluster }) => {
       if (cluster === null) return null;
-      if (!cluster.isUp) return wrong('The cluster is down.', 'Look at CLUSTER INFO and CLUSTER NODES.');
+      if (!cluster.isUp) return wrong('The cluster is down.', 'Run CLUSTER INFO and CLUSTER NODES.');
       if (cluster.needsAllSlots !== true) return ok('up');
-      return risky('All sales stop when one master is away.', 'Set cluster-require-full-coverage to no.');
+      return risky('All sales stop when one master is down.', 'Set cluster-require-full-coverage to no.');
     },
   },
 ];
@@ -212,16 +214,16 @@ export const REDIS_CHECKS: readonly Check<RedisFacts>[] = [
   {
     id: 'redis.replicas',
     looksAt: 'connected replicas, `REDIS_WAIT_REPLICAS` and `min-replicas-to-write`',
-    wrongIf: 'fewer are connected than one of the two needs',
-    riskyIf: 'there is none: if the server is lost, so is its data',
+    wrongIf: 'fewer replicas are connected than one of these settings needs',
+    riskyIf: 'there is no replica: if the server is lost, its data is lost',
     judge: ({ servers, waitReplicas }) =>
       perServer(servers, ({ replicas, replicasNeeded }) => {
-        const todo = 'Connect the replicas that are missing.';
+        const todo = 'Connect more replicas.';
         const connected = replicas === 1 ? '1 is connected' : `${replicas} are connected`;
         return worstOf([
           waitReplicas > replicas
             ? wrong(
-                `REDIS_WAIT_REPLICAS is ${waitReplicas} and ${connected}: each purchase is answered outcome_unknown.`,
+                `REDIS_WAIT_REPLICAS is ${waitReplicas} and ${connected}: every purchase is answered outcome_unknown.`,
                 todo,
               )
             : null,
@@ -230,8 +232,8 @@ export const REDIS_CHECKS: readonly Check<RedisFacts>[] = [
             : null,
           replicas === 0
             ? risky(
-                'There is no replica: when this server is lost, sales stop until they are rebuilt from MySQL.',
-                'Add a replica, and sentinels or a cluster that promote it.',
+                'There is no replica: if this server is lost, sales stop until they are rebuilt from MySQL.',
+                'Add a replica, and sentinels or a cluster to promote it.',
               )
             : ok(connected),
         ]);
@@ -239,4 +241,4 @@ export const REDIS_CHECKS: readonly Check<RedisFacts>[] = [
   },
 ];
 
-export const REDIS_ANSWERS = answers('redis', 'whether Redis answers and takes our login');
+export const REDIS_ANSWERS = answers('redis', 'whether Redis answers and accepts the login');

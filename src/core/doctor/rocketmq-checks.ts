@@ -122,38 +122,38 @@ const byBroker =
 export const ROCKETMQ_CHECKS: readonly Check<RocketmqFacts>[] = [
   {
     id: 'rocketmq.answers',
-    looksAt: 'whether the proxy at `ROCKETMQ_ENDPOINT` answers, takes our key and knows our topics',
+    looksAt: 'whether the proxy at `ROCKETMQ_ENDPOINT` answers, accepts the access key and knows the topics',
     wrongIf: 'it does not',
     judge: ({ endpoint: { place, refusal } }) =>
       refusal === null
         ? ok(place)
-        : wrong(`${refusal}.`, 'Check ROCKETMQ_ENDPOINT, that the proxy runs, the key, and run: seckill topics.'),
+        : wrong(`${refusal}.`, 'Check ROCKETMQ_ENDPOINT, the key and the proxy, then run: seckill topics.'),
   },
   {
     id: 'rocketmq.name-server',
     looksAt: '`NAMESRV_ADDR`',
-    wrongIf: 'no name server answers there that knows a broker of the cluster',
-    riskyIf: 'it is not set: repairs guess how far the workers are, and the lines on brokers are missing here',
+    wrongIf: 'no name server there knows a broker of the cluster',
+    riskyIf: 'it is not set: repairs must estimate the progress of the workers, and the checks of brokers are left out',
     judge: ({ nameServer }) => {
       if (nameServer === 'unset') {
         return risky(
-          'NAMESRV_ADDR is not set: repairs guess how far the workers are, and no broker can be looked into.',
+          'NAMESRV_ADDR is not set: repairs must estimate the progress of the workers, and brokers cannot be checked.',
           'Set it for apis, keepers and commands.',
         );
       }
       return nameServer.problem === null
         ? ok('knows the brokers')
-        : wrong(`${nameServer.problem}.`, 'Check NAMESRV_ADDR, the name of the cluster, and that both run.');
+        : wrong(`${nameServer.problem}.`, 'Check NAMESRV_ADDR, the cluster name, and that both servers run.');
     },
   },
   {
     id: 'rocketmq.brokers',
     looksAt: 'every master broker that the name server knows',
-    wrongIf: 'one does not answer, or refuses our key',
+    wrongIf: 'a broker does not answer, or refuses the access key',
     judge: ({ brokers, silent }) => {
       if (silent.length > 0) {
         const said = silent.map(({ server, why }) => `${server} does not answer (${why})`).join('; ');
-        return wrong(`${said}.`, 'Start it, or let its admin port be reached from here.');
+        return wrong(`${said}.`, 'Start it, or make its admin port reachable from this machine.');
       }
       return brokers.length === 0 ? null : ok(brokers.map(({ server }) => server).join(', '));
     },
@@ -162,12 +162,12 @@ export const ROCKETMQ_CHECKS: readonly Check<RocketmqFacts>[] = [
     id: 'rocketmq.version',
     looksAt: 'the version of the brokers',
     wrongIf: 'it is too old',
-    riskyIf: 'it was not tried, or has a known fault',
+    riskyIf: 'it is not tested, or has a known fault',
     judge: byBroker(({ version }) => judgeVersion('rocketmq', version)),
   },
   {
     id: 'rocketmq.tls',
-    looksAt: 'whether our connection to the proxy is encrypted',
+    looksAt: 'whether the connection to the proxy is encrypted',
     wrongIf: TLS_WRONG_IF,
     riskyIf: TLS_RISKY_IF,
     judge: ({ encrypted, endpoint: { reach } }) =>
@@ -176,22 +176,23 @@ export const ROCKETMQ_CHECKS: readonly Check<RocketmqFacts>[] = [
   {
     id: 'rocketmq.access',
     looksAt: 'whether proxy and brokers serve clients without a key',
-    wrongIf: 'one does so over a network',
-    riskyIf: 'one does so on this machine',
+    wrongIf: 'one of them does so on the network',
+    riskyIf: 'one of them does so on this machine',
     judge: ({ strangers, brokers, endpoint: { place, reach } }) => {
       const open = [
         ...(strangers === 'served' ? [`the proxy at ${place}`] : []),
         ...brokers.filter((broker) => broker.strangers === 'served').map(({ server }) => server),
       ];
-      if (open.length === 0) return strangers === null && brokers.length === 0 ? null : ok('strangers are refused');
-      const says = `Who has no key may read and lose messages at ${listed(open)}.`;
-      const todo = 'Switch access control on in brokers and proxies (docs/operations.md).';
+      if (open.length === 0)
+        return strangers === null && brokers.length === 0 ? null : ok('clients without a key are refused');
+      const says = `Clients without a key may read and delete messages at ${listed(open)}.`;
+      const todo = 'Switch on access control in brokers and proxies (docs/operations.md).';
       return reach.at === 'this_machine' ? risky(says, todo) : wrong(says, todo);
     },
   },
   {
     id: 'rocketmq.open',
-    looksAt: 'who can reach the ports of proxy, brokers (also the one for replicas) and name server',
+    looksAt: 'who can reach the ports of proxy, brokers (also for replicas) and name server',
     wrongIf: OPEN_WRONG_IF,
     riskyIf: OPEN_RISKY_IF,
     judge: ({ ports }) => {
@@ -204,23 +205,23 @@ export const ROCKETMQ_CHECKS: readonly Check<RocketmqFacts>[] = [
   },
   {
     id: 'rocketmq.topics',
-    looksAt: 'our topics: message type, queues, permission',
+    looksAt: 'the topics: message type, queues, permission',
     wrongIf: 'one is missing, has another message type, is not readable and writable, or has queues without readers',
     judge: byBroker(({ topics }) => {
       const flaws = topics.flatMap(({ topic, wantedType, found }) => {
         if (found === null) return [`${topic} is missing`];
         if (found.type !== wantedType) return [`${topic} has the type ${found.type || 'NORMAL'}, not ${wantedType}`];
         if (found.perm !== READ_AND_WRITE) return [`${topic} may not be both read and written`];
-        return found.readQueues < found.writeQueues ? [`${topic} has queues that nobody reads`] : [];
+        return found.readQueues < found.writeQueues ? [`${topic} has queues without readers`] : [];
       });
       return flaws.length === 0 ? ok(`${topics.length} as they should be`) : wrong(`${listed(flaws)}.`, TOPICS_TODO);
     }),
   },
   {
     id: 'rocketmq.groups',
-    looksAt: 'our consumer groups and their retries',
-    wrongIf: 'one is missing or switched off, or a writer has other retries than the worker counts on',
-    riskyIf: 'another group has other retries',
+    looksAt: 'the consumer groups and their retries',
+    wrongIf: 'a group is missing or switched off, or a writer has a number of retries that the worker does not expect',
+    riskyIf: 'another group has an unexpected number of retries',
     judge: byBroker(({ groups }) => {
       const broken: string[] = [];
       const other: string[] = [];
@@ -238,15 +239,15 @@ export const ROCKETMQ_CHECKS: readonly Check<RocketmqFacts>[] = [
   },
   {
     id: 'rocketmq.check-backs',
-    looksAt: 'how long a broker asks about a half message: `transactionCheckMax` × `transactionCheckInterval`',
+    looksAt: 'how long a broker checks back for a half message: `transactionCheckMax` × `transactionCheckInterval`',
     wrongIf: 'less than a minute: a restart of the apis takes longer',
-    riskyIf: 'less than an hour: after a longer outage only the re-drive helps',
+    riskyIf: 'less than an hour: after a longer outage, only the re-drive helps',
     judge: bySettings(({ transactionCheckMax, transactionCheckInterval }) => {
       if (transactionCheckMax === null || transactionCheckInterval === null) return null;
       const askedForMs = transactionCheckMax * transactionCheckInterval;
       const askedFor = `${Math.round(askedForMs / 1000)} s`;
-      if (askedForMs >= ASKED_FOR_MS) return ok(`${transactionCheckMax} times, ${askedFor} long`);
-      const says = `A half message is asked about ${transactionCheckMax} times, ${askedFor} long, and then given up.`;
+      if (askedForMs >= ASKED_FOR_MS) return ok(`${transactionCheckMax} times in ${askedFor}`);
+      const says = `A broker checks back ${transactionCheckMax} times in ${askedFor} for a half message, and then gives it up.`;
       const todo = 'Set transactionCheckMax=720 and transactionCheckInterval=5000.';
       return askedForMs < ASKED_FOR_LEAST_MS ? wrong(says, todo) : risky(says, todo);
     }),
@@ -254,17 +255,17 @@ export const ROCKETMQ_CHECKS: readonly Check<RocketmqFacts>[] = [
   {
     id: 'rocketmq.first-check',
     looksAt: '`transactionTimeOut`, and `transactionCheckInterval` against `transactionOpBatchInterval`',
-    riskyIf: 'a broker asks before a purchase can have its answer, or again right after an answer',
+    riskyIf: 'a broker checks back before a purchase can have its answer, or again right after an answer',
     judge: bySettings(({ transactionTimeOut, transactionCheckInterval, transactionOpBatchInterval }) => {
       if (transactionTimeOut !== null && transactionTimeOut < FIRST_ASKED_MIN_MS) {
         return risky(
-          `Half messages are asked about after ${transactionTimeOut} ms: slow purchases are given up.`,
+          `A broker checks back after ${transactionTimeOut} ms, so slow purchases are rolled back.`,
           'Set transactionTimeOut=10000.',
         );
       }
       if ((transactionCheckInterval ?? Infinity) <= (transactionOpBatchInterval ?? 0)) {
         return risky(
-          `Half messages that have their answer are asked about again, and delivered twice.`,
+          `A broker checks back again for half messages that have their answer, and delivers them twice.`,
           `Set transactionCheckInterval above ${transactionOpBatchInterval}.`,
         );
       }
@@ -274,25 +275,25 @@ export const ROCKETMQ_CHECKS: readonly Check<RocketmqFacts>[] = [
   {
     id: 'rocketmq.kept',
     looksAt: 'how long a broker keeps messages (`fileReservedTime`), against `MARKER_LIFE_MS`',
-    wrongIf: 'longer than Redis remembers the end of a batch: a late check-back could commit a refused batch',
-    riskyIf: `less than ${KEPT_MIN_HOURS} hours: dead letters and deadlines are deleted unseen`,
+    wrongIf: 'longer than Redis remembers the end of a batch, so a late check-back may commit a refused batch',
+    riskyIf: `less than ${KEPT_MIN_HOURS} hours: dead letters and deadlines may be deleted unread`,
     judge: bySettings(({ fileReservedTime }, { markerLifeMs }) => {
       if (fileReservedTime === null) return null;
       if (fileReservedTime * HOUR_MS > markerLifeMs) {
         return wrong(
-          `Half messages are kept for ${fileReservedTime} hours, and the end of their batches in Redis for ${markerLifeMs / HOUR_MS}.`,
-          `Set MARKER_LIFE_MS above ${fileReservedTime * HOUR_MS} for every program.`,
+          `The broker keeps half messages for ${fileReservedTime} hours, but Redis remembers the end of a batch only for ${markerLifeMs / HOUR_MS} hours.`,
+          `Set MARKER_LIFE_MS above ${fileReservedTime * HOUR_MS} in every program.`,
         );
       }
       return fileReservedTime < KEPT_MIN_HOURS
-        ? risky(`Messages are kept for ${fileReservedTime} hours.`, 'Set fileReservedTime=72.')
+        ? risky(`The broker keeps messages for only ${fileReservedTime} hours.`, 'Set fileReservedTime=72.')
         : ok(`${fileReservedTime} hours`);
     }),
   },
   {
     id: 'rocketmq.auto-create',
     looksAt: '`autoCreateTopicEnable` and `autoCreateSubscriptionGroup`',
-    riskyIf: 'one is on: a misspelled name becomes a topic without readers',
+    riskyIf: 'one of them is on: a misspelled name becomes a topic without readers',
     judge: bySettings(({ autoCreateTopicEnable, autoCreateSubscriptionGroup }) => {
       const on = [
         ...(autoCreateTopicEnable === true ? ['autoCreateTopicEnable'] : []),
@@ -300,18 +301,18 @@ export const ROCKETMQ_CHECKS: readonly Check<RocketmqFacts>[] = [
       ];
       if (on.length === 0) return ok('off');
       return risky(
-        `${on.join(' and ')} on: a name that is written wrong becomes a topic or group that nobody reads.`,
-        `Set ${on.map((name) => `${name}=false`).join(' and ')}; seckill topics makes what is needed.`,
+        `${on.join(' and ')} on: a misspelled name becomes a topic or group without readers.`,
+        `Set ${on.map((name) => `${name}=false`).join(' and ')}; seckill topics creates all that is needed.`,
       );
     }),
   },
   {
     id: 'rocketmq.timer',
     looksAt: '`timerWheelEnable`',
-    wrongIf: 'it is off: deadlines and retries never arrive',
+    wrongIf: 'it is off: deadlines and retries do not arrive',
     judge: bySettings(({ timerWheelEnable }) =>
       timerWheelEnable === false
-        ? wrong('timerWheelEnable is off: neither deadlines nor retries come.', 'Set timerWheelEnable=true.')
+        ? wrong('timerWheelEnable is off: deadlines and retries do not arrive.', 'Set timerWheelEnable=true.')
         : ok('on'),
     ),
   },
@@ -322,7 +323,7 @@ export const ROCKETMQ_CHECKS: readonly Check<RocketmqFacts>[] = [
     riskyIf: `it is ${percent(DISK_RISKY)} full`,
     judge: byBroker(({ diskUsed }) => {
       const says = `The disk of the commit log is ${percent(diskUsed)} full.`;
-      const todo = 'Free space, or give it a larger disk.';
+      const todo = 'Free some space, or use a larger disk.';
       if (diskUsed >= DISK_WRONG) return wrong(says, todo);
       return diskUsed >= DISK_RISKY ? risky(says, todo) : ok(`${percent(diskUsed)} full`);
     }),
@@ -332,7 +333,7 @@ export const ROCKETMQ_CHECKS: readonly Check<RocketmqFacts>[] = [
     looksAt: 'the clocks of the brokers and of this machine',
     wrongIf: CLOCK_WRONG_IF,
     judge: byBroker(({ skewMs }) =>
-      skewMs === null ? unknown('the broker does not say its time') : judgeClock(skewMs),
+      skewMs === null ? unknown('the broker does not show its time') : judgeClock(skewMs),
     ),
   },
 ];

@@ -54,7 +54,7 @@ const WELL_KNOWN_MAX = 24;
 function weaknessOf(text: string): { readonly why: string; readonly hopeless: boolean } | null {
   if (text === '') return { why: 'is empty', hopeless: true };
   const word = text.length < WELL_KNOWN_MAX ? text.toLowerCase().replace(/[\d\W_]+$/, '') : text;
-  if (WELL_KNOWN.has(word)) return { why: 'is a well-known one', hopeless: true };
+  if (WELL_KNOWN.has(word)) return { why: 'is well known', hopeless: true };
   if (text.length < LENGTH_LEAST) return { why: `has only ${text.length} characters`, hopeless: true };
   if (text.length < LENGTH_MIN) return { why: `has only ${text.length} characters`, hopeless: false };
   const different = new Set(text).size;
@@ -64,32 +64,32 @@ function weaknessOf(text: string): { readonly why: string; readonly hopeless: bo
 export const SETTINGS_CHECKS: readonly Check<SettingsFacts>[] = [
   {
     id: 'settings.read',
-    looksAt: 'the environment of this shell, as the programs read it',
-    wrongIf: 'a program would not start with it',
+    looksAt: 'the environment variables of this shell',
+    wrongIf: 'a program would not start with them',
     judge: ({ problems }) =>
       problems.length === 0
         ? ok('usable')
-        : wrong(`${problems.join('; ')}.`, 'Correct them: docs/configuration.md lists what each takes.'),
+        : wrong(`${problems.join('; ')}.`, 'Correct them. docs/configuration.md lists the valid values.'),
   },
   {
     id: 'settings.node',
     looksAt: 'the version of Node',
     wrongIf: 'it is too old',
-    riskyIf: 'it was not tried',
+    riskyIf: 'it is not tested',
     judge: ({ node }) => judgeVersion('node', node),
   },
   {
     id: 'settings.secrets',
-    looksAt: 'how strong every secret and password is',
-    wrongIf: `one is empty, well known, or shorter than ${LENGTH_LEAST} characters`,
-    riskyIf: `one has fewer than ${LENGTH_MIN} characters, or fewer than ${DIFFERENT_MIN} different ones`,
+    looksAt: 'the strength of every secret and password',
+    wrongIf: `a secret is empty, well known, or shorter than ${LENGTH_LEAST} characters`,
+    riskyIf: `a secret has fewer than ${LENGTH_MIN} characters, or fewer than ${DIFFERENT_MIN} different ones`,
     judge: ({ secrets }) => {
       const weak = secrets.flatMap(({ name, text }) => {
         const found = weaknessOf(text);
         return found === null ? [] : [{ says: `the one in ${name} ${found.why}`, hopeless: found.hopeless }];
       });
       if (weak.length === 0) return ok(`${secrets.length}, all strong`);
-      const says = `Secrets can be guessed: ${listed(weak.map((one) => one.says))}.`;
+      const says = `These secrets can be guessed: ${listed(weak.map((one) => one.says))}.`;
       const todo = 'Use 32 random characters: openssl rand -base64 32.';
       return weak.some(({ hopeless }) => hopeless) ? wrong(says, todo) : risky(says, todo);
     },
@@ -97,31 +97,31 @@ export const SETTINGS_CHECKS: readonly Check<SettingsFacts>[] = [
   {
     id: 'settings.same-secret',
     looksAt: 'whether each secret is used only once',
-    riskyIf: 'two settings share a secret: a leak of one reveals both',
+    riskyIf: 'two settings share a secret, so a leak of one reveals both',
     judge: ({ secrets }) => {
       const users = new Map<string, string[]>();
       for (const { name, text } of secrets) {
         if (text !== '') users.set(text, [...(users.get(text) ?? []), name]);
       }
       const shared = [...users.values()].filter((names) => new Set(names).size > 1);
-      if (shared.length === 0) return ok('each its own');
+      if (shared.length === 0) return ok('all different');
       const says = listed(shared.map((names) => [...new Set(names)].join(' and ')));
-      return risky(`The same secret stands in ${says}.`, 'Give each its own.');
+      return risky(`${says} share a secret.`, 'Set a different secret in each.');
     },
   },
   {
     id: 'settings.unsigned-messages',
     looksAt: '`MESSAGE_UNSIGNED`',
-    riskyIf: 'it is `accept`, which is meant for an update only',
+    riskyIf: 'it is `accept`, which is only for an upgrade',
     judge: ({ unsigned }) =>
       unsigned === 'refuse'
         ? ok('refused')
-        : risky('Messages that nobody signed are let in.', 'Remove MESSAGE_UNSIGNED when all programs sign.'),
+        : risky('The programs accept unsigned messages.', 'Remove MESSAGE_UNSIGNED once all programs sign.'),
   },
   {
     id: 'settings.listeners',
     looksAt: '`OPERATORS_HOST` and `METRICS_HOST`',
-    riskyIf: 'one is a public address, or means all addresses of its machine',
+    riskyIf: 'one of them is a public address, or means all addresses of the machine',
     judge: ({ listeners }) => {
       const open = listeners.filter(({ host }) => ['public', 'every'].includes(kindOfAddress(host)));
       if (open.length === 0) return ok('loopback or private addresses');
@@ -129,7 +129,7 @@ export const SETTINGS_CHECKS: readonly Check<SettingsFacts>[] = [
       const token = open.every(({ guarded }) => guarded) ? '' : ', and set METRICS_TOKEN';
       return risky(
         `${names}: buyers must not reach these ports.`,
-        `Name a private address, or close them by a firewall${token}.`,
+        `Set a private address, or close the ports with a firewall${token}.`,
       );
     },
   },

@@ -22,7 +22,7 @@ export const SUPPORTED_VERSIONS = {
     name: 'RocketMQ',
     least: '5.0',
     tried: ['5.3.3', '5.4.0'],
-    avoid: { '5.5.0': 'once it has seen a half message, one of its threads burns a core for ever' },
+    avoid: { '5.5.0': 'after its first half message, one of its threads uses a whole core for ever' },
   },
 } as const satisfies Record<string, Supported>;
 
@@ -34,16 +34,16 @@ export function judgeVersion(product: Product, version: string): Judged {
   const numbers = /^\d+(\.\d+)*/.exec(version)?.[0] ?? '';
   const shown = `${name} ${numbers === '' ? version || 'of an unknown version' : numbers}`;
   if (numbers === '' || isOlder(numbers, least)) {
-    return wrong(`${shown} is not supported.`, `Update it to ${least} or newer${best(tried)}.`);
+    return wrong(`${shown} is not supported.`, `Update to ${least} or newer${best(tried)}.`);
   }
   const reason = Object.entries(avoid).find(([release]) => isOf(numbers, release))?.[1];
   if (reason !== undefined) return risky(`${shown}: ${reason}.`, `Use another release${best(tried)}.`);
   if (tried.some((release) => isOf(numbers, release))) return ok(shown);
-  const known = tried.length === 0 ? 'none of its releases was' : `tried: ${tried.join(', ')}`;
-  return risky(`${shown} was not tried with this version of seckill (${known}).`, 'Run the tests on it first.');
+  const known = tried.length === 0 ? 'none of its releases is tested' : `tested: ${tried.join(', ')}`;
+  return risky(`${shown} is not tested with this version of seckill (${known}).`, 'Run the tests on it first.');
 }
 
-const best = (tried: readonly string[]): string => (tried.length === 0 ? '' : `; ${tried.at(-1)} is tried`);
+const best = (tried: readonly string[]): string => (tried.length === 0 ? '' : `; ${tried.at(-1)} is tested`);
 
 const partsOf = (version: string): number[] => version.split('.').map(Number);
 

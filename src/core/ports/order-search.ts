@@ -20,7 +20,7 @@ export interface OrderPage {
 
 /** Why a filter is refused: it would read every order. */
 export const ORDER_FILTER_NEEDS =
-  'Name a user, a sale or a time from which on (from): without one of them every order would have to be read.';
+  'Give a user, a sale or a start time (from). Without one of them, the search would read every order.';
 
 /** Says whether an index leads to the orders of this filter, or bounds the rows that are read. */
 export const isServed = ({ userId, saleId, fromMs }: OrderFilter): boolean =>

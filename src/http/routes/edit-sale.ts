@@ -9,7 +9,7 @@ import { notMoved, saleBody } from './admin-sales.js';
 /** Changes the editable fields of a sale, and ends a sale that has not begun. */
 
 const EARLIER_WAITS =
-  'An earlier change of the sale waits until its stock is rebuilt. Nothing of this one was made: ask again.';
+  'An earlier change of the sale waits until its stock is rebuilt. This change was not made. Try again later.';
 
 export const editSale = defineRoute({
   method: 'patch',
@@ -92,4 +92,4 @@ function endAnswer(
 export const notEnded = (verb: 'delete' | 'cancel', state: string): string =>
   verb === 'delete' || state === 'closed'
     ? `Cannot ${verb} a sale that is ${state}.`
-    : `Cannot cancel a sale that has begun (${state}): close it.`;
+    : `Cannot cancel a sale that has begun (${state}). Close it instead.`;

@@ -1,5 +1,14 @@
 import { z } from 'zod';
-import { filterObject, limit, orderId, queryText, queryTime, queryWord, saleId, userId } from '../../contract/fields.js';
+import {
+  filterObject,
+  limit,
+  orderId,
+  queryText,
+  queryTime,
+  queryWord,
+  saleId,
+  userId,
+} from '../../contract/fields.js';
 import { foundOrder, foundOrders, ordersOfBuyer, type FoundOrder } from '../../contract/orders.js';
 import { ORDER_STATES, type ShownOrder } from '../../core/order.js';
 import { isServed, ORDER_FILTER_NEEDS, type OrderFilter } from '../../core/ports/order-search.js';
@@ -11,7 +20,7 @@ import { withoutUndefined } from '../../core/without-undefined.js';
 /** Lists orders: a buyer's own orders, and all orders for operators. */
 
 const after = queryText(140).optional();
-const NO_PLACE = 'after is no place of this list: take it from `next` of the page before.';
+const NO_PLACE = 'after is not a position in this list. Pass `next` of the previous page.';
 
 export const listMyOrders = defineRoute({
   method: 'get',

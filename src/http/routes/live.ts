@@ -3,7 +3,7 @@ import { nameTrace, problem, startPoll } from '../answer.js';
 import { answerStreamHead, EventStream, isStillAllowed } from '../event-stream.js';
 import { defineRoute } from '../route.js';
 
-const TOO_MANY = 'Too many consoles are open at this api. Close some, or use another api.';
+const TOO_MANY = 'Too many consoles are connected to this api. Close some, or use another api.';
 
 export const followLive = defineRoute({
   method: 'get',

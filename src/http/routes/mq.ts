@@ -1,5 +1,15 @@
 import { z } from 'zod';
-import { consumers, discardedHalves, groups, halves, messages, mqStatus, producers, resumedHalves, topics } from '../../contract/broker.js';
+import {
+  consumers,
+  discardedHalves,
+  groups,
+  halves,
+  messages,
+  mqStatus,
+  producers,
+  resumedHalves,
+  topics,
+} from '../../contract/broker.js';
 import { queryText, queryTime, queryWhole, queryWord } from '../../contract/fields.js';
 import { OperationalError } from '../../core/errors.js';
 import {
@@ -27,8 +37,8 @@ const DISCARDED_MAX = 200;
 const NAME_MAX = 255;
 const QUEUE_MAX = 65_535;
 
-const NO_NAME_SERVER = 'This api does not know a name server of RocketMQ: set NAMESRV_ADDR.';
-const TOO_MANY = 'Others look into RocketMQ by this api right now. Try again.';
+const NO_NAME_SERVER = 'This api has no address of a RocketMQ name server. Set NAMESRV_ADDR.';
+const TOO_MANY = 'This api already handles other requests to RocketMQ. Try again.';
 
 const PROBLEMS_OF_MQ = ['broker_not_configured'] as const;
 type Refused = Answer<'broker_not_configured' | 'unavailable' | 'overloaded' | 'wrong_state'>;
@@ -205,11 +215,11 @@ export const listMessages = defineRoute({
       limit: queryWhole(1, MESSAGES_MAX).default(MESSAGES_DEFAULT),
     })
     .refine(({ queue, offset }) => (queue === undefined) === (offset === undefined), {
-      error: 'stands with queue, and queue with it',
+      error: 'must be given together with queue',
       path: ['offset'],
     })
     .refine(({ key, id, since, queue }) => [key, id, since, queue].filter((way) => way !== undefined).length <= 1, {
-      error: 'must stand alone: give one of key, id, since, and queue with offset',
+      error: 'must not be combined: give only one of key, id, since, or queue with offset',
       path: ['key'],
     }),
   answers: {
@@ -284,9 +294,9 @@ export const resumeHalves = defineRoute({
 function notResumable(key: string, found: readonly DiscardedHalf[], tooOld: number): Answer<'wrong_state'> {
   if (tooOld > 0) {
     return problem('wrong_state', {
-      detail: 'It is older than three days: the broker would give it up again at once.',
+      detail: 'It is older than three days, so the broker would give it up again at once.',
     });
   }
-  const why = found.length > 0 ? 'was resumed before, or is none of purchases' : 'is not among those that are kept';
-  return problem('wrong_state', { detail: `What the brokers gave up of key ${key} ${why}.` });
+  const why = found.length > 0 ? 'was already resumed, or does not belong to purchases' : 'is no longer kept';
+  return problem('wrong_state', { detail: `The half message of key ${key} ${why}.` });
 }

@@ -155,7 +155,7 @@ async function noted(report: ReportOf<'refund_failed' | 'refunded' | 'disputed'>
   const isOurs = report.type === 'refunded' && (await webhook.isRefund(paymentId));
   if (orderId === null || isOurs) {
     if (orderId === null)
-      log.warn({ paymentId, type: report.type }, 'a report of a payment that is none of this system');
+      log.warn({ paymentId, type: report.type }, 'a report of a payment that does not belong to this system');
     return json(200, 'ignored', { outcome: 'ignored' });
   }
   const found = { paymentId, orderId, amountCents, currency };
@@ -170,7 +170,7 @@ async function noted(report: ReportOf<'refund_failed' | 'refunded' | 'disputed'>
       break;
     case 'refunded': {
       const { amountCents: back } = report.payment;
-      const detail = `given back at the provider: ${currency === null ? back : amountText(back, currency)}`;
+      const detail = `refunded at the provider: ${currency === null ? back : amountText(back, currency)}`;
       await cases.note({ ...found, kind: 'refunded_elsewhere', subject: paymentId, detail });
       break;
     }
@@ -183,7 +183,7 @@ async function noted(report: ReportOf<'refund_failed' | 'refunded' | 'disputed'>
     default:
       return assertNever(report);
   }
-  log.error({ ...found, type: report.type }, 'money needs a person: seckill payment-cases list');
+  log.error({ ...found, type: report.type }, 'a payment needs a person: run seckill payment-cases list');
   return json(200, 'noted', { outcome: 'noted', paymentId });
 }
 
@@ -221,7 +221,7 @@ async function noteUnrecorded(
     kind: 'unrecorded',
     subject: read.paymentId ?? hashOf(body),
     ...read,
-    detail: `${why}; it says ${JSON.stringify(claims)}`,
+    detail: `${why}; the report says ${JSON.stringify(claims)}`,
   });
 }
 
@@ -238,10 +238,10 @@ const claimed = z.object({
 
 function badSignature(header: string) {
   const name = header.replace(/(^|-)[a-z]/g, (letter) => letter.toUpperCase());
-  return problem('bad_signature', { detail: `A valid header ${name} is needed: t=<unix seconds>,v1=<hex>.` });
+  return problem('bad_signature', { detail: `Send a valid header ${name}: t=<unix seconds>,v1=<hex>.` });
 }
-const WRONG_MODE = 'a payment provider reports something of its other mode (live or test) here: nothing was recorded';
-const LOST = 'money was taken that cannot be recorded: ask the provider';
+const WRONG_MODE = 'the payment provider sent a report of the wrong mode (live or test); nothing was recorded';
+const LOST = 'money was taken that cannot be recorded; ask the provider';
 
 const typed = z.object({ type: z.string().min(1).max(64) });
 const detail = z.string().min(1).max(500);

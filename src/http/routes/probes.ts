@@ -77,7 +77,7 @@ export const metrics = defineRoute({
   problems: ['unauthorized'],
   async handle({ req }, { metricsPage }) {
     if (!metricsPage.isFor(req.headers.authorization)) {
-      return problem('unauthorized', { detail: 'A token is needed: METRICS_TOKEN of this program.' }, [
+      return problem('unauthorized', { detail: 'Send METRICS_TOKEN of this program as bearer token.' }, [
         'WWW-Authenticate',
         'Bearer',
       ]);

@@ -121,8 +121,8 @@ export const purchaseEvents = defineRoute({
   },
 });
 
-const NO_STREAM = 'No streams right now: there is too much to do. Ask for the purchase itself, or come again later.';
-const TOO_MANY = 'Too many streams are open. Ask again, or ask for the purchase with `wait`.';
+const NO_STREAM = 'This server is too busy for streams. Get the purchase instead, or try again later.';
+const TOO_MANY = 'Too many streams are open. Try again, or get the purchase with `wait`.';
 
 async function stream(
   following: Following,

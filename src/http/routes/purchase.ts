@@ -98,7 +98,7 @@ export const purchase = defineRoute({
   },
 });
 
-const KEY_SHAPE = 'The header Idempotency-Key is needed, once: 1 to 64 of the characters A-Z a-z 0-9 _ -';
+const KEY_SHAPE = 'Send the header Idempotency-Key once: 1 to 64 of the characters A-Z a-z 0-9 _ -';
 const SALE_ID_SHAPE = 'The sale id in the address must be a whole number.';
 
 const PREFIX = '/v1/sales/';
@@ -160,8 +160,8 @@ export function readWanted(text: string): Wanted | string {
 }
 
 function unknownField(field: string): string {
-  if (field === 'userId') return 'userId does not belong in the body: the buyer is who the token says.';
-  return `Unknown field ${JSON.stringify(field.slice(0, 40))}; only quantity and metadata are read.`;
+  if (field === 'userId') return 'The body must not have userId. The token names the buyer.';
+  return `Unknown field ${JSON.stringify(field.slice(0, 40))}; only quantity and metadata are allowed.`;
 }
 
 type PreparedCode = Refusal | 'outcome_unknown';

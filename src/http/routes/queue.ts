@@ -78,7 +78,7 @@ export const fetchPurchaseToken = defineRoute({
       case 'not_needed':
         return json(200, answer.outcome, { token: null, endsAt: null });
       case 'not_open':
-        return problem('not_open', { detail: 'Tokens of this sale are not given out yet.' });
+        return problem('not_open', { detail: 'Purchase tokens of this sale are not issued yet.' });
       case 'closed':
       case 'token_limit_reached':
         return problem(answer.outcome);
@@ -92,7 +92,7 @@ export const fetchPurchaseToken = defineRoute({
   },
 });
 
-const MANY_TOKENS_HERE = 'As many buyers at your address have a token as may have one; buy with one, or ask again.';
+const MANY_TOKENS_HERE = 'Too many buyers at your address have a purchase token. Buy with a token, or try again later.';
 
 /**
  * Returns the sale from its snapshot, which outlives an outage of the servers behind it, or says why no snapshot exists.

@@ -42,7 +42,7 @@ export const reconcileSale = defineRoute({
       case 'compared':
         return json(200, result.report.outcome, { runId, ...saleResultBody(result) });
       case 'taken':
-        return problem('reconcile_running', { detail: `${result.owner} reconciles this sale.` });
+        return problem('reconcile_running', { detail: `${result.owner} is reconciling this sale.` });
       case 'not_found':
         return problem(result.outcome);
       case 'failed':
@@ -126,7 +126,7 @@ export const retryCompensationJob = defineRoute({
         return json(200, outcome, { outcome, job: jobBody(found) });
       }
       case 'not_retryable':
-        return problem('wrong_state', { detail: 'The row of its purchase is failed, and that is final.' });
+        return problem('wrong_state', { detail: 'Its purchase ended as a failed order, which is final.' });
       case 'not_found':
         return problem('job_not_found');
       default:

@@ -32,9 +32,9 @@ export const listRefunds = defineRoute({
   },
 });
 
-const ALREADY = 'The refund is done, by the provider or by hand: pay nothing. The audit log says who took it on.';
+const ALREADY = 'The refund is done, by the provider or by hand. Pay nothing. The audit log says who claimed it.';
 
-const BEING_ASKED = 'A keeper asks the provider for this refund right now: pay nothing, and ask again in a minute.';
+const BEING_ASKED = 'A keeper is making this refund now. Pay nothing, and try again in a minute.';
 
 export const takeOnRefund = defineRoute({
   method: 'post',

@@ -42,7 +42,7 @@ const newRevocation = z
     error: 'must name either userId or tokenId',
   })
   .refine(({ tokenId, issuedBefore }) => tokenId === undefined || issuedBefore === undefined, {
-    error: 'stands with userId only',
+    error: 'needs userId',
     path: ['issuedBefore'],
   })
   .meta({ id: 'NewRevocation' });
@@ -70,7 +70,7 @@ export const addRevocation = defineRoute({
 });
 
 /** The admission rules, not a revocation, deny a user access in future. */
-export const NOT_YET = 'must not be in the future: to keep a user out, deny them in the rules (lists.users.deny)';
+export const NOT_YET = 'must not be in the future. To keep a user out, deny the user in the rules (lists.users.deny)';
 
 /** Formats a revocation for programs, over HTTP and on the command line. */
 export const revocationBody = ({ number, atMs, actor, ...about }: StoredRevocation): Revocation => ({

@@ -1,5 +1,17 @@
 import { z } from 'zod';
-import { checkedRules, publishedRules, ruleChanges, rulesDocument, rulesStatus, rulesToPublish, storedRules, type CheckedRules, type RuleChange, type RulesDocument, type RulesStatus } from '../../contract/rules.js';
+import {
+  checkedRules,
+  publishedRules,
+  ruleChanges,
+  rulesDocument,
+  rulesStatus,
+  rulesToPublish,
+  storedRules,
+  type CheckedRules,
+  type RuleChange,
+  type RulesDocument,
+  type RulesStatus,
+} from '../../contract/rules.js';
 import { isoTime, limit, text } from '../../contract/fields.js';
 import { assertNever } from '../../core/errors.js';
 import { fieldError, fieldErrors, plainError, type FieldError } from '../../core/field-errors.js';
@@ -59,7 +71,7 @@ export const publishRules = defineRoute({
   problems: ['version_conflict'],
   async handle({ body, userId }, { rules }) {
     if (body.version === undefined) {
-      return badFields([fieldError('version', 'is missing: it must be the version that these rules were made from')]);
+      return badFields([fieldError('version', 'is missing: it must be the version that you edited')]);
     }
     const answer = await rules.publish(body.rules, body.version, userId);
     switch (answer.outcome) {
@@ -68,7 +80,7 @@ export const publishRules = defineRoute({
       case 'invalid':
         return badFields(reasonErrors(answer.reasons));
       case 'version_conflict':
-        return problem(answer.outcome, { detail: `Version ${answer.version} is the newest now.` });
+        return problem(answer.outcome, { detail: `The newest version is ${answer.version} now.` });
       default:
         return assertNever(answer);
     }

@@ -11,13 +11,13 @@ const header = (name: string, pattern: RegExp, description: string): HeaderSpec 
   schema: z.string(), // no pattern: a sale that does not require the header accepts any value
 });
 
-const SIGNED = '; where the sale asks for signed requests';
+const SIGNED = '; if the sale requires signed requests';
 export const SIGNATURE: readonly HeaderSpec[] = [
   header('Seckill-Key-Id', ID, `which key signed${SIGNED}`),
   header('Seckill-Timestamp', TIMESTAMP, `Unix time in seconds${SIGNED}`),
   header('Seckill-Nonce', NONCE, `new for every try${SIGNED}`),
-  header('Seckill-Signature-Version', /^[12]$/, `1 where left out${SIGNED}`),
+  header('Seckill-Signature-Version', /^[12]$/, `1 if omitted${SIGNED}`),
   header('Seckill-Signature', SIGNATURE_SHAPE, `HMAC-SHA-256 of the request${SIGNED}`),
 ];
-export const PURCHASE_TOKEN = header('Seckill-Purchase-Token', /^[!-~]+$/, 'where the sale asks for purchase tokens');
-export const QUEUE_PASS = header('Seckill-Queue-Pass', /^[!-~]+$/, 'where the sale has a waiting room');
+export const PURCHASE_TOKEN = header('Seckill-Purchase-Token', /^[!-~]+$/, 'if the sale requires purchase tokens');
+export const QUEUE_PASS = header('Seckill-Queue-Pass', /^[!-~]+$/, 'if the sale has a waiting room');

@@ -121,15 +121,15 @@ function repairAnswer(end: OrderedRepair): Answer<200 | 'not_found' | 'wrong_sta
     case 'not_found':
       return problem('not_found');
     case 'busy':
-      return problem('repairing', { detail: 'Another repair works on this sale; it ends within seconds.' });
+      return problem('repairing', { detail: 'Another repair of this sale is running. It ends within seconds.' });
     case 'superseded':
       return problem('wrong_state', {
-        detail: 'Another repair took the sale over, or Redis was restarted. Check again in a minute.',
+        detail: 'Another repair took over the sale, or Redis was restarted. Check again in a minute.',
       });
     case 'draft':
       return problem('wrong_state', { detail: 'The sale is a draft: nothing of it is in Redis yet.' });
     case 'retired':
-      return problem('wrong_state', { detail: 'The sale is retired: it is in MySQL alone.' });
+      return problem('wrong_state', { detail: 'The sale is retired: only MySQL has it.' });
     default:
       return assertNever(end);
   }

@@ -61,7 +61,7 @@ export const setSwitch = defineRoute({
   },
   problems: ['version_conflict', 'rules_unfit'],
   async handle({ params: { endpoint }, body, userId }, { switches }) {
-    if ('endpoint' in body) return badFields([fieldError('endpoint', 'stands in the address, not in the body')]);
+    if ('endpoint' in body) return badFields([fieldError('endpoint', 'belongs in the address, not in the body')]);
     const read = readSwitchChange({ ...body, endpoint });
     if (read.read === 'refused') return badFields(read.errors);
     const answer = await switches.set(read.change, userId);
@@ -69,7 +69,7 @@ export const setSwitch = defineRoute({
       case 'switched':
         return json(200, answer.outcome, switchedBody(answer));
       case 'version_conflict':
-        return problem(answer.outcome, { detail: 'Others change the rules all the time. Try again.' });
+        return problem(answer.outcome, { detail: 'Someone else changed the rules at the same time. Try again.' });
       case 'rules_unfit':
         return unfitAnswer(answer);
       default:

@@ -6,7 +6,7 @@ import { json, problem } from '../answer.js';
 import { defineRoute } from '../route.js';
 import { withoutUndefined } from '../../core/without-undefined.js';
 
-const TOO_MANY = 'You, or others, look for purchases by this api right now. Try again.';
+const TOO_MANY = 'This api already handles other trace requests. Try again.';
 
 /** Traces the whole life of a purchase, by its request id, batch id, order id, trace id or dead letter. */
 export const tracePurchase = defineRoute({

@@ -31,7 +31,7 @@ const BULK_MAX_MS = 4 * 3_600_000;
  */
 const UNFINISHED_MAX = 5;
 
-const TOO_MANY = 'This api works on dead letters for somebody else. Wait for it, or use another api.';
+const TOO_MANY = 'This api already works on dead letters for another request. Wait, or use another api.';
 
 const bulk = z
   .strictObject({

@@ -99,7 +99,9 @@ export function collectDeadLetters(ports: CollectDeadLettersPorts, options: Coll
       reason: body.outcome === 'decoded' ? 'retries_exhausted' : body.outcome,
       // a worker that sees the last attempt parks the message itself, with its error
       detail:
-        body.outcome === 'decoded' ? 'the broker gave up on it: its consumer died, or kept it too long' : body.detail,
+        body.outcome === 'decoded'
+          ? 'the broker gave it up, because its consumer died or kept it too long'
+          : body.detail,
       attempts: delivery.attempt,
     });
     if (read?.batch) await store.park(read.batch);

@@ -73,11 +73,11 @@ const EXIT_PARTLY = 1;
 const EXIT_USAGE = 2;
 
 const EXAMPLES = `
-A dead letter is a message that no attempt could handle, most often a batch of purchases that MySQL refused. It is
-\`parked\`: kept in the table dead_letters, with the units of its purchases held, until a person decides.
-  replay    sends it again, and follows it until every purchase has its order (or the deadline or event is handled)
+A dead letter is a message that no attempt could handle, usually a batch of purchases that MySQL refused. It is \`parked\` in the
+table dead_letters until a person decides. Its units stay held.
+  replay    publishes it again, and waits until every purchase has its order (or the deadline or event is handled)
   discard   gives it up: its purchases become failed orders, and their units are for sale again
-Both may be repeated. After Ctrl-C or a crash the same command goes on where it stopped.
+Both are safe to repeat. After Ctrl-C or a crash, run the same command again to continue.
 
 Examples:
   seckill dlq list --state parked --since -1d
@@ -88,58 +88,59 @@ Examples:
   seckill dlq discard 19
   seckill dlq export --since -1d > dead-letters.jsonl
 
-Exit codes: 0 done, 1 done in part, 2 used wrongly, or --yes is needed.`;
+Exit codes: 0 done, 1 done in part, 2 wrong usage, or --yes is needed.`;
 
 export function dlqCommand(): Command {
   const dlq = new Command('dlq')
-    .description('dead letters, messages that no attempt could handle: list, show, replay, discard, export')
+    .description('list, show, replay, discard and export dead letters, which are messages that no attempt could handle')
     .addHelpText('after', EXAMPLES);
-  const state = (): Option => new Option('--state <state>', 'only those in this state').choices(DEAD_LETTER_STATES);
+  const state = (): Option =>
+    new Option('--state <state>', 'only dead letters in this state').choices(DEAD_LETTER_STATES);
   const deadLetterId = parseRowNumber('dlq list');
 
-  addFilters(dlq.command('list').description('one line per dead letter, oldest first'), LIST_DEFAULT)
+  addFilters(dlq.command('list').description('print one line per dead letter, oldest first'), LIST_DEFAULT)
     .addOption(state())
-    .option('--after <deadLetterId>', 'only those after this one', deadLetterId)
+    .option('--after <deadLetterId>', 'only dead letters after this one', deadLetterId)
     .option('--json', 'one JSON line per dead letter')
     .action((flags: ListFlags) => run((admin) => list(admin, flags)));
 
   dlq
     .command('show')
-    .description('everything about one dead letter, with its purchases')
-    .argument('<deadLetterId>', 'a number that `dlq list` shows', deadLetterId)
+    .description('show one dead letter with its purchases')
+    .argument('<deadLetterId>', 'number that `dlq list` shows', deadLetterId)
     .option('--json', 'print one JSON line')
     .action((id: string, { json }: { json?: boolean }) => run((admin) => show(admin, id, json)));
 
-  addFilters(dlq.command('export').description('dead letters with their bodies, one JSON line each, to stdout'))
+  addFilters(dlq.command('export').description('print dead letters with their bodies, one JSON line each'))
     .addOption(state())
     .action((flags: ListFlags) => run((admin) => exportDeadLetters(admin, flags)));
 
-  addWork(dlq.command('replay').description('send parked messages again, and follow them to their orders'))
-    .option('--wait <seconds>', 'how long each is followed, 1 to 3600', parseWhole(1, 3600), WAIT_SECONDS_DEFAULT)
+  addWork(dlq.command('replay').description('publish parked messages again, and wait for their orders'))
+    .option('--wait <seconds>', 'wait for each, 1 to 3600', parseWhole(1, 3600), WAIT_SECONDS_DEFAULT)
     .action((ids: readonly string[], flags: WorkFlags, command: Command) => {
       const options = { actor: operatorName(), waitMs: flags.wait * 1000 };
       return work(ids, flags, command, 'replayed', (admin) => (id, signal) => admin.replay(id, { ...options, signal }));
     });
 
-  addWork(
-    dlq.command('discard').description('give batches up: failed orders, and their units are for sale again'),
-  ).action((ids: readonly string[], flags: WorkFlags, command: Command) => {
-    const actor = operatorName();
-    return work(ids, flags, command, 'discarded', (admin) => (id) => admin.discard(id, actor));
-  });
+  addWork(dlq.command('discard').description('give up batches: writes failed orders, returns their units')).action(
+    (ids: readonly string[], flags: WorkFlags, command: Command) => {
+      const actor = operatorName();
+      return work(ids, flags, command, 'discarded', (admin) => (id) => admin.discard(id, actor));
+    },
+  );
   return dlq;
 }
 
 /** Adds the filters of a `dlq` command. A dead letter must match all given filters. */
 export function addFilters(command: Command, limit = DEAD_LETTERS_MAX): Command {
   return command
-    .addOption(new Option('--group <group>', 'of this consumer group, which gave up').choices(Object.values(GROUPS)))
-    .option('--since <time>', 'parked at this time or later: ISO 8601, or -2h for two hours ago', parseTime)
-    .option('--until <time>', 'parked before this time', parseTime)
-    .option('--sale <saleId>', 'of this sale', parseSaleId)
-    .option('--key <id>', 'with this batch id; or, while parked, with this request id (Idempotency-Key) in it', parseId)
-    .addOption(new Option('--reason <reason>', 'why it was parked').choices(DEAD_LETTER_REASONS))
-    .option('--limit <count>', 'at most so many, oldest first', parseWhole(1, DEAD_LETTERS_MAX), limit);
+    .addOption(new Option('--group <group>', 'only dead letters of this consumer group').choices(Object.values(GROUPS)))
+    .option('--since <time>', 'only if parked at this time or later: ISO 8601, or -2h for two hours ago', parseTime)
+    .option('--until <time>', 'only if parked before this time', parseTime)
+    .option('--sale <saleId>', 'only dead letters of this sale', parseSaleId)
+    .option('--key <id>', 'only this batch id, or parked batches with this request id (Idempotency-Key)', parseId)
+    .addOption(new Option('--reason <reason>', 'only dead letters with this reason').choices(DEAD_LETTER_REASONS))
+    .option('--limit <count>', 'maximum number of dead letters, oldest first', parseWhole(1, DEAD_LETTERS_MAX), limit);
 }
 
 /** The names of the filters, as flags. */
@@ -167,10 +168,10 @@ export const parseDeadLetterIds = (text: string, before: readonly string[] = [])
 function addWork(command: Command): Command {
   command.argument('[deadLetterIds...]', 'numbers that `dlq list` shows', parseDeadLetterIds);
   return addFilters(command)
-    .option('--all-matching', 'every parked one that the filters let through, instead of numbers')
-    .option('--dry-run', `only show them (done without asking when more than ${ASK_ABOVE} match)`)
-    .option('--yes', `go on although more than ${ASK_ABOVE} match`)
-    .option('--rate <per second>', 'begin at most so many in a second', parseWhole(1, 10_000), RATE_DEFAULT)
+    .option('--all-matching', 'all parked dead letters that match the filters, instead of numbers')
+    .option('--dry-run', `only show the matches (the default if more than ${ASK_ABOVE} match)`)
+    .option('--yes', `continue even if more than ${ASK_ABOVE} match`)
+    .option('--rate <per second>', 'maximum number per second', parseWhole(1, 10_000), RATE_DEFAULT)
     .option('--json', 'one JSON line per dead letter');
 }
 
@@ -191,7 +192,7 @@ async function list(admin: DeadLetterAdmin, { json, state, after, limit, ...flag
     last = deadLetter;
     shown++;
   }
-  if (!json && shown === limit && last !== null) printError(`There may be more: add --after ${last.deadLetterId}.`);
+  if (!json && shown === limit && last !== null) printError(`For more, add --after ${last.deadLetterId}.`);
 }
 
 async function show(admin: DeadLetterAdmin, deadLetterId: string, json: boolean | undefined): Promise<void> {
@@ -220,7 +221,7 @@ async function work(
   if (allMatching === ids.length > 0) command.error('error: give numbers of dead letters, or --all-matching');
   const narrowing = NARROWING.filter((name) => command.getOptionValueSource(name) === 'cli');
   if (!allMatching && narrowing.length > 0)
-    command.error(`error: leave out --${narrowing.join(', --')} beside numbers; that is for --all-matching`);
+    command.error(`error: --${narrowing.join(', --')} cannot be used with numbers, only with --all-matching`);
   const filter = filterOf(flags);
   await run(async (admin) => {
     const matching = (max: number): AsyncIterable<DeadLetterSummary> => admin.parkedMatching(filter, max);
@@ -229,7 +230,7 @@ async function work(
     if (flags.dryRun || mustAsk) {
       await dryRun(allMatching ? matching(limit) : deadLettersOf(admin, ids), total, json);
       if (flags.dryRun) return;
-      printError(`More than ${ASK_ABOVE} dead letters match. Add --yes to go on.`);
+      printError(`More than ${ASK_ABOVE} dead letters match. Add --yes to continue.`);
       process.exitCode = EXIT_USAGE;
       return;
     }
@@ -251,7 +252,7 @@ async function dryRun(deadLetters: AsyncIterable<DeadLetterSummary>, total: numb
       break;
     }
   }
-  if (!json) print(`${total} would be worked on; nothing was done.`);
+  if (!json) print(`${total} would be handled; nothing was done.`);
 }
 
 async function* idsOf(deadLetters: AsyncIterable<DeadLetterSummary>): AsyncGenerator<string> {
@@ -285,7 +286,7 @@ function printDeadLetter({ body, ...summary }: StoredDeadLetter): void {
   for (const [name, value] of Object.entries(summaryBody(summary))) printField(name, value);
   const decoded = decodeBatch(body);
   if (decoded.outcome !== 'decoded') {
-    printField('body', `no batch: ${decoded.detail}`);
+    printField('body', `not a batch: ${decoded.detail}`);
     return print(inLine(body));
   }
   const { purchases, bucket, epoch, createdAtMs } = decoded.batch;

@@ -174,7 +174,7 @@ export function readResult(result: DeadLetterResult, end: 'replayed' | 'discarde
     case 'already_closed':
       return { word: answer.outcome, note: `it is ${answer.state}`, isEnd: answer.state === end };
     case 'contended':
-      return { word: answer.outcome, note: 'others write the same rows; do the same again', isEnd: false };
+      return { word: answer.outcome, note: 'another transaction writes the same rows; try again', isEnd: false };
     case 'not_found':
       return { word: answer.outcome, note: null, isEnd: false };
     default:

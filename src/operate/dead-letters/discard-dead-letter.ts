@@ -50,9 +50,9 @@ export async function discardDeadLetter(
       note,
     };
   // A forged batch may name purchases of real buyers, which it must not end.
-  if (deadLetter.reason === 'forged') return close('forged: nothing was taken for it, and nothing is given back');
+  if (deadLetter.reason === 'forged') return close('forged, so it holds no units to return');
   const decoded = decodeBatch(deadLetter.body);
-  if (decoded.outcome !== 'decoded') return close('no batch: there is nothing to give back');
+  if (decoded.outcome !== 'decoded') return close('not a batch, so it holds no units to return');
   const { batch } = decoded;
   const elsewhere = await ports.store.heldElsewhere(batch);
   const purchases = batch.purchases.filter((purchase) => !elsewhere.has(purchaseKey(purchase)));
@@ -62,6 +62,6 @@ export async function discardDeadLetter(
   // Takes the batch out of `pending`, where an unfinished replay may have put it. Live rows found before keep their
   // units.
   await ports.store.markRecorded([{ batch, orders: written.live }]);
-  const left = elsewhere.size === 0 ? '' : `, ${elsewhere.size} left to another batch, which holds them`;
-  return close(`${written.failed} failed, ${written.kept} had a row before${left}`);
+  const left = elsewhere.size === 0 ? '' : `, ${elsewhere.size} held by another batch`;
+  return close(`${written.failed} failed, ${written.kept} already had a row${left}`);
 }

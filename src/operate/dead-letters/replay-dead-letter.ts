@@ -86,7 +86,7 @@ const unreadable = (
   deadLetters: Pick<DeadLetterStore, 'keepParked'>,
   actor: string,
 ): Promise<ReplayAnswer> =>
-  keepParked(deadLetterId, 'unreadable', `cannot be read, so not replayed: ${detail}`, deadLetters, actor);
+  keepParked(deadLetterId, 'unreadable', `not replayed, because it cannot be read: ${detail}`, deadLetters, actor);
 
 interface ReplayMessagePorts {
   readonly deadLetters: Pick<DeadLetterStore, 'find' | 'beginReplay' | 'close' | 'keepParked'>;
@@ -184,7 +184,7 @@ export async function replayDeadLetter(
   if (deadLetter === null) return { outcome: 'not_found' };
   if (deadLetter.state !== 'parked') return { outcome: 'already_closed', state: deadLetter.state };
   if (deadLetter.reason === 'forged') {
-    const note = 'forged, so never sent again: nobody of ours has signed it';
+    const note = 'forged, so it cannot be replayed';
     return keepParked(deadLetterId, 'forged', note, ports.deadLetters, options.actor);
   }
   const topic = TOPIC_OF.get(deadLetter.group);
@@ -207,7 +207,8 @@ async function replayBatch(
   const keep = (outcome: KeptOutcome, note: string): Promise<ReplayAnswer> =>
     keepParked(deadLetterId, outcome, note, ports.deadLetters, options.actor);
   const decoded = decodeBatch(body);
-  if (decoded.outcome !== 'decoded') return keep('unreadable', `no batch, cannot be replayed: ${decoded.detail}`);
+  if (decoded.outcome !== 'decoded')
+    return keep('unreadable', `not a batch, so it cannot be replayed: ${decoded.detail}`);
   const { batch } = decoded;
 
   const before = await rowsOf(batch, ports);
@@ -225,7 +226,7 @@ async function replayBatch(
     case 'aborted':
     case 'unknown':
       if (before !== null) return closed(deadLetterId, batch, before, 'already_recorded', ports, options);
-      return keep('not_held', `its units are not held (${word}), cannot be replayed`);
+      return keep('not_held', `its units are not held (${word}), so it cannot be replayed`);
     default:
       return assertNever(word);
   }
@@ -236,7 +237,7 @@ async function replayBatch(
     options,
   );
   if (rows !== null) return closed(deadLetterId, batch, rows, 'replayed', ports, options);
-  return keep('unfinished', `published again, not every purchase has its row yet`);
+  return keep('unfinished', `published again, but not every purchase has its row yet`);
 }
 
 /** Finds the rows of the batch, or null while a purchase has no row. */
@@ -256,7 +257,7 @@ async function closed(
 ): Promise<ReplayAnswer> {
   const live = rows.filter((row) => isLive(row.state));
   if (outcome === 'already_recorded') await store.markRecorded([{ batch, orders: live }]);
-  const when = outcome === 'replayed' ? 'recorded' : 'had been recorded before';
+  const when = outcome === 'replayed' ? 'recorded' : 'was already recorded';
   const note = `${when}: ${live.length} live, ${rows.length - live.length} ended`;
   return closeReplayed(deadLetterId, outcome, note, deadLetters, actor);
 }

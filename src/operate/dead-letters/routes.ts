@@ -1,6 +1,25 @@
 import { z } from 'zod';
-import { deadLetterPage, deadLetterSummary, deadLetterWithOrders, movedDeadLetter, type DeadLetter, type MovedDeadLetter, type PurchaseOfBatch } from '../../contract/dead-letters.js';
-import { filterObject, id, limit, nextOf, queryText, queryTime, queryWhole, queryWord, rowId, saleId } from '../../contract/fields.js';
+import {
+  deadLetterPage,
+  deadLetterSummary,
+  deadLetterWithOrders,
+  movedDeadLetter,
+  type DeadLetter,
+  type MovedDeadLetter,
+  type PurchaseOfBatch,
+} from '../../contract/dead-letters.js';
+import {
+  filterObject,
+  id,
+  limit,
+  nextOf,
+  queryText,
+  queryTime,
+  queryWhole,
+  queryWord,
+  rowId,
+  saleId,
+} from '../../contract/fields.js';
 import { decodeBatch } from '../../core/batch.js';
 import { assertNever } from '../../core/errors.js';
 import { type Order } from '../../core/order.js';
@@ -121,7 +140,7 @@ export const replayDeadLetter = defineRoute({
       case 'unreadable':
       case 'not_held':
       case 'forged':
-        return problem('not_replayable', { detail: `This dead letter: ${answer.note}.` });
+        return problem('not_replayable', { detail: `Dead letter: ${answer.note}.` });
       case 'not_found':
         return problem('dead_letter_not_found');
       default:
@@ -150,7 +169,7 @@ export const discardDeadLetter = defineRoute({
         if (answer.state !== 'discarded') return closedAnswer(answer.state);
         return movedAnswer(200, deadLetterId, answer.outcome, services); // a repeat
       case 'contended':
-        return problem('unavailable', { detail: 'Others write the same rows. Try again.' });
+        return problem('unavailable', { detail: 'Another transaction writes the same rows. Try again.' });
       case 'not_found':
         return problem('dead_letter_not_found');
       default:

@@ -48,8 +48,8 @@ export async function workThroughDeadLetters(admin: DeadLetterAdmin, order: Work
     process.off('SIGINT', stop).off('SIGTERM', stop);
   }
   const sum = [...counts].map(([word, count]) => `${count} ${word}`).join(', ');
-  printError(`${total} asked for: ${sum || 'nothing done'}.`);
-  if (stopping.signal.aborted) printError('Stopped. The same command goes on where this one ended.');
-  else if (counts.has('fault')) printError('A part of the system failed. When it is back, run the same command again.');
+  printError(`${total} requested: ${sum || 'nothing done'}.`);
+  if (stopping.signal.aborted) printError('Stopped. Run the same command again to continue.');
+  else if (counts.has('fault')) printError('A server failed. When it is back, run the same command again.');
   return done === total;
 }

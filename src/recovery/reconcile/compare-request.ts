@@ -2,7 +2,7 @@ import { isLive, type OrderState } from '../../core/order.js';
 import type { RequestEntry } from '../../core/outcome.js';
 import type { FindingKind } from '../../core/sale-finding.js';
 
-export type RequestKind = Extract<FindingKind, 'leak' | 'order_lost' | 'unsettled' | 'unreleased' | 'unheld'>;
+export type RequestKind = Extract<FindingKind, 'leak' | 'order_lost' | 'not_marked' | 'unreleased' | 'unheld'>;
 
 /**
  * The one rule for comparing Redis and MySQL request by request (I3, I5): each accepted request has a row; with a live
@@ -20,7 +20,7 @@ export function compareRequest(
   }
   if (isLive(row.state)) {
     if (entry === null || entry.state === 'released') return 'unheld';
-    return entry.state === 'ordered' ? 'match' : 'unsettled';
+    return entry.state === 'ordered' ? 'match' : 'not_marked';
   }
   return entry === null || entry.state === 'released' ? 'match' : 'unreleased';
 }

@@ -114,7 +114,7 @@ async function outageMet(
     if (!(error instanceof OperationalError)) throw error;
     const { message } = error;
     await jobs.postpone(jobId, pauseMs, message, 'given_back');
-    log.warn({ jobId, kind, saleId, error: message }, 'not compensated, a part of the system failed');
+    log.warn({ jobId, kind, saleId, error: message }, 'not compensated, because a server failed');
     return error.dependency;
   }
   const { note } = repair;
@@ -149,7 +149,7 @@ async function repairOf(
   }
   switch (job.kind) {
     case 'leak':
-    case 'unsettled':
+    case 'not_marked':
     case 'unreleased': {
       const request = { userId: job.userId ?? '', requestId: job.requestId ?? '' };
       return repairRequest(sale, request, ports, { kind: job.kind, last }, pass);
@@ -173,18 +173,19 @@ async function adjustUnits(
   options: CompensateOptions,
   actor: string,
 ): Promise<Repair> {
-  if (sale.state === 'open') return later('the sale is open, so its stock cannot be set', false);
+  if (sale.state === 'open') return later('the sale is open, so its stock cannot be corrected', false);
   const units = await measureDrift(sale, ports, options);
   if (units === null) return later('the sale is not loaded');
-  if (units.difference === 0) return done('nothing is missing any more');
+  if (units.difference === 0) return done('no units are missing any more');
   if (units.moving) return later('units are in transit', false);
   const tooMany = await buyersTooMany(sale, ports, options);
   if (tooMany === null) return later('units moved while they were counted', false);
-  if (tooMany !== 0) return later('the units of buyers differ from those of their requests: a person has to decide');
+  if (tooMany !== 0)
+    return later('the units of the buyers differ from the units of their requests; a person must decide');
   const read = Math.max(...units.buckets);
   const bucket = units.buckets.indexOf(read);
   const wanted = read + units.difference;
-  if (wanted < 0) return later(`${-units.difference} units are to be taken back, and no bucket has so many left`);
+  if (wanted < 0) return later(`${-units.difference} units must be removed, but no bucket has enough left`);
   // Redis is not part of the transaction, so the audit log is written before the change.
   await ports.jobs.announce(jobId, actor, 'ledger.adjust', { bucket, unitsLeft: read }, { bucket, unitsLeft: wanted });
   const word = await ports.store.adjust({ saleId: sale.saleId, bucket }, { read, wanted, epoch: sale.epoch });

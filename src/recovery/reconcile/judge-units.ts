@@ -71,9 +71,15 @@ async function judgeSold(
   // Rows were written during the read: only an unchanged `sold` can be compared with them.
   if (before.sold !== sold || rows.live === sold) return false;
   if (!(await isCountedAgain(after, rows.live, sides, onPage))) return false;
-  const why = `live orders have ${rows.live} units`;
+  const why = `live orders hold ${rows.live} units`;
   if (rows.live > stock) notes.found({ kind: 'oversell', saleId, units: rows.live - stock, why: `${why} of ${stock}` });
-  else notes.found({ kind: 'miscount', saleId, units: sold - rows.live, why: `sold says ${sold}, ${why}` });
+  else
+    notes.found({
+      kind: 'miscount',
+      saleId,
+      units: sold - rows.live,
+      why: `the count of sold units is ${sold}, but ${why}`,
+    });
   return true;
 }
 

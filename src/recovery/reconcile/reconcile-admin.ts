@@ -76,7 +76,7 @@ class LeaseLost extends Error {
   readonly lease: Extract<SaleLease, { readonly outcome: 'taken' }>;
 
   constructor(lease: Extract<SaleLease, { readonly outcome: 'taken' }>) {
-    super('another run reconciles the sale now');
+    super('another run is reconciling the sale now');
     this.lease = lease;
   }
 }
@@ -219,7 +219,7 @@ export class ReconcileAdmin {
     } catch (error) {
       if (error instanceof LeaseLost) return { ...error.lease, saleId };
       if (!(error instanceof OperationalError)) throw error;
-      this.#ports.log.warn({ saleId, error: error.message }, 'a sale was not compared, a part of the system failed');
+      this.#ports.log.warn({ saleId, error: error.message }, 'a sale was not compared, because a server failed');
       return { outcome: 'failed', saleId, error };
     }
   }
@@ -282,7 +282,7 @@ export class ReconcileAdmin {
       await this.#ports.runs.end(runId, { outcome: 'failed', figures: tally.figures, findings: tally.findings });
     } catch (error) {
       if (!(error instanceof OperationalError)) throw error;
-      this.#ports.log.warn({ runId, error: error.message }, 'the end of a reconcile run was not recorded');
+      this.#ports.log.warn({ runId, error: error.message }, 'could not record the end of a reconcile run');
     }
   }
 }

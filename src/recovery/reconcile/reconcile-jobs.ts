@@ -12,7 +12,7 @@ interface Reconciling {
 /** Redis or MySQL did not answer while some sales were compared. The next run tries them again. */
 export class SalesNotCompared extends Error {
   constructor(sales: number) {
-    super(`${sales} ${sales === 1 ? 'sale was' : 'sales were'} not compared: the warnings say why`);
+    super(`${sales} ${sales === 1 ? 'sale was' : 'sales were'} not compared; the warnings above say why`);
     this.name = 'SalesNotCompared';
   }
 }

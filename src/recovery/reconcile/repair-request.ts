@@ -37,7 +37,7 @@ export type Repair =
 export const done = (note: string): Repair => ({ outcome: 'done', note });
 export const later = (note: string, counts = true): Repair => ({ outcome: 'later', note, counts });
 
-const GIVEN_UP = 'no attempt got it recorded: it is failed now, and its units go back';
+const GIVEN_UP = 'no attempt recorded the purchase; it is failed now, and its units go back';
 
 /** How long to wait for the row of a republished batch. A running worker records it within milliseconds. */
 export const FOLLOW_MAX_MS = 2_000;
@@ -55,7 +55,7 @@ export interface RepairPass {
 
 export interface RepairAim {
   /** Kind of the finding. */
-  readonly kind: 'leak' | 'unsettled' | 'unreleased';
+  readonly kind: 'leak' | 'not_marked' | 'unreleased';
   /**
    * Gives the purchase up if there is still no row: `failed`, with the outbox row of its release in the same
    * transaction.
@@ -90,7 +90,7 @@ export async function repairRequest(
     return givenUp ? { outcome: 'given_up', note: GIVEN_UP } : updated;
   }
   if (entry === null || entry.state === 'released') return done('Redis holds nothing for it any more');
-  if (entry.state !== 'held') return later('Redis says that it became an order, and there is no row');
+  if (entry.state !== 'held') return later('Redis says that it became an order, but MySQL has no order');
 
   const known = await ports.store.batch(ref, entry.batchId);
   const others = await handledElsewhere(ref, entry.batchId, known, ports);
@@ -98,14 +98,14 @@ export async function repairRequest(
   const alone = batchOfOne(sale, ref, entry, request);
   if (aim.last) return giveUp(ref, alone, known, ports);
   // An aborted batch holds no units, so the entry cannot come from it.
-  if (known.marker === 'aborted') return later('its batch is aborted, it cannot be published again');
+  if (known.marker === 'aborted') return later('its batch is aborted, so it cannot be published again');
   const batch = bodyWith(known, request) ?? alone;
   if (pass.published.has(batch.body)) return later('published again with its batch');
   await ports.channel.publish(batch);
   pass.published.add(batch.body);
   if (await follow(saleId, request, ports, pass.followMs)) return repairRequest(sale, request, ports, aim, pass);
   pass.followMs = 0;
-  return later('published again, no row yet');
+  return later('published again, but there is no row yet');
 }
 
 /**
@@ -120,10 +120,10 @@ async function handledElsewhere(
   { store, repository }: BothSides,
 ): Promise<string | null> {
   const served = ({ pendingMs, body }: StoredBatch): boolean => pendingMs !== null && body !== null;
-  const redriven = 'its batch is in pending, the re-drive serves it';
+  const redriven = 'its batch is in pending, so the re-drive handles it';
   if (served(known)) return redriven;
   if ((await repository.parkedBatches([batchId])).has(batchId))
-    return 'its dead letter is parked: replay or discard it';
+    return 'its dead letter is parked; replay or discard it';
   return served(await store.batch(ref, batchId)) ? redriven : null;
 }
 
@@ -141,7 +141,7 @@ async function updateStore(
     const batchId = entry?.state === 'held' ? entry.batchId : row.batchId;
     const withUnits = reason !== 'oversold_guard'; // that unit never existed
     const [word] = await ports.batches.release([{ ...ref, userId, requestId, orderId, batchId, withUnits }]);
-    return done(word === 'released' ? 'its units went back' : 'its units had gone back');
+    return done(word === 'released' ? 'its units were returned' : 'its units were already returned');
   }
   if (entry?.state !== 'held') return done(`Redis says ${entry?.state ?? 'nothing'}`);
   const known = await ports.store.batch(ref, entry.batchId);
@@ -153,7 +153,7 @@ async function updateStore(
   if (others !== null) return later(others, false);
   if (!published.has(batch.body)) await ports.channel.publish(batch);
   published.add(batch.body);
-  return later('others of its batch have no row yet, published again');
+  return later('other purchases of its batch have no row yet, so the batch was published again');
 }
 
 /** Gives the purchase up. If a worker is faster, its order stays and nothing is released. */
@@ -164,11 +164,11 @@ async function giveUp(
   { repository, batches, fail }: CompensatePorts,
 ): Promise<Repair> {
   const written = await failPurchases(alone, 'compensation_failed', fail);
-  if (written === 'contended') return later('others write the same row', false);
+  if (written === 'contended') return later('another transaction writes the same row', false);
   if (written === 'unknown_sale') return later(`there is no sale ${ref.saleId}`);
   const whole = batchIn(known.body);
   if (whole !== null) await markIfComplete(whole, await repository.rowsOf(ref.saleId, whole.purchases), batches);
-  if (written.failed === 0) return done('a worker was faster');
+  if (written.failed === 0) return done('a worker recorded it first');
   return { outcome: 'given_up', note: GIVEN_UP };
 }
 

@@ -74,7 +74,7 @@ async function receivedByWorkers(progress: WorkerProgress, log: Log): Promise<((
       return await ask();
     } catch (error) {
       if (!(error instanceof OperationalError)) throw error;
-      if (!hasSaid) log.warn({ error: error.message }, 'the broker does not say how far the workers are');
+      if (!hasSaid) log.warn({ error: error.message }, 'the broker does not report the progress of the workers');
       hasSaid = true;
       return null;
     }

@@ -241,7 +241,7 @@ async function tryRepair(
   } catch (error) {
     if (!(error instanceof OperationalError)) throw error;
     metrics.repairTried('failed', clock.monotonicMs() - startedMs);
-    log.warn({ saleId, error: error.message }, 'a sale was not repaired, a part of the system failed; it stays locked');
+    log.warn({ saleId, error: error.message }, 'a sale was not repaired, because a server failed; it stays locked');
     return error;
   }
 }
@@ -266,7 +266,7 @@ export function watchSalesInRepair(
       const live = await liveInNeed(ports, faults);
       since = new Map(live.map(({ sale: { saleId } }) => [saleId, since.get(saleId) ?? nowMs]));
       const late = [...since.values()].map((atMs) => nowMs - atMs - afterMs).filter((lateMs) => lateMs > 0);
-      metrics.overdue('sale_shut', late.length, Math.max(0, ...late));
+      metrics.overdue('sale_locked', late.length, Math.max(0, ...late));
       if (nowMs - checkedAtMs >= CLOSED_CHECK_EVERY_MS) {
         closed = (await closedInNeed(ports, faults)).length;
         checkedAtMs = nowMs;

@@ -296,7 +296,7 @@ function logLost({ saleId, epoch }: Sale, { ordersLost, withoutRoom }: RebuiltRe
   if (ordersLost > 0) log.warn({ saleId, epoch, ordersLost }, 'MySQL lost orders of this sale; their units are kept');
   for (const [request, entry] of withoutRoom) {
     const lost = { saleId, request, entry: formatRequestEntry(entry) };
-    log.error(lost, 'MySQL lost an order whose units are taken; no other record of it exists');
+    log.error(lost, 'MySQL lost an order, and this log line is the only record of it; its units stay taken');
   }
 }
 

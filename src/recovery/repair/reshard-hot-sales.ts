@@ -71,7 +71,7 @@ export function reshardHotSales(
     name: 'reshard-hot-sales',
     async runOnce(): Promise<void> {
       if (masters() < 2 && !isReported) {
-        log.warn({}, 'HOT_SALE_AUTO does nothing here: one Redis server sells no faster from several buckets');
+        log.warn({}, 'HOT_SALE_AUTO has no effect, because one Redis server does not sell faster with several buckets');
         isReported = true;
       }
       const found = hotSalesOf(await hot.reports(), perSecond);
@@ -89,10 +89,10 @@ export function reshardHotSales(
         });
         if (end.outcome === 'resharded') {
           metrics.hotSaleResharded('resharded');
-          log.info({ ...sale, buckets: split.to, lockedMs: end.lockedMs }, 'a hot sale has more buckets');
+          log.info({ ...sale, buckets: split.to, lockedMs: end.lockedMs }, 'split a hot sale into more buckets');
         } else {
           metrics.hotSaleResharded('failed');
-          log.warn({ ...sale, outcome: end.outcome }, 'a hot sale was not split, and is not tried again');
+          log.warn({ ...sale, outcome: end.outcome }, 'could not split a hot sale; the keeper does not retry');
         }
         return;
       }

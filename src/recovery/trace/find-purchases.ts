@@ -41,7 +41,7 @@ const SALES_MAX = 50;
 const BUCKETS_AT_ONCE = 4;
 const DEAD_LETTERS_MAX = 5;
 
-export const NO_NAME_SERVER = 'without NAMESRV_ADDR the broker is not asked';
+export const NO_NAME_SERVER = 'NAMESRV_ADDR is not set';
 export const sentenceOf = ({ name, why }: SilentBroker): string => `${name}: ${why}`;
 
 /**

@@ -68,18 +68,23 @@ function storeSteps({ store, request, ...others }: PurchaseEvidence): TraceStep[
     }
     // An older batch took its units when a worker recorded it, not when the buyer came.
     const taken = marker === 'claimed' ? marker : 'deducted';
-    if (pendingSinceMs !== null) steps.push(at(pendingSinceMs, 'redis', taken, `${batchId} waits in pending`));
+    if (pendingSinceMs !== null) steps.push(at(pendingSinceMs, 'redis', taken, `${batchId} is in pending`));
     steps.push(at(null, 'redis', 'marker', `${batchId}: ${marker ?? 'none'}`));
     if (marker === taken && body === null && pendingSinceMs === null) {
-      steps.push(at(null, 'redis', 'marked_recorded', `${batchId} has left pending; the time is not stored`));
+      steps.push(at(null, 'redis', 'marked_recorded', `${batchId} left pending; the time is not stored`));
     }
   }
   const retiredAtMs = others.sale?.retiredAtMs ?? null;
   if (retiredAtMs !== null) {
-    return [...steps, at(retiredAtMs, 'mysql', 'sale_retired', `sale ${request.saleId} is in MySQL alone since then`)];
+    return [
+      ...steps,
+      at(retiredAtMs, 'mysql', 'sale_retired', `sale ${request.saleId} has been only in MySQL since then`),
+    ];
   }
   const text = entry === null ? 'none' : formatRequestEntry(entry);
-  steps.push(at(null, 'redis', 'request', unsure ? `${text}; unsure, its sale waits for a repair` : text));
+  steps.push(
+    at(null, 'redis', 'request', unsure ? `${text}; may be wrong, because the sale waits for a repair` : text),
+  );
   if (sale === null) return [...steps, at(null, 'redis', 'sale', 'not loaded')];
   const { state, epoch, unitsLeft } = sale;
   const inBucket = `${unitsLeft} in bucket ${homeBucket(request.userId, buckets)} of this buyer`;
@@ -134,7 +139,7 @@ function brokerSteps({ broker, silentBrokers, store, repository }: PurchaseEvide
   const batchId = repository.order?.batchId ?? store.batch?.batchId ?? 'no batch';
   const silent = silentBrokers.map((why) => at(null, 'broker', 'not_asked', why));
   if (broker.length === 0 && silent.length === 0) {
-    return [at(null, 'broker', 'messages', `${batchId}: none is stored (any more)`)];
+    return [at(null, 'broker', 'messages', `${batchId}: not stored, or no longer`)];
   }
   return [...broker.map(({ kind, storedAtMs }) => at(storedAtMs, 'broker', MESSAGE_STEPS[kind], batchId)), ...silent];
 }
@@ -147,7 +152,7 @@ function deadLetterSteps({ deadLetters }: PurchaseEvidence): TraceStep[] {
       at(deadLetter.parkedAtMs, 'mysql', 'parked', `${name}: ${reason}, ${group} gave up; ${detail}`),
       ...(replayStartedAtMs === null
         ? []
-        : [at(replayStartedAtMs, 'mysql', 'replay_begun', `${name}, time ${replays}`)]),
+        : [at(replayStartedAtMs, 'mysql', 'replay_begun', `${name}, replay ${replays}`)]),
       at(null, 'mysql', 'dead_letter', `${name}: ${state}${note === null ? '' : `, ${note}`}`),
     ];
   });

@@ -86,28 +86,25 @@ const firstOf = (messages: readonly TracedMessage[], kinds: readonly TracedMessa
 function halfOf({ messages, isHeld, isRolledBack }: Facts): Outcome {
   const atMs = firstOf(messages, ['half']);
   if (atMs !== null) return outcome('done', 'The broker has stored the half message of its batch.', atMs);
-  if (isHeld || isRolledBack) return outcome('done', 'The half message was sent before the units were taken.');
-  return outcome('unknown', 'No store knows of a batch with it.');
+  if (isHeld || isRolledBack) return outcome('done', 'The api sent the half message before it took the units.');
+  return outcome('unknown', 'No store knows a batch with this purchase.');
 }
 
 function deductOf({ isHeld, isRolledBack, pendingSinceMs, unsure }: Facts): Outcome {
   if (isHeld) return outcome('done', 'Redis took the units of its batch.', pendingSinceMs);
   if (isRolledBack) return outcome('failed', 'The batch was rolled back: no unit was held for it.');
   if (unsure) return outcome('unknown', 'Redis may have lost data of its sale, which waits for a repair.');
-  return outcome('not_reached', 'Redis holds nothing for it.');
+  return outcome('not_reached', 'Redis holds no units for it.');
 }
 
 function commitOf({ messages, areAllMessages, order, parked, isHeld, isRolledBack, redriveAtMs }: Facts): Outcome {
   if (isRolledBack) return outcome('not_reached', 'A rolled back half message is dropped.');
   const atMs = firstOf(messages, ['committed', 'redriven']);
-  if (atMs !== null) return outcome('done', 'Workers can see the message of its batch.', atMs);
-  if (order !== null || parked !== undefined) return outcome('done', 'The message came to a worker.');
-  if (!isHeld) return outcome('not_reached', 'Nothing is there to be committed.');
-  if (!areAllMessages) return outcome('unknown', 'The broker was not asked, or does not answer.');
-  return waiting(
-    'The broker asks an api what became of the half message, or the keeper publishes the batch again.',
-    redriveAtMs,
-  );
+  if (atMs !== null) return outcome('done', 'The message of its batch is visible to workers.', atMs);
+  if (order !== null || parked !== undefined) return outcome('done', 'A worker received the message.');
+  if (!isHeld) return outcome('not_reached', 'There is nothing to commit.');
+  if (!areAllMessages) return outcome('unknown', 'The broker did not answer, or was not asked.');
+  return waiting('The broker checks back with an api, or the keeper publishes the batch again.', redriveAtMs);
 }
 
 /**
@@ -125,8 +122,11 @@ function deliveryOf({ order, parked, isHeld, isRolledBack, redriveAtMs }: Facts)
   if (parked !== undefined) {
     return outcome('failed', `A worker read the batch ${parked.attempts} times and gave up.`, parked.parkedAtMs);
   }
-  if (isHeld) return waiting('A worker reads the batch, else the keeper publishes it again.', redriveAtMs);
-  return outcome('not_reached', isRolledBack ? 'No worker sees a rolled back batch.' : 'Nothing was committed.');
+  if (isHeld) return waiting('A worker reads the batch, or the keeper publishes it again.', redriveAtMs);
+  return outcome(
+    'not_reached',
+    isRolledBack ? 'A rolled back batch is not visible to workers.' : 'Nothing was committed.',
+  );
 }
 
 function rowOf({ order, parked, isHeld, redriveAtMs }: Facts): Outcome {
@@ -136,7 +136,7 @@ function rowOf({ order, parked, isHeld, redriveAtMs }: Facts): Outcome {
     return outcome('done', `Order ${orderId} is in MySQL.`, createdAtMs);
   }
   if (parked !== undefined)
-    return waiting(`Until an operator replays or discards dead letter ${parked.deadLetterId}.`, null);
+    return waiting(`An operator must replay or discard dead letter ${parked.deadLetterId}.`, null);
   if (isHeld) return waiting('The worker writes the order.', redriveAtMs);
   return outcome('not_reached', 'There is no order.');
 }
@@ -147,7 +147,7 @@ function paymentOf({ order }: Facts): Outcome {
     case 'paid':
       return outcome('done', 'The order is paid.', order.paidAtMs);
     case 'pending_payment':
-      return waiting('The buyer pays, else the order expires and its units go back.', order.expiresAtMs);
+      return waiting('The buyer pays, or the order expires and its units go back.', order.expiresAtMs);
     case 'cancelled':
     case 'expired':
       return outcome('failed', `The order is ${order.state}, and its units go back.`, order.updatedAtMs);
@@ -158,13 +158,13 @@ function paymentOf({ order }: Facts): Outcome {
  * Buyers who wait hear of the row at once. Services hear of it by events, which the outbox keeps until they are sent.
  */
 function notificationOf({ order, outboxRows }: Facts): Outcome {
-  if (order === null) return outcome('not_reached', 'There is no order to tell of.');
+  if (order === null) return outcome('not_reached', 'There is no order to announce.');
   const events = outboxRows.filter(({ kind }) => kind !== 'release');
   const open = events.find(({ doneAtMs }) => doneAtMs === null);
   if (open !== undefined) {
-    return waiting(`The keeper sends the event of it, tried ${open.attempts} times so far.`, open.availableAtMs);
+    return waiting(`The keeper sends its event, after ${open.attempts} attempts so far.`, open.availableAtMs);
   }
   const doneMs = events.map(({ doneAtMs }) => doneAtMs ?? 0);
-  if (doneMs.length === 0) return outcome('done', 'Its events were sent; the outbox keeps no row of them any more.');
+  if (doneMs.length === 0) return outcome('done', 'Its events were sent; the outbox no longer has their rows.');
   return outcome('done', 'Its events were sent.', Math.max(...doneMs));
 }

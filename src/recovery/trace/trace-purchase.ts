@@ -31,11 +31,11 @@ async function whyNotFound(
   const isNarrow = saleId !== undefined || userId !== undefined;
   const searched = isNarrow
     ? ''
-    : ' Only the newest sales and orders were searched: --sale or --user finds older ones.';
+    : ' Only the newest sales and orders were searched. Use --sale or --user to find older ones.';
   const why =
     notAsked.length === 0
-      ? ': it never arrived, or was refused, which leaves no trace.'
-      : `, and RocketMQ, which may have its half message, was not asked (${notAsked.join('; ')}): whether it arrived is not known.`;
+      ? '. It never arrived, or it was refused, which leaves no trace.'
+      : `. RocketMQ may have its half message, but was not asked (${notAsked.join('; ')}), so it may have arrived.`;
   const none = `Neither Redis nor MySQL knows ${id}${who}${why}${searched}`;
   const sales = await salesOf(query, ports);
   if (saleId !== undefined && sales.length === 0) return `There is no sale ${saleId}.`;
@@ -49,13 +49,13 @@ async function whyNotFound(
   }
   const [sale] = sales;
   if (saleId === undefined || userId === undefined || sale === undefined) {
-    return `${none} With --sale and --user the trace says what the buyer would be answered now.`;
+    return `${none} Add --sale and --user to see the answer that the buyer would get now.`;
   }
-  if (sale.retiredAtMs !== null) return `${none} The sale is retired: asked now, the answer would be closed.`;
+  if (sale.retiredAtMs !== null) return `${none} The sale is retired, so a request now would be answered closed.`;
   const ref = { saleId, bucket: homeBucket(userId, sale.buckets) };
   const { answers } = await ports.stock.precheck(ref, [{ userId, requestId: id, quantity: 1 }]);
   const word = answers[0]?.outcome;
-  return `${none} Asked now for one unit, ${word === undefined ? 'it would be accepted' : `the answer would be ${word}`}.`;
+  return `${none} A request for one unit now would be ${word === undefined ? 'accepted' : `answered ${word}`}.`;
 }
 
 export interface PurchaseTrace {

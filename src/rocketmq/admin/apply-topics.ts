@@ -63,7 +63,7 @@ async function readBack(
     if (missing.size === 0) return;
     if (performance.now() >= endsAtMs || refusals.length > 0) {
       const why = refusals.length === 0 ? '' : ` (${[...new Set(refusals)].join('; ')})`;
-      throw new OperationalError('rocketmq', `RocketMQ did not take ${[...missing].join(', ')}${why}.`, {
+      throw new OperationalError('rocketmq', `RocketMQ did not create ${[...missing].join(', ')}${why}.`, {
         retryable: true,
       });
     }
@@ -102,7 +102,7 @@ async function missingAt(broker: RemotingAddress, target: TopicsTarget, lists: T
 const unreadable = ({ namesrvAddr }: TopicsTarget, error: unknown): OperationalError =>
   new OperationalError(
     'rocketmq',
-    `Cannot read topics by way of the name server ${namesrvAddr} (${reasonOf(error)}); ` +
+    `Cannot read topics from the name server ${namesrvAddr} (${reasonOf(error)}); ` +
       'check NAMESRV_ADDR, and that the name server and the broker run.',
     { retryable: true, cause: error },
   );
@@ -116,7 +116,7 @@ function assertAddress(address: string): void {
   try {
     parseAddress(address);
   } catch (error) {
-    const sentence = `NAMESRV_ADDR must be host:port, not "${address}"; correct it.`;
+    const sentence = `NAMESRV_ADDR must be host:port, but is "${address}".`;
     throw new OperationalError('rocketmq', sentence, { retryable: false, cause: error });
   }
 }

@@ -42,7 +42,7 @@ async function clustersOfRoute(namesrv: RemotingAddress, known: ReadonlySet<stri
     if (!(error instanceof RemotingError && error.isRefusal)) throw error;
     const names = [...known].sort().join(', ');
     throw new RemotingError(
-      `it knows the clusters ${names}, and none has the topic ${TOPICS.purchase}: name one by --cluster`,
+      `it knows the clusters ${names}, but none has the topic ${TOPICS.purchase}: choose a cluster with --cluster`,
     );
   }
 }
@@ -110,7 +110,7 @@ export class SeenBrokers {
     const gone: GoneBroker[] = [];
     for (const [name, { address, knownMs }] of this.#brokers) {
       if (nowMs - knownMs > GONE_NAMED_MS) this.#brokers.delete(name);
-      else if (!names.has(name)) gone.push({ name, address, why: 'no name server knows it any more' });
+      else if (!names.has(name)) gone.push({ name, address, why: 'no name server knows this broker any more' });
     }
     return gone;
   }

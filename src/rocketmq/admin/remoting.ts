@@ -142,7 +142,7 @@ export function parseAnswer<T>(text: string): T {
   try {
     return JSON.parse(text) as T;
   } catch (cause) {
-    throw new RemotingError('the answer is no JSON', { cause });
+    throw new RemotingError('the answer is not JSON', { cause });
   }
 }
 
@@ -274,7 +274,7 @@ class Connection {
       const frame = decodeFrame(this.#chunks.length === 1 ? chunk : Buffer.concat(this.#chunks));
       if (frame === null) return;
       const question = this.#question;
-      if (question === null) return this.#end(new RemotingError(`${this.#server} answers what nobody has asked`));
+      if (question === null) return this.#end(new RemotingError(`${this.#server} answered an unknown request`));
       this.#hasAnswered = true;
       this.#wait();
       question.resolve(frame);
@@ -296,8 +296,8 @@ class Connection {
   /** Suggests TLS settings: a server that wants TLS, or a certificate, may close without a word. */
   get #hint(): string {
     if (this.#hasAnswered || this.#tls?.hasCert === true) return '';
-    if (this.#tls === null) return ' (does it take only TLS? Then set ROCKETMQ_TLS to on)';
-    return ' (does it ask for a certificate? Then set ROCKETMQ_TLS_CERT and ROCKETMQ_TLS_KEY)';
+    if (this.#tls === null) return ' (if it accepts only TLS, set ROCKETMQ_TLS to on)';
+    return ' (if it asks for a certificate, set ROCKETMQ_TLS_CERT and ROCKETMQ_TLS_KEY)';
   }
 
   #errorOf(cause: NodeJS.ErrnoException): RemotingError {

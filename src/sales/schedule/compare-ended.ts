@@ -48,7 +48,7 @@ export function compareEnded(
           if (outcome === 'match') await schedule.compared(saleId, ACTOR);
           else if (outcome === 'partly') await schedule.compareLater(saleId, PARTLY_AGAIN_MS);
           else if (outcome !== 'none') {
-            log.warn({ saleId, outcome }, 'Redis and MySQL do not agree on a sale that is over');
+            log.warn({ saleId, outcome }, 'Redis and MySQL differ on a sale that has ended');
             await schedule.compareLater(saleId, AGAIN_MS);
           }
         } catch (error) {

@@ -9,7 +9,7 @@ const SALES_MAX = 100;
 export function createScheduleMetrics(registry: Registry) {
   const missing = new Gauge({
     name: 'seckill_sale_not_ready',
-    help: 'Things that are missing for a sale that the keeper opens soon, or should have opened. Alert on any.',
+    help: 'Number of problems of a sale that the keeper opens soon, or should have opened. Alert on any.',
     labelNames: ['sale'],
     registers: [registry],
   });

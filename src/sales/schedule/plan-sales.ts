@@ -43,7 +43,7 @@ export async function planSales({ schedule, readiness, nowMs }: PlanPorts, withi
     const missing = status === 'ready' || (status === 'by_hand' && sale.state === 'warm') ? await lacks(sale) : [];
     const warmsAtMs = sale.warmBeforeMs === null ? null : sale.opensAtMs - sale.warmBeforeMs;
     const isMissing = status === 'ready' && missing.length > 0;
-    const late = status === 'not_ready' ? ['its time to be warmed has come, and it is a draft'] : [];
+    const late = status === 'not_ready' ? ['it should be warm already, but is a draft'] : [];
     planned.push({ sale, status: isMissing ? 'not_ready' : status, missing: [...late, ...missing], warmsAtMs });
   }
   return planned;

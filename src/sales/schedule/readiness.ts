@@ -49,7 +49,7 @@ export async function readinessOf(
   else if (cached.cached === 'absent' || !isSameOffer(cached.sale, sale)) {
     missing.push({
       need: 'apis',
-      detail: 'apis still read an older state of the sale; they read it again within seconds',
+      detail: 'apis still use an older state of the sale; they read it again within seconds',
     });
   }
   if (broken !== null) missing.push({ need: 'topics', detail: broken });
@@ -65,16 +65,17 @@ function stockProblem(sale: Sale, stored: readonly (StoredSale | null)[]): strin
   let units = 0;
   for (const [index, bucket] of stored.entries()) {
     if (bucket === null) return `the stock is not in Redis${of(index)}`;
-    if (bucket.state === 'repair') return `the stock in Redis is being repaired, or waits for it${of(index)}`;
-    if (bucket.epoch !== sale.epoch) return `the stock in Redis is of an older epoch${of(index)}`;
-    if (bucket.state !== sale.state) return `Redis has it as ${bucket.state}, MySQL as ${sale.state}${of(index)}`;
+    if (bucket.state === 'repair') return `the stock in Redis is being repaired, or waits for a repair${of(index)}`;
+    if (bucket.epoch !== sale.epoch) return `the stock in Redis belongs to an older epoch${of(index)}`;
+    if (bucket.state !== sale.state)
+      return `the sale is ${bucket.state} in Redis, but ${sale.state} in MySQL${of(index)}`;
     if (bucket.opensAtMs !== sale.opensAtMs || bucket.closesAtMs !== sale.closesAtMs) {
-      return `Redis has another window than MySQL${of(index)}`;
+      return `Redis and MySQL have different windows${of(index)}`;
     }
     units += bucket.unitsLeft;
   }
   const wanted = sale.stock - sale.sold;
-  return units === wanted ? null : `Redis has ${units} units, MySQL ${wanted}`;
+  return units === wanted ? null : `Redis has ${units} units, but MySQL ${wanted}`;
 }
 
 const isSameOffer = (one: Sale, other: Sale): boolean =>

@@ -119,7 +119,7 @@ const failed = (error: unknown): Missing => {
 };
 
 /**
- * Logs once what is missing, and once that nothing is missing any more.
+ * Logs once what is missing, and once that no units are missing any more.
  * @returns the logged texts by sale
  */
 function reported(
@@ -135,6 +135,6 @@ function reported(
       log.warn({ saleId, missing: text }, 'a sale that starts soon is not ready');
   }
   for (const saleId of reportedBefore.keys())
-    if (!saying.has(saleId)) log.info({ saleId }, 'nothing is missing for a sale any more');
+    if (!saying.has(saleId)) log.info({ saleId }, 'a sale that starts soon is ready now');
   return saying;
 }

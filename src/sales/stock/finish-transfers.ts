@@ -10,7 +10,7 @@ import type { Job } from '../../core/job.js';
 interface FinishTransfersPorts {
   readonly sales: SaleRepository;
   readonly store: TransferStore;
-  readonly metrics: { overdue(state: 'units_lent', count: number, oldestMs: number): void };
+  readonly metrics: { overdue(state: 'units_in_transfer', count: number, oldestMs: number): void };
 }
 
 /** The most closed sales, latest closing first. */
@@ -35,7 +35,7 @@ export function finishTransfers(
       const inBuckets = listed.filter(({ buckets }) => buckets > 1);
       // a bucket that does not answer must not keep the units of other sales in transit, nor delay those sales
       await faults.forEach(inBuckets, finishOf);
-      metrics.overdue('units_lent', overdueMs.length, Math.max(0, ...overdueMs));
+      metrics.overdue('units_in_transfer', overdueMs.length, Math.max(0, ...overdueMs));
       faults.throwIfAny();
 
       async function finishOf(sale: Sale): Promise<void> {

@@ -111,7 +111,7 @@ export class Program {
       const fail = (why: string): void => reject(new Error(`the ${this.name} ${why}; its log is ${this.logFile}`));
       cancel = afterGranted(GRANTED_MS, () => fail('was not ready in time'));
       this.#child.once('message', (message) => resolve((message as { facts: Record<string, number> }).facts));
-      void this.exit.then(({ code, signal }) => fail(`ended at its start (${signal ?? code})`));
+      void this.exit.then(({ code, signal }) => fail(`ended right after its start (${signal ?? code})`));
     }).finally(() => cancel?.());
     return this;
   }

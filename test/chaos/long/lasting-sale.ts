@@ -75,7 +75,7 @@ export class LastingSale {
     const { what, path, request } = random.pick(this.#invalidRequests());
     const answer = await ask(api.url + path, { ...request, timeoutMs: TIMEOUT_MS }).catch(() => null);
     this.invalidRequests++;
-    // a fault may break the connection, and 503 is right while a server is away
+    // a fault may break the connection, and 503 is right while a server is down
     if (answer === null || (answer.status >= 400 && answer.status < 500) || answer.status === 503) return null;
     return `${what} got ${answer.status} ${answer.text.slice(0, 100)}`;
   }

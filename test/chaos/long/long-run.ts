@@ -724,7 +724,7 @@ export class LongRun {
     const keepers = this.#running.running().filter(({ program }) => program.name === 'keeper');
     const overdue = await Promise.all(keepers.map(({ program }) => readMetric(program, 'seckill_overdue')));
     const waiting = overdue.reduce((sum, value) => sum + value, 0);
-    if (waiting > 0) this.#note(`${waiting} things are overdue at the end`);
+    if (waiting > 0) this.#note(`${waiting} items are overdue at the end`);
     for (const { what, first, last, unit, flat } of verdicts) {
       if (!flat && sellingMs >= JUDGED_FROM_MS) this.#note(`${what} is not flat: ${first} → ${last} (${unit})`);
     }

@@ -96,7 +96,7 @@ function verdictLine({ what, unit, first, last, flat }: Verdict): Line {
 export function resultSentence({ sales, orders, faults, problems }: LongRunResult): string {
   const ran = `${count(sales)} sales, ${count(sum(orders))} orders, ${count(faults.length)} faults`;
   if (problems.length > 0) return `RED, ${ran}: ${problems.slice(0, 3).join('; ')}`;
-  return `${ran}: the books are right, nothing grew, nothing stalled`;
+  return `${ran}: Redis and MySQL match, nothing grew, nothing stalled`;
 }
 
 interface PageParts {

@@ -179,7 +179,7 @@ const LOST_REFUSAL: Scenario = {
     await context.observed('the reply of deduct comes too late', () => proxy.delayedBytes > 0);
     proxy.replyDelayMs = 0; // later replies keep their order
     await context.observed('it timed out, and resolve was called', () =>
-      api.log.includes('deduct gave no usable answer'),
+      api.log.includes('deduct gave no valid answer'),
     );
     context.faultEnded();
     for (const answer of await rush) expectEqual(outcomeOf(answer), 'accepted', 'another purchase of the batch');

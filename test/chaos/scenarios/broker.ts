@@ -177,7 +177,10 @@ const PROXY_KILLED: Scenario = {
     const open = await pendingCountOf(stack, saleId);
     expectAtLeast(open, 1, 'batches deducted and not committed');
     const log = await logOfRefusedApi(context);
-    expectTrue(log.includes(stack.env.ROCKETMQ_ENDPOINT) && log.includes('Is the proxy running there?'), 'it says why');
+    expectTrue(
+      log.includes(stack.env.ROCKETMQ_ENDPOINT) && log.includes('Check that the proxy runs there.'),
+      'it says why',
+    );
 
     await startBroker(stack);
     context.faultEnded();

@@ -267,7 +267,7 @@ const NO_API: Scenario = {
 
     const keeper = await context.start('keeper', { env: { REDRIVE_AFTER_MS: '1000', KEEPER_EVERY_MS: '200' } });
     context.faultEnded();
-    await context.until('what holds units becomes orders', () => isRecorded(stack, saleId));
+    await context.until('batches that hold units become orders', () => isRecorded(stack, saleId));
     expectAtLeast(await readMetric(keeper, 'seckill_redriven_batches_total'), heldIds.length, 'batches re-driven');
     expectEqual((await batchesWithRows(stack, saleId)).sort(), [...heldIds].sort(), 'batches with rows');
     await context.expectFigures(saleId, { failedRows: 0 }, 'nothing failed');

@@ -78,7 +78,7 @@ async function expectStartedOnce(context: ScenarioContext, stack: StackCommands)
   const pid = starter();
   const during = await stack.run('up');
   expectEqual([during.code, during.result], [1, 'failed'], 'the end of the second');
-  const sentence = `Process ${pid} is starting this stack already; wait until it is done.`;
+  const sentence = `Process ${pid} is already starting this stack; wait until it is done.`;
   expectEqual(during.error, sentence, 'what the second says');
 
   const up = resultOf(await first.end);
@@ -110,7 +110,7 @@ const STARTS: Scenario = {
 
     const down = await stack.run('down');
     const stopped = [...(down.stopped as string[])].sort();
-    expectEqual([down.code, stopped], [0, [...SERVER_NAMES].sort()], 'what was stopped');
+    expectEqual([down.code, stopped], [0, [...SERVER_NAMES].sort()], 'the stopped servers');
     const ours = new Set(claimedPorts(openStack({ dir: stack.paths.dir }).ports).map(({ port }) => port));
     expectTrue(!listeningPorts().some(({ port }) => ours.has(port)), 'its ports are free');
     expectTrue(foreign.alive, 'the foreign process was never signalled');
@@ -149,7 +149,7 @@ const INTERRUPTED: Scenario = {
     const isInterrupted = (): boolean => code === 130 && result === 'failed';
     await context.observed(`a start was interrupted after that of ${name}`, isInterrupted);
     context.faultEnded();
-    expectEqual(error, 'Interrupted; what had been started is stopped again.', 'what it says');
+    expectEqual(error, 'Interrupted; stopped everything that was started.', 'what it says');
     expectEqual(await stack.pids(), [...NONE_RUNNING], 'servers that run');
     expectEqual(processesOf(dir), [], 'processes of the folder');
 

@@ -96,7 +96,11 @@ const LATE_BATCHES: Scenario = {
     const rows = early.length + 14;
     await context.until('each has a row', async () => (await rowsOf(stack, saleId)) === rows);
     const lost = early.length - 6; // 16 units are held in the new epoch, by 14 late buyers and two who retried
-    await context.expectFigures(saleId, { liveRows: 20, unitsLeft: 0, failedRows: lost }, 'a unit for each but those');
+    await context.expectFigures(
+      saleId,
+      { liveRows: 20, unitsLeft: 0, failedRows: lost },
+      'a unit for each other purchase',
+    );
   },
 };
 

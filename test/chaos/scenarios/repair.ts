@@ -93,7 +93,7 @@ const DEATHS = (['repair_after_lock', 'repair_after_epoch', 'repair_after_stock'
     await context.start('keeper', { env: REPAIR });
     const epoch = await untilRebuilt(stack, saleId);
     const used = point === 'repair_after_lock' ? 0 : 1;
-    expectEqual(epoch, epochBefore + used + 1, 'the epoch: never one that was in use');
+    expectEqual(epoch, epochBefore + used + 1, 'the epoch: never a used epoch');
     await expectUnchanged(context, sold, sold.figures);
   },
 }));
@@ -301,11 +301,11 @@ const KEEPS_HELD: Scenario = {
     await observeLostWrites(context, end, 'Redis forgot a parked batch', isFree);
     context.faultEnded();
     await untilRebuilt(stack, saleId);
-    expectEqual(await unitsLeftOf(stack, saleId), kept - 2, 'units left: those of both parked batches are held');
+    expectEqual(await unitsLeftOf(stack, saleId), kept - 2, 'units left: both parked batches hold theirs');
     await context.start('worker');
     const sold = 30 - kept + 3; // the three late purchases reacquire their units
     const areRecorded = async (): Promise<boolean> => (await rowsOf(stack, saleId)) === sold - 2;
-    await context.until('what is not parked is recorded', areRecorded);
+    await context.until('purchases that are not parked are recorded', areRecorded);
     const replay = await runCommand(['dlq', 'replay', '--all-matching', '--sale', saleId, '--json'], context.env);
     const outcomes = replay.lines.map(({ outcome }) => outcome);
     expectEqual(outcomes, ['replayed', 'replayed'], 'the replays');

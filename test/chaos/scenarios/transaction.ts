@@ -62,7 +62,7 @@ async function killAt(context: ScenarioContext, point: string): Promise<Death> {
 }
 
 const expectNothingTaken = (death: Death): void =>
-  expectFields(death, { unitsLeft: STOCK, pending: 0, markers: new Map() }, 'what the dead api left');
+  expectFields(death, { unitsLeft: STOCK, pending: 0, markers: new Map() }, 'what the dead api left behind');
 
 export const TRANSACTION_SCENARIOS: readonly Scenario[] = [
   {

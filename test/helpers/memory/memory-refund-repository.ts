@@ -43,7 +43,7 @@ export class MemoryRefundRepository implements RefundRepository {
       const tries = this.tries(paymentId);
       tries.availableAtMs = nowMs + leaseMs;
       tries.leasedUntilMs = nowMs + leaseMs;
-      tries.lastError = 'the provider was asked, and no answer is noted yet';
+      tries.lastError = 'a keeper asked the provider, and has no answer yet';
       return { paymentId, orderId, amountCents, attempts: ++tries.attempts };
     });
   }

@@ -24,7 +24,7 @@ export class MemoryWorkerSlots implements WorkerSlots {
     let slot = this.#slots.findIndex((one) => one.owner === owner);
     if (slot < 0) slot = this.#slots.findIndex((one) => one.untilMs + SLOT_GRACE_MS < nowMs);
     if (slot < 0 && this.#slots.length < WORKER_SLOTS) slot = this.#slots.length;
-    if (slot < 0) throw new OperationalError('mysql', 'all 256 worker slots are taken', { retryable: true });
+    if (slot < 0) throw new OperationalError('mysql', 'all 256 order-id slots are taken', { retryable: true });
     const before = this.#slots[slot];
     const restedSinceMs = before === undefined || before.owner === owner ? 0 : before.untilMs;
     this.#slots[slot] = { owner, untilMs: nowMs + leaseMs };

@@ -133,7 +133,7 @@ describe('CurrentRules', () => {
     expect(world.denied).to.deep.equal(['eve']);
     const { ok, detail } = rulesReadiness(world.current.standing);
     expect(ok).to.equal(true);
-    expect(detail).to.equal('version 1 is in force; version 2 cannot be used here: tomorrow is not known here');
+    expect(detail).to.equal('version 1 is in force; version 2 cannot be used here: tomorrow is not a known field');
     await world.poll();
     expect(await world.reports.live()).to.deep.equal([
       { processId: 'p1', host: 'shop-1', pid: 7, ...world.current.standing },
@@ -148,7 +148,9 @@ describe('CurrentRules', () => {
     await late.start();
     const door = new RulesLayer(late);
     expect([late.isAnyOn, door.mode, rulesReadiness(late.standing).ok]).to.deep.equal([true, 'on', false]);
-    expect(rulesReadiness(late.standing).detail).to.match(/^no version is in force.*version 2 .*tomorrow is not known/);
+    expect(rulesReadiness(late.standing).detail).to.match(
+      /^no version is in force.*version 2 .*tomorrow is not a known field/,
+    );
     for (const verdict of [door.anonymous(), door.buyer()]) expect(verdict.word).to.equal('unavailable');
     await world.admin.publish(denying('eve'), 2, 'ann');
     await late.runOnce();

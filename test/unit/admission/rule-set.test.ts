@@ -159,7 +159,7 @@ describe('rules that need secrets', () => {
 
   it('refuse signatures without a key', () => {
     expect(parseRules({ sign: { mode: 'on' } })).to.deep.equal({
-      reasons: [{ path: 'sign.keys', message: 'must name a key: without one nobody can sign' }],
+      reasons: [{ path: 'sign.keys', message: 'must name a key, or nobody can sign' }],
     });
   });
 
@@ -174,7 +174,7 @@ describe('rules that need secrets', () => {
       const admin = new RuleAdmin({ repository, broadcast, log: silentLog, unfit });
       expect(await admin.publish(named('app-1', 'app-2'), 0, 'ann')).to.deep.equal({
         outcome: 'invalid',
-        reasons: [{ path: 'sign.keys.1', message: 'has no secret here: ADMISSION_SIGN_KEYS must have it' }],
+        reasons: [{ path: 'sign.keys.1', message: 'has no secret here: add it to ADMISSION_SIGN_KEYS' }],
       });
       expect(admin.check(named('app-2'))).to.have.length(1);
       expect(admin.check(named('app-1'))).to.deep.equal([]);

@@ -6,7 +6,7 @@ import type { RuleReport } from '../../../src/core/ports/rules.js';
 import { ManualClock } from '../../helpers/memory/manual-clock.js';
 import { MemoryRuleReports } from '../../helpers/memory/memory-rule-repository.js';
 
-const REFUSAL = { version: 3, reasons: ['tomorrow is not known here'] };
+const REFUSAL = { version: 3, reasons: ['tomorrow is not a known field'] };
 
 describe('rule propagation', () => {
   let clock: ManualClock;
@@ -84,7 +84,7 @@ describe('rule propagation', () => {
 
     it('reports success only if every API follows or no API had to be asked', async () => {
       await report(1, 3);
-      expect(said(await ask(0))).to.equal('Version 3 is in force in the one api that runs.');
+      expect(said(await ask(0))).to.equal('Version 3 is in force in the only running api.');
       await report(2, 3);
       expect(said(await ask(0))).to.equal('Version 3 is in force in all 2 apis.');
       expect(said({ inForce: 'not_asked', version: 3 })).to.match(/^Version 3 is published; .*rules status/);
@@ -94,8 +94,8 @@ describe('rule propagation', () => {
       await Promise.all([report(1, 3), report(2, 2, REFUSAL), report(4, null, REFUSAL), report(5, 2)]);
       expect(said(await ask(0)).split('\n')).to.deep.equal([
         'fails: version 3 is published, but not in force everywhere:',
-        '  shop-1 pid 2  follows version 2, and cannot use 3: tomorrow is not known here',
-        '  shop-1 pid 4  lets no buyer in, and cannot use 3: tomorrow is not known here',
+        '  shop-1 pid 2  follows version 2, and cannot use 3: tomorrow is not a known field',
+        '  shop-1 pid 4  admits no buyer, and cannot use 3: tomorrow is not a known field',
         '  shop-1 pid 5  follows version 2',
         '  shop-1 pid 1  follows it',
       ]);
@@ -105,7 +105,7 @@ describe('rule propagation', () => {
       expect(said({ inForce: 'nowhere', version: 3, apis: [] })).to.match(/^fails: .*in force nowhere/);
       const away: Found = { inForce: 'unknown', version: 3, why: 'cannot reach Redis\u001b[2J' };
       expect(said(away))
-        .to.match(/^fails: .*nobody can say.*cannot reach Redis/)
+        .to.match(/^fails: .*cannot tell where.*cannot reach Redis/)
         .and.not.contain('\u001b');
     });
 

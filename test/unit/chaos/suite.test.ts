@@ -52,7 +52,7 @@ describe('chaos suite', () => {
     const [red] = await resultsOf(scenarioOf({ run: () => Promise.reject(new Error('no')) }));
     expect(red).to.include({ outcome: 'red', reason: 'no' });
     const [late] = await resultsOf(scenarioOf({ timeoutMs: 10, run: () => new Promise(() => undefined) }));
-    expect(late).to.include({ outcome: 'red', reason: 'it was not over after 0.01 s' });
+    expect(late).to.include({ outcome: 'red', reason: 'it had not ended after 0.01 s' });
   });
 
   const sale = { saleId: '7', stock: 10, sold: 0, buckets: 1, limitPerBuyer: 1, retiredAtMs: null } as Sale;

@@ -23,7 +23,7 @@ describe('seckill doctor: output', () => {
     expect(lines[at]).to.equal('  WRONG  mysql.writable              MySQL is read-only.');
     expect(lines[at + 1]?.trim()).to.equal('→ Let MYSQL_URL name the primary server, or set read_only to OFF.');
     expect(lines[at + 1]?.indexOf('→'), 'below the sentence').to.equal(lines[at]?.indexOf('MySQL is'));
-    expect(lines.at(-1)).to.match(/^\d+ ok, 1 risky, 1 wrong, 1 not seen\.$/);
+    expect(lines.at(-1)).to.match(/^\d+ ok, 1 risky, 1 wrong, 1 unknown\.$/);
     expect(lines.join('\n'), 'what a server says steers no terminal').not.to.include('\x1b');
   });
 
@@ -57,7 +57,7 @@ describe('seckill doctor: options', () => {
 
   it('refuses to accept a check that does not exist', () => {
     expect(refusalOf('--accept', 'redis.replicas, mysql.binlog')).to.equal('');
-    expect(refusalOf('--accept', 'redis.replica')).to.include('"redis.replica" is no line');
+    expect(refusalOf('--accept', 'redis.replica')).to.include('"redis.replica" is not a check');
     expect(refusalOf('--program', 'cook')).to.include('Allowed choices are api, worker, keeper');
   });
 });

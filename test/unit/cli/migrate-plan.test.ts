@@ -37,17 +37,17 @@ describe('seckill migrate --dry-run', () => {
   CREATE TABLE IF NOT EXISTS gifts (
     id INT
   );
-  -- a new table: nobody waits
+  -- new table: blocks nothing
 
   ALTER TABLE gifts ADD KEY id (id);
-  -- gifts is new by then: nobody waits
+  -- gifts is new: blocks nothing
 
   ALTER TABLE sales ADD COLUMN gift INT;
-  -- sales has 40 rows, 0.1 MB: its writers go on where the server can do that, else they wait while it is copied
+  -- sales has 40 rows, 0.1 MB: its writers continue if the server can do that; otherwise they wait while it is copied
 
 0024-gifts-of-orders
   ALTER TABLE orders ADD COLUMN gift INT;
-  -- orders has 9000000 rows, 3000.0 MB: its writers go on, or migrate stops here and says that this server cannot do that
+  -- orders has 9000000 rows, 3000.0 MB: its writers continue; if the server cannot do that, migrate stops here
 
   UPDATE orders SET gift = 1;
   -- writes rows, in short transactions over orders (9000000 rows, 3000.0 MB)
@@ -58,7 +58,7 @@ Nothing was changed. Missing: 5 statements.`);
   it('reports when no migration is missing and when a later release has run', () => {
     expect(planText({ missing: [], newer: [] })).to.equal('The schema is up to date.');
     expect(planText({ missing: [], newer: ['0025-later'] })).to.match(
-      /^A later release has migrated this database: 0025-later\..*\nThe schema is up to date\.$/,
+      /^A later release migrated this database: 0025-later\..*\nThe schema is up to date\.$/,
     );
   });
 });

@@ -68,7 +68,7 @@ describe('seckill sale create', () => {
     expect(
       refusal({ title: '', priceCents: '2.50', stock: 'many', buckets: '0', opensAt: 'soon' }).split('\n'),
     ).to.deep.equal([
-      'there is something wrong with this sale:',
+      'this sale is invalid:',
       '  --title must be a text of 1 to 200 characters.',
       '  --price-cents must be a whole number from 0 to 4294967295.',
       '  --stock must be a whole number from 1 to 10000000.',

@@ -36,11 +36,11 @@ describe('seckill switch', () => {
     await set(admin, SALE, {}, everywhere);
     expect(lines.splice(0)).to.deep.equal([
       'sale is at L1 for 20 of 100 users (version 1).',
-      'Version 1 is in force in the one api that runs.',
+      'Version 1 is in force in the only running api.',
     ]);
     await rules.publish({ degrade: { mode: 'dry_run' } }, 1, 'boss');
     await set(admin, SALE, {}, everywhere);
-    expect(lines.shift()).to.contain('but without effect');
+    expect(lines.shift()).to.contain('but has no effect');
   });
 
   it('prints the new setting and fails when an API does not follow', async () => {
@@ -74,7 +74,7 @@ describe('seckill switch', () => {
     await repository.store({ '\u001b[2Jtomorrow': {} }, 0, 'newer');
     for (const message of [await why(show(admin, {})), await why(set(admin, SALE, {}, everywhere))]) {
       expect(message)
-        .to.match(/cannot be read/)
+        .to.match(/cannot read the newest rules/)
         .and.contain('tomorrow')
         .and.not.contain('\u001b');
     }
@@ -92,7 +92,7 @@ describe('seckill switch', () => {
   }
 
   it('prints its usage when it is called wrongly', async () => {
-    expect(await usage('sale')).to.match(/which level for sale/);
+    expect(await usage('sale')).to.match(/give a level for sale/);
     expect(await usage('admin', 'L1')).to.match(/^error: endpoint must be one of /);
     expect(await usage('sale', 'L9')).to.match(/^error: level must be one of /);
     expect(await usage('purchase', 'L1')).to.equal('error: level must be L0 or L4 for a purchase.');

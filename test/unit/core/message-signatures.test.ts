@@ -113,9 +113,9 @@ describe('messages without a valid signature', () => {
       `${WAY.topic} unknown_key`,
     ]);
     expect(deadLetters.deadLetters.map(({ detail }) => detail.split(';')[0])).to.deep.equal([
-      'it carries no signature',
-      'its signature is not that of the key test for this body and topic',
-      'it names the key other, which is not in MESSAGE_KEYS here',
+      'it has no signature',
+      'its signature does not match the key test, this body and this topic',
+      'it names the key other, which is not in MESSAGE_KEYS of this process',
     ]);
     expect(broker.unfinished(WAY.topic, WAY.group), 'the true one').to.equal(1);
   });

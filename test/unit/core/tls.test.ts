@@ -67,12 +67,12 @@ describe('tls', () => {
       [
         'an authority that we do not trust',
         async () => [server, settings({ ca: theirs.cert })],
-        /^shows a certificate that no authority in STORE_TLS_CA has signed: correct STORE_TLS_CA \(/,
+        /^has a certificate that no authority in STORE_TLS_CA signed: correct STORE_TLS_CA \(/,
       ],
       [
-        'an authority that nobody trusts, where none is set',
+        'an untrusted authority, if none is set',
         async () => [server, settings({})],
-        /^shows a certificate of an authority that nobody trusts here: set STORE_TLS_CA \(/,
+        /^has a certificate of an authority that this program does not trust: set STORE_TLS_CA \(/,
       ],
       [
         'a certificate that has expired',
@@ -80,7 +80,7 @@ describe('tls', () => {
           await makeCertificate({ ...LOCAL, fromMs: Date.now() - 2 * DAY_MS, untilMs: Date.now() - DAY_MS }, ours),
           settings({ ca: ours.cert }),
         ],
-        /^shows a certificate that has expired/,
+        /^has a certificate that expired/,
       ],
       [
         'a certificate of tomorrow',
@@ -88,7 +88,7 @@ describe('tls', () => {
           await makeCertificate({ ...LOCAL, fromMs: Date.now() + DAY_MS }, ours),
           settings({ ca: ours.cert }),
         ],
-        /^shows a certificate that is not valid yet: compare the clocks/,
+        /^has a certificate that is not valid yet: compare the clocks/,
       ],
       [
         'a certificate for another name',
@@ -96,12 +96,12 @@ describe('tls', () => {
           await makeCertificate({ commonName: 'x', names: ['elsewhere.example'] }, ours),
           settings({ ca: ours.cert }),
         ],
-        /^shows a certificate for another name: correct the host in STORE_URL, or say in STORE_TLS_SERVER_NAME which name it has \(/,
+        /^has a certificate for another name: correct the host in STORE_URL, or set STORE_TLS_SERVER_NAME to that name \(/,
       ],
       [
         'a name that was asked for, and is not in it',
         async () => [server, settings({ ca: ours.cert, serverName: 'db.example' })],
-        /^shows a certificate for another name/,
+        /^has a certificate for another name/,
       ],
       [
         'a server that wants a certificate of ours',
@@ -109,12 +109,12 @@ describe('tls', () => {
           { ...server, ca: ours.cert, requestCert: true, rejectUnauthorized: true },
           settings({ ca: ours.cert }),
         ],
-        /asks for a certificate of ours: .*set STORE_TLS_CERT and STORE_TLS_KEY \(/,
+        /asks for a client certificate: .*set STORE_TLS_CERT and STORE_TLS_KEY \(/,
       ],
       [
         'a server without TLS',
         async () => [null, settings({ ca: ours.cert })],
-        /^speaks no TLS there: switch it on, or set STORE_TLS to off \(/,
+        /^does not use TLS: switch it on there, or set STORE_TLS to off \(/,
       ],
     ];
     for (const [title, parts, sentence] of cases) {
@@ -135,7 +135,7 @@ describe('tls', () => {
       // A Node.js server closes without an alert, so this is the text of OpenSSL.
       const alert = new Error('80A9:error:0A000418:SSL routines:ssl3_read_bytes:tlsv1 alert unknown ca:rec.c:1:');
       const sentence = tlsReason(alert, NAMES, new Tls(NAMES, settings({ ca: ours.cert, pair: client })));
-      expect(sentence).to.match(/^does not accept our certificate: correct STORE_TLS_CERT and STORE_TLS_KEY \(/);
+      expect(sentence).to.match(/^does not accept the client certificate: correct STORE_TLS_CERT and STORE_TLS_KEY \(/);
     });
 
     it('returns nothing for an error that is not a TLS error', () => {

@@ -36,7 +36,7 @@ describe('trace context', () => {
   for (const [what, text] of [
     ['nothing', ''],
     ['a version that is forbidden', `ff${GOOD.slice(2)}`],
-    ['a version that is no number', `0x${GOOD.slice(2)}`],
+    ['a version that is not a number', `0x${GOOD.slice(2)}`],
     ['capitals', GOOD.toUpperCase()],
     ['a trace id of zeros', `00-${'0'.repeat(32)}-${SPAN_ID}-01`],
     ['a span id of zeros', `00-${TRACE_ID}-${'0'.repeat(16)}-01`],

@@ -150,7 +150,7 @@ describe('purchase with admission layers', () => {
     world.set(SIGN);
     const { body: problem } = await buy().expect(401);
     expect(problem).to.include({ code: 'bad_signature', requestId: 'k1', retryable: false });
-    expect(problem.detail).to.equal('Requests for this sale must be signed, each anew.');
+    expect(problem.detail).to.equal('Requests for this sale must be signed. Sign each request anew.');
     expect(world.steps, 'before anybody else is asked').to.deep.equal([]);
     const headers = signed(PURCHASES, { body: '{"quantity":1}' });
     await buy(headers, '{"quantity":2}').expect(401); // The body differs from the signed body.

@@ -114,7 +114,7 @@ describe('live snapshots', () => {
       listen();
     }
     expect(live.isFull).to.equal(true);
-    expect(() => live.follow(() => undefined)).to.throw('one more listens than may');
+    expect(() => live.follow(() => undefined)).to.throw('too many listeners');
     const leave = leaves[0] as () => void;
     leave();
     leave();
@@ -202,7 +202,7 @@ describe('live snapshots', () => {
     look = () => Promise.reject(bug);
     const got = listen();
     await until(() => logged.length === 1);
-    expect(logged).to.deep.equal([[{ err: bug }, 'a bug: no snapshot was made for those who watch']]);
+    expect(logged).to.deep.equal([[{ err: bug }, 'a bug: could not make a live snapshot for the consoles']]);
     look = async () => NOTHING;
     wake();
     await until(() => got.length === 1);

@@ -178,7 +178,7 @@ describe('response history', () => {
       },
     };
     await rememberAnswers(partial({ takeNew: () => one(1) }), { history: partial(history), clock, log }, stop.signal);
-    const line = [{ err: bug }, 'a bug: the answers of a second were not remembered'];
+    const line = [{ err: bug }, 'a bug: the answers of a second were not stored'];
     expect(logged, 'twelve in twelve seconds').to.deep.equal([line, line]);
   });
 

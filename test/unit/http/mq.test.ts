@@ -295,8 +295,8 @@ describe('admin: RocketMQ', () => {
         expect(body.code).to.equal('wrong_state');
         return body.detail;
       };
-      expect(await why([])).to.include('not among those that are kept');
-      expect(await why([halfOf({ resumedAtMs: 1 })])).to.include('was resumed before');
+      expect(await why([])).to.include('is no longer kept');
+      expect(await why([halfOf({ resumedAtMs: 1 })])).to.include('was already resumed');
       expect(await why([halfOf({ ageMs: 80 * 3_600_000 })])).to.include('older than three days');
       expect(audited).to.deep.equal([]);
       await resume({ key: 'batch-1' }, ['viewer']).expect(403);

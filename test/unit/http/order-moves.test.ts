@@ -323,7 +323,7 @@ describe('orders and payments over HTTP', () => {
         { outcome: 'unreadable', detail: 'The body is not JSON: it ends too early, at line 1, column 2.' },
       ]);
       expect(new Set(errors.map(([, message]) => message))).to.have.all.keys(
-        'money was taken that cannot be recorded: ask the provider',
+        'money was taken that cannot be recorded; ask the provider',
       );
       const sha = (body: string) => createHash('sha256').update(body).digest('hex');
       expect(found()).to.deep.equal([
@@ -356,7 +356,7 @@ describe('orders and payments over HTTP', () => {
               expect(orderId ?? '1').to.match(/^[1-9][0-9]{0,18}$/);
               expect(amountCents ?? 0).to.satisfy(Number.isSafeInteger);
               expect(currency ?? 'EUR').to.match(/^[A-Z]{3}$/);
-              expect(detail).to.contain('it says');
+              expect(detail).to.contain('the report says');
             }
             expect(cases.rows.length).to.equal(reported.length > 0 ? 0 : 1);
             reported = [];
@@ -424,7 +424,7 @@ describe('orders and payments over HTTP', () => {
         const charge = { id: 'ch_1', payment_intent: 'pi_1', amount_refunded: 500, currency: 'eur' };
         for (let i = 0; i < 2; i++) expect(await tell('charge.refunded', charge)).to.equal('noted');
         expect(found()).to.deep.equal(['refunded_elsewhere pi_1 99 open']);
-        expect(cases.rows[0]).to.include({ amountCents: 500, detail: 'given back at the provider: 5.00 EUR' });
+        expect(cases.rows[0]).to.include({ amountCents: 500, detail: 'refunded at the provider: 5.00 EUR' });
         await cases.close('1', 'boss');
         await tell('charge.refunded', charge);
         expect(cases.rows[0]?.state, 'nothing new').to.equal('closed');

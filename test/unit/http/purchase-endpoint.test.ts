@@ -87,7 +87,7 @@ describe('POST purchases', () => {
     const half = await ask({ body: '{"metadata":{"note":"\\ud83d"}}' });
     expect([half.status, half.body.detail]).to.deep.equal([
       400,
-      'The body holds half of a character (an unpaired surrogate): cut texts between characters.',
+      'The body holds half of a character (an unpaired surrogate); split texts only between characters.',
     ]);
     for (const bytes of [[0xff], [0xb9, 0xe3], [0xed, 0xa0, 0xbd], [0xc0, 0x80], [0xe9]]) {
       const body = new Uint8Array(
@@ -96,7 +96,7 @@ describe('POST purchases', () => {
       const bad = await ask({ body });
       expect([bad.status, bad.body.detail], String(bytes)).to.deep.equal([
         400,
-        'The body is not UTF-8: send JSON in UTF-8.',
+        'The body is not UTF-8. Send JSON in UTF-8.',
       ]);
     }
     expect(fake.entered).to.deep.equal([]);

@@ -53,7 +53,7 @@ describe('admin reconcile', () => {
   it('returns 409 with the owner during another run of the sale, and 404 for an unknown sale [C1]', async () => {
     await world.runsRepository.lease(sale.saleId, 'bob-1', 60_000);
     const { body } = await post(`/sales/${sale.saleId}`).expect(409);
-    expect(body).to.include({ code: 'reconcile_running', retryable: true, detail: 'bob-1 reconciles this sale.' });
+    expect(body).to.include({ code: 'reconcile_running', retryable: true, detail: 'bob-1 is reconciling this sale.' });
     await post('/sales/999').expect(404);
   });
 

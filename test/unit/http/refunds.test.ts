@@ -80,7 +80,7 @@ describe('admin refunds', () => {
     answer = { outcome: 'already_refunded', refund: REFUND };
     const { body } = await done('p1').expect(409);
     expect(body).to.include({ code: 'wrong_state', retryable: false });
-    expect(body.detail).to.contain('pay nothing');
+    expect(body.detail).to.contain('Pay nothing');
     answer = { outcome: 'not_found' };
     expect((await done('p1').expect(404)).body.code).to.equal('refund_not_found');
   });

@@ -103,7 +103,7 @@ describe('the router in an Express app', () => {
       }
       expect(fake.entered, name).to.deep.equal([]);
       expect(lines, name).to.deep.equal(Array(3).fill('unexpected error while answering a request'));
-      expect(String(fake.bugs[0]), name).to.match(/put the router of Seckill before it/);
+      expect(String(fake.bugs[0]), name).to.match(/Mount the router of Seckill before that middleware/);
     }
     await start((app) => app.use(swallow, router.middleware));
     expect((await buy(PURCHASES, {}, null)).status, 'no body was sent').to.equal(202);

@@ -46,19 +46,19 @@ describe('mysql: connection options', () => {
       ],
       [
         refusedWith(3159, 'ER_SECURE_TRANSPORT_REQUIRED', 'Connections using insecure transport are prohibited'),
-        'takes nobody without TLS: set MYSQL_TLS to on',
+        'refuses connections without TLS: set MYSQL_TLS to on',
       ],
       [
         Object.assign(new Error('connect ECONNREFUSED 10.0.0.1:3307'), { code: 'ECONNREFUSED' }),
-        'cannot be reached: is it running, and is MYSQL_URL right? (connect ECONNREFUSED 10.0.0.1:3307)',
+        'cannot be reached (connect ECONNREFUSED 10.0.0.1:3307): check that it runs, and MYSQL_URL',
       ],
       [
         Object.assign(new Error('Server does not support secure connection'), { code: 'HANDSHAKE_NO_SSL_SUPPORT' }),
-        'speaks no TLS there: switch it on, or set MYSQL_TLS to off (Server does not support secure connection)',
+        'does not use TLS: switch it on there, or set MYSQL_TLS to off (Server does not support secure connection)',
       ],
       [
         refusedWith(1040, 'ER_CON_COUNT_ERROR', 'Too many connections'),
-        'made no connection (mysql: too_busy: ER_CON_COUNT_ERROR: Too many connections)',
+        'refused the connection (mysql: too_busy: ER_CON_COUNT_ERROR: Too many connections)',
       ],
     ];
     for (const [cause, sentence] of cases) {

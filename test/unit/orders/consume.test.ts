@@ -66,7 +66,7 @@ describe('keeper: messages of a consumer group', () => {
       world.clock.advance(120_000);
     }
     expect(world.consumed.map(([, verdict]) => verdict)).to.deep.equal(['failed', 'failed', 'dead_letter']);
-    expect(world.errors.at(-1)).to.equal('message not handled for the last time: it is a dead letter now');
+    expect(world.errors.at(-1)).to.equal('last attempt failed, the message is a dead letter now');
   });
 
   it('records a span for a message of a recorded trace and ends it with the message', async () => {
@@ -202,7 +202,7 @@ describe('keeper: messages of a consumer group', () => {
     });
     expect(await run()).to.equal('done');
     expect([handled, unfinished()]).to.deep.equal([['long'], 3]);
-    expect(world.warnings).to.deep.equal(['messages waited too long for their turn and come again']);
+    expect(world.warnings).to.deep.equal(['messages waited too long; the broker delivers them again']);
     answers.clear();
     await run();
     expect([handled, unfinished()]).to.deep.equal([['long', 'long', 'b', 'c'], 0]);

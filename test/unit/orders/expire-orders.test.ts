@@ -67,8 +67,8 @@ describe('keeper: expire-orders', () => {
         .runOnce()
         .catch((error: Error) => error.message);
     };
-    expect(await run(2_001)).to.match(/clock of MySQL is 2001 ms ahead of that of this machine. Set the clocks/);
-    expect(await run(-20 * 60_000)).to.match(/clock of MySQL is 1200000 ms behind that of this machine/);
+    expect(await run(2_001)).to.match(/clock of MySQL is 2001 ms ahead of the clock of this machine; set the clocks/);
+    expect(await run(-20 * 60_000)).to.match(/clock of MySQL is 1200000 ms behind the clock of this machine/);
     expect(await states(orderIds)).to.deep.equal({ pending_payment: 3 });
     expect(await run(2_000)).to.equal(undefined);
     expect(await states(orderIds)).to.deep.equal({ expired: 3 });

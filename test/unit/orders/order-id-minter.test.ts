@@ -92,10 +92,10 @@ describe('order-id-minter', () => {
     expect(minter.problem()).to.equal(null);
     minter.mint(users(1));
     clock.step(-5000);
-    expect(minter.problem()).to.match(/the clock was set back: no order id for another 4900 ms/);
+    expect(minter.problem()).to.match(/the clock was set back; no order id for another 4900 ms/);
     clock.advance(4900);
     expect(minter.problem()).to.equal(null);
-    expect(open('new').problem()).to.match(/no slot for order ids is leased/);
+    expect(open('new').problem()).to.match(/no order-id slot/);
   });
 
   it('moves to another slot and repeats no id when the clock steps back by half an hour [D8]', async () => {

@@ -80,14 +80,14 @@ describe('keeper: pay-refunds', () => {
     await run();
     expect(refunds.tries('simulated-decline-1')).to.include({ state: 'due', lastError: 'refused: simulated' });
     expect(refunds.tries('simulated-2').state).to.equal('refunded');
-    expect(world.errors).to.deep.equal(['a refund was refused: ask the provider']);
+    expect(world.errors).to.deep.equal(['a refund was refused; ask the provider']);
   });
 
   it('keeps real money due, and logs it for an operator, when only a simulator is configured', async () => {
     await owe('pi_3Mt');
     await run();
     expect(refunds.tries('pi_3Mt')).to.include({ state: 'due', lastError: 'refused: not a simulated payment' });
-    expect(world.errors).to.deep.equal(['a refund was refused: ask the provider']);
+    expect(world.errors).to.deep.equal(['a refund was refused; ask the provider']);
   });
 
   it('opens a case when an operator took on the refund during the provider call, as it may have been paid twice', async () => {

@@ -252,7 +252,7 @@ describe('keeper: relay-outbox', () => {
     expect(await run()).to.equal('Error');
     expect(handled).to.deep.equal([good]);
     expect(outbox.undone('orders_moved').map(({ id }) => id)).to.deep.equal([broken]);
-    expect(world.errors).to.deep.equal(['an outbox row cannot be read: it has to be repaired by hand']);
+    expect(world.errors).to.deep.equal(['cannot read an outbox row; repair it by hand']);
   });
 
   it('fails the run during an outbox outage and handles the rows afterwards [D1]', async () => {

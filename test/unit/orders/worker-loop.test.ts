@@ -117,7 +117,7 @@ describe('worker-loop', () => {
       await worker.runOnce();
       const deliveries = world.tracing.named('process seckill-purchase');
       expect(deliveries.map(({ ended, error }) => [ended, error])).to.deep.equal([
-        [true, 'given back, it comes again'],
+        [true, 'returned a message; the broker delivers it again'],
         [true, null],
       ]);
       expect(world.warnings).to.have.length(1);

@@ -53,8 +53,8 @@ describe('a payment service over HTTP', () => {
       expect(await provider.refund('p-1', 1998, 'p-1'), fault).to.deep.equal({ outcome: 'unknown' });
     }
     expect(logged).to.have.length(6);
-    expect(logged[0]).to.contain('it answers 502').and.not.contain(SERVICE_KEY);
-    expect(logged[3]).to.contain('none of those that are known');
+    expect(logged[0]).to.contain('the answer has status 502').and.not.contain(SERVICE_KEY);
+    expect(logged[3]).to.contain('the answer is not valid');
   });
 
   it('prevents the start, with a remedy, when it refuses our key, but not during an outage', async () => {
@@ -63,10 +63,10 @@ describe('a payment service over HTTP', () => {
     );
     expect(error).to.be.instanceOf(ConfigError);
     expect((error as ConfigError).problems).to.deep.equal([
-      'PAYMENT_API_KEY is not accepted at PAYMENT_API_URL (401): set the key of that service',
+      'PAYMENT_API_KEY is refused by PAYMENT_API_URL (401): set the key of that service',
     ]);
     service.breakNext('error');
     await openHttpProvider({ apiKey: SERVICE_KEY, apiUrl }, log);
-    expect(logged.join()).to.contain('nothing is paid until it does');
+    expect(logged.join()).to.contain('nobody can pay until it answers');
   });
 });

@@ -90,7 +90,7 @@ describe('Stripe', () => {
       const small = { amountCents: 10, currency: 'EUR' };
       expect(await charge('k1', CARD.good, small)).to.deep.equal({ outcome: 'declined' });
       expect(await provider.lookUp('99', small, 'k1')).to.deep.equal({ outcome: 'not_found' });
-      expect(logged.join()).to.match(/error Stripe does not take this price.*amount_too_small/);
+      expect(logged.join()).to.match(/error Stripe refuses this price.*amount_too_small/);
     });
 
     it('returns unknown and logs on too many requests and on a withdrawn key', async () => {
@@ -281,11 +281,9 @@ describe('Stripe', () => {
     };
 
     it('fails with the remedy when Stripe refuses the key or the key lacks permissions', async () => {
-      expect(await startError('sk_test_of_another')).to.match(
-        /^PAYMENT_API_KEY is not accepted by Stripe \(401\): copy/,
-      );
+      expect(await startError('sk_test_of_another')).to.match(/^Stripe refuses PAYMENT_API_KEY \(401\): copy/);
       expect(await startError('rk_test_poor_one')).to.match(
-        /^PAYMENT_API_KEY may not read PaymentIntents \(403\): let/,
+        /^PAYMENT_API_KEY may not read PaymentIntents \(403\): allow/,
       );
     });
 
@@ -293,7 +291,7 @@ describe('Stripe', () => {
       stripe.break(/GET/, 'error');
       await openStripe({ apiKey: STRIPE_KEY, apiUrl }, log);
       expect(logged).to.have.length(1);
-      expect(logged[0]).to.match(/^warn Stripe does not answer: nothing is paid until it does/);
+      expect(logged[0]).to.match(/^warn Stripe does not answer; nobody can pay until it answers/);
     });
   });
 

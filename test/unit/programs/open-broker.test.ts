@@ -4,7 +4,7 @@ import { openBroker } from '../../../src/programs/api-services.js';
 import { StandInCluster } from '../../helpers/stand-in-cluster.js';
 
 describe('api: broker views of operators', () => {
-  const said = 'no name server knows it any more';
+  const said = 'no name server knows this broker any more';
   const configOf = (NAMESRV_ADDR: string) => loadConfig(['repair', 'brokerAccess'], { NAMESRV_ADDR });
 
   it('names a broker in later looks and traces after a name server has forgotten it', async () => {

@@ -114,7 +114,7 @@ describe('report of a program', () => {
     };
     await run(async () => READY, log);
     expect(live).to.equal(1);
-    expect(logged, 'twice within seconds').to.deep.equal([[{ err: bug }, 'a bug: this process was not reported']]);
+    expect(logged, 'twice within seconds').to.deep.equal([[{ err: bug }, 'a bug: could not report this process']]);
   });
 
   it('continues while Redis is away', async () => {

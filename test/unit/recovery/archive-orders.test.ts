@@ -89,7 +89,7 @@ describe('keeper: archive-orders', () => {
     const archiving = job();
     await archiving.runOnce();
     expect([moved, archive.isArchived(kept.saleId), archive.isArchived(other.saleId)]).to.deep.equal([4, false, true]);
-    expect(said).to.deep.equal(['orders of a retired sale cannot go to the archive yet']);
+    expect(said).to.deep.equal(['orders of a retired sale cannot be archived yet']);
     expect(backlog, 'nothing else is due').to.equal(0);
     open.clear();
     await archiving.runOnce();
@@ -109,7 +109,7 @@ describe('keeper: archive-orders', () => {
     clock.advance(10_000);
     archive.breakNext('move_refused');
     await archiving.runOnce().catch(() => undefined);
-    expect(said).to.deep.equal(['the orders of a sale cannot be archived']);
+    expect(said).to.deep.equal(['could not archive the orders of a sale']);
     clock.advance(10 * 60_000);
     await archiving.runOnce();
     expect(archive.isArchived(first.saleId)).to.equal(true);

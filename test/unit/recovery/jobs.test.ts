@@ -83,7 +83,7 @@ describe('keeper: job loop', () => {
     });
     expect(world.warnings).to.deep.equal([]);
     expect(infos.map(([, message]) => message)).to.deep.equal([
-      'a keeper job waits for a sale that is being rebuilt',
+      'a keeper job waits until a sale is rebuilt',
       'a keeper job runs again',
     ]);
     expect(infos[0]?.[0]).to.have.all.keys('job', 'error');

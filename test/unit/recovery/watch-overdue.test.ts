@@ -16,7 +16,7 @@ const DEADLINES = {
 } as const;
 
 /** watch-pending, watch-sales-in-repair and finish-transfers publish the other states. */
-const STATES = WATCHED_STATES.filter((state) => !['batch_pending', 'sale_shut', 'units_lent'].includes(state));
+const STATES = WATCHED_STATES.filter((state) => !['batch_pending', 'sale_locked', 'units_in_transfer'].includes(state));
 
 describe('keeper: watch-overdue', () => {
   let world: KeeperWorld;

@@ -92,14 +92,14 @@ describe('gRPC with a private authority', () => {
       const { error, made, tookMs } = await failureOf(tlsOf(stranger.cert), unavailable, `127.0.0.1:${port}`);
       expect(error).to.be.instanceOf(OperationalError).with.property('retryable', false);
       expect(error?.message).to.match(
-        /^RocketMQ at 127\.0\.0\.1:\d+ shows a certificate that no authority in ROCKETMQ_TLS_CA has signed: correct ROCKETMQ_TLS_CA \(/,
+        /^RocketMQ at 127\.0\.0\.1:\d+ has a certificate that no authority in ROCKETMQ_TLS_CA signed: correct ROCKETMQ_TLS_CA \(/,
       );
       expect([made, tookMs < 1_000]).to.deep.equal([0, true]);
     });
 
     it('reports after its first try without TLS that the server speaks TLS', async () => {
       const { error, made } = await failureOf(null, unavailable, `127.0.0.1:${port}`);
-      expect(error?.message).to.match(/ speaks TLS, and perhaps nothing else: set ROCKETMQ_TLS to grpc or on\.$/);
+      expect(error?.message).to.match(/ uses TLS, perhaps only TLS: set ROCKETMQ_TLS to grpc or on\.$/);
       expect(made).to.equal(1);
     });
 
@@ -110,7 +110,7 @@ describe('gRPC with a private authority', () => {
       await new Promise((resolve) => closed.close(resolve));
       for (const tls of [null, tlsOf(authority.cert)]) {
         const { error, made } = await failureOf(tls, unavailable, `127.0.0.1:${free}`);
-        expect([error?.message.includes('Is the proxy running there?'), made]).to.deep.equal([true, 2]);
+        expect([error?.message.includes('Check that the proxy runs there.'), made]).to.deep.equal([true, 2]);
       }
     });
   });

@@ -79,7 +79,7 @@ describe('start-client', () => {
     const wrapped = new Error('Startup failed', { cause: new Error('Failed to fetch topic routes', { cause: root }) });
     const { make } = series(...Array.from({ length: 3 }, () => () => Promise.reject(wrapped)));
     const error = await failureOf(startClient(make, address, silentLog, limits));
-    expect(error.message).to.include('ECONNREFUSED').and.include('Is the proxy running there?');
+    expect(error.message).to.include('ECONNREFUSED').and.include('Check that the proxy runs there.');
     expect(error.cause).to.equal(wrapped);
   });
 

@@ -235,7 +235,7 @@ describe('sale change', () => {
     expect(errors({})).to.deep.equal(['body must name at least one of title, priceCents, closesAt, stock.']);
     expect(errors({ sku: 'x', stock: 0 })).to.deep.equal([
       'stock must be a whole number from 1 to 10000000.',
-      'sku is not known here.',
+      'sku is not a known field.',
     ]);
     expect(errors({ title: ' New ', closesAt: '2030-01-01T00:00:00Z' })).to.deep.equal([]);
   });
@@ -249,7 +249,7 @@ describe('sale change', () => {
       return errors === 'wrong_state' ? errors : errors.map(({ message }) => message);
     };
     expect(said({ stock: 3 })).to.deep.equal(['stock must not be less than the 4 units that are sold.']);
-    expect(said({ stock: 5, title: 'x' })).to.deep.equal(['stock can be lowered only by itself.']);
+    expect(said({ stock: 5, title: 'x' })).to.deep.equal(['stock must be lowered alone, without other changes.']);
     expect(said({ stock: 5, title: 'x' }, { state: 'draft' })).to.deep.equal([]);
     expect(said({ stock: 1 }, { state: 'draft', sold: 0 })).to.deep.equal([
       'stock must not be less than limitPerBuyer.',

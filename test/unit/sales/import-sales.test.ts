@@ -55,7 +55,7 @@ describe('readCsv', () => {
 
   it('refuses a misplaced quote with its line', () => {
     for (const text of ['a\nb"c,d', 'a\n"b" c', 'a\n"b', 'a\n"b""', 'a\n"b\nc']) {
-      expect(cells(text), text).to.equal('2: a quote stands where none may, or is not closed');
+      expect(cells(text), text).to.equal('2: a quote is misplaced or not closed');
     }
   });
 });
@@ -95,19 +95,19 @@ describe('readImport', () => {
   it('refuses unknown columns, lines of another length and files without a sale', () => {
     const file = (text: string, format: 'csv' | 'json' = 'csv') => said(readImport(text, format, NOW_MS));
     expect(file('sku,price\npen,1')[0]).to.match(
-      /^1: column "price" is not known or stands twice; columns are sku, title/,
+      /^1: column "price" is unknown or appears twice; the columns are sku, title/,
     );
     expect(file('sku,sku\npen,1')[0]).to.include('"sku"');
     expect(file('sku|title\npen|1')[0]).to.include('"sku|title"');
-    expect(file('sku,title\npen')).to.deep.equal(['2: this line has 1 cells, the first line has 2.']);
-    expect(file('')).to.deep.equal(['1: there is no sale in it.']);
-    expect(file(HEAD)).to.deep.equal(['1: there is no sale in it.']);
-    expect(file('[]', 'json')).to.deep.equal(['1: there is no sale in it.']);
+    expect(file('sku,title\npen')).to.deep.equal(['2: this line has 1 cells, but the first line has 2.']);
+    expect(file('')).to.deep.equal(['1: the file has no sale.']);
+    expect(file(HEAD)).to.deep.equal(['1: the file has no sale.']);
+    expect(file('[]', 'json')).to.deep.equal(['1: the file has no sale.']);
     expect(file('{}', 'json')).to.deep.equal(['1: the file must be a list of sales.']);
     expect(file('[{},\n oops]', 'json')).to.deep.equal([
       '2: The file is not JSON: unexpected "o" at line 2, column 2.',
     ]);
-    expect(file(`[${'1,'.repeat(5000)}1]`, 'json').at(-1)).to.equal('1: there are more than 5000 sales in it.');
+    expect(file(`[${'1,'.repeat(5000)}1]`, 'json').at(-1)).to.equal('1: the file has more than 5000 sales.');
   });
 
   it('reads JSON and gives the line of each wrong sale', () => {

@@ -143,7 +143,7 @@ describe('readNewSale', () => {
     expect(errorsOf({ stock: 0, priceCents: 1.5, colour: 'red' })).to.deep.equal({
       stock: 'stock must be a whole number from 1 to 10000000.',
       priceCents: 'priceCents must be a whole number from 0 to 4294967295.',
-      colour: 'colour is not known here.',
+      colour: 'colour is not a known field.',
     });
     expect(errorsOf({ stock: 1 })).to.deep.equal({
       limitPerBuyer: 'limitPerBuyer must not be larger than stock.',

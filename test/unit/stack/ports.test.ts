@@ -19,7 +19,7 @@ describe('ports of the stack', () => {
     const [lo, eth] = [{ internal: true }, { internal: false }];
     const exposed = exposedPorts(DEFAULT_PORTS, { lo: [lo], eth0: [eth] });
     expect(exposed.map(({ port }) => port)).to.have.members([18081, 18080, 20912]);
-    expect(exposureNote(exposed, true)).to.match(/18081 \(RocketMQ proxy, gRPC\).* are refused there without the key/);
+    expect(exposureNote(exposed, true)).to.match(/18081 \(RocketMQ proxy, gRPC\).* need the key/);
     expect(exposureNote(exposed, false)).to.match(
       /^Warning: .*18081 .*, without access control.*\nStart them again: /m,
     );

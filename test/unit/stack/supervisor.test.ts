@@ -46,7 +46,7 @@ describe('a supervised program', () => {
     await clock.tickAsync(0);
     expect(sentences).to.deep.equal([
       'The worker died (exit code 1); starting it again.',
-      'It did not start: the worker ended at its start (exit code 2); see its lines above; starting it again.',
+      'It did not start: the worker ended right after its start (exit code 2); see its lines above; starting it again.',
       'Restarted: metrics on 3.',
     ]);
     expect(program.facts).to.deep.equal({ metricsPort: 3 });

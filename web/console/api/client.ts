@@ -127,7 +127,7 @@ async function bodyOf(response: Response): Promise<unknown> {
   try {
     return JSON.parse(text) as unknown;
   } catch {
-    throw new ApiError(response.status, 'no_problem', 'The answer is no JSON.');
+    throw new ApiError(response.status, 'no_problem', 'The answer is not JSON.');
   }
 }
 

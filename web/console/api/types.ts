@@ -66,7 +66,7 @@ export const REFUND_STATES = wordsOf<Refund['state']>({ due: true, refunded: tru
 export const JOB_STATES = wordsOf<CompensationJob['state']>({ pending: true, compensated: true, failed_final: true });
 export const JOB_KINDS = wordsOf<CompensationJob['kind']>({
   leak: true,
-  unsettled: true,
+  not_marked: true,
   unreleased: true,
   drift: true,
   stale_marker: true,

@@ -50,7 +50,7 @@ export async function prepareMariadb(
     writeFileSync(logFile, output);
     if (exitCode === 0) return;
     const reason = /\bERROR\]?:? (.*)/.exec(output)?.[1] ?? `exit code ${exitCode}`;
-    throw new StackError(`MariaDB could not make its data folder (${reason}); see ${logFile}.`);
+    throw new StackError(`MariaDB could not create its data folder (${reason}); see ${logFile}.`);
   });
   removeUnfinishedTcLog(paths.data('mariadb'));
   const changesUser = certificates !== null || existsSync(certificateFiles(paths.dir).server);

@@ -38,7 +38,7 @@ const isMariadbVersion = (version: string): boolean => version.startsWith('maria
 async function isMariadbProgram(mysqld: string): Promise<boolean> {
   const version = await versionOf(mysqld, '--version');
   if (version?.exitCode === 0) return /mariadb/i.test(version.output);
-  throw new StackError(`${mysqld} does not say its version; correct SECKILL_MYSQLD.`);
+  throw new StackError(`${mysqld} does not print its version; correct SECKILL_MYSQLD.`);
 }
 
 /** Message files. MySQL from 8.0 on has either of them. */
@@ -70,7 +70,7 @@ async function prepareMysql(
     writeFileSync(logFile, output);
     if (exitCode === 0) return;
     const reason = /\[ERROR\] (.*)/.exec(output)?.[1] ?? `exit code ${exitCode}`;
-    throw new StackError(`MySQL could not make its data folder (${reason}); see ${logFile}.`);
+    throw new StackError(`MySQL could not create its data folder (${reason}); see ${logFile}.`);
   });
   rmSync(`${paths.mysqlSocket}.lock`, { force: true }); // after a kill -9 the file names a pid that another process may have now
   const initFile = paths.conf('mysql-init.sql');

@@ -27,7 +27,7 @@ describe('breaker rules', () => {
       'weights.rate: must be below openAt: a high rate alone is normal in a sale',
     ]);
     expect(reasonsFor({ weights: { rate: 0, failures: 0.2, latency: 0.2 } })).to.deep.equal([
-      'weights: must add up to openAt or more: the breaker would never open',
+      'weights: must add up to openAt or more, or the breaker never opens',
     ]);
     expect(reasonsFor({ failures: { from: 0.5, to: 0.5 } })).to.deep.equal(['failures: must have from below to']);
     expect(reasonsFor({ probe: { firstMs: 2000, capMs: 1000 } })).to.deep.equal([

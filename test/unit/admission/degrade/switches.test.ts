@@ -186,7 +186,7 @@ describe('switch admin', () => {
     await repository.store({ tomorrow: { mode: 'on' } }, 0, 'newer');
     expect(await admin.show()).to.deep.equal({
       outcome: 'rules_unfit',
-      reasons: [{ path: 'tomorrow', message: 'is not known here' }],
+      reasons: [{ path: 'tomorrow', message: 'is not a known field' }],
     });
     expect(await admin.set(SALE_L1, 'ann')).to.have.property('outcome', 'rules_unfit');
     expect(await repository.current()).to.include({ version: 1 });

@@ -271,7 +271,7 @@ describe('keyring', () => {
       ['x', /key 1 needs the form/],
       [`a:${secret},:${secret}`, /key 2 needs the form/],
       [`a b:${secret}`, /key 1 needs the form/],
-      [`a:${secret},a:${secret}`, /key 2 has the id of one before it/],
+      [`a:${secret},a:${secret}`, /key 2 repeats the id of an earlier key/],
       [`a:${secret.slice(1)}`, /the secret of key 1 needs at least 32 bytes/],
       [`${secret}:a`, /the secret of key 1 needs/], // Secret and id are swapped.
       [Array.from({ length: 65 }, (_, index) => `k${index}:${secret}`).join(','), /at most 64/],

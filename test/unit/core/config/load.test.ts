@@ -255,7 +255,7 @@ describe('config', () => {
     const short = problemsOf(['payment'], { PAYMENT_WEBHOOK_SECRET: 'short' });
     expect(short.join()).to.include('PAYMENT_WEBHOOK_SECRET must have at least 32 characters');
     const alone = problemsOf(['payment'], { PAYMENT_WEBHOOK_SECRET_BEFORE: SECRET });
-    expect(alone).to.deep.equal(['PAYMENT_WEBHOOK_SECRET must be set where PAYMENT_WEBHOOK_SECRET_BEFORE is']);
+    expect(alone).to.deep.equal(['PAYMENT_WEBHOOK_SECRET must be set if PAYMENT_WEBHOOK_SECRET_BEFORE is set']);
   });
 
   it('refuses a payment provider when its key, its mode or its address is wrong', () => {
@@ -265,19 +265,15 @@ describe('config', () => {
     const http = { PAYMENT_PROVIDER: 'http', PAYMENT_API_KEY: SECRET, PAYMENT_API_URL: 'https://pay.example/v1' };
     expect([wrong(stripe), wrong(http)]).to.deep.equal(['', '']);
     expect(wrong({ ...stripe, PAYMENT_API_KEY: testKey, PAYMENT_WEBHOOK_MODE: 'test' })).to.equal('');
-    expect(wrong({ PAYMENT_PROVIDER: 'stripe' })).to.equal(
-      'PAYMENT_API_KEY must be set where PAYMENT_PROVIDER is stripe',
-    );
-    expect(wrong({ ...http, PAYMENT_API_URL: '' })).to.equal(
-      'PAYMENT_API_URL must be set where PAYMENT_PROVIDER is http',
-    );
+    expect(wrong({ PAYMENT_PROVIDER: 'stripe' })).to.equal('PAYMENT_API_KEY must be set if PAYMENT_PROVIDER is stripe');
+    expect(wrong({ ...http, PAYMENT_API_URL: '' })).to.equal('PAYMENT_API_URL must be set if PAYMENT_PROVIDER is http');
     expect(wrong({ ...stripe, PAYMENT_API_KEY: testKey })).to.equal(
-      'PAYMENT_WEBHOOK_MODE must be test, as the key of Stripe in PAYMENT_API_KEY is, but is live',
+      'PAYMENT_WEBHOOK_MODE must be test like the Stripe key in PAYMENT_API_KEY, but is live',
     );
     expect(wrong({ ...stripe, PAYMENT_API_KEY: 'pk_live_of_nobody' })).to.contain('begins with sk_live_');
     const plain = { ...http, PAYMENT_API_URL: 'http://pay.example' };
     expect(wrong(plain)).to.equal(
-      'PAYMENT_API_URL must begin with https: it would show PAYMENT_API_KEY to the network',
+      'PAYMENT_API_URL must begin with https, so that PAYMENT_API_KEY stays secret on the network',
     );
     expect(wrong({ ...http, PAYMENT_API_URL: 'http://127.0.0.1:8081' })).to.equal('');
     for (const hidden of [testKey, liveKey, SECRET]) {
@@ -304,7 +300,7 @@ describe('config', () => {
       expect(removedSettings(old)).to.have.members([
         'REDRIVE_AFTER_MS was removed in 1.1.0: its value is fixed at 60000 ms.',
         'GATE_CARD_CACHE_MS was removed in 1.1.0: its value is fixed at 5000 ms.',
-        'REPAIR_LEASE_MS was removed in 1.1.0: its value is 15000 ms, and more where MYSQL_QUERY_TIMEOUT_MS needs it.',
+        'REPAIR_LEASE_MS was removed in 1.1.0: its value is 15000 ms, or more if MYSQL_QUERY_TIMEOUT_MS needs it.',
       ]);
       expect(removedSettings({ REDRIVE_AFTER_MS: '', BATCH_SIZE_MAX: '5', PATH: '/bin' })).to.deep.equal([]);
     });
@@ -325,7 +321,7 @@ describe('config', () => {
       const production = { ...env, NODE_ENV: 'production' };
       expect(loadConfig(['keeper'], production).keeper.redriveAfterMs).to.equal(60_000);
       expect(problemsOf(['failPoint'], production)).to.deep.equal([
-        'TEST_OVERRIDES is for tests and refused where NODE_ENV is production',
+        'TEST_OVERRIDES is for tests only; remove it, or do not set NODE_ENV to production',
       ]);
     });
 

@@ -81,11 +81,11 @@ describe('config: secrets and certificates from files', () => {
 
   it('refuses a value beside its file, and a second password', () => {
     expect(problemOf(['mysql'], { MYSQL_URL, MYSQL_PASSWORD: 'a', MYSQL_PASSWORD_FILE: file('b', 'b') })).to.equal(
-      'MYSQL_PASSWORD and MYSQL_PASSWORD_FILE must not both be set: keep one of the two',
+      'MYSQL_PASSWORD and MYSQL_PASSWORD_FILE must not both be set; keep only one of them',
     );
     const twice = { MYSQL_URL: 'mysql://seckill:one@db/seckill', MYSQL_PASSWORD: 'two' };
     expect(problemOf(['mysql'], twice)).to.equal(
-      'MYSQL_URL must have no password where MYSQL_PASSWORD is set: keep one of the two',
+      'MYSQL_URL must have no password if MYSQL_PASSWORD is set; keep only one of them',
     );
     expect(problemOf(['redis'], { REDIS_URL: 'redis+cluster://:one@a:1,b:2', REDIS_PASSWORD: 'two' })).to.include(
       'REDIS_URL must have no password',
@@ -186,14 +186,14 @@ describe('config: secrets and certificates from files', () => {
     it('refuses them when TLS is off', () => {
       const ca = authority.cert;
       expect(mysql({ MYSQL_TLS: 'off', MYSQL_TLS_CA: ca })).to.equal(
-        'MYSQL_TLS must be on where MYSQL_TLS_CA is set: nothing is encrypted now',
+        'MYSQL_TLS must be on if MYSQL_TLS_CA is set; otherwise nothing is encrypted',
       );
       expect(problemOf(['redis'], { REDIS_URL: 'redis://h:1', REDIS_TLS_CA: ca })).to.equal(
-        'REDIS_URL must begin with rediss where REDIS_TLS_CA is set: nothing is encrypted now',
+        'REDIS_URL must begin with rediss if REDIS_TLS_CA is set; otherwise nothing is encrypted',
       );
       expect(problemOf(['redis'], { REDIS_URL, REDIS_TLS_CA: ca })).to.equal('');
       expect(problemOf(['brokerAccess'], { ROCKETMQ_TLS_SERVER_NAME: 'mq.example' })).to.equal(
-        'ROCKETMQ_TLS must be on where ROCKETMQ_TLS_SERVER_NAME is set: nothing is encrypted now',
+        'ROCKETMQ_TLS must be on if ROCKETMQ_TLS_SERVER_NAME is set; otherwise nothing is encrypted',
       );
       expect(problemOf(['brokerAccess'], { ROCKETMQ_TLS: 'grpc', ROCKETMQ_TLS_CA: ca })).to.equal('');
     });
@@ -201,10 +201,10 @@ describe('config: secrets and certificates from files', () => {
 
   it('refuses a session token without its key, and a Sentinel user without a password', () => {
     expect(problemOf(['brokerAccess'], { ROCKETMQ_SESSION_TOKEN: 't' })).to.equal(
-      'ROCKETMQ_ACCESS_KEY must be set where ROCKETMQ_SESSION_TOKEN is',
+      'ROCKETMQ_ACCESS_KEY must be set if ROCKETMQ_SESSION_TOKEN is set',
     );
     expect(problemOf(['redis'], { REDIS_URL, REDIS_SENTINEL_USER: 'u' })).to.equal(
-      'REDIS_SENTINEL_PASSWORD must be set where REDIS_SENTINEL_USER is',
+      'REDIS_SENTINEL_PASSWORD must be set if REDIS_SENTINEL_USER is set',
     );
   });
 });

@@ -52,7 +52,7 @@ describe('doctor: checks that stop a program at its start', () => {
     const problems = startProblems(MYSQL_CHECKS, facts);
     expect(problems).to.deep.equal(startProblems(MYSQL_START_CHECKS, facts));
     expect(problems).to.have.length(2);
-    expect(problems[0]).to.match(/time zone SYSTEM instead of \+00:00\. Each connection .*\.$/);
+    expect(problems[0]).to.match(/time zone SYSTEM instead of \+00:00\. Every connection .*\.$/);
     expect(problems[1]).to.match(/orders MyISAM/);
     expect(startProblems(MYSQL_CHECKS, mysql({ readOnly: true })), 'this passes by itself').to.deep.equal([]);
   });

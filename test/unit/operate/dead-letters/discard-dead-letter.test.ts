@@ -19,7 +19,7 @@ describe('discard-dead-letter', () => {
     const { batch, deadLetterId } = await world.parkedBatch(sale, ['u1', 'u2*2']);
     expect(await world.admin.discard(deadLetterId, 'ann')).to.deep.equal({
       outcome: 'discarded',
-      note: '2 failed, 0 had a row before',
+      note: '2 failed, 0 already had a row',
     });
     expect(world.rowsOf(batch).map(({ state, reason }) => [state, reason])).to.deep.equal([
       ['failed', 'discarded'],
@@ -29,7 +29,7 @@ describe('discard-dead-letter', () => {
     await world.releaseUnits();
     expect(bucket().unitsLeft).to.equal(100);
     expect(bucket().unitsByBuyer().size).to.equal(0);
-    expect(world.deadLetter(deadLetterId)).to.include({ state: 'discarded', note: '2 failed, 0 had a row before' });
+    expect(world.deadLetter(deadLetterId)).to.include({ state: 'discarded', note: '2 failed, 0 already had a row' });
     expect(world.deadLetters.audited.map(({ actor, action }) => [actor, action])).to.deep.equal([
       ['ann', 'dead_letter.discarded'],
     ]);
@@ -75,7 +75,7 @@ describe('discard-dead-letter', () => {
     };
     expect(await world.admin.discard(deadLetterId, 'ann')).to.deep.equal({
       outcome: 'discarded',
-      note: '1 failed, 1 had a row before',
+      note: '1 failed, 1 already had a row',
     });
     await world.releaseUnits();
     expect([await sold(), bucket().unitsLeft]).to.deep.equal([1, 99]);
@@ -91,7 +91,7 @@ describe('discard-dead-letter', () => {
     expect(world.deadLetter(deadLetterId).state).to.equal('parked');
     expect(await world.admin.discard(deadLetterId, 'ann')).to.deep.equal({
       outcome: 'discarded',
-      note: '0 failed, 1 had a row before',
+      note: '0 failed, 1 already had a row',
     });
     await world.releaseUnits();
     expect(world.rowsOf(batch)).to.have.length(1);
@@ -155,7 +155,7 @@ describe('discard-dead-letter', () => {
     const again = await world.deducted(sale, ['u1']);
     expect(await world.admin.discard(deadLetterId, 'ann')).to.deep.equal({
       outcome: 'discarded',
-      note: '1 failed, 0 had a row before, 1 left to another batch, which holds them',
+      note: '1 failed, 0 already had a row, 1 held by another batch',
     });
     expect(world.rowsOf(batch).map(({ userId }) => userId)).to.deep.equal(['u2']);
     await world.work(again);

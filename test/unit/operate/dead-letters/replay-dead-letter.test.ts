@@ -83,7 +83,7 @@ describe('replay-dead-letter', () => {
     const answer = await replay(deadLetterId);
     expect(answer).to.deep.equal({
       outcome: 'already_recorded',
-      note: 'had been recorded before: 1 live, 0 ended',
+      note: 'was already recorded: 1 live, 0 ended',
     });
     expect(world.publishedIds).to.deep.equal([batch.batchId]);
     expect(world.deadLetter(deadLetterId).state).to.equal('replayed');

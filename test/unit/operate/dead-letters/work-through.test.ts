@@ -47,7 +47,7 @@ describe('seckill dlq: working through dead letters', () => {
       { deadLetterId: '2', outcome: 'already_recorded', note: 'before' },
       { deadLetterId: '3', outcome: 'already_closed', note: 'it is replayed' },
     ]);
-    expect(printed).to.deep.equal(['3 asked for: 1 replayed, 1 already_recorded, 1 already_closed.']);
+    expect(printed).to.deep.equal(['3 requested: 1 replayed, 1 already_recorded, 1 already_closed.']);
   });
 
   const NOT_DONE: Record<string, ReplayAnswer> = {

@@ -13,7 +13,7 @@ describe('compare-request (I3, I5)', () => {
     [ordered, null, 'order_lost'],
     [released, null, 'order_lost'],
     [null, 'paid', 'unheld'],
-    [held, 'pending_payment', 'unsettled'],
+    [held, 'pending_payment', 'not_marked'],
     [ordered, 'pending_payment', 'match'],
     [released, 'paid', 'unheld'],
     [null, 'failed', 'match'],

@@ -143,13 +143,13 @@ describe('compare-sale', () => {
     });
   }
 
-  it('judges unsettled and unreleased by the age of the row', async () => {
+  it('judges not_marked and unreleased by the age of the row', async () => {
     const [live, ended] = [await world.deducted(sale, ['u1']), await world.deducted(sale, ['u2'])];
     await world.recorded(live);
     await world.recorded(ended, ['u2']);
     expect(await found()).to.deep.equal([]);
     age();
-    expect(await found()).to.have.members(['unsettled u1', 'unreleased u2']);
+    expect(await found()).to.have.members(['not_marked u1', 'unreleased u2']);
   });
 
   it('reports an order without a row, and a live row that Redis lacks [D5]', async () => {

@@ -162,7 +162,7 @@ describe('compensate', () => {
     expect(met).to.equal(3);
   });
 
-  it('sets Redis to the state of the row for unsettled and unreleased', async () => {
+  it('sets Redis to the state of the row for not_marked and unreleased', async () => {
     const [live, ended] = [await world.deducted(sale, ['u1', 'u2']), await world.deducted(sale, ['u3'])];
     await world.recorded(live);
     const [endedId] = await world.recorded(ended, ['u3']);
@@ -170,7 +170,7 @@ describe('compensate', () => {
     age();
     await world.found(sale.saleId, true);
     await world.compensate();
-    expect(new Set(states())).to.deep.equal(new Set(['unsettled compensated', 'unreleased compensated']));
+    expect(new Set(states())).to.deep.equal(new Set(['not_marked compensated', 'unreleased compensated']));
     expect(bucket().requests.get('u1/k1')?.state).to.equal('ordered');
     expect(bucket().requests.get('u3/k1')).to.deep.equal({ state: 'released', orderId: endedId, quantity: 1 });
     expect(bucket().unitsLeft).to.equal(98);
@@ -181,14 +181,14 @@ describe('compensate', () => {
     const batch = await world.stray(sale, ['u1', 'u2']);
     await world.recorded({ ...batch, purchases: batch.purchases.slice(0, 1) });
     age();
-    expect(await world.found(sale.saleId, true)).to.have.members(['unsettled u1', 'leak u2']);
+    expect(await world.found(sale.saleId, true)).to.have.members(['not_marked u1', 'leak u2']);
     world.onPublish = async () => undefined;
     await world.compensate();
     expect(bucket().marker(batch.batchId, world.clock.nowMs())).to.deep.include({ body: batch.body });
     await world.recorded({ ...batch, purchases: batch.purchases.slice(1) });
     await world.publishNotifications();
     await attempt();
-    expect(states()).to.have.members(['unsettled compensated', 'leak compensated']);
+    expect(states()).to.have.members(['not_marked compensated', 'leak compensated']);
     expect(await world.found(sale.saleId)).to.deep.equal([]);
   });
 
@@ -270,9 +270,9 @@ describe('compensate', () => {
     await world.recorded({ ...batch, purchases: batch.purchases.slice(0, 1) });
     await world.parkDeadLetter(batch);
     age();
-    expect(await world.found(sale.saleId, true)).to.deep.equal(['unsettled u1']);
+    expect(await world.found(sale.saleId, true)).to.deep.equal(['not_marked u1']);
     for (let n = 1; n <= 2 * ATTEMPTS_MAX; n++) await attempt();
-    expect([states(), world.publishedIds]).to.deep.equal([['unsettled pending'], []]);
+    expect([states(), world.publishedIds]).to.deep.equal([['not_marked pending'], []]);
   });
 
   it('loses one job and no attempt to a dying keeper, and continues past a bug in one job [C3]', async () => {
@@ -304,20 +304,20 @@ describe('compensate', () => {
     await world.compensate();
     expect([bucket().unitsLeft, world.jobs.jobs[0]?.lastError]).to.deep.equal([
       3,
-      'the units of buyers differ from those of their requests: a person has to decide',
+      'the units of the buyers differ from the units of their requests; a person must decide',
     ]);
     world.read.buyersCountError = 0;
     for (let unit = 0; unit < 120; unit++) bucket().requests.set(`x/${unit}`, entryOf(1)); // 120 units, by hand
     await attempt();
     expect(bucket().unitsLeft, '23 too many, 3 left').to.equal(3);
     expect(world.jobs.jobs[0]).to.include({ state: 'pending', attempts: 2 });
-    expect(world.jobs.jobs[0]?.lastError).to.contain('no bucket has so many left');
+    expect(world.jobs.jobs[0]?.lastError).to.contain('no bucket has enough left');
   });
 
   it('allows another try of a job that was given up, unless the row of its purchase is final', async () => {
     const batch = await world.stray(sale, ['u1']);
     await world.found(sale.saleId, true);
-    await world.jobs.failed('1', 'keeper', 'Redis says that it became an order, and there is no row');
+    await world.jobs.failed('1', 'keeper', 'Redis says that it became an order, but MySQL has no order');
     expect(await world.reconcile.retry('1', 'ann')).to.equal('retried');
     for (let n = 1; n <= ATTEMPTS_MAX + 1; n++) await attempt();
     expect(world.rowsOf(batch)).to.have.length(1);

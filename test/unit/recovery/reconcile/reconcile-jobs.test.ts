@@ -57,7 +57,7 @@ describe('keeper jobs of reconcile', () => {
     const ran = await reconcileJob({ admin: world.reconcile, metrics }, { apply: false })
       .runOnce()
       .catch((error: Error) => error.message);
-    expect([counted, ran]).to.deep.equal([[{}], '1 sale was not compared: the warnings say why']);
+    expect([counted, ran]).to.deep.equal([[{}], '1 sale was not compared; the warnings above say why']);
   });
 
   it('delete old records of runs and compensations', async () => {

@@ -229,7 +229,7 @@ describe('repair-jobs', () => {
     await close(closed);
     const watch = watchSalesInRepair(ports(), { afterMs: 60_000 });
     expect(await watch.runOnce()).to.equal('idle');
-    expect([world.locked, world.overdue.sale_shut]).to.deep.equal([
+    expect([world.locked, world.overdue.sale_locked]).to.deep.equal([
       [0, 0],
       [0, 0],
     ]);
@@ -240,10 +240,10 @@ describe('repair-jobs', () => {
     expect(world.locked).to.deep.equal([1, 1]);
     world.clock.advance(61_000);
     await watch.runOnce();
-    expect(world.overdue.sale_shut).to.deep.equal([1, 1000]);
+    expect(world.overdue.sale_locked).to.deep.equal([1, 1000]);
     await world.repair(live);
     await watch.runOnce();
-    expect([world.locked, world.overdue.sale_shut]).to.deep.equal([
+    expect([world.locked, world.overdue.sale_locked]).to.deep.equal([
       [0, 1],
       [0, 0],
     ]);
@@ -257,7 +257,7 @@ describe('repair-jobs', () => {
     world.clock.step(-3_600_000);
     world.clock.advance(61_000);
     await watch.runOnce();
-    expect(world.overdue.sale_shut).to.deep.equal([1, 1000]);
+    expect(world.overdue.sale_locked).to.deep.equal([1, 1000]);
   });
 
   it('skips only the sales of a silent Redis server, and fails the runs at their end', async () => {

@@ -47,7 +47,7 @@ describe('the cluster of brokers, which may have any name', () => {
     cluster = await StandInCluster.start(BROKERS, { clusterOf });
     const error = await brokersKnownTo(cluster.namesrvAddr, null, null).catch((cause: Error) => cause.message);
     expect(error).to.match(
-      /knows the clusters production, staging, and none has the topic seckill-purchase: name one by --cluster$/,
+      /knows the clusters production, staging, but none has the topic seckill-purchase: choose a cluster with --cluster$/,
     );
   });
 });

@@ -83,7 +83,7 @@ describe('inspection of RocketMQ with a faulty broker', () => {
     const tooLong = Buffer.alloc(8);
     tooLong.writeInt32BE(128 * 1024 * 1024, 0);
     for (const [said, fault] of [
-      [{ code: 0, body: 'no JSON' }, 'the answer is no JSON'],
+      [{ code: 0, body: 'no JSON' }, 'the answer is not JSON'],
       [{ code: 0, body: Buffer.alloc(200, 1) }, 'the answer holds no whole messages'],
       [{ bytes: tooLong }, 'the answer is not RocketMQ remoting, or is longer than 64 MiB'],
       [
@@ -111,7 +111,7 @@ describe('inspection of RocketMQ with a faulty broker', () => {
     };
     expect(await downs()).to.deep.equal([]);
     cluster?.forget('broker-b');
-    expect(await downs()).to.deep.equal(['broker-b: no name server knows it any more']);
+    expect(await downs()).to.deep.equal(['broker-b: no name server knows this broker any more']);
     expect(await downs(), 'and goes on to be').to.have.length(1);
   });
 });

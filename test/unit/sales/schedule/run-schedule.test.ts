@@ -155,7 +155,7 @@ describe('run-schedule', () => {
     await world.run();
     expect(world.state(sale)).to.equal('warm');
     expect(world.notReady).to.deep.equal([[sale.saleId, 1]]);
-    expect(world.logged.at(-1)).to.include('not ready').and.include('stock: Redis has 9 units, MySQL 10');
+    expect(world.logged.at(-1)).to.include('not ready').and.include('stock: Redis has 9 units, but MySQL 10');
     world.redis.bucket({ saleId: sale.saleId, bucket: 0 }).unitsLeft = 10;
     await world.run();
     expect([world.state(sale), world.notReady]).to.deep.equal(['open', []]);
@@ -176,7 +176,7 @@ describe('run-schedule', () => {
     expect(world.state(sale)).to.equal('open');
     world.topics = null;
     await keeper.runOnce();
-    expect(world.logged.at(-1)).to.include('nothing is missing');
+    expect(world.logged.at(-1)).to.include('is ready now');
   });
 
   it('keeps a sale with a silent Redis unready, without delaying other sales', async () => {
@@ -309,7 +309,7 @@ describe('run-schedule', () => {
     world.outcome = 'findings';
     await world.compare();
     expect(world.compared, 'after a day').to.have.length(2);
-    expect(world.warned).to.deep.equal(['Redis and MySQL do not agree on a sale that is over']);
+    expect(world.warned).to.deep.equal(['Redis and MySQL differ on a sale that has ended']);
   });
 });
 
@@ -346,7 +346,7 @@ describe('sale plan', () => {
       [names.selling.saleId, 'selling', []],
       [names.by_hand.saleId, 'by_hand', []],
       [names.ready.saleId, 'ready', []],
-      [names.not_ready.saleId, 'not_ready', ['stock: Redis has 3 units, MySQL 10']],
+      [names.not_ready.saleId, 'not_ready', ['stock: Redis has 3 units, but MySQL 10']],
       [names.waits.saleId, 'waits', []],
     ]);
   });

@@ -42,7 +42,7 @@ describe('keeper: finish-transfers', () => {
     world.clock.advance(AFTER_MS);
     await Promise.all([run(), run()]); // two keepers
     expect([unitsOf(sale), openOf(sale)]).to.deep.equal([[4, 6, 2], 0]);
-    expect(world.overdue.units_lent).to.deep.equal([0, 0]);
+    expect(world.overdue.units_in_transfer).to.deep.equal([0, 0]);
   });
 
   it('ends a transfer that lacks only its last step, without moving units', async () => {
@@ -100,9 +100,9 @@ describe('keeper: finish-transfers', () => {
     const { transferIn } = transfers;
     transfers.transferIn = async () => ({ outcome: 'unavailable' });
     await run();
-    expect(world.overdue.units_lent).to.deep.equal([1, 5]);
+    expect(world.overdue.units_in_transfer).to.deep.equal([1, 5]);
     transfers.transferIn = transferIn;
     await run();
-    expect(world.overdue.units_lent).to.deep.equal([0, 0]);
+    expect(world.overdue.units_in_transfer).to.deep.equal([0, 0]);
   });
 });

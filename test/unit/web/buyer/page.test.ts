@@ -171,7 +171,7 @@ describe('sale page', () => {
 
     it('is sent again when the server asks, and not before', async () => {
       shop.on(BUY, () => problem(503, 'overloaded', 4000));
-      const page = await openAndBuy(30_000);
+      await openAndBuy(30_000);
       const at = shop.asked.filter(({ what }) => what === BUY).map(({ atMs }) => atMs);
       expect(at.length).to.be.within(4, 8);
       for (let i = 1; i < at.length; i++) expect((at[i] as number) - (at[i - 1] as number)).to.be.at.least(4000);
@@ -599,7 +599,7 @@ describe('sale page', () => {
 
     it('sends the token in one header, in no address, and only where it is needed', async () => {
       holds();
-      const page = await openAndBuy();
+      await openAndBuy();
       const { token } = signInOf('ann');
       for (const { what, headers } of shop.asked) {
         expect(what).not.to.contain(token);
