@@ -17,7 +17,7 @@ const CEILINGS: Readonly<Record<string, number>> = {
   'words in docs': 40_000,
   'words in docs/decisions': 10_000,
   'pages in docs': 28,
-  settings: 97,
+  settings: 96,
   'uses of Pick<': 418,
   'interfaces named *Ports, *Parts, *Options, *Services': 148,
 };

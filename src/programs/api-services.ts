@@ -47,13 +47,13 @@ import { SaleAdmin } from '../sales/sale-admin.js';
 import { readSaleBuckets } from '../sales/sale-buckets.js';
 import { openAdmission } from './admission.js';
 import { allOrNothing, type Opened } from './all-or-nothing.js';
-import { apiFailPoints } from './fail-points.js';
 import type { Identity, IdentityParts } from './identity.js';
 import { Operator } from './operator.js';
 import { Profiler } from './profiler.js';
 import { openPurchasePath } from './purchase-path.js';
 import { priceTermsOf } from './price-terms.js';
 import { reportProgram } from './report-program.js';
+import { wrapped } from './seams.js';
 import { createReadiness, openStores, serversOf } from './servers.js';
 import { systemClock as clock } from './system-clock.js';
 import { createRegistry } from './telemetry.js';
@@ -106,7 +106,6 @@ async function open(config: ServicesConfig, parts: ServicesParts, opened: Opened
   log.info({ servers: serversOf(config) }, 'starting with these servers');
   const payments = await parts.openPayments();
   const registry = createRegistry('api');
-  const failPoints = apiFailPoints(config.failPoint, log);
   const stores = await openStores(config, 'api', { registry, log, opened });
   const { tracing, redis, mysql } = stores;
 
@@ -131,7 +130,6 @@ async function open(config: ServicesConfig, parts: ServicesParts, opened: Opened
     deadLetters,
     cache,
     withBreakers,
-    failPoints,
     notifications,
     tracing,
   });
@@ -157,7 +155,7 @@ async function open(config: ServicesConfig, parts: ServicesParts, opened: Opened
     followersPerAddressMax: STREAMS_PER_ADDRESS_MAX,
   });
 
-  const operator = new Operator(config, log, { redis, mysql, rebuildFailPoints: failPoints });
+  const operator = new Operator(config, log, { redis, mysql });
   opened(() => operator.close());
   const refunds = operator.refunds();
   const paymentCases = operator.paymentCases();
@@ -200,7 +198,7 @@ async function open(config: ServicesConfig, parts: ServicesParts, opened: Opened
     ...admission.services,
     unpaidPause: admission.unpaidPause(orders),
     snapshots,
-    gate: failPoints.gate(new PurchaseGate({ ...path, closedRows: waiting.closedRows, smooth: admission.smooth })),
+    gate: wrapped('gate', new PurchaseGate({ ...path, closedRows: waiting.closedRows, smooth: admission.smooth })),
     getPurchase: new GetPurchase(waiting, pollMaxMs),
     followPurchase,
     streamTimes,

@@ -78,10 +78,10 @@ import { runSchedule } from '../sales/schedule/run-schedule.js';
 import { finishTransfers } from '../sales/stock/finish-transfers.js';
 import { watchHotSales } from '../sales/watch-hot-sales.js';
 import { watchOpenSales } from '../sales/watch-open-sales.js';
-import type { KeeperFailPoints } from './fail-points.js';
 import { INVISIBLE_MS, type KeeperBroker, type LoopedSource } from './keeper-broker.js';
 import { openSaleAdmin, openSaleEditor, rebuildStores, workerProgressOf } from './operator.js';
 import { openReadiness } from './sale-readiness.js';
+import { wrapped } from './seams.js';
 import { systemClock as clock } from './system-clock.js';
 
 /** A job and the pause between two runs of it, ms. */
@@ -156,7 +156,6 @@ export function planJobs(
     redis,
     mysql,
     broker,
-    failPoints,
     provider,
     reconcile,
     clocks,
@@ -167,7 +166,6 @@ export function planJobs(
     readonly redis: RedisConnection;
     readonly mysql: MysqlPool;
     readonly broker: KeeperBroker;
-    readonly failPoints: KeeperFailPoints;
     /** Null: refunds wait for an operator and become overdue. */
     readonly provider: PaymentProvider | null;
     readonly reconcile: ReconcileAdmin;
@@ -182,19 +180,19 @@ export function planJobs(
   const sales = shareLists(createSaleRepository(mysql), clock);
   const store = createBatchStore(redis);
   const repository = createOrderRepository(mysql);
-  const transitions = failPoints.transitions(createOrderTransitions(mysql, { clock, log }));
+  const transitions = wrapped('order transitions', createOrderTransitions(mysql, { clock, log }));
   const deadLetters = createDeadLetterRepository(mysql);
   const outbox = createOutbox(mysql);
   const overdue = createOverdueRepository(mysql);
-  const published = { outbox: failPoints.published(outbox), clock, log, metrics };
-  const released = { outbox: failPoints.released(outbox), clock, log, metrics };
+  const published = { outbox: wrapped('outbox to publish', outbox), clock, log, metrics };
+  const released = { outbox: wrapped('outbox to release', outbox), clock, log, metrics };
   const rows = { max: ROWS_PER_LEASE, leaseMs: outboxLeaseMs };
   const leases = createJobLeases(mysql);
   const owner = randomUUID();
   const consumer = { ready: takesWrites(leases, owner, clock), deadLetters, tracing, clock, log, metrics };
   const groupOf = (group: Group) => ({ group, topic: GROUP_TOPICS[group], invisibleMs: INVISIBLE_MS });
   const bothStores = async (): Promise<void> => void (await Promise.all([mysql.probe(), pingAnyServer(redis)]));
-  const rebuild = rebuildStores(redis, mysql, failPoints);
+  const rebuild = rebuildStores(redis, mysql);
   const repair = { ...rebuild, progress: workerProgressOf(config), clock, metrics, log };
   const sender = createPurchaseNotificationsSender(redis);
   const schedule = createSaleSchedule(mysql);

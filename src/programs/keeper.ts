@@ -16,7 +16,6 @@ import { readRedisClocks } from '../redis/read-facts.js';
 import { createProgramReports } from '../redis/program-reports.js';
 import { createScheduleMetrics } from '../sales/schedule/metrics.js';
 import { allOrNothing, type Opened } from './all-or-nothing.js';
-import { keeperFailPoints } from './fail-points.js';
 import { openKeeperBroker } from './keeper-broker.js';
 import { planJobs } from './keeper-jobs.js';
 import { Operator } from './operator.js';
@@ -67,7 +66,6 @@ async function open(config: OpenConfig, { log, opened, ...parts }: OpenParts): P
   log.info({ servers: serversOf(config) }, 'starting with these servers');
   const payments = await parts.payments();
   const registry = createRegistry('keeper');
-  const failPoints = keeperFailPoints(config.failPoint, log);
   const stores = await openStores(config, 'keeper', { registry, log, opened });
   const { tracing, redis, mysql } = stores;
   const signatures = messageSignatures(config.messages);
@@ -79,7 +77,7 @@ async function open(config: OpenConfig, { log, opened, ...parts }: OpenParts): P
   const broker = await openKeeperBroker(config, { signatures, messages }, log);
   opened(() => Promise.all([broker.closeSources(), broker.closeChannels()]));
   const { redrives } = broker;
-  const operator = new Operator(config, log, { redis, mysql, redrives, compensated: failPoints.compensated });
+  const operator = new Operator(config, log, { redis, mysql, redrives });
   const metrics = {
     ...createJobMetrics(registry),
     ...createOrderJobMetrics(registry),
@@ -93,7 +91,6 @@ async function open(config: OpenConfig, { log, opened, ...parts }: OpenParts): P
     redis,
     mysql,
     broker,
-    failPoints,
     provider: payments?.provider ?? null,
     reconcile: await operator.reconcile(),
     clocks,

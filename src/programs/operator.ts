@@ -5,7 +5,6 @@ import { OperationalError } from '../core/errors.js';
 import type { AuditLog } from '../core/ports/audit-log.js';
 import type { RedriveChannel, WorkerProgress } from '../core/ports/channels.js';
 import type { Log } from '../core/ports/log.js';
-import type { OrderRepository } from '../core/ports/order-repository.js';
 import type { OrderSearch } from '../core/ports/order-search.js';
 import type { PaymentCases } from '../core/ports/payment-cases.js';
 import type { PriceFault } from '../core/ports/payment-provider.js';
@@ -59,8 +58,8 @@ import type { ProducerOptions } from '../rocketmq/signed-message.js';
 import { SaleEditor } from '../sales/edit-sale.js';
 import { SaleAdmin } from '../sales/sale-admin.js';
 import { planSales, type PlannedSale } from '../sales/schedule/plan-sales.js';
-import type { RebuildFailPoints } from './fail-points.js';
 import { openReadiness } from './sale-readiness.js';
+import { wrapped } from './seams.js';
 import { brokerConnection, messageSignatures, openRedis } from './servers.js';
 import { systemClock as clock } from './system-clock.js';
 
@@ -70,14 +69,11 @@ type PublishSections = 'rocketmq' | 'brokerAccess' | 'messages';
 /** Renewed at each purchase that is given up, so it only has to last for one purchase. */
 const SLOT_LEASE_MS = 60_000;
 
-/** The connections that a program has open already and closes itself, and the wrappers for its stores. */
+/** The connections that a program has open already and closes itself. */
 export interface OperatorParts {
   readonly redis?: RedisConnection;
   readonly mysql?: MysqlPool;
   readonly redrives?: RedriveChannel;
-  /** Wraps the repository in which reconcile records a purchase as given up. */
-  readonly compensated?: (repository: OrderRepository) => OrderRepository;
-  readonly rebuildFailPoints?: RebuildFailPoints;
 }
 
 const RECONCILE_LIMITS = {
@@ -191,7 +187,6 @@ export class Operator<S extends SectionName> {
   async reconcile(this: Operator<'mysql' | 'redis' | PublishSections | 'reconcile'>): Promise<ReconcileAdmin> {
     const redis = await this.#openRedis();
     const mysql = this.#openMysql();
-    const { compensated = (repository) => repository } = this.#given;
     const minter = this.#openMinter(mysql);
     return new ReconcileAdmin(
       {
@@ -201,7 +196,7 @@ export class Operator<S extends SectionName> {
         runs: createReconcileRuns(mysql, clock),
         sales: createSaleRepository(mysql),
         outbox: createOutbox(mysql),
-        fail: { repository: compensated(createOrderRepository(mysql)), minter, clock },
+        fail: { repository: wrapped('order repository', createOrderRepository(mysql)), minter, clock },
         channel: this.#openRedrives(),
         clock,
         log: this.#log,
@@ -239,7 +234,7 @@ export class Operator<S extends SectionName> {
     order: RepairOrder,
     { force }: { readonly force: boolean },
   ): Promise<OrderedRepair> {
-    const stores = rebuildStores(await this.#openRedis(), this.#openMysql(), this.#given.rebuildFailPoints);
+    const stores = rebuildStores(await this.#openRedis(), this.#openMysql());
     const ports = { ...stores, progress: workerProgressOf(this.#config), clock, log: this.#log };
     return repairAsked(saleId, force, ports, this.#config.repair, order);
   }
@@ -251,7 +246,7 @@ export class Operator<S extends SectionName> {
     order: ReshardOrder,
   ): Promise<Resharded> {
     const redis = await this.#openRedis();
-    const stores = rebuildStores(redis, this.#openMysql(), this.#given.rebuildFailPoints);
+    const stores = rebuildStores(redis, this.#openMysql());
     const cache = createSaleSnapshotCache(redis);
     const progress = workerProgressOf(this.#config);
     return reshardSale(saleId, order, { ...stores, cache, progress, clock, log: this.#log }, this.#config.repair);
@@ -338,14 +333,14 @@ export function openSaleEditor(redis: RedisConnection, mysql: MysqlPool, faultOf
 }
 
 /** Opens the stores that rebuild a sale in Redis from MySQL, for a repair or a split into more buckets. */
-export function rebuildStores(redis: RedisConnection, mysql: MysqlPool, failPoints?: RebuildFailPoints) {
+export function rebuildStores(redis: RedisConnection, mysql: MysqlPool) {
   const { orderPage, unlistedOrders, findSale } = createReconcileRepository(mysql);
   const { setState } = createSaleStore(redis);
   const store = { ...createRepairStore(redis), setState };
   const repository = { ...createRepairRepository(mysql), orderPage, unlistedOrders, findSale };
   return {
-    store: failPoints?.rebuilt(store) ?? store,
-    repository: failPoints?.raised(repository) ?? repository,
+    store: wrapped('repair store', store),
+    repository: wrapped('repair repository', repository),
     sales: createSaleRepository(mysql),
   };
 }

@@ -28,7 +28,7 @@ import { createPurchaseChannel } from '../rocketmq/purchase-channel.js';
 import type { ChannelHealth } from '../rocketmq/probe.js';
 import { SaleSnapshots } from '../sales/sale-snapshots.js';
 import { UnitFetcher } from '../sales/stock/gather-units.js';
-import type { ApiFailPoints } from './fail-points.js';
+import { wrapped } from './seams.js';
 import { brokerConnection, messageSignatures, openSignedMessages } from './servers.js';
 import { systemClock as clock } from './system-clock.js';
 import type { BreakerWrappers } from './with-breakers.js';
@@ -52,7 +52,6 @@ export interface PathParts {
   readonly deadLetters: DeadLetterRepository;
   readonly cache: SaleSnapshotCache;
   readonly withBreakers: BreakerWrappers;
-  readonly failPoints: ApiFailPoints;
   readonly notifications: PurchaseNotifications;
   readonly tracing: Tracing;
   readonly registry: Registry;
@@ -84,34 +83,22 @@ export interface PurchasePath {
 /** @throws OperationalError when a dependency does not answer at the start */
 export async function openPurchasePath(
   config: Config<'redis' | 'rocketmq' | 'brokerAccess' | 'messages' | 'hotSales' | 'batch'>,
-  {
-    redis,
-    sales,
-    deadLetters,
-    cache,
-    withBreakers,
-    failPoints,
-    notifications,
-    tracing,
-    registry,
-    log,
-    fail,
-  }: PathParts,
+  { redis, sales, deadLetters, cache, withBreakers, notifications, tracing, registry, log, fail }: PathParts,
 ): Promise<PurchasePath> {
-  const store = withBreakers.store(failPoints.store(createStockStore(redis, log)));
+  const store = withBreakers.store(wrapped('stock store', createStockStore(redis, log)));
   const messages = openSignedMessages(config.messages, { deadLetters, registry, log });
   const channel = await createPurchaseChannel({
     ...config.rocketmq,
     ...brokerConnection(config, log),
     signatures: messageSignatures(config.messages),
-    checkBack: createCheckBack(failPoints.checked(store), messages, log, tracing),
+    checkBack: createCheckBack(wrapped('stock store of check-backs', store), messages, log, tracing),
     metrics: createChannelMetrics(registry),
   });
   const snapshots = new SaleSnapshots(
     { repository: sales, cache, clock },
     { memoryTtlMs: SNAPSHOT_MEMORY_MS, memoryMax: SALES_IN_MEMORY, lockMs: SNAPSHOT_LOCK_MS },
   );
-  const units = new UnitFetcher(failPoints.transfers(createTransferStore(redis)));
+  const units = new UnitFetcher(wrapped('transfer store', createTransferStore(redis)));
   const flags = new SoldOutFlags(
     { lifeMs: SOLD_OUT_LIFE_MS, buyersMax: SOLD_OUT_BUYERS_MAX },
     { store, units, notifications, clock, log },
@@ -120,7 +107,7 @@ export async function openPurchasePath(
   const metrics = createPurchaseMetrics(registry, () => batcher);
   const servers = {
     store: withReplicaBarrier(store, barrier),
-    channel: withBreakers.channel(failPoints.channel(channel)),
+    channel: withBreakers.channel(wrapped('purchase channel', channel)),
   };
   const placePorts: PlaceBatchPorts = {
     ...withStepTimes(servers, clock, (step, tookMs) => metrics.stepTook(step, tookMs)),

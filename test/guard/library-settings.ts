@@ -2,7 +2,13 @@ import { fileVariable, type Key } from '../../src/core/config/key.js';
 import { PROGRAM_SECTIONS, SCHEMA, settingsOf, type SectionName } from '../../src/core/config/schema.js';
 
 /** Sections that only our own servers and programs read. */
-const SECTIONS_LEFT_OUT: readonly SectionName[] = ['shop', 'operators', 'workerMetrics', 'keeperMetrics', 'failPoint'];
+const SECTIONS_LEFT_OUT: readonly SectionName[] = [
+  'shop',
+  'operators',
+  'workerMetrics',
+  'keeperMetrics',
+  'environment',
+];
 const KEYS_LEFT_OUT: readonly string[] = [
   'HTTP_HOST',
   'PORT',
