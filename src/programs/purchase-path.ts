@@ -11,13 +11,12 @@ import type { DeadLetterRepository } from '../core/ports/dead-letter-repository.
 import type { SaleRepository, SaleSnapshotCache } from '../core/ports/sale-repository.js';
 import type { StockStore } from '../core/ports/stock-store.js';
 import type { Tracing } from '../core/ports/tracing.js';
+import { placeInSpan, withStepTimes } from '../purchase/batch-steps.js';
 import { Batcher } from '../purchase/batcher.js';
 import { createCheckBack } from '../purchase/check-back.js';
 import { isSaleSoldOut } from '../purchase/gate.js';
 import { createPurchaseMetrics } from '../purchase/metrics.js';
 import { placeBatch, type PlaceBatchPorts } from '../purchase/place-batch.js';
-import { placeInSpan } from '../purchase/step-spans.js';
-import { withStepTimes } from '../purchase/step-times.js';
 import { SoldOutFlags } from '../purchase/sold-out-flags.js';
 import type { RedisConnection } from '../redis/connection.js';
 import { createHotSaleStore } from '../redis/hot-sale-store.js';
