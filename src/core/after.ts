@@ -3,12 +3,13 @@
 /** Longest time that `setTimeout` accepts, ms: it fires at once for a longer time. */
 const TIMER_MAX_MS = 2 ** 31 - 1;
 
-/** Calls back after `ms`, however long that is. `Infinity` means never. @returns cancels the timer */
+/** Calls back after `ms`, never earlier, however long that is. `Infinity` means never. @returns cancels the timer */
 export function after(ms: number, callback: () => void): () => void {
   let timer: ReturnType<typeof setTimeout>;
   const wait = (leftMs: number): void => {
     const nextMs = Math.min(leftMs, TIMER_MAX_MS);
-    timer = setTimeout(() => (leftMs > nextMs ? wait(leftMs - nextMs) : callback()), nextMs);
+    // `setTimeout` drops the fraction of a millisecond and would fire early.
+    timer = setTimeout(() => (leftMs > nextMs ? wait(leftMs - nextMs) : callback()), Math.ceil(nextMs));
   };
   wait(ms);
   return () => clearTimeout(timer);

@@ -39,6 +39,15 @@ describe('wait of any length', () => {
     );
   });
 
+  it('does not end a fraction of a millisecond early', () => {
+    const ring = sinon.fake();
+    after(499.4, ring);
+    pass(499);
+    expect(ring.callCount, 'before').to.equal(0);
+    pass(1);
+    expect(ring.callCount, 'when it is over').to.equal(1);
+  });
+
   it('never ends when it is infinite or was cancelled', () => {
     const ring = sinon.fake();
     const ends = [after(Infinity, ring), after(3 * TIMER_MAX_MS, ring)];
