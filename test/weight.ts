@@ -9,9 +9,9 @@ import { SCHEMA, settingsOf, type SectionName } from '../src/core/config/schema.
 
 const CEILINGS: Readonly<Record<string, number>> = {
   'lines of TypeScript': 187_300,
-  'lines in src': 58_000,
+  'lines in src': 57_700,
   'lines in web': 15_700,
-  'lines in test': 103_000,
+  'lines in test': 103_200,
   'lines in deploy': 6_550,
   'lines in bench': 4_250,
   'words in docs': 40_000,
