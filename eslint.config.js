@@ -10,6 +10,8 @@ import tseslint from 'typescript-eslint';
 const FLOW = {
   cli: [
     'programs',
+    'operate',
+    'process',
     'http',
     'contract',
     'admission',
@@ -23,8 +25,10 @@ const FLOW = {
     'core',
   ],
   /** Seckill inside an app: it composes what the programs compose. */
-  library: ['programs', 'http', 'contract', 'orders', 'payment', 'mysql', 'rocketmq', 'core'],
+  library: ['programs', 'process', 'http', 'contract', 'orders', 'payment', 'mysql', 'rocketmq', 'core'],
   programs: [
+    'operate',
+    'process',
     'http',
     'contract',
     'admission',
@@ -38,6 +42,22 @@ const FLOW = {
     'payment',
     'core',
   ],
+  /** One folder per subject of operators. */
+  operate: [
+    'process',
+    'http',
+    'contract',
+    'admission',
+    'orders',
+    'sales',
+    'recovery',
+    'redis',
+    'mysql',
+    'rocketmq',
+    'core',
+  ],
+  /** What every process needs, a program or a command: connections, log and metrics, clock, options and output. */
+  process: ['http', 'orders', 'redis', 'mysql', 'rocketmq', 'core'],
   http: ['contract', 'admission', 'purchase', 'orders', 'sales', 'recovery', 'core'],
   /** The bodies of the API, written once. The pages and the client take their types from it. */
   contract: ['admission', 'sales', 'recovery', 'core'],
@@ -56,6 +76,10 @@ const ROOMS = Object.keys(FLOW);
 const folders = readdirSync(new URL('src', import.meta.url));
 if ([...ROOMS].sort().join() !== folders.sort().join()) throw new Error('FLOW must name each folder of src.');
 
+/** A subject has two doors: `index.ts` for programs, and `commands.ts` for the command line. */
+const SUBJECTS = readdirSync(new URL('src/operate', import.meta.url));
+const doors = (file) => SUBJECTS.map((subject) => `./${subject}/${file}`);
+
 /** What the pages and the client may import: files that import nothing themselves, and types. */
 const FOR_BROWSERS = ['./core/after.ts', './core/currency.ts', './contract'];
 
@@ -65,6 +89,24 @@ const zones = [
     from: ROOMS.filter((other) => other !== room && !allowed.includes(other)).map((other) => `./src/${other}`),
     message: `src/${room} may import only: ${allowed.join(', ') || 'nothing'}.`,
   })),
+  ...SUBJECTS.map((subject) => ({
+    target: `./src/operate/${subject}`,
+    from: './src/operate',
+    except: [`./${subject}`],
+    message: 'No subject imports another one.',
+  })),
+  {
+    target: './src/programs',
+    from: './src/operate',
+    except: doors('index.ts'),
+    message: 'Import index.ts of a subject, its door for programs.',
+  },
+  {
+    target: './src/cli',
+    from: './src/operate',
+    except: doors('commands.ts'),
+    message: 'Import commands.ts of a subject, its door for the command line.',
+  },
   {
     target: './src',
     from: ['./web', './deploy', './test', './bench'],
@@ -119,7 +161,8 @@ const READS_WALL_CLOCK = {
   'orders/order-id-minter.ts': 'the time in an order id',
   'purchase/place-batch.ts': 'the time of creation of a batch',
   'purchase/read-purchase.ts': 'how long ago a sale closed',
-  'recovery/dead-letters/replay-dead-letter.ts': 'the deadline of an order',
+  'operate/dead-letters/bulk-route.ts': 'the end of a token, which ends a stream',
+  'operate/dead-letters/replay-dead-letter.ts': 'the deadline of an order',
   'recovery/reconcile/reconcile-admin.ts': 'how long ago a sale closed',
   'recovery/repair/await-quiet.ts': 'how long ago a sale closed',
   'redis/read-facts.ts': 'compared with the clock of Redis',
@@ -208,7 +251,7 @@ export default tseslint.config(
   },
   {
     files: ['src/**/*.ts'],
-    ignores: ['src/core/config/**', 'src/cli/**'],
+    ignores: ['src/core/config/**', 'src/cli/**', 'src/operate/*/commands.ts', 'src/process/options.ts'],
     rules: {
       'no-restricted-properties': [
         'error',
@@ -217,7 +260,7 @@ export default tseslint.config(
     },
   },
   {
-    files: ['admission', 'core', 'orders', 'purchase', 'recovery', 'redis', 'rocketmq', 'sales'].map(
+    files: ['admission', 'core', 'operate', 'orders', 'purchase', 'recovery', 'redis', 'rocketmq', 'sales'].map(
       (room) => `src/${room}/**/*.ts`,
     ),
     ignores: ['src/core/after.ts', ...Object.keys(READS_WALL_CLOCK).map((file) => `src/${file}`)],

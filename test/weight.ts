@@ -8,14 +8,14 @@ import { SCHEMA, settingsOf, type SectionName } from '../src/core/config/schema.
 // ceiling. A commit that raises one says why.
 
 const CEILINGS: Readonly<Record<string, number>> = {
-  'lines of TypeScript': 187_300,
-  'lines in src': 57_700,
+  'lines of TypeScript': 187_500,
+  'lines in src': 57_900,
   'lines in web': 15_700,
   'lines in test': 103_200,
   'lines in deploy': 6_550,
   'lines in bench': 4_250,
   'words in docs': 40_000,
-  'words in docs/decisions': 10_000,
+  'words in docs/decisions': 10_200,
   'pages in docs': 28,
   settings: 96,
   'uses of Pick<': 418,

@@ -5,6 +5,7 @@ import { promisify } from 'node:util';
 import { Command } from 'commander';
 import { REPO_DIR } from '../deploy/local/stack/paths.js';
 import { openapiOf } from '../src/http/openapi.js';
+import { ROUTES } from '../src/programs/routes.js';
 import { readScripts } from '../src/redis/scripts.js';
 import { publishedMetrics } from './helpers/published-metrics.js';
 import { inSimulatedTime } from './simulation/engine/simulated-time.js';
@@ -28,7 +29,7 @@ const write = (name: string, lines: readonly string[]): void =>
   writeFileSync(join(into, name), `${lines.join('\n')}\n`);
 
 for (const listener of ['buyers', 'operators'] as const) {
-  write(`openapi-${listener}.json`, [JSON.stringify(openapiOf(listener), null, 2)]);
+  write(`openapi-${listener}.json`, [JSON.stringify(openapiOf(ROUTES, listener), null, 2)]);
 }
 write(
   'metrics.txt',

@@ -1,7 +1,8 @@
+import { splitIntoBuckets } from '../../src/programs/operator.js';
 import { loadConfig } from '../../src/core/config/load.js';
 import type { Sale } from '../../src/core/sale.js';
-import { withOperator } from '../../src/programs/operator.js';
-import { createLog } from '../../src/programs/telemetry.js';
+import { withConnections } from '../../src/process/connections.js';
+import { createLog } from '../../src/process/telemetry.js';
 import type { RepairStep } from '../../src/recovery/repair/repair-sale.js';
 import { BenchError } from '../bench-error.js';
 import { runOpenLoop, type OpenLoopResult } from '../load/open-loop.js';
@@ -72,15 +73,15 @@ async function splitSale(
   const config = loadConfig(['mysql', 'redis', 'repair', 'brokerAccess'], env);
   const parts = { redis: stores.redis, mysql: stores.mysql };
   const steps: string[] = [];
-  return withOperator(
+  return withConnections(
     config,
     createLog('bench', 'error'),
-    async (operator) => {
+    async (connections) => {
       await stores.waitUntilLanded(saleId, afterOrders, signal);
       const startedMs = performance.now();
       const onStep = ({ step }: RepairStep): void =>
         void steps.push(`${step} ${Math.round(performance.now() - startedMs)}`);
-      const end = await operator.reshard(saleId, { actor: 'bench', buckets, onStep });
+      const end = await splitIntoBuckets(connections, saleId, { actor: 'bench', buckets, onStep });
       if (end.outcome !== 'resharded') throw new BenchError(`the sale was not split: ${end.outcome}`);
       steps.push(`done ${Math.round(performance.now() - startedMs)}`);
       return { lockedMs: end.lockedMs, steps };

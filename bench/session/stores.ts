@@ -1,10 +1,11 @@
+import { openSales } from '../../src/programs/operator.js';
 import { loadConfig, type Environment } from '../../src/core/config/load.js';
 import type { Sale } from '../../src/core/sale.js';
 import { openMysqlPool, type MysqlPool } from '../../src/mysql/pool.js';
 import { createOrderAudit } from '../../test/invariants/order-audit.js';
-import { withOperator } from '../../src/programs/operator.js';
-import { systemClock as clock } from '../../src/programs/system-clock.js';
-import { createLog } from '../../src/programs/telemetry.js';
+import { withConnections } from '../../src/process/connections.js';
+import { systemClock as clock } from '../../src/process/system-clock.js';
+import { createLog } from '../../src/process/telemetry.js';
 import { connectRedis, type RedisConnection } from '../../src/redis/connection.js';
 import { checkSale, waitUntilAtRest, type OpLog, type SaleCheck } from '../../test/invariants/check-sale.js';
 import { createBucketAudit } from '../../test/invariants/redis-snapshot.js';
@@ -77,8 +78,8 @@ export class Stores {
       buckets,
       ...window,
     };
-    return withOperator(config, createLog('bench', 'error'), async (operator) => {
-      const admin = await operator.sales();
+    return withConnections(config, createLog('bench', 'error'), async (connections) => {
+      const admin = await openSales(connections);
       const made = await admin.create(sale, 'bench');
       if (made.outcome !== 'created') throw new BenchError(`the sale ${made.outcome}`);
       const { saleId } = made.sale;

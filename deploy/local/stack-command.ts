@@ -12,7 +12,7 @@ import { StackError } from './stack/stack-error.js';
 import { openStack } from './stack/stack.js';
 import { chosenIn, versionOptions, type Versions } from './stack/versions.js';
 import { OTLP_PORT, runTraces, TRACES_HELP, type TracesFlags, ZIPKIN_PORT } from './traces/traces.js';
-import { parseWhole } from '../../src/cli/options.js';
+import { parseWhole } from '../../src/process/options.js';
 
 interface StackFlags extends Partial<Versions> {
   readonly dir?: string;

@@ -1,7 +1,7 @@
 import { type ChildProcess, fork } from 'node:child_process';
 import { constants, getPriority, setPriority } from 'node:os';
 import { join } from 'node:path';
-import { CliError } from '../../src/cli/cli-error.js';
+import { CliError } from '../../src/process/cli-error.js';
 import { REPO_DIR } from './stack/paths.js';
 
 /**

@@ -1,12 +1,13 @@
 import { Command, InvalidArgumentError } from 'commander';
 import { randomBytes, randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { withOperator } from '../../src/programs/operator.js';
+import { openSales } from '../../src/programs/operator.js';
+import { withConnections } from '../../src/process/connections.js';
 import { loadConfig, type Environment } from '../../src/core/config/load.js';
 import { readDuration } from '../../src/core/duration.js';
 import type { Sale } from '../../src/core/sale.js';
 import { migrate } from '../../src/mysql/migrate.js';
-import { createLog } from '../../src/programs/telemetry.js';
+import { createLog } from '../../src/process/telemetry.js';
 import type { SaleAdmin } from '../../src/sales/sale-admin.js';
 import { assertPortsFree, freePortsOr, listeningPorts } from './stack/ports.js';
 import { tryLock } from './stack/processes.js';
@@ -14,8 +15,8 @@ import { DEFAULT_DIR, stackPaths } from './stack/paths.js';
 import { StackError } from './stack/stack-error.js';
 import { openStack, type Stack } from './stack/stack.js';
 import { chosenIn, versionOptions, type Versions } from './stack/versions.js';
-import { CliError, UsageError } from '../../src/cli/cli-error.js';
-import { operatorName, parseWhole } from '../../src/cli/options.js';
+import { CliError, UsageError } from '../../src/process/cli-error.js';
+import { operatorName, parseWhole } from '../../src/process/options.js';
 import { signerOf } from '../../src/cli/setup.js';
 import { Demo, demoEnv } from './demo/demo.js';
 import { SERVER_NAMES } from './stack/servers/server-spec.js';
@@ -209,7 +210,9 @@ function startServers(flags: UpFlags, signal: AbortSignal): Promise<StartedStack
 async function prepare(env: Environment): Promise<Sale> {
   const config = loadConfig(['mysql', 'redis'], env);
   await migrate(config.mysql);
-  return withOperator(config, createLog('up', 'warn'), async (operator) => demoSale(await operator.sales()));
+  return withConnections(config, createLog('up', 'warn'), async (connections) =>
+    demoSale(await openSales(connections)),
+  );
 }
 
 /** Returns the open demo sale that still has units, or a new sale. */

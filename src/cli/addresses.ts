@@ -1,5 +1,5 @@
 import { loadConfig } from '../core/config/load.js';
-import { UsageError } from './cli-error.js';
+import { UsageError } from '../process/cli-error.js';
 
 // Where commands find programs and servers.
 

@@ -1,11 +1,12 @@
 import { Command } from 'commander';
+import { createAuditLog } from '../mysql/audit-log.js';
 import { loadConfig } from '../core/config/load.js';
 import type { AuditFilter } from '../core/ports/audit-log.js';
 import { auditBody } from '../http/routes/audit.js';
-import { withOperator } from '../programs/operator.js';
-import { createLog } from '../programs/telemetry.js';
-import { parseTime, parseWhole } from './options.js';
-import { isoTime, print, printError, tableLine } from './print.js';
+import { withConnections } from '../process/connections.js';
+import { createLog } from '../process/telemetry.js';
+import { parseTime, parseWhole } from '../process/options.js';
+import { isoTime, print, printError, tableLine } from '../process/print.js';
 import { withoutUndefined } from '../core/without-undefined.js';
 
 interface ListFlags {
@@ -57,8 +58,8 @@ async function list({ json, limit, since, before, subject, actor, action }: List
   const filter: AuditFilter = withoutUndefined({ subject, actor, action, sinceMs: since });
   const page = { max: limit, ...withoutUndefined({ beforeId: before?.toString() }) };
   const config = loadConfig(['mysql'], process.env);
-  const entries = await withOperator(config, createLog('audit', 'error'), (operator) =>
-    operator.audit().list(filter, page),
+  const entries = await withConnections(config, createLog('audit', 'error'), (connections) =>
+    createAuditLog(connections.mysql()).list(filter, page),
   );
   if (!json) print(line('entry', 'at', 'actor', 'action', 'subject', 'before → after'));
   for (const entry of entries) {

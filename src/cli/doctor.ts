@@ -3,8 +3,8 @@ import { isWorse, type Finding } from '../core/doctor/check.js';
 import { CHECK_IDS, type Report } from '../core/doctor/report.js';
 import { PROGRAM_KINDS, type ProgramKind } from '../core/ports/program-reports.js';
 import { examine } from '../programs/doctor.js';
-import { clusterOption } from './options.js';
-import { inLine, print, tableLine } from './print.js';
+import { clusterOption } from '../process/options.js';
+import { inLine, print, tableLine } from '../process/print.js';
 
 interface Flags {
   readonly program?: ProgramKind;

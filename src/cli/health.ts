@@ -2,8 +2,8 @@ import { Argument, Command } from 'commander';
 import { loadConfig, type Environment } from '../core/config/load.js';
 import { PROGRAM_KINDS, type ProgramKind } from '../core/ports/program-reports.js';
 import { addressToAsk } from './addresses.js';
-import { CliError } from './cli-error.js';
-import { print } from './print.js';
+import { CliError } from '../process/cli-error.js';
+import { print } from '../process/print.js';
 
 /** Shorter than the time-out of a container health check, so that the command can still print the reason. */
 const ANSWER_MS = 2000;

@@ -1,7 +1,7 @@
 import { Command } from 'commander';
 import { readScripts } from '../redis/scripts.js';
-import { CliError } from './cli-error.js';
-import { print } from './print.js';
+import { CliError } from '../process/cli-error.js';
+import { print } from '../process/print.js';
 
 export function luaCommand(): Command {
   return new Command('lua')

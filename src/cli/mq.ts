@@ -1,4 +1,5 @@
 import { Command } from 'commander';
+import { createAuditLog } from '../mysql/audit-log.js';
 import { pause } from '../core/after.js';
 import { loadConfig } from '../core/config/load.js';
 import {
@@ -11,13 +12,13 @@ import {
 import { TOPICS } from '../core/topics.js';
 import { RocketmqInspection } from '../rocketmq/admin/inspection.js';
 import { brokerAccessOf } from '../rocketmq/credentials.js';
-import { withOperator } from '../programs/operator.js';
-import { createLog } from '../programs/telemetry.js';
+import { withConnections } from '../process/connections.js';
+import { createLog } from '../process/telemetry.js';
 import { resumableOf, resumeHalf } from '../recovery/resume-halves.js';
-import { UsageError } from './cli-error.js';
+import { UsageError } from '../process/cli-error.js';
 import { namesrvOf } from './addresses.js';
-import { clusterOption, operatorName, parseTime, parseWhole } from './options.js';
-import { inLine, isoTime, print, printError, tableLine } from './print.js';
+import { clusterOption, operatorName, parseTime, parseWhole } from '../process/options.js';
+import { inLine, isoTime, print, printError, tableLine } from '../process/print.js';
 
 interface MqFlags {
   readonly namesrv?: string;
@@ -209,8 +210,8 @@ async function resume(flags: ResumeFlags): Promise<void> {
   }
   let done = 0;
   try {
-    await withOperator(loadConfig(['mysql'], process.env), createLog('mq', 'error'), async (operator) => {
-      const audit = operator.audit();
+    await withConnections(loadConfig(['mysql'], process.env), createLog('mq', 'error'), async (connections) => {
+      const audit = createAuditLog(connections.mysql());
       for (const half of halves) {
         await resumeHalf(half, operatorName(), { inspection, audit });
         done++;

@@ -1,14 +1,15 @@
 import { Command, Option } from 'commander';
+import { createOrderSearch } from '../mysql/order-search.js';
 import { loadConfig } from '../core/config/load.js';
 import { ORDER_STATES, type OrderState } from '../core/order.js';
 import { isServed, ORDER_FILTER_NEEDS, type OrderFilter } from '../core/ports/order-search.js';
 import { EXPORT_FORMATS, EXPORT_MAX, type ExportFormat } from '../http/export-lines.js';
 import { orderPages } from '../http/order-lines.js';
-import { withOperator } from '../programs/operator.js';
-import { createLog } from '../programs/telemetry.js';
-import { UsageError } from './cli-error.js';
-import { checkSpan, parseSaleId, parseTime, parseUserId, parseWhole } from './options.js';
-import { printAll } from './print.js';
+import { withConnections } from '../process/connections.js';
+import { createLog } from '../process/telemetry.js';
+import { UsageError } from '../process/cli-error.js';
+import { checkSpan, parseSaleId, parseTime, parseUserId, parseWhole } from '../process/options.js';
+import { printAll } from '../process/print.js';
 import { withoutUndefined } from '../core/without-undefined.js';
 
 interface Flags {
@@ -54,8 +55,8 @@ async function exportOrders({ user, sale, state, from, to, limit = EXPORT_MAX, f
   const filter: OrderFilter = withoutUndefined({ userId: user, saleId: sale, state, fromMs: from, toMs: to });
   if (!isServed(filter)) throw new UsageError(ORDER_FILTER_NEEDS);
   const config = loadConfig(['mysql'], process.env);
-  await withOperator(config, createLog('orders', 'error'), async (operator) => {
-    for await (const text of orderPages(operator.orderSearch(), filter, { format, limit })) {
+  await withConnections(config, createLog('orders', 'error'), async (connections) => {
+    for await (const text of orderPages(createOrderSearch(connections.mysql()), filter, { format, limit })) {
       if (!(await printAll(text))) return;
     }
   });

@@ -1,14 +1,15 @@
 import { Command, Option } from 'commander';
+import { createPaymentCases } from '../mysql/payment-cases.js';
 import { amountText } from '../core/amount-text.js';
 import { loadConfig } from '../core/config/load.js';
 import { CASE_STATES, type CaseState, type PaymentCase, type PaymentCases } from '../core/ports/payment-cases.js';
 import { withoutUndefined } from '../core/without-undefined.js';
 import { caseBody } from '../http/routes/payment-cases.js';
-import { withOperator } from '../programs/operator.js';
-import { createLog } from '../programs/telemetry.js';
-import { CliError } from './cli-error.js';
-import { operatorName, parseWhole } from './options.js';
-import { isoTime, print, printError, tableLine } from './print.js';
+import { withConnections } from '../process/connections.js';
+import { createLog } from '../process/telemetry.js';
+import { CliError } from '../process/cli-error.js';
+import { operatorName, parseWhole } from '../process/options.js';
+import { isoTime, print, printError, tableLine } from '../process/print.js';
 
 interface ListFlags {
   readonly state: CaseState | 'all';
@@ -63,7 +64,9 @@ export function paymentCasesCommand(): Command {
 
 async function run(task: (repository: PaymentCases) => Promise<void>): Promise<void> {
   const config = loadConfig(['mysql'], process.env);
-  await withOperator(config, createLog('payment-cases', 'error'), (operator) => task(operator.paymentCases()));
+  await withConnections(config, createLog('payment-cases', 'error'), (connections) =>
+    task(createPaymentCases(connections.mysql())),
+  );
 }
 
 async function list(repository: PaymentCases, { state, after, limit, json }: ListFlags): Promise<void> {

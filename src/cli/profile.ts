@@ -3,9 +3,9 @@ import { writeFile } from 'node:fs/promises';
 import { Argument, Command } from 'commander';
 import { loadConfig } from '../core/config/load.js';
 import { addressToAsk } from './addresses.js';
-import { CliError, UsageError } from './cli-error.js';
-import { parseWhole } from './options.js';
-import { print } from './print.js';
+import { CliError, UsageError } from '../process/cli-error.js';
+import { parseWhole } from '../process/options.js';
+import { print } from '../process/print.js';
 import { signerOf } from './setup.js';
 
 const SECONDS_MAX = 30;

@@ -3,7 +3,7 @@ import { runProgram } from '../programs/run-program.js';
 import { loadConfig, removedSettings, type Environment } from '../core/config/load.js';
 import { PROGRAM_SECTIONS, type Config } from '../core/config/schema.js';
 import type { Log } from '../core/ports/log.js';
-import { createLog } from '../programs/telemetry.js';
+import { createLog } from '../process/telemetry.js';
 
 // Each command loads its own program only, so a start does not load the libraries of the other two.
 

@@ -1,17 +1,18 @@
 import { Command, Option } from 'commander';
+import { openReconcile } from '../programs/operator.js';
 import { loadConfig } from '../core/config/load.js';
 import { assertNever } from '../core/errors.js';
 import { JOB_STATES, type CompensationJob, type JobState } from '../core/ports/compensation-repository.js';
 import type { ReconcileRun } from '../core/ports/reconcile-runs.js';
 import { COMPENSATED_KINDS, describeFinding, type CompensatedKind } from '../core/sale-finding.js';
 import { jobBody, runBody, saleResultBody } from '../http/routes/reconcile.js';
-import { withOperator } from '../programs/operator.js';
-import { createLog } from '../programs/telemetry.js';
+import { withConnections } from '../process/connections.js';
+import { createLog } from '../process/telemetry.js';
 import type { ReconcileAdmin } from '../recovery/reconcile/reconcile-admin.js';
 import type { SaleResult } from '../recovery/reconcile/sale-report.js';
-import { CliError } from './cli-error.js';
-import { operatorName, parseRowNumber, parseSaleId, parseWhole } from './options.js';
-import { inLine, isoTime, print, printError, tableLine } from './print.js';
+import { CliError } from '../process/cli-error.js';
+import { operatorName, parseRowNumber, parseSaleId, parseWhole } from '../process/options.js';
+import { inLine, isoTime, print, printError, tableLine } from '../process/print.js';
 import { withoutUndefined } from '../core/without-undefined.js';
 
 interface RunFlags {
@@ -93,7 +94,9 @@ const addListOptions = (command: Command): Command =>
 
 async function run(task: (admin: ReconcileAdmin) => Promise<void>): Promise<void> {
   const config = loadConfig(['mysql', 'redis', 'rocketmq', 'brokerAccess', 'messages', 'reconcile'], process.env);
-  await withOperator(config, createLog('reconcile', 'error'), async (operator) => task(await operator.reconcile()));
+  await withConnections(config, createLog('reconcile', 'error'), async (connections) =>
+    task(await openReconcile(connections)),
+  );
 }
 
 async function reconcileSales(admin: ReconcileAdmin, { sale, apply = false, wait, json }: RunFlags): Promise<void> {

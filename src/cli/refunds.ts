@@ -1,11 +1,13 @@
 import { Command, InvalidArgumentError, Option } from 'commander';
-import { withOperator } from '../programs/operator.js';
+import { createRefundRepository } from '../mysql/refund-repository.js';
+import { createOrderSearch } from '../mysql/order-search.js';
+import { withConnections } from '../process/connections.js';
 import { loadConfig } from '../core/config/load.js';
 import { amountText } from '../core/amount-text.js';
 import { assertNever } from '../core/errors.js';
 import { isPaymentId } from '../core/ids.js';
 import { refundBody } from '../http/routes/refunds.js';
-import { createLog } from '../programs/telemetry.js';
+import { createLog } from '../process/telemetry.js';
 import {
   REFUND_STATES,
   type RefundRepository,
@@ -13,9 +15,9 @@ import {
   type StoredRefund,
 } from '../core/ports/refund-repository.js';
 import type { OrderSearch } from '../core/ports/order-search.js';
-import { CliError } from './cli-error.js';
-import { operatorName, parseWhole } from './options.js';
-import { isoTime, print, printError, tableLine } from './print.js';
+import { CliError } from '../process/cli-error.js';
+import { operatorName, parseWhole } from '../process/options.js';
+import { isoTime, print, printError, tableLine } from '../process/print.js';
 import { withoutUndefined } from '../core/without-undefined.js';
 
 type CurrenciesOf = OrderSearch['currenciesOf'];
@@ -77,9 +79,9 @@ function parsePaymentId(text: string): string {
 
 async function run(task: (repository: RefundRepository, currenciesOf: CurrenciesOf) => Promise<void>): Promise<void> {
   const config = loadConfig(['mysql'], process.env);
-  await withOperator(config, createLog('refunds', 'error'), (operator) => {
-    const orders = operator.orderSearch();
-    return task(operator.refunds(), (orderIds) => orders.currenciesOf(orderIds));
+  await withConnections(config, createLog('refunds', 'error'), (connections) => {
+    const orders = createOrderSearch(connections.mysql());
+    return task(createRefundRepository(connections.mysql()), (orderIds) => orders.currenciesOf(orderIds));
   });
 }
 

@@ -1,9 +1,10 @@
 import { Command } from 'commander';
+import { markRestored } from '../mysql/restored.js';
 import { loadConfig } from '../core/config/load.js';
-import { withOperator } from '../programs/operator.js';
-import { createLog } from '../programs/telemetry.js';
-import { operatorName } from './options.js';
-import { print } from './print.js';
+import { withConnections } from '../process/connections.js';
+import { createLog } from '../process/telemetry.js';
+import { operatorName } from '../process/options.js';
+import { print } from '../process/print.js';
 
 const DETAILS = `
 Run it once when MySQL was restored to an earlier moment, before api, worker and keeper start. What was given after that
@@ -24,8 +25,8 @@ export function restoredCommand(): Command {
     .addHelpText('after', DETAILS)
     .action(async ({ json }: { readonly json?: boolean }) => {
       const config = loadConfig(['mysql'], process.env);
-      const marks = await withOperator(config, createLog('restored', 'error'), (operator) =>
-        operator.restored(operatorName()),
+      const marks = await withConnections(config, createLog('restored', 'error'), (connections) =>
+        markRestored(connections.mysql(), operatorName()),
       );
       if (json) return print(JSON.stringify(marks));
       print(`${marks.sales} sales: epochs raised by ${marks.epochsRaisedBy}; a keeper rebuilds those that are live.`);

@@ -1,13 +1,14 @@
 import { Command, InvalidArgumentError } from 'commander';
+import { createRevocationRepository } from '../mysql/revocation-repository.js';
 import { loadConfig } from '../core/config/load.js';
 import { isTokenId } from '../core/ids.js';
 import type { Revocation } from '../core/ports/revocations.js';
 import { NOT_YET, revocationBody } from '../http/routes/revocations.js';
-import { withOperator } from '../programs/operator.js';
-import { createLog } from '../programs/telemetry.js';
-import { UsageError } from './cli-error.js';
-import { operatorName, parseTime, parseUserId, parseWhole } from './options.js';
-import { isoTime, print, printError, tableLine } from './print.js';
+import { withConnections } from '../process/connections.js';
+import { createLog } from '../process/telemetry.js';
+import { UsageError } from '../process/cli-error.js';
+import { operatorName, parseTime, parseUserId, parseWhole } from '../process/options.js';
+import { isoTime, print, printError, tableLine } from '../process/print.js';
 
 interface AddFlags {
   readonly user?: string;
@@ -71,8 +72,8 @@ async function add({ user, before, tokenId, json }: AddFlags): Promise<void> {
   if ((before ?? nowMs) > nowMs) throw new UsageError(`--before ${NOT_YET}.`);
   const about = tokenId === undefined ? { userId: user as string, issuedBeforeMs: before ?? nowMs } : { tokenId };
   const config = loadConfig(['mysql'], process.env);
-  const revocation = await withOperator(config, createLog('revocations', 'error'), (operator) =>
-    operator.revocations().add(about, operatorName()),
+  const revocation = await withConnections(config, createLog('revocations', 'error'), (connections) =>
+    createRevocationRepository(connections.mysql()).add(about, operatorName()),
   );
   if (json) print(JSON.stringify(revocationBody(revocation)));
   else print(`Every api refuses ${aboutOf(revocation)} within a second.`);
@@ -80,8 +81,8 @@ async function add({ user, before, tokenId, json }: AddFlags): Promise<void> {
 
 async function list({ before, limit, json }: ListFlags): Promise<void> {
   const config = loadConfig(['mysql'], process.env);
-  const found = await withOperator(config, createLog('revocations', 'error'), (operator) =>
-    operator.revocations().newest(limit, before),
+  const found = await withConnections(config, createLog('revocations', 'error'), (connections) =>
+    createRevocationRepository(connections.mysql()).newest(limit, before),
   );
   if (!json) print(line('number', 'at', 'by', 'what is refused'));
   for (const one of found) {

@@ -1,12 +1,13 @@
+import { createRuleReports } from '../redis/rule-reports.js';
 import type { RuleReports } from '../core/ports/rules.js';
 import { whereInForce, type WhereInForce } from '../admission/rules/where-in-force.js';
 import { OperationalError } from '../core/errors.js';
 import { rulesInForceBody } from '../http/routes/rules.js';
-import type { Operator } from '../programs/operator.js';
-import { systemClock as clock } from '../programs/system-clock.js';
-import { CliError } from './cli-error.js';
-import { parseWhole } from './options.js';
-import { inLine } from './print.js';
+import type { Connections } from '../process/connections.js';
+import { systemClock as clock } from '../process/system-clock.js';
+import { CliError } from '../process/cli-error.js';
+import { parseWhole } from '../process/options.js';
+import { inLine } from '../process/print.js';
 
 /** Longer than an api needs to follow new rules, and longer than a dead api still counts as running. */
 const WAIT_DEFAULT_S = 5;
@@ -27,13 +28,13 @@ export type Found =
 
 /** Asks the apis which version they follow. @param waitS 0 skips the question */
 export async function findInForce(
-  operator: Operator<'mysql' | 'redis'>,
+  connections: Connections<'mysql' | 'redis'>,
   version: number,
   waitS: number,
 ): Promise<Found> {
   if (waitS === 0) return { inForce: 'not_asked', version };
   try {
-    return await askApis(await operator.ruleReports(), version, waitS);
+    return await askApis(createRuleReports(await connections.redis()), version, waitS);
   } catch (error) {
     if (!(error instanceof OperationalError)) throw error;
     return { inForce: 'unknown', version, why: error.message };

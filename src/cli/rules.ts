@@ -1,5 +1,6 @@
 import { Command } from 'commander';
-import { withOperator, type Operator } from '../programs/operator.js';
+import { openRules } from '../programs/operator.js';
+import { withConnections, type Connections } from '../process/connections.js';
 import type { RulesDocument } from '../contract/rules.js';
 import { loadConfig } from '../core/config/load.js';
 import { assertNever } from '../core/errors.js';
@@ -7,10 +8,10 @@ import { fieldSentences } from '../core/field-errors.js';
 import type { RuleAdmin } from '../admission/rules/rule-admin.js';
 import { parseRules, type RuleReason } from '../admission/rules/rule-set.js';
 import { checkedRulesBody, readRulesDocument, ruleChangeBody } from '../http/routes/rules.js';
-import { createLog } from '../programs/telemetry.js';
-import { CliError } from './cli-error.js';
-import { operatorName, parseWhole } from './options.js';
-import { isoTime, print, inLine, tableLine } from './print.js';
+import { createLog } from '../process/telemetry.js';
+import { CliError } from '../process/cli-error.js';
+import { operatorName, parseWhole } from '../process/options.js';
+import { isoTime, print, inLine, tableLine } from '../process/print.js';
 import { readText } from './read-text.js';
 import { findInForce, inForceFields, inForceSentence, WAIT_OPTION } from './rules-in-force.js';
 
@@ -73,7 +74,7 @@ export function rulesCommand(): Command {
     .command('status')
     .description('where the newest rules are in force: in which api, and why not in the others')
     .option('--json', 'print one JSON line')
-    .action((flags: Flags) => run((admin, operator) => status(admin, operator, flags)));
+    .action((flags: Flags) => run((admin, connections) => status(admin, connections, flags)));
   rules
     .command('history')
     .description('who published rules, newest first')
@@ -83,11 +84,13 @@ export function rulesCommand(): Command {
   return rules;
 }
 
-type Rules = Operator<'mysql' | 'redis'>;
+type Stores = Connections<'mysql' | 'redis'>;
 
-async function run(task: (admin: RuleAdmin, operator: Rules) => Promise<void>): Promise<void> {
+async function run(task: (admin: RuleAdmin, connections: Stores) => Promise<void>): Promise<void> {
   const config = loadConfig(['mysql', 'redis'], process.env);
-  await withOperator(config, createLog('rules', 'error'), async (operator) => task(await operator.rules(), operator));
+  await withConnections(config, createLog('rules', 'error'), async (connections) =>
+    task(await openRules(connections), connections),
+  );
 }
 
 async function show(admin: RuleAdmin, version: number | undefined, { json }: Flags): Promise<void> {
@@ -109,11 +112,11 @@ function check(file: string, { json }: Flags): void {
 async function set(file: string, { json, wait }: WaitFlags): Promise<void> {
   const { version, rules } = documentIn(file);
   if (version === undefined) throw new CliError(`${file}: version must say which version these rules were made from.`);
-  await run(async (admin, operator) => {
+  await run(async (admin, connections) => {
     const answer = await admin.publish(rules, version, operatorName());
     switch (answer.outcome) {
       case 'published': {
-        const found = await findInForce(operator, answer.version, wait);
+        const found = await findInForce(connections, answer.version, wait);
         if (json) print(JSON.stringify({ ...answer, ...inForceFields(found) }));
         const sentence = inForceSentence(found);
         if (!json) print(sentence);
@@ -129,9 +132,9 @@ async function set(file: string, { json, wait }: WaitFlags): Promise<void> {
   });
 }
 
-async function status(admin: RuleAdmin, operator: Rules, { json }: Flags): Promise<void> {
+async function status(admin: RuleAdmin, connections: Stores, { json }: Flags): Promise<void> {
   const { version } = await admin.show();
-  const found = await findInForce(operator, version, STATUS_WAIT_S);
+  const found = await findInForce(connections, version, STATUS_WAIT_S);
   if (json) print(JSON.stringify(inForceFields(found)));
   const sentence = inForceSentence(found);
   if (!json) print(sentence);

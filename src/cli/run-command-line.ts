@@ -4,8 +4,8 @@ import type { Command } from 'commander';
 import { ConfigError } from '../core/config/load.js';
 import { OperationalError } from '../core/errors.js';
 import { isWhole } from '../core/text.js';
-import { CliError, UsageError } from './cli-error.js';
-import { printable, printError } from './print.js';
+import { CliError, UsageError } from '../process/cli-error.js';
+import { printable, printError } from '../process/print.js';
 
 /** Exit codes: 0 success, 1 failure or partial success, 2 wrong usage. */
 const EXIT_FAILED = 1;

@@ -1,22 +1,23 @@
 import { extname } from 'node:path';
 import { Command } from 'commander';
+import { openSales, planOfSales } from '../programs/operator.js';
 import { loadConfig } from '../core/config/load.js';
 import { readDuration } from '../core/duration.js';
 import { plannedBody } from '../http/routes/sale-plan.js';
-import { withOperator } from '../programs/operator.js';
+import { withConnections } from '../process/connections.js';
 import { priceTermsOf } from '../programs/price-terms.js';
-import { createLog } from '../programs/telemetry.js';
+import { createLog } from '../process/telemetry.js';
 import { IMPORT_FORMATS, readImport, type ImportError, type ImportFormat } from '../sales/import-sales.js';
 import type { PriceTerms } from '../sales/new-sale.js';
 import type { SaleAdmin } from '../sales/sale-admin.js';
-import { UsageError } from './cli-error.js';
-import { operatorName } from './options.js';
-import { isoTime, print, inLine, tableLine } from './print.js';
+import { UsageError } from '../process/cli-error.js';
+import { operatorName } from '../process/options.js';
+import { isoTime, print, inLine, tableLine } from '../process/print.js';
 import { readText } from './read-text.js';
 
 export const withSales = <T>(work: (admin: SaleAdmin) => Promise<T>): Promise<T> => {
   const config = loadConfig(['mysql', 'redis'], process.env);
-  return withOperator(config, createLog('sale', 'error'), async (operator) => work(await operator.sales()));
+  return withConnections(config, createLog('sale', 'error'), async (connections) => work(await openSales(connections)));
 };
 
 /** The price rules of the api, if the command runs with the same settings. */
@@ -112,7 +113,9 @@ async function plan({ within, json }: { within: string; json?: boolean }): Promi
   const withinMs = readDuration(within);
   if (withinMs === null) throw new UsageError('--within must be a duration such as 12h or 7d.');
   const config = loadConfig(['mysql', 'redis', 'rocketmq', 'brokerAccess'], process.env);
-  const planned = await withOperator(config, createLog('sale', 'error'), (operator) => operator.plan(withinMs));
+  const planned = await withConnections(config, createLog('sale', 'error'), (connections) =>
+    planOfSales(connections, withinMs),
+  );
   if (!json) print(planLine('sale', 'status', 'sku', 'warms', 'opens', 'closes', 'missing'));
   for (const entry of planned) {
     if (json) {

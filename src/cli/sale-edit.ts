@@ -1,15 +1,16 @@
 import { Command } from 'commander';
+import { openEditor } from '../programs/operator.js';
 import { loadConfig } from '../core/config/load.js';
 import { assertNever } from '../core/errors.js';
 import type { Sale } from '../core/sale.js';
 import { notEnded } from '../http/routes/edit-sale.js';
-import { withOperator } from '../programs/operator.js';
-import { createLog } from '../programs/telemetry.js';
+import { withConnections } from '../process/connections.js';
+import { createLog } from '../process/telemetry.js';
 import { readSaleChange, type SaleCancelled, type SaleEdited, type SaleEditor } from '../sales/edit-sale.js';
-import { CliError } from './cli-error.js';
-import { operatorName, parseSaleId } from './options.js';
+import { CliError } from '../process/cli-error.js';
+import { operatorName, parseSaleId } from '../process/options.js';
 import { numberOf, printSale, refused, saleLine, timeOf } from './sale-fields.js';
-import { print } from './print.js';
+import { print } from '../process/print.js';
 import { withoutUndefined } from '../core/without-undefined.js';
 
 interface EditFlags {
@@ -121,5 +122,7 @@ function endedAs(verb: 'cancel' | 'delete', saleId: string, answer: SaleCancelle
 
 const withEditor = <T>(work: (editor: SaleEditor) => Promise<T>): Promise<T> => {
   const config = loadConfig(['mysql', 'redis', 'payment'], process.env);
-  return withOperator(config, createLog('sale', 'error'), async (operator) => work(await operator.saleEditor()));
+  return withConnections(config, createLog('sale', 'error'), async (connections) =>
+    work(await openEditor(connections)),
+  );
 };

@@ -4,9 +4,9 @@ import type { FieldError } from '../core/field-errors.js';
 import type { Sale } from '../core/sale.js';
 import { readTime } from '../core/time.js';
 import { saleBody } from '../http/routes/admin-sales.js';
-import { UsageError } from './cli-error.js';
-import { flagOf } from './options.js';
-import { isoTime, print, inLine } from './print.js';
+import { UsageError } from '../process/cli-error.js';
+import { flagOf } from '../process/options.js';
+import { isoTime, print, inLine } from '../process/print.js';
 
 // Reads the typed fields of sale commands, and prints sales.
 

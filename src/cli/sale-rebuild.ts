@@ -1,15 +1,16 @@
 import { Command } from 'commander';
+import { repairSale, splitIntoBuckets } from '../programs/operator.js';
 import { loadConfig } from '../core/config/load.js';
 import { assertNever } from '../core/errors.js';
 import { RESHARD_SENTENCES } from '../core/sale-repair.js';
 import { BUCKETS_MAX } from '../core/bucket.js';
-import { withOperator } from '../programs/operator.js';
-import { createLog } from '../programs/telemetry.js';
+import { withConnections } from '../process/connections.js';
+import { createLog } from '../process/telemetry.js';
 import type { OrderedRepair } from '../recovery/repair/repair-jobs.js';
 import type { RepairStep } from '../recovery/repair/repair-sale.js';
-import { CliError } from './cli-error.js';
-import { operatorName, parseSaleId, parseWhole } from './options.js';
-import { print, printError } from './print.js';
+import { CliError } from '../process/cli-error.js';
+import { operatorName, parseSaleId, parseWhole } from '../process/options.js';
+import { print, printError } from '../process/print.js';
 
 const REPAIR_DETAILS = `
 The keeper does this by itself, within seconds, for every sale that Redis may have lost data of. By hand it is done at
@@ -42,8 +43,8 @@ async function repair(
   const config = loadConfig(['mysql', 'redis', 'repair', 'brokerAccess'], process.env);
   const onStep = (step: RepairStep): void =>
     json ? print(JSON.stringify({ saleId, ...step })) : printError(stepSentence(step));
-  const end = await withOperator(config, createLog('sale', 'error'), (operator) =>
-    operator.repair(saleId, { actor: operatorName(), onStep }, { force }),
+  const end = await withConnections(config, createLog('sale', 'error'), (connections) =>
+    repairSale(connections, saleId, { actor: operatorName(), onStep, force }),
   );
   const done = endSentence(saleId, end);
   print(json ? JSON.stringify({ saleId, ...end }) : done);
@@ -121,8 +122,8 @@ async function reshard(
   { buckets, json = false }: { readonly buckets: number; readonly json?: boolean },
 ): Promise<void> {
   const config = loadConfig(['mysql', 'redis', 'repair', 'brokerAccess'], process.env);
-  const end = await withOperator(config, createLog('sale', 'error'), (operator) =>
-    operator.reshard(saleId, { buckets, actor: operatorName() }),
+  const end = await withConnections(config, createLog('sale', 'error'), (connections) =>
+    splitIntoBuckets(connections, saleId, { buckets, actor: operatorName() }),
   );
   if (end.outcome !== 'resharded') throw new CliError(RESHARD_SENTENCES[end.outcome]);
   const lockedFor = `${(end.lockedMs / 1000).toFixed(2)} s`;

@@ -1,6 +1,6 @@
 import { Command, Option } from 'commander';
 import { version } from '../programs/version.js';
-import { nameOperator, parseUserId } from './options.js';
+import { nameOperator, parseUserId } from '../process/options.js';
 import { runCommandLine } from './run-command-line.js';
 
 /** Loads a command only when the user names it. Its libraries take longer to load than most commands take to run. */
@@ -15,7 +15,7 @@ const COMMANDS: Readonly<Record<string, () => Promise<Command>>> = {
   health: async () => (await import('./health.js')).healthCommand(),
   sale: async () => (await import('./sale.js')).saleCommand(),
   orders: async () => (await import('./orders.js')).ordersCommand(),
-  dlq: async () => (await import('./dlq.js')).dlqCommand(),
+  dlq: async () => (await import('../operate/dead-letters/commands.js')).dlqCommand(),
   reconcile: async () => (await import('./reconcile.js')).reconcileCommand(),
   'payment-cases': async () => (await import('./payment-cases.js')).paymentCasesCommand(),
   refunds: async () => (await import('./refunds.js')).refundsCommand(),

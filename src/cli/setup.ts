@@ -12,10 +12,10 @@ import { megabytes, type PlannedStatement } from '../mysql/schema-changes.js';
 import { brokerAccessOf } from '../rocketmq/credentials.js';
 import { applyTopics } from '../rocketmq/admin/apply-topics.js';
 import { readTopicLists, withGroup } from '../rocketmq/admin/topic-lists.js';
-import { UsageError } from './cli-error.js';
+import { UsageError } from '../process/cli-error.js';
 import { namesrvOf } from './addresses.js';
-import { clusterOption, parseUserId, parseWhole } from './options.js';
-import { print } from './print.js';
+import { clusterOption, parseUserId, parseWhole } from '../process/options.js';
+import { print } from '../process/print.js';
 
 // One-time setup before the programs start: schema, topics, and a token to try them with.
 

@@ -1,5 +1,6 @@
 import { Command } from 'commander';
-import { withOperator, type Operator } from '../programs/operator.js';
+import { openRules } from '../programs/operator.js';
+import { withConnections, type Connections } from '../process/connections.js';
 import { loadConfig } from '../core/config/load.js';
 import { assertNever } from '../core/errors.js';
 import { fieldSentences } from '../core/field-errors.js';
@@ -12,10 +13,10 @@ import {
   type SwitchRow,
 } from '../admission/degrade/switches.js';
 import { switchedBody, switchesBody } from '../http/routes/switches.js';
-import { createLog } from '../programs/telemetry.js';
-import { CliError } from './cli-error.js';
-import { operatorName } from './options.js';
-import { print, inLine, tableLine } from './print.js';
+import { createLog } from '../process/telemetry.js';
+import { CliError } from '../process/cli-error.js';
+import { operatorName } from '../process/options.js';
+import { print, inLine, tableLine } from '../process/print.js';
 import { findInForce, inForceFields, inForceSentence, WAIT_OPTION, type Found } from './rules-in-force.js';
 
 interface Flags {
@@ -71,15 +72,17 @@ async function act(
   if (read.read === 'refused') {
     return command.error(`error: ${inLine(fieldSentences(read.errors))}`);
   }
-  await run((admin, operator) =>
-    set(admin, read.change, flags, (version) => findInForce(operator, version, flags.wait)),
+  await run((admin, connections) =>
+    set(admin, read.change, flags, (version) => findInForce(connections, version, flags.wait)),
   );
 }
 
-async function run(task: (admin: SwitchAdmin, operator: Operator<'mysql' | 'redis'>) => Promise<void>): Promise<void> {
+async function run(
+  task: (admin: SwitchAdmin, connections: Connections<'mysql' | 'redis'>) => Promise<void>,
+): Promise<void> {
   const config = loadConfig(['mysql', 'redis'], process.env);
-  await withOperator(config, createLog('switch', 'error'), async (operator) =>
-    task(new SwitchAdmin(await operator.rules()), operator),
+  await withConnections(config, createLog('switch', 'error'), async (connections) =>
+    task(new SwitchAdmin(await openRules(connections)), connections),
   );
 }
 

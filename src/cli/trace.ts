@@ -1,12 +1,13 @@
 import { Command } from 'commander';
-import { withOperator } from '../programs/operator.js';
+import { openTrace } from '../programs/operator.js';
+import { withConnections } from '../process/connections.js';
 import { loadConfig } from '../core/config/load.js';
 import { traceBody } from '../http/routes/traces.js';
-import { createLog } from '../programs/telemetry.js';
+import { createLog } from '../process/telemetry.js';
 import type { PurchaseTrace } from '../recovery/trace/trace-purchase.js';
-import { CliError } from './cli-error.js';
-import { clusterOption, parseId, parseSaleId, parseUserId } from './options.js';
-import { inLine, isoTime, print, printError, tableLine } from './print.js';
+import { CliError } from '../process/cli-error.js';
+import { clusterOption, parseId, parseSaleId, parseUserId } from '../process/options.js';
+import { inLine, isoTime, print, printError, tableLine } from '../process/print.js';
 import { createTraceBroker } from '../rocketmq/admin/trace-broker.js';
 import { brokerAccessOf } from '../rocketmq/credentials.js';
 import { withoutUndefined } from '../core/without-undefined.js';
@@ -51,8 +52,8 @@ async function trace(id: string, { sale, user, cluster, json }: TraceFlags): Pro
   const { namesrv } = config.repair;
   const broker = namesrv === '' ? null : createTraceBroker(namesrv, brokerAccessOf(config.brokerAccess), { cluster });
   const query = { id, ...withoutUndefined({ saleId: sale, userId: user }) };
-  const answer = await withOperator(config, createLog('trace', 'error'), async (operator) =>
-    (await operator.trace(broker)).trace(query),
+  const answer = await withConnections(config, createLog('trace', 'error'), async (connections) =>
+    (await openTrace(connections, broker)).trace(query),
   );
   if (answer.outcome === 'not_found') throw new CliError(answer.why);
   for (const one of answer.traces) {

@@ -1,9 +1,10 @@
 import { z } from 'zod';
 import { FAILURE_REASONS, ORDER_STATES } from '../core/order.js';
-import { DEAD_LETTER_REASONS, DEAD_LETTER_STATES } from '../core/ports/dead-letter-repository.js';
+import { DEAD_LETTER_REASONS, DEAD_LETTER_STATES } from '../core/ports/dead-letters.js';
 import { count, id, orderId, text, time, userId, type BodyOf } from './fields.js';
 
 const summaryFields = {
+  /** The row number, in decimal; grows with time. */
   deadLetterId: text,
   messageId: text,
   group: text,
@@ -15,11 +16,13 @@ const summaryFields = {
   attempts: count,
   state: z.enum(DEAD_LETTER_STATES),
   parkedAt: time,
+  /** How many replays were begun. */
   replays: count,
   replayStartedAt: time.nullable(),
+  /** The result of the last replay or discard, for people. */
   note: text.nullable(),
 };
-const deadLetterSummary = z.object(summaryFields).meta({ id: 'DeadLetter' });
+export const deadLetterSummary = z.object(summaryFields).meta({ id: 'DeadLetter' });
 const deadLetter = z
   .object({ ...summaryFields, batch: z.looseObject({}).nullable(), body: text })
   .meta({ id: 'DeadLetterWithBody' });

@@ -1,4 +1,5 @@
 import { SaleInRepair } from './errors.js';
+import type { LoopedSource } from './ports/channels.js';
 import type { Clock } from './ports/clock.js';
 import type { DueWork, ReadDueWork } from './ports/due-work.js';
 import type { JobLeases } from './ports/job-leases.js';
@@ -13,6 +14,16 @@ export interface Job {
    */
   runOnce(): Promise<'idle' | void>;
 }
+
+/** A job and the pause between two runs of it, ms. */
+export type PlannedJob = readonly [everyMs: number, job: Job];
+
+/** Pause before the next receive. A successful receive waits for messages itself. */
+const RECEIVE_EVERY_MS = 200;
+
+/** Returns one loop per broker. A receive waits at one broker and would delay the messages of the others. */
+export const loopsOf = ({ loops }: LoopedSource, job: Job): PlannedJob[] =>
+  Array.from({ length: loops }, () => [RECEIVE_EVERY_MS, job]);
 
 interface LoopPorts {
   readonly clock: Clock;

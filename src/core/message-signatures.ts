@@ -1,7 +1,7 @@
 import { sameText, type HmacKey, type Keyring } from './hmac.js';
 import { isId } from './ids.js';
 import type { Delivery, DeliverySource, OpenHalf } from './ports/channels.js';
-import type { DeadLetterRepository } from './ports/dead-letter-repository.js';
+import type { DeadLetterParking } from './ports/dead-letters.js';
 import type { Log } from './ports/log.js';
 import { redeliveryDelayMs } from './back-off.js';
 import { OperationalError } from './errors.js';
@@ -83,7 +83,7 @@ export interface MessageOrigin {
 
 export interface SignedMessagesPorts {
   readonly signatures: MessageSignatures;
-  readonly deadLetters: Pick<DeadLetterRepository, 'park'>;
+  readonly deadLetters: DeadLetterParking;
   readonly metrics: SignatureMetrics;
   readonly log: Log;
 }

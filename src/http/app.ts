@@ -8,19 +8,19 @@ import { createHostCheck } from './own-host.js';
 import type { Pages } from './pages.js';
 import { Pipeline, unrouted } from './pipeline.js';
 import { RequestsPerSecond } from './requests-per-second.js';
-import { API_PREFIX, Call, type Listener, type Route } from './route.js';
-import { routesOf } from './routes/index.js';
+import { API_PREFIX, Call, routesOf, type Api, type Listener, type Route } from './route.js';
 import { purchase, saleIdOf } from './routes/purchase.js';
-import type { HttpServices } from './services.js';
 
 /** The parts of a listener that the request listeners below use. */
 interface Parts {
+  readonly routes: readonly Route[];
   readonly pipeline: Pipeline;
   readonly counterOf: (label: HttpRoute) => AnswerCounter;
 }
 
-const openParts = (services: HttpServices, lifecycle: Lifecycle): Parts => ({
-  pipeline: new Pipeline({ ...services, lifecycle, openapi: documentOf }),
+const openParts = ({ routes, services }: Api, lifecycle: Lifecycle): Parts => ({
+  routes,
+  pipeline: new Pipeline({ ...services, lifecycle, openapi: (listener) => documentOf(routes, listener) }),
   counterOf: (label) => new AnswerCounter(services.metrics, label),
 });
 
@@ -34,10 +34,10 @@ export type Middleware = (req: IncomingMessage, res: ServerResponse, next: (erro
  * Returns the routes of buyers, without probes, for a host app. Passes other addresses on to the app, which may mount it
  * below a path. Answers 503 while it drains.
  */
-export function createBuyersMiddleware(services: HttpServices, lifecycle: Lifecycle): Middleware {
-  const parts = openParts(services, lifecycle);
+export function createBuyersMiddleware(api: Api, lifecycle: Lifecycle): Middleware {
+  const parts = openParts(api, lifecycle);
   const { pipeline, counterOf } = parts;
-  const routes = routesOf('buyers').filter(({ label }) => label !== 'probe');
+  const routes = routesOf(api.routes, 'buyers').filter(({ label }) => label !== 'probe');
   const router = express.Router({ strict: true, caseSensitive: true });
   addRoutes(router, routes, parts);
   const other = counterOf('other');
@@ -54,14 +54,14 @@ export function createBuyersMiddleware(services: HttpServices, lifecycle: Lifecy
  * Finds the route of each request and passes it to the pipeline. Recognises a purchase by its address, before Express,
  * because Express costs several times as much as the rest of a refusal. Express finds every other route.
  */
-export function createBuyersListener(services: HttpServices, lifecycle: Lifecycle): RequestListener {
-  const parts = openParts(services, lifecycle);
+export function createBuyersListener(api: Api, lifecycle: Lifecycle): RequestListener {
+  const parts = openParts(api, lifecycle);
   const { pipeline, counterOf } = parts;
   const app = createApp('buyers', parts);
   const servePurchase = purchaseOf(pipeline, counterOf(purchase.label));
   const preflights = counterOf('preflight');
-  const { cors } = services;
-  const servePage = pagesOf(services.pages.buyers, counterOf('page'), lifecycle, pipeline);
+  const { cors, pages } = api.services;
+  const servePage = pagesOf(pages.buyers, counterOf('page'), lifecycle, pipeline);
   return (req, res) => {
     if (cors !== null) {
       const answer = cors.preflight(req);
@@ -96,13 +96,16 @@ const TOO_MANY = problem('rate_limited');
  * @param perSecondMax requests of one address in a second; a request above it gets 429 `rate_limited`
  */
 export function createOperatorsListener(
-  services: HttpServices,
+  { routes, services }: Api,
   lifecycle: Lifecycle,
   host: string,
   perSecondMax: number,
 ): RequestListener {
   // This listener counts requests itself, before it knows the route.
-  const parts = openParts({ ...services, addressLimit: { isOn: false, refuses: () => false } }, lifecycle);
+  const parts = openParts(
+    { routes, services: { ...services, addressLimit: { isOn: false, refuses: () => false } } },
+    lifecycle,
+  );
   const { pipeline, counterOf } = parts;
   const app = createApp('operators', parts);
   const requests = new RequestsPerSecond(perSecondMax, services.clock);
@@ -131,18 +134,18 @@ function pagesOf(pages: Pages, counter: AnswerCounter, lifecycle: Lifecycle, pip
 const documents = new Map<Listener, string>();
 
 /** Returns the OpenAPI document as JSON. Builds it at the first request, since that takes a while. */
-function documentOf(listener: Listener): string {
-  const made = documents.get(listener) ?? JSON.stringify(openapiOf(listener));
+function documentOf(routes: readonly Route[], listener: Listener): string {
+  const made = documents.get(listener) ?? JSON.stringify(openapiOf(routes, listener));
   documents.set(listener, made);
   return made;
 }
 
 function createApp(listener: Listener, parts: Parts): Express {
-  const { pipeline, counterOf } = parts;
+  const { routes, pipeline, counterOf } = parts;
   const app = express();
   app.disable('x-powered-by').disable('etag');
   app.enable('strict routing').enable('case sensitive routing');
-  addRoutes(app, routesOf(listener), parts);
+  addRoutes(app, routesOf(routes, listener), parts);
   const counter = counterOf('other');
   app.use((req, res) => pipeline.answerUnrouted(unrouted(req, res, counter), problem('route_not_found')));
   addErrorHandler(app, pipeline, counter);

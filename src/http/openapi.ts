@@ -1,8 +1,7 @@
 import { z } from 'zod';
 import { PROBLEMS, problemSchema, type ProblemCode } from '../contract/problem.js';
 import { PROBLEM_TYPE, problemOf } from './problem.js';
-import type { AnswerSpec, Listener, Route } from './route.js';
-import { routesOf } from './routes/index.js';
+import { routesOf, type AnswerSpec, type Listener, type Route } from './route.js';
 
 /** A part of the document. */
 type Json = Record<string, unknown>;
@@ -26,11 +25,14 @@ const ABOUT: Readonly<Record<Listener, { readonly title: string; readonly server
 };
 
 /** Returns the OpenAPI 3.1 document of a listener, generated from the schemas that check its requests. */
-export function openapiOf(listener: Listener): {
+export function openapiOf(
+  all: readonly Route[],
+  listener: Listener,
+): {
   readonly paths: Readonly<Record<string, Readonly<Record<string, Json>>>>;
   readonly components: { readonly schemas: Readonly<Record<string, Json>>; readonly securitySchemes: Json };
 } & Json {
-  const routes = routesOf(listener);
+  const routes = routesOf(all, listener);
   const { title, servers } = ABOUT[listener];
   const schemas = new Schemas();
   const paths: Record<string, Record<string, Json>> = {};

@@ -223,7 +223,7 @@ export class Pipeline {
         const refused = await this.#redeem(call, call.tokenEndsAtMs, call.admitted.address);
         if (refused !== null) return this.#refuse(call, refused);
       }
-      const reply = route.handle(call, this.#services);
+      const reply = route.handle(call, this.#services as never); // `apiOf` has checked that they are all there
       const answer = reply instanceof Promise ? await reply : reply;
       if (answer !== null) this.answer(call, answer);
     } catch (error) {

@@ -18,7 +18,7 @@ import type { HttpServices } from './services.js';
 /** The services that handlers use. */
 export interface RouteServices extends HttpServices {
   readonly lifecycle: Lifecycle;
-  /** The OpenAPI document of each listener, as JSON. */
+  /** Returns the OpenAPI document of a listener, as JSON. */
   readonly openapi: (listener: Listener) => string;
 }
 
@@ -177,7 +177,7 @@ export interface HeaderSpec {
 type CommonCode = (typeof ALWAYS)[number];
 type CodeOf<A extends Access> = (typeof ACCESS)[A]['codes'][number];
 
-interface RouteSpec<P, Q, B, S extends number, C extends ProblemCode, A extends Access> {
+interface RouteSpec<P, Q, B, S extends number, C extends ProblemCode, A extends Access, X> {
   readonly method: 'get' | 'post' | 'put' | 'patch' | 'delete';
   /** Parameters as `{name}`, as in OpenAPI. */
   readonly path: string;
@@ -199,23 +199,28 @@ interface RouteSpec<P, Q, B, S extends number, C extends ProblemCode, A extends 
   readonly checkHead?: (call: Call<P, Q, B>) => Answer | null;
   /** Answers from memory, before the limits count the request and the body is read. */
   readonly early?: (call: Call<P, Q, B>, services: RouteServices) => Answer<NoInfer<C> | CommonCode> | null;
+  /** A handler of a subject names the services `X` of its subject in the type of this parameter. */
   readonly handle: (
     call: Call<P, Q, B>,
-    services: RouteServices,
+    services: RouteServices & X,
   ) => Reply<NoInfer<S | C> | CodeOf<A>> | Promise<Reply<NoInfer<S | C> | CodeOf<A>>>;
 }
 /** Null: the handler has written the answer itself. */
 type Reply<K extends number | ProblemCode> = Answer<K | CommonCode> | null;
 
-type AnySpec = RouteSpec<unknown, unknown, unknown, number, ProblemCode, Access>;
-/** A route as the pipeline and the OpenAPI document see it. */
-export interface Route extends Omit<AnySpec, keyof Loose> {
+type AnySpec = RouteSpec<unknown, unknown, unknown, number, ProblemCode, Access, unknown>;
+/**
+ * A route as the pipeline and the OpenAPI document see it.
+ * @typeParam X the services that its handler needs beside those of every route. Left out: they are not known, so only
+ * the pipeline calls the handler
+ */
+export interface Route<X = never> extends Omit<AnySpec, keyof Loose> {
   readonly asks: AccessRow;
   /** Every problem that the route may answer. */
   readonly codes: readonly ProblemCode[];
   checkHead(call: Call): Answer | null;
   readonly early: ((call: Call, services: RouteServices) => Answer | null) | null;
-  readonly handle: (call: Call, services: RouteServices) => Answer | null | Promise<Answer | null>;
+  readonly handle: (call: Call, services: RouteServices & X) => Answer | null | Promise<Answer | null>;
 }
 type Loose = Pick<AnySpec, 'checkHead' | 'early' | 'handle'>;
 
@@ -223,9 +228,9 @@ const ALWAYS = ['bad_request', 'internal', 'unavailable'] as const;
 const OF_A_BODY = ['payload_too_large', 'unsupported_media_type'] as const;
 
 /** Defines a route: its input, its answers, and a handler that can return no other answer. */
-export function defineRoute<P, Q, B, S extends number, C extends ProblemCode, A extends Access>(
-  spec: RouteSpec<P, Q, B, S, C, A>,
-): Route {
+export function defineRoute<P, Q, B, S extends number, C extends ProblemCode, A extends Access, X = unknown>(
+  spec: RouteSpec<P, Q, B, S, C, A, X>,
+): Route<X> {
   const asks: AccessRow = ACCESS[spec.access];
   const codes: ProblemCode[] = [...asks.codes, ...(spec.body ? OF_A_BODY : []), ...spec.problems, ...ALWAYS];
   const { params, query, body, checkHead, early, handle, ...rest } = spec;
@@ -238,9 +243,22 @@ export function defineRoute<P, Q, B, S extends number, C extends ProblemCode, A 
     codes: [...new Set(codes)].sort((a, b) => PROBLEMS[a].status - PROBLEMS[b].status),
     checkHead: (checkHead as Route['checkHead'] | undefined) ?? ((call) => checkedHead(call, spec)),
     early: (early as Route['early'] | undefined) ?? null,
-    handle: handle as Route['handle'],
+    handle: handle as Route<X>['handle'],
   };
 }
+
+/** The routes that listeners serve, and the services of all of them. */
+export interface Api {
+  readonly routes: readonly Route[];
+  readonly services: HttpServices;
+}
+
+/** Puts routes and services together. Does not compile if a service is missing that a route needs. */
+export const apiOf = <X>(routes: readonly Route<X>[], services: HttpServices & X): Api => ({ routes, services });
+
+/** Returns the routes of a listener. */
+export const routesOf = <R extends Route>(routes: readonly R[], listener: Listener): readonly R[] =>
+  routes.filter(({ asks }) => asks.listeners.includes(listener));
 
 /** A request on its way through the pipeline. */
 export class Call<P = unknown, Q = unknown, B = unknown> {

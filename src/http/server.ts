@@ -5,6 +5,7 @@ import { Places } from '../core/places.js';
 import { AnswerCounter, type Lifecycle } from './answer.js';
 import { createBuyersListener, createOperatorsListener } from './app.js';
 import { answerClientError, isAnswering, noteExchange } from './client-error.js';
+import type { Api } from './route.js';
 import type { HttpServices } from './services.js';
 
 export interface HttpServerOptions {
@@ -55,11 +56,8 @@ const STALLED_TIMEOUT_MS = 60_000;
  * Creates the server for buyers, the payment provider and load balancers. @param lifecycle shared with the server of
  * operators
  */
-export const createBuyersServer = (
-  services: HttpServices,
-  lifecycle: Lifecycle,
-  options: HttpServerOptions,
-): HttpServer => createHttpServer(createBuyersListener(services, lifecycle), services, lifecycle, options);
+export const createBuyersServer = (api: Api, lifecycle: Lifecycle, options: HttpServerOptions): HttpServer =>
+  createHttpServer(createBuyersListener(api, lifecycle), api.services, lifecycle, options);
 
 export interface OperatorsServerOptions extends HttpServerOptions {
   /** Maximum number of requests per address and second. */
@@ -67,14 +65,10 @@ export interface OperatorsServerOptions extends HttpServerOptions {
 }
 
 /** Creates the server for operators and monitoring. */
-export const createOperatorsServer = (
-  services: HttpServices,
-  lifecycle: Lifecycle,
-  options: OperatorsServerOptions,
-): HttpServer =>
+export const createOperatorsServer = (api: Api, lifecycle: Lifecycle, options: OperatorsServerOptions): HttpServer =>
   createHttpServer(
-    createOperatorsListener(services, lifecycle, options.host, options.requestsPerSecond),
-    services,
+    createOperatorsListener(api, lifecycle, options.host, options.requestsPerSecond),
+    api.services,
     lifecycle,
     options,
   );

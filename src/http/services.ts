@@ -16,7 +16,6 @@ import type { RuleAdmin } from '../admission/rules/rule-admin.js';
 import type { UnpaidPause } from '../admission/orders/unpaid-pause.js';
 import type { PurchaseTokens } from '../admission/sign/purchase-tokens.js';
 import type { RequestSignatures } from '../admission/sign/request-signatures.js';
-import type { DeadLetterAdmin } from '../recovery/dead-letters/dead-letter-admin.js';
 import type { AnswerHistory } from '../core/ports/answer-history.js';
 import type { AuditLog } from '../core/ports/audit-log.js';
 import type { Clock } from '../core/ports/clock.js';
@@ -76,7 +75,10 @@ export const newOperatorPlaces = () => ({
   traces: new Places({ max: 4, perUserMax: 2 }),
 });
 
-/** Everything that the HTTP layer needs. `src/programs/api-services.ts` provides it. */
+/**
+ * Everything that the HTTP layer needs. `src/programs/api-services.ts` provides it. Services of a subject are declared
+ * in the folder of the subject.
+ */
 export interface HttpServices {
   readonly auth: RequestAuthenticator;
   /** The admission layers. */
@@ -170,10 +172,6 @@ export interface HttpServices {
   readonly operatorPlaces: ReturnType<typeof newOperatorPlaces>;
   /** The contents of RocketMQ. Null: no name server is configured. */
   readonly mq: BrokerViews | null;
-  readonly deadLetters: Pick<
-    DeadLetterAdmin,
-    'list' | 'count' | 'matching' | 'parkedMatching' | 'find' | 'ordersOf' | 'replay' | 'discard' | 'workThrough'
-  >;
   readonly reconcile: Pick<ReconcileAdmin, 'run' | 'runs' | 'jobs' | 'findJob' | 'retry'>;
   /** Payments that need an operator. @throws OperationalError mysql */
   readonly paymentCases: Pick<PaymentCases, 'list' | 'close'>;

@@ -12,8 +12,8 @@ import { openServices } from '../programs/api-services.js';
 import { openIdentity, type Identity, type IdentityParts } from '../programs/identity.js';
 import { openKeeper } from '../programs/keeper.js';
 import type { OpenProgram } from '../programs/run-program.js';
-import { systemClock as clock } from '../programs/system-clock.js';
-import { createLog } from '../programs/telemetry.js';
+import { systemClock as clock } from '../process/system-clock.js';
+import { createLog } from '../process/telemetry.js';
 import { openWorker } from '../programs/worker.js';
 import { listenToOrders } from './hooks.js';
 import type { KeeperOptions, SeckillOptions, WorkerOptions } from './options.js';
@@ -96,7 +96,7 @@ export async function createSeckill(options: SeckillOptions = {}): Promise<Secki
     cors: null, // the app decides which origins may call it
     pages: { buyers: Pages.none(), operators: Pages.none() },
   });
-  const router = createRouter(api.services);
+  const router = createRouter(api);
   const { messages, registry } = api;
   const hooked = hooks === undefined ? NOTHING_TO_STOP : listenToOrders(config, hooks, { messages, registry, log });
   const stopHooks = await hooked.catch(async (error: unknown) => {

@@ -3,7 +3,7 @@ import type { Log } from '../core/ports/log.js';
 import type { Payments } from '../core/ports/payment-provider.js';
 import { answersInTime } from '../payment/answers-in-time.js';
 import { openPayments } from '../payment/open-payments.js';
-import { systemClock as clock } from '../programs/system-clock.js';
+import { systemClock as clock } from '../process/system-clock.js';
 import type { KeeperOptions } from './options.js';
 
 /**

@@ -2,8 +2,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { pause } from '../core/after.js';
 import { newLifecycle, type Lifecycle } from '../http/answer.js';
 import { createBuyersMiddleware, type Middleware } from '../http/app.js';
-import { API_PREFIX } from '../http/route.js';
-import type { HttpServices } from '../http/services.js';
+import { API_PREFIX, type Api } from '../http/route.js';
 
 export interface Router {
   readonly middleware: Middleware;
@@ -12,9 +11,9 @@ export interface Router {
 }
 
 /** Creates the routes of buyers and counts the requests under way. */
-export function createRouter(services: HttpServices): Router {
+export function createRouter(api: Api): Router {
   const lifecycle: Lifecycle = newLifecycle();
-  const serve = createBuyersMiddleware(services, lifecycle);
+  const serve = createBuyersMiddleware(api, lifecycle);
   let underWay = 0;
   let onIdle = (): void => undefined;
   const left = (): void => {

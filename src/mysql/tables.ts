@@ -3,7 +3,7 @@ import type { FailureReason, Order, OrderState } from '../core/order.js';
 import type { Sale, SaleState } from '../core/sale.js';
 import type { CompensatedKind } from '../core/sale-finding.js';
 import type { JobState } from '../core/ports/compensation-repository.js';
-import type { DeadLetterReason, DeadLetterState } from '../core/ports/dead-letter-repository.js';
+import type { DeadLetterReason, DeadLetterState } from '../core/ports/dead-letters.js';
 import type { OutboxKind } from '../core/ports/outbox.js';
 import type { AttemptEnd } from '../core/ports/payment-attempts.js';
 import type { CaseKind, CaseState } from '../core/ports/payment-cases.js';

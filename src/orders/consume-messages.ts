@@ -3,7 +3,7 @@ import { OperationalError } from '../core/errors.js';
 import type { Job } from '../core/job.js';
 import type { Undecodable } from '../core/message-body.js';
 import type { Clock } from '../core/ports/clock.js';
-import type { DeadLetterRepository } from '../core/ports/dead-letter-repository.js';
+import type { DeadLetterParking } from '../core/ports/dead-letters.js';
 import type { Delivery, DeliverySource } from '../core/ports/channels.js';
 import type { Log } from '../core/ports/log.js';
 import { NO_TRACING, type Tracing } from '../core/ports/tracing.js';
@@ -26,7 +26,7 @@ export interface ConsumerPorts {
   readonly ready: () => Promise<void>;
   /** Handles a message body. Safe to repeat: every message arrives at least once. */
   readonly handle: (body: string) => Promise<MessageResult>;
-  readonly deadLetters: Pick<DeadLetterRepository, 'park'>;
+  readonly deadLetters: DeadLetterParking;
   /** Nothing is recorded if absent. */
   readonly tracing?: Tracing;
   readonly clock: Clock;

@@ -2,7 +2,7 @@ import { decodeBatch, logFieldsOf, type Batch } from '../core/batch.js';
 import { assertNever, OperationalError } from '../core/errors.js';
 import { groupBy } from '../core/group-by.js';
 import { WRITER_RETRIES_MAX } from '../core/topics.js';
-import type { DeadLetterRepository, DeadLetterReason } from '../core/ports/dead-letter-repository.js';
+import type { DeadLetterParking, DeadLetterReason } from '../core/ports/dead-letters.js';
 import type { Delivery } from '../core/ports/channels.js';
 import { NO_TRACING, type Span, type SpanStart, type Tracing } from '../core/ports/tracing.js';
 import { asStep, messageFields } from '../core/spans.js';
@@ -14,7 +14,7 @@ import { type BatchResult, recordBatches, type RecordOptions, type RecordPorts }
 
 export interface HandlePorts extends RecordPorts {
   readonly store: Pick<BatchStore, 'markRecorded' | 'park' | 'reacquire' | 'leaveAlone'>;
-  readonly deadLetters: Pick<DeadLetterRepository, 'park'>;
+  readonly deadLetters: DeadLetterParking;
   readonly metrics: WorkerMetrics;
   readonly log: Log;
   /** Nothing is recorded if absent. */

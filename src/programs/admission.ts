@@ -36,7 +36,7 @@ import { createNonceStore } from '../redis/nonce-store.js';
 import { createPurchaseTokenStore } from '../redis/purchase-token-store.js';
 import { createRuleBroadcast } from '../redis/rule-broadcast.js';
 import { createRuleReports } from '../redis/rule-reports.js';
-import { systemClock as clock } from './system-clock.js';
+import { systemClock as clock } from '../process/system-clock.js';
 import { breakerWrappers } from './with-breakers.js';
 
 /** Previous answers kept per endpoint. At half a kB each they take a few MB. */

@@ -11,13 +11,18 @@ import { LiveSnapshots } from '../http/live-snapshots.js';
 import type { Pages } from '../http/pages.js';
 import { rememberAnswers, SaleAnswers } from '../http/sale-answers.js';
 import { PAYMENT_SIGNATURE, readPaymentEvent } from '../http/routes/payment-webhook.js';
+import { apiOf, type Api } from '../http/route.js';
 import { newOperatorPlaces, type HttpServices } from '../http/services.js';
 import { createWebhookVerifier } from '../http/webhook-signature.js';
-import { createDeadLetterRepository } from '../mysql/dead-letter-repository.js';
+import { createDeadLetterParking } from '../mysql/dead-letters.js';
+import { createAuditLog } from '../mysql/audit-log.js';
 import { createLandedOrders } from '../mysql/landed-orders.js';
 import { createOrderRepository } from '../mysql/order-repository.js';
+import { createOrderSearch } from '../mysql/order-search.js';
 import { createOrderTransitions } from '../mysql/order-transitions.js';
 import { createPaymentAttempts } from '../mysql/payment-attempts.js';
+import { createPaymentCases } from '../mysql/payment-cases.js';
+import { createRefundRepository } from '../mysql/refund-repository.js';
 import { createSaleRepository } from '../mysql/sale-repository.js';
 import { cancelOrder, getOrder, payOrder } from '../orders/buyer-orders.js';
 import { createChargeMetrics } from '../orders/metrics.js';
@@ -46,17 +51,20 @@ import { LiveSales } from '../sales/live-sales.js';
 import { SaleAdmin } from '../sales/sale-admin.js';
 import { readSaleBuckets } from '../sales/sale-buckets.js';
 import { openAdmission } from './admission.js';
-import { allOrNothing, type Opened } from './all-or-nothing.js';
+import { allOrNothing, type Opened } from '../process/all-or-nothing.js';
 import type { Identity, IdentityParts } from './identity.js';
-import { Operator } from './operator.js';
+import { openDeadLetters } from '../operate/dead-letters/index.js';
+import { Connections } from '../process/connections.js';
+import { openEditor, openReconcile, openTrace, planOfSales, repairSale, splitIntoBuckets } from './operator.js';
+import { ROUTES } from './routes.js';
 import { Profiler } from './profiler.js';
 import { openPurchasePath } from './purchase-path.js';
 import { priceTermsOf } from './price-terms.js';
 import { reportProgram } from './report-program.js';
 import { wrapped } from './seams.js';
-import { createReadiness, openStores, serversOf } from './servers.js';
-import { systemClock as clock } from './system-clock.js';
-import { createRegistry } from './telemetry.js';
+import { createReadiness, openStores, serversOf } from '../process/servers.js';
+import { systemClock as clock } from '../process/system-clock.js';
+import { createRegistry } from '../process/telemetry.js';
 
 /** The caller supplies authentication and the pages. */
 type ServicesConfig = Config<Exclude<(typeof PROGRAM_SECTIONS)['api'][number], 'auth' | 'shop' | 'log'>>;
@@ -73,8 +81,7 @@ interface ServicesParts {
 }
 
 /** An api behind its listeners. */
-export interface OpenServices {
-  readonly services: HttpServices;
+export interface OpenServices extends Api {
   /** The registry and the message signatures, for other programs in this process. */
   readonly registry: Registry;
   readonly messages: SignedMessages;
@@ -123,7 +130,7 @@ async function open(config: ServicesConfig, parts: ServicesParts, opened: Opened
   // Waiting buyers (by long poll or stream) and the sold-out flags share a subscription.
   const notifications = openPurchaseNotifications(config.redis, log);
   opened(() => notifications.close());
-  const deadLetters = createDeadLetterRepository(mysql);
+  const deadLetters = createDeadLetterParking(mysql);
   const path = await openPurchasePath(config, {
     ...common,
     sales,
@@ -155,10 +162,10 @@ async function open(config: ServicesConfig, parts: ServicesParts, opened: Opened
     followersPerAddressMax: STREAMS_PER_ADDRESS_MAX,
   });
 
-  const operator = new Operator(config, log, { redis, mysql });
-  opened(() => operator.close());
-  const refunds = operator.refunds();
-  const paymentCases = operator.paymentCases();
+  const connections = new Connections(config, log, { redis, mysql });
+  opened(() => connections.close());
+  const refunds = createRefundRepository(mysql);
+  const paymentCases = createPaymentCases(mysql);
   const attempts = createPaymentAttempts(mysql);
   const charging = { declineBound: admission.declineBound, charged: createChargeMetrics(registry) };
   const paying = { repository: orders, transitions, attempts, refunds, provider, clock, log, ...charging };
@@ -192,7 +199,7 @@ async function open(config: ServicesConfig, parts: ServicesParts, opened: Opened
   const liveSales = new LiveSales({ ...looked, sales: createSaleRepository(mysql), answers: history, landed, clock });
   const { brokerViews, traceBroker } = openBroker(config);
 
-  const services: HttpServices = {
+  const api = apiOf(ROUTES, {
     auth: identity.auth,
     revocations: identity.revocations,
     ...admission.services,
@@ -208,7 +215,7 @@ async function open(config: ServicesConfig, parts: ServicesParts, opened: Opened
     payOrder: (request) => payOrder(request, paying),
     cancelOrder: (orderId, userId) =>
       cancelOrder(orderId, userId, { repository: orders, transitions, limit: admission.cancelLimit }),
-    orderSearch: operator.orderSearch(),
+    orderSearch: createOrderSearch(mysql),
     refunds,
     refundsOf: (orderId) => refunds.refundsOf(orderId),
     webhook: webhookOf(config.payment, payments?.webhook ?? null, {
@@ -219,10 +226,10 @@ async function open(config: ServicesConfig, parts: ServicesParts, opened: Opened
     }),
     sales: new SaleAdmin({ repository: sales, store: createSaleStore(redis), cache }),
     prices: priceTermsOf(config),
-    editor: await operator.saleEditor(),
-    plan: (withinMs) => operator.plan(withinMs),
-    reshard: (saleId, order) => operator.reshard(saleId, order),
-    repair: (saleId, order, options) => operator.repair(saleId, order, options),
+    editor: await openEditor(connections),
+    plan: (withinMs) => planOfSales(connections, withinMs),
+    reshard: (saleId, order) => splitIntoBuckets(connections, saleId, order),
+    repair: (saleId, order, options) => repairSale(connections, saleId, { ...order, ...options }),
     bucketsOf: (sale) => readSaleBuckets(sale, { ...looked, repair: createRepairStore(redis) }),
     saleSeconds: { landed, answers: history, keptMs: config.operators.consoleHistoryMs },
     paymentCases,
@@ -230,11 +237,11 @@ async function open(config: ServicesConfig, parts: ServicesParts, opened: Opened
     breakers: admission.breakers,
     operatorPlaces: newOperatorPlaces(),
     mq: brokerViews,
-    deadLetters: await operator.deadLetters(),
-    reconcile: await operator.reconcile(),
-    audit: operator.audit(),
+    ...(await openDeadLetters(connections)),
+    reconcile: await openReconcile(connections),
+    audit: createAuditLog(mysql),
     profiler: new Profiler(),
-    trace: await operator.trace(traceBroker),
+    trace: await openTrace(connections, traceBroker),
     ready,
     isReady: recent(async () => (await sells()).ready, READY_KEPT_MS, clock),
     cors,
@@ -247,16 +254,16 @@ async function open(config: ServicesConfig, parts: ServicesParts, opened: Opened
     accessLog,
     log,
     onBug: fail,
-  };
+  });
   return {
-    services,
+    ...api,
     registry,
     messages: path.messages,
     async close(): Promise<void> {
       stop.abort();
       await Promise.all(loops);
       await accessLog?.close();
-      await Promise.all([operator, notifications, path, admission, identity].map((part) => part.close()));
+      await Promise.all([connections, notifications, path, admission, identity].map((part) => part.close()));
       await stores.close();
     },
   };

@@ -9,7 +9,7 @@ import { openPayments } from '../payment/open-payments.js';
 import { openServices } from './api-services.js';
 import { openIdentity } from './identity.js';
 import type { Running } from './run-program.js';
-import { systemClock as clock } from './system-clock.js';
+import { systemClock as clock } from '../process/system-clock.js';
 
 export type ApiConfig = Config<(typeof PROGRAM_SECTIONS)['api'][number]>;
 
@@ -34,12 +34,12 @@ export async function startApi(config: ApiConfig, log: Log, fail: (error: unknow
     pages: await loadPages(shop, log),
   });
   const lifecycle = newLifecycle();
-  const operators = createOperatorsServer(api.services, lifecycle, {
+  const operators = createOperatorsServer(api, lifecycle, {
     ...config.http,
     ...config.operators,
     maxConnections: OPERATORS_CONNECTIONS_MAX,
   });
-  const buyers = createBuyersServer(api.services, lifecycle, config.http);
+  const buyers = createBuyersServer(api, lifecycle, config.http);
   const { port: operatorsPort } = await operators.listen(); // first, so that no buyer has connected yet when this port is taken
   const { port } = await buyers.listen();
 

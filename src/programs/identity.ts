@@ -12,7 +12,7 @@ import { hs256Key, publicKey, type IssuerKeys, type OwnKeys } from '../http/toke
 import { ownTerms } from '../http/token-terms.js';
 import type { MysqlPool } from '../mysql/pool.js';
 import { createRevocationRepository } from '../mysql/revocation-repository.js';
-import { systemClock as clock } from './system-clock.js';
+import { systemClock as clock } from '../process/system-clock.js';
 
 /** The delay until this api notices that a provider withdrew a key. An unknown key id reads the keys at once. */
 const JWKS_REFRESH_MS = 300_000;

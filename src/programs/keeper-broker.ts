@@ -1,22 +1,17 @@
 import type { Config } from '../core/config/schema.js';
 import type { MessageSignatures, SignedMessages } from '../core/message-signatures.js';
-import type { DeliverySource } from '../core/ports/channels.js';
+import type { LoopedSource } from '../core/ports/channels.js';
 import { DEAD_LETTERS, GROUP_TOPICS, GROUPS, type Group, type Topic } from '../core/topics.js';
 import type { Log } from '../core/ports/log.js';
 import { createDeliverySource, type OpenDeliverySource } from '../rocketmq/delivery-source.js';
 import { createDeadlineChannel, createOrderEventChannel, createRedriveChannel } from '../rocketmq/plain-channels.js';
-import { brokerConnection } from './servers.js';
+import { brokerConnection } from '../process/servers.js';
 
 /**
  * How long the broker hides a received message from other consumers. A consumer renews the messages that wait for their
  * turn.
  */
 export const INVISIBLE_MS = 30_000;
-
-/** A source, with the number of loops needed to wait at every broker. */
-export interface LoopedSource extends DeliverySource {
-  readonly loops: number;
-}
 
 /** The dead-letter topic of one group, and the topic that its messages were published to. */
 export interface DeadLetterSource extends Origin {

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import type { Config } from '../core/config/schema.js';
-import { type Job, whenDue } from '../core/job.js';
+import { type Job, loopsOf, type PlannedJob, whenDue } from '../core/job.js';
 import type { DueWork } from '../core/ports/due-work.js';
 import type { JobLeases } from '../core/ports/job-leases.js';
 import type { Log } from '../core/ports/log.js';
@@ -11,7 +11,7 @@ import type { Tracing } from '../core/ports/tracing.js';
 import { recent } from '../core/recent.js';
 import { GROUP_TOPICS, GROUPS, type Group } from '../core/topics.js';
 import { createCouponRepository } from '../mysql/coupon-repository.js';
-import { createDeadLetterRepository } from '../mysql/dead-letter-repository.js';
+import { createDeadLetterParking } from '../mysql/dead-letters.js';
 import { createDueWork } from '../mysql/due-work.js';
 import { createJobLeases } from '../mysql/job-leases.js';
 import { createOrderArchive } from '../mysql/order-archive.js';
@@ -41,9 +41,6 @@ import { relayOutbox, tidyOutbox, watchOutbox } from '../orders/relay-outbox.js'
 import { resolvePayments } from '../orders/resolve-payments.js';
 import { takesWrites } from '../orders/takes-writes.js';
 import { archiveOrders } from '../recovery/archive-orders.js';
-import { closeRecorded } from '../recovery/dead-letters/close-recorded.js';
-import { collectDeadLetters } from '../recovery/dead-letters/collect-dead-letters.js';
-import { watchParked } from '../recovery/dead-letters/watch-parked.js';
 import { markRecorded } from '../recovery/mark-recorded.js';
 import type { RecoveryMetrics } from '../recovery/metrics.js';
 import { watchPending } from '../recovery/pending-buckets.js';
@@ -78,14 +75,12 @@ import { runSchedule } from '../sales/schedule/run-schedule.js';
 import { finishTransfers } from '../sales/stock/finish-transfers.js';
 import { watchHotSales } from '../sales/watch-hot-sales.js';
 import { watchOpenSales } from '../sales/watch-open-sales.js';
-import { INVISIBLE_MS, type KeeperBroker, type LoopedSource } from './keeper-broker.js';
+import { INVISIBLE_MS, type KeeperBroker } from './keeper-broker.js';
+import { deadLetterJobs } from '../operate/dead-letters/index.js';
 import { openSaleAdmin, openSaleEditor, rebuildStores, workerProgressOf } from './operator.js';
 import { openReadiness } from './sale-readiness.js';
 import { wrapped } from './seams.js';
-import { systemClock as clock } from './system-clock.js';
-
-/** A job and the pause between two runs of it, ms. */
-export type PlannedJob = readonly [everyMs: number, job: Job];
+import { systemClock as clock } from '../process/system-clock.js';
 
 /** A live worker marks a batch within milliseconds. After this long its worker must have died. */
 const MARK_AFTER_MS = 5_000;
@@ -98,16 +93,12 @@ const TRANSFER_AFTER_MS = 3_000;
 const TRANSFER_OVERDUE_MS = 60_000;
 /** Maximum number of orders that one sweep ends. The next sweep follows within seconds. */
 const EXPIRED_PER_RUN = 20_000;
-/** Pause before the next receive. A successful receive waits for messages itself. */
-const RECEIVE_EVERY_MS = 200;
 /** Outbox rows leased together. Each row takes one or two messages or a script, and the keeper handles all rows at once. */
 const ROWS_PER_LEASE = 64;
 /** Refunds leased together. Each refund takes one call to the provider. */
 const REFUNDS_PER_LEASE = 16;
 /** Longer than a call to the provider and the writes after it. Applies to payment attempts too. */
 const REFUND_LEASE_MS = PROVIDER_CALL_MAX_MS + 40_000;
-/** Interval for closing finished dead letters, which is not urgent because nothing waits for it. */
-const CLOSE_EVERY_MS = 10_000;
 /** Interval for removing old rows, which is not urgent. */
 const TIDY_EVERY_MS = 60_000;
 
@@ -146,91 +137,100 @@ const DUE_KEPT_MS = 100;
 /** A century, longer than any sale is kept. */
 const NEVER_MS = 100 * 365 * 86_400_000;
 
+/** What the keeper has opened. */
+interface OpenedKeeper {
+  readonly redis: RedisConnection;
+  readonly mysql: MysqlPool;
+  readonly broker: KeeperBroker;
+  /** Null: refunds wait for an operator and become overdue. */
+  readonly provider: PaymentProvider | null;
+  readonly reconcile: ReconcileAdmin;
+  readonly clocks: ClockWatch;
+  readonly tracing: Tracing;
+  readonly metrics: OrderJobMetrics & RecoveryMetrics & SaleMetrics & ScheduleMetrics;
+  readonly log: Log;
+}
+
+type KeeperConfig = Config<'keeper' | 'repair' | 'reconcile' | 'hotSales' | 'rocketmq' | 'brokerAccess'>;
+
 /**
  * Returns every job of the keeper with the pause between two runs. Each job has its own loop, so no job waits for another.
  * A consumer has one loop per broker.
  */
-export function planJobs(
-  config: Config<'keeper' | 'repair' | 'reconcile' | 'hotSales' | 'rocketmq' | 'brokerAccess'>,
-  {
-    redis,
-    mysql,
-    broker,
-    provider,
-    reconcile,
-    clocks,
-    tracing,
-    metrics,
-    log,
-  }: {
-    readonly redis: RedisConnection;
-    readonly mysql: MysqlPool;
-    readonly broker: KeeperBroker;
-    /** Null: refunds wait for an operator and become overdue. */
-    readonly provider: PaymentProvider | null;
-    readonly reconcile: ReconcileAdmin;
-    readonly clocks: ClockWatch;
-    readonly tracing: Tracing;
-    readonly metrics: OrderJobMetrics & RecoveryMetrics & SaleMetrics & ScheduleMetrics;
-    readonly log: Log;
-  },
-): PlannedJob[] {
-  const { everyMs, outboxEveryMs, outboxLeaseMs, outboxKeepMs, expireSweepEveryMs } = config.keeper;
-  const { retireAfterMs, archiveAfterMs, archivePerSecond } = config.keeper;
-  const sales = shareLists(createSaleRepository(mysql), clock);
-  const store = createBatchStore(redis);
-  const repository = createOrderRepository(mysql);
-  const transitions = wrapped('order transitions', createOrderTransitions(mysql, { clock, log }));
-  const deadLetters = createDeadLetterRepository(mysql);
-  const outbox = createOutbox(mysql);
-  const overdue = createOverdueRepository(mysql);
-  const published = { outbox: wrapped('outbox to publish', outbox), clock, log, metrics };
-  const released = { outbox: wrapped('outbox to release', outbox), clock, log, metrics };
-  const rows = { max: ROWS_PER_LEASE, leaseMs: outboxLeaseMs };
+export function planJobs(config: KeeperConfig, given: OpenedKeeper): PlannedJob[] {
+  const keeper = sharedParts(config, given);
+  return [
+    ...pendingJobs(keeper),
+    ...deadLetterJobs(keeper),
+    ...saleJobs(keeper),
+    ...outboxJobs(keeper),
+    ...orderJobs(keeper),
+    ...refundJobs(keeper),
+    ...repairJobs(keeper),
+    ...reconcileJobs(keeper),
+    ...hotSaleJobs(keeper),
+    ...retirementJobs(keeper),
+    ...watchJobs(keeper),
+  ];
+}
+
+/** Opens what several parts of the keeper use. */
+function sharedParts(config: KeeperConfig, given: OpenedKeeper) {
+  const { redis, mysql, metrics, log } = given;
   const leases = createJobLeases(mysql);
-  const owner = randomUUID();
-  const consumer = { ready: takesWrites(leases, owner, clock), deadLetters, tracing, clock, log, metrics };
-  const groupOf = (group: Group) => ({ group, topic: GROUP_TOPICS[group], invisibleMs: INVISIBLE_MS });
-  const bothStores = async (): Promise<void> => void (await Promise.all([mysql.probe(), pingAnyServer(redis)]));
   const rebuild = rebuildStores(redis, mysql);
-  const repair = { ...rebuild, progress: workerProgressOf(config), clock, metrics, log };
-  const sender = createPurchaseNotificationsSender(redis);
+  const readDue = recent(createDueWork(mysql), DUE_KEPT_MS, clock);
+  return {
+    ...given,
+    config,
+    everyMs: config.keeper.everyMs,
+    clock,
+    owner: randomUUID(),
+    leases,
+    sales: shareLists(createSaleRepository(mysql), clock),
+    store: createBatchStore(redis),
+    repository: createOrderRepository(mysql),
+    transitions: wrapped('order transitions', createOrderTransitions(mysql, { clock, log })),
+    rebuild,
+    repair: { ...rebuild, progress: workerProgressOf(config), clock, metrics, log },
+    due: (work: DueWork, job: Job): Job => whenDue(work, readDue, job),
+  };
+}
+type Keeper = ReturnType<typeof sharedParts>;
+
+/** Batches in `pending`: marks the batches that MySQL has as recorded, and publishes the others again. */
+const pendingJobs = ({
+  config,
+  everyMs,
+  broker,
+  sales,
+  store,
+  repository,
+  tracing,
+  metrics,
+  log,
+}: Keeper): PlannedJob[] => [
+  [
+    everyMs,
+    markRecorded({ sales, store, repository, metrics }, { afterMs: MARK_AFTER_MS, maxPerBucket: MARKED_PER_RUN }),
+  ],
+  [
+    everyMs,
+    redrive(
+      { sales, store, channel: broker.redrives, tracing, clock, log, metrics },
+      { afterMs: config.keeper.redriveAfterMs, max: REDRIVEN_PER_RUN },
+    ),
+  ],
+  [everyMs, watchPending({ sales, store, metrics })],
+];
+
+/** Scheduled sales: warms, checks, opens, closes and compares each sale when it is due. Finishes changes and transfers. */
+function saleJobs({ config, everyMs, redis, mysql, sales, reconcile, due, metrics, log }: Keeper): PlannedJob[] {
   const schedule = createSaleSchedule(mysql);
   const admin = openSaleAdmin(redis, mysql);
   const editor = openSaleEditor(redis, mysql, () => null, log);
   const readiness = openReadiness(redis, config, log);
-
-  const readDue = recent(createDueWork(mysql), DUE_KEPT_MS, clock);
-  const due = (work: DueWork, job: Job): Job => whenDue(work, readDue, job);
-  const relayed = (kind: OutboxKind, [relay, tryTroubled]: readonly [Job, Job]): PlannedJob[] => [
-    [outboxEveryMs, due(kind, relay)],
-    [outboxEveryMs, tryTroubled],
-  ];
-
-  const jobs: PlannedJob[] = [
-    // Batches in `pending`: marks the batches that MySQL has as recorded, and publishes the others again.
-    [
-      everyMs,
-      markRecorded({ sales, store, repository, metrics }, { afterMs: MARK_AFTER_MS, maxPerBucket: MARKED_PER_RUN }),
-    ],
-    [
-      everyMs,
-      redrive(
-        { sales, store, channel: broker.redrives, tracing, clock, log, metrics },
-        { afterMs: config.keeper.redriveAfterMs, max: REDRIVEN_PER_RUN },
-      ),
-    ],
-    [everyMs, watchPending({ sales, store, metrics })],
-
-    // Parks messages that the broker gave up on in `dead_letters`.
-    ...broker.deadLetters.flatMap(({ group, topic, source }) => {
-      const collect = collectDeadLetters({ source, deadLetters, store, repository, log, metrics }, { group, topic });
-      return loopsOf(source, collect);
-    }),
-    [CLOSE_EVERY_MS, watchParked({ repository: overdue, metrics })],
-    [CLOSE_EVERY_MS, closeRecorded({ deadLetters, store, repository })],
-
-    // Scheduled sales: warms, checks, opens, closes and compares each sale when it is due.
+  return [
     [everyMs, runSchedule({ schedule, sales: admin, readiness, clock, metrics, log }, { everyMs })],
     [
       everyMs,
@@ -251,8 +251,22 @@ export function planJobs(
         { afterMs: TRANSFER_AFTER_MS, overdueMs: TRANSFER_OVERDUE_MS },
       ),
     ],
+  ];
+}
 
-    // The outbox: events, payment deadlines, and units that go back.
+/** The outbox: events, payment deadlines, and units that go back. */
+function outboxJobs(keeper: Keeper): PlannedJob[] {
+  const { config, everyMs, mysql, broker, store, tracing, due, metrics, log } = keeper;
+  const { outboxEveryMs, outboxLeaseMs, outboxKeepMs } = config.keeper;
+  const outbox = createOutbox(mysql);
+  const published = { outbox: wrapped('outbox to publish', outbox), clock, log, metrics };
+  const released = { outbox: wrapped('outbox to release', outbox), clock, log, metrics };
+  const rows = { max: ROWS_PER_LEASE, leaseMs: outboxLeaseMs };
+  const relayed = (kind: OutboxKind, [relay, tryTroubled]: readonly [Job, Job]): PlannedJob[] => [
+    [outboxEveryMs, due(kind, relay)],
+    [outboxEveryMs, tryTroubled],
+  ];
+  return [
     ...relayed(
       'batch_recorded',
       relayOutbox(
@@ -270,7 +284,19 @@ export function planJobs(
     ),
     [everyMs, watchOutbox(outbox, metrics)],
     [TIDY_EVERY_MS, tidyOutbox(outbox, metrics, { keepMs: outboxKeepMs })],
+  ];
+}
 
+/** Ends unpaid orders, and handles order events. */
+function orderJobs(keeper: Keeper): PlannedJob[] {
+  const { config, redis, mysql, broker, leases, owner, transitions, clocks, tracing, due, metrics, log } = keeper;
+  const ready = takesWrites(leases, owner, clock);
+  const consumer = { ready, deadLetters: createDeadLetterParking(mysql), tracing, clock, log, metrics };
+  const groupOf = (group: Group) => ({ group, topic: GROUP_TOPICS[group], invisibleMs: INVISIBLE_MS });
+  const bothStores = async (): Promise<void> => void (await Promise.all([mysql.probe(), pingAnyServer(redis)]));
+  const sender = createPurchaseNotificationsSender(redis);
+  const { expireSweepEveryMs } = config.keeper;
+  return [
     // Unpaid orders expire by their deadline message, otherwise by the sweep.
     ...loopsOf(
       broker.expirer,
@@ -306,55 +332,47 @@ export function planJobs(
         groupOf(GROUPS.notifier),
       ),
     ),
+  ];
+}
 
-    // Rebuilds sales from MySQL if Redis may have lost their data. Aligns sales whose state differs.
-    [config.repair.everyMs, repairSales(repair, config.repair)],
-    [everyMs, repairClosedSales(repair, config.repair)],
-    [everyMs, alignSaleStates(rebuild)],
-    [everyMs, watchSalesInRepair({ ...rebuild, clock, metrics }, { afterMs: OVERDUE_MS.locked_sale })],
+/** Pays refunds, and asks the provider for the results of charges. Returns no job without a provider. */
+function refundJobs(keeper: Keeper): PlannedJob[] {
+  const { everyMs, mysql, provider, repository, transitions, clocks, due, metrics, log } = keeper;
+  if (provider === null) return [];
+  const ports = { refunds: createRefundRepository(mysql), cases: createPaymentCases(mysql), provider, metrics, log };
+  const asked = { repository, attempts: createPaymentAttempts(mysql), provider, transitions, metrics, log };
+  const resolve = resolvePayments(asked, { max: REFUNDS_PER_LEASE, leaseMs: REFUND_LEASE_MS });
+  return [
+    [everyMs, due('refund', payRefunds(ports, { max: REFUNDS_PER_LEASE, leaseMs: REFUND_LEASE_MS }))],
+    [everyMs, due('payment', whileClocksAgree(clocks, resolve))],
+  ];
+}
 
-    // Compensations run even if the keeper does not compare, because an operator may have ordered them.
+/** Rebuilds sales from MySQL if Redis may have lost their data. Aligns sales whose state differs. */
+const repairJobs = ({ config, everyMs, rebuild, repair, metrics }: Keeper): PlannedJob[] => [
+  [config.repair.everyMs, repairSales(repair, config.repair)],
+  [everyMs, repairClosedSales(repair, config.repair)],
+  [everyMs, alignSaleStates(rebuild)],
+  [everyMs, watchSalesInRepair({ ...rebuild, clock, metrics }, { afterMs: OVERDUE_MS.locked_sale })],
+];
+
+/** Compensations run even if the keeper does not compare, because an operator may have ordered them. */
+function reconcileJobs({ config, everyMs, reconcile, due, metrics }: Keeper): PlannedJob[] {
+  const jobs: PlannedJob[] = [
     [everyMs, due('compensation', compensateJob({ admin: reconcile, metrics }))],
     [everyMs, watchCompensations({ admin: reconcile, metrics })],
     [TIDY_EVERY_MS, tidyRuns(reconcile, { keepMs: config.reconcile.keepMs })],
-
-    // Watches the memory of Redis before it is full.
-    [MEMORY_EVERY_MS, watchRedisMemory({ readMemory: () => readRedisMemory(redis), clock, metrics })],
-
-    // A single keeper counts the contents of RocketMQ and the remaining units of open sales.
-    ...watchedMessages(config, { leases, metrics, owner }),
-    [
-      OPEN_SALES_EVERY_MS,
-      watchOpenSales(
-        { leases, sales, store: createStockStore(redis, log), metrics },
-        { owner, everyMs: OPEN_SALES_EVERY_MS },
-      ),
-    ],
-
-    // Counts overdue items.
-    [
-      everyMs,
-      watchOverdue(
-        { sales, store, transitions, repository: overdue, metrics },
-        {
-          batch_pending: config.keeper.redriveAfterMs,
-          outbox: OVERDUE_MS.outbox,
-          dead_letter: OVERDUE_MS.dead_letter,
-          refund: OVERDUE_MS.refund,
-          payment_open: OVERDUE_MS.payment_open,
-          payment_case: 0,
-          compensation: OVERDUE_MS.compensation,
-          sale_over: OVERDUE_MS.sale_over,
-          sale_kept: retireAfterMs === 0 ? NEVER_MS : retireAfterMs + KEPT_OVERDUE_MS,
-          sale_unarchived: archiveAfterMs === 0 ? NEVER_MS : archiveAfterMs + KEPT_OVERDUE_MS,
-        },
-      ),
-    ],
   ];
   if (config.reconcile.everyMs > 0) {
     const compareAll = reconcileJob({ admin: reconcile, metrics }, { apply: config.reconcile.apply === 'true' });
     jobs.push([config.reconcile.everyMs, compareAll]);
   }
+  return jobs;
+}
+
+/** Reports hot sales, and splits them if configured. */
+function hotSaleJobs({ config, everyMs, redis, mysql, sales, rebuild, repair, metrics, log }: Keeper): PlannedJob[] {
+  const jobs: PlannedJob[] = [];
   if (config.hotSales.perSecond > 0) {
     const hot = createHotSaleStore(redis);
     jobs.push([everyMs, watchHotSales({ store: hot, metrics }, { perSecond: config.hotSales.perSecond })]);
@@ -375,6 +393,14 @@ export function planJobs(
       jobs.push([everyMs, reshardHotSales(ports, AUTO_SPLIT)]);
     }
   }
+  return jobs;
+}
+
+/** Retires closed sales, and archives their orders. */
+function retirementJobs(keeper: Keeper): PlannedJob[] {
+  const { config, everyMs, redis, mysql, store, rebuild, reconcile, metrics, log } = keeper;
+  const { retireAfterMs, archiveAfterMs, archivePerSecond } = config.keeper;
+  const jobs: PlannedJob[] = [];
   if (retireAfterMs > 0) {
     const { safeAgeMs, markerAgeMs } = config.reconcile;
     const ports = {
@@ -397,19 +423,48 @@ export function planJobs(
     const archived = { archive, log, metrics };
     jobs.push([1000, archiveOrders(archived, { afterMs: archiveAfterMs, ordersPerRun: archivePerSecond })]);
   }
-  if (provider !== null) {
-    const ports = { refunds: createRefundRepository(mysql), cases: createPaymentCases(mysql), provider, metrics, log };
-    jobs.push([everyMs, due('refund', payRefunds(ports, { max: REFUNDS_PER_LEASE, leaseMs: REFUND_LEASE_MS }))]);
-    const asked = { repository, attempts: createPaymentAttempts(mysql), provider, transitions, metrics, log };
-    const resolve = resolvePayments(asked, { max: REFUNDS_PER_LEASE, leaseMs: REFUND_LEASE_MS });
-    jobs.push([everyMs, due('payment', whileClocksAgree(clocks, resolve))]);
-  }
   return jobs;
 }
 
-/** Returns one loop per broker. A receive waits at one broker and would delay the messages of the others. */
-const loopsOf = ({ loops }: LoopedSource, job: Job): PlannedJob[] =>
-  Array.from({ length: loops }, () => [RECEIVE_EVERY_MS, job]);
+/** Publishes figures for alerts. */
+function watchJobs(keeper: Keeper): PlannedJob[] {
+  const { config, everyMs, redis, mysql, leases, owner, sales, store, transitions, metrics, log } = keeper;
+  const { retireAfterMs, archiveAfterMs } = config.keeper;
+  return [
+    // Watches the memory of Redis before it is full.
+    [MEMORY_EVERY_MS, watchRedisMemory({ readMemory: () => readRedisMemory(redis), clock, metrics })],
+
+    // A single keeper counts the contents of RocketMQ and the remaining units of open sales.
+    ...watchedMessages(config, { leases, metrics, owner }),
+    [
+      OPEN_SALES_EVERY_MS,
+      watchOpenSales(
+        { leases, sales, store: createStockStore(redis, log), metrics },
+        { owner, everyMs: OPEN_SALES_EVERY_MS },
+      ),
+    ],
+
+    // Counts overdue items.
+    [
+      everyMs,
+      watchOverdue(
+        { sales, store, transitions, repository: createOverdueRepository(mysql), metrics },
+        {
+          batch_pending: config.keeper.redriveAfterMs,
+          outbox: OVERDUE_MS.outbox,
+          dead_letter: OVERDUE_MS.dead_letter,
+          refund: OVERDUE_MS.refund,
+          payment_open: OVERDUE_MS.payment_open,
+          payment_case: 0,
+          compensation: OVERDUE_MS.compensation,
+          sale_over: OVERDUE_MS.sale_over,
+          sale_kept: retireAfterMs === 0 ? NEVER_MS : retireAfterMs + KEPT_OVERDUE_MS,
+          sale_unarchived: archiveAfterMs === 0 ? NEVER_MS : archiveAfterMs + KEPT_OVERDUE_MS,
+        },
+      ),
+    ],
+  ];
+}
 
 /** Returns no job without a known name server, because the broker cannot be asked. */
 function watchedMessages(

@@ -5,7 +5,7 @@ import type { Log } from '../core/ports/log.js';
 import type { Payments } from '../core/ports/payment-provider.js';
 import { MetricsPage } from '../http/metrics-page.js';
 import { startProbeServer } from '../http/probe-server.js';
-import { createDeadLetterRepository } from '../mysql/dead-letter-repository.js';
+import { createDeadLetterParking } from '../mysql/dead-letters.js';
 import { readMysqlClock } from '../mysql/read-facts.js';
 import { ClockWatch } from '../orders/clock-watch.js';
 import { createOrderJobMetrics } from '../orders/metrics.js';
@@ -15,15 +15,16 @@ import { createSaleMetrics } from '../sales/metrics.js';
 import { readRedisClocks } from '../redis/read-facts.js';
 import { createProgramReports } from '../redis/program-reports.js';
 import { createScheduleMetrics } from '../sales/schedule/metrics.js';
-import { allOrNothing, type Opened } from './all-or-nothing.js';
+import { allOrNothing, type Opened } from '../process/all-or-nothing.js';
 import { openKeeperBroker } from './keeper-broker.js';
 import { planJobs } from './keeper-jobs.js';
-import { Operator } from './operator.js';
+import { Connections } from '../process/connections.js';
+import { openReconcile } from './operator.js';
 import { reportProgram } from './report-program.js';
 import type { OpenProgram, Running } from './run-program.js';
-import { createReadiness, messageSignatures, openSignedMessages, openStores, serversOf } from './servers.js';
-import { systemClock as clock } from './system-clock.js';
-import { createJobMetrics, createRegistry } from './telemetry.js';
+import { createReadiness, messageSignatures, openSignedMessages, openStores, serversOf } from '../process/servers.js';
+import { systemClock as clock } from '../process/system-clock.js';
+import { createJobMetrics, createRegistry } from '../process/telemetry.js';
 
 export type KeeperConfig = Config<(typeof PROGRAM_SECTIONS)['keeper'][number]>;
 
@@ -70,14 +71,14 @@ async function open(config: OpenConfig, { log, opened, ...parts }: OpenParts): P
   const { tracing, redis, mysql } = stores;
   const signatures = messageSignatures(config.messages);
   const messages = openSignedMessages(config.messages, {
-    deadLetters: createDeadLetterRepository(mysql),
+    deadLetters: createDeadLetterParking(mysql),
     registry,
     log,
   });
   const broker = await openKeeperBroker(config, { signatures, messages }, log);
   opened(() => Promise.all([broker.closeSources(), broker.closeChannels()]));
   const { redrives } = broker;
-  const operator = new Operator(config, log, { redis, mysql, redrives });
+  const connections = new Connections(config, log, { redis, mysql, redrives });
   const metrics = {
     ...createJobMetrics(registry),
     ...createOrderJobMetrics(registry),
@@ -92,7 +93,7 @@ async function open(config: OpenConfig, { log, opened, ...parts }: OpenParts): P
     mysql,
     broker,
     provider: payments?.provider ?? null,
-    reconcile: await operator.reconcile(),
+    reconcile: await openReconcile(connections),
     clocks,
     tracing,
     metrics,
@@ -115,7 +116,7 @@ async function open(config: OpenConfig, { log, opened, ...parts }: OpenParts): P
       const sources = broker.closeSources(); // receives in progress end by themselves
       await Promise.all([...loops, reporting]);
       await sources;
-      await operator.close();
+      await connections.close();
       await broker.closeChannels();
     },
     close: () => stores.close(),

@@ -1,5 +1,5 @@
 import { Session } from 'node:inspector/promises';
-import { systemClock as clock } from './system-clock.js';
+import { systemClock as clock } from '../process/system-clock.js';
 
 /** Average number of allocated bytes between two samples of the heap. */
 const HEAP_SAMPLE_BYTES = 32 * 1024;

@@ -7,7 +7,7 @@ import { HotSales, reportHotSales } from '../sales/hot-sales.js';
 import { createChannelMetrics } from '../rocketmq/metrics.js';
 import type { Log } from '../core/ports/log.js';
 import type { PurchaseNotifications } from '../core/ports/purchase-notifications.js';
-import type { DeadLetterRepository } from '../core/ports/dead-letter-repository.js';
+import type { DeadLetterParking } from '../core/ports/dead-letters.js';
 import type { SaleRepository, SaleSnapshotCache } from '../core/ports/sale-repository.js';
 import type { StockStore } from '../core/ports/stock-store.js';
 import type { Tracing } from '../core/ports/tracing.js';
@@ -28,8 +28,8 @@ import type { ChannelHealth } from '../rocketmq/probe.js';
 import { SaleSnapshots } from '../sales/sale-snapshots.js';
 import { UnitFetcher } from '../sales/stock/gather-units.js';
 import { wrapped } from './seams.js';
-import { brokerConnection, messageSignatures, openSignedMessages } from './servers.js';
-import { systemClock as clock } from './system-clock.js';
+import { brokerConnection, messageSignatures, openSignedMessages } from '../process/servers.js';
+import { systemClock as clock } from '../process/system-clock.js';
 import type { BreakerWrappers } from './with-breakers.js';
 
 /** How long an api uses a sale snapshot in its memory. Buyers see a change of the sale this much later. */
@@ -48,7 +48,7 @@ const SNAPSHOT_LOCK_MS = 3000;
 export interface PathParts {
   readonly redis: RedisConnection;
   readonly sales: SaleRepository;
-  readonly deadLetters: DeadLetterRepository;
+  readonly deadLetters: DeadLetterParking;
   readonly cache: SaleSnapshotCache;
   readonly withBreakers: BreakerWrappers;
   readonly notifications: PurchaseNotifications;

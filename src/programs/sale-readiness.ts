@@ -8,7 +8,7 @@ import { createSaleSnapshotCache } from '../redis/sale-store.js';
 import { createStockStore } from '../redis/stock-store.js';
 import { brokerAccessOf } from '../rocketmq/credentials.js';
 import { readinessOf, type Readiness } from '../sales/schedule/readiness.js';
-import { systemClock } from './system-clock.js';
+import { systemClock } from '../process/system-clock.js';
 
 /** Sales that start together are checked one after the other and share one answer of the broker. */
 const TOPICS_KNOWN_MS = 5000;

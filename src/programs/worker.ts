@@ -4,7 +4,7 @@ import type { Config, PROGRAM_SECTIONS } from '../core/config/schema.js';
 import { GROUPS, TOPICS } from '../core/topics.js';
 import { MetricsPage } from '../http/metrics-page.js';
 import { startProbeServer } from '../http/probe-server.js';
-import { createDeadLetterRepository } from '../mysql/dead-letter-repository.js';
+import { createDeadLetterParking } from '../mysql/dead-letters.js';
 import { createOrderRepository } from '../mysql/order-repository.js';
 import { createWorkerSlots } from '../mysql/worker-slots.js';
 import { createWorkerMetrics } from '../orders/metrics.js';
@@ -15,13 +15,13 @@ import type { Log } from '../core/ports/log.js';
 import { createBatchStore } from '../redis/batch-store.js';
 import { createProgramReports } from '../redis/program-reports.js';
 import { createDeliverySource } from '../rocketmq/delivery-source.js';
-import { allOrNothing, type Opened } from './all-or-nothing.js';
+import { allOrNothing, type Opened } from '../process/all-or-nothing.js';
 import { reportProgram } from './report-program.js';
 import type { OpenProgram, Running } from './run-program.js';
 import { wrapped } from './seams.js';
-import { brokerConnection, createReadiness, openSignedMessages, openStores, serversOf } from './servers.js';
-import { systemClock as clock } from './system-clock.js';
-import { createRegistry } from './telemetry.js';
+import { brokerConnection, createReadiness, openSignedMessages, openStores, serversOf } from '../process/servers.js';
+import { systemClock as clock } from '../process/system-clock.js';
+import { createRegistry } from '../process/telemetry.js';
 
 export type WorkerConfig = Config<(typeof PROGRAM_SECTIONS)['worker'][number]>;
 
@@ -90,7 +90,7 @@ async function open(config: OpenConfig, { log, fail, opened }: OpenParts): Promi
   const { invisibleMs, loops, receiveMax, retryFirstMs } = config.worker;
   const { paymentWindowMs } = config.order;
   const connection = { ...brokerConnection(config, log), awaitMs: receiveWaitMs };
-  const deadLetters = createDeadLetterRepository(mysql);
+  const deadLetters = createDeadLetterParking(mysql);
   const messages = openSignedMessages(config.messages, { deadLetters, registry, log });
   const shared = {
     repository: wrapped('order repository', createOrderRepository(wrapped('mysql of the worker', mysql))),

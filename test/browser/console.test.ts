@@ -2,7 +2,8 @@ import { expect } from 'chai';
 import { randomBytes } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import type { Page } from 'playwright-core';
-import { createDeadLetterRepository } from '../../src/mysql/dead-letter-repository.js';
+import { createDeadLetterParking } from '../../src/mysql/dead-letters.js';
+import { createDeadLetterStore } from '../../src/operate/dead-letters/dead-letter-store.js';
 import { createBatchStore } from '../../src/redis/batch-store.js';
 import { createTokenSigner } from '../../src/http/token.js';
 import type { Role } from '../../src/core/roles.js';
@@ -277,7 +278,7 @@ describe('the console on a running system', () => {
   async function parkBatch(saleId: string, users: readonly string[]): Promise<string> {
     const { redis, mysql } = system.stack;
     const batch = await deductBatch(system.stack, saleId, users);
-    await createDeadLetterRepository(mysql).park({
+    await createDeadLetterParking(mysql).park({
       messageId: randomBytes(16).toString('hex'),
       group: 'seckill-order-writer',
       saleId,
@@ -289,7 +290,7 @@ describe('the console on a running system', () => {
       detail: 'the consumer group gave up on it',
     });
     await createBatchStore(redis).park(batch);
-    const [found] = await createDeadLetterRepository(mysql).list({ batchId: batch.batchId }, { max: 1 });
+    const [found] = await createDeadLetterStore(mysql).list({ batchId: batch.batchId }, { max: 1 });
     return String(found?.deadLetterId);
   }
 });

@@ -1,6 +1,6 @@
 import { randomInt } from 'node:crypto';
 import { Command } from 'commander';
-import { parseWhole } from '../../src/cli/options.js';
+import { parseWhole } from '../../src/process/options.js';
 import type { DemoFlags } from './demo-command.js';
 import type { ChaosFlags } from './run-command.js';
 import type { SoakFlags, YearFlags } from './long/plan.js';

@@ -10,7 +10,7 @@ import type {
 } from '../../src/core/ports/compensation-repository.js';
 import type { ReconcileRuns } from '../../src/core/ports/reconcile-runs.js';
 import { MemoryCompensationRepository } from '../helpers/memory/memory-compensation-repository.js';
-import type { Audited } from '../helpers/memory/memory-dead-letter-repository.js';
+import type { Audited } from '../helpers/memory/memory-dead-letters.js';
 import { MemoryReconcileRuns } from '../helpers/memory/memory-reconcile-runs.js';
 import { freshSaleId } from '../helpers/sales.js';
 import { until } from '../chaos/harness/wait.js';

@@ -1,6 +1,8 @@
 import { randomBytes } from 'node:crypto';
 import { expect } from 'chai';
-import type { DeadLetter, DeadLetterFilter, StoredDeadLetter } from '../../src/core/ports/dead-letter-repository.js';
+import type { DeadLetter } from '../../src/core/ports/dead-letters.js';
+import { storedDeadLetter } from '../helpers/memory/memory-dead-letters.js';
+import type { DeadLetterFilter, StoredDeadLetter } from '../../src/operate/dead-letters/dead-letter-store.js';
 import { batchOf, freshSaleId, purchaseOf, purchasesOf } from '../helpers/sales.js';
 import { WORLDS, type RepositoryWorld } from './repository-worlds.js';
 
@@ -92,20 +94,38 @@ for (const [name, createWorld] of WORLDS) {
     it('returns a dead letter as it was parked, with its body', async () => {
       const beforeMs = world.clock.nowMs();
       const deadLetter = await parked(['u1*2'], { attempts: 6 });
-      expect(deadLetter).to.deep.include({
-        group: 'seckill-order-writer',
-        originTopic: 'seckill-purchase',
-        saleId,
-        reason: 'retries_exhausted',
-        attempts: 6,
-        state: 'parked',
-        replays: 0,
-        replayStartedAtMs: null,
-        note: null,
-      });
+      const { deadLetterId, messageId, batchId, detail, body, parkedAtMs } = deadLetter;
+      const own = { deadLetterId, messageId, batchId, detail, body, parkedAtMs };
+      expect(deadLetter).to.deep.equal(storedDeadLetter({ saleId, attempts: 6, ...own }));
       expect(JSON.parse(deadLetter.body)).to.deep.include({ saleId, purchases: [['u1', 'k1', 2]] });
       expect(deadLetter.parkedAtMs).to.be.within(beforeMs - 1000, world.clock.nowMs() + 1000);
       expect(await world.deadLetters.find('999999999999')).to.equal(null);
+    });
+
+    it('shows the dead letters of a batch and of a request to a trace', async () => {
+      const { deadLetterId, batchId, body, ...stored } = await parked([`u1/${unique()}`]);
+      const traced = world.tracedDeadLetters;
+      const { group, reason, detail, attempts, state, parkedAtMs, replays, replayStartedAtMs, note } = stored;
+      const told = {
+        deadLetterId,
+        group,
+        reason,
+        detail,
+        attempts,
+        state,
+        parkedAtMs,
+        replays,
+        replayStartedAtMs,
+        note,
+      };
+      const requestId = (JSON.parse(body) as { purchases: string[][] }).purchases[0]?.[1] ?? '';
+      for (const named of [{ batchId: batchId ?? '' }, { key: batchId ?? '' }, { key: requestId }]) {
+        const [found, ...others] = await traced.list(named, { max: 5 });
+        expect(found, JSON.stringify(named)).to.deep.include(told);
+        expect(others).to.have.length(0);
+      }
+      expect(await traced.find(deadLetterId)).to.deep.include({ ...told, body });
+      expect(await traced.find('999999999999')).to.equal(null);
     });
 
     it('does not find a request in the metadata of another purchase', async () => {
@@ -124,9 +144,10 @@ for (const [name, createWorld] of WORLDS) {
       const one = await parked(['u1/k1'], { body });
       const closed = await parked(['u1/k1'], { body });
       await world.deadLetters.close(closed.deadLetterId, 'ann', 'discarded', 'given up');
-      expect(await idsOf({ traceId })).to.deep.equal([one.deadLetterId]);
-      expect(await idsOf({ traceId, reason: 'undecodable' })).to.deep.equal([]);
-      for (const text of [other, 'k2', '0'.repeat(32)]) expect(await idsOf({ traceId: text }), text).to.deep.equal([]);
+      const tracedBy = async (text: string): Promise<string[]> =>
+        (await world.tracedDeadLetters.list({ traceId: text }, { max: 100 })).map(({ deadLetterId }) => deadLetterId);
+      expect(await tracedBy(traceId)).to.deep.equal([one.deadLetterId]);
+      for (const text of [other, 'k2', '0'.repeat(32)]) expect(await tracedBy(text), text).to.deep.equal([]);
     });
 
     it('returns exactly the matches of each filter', async () => {

@@ -12,7 +12,7 @@ import { openMysqlPool, type SqlValue } from '../../src/mysql/pool.js';
 import { readMysqlStartFacts } from '../../src/mysql/read-facts.js';
 import { connectionOptions } from '../../src/mysql/server.js';
 import { examine } from '../../src/programs/doctor.js';
-import { checkMysql } from '../../src/programs/servers.js';
+import { checkMysql } from '../../src/process/servers.js';
 import { applyTopics } from '../../src/rocketmq/admin/apply-topics.js';
 import { readTopicLists } from '../../src/rocketmq/admin/topic-lists.js';
 import { found, grantedMsOf } from '../chaos/harness/wait.js';

@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { systemClock } from '../../src/programs/system-clock.js';
+import { systemClock } from '../../src/process/system-clock.js';
 import { limitsRules, Limits } from '../../src/admission/limits/limits.js';
 import type { Refused } from '../../src/admission/layer.js';
 import { noAdmissionMetrics } from '../helpers/no-metrics.js';

@@ -3,7 +3,8 @@ import { readdirSync } from 'node:fs';
 import { createAuditLog } from '../../src/mysql/audit-log.js';
 import { createCompensationRepository } from '../../src/mysql/compensation-repository.js';
 import { createCouponRepository } from '../../src/mysql/coupon-repository.js';
-import { createDeadLetterRepository } from '../../src/mysql/dead-letter-repository.js';
+import { createDeadLetterParking } from '../../src/mysql/dead-letters.js';
+import { createDeadLetterStore } from '../../src/operate/dead-letters/dead-letter-store.js';
 import { createDueWork } from '../../src/mysql/due-work.js';
 import { createLandedOrders } from '../../src/mysql/landed-orders.js';
 import { createOrderArchive } from '../../src/mysql/order-archive.js';
@@ -340,7 +341,7 @@ describe('statements on large tables', () => {
     await coupons.issue(orderIds.slice(0, 4));
     await coupons.withoutCoupon(orderIds);
 
-    const letters = repository('deadLetters', createDeadLetterRepository(pool));
+    const letters = repository('deadLetters', { ...createDeadLetterParking(pool), ...createDeadLetterStore(pool) });
     await letters.park({
       messageId: 'plans',
       group: 'g',

@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import { createServer, type AddressInfo, type Server } from 'node:net';
 import { OperationalError } from '../../src/core/errors.js';
-import { createReadiness } from '../../src/programs/servers.js';
+import { createReadiness } from '../../src/process/servers.js';
 import type { MysqlPool } from '../../src/mysql/pool.js';
 import { openTestStack, type TestStack } from '../helpers/stack.js';
 

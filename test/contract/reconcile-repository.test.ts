@@ -5,7 +5,7 @@ import { composeOrderId } from '../../src/core/order-id.js';
 import { createOutbox } from '../../src/mysql/outbox.js';
 import { createReconcileRepository } from '../../src/mysql/reconcile-repository.js';
 import type { OrderCursor, OrderPage, ReconcileRepository } from '../../src/core/ports/reconcile-repository.js';
-import type { MemoryDeadLetterRepository } from '../helpers/memory/memory-dead-letter-repository.js';
+import type { MemoryDeadLetters } from '../helpers/memory/memory-dead-letters.js';
 import { MemoryReconcileRepository } from '../helpers/memory/memory-reconcile.js';
 import { batchOf, purchaseOf, purchasesOf } from '../helpers/sales.js';
 import { memoryWorld, mysqlWorld, newSale, systemClock, type RepositoryWorld } from './repository-worlds.js';
@@ -27,7 +27,7 @@ const WORLDS: [string, () => Promise<RepositorySide>][] = [
     async () => {
       const world = await memoryWorld(systemClock);
       const { outbox } = world.repositories;
-      const read = new MemoryReconcileRepository(world.repositories, world.deadLetters as MemoryDeadLetterRepository);
+      const read = new MemoryReconcileRepository(world.repositories, world.deadLetters as MemoryDeadLetters);
       return {
         world,
         read,

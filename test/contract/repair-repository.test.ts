@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import { newBatchId } from '../../src/core/batch.js';
-import type { DeadLetterReason } from '../../src/core/ports/dead-letter-repository.js';
+import type { DeadLetterReason } from '../../src/core/ports/dead-letters.js';
 import { GROUPS, TOPICS } from '../../src/core/topics.js';
 import { batchOf, purchasesOf } from '../helpers/sales.js';
 import { newSale, WORLDS, type RepositoryWorld } from './repository-worlds.js';

@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import type { NewSale, Sale } from '../../src/core/sale.js';
-import { createDeadLetterRepository } from '../../src/mysql/dead-letter-repository.js';
+import { createDeadLetterParking, createTracedDeadLetters } from '../../src/mysql/dead-letters.js';
+import { createDeadLetterStore, type DeadLetterStore } from '../../src/operate/dead-letters/dead-letter-store.js';
 import { migrate } from '../../src/mysql/migrate.js';
 import { createOrderRepository } from '../../src/mysql/order-repository.js';
 import { openMysqlPool, type MysqlPool } from '../../src/mysql/pool.js';
@@ -9,7 +10,7 @@ import { createRetirementRepository } from '../../src/mysql/retirement-repositor
 import { createSaleRepository } from '../../src/mysql/sale-repository.js';
 import { createWorkerSlots } from '../../src/mysql/worker-slots.js';
 import type { Clock } from '../../src/core/ports/clock.js';
-import type { DeadLetterRepository } from '../../src/core/ports/dead-letter-repository.js';
+import type { DeadLetterParking, TracedDeadLetters } from '../../src/core/ports/dead-letters.js';
 import type { OrderRepository, WorkerSlots } from '../../src/core/ports/order-repository.js';
 import type { BatchRecorded } from '../../src/core/ports/outbox.js';
 import type { RepairRepository } from '../../src/core/ports/repair-stores.js';
@@ -17,7 +18,7 @@ import type { RetirementRepository, SaleRepository } from '../../src/core/ports/
 import type { Release } from '../../src/core/ports/batch-store.js';
 import { ManualClock } from '../helpers/memory/manual-clock.js';
 import { MemoryRepositories } from '../helpers/memory/memory-repositories.js';
-import { MemoryDeadLetterRepository, type Audited } from '../helpers/memory/memory-dead-letter-repository.js';
+import { MemoryDeadLetters, type Audited } from '../helpers/memory/memory-dead-letters.js';
 import { MemoryRepairRepository } from '../helpers/memory/memory-repair-repository.js';
 import { MemoryWorkerSlots } from '../helpers/memory/memory-worker-slots.js';
 import { mysqlIn } from '../helpers/servers.js';
@@ -28,7 +29,9 @@ export interface RepositoryWorld {
   readonly orders: OrderRepository;
   readonly sales: SaleRepository;
   readonly retirement: RetirementRepository;
-  readonly deadLetters: DeadLetterRepository;
+  readonly deadLetters: DeadLetterParking & DeadLetterStore;
+  /** The same dead letters, as evidence about a purchase. */
+  readonly tracedDeadLetters: TracedDeadLetters;
   readonly repair: RepairRepository;
   readonly slots: WorkerSlots;
   readonly clock: Clock;
@@ -93,7 +96,8 @@ export async function mysqlWorld(poolMax = 6, url = stackEnv().MYSQL_URL): Promi
     orders: createOrderRepository(pool),
     sales: createSaleRepository(pool),
     retirement: createRetirementRepository(pool),
-    deadLetters: createDeadLetterRepository(pool),
+    deadLetters: { ...createDeadLetterParking(pool), ...createDeadLetterStore(pool) },
+    tracedDeadLetters: createTracedDeadLetters(pool),
     repair: createRepairRepository(pool),
     slots: createWorkerSlots(pool),
     clock: systemClock,
@@ -184,13 +188,14 @@ export async function memoryWorld(
   clock: Clock = new ManualClock(),
 ): Promise<RepositoryWorld & { readonly repositories: MemoryRepositories }> {
   const repositories = new MemoryRepositories({ clock });
-  const deadLetters = new MemoryDeadLetterRepository(clock);
+  const deadLetters = new MemoryDeadLetters(clock);
   return {
     repositories,
     orders: repositories,
     sales: repositories,
     retirement: repositories,
     deadLetters,
+    tracedDeadLetters: deadLetters,
     repair: new MemoryRepairRepository(repositories, deadLetters),
     slots: new MemoryWorkerSlots(clock),
     clock,

@@ -9,7 +9,8 @@ import { kindOfAddress } from '../../src/core/doctor/reach.js';
 import { CHECK_IDS } from '../../src/core/doctor/report.js';
 import { judgeVersion } from '../../src/core/doctor/versions.js';
 import { problemOf } from '../../src/http/problem.js';
-import { routesOf } from '../../src/http/routes/index.js';
+import { routesOf } from '../../src/http/route.js';
+import { ROUTES } from '../../src/programs/routes.js';
 import { STOP_TIMEOUT_MS } from '../../src/programs/run-program.js';
 import { version } from '../../src/programs/version.js';
 import { readConfig, readCopy, readDockerfile, type Stage } from '../image/dockerfile.js';
@@ -106,14 +107,14 @@ describe('guard: deploy/nginx', () => {
     };
     const blockOf = (text: string, location: string): string | undefined =>
       new RegExp(`location ${location} \\{([\\s\\S]*?)\\n\\}`).exec(text)?.[1];
-    for (const { path, body } of routesOf('buyers')) {
+    for (const { path, body } of routesOf(ROUTES, 'buyers')) {
       const own = blockOf(conf.buyers, `= ${path}`) ?? blockOf(conf.problems, `= ${path}`);
       expect(path.startsWith('/v1/') || own !== undefined, path).to.equal(true);
       if (body === undefined) continue;
       const allowed = own?.includes('client_max_body_size') ? bytes(own) : bytes(conf.buyers);
       expect(allowed, `body of ${path}`).to.be.at.least(body.bytesMax);
     }
-    for (const { path, body } of routesOf('operators'))
+    for (const { path, body } of routesOf(ROUTES, 'operators'))
       if (body !== undefined) expect(bytes(conf.operators), `body of ${path}`).to.be.at.least(body.bytesMax);
   });
 

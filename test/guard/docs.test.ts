@@ -15,7 +15,8 @@ import {
 import { ORDER_TRANSITIONS } from '../../src/core/order.js';
 import { ORDERS_PER_MESSAGE_MAX } from '../../src/core/payment-deadline.js';
 import { GROUPS, TOPICS } from '../../src/core/topics.js';
-import { routesOf } from '../../src/http/routes/index.js';
+import { routesOf } from '../../src/http/route.js';
+import { ROUTES } from '../../src/programs/routes.js';
 import { readTopicLists, withGroup } from '../../src/rocketmq/admin/topic-lists.js';
 import { PICTURES_IN_DOCS } from '../browser/pictures.js';
 
@@ -110,7 +111,7 @@ describe('guard: links and file names in the documentation', () => {
 describe('guard: docs/buying.md', () => {
   it('has one row for each code of a buyer route, with its status and whether a retry may help', () => {
     const codes = new Set(
-      routesOf('buyers')
+      routesOf(ROUTES, 'buyers')
         .filter(({ label }) => label !== 'payment' && label !== 'probe') // each has its own page
         .flatMap((route) => route.codes),
     );

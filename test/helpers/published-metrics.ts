@@ -3,8 +3,8 @@ import { createAdmissionMetrics, createWaitingRoomMetrics } from '../../src/admi
 import { createHttpMetrics, createIdentityMetrics } from '../../src/http/metrics.js';
 import { SaleAnswers } from '../../src/http/sale-answers.js';
 import { createChargeMetrics, createOrderJobMetrics, createWorkerMetrics } from '../../src/orders/metrics.js';
-import { createJobMetrics, createPoolWaits } from '../../src/programs/telemetry.js';
-import { createTracingMetrics } from '../../src/programs/tracing.js';
+import { createJobMetrics, createPoolWaits } from '../../src/process/telemetry.js';
+import { createTracingMetrics } from '../../src/process/tracing.js';
 import { createPurchaseMetrics, createStatusMetrics } from '../../src/purchase/metrics.js';
 import { createRecoveryMetrics } from '../../src/recovery/metrics.js';
 import { createChannelMetrics, createSignatureMetrics } from '../../src/rocketmq/metrics.js';

@@ -7,10 +7,11 @@ import { decodeOrderNotifications, encodeOrderNotifications } from '../../src/co
 import { parseRequestEntry, formatRequestEntry } from '../../src/core/outcome.js';
 import { parseJson } from '../../src/core/parse-json.js';
 import { decodePaymentDeadline, encodePaymentDeadline } from '../../src/core/payment-deadline.js';
-import { deadLetterBody } from '../../src/http/routes/dead-letters.js';
+import { storedDeadLetter } from '../helpers/memory/memory-dead-letters.js';
+import { deadLetterBody } from '../../src/operate/dead-letters/dead-letter-store.js';
 import { readPaymentEvent } from '../../src/http/routes/payment-webhook.js';
 import { readWanted } from '../../src/http/routes/purchase.js';
-import { BODY_READERS } from '../../src/recovery/dead-letters/collect-dead-letters.js';
+import { BODY_READERS } from '../../src/operate/dead-letters/collect-dead-letters.js';
 import { readNewSale } from '../../src/sales/new-sale.js';
 import { bytes, forAll, fuzz, MAGIC_NAMES, nested, poison } from './fuzz.js';
 
@@ -106,19 +107,7 @@ describe('hostile bodies', () => {
   });
 
   it('shows a dead letter with any body [M7, S6]', () => {
-    const deadLetter = {
-      deadLetterId: '1',
-      messageId: 'm',
-      group: 'g',
-      originTopic: 't',
-      saleId: null,
-      batchId: null,
-      attempts: 1,
-      ...({ reason: 'undecodable', detail: '', state: 'parked', parkedAtMs: 0, replays: 0 } as const),
-      replayStartedAtMs: null,
-      note: null,
-    };
-    forAll(anyBody, (body) => void JSON.stringify(deadLetterBody({ ...deadLetter, body })), run);
+    forAll(anyBody, (body) => void JSON.stringify(deadLetterBody(storedDeadLetter({ body }))), run);
   });
 
   it('answers every request body [S6]', () => {

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { signWebhook } from '../helpers/sign-webhook.js';
-import { ROUTES } from '../../src/http/routes/index.js';
+import { ROUTES } from '../../src/programs/routes.js';
 import { createTokenSigner } from '../../src/http/token.js';
 import type { Sent } from './exchange.js';
 import { asBytes, bytes, MAGIC_NAMES, nested, poison } from './fuzz.js';

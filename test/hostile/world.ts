@@ -1,5 +1,5 @@
 import { NO_PAGES } from '../helpers/no-pages.js';
-import { systemClock as clock } from '../../src/programs/system-clock.js';
+import { systemClock as clock } from '../../src/process/system-clock.js';
 import type { Batch } from '../../src/core/batch.js';
 import { isId, isOrderId, isPaymentId, isSaleId, isUserId } from '../../src/core/ids.js';
 import { type Body, DegradedReads, FallbackCache } from '../../src/admission/degrade/degraded-reads.js';
@@ -21,13 +21,15 @@ import { createBuyersServer, createOperatorsServer } from '../../src/http/server
 import { createClientAddress } from '../../src/http/client-address.js';
 import { Cors } from '../../src/http/cors.js';
 import { PAYMENT_SIGNATURE, readPaymentEvent } from '../../src/http/routes/payment-webhook.js';
+import { apiOf } from '../../src/http/route.js';
 import { newOperatorPlaces, type HttpServices } from '../../src/http/services.js';
+import { ROUTES, type ApiServices } from '../../src/programs/routes.js';
 import { createWebhookVerifier } from '../../src/http/webhook-signature.js';
 import { createHttpMetrics } from '../../src/http/metrics.js';
 import { BrokerViews } from '../../src/http/broker-views.js';
 import { LiveSnapshots } from '../../src/http/live-snapshots.js';
 import { SaleAnswers } from '../../src/http/sale-answers.js';
-import { createRegistry } from '../../src/programs/telemetry.js';
+import { createRegistry } from '../../src/process/telemetry.js';
 import { cancelOrder, getOrder, payOrder } from '../../src/orders/buyer-orders.js';
 import { createPaymentSimulator } from '../../src/payment/simulator.js';
 import type { Log } from '../../src/core/ports/log.js';
@@ -155,9 +157,9 @@ export class HostileWorld extends ReconcileWorld {
       keepAliveTimeoutMs: 5000,
       requestsPerSecond: 100_000,
     };
-    const [services, lifecycle] = [this.#services(), newLifecycle()];
-    const buyers = createBuyersServer(services, lifecycle, options);
-    const operators = createOperatorsServer(services, lifecycle, options);
+    const [api, lifecycle] = [apiOf(ROUTES, this.#services()), newLifecycle()];
+    const buyers = createBuyersServer(api, lifecycle, options);
+    const operators = createOperatorsServer(api, lifecycle, options);
     const [{ port }, { port: operatorsPort }] = await Promise.all([buyers.listen(), operators.listen()]);
     return { port, operatorsPort, stop: async () => void (await Promise.all([buyers.drain(0), operators.drain(0)])) };
   }
@@ -167,7 +169,7 @@ export class HostileWorld extends ReconcileWorld {
     return this.mysql.allOrders.at(-1)?.orderId ?? '1';
   }
 
-  #services(): HttpServices {
+  #services(): ApiServices {
     const store = this.#seen(this.store);
     const mysql = this.#seen(this.mysql);
     const transitions = this.#seen(this.transitions);

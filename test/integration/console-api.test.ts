@@ -3,7 +3,8 @@ import { randomBytes } from 'node:crypto';
 import { newBatchId, sealBatch } from '../../src/core/batch.js';
 import { TOPICS } from '../../src/core/topics.js';
 import type { Snapshot } from '../../src/contract/live.js';
-import { createDeadLetterRepository } from '../../src/mysql/dead-letter-repository.js';
+import { createDeadLetterParking } from '../../src/mysql/dead-letters.js';
+import { createDeadLetterStore } from '../../src/operate/dead-letters/dead-letter-store.js';
 import { createBatchStore } from '../../src/redis/batch-store.js';
 import { bucketKeys } from '../../src/redis/keys.js';
 import { createStockStore } from '../../src/redis/stock-store.js';
@@ -282,7 +283,7 @@ describe('the console API', () => {
   async function park(saleId: string, users: readonly string[]): Promise<string[]> {
     const { redis, mysql } = system.stack;
     const [stock, batches] = [createStockStore(redis, silentLog), createBatchStore(redis)];
-    const repository = createDeadLetterRepository(mysql);
+    const repository = createDeadLetterParking(mysql);
     for (const userId of users) {
       const batch = sealBatch({
         batchId: newBatchId(),
@@ -308,6 +309,6 @@ describe('the console API', () => {
       });
       await batches.park(batch);
     }
-    return (await repository.list({ saleId }, { max: 100 })).map(({ deadLetterId }) => deadLetterId);
+    return (await createDeadLetterStore(mysql).list({ saleId }, { max: 100 })).map(({ deadLetterId }) => deadLetterId);
   }
 });

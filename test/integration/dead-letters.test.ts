@@ -5,7 +5,7 @@ import { newBatchId, sealBatch, type Batch } from '../../src/core/batch.js';
 import { encodeOrderEvents } from '../../src/core/order-event.js';
 import { encodePaymentDeadline } from '../../src/core/payment-deadline.js';
 import { GROUPS, TOPICS } from '../../src/core/topics.js';
-import { createDeadLetterRepository } from '../../src/mysql/dead-letter-repository.js';
+import { createDeadLetterParking } from '../../src/mysql/dead-letters.js';
 import { silentLog } from '../helpers/silent-log.js';
 import { createBatchStore } from '../../src/redis/batch-store.js';
 import { createStockStore } from '../../src/redis/stock-store.js';
@@ -50,7 +50,7 @@ describe('compensation: replay and discard of dead letters', () => {
   async function parkBatches(saleId: string, users: readonly string[]): Promise<Batch[]> {
     const { redis, mysql } = system.stack;
     const [stock, settlement] = [createStockStore(redis, silentLog), createBatchStore(redis)];
-    const repository = createDeadLetterRepository(mysql);
+    const repository = createDeadLetterParking(mysql);
     const batches = users.map((userId) =>
       sealBatch({
         batchId: newBatchId(),
@@ -142,7 +142,7 @@ describe('compensation: replay and discard of dead letters', () => {
     await stack.mysql.execute('UPDATE orders SET expires_at = UTC_TIMESTAMP(3) - INTERVAL 1 SECOND WHERE id = ?', [
       unpaid,
     ]);
-    const repository = createDeadLetterRepository(stack.mysql);
+    const repository = createDeadLetterParking(stack.mysql);
     const shared = { batchId: 'b1', saleId, reason: 'retries_exhausted', detail: 'given up', attempts: 17 } as const;
     const deadline = encodePaymentDeadline({
       batchId: 'b1',

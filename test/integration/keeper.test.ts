@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { systemClock } from '../../src/programs/system-clock.js';
+import { systemClock } from '../../src/process/system-clock.js';
 import { newBatchId, sealBatch, type Batch } from '../../src/core/batch.js';
 import { composeOrderId } from '../../src/core/order-id.js';
 import { createOrderRepository } from '../../src/mysql/order-repository.js';

@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { systemClock } from '../../src/programs/system-clock.js';
+import { systemClock } from '../../src/process/system-clock.js';
 import { createCompensationRepository } from '../../src/mysql/compensation-repository.js';
 import { createReconcileRuns } from '../../src/mysql/reconcile-runs.js';
 import { silentLog } from '../helpers/silent-log.js';

@@ -2,7 +2,7 @@ import { expect } from 'chai';
 import { randomBytes } from 'node:crypto';
 import { userInfo } from 'node:os';
 import type { Batch } from '../../src/core/batch.js';
-import { createDeadLetterRepository } from '../../src/mysql/dead-letter-repository.js';
+import { createDeadLetterParking } from '../../src/mysql/dead-letters.js';
 import { silentLog } from '../helpers/silent-log.js';
 import { createBatchStore } from '../../src/redis/batch-store.js';
 import { createStockStore } from '../../src/redis/stock-store.js';
@@ -138,7 +138,7 @@ describe('trace of a purchase', () => {
     const { saleId } = await openSale(stack, { stock: 10 });
     const key = fresh();
     const [pending, parked] = [await deducted(saleId, `ann/${key}`), await deducted(saleId, `bob/${key}`)];
-    await createDeadLetterRepository(stack.mysql).park({
+    await createDeadLetterParking(stack.mysql).park({
       messageId: randomBytes(16).toString('hex'),
       group: 'seckill-order-writer',
       saleId,

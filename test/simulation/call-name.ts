@@ -7,7 +7,7 @@ import type {
   DeliverySource,
 } from '../../src/core/ports/channels.js';
 import type { CompensationRepository } from '../../src/core/ports/compensation-repository.js';
-import type { DeadLetterRepository } from '../../src/core/ports/dead-letter-repository.js';
+import type { DeadLetterParking } from '../../src/core/ports/dead-letters.js';
 import type { OrderRepository, WorkerSlots } from '../../src/core/ports/order-repository.js';
 import type { OrderTransitions } from '../../src/core/ports/order-transitions.js';
 import type { Outbox } from '../../src/core/ports/outbox.js';
@@ -15,6 +15,7 @@ import type { RepairRepository, RepairStore } from '../../src/core/ports/repair-
 import type { SaleRepository } from '../../src/core/ports/sale-repository.js';
 import type { SaleStore, StockStore } from '../../src/core/ports/stock-store.js';
 import type { TransferStore } from '../../src/core/ports/transfer-store.js';
+import type { DeadLetterStore } from '../../src/operate/dead-letters/dead-letter-store.js';
 
 /**
  * The name of a call that a fault may hit or a promise is checked after: a method of a port. Its type keeps the lists of
@@ -22,7 +23,8 @@ import type { TransferStore } from '../../src/core/ports/transfer-store.js';
  */
 export type CallName = keyof (BatchStore &
   CompensationRepository &
-  DeadLetterRepository &
+  DeadLetterParking &
+  DeadLetterStore &
   Delivery &
   DeliverySource &
   HalfMessage &

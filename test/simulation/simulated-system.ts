@@ -9,7 +9,7 @@ import type { Log } from '../../src/core/ports/log.js';
 import type { MemoryRepositories } from '../helpers/memory/memory-repositories.js';
 import type { MemoryBroker } from '../helpers/memory/memory-broker.js';
 import type { MemoryCompensationRepository } from '../helpers/memory/memory-compensation-repository.js';
-import type { MemoryDeadLetterRepository } from '../helpers/memory/memory-dead-letter-repository.js';
+import type { MemoryDeadLetters } from '../helpers/memory/memory-dead-letters.js';
 import type { MemoryRedis } from '../helpers/memory/memory-redis.js';
 import type { MemoryOrderTransitions } from '../helpers/memory/memory-order-transitions.js';
 import type { MemoryPurchaseNotifications } from '../helpers/memory/memory-purchase-notifications.js';
@@ -50,7 +50,7 @@ export interface SimulatedSystem extends ProcessWorld {
   readonly redis: MemoryRedis & SaleStore;
   readonly repositories: MemoryRepositories;
   readonly transitions: MemoryOrderTransitions;
-  readonly deadLetters: MemoryDeadLetterRepository;
+  readonly deadLetters: MemoryDeadLetters;
   readonly refunds: MemoryRefundRepository;
   readonly attempts: MemoryPaymentAttempts;
   readonly notifications: MemoryPurchaseNotifications;

@@ -10,7 +10,7 @@ import type { Clock } from '../../src/core/ports/clock.js';
 import { MemoryRepositories } from '../helpers/memory/memory-repositories.js';
 import { MemoryBroker } from '../helpers/memory/memory-broker.js';
 import { MemoryCompensationRepository } from '../helpers/memory/memory-compensation-repository.js';
-import { MemoryDeadLetterRepository } from '../helpers/memory/memory-dead-letter-repository.js';
+import { MemoryDeadLetters } from '../helpers/memory/memory-dead-letters.js';
 import { MemoryRedis } from '../helpers/memory/memory-redis.js';
 import { MemoryOrderTransitions } from '../helpers/memory/memory-order-transitions.js';
 import type { MemoryPurchaseNotifications } from '../helpers/memory/memory-purchase-notifications.js';
@@ -79,7 +79,7 @@ export class World implements SimulatedSystem {
   readonly redis: MemoryRedis;
   readonly repositories: MemoryRepositories;
   readonly transitions: MemoryOrderTransitions;
-  readonly deadLetters: MemoryDeadLetterRepository;
+  readonly deadLetters: MemoryDeadLetters;
   readonly refunds: MemoryRefundRepository;
   readonly attempts: MemoryPaymentAttempts;
   readonly notifications: MemoryPurchaseNotifications;
@@ -122,7 +122,7 @@ export class World implements SimulatedSystem {
     this.notifications = this.redis.notifications;
     const mysqlClock: Clock = { ...clock, nowMs: () => this.scheduler.nowMs + this.#mysqlAheadMs };
     this.repositories = new MemoryRepositories({ clock: mysqlClock });
-    this.deadLetters = new MemoryDeadLetterRepository(mysqlClock);
+    this.deadLetters = new MemoryDeadLetters(mysqlClock);
     this.slots = new MemoryWorkerSlots(clock);
     this.cache = new MemorySaleSnapshotCache(clock, { ttlMs: 2_000 });
     const { checkAfterMs, retriesMax } = this.shape;

@@ -3,7 +3,7 @@ import type { Batch } from '../../src/core/batch.js';
 import { keepRunning } from '../../src/core/job.js';
 import type { SaleRepository } from '../../src/core/ports/sale-repository.js';
 import { GROUPS, TOPICS } from '../../src/core/topics.js';
-import { systemClock as clock } from '../../src/programs/system-clock.js';
+import { systemClock as clock } from '../../src/process/system-clock.js';
 import { redrive } from '../../src/recovery/redrive.js';
 import { createBatchStore } from '../../src/redis/batch-store.js';
 import { connectRedis, serverNowMs, type RedisConnection } from '../../src/redis/connection.js';

@@ -1,7 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises';
+import { openReconcile } from '../../../src/programs/operator.js';
 import { loadConfig, type Environment } from '../../../src/core/config/load.js';
-import { withOperator } from '../../../src/programs/operator.js';
-import { createLog } from '../../../src/programs/telemetry.js';
+import { withConnections } from '../../../src/process/connections.js';
+import { createLog } from '../../../src/process/telemetry.js';
 
 /** The result of `seckill reconcile`. */
 export interface Books {
@@ -31,8 +32,8 @@ export async function checkBooks(env: Environment, actor: string): Promise<Books
   // old markers, which traffic removes sooner than usual, are not a difference
   const looked = { TEST_OVERRIDES: 'on', RECONCILE_SAFE_AGE_MS: String(SAFE_AGE_MS), MARKER_LIFE_MS: undefined };
   const config = loadConfig(sections, { ...env, ...looked });
-  return withOperator(config, createLog('demo', 'error'), async (operator) => {
-    const admin = await operator.reconcile();
+  return withConnections(config, createLog('demo', 'error'), async (connections) => {
+    const admin = await openReconcile(connections);
     const untilMs = performance.now() + MATCH_WITHIN_MS;
     for (;;) {
       let undecided = 0;

@@ -1,4 +1,4 @@
-import { CliError } from '../../../src/cli/cli-error.js';
+import { CliError } from '../../../src/process/cli-error.js';
 
 /**
  * Reports that the local stack cannot do what was asked. The message is one sentence for people: what is wrong and

@@ -62,7 +62,7 @@ export interface MysqlFacts extends MysqlStartFacts {
 }
 
 /**
- * Minimum packet. A dead letter has up to 4 MiB (src/mysql/dead-letter-repository.ts), which escaping may double.
+ * Minimum packet. A dead letter has up to 4 MiB (src/mysql/dead-letters.ts), which escaping may double.
  * Servers count in powers of two.
  */
 const PACKET_MIN = 16 * 1024 * 1024;

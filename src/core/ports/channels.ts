@@ -97,6 +97,11 @@ export interface DeliverySource {
   receive(max: number): Promise<Delivery[]>;
 }
 
+/** A source, with the number of loops needed to wait at every broker. */
+export interface LoopedSource extends DeliverySource {
+  readonly loops: number;
+}
+
 /** Ends of the queues that workers read, at one moment: an offset per queue. */
 export type QueueEnds = ReadonlyMap<string, number>;
 

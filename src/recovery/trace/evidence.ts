@@ -3,7 +3,7 @@ import type { RequestRef } from '../../core/purchase.js';
 import type { Sale } from '../../core/sale.js';
 import type { AuditLog, StoredAuditEntry } from '../../core/ports/audit-log.js';
 import type { CompensationJob, CompensationRepository } from '../../core/ports/compensation-repository.js';
-import type { DeadLetterRepository, DeadLetterSummary } from '../../core/ports/dead-letter-repository.js';
+import type { TracedDeadLetter, TracedDeadLetters } from '../../core/ports/dead-letters.js';
 import type { SaleRepository } from '../../core/ports/sale-repository.js';
 import type { StockStore, StoredSale } from '../../core/ports/stock-store.js';
 import type {
@@ -22,7 +22,7 @@ export interface TracePorts {
   readonly stock: Pick<StockStore, 'findRequest' | 'readSale' | 'precheck'>;
   readonly store: TraceStore;
   readonly repository: TraceRepository;
-  readonly deadLetters: Pick<DeadLetterRepository, 'list' | 'find'>;
+  readonly deadLetters: TracedDeadLetters;
   readonly jobs: Pick<CompensationRepository, 'byRequest' | 'byBatch'>;
   readonly audit: Pick<AuditLog, 'list'>;
   /** Null if the admin port of the brokers is unknown. */
@@ -62,7 +62,7 @@ export interface PurchaseEvidence {
   readonly sale: Sale | null;
   readonly store: StoreEvidence;
   readonly repository: OrderTrace;
-  readonly deadLetters: readonly DeadLetterSummary[];
+  readonly deadLetters: readonly TracedDeadLetter[];
   readonly jobs: readonly CompensationJob[];
   /** Messages of its batch at the brokers, or why no broker was asked. */
   readonly broker: readonly TracedMessage[] | string;

@@ -5,7 +5,7 @@ import { type Purchase, requestName, type RequestRef } from '../../core/purchase
 import { type Sale } from '../../core/sale.js';
 import { type BucketRef, homeBucket } from '../../core/bucket.js';
 import { batchIdOfTrace, typedTraceId } from '../../core/trace-context.js';
-import type { DeadLetterSummary } from '../../core/ports/dead-letter-repository.js';
+import type { TracedDeadLetter } from '../../core/ports/dead-letters.js';
 import type { SilentBroker, TraceBroker } from '../../core/ports/trace-sources.js';
 import type { TracePorts, TraceQuery } from './evidence.js';
 
@@ -218,7 +218,7 @@ async function batchInStore(batchId: string, search: Search): Promise<FoundPurch
 }
 
 async function purchasesInDeadLetters(
-  listed: readonly DeadLetterSummary[],
+  listed: readonly TracedDeadLetter[],
   isMeant: IsMeant,
   { ports: { deadLetters } }: Search,
 ): Promise<FoundPurchase[]> {

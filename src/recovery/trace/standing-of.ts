@@ -1,7 +1,7 @@
 import { assertNever } from '../../core/errors.js';
 import { isLive } from '../../core/order.js';
 import { batchOfEntry } from '../../core/outcome.js';
-import type { DeadLetterSummary } from '../../core/ports/dead-letter-repository.js';
+import type { TracedDeadLetter } from '../../core/ports/dead-letters.js';
 import type { OrderTrace } from '../../core/ports/trace-sources.js';
 import type { PurchaseEvidence } from './evidence.js';
 
@@ -89,7 +89,7 @@ function withoutRow(evidence: PurchaseEvidence, { redriveAfterMs }: StandingLimi
 }
 
 function parkedSentence(
-  { deadLetterId, replayStartedAtMs, parkedAtMs, detail }: DeadLetterSummary,
+  { deadLetterId, replayStartedAtMs, parkedAtMs, detail }: TracedDeadLetter,
   units: 'held' | 'refused',
 ): string {
   const begun = replayStartedAtMs === null ? '' : ' A replay was begun and did not end.';

@@ -4,7 +4,7 @@ import { OperationalError } from '../../core/errors.js';
 import { isLive } from '../../core/order.js';
 import { batchOfEntry } from '../../core/outcome.js';
 import type { StoredAuditEntry } from '../../core/ports/audit-log.js';
-import type { DeadLetterSummary } from '../../core/ports/dead-letter-repository.js';
+import type { TracedDeadLetter } from '../../core/ports/dead-letters.js';
 import type { OrderTrace, SilentBroker, TraceBroker } from '../../core/ports/trace-sources.js';
 import { purchaseKey, type RequestRef } from '../../core/purchase.js';
 import type { Sale } from '../../core/sale.js';
@@ -142,7 +142,7 @@ export class TracePurchase {
       ...messages,
       audit: await this.#readAudit([
         ...(trace.order === null ? [] : [`order:${trace.order.orderId}`]),
-        ...found.map(({ deadLetterId }: DeadLetterSummary) => `dead_letter:${deadLetterId}`),
+        ...found.map(({ deadLetterId }: TracedDeadLetter) => `dead_letter:${deadLetterId}`),
         ...allJobs.map(({ jobId }) => `compensation_job:${jobId}`),
       ]),
     };

@@ -32,6 +32,8 @@ import type {
   Switches,
   Topic,
 } from '../../../web/console/api/types.js';
+import { storedDeadLetter } from '../../helpers/memory/memory-dead-letters.js';
+import { summaryBody } from '../../../src/operate/dead-letters/dead-letter-store.js';
 import { DEFAULT_RULES } from '../../../src/admission/rules/rule-set.js';
 
 /** Options for the answers of a day of selling, typed as the console reads them. `rows` is the length of each list. */
@@ -40,6 +42,9 @@ export interface CannedOptions {
   readonly role: Role;
   readonly nowMs: number;
 }
+
+const { body: _body, ...parked } = storedDeadLetter();
+const PARKED = summaryBody(parked);
 
 /** Wide characters, no spaces to break at, and right-to-left text: names that a layout must handle. */
 const LONG = 'A-very-long-name-without-any-blank-that-goes-on-and-on-'.repeat(3) + '超长的名称';
@@ -461,10 +466,9 @@ export function cannedAnswers({ rows, role, nowMs }: CannedOptions) {
   });
 
   const deadLetter = (index: number): DeadLetter => ({
+    ...PARKED,
     deadLetterId: String(17 + index),
     messageId: `0100005E00A1B2C3D400${index}`,
-    group: 'seckill-order-writer',
-    originTopic: 'seckill-purchase',
     saleId: index === 3 ? null : '41',
     batchId: index === 3 ? null : batchId(17 + index),
     reason: pick(['retries_exhausted', 'retries_exhausted', 'undecodable', 'forged', 'unknown_sale'] as const, index),

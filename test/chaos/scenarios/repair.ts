@@ -1,6 +1,6 @@
 import type { Batch } from '../../../src/core/batch.js';
 import { homeBucket } from '../../../src/core/bucket.js';
-import { createDeadLetterRepository } from '../../../src/mysql/dead-letter-repository.js';
+import { createDeadLetterParking } from '../../../src/mysql/dead-letters.js';
 import { bucketKeys } from '../../../src/redis/keys.js';
 import type { SaleFigures } from '../../invariants/check-sale.js';
 import type { ScenarioContext } from '../context.js';
@@ -264,7 +264,7 @@ const LATE_RELEASE: Scenario = {
  * Parks a purchase as the keeper parks a dead letter: it has a row, it is not in `pending`, and its units stay held.
  */
 async function park({ stack }: ScenarioContext, batch: Batch): Promise<void> {
-  await createDeadLetterRepository(stack.mysql).park({
+  await createDeadLetterParking(stack.mysql).park({
     messageId: `chaos-${batch.batchId}`,
     group: 'seckill-order-writer',
     originTopic: 'seckill-purchase',

@@ -12,7 +12,7 @@ import type {
   Retried,
 } from '../../../src/core/ports/compensation-repository.js';
 import { ManualClock } from './manual-clock.js';
-import type { Audited } from './memory-dead-letter-repository.js';
+import type { Audited } from './memory-dead-letters.js';
 import { isWaitOver } from './wait-over.js';
 
 /** Compensation jobs in memory, on an injected clock. */

@@ -21,7 +21,7 @@ import type {
 import type { BucketStatus, RepairStore } from '../../../src/core/ports/repair-stores.js';
 import type { BucketRef } from '../../../src/core/bucket.js';
 import type { MemoryRepositories } from './memory-repositories.js';
-import type { MemoryDeadLetterRepository } from './memory-dead-letter-repository.js';
+import type { MemoryDeadLetters } from './memory-dead-letters.js';
 import type { MemoryRedis } from './memory-redis.js';
 import { MemoryRepairStore } from './memory-repair-store.js';
 
@@ -121,10 +121,10 @@ const ROWS_PER_PAGE = 10;
 /** Reads a MySQL in memory for reconcile. The age of a row counts from its insert, not from its last change. */
 export class MemoryReconcileRepository implements ReconcileRepository {
   readonly #repositories: MemoryRepositories;
-  readonly #deadLetters: MemoryDeadLetterRepository;
+  readonly #deadLetters: MemoryDeadLetters;
   readonly #unlisted = new Set<string>();
 
-  constructor(repositories: MemoryRepositories, deadLetters: MemoryDeadLetterRepository) {
+  constructor(repositories: MemoryRepositories, deadLetters: MemoryDeadLetters) {
     this.#repositories = repositories;
     this.#deadLetters = deadLetters;
   }

@@ -2,14 +2,14 @@ import { decodeBatch, type Batch } from '../../../src/core/batch.js';
 import type { Sale } from '../../../src/core/sale.js';
 import type { RepairRepository, Reshard } from '../../../src/core/ports/repair-stores.js';
 import type { MemoryRepositories } from './memory-repositories.js';
-import type { MemoryDeadLetterRepository } from './memory-dead-letter-repository.js';
+import type { MemoryDeadLetters } from './memory-dead-letters.js';
 
 /** Reads and changes MySQL in memory for the repair of a sale. */
 export class MemoryRepairRepository implements RepairRepository {
   readonly #repositories: MemoryRepositories;
-  readonly #deadLetters: MemoryDeadLetterRepository;
+  readonly #deadLetters: MemoryDeadLetters;
 
-  constructor(repositories: MemoryRepositories, deadLetters: MemoryDeadLetterRepository) {
+  constructor(repositories: MemoryRepositories, deadLetters: MemoryDeadLetters) {
     this.#repositories = repositories;
     this.#deadLetters = deadLetters;
   }

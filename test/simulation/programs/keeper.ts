@@ -1,6 +1,6 @@
 import { DEAD_LETTERS, GROUP_TOPICS, GROUPS } from '../../../src/core/topics.js';
-import { closeRecorded } from '../../../src/recovery/dead-letters/close-recorded.js';
-import { collectDeadLetters } from '../../../src/recovery/dead-letters/collect-dead-letters.js';
+import { closeRecorded } from '../../../src/operate/dead-letters/close-recorded.js';
+import { collectDeadLetters } from '../../../src/operate/dead-letters/collect-dead-letters.js';
 import { consumeMessages } from '../../../src/orders/consume-messages.js';
 import { ClockWatch } from '../../../src/orders/clock-watch.js';
 import { expireByMessage, expireBySweep } from '../../../src/orders/expire-orders.js';

@@ -1,7 +1,7 @@
 import { OperationalError } from '../../../src/core/errors.js';
-import { discardDeadLetter } from '../../../src/recovery/dead-letters/discard-dead-letter.js';
+import { discardDeadLetter } from '../../../src/operate/dead-letters/discard-dead-letter.js';
 import { createOrderIdMinter } from '../../../src/orders/order-id-minter.js';
-import { replayDeadLetter } from '../../../src/recovery/dead-letters/replay-dead-letter.js';
+import { replayDeadLetter } from '../../../src/operate/dead-letters/replay-dead-letter.js';
 import { SaleAdmin } from '../../../src/sales/sale-admin.js';
 import { SimulatedProcess } from '../engine/simulated-process.js';
 import { withFaults } from '../engine/with-faults.js';

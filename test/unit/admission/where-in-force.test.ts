@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import { whereInForce, type WhereInForce } from '../../../src/admission/rules/where-in-force.js';
-import { CliError } from '../../../src/cli/cli-error.js';
+import { CliError } from '../../../src/process/cli-error.js';
 import { inForceFields, inForceSentence, type Found } from '../../../src/cli/rules-in-force.js';
 import type { RuleReport } from '../../../src/core/ports/rules.js';
 import { ManualClock } from '../../helpers/memory/manual-clock.js';

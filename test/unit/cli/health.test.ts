@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import sinon from 'sinon';
-import { CliError } from '../../../src/cli/cli-error.js';
+import { CliError } from '../../../src/process/cli-error.js';
 import { askHealth, healthCommand } from '../../../src/cli/health.js';
 import { startProbeServer, type ProbeServer } from '../../../src/http/probe-server.js';
 import type { ReadyReport } from '../../../src/http/services.js';

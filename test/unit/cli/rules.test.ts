@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect } from 'chai';
 import sinon from 'sinon';
-import { CliError } from '../../../src/cli/cli-error.js';
+import { CliError } from '../../../src/process/cli-error.js';
 import { rulesCommand } from '../../../src/cli/rules.js';
 
 describe('seckill rules check', () => {

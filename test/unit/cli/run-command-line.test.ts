@@ -3,7 +3,7 @@ import { createVerifier } from 'fast-jwt';
 import { expect } from 'chai';
 import { PassThrough } from 'node:stream';
 import sinon from 'sinon';
-import { UsageError } from '../../../src/cli/cli-error.js';
+import { UsageError } from '../../../src/process/cli-error.js';
 import { ignoreClosedPipe, report, runCommandLine } from '../../../src/cli/run-command-line.js';
 
 describe('command failure', () => {

@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { UsageError } from '../../../src/cli/cli-error.js';
+import { UsageError } from '../../../src/process/cli-error.js';
 import { newSaleOf, saleCommand, wrongStateSentence } from '../../../src/cli/sale.js';
 import { saleLine } from '../../../src/cli/sale-fields.js';
 import { saleOf } from '../../helpers/sales.js';

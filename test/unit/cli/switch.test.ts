@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import sinon from 'sinon';
-import { CliError } from '../../../src/cli/cli-error.js';
+import { CliError } from '../../../src/process/cli-error.js';
 import { set, show, switchCommand } from '../../../src/cli/switch.js';
 import type { Found } from '../../../src/cli/rules-in-force.js';
 import { SwitchAdmin } from '../../../src/admission/degrade/switches.js';

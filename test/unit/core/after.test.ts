@@ -2,7 +2,7 @@ import { expect } from 'chai';
 import fc from 'fast-check';
 import sinon, { type SinonFakeTimers } from 'sinon';
 import { after, pause } from '../../../src/core/after.js';
-import { systemClock } from '../../../src/programs/system-clock.js';
+import { systemClock } from '../../../src/process/system-clock.js';
 
 const TIMER_MAX_MS = 2 ** 31 - 1;
 const STEP_MS = 1_000_000_000;

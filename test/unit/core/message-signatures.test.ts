@@ -10,7 +10,7 @@ import {
 import { GROUPS, TOPICS } from '../../../src/core/topics.js';
 import { ManualClock } from '../../helpers/memory/manual-clock.js';
 import { MemoryBroker } from '../../helpers/memory/memory-broker.js';
-import { MemoryDeadLetterRepository } from '../../helpers/memory/memory-dead-letter-repository.js';
+import { MemoryDeadLetters } from '../../helpers/memory/memory-dead-letters.js';
 import { batchOf, purchasesOf } from '../../helpers/sales.js';
 import { signedMessages, TEST_SIGNATURES } from '../../helpers/signatures.js';
 
@@ -75,13 +75,13 @@ describe('messages without a valid signature', () => {
   const batch = batchOf({ saleId: '7' }, purchasesOf('mallory'));
   let broker: MemoryBroker;
   let clock: ManualClock;
-  let deadLetters: MemoryDeadLetterRepository;
+  let deadLetters: MemoryDeadLetters;
   let counted: string[];
 
   beforeEach(() => {
     clock = new ManualClock();
     broker = new MemoryBroker({ clock });
-    deadLetters = new MemoryDeadLetterRepository(clock);
+    deadLetters = new MemoryDeadLetters(clock);
     counted = [];
   });
 

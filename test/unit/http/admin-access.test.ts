@@ -7,7 +7,7 @@ import { ROLES } from '../../../src/core/roles.js';
 import { createAuthenticator } from '../../../src/http/auth.js';
 import { Jwks } from '../../../src/http/jwks.js';
 import type { Listener, Route } from '../../../src/http/route.js';
-import { ROUTES } from '../../../src/http/routes/index.js';
+import { ROUTES } from '../../../src/programs/routes.js';
 import { hs256Key } from '../../../src/http/token-keys.js';
 import { ANY_TERMS } from '../../helpers/authenticator.js';
 import { ManualClock } from '../../helpers/memory/manual-clock.js';

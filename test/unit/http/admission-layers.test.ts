@@ -8,11 +8,12 @@ import { RequestSignatures } from '../../../src/admission/sign/request-signature
 import { readKeyring, type HmacKey } from '../../../src/core/hmac.js';
 import { Seals } from '../../../src/admission/sign/seals.js';
 import { PurchaseTokens } from '../../../src/admission/sign/purchase-tokens.js';
-import { routesOf } from '../../../src/http/routes/index.js';
+import { routesOf } from '../../../src/http/route.js';
+import { ROUTES } from '../../../src/programs/routes.js';
 import type { Pages } from '../../../src/http/pages.js';
 import type { HttpServices } from '../../../src/http/services.js';
 import type { GetSaleAnswer } from '../../../src/sales/get-sale.js';
-import { systemClock as clock } from '../../../src/programs/system-clock.js';
+import { systemClock as clock } from '../../../src/process/system-clock.js';
 import { MemoryNonceStore } from '../../helpers/memory/memory-admission-stores.js';
 import { MemoryPurchaseTokenStore } from '../../helpers/memory/memory-admission-stores.js';
 import { saleOf } from '../../helpers/sales.js';
@@ -290,7 +291,9 @@ describe('purchase with admission layers', () => {
     world = new AdmissionWorld({ pages: { buyers: pages, operators: pages } });
     server = await startServer(world.fake);
     world.addressLimit.isOn = world.addressLimit.refuse = true;
-    const routes = routesOf('buyers').map(({ method, path, endpoint }) => [method, path, endpoint ?? 'other'] as const);
+    const routes = routesOf(ROUTES, 'buyers').map(
+      ({ method, path, endpoint }) => [method, path, endpoint ?? 'other'] as const,
+    );
     for (const [method, path, endpoint] of routes) {
       const answer = request(server.url)
         [method](path.replaceAll(/\{\w+\}/g, '7'))

@@ -4,7 +4,8 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { isDeepStrictEqual } from 'node:util';
 import { problemSchema, type ProblemCode } from '../../../src/contract/problem.js';
 import type { Listener, Route } from '../../../src/http/route.js';
-import { routesOf } from '../../../src/http/routes/index.js';
+import { routesOf } from '../../../src/http/route.js';
+import { ROUTES } from '../../../src/programs/routes.js';
 
 /** Sentences about responses that the document of their route lacks. */
 const undeclared: string[] = [];
@@ -51,7 +52,7 @@ subscribe('http.server.request.start', (message) => {
 
 function routeOf(listener: Listener, { method, url = '' }: IncomingMessage): Route | undefined {
   const path = url.split('?')[0] ?? '';
-  return routesOf(listener).find(
+  return routesOf(ROUTES, listener).find(
     (route) =>
       (route.method.toUpperCase() === method || (route.method === 'get' && method === 'HEAD')) &&
       new RegExp(`^${route.path.replace(/\{\w+\}/g, '[^/]+')}$`).test(path),

@@ -6,7 +6,9 @@ import { newLifecycle } from '../../../src/http/answer.js';
 import { MetricsPage } from '../../../src/http/metrics-page.js';
 import { createBuyersServer, createOperatorsServer, type OperatorsServerOptions } from '../../../src/http/server.js';
 import { NO_TRACING } from '../../../src/core/ports/tracing.js';
-import { newOperatorPlaces, type HttpServices } from '../../../src/http/services.js';
+import { apiOf, type Api } from '../../../src/http/route.js';
+import { newOperatorPlaces } from '../../../src/http/services.js';
+import { ROUTES, type ApiServices } from '../../../src/programs/routes.js';
 import { createTokenSigner } from '../../../src/http/token.js';
 import type { PurchaseRequest } from '../../../src/purchase/gate.js';
 import type { PlannedSale } from '../../../src/sales/schedule/plan-sales.js';
@@ -14,7 +16,7 @@ import { ManualClock } from '../../helpers/memory/manual-clock.js';
 import { hmacAuth } from '../../helpers/authenticator.js';
 import { NO_PAGES } from '../../helpers/no-pages.js';
 import { checkAnswersOf } from './declared-answers.js';
-import { systemClock } from '../../../src/programs/system-clock.js';
+import { systemClock } from '../../../src/process/system-clock.js';
 
 export const SECRET = 'a-secret-for-tests-of-forty-bytes-length';
 const sign = createTokenSigner(SECRET);
@@ -70,9 +72,9 @@ export class FakeServices {
   /** Sale in memory. */
   snapshot: SaleSnapshot | undefined;
   nowMs = (): number => Date.now();
-  readonly services: HttpServices;
+  readonly services: ApiServices;
 
-  constructor(overrides: Partial<HttpServices> = {}) {
+  constructor(overrides: Partial<ApiServices> = {}) {
     const refuse = (): never => {
       throw new Error('this test does not expect the call');
     };
@@ -166,6 +168,10 @@ export class FakeServices {
       ...overrides,
     };
   }
+
+  get api(): Api {
+    return apiOf(ROUTES, this.services);
+  }
 }
 
 export interface Started {
@@ -181,8 +187,8 @@ export interface Started {
 /** Starts both servers as in production. Checks every response against the document of its route. */
 export async function startServer(fake: FakeServices, options: Partial<OperatorsServerOptions> = {}): Promise<Started> {
   const lifecycle = newLifecycle();
-  const buyers = createBuyersServer(fake.services, lifecycle, { ...SERVER_OPTIONS, ...options });
-  const operators = createOperatorsServer(fake.services, lifecycle, { ...SERVER_OPTIONS, ...options, port: 0 });
+  const buyers = createBuyersServer(fake.api, lifecycle, { ...SERVER_OPTIONS, ...options });
+  const operators = createOperatorsServer(fake.api, lifecycle, { ...SERVER_OPTIONS, ...options, port: 0 });
   const { port } = await buyers.listen();
   const { port: operatorsPort } = await operators.listen();
   const checks = [checkAnswersOf(port, 'buyers'), checkAnswersOf(operatorsPort, 'operators')];

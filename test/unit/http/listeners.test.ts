@@ -4,7 +4,8 @@ import type { PurchaseOutcome } from '../../../src/core/outcome.js';
 import { MetricsPage } from '../../../src/http/metrics-page.js';
 import { startProbeServer } from '../../../src/http/probe-server.js';
 import type { Listener, Route } from '../../../src/http/route.js';
-import { ROUTES, routesOf } from '../../../src/http/routes/index.js';
+import { routesOf } from '../../../src/http/route.js';
+import { ROUTES } from '../../../src/programs/routes.js';
 import type { HttpServices } from '../../../src/http/services.js';
 import { ManualClock } from '../../helpers/memory/manual-clock.js';
 import { bearer, FakeServices, sendPurchase, startServer, until, type Started } from './http-harness.js';
@@ -98,7 +99,7 @@ describe('two listeners of an API', () => {
         request(at)
           [method](path.replaceAll(/\{\w+\}/g, '7'))
           .set('host', host);
-      for (const { method, path } of routesOf('operators')) {
+      for (const { method, path } of routesOf(ROUTES, 'operators')) {
         const { body } = await ask(operatorsUrl, method, path, 'evil.example:9103').expect(421);
         expect(body, path).to.include({ code: 'misdirected', retryable: false });
       }

@@ -6,7 +6,7 @@ import type { Denial, Principal } from '../../../src/http/auth.js';
 import type { HttpServices } from '../../../src/http/services.js';
 import type { Snapshot } from '../../../src/contract/live.js';
 import { LiveSnapshots } from '../../../src/http/live-snapshots.js';
-import { systemClock } from '../../../src/programs/system-clock.js';
+import { systemClock } from '../../../src/process/system-clock.js';
 import type { LiveSale, LiveSales } from '../../../src/sales/live-sales.js';
 import { EventStreamClient } from '../../helpers/event-stream-client.js';
 import { ManualClock } from '../../helpers/memory/manual-clock.js';

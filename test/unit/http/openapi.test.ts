@@ -3,7 +3,8 @@ import fc from 'fast-check';
 import { z } from 'zod';
 import { PROBLEMS, type ProblemCode } from '../../../src/contract/problem.js';
 import { openapiOf } from '../../../src/http/openapi.js';
-import { ROUTES, routesOf } from '../../../src/http/routes/index.js';
+import { routesOf } from '../../../src/http/route.js';
+import { ROUTES } from '../../../src/programs/routes.js';
 import { purchase, readWanted } from '../../../src/http/routes/purchase.js';
 
 interface Parameter {
@@ -31,7 +32,7 @@ const isStrict = (schema: z.ZodType): boolean =>
 // Rules of `redocly lint` that a change here may break, without its 30 MB.
 for (const listener of ['buyers', 'operators'] as const) {
   describe(`openapi for ${listener}`, () => {
-    const [routes, document] = [routesOf(listener), openapiOf(listener)];
+    const [routes, document] = [routesOf(ROUTES, listener), openapiOf(ROUTES, listener)];
     const operations = Object.entries(document.paths).flatMap(([path, methods]) =>
       Object.entries(methods).map(([method, operation]) => ({
         path,

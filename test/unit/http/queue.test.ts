@@ -58,7 +58,7 @@ describe('queue and purchase tokens over HTTP', () => {
     };
     const tokens = { areIssued: () => true, begin: () => null, open: () => null, redeem: async () => null, issue };
     fake = new FakeServices({ rooms, snapshots, clock, tokens });
-    app = createBuyersListener(fake.services, newLifecycle());
+    app = createBuyersListener(fake.api, newLifecycle());
   });
 
   const join = (path = '/v1/sales/7/queue'): request.Test =>

@@ -6,7 +6,7 @@ import type { ShownOrder } from '../../../src/core/order.js';
 import { newLifecycle } from '../../../src/http/answer.js';
 import { createBuyersListener } from '../../../src/http/app.js';
 import type { PurchaseQuery } from '../../../src/purchase/get-purchase.js';
-import { ROUTES } from '../../../src/http/routes/index.js';
+import { ROUTES } from '../../../src/programs/routes.js';
 import type { HttpServices } from '../../../src/http/services.js';
 import { AT_MS, bearer, FakeServices, ORDER, RawClient, startServer, until, type Started } from './http-harness.js';
 
@@ -114,7 +114,7 @@ describe('routes', () => {
     it('keeps nothing of a poll in memory after its response', async () => {
       fake = new FakeServices();
       const lifecycle = newLifecycle();
-      const listener = createBuyersListener(fake.services, lifecycle);
+      const listener = createBuyersListener(fake.api, lifecycle);
       await request(listener).get(path).set('authorization', bearer()).expect(200);
       expect(lifecycle.polls.size).to.equal(0);
     });

@@ -4,7 +4,8 @@ import type { Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { authenticatorOf, type Caller } from '../../../src/http/auth.js';
 import type { HttpServices } from '../../../src/http/services.js';
-import { routesOf } from '../../../src/http/routes/index.js';
+import { routesOf } from '../../../src/http/route.js';
+import { ROUTES } from '../../../src/programs/routes.js';
 import type { Middleware } from '../../../src/http/app.js';
 import { createRouter, type Router } from '../../../src/library/router.js';
 import { ManualClock } from '../../helpers/memory/manual-clock.js';
@@ -23,7 +24,7 @@ describe('the router in an Express app', () => {
   async function start(build: (app: Express) => void, services: Partial<HttpServices> = {}): Promise<void> {
     stop();
     fake = new FakeServices(services);
-    router = createRouter(fake.services);
+    router = createRouter(fake.api);
     const app = express();
     build(app);
     app.use((_, res) => void res.status(418).send('the app'));
@@ -201,7 +202,7 @@ describe('the router in an Express app', () => {
 
     it('refuses every write from a page of another site, and lets reads and other pages through', async () => {
       await startWith(() => ({ userId: 'ann' }));
-      const writes = routesOf('buyers').filter(({ method, asks }) => method !== 'get' && asks.token);
+      const writes = routesOf(ROUTES, 'buyers').filter(({ method, asks }) => method !== 'get' && asks.token);
       expect(writes.length).to.be.above(4);
       const send = (method: string, path: string, site: string) =>
         fetch(url + path.replaceAll(/\{\w+\}/g, '7'), {

@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import { ConfigError, loadConfig, withSettings } from '../../../src/core/config/load.js';
 import { createSeckill, startKeeper, startWorker } from '../../../src/library/index.js';
-import { allOrNothing } from '../../../src/programs/all-or-nothing.js';
+import { allOrNothing } from '../../../src/process/all-or-nothing.js';
 
 describe('settings of the library', () => {
   it('override the environment, which supplies the other settings', () => {

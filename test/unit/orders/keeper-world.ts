@@ -8,7 +8,7 @@ import type { RecoveryMetrics } from '../../../src/recovery/metrics.js';
 import { ManualClock } from '../../helpers/memory/manual-clock.js';
 import { MemoryRepositories } from '../../helpers/memory/memory-repositories.js';
 import { MemoryBroker } from '../../helpers/memory/memory-broker.js';
-import { MemoryDeadLetterRepository } from '../../helpers/memory/memory-dead-letter-repository.js';
+import { MemoryDeadLetters } from '../../helpers/memory/memory-dead-letters.js';
 import { MemoryOrderTransitions } from '../../helpers/memory/memory-order-transitions.js';
 import { MemoryRedis } from '../../helpers/memory/memory-redis.js';
 import { batchOf, purchasesOf, saleOf } from '../../helpers/sales.js';
@@ -20,7 +20,7 @@ export class KeeperWorld {
   readonly broker = new MemoryBroker({ clock: this.clock });
   readonly mysql = new MemoryRepositories({ clock: this.clock });
   readonly transitions = new MemoryOrderTransitions(this.mysql);
-  readonly deadLetters = new MemoryDeadLetterRepository(this.clock);
+  readonly deadLetters = new MemoryDeadLetters(this.clock);
   readonly counts = {
     redriven: 0,
     markedLate: 0,

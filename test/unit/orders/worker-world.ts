@@ -13,7 +13,7 @@ import { silentLog } from '../../helpers/silent-log.js';
 import type { OrderRepository, WritePlan } from '../../../src/core/ports/order-repository.js';
 import { MemoryRepositories } from '../../helpers/memory/memory-repositories.js';
 import { MemoryBroker } from '../../helpers/memory/memory-broker.js';
-import { MemoryDeadLetterRepository } from '../../helpers/memory/memory-dead-letter-repository.js';
+import { MemoryDeadLetters } from '../../helpers/memory/memory-dead-letters.js';
 import { MemoryRedis } from '../../helpers/memory/memory-redis.js';
 import { MemoryTracing } from '../../helpers/memory/memory-tracing.js';
 import { MemoryWorkerSlots } from '../../helpers/memory/memory-worker-slots.js';
@@ -43,7 +43,7 @@ export class WorkerWorld {
   readonly broker = new MemoryBroker({ clock: timerClock });
   readonly mysql = new MemoryRepositories({ clock: timerClock });
   readonly store = new MemoryRedis({ clock: timerClock });
-  readonly deadLetters = new MemoryDeadLetterRepository(timerClock);
+  readonly deadLetters = new MemoryDeadLetters(timerClock);
   readonly slots = new MemoryWorkerSlots(timerClock);
   readonly minter: OrderIdMinter = createOrderIdMinter(
     { slots: this.slots, clock: timerClock, log: silentLog },

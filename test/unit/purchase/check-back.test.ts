@@ -5,7 +5,7 @@ import { silentLog } from '../../helpers/silent-log.js';
 import { OperationalError } from '../../../src/core/errors.js';
 import { SIGNATURE_PROPERTY } from '../../../src/core/message-signatures.js';
 import type { OpenHalf } from '../../../src/core/ports/channels.js';
-import type { DeadLetter } from '../../../src/core/ports/dead-letter-repository.js';
+import type { DeadLetter } from '../../../src/core/ports/dead-letters.js';
 import type { ResolveVerdict } from '../../../src/core/ports/stock-store.js';
 import { GROUPS, TOPICS } from '../../../src/core/topics.js';
 import { createCheckBack } from '../../../src/purchase/check-back.js';

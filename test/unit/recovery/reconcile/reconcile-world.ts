@@ -8,7 +8,7 @@ import { MemoryCompensationRepository } from '../../../helpers/memory/memory-com
 import { MemoryReconcileRepository, MemoryReconcileStore } from '../../../helpers/memory/memory-reconcile.js';
 import { MemoryReconcileRuns } from '../../../helpers/memory/memory-reconcile-runs.js';
 import { MemoryWorkerSlots } from '../../../helpers/memory/memory-worker-slots.js';
-import { DeadLetterWorld } from '../dead-letters/dead-letter-world.js';
+import { DeadLetterWorld } from '../../operate/dead-letters/dead-letter-world.js';
 
 export const OPTIONS: ReconcileOptions = {
   safeAgeMs: 120_000,

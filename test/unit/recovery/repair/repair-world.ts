@@ -7,7 +7,7 @@ import { repairSale, type RepairPorts, type SaleRepair } from '../../../../src/r
 import { MemoryReconcileRepository } from '../../../helpers/memory/memory-reconcile.js';
 import { MemoryRepairRepository } from '../../../helpers/memory/memory-repair-repository.js';
 import { MemoryRepairStore } from '../../../helpers/memory/memory-repair-store.js';
-import { DeadLetterWorld } from '../dead-letters/dead-letter-world.js';
+import { DeadLetterWorld } from '../../operate/dead-letters/dead-letter-world.js';
 
 export const OPTIONS = { quietMs: 1500, waitMaxMs: 15_000, leaseMs: 10_000 };
 

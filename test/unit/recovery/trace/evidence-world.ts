@@ -1,7 +1,7 @@
 import { sealBatch } from '../../../../src/core/batch.js';
 import type { OrderState, ShownOrder } from '../../../../src/core/order.js';
 import type { CompensationJob } from '../../../../src/core/ports/compensation-repository.js';
-import type { DeadLetterSummary } from '../../../../src/core/ports/dead-letter-repository.js';
+import type { TracedDeadLetter } from '../../../../src/core/ports/dead-letters.js';
 import type { OrderTrace } from '../../../../src/core/ports/trace-sources.js';
 import type { StoreEvidence, PurchaseEvidence } from '../../../../src/recovery/trace/evidence.js';
 import { purchasesOf, saleOf } from '../../../helpers/sales.js';
@@ -23,7 +23,7 @@ export const BATCH = sealBatch({
 export function pendingEvidence(parts: {
   readonly store?: Partial<StoreEvidence>;
   readonly repository?: Partial<OrderTrace>;
-  readonly deadLetters?: readonly DeadLetterSummary[];
+  readonly deadLetters?: readonly TracedDeadLetter[];
   readonly jobs?: readonly CompensationJob[];
   readonly broker?: PurchaseEvidence['broker'];
   readonly silentBrokers?: PurchaseEvidence['silentBrokers'];
@@ -91,14 +91,10 @@ export function recordedEvidence(
   return pendingEvidence({ store: { entry, batch, ...parts.store }, repository: { order, ...parts.repository } });
 }
 
-export function deadLetterOf(parts: Partial<DeadLetterSummary> = {}): DeadLetterSummary {
+export function deadLetterOf(parts: Partial<TracedDeadLetter> = {}): TracedDeadLetter {
   return {
     deadLetterId: '17',
-    messageId: 'm1',
     group: 'seckill-order-writer',
-    originTopic: 'seckill-purchase',
-    saleId: '7',
-    batchId: 'batch-1',
     reason: 'retries_exhausted',
     detail: 'given up',
     attempts: 8,

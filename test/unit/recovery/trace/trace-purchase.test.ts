@@ -4,7 +4,7 @@ import { homeBucket } from '../../../../src/core/bucket.js';
 import { OperationalError } from '../../../../src/core/errors.js';
 import { formatRequestEntry } from '../../../../src/core/outcome.js';
 import { type Purchase, purchaseKey, type RequestRef } from '../../../../src/core/purchase.js';
-import type { StoredDeadLetter } from '../../../../src/core/ports/dead-letter-repository.js';
+import type { StoredDeadLetter } from '../../../../src/operate/dead-letters/dead-letter-store.js';
 import type {
   FromBrokers,
   OrderTrace,
@@ -17,7 +17,7 @@ import type {
 import { traceIdOfBatch } from '../../../../src/core/trace-context.js';
 import type { TraceQuery } from '../../../../src/recovery/trace/evidence.js';
 import { TracePurchase, TRACES_MAX } from '../../../../src/recovery/trace/trace-purchase.js';
-import { MemoryDeadLetterRepository } from '../../../helpers/memory/memory-dead-letter-repository.js';
+import { MemoryDeadLetters } from '../../../helpers/memory/memory-dead-letters.js';
 import { batchOf, purchasesOf } from '../../../helpers/sales.js';
 import { KeeperWorld } from '../../orders/keeper-world.js';
 import { recordedEvidence } from './evidence-world.js';
@@ -29,7 +29,7 @@ const away = (message: string): OperationalError => new OperationalError('rocket
 
 describe('trace: purchases of an id', () => {
   let world: KeeperWorld;
-  let deadLetters: MemoryDeadLetterRepository;
+  let deadLetters: MemoryDeadLetters;
   /** Results of the MySQL indexes and of a scan. */
   let indexed: RequestRef[];
   let walked: RequestRef[] | null;
@@ -51,7 +51,7 @@ describe('trace: purchases of an id', () => {
     [asked, open, underWay, signal] = [[], 0, 0, undefined];
     rowOf = () => null;
     world = new KeeperWorld();
-    deadLetters = new MemoryDeadLetterRepository(world.clock);
+    deadLetters = new MemoryDeadLetters(world.clock);
     [indexed, walked, inRedis, batches, broker] = [[], null, new Map(), new Map(), null];
     [ofTrace, ofBatch, pending] = [new Map(), new Map(), new Map()];
   });

@@ -1,7 +1,8 @@
 import { expect } from 'chai';
 import { PROBLEMS } from '../../../../src/contract/problem.js';
 import { FAILURE_REASONS } from '../../../../src/core/order.js';
-import { routesOf } from '../../../../src/http/routes/index.js';
+import { routesOf } from '../../../../src/http/route.js';
+import { ROUTES } from '../../../../src/programs/routes.js';
 import { openapiOf } from '../../../../src/http/openapi.js';
 import { knownCode, MEANINGS } from '../../../../web/buyer/problem-codes.js';
 import { en } from '../../../../web/buyer/words/en.js';
@@ -16,10 +17,10 @@ const OUTSIDE = ['route_not_found', 'method_not_allowed', 'request_timeout', 'he
 
 describe('texts of the page', () => {
   it('cover exactly the codes that the document for buyers names', () => {
-    const document = JSON.stringify(openapiOf('buyers').paths);
+    const document = JSON.stringify(openapiOf(ROUTES, 'buyers').paths);
     const named = Object.keys(PROBLEMS).filter((code) => document.includes(`\`${code}\`: `));
     expect(named, 'the document names them').to.include.members(['sold_out', 'payment_declined', 'tokens_gone']);
-    const own = routesOf('buyers').flatMap(({ codes }) => codes);
+    const own = routesOf(ROUTES, 'buyers').flatMap(({ codes }) => codes);
     expect(named).to.have.members([...new Set(own)]);
     const expected = [...named.filter((code) => !OF_PROVIDERS.includes(code)), ...OUTSIDE, 'no_answer'];
     expect(Object.keys(MEANINGS).sort()).to.deep.equal(expected.sort());

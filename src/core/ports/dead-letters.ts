@@ -1,0 +1,78 @@
+export const DEAD_LETTER_REASONS = [
+  'retries_exhausted',
+  'undecodable',
+  'unknown_version',
+  'unknown_sale',
+  'forged',
+] as const;
+export type DeadLetterReason = (typeof DEAD_LETTER_REASONS)[number];
+
+/** `parked` → `replayed` | `discarded`. Both are final. */
+export const DEAD_LETTER_STATES = ['parked', 'replayed', 'discarded'] as const;
+export type DeadLetterState = (typeof DEAD_LETTER_STATES)[number];
+
+/** A parked message that no attempt could turn into orders. */
+export interface DeadLetter {
+  readonly messageId: string;
+  /** The consumer group that gave up. */
+  readonly group: string;
+  /** The topic of the original message, from our own property `topic`: a dead letter of the broker does not name it. */
+  readonly originTopic: string;
+  readonly saleId: string | null;
+  readonly batchId: string | null;
+  readonly body: string;
+  /**
+   * Whether the body is the batch with that id. A batch has at most one parked dead letter, however many of its
+   * messages died.
+   */
+  readonly isBatch?: boolean;
+  /**
+   * The reason for parking. A `forged` dead letter is not believed: it names no sale and no batch, and is never sent
+   * again.
+   */
+  readonly reason: DeadLetterReason;
+  /** The fault, for people. */
+  readonly detail: string;
+  readonly attempts: number;
+}
+
+/** Keeps the record of dead letters: the broker forgets its own after some days. */
+export interface DeadLetterParking {
+  /**
+   * Stores a dead letter as `parked`. The same message, or another message of the same batch, changes nothing.
+   * @throws OperationalError mysql
+   */
+  park(deadLetter: DeadLetter): Promise<'parked' | 'already_parked'>;
+}
+
+/** What the trace of a purchase tells about a dead letter. Times in Unix ms. */
+export interface TracedDeadLetter {
+  readonly deadLetterId: string;
+  readonly group: string;
+  readonly reason: DeadLetterReason;
+  readonly detail: string;
+  readonly attempts: number;
+  readonly state: DeadLetterState;
+  readonly parkedAtMs: number;
+  /** How many replays were begun. */
+  readonly replays: number;
+  /** Start of the last replay. Null: never. While the dead letter is `parked`, that replay has not ended. */
+  readonly replayStartedAtMs: number | null;
+  readonly note: string | null;
+}
+
+/** Finds the dead letters of a purchase. */
+export interface TracedDeadLetters {
+  /**
+   * Lists, oldest first, the dead letters of a batch, or of a key: a batch id, or the request id of a purchase in a
+   * parked batch, or of a trace id of a purchase in a parked batch.
+   * @throws OperationalError mysql
+   */
+  list(
+    named: { readonly batchId?: string; readonly key?: string; readonly traceId?: string },
+    page: { readonly max: number },
+  ): Promise<TracedDeadLetter[]>;
+
+  /** @throws OperationalError mysql */
+  find(deadLetterId: string): Promise<(TracedDeadLetter & { readonly body: string }) | null>;
+}

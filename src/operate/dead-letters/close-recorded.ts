@@ -1,0 +1,54 @@
+import { decodeBatch } from '../../core/batch.js';
+import { BucketFaults } from '../../core/bucket-faults.js';
+import type { Job } from '../../core/job.js';
+import type { BatchStore } from '../../core/ports/batch-store.js';
+import type { DeadLetterStore, ParkedBatch } from './dead-letter-store.js';
+import type { OrderRepository } from '../../core/ports/order-repository.js';
+import { SYSTEM_ACTOR } from '../../core/ports/sale-repository.js';
+import { GROUPS } from '../../core/topics.js';
+import { markIfRecorded } from '../../recovery/mark-if-recorded.js';
+
+export interface CloseRecordedPorts {
+  readonly deadLetters: Pick<DeadLetterStore, 'parkedBatches' | 'list' | 'close'>;
+  readonly store: Pick<BatchStore, 'markRecorded'>;
+  readonly repository: Pick<OrderRepository, 'findByPurchases'>;
+}
+
+/** Maximum number of parked batches that one run checks. */
+const PER_RUN = 100;
+/** Maximum number of dead letters of one batch. Older releases parked several. */
+const PER_BATCH_MAX = 10;
+const WRITERS: readonly string[] = [GROUPS.writer, GROUPS.redriveWriter];
+
+/**
+ * Closes the dead letter of a batch if another message of the batch has recorded it since: no decision is needed any
+ * more. Each run checks some of the parked batches, in rotation.
+ */
+export function closeRecorded(ports: CloseRecordedPorts): Job {
+  let after = '';
+  return {
+    name: 'close-recorded-dead-letters',
+    async runOnce(): Promise<void> {
+      const faults = new BucketFaults();
+      const page = await ports.deadLetters.parkedBatches(after, PER_RUN);
+      after = page.length < PER_RUN ? '' : (page.at(-1)?.batchId ?? '');
+      await faults.forEach(page, (parked) => closeIfRecorded(parked, ports), 1);
+      faults.throwIfAny();
+    },
+  };
+}
+
+/** A batch stays parked if another batch wrote its rows: a replay finds out what it holds. */
+async function closeIfRecorded(
+  { batchId, body }: ParkedBatch,
+  { deadLetters, store, repository }: CloseRecordedPorts,
+): Promise<void> {
+  const decoded = decodeBatch(body);
+  if (decoded.outcome !== 'decoded') return;
+  const marked = await markIfRecorded(decoded.batch, { repository, store });
+  if (marked === null) return;
+  const note = `recorded by another message of its batch: ${marked.live} live, ${marked.ended} ended`;
+  for (const { deadLetterId, group } of await deadLetters.list({ batchId, state: 'parked' }, { max: PER_BATCH_MAX })) {
+    if (WRITERS.includes(group)) await deadLetters.close(deadLetterId, SYSTEM_ACTOR, 'replayed', note);
+  }
+}

@@ -1,0 +1,300 @@
+import { Command, Option } from 'commander';
+import { decodeBatch } from '../../core/batch.js';
+import { loadConfig } from '../../core/config/load.js';
+import {
+  DEAD_LETTER_REASONS,
+  DEAD_LETTER_STATES,
+  type DeadLetterReason,
+  type DeadLetterState,
+} from '../../core/ports/dead-letters.js';
+import { GROUPS } from '../../core/topics.js';
+import { withConnections } from '../../process/connections.js';
+import { createLog } from '../../process/telemetry.js';
+import type { DeadLetterAdmin } from './dead-letter-admin.js';
+import {
+  deadLetterBody,
+  summaryBody,
+  type DeadLetterFilter,
+  type DeadLetterSummary,
+  type StoredDeadLetter,
+} from './dead-letter-store.js';
+import { openDeadLetters } from './services.js';
+import { CliError } from '../../process/cli-error.js';
+import { workThroughDeadLetters, type WorkOrder } from './work-through.js';
+import {
+  checkSpan,
+  operatorName,
+  parseId,
+  parseRowNumber,
+  parseSaleId,
+  parseTime,
+  parseWhole,
+} from '../../process/options.js';
+import { isoTime, print, printAll, printError, inLine, tableLine } from '../../process/print.js';
+import { withoutUndefined } from '../../core/without-undefined.js';
+
+interface FilterFlags {
+  readonly group?: string;
+  readonly since?: number;
+  readonly until?: number;
+  readonly sale?: string;
+  readonly key?: string;
+  readonly reason?: DeadLetterReason;
+  readonly limit: number;
+}
+
+interface ListFlags extends FilterFlags {
+  readonly state?: DeadLetterState;
+  readonly after?: string;
+  readonly json?: boolean;
+}
+
+interface WorkFlags extends FilterFlags {
+  readonly allMatching?: boolean;
+  readonly dryRun?: boolean;
+  readonly yes?: boolean;
+  readonly rate: number;
+  readonly wait: number;
+  readonly json?: boolean;
+}
+
+const DEAD_LETTERS_MAX = 10_000_000;
+const LIST_DEFAULT = 50;
+/** The number of dead letters above which the command asks for confirmation. */
+const ASK_ABOVE = 100;
+/** The maximum number of dead letters in progress. Each takes one message and a few statements. */
+const IN_FLIGHT_MAX = 32;
+const RATE_DEFAULT = 50;
+const WAIT_SECONDS_DEFAULT = 30;
+const DRY_RUN_SHOWN = 20;
+const PURCHASES_SHOWN = 20;
+
+const EXIT_PARTLY = 1;
+const EXIT_USAGE = 2;
+
+const EXAMPLES = `
+A dead letter is a message that no attempt could handle, most often a batch of purchases that MySQL refused. It is
+\`parked\`: kept in the table dead_letters, with the units of its purchases held, until a person decides.
+  replay    sends it again, and follows it until every purchase has its order (or the deadline or event is handled)
+  discard   gives it up: its purchases become failed orders, and their units are for sale again
+Both may be repeated. After Ctrl-C or a crash the same command goes on where it stopped.
+
+Examples:
+  seckill dlq list --state parked --since -1d
+  seckill dlq show 17
+  seckill dlq replay 17 18
+  seckill dlq replay --all-matching --sale 7 --dry-run
+  seckill dlq replay --all-matching --reason retries_exhausted --yes --rate 200
+  seckill dlq discard 19
+  seckill dlq export --since -1d > dead-letters.jsonl
+
+Exit codes: 0 done, 1 done in part, 2 used wrongly, or --yes is needed.`;
+
+export function dlqCommand(): Command {
+  const dlq = new Command('dlq')
+    .description('dead letters, messages that no attempt could handle: list, show, replay, discard, export')
+    .addHelpText('after', EXAMPLES);
+  const state = (): Option => new Option('--state <state>', 'only those in this state').choices(DEAD_LETTER_STATES);
+  const deadLetterId = parseRowNumber('dlq list');
+
+  addFilters(dlq.command('list').description('one line per dead letter, oldest first'), LIST_DEFAULT)
+    .addOption(state())
+    .option('--after <deadLetterId>', 'only those after this one', deadLetterId)
+    .option('--json', 'one JSON line per dead letter')
+    .action((flags: ListFlags) => run((admin) => list(admin, flags)));
+
+  dlq
+    .command('show')
+    .description('everything about one dead letter, with its purchases')
+    .argument('<deadLetterId>', 'a number that `dlq list` shows', deadLetterId)
+    .option('--json', 'print one JSON line')
+    .action((id: string, { json }: { json?: boolean }) => run((admin) => show(admin, id, json)));
+
+  addFilters(dlq.command('export').description('dead letters with their bodies, one JSON line each, to stdout'))
+    .addOption(state())
+    .action((flags: ListFlags) => run((admin) => exportDeadLetters(admin, flags)));
+
+  addWork(dlq.command('replay').description('send parked messages again, and follow them to their orders'))
+    .option('--wait <seconds>', 'how long each is followed, 1 to 3600', parseWhole(1, 3600), WAIT_SECONDS_DEFAULT)
+    .action((ids: readonly string[], flags: WorkFlags, command: Command) => {
+      const options = { actor: operatorName(), waitMs: flags.wait * 1000 };
+      return work(ids, flags, command, 'replayed', (admin) => (id, signal) => admin.replay(id, { ...options, signal }));
+    });
+
+  addWork(
+    dlq.command('discard').description('give batches up: failed orders, and their units are for sale again'),
+  ).action((ids: readonly string[], flags: WorkFlags, command: Command) => {
+    const actor = operatorName();
+    return work(ids, flags, command, 'discarded', (admin) => (id) => admin.discard(id, actor));
+  });
+  return dlq;
+}
+
+/** Adds the filters of a `dlq` command. A dead letter must match all given filters. */
+export function addFilters(command: Command, limit = DEAD_LETTERS_MAX): Command {
+  return command
+    .addOption(new Option('--group <group>', 'of this consumer group, which gave up').choices(Object.values(GROUPS)))
+    .option('--since <time>', 'parked at this time or later: ISO 8601, or -2h for two hours ago', parseTime)
+    .option('--until <time>', 'parked before this time', parseTime)
+    .option('--sale <saleId>', 'of this sale', parseSaleId)
+    .option('--key <id>', 'with this batch id; or, while parked, with this request id (Idempotency-Key) in it', parseId)
+    .addOption(new Option('--reason <reason>', 'why it was parked').choices(DEAD_LETTER_REASONS))
+    .option('--limit <count>', 'at most so many, oldest first', parseWhole(1, DEAD_LETTERS_MAX), limit);
+}
+
+/** The names of the filters, as flags. */
+const NARROWING = [
+  'group',
+  'since',
+  'until',
+  'sale',
+  'key',
+  'reason',
+  'limit',
+] as const satisfies (keyof FilterFlags)[];
+
+export function filterOf({ group, since, until, sale, key, reason }: FilterFlags): DeadLetterFilter {
+  checkSpan({ since, until });
+  return withoutUndefined({ group, sinceMs: since, untilMs: until, saleId: sale, key, reason });
+}
+
+/** Parses a variadic argument: commander passes the ids that it has read so far. */
+export const parseDeadLetterIds = (text: string, before: readonly string[] = []): readonly string[] => [
+  ...before,
+  parseRowNumber('dlq list')(text),
+];
+
+function addWork(command: Command): Command {
+  command.argument('[deadLetterIds...]', 'numbers that `dlq list` shows', parseDeadLetterIds);
+  return addFilters(command)
+    .option('--all-matching', 'every parked one that the filters let through, instead of numbers')
+    .option('--dry-run', `only show them (done without asking when more than ${ASK_ABOVE} match)`)
+    .option('--yes', `go on although more than ${ASK_ABOVE} match`)
+    .option('--rate <per second>', 'begin at most so many in a second', parseWhole(1, 10_000), RATE_DEFAULT)
+    .option('--json', 'one JSON line per dead letter');
+}
+
+async function run(task: (admin: DeadLetterAdmin) => Promise<void>): Promise<void> {
+  const config = loadConfig(['mysql', 'redis', 'rocketmq', 'brokerAccess', 'messages'], process.env);
+  await withConnections(config, createLog('dlq', 'error'), async (connections) =>
+    task((await openDeadLetters(connections)).deadLetters),
+  );
+}
+
+async function list(admin: DeadLetterAdmin, { json, state, after, limit, ...flags }: ListFlags): Promise<void> {
+  const filter = { ...filterOf({ ...flags, limit }), ...withoutUndefined({ state }) };
+  if (!json) printHeading();
+  let last: DeadLetterSummary | null = null;
+  let shown = 0;
+  for await (const deadLetter of admin.matching(filter, limit, after)) {
+    printSummary(deadLetter, json);
+    last = deadLetter;
+    shown++;
+  }
+  if (!json && shown === limit && last !== null) printError(`There may be more: add --after ${last.deadLetterId}.`);
+}
+
+async function show(admin: DeadLetterAdmin, deadLetterId: string, json: boolean | undefined): Promise<void> {
+  const deadLetter = await found(admin, deadLetterId);
+  if (json) print(JSON.stringify(deadLetterBody(deadLetter)));
+  else printDeadLetter(deadLetter);
+}
+
+async function exportDeadLetters(admin: DeadLetterAdmin, { state, limit, ...flags }: ListFlags): Promise<void> {
+  const filter = { ...filterOf({ ...flags, limit }), ...withoutUndefined({ state }) };
+  for await (const { deadLetterId } of admin.matching(filter, limit)) {
+    const deadLetter = await admin.find(deadLetterId);
+    if (deadLetter === null) continue;
+    if (!(await printAll(`${inLine(JSON.stringify(deadLetterBody(deadLetter)))}\n`))) return;
+  }
+}
+
+async function work(
+  ids: readonly string[],
+  flags: WorkFlags,
+  command: Command,
+  end: WorkOrder['end'],
+  workOn: (admin: DeadLetterAdmin) => WorkOrder['work'],
+): Promise<void> {
+  const { allMatching = false, yes = false, json = false, limit, rate } = flags;
+  if (allMatching === ids.length > 0) command.error('error: give numbers of dead letters, or --all-matching');
+  const narrowing = NARROWING.filter((name) => command.getOptionValueSource(name) === 'cli');
+  if (!allMatching && narrowing.length > 0)
+    command.error(`error: leave out --${narrowing.join(', --')} beside numbers; that is for --all-matching`);
+  const filter = filterOf(flags);
+  await run(async (admin) => {
+    const matching = (max: number): AsyncIterable<DeadLetterSummary> => admin.parkedMatching(filter, max);
+    const total = allMatching ? Math.min(limit, await admin.count({ ...filter, state: 'parked' })) : ids.length;
+    const mustAsk = allMatching && total > ASK_ABOVE && !yes;
+    if (flags.dryRun || mustAsk) {
+      await dryRun(allMatching ? matching(limit) : deadLettersOf(admin, ids), total, json);
+      if (flags.dryRun) return;
+      printError(`More than ${ASK_ABOVE} dead letters match. Add --yes to go on.`);
+      process.exitCode = EXIT_USAGE;
+      return;
+    }
+    const deadLetterIds = allMatching ? idsOf(matching(limit)) : ids;
+    const pace = { perSecond: rate, inFlightMax: IN_FLIGHT_MAX };
+    if (!(await workThroughDeadLetters(admin, { deadLetterIds, total, pace, json, end, work: workOn(admin) }))) {
+      process.exitCode = EXIT_PARTLY;
+    }
+  });
+}
+
+async function dryRun(deadLetters: AsyncIterable<DeadLetterSummary>, total: number, json: boolean): Promise<void> {
+  let shown = 0;
+  if (!json) printHeading();
+  for await (const deadLetter of deadLetters) {
+    printSummary(deadLetter, json);
+    if (!json && ++shown === DRY_RUN_SHOWN && total > shown) {
+      print(`… and ${total - shown} more`);
+      break;
+    }
+  }
+  if (!json) print(`${total} would be worked on; nothing was done.`);
+}
+
+async function* idsOf(deadLetters: AsyncIterable<DeadLetterSummary>): AsyncGenerator<string> {
+  for await (const { deadLetterId } of deadLetters) yield deadLetterId;
+}
+
+async function* deadLettersOf(admin: DeadLetterAdmin, ids: readonly string[]): AsyncGenerator<DeadLetterSummary> {
+  for (const deadLetterId of ids) yield found(admin, deadLetterId);
+}
+
+async function found(admin: DeadLetterAdmin, deadLetterId: string): Promise<StoredDeadLetter> {
+  const deadLetter = await admin.find(deadLetterId);
+  if (deadLetter === null) throw new CliError(`there is no dead letter ${deadLetterId}.`);
+  return deadLetter;
+}
+
+const line = tableLine(8, 24, 9, 17, 18, 22, 7);
+
+const printHeading = (): void => print(line('id', 'parked at', 'state', 'reason', 'sale', 'batch', 'replays', 'note'));
+
+function printSummary(deadLetter: DeadLetterSummary, json: boolean | undefined): void {
+  if (json) return print(JSON.stringify(summaryBody(deadLetter)));
+  const { deadLetterId, parkedAtMs, state, reason, saleId, batchId, replays, note, detail } = deadLetter;
+  const ids = [saleId ?? '-', batchId ?? '-'];
+  print(line(deadLetterId, isoTime(parkedAtMs), state, reason, ...ids, String(replays), note ?? detail));
+}
+
+function printDeadLetter({ body, ...summary }: StoredDeadLetter): void {
+  const printField = (name: string, value: unknown): void =>
+    print(`${name.padEnd(16)} ${inLine(String(value ?? '-'))}`);
+  for (const [name, value] of Object.entries(summaryBody(summary))) printField(name, value);
+  const decoded = decodeBatch(body);
+  if (decoded.outcome !== 'decoded') {
+    printField('body', `no batch: ${decoded.detail}`);
+    return print(inLine(body));
+  }
+  const { purchases, bucket, epoch, createdAtMs } = decoded.batch;
+  printField('bucket, epoch', `${bucket}, ${epoch}`);
+  printField('formed at', isoTime(createdAtMs));
+  printField('purchases', purchases.length);
+  for (const { userId, requestId, quantity, metadata } of purchases.slice(0, PURCHASES_SHOWN)) {
+    const noted = metadata === undefined ? '' : `  metadata ${JSON.stringify(metadata)}`;
+    print(inLine(`  buyer ${userId}  request ${requestId}  quantity ${quantity}${noted}`));
+  }
+  if (purchases.length > PURCHASES_SHOWN) print(`  … all of them with --json`);
+}

@@ -1,0 +1,183 @@
+import type { Batch } from '../../core/batch.js';
+import { assertNever, OperationalError } from '../../core/errors.js';
+import type { Order } from '../../core/order.js';
+import { requestName } from '../../core/purchase.js';
+import type {
+  DeadLetterFilter,
+  DeadLetterPage,
+  DeadLetterStore,
+  DeadLetterSummary,
+  StoredDeadLetter,
+} from './dead-letter-store.js';
+import { lookUpRows } from '../../orders/draft-rows.js';
+import { discardDeadLetter, type DiscardAnswer, type DiscardPorts } from './discard-dead-letter.js';
+import { type ReplayAnswer, replayDeadLetter, type ReplayOptions, type ReplayPorts } from './replay-dead-letter.js';
+import { withoutUndefined } from '../../core/without-undefined.js';
+
+export interface DeadLetterAdminPorts extends ReplayPorts, DiscardPorts {
+  readonly deadLetters: DeadLetterStore;
+  readonly store: ReplayPorts['store'] & DiscardPorts['store'];
+  readonly repository: ReplayPorts['repository'] & DiscardPorts['repository'];
+}
+
+/** How many dead letters to handle, and how fast. */
+export interface Pace {
+  /** Maximum number of dead letters started per second. */
+  readonly perSecond: number;
+  /** Maximum number of dead letters under way at once. */
+  readonly inFlightMax: number;
+}
+
+/** The result of one dead letter in a bulk run. `fault`: a dependency failed and the dead letter is unchanged. */
+export type DeadLetterResult =
+  | { readonly deadLetterId: string; readonly answer: ReplayAnswer | DiscardAnswer }
+  | { readonly deadLetterId: string; readonly fault: OperationalError };
+
+/** Dead letters per page. */
+const PAGE = 200;
+
+/** The operator's actions on dead letters: list, replay and discard them, one by one or in bulk. */
+export class DeadLetterAdmin {
+  readonly #ports: DeadLetterAdminPorts;
+
+  constructor(ports: DeadLetterAdminPorts) {
+    this.#ports = ports;
+  }
+
+  /** @throws OperationalError mysql */
+  list(filter: DeadLetterFilter, page: DeadLetterPage): Promise<DeadLetterSummary[]> {
+    return this.#ports.deadLetters.list(filter, page);
+  }
+
+  /** @throws OperationalError mysql */
+  count(filter: DeadLetterFilter): Promise<number> {
+    return this.#ports.deadLetters.count(filter);
+  }
+
+  /** @throws OperationalError mysql */
+  find(deadLetterId: string): Promise<StoredDeadLetter | null> {
+    return this.#ports.deadLetters.find(deadLetterId);
+  }
+
+  /**
+   * Finds the row of each purchase of a batch, in the order of the batch, or null if a purchase has no row. @throws
+   * OperationalError mysql
+   */
+  async ordersOf(batch: Batch): Promise<(Order | null)[]> {
+    const rows = await lookUpRows([batch], this.#ports.repository);
+    return batch.purchases.map((purchase) => rows.get(requestName(batch.saleId, purchase)) ?? null);
+  }
+
+  /** @throws OperationalError; the dead letter is still `parked` */
+  replay(deadLetterId: string, options: ReplayOptions): Promise<ReplayAnswer> {
+    return replayDeadLetter(deadLetterId, this.#ports, options);
+  }
+
+  /** @throws OperationalError; the dead letter is still `parked` */
+  discard(deadLetterId: string, actor: string): Promise<DiscardAnswer> {
+    return discardDeadLetter(deadLetterId, this.#ports, { actor });
+  }
+
+  /** Lists every dead letter that matches, oldest first, at most `max`. @throws OperationalError mysql */
+  async *matching(filter: DeadLetterFilter, max: number, behindId?: string): AsyncGenerator<DeadLetterSummary> {
+    let left = max;
+    let afterId = behindId;
+    while (left > 0) {
+      const after = withoutUndefined({ afterId });
+      const page = await this.#ports.deadLetters.list(filter, { ...after, max: Math.min(PAGE, left) });
+      yield* page;
+      afterId = page.at(-1)?.deadLetterId;
+      left -= page.length;
+      if (page.length < PAGE || afterId === undefined) return;
+    }
+  }
+
+  /**
+   * Lists the parked dead letters that match. Replays that an earlier run began and did not end come first. @throws
+   * OperationalError mysql
+   */
+  async *parkedMatching(filter: DeadLetterFilter, max: number): AsyncGenerator<DeadLetterSummary> {
+    let left = max;
+    for (const replayBegun of [true, false]) {
+      for await (const deadLetter of this.matching({ ...filter, state: 'parked', replayBegun }, left)) {
+        left--;
+        yield deadLetter;
+      }
+    }
+  }
+
+  /**
+   * Works through dead letters at the given pace. After a fault of a dependency, or when `signal` aborts, it starts no
+   * new dead letter and finishes those under way.
+   * @param onResult called for each dead letter as it ends
+   * @throws OperationalError mysql when the dead letters could not be read
+   */
+  async workThrough(
+    deadLetterIds: AsyncIterable<string> | Iterable<string>,
+    work: (deadLetterId: string) => Promise<ReplayAnswer | DiscardAnswer>,
+    { perSecond, inFlightMax }: Pace,
+    onResult: (result: DeadLetterResult) => void,
+    signal: AbortSignal,
+  ): Promise<void> {
+    const { clock } = this.#ports;
+    const underWay = new Set<Promise<void>>();
+    let failed = false;
+    let nextMs = clock.monotonicMs();
+    const one = async (deadLetterId: string): Promise<void> => {
+      try {
+        onResult({ deadLetterId, answer: await work(deadLetterId) });
+      } catch (fault) {
+        if (!(fault instanceof OperationalError)) throw fault;
+        failed = true;
+        onResult({ deadLetterId, fault });
+      }
+    };
+    try {
+      for await (const deadLetterId of deadLetterIds) {
+        if (underWay.size >= inFlightMax) await Promise.race(underWay);
+        const waitMs = nextMs - clock.monotonicMs();
+        if (waitMs > 0) await clock.sleep(waitMs, signal);
+        if (failed || signal.aborted) break;
+        nextMs = Math.max(nextMs, clock.monotonicMs()) + 1000 / perSecond;
+        const running: Promise<void> = one(deadLetterId).finally(() => underWay.delete(running));
+        underWay.add(running);
+      }
+    } finally {
+      await Promise.all(underWay);
+    }
+  }
+}
+
+/** The result of one dead letter in a bulk run, for a list. */
+export interface ReadResult {
+  readonly word: string;
+  /** A note for the operator, or null if the word says enough. */
+  readonly note: string | null;
+  /** Whether the dead letter reached the state that was asked for. */
+  readonly isEnd: boolean;
+}
+
+/** @param end the state that was asked for */
+export function readResult(result: DeadLetterResult, end: 'replayed' | 'discarded'): ReadResult {
+  if ('fault' in result) return { word: 'fault', note: result.fault.message, isEnd: false };
+  const { answer } = result;
+  switch (answer.outcome) {
+    case 'replayed':
+    case 'already_recorded':
+    case 'discarded':
+      return { word: answer.outcome, note: answer.note, isEnd: true };
+    case 'unfinished':
+    case 'unreadable':
+    case 'not_held':
+    case 'forged':
+      return { word: answer.outcome, note: answer.note, isEnd: false };
+    case 'already_closed':
+      return { word: answer.outcome, note: `it is ${answer.state}`, isEnd: answer.state === end };
+    case 'contended':
+      return { word: answer.outcome, note: 'others write the same rows; do the same again', isEnd: false };
+    case 'not_found':
+      return { word: answer.outcome, note: null, isEnd: false };
+    default:
+      return assertNever(answer);
+  }
+}

@@ -1,0 +1,281 @@
+import type { Knex } from 'knex';
+import type { DeadLetter, DeadLetterWithBody } from '../../contract/dead-letters.js';
+import { isoTime, isoTimeOrNull } from '../../contract/fields.js';
+import { decodeBatch, sealBatch } from '../../core/batch.js';
+import type { DeadLetterReason, DeadLetterState } from '../../core/ports/dead-letters.js';
+import { withoutUndefined } from '../../core/without-undefined.js';
+import { insertAudit } from '../../mysql/audit-log.js';
+import { DETAIL_MAX, namedByKey } from '../../mysql/dead-letters.js';
+import { execute, knex, now, select } from '../../mysql/knex.js';
+import type { MysqlPool } from '../../mysql/pool.js';
+import type { DeadLetterRow } from '../../mysql/tables.js';
+
+/** The one parked dead letter of a batch. */
+export interface ParkedBatch {
+  readonly deadLetterId: string;
+  readonly batchId: string;
+  readonly body: string;
+}
+
+/** A dead letter in a list, without its body, which may be long. Times in Unix ms. */
+export interface DeadLetterSummary extends Omit<DeadLetter, 'parkedAt' | 'replayStartedAt'> {
+  readonly parkedAtMs: number;
+  /** Start of the last replay. Null: never. While the dead letter is `parked`, that replay has not ended. */
+  readonly replayStartedAtMs: number | null;
+}
+
+export interface StoredDeadLetter extends DeadLetterSummary {
+  readonly body: string;
+}
+
+/** Conditions that must all hold. An absent condition matches every dead letter. */
+export interface DeadLetterFilter {
+  /** Matches any of these ids; a small number of them. */
+  readonly ids?: readonly string[];
+  readonly group?: string;
+  readonly originTopic?: string;
+  readonly saleId?: string;
+  readonly batchId?: string;
+  /** A batch id. For a parked dead letter, also the request id of any purchase in it. */
+  readonly key?: string;
+  readonly reason?: DeadLetterReason;
+  /** Text contained in `detail`. */
+  readonly text?: string;
+  readonly state?: DeadLetterState;
+  /** Earliest time of parking, Unix ms. */
+  readonly sinceMs?: number;
+  /** Parked before this time, Unix ms. */
+  readonly untilMs?: number;
+  /** Whether a replay was ever begun. */
+  readonly replayBegun?: boolean;
+}
+
+/** A page of dead letters, oldest first. */
+export interface DeadLetterPage {
+  /** Returns dead letters after this id. Absent: starts at the oldest. */
+  readonly afterId?: string;
+  readonly max: number;
+}
+
+/** Result of a move. Only a `parked` dead letter is changed. */
+export type DeadLetterMove = 'done' | 'not_parked' | 'not_found';
+
+/**
+ * Reads and moves dead letters. Every move leaves a row in the audit log, in the same transaction: actor, action, the
+ * dead letter before and after.
+ */
+export interface DeadLetterStore {
+  /**
+   * Lists the parked batches after `afterBatchId`, by batch id.
+   * @throws OperationalError mysql
+   */
+  parkedBatches(afterBatchId: string, max: number): Promise<ParkedBatch[]>;
+
+  /** @throws OperationalError mysql */
+  list(filter: DeadLetterFilter, page: DeadLetterPage): Promise<DeadLetterSummary[]>;
+
+  /** @throws OperationalError mysql */
+  count(filter: DeadLetterFilter): Promise<number>;
+
+  /** @throws OperationalError mysql */
+  find(deadLetterId: string): Promise<StoredDeadLetter | null>;
+
+  /**
+   * Notes that a replay begins, before anything is published. The dead letter stays `parked`.
+   * @param actor requested the replay
+   * @throws OperationalError mysql
+   */
+  beginReplay(deadLetterId: string, actor: string): Promise<DeadLetterMove>;
+
+  /**
+   * Closes a dead letter.
+   * @throws OperationalError mysql
+   */
+  close(deadLetterId: string, actor: string, end: 'replayed' | 'discarded', note: string): Promise<DeadLetterMove>;
+
+  /**
+   * Notes why a replay did not end. The dead letter stays `parked`.
+   * @throws OperationalError mysql
+   */
+  keepParked(deadLetterId: string, actor: string, note: string): Promise<DeadLetterMove>;
+}
+
+/** Without the body, which may be long. */
+const SUMMARY_COLUMNS = [
+  'id',
+  'message_id',
+  'consumer_group',
+  'origin_topic',
+  'sale_id',
+  'batch_id',
+  'reason',
+  'detail',
+  'state',
+  'attempts',
+  'created_at',
+  'replays',
+  'replay_started_at',
+  'note',
+] as const satisfies (keyof DeadLetterRow)[];
+type SummaryRow = Pick<DeadLetterRow, (typeof SUMMARY_COLUMNS)[number]>;
+
+/** Dead letters in MySQL. */
+export function createDeadLetterStore(pool: MysqlPool): DeadLetterStore {
+  return {
+    parkedBatches: (afterBatchId, max) => parkedBatches(pool, afterBatchId, max),
+    list: (filter, page) => list(pool, filter, page),
+    count: (filter) => count(pool, filter),
+    find: (deadLetterId) => find(pool, deadLetterId),
+    beginReplay: (deadLetterId, actor) =>
+      move(pool, deadLetterId, actor, 'dead_letter.replay_begun', ({ state, replays }) => ({
+        set: { replays: replays + 1, replay_started_at: now() },
+        after: { state, replays: replays + 1 },
+      })),
+    close: (deadLetterId, actor, end, note) =>
+      move(pool, deadLetterId, actor, `dead_letter.${end}`, ({ replays }) => ({
+        set: { state: end, note: note.slice(0, DETAIL_MAX), parked_batch: null },
+        after: { state: end, replays, note },
+      })),
+    keepParked: (deadLetterId, actor, note) =>
+      move(pool, deadLetterId, actor, 'dead_letter.kept_parked', ({ state, replays }) => ({
+        set: { note: note.slice(0, DETAIL_MAX) },
+        after: { state, replays, note },
+      })),
+  };
+}
+
+/** Lists parked batches by the key that holds only these. */
+async function parkedBatches(pool: MysqlPool, afterBatchId: string, max: number): Promise<ParkedBatch[]> {
+  const page = knex('dead_letters')
+    .select('id', 'parked_batch', 'body')
+    .where('parked_batch', '>', afterBatchId)
+    .orderBy('parked_batch')
+    .limit(max);
+  return (await select(pool, page)).map(({ id, parked_batch, body }) => ({
+    deadLetterId: id,
+    batchId: parked_batch ?? '',
+    body,
+  }));
+}
+
+/** Lists by primary key, so that every page costs the same. */
+async function list(
+  pool: MysqlPool,
+  filter: DeadLetterFilter,
+  { afterId, max }: DeadLetterPage,
+): Promise<DeadLetterSummary[]> {
+  let page = knex('dead_letters')
+    .select(...SUMMARY_COLUMNS)
+    .where(matching(filter));
+  if (afterId !== undefined) page = page.where('id', '>', afterId);
+  return (await select(pool, page.orderBy('id').limit(max))).map(summaryOf);
+}
+
+async function count(pool: MysqlPool, filter: DeadLetterFilter): Promise<number> {
+  const counted = knex('dead_letters').where(matching(filter)).count<{ n: string }[]>({ n: '*' });
+  const [row] = await select(pool, counted);
+  return Number(row?.n ?? 0);
+}
+
+async function find(pool: MysqlPool, deadLetterId: string): Promise<StoredDeadLetter | null> {
+  const found = knex('dead_letters')
+    .select(...SUMMARY_COLUMNS, 'body')
+    .where({ id: deadLetterId });
+  const [row] = await select(pool, found);
+  return row === undefined ? null : { ...summaryOf(row), body: row.body };
+}
+
+function matching(filter: DeadLetterFilter): (where: Knex.QueryBuilder) => void {
+  const { ids, group, originTopic, saleId, batchId, reason, text, state, sinceMs, untilMs, replayBegun, key } = filter;
+  const names = { consumer_group: group, origin_topic: originTopic, sale_id: saleId, batch_id: batchId, reason, state };
+  return (where) => {
+    void where.where(withoutUndefined(names));
+    if (ids !== undefined) void where.whereIn('id', ids);
+    if (text !== undefined) void where.whereRaw('INSTR(detail, ?) > 0', [text]);
+    if (sinceMs !== undefined) void where.where('created_at', '>=', new Date(sinceMs));
+    if (untilMs !== undefined) void where.where('created_at', '<', new Date(untilMs));
+    if (replayBegun === true) void where.whereNotNull('replay_started_at');
+    if (replayBegun === false) void where.whereNull('replay_started_at');
+    if (key !== undefined) void where.whereRaw(...namedByKey(key));
+  };
+}
+
+type Before = Pick<DeadLetterRow, 'state' | 'replays' | 'note'>;
+
+/**
+ * Changes a parked dead letter. The row is locked first: of two moves at once, the second sees the result of the first.
+ * @param change the new values, and the audit entry
+ */
+async function move(
+  pool: MysqlPool,
+  id: string,
+  actor: string,
+  action: string,
+  change: (before: Before) => { set: { [C in keyof DeadLetterRow]?: DeadLetterRow[C] | Knex.Raw }; after: object },
+): Promise<DeadLetterMove> {
+  return pool.transaction(async (tx) => {
+    const locked = knex('dead_letters').select('state', 'replays', 'note').where({ id }).forUpdate();
+    const [before] = await select(tx, locked);
+    if (before === undefined) return 'not_found';
+    if (before.state !== 'parked') return 'not_parked';
+    const { set, after } = change(before);
+    await execute(tx, knex('dead_letters').where({ id }).update(set));
+    await insertAudit(tx, { actor, action, subject: `dead_letter:${id}`, before, after });
+    return 'done';
+  });
+}
+
+const summaryOf = (row: SummaryRow): DeadLetterSummary => ({
+  deadLetterId: row.id,
+  messageId: row.message_id,
+  group: row.consumer_group,
+  originTopic: row.origin_topic,
+  saleId: row.sale_id,
+  batchId: row.batch_id,
+  reason: row.reason,
+  detail: row.detail,
+  attempts: row.attempts,
+  state: row.state,
+  parkedAtMs: row.created_at.getTime(),
+  replays: row.replays,
+  replayStartedAtMs: row.replay_started_at?.getTime() ?? null,
+  note: row.note,
+});
+
+/** Why a dead letter cannot be closed: it was closed before, or it does not exist. */
+export type NotParked =
+  | { readonly outcome: 'already_closed'; readonly state: DeadLetterState }
+  | { readonly outcome: 'not_found' };
+
+/**
+ * Closes a parked dead letter in MySQL.
+ * @param actor for the audit log
+ * @returns null when done, or the state in which a faster operator has left it
+ * @throws OperationalError mysql
+ */
+export async function closeDeadLetter(
+  deadLetterId: string,
+  end: 'replayed' | 'discarded',
+  note: string,
+  deadLetters: Pick<DeadLetterStore, 'find' | 'close'>,
+  actor: string,
+): Promise<NotParked | null> {
+  if ((await deadLetters.close(deadLetterId, actor, end, note)) === 'done') return null;
+  const now = await deadLetters.find(deadLetterId);
+  return now === null ? { outcome: 'not_found' } : { outcome: 'already_closed', state: now.state };
+}
+
+/** Formats a dead letter for programs: times in ISO 8601. */
+export function summaryBody({ parkedAtMs, replayStartedAtMs, ...summary }: DeadLetterSummary): DeadLetter {
+  return { ...summary, parkedAt: isoTime(parkedAtMs), replayStartedAt: isoTimeOrNull(replayStartedAtMs) };
+}
+
+/**
+ * Formats a dead letter with its body, both raw and decoded if it is a batch. The decoded form leaves out unknown fields.
+ */
+export function deadLetterBody({ body, ...summary }: StoredDeadLetter): DeadLetterWithBody {
+  const decoded = decodeBatch(body);
+  const batch =
+    decoded.outcome === 'decoded' ? (JSON.parse(sealBatch(decoded.batch).body) as Record<string, unknown>) : null;
+  return { ...summaryBody(summary), batch, body };
+}

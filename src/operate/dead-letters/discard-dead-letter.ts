@@ -1,0 +1,67 @@
+import { decodeBatch } from '../../core/batch.js';
+import type { BatchStore } from '../../core/ports/batch-store.js';
+import { purchaseKey } from '../../core/purchase.js';
+import { failPurchases, type FailedPurchases, type FailPorts } from '../../orders/fail-purchases.js';
+import { closeDeadLetter, type DeadLetterStore, type NotParked } from './dead-letter-store.js';
+
+export interface DiscardPorts extends FailPorts {
+  readonly deadLetters: Pick<DeadLetterStore, 'find' | 'close'>;
+  readonly store: Pick<BatchStore, 'markRecorded' | 'heldElsewhere'>;
+}
+
+export interface DiscardOptions {
+  /** For the audit log. */
+  readonly actor: string;
+}
+
+/**
+ * - `discarded`: every purchase of the batch has a row now; the new rows are `failed` and their units are on their way
+ *   back
+ * - `contended`: other processes write the same rows, or no order ids are available; nothing was changed, try again
+ * - `already_closed`: the dead letter was replayed or discarded before
+ */
+export type DiscardAnswer =
+  | { readonly outcome: 'discarded'; readonly note: string }
+  | { readonly outcome: 'contended' }
+  | NotParked;
+
+const NOTHING: FailedPurchases = { failed: 0, kept: 0, live: [] };
+
+/**
+ * Discards a parked batch: each purchase without a row gets a `failed/discarded` row, with the outbox row of its
+ * release in the same transaction (protocol rule 7). A purchase that has a row keeps it. A purchase that another batch
+ * holds by now is left to that batch, because its buyer also has a 202. A worker that records the batch at the same
+ * moment does no harm: the unique key of the row decides for each purchase. Rows are written even if Redis knows of no
+ * units: the message was committed, so a buyer may have got a 202 and must be able to see the result. Safe to repeat.
+ * @throws OperationalError; the dead letter is still `parked` and may be discarded again
+ */
+export async function discardDeadLetter(
+  deadLetterId: string,
+  ports: DiscardPorts,
+  options: DiscardOptions,
+): Promise<DiscardAnswer> {
+  const { deadLetters } = ports;
+  const deadLetter = await deadLetters.find(deadLetterId);
+  if (deadLetter === null) return { outcome: 'not_found' };
+  if (deadLetter.state !== 'parked') return { outcome: 'already_closed', state: deadLetter.state };
+  const close = async (note: string): Promise<DiscardAnswer> =>
+    (await closeDeadLetter(deadLetterId, 'discarded', note, deadLetters, options.actor)) ?? {
+      outcome: 'discarded',
+      note,
+    };
+  // A forged batch may name purchases of real buyers, which it must not end.
+  if (deadLetter.reason === 'forged') return close('forged: nothing was taken for it, and nothing is given back');
+  const decoded = decodeBatch(deadLetter.body);
+  if (decoded.outcome !== 'decoded') return close('no batch: there is nothing to give back');
+  const { batch } = decoded;
+  const elsewhere = await ports.store.heldElsewhere(batch);
+  const purchases = batch.purchases.filter((purchase) => !elsewhere.has(purchaseKey(purchase)));
+  const written = purchases.length === 0 ? NOTHING : await failPurchases({ ...batch, purchases }, 'discarded', ports);
+  if (written === 'contended') return { outcome: written };
+  if (written === 'unknown_sale') return close(`there is no sale ${batch.saleId}: no rows were written`);
+  // Takes the batch out of `pending`, where an unfinished replay may have put it. Live rows found before keep their
+  // units.
+  await ports.store.markRecorded([{ batch, orders: written.live }]);
+  const left = elsewhere.size === 0 ? '' : `, ${elsewhere.size} left to another batch, which holds them`;
+  return close(`${written.failed} failed, ${written.kept} had a row before${left}`);
+}

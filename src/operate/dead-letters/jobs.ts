@@ -1,0 +1,63 @@
+import { loopsOf, type Job, type PlannedJob } from '../../core/job.js';
+import type { BatchStore } from '../../core/ports/batch-store.js';
+import type { LoopedSource } from '../../core/ports/channels.js';
+import type { Log } from '../../core/ports/log.js';
+import type { OrderRepository } from '../../core/ports/order-repository.js';
+import type { Group, Topic } from '../../core/topics.js';
+import type { OverdueRepository } from '../../core/waiting-states.js';
+import { createDeadLetterParking } from '../../mysql/dead-letters.js';
+import { createOverdueRepository } from '../../mysql/overdue-repository.js';
+import type { MysqlPool } from '../../mysql/pool.js';
+import type { RecoveryMetrics } from '../../recovery/metrics.js';
+import { closeRecorded } from './close-recorded.js';
+import { collectDeadLetters } from './collect-dead-letters.js';
+import { createDeadLetterStore } from './dead-letter-store.js';
+
+/** Interval for closing finished dead letters, which is not urgent because nothing waits for it. */
+const CLOSE_EVERY_MS = 10_000;
+
+interface Keeper {
+  readonly broker: {
+    /** The dead-letter topic of each group, and the topic that its messages were published to. */
+    readonly deadLetters: readonly { readonly group: Group; readonly topic: Topic; readonly source: LoopedSource }[];
+  };
+  readonly mysql: MysqlPool;
+  readonly store: BatchStore;
+  readonly repository: OrderRepository;
+  readonly metrics: RecoveryMetrics;
+  readonly log: Log;
+}
+
+/** Parks messages that the broker gave up on, and closes the dead letters that need no decision any more. */
+export function deadLetterJobs({ broker, mysql, store, repository, metrics, log }: Keeper): PlannedJob[] {
+  const parking = createDeadLetterParking(mysql);
+  return [
+    ...broker.deadLetters.flatMap(({ group, topic, source }) =>
+      loopsOf(
+        source,
+        collectDeadLetters({ source, deadLetters: parking, store, repository, log, metrics }, { group, topic }),
+      ),
+    ),
+    [CLOSE_EVERY_MS, watchParked({ repository: createOverdueRepository(mysql), metrics })],
+    [CLOSE_EVERY_MS, closeRecorded({ deadLetters: createDeadLetterStore(mysql), store, repository })],
+  ];
+}
+
+/**
+ * Publishes how many dead letters wait for an operator, as soon as they are parked. A dead letter that waits too long
+ * is also reported as overdue.
+ */
+function watchParked({
+  repository,
+  metrics,
+}: {
+  readonly repository: OverdueRepository;
+  readonly metrics: Pick<RecoveryMetrics, 'deadLettersParked'>;
+}): Job {
+  return {
+    name: 'watch-parked',
+    async runOnce(): Promise<void> {
+      metrics.deadLettersParked((await repository.overdue('dead_letter', 0)).count);
+    },
+  };
+}

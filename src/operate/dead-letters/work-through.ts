@@ -1,0 +1,55 @@
+import { readResult, type DeadLetterAdmin, type DeadLetterResult, type Pace } from './dead-letter-admin.js';
+import type { DiscardAnswer } from './discard-dead-letter.js';
+import type { ReplayAnswer } from './replay-dead-letter.js';
+import { inLine, print, printError } from '../../process/print.js';
+
+export interface WorkOrder {
+  readonly deadLetterIds: AsyncIterable<string> | Iterable<string>;
+  /** The number of dead letters. */
+  readonly total: number;
+  readonly pace: Pace;
+  readonly json: boolean;
+  /** The requested final state. */
+  readonly end: 'replayed' | 'discarded';
+  readonly work: (deadLetterId: string, signal: AbortSignal) => Promise<ReplayAnswer | DiscardAnswer>;
+}
+
+/**
+ * Works through dead letters and prints a line for each. A terminal shows a counter of the finished ones. The first Ctrl-C
+ * starts no further dead letter and does not wait for results. The second Ctrl-C ends the process at once. In both cases
+ * the same command can be run again to do the rest.
+ * @returns true when every dead letter reached the requested state
+ */
+export async function workThroughDeadLetters(admin: DeadLetterAdmin, order: WorkOrder): Promise<boolean> {
+  const { json, end, total } = order;
+  const stopping = new AbortController();
+  const stop = (): void => stopping.abort();
+  process.once('SIGINT', stop).once('SIGTERM', stop);
+  const counts = new Map<string, number>();
+  const isTerminal = !json && process.stderr.isTTY;
+  let handled = 0;
+  let done = 0;
+  const onResult = (result: DeadLetterResult): void => {
+    const { word, note, isEnd } = readResult(result, end);
+    counts.set(word, (counts.get(word) ?? 0) + 1);
+    if (isEnd) done++;
+    handled++;
+    if (json) return print(JSON.stringify({ deadLetterId: result.deadLetterId, outcome: word, note }));
+    if (isTerminal) process.stderr.write(isEnd ? `\r${handled} of ${total}` : '\r');
+    if (isTerminal && isEnd) return;
+    print(inLine(`${result.deadLetterId.padEnd(8)}  ${word.padEnd(16)}  ${note ?? ''}`.trimEnd()));
+  };
+  try {
+    const work = (deadLetterId: string): Promise<ReplayAnswer | DiscardAnswer> =>
+      order.work(deadLetterId, stopping.signal);
+    await admin.workThrough(order.deadLetterIds, work, order.pace, onResult, stopping.signal);
+  } finally {
+    if (isTerminal && handled > 0) process.stderr.write('\n');
+    process.off('SIGINT', stop).off('SIGTERM', stop);
+  }
+  const sum = [...counts].map(([word, count]) => `${count} ${word}`).join(', ');
+  printError(`${total} asked for: ${sum || 'nothing done'}.`);
+  if (stopping.signal.aborted) printError('Stopped. The same command goes on where this one ended.');
+  else if (counts.has('fault')) printError('A part of the system failed. When it is back, run the same command again.');
+  return done === total;
+}

@@ -1,0 +1,148 @@
+import { randomBytes } from 'node:crypto';
+import type { Config, SectionName } from '../core/config/schema.js';
+import type { DeadlineChannel, OrderEventChannel, RedriveChannel } from '../core/ports/channels.js';
+import type { Log } from '../core/ports/log.js';
+import { openMysqlPool, type MysqlPool } from '../mysql/pool.js';
+import { createWorkerSlots } from '../mysql/worker-slots.js';
+import { createOrderIdMinter, type OrderIdMinter } from '../orders/order-id-minter.js';
+import type { RedisConnection } from '../redis/connection.js';
+import type { ProducerOptions } from '../rocketmq/signed-message.js';
+import { brokerConnection, messageSignatures, openRedis } from './servers.js';
+import { systemClock as clock } from './system-clock.js';
+
+/** The sections that a publisher needs. */
+export type PublishSections = 'rocketmq' | 'brokerAccess' | 'messages';
+
+/** Renewed at each purchase that is given up, so it only has to last for one purchase. */
+const SLOT_LEASE_MS = 60_000;
+
+/** Connections that a program has open already and closes itself. */
+interface GivenConnections {
+  readonly redis?: RedisConnection;
+  readonly mysql?: MysqlPool;
+  readonly redrives?: RedriveChannel;
+}
+
+/**
+ * The connections of operators' work, from the command line or over HTTP. Opens each connection when it is first needed.
+ * `close` ends the connections that were opened here. `S` lists the sections of the given configuration: a method that
+ * needs another section does not compile.
+ */
+export class Connections<S extends SectionName> {
+  readonly config: Config<S>;
+  readonly log: Log;
+  readonly clock = clock;
+  readonly #given: GivenConnections;
+  readonly #channels: { close(): Promise<void> }[] = [];
+  #mysql: MysqlPool | null = null;
+  #redis: Promise<RedisConnection> | null = null;
+  #minter: OrderIdMinter | null = null;
+  #redrives: RedriveChannel | null = null;
+
+  constructor(config: Config<S>, log: Log, given: GivenConnections = {}) {
+    this.config = config;
+    this.log = log;
+    this.#given = given;
+  }
+
+  mysql(this: Connections<'mysql'>): MysqlPool {
+    return this.#given.mysql ?? (this.#mysql ??= openMysqlPool(this.config.mysql));
+  }
+
+  /** @throws OperationalError redis */
+  async redis(this: Connections<'redis'>): Promise<RedisConnection> {
+    return this.#given.redis ?? (this.#redis ??= openRedis(this.config.redis, this.log));
+  }
+
+  /** The channel for batches that are published again. */
+  redrives(this: Connections<PublishSections>): RedriveChannel {
+    if (this.#given.redrives !== undefined) return this.#given.redrives;
+    const producer = this.#producer();
+    return (this.#redrives ??= this.#channel(async () => (await loadChannels()).createRedriveChannel(producer)));
+  }
+
+  /** The channel for payment deadlines. */
+  deadlines(this: Connections<PublishSections>): DeadlineChannel {
+    const producer = this.#producer();
+    return this.#channel(async () => (await loadChannels()).createDeadlineChannel(producer));
+  }
+
+  /** The channel for order events. */
+  events(this: Connections<PublishSections>): OrderEventChannel {
+    const producer = this.#producer();
+    return this.#channel(async () => (await loadChannels()).createOrderEventChannel(producer));
+  }
+
+  /** Mints the ids of orders that are given up. Takes a slot for order ids at the first one. */
+  minter(this: Connections<'mysql'>): OrderIdMinter {
+    this.#minter ??= createOrderIdMinter(
+      { slots: createWorkerSlots(this.mysql()), clock, log: this.log },
+      { owner: `operator-${randomBytes(8).toString('hex')}`, leaseMs: SLOT_LEASE_MS },
+    );
+    return this.#minter;
+  }
+
+  /** Never rejects. */
+  async close(): Promise<void> {
+    await Promise.all(this.#channels.map((channel) => channel.close()));
+    await this.#minter?.close();
+    const redis = await this.#redis?.catch(() => null);
+    await redis?.close();
+    await this.#mysql?.close();
+  }
+
+  #producer(this: Connections<PublishSections>): ProducerOptions {
+    return { ...brokerConnection(this.config, this.log), signatures: messageSignatures(this.config.messages) };
+  }
+
+  #channel<M>(start: () => Promise<Channel<M>>): Channel<M> {
+    const channel = startedWhenUsed(start);
+    this.#channels.push(channel);
+    return channel;
+  }
+}
+
+/** Opens connections for one piece of work of a command, and closes them again. */
+export async function withConnections<S extends SectionName, T>(
+  config: Config<S>,
+  log: Log,
+  work: (connections: Connections<S>) => Promise<T>,
+  given: GivenConnections = {},
+): Promise<T> {
+  const connections = new Connections(config, log, given);
+  try {
+    return await work(connections);
+  } finally {
+    await connections.close();
+  }
+}
+
+interface Channel<M> {
+  publish(message: M): Promise<void>;
+  /** Never rejects. */
+  close(): Promise<void>;
+}
+
+/** The broker client takes longer to load than most commands take to run, and few commands publish. */
+const loadChannels = () => import('../rocketmq/plain-channels.js');
+
+/**
+ * Returns a producer that starts with its first message, since an operator seldom needs it. Retries a failed start at the
+ * next message.
+ */
+function startedWhenUsed<M>(start: () => Promise<Channel<M>>): Channel<M> {
+  let opening: Promise<Channel<M>> | null = null;
+  return {
+    async publish(message) {
+      opening ??= start().catch((error: unknown) => {
+        opening = null;
+        throw error;
+      });
+      await (await opening).publish(message);
+    },
+    async close() {
+      const channel = await opening?.catch(() => null);
+      await channel?.close();
+    },
+  };
+}

@@ -1,0 +1,205 @@
+import type { Registry } from 'prom-client';
+import type { Config, Section } from '../core/config/schema.js';
+import { startProblems } from '../core/doctor/check.js';
+import { MYSQL_START_CHECKS } from '../core/doctor/mysql-checks.js';
+import { OperationalError } from '../core/errors.js';
+import { readKeyring } from '../core/hmac.js';
+import { MessageSignatures, SignedMessages } from '../core/message-signatures.js';
+import type { DeadLetterParking } from '../core/ports/dead-letters.js';
+import { recent } from '../core/recent.js';
+import type { Log } from '../core/ports/log.js';
+import type { ReadyReport } from '../http/services.js';
+import type { IssuerKeys } from '../http/token-keys.js';
+import { type MysqlPool, openMysqlPool } from '../mysql/pool.js';
+import { readMysqlStartFacts } from '../mysql/read-facts.js';
+import type { ClockWatch } from '../orders/clock-watch.js';
+import type { OrderIdMinter } from '../orders/order-id-minter.js';
+import { namedAddress, readRedisAddress } from '../redis/address.js';
+import { connectRedis, type RedisConnection } from '../redis/connection.js';
+import { findRedisMisconfiguration, probeRedis, probeRedisWrites } from '../redis/probe.js';
+import { createSignatureMetrics } from '../rocketmq/metrics.js';
+import { type ChannelHealth, probeBroker } from '../rocketmq/probe.js';
+import { brokerAccessOf } from '../rocketmq/credentials.js';
+import type { ConnectionOptions } from '../rocketmq/client-options.js';
+import type { Opened } from './all-or-nothing.js';
+import { systemClock } from './system-clock.js';
+import { createPoolWaits } from './telemetry.js';
+import { type OpenTracing, openTracing } from './tracing.js';
+
+/**
+ * Returns the servers that a program uses, without logins. The first log line of the program names them, because a server
+ * at a wrong address may answer too.
+ */
+export function serversOf({
+  mysql,
+  redis,
+  rocketmq,
+  repair,
+}: Config<'mysql' | 'redis' | 'rocketmq'> & Partial<Config<'repair'>>): Record<string, string> {
+  const { host, pathname } = new URL(mysql.url);
+  return {
+    mysql: `${host}${pathname}`,
+    redis: namedAddress(readRedisAddress(redis.url)),
+    rocketmq: rocketmq.endpoint,
+    ...(repair === undefined || repair.namesrv === '' ? {} : { nameServer: repair.namesrv }),
+  };
+}
+
+/**
+ * Connects to Redis, and refuses a server that must not hold stock: it evicts keys, keeps no log, or has a wrong clock.
+ * @throws OperationalError redis, with a sentence per problem
+ */
+export async function openRedis(options: Section<'redis'>, log: Log): Promise<RedisConnection> {
+  const connection = await connectRedis(options, log);
+  try {
+    const problems = await findRedisMisconfiguration(connection);
+    if (problems.length === 0) {
+      const probe = await probeRedis(connection);
+      if (probe.ok) return connection;
+      problems.push(probe.detail);
+    }
+    const where = namedAddress(readRedisAddress(options.url));
+    throw new OperationalError('redis', `Redis at ${where} cannot hold stock: ${problems.join(' ')}`, {
+      retryable: false,
+    });
+  } catch (error) {
+    await connection.close();
+    throw error;
+  }
+}
+
+/**
+ * Checks whether MySQL can store orders safely. Refuses a server with unexpected session settings, with ids that it cannot
+ * tell apart, or with tables without transactions.
+ * @throws OperationalError mysql, with a sentence per problem, or when MySQL does not answer
+ */
+export async function checkMysql(mysql: MysqlPool): Promise<void> {
+  const problems = startProblems(MYSQL_START_CHECKS, await readMysqlStartFacts(mysql));
+  if (problems.length === 0) return;
+  throw new OperationalError('mysql', `this MySQL cannot hold orders: ${problems.join(' ')}`, { retryable: false });
+}
+
+/** The connections of every program: the tracing exporter and the two stores. */
+interface Stores {
+  readonly tracing: OpenTracing;
+  readonly redis: RedisConnection;
+  readonly mysql: MysqlPool;
+  /** Closes Redis first and tracing last. */
+  close(): Promise<void>;
+}
+
+/**
+ * Opens tracing, Redis and MySQL, in this order. Refuses servers that must not hold stock or orders.
+ * @throws OperationalError redis or mysql; `opened` has received everything that was open by then
+ */
+export async function openStores(
+  config: Config<'tracing' | 'redis' | 'mysql'>,
+  program: 'api' | 'worker' | 'keeper',
+  { registry, log, opened }: { readonly registry: Registry; readonly log: Log; readonly opened: Opened },
+): Promise<Stores> {
+  const tracing = await openTracing(config.tracing, program, { registry, clock: systemClock, log });
+  opened(() => tracing.close());
+  const redis = await openRedis(config.redis, log);
+  opened(() => redis.close());
+  const mysql = openMysqlPool({ ...config.mysql, onWait: createPoolWaits(registry) });
+  opened(() => mysql.close());
+  await checkMysql(mysql);
+  return {
+    tracing,
+    redis,
+    mysql,
+    async close(): Promise<void> {
+      await redis.close();
+      await mysql.close();
+      await tracing.close();
+    },
+  };
+}
+
+/** Returns how every client of the broker connects and starts. */
+export function brokerConnection(
+  { rocketmq, brokerAccess }: Config<'rocketmq' | 'brokerAccess'>,
+  log: Log,
+): ConnectionOptions {
+  return {
+    endpoint: rocketmq.endpoint,
+    ...brokerAccessOf(brokerAccess),
+    pinEndpoint: rocketmq.route === 'endpoint',
+    requestTimeoutMs: rocketmq.requestTimeoutMs,
+    start: { startupTimeoutMs: rocketmq.startTimeoutMs },
+    log,
+  };
+}
+
+/** Signs and checks messages with the configured keys. */
+export const messageSignatures = ({ keys, unsigned }: Section<'messages'>): MessageSignatures =>
+  new MessageSignatures(readKeyring(keys), unsigned);
+
+/** Drops messages without our signature. */
+export function openSignedMessages(
+  messages: Section<'messages'>,
+  parts: { readonly deadLetters: DeadLetterParking; readonly registry: Registry; readonly log: Log },
+): SignedMessages {
+  const { deadLetters, registry, log } = parts;
+  if (messages.unsigned === 'accept') log.warn({}, 'messages without a signature are let in: for an update only');
+  const metrics = createSignatureMetrics(registry);
+  return new SignedMessages({ signatures: messageSignatures(messages), deadLetters, metrics, log });
+}
+
+/** Returns the check behind `/readyz`. It asks every server at once. Concurrent requests share the answers. */
+export function createReadiness(servers: {
+  readonly redis: RedisConnection;
+  /** Left out: the check neither asks MySQL nor waits for it. */
+  readonly mysql?: MysqlPool;
+  readonly endpoint: string;
+  readonly health?: ChannelHealth;
+  /** Set for a worker, which is useless without order ids. */
+  readonly minter?: Pick<OrderIdMinter, 'problem'>;
+  /** Set for a keeper, which ends no order while the clocks differ. */
+  readonly clocks?: Pick<ClockWatch, 'problem'>;
+  /** Set for an api: whether it follows the rules of admission. */
+  readonly rules?: () => { readonly ok: boolean; readonly detail: string };
+  /** Set for an api, which cannot authenticate the buyers of an issuer without the keys of that issuer. */
+  readonly issuers?: readonly Pick<IssuerKeys, 'issuer' | 'isKnown'>[];
+}): () => Promise<ReadyReport> {
+  const { redis, mysql, endpoint, health, minter, clocks, rules, issuers = [] } = servers;
+  const ask = async (): Promise<ReadyReport> => {
+    const [redisProbe, brokerProbe, mysqlProbe] = await Promise.all([
+      probeRedisWrites(redis),
+      probeBroker(endpoint, health),
+      mysql === undefined ? null : probeMysql(mysql),
+    ]);
+    const isReachable = brokerProbe.state === 'reachable';
+    const dependencies = [
+      { name: 'redis', ...redisProbe },
+      { name: 'rocketmq', ok: isReachable, detail: isReachable ? endpoint : brokerProbe.detail },
+    ];
+    if (mysqlProbe !== null) dependencies.push({ name: 'mysql', ...mysqlProbe });
+    if (minter !== undefined) {
+      const problem = minter.problem();
+      dependencies.push({ name: 'order ids', ok: problem === null, detail: problem ?? 'minted' });
+    }
+    if (clocks !== undefined) dependencies.push({ name: 'clocks', ...clockReport(clocks) });
+    if (rules !== undefined) dependencies.push({ name: 'admission rules', ...rules() });
+    for (const { issuer, isKnown: ok } of issuers) {
+      const detail = ok ? 'known' : 'its address has not answered yet';
+      dependencies.push({ name: `keys of ${issuer}`, ok, detail });
+    }
+    return { ready: dependencies.every(({ ok }) => ok), dependencies };
+  };
+  return recent(ask, 0, systemClock);
+}
+
+const clockReport = ({ problem }: Pick<ClockWatch, 'problem'>) => ({
+  ok: problem === null,
+  detail: problem ?? 'agree',
+});
+
+/** Never rejects. */
+async function probeMysql(mysql: MysqlPool): Promise<{ readonly ok: boolean; readonly detail: string }> {
+  const problem = await mysql.probe().then(
+    () => mysql.writeRefusal(),
+    (error: unknown) => (error instanceof Error ? error.message : String(error)),
+  );
+  return { ok: problem === null, detail: problem ?? 'answers' };
+}
