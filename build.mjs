@@ -92,6 +92,8 @@ async function bundle({ folder, entry, packages = 'bundle' }, { dist = join(REPO
     splitting: true,
     packages,
     external: ['mysql'], // knex asks for it where it is told no other driver
+    // esbuild finds no parts of the main file of jsonc-parser
+    alias: packages === 'bundle' ? { 'jsonc-parser': 'jsonc-parser/lib/esm/main.js' } : {},
     platform: 'node',
     format: 'esm',
     target: 'node20.19',

@@ -74,7 +74,7 @@ function runNpmCi() {
  * Takes the lock, even from a process that has ended. @returns a function that releases the lock, or a sentence why it
  * is refused
  */
-export function takeInstallLock(file) {
+function takeInstallLock(file) {
   try {
     if (existsSync(file) && !isAlive(read(file))) rmSync(file, { force: true });
     writeFileSync(file, String(process.pid), { flag: 'wx' });

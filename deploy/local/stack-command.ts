@@ -11,8 +11,6 @@ import { brokerAccessIn, envLines } from './stack/settings.js';
 import { StackError } from './stack/stack-error.js';
 import { openStack } from './stack/stack.js';
 import { chosenIn, versionOptions, type Versions } from './stack/versions.js';
-import { OTLP_PORT, runTraces, TRACES_HELP, type TracesFlags, ZIPKIN_PORT } from './traces/traces.js';
-import { parseWhole } from '../../src/process/options.js';
 
 interface StackFlags extends Partial<Versions> {
   readonly dir?: string;
@@ -65,13 +63,6 @@ export function stackCommand(): Command {
     .passThroughOptions()
     .allowUnknownOption()
     .action(stackMqadmin);
-  stack
-    .command('traces')
-    .description('start Zipkin on this machine and send it the spans of the programs, until Ctrl-C')
-    .option('--port <port>', 'where programs send spans (OTLP over HTTP)', parseWhole(0, 65535), OTLP_PORT)
-    .option('--zipkin-port <port>', 'where Zipkin shows them', parseWhole(1, 65535), ZIPKIN_PORT)
-    .addHelpText('after', TRACES_HELP)
-    .action((flags: TracesFlags) => reportStackError(false, (signal) => runTraces(flags, signal)));
   withFlags(stack.command('env'))
     .description('settings that point the product at this instance')
     .addHelpText('after', `\n${ENV_HELP}`)
@@ -155,7 +146,7 @@ async function stackEnv(flags: StackFlags): Promise<void> {
  * Whether npm printed the name and the text of the script. npm does so unless it is silent, and the lines cannot be
  * removed.
  */
-export const npmPrintedItsLines = (env: NodeJS.ProcessEnv): boolean =>
+const npmPrintedItsLines = (env: NodeJS.ProcessEnv): boolean =>
   env.npm_lifecycle_event === 'stack' && env.npm_config_loglevel !== 'silent';
 
 /** Returns the note of `stack status` about ports that other machines can reach. */

@@ -114,27 +114,17 @@ async function start(flags: UpFlags): Promise<void> {
   if (process.exitCode === 130) process.exitCode = 0; // Ctrl-C is the normal way to end this command
 }
 
-/** The steps before the programs. A test makes a step fail. */
-interface SystemParts {
-  readonly startStack: (flags: UpFlags, signal: AbortSignal) => Promise<StartedStack>;
-  readonly buildPages: (signal: AbortSignal) => Promise<void>;
-}
-
 interface StartedStack {
-  readonly stack: Pick<Stack, 'env' | 'down'>;
+  readonly stack: Stack;
   /** Whether a server ran before this command, which then stops no server. */
   readonly ranBefore: boolean;
 }
 
 /** Starts everything, runs until the signal, and stops what it has started. */
-export async function runSystem(
-  flags: UpFlags,
-  signal: AbortSignal,
-  { startStack, buildPages }: SystemParts = { startStack: startServers, buildPages: buildPagesIfOlder },
-): Promise<void> {
-  const building = buildPages(signal); // while the servers start
+async function runSystem(flags: UpFlags, signal: AbortSignal): Promise<void> {
+  const building = buildPagesIfOlder(signal); // while the servers start
   building.catch(() => undefined); // awaited below, where a failure stops the servers
-  const { stack, ranBefore } = await startStack(flags, signal);
+  const { stack, ranBefore } = await startServers(flags, signal);
   const programs: SupervisedProgram[] = [];
   const { traffic = false, faults = false } = flags;
   try {

@@ -36,7 +36,7 @@ export async function waitUntilOpen(
 }
 
 /** @returns why a purchase of this sale would fail now, or null if it would succeed. Never throws. */
-export async function whyNotOpen(get: Get, saleId: string): Promise<string | null> {
+async function whyNotOpen(get: Get, saleId: string): Promise<string | null> {
   try {
     const { ready, dependencies } = (await get('/readyz')) as Partial<ReadyBody>;
     if (ready !== true) {

@@ -4,11 +4,11 @@ import type { CurrentRules } from './rules/current-rules.js';
 
 /** Passes each request of a buyer through the layers in turn, cheap layers first. The first refusal ends the check. */
 export class Admission {
-  readonly #current: Pick<CurrentRules, 'isAnyOn'>;
+  readonly #current: CurrentRules;
   readonly #layers: readonly Layer[];
   readonly #metrics: AdmissionMetrics;
 
-  constructor(current: Pick<CurrentRules, 'isAnyOn'>, layers: readonly Layer[], metrics: AdmissionMetrics) {
+  constructor(current: CurrentRules, layers: readonly Layer[], metrics: AdmissionMetrics) {
     this.#current = current;
     this.#layers = layers;
     this.#metrics = metrics;

@@ -87,7 +87,7 @@ async function run(
 }
 
 /** @throws CliError when the rules cannot be read */
-export async function show(admin: Pick<SwitchAdmin, 'show'>, { json }: Pick<Flags, 'json'>): Promise<void> {
+export async function show(admin: SwitchAdmin, { json }: Pick<Flags, 'json'>): Promise<void> {
   const found = await admin.show();
   if (found.outcome === 'rules_unfit') throw unfit(found);
   if (json) return print(JSON.stringify(switchesBody(found)));
@@ -97,7 +97,7 @@ export async function show(admin: Pick<SwitchAdmin, 'show'>, { json }: Pick<Flag
 
 /** @param ask which apis follow a version @throws CliError when the switch was not set, or some api does not follow it */
 export async function set(
-  admin: Pick<SwitchAdmin, 'set'>,
+  admin: SwitchAdmin,
   change: SwitchChange,
   { json }: Pick<Flags, 'json'>,
   ask: (version: number) => Promise<Found>,

@@ -129,6 +129,12 @@ export function decodeBatch(body: string): DecodedBatch {
   };
 }
 
+/** Reads the batch in a body. Null without a body, or if the body is not a batch. */
+export function batchIn(body: string | null): Batch | null {
+  const decoded = body === null ? null : decodeBatch(body);
+  return decoded?.outcome === 'decoded' ? decoded.batch : null;
+}
+
 /** Adds the well-formed trace ids. A bad trace id is ignored: it never costs a purchase. */
 function addTraceIds(purchases: Purchase[], traces: unknown): void {
   if (!Array.isArray(traces)) return;

@@ -1,5 +1,3 @@
-import type { Sale } from './sale.js';
-
 /** Maximum number of buckets of a sale. Before a sale is called sold out, all its buckets are read twice. */
 export const BUCKETS_MAX = 64;
 
@@ -9,23 +7,27 @@ export interface BucketRef {
   readonly bucket: number;
 }
 
-/** The home bucket of buyers, with the number of buckets of the sale. */
-export interface HomeBucket extends BucketRef {
+/** A sale and the number of its buckets. */
+export interface SaleBuckets {
+  readonly saleId: string;
   readonly buckets: number;
 }
+
+/** The home bucket of buyers, with the number of buckets of the sale. */
+export interface HomeBucket extends BucketRef, SaleBuckets {}
 
 /**
  * A bucket to be read, with the number of buckets that the caller believes its sale to have. After a reshard a bucket
  * answers as if it were in repair, since its buyers may belong elsewhere. Without the number nothing is compared.
  */
-export type AskedBucket = BucketRef & Partial<Pick<HomeBucket, 'buckets'>>;
+export type AskedBucket = BucketRef & Partial<SaleBuckets>;
 
 /** Lists every bucket of a sale, in order. */
-export const bucketRefsOf = ({ saleId, buckets }: Pick<Sale, 'saleId' | 'buckets'>): BucketRef[] =>
+export const bucketRefsOf = ({ saleId, buckets }: SaleBuckets): BucketRef[] =>
   Array.from({ length: buckets }, (_, bucket) => ({ saleId, bucket }));
 
 /** Lists every bucket of a sale, in order, with the number of buckets, so that a reshard is noticed. */
-export const askedBucketsOf = ({ saleId, buckets }: Pick<Sale, 'saleId' | 'buckets'>): AskedBucket[] =>
+export const askedBucketsOf = ({ saleId, buckets }: SaleBuckets): AskedBucket[] =>
   Array.from({ length: buckets }, (_, bucket) => ({ saleId, bucket, buckets }));
 
 /**
@@ -37,7 +39,7 @@ export function homeBucket(userId: string, buckets: number): number {
   return hash32(userId) % buckets;
 }
 
-export const homeBucketOf = ({ saleId, buckets }: Pick<Sale, 'saleId' | 'buckets'>, userId: string): HomeBucket => ({
+export const homeBucketOf = ({ saleId, buckets }: SaleBuckets, userId: string): HomeBucket => ({
   saleId,
   bucket: homeBucket(userId, buckets),
   buckets,
@@ -65,7 +67,7 @@ export function homesEver(userId: string, buckets: number): number[] {
 }
 
 /** Returns the initial units of a bucket: equal shares, and the first buckets take the remainder. */
-export function unitsOfBucket(sale: Pick<Sale, 'stock' | 'buckets'>, bucket: number): number {
+export function unitsOfBucket(sale: { readonly stock: number; readonly buckets: number }, bucket: number): number {
   return Math.floor(sale.stock / sale.buckets) + (bucket < sale.stock % sale.buckets ? 1 : 0);
 }
 

@@ -93,7 +93,7 @@ export const whenDue = (work: DueWork, readDue: ReadDueWork, job: Job): Job => (
  */
 export function bugLog(
   message: string,
-  { clock, log }: { readonly clock: Pick<Clock, 'monotonicMs'>; readonly log: Pick<Log, 'error'> },
+  { clock, log }: { readonly clock: Clock; readonly log: Log },
   everyMs = LOG_AGAIN_MS,
 ): (err: unknown) => void {
   let loggedMs = -Infinity;

@@ -1,3 +1,5 @@
+import { printParseErrorCode, visit, type JSONVisitor } from 'jsonc-parser';
+
 /** The value of a JSON text of whole characters, or a sentence that says where the text goes wrong. */
 export type ParsedJson = { readonly value: unknown } | { readonly error: string };
 
@@ -40,57 +42,34 @@ function jsonOr(other: string | null, text: string): unknown {
   }
 }
 
-/** JSON tokens and the space before them. An unfinished string is not a token, so it ends the search. */
-const TOKEN =
-  /[ \t\n\r]*(?:([{}[\],:])|("(?:[^"\\\u0000-\u001f]|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))*")|(-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?|true|false|null)(?![\w.+-]))/y;
+/** Mistakes that jsonc-parser finds inside a string. It names the start of the string as their place. */
+const IN_STRING = new Set(['UnexpectedEndOfString', 'InvalidUnicode', 'InvalidEscapeCharacter', 'InvalidCharacter']);
 
 /**
- * Finds the place where JSON.parse must have stopped. Its own message has a position in some versions of Node only, so
- * the text is read again; that costs time for a refused text only. Own code, because the scanner of jsonc-parser is
- * tolerant: its first error may be elsewhere.
+ * Says where JSON.parse must have stopped. Its own message has a position in some versions of Node only, so the text is
+ * read again; that costs time for a refused text only.
  */
 function placeOf(text: string): string {
-  const open: string[] = [];
-  let expects: 'value' | 'value_or_end' | 'key' | 'key_or_end' | 'colon' | 'comma' | 'nothing' = 'value';
-  const afterValue = (): typeof expects => (open.length === 0 ? 'nothing' : 'comma');
-  TOKEN.lastIndex = 0;
-  let end = 0;
-  let token = TOKEN.exec(text);
-  for (; token !== null; token = TOKEN.exec(text)) {
-    const [, mark, string] = token;
-    const wantsValue = expects === 'value' || expects === 'value_or_end';
-    const wantsKey = expects === 'key' || expects === 'key_or_end';
-    if ((mark === '{' || mark === '[') && wantsValue) {
-      open.push(mark);
-      expects = mark === '{' ? 'key_or_end' : 'value_or_end';
-    } else if (mark === '}' && open.at(-1) === '{' && (expects === 'comma' || expects === 'key_or_end')) {
-      open.pop();
-      expects = afterValue();
-    } else if (mark === ']' && open.at(-1) === '[' && (expects === 'comma' || expects === 'value_or_end')) {
-      open.pop();
-      expects = afterValue();
-    } else if (mark === ',' && expects === 'comma') {
-      expects = open.at(-1) === '{' ? 'key' : 'value';
-    } else if (mark === ':' && expects === 'colon') {
-      expects = 'value';
-    } else if (mark === undefined && string !== undefined && wantsKey) {
-      expects = 'colon';
-    } else if (mark === undefined && wantsValue) {
-      expects = afterValue();
-    } else {
-      break;
-    }
-    end = TOKEN.lastIndex;
+  const places: string[] = [];
+  visitJson(text, {
+    onError(code, offset, _length, line, column) {
+      if (places.length > 0) return;
+      const place = `line ${line + 1}, column ${column + 1}`;
+      const found = text.codePointAt(offset);
+      if (found === undefined) places.push(text.trim() === '' ? 'it is empty' : `it ends too early, at ${place}`);
+      else if (IN_STRING.has(printParseErrorCode(code)))
+        places.push(`the string at ${place} does not end, or holds a bad character`);
+      else places.push(`unexpected ${JSON.stringify(String.fromCodePoint(found))} at ${place}`);
+    },
+  });
+  return places[0] ?? 'it is nested too deeply';
+}
+
+/** Visits the parts of a JSON text, up to a value that is nested deeper than the call stack. */
+export function visitJson(text: string, visitor: JSONVisitor): void {
+  try {
+    visit(text, visitor, { disallowComments: true });
+  } catch (error) {
+    if (!(error instanceof RangeError)) throw error;
   }
-  const rest = /^[ \t\n\r]*/.exec(text.slice(end));
-  const at = end + (rest?.[0].length ?? 0);
-  const before = text.slice(0, at);
-  const line = before.split('\n').length;
-  const column = at - before.lastIndexOf('\n');
-  const found = text[at];
-  if (found === undefined)
-    return text.trim() === '' ? 'it is empty' : `it ends too early, at line ${line}, column ${column}`;
-  if (found === '"' && token === null)
-    return `the string at line ${line}, column ${column} does not end, or holds a bad character`;
-  return `unexpected ${JSON.stringify(String.fromCodePoint(text.codePointAt(at) as number))} at line ${line}, column ${column}`;
 }

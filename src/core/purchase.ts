@@ -3,12 +3,16 @@ import type { Metadata } from './metadata.js';
 /** Maximum quantity of one purchase: far above any sensible limit per buyer, far below INT overflow. */
 export const QUANTITY_MAX = 1000;
 
-/** A purchase request of a buyer. Its identity is (userId, saleId, requestId), with the sale of its batch. */
-export interface Purchase {
+/** What names a purchase inside its sale. */
+export interface PurchaseName {
   /** User id of the token, never of the body. */
   readonly userId: string;
   /** The Idempotency-Key of the caller, unique per buyer and sale. */
   readonly requestId: string;
+}
+
+/** A purchase request of a buyer. Its identity is (userId, saleId, requestId), with the sale of its batch. */
+export interface Purchase extends PurchaseName {
   /** Units, 1 to QUANTITY_MAX. */
   readonly quantity: number;
   /** Not part of the identity: for a repeated key the first metadata counts. Absent without a note. */
@@ -18,17 +22,13 @@ export interface Purchase {
 }
 
 /** The name of a purchase inside its sale: the field of the `requests` hash that finds duplicates. */
-export const purchaseKey = (purchase: { readonly userId: string; readonly requestId: string }): string =>
-  `${purchase.userId}/${purchase.requestId}`;
+export const purchaseKey = (purchase: PurchaseName): string => `${purchase.userId}/${purchase.requestId}`;
 
 /** The name of a purchase across all sales. Compensation jobs are stored under it. */
-export const requestName = (
-  saleId: string,
-  purchase: { readonly userId: string; readonly requestId: string },
-): string => `${saleId}/${purchaseKey(purchase)}`;
+export const requestName = (saleId: string, purchase: PurchaseName): string => `${saleId}/${purchaseKey(purchase)}`;
 
 /** Splits a key of `purchaseKey` into user and request. A user id may hold slashes, a request id cannot. */
-export function splitPurchaseKey(key: string): { readonly userId: string; readonly requestId: string } {
+export function splitPurchaseKey(key: string): PurchaseName {
   const slash = key.lastIndexOf('/');
   return { userId: key.slice(0, Math.max(0, slash)), requestId: key.slice(slash + 1) };
 }

@@ -5,11 +5,11 @@ const SECOND_MS = 1000;
 /** Allows `max` takes in each second. */
 export class SecondBudget {
   readonly #max: number;
-  readonly #clock: Pick<Clock, 'monotonicMs'>;
+  readonly #clock: Clock;
   #secondEndsMs = 0;
   #taken = 0;
 
-  constructor(max: number, clock: Pick<Clock, 'monotonicMs'>) {
+  constructor(max: number, clock: Clock) {
     this.#max = max;
     this.#clock = clock;
   }

@@ -135,58 +135,57 @@ const isSame = (one: Material, other: Material | null): boolean =>
   one.ca === other?.ca && one.cert === other?.cert && one.key === other?.key;
 
 /** Words of OpenSSL and Node. Libraries pass them on either as code or as message. */
-const FAULTS: readonly (readonly [RegExp, (names: TlsNames, tls: Pick<Tls, 'hasCa' | 'hasCert'> | null) => string])[] =
+const FAULTS: readonly (readonly [RegExp, (names: TlsNames, tls: Tls | null) => string])[] = [
   [
-    [
-      /self.signed certificate|unable to (verify the first|get (local )?issuer) certificate|SELF_SIGNED|UNABLE_TO_(VERIFY|GET_ISSUER)|certificate signature failure/i,
-      ({ prefix }, tls) =>
-        tls?.hasCa === false
-          ? `shows a certificate of an authority that nobody trusts here: set ${prefix}_CA`
-          : `shows a certificate that no authority in ${prefix}_CA has signed: correct ${prefix}_CA`,
-    ],
-    [
-      /certificate has expired|CERT_HAS_EXPIRED/i,
-      () => 'shows a certificate that has expired, or whose authority has: renew it there',
-    ],
-    [
-      /certificate is not yet valid|CERT_NOT_YET_VALID/i,
-      () => 'shows a certificate that is not valid yet: compare the clocks of both machines',
-    ],
-    [
-      /altnames|ERR_TLS_CERT_ALTNAME_INVALID/i,
-      ({ prefix, address }) =>
-        `shows a certificate for another name: correct the host in ${address}, or say in ${prefix}_SERVER_NAME which name it has`,
-    ],
-    [
-      /alert certificate required|peer did not return a certificate/i,
-      ({ prefix }) => `asks for a certificate of ours: set ${prefix}_CERT and ${prefix}_KEY`,
-    ],
-    [
-      /alert (unknown ca|bad certificate|certificate (expired|revoked|unknown)|unsupported certificate|access denied)/i,
-      ({ prefix }, tls) =>
-        tls?.hasCert === false
-          ? `asks for a certificate of ours: set ${prefix}_CERT and ${prefix}_KEY`
-          : `does not accept our certificate: correct ${prefix}_CERT and ${prefix}_KEY`,
-    ],
-    [
-      /alert (handshake failure|protocol version|insufficient security)|unsupported protocol|no (shared|protocols) /i,
-      ({ prefix }, tls) =>
-        tls?.hasCert === false
-          ? `and we agree on no version or cipher of TLS, or it asks for a certificate of ours: see its log, or set ${prefix}_CERT and ${prefix}_KEY`
-          : 'and we agree on no version or cipher of TLS: see its log',
-    ],
-    [
-      /wrong version number|packet length too long|HANDSHAKE_NO_SSL_SUPPORT|does not support secure connection/i,
-      ({ off }) => `speaks no TLS there: switch it on, or ${off}`,
-    ],
-  ];
+    /self.signed certificate|unable to (verify the first|get (local )?issuer) certificate|SELF_SIGNED|UNABLE_TO_(VERIFY|GET_ISSUER)|certificate signature failure/i,
+    ({ prefix }, tls) =>
+      tls?.hasCa === false
+        ? `shows a certificate of an authority that nobody trusts here: set ${prefix}_CA`
+        : `shows a certificate that no authority in ${prefix}_CA has signed: correct ${prefix}_CA`,
+  ],
+  [
+    /certificate has expired|CERT_HAS_EXPIRED/i,
+    () => 'shows a certificate that has expired, or whose authority has: renew it there',
+  ],
+  [
+    /certificate is not yet valid|CERT_NOT_YET_VALID/i,
+    () => 'shows a certificate that is not valid yet: compare the clocks of both machines',
+  ],
+  [
+    /altnames|ERR_TLS_CERT_ALTNAME_INVALID/i,
+    ({ prefix, address }) =>
+      `shows a certificate for another name: correct the host in ${address}, or say in ${prefix}_SERVER_NAME which name it has`,
+  ],
+  [
+    /alert certificate required|peer did not return a certificate/i,
+    ({ prefix }) => `asks for a certificate of ours: set ${prefix}_CERT and ${prefix}_KEY`,
+  ],
+  [
+    /alert (unknown ca|bad certificate|certificate (expired|revoked|unknown)|unsupported certificate|access denied)/i,
+    ({ prefix }, tls) =>
+      tls?.hasCert === false
+        ? `asks for a certificate of ours: set ${prefix}_CERT and ${prefix}_KEY`
+        : `does not accept our certificate: correct ${prefix}_CERT and ${prefix}_KEY`,
+  ],
+  [
+    /alert (handshake failure|protocol version|insufficient security)|unsupported protocol|no (shared|protocols) /i,
+    ({ prefix }, tls) =>
+      tls?.hasCert === false
+        ? `and we agree on no version or cipher of TLS, or it asks for a certificate of ours: see its log, or set ${prefix}_CERT and ${prefix}_KEY`
+        : 'and we agree on no version or cipher of TLS: see its log',
+  ],
+  [
+    /wrong version number|packet length too long|HANDSHAKE_NO_SSL_SUPPORT|does not support secure connection/i,
+    ({ off }) => `speaks no TLS there: switch it on, or ${off}`,
+  ],
+];
 
 /**
  * Says why a TLS connection to a server failed, as the rest of a sentence that begins with the server. Null for any
  * other error.
  * @param tls null: the connection was tried without TLS
  */
-export function tlsReason(error: unknown, names: TlsNames, tls: Pick<Tls, 'hasCa' | 'hasCert'> | null): string | null {
+export function tlsReason(error: unknown, names: TlsNames, tls: Tls | null): string | null {
   const { code = '', message = '' } = (error ?? {}) as { readonly code?: unknown; readonly message?: unknown };
   const text = `${String(code)} ${String(message)}`;
   const fault = FAULTS.find(([pattern]) => pattern.test(text));

@@ -138,7 +138,7 @@ export const newLifecycle = (): Lifecycle => ({ draining: false, polls: new Set(
 export const TRACE_ID_HEADER = 'Trace-Id';
 
 /** Reads the trace parent of a request. Node joins repeated headers with a comma, which makes them malformed. */
-export function parentOf({ headers }: Pick<IncomingMessage, 'headers'>): TraceParent | null {
+export function parentOf({ headers }: IncomingMessage): TraceParent | null {
   const { traceparent } = headers;
   return typeof traceparent === 'string' ? readTraceparent(traceparent) : null;
 }

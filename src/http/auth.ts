@@ -81,7 +81,7 @@ const LOG_EVERY_MS = 60_000;
  */
 export function authenticatorOf(
   identify: (req: IncomingMessage) => Caller | null | Promise<Caller | null>,
-  ports: { readonly clock: Pick<Clock, 'monotonicMs'>; readonly log: Pick<Log, 'error'> },
+  ports: { readonly clock: Clock; readonly log: Log },
 ): RequestAuthenticator {
   const logBad = bugLog('authenticate of the app named a caller without a good userId', ports, LOG_EVERY_MS);
   const logFailed = bugLog('authenticate of the app failed', ports, LOG_EVERY_MS);
@@ -228,7 +228,7 @@ function bearerOf(authorization: string | undefined): string | null {
 function verifiedOf(
   claims: Claims,
   terms: TokenTerms,
-  { lifeMaxMs, toleranceMs }: Pick<AuthOptions, 'lifeMaxMs' | 'toleranceMs'>,
+  { lifeMaxMs, toleranceMs }: AuthOptions,
   nowMs: number,
 ): Verified | Denial {
   const { iss, aud, sub, exp, nbf, iat, jti } = claims;

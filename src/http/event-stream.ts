@@ -41,7 +41,7 @@ const HEARTBEAT = ':\n\n';
  * rejects.
  */
 export const isStillAllowed =
-  ({ req, route, userId }: Pick<Call, 'req' | 'route' | 'userId'>, { auth }: Pick<RouteServices, 'auth'>) =>
+  ({ req, route, userId }: Call, { auth }: RouteServices) =>
   async (): Promise<boolean> => {
     const who = await auth.authenticate(req.headers.authorization, req);
     if (typeof who === 'string') return who === 'keys_unavailable' || who === 'app_failed'; // the api cannot tell, so the stream stays open

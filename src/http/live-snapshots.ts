@@ -8,10 +8,10 @@ import type { LiveProgram, ProgramReports } from '../core/ports/program-reports.
 import type { LiveSales } from '../sales/live-sales.js';
 
 export interface LiveSnapshotsParts {
-  readonly sales: Pick<LiveSales, 'look'>;
-  readonly programs: Pick<ProgramReports, 'live'>;
+  readonly sales: LiveSales;
+  readonly programs: ProgramReports;
   readonly clock: Clock;
-  readonly log: Pick<Log, 'error'>;
+  readonly log: Log;
 }
 
 /** Receives each snapshot as the text of an event, encoded once for all listeners. */

@@ -5,13 +5,6 @@ import { recent } from '../core/recent.js';
 /** The text format of Prometheus. */
 export const METRICS_TYPE = 'text/plain; version=0.0.4; charset=utf-8';
 
-export interface MetricsPageOptions {
-  /** The bearer token that the page requires. Empty: the page is open. */
-  readonly token: string;
-  /** How long to reuse a page, in ms. 0 disables the cache. */
-  readonly cacheMs: number;
-}
-
 /**
  * The page of /metrics. Collecting the metrics blocks the event loop for milliseconds while buyers wait, so the page is
  * cached briefly.
@@ -21,8 +14,16 @@ export class MetricsPage {
   readonly read: () => Promise<string>;
   readonly #token: string;
 
-  /** @param collect every metric of the process, in the text format of Prometheus */
-  constructor(collect: () => Promise<string>, { token, cacheMs }: MetricsPageOptions, clock: Clock) {
+  /**
+   * @param collect every metric of the process, in the text format of Prometheus
+   * @param options `token`: the bearer token that the page requires, empty: the page is open; `cacheMs`: how long to
+   * reuse a page, 0 disables the cache
+   */
+  constructor(
+    collect: () => Promise<string>,
+    { token, cacheMs }: { readonly token: string; readonly cacheMs: number },
+    clock: Clock,
+  ) {
     this.read = recent(collect, cacheMs, clock);
     this.#token = token;
   }

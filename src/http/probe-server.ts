@@ -9,7 +9,7 @@ import type { ReadyReport } from './services.js';
 
 export interface ProbeServices {
   readonly ready: () => Promise<ReadyReport>;
-  readonly metricsPage: Pick<MetricsPage, 'isFor' | 'read'>;
+  readonly metricsPage: MetricsPage;
 }
 
 export interface ProbeAddress {

@@ -103,9 +103,9 @@ export class SaleAnswers {
 const SECOND_MS = 1000;
 
 export interface RememberAnswersPorts {
-  readonly history: Pick<AnswerHistory, 'add'>;
+  readonly history: AnswerHistory;
   readonly clock: Clock;
-  readonly log: Pick<Log, 'debug' | 'error'>;
+  readonly log: Log;
 }
 
 /**
@@ -114,7 +114,7 @@ export interface RememberAnswersPorts {
  * people. A bug also costs its second.
  */
 export async function rememberAnswers(
-  answers: Pick<SaleAnswers, 'takeNew'>,
+  answers: SaleAnswers,
   { history, clock, log }: RememberAnswersPorts,
   signal: AbortSignal,
 ): Promise<void> {

@@ -30,7 +30,7 @@ export async function sendExport(
   call: Call<unknown, { readonly format: ExportFormat }>,
   name: string,
   pages: AsyncGenerator<string>,
-  services: Pick<RouteServices, 'auth' | 'operatorPlaces' | 'lifecycle' | 'log' | 'onBug'>,
+  services: RouteServices,
 ): Promise<Answer<'overloaded'> | null> {
   const { operatorPlaces, lifecycle, log, onBug } = services;
   const { query, res } = call;
@@ -55,7 +55,7 @@ export async function sendExport(
   return null;
 }
 
-function begin(call: Pick<Call, 'res' | 'counter' | 'traceId'>, name: string, format: ExportFormat): void {
+function begin(call: Call, name: string, format: ExportFormat): void {
   call.counter.count('export');
   nameTrace(call);
   const attachment = `attachment; filename="${name}.${format}"`;
@@ -79,7 +79,7 @@ async function* letIn(
 async function sendAll(
   first: string,
   pages: AsyncIterable<string>,
-  { req, res }: Pick<Call, 'req' | 'res'>,
+  { req, res }: Call,
   signal: AbortSignal,
 ): Promise<void> {
   const { socket } = req;

@@ -75,7 +75,7 @@ export const createOperatorsServer = (api: Api, lifecycle: Lifecycle, options: O
 
 function createHttpServer(
   listener: RequestListener,
-  services: Pick<HttpServices, 'limitedAddress' | 'metrics' | 'clock'>,
+  services: HttpServices,
   lifecycle: Lifecycle,
   options: HttpServerOptions,
 ): HttpServer {
@@ -116,11 +116,7 @@ function trackSockets(server: Server): ReadonlySet<Socket> {
  * Closes idle connections when the server is almost full. A connection above the limit is dropped, but the next connection
  * then finds a place.
  */
-function closeIdleWhenCrowded(
-  server: Server,
-  sockets: ReadonlySet<Socket>,
-  { clock }: Pick<HttpServices, 'clock'>,
-): void {
+function closeIdleWhenCrowded(server: Server, sockets: ReadonlySet<Socket>, { clock }: HttpServices): void {
   let checkedMs = -Infinity;
   const closeIdle = (): void => {
     const nowMs = clock.monotonicMs();
@@ -132,11 +128,7 @@ function closeIdleWhenCrowded(
 }
 
 /** Limits the connections per address, because one client could hold all connections for as long as its time-outs allow. */
-function limitConnections(
-  server: Server,
-  max: number,
-  { limitedAddress, metrics }: Pick<HttpServices, 'limitedAddress' | 'metrics'>,
-): void {
+function limitConnections(server: Server, max: number, { limitedAddress, metrics }: HttpServices): void {
   if (max === 0) return;
   const places = new Places({ max: Infinity, perAddressMax: max });
   server.on('connection', (socket: Socket) => {

@@ -82,29 +82,29 @@ export const newOperatorPlaces = () => ({
 export interface HttpServices {
   readonly auth: RequestAuthenticator;
   /** The admission layers. */
-  readonly admission: Pick<Admission, 'isOn' | 'anonymous' | 'buyer' | 'operator'>;
+  readonly admission: Admission;
   readonly addressOf: ClientAddress;
   /** The address limit that applies without rules. */
   readonly addressLimit: Pick<AddressLimit, 'isOn' | 'refuses'>;
   /** Returns the keys that an address counts towards: its own, and for IPv6 its network. Empty: the address is exempt. */
   readonly limitedAddress: LimitedAddress;
   /** Signatures of buyers' requests about a sale. */
-  readonly signatures: Pick<RequestSignatures, 'areNeeded' | 'begin' | 'finish'>;
-  readonly passes: Pick<QueuePasses, 'check'>;
-  readonly tokens: Pick<PurchaseTokens, 'areIssued' | 'begin' | 'open' | 'redeem' | 'issue'>;
-  readonly unpaidPause: Pick<UnpaidPause, 'check'>;
-  readonly rooms: Pick<WaitingRooms, 'isFor' | 'join' | 'read' | 'end'>;
-  readonly snapshots: Pick<SaleSnapshots, 'get' | 'peek'>;
+  readonly signatures: RequestSignatures;
+  readonly passes: QueuePasses;
+  readonly tokens: PurchaseTokens;
+  readonly unpaidPause: UnpaidPause;
+  readonly rooms: WaitingRooms;
+  readonly snapshots: SaleSnapshots;
   readonly clock: Clock;
   /** Decides how much of an answer a request gets. Handlers ask it for reads and for changes of orders. */
-  readonly degrade: Pick<Degrade, 'isOn' | 'rulingOf'>;
+  readonly degrade: Degrade;
   /** Returns the answer that `degrade` chose. @throws OperationalError of the source */
-  readonly reads: Readonly<Record<ReadEndpoint, Pick<DegradedReads, 'serve'>>>;
+  readonly reads: Readonly<Record<ReadEndpoint, DegradedReads>>;
   readonly gate: Pick<PurchaseGate, 'countAttempt' | 'refuseEarly' | 'enter'>;
   /** @throws OperationalError */
   readonly getPurchase: { get(query: PurchaseQuery): Promise<PurchaseStatus> };
   /** @throws OperationalError */
-  readonly followPurchase: Pick<FollowPurchase, 'open'>;
+  readonly followPurchase: FollowPurchase;
   readonly streamTimes: StreamTimes;
   /** @throws OperationalError */
   readonly getSale: { get(saleId: string): Promise<GetSaleAnswer> };
@@ -135,11 +135,11 @@ export interface HttpServices {
     /** Asks the provider for the results of the charges of an order. @throws OperationalError mysql */
     readonly resolve: (orderId: string) => Promise<void>;
     readonly isRefund: RefundRepository['has'];
-    readonly cases: Pick<PaymentCases, 'note' | 'settle' | 'orderOf'>;
+    readonly cases: PaymentCases;
   } | null;
   readonly prices: PriceTerms;
-  readonly sales: Pick<SaleAdmin, 'create' | 'show' | 'list' | 'warm' | 'open' | 'pause' | 'close'>;
-  readonly editor: Pick<SaleEditor, 'edit' | 'cancel' | 'remove'>;
+  readonly sales: SaleAdmin;
+  readonly editor: SaleEditor;
   /**
    * Returns the sales that open within this time or have opened, with their missing preparations. @throws OperationalError
    */
@@ -161,51 +161,51 @@ export interface HttpServices {
   readonly bucketsOf: (sale: Sale) => Promise<readonly SaleBucket[]>;
   /** @throws OperationalError mysql, redis */
   readonly saleSeconds: {
-    readonly landed: Pick<LandedOrders, 'bySecond'>;
-    readonly answers: Pick<AnswerHistory, 'read'>;
+    readonly landed: LandedOrders;
+    readonly answers: AnswerHistory;
     /** How long answers are kept, in ms. */
     readonly keptMs: number;
   };
   /** Snapshots for open consoles. */
-  readonly live: Pick<LiveSnapshots, 'isFull' | 'follow'>;
-  readonly breakers: Pick<SharedBreakers, 'mode' | 'standings'>;
+  readonly live: LiveSnapshots;
+  readonly breakers: SharedBreakers;
   readonly operatorPlaces: ReturnType<typeof newOperatorPlaces>;
   /** The contents of RocketMQ. Null: no name server is configured. */
   readonly mq: BrokerViews | null;
-  readonly reconcile: Pick<ReconcileAdmin, 'run' | 'runs' | 'jobs' | 'findJob' | 'retry'>;
+  readonly reconcile: ReconcileAdmin;
   /** Payments that need an operator. @throws OperationalError mysql */
-  readonly paymentCases: Pick<PaymentCases, 'list' | 'close'>;
+  readonly paymentCases: PaymentCases;
   /** Lists refunds, and claims a refund to pay it by hand. @throws OperationalError mysql */
-  readonly refunds: Pick<RefundRepository, 'list' | 'takeOn'>;
+  readonly refunds: RefundRepository;
   /** The rules of admission. @throws OperationalError mysql */
-  readonly rules: Pick<RuleAdmin, 'show' | 'find' | 'check' | 'publish' | 'history'>;
+  readonly rules: RuleAdmin;
   /** The version that each api follows. @throws OperationalError redis */
-  readonly ruleReports: Pick<RuleReports, 'live'>;
+  readonly ruleReports: RuleReports;
   /** The switches of degradation, which belong to the rules. @throws OperationalError mysql */
-  readonly switches: Pick<SwitchAdmin, 'show' | 'set'>;
+  readonly switches: SwitchAdmin;
   /** Revoked tokens. @throws OperationalError mysql */
-  readonly revocations: Pick<RevocationRepository, 'add' | 'newest'>;
-  readonly audit: Pick<AuditLog, 'list' | 'append'>;
+  readonly revocations: RevocationRepository;
+  readonly audit: AuditLog;
   /** Profiles this process. Null: another profile is running. */
   readonly profiler: {
     profile(kind: 'cpu' | 'heap', forMs: number, signal: AbortSignal): Promise<string | null>;
   };
-  readonly trace: Pick<TracePurchase, 'trace'>;
+  readonly trace: TracePurchase;
   readonly ready: () => Promise<ReadyReport>;
   /** Readiness as a single word. The answer may be a moment old, so that frequent requests cost nothing. */
   readonly isReady: () => Promise<boolean>;
   /** For pages of other origins. Null: no other origin is allowed. */
-  readonly cors: Pick<Cors, 'preflight' | 'mark'> | null;
+  readonly cors: Cors | null;
   /** The page files of each listener. */
   readonly pages: Readonly<Record<'buyers' | 'operators', Pages>>;
-  readonly metricsPage: Pick<MetricsPage, 'isFor' | 'read'>;
+  readonly metricsPage: MetricsPage;
   readonly metrics: HttpMetrics;
-  readonly saleAnswers: Pick<SaleAnswers, 'count'>;
-  readonly tracing: Pick<Tracing, 'startRequest'>;
+  readonly saleAnswers: SaleAnswers;
+  readonly tracing: Tracing;
   /** Selects the trace ids stored with purchases: every id that a caller sends, ids of recorded traces, or none. */
   readonly traceIdsStored: 'all' | 'sampled' | 'none';
   /** Null: the access log is off. */
-  readonly accessLog: Pick<AccessLog, 'note'> | null;
+  readonly accessLog: AccessLog | null;
   readonly log: Log;
   /** Receives every error that is neither a refusal nor a fault of a dependency, after it was logged and answered. */
   readonly onBug: (error: unknown) => void;

@@ -14,11 +14,6 @@ export interface WebhookVerifier {
   verify(header: string | string[] | undefined, body: string): SignatureVerdict;
 }
 
-export interface WebhookVerifierOptions {
-  /** Unix time in ms. */
-  readonly nowMs?: () => number;
-}
-
 /**
  * The largest accepted difference between the time of a signature and ours, in both directions. An older message is a
  * replay.
@@ -30,11 +25,7 @@ const SIGNATURE = /^v1=([0-9a-f]{64})$/i;
 const PARTS_MAX = 8;
 
 /** @param secrets the accepted secrets: two while the provider changes to a new secret */
-export function createWebhookVerifier(
-  secrets: readonly string[],
-  options: WebhookVerifierOptions = {},
-): WebhookVerifier {
-  const nowMs = options.nowMs ?? Date.now;
+export function createWebhookVerifier(secrets: readonly string[], nowMs = Date.now): WebhookVerifier {
   return {
     refuses: (header) => readHeader(header) === null,
     verify(header, body) {

@@ -62,11 +62,7 @@ export function callHooks(hooks: Partial<Record<(typeof HOOK_OF)[OrderEventType]
 }
 
 /** Keeps every message ours until it is done or given back, however long its hooks take. */
-export function renewedByTimer(
-  source: DeliverySource,
-  invisibleMs: number,
-  timer: Pick<Clock, 'sleep'>,
-): DeliverySource {
+export function renewedByTimer(source: DeliverySource, invisibleMs: number, timer: Clock): DeliverySource {
   const renewed = (delivery: Delivery): Delivery => {
     const ended = new AbortController();
     const keep = async (): Promise<void> => {

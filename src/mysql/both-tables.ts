@@ -2,7 +2,7 @@ import type { Knex } from 'knex';
 import { compareIds } from '../core/ids.js';
 import { knex, select } from './knex.js';
 import type { Statements } from './pool.js';
-import type { OrderRow } from './tables.js';
+import type { OrderIdRow } from './tables.js';
 
 // Orders of retired sales are in `orders_archive` (docs/decisions/0032). Orders only move there, each in one
 // transaction. So a reader of `orders` first and the archive second misses no order. It may see an order twice that
@@ -13,9 +13,7 @@ export type OrderTable = 'orders' | 'orders_archive';
 /** Starts a query on either table. Both have the same columns. */
 export const fromOrders = (table: OrderTable) => knex(table as 'orders');
 
-type Row = Pick<OrderRow, 'id'>;
-
-export const byOrderId = (a: Row, b: Row): number => compareIds(a.id, b.id);
+export const byOrderId = (a: OrderIdRow, b: OrderIdRow): number => compareIds(a.id, b.id);
 
 /**
  * Reads the rows of both tables, each order once.
@@ -23,7 +21,7 @@ export const byOrderId = (a: Row, b: Row): number => compareIds(a.id, b.id);
  * @param order the order of the statement
  * @throws MysqlError
  */
-export async function selectFromBoth<R extends Row>(
+export async function selectFromBoth<R extends OrderIdRow>(
   on: Statements,
   query: (table: OrderTable) => Knex.QueryBuilder,
   order: (a: R, b: R) => number,
@@ -33,7 +31,7 @@ export async function selectFromBoth<R extends Row>(
 }
 
 /** Merges the rows of both tables in their order, each row once. Either list is nearly always empty. */
-export function mergeRows<R extends Row>(
+export function mergeRows<R extends OrderIdRow>(
   live: readonly R[],
   archived: readonly R[],
   order: (a: R, b: R) => number,

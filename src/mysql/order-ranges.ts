@@ -7,7 +7,7 @@ import { numeric } from './insert-orders.js';
 import { byOrderId, mergeRows } from './both-tables.js';
 import { bigint, knex, select } from './knex.js';
 import type { MysqlPool, Statements, Transaction } from './pool.js';
-import type { OrderRangeRow, OrderRow } from './tables.js';
+import type { OrderRangeRow, OrderRow, OrderIdRow } from './tables.js';
 
 // `order_ranges` says where the orders of a sale are in `orders`: each transaction that writes orders records their
 // first and last id, which are close together. An index by sale would cost an entry per order; a range costs a row per
@@ -124,7 +124,7 @@ export async function idsIn(
   max: number,
 ): Promise<string[]> {
   if (windows.length === 0) return [];
-  const found = ordersIn(saleId, windows).select<Pick<OrderRow, 'id'>[]>('id').orderBy('id').limit(max);
+  const found = ordersIn(saleId, windows).select<OrderIdRow[]>('id').orderBy('id').limit(max);
   return (await select(on, found)).map(({ id }) => id);
 }
 
@@ -152,7 +152,7 @@ export interface PageOf<Row> {
  * @returns `next`: the cursor of the next page, or null after the last page. A page may be empty even if there are more
  * @throws MysqlError
  */
-export async function nextOrders<Row extends Pick<OrderRow, 'id'>>(
+export async function nextOrders<Row extends OrderIdRow>(
   pool: MysqlPool,
   saleId: string,
   from: OrderCursor | null,
@@ -178,7 +178,7 @@ export async function nextOrders<Row extends Pick<OrderRow, 'id'>>(
   };
 }
 
-async function nextLive<Row extends Pick<OrderRow, 'id'>>(
+async function nextLive<Row extends OrderIdRow>(
   pool: MysqlPool,
   saleId: string,
   start: OrderCursor,
@@ -200,7 +200,7 @@ async function nextLive<Row extends Pick<OrderRow, 'id'>>(
 }
 
 /** @returns `readTo`: where the page had to end before `end`, or null if it reached `end` */
-async function nextArchived<Row extends Pick<OrderRow, 'id'>>(
+async function nextArchived<Row extends OrderIdRow>(
   pool: MysqlPool,
   saleId: string,
   after: string,
@@ -224,9 +224,9 @@ async function nextArchived<Row extends Pick<OrderRow, 'id'>>(
   // The number of matches is unknown, so the index is asked first how far that many orders reach.
   const atEnd = ofSale
     .clone()
-    .select<Pick<OrderRow, 'id'>[]>('id')
+    .select<OrderIdRow[]>('id')
     .offset(maxOrders - 1);
-  const [last] = (await select(pool, atEnd.limit(1))) as Pick<OrderRow, 'id'>[];
+  const [last] = (await select(pool, atEnd.limit(1))) as OrderIdRow[];
   if (last !== undefined) void found.where('id', '<=', bigint(last.id));
   if (limit !== undefined) void found.limit(limit);
   return { rows: (await select(pool, found)) as Row[], readTo: last?.id ?? null };
@@ -238,7 +238,7 @@ async function nextArchived<Row extends Pick<OrderRow, 'id'>>(
  * @param after the id to begin behind
  * @throws MysqlError
  */
-export async function* unlistedOrders<Row extends Pick<OrderRow, 'id'>>(
+export async function* unlistedOrders<Row extends OrderIdRow>(
   pool: MysqlPool,
   saleId: string,
   after: string,

@@ -1,6 +1,6 @@
 import type { Order, OrderState, ShownOrder } from '../core/order.js';
 import type { OrderNotification } from '../core/order-notifications.js';
-import { type Purchase, purchaseKey } from '../core/purchase.js';
+import { purchaseKey, type PurchaseName } from '../core/purchase.js';
 import type { ExpiredOrders, OrderRepository, SaleTerms } from '../core/ports/order-repository.js';
 import type { OrderStates } from '../core/ports/order-transitions.js';
 import type { OrderNotificationRows } from '../core/ports/purchase-notifications.js';
@@ -70,11 +70,7 @@ const SELECT_ORDERS = {
 } as const satisfies Record<OrderTable, string>;
 
 /** Asks the archive only for orders that `orders` lacks: few, except for a sale whose orders are archived. */
-async function findByPurchases(
-  pool: MysqlPool,
-  saleId: string,
-  purchases: readonly Pick<Purchase, 'userId' | 'requestId'>[],
-): Promise<Order[]> {
+async function findByPurchases(pool: MysqlPool, saleId: string, purchases: readonly PurchaseName[]): Promise<Order[]> {
   const found = await findIn(pool, 'orders', saleId, purchases);
   if (found.length >= purchases.length) return found;
   const keys = new Set(found.map(purchaseKey));
@@ -90,7 +86,7 @@ async function findIn(
   pool: MysqlPool,
   table: OrderTable,
   saleId: string,
-  purchases: readonly Pick<Purchase, 'userId' | 'requestId'>[],
+  purchases: readonly PurchaseName[],
 ): Promise<Order[]> {
   if (purchases.length === 0) return [];
   const wanted = new Set(purchases.map(purchaseKey));
@@ -116,14 +112,14 @@ async function writtenBatches(pool: MysqlPool, batchIds: readonly string[]): Pro
   if (batchIds.length === 0) return new Set();
   const one = '(SELECT batch_id FROM orders WHERE batch_id = ? LIMIT 1)';
   const sql = batchIds.map(() => one).join(' UNION ALL ');
-  const rows = await pool.query<Pick<OrderRow, 'batch_id'>>(sql, [...batchIds]);
+  const rows = await pool.query<{ readonly batch_id: string }>(sql, [...batchIds]);
   return new Set(rows.map((row) => row.batch_id));
 }
 
 /** Reads only `orders`: a batch of an archived sale is outdated, and cannot take a place. */
 async function liveBuyers(pool: MysqlPool, saleId: string, userIds: readonly string[]): Promise<Set<string>> {
   if (userIds.length === 0) return new Set();
-  const rows = await pool.query<Pick<OrderRow, 'user_id'>>(
+  const rows = await pool.query<{ readonly user_id: string }>(
     'SELECT user_id FROM orders WHERE active_key = ? AND user_id IN (?)',
     [saleId, userIds],
   );

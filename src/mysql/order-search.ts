@@ -7,7 +7,7 @@ import { bigint, knex, select } from './knex.js';
 import type { MysqlPool } from './pool.js';
 import { nextOrders } from './order-ranges.js';
 import { currenciesOfSales, shownOrders } from './shown-orders.js';
-import { ORDER_COLUMNS, type OrderRow } from './tables.js';
+import { ORDER_COLUMNS, type OrderRow, type OrderIdRow } from './tables.js';
 import { withoutUndefined } from '../core/without-undefined.js';
 
 /** Maximum number of rows that a page examines: some tens of ms. */
@@ -126,12 +126,12 @@ async function pageById(
     // forced: MySQL would choose a secondary index, which has the id too, read all of it and sort
     const inRange = knex.from(knex.raw(`${table} FORCE INDEX (PRIMARY)`));
     const read = inRange
-      .select<Pick<OrderRow, 'id'>[]>('id')
+      .select<OrderIdRow[]>('id')
       .where('id', '>', bigint(after))
       .where('id', '<', bigint(end))
       .orderBy('id')
       .offset(readMax - 1);
-    for (const { id } of (await select(pool, read.limit(1))) as Pick<OrderRow, 'id'>[]) lasts.push(BigInt(id));
+    for (const { id } of (await select(pool, read.limit(1))) as OrderIdRow[]) lasts.push(BigInt(id));
   }
   const last = lasts.length === 0 ? null : String(lasts.reduce((a, b) => (b < a ? b : a)));
   const page = (table: OrderTable) => {

@@ -189,11 +189,7 @@ const paymentWithRefund = (table: 'payments' | 'payments_archive', paymentId: st
     .where('p.payment_id', paymentId)
     .select<RecordedPayment[]>('p.order_id', 'p.amount_cents', 'r.payment_id as refund');
 
-function outcomeBefore(
-  row: RecordedPayment,
-  orderId: string,
-  { amountCents }: Pick<Payment, 'amountCents'>,
-): PayOutcome {
+function outcomeBefore(row: RecordedPayment, orderId: string, { amountCents }: Payment): PayOutcome {
   if (row.order_id !== orderId || Number(row.amount_cents) !== amountCents) return 'payment_conflict';
   return row.refund === null ? 'paid' : 'refund_due';
 }

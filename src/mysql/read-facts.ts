@@ -7,7 +7,7 @@ import { TABLE_NAMES } from './tables.js';
 // Reads facts about MySQL for a starting program and for `seckill doctor`. Only reads, and only data that every user
 // may read. Written as SQL, since the builder knows neither SHOW nor the tables of the server itself.
 
-type On = Pick<Statements, 'query'>;
+type On = Statements;
 
 /** Facts that the server itself reports. */
 export interface MysqlSays extends Omit<MysqlFacts, 'reach' | 'disk' | 'programs' | 'poolMax'> {

@@ -1,5 +1,5 @@
 import { idBelow, lowestOrderIdAt, MINT_BEHIND_MAX_MS } from '../core/order-id.js';
-import { type Purchase, purchaseKey, splitPurchaseKey } from '../core/purchase.js';
+import { purchaseKey, splitPurchaseKey, type PurchaseName } from '../core/purchase.js';
 import type { Sale } from '../core/sale.js';
 import type {
   AgedOrder,
@@ -69,11 +69,7 @@ async function* unlistedOf(pool: MysqlPool, sale: Sale, windowRows: number): Asy
   }
 }
 
-async function rowsOf(
-  pool: MysqlPool,
-  saleId: string,
-  purchases: readonly Pick<Purchase, 'userId' | 'requestId'>[],
-): Promise<AgedOrder[]> {
+async function rowsOf(pool: MysqlPool, saleId: string, purchases: readonly PurchaseName[]): Promise<AgedOrder[]> {
   if (purchases.length === 0) return [];
   const wanted = new Set(purchases.map(purchaseKey));
   const find = async (table: OrderTable, keys: readonly string[]): Promise<AgedOrder[]> => {

@@ -1,4 +1,4 @@
-import { decodeBatch, type Batch } from '../core/batch.js';
+import { batchIn, type Batch } from '../core/batch.js';
 import type { Sale } from '../core/sale.js';
 import type { RepairRepository, Reshard } from '../core/ports/repair-stores.js';
 import { insertAudit } from './audit-log.js';
@@ -94,9 +94,8 @@ async function parkedBatchesOf(pool: MysqlPool, saleId: string): Promise<Batch[]
         .limit(DEAD_LETTERS_PER_PAGE),
     );
     for (const { body } of page) {
-      const decoded = decodeBatch(body);
-      if (decoded.outcome !== 'decoded' || decoded.batch.saleId !== saleId) continue;
-      batches.set(decoded.batch.batchId, decoded.batch);
+      const batch = batchIn(body);
+      if (batch?.saleId === saleId) batches.set(batch.batchId, batch);
     }
     const next = page.at(-1)?.id;
     if (next === undefined || page.length < DEAD_LETTERS_PER_PAGE) return [...batches.values()];

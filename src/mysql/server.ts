@@ -20,7 +20,7 @@ export const passwordOf = ({ url, password }: MysqlServer): string =>
   password?.() || decodeURIComponent(new URL(url).password);
 
 /** The address to connect to, regardless of the name on the certificate. */
-export function addressOf({ url }: Pick<MysqlServer, 'url'>): { readonly host: string; readonly port: number } {
+export function addressOf({ url }: MysqlServer): { readonly host: string; readonly port: number } {
   const { hostname, port } = new URL(url);
   const host = hostname.replace(/^\[|\]$/g, ''); // brackets mark an IPv6 address in a URL only
   return { host, port: port === '' ? 3306 : Number(port) };

@@ -24,7 +24,7 @@ export async function shownOrders(on: Statements, rows: readonly ShownRow[]): Pr
 /** Reads the currencies of the sales of these rows. @throws MysqlError */
 export async function currenciesOfSales(
   on: Statements,
-  rows: readonly Pick<OrderRow, 'sale_id'>[],
+  rows: readonly { readonly sale_id: string }[],
 ): Promise<Map<string, string>> {
   if (rows.length === 0) return new Map();
   const saleIds = [...new Set(rows.map(({ sale_id: saleId }) => saleId))];

@@ -156,6 +156,9 @@ export function saleOf(row: Pick<SaleRow, (typeof SALE_COLUMNS)[number]>): Sale 
   };
 }
 
+/** A row of which only the id is read. */
+export type OrderIdRow = Pick<OrderRow, 'id'>;
+
 export interface OrderRow {
   readonly id: string;
   readonly sale_id: string;

@@ -9,7 +9,7 @@ import { nextOrders, type OrderReading, type PageOf } from './order-ranges.js';
 import { traceIdLiteral, traceOfOrder } from './order-traces.js';
 import type { MysqlPool } from './pool.js';
 import { metadataOf } from './order-metadata.js';
-import { ORDER_COLUMNS, orderOf, type OrderRow } from './tables.js';
+import { ORDER_COLUMNS, orderOf, type OrderRow, type OrderIdRow } from './tables.js';
 import { withoutUndefined } from '../core/without-undefined.js';
 
 /** Rows per statement of a walk, and statements of a walk over all sales: together the newest 500,000 orders. */
@@ -27,7 +27,7 @@ const ID_AFTER_ALL = '9223372036854775808';
 
 const REQUEST_COLUMNS = ['user_id', 'sale_id', 'request_id'] as const satisfies (keyof OrderRow)[];
 type RequestRow = Pick<OrderRow, (typeof REQUEST_COLUMNS)[number]>;
-type ListedRow = RequestRow & Pick<OrderRow, 'id'>;
+type ListedRow = RequestRow & OrderIdRow;
 
 /** Reads everything MySQL has of one purchase. */
 export function createTraceRepository(pool: MysqlPool, windowRows: number = WINDOW_ROWS): TraceRepository {

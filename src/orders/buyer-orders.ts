@@ -20,7 +20,7 @@ import { resolveAttempt } from './resolve-payments.js';
 export async function getOrder(
   orderId: string,
   userId: string,
-  repository: Pick<OrderRepository, 'findOrder'>,
+  repository: OrderRepository,
 ): Promise<ShownOrder | null> {
   if (!isOrderId(orderId)) return null;
   const order = await repository.findOrder(orderId);
@@ -28,10 +28,10 @@ export async function getOrder(
 }
 
 export interface PayPorts {
-  readonly repository: Pick<OrderRepository, 'findOrder'>;
-  readonly transitions: Pick<OrderTransitions, 'pay'>;
-  readonly attempts: Pick<PaymentAttempts, 'open' | 'close' | 'openOf' | 'postpone'>;
-  readonly refunds: Pick<RefundRepository, 'refundsOf'>;
+  readonly repository: OrderRepository;
+  readonly transitions: OrderTransitions;
+  readonly attempts: PaymentAttempts;
+  readonly refunds: RefundRepository;
   /** Null if no provider is configured. Payments then only come by webhook. */
   readonly provider: PaymentProvider | null;
   readonly clock: Clock;
@@ -157,11 +157,7 @@ async function charge(
 }
 
 /** Closes an attempt. If this fails, a keeper finds the attempt open and closes it. */
-async function closeAttempt(
-  attempt: AttemptName,
-  end: AttemptEnd,
-  { attempts, log }: Pick<PayPorts, 'attempts' | 'log'>,
-): Promise<void> {
+async function closeAttempt(attempt: AttemptName, end: AttemptEnd, { attempts, log }: PayPorts): Promise<void> {
   try {
     await attempts.close(attempt, end);
   } catch (error) {
@@ -200,8 +196,8 @@ export type CancelAnswer =
   | { readonly outcome: 'not_found' | 'cancel_limit_reached' };
 
 export interface CancelPorts {
-  readonly repository: Pick<OrderRepository, 'findOrder' | 'countCancelled'>;
-  readonly transitions: Pick<OrderTransitions, 'cancel'>;
+  readonly repository: OrderRepository;
+  readonly transitions: OrderTransitions;
   /** Limits the orders of a sale that a buyer may cancel. Unlimited if omitted. */
   readonly limit?: {
     /** Null: unlimited. */

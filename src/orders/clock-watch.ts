@@ -12,7 +12,7 @@ const KEPT_MS = 250;
 export interface ClockWatchPorts {
   readonly servers: ServerClocks;
   readonly clock: Clock;
-  readonly metrics: Pick<OrderJobMetrics, 'clockAhead'>;
+  readonly metrics: OrderJobMetrics;
 }
 
 /**
@@ -75,7 +75,7 @@ function problemOf(server: string, aheadMs: number): string | null {
 }
 
 /** Fails each run of the job while the clocks differ, without running the job. */
-export const whileClocksAgree = (clocks: Pick<ClockWatch, 'agree'>, job: Job): Job => ({
+export const whileClocksAgree = (clocks: ClockWatch, job: Job): Job => ({
   name: job.name,
   async runOnce() {
     await clocks.agree();

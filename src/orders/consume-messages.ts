@@ -31,7 +31,7 @@ export interface ConsumerPorts {
   readonly tracing?: Tracing;
   readonly clock: Clock;
   readonly log: Log;
-  readonly metrics: Pick<ConsumerMetrics, 'consumed'>;
+  readonly metrics: ConsumerMetrics;
 }
 
 export interface ConsumerOptions {

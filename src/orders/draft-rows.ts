@@ -120,7 +120,7 @@ function releaseOf(batch: Batch, row: Order, isOlder: boolean): Release {
 export async function lookUp(
   batches: readonly Batch[],
   terms: ReadonlyMap<string, SaleTerms>,
-  repository: Pick<OrderRepository, 'findByPurchases' | 'liveBuyers'>,
+  repository: OrderRepository,
 ): Promise<Known> {
   const rows = await lookUpRows(batches, repository);
   const liveBuyers = new Set<string>();
@@ -136,10 +136,7 @@ export async function lookUp(
  * Reads the rows of these purchases, by request name.
  * @throws OperationalError mysql
  */
-export async function lookUpRows(
-  batches: readonly Batch[],
-  repository: Pick<OrderRepository, 'findByPurchases'>,
-): Promise<Map<string, Order>> {
+export async function lookUpRows(batches: readonly Batch[], repository: OrderRepository): Promise<Map<string, Order>> {
   const rows = new Map<string, Order>();
   for (const [saleId, purchases] of purchasesBySale(batches)) {
     for (const row of await repository.findByPurchases(saleId, purchases)) rows.set(requestName(saleId, row), row);

@@ -19,10 +19,10 @@ export function expireByMessage({
   clocks,
   metrics,
 }: {
-  readonly transitions: Pick<OrderTransitions, 'expire'>;
-  readonly orders: Pick<OrderStates, 'statesOf'>;
-  readonly clocks: Pick<ClockWatch, 'agree'>;
-  readonly metrics: Pick<OrderJobMetrics, 'expired'>;
+  readonly transitions: OrderTransitions;
+  readonly orders: OrderStates;
+  readonly clocks: ClockWatch;
+  readonly metrics: OrderJobMetrics;
 }) {
   return async (body: string): Promise<MessageResult> => {
     const decoded = decodePaymentDeadline(body);
@@ -52,9 +52,9 @@ export function expireBySweep(
     clocks,
     metrics,
   }: {
-    readonly transitions: Pick<OrderTransitions, 'expireDue'>;
-    readonly clocks: Pick<ClockWatch, 'agree'>;
-    readonly metrics: Pick<OrderJobMetrics, 'expired'>;
+    readonly transitions: OrderTransitions;
+    readonly clocks: ClockWatch;
+    readonly metrics: OrderJobMetrics;
   },
   { max }: { readonly max: number },
 ): Job {

@@ -8,8 +8,8 @@ import type { OrderIdMinter } from './order-id-minter.js';
 import { ATTEMPTS_MAX, contendedPauseMs, noIdsPauseMs, ordersOf } from './write-attempts.js';
 
 export interface FailPorts {
-  readonly repository: Pick<OrderRepository, 'termsOf' | 'findByPurchases' | 'write'>;
-  readonly minter: Pick<OrderIdMinter, 'renew' | 'mint'>;
+  readonly repository: OrderRepository;
+  readonly minter: OrderIdMinter;
   readonly clock: Clock;
 }
 

@@ -7,13 +7,12 @@ import type { Delivery } from '../core/ports/channels.js';
 import { NO_TRACING, type Span, type SpanStart, type Tracing } from '../core/ports/tracing.js';
 import { asStep, messageFields } from '../core/spans.js';
 import type { Log } from '../core/ports/log.js';
-import type { LiveOrder, BatchStore } from '../core/ports/batch-store.js';
+import type { LiveOrder } from '../core/ports/batch-store.js';
 import { RETRY_FIRST_MS, redeliveryDelayMs } from '../core/back-off.js';
 import type { RetryReason, WorkerMetrics } from './metrics.js';
 import { type BatchResult, recordBatches, type RecordOptions, type RecordPorts } from './record-batches.js';
 
 export interface HandlePorts extends RecordPorts {
-  readonly store: Pick<BatchStore, 'markRecorded' | 'park' | 'reacquire' | 'leaveAlone'>;
   readonly deadLetters: DeadLetterParking;
   readonly metrics: WorkerMetrics;
   readonly log: Log;

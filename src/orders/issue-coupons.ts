@@ -4,7 +4,7 @@ import type { MessageResult } from './consume-messages.js';
 import type { OrderJobMetrics } from './metrics.js';
 
 /** Issues one coupon for each paid order. MySQL decides, not the event, which may arrive twice or too early. */
-export function issueCoupons(coupons: Pick<CouponRepository, 'issue'>, metrics: OrderJobMetrics) {
+export function issueCoupons(coupons: CouponRepository, metrics: OrderJobMetrics) {
   return async (body: string): Promise<MessageResult> => {
     const decoded = decodeOrderEvents(body);
     if (decoded.outcome !== 'decoded') return decoded;

@@ -10,7 +10,7 @@ export interface MysqlOutagePorts {
    */
   readonly probe: () => Promise<void>;
   readonly clock: Clock;
-  readonly metrics: Pick<WorkerMetrics, 'mysqlOutage'>;
+  readonly metrics: WorkerMetrics;
   readonly log: Log;
 }
 

@@ -3,12 +3,6 @@ import type { OrderNotificationRows, PurchaseNotificationsSender } from '../core
 import type { MessageResult } from './consume-messages.js';
 import type { OrderJobMetrics } from './metrics.js';
 
-export interface NotifyBuyersPorts {
-  readonly orders: OrderNotificationRows;
-  readonly sender: PurchaseNotificationsSender;
-  readonly metrics: OrderJobMetrics;
-}
-
 /** Orders in one message: some tens of kB for every listening api. */
 const ORDERS_PER_MESSAGE = 500;
 
@@ -16,7 +10,11 @@ const ORDERS_PER_MESSAGE = 500;
  * Notifies waiting buyers of the state of their orders, through the api at which they wait. If no buyer waits in a
  * sale, only that check is made. The state comes from the rows, not from the event, so an event may come late or twice.
  */
-export function notifyBuyers({ orders, sender, metrics }: NotifyBuyersPorts) {
+export function notifyBuyers(
+  orders: OrderNotificationRows,
+  sender: PurchaseNotificationsSender,
+  metrics: OrderJobMetrics,
+) {
   return async (body: string): Promise<MessageResult> => {
     const decoded = decodeOrderEvents(body);
     if (decoded.outcome !== 'decoded') return decoded;

@@ -4,13 +4,6 @@ import type { Clock } from '../core/ports/clock.js';
 import type { Log } from '../core/ports/log.js';
 import type { WorkerSlotLease, WorkerSlots } from '../core/ports/order-repository.js';
 
-export interface OrderIdMinterOptions {
-  /** Names the lease. Unique per process. */
-  readonly owner: string;
-  /** Time that a slot stays ours without a renewal, ms. */
-  readonly leaseMs: number;
-}
-
 /**
  * - `minted`: one id per user, in order, never minted before under this slot
  * - `refused`: no id may be minted now; the same call may work after about `waitMs`
@@ -60,10 +53,12 @@ interface Lease extends Omit<WorkerSlotLease, 'nowMs'> {
 /**
  * Mints order ids (layout: src/core/order-id.ts) under a leased worker slot. Refuses when clock or lease do not allow
  * it (D8).
+ * @param options `owner` names the lease and is unique per process; `leaseMs`: time that a slot stays ours without a
+ * renewal
  */
 export function createOrderIdMinter(
   { slots, clock, log }: { readonly slots: WorkerSlots; readonly clock: Clock; readonly log: Log },
-  { owner, leaseMs }: OrderIdMinterOptions,
+  { owner, leaseMs }: { readonly owner: string; readonly leaseMs: number },
 ): OrderIdMinter {
   let lease: Lease | null = null;
   let closed = false;

@@ -101,7 +101,7 @@ export const groupMoved = (rows: readonly MovedRow[]): MovedRow[][] =>
  * `release`: returns the units of ended orders, as the transaction that ended them promised (protocol rule 7). If asked
  * again, Redis finds the request `released` and does nothing.
  */
-export function releaseUnits(store: Pick<BatchStore, 'release'>, metrics: OrderJobMetrics) {
+export function releaseUnits(store: BatchStore, metrics: OrderJobMetrics) {
   return async (rows: readonly ReadableRow<'release'>[]): Promise<void> => {
     const words = await store.release(rows.flatMap(({ payload }) => payload));
     metrics.released(words.filter((word) => word === 'released').length);

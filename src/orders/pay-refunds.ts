@@ -9,18 +9,11 @@ import type { OrderJobMetrics } from './metrics.js';
 import { workOff } from './work-off.js';
 
 export interface PayRefundsPorts {
-  readonly refunds: Pick<RefundRepository, 'lease' | 'markRefunded' | 'postpone'>;
-  readonly cases: Pick<PaymentCases, 'note'>;
-  readonly provider: Pick<PaymentProvider, 'refund'>;
+  readonly refunds: RefundRepository;
+  readonly cases: PaymentCases;
+  readonly provider: PaymentProvider;
   readonly log: Log;
   readonly metrics: OrderJobMetrics;
-}
-
-export interface PayRefundsOptions {
-  /** Refunds leased together and paid at the same time. */
-  readonly max: number;
-  /** Longer than the provider may take. A refund that a dead keeper had taken is due again after this time. */
-  readonly leaseMs: number;
 }
 
 /** A refund without an answer is retried after 2, 4, 8 … s, and every ten minutes at the latest. */
@@ -31,8 +24,13 @@ const RETRY_MAX_MS = 600_000;
  * Pays refunds that are due. Each refund is keyed by its payment: if a keeper dies between the provider and the mark,
  * the refund is repeated and no money moves twice. No refund is given up. A refund that the provider refuses stays due
  * and waits for an operator.
+ * @param options `max`: refunds leased together and paid at the same time; `leaseMs`: longer than the provider takes. A
+ * refund that a dead keeper had taken is due again after this time.
  */
-export function payRefunds(ports: PayRefundsPorts, { max, leaseMs }: PayRefundsOptions): Job {
+export function payRefunds(
+  ports: PayRefundsPorts,
+  { max, leaseMs }: { readonly max: number; readonly leaseMs: number },
+): Job {
   return {
     name: 'pay-refunds',
     runOnce: () =>

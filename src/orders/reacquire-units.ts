@@ -28,8 +28,8 @@ export async function reacquireUnits(
     repository,
     store,
   }: {
-    readonly repository: Pick<OrderRepository, 'findByPurchases'>;
-    readonly store: Pick<BatchStore, 'reacquire'>;
+    readonly repository: OrderRepository;
+    readonly store: BatchStore;
   },
 ): Promise<{ readonly known: Known; readonly postponed: ReadonlyMap<Batch, RetryReason> }> {
   const rows = await lookUpRows(batches, repository);
@@ -61,7 +61,7 @@ async function reacquire(
   batch: Batch,
   epoch: number,
   recorded: ReadonlySet<string>,
-  store: Pick<BatchStore, 'reacquire'>,
+  store: BatchStore,
 ): Promise<Extract<Reacquired, { outcome: 'claimed' }> | RetryReason> {
   try {
     const answer = await store.reacquire(batch, epoch, recorded);

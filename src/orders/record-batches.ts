@@ -12,9 +12,9 @@ import type { OrderIdMinter } from './order-id-minter.js';
 
 export interface RecordPorts {
   readonly repository: OrderRepository;
-  readonly minter: Pick<OrderIdMinter, 'mint'>;
+  readonly minter: OrderIdMinter;
   readonly clock: Clock;
-  readonly store: Pick<BatchStore, 'reacquire'>;
+  readonly store: BatchStore;
 }
 
 export interface RecordOptions {

@@ -12,7 +12,7 @@ export interface ReadableRow<K extends OutboxKind> extends OutboxRow<K> {
 }
 
 export interface RelayPorts<K extends OutboxKind> {
-  readonly outbox: Pick<Outbox, 'lease' | 'markDone' | 'postpone' | 'giveBack'>;
+  readonly outbox: Outbox;
   /** Handles all of the rows, or rejects. Safe to repeat: may be called again for a handled row. */
   readonly handle: (rows: readonly ReadableRow<K>[]) => Promise<void>;
   /** Groups new rows that share a message and are handled together. Each row is handled alone if absent. */
@@ -237,7 +237,7 @@ function rowRetryDelayMs(attempts: number): number {
 }
 
 /** Publishes how many rows of the outbox are not done. Old rows mean an outage or an unreadable row. */
-export function watchOutbox(outbox: Pick<Outbox, 'backlog'>, metrics: OrderJobMetrics): Job {
+export function watchOutbox(outbox: Outbox, metrics: OrderJobMetrics): Job {
   return {
     name: 'watch-outbox',
     async runOnce(): Promise<'idle' | void> {
@@ -254,11 +254,7 @@ const REMOVED_PER_STEP = 1_000;
 const REMOVE_STEPS_MAX = 20;
 
 /** Removes rows that were done more than `keepMs` ago, so that the table stays as large as a few sales. */
-export function tidyOutbox(
-  outbox: Pick<Outbox, 'removeDone'>,
-  metrics: OrderJobMetrics,
-  { keepMs }: { readonly keepMs: number },
-): Job {
+export function tidyOutbox(outbox: Outbox, metrics: OrderJobMetrics, { keepMs }: { readonly keepMs: number }): Job {
   return {
     name: 'tidy-outbox',
     async runOnce(): Promise<void> {

@@ -9,10 +9,10 @@ import type { OrderJobMetrics } from './metrics.js';
 import { workOff } from './work-off.js';
 
 export interface ResolvePorts {
-  readonly repository: Pick<OrderRepository, 'findOrder'>;
-  readonly attempts: Pick<PaymentAttempts, 'close' | 'postpone'>;
+  readonly repository: OrderRepository;
+  readonly attempts: PaymentAttempts;
   readonly provider: PaymentProvider;
-  readonly transitions: Pick<OrderTransitions, 'pay'>;
+  readonly transitions: OrderTransitions;
   readonly log: Log;
 }
 
@@ -98,16 +98,8 @@ function askAgainInMs(ageMs: number): number {
  * Asks the provider about the open charges of an order, after the provider has reported a change.
  * @throws OperationalError mysql; charges that were not reached stay open for a keeper
  */
-export async function resolveOrder(
-  orderId: string,
-  ports: ResolvePorts & { readonly attempts: Pick<PaymentAttempts, 'openOf'> },
-): Promise<void> {
+export async function resolveOrder(orderId: string, ports: ResolvePorts): Promise<void> {
   for (const attempt of await ports.attempts.openOf(orderId)) await resolveAttempt(attempt, ports);
-}
-
-export interface ResolvePaymentsPorts extends ResolvePorts {
-  readonly attempts: Pick<PaymentAttempts, 'lease' | 'close' | 'postpone'>;
-  readonly metrics: Pick<OrderJobMetrics, 'attemptResolved'>;
 }
 
 /**
@@ -117,7 +109,7 @@ export interface ResolvePaymentsPorts extends ResolvePorts {
  * takes
  */
 export function resolvePayments(
-  ports: ResolvePaymentsPorts,
+  ports: ResolvePorts & { readonly metrics: OrderJobMetrics },
   { max, leaseMs }: { readonly max: number; readonly leaseMs: number },
 ): Job {
   return {

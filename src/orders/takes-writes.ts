@@ -13,6 +13,6 @@ const KEPT_MS = 500;
  * @param owner distinguishes this keeper from others
  * @returns a function that rejects while MySQL takes no writes
  */
-export function takesWrites(leases: Pick<JobLeases, 'hold'>, owner: string, clock: Clock): () => Promise<void> {
+export function takesWrites(leases: JobLeases, owner: string, clock: Clock): () => Promise<void> {
   return recent(async () => void (await leases.hold('consumers', owner, 0)), KEPT_MS, clock);
 }

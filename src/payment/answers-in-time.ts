@@ -11,7 +11,7 @@ const UNKNOWN = { outcome: 'unknown' } as const;
  */
 export function answersInTime(
   provider: PaymentProvider,
-  { clock, log }: { readonly clock: Pick<Clock, 'sleep'>; readonly log: Pick<Log, 'error'> },
+  { clock, log }: { readonly clock: Clock; readonly log: Log },
 ): PaymentProvider {
   const inTime = async <Answer>(call: () => Promise<Answer>): Promise<Answer | typeof UNKNOWN> => {
     const answered = new AbortController();

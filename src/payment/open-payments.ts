@@ -30,7 +30,7 @@ const PROVIDERS: Record<
  */
 export async function openPayments(
   config: PaymentConfig,
-  { clock, log }: { readonly clock: Pick<Clock, 'sleep'>; readonly log: Log },
+  { clock, log }: { readonly clock: Clock; readonly log: Log },
 ): Promise<Payments | null> {
   if (config.provider === 'none') return null;
   const { provider, webhook } = await PROVIDERS[config.provider](config, log);

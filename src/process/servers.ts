@@ -154,13 +154,13 @@ export function createReadiness(servers: {
   readonly endpoint: string;
   readonly health?: ChannelHealth;
   /** Set for a worker, which is useless without order ids. */
-  readonly minter?: Pick<OrderIdMinter, 'problem'>;
+  readonly minter?: OrderIdMinter;
   /** Set for a keeper, which ends no order while the clocks differ. */
-  readonly clocks?: Pick<ClockWatch, 'problem'>;
+  readonly clocks?: ClockWatch;
   /** Set for an api: whether it follows the rules of admission. */
   readonly rules?: () => { readonly ok: boolean; readonly detail: string };
   /** Set for an api, which cannot authenticate the buyers of an issuer without the keys of that issuer. */
-  readonly issuers?: readonly Pick<IssuerKeys, 'issuer' | 'isKnown'>[];
+  readonly issuers?: readonly IssuerKeys[];
 }): () => Promise<ReadyReport> {
   const { redis, mysql, endpoint, health, minter, clocks, rules, issuers = [] } = servers;
   const ask = async (): Promise<ReadyReport> => {
@@ -190,7 +190,7 @@ export function createReadiness(servers: {
   return recent(ask, 0, systemClock);
 }
 
-const clockReport = ({ problem }: Pick<ClockWatch, 'problem'>) => ({
+const clockReport = ({ problem }: ClockWatch) => ({
   ok: problem === null,
   detail: problem ?? 'agree',
 });

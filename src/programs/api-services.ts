@@ -300,7 +300,7 @@ function webhookOf(
 ): HttpServices['webhook'] {
   if (webhookSecret === '') return null;
   const secrets = [webhookSecret, webhookSecretBefore].filter((secret) => secret !== '');
-  const verifier = createWebhookVerifier(secrets, { nowMs: () => clock.nowMs() });
+  const verifier = createWebhookVerifier(secrets, () => clock.nowMs());
   return {
     verifier,
     mode: webhookMode,

@@ -32,7 +32,7 @@ export interface Identity {
   readonly auth: RequestAuthenticator;
   readonly revocations: RevocationRepository;
   /** The issuers whose keys the api needs. */
-  readonly issuers: readonly Pick<IssuerKeys, 'issuer' | 'isKnown'>[];
+  readonly issuers: readonly IssuerKeys[];
   /** Never rejects. */
   close(): Promise<void>;
 }

@@ -221,7 +221,7 @@ const pendingJobs = ({
       { afterMs: config.keeper.redriveAfterMs, max: REDRIVEN_PER_RUN },
     ),
   ],
-  [everyMs, watchPending({ sales, store, metrics })],
+  [everyMs, watchPending({ sales, store, metrics }, { overdueAfterMs: config.keeper.redriveAfterMs })],
 ];
 
 /** Scheduled sales: warms, checks, opens, closes and compares each sale when it is due. Finishes changes and transfers. */
@@ -235,7 +235,7 @@ function saleJobs({ config, everyMs, redis, mysql, sales, reconcile, due, metric
     [
       everyMs,
       compareEnded(
-        { schedule, compare: (saleId) => reconcile.compareEnded(saleId), log },
+        { schedule, compare: async (saleId) => (await reconcile.compareEnded(saleId)).outcome, log },
         { afterMs: config.reconcile.safeAgeMs },
       ),
     ],
@@ -327,7 +327,7 @@ function orderJobs(keeper: Keeper): PlannedJob[] {
           ...consumer,
           ready: bothStores,
           source: broker.notifier,
-          handle: notifyBuyers({ orders: createOrderStates(mysql), sender, metrics }),
+          handle: notifyBuyers(createOrderStates(mysql), sender, metrics),
         },
         groupOf(GROUPS.notifier),
       ),
@@ -377,16 +377,16 @@ function hotSaleJobs({ config, everyMs, redis, mysql, sales, rebuild, repair, me
     const hot = createHotSaleStore(redis);
     jobs.push([everyMs, watchHotSales({ store: hot, metrics }, { perSecond: config.hotSales.perSecond })]);
     if (config.hotSales.auto === 'true') {
-      const cache = createSaleSnapshotCache(redis);
+      const forgetSnapshot = createSaleSnapshotCache(redis).forget;
       const ports = {
         hot,
         sales,
         stock: createStockStore(redis, log),
-        store: rebuild.store,
+        repairs: rebuild.repairs,
         repository: createRepairRepository(mysql),
         masters: () => redis.masters().length,
         reshard: (saleId: string, order: ReshardOrder) =>
-          reshardSale(saleId, order, { ...repair, cache }, config.repair),
+          reshardSale(saleId, order, { ...repair, forgetSnapshot }, config.repair),
         metrics,
         log,
       };
@@ -405,8 +405,11 @@ function retirementJobs(keeper: Keeper): PlannedJob[] {
     const { safeAgeMs, markerAgeMs } = config.reconcile;
     const ports = {
       sales: createRetirementRepository(mysql),
-      store: { ...store, ...createReconcileStore(redis), ...rebuild.store },
-      repository: { ...createReconcileRepository(mysql), ...rebuild.repository },
+      batches: store,
+      store: createReconcileStore(redis),
+      repairs: rebuild.repairs,
+      repository: createReconcileRepository(mysql),
+      parkedBatchesOf: rebuild.repository.parkedBatchesOf,
       reconcile,
       clock,
       log,
@@ -428,7 +431,7 @@ function retirementJobs(keeper: Keeper): PlannedJob[] {
 
 /** Publishes figures for alerts. */
 function watchJobs(keeper: Keeper): PlannedJob[] {
-  const { config, everyMs, redis, mysql, leases, owner, sales, store, transitions, metrics, log } = keeper;
+  const { config, everyMs, redis, mysql, leases, owner, sales, transitions, metrics, log } = keeper;
   const { retireAfterMs, archiveAfterMs } = config.keeper;
   return [
     // Watches the memory of Redis before it is full.
@@ -448,9 +451,8 @@ function watchJobs(keeper: Keeper): PlannedJob[] {
     [
       everyMs,
       watchOverdue(
-        { sales, store, transitions, repository: createOverdueRepository(mysql), metrics },
+        { transitions, repository: createOverdueRepository(mysql), metrics },
         {
-          batch_pending: config.keeper.redriveAfterMs,
           outbox: OVERDUE_MS.outbox,
           dead_letter: OVERDUE_MS.dead_letter,
           refund: OVERDUE_MS.refund,

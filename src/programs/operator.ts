@@ -92,7 +92,9 @@ export async function openReconcile(
   const mysql = connections.mysql();
   return new ReconcileAdmin(
     {
-      store: { ...createBatchStore(redis), ...createReconcileStore(redis), ...createRepairStore(redis) },
+      batches: createBatchStore(redis),
+      store: createReconcileStore(redis),
+      repairs: createRepairStore(redis),
       repository: createReconcileRepository(mysql),
       jobs: createCompensationRepository(mysql),
       runs: createReconcileRuns(mysql, clock),
@@ -157,9 +159,9 @@ export async function splitIntoBuckets(
   const { config, log } = connections;
   const redis = await connections.redis();
   const stores = rebuildStores(redis, connections.mysql());
-  const cache = createSaleSnapshotCache(redis);
+  const forgetSnapshot = createSaleSnapshotCache(redis).forget;
   const progress = workerProgressOf(config);
-  return reshardSale(saleId, order, { ...stores, cache, progress, clock, log }, config.repair);
+  return reshardSale(saleId, order, { ...stores, forgetSnapshot, progress, clock, log }, config.repair);
 }
 
 export function openSaleAdmin(redis: RedisConnection, mysql: MysqlPool): SaleAdmin {
@@ -187,11 +189,11 @@ export function openSaleEditor(redis: RedisConnection, mysql: MysqlPool, faultOf
 /** Opens the stores that rebuild a sale in Redis from MySQL, for a repair or a split into more buckets. */
 export function rebuildStores(redis: RedisConnection, mysql: MysqlPool) {
   const { orderPage, unlistedOrders, findSale } = createReconcileRepository(mysql);
-  const { setState } = createSaleStore(redis);
-  const store = { ...createRepairStore(redis), setState };
+  const repairs = createRepairStore(redis);
   const repository = { ...createRepairRepository(mysql), orderPage, unlistedOrders, findSale };
   return {
-    store: wrapped('repair store', store),
+    repairs: wrapped('repair store', repairs),
+    setState: createSaleStore(redis).setState,
     repository: wrapped('repair repository', repository),
     sales: createSaleRepository(mysql),
   };

@@ -90,7 +90,7 @@ export async function openPurchasePath(
     ...config.rocketmq,
     ...brokerConnection(config, log),
     signatures: messageSignatures(config.messages),
-    checkBack: createCheckBack(wrapped('stock store of check-backs', store), messages, log, tracing),
+    checkBack: createCheckBack(wrapped('stock store of check-backs', store).resolve, messages, log, tracing),
     metrics: createChannelMetrics(registry),
   });
   const snapshots = new SaleSnapshots(

@@ -28,7 +28,7 @@ export interface ReportProgramParts {
   /** Returns the buyers in waiting rooms by sale. Only an api has any. */
   readonly waiting?: () => Readonly<Record<string, number>>;
   readonly clock: Clock;
-  readonly log: Pick<Log, 'debug' | 'error'>;
+  readonly log: Log;
 }
 
 /**

@@ -30,5 +30,5 @@ export function openReadiness(
     TOPICS_KNOWN_MS,
     systemClock,
   );
-  return (sale) => readinessOf(sale, { store, cache, topics });
+  return (sale) => readinessOf(sale, store, cache, topics);
 }

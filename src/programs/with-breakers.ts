@@ -10,7 +10,7 @@ import type { StockStore } from '../core/ports/stock-store.js';
  * Wraps the stores and the channel of an api so that the breakers count the calls that buyers wait for. A batch takes a few
  * calls, so the cost is per batch. While the breakers are off, a call costs one check of their mode.
  */
-export function breakerWrappers(breakers: Pick<SharedBreakers, 'isOn' | 'watch'>) {
+export function breakerWrappers(breakers: SharedBreakers) {
   /** `failed` recognises an answer that means failure, for a call that never throws. */
   const throughBreaker =
     (dependency: Dependency) =>

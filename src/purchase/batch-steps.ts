@@ -50,7 +50,7 @@ function instrumented({ store, channel }: Servers, step: DoStep): Servers {
 /** Measures how long a batch waits for other servers, once per batch and step. A step that throws is not measured. */
 export const withStepTimes = (
   servers: Servers,
-  clock: Pick<Clock, 'monotonicMs'>,
+  clock: Clock,
   stepTook: (step: BatchStep, tookMs: number) => void,
 ): Servers =>
   instrumented(servers, async (step, work) => {

@@ -33,7 +33,7 @@ type Place = (
 export interface BatcherPorts {
   readonly place: Place;
   readonly clock: Clock;
-  readonly metrics: Pick<PurchaseMetrics, 'batchPlaced' | 'queueWaited'>;
+  readonly metrics: PurchaseMetrics;
   /** Judges an error of `place`: a dependency that is down is answered `unavailable`, and a bug must not be hidden. */
   readonly onError: (error: unknown) => 'unavailable' | 'outcome_unknown';
 }

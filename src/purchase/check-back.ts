@@ -4,7 +4,7 @@ import type { SignedMessages } from '../core/message-signatures.js';
 import type { Log } from '../core/ports/log.js';
 import { NO_TRACING, type Tracing } from '../core/ports/tracing.js';
 import type { CheckBack } from '../core/ports/channels.js';
-import type { StockStore } from '../core/ports/stock-store.js';
+import type { Reservations } from '../core/ports/stock-store.js';
 import { inSpan } from '../core/spans.js';
 import { GROUPS, TOPICS } from '../core/topics.js';
 
@@ -17,8 +17,8 @@ const ORIGIN = { group: GROUPS.writer, topic: TOPICS.purchase };
  * a look at the marker, since it may name a batch that is deducted.
  */
 export function createCheckBack(
-  store: Pick<StockStore, 'resolve'>,
-  messages: Pick<SignedMessages, 'admits'>,
+  resolve: Reservations['resolve'],
+  messages: SignedMessages,
   log: Log,
   tracing: Tracing = NO_TRACING,
 ): CheckBack {
@@ -40,7 +40,7 @@ export function createCheckBack(
       fields: { 'seckill.batch': batchId },
     });
     const verdict = await inSpan(span, async () => {
-      const resolved = await store.resolve(decoded.batch);
+      const resolved = await resolve(decoded.batch);
       span?.set({ 'seckill.verdict': resolved });
       return resolved;
     });

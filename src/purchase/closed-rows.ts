@@ -1,6 +1,6 @@
 import { LRUCache } from 'lru-cache';
 import type { Order } from '../core/order.js';
-import { type Purchase, purchaseKey } from '../core/purchase.js';
+import { purchaseKey, type PurchaseName } from '../core/purchase.js';
 import type { Clock } from '../core/ports/clock.js';
 import type { OrderRepository } from '../core/ports/order-repository.js';
 
@@ -18,7 +18,7 @@ const PURCHASES_PER_QUERY = 500;
 const WAITING_MAX = 5000;
 
 interface Waiting {
-  readonly purchase: Pick<Purchase, 'userId' | 'requestId'>;
+  readonly purchase: PurchaseName;
   readonly row: Promise<Order | null>;
   readonly resolve: (row: Order | null) => void;
   readonly reject: (error: unknown) => void;
@@ -30,7 +30,7 @@ interface Waiting {
  * a second.
  */
 export class ClosedRows {
-  readonly #repository: Pick<OrderRepository, 'findByPurchases'>;
+  readonly #repository: OrderRepository;
   readonly #clock: Clock;
   readonly #known: LRUCache<string, { readonly row: Order | null }>;
   /** Waiting purchases by sale, then by purchase key. */
@@ -40,7 +40,7 @@ export class ClosedRows {
   #askedAtMs = -Infinity;
 
   /** @param knownMax the most answers kept, for which memory is reserved at once */
-  constructor(repository: Pick<OrderRepository, 'findByPurchases'>, clock: Clock, knownMax = KNOWN_MAX) {
+  constructor(repository: OrderRepository, clock: Clock, knownMax = KNOWN_MAX) {
     this.#repository = repository;
     this.#clock = clock;
     this.#known = new LRUCache({
@@ -55,7 +55,7 @@ export class ClosedRows {
    * Returns the row of a purchase, at most some seconds old. Null if the purchase has no row.
    * @throws OperationalError mysql
    */
-  async find(saleId: string, purchase: Pick<Purchase, 'userId' | 'requestId'>): Promise<Order | null | 'overloaded'> {
+  async find(saleId: string, purchase: PurchaseName): Promise<Order | null | 'overloaded'> {
     const key = purchaseKey(purchase);
     const known = this.#known.get(`${saleId}/${key}`);
     if (known !== undefined) return known.row;

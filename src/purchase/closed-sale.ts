@@ -6,8 +6,8 @@ import type { StockStore } from '../core/ports/stock-store.js';
 import type { ClosedRows } from './closed-rows.js';
 
 export interface ClosedSalePorts {
-  readonly closedRows: Pick<ClosedRows, 'find'>;
-  readonly store: Pick<StockStore, 'askForRepair'>;
+  readonly closedRows: ClosedRows;
+  readonly store: StockStore;
 }
 
 /**

@@ -3,9 +3,9 @@ import type { OrderState } from '../core/order.js';
 import type { PurchaseStatus } from '../core/outcome.js';
 import { Places, type AddressShare } from '../core/places.js';
 import type { RequestRef } from '../core/purchase.js';
-import type { StatusMetrics } from './metrics.js';
-import { PurchaseWatch, type WatchPorts } from './purchase-watch.js';
-import { readPurchase, type ReadPurchasePorts } from './read-purchase.js';
+import type { GetPurchasePorts } from './get-purchase.js';
+import { PurchaseWatch } from './purchase-watch.js';
+import { readPurchase } from './read-purchase.js';
 
 /**
  * The rank of each step of a purchase. A purchase moves to higher ranks only, and the four steps of the highest rank
@@ -43,10 +43,6 @@ const isEnd = (word: StepWord): boolean => STEP_RANKS[word] === STEP_RANKS.paid;
  */
 const isNewStep = (word: StepWord, seen: StepWord | null): boolean =>
   seen === null || STEP_RANKS[word] > STEP_RANKS[seen];
-
-export interface FollowPurchasePorts extends ReadPurchasePorts, WatchPorts {
-  readonly metrics: StatusMetrics;
-}
 
 export interface FollowPurchaseOptions {
   /** The most purchases followed at once. A further follower is `overloaded`. */
@@ -91,11 +87,11 @@ export type FollowAnswer = Following | { readonly outcome: 'ended' | 'not_found'
 
 /** Follows purchases step by step, by notifications and by occasional reads of the stores. */
 export class FollowPurchase {
-  readonly #ports: FollowPurchasePorts;
+  readonly #ports: GetPurchasePorts;
   readonly #pollMaxMs: number;
   readonly #places: Places;
 
-  constructor(ports: FollowPurchasePorts, options: FollowPurchaseOptions) {
+  constructor(ports: GetPurchasePorts, options: FollowPurchaseOptions) {
     this.#ports = ports;
     this.#pollMaxMs = options.pollMaxMs;
     this.#places = new Places({

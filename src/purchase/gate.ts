@@ -11,10 +11,10 @@ import type { SoldOutFlags } from './sold-out-flags.js';
 
 export interface GateParts extends ClosedSalePorts {
   readonly snapshots: SaleSnapshots;
-  readonly flags: Pick<SoldOutFlags, 'refuses'>;
+  readonly flags: SoldOutFlags;
   readonly batcher: Batcher;
   /** Counts purchases by sale to find hot sales. Nothing is counted if omitted. */
-  readonly hot?: Pick<HotSales, 'countAttempt'> | undefined;
+  readonly hot?: HotSales | undefined;
   /**
    * Evens out the rate at which purchases reach the batcher. Null: proceed now. A promise: proceed when it resolves.
    */
@@ -37,7 +37,7 @@ export interface PurchaseRequest {
 /** Whether this process knows that a sale has no units left. */
 export function isSaleSoldOut(
   saleId: string,
-  { snapshots, flags }: { readonly snapshots: SaleSnapshots; readonly flags: Pick<SoldOutFlags, 'isSoldOut'> },
+  { snapshots, flags }: { readonly snapshots: SaleSnapshots; readonly flags: SoldOutFlags },
 ): boolean {
   const found = snapshots.peek(saleId);
   return found?.snapshot === 'ready' && flags.isSoldOut(found.sale);

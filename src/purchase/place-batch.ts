@@ -6,7 +6,7 @@ import { traceIdsOf } from '../core/trace-context.js';
 import type { Clock } from '../core/ports/clock.js';
 import type { HalfMessage, PurchaseChannel } from '../core/ports/channels.js';
 import type { Log } from '../core/ports/log.js';
-import type { DeductVerdict, PrecheckVerdict, StockStore } from '../core/ports/stock-store.js';
+import type { DeductVerdict, PrecheckVerdict, Reservations } from '../core/ports/stock-store.js';
 import type { HomeBucket } from '../core/bucket.js';
 import type { SaleSnapshots } from '../sales/sale-snapshots.js';
 import type { Gathered, UnitFetcher, WantedUnits } from '../sales/stock/gather-units.js';
@@ -14,14 +14,14 @@ import type { BatchVerdict } from './metrics.js';
 import type { SoldOutFlags } from './sold-out-flags.js';
 
 export interface PlaceBatchPorts {
-  readonly store: Pick<StockStore, 'precheck' | 'deduct' | 'resolve'>;
+  readonly store: Reservations;
   readonly channel: PurchaseChannel;
   /** Fetches units from other buckets of the sale. */
-  readonly units: Pick<UnitFetcher, 'fetch'>;
-  readonly flags: Pick<SoldOutFlags, 'observe'>;
-  readonly snapshots: Pick<SaleSnapshots, 'forget'>;
+  readonly units: UnitFetcher;
+  readonly flags: SoldOutFlags;
+  readonly snapshots: SaleSnapshots;
   readonly clock: Clock;
-  readonly log: Pick<Log, 'error'>;
+  readonly log: Log;
 }
 
 /** No units were taken for this purchase. It may join the next batch, whose precheck knows more. */
@@ -270,7 +270,7 @@ async function fetchFromOtherBuckets(
   purchases: readonly Purchase[],
   emptied: readonly number[],
   deliver: Deliver,
-  units: Pick<UnitFetcher, 'fetch'>,
+  units: UnitFetcher,
 ): Promise<{ readonly unitsLeft: number | null; readonly goAgain: boolean }> {
   const deliverAll = (result: PlaceResult): void => emptied.forEach((index) => deliver(index, result));
   const quantityOf = (index: number): number => (purchases[index] as Purchase).quantity;
@@ -315,7 +315,7 @@ const tooFewLeft = ({ quantity }: Purchase, unitsLeft: number): PlaceResult =>
  * Fetches units, or returns `unavailable` when Redis is down, so that purchases already answered keep their answers.
  */
 async function fetchUnits(
-  units: Pick<UnitFetcher, 'fetch'>,
+  units: UnitFetcher,
   home: HomeBucket,
   wanted: WantedUnits,
 ): Promise<Gathered | { readonly outcome: 'unavailable' }> {

@@ -14,10 +14,10 @@ import type { ClosedRows } from './closed-rows.js';
 const FORGOTTEN_AFTER_MS = 8 * 24 * 60 * 60 * 1000;
 
 export interface ReadPurchasePorts {
-  readonly snapshots: Pick<SaleSnapshots, 'get'>;
-  readonly store: Pick<StockStore, 'findRequest' | 'askForRepair'>;
-  readonly repository: Pick<OrderRepository, 'findByPurchases'>;
-  readonly closedRows: Pick<ClosedRows, 'find'>;
+  readonly snapshots: SaleSnapshots;
+  readonly store: StockStore;
+  readonly repository: OrderRepository;
+  readonly closedRows: ClosedRows;
   readonly clock: Clock;
 }
 

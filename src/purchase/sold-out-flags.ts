@@ -3,7 +3,7 @@ import type { Clock } from '../core/ports/clock.js';
 import type { Log } from '../core/ports/log.js';
 import type { PurchaseNotifications } from '../core/ports/purchase-notifications.js';
 import type { StockStore } from '../core/ports/stock-store.js';
-import { bucketName, homeBucket, type HomeBucket } from '../core/bucket.js';
+import { bucketName, homeBucket, type HomeBucket, type SaleBuckets } from '../core/bucket.js';
 import type { UnitFetcher } from '../sales/stock/gather-units.js';
 
 export interface SoldOutFlagsOptions {
@@ -20,11 +20,11 @@ export interface SoldOutFlagsOptions {
 }
 
 export interface SoldOutFlagsPorts {
-  readonly store: Pick<StockStore, 'acceptedBuyers' | 'acceptedBuyerCount' | 'readSale'>;
+  readonly store: StockStore;
   /** Counts the units in all buckets of a sale with several buckets. */
-  readonly units: Pick<UnitFetcher, 'count'>;
+  readonly units: UnitFetcher;
   /** Names the buyers who are accepted after a bucket was read. The whole bucket is read again if omitted. */
-  readonly notifications?: Pick<PurchaseNotifications, 'listenToSale'>;
+  readonly notifications?: PurchaseNotifications;
   readonly clock: Clock;
   readonly log: Log;
 }
@@ -117,7 +117,7 @@ export class SoldOutFlags {
    * Whether no bucket has units left. True from the first time that zero was seen, even if the accepted buyers are not
    * known. Ends with the flag, so the next purchase after that notices returned units.
    */
-  isSoldOut({ saleId, buckets }: Pick<HomeBucket, 'saleId' | 'buckets'>): boolean {
+  isSoldOut({ saleId, buckets }: SaleBuckets): boolean {
     for (let bucket = 0; bucket < buckets; bucket++) {
       const ref = { saleId, bucket, buckets }; // the flag of one bucket covers all buckets together
       if (this.refuses(ref, NOBODY)) return true;

@@ -5,19 +5,6 @@ import type { OrderArchive } from '../core/ports/order-archive.js';
 import type { OrderCursor } from '../core/ports/reconcile-repository.js';
 import type { RecoveryMetrics } from './metrics.js';
 
-export interface ArchivePorts {
-  readonly archive: OrderArchive;
-  readonly log: Log;
-  readonly metrics: RecoveryMetrics;
-}
-
-export interface ArchiveOptions {
-  /** How long after its retirement the orders of a sale move, ms. */
-  readonly afterMs: number;
-  /** Maximum number of orders that one run moves. */
-  readonly ordersPerRun: number;
-}
-
 const ACTOR = 'keeper';
 /** Maximum number of due sales that one query reads. */
 const DUE_MAX = 1_000;
@@ -43,8 +30,13 @@ interface Underway {
  * Moves the orders of sales that were retired long ago to the archive, sale by sale, so that `orders` holds little more
  * than the sales that still sell. If a keeper dies, each order is either in its old place or in the archive, and the
  * next keeper continues.
+ * @param afterMs how long after its retirement the orders of a sale move
+ * @param ordersPerRun maximum number of orders that one run moves
  */
-export function archiveOrders({ archive, log, metrics }: ArchivePorts, options: ArchiveOptions): Job {
+export function archiveOrders(
+  { archive, log, metrics }: { readonly archive: OrderArchive; readonly log: Log; readonly metrics: RecoveryMetrics },
+  { afterMs, ordersPerRun }: { readonly afterMs: number; readonly ordersPerRun: number },
+): Job {
   let current: Underway | null = null;
 
   /** Sales that are due. Refilled when empty. */
@@ -52,7 +44,7 @@ export function archiveOrders({ archive, log, metrics }: ArchivePorts, options: 
 
   const nextSale = async (): Promise<Underway | null> => {
     if (queue.length === 0) {
-      queue = await archive.due(options.afterMs, DUE_MAX);
+      queue = await archive.due(afterMs, DUE_MAX);
       metrics.salesToArchive(queue.length);
     }
     const saleId = queue.shift();
@@ -87,7 +79,7 @@ export function archiveOrders({ archive, log, metrics }: ArchivePorts, options: 
   return {
     name: 'archive-orders',
     async runOnce(): Promise<'idle' | void> {
-      let left = options.ordersPerRun;
+      let left = ordersPerRun;
       for (let steps = 0; left > 0 && steps < STEPS_MAX; steps++) {
         const sale = (current ??= await nextSale());
         if (sale === null) return 'idle';

@@ -9,18 +9,13 @@ import type { RecoveryMetrics } from './metrics.js';
 /** Maximum number of closed sales to read, last closed first. */
 const CLOSED_MAX = 10_000;
 
-export interface PendingBucketsPorts {
-  readonly sales: Pick<SaleRepository, 'list'>;
-  readonly store: Pick<BatchStore, 'withPending'>;
-}
-
 /**
  * Finds every bucket with a batch that is deducted and not marked as recorded. Closed sales are included, since batches
  * may still be under way. For sales at rest only a count is read.
  * @param faults collects the faults of buckets that did not answer
  */
 export async function pendingBuckets(
-  { sales, store }: PendingBucketsPorts,
+  { sales, store }: { readonly sales: SaleRepository; readonly store: BatchStore },
   faults: BucketFaults,
 ): Promise<readonly BucketRef[]> {
   const refs = (await listSalesInRedis(sales, { closedMax: CLOSED_MAX })).flatMap(bucketRefsOf);
@@ -29,30 +24,37 @@ export async function pendingBuckets(
   return found.refs;
 }
 
-export interface WatchPendingPorts extends PendingBucketsPorts {
-  readonly store: Pick<BatchStore, 'withPending' | 'pendingSummary'>;
-  readonly metrics: RecoveryMetrics;
-}
-
 /**
- * Publishes how many batches are deducted and not marked as recorded, over the buckets that answer. The gauge of the
- * broker drifts, this one cannot.
+ * Publishes how many batches are deducted and not marked as recorded, and how many of them are overdue, over the buckets
+ * that answer. The gauge of the broker drifts, this one cannot.
+ * @param overdueAfterMs age from which a batch is overdue
  */
-export function watchPending(ports: WatchPendingPorts): Job {
+export function watchPending(
+  {
+    sales,
+    store,
+    metrics,
+  }: { readonly sales: SaleRepository; readonly store: BatchStore; readonly metrics: RecoveryMetrics },
+  { overdueAfterMs }: { readonly overdueAfterMs: number },
+): Job {
   return {
     name: 'watch-pending',
     async runOnce(): Promise<'idle' | void> {
       const faults = new BucketFaults();
-      let batches = 0;
-      let oldestMs = 0;
-      await faults.forEach(await pendingBuckets(ports, faults), async (ref) => {
-        const summary = await ports.store.pendingSummary(ref);
-        batches += summary.batches;
-        oldestMs = Math.max(oldestMs, summary.oldestMs);
+      const pending = { batches: 0, oldestMs: 0 };
+      const overdue = { batches: 0, oldestMs: 0 };
+      const add = (sum: typeof pending, found: Awaited<ReturnType<BatchStore['pendingSummary']>>): void => {
+        sum.batches += found.batches;
+        sum.oldestMs = Math.max(sum.oldestMs, found.oldestMs);
+      };
+      await faults.forEach(await pendingBuckets({ sales, store }, faults), async (ref) => {
+        add(pending, await store.pendingSummary(ref));
+        add(overdue, await store.overduePending(ref, overdueAfterMs));
       });
-      ports.metrics.pending(batches, oldestMs);
+      metrics.pending(pending.batches, pending.oldestMs);
+      metrics.overdue('batch_pending', overdue.batches, overdue.oldestMs);
       faults.throwIfAny();
-      if (batches === 0) return 'idle';
+      if (pending.batches === 0) return 'idle';
     },
   };
 }

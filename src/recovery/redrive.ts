@@ -1,4 +1,4 @@
-import { decodeBatch, logFieldsOf } from '../core/batch.js';
+import { batchIn, logFieldsOf } from '../core/batch.js';
 import { type BucketRef, bucketRefName } from '../core/bucket.js';
 import { BucketFaults } from '../core/bucket-faults.js';
 import { OperationalError } from '../core/errors.js';
@@ -7,29 +7,21 @@ import type { BatchStore, PendingBatch } from '../core/ports/batch-store.js';
 import type { RedriveChannel } from '../core/ports/channels.js';
 import type { Clock } from '../core/ports/clock.js';
 import type { Log } from '../core/ports/log.js';
+import type { SaleRepository } from '../core/ports/sale-repository.js';
 import { NO_TRACING, type Tracing } from '../core/ports/tracing.js';
 import { inSpan } from '../core/spans.js';
 import type { RecoveryMetrics } from './metrics.js';
-import { pendingBuckets, type PendingBucketsPorts } from './pending-buckets.js';
+import { pendingBuckets } from './pending-buckets.js';
 
-export interface RedrivePorts extends PendingBucketsPorts {
-  readonly store: Pick<BatchStore, 'withPending' | 'takeDue' | 'leaveAlone'>;
+interface RedrivePorts {
+  readonly sales: SaleRepository;
+  readonly store: BatchStore;
   readonly channel: RedriveChannel;
   /** Absent: no spans are recorded. */
   readonly tracing?: Tracing;
   readonly clock: Clock;
   readonly log: Log;
   readonly metrics: RecoveryMetrics;
-}
-
-export interface RedriveOptions {
-  /**
-   * Age after which a deducted batch that is not marked as recorded is published again. Must be longer than a
-   * check-back takes.
-   */
-  readonly afterMs: number;
-  /** Maximum number of batches published per run. */
-  readonly max: number;
 }
 
 /**
@@ -52,8 +44,13 @@ const PAUSE_FACTOR_MAX = 16;
  * worker answers `already_recorded`. A keeper leases the batches it takes in Redis, so several keepers share the work,
  * and a worker that still retries a batch keeps it in the same way (decision 29). Buckets take turns, so a sale with
  * very many batches does not delay the batches of other sales.
+ * @param afterMs age after which a batch is published again; must be longer than a check-back takes
+ * @param max maximum number of batches published per run
  */
-export function redrive(ports: RedrivePorts, { afterMs, max }: RedriveOptions): Job {
+export function redrive(
+  ports: RedrivePorts,
+  { afterMs, max }: { readonly afterMs: number; readonly max: number },
+): Job {
   const { store, clock } = ports;
   const leaseMs = Math.min(LEASE_MS, afterMs);
   const windows = new Windows(afterMs);
@@ -109,12 +106,11 @@ async function publish(
   const { saleId } = ref;
   const tried = await Promise.allSettled(
     batches.map(async ({ batchId, ageMs, body }) => {
-      const decoded = body === null ? null : decodeBatch(body);
-      if (decoded?.outcome !== 'decoded') {
+      const batch = batchIn(body);
+      if (batch === null) {
         log.error({ batchId, saleId, ageMs }, 'a pending batch has no body: it cannot be re-driven');
         return;
       }
-      const { batch } = decoded;
       const fields = { 'seckill.batch': batchId, 'seckill.sale': saleId };
       const span = tracing.startWork(batch.traceparent, { name: 'publish batch again', kind: 'producer', fields });
       try {

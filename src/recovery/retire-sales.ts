@@ -3,40 +3,25 @@ import { BucketFaults } from '../core/bucket-faults.js';
 import { OperationalError } from '../core/errors.js';
 import type { Job } from '../core/job.js';
 import { purchaseKey, splitPurchaseKey } from '../core/purchase.js';
-import { repairNeedOf } from '../core/sale-repair.js';
 import type { Sale } from '../core/sale.js';
 import type { BatchStore } from '../core/ports/batch-store.js';
-import type { Clock } from '../core/ports/clock.js';
 import type { Log } from '../core/ports/log.js';
-import type { ReconcileRepository } from '../core/ports/reconcile-repository.js';
-import type { ReconcileStore } from '../core/ports/reconcile-store.js';
-import type { RepairRepository, RepairStore } from '../core/ports/repair-stores.js';
+import type { RepairRepository } from '../core/ports/repair-stores.js';
 import type { RetirementRepository } from '../core/ports/sale-repository.js';
 import type { SaleStore } from '../core/ports/stock-store.js';
 import type { RecoveryMetrics } from './metrics.js';
-import { removeStaleMarkers } from './reconcile/count-units.js';
-import type { RowPorts } from './rows-of-sale.js';
-import type { ReconcileAdmin, ReconcileResult } from './reconcile/reconcile-admin.js';
+import { type BothSides, removeStaleMarkers } from './reconcile/count-units.js';
+import type { ReconcileAdmin } from './reconcile/reconcile-admin.js';
+import { repairNeedIn } from './repair/sale-status.js';
 
-export interface RetirePorts {
-  readonly sales: Pick<RetirementRepository, 'due' | 'retire'>;
-  readonly store: Pick<BatchStore, 'withPending'> &
-    Pick<RepairStore, 'statusOf' | 'askForRepair'> &
-    Pick<ReconcileStore, 'requests' | 'recordedMarkers' | 'removeMarkers'>;
-  readonly repository: Pick<ReconcileRepository, 'rowsOf' | 'stuckRows'> &
-    RowPorts['repository'] &
-    Pick<RepairRepository, 'parkedBatchesOf'>;
-  readonly reconcile: Pick<ReconcileAdmin, 'run' | 'jobs'>;
-  readonly clock: Clock;
+/** Both sides of the sales that are over, and everything that may keep one. */
+export interface RetirePorts extends BothSides {
+  readonly sales: RetirementRepository;
+  readonly batches: BatchStore;
+  readonly parkedBatchesOf: RepairRepository['parkedBatchesOf'];
+  readonly reconcile: ReconcileAdmin;
   readonly log: Log;
   readonly metrics: RecoveryMetrics;
-}
-
-export interface RetireOptions {
-  /** How long after its end a sale is retired, ms. */
-  readonly afterMs: number;
-  /** Age after which no check-back asks for a marker, ms. */
-  readonly markerAgeMs: number;
 }
 
 /**
@@ -66,15 +51,20 @@ const REQUESTS_PER_READ = 500;
 /**
  * Retires sales that have been over for long: from then on every program reads them from MySQL alone, and Redis may
  * forget them. A sale is retired only if Redis knows nothing that MySQL does not have. Any other sale is kept.
+ * @param afterMs how long after its end a sale is retired
+ * @param markerAgeMs age after which no check-back asks for a marker
  */
-export function retireSales(ports: RetirePorts, options: RetireOptions): Job {
+export function retireSales(
+  ports: RetirePorts,
+  { afterMs, markerAgeMs }: { readonly afterMs: number; readonly markerAgeMs: number },
+): Job {
   const { sales, clock, log, metrics } = ports;
   /** saleId → why the sale was kept (null: it could not be read), and when it is tried again. */
   let kept = new Map<string, { readonly why: KeptReason | null; readonly dueMs: number }>();
   return {
     name: 'retire-sales',
     async runOnce(): Promise<'idle' | void> {
-      const due = await sales.due(options.afterMs, DUE_MAX);
+      const due = await sales.due(afterMs, DUE_MAX);
       if (due.length === 0) return 'idle';
       kept = new Map(due.flatMap(({ saleId }) => [[saleId, kept.get(saleId)] as const]).filter(isKnown));
       const ready = due.filter(({ saleId }) => (kept.get(saleId)?.dueMs ?? -Infinity) <= clock.monotonicMs());
@@ -82,7 +72,7 @@ export function retireSales(ports: RetirePorts, options: RetireOptions): Job {
       for (const sale of ready.slice(0, TRIED_MAX)) {
         const { saleId } = sale;
         try {
-          const why = await reasonToKeep(sale, ports, options);
+          const why = await reasonToKeep(sale, ports, markerAgeMs);
           if (why === 'being_compared') continue; // by another run: the next run tries it again
           if (why === null) {
             // False: another keeper was faster, or the sale was rebuilt since it was read
@@ -107,19 +97,18 @@ const isKnown = <T>(entry: readonly [string, T | undefined]): entry is readonly 
 async function reasonToKeep(
   sale: Sale,
   ports: RetirePorts,
-  { markerAgeMs }: RetireOptions,
+  markerAgeMs: number,
 ): Promise<KeptReason | 'being_compared' | null> {
-  const { store, repository, reconcile } = ports;
+  const { batches, repairs, repository, parkedBatchesOf, reconcile } = ports;
   const { saleId } = sale;
-  const refs = bucketRefsOf(sale);
-  const pending = await store.withPending(refs);
+  const pending = await batches.withPending(bucketRefsOf(sale));
   if (pending.refs.length > 0) return 'pending';
   for (const fault of pending.faults) throw fault;
-  if ((await repository.parkedBatchesOf(saleId)).length > 0) return 'parked';
+  if ((await parkedBatchesOf(saleId)).length > 0) return 'parked';
   if ((await repository.stuckRows(saleId, { olderThanMs: 0, attemptsMin: 0 }, 1)).length > 0) return 'outbox';
   if ((await reconcile.jobs({ saleId, state: 'pending' }, { max: 1 })).length > 0) return 'compensation';
 
-  switch (repairNeedOf(sale, await store.statusOf(refs))) {
+  switch (await repairNeedIn(sale, repairs)) {
     case 'in_repair':
     case 'old_epoch':
       return 'in_repair';
@@ -128,28 +117,19 @@ async function reasonToKeep(
       // The sale is not rebuilt just to be forgotten: everything that Redis has lost is in MySQL, and the rest is
       // compared.
       if (await hasMoreThanRows(sale, ports)) {
-        await store.askForRepair(saleId); // after the repair, reconcile can judge it
+        await repairs.askForRepair(saleId); // after the repair, reconcile can judge it
         return 'only_in_redis';
       }
-      await removeStaleMarkers(sale, ports, { markerAgeMs });
+      await removeStaleMarkers(sale, ports, markerAgeMs);
       return null;
     case null: {
-      const request = { saleId, apply: false, waitMs: 0, actor: ACTOR };
-      const first = await reconcile.run(request);
-      if (first.counts.stale_marker === undefined) return judgeRun(first);
-      await removeStaleMarkers(sale, ports, { markerAgeMs });
-      return judgeRun(await reconcile.run(request));
+      const { outcome, staleMarkers } = await reconcile.compareEnded(saleId);
+      // If another run is comparing the sale, nothing is known about it: that run ends within seconds.
+      if (outcome !== 'match') return outcome === 'none' ? 'being_compared' : 'differs';
+      if (staleMarkers > 0) await removeStaleMarkers(sale, ports, markerAgeMs);
+      return null;
     }
   }
-}
-
-/**
- * Reads the outcome of a comparison. If another run is comparing the sale, the outcome says nothing about the sale:
- * that run ends within seconds.
- */
-function judgeRun({ outcome, salesTaken }: ReconcileResult): 'differs' | 'being_compared' | null {
-  if (outcome === 'match') return null;
-  return salesTaken > 0 ? 'being_compared' : 'differs';
 }
 
 /** Whether Redis has a request of the sale without a row in MySQL. */
@@ -167,11 +147,6 @@ async function hasMoreThanRows(sale: Sale, { store, repository }: RetirePorts): 
   return false;
 }
 
-export interface ForgetPorts {
-  readonly sales: Pick<RetirementRepository, 'toForget' | 'forgotten'>;
-  readonly store: Pick<SaleStore, 'forget'>;
-}
-
 /** How long an API may keep a sale snapshot in memory. */
 const FORGET_AFTER_MS = 60_000;
 /** Maximum number of sales that Redis forgets per run. */
@@ -183,7 +158,7 @@ const FORGOTTEN_PER_RUN = 100;
  * @param options `snapshotMs`: how long APIs share a snapshot
  */
 export function forgetRetiredSales(
-  { sales, store }: ForgetPorts,
+  { sales, store }: { readonly sales: RetirementRepository; readonly store: SaleStore },
   { snapshotMs }: { readonly snapshotMs: number },
 ): Job {
   return {

@@ -1,13 +1,8 @@
 import { OperationalError } from '../core/errors.js';
 import { isLive } from '../core/order.js';
 import type { Clock } from '../core/ports/clock.js';
-import type { AgedOrder, OrderCursor, OrderPage, ReconcileRepository } from '../core/ports/reconcile-repository.js';
+import type { AgedOrder, OrderCursor, OrderPage, SaleRows } from '../core/ports/reconcile-repository.js';
 import type { Sale } from '../core/sale.js';
-
-export interface RowPorts {
-  readonly repository: Pick<ReconcileRepository, 'orderPage' | 'unlistedOrders' | 'findSale'>;
-  readonly clock: Clock;
-}
 
 /**
  * Pauses before the second and later tries of one step: MySQL may fail over, and all rows read so far would be lost.
@@ -26,7 +21,10 @@ export const liveUnitsOf = (rows: readonly AgedOrder[]): number =>
  * @param sale the sale as read before its rows
  * @throws OperationalError mysql, after some tries
  */
-export async function* rowsOfSale(sale: Sale, { repository, clock }: RowPorts): AsyncGenerator<readonly AgedOrder[]> {
+export async function* rowsOfSale(
+  sale: Sale,
+  { repository, clock }: { readonly repository: SaleRows; readonly clock: Clock },
+): AsyncGenerator<readonly AgedOrder[]> {
   const read = (from: OrderCursor | null): Promise<OrderPage> => {
     const page = retried(() => repository.orderPage(sale.saleId, from), clock);
     page.catch(() => undefined); // awaited later, or never if the reader has stopped

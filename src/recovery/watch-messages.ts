@@ -34,7 +34,7 @@ export function watchMessages(
   }: {
     readonly leases: JobLeases;
     readonly inspect: () => Promise<MessageFigures>;
-    readonly metrics: Pick<RecoveryMetrics, 'messages'>;
+    readonly metrics: RecoveryMetrics;
   },
   options: LeaseOptions,
 ): Job {

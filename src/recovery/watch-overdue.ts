@@ -6,68 +6,52 @@ import {
   type OverdueRepository,
 } from '../core/waiting-states.js';
 import type { OverdueOrders } from '../core/ports/order-transitions.js';
-import type { BatchStore } from '../core/ports/batch-store.js';
-import { BucketFaults } from '../core/bucket-faults.js';
 import type { Job } from '../core/job.js';
 import type { RecoveryMetrics } from './metrics.js';
-import { pendingBuckets, type PendingBucketsPorts } from './pending-buckets.js';
 
-export interface WatchOverduePorts extends PendingBucketsPorts {
-  readonly store: Pick<BatchStore, 'withPending' | 'overduePending'>;
-  readonly transitions: OverdueOrders;
-  readonly repository: OverdueRepository;
-  readonly metrics: RecoveryMetrics;
-}
-
-/** How long each state may last, ms. */
-export interface OverdueDeadlines extends Readonly<Record<AgedState, number>> {
-  readonly batch_pending: number;
-}
-
-/** The jobs watch-sales-in-repair and finish-transfers publish these two states. */
-type PublishedElsewhere = 'sale_shut' | 'units_lent';
+/** The jobs watch-pending, watch-sales-in-repair and finish-transfers publish these states. */
+const PUBLISHED_ELSEWHERE = ['batch_pending', 'sale_shut', 'units_lent'] as const;
+const isPublishedHere = (state: WatchedState): state is AgedState | 'pending_payment' =>
+  !PUBLISHED_ELSEWHERE.some((other) => other === state);
 
 /**
- * Publishes for each state how many entries are beyond its deadline. If a store, or one of the Redis servers, does not
- * answer, only its own figures are missing, and the run counts as failed.
+ * Publishes for each state how many entries are beyond its deadline. If a read fails, only its own figures are missing,
+ * and the run counts as failed.
+ * @param deadlines how long each state may last, ms
  */
-export function watchOverdue(ports: WatchOverduePorts, deadlines: OverdueDeadlines): Job {
-  const count = async (state: Exclude<WatchedState, PublishedElsewhere>, faults: BucketFaults): Promise<Overdue> => {
-    if (state === 'batch_pending') return lateBatches(ports, deadlines.batch_pending, faults);
-    if (state !== 'pending_payment') return ports.repository.overdue(state, deadlines[state]);
-    const { orders, oldestMs } = await ports.transitions.overdue();
+export function watchOverdue(
+  {
+    transitions,
+    repository,
+    metrics,
+  }: {
+    readonly transitions: OverdueOrders;
+    readonly repository: OverdueRepository;
+    readonly metrics: RecoveryMetrics;
+  },
+  deadlines: Readonly<Record<AgedState, number>>,
+): Job {
+  const count = async (state: AgedState | 'pending_payment'): Promise<Overdue> => {
+    if (state !== 'pending_payment') return repository.overdue(state, deadlines[state]);
+    const { orders, oldestMs } = await transitions.overdue();
     return { count: orders, oldestMs };
   };
   return {
     name: 'watch-overdue',
     async runOnce(): Promise<'idle' | void> {
       const failures: unknown[] = [];
-      const faults = new BucketFaults();
       let total = 0;
-      for (const state of WATCHED_STATES) {
-        if (state === 'sale_shut' || state === 'units_lent') continue;
+      for (const state of WATCHED_STATES.filter(isPublishedHere)) {
         try {
-          const overdue = await count(state, faults);
-          ports.metrics.overdue(state, overdue.count, overdue.oldestMs);
+          const overdue = await count(state);
+          metrics.overdue(state, overdue.count, overdue.oldestMs);
           total += overdue.count;
         } catch (error) {
           failures.push(error);
         }
       }
       if (failures.length > 0) throw failures[0];
-      faults.throwIfAny();
       if (total === 0) return 'idle';
     },
   };
-}
-
-/** Counts late batches over the buckets that answer. */
-async function lateBatches(ports: WatchOverduePorts, afterMs: number, faults: BucketFaults): Promise<Overdue> {
-  let [count, oldestMs] = [0, 0];
-  await faults.forEach(await pendingBuckets(ports, faults), async (ref) => {
-    const late = await ports.store.overduePending(ref, afterMs);
-    count += late.batches;
-    oldestMs = Math.max(oldestMs, late.oldestMs);
-  });
-  return { count, oldestMs };
 }

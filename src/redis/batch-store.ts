@@ -43,7 +43,7 @@ type RecordedBatch = Parameters<BatchStore['markRecorded']>[0][number];
 /** Stores batches after their deduct. */
 export function createBatchStore(connection: RedisConnection): BatchStore {
   const { redis, run } = connection;
-  const { askForRepair } = createRepairAsks(connection);
+  const { askForRepair } = createRepairAsks(connection.redis);
   return {
     async markRecorded(recorded): Promise<void> {
       const replies = await asOperationalError('mark batches as recorded', () =>

@@ -105,7 +105,7 @@ function createServerClient(
  * Restarts the driver until a caller closes it. The driver gives up for good, with status `end`, when sentinels name
  * another master while the driver is connecting: its `failoverDetector` takes the connector away during the connect.
  */
-export function connectAgainAfterEnd(redis: Pick<Redis, 'on' | 'connect' | 'disconnect'>): void {
+export function connectAgainAfterEnd(redis: Redis): void {
   let isClosed = false;
   const disconnect = redis.disconnect.bind(redis);
   redis.disconnect = (reconnect = false) => {

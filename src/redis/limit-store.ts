@@ -9,7 +9,7 @@ import { asList } from './replies.js';
 const FIELDS = 6;
 
 /** Counts requests in Redis, for all processes together. */
-export function createLimitStore({ run }: Pick<RedisConnection, 'run'>): LimitStore {
+export function createLimitStore({ run }: RedisConnection): LimitStore {
   return {
     async take({ endpoint, limits, callers }): Promise<LimitAnswers> {
       const keys = keysOf(endpoint, limits);

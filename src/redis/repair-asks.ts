@@ -6,7 +6,7 @@ import { REPAIR_ASKS_KEY } from './keys.js';
  * Stores the sales that need a repair. In a cluster the key lives on a single server. While that server is down, no
  * repair can be requested.
  */
-export function createRepairAsks({ redis }: Pick<RedisConnection, 'redis'>): RepairAsks {
+export function createRepairAsks(redis: RedisConnection['redis']): RepairAsks {
   return {
     async askForRepair(saleId): Promise<void> {
       await redis.sadd(REPAIR_ASKS_KEY, saleId).catch(() => undefined);

@@ -20,7 +20,7 @@ const BODIES_PER_CALL = 100;
 /** Runs the steps of a repair: lock, stage, restore the markers, swap. */
 export function createRepairStore({ redis, run }: RedisConnection): RepairStore {
   return {
-    ...createRepairAsks({ redis }),
+    ...createRepairAsks(redis),
 
     async statusOf(refs): Promise<BucketStatus[]> {
       return (await statusOrFault(run, refs)).map((status) => {

@@ -1,14 +1,7 @@
-import type { PurchaseAnswer, StockStore } from '../core/ports/stock-store.js';
+import type { PurchaseAnswer, Reservations } from '../core/ports/stock-store.js';
 import type { Log } from '../core/ports/log.js';
 import { REPLICA_BARRIER_KEY } from './keys.js';
 import { connectRedis, reasonOf, type RedisConnection, type RedisOptions } from './connection.js';
-
-export interface BarrierOptions {
-  /** Replicas that must have a deduct before its purchases are accepted. */
-  readonly replicas: number;
-  /** How long the replicas may take, ms. */
-  readonly timeoutMs: number;
-}
 
 export interface ReplicaBarrier {
   /** @returns true if enough replicas have everything that was written before this call; false also without Redis */
@@ -19,11 +12,12 @@ export interface ReplicaBarrier {
 /**
  * Waits for replicas on a separate connection, because WAIT holds up every command behind it. A call during a round
  * joins the next round, since the write of the present round may be older than that of the call.
+ * @param options `replicas` must have a deduct before its purchases are accepted; `timeoutMs`: how long they may take
  * @throws OperationalError redis, when the first connect fails
  */
 export async function openReplicaBarrier(
   redis: RedisOptions,
-  { replicas, timeoutMs }: BarrierOptions,
+  { replicas, timeoutMs }: { readonly replicas: number; readonly timeoutMs: number },
   log: Log,
 ): Promise<ReplicaBarrier> {
   const connection = await connectRedis({ ...redis, replyTimeoutMs: redis.replyTimeoutMs + timeoutMs }, log);
@@ -32,7 +26,7 @@ export async function openReplicaBarrier(
   const round = async (): Promise<boolean> => {
     next = null;
     try {
-      return (await replicasWith(connection, { replicas, timeoutMs })) >= replicas;
+      return (await replicasWith(connection, replicas, timeoutMs)) >= replicas;
     } catch (error) {
       log.warn({ error: reasonOf(error) }, 'no reply to WAIT: the replicas of Redis are not known to be up to date');
       return false;
@@ -49,7 +43,7 @@ export async function openReplicaBarrier(
 }
 
 /** Counts the replicas. WAIT counts from the last write of its own connection, so this function writes first. */
-async function replicasWith({ redis }: RedisConnection, { replicas, timeoutMs }: BarrierOptions): Promise<number> {
+async function replicasWith({ redis }: RedisConnection, replicas: number, timeoutMs: number): Promise<number> {
   const [, reached] = await Promise.all([redis.set(REPLICA_BARRIER_KEY, 1), redis.wait(replicas, timeoutMs)]);
   return reached;
 }
@@ -58,10 +52,7 @@ async function replicasWith({ redis }: RedisConnection, { replicas, timeoutMs }:
  * Wraps a stock store so that it reports no units as taken while a fail-over could still undo that. This covers the
  * units of a deduct, of an earlier attempt of the same purchase, and of a check-back.
  */
-export function withReplicaBarrier<L extends Pick<StockStore, 'precheck' | 'deduct' | 'resolve'>>(
-  store: L,
-  barrier: ReplicaBarrier | null,
-): L {
+export function withReplicaBarrier<L extends Reservations>(store: L, barrier: ReplicaBarrier | null): L {
   if (barrier === null) return store;
   return {
     ...store,

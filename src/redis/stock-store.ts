@@ -24,7 +24,7 @@ const SCAN_COUNT = 1000;
 
 export function createStockStore(connection: RedisConnection, log: Log): StockStore {
   const { redis, run, markerLifeMs } = connection;
-  const { askForRepair } = createRepairAsks(connection);
+  const { askForRepair } = createRepairAsks(connection.redis);
   const keysOf = keyCache();
   return {
     askForRepair,

@@ -20,7 +20,7 @@ export interface CheckerOptions {
   /** How many check-backs run at once. The broker sends all due check-backs in one go. */
   readonly checksInParallel: number;
   readonly log: Log;
-  readonly metrics: Pick<ChannelMetrics, 'checkedBack'>;
+  readonly metrics: ChannelMetrics;
 }
 
 /**

@@ -90,10 +90,10 @@ export type SaleCancelled =
 
 export interface SaleEditorPorts {
   readonly edits: SaleEdits;
-  readonly sales: Pick<SaleRepository, 'find'>;
-  readonly admin: Pick<SaleAdmin, 'close'>;
+  readonly sales: SaleRepository;
+  readonly admin: SaleAdmin;
   readonly store: SaleStore;
-  readonly stock: Pick<StockStore, 'readSale' | 'askForRepair'>;
+  readonly stock: StockStore;
   readonly transfers: TransferStore;
   readonly cache: SaleSnapshotCache;
   readonly nowMs: () => number;
@@ -234,13 +234,7 @@ const FINISH_AFTER_MS = 5000;
 const EDITS_PER_RUN = 100;
 
 /** Finishes edits that a dead process left half made, or that had to wait for a repair. */
-export function finishEdits({
-  edits,
-  editor,
-}: {
-  readonly edits: SaleEdits;
-  readonly editor: Pick<SaleEditor, 'finish'>;
-}): Job {
+export function finishEdits({ edits, editor }: { readonly edits: SaleEdits; readonly editor: SaleEditor }): Job {
   return {
     name: 'finish-edits',
     async runOnce(): Promise<void> {

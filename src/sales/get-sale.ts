@@ -40,9 +40,9 @@ export type GetSaleAnswer =
 
 export interface GetSalePorts {
   readonly snapshots: SaleSnapshots;
-  readonly store: Pick<StockStore, 'readSale'>;
+  readonly store: StockStore;
   /** Counts the units in all buckets of a sale with several buckets. */
-  readonly units: Pick<UnitFetcher, 'count'>;
+  readonly units: UnitFetcher;
   readonly clock: Clock;
 }
 

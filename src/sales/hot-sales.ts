@@ -68,12 +68,12 @@ const REPORTED_MAX = 16;
  * sales.
  */
 export class HotSales {
-  readonly #clock: Pick<Clock, 'monotonicMs'>;
+  readonly #clock: Clock;
   readonly #slices = Array.from({ length: SLICES }, () => new SpaceSaving(SALES_PER_SLICE));
   /** Number of the current slice, since the clock began. */
   #now: number;
 
-  constructor(clock: Pick<Clock, 'monotonicMs'>) {
+  constructor(clock: Clock) {
     this.#clock = clock;
     this.#now = this.#sliceOfNow();
   }
@@ -119,9 +119,9 @@ const REPORT_LIFE_MS = 5 * REPORT_EVERY_MS;
 
 /** Reports the counts of this process once a second until the signal aborts. Reports nothing while no buyer buys. */
 export async function reportHotSales(
-  hot: Pick<HotSales, 'busiest'>,
+  hot: HotSales,
   processId: string,
-  { store, clock, log }: { readonly store: HotSaleStore; readonly clock: Clock; readonly log: Pick<Log, 'debug'> },
+  { store, clock, log }: { readonly store: HotSaleStore; readonly clock: Clock; readonly log: Log },
   signal: AbortSignal,
 ): Promise<void> {
   let wasBusy = false;

@@ -1,5 +1,6 @@
+import type { JSONPath } from 'jsonc-parser';
 import type { FieldError } from '../core/field-errors.js';
-import { parseJson } from '../core/parse-json.js';
+import { parseJson, visitJson } from '../core/parse-json.js';
 import type { NewSale } from '../core/sale.js';
 import { newSale, readNewSale, type PriceTerms } from './new-sale.js';
 import { readCsv } from './read-csv.js';
@@ -99,21 +100,9 @@ function jsonItems(text: string): Items {
  */
 function linesOfItems(text: string): number[] {
   const lines: number[] = [];
-  let depth = 0;
-  let line = 1;
-  let expectsItem = false;
-  for (const [token] of text.matchAll(/"(?:[^"\\]|\\.)*"|[[\]{},\n]|[^\s[\]{},"]+/g)) {
-    if (token === '\n') {
-      line++;
-      continue;
-    }
-    if (expectsItem && token !== ']') {
-      lines.push(line);
-      expectsItem = false;
-    }
-    if (token === '[' || token === '{') depth++;
-    else if (token === ']' || token === '}') depth--;
-    if (depth === 1 && (token === ',' || (token === '[' && lines.length === 0))) expectsItem = true;
-  }
+  const begins = (_offset: number, _length: number, line: number, _column: number, path: () => JSONPath): void => {
+    if (path().length === 1) lines.push(line + 1);
+  };
+  visitJson(text, { onArrayBegin: begins, onObjectBegin: begins, onLiteralValue: (_value, ...at) => begins(...at) });
   return lines;
 }

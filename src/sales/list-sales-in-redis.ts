@@ -11,7 +11,7 @@ const LIVE_MAX = 10_000;
  * @throws OperationalError mysql
  */
 export async function listSalesInRedis(
-  sales: Pick<SaleRepository, 'list'>,
+  sales: SaleRepository,
   { closedMax }: { readonly closedMax: number },
 ): Promise<Sale[]> {
   const live = await sales.list({ states: LIVE_STATES, max: LIVE_MAX });

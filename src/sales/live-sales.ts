@@ -56,12 +56,12 @@ interface Figures {
 }
 
 export interface LiveSalesPorts {
-  readonly sales: Pick<SaleRepository, 'list' | 'find'>;
-  readonly stock: Pick<StockStore, 'readSale'>;
-  readonly batches: Pick<BatchStore, 'pendingSummary'>;
-  readonly answers: Pick<AnswerHistory, 'busy' | 'read'>;
-  readonly landed: Pick<LandedOrders, 'bySale'>;
-  readonly clock: Pick<Clock, 'nowMs' | 'monotonicMs'>;
+  readonly sales: SaleRepository;
+  readonly stock: StockStore;
+  readonly batches: BatchStore;
+  readonly answers: AnswerHistory;
+  readonly landed: LandedOrders;
+  readonly clock: Clock;
 }
 
 /** Answers that are not refusals. */

@@ -17,12 +17,9 @@ const cellOf = (separator: string): RegExp =>
 const separatorOf = (text: string): string => /^\s*"?\w*"?\s*([,;\t])/.exec(text)?.[1] ?? ',';
 
 /**
- * Own code, though csv-parse would do: a single expression reads a cell, and an operator's list of sales does not
- * justify another package in production.
- *
  * Reads CSV according to RFC 4180: commas, or the semicolons or tabs of the first line; lines that end in LF, CRLF or
  * CR; quotes around a cell that contains any of these; a quote written twice inside. A misplaced quote is an error.
- * Empty lines are left out.
+ * Empty lines are left out. csv-parse would name the last line of the file for a quote that is never closed.
  */
 export function readCsv(text: string): ReadCsv {
   const separator = separatorOf(text);

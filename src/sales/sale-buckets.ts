@@ -1,9 +1,9 @@
-import { type BucketRef, bucketRefsOf } from '../core/bucket.js';
+import { type BucketRef, bucketRefsOf, type SaleBuckets } from '../core/bucket.js';
 import { OperationalError } from '../core/errors.js';
 import type { BatchStore } from '../core/ports/batch-store.js';
 import type { BucketStatus, RepairStore } from '../core/ports/repair-stores.js';
 import type { StockStore } from '../core/ports/stock-store.js';
-import type { Sale, StoredSaleState } from '../core/sale.js';
+import type { StoredSaleState } from '../core/sale.js';
 
 /** One bucket of a sale in Redis. Null: not loaded, or its server does not answer, and `error` says so. */
 export interface SaleBucket {
@@ -20,18 +20,15 @@ export interface SaleBucket {
 }
 
 export interface SaleBucketsPorts {
-  readonly stock: Pick<StockStore, 'readSale'>;
-  readonly batches: Pick<BatchStore, 'pendingSummary'>;
-  readonly repair: Pick<RepairStore, 'statusOrFault'>;
+  readonly stock: StockStore;
+  readonly batches: BatchStore;
+  readonly repair: RepairStore;
 }
 
 /**
  * Reads every bucket of a sale. A bucket whose server does not answer gets an `error`, and the others are still read.
  */
-export async function readSaleBuckets(
-  sale: Pick<Sale, 'saleId' | 'buckets'>,
-  ports: SaleBucketsPorts,
-): Promise<SaleBucket[]> {
+export async function readSaleBuckets(sale: SaleBuckets, ports: SaleBucketsPorts): Promise<SaleBucket[]> {
   const statuses = await ports.repair.statusOrFault(bucketRefsOf(sale));
   const { saleId } = sale;
   return Promise.all(statuses.map((status, bucket) => readBucket({ saleId, bucket }, status, ports)));

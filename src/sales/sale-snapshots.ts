@@ -5,7 +5,7 @@ import type { Clock } from '../core/ports/clock.js';
 import type { SaleRepository, SaleSnapshotCache } from '../core/ports/sale-repository.js';
 
 export interface SaleSnapshotsPorts {
-  readonly repository: Pick<SaleRepository, 'find' | 'newestId'>;
+  readonly repository: SaleRepository;
   readonly cache: SaleSnapshotCache;
   readonly clock: Clock;
 }

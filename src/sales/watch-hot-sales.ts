@@ -18,7 +18,7 @@ export function hotSalesOf(reports: readonly (readonly HotSale[])[], perSecondMi
 
 /** Publishes the sales that are hot right now, each with its rate. A sale that has cooled down is removed. */
 export function watchHotSales(
-  { store, metrics }: { readonly store: HotSaleStore; readonly metrics: Pick<SaleMetrics, 'hotSales'> },
+  { store, metrics }: { readonly store: HotSaleStore; readonly metrics: SaleMetrics },
   { perSecond }: { readonly perSecond: number },
 ): Job {
   return {

@@ -23,9 +23,9 @@ export interface SaleUnits {
 
 interface WatchOpenSalesPorts {
   readonly leases: JobLeases;
-  readonly sales: Pick<SaleRepository, 'list'>;
-  readonly store: Pick<StockStore, 'readSale'>;
-  readonly metrics: Pick<SaleMetrics, 'openSales'>;
+  readonly sales: SaleRepository;
+  readonly store: StockStore;
+  readonly metrics: SaleMetrics;
 }
 
 /** Publishes stock, units left and units sold of the open sales. */

@@ -40,7 +40,6 @@ Exit codes: 0 every scenario, the soak, the year or the demo, is green, 1 someth
 export function chaosCommands(): Command[] {
   const listCommand = new Command('list')
     .description('the scenarios, with what each breaks and what must hold')
-    .option('--json', 'one JSON line per scenario')
     .action(list);
   const runCommand = new Command('run')
     .description('run scenarios, on servers of its own')
@@ -55,7 +54,6 @@ export function chaosCommands(): Command[] {
     )
     .option('--stacks <count>', 'sets of servers to share the scenarios among, 3 GB each', parseWhole(1, 8), 1)
     .option('--keep', 'keep the data of the servers, not only logs and op logs')
-    .option('--json', 'one JSON line per scenario and seed, and one for the run')
     .action(run);
   const soakCommand = new Command('soak')
     .description(
@@ -66,7 +64,6 @@ export function chaosCommands(): Command[] {
     .option('--seed <seed>', 'draws the faults; default random', parseWhole(0, SEED_MAX))
     .option('--keep', 'keep the data of the servers, not only logs')
     .option('--report <file>', 'write the figures as a page of Markdown')
-    .option('--json', 'one JSON line every five seconds and per fault, and one for the soak')
     .action(soak);
   const yearCommand = new Command('year')
     .description('thousands of sales through their whole life: nothing grows, and Redis and MySQL agree')
@@ -78,26 +75,22 @@ export function chaosCommands(): Command[] {
     .option('--minutes <count>', 'how long it may sell', parseWhole(1, 1_440), YEAR.minutes)
     .option('--keep', 'keep the data of the servers, not only logs')
     .option('--report <file>', 'write the figures as a page of Markdown')
-    .option('--json', 'one JSON line every five seconds, and one for the year')
     .action(year);
   const demoCommand = new Command('demo')
     .description('npm start -- --traffic --faults under Prometheus: alerts fire and clear, boards have data')
     .option('--minutes <count>', 'how long', parseWhole(2, 1_440), DEMO_MINUTES_DEFAULT)
     .option('--keep', 'keep servers’ data and that of Prometheus')
-    .option('--json', 'the lines of npm start, and one for the demo')
     .action(demo);
   return [listCommand, runCommand, soakCommand, yearCommand, demoCommand];
 }
 
 // Scenarios are imported on first use, so that `--help` starts without them.
 
-async function list({ json }: { readonly json?: boolean }): Promise<void> {
-  const [{ idsOf }, { SCENARIOS }] = await Promise.all([import('./scenario.js'), import('./scenarios/list.js')]);
+async function list(): Promise<void> {
+  const { SCENARIOS } = await import('./scenarios/list.js');
   for (const scenario of SCENARIOS) {
-    const { name, title, fast = false, alone = false } = scenario;
     const skip = scenario.skip?.() ?? null;
-    if (json) console.log(JSON.stringify({ scenario: name, ids: idsOf(scenario), title, fast, alone, skip }));
-    else console.log(`${name.padEnd(24)} ${title}${skip === null ? '' : ` (skipped: ${skip})`}`);
+    console.log(`${scenario.name.padEnd(24)} ${scenario.title}${skip === null ? '' : ` (skipped: ${skip})`}`);
   }
 }
 

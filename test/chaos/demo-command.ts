@@ -13,7 +13,6 @@ import { renderTable } from '../helpers/render-table.js';
 /** Options of `chaos demo`. */
 export interface DemoFlags {
   readonly minutes: number;
-  readonly json?: boolean;
   readonly keep?: boolean;
 }
 
@@ -48,13 +47,11 @@ const EXPECTED_ALERTS = ['SeckillDeadLetterParked'];
 const RATE_INTERVAL = `${4 * SCRAPE_EVERY_S}s`;
 
 /** `npm start -- --traffic --faults` under a real Prometheus: which alerts fire and clear, and whether each board shows something. */
-export async function runDemo({ minutes, json, keep }: DemoFlags): Promise<void> {
-  const say = (line: string): void => void (json ? undefined : console.log(line));
-  await reportStackError(json, async (signal) => {
+export async function runDemo({ minutes, keep }: DemoFlags): Promise<void> {
+  await reportStackError(false, async (signal) => {
     rmSync(DIR, { recursive: true, force: true });
     const demo = new DemoRun(DIR, ['--traffic', '--faults'], (line) => {
-      if (typeof line === 'string') say(line);
-      else if (json) console.log(JSON.stringify(line));
+      if (typeof line === 'string') console.log(line);
     });
     signal.addEventListener('abort', () => demo.interrupt(), { once: true });
     let seen: { readonly alerts: readonly FiredAlert[]; readonly lines: readonly BoardLine[] };
@@ -68,11 +65,10 @@ export async function runDemo({ minutes, json, keep }: DemoFlags): Promise<void>
     const { alerts, lines } = seen;
     const books = demo.found('books');
     const wrong = problemsOf(alerts, lines, books?.right === true && demo.exitCode === 0);
-    say(`\n${renderTable(['alert', 'fired s', 'cleared s'], alerts.map(alertCells))}`);
+    console.log(`\n${renderTable(['alert', 'fired s', 'cleared s'], alerts.map(alertCells))}`);
     const withData = lines.filter((line) => line.wrong === null).length;
-    say(`\nBoards: ${withData} of ${lines.length} expressions have data and named lines.`);
-    say(wrong.length === 0 ? '\nGreen.' : `\nRed:\n${wrong.map((one) => `  ${one}`).join('\n')}`);
-    if (json) console.log(JSON.stringify({ result: 'demo', minutes, alerts, lines, books, wrong }));
+    console.log(`\nBoards: ${withData} of ${lines.length} expressions have data and named lines.`);
+    console.log(wrong.length === 0 ? '\nGreen.' : `\nRed:\n${wrong.map((one) => `  ${one}`).join('\n')}`);
     if (wrong.length > 0) process.exitCode = EXIT_RED;
   });
   process.exit();

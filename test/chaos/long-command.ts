@@ -12,7 +12,6 @@ import { readFacts } from './report.js';
 
 /** Options of `chaos soak` and `chaos year` that do not change what is run. */
 export interface LongFlags {
-  readonly json?: boolean;
   readonly keep?: boolean;
   readonly report?: string;
 }
@@ -23,12 +22,11 @@ const EXIT_RED = 1;
  * Boots servers, runs a plan on them, and prints the result. Sets the exit code.
  * @param again the command that repeats the run
  */
-export async function runLong(plan: RunPlan, again: string, { json, keep, report }: LongFlags): Promise<void> {
-  const say = (line: string): void => void (json ? undefined : console.log(line));
-  say(`Seed: ${plan.seed}`);
-  await reportStackError(json, async (signal) => {
+export async function runLong(plan: RunPlan, again: string, { keep, report }: LongFlags): Promise<void> {
+  console.log(`Seed: ${plan.seed}`);
+  await reportStackError(false, async (signal) => {
     await buildIfOlder();
-    const { result, facts } = await onOwnStacks({ count: 1, json, keep, say, signal }, async (stacks) => {
+    const { result, facts } = await onOwnStacks({ count: 1, keep, signal }, async (stacks) => {
       const stack = stacks[0] as StackControls;
       const facts = await readFacts(stack);
       const run = new LongRun({
@@ -36,21 +34,20 @@ export async function runLong(plan: RunPlan, again: string, { json, keep, report
         stack,
         env: { ...process.env, ...stack.env },
         signal,
-        onProgress: (line, figures) => (json ? console.log(JSON.stringify(figures)) : say(line)),
+        onProgress: (line) => console.log(line),
       });
       return { facts, result: await run.run() };
     });
-    if (json) console.log(JSON.stringify({ result: plan.name, seed: plan.seed, ...result }));
-    say(`\n${renderTable(HEADER, resultLines(result))}`);
-    for (const [message, times] of Object.entries(result.logged)) say(`logged ${times} times: ${message}`);
-    say(`\n${resultSentence(result)}`);
+    console.log(`\n${renderTable(HEADER, resultLines(result))}`);
+    for (const [message, times] of Object.entries(result.logged)) console.log(`logged ${times} times: ${message}`);
+    console.log(`\n${resultSentence(result)}`);
     if (result.problems.length > 0) process.exitCode = EXIT_RED;
     if (report === undefined) return;
     const file = resolve(report);
     const date = new Date().toISOString().slice(0, 16).replace('T', ' ') + ' UTC';
     mkdirSync(dirname(file), { recursive: true });
     writeFileSync(file, resultPage({ run: result, facts, date, again }));
-    say(`Written: ${file}`);
+    console.log(`Written: ${file}`);
   });
   process.exit();
 }

@@ -23,10 +23,8 @@ const folderOf = (index: number): string => join(REPO_DIR, `.stack-chaos${index 
 interface OwnStacksOptions {
   /** How many sets of servers. */
   readonly count: number;
-  readonly json?: boolean | undefined;
   /** Keeps the data of the servers. */
   readonly keep?: boolean | undefined;
-  readonly say: (line: string) => void;
   readonly signal: AbortSignal;
 }
 
@@ -35,7 +33,7 @@ interface OwnStacksOptions {
  * @throws StackError when they do not boot; what `work` throws
  */
 export async function onOwnStacks<T>(
-  { count, json, keep, say, signal }: OwnStacksOptions,
+  { count, keep, signal }: OwnStacksOptions,
   work: (stacks: readonly StackControls[]) => Promise<T>,
 ): Promise<T> {
   const folders = Array.from({ length: count }, (_, index) => folderOf(index));
@@ -43,12 +41,12 @@ export async function onOwnStacks<T>(
   const controls: StackControls[] = [];
   const onStrayError = (error: unknown): void => {
     process.exitCode = EXIT_RED;
-    say(`An error outside every scenario: ${error instanceof Error ? error.stack : String(error)}`);
+    console.log(`An error outside every scenario: ${error instanceof Error ? error.stack : String(error)}`);
   };
   try {
     for (const dir of folders) {
       const boot = (onProgress: OnProgress) => bootOwnStack(dir, onProgress, signal);
-      booted.push(await showProgress(progressStyle(json === true), BOOT_STEPS, boot));
+      booted.push(await showProgress(progressStyle(false), BOOT_STEPS, boot));
     }
     process.on('uncaughtException', onStrayError).on('unhandledRejection', onStrayError); // the servers must not be left running
     for (const { stack } of booted) controls.push(await openControls(stack.dir, stack.env()));

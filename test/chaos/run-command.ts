@@ -15,7 +15,6 @@ import type { Scenario } from './scenario.js';
 /** Options of `chaos run`. */
 export interface ChaosFlags {
   readonly seeds: number;
-  readonly json?: boolean;
   readonly keep?: boolean;
   readonly jobs: number;
   readonly stacks: number;
@@ -34,14 +33,12 @@ export async function runChaos(
   flags: ChaosFlags,
   writesReport: boolean,
 ): Promise<void> {
-  const { json, keep, jobs } = flags;
-  const progress = new ChaosProgress(scenarios.length * seeds.length, json === true);
-  progress.seeds(seeds);
-  await reportStackError(json, async (signal) => {
+  const { keep, jobs } = flags;
+  console.log(`Seeds: ${seeds.join(' ')}`);
+  await reportStackError(false, async (signal) => {
     const startedMs = performance.now();
     await buildIfOlder();
-    const say = (line: string): void => progress.say(line);
-    const { results, facts } = await onOwnStacks({ count: flags.stacks, json, keep, say, signal }, async (stacks) => {
+    const { results, facts } = await onOwnStacks({ count: flags.stacks, keep, signal }, async (stacks) => {
       const schedule = new Schedule(scenarios, seeds);
       const facts = await readFacts(stacks[0] as StackControls);
       const runs = stacks.map(
@@ -51,9 +48,8 @@ export async function runChaos(
             env: { ...process.env, ...stack.env },
             jobs,
             signal,
-            onBegin: (scenario) => progress.begin(scenario),
-            onEnd: (result) => progress.end(result),
-            onLogs: (text) => progress.logs(text),
+            onEnd: (result) => console.log(lineOf(result)),
+            onLogs: (text) => console.error(text),
           }),
       );
       try {
@@ -61,7 +57,6 @@ export async function runChaos(
         signal.throwIfAborted();
         return { results: results.flat(), facts };
       } finally {
-        progress.close();
         await Promise.all(runs.map((run) => run.endShared()));
       }
     });
@@ -70,17 +65,13 @@ export async function runChaos(
       scenarios.map(({ name }) => name),
       results,
     );
-    const total = totalLine(summaries, seeds.length);
-    if (json) console.log(JSON.stringify({ result: 'chaos', total, seeds, tookMs }));
-    else {
-      console.log(`\n${renderTable(HEADER, summaries.filter(({ skipped }) => skipped === null).map(cellsOf))}`);
-      console.log(`\n${total}`);
-    }
+    console.log(`\n${renderTable(HEADER, summaries.filter(({ skipped }) => skipped === null).map(cellsOf))}`);
+    console.log(`\n${totalLine(summaries, seeds.length)}`);
     if (results.some(({ outcome }) => outcome === 'red')) process.exitCode = EXIT_RED;
     if (writesReport) {
       const date = new Date().toISOString().slice(0, 16).replace('T', ' ') + ' UTC';
       writeFileSync(REPORT_FILE, reportPage(summaries, seeds, { facts, date, tookMs }));
-      progress.say(`Written: ${REPORT_FILE}`);
+      console.log(`Written: ${REPORT_FILE}`);
     }
   });
   // waits of a scenario that ran out of time may be left, and would keep the command alive for minutes
@@ -88,69 +79,6 @@ export async function runChaos(
 }
 
 const NAME_WIDTH = 24;
-
-/** Prints a line per scenario that ended; on a terminal a last line says what runs. */
-class ChaosProgress {
-  readonly #total: number;
-  readonly #json: boolean;
-  readonly #live: boolean;
-  readonly #running: string[] = [];
-  #ended = 0;
-  #timer: NodeJS.Timeout | null = null;
-
-  constructor(total: number, json: boolean) {
-    this.#total = total;
-    this.#json = json;
-    this.#live = !json && process.stdout.isTTY === true;
-  }
-
-  seeds(seeds: readonly number[]): void {
-    if (this.#json) console.log(JSON.stringify({ result: 'seeds', seeds }));
-    else console.log(`Seeds: ${seeds.join(' ')}`);
-  }
-
-  begin({ name }: Scenario): void {
-    this.#running.push(name);
-    if (this.#live) this.#timer ??= setInterval(() => this.#draw(), 1000);
-    this.#draw();
-  }
-
-  end(result: ScenarioResult): void {
-    this.#ended++;
-    this.#running.splice(this.#running.indexOf(result.scenario), 1);
-    if (this.#json) console.log(JSON.stringify({ result: 'scenario', ...result }));
-    else this.say(lineOf(result));
-    this.#draw();
-  }
-
-  /** The last lines that the programs of a failed scenario logged. */
-  logs(text: string): void {
-    this.#wipe();
-    console.error(text);
-  }
-
-  say(line: string): void {
-    this.#wipe();
-    if (!this.#json) console.log(line);
-  }
-
-  close(): void {
-    if (this.#timer !== null) clearInterval(this.#timer);
-    this.#timer = null;
-    this.#wipe();
-  }
-
-  #draw(): void {
-    if (!this.#live || this.#running.length === 0) return;
-    const width = (process.stdout.columns ?? 80) - 1;
-    const line = `${this.#ended} of ${this.#total} done, running: ${this.#running.join(' ')}`;
-    process.stdout.write(`\r\x1b[K${line.slice(0, width)}`);
-  }
-
-  #wipe(): void {
-    if (this.#live) process.stdout.write('\r\x1b[K');
-  }
-}
 
 function lineOf({
   scenario,

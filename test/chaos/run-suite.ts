@@ -41,7 +41,6 @@ export interface SuiteRunParts {
   /** Largest number of scenarios that run in parallel. */
   readonly jobs: number;
   readonly signal: AbortSignal;
-  readonly onBegin?: (scenario: Scenario, seed: number) => void;
   readonly onEnd?: (result: ScenarioResult) => void;
   readonly onLogs?: (text: string) => void;
 }
@@ -81,8 +80,7 @@ export class SuiteRun {
 
   /** Runs one scenario once. A scenario that runs alone must not run beside another one. */
   async runOne(scenario: Scenario, seed: number): Promise<ScenarioResult> {
-    const { stack, env, main, signal, onBegin, onEnd, onLogs = () => undefined } = this.#parts;
-    onBegin?.(scenario, seed);
+    const { stack, env, main, signal, onEnd, onLogs = () => undefined } = this.#parts;
     if (scenario.alone) {
       await this.endShared();
       await this.#retireAll();

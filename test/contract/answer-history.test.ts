@@ -9,6 +9,7 @@ import { onRedisCluster } from '../helpers/redis-cluster.js';
 import { freshSaleId } from '../helpers/sales.js';
 import { silentLog } from '../helpers/silent-log.js';
 import { stackEnv } from '../helpers/stack-env.js';
+import { systemClock } from '../../src/process/system-clock.js';
 
 interface World {
   readonly history: AnswerHistory;
@@ -25,7 +26,7 @@ async function redisWorld(url?: string): Promise<World> {
 }
 
 const WORLDS = [
-  ['memory', async () => ({ history: new MemoryAnswerHistory({ nowMs: () => Date.now() }), close: async () => {} })],
+  ['memory', async () => ({ history: new MemoryAnswerHistory(systemClock), close: async () => {} })],
   ['redis', () => redisWorld()],
   ['a Redis cluster', () => onRedisCluster(redisWorld)],
 ] as const;

@@ -22,6 +22,7 @@ import { redisServerOrSkip, startPrivateRedis, type PrivateRedis } from '../help
 import { startRedisCluster } from '../helpers/redis-cluster.js';
 import { stackEnv } from '../helpers/stack-env.js';
 import { ownMysqlWorld, type MysqlWorld } from './repository-worlds.js';
+import { partial } from '../helpers/partial.js';
 
 const IS_OTHER = !isDeepStrictEqual(versionsIn(process.env), DEFAULT_VERSIONS);
 /** Checks that depend on the test machine or on other users of its servers. */
@@ -313,10 +314,12 @@ describe('seckill doctor: broken MySQL', () => {
     try {
       await connection.query("SET SESSION sql_mode = 'NO_BACKSLASH_ESCAPES', time_zone = 'SYSTEM'");
       await connection.query('SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ');
-      const facts = await readMysqlStartFacts({
-        query: async <Row>(sql: string, values?: readonly SqlValue[]) =>
-          (await connection.query(sql, values as string[]))[0] as Row[],
-      });
+      const facts = await readMysqlStartFacts(
+        partial({
+          query: async <Row>(sql: string, values?: readonly SqlValue[]) =>
+            (await connection.query(sql, values as string[]))[0] as Row[],
+        }),
+      );
       const lines = new Lines(findingsOf(MYSQL_START_CHECKS, facts));
       expect(lines.of('wrong')).to.deep.equal(['mysql.isolation', 'mysql.sql-mode', 'mysql.time-zone']);
     } finally {

@@ -4,26 +4,8 @@ import type { LandedOrders } from '../../src/core/ports/landed-orders.js';
 import { createLandedOrders } from '../../src/mysql/landed-orders.js';
 import { createOrderArchive } from '../../src/mysql/order-archive.js';
 import type { Sale } from '../../src/core/sale.js';
-import { MemoryLandedOrders } from '../helpers/memory/memory-landed-orders.js';
 import { batchOf, purchaseOf } from '../helpers/sales.js';
-import { memoryWorld, newSale, ownMysqlWorld, type MysqlWorld, type RepositoryWorld } from './repository-worlds.js';
-
-const WORLDS = [
-  [
-    'memory',
-    async () => {
-      const world = await memoryWorld();
-      return { world, landed: new MemoryLandedOrders(world.repositories) };
-    },
-  ],
-  [
-    'mysql',
-    async () => {
-      const world = await ownMysqlWorld();
-      return { world, landed: createLandedOrders(world.pool) };
-    },
-  ],
-] as const;
+import { newSale, ownMysqlWorld, type MysqlWorld, type RepositoryWorld } from './repository-worlds.js';
 
 const START_MS = Math.floor(Date.now() / 1000) * 1000 - 600_000;
 /** Creation time of each order of a sale, ms from the start. Each order has its own transaction. */
@@ -44,49 +26,48 @@ async function write(world: RepositoryWorld, sale: Sale, atMs: number, count = 1
   expect((await world.orders.write(plan)).outcome).to.equal('written');
 }
 
-for (const [name, open] of WORLDS) {
-  describe(`contract LandedOrders on ${name}`, () => {
-    let world: RepositoryWorld;
-    let landed: LandedOrders;
-    const sales: Sale[] = [];
-    before(async () => {
-      ({ world, landed } = await open());
-      for (let index = 0; index < 3; index++) {
-        sales.push(await world.sales.create(newSale({ stock: 100, limitPerBuyer: 10, opensAtMs: START_MS })));
-      }
-      const [one, other] = sales as [Sale, Sale];
-      for (const ms of WRITTEN_MS) await write(world, one, START_MS + ms);
-      await write(world, other, START_MS + 1500);
-    });
-    after(() => world?.close());
-    const idOf = (index: number): string => (sales[index] as Sale).saleId;
-
-    it('counts the orders of each sale in a time range, and omits a sale without orders', async () => {
-      const all = sales.map(({ saleId }) => saleId);
-      const counted = async (fromMs: number, toMs: number, saleIds = all): Promise<unknown> =>
-        Object.fromEntries(await landed.bySale(saleIds, START_MS + fromMs, START_MS + toMs));
-      expect(await counted(0, 1000)).to.deep.equal({ [idOf(0)]: 3 });
-      expect(await counted(1000, 2000)).to.deep.equal({ [idOf(0)]: 1, [idOf(1)]: 1 });
-      expect(await counted(1000, 2000, [idOf(1)])).to.deep.equal({ [idOf(1)]: 1 });
-      expect(await counted(3000, 59_000)).to.deep.equal({});
-      expect(await counted(0, 60_000, [])).to.deep.equal({});
-    });
-
-    it('counts the orders of a sale per second, in order', async () => {
-      const { seconds, readToMs } = await landed.bySecond(idOf(0), START_MS, START_MS + 60_000);
-      expect([...seconds].map(([atMs, orders]) => [atMs - START_MS, orders])).to.deep.equal([
-        [0, 3],
-        [1000, 1],
-        [2000, 2],
-        [59_000, 1],
-      ]);
-      expect(readToMs).to.equal(START_MS + 60_000);
-      const some = await landed.bySecond(idOf(0), START_MS + 1000, START_MS + 2000);
-      expect([...some.seconds.values()]).to.deep.equal([1]);
-      expect((await landed.bySecond(idOf(2), START_MS, START_MS + 60_000)).seconds.size).to.equal(0);
-    });
+describe('contract LandedOrders on mysql', () => {
+  let world: MysqlWorld;
+  let landed: LandedOrders;
+  const sales: Sale[] = [];
+  before(async () => {
+    world = await ownMysqlWorld();
+    landed = createLandedOrders(world.pool);
+    for (let index = 0; index < 3; index++) {
+      sales.push(await world.sales.create(newSale({ stock: 100, limitPerBuyer: 10, opensAtMs: START_MS })));
+    }
+    const [one, other] = sales as [Sale, Sale];
+    for (const ms of WRITTEN_MS) await write(world, one, START_MS + ms);
+    await write(world, other, START_MS + 1500);
   });
-}
+  after(() => world?.close());
+  const idOf = (index: number): string => (sales[index] as Sale).saleId;
+
+  it('counts the orders of each sale in a time range, and omits a sale without orders', async () => {
+    const all = sales.map(({ saleId }) => saleId);
+    const counted = async (fromMs: number, toMs: number, saleIds = all): Promise<unknown> =>
+      Object.fromEntries(await landed.bySale(saleIds, START_MS + fromMs, START_MS + toMs));
+    expect(await counted(0, 1000)).to.deep.equal({ [idOf(0)]: 3 });
+    expect(await counted(1000, 2000)).to.deep.equal({ [idOf(0)]: 1, [idOf(1)]: 1 });
+    expect(await counted(1000, 2000, [idOf(1)])).to.deep.equal({ [idOf(1)]: 1 });
+    expect(await counted(3000, 59_000)).to.deep.equal({});
+    expect(await counted(0, 60_000, [])).to.deep.equal({});
+  });
+
+  it('counts the orders of a sale per second, in order', async () => {
+    const { seconds, readToMs } = await landed.bySecond(idOf(0), START_MS, START_MS + 60_000);
+    expect([...seconds].map(([atMs, orders]) => [atMs - START_MS, orders])).to.deep.equal([
+      [0, 3],
+      [1000, 1],
+      [2000, 2],
+      [59_000, 1],
+    ]);
+    expect(readToMs).to.equal(START_MS + 60_000);
+    const some = await landed.bySecond(idOf(0), START_MS + 1000, START_MS + 2000);
+    expect([...some.seconds.values()]).to.deep.equal([1]);
+    expect((await landed.bySecond(idOf(2), START_MS, START_MS + 60_000)).seconds.size).to.equal(0);
+  });
+});
 
 describe('LandedOrders on mysql', () => {
   let world: MysqlWorld;

@@ -20,6 +20,8 @@ import { expireBySweep } from '../../src/orders/expire-orders.js';
 import { batchOf, purchasesOf } from '../helpers/sales.js';
 import { silentLog } from '../helpers/silent-log.js';
 import { newSale, ownMysqlWorld, systemClock, type MysqlWorld } from './repository-worlds.js';
+import { partial } from '../helpers/partial.js';
+import type { OrderJobMetrics } from '../../src/orders/metrics.js';
 
 const MINUTE = 60_000;
 const WINDOW_MS = 15 * MINUTE;
@@ -89,7 +91,7 @@ describe('contract: wrong MySQL clock, on real MySQL statements', () => {
     const due = await orderOn(world.pool, -MINUTE);
     const sweepOn = (pool: MysqlPool) => {
       const servers = { mysql: () => readMysqlClock(pool), redis: () => [] };
-      const metrics = { clockAhead: () => undefined, expired: () => undefined };
+      const metrics: OrderJobMetrics = partial({ clockAhead: () => undefined, expired: () => undefined });
       const clocks = new ClockWatch({ servers, clock: systemClock, metrics });
       return expireBySweep({ transitions: transitionsOn(pool), clocks, metrics }, { max: 10 }).runOnce();
     };

@@ -4,6 +4,7 @@ import { OperationalError } from '../../src/core/errors.js';
 import { createReadiness } from '../../src/process/servers.js';
 import type { MysqlPool } from '../../src/mysql/pool.js';
 import { openTestStack, type TestStack } from '../helpers/stack.js';
+import { partial } from '../helpers/partial.js';
 
 describe('worker readiness', () => {
   let stack: TestStack;
@@ -27,7 +28,7 @@ describe('worker readiness', () => {
       redis: stack.redis,
       mysql: { probe: async () => undefined, writeRefusal: () => null, ...mysql } as MysqlPool,
       endpoint: `127.0.0.1:${(broker.address() as AddressInfo).port}`,
-      minter: { problem: () => problem },
+      minter: partial({ problem: () => problem }),
     })();
     const bad = dependencies.filter(({ ok }) => !ok).map(({ name, detail }) => [name, detail] as const);
     return ready ? null : Object.fromEntries(bad);

@@ -8,6 +8,7 @@ import {
   type Started,
 } from '../unit/http/http-harness.js';
 import { pause } from '../chaos/harness/wait.js';
+import { partial } from '../helpers/partial.js';
 
 const KEY = 'Idempotency-Key: k1';
 
@@ -80,7 +81,7 @@ describe('slow HTTP clients', () => {
 
   it('closes a connection when the client never reads its answer [S7]', async () => {
     const metricsPage = { isFor: () => true, read: () => Promise.resolve('x'.repeat(20_000_000)) };
-    fake = new FakeServices({ metricsPage });
+    fake = new FakeServices({ metricsPage: partial(metricsPage) });
     await start({ stalledTimeoutMs: 100 });
     const client = await RawClient.to(server.operatorsPort);
     client.say('GET /metrics HTTP/1.1', 'Host: localhost', '', '');

@@ -49,6 +49,7 @@ import { GetSale } from '../../src/sales/get-sale.js';
 import { SaleSnapshots } from '../../src/sales/sale-snapshots.js';
 import { SaleEditor } from '../../src/sales/edit-sale.js';
 import { SaleAdmin } from '../../src/sales/sale-admin.js';
+import type { UnitFetcher } from '../../src/sales/stock/gather-units.js';
 import { MemoryNonceStore } from '../helpers/memory/memory-admission-stores.js';
 import { MemoryPurchaseTokenStore } from '../helpers/memory/memory-admission-stores.js';
 import { MemoryPaymentAttempts } from '../helpers/memory/memory-payment-attempts.js';
@@ -69,6 +70,7 @@ import { signedMessages } from '../helpers/signatures.js';
 import { ReconcileWorld } from '../unit/recovery/reconcile/reconcile-world.js';
 import { FORGER, SMUGGLED } from './tokens.js';
 import { noAdmissionMetrics } from '../helpers/no-metrics.js';
+import { partial } from '../helpers/partial.js';
 
 export const SECRET = 'a-secret-of-hostile-tests-of-forty-bytes';
 export const WEBHOOK_SECRET = 'a-webhook-secret-of-hostile-tests-of-forty';
@@ -176,8 +178,7 @@ export class HostileWorld extends ReconcileWorld {
     const cache = this.#seen(this.cache);
     const snapshots = new SaleSnapshots({ repository: mysql, cache, clock }, LIMITS);
     // these sales have one bucket each
-    const units = { count: async () => null };
-    const noOtherBuckets = { fetch: async () => ({ outcome: 'unsure' }) as const };
+    const units = partial<UnitFetcher>({ count: async () => null, fetch: async () => ({ outcome: 'unsure' }) });
     const flags = new SoldOutFlags({ lifeMs: 500, buyersMax: 1000 }, { store, units, clock, log: this.log });
     const channel = this.#recording(store);
     const waiting = {
@@ -193,7 +194,7 @@ export class HostileWorld extends ReconcileWorld {
     const refunds = this.#seen(new MemoryRefundRepository(this.transitions, this.clock));
     const cases = this.#seen(new MemoryPaymentCases(this.transitions, this.clock));
     const attempts = this.#seen(new MemoryPaymentAttempts(this.clock, this.mysql));
-    const placePorts = { store, channel, units: noOtherBuckets, flags, snapshots, clock, log: this.log };
+    const placePorts = { store, channel, units, flags, snapshots, clock, log: this.log };
     const batcher = new Batcher(
       { sizeMax: 16, inFlightMax: 8, gatherMs: 0, queueMax: 1000, waitMaxMs: 2000, roundsMax: 5 },
       {
@@ -202,7 +203,7 @@ export class HostileWorld extends ReconcileWorld {
             ? placeBatch(bucket, purchases, '', deliver, placePorts)
             : placeInSpan(bucket, purchases, spans, deliver, placePorts, this.#tracing),
         clock,
-        metrics: { batchPlaced: () => undefined, queueWaited: () => undefined },
+        metrics: partial({ batchPlaced: () => undefined, queueWaited: () => undefined }),
         onError: (error) => this.#wrong('batcher', error),
       },
     );
@@ -222,28 +223,28 @@ export class HostileWorld extends ReconcileWorld {
     return {
       auth: hmacAuth(SECRET),
       // Checks every address, trusts the header for the client address, and refuses no request.
-      admission: new Admission({ isAnyOn: true }, [new Lists(() => LISTS)], noAdmissionMetrics),
-      unpaidPause: { check: () => null },
+      admission: new Admission(partial({ isAnyOn: true }), [new Lists(() => LISTS)], noAdmissionMetrics),
+      unpaidPause: partial({ check: () => null }),
       degrade,
       reads,
       reshard: async () => ({ outcome: 'already_resharded' }),
       repair: async () => ({ outcome: 'not_needed' }),
       bucketsOf: async () => [],
       saleSeconds: this.#seen({
-        landed: { bySecond: async (_saleId, _fromMs, readToMs) => ({ seconds: new Map(), readToMs }) },
-        answers: { read: async () => new Map() },
+        landed: partial({ bySecond: async (_saleId, _fromMs, readToMs) => ({ seconds: new Map(), readToMs }) }),
+        answers: partial({ read: async () => new Map() }),
         keptMs: 3_600_000,
       }),
       live: new LiveSnapshots(
         {
-          sales: { look: async () => ({ sales: [], moreSales: 0, missing: [] }) },
-          programs: { live: async () => [] },
+          sales: partial({ look: async () => ({ sales: [], moreSales: 0, missing: [] }) }),
+          programs: partial({ live: async () => [] }),
           clock,
-          log: { error: ({ err }: { err?: unknown }) => void this.#wrong('bug', err) },
+          log: partial({ error: ({ err }: { err?: unknown }) => void this.#wrong('bug', err) }),
         },
         1000,
       ),
-      breakers: { mode: 'off', standings: [] },
+      breakers: partial({ mode: 'off', standings: [] }),
       operatorPlaces: newOperatorPlaces(),
       mq: new BrokerViews(() => NO_MESSAGES, clock),
       prices: { currency: 'EUR', faultOf: () => null },
@@ -306,18 +307,20 @@ export class HostileWorld extends ReconcileWorld {
       rules: this.#seen(rules),
       ruleReports: new MemoryRuleReports(clock),
       switches: this.#seen(new SwitchAdmin(rules)),
-      revocations: this.#seen({
-        add: (one, actor) => Promise.resolve({ ...one, number: 1, actor, atMs: 0 }),
-        newest: () => Promise.resolve([]),
-      }),
+      revocations: this.#seen(
+        partial({
+          add: (one, actor) => Promise.resolve({ ...one, number: 1, actor, atMs: 0 }),
+          newest: () => Promise.resolve([]),
+        }),
+      ),
       audit: this.#seen({ list: () => Promise.resolve([]), append: () => Promise.resolve() }),
       profiler: this.#seen({ profile: () => Promise.resolve('{}') }),
-      trace: this.#seen({ trace: () => Promise.resolve({ outcome: 'not_found' as const, why: 'Nobody knows it.' }) }),
+      trace: this.#seen(partial({ trace: async () => ({ outcome: 'not_found', why: 'Nobody knows it.' }) })),
       ready: () => Promise.resolve({ ready: true, dependencies: [] }),
       isReady: () => Promise.resolve(true),
       cors: new Cors([ALLOWED_ORIGIN]),
       pages: NO_PAGES,
-      metricsPage: { isFor: () => true, read: () => this.registry.metrics() },
+      metricsPage: partial({ isFor: () => true, read: () => this.registry.metrics() }),
       metrics: createHttpMetrics(this.registry),
       saleAnswers: new SaleAnswers(
         this.registry,
@@ -353,7 +356,9 @@ export class HostileWorld extends ReconcileWorld {
 
   /** Records a batch as soon as it is committed, so that no buyer waits. */
   #recording(store: ReconcileWorld['store']): PurchaseChannel {
-    const channel = this.broker.purchaseChannel(createCheckBack(store, signedMessages(), this.log));
+    const channel = this.broker.purchaseChannel(
+      createCheckBack((ref) => store.resolve(ref), signedMessages(), this.log),
+    );
     const recorded = (batch: Batch): Promise<void> =>
       this.work(batch).catch((error: unknown) => void this.#wrong('worker', error));
     return {

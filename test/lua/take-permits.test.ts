@@ -5,6 +5,7 @@ import { LocalLimitStore } from '../../src/admission/limits/local-limit-store.js
 import { LIMIT_CALLERS_MAX, type LimitAnswers, type LimitCaller } from '../../src/core/ports/admission-stores.js';
 import { limitKeys } from '../../src/redis/keys.js';
 import { createLimitStore } from '../../src/redis/limit-store.js';
+import { partial } from '../helpers/partial.js';
 import { ManualClock } from '../helpers/memory/manual-clock.js';
 import { freshSaleId } from '../helpers/sales.js';
 import { ScriptRunner } from './script-runner.js';
@@ -35,7 +36,7 @@ describe('lua/take-permits-5.lua', () => {
       nowUs = Number(reply[0]);
       return reply;
     };
-    return createLimitStore({ run }).take({ endpoint, limits, callers });
+    return createLimitStore(partial({ run })).take({ endpoint, limits, callers });
   };
   const keysOf = (endpoint: string, { ip, user }: LimitSet): string[] => [
     limitKeys.bucket(endpoint),

@@ -8,21 +8,9 @@ import { withoutUndefined } from '../../src/core/without-undefined.js';
 import { REPO_DIR } from '../../deploy/local/stack/paths.js';
 import { StackError } from '../../deploy/local/stack/stack-error.js';
 import { chosenIn, versionOptions, wantedVersions, type Versions } from '../../deploy/local/stack/versions.js';
-import { renderTable } from '../helpers/render-table.js';
 import { readResults, resultsSetting } from '../runner/results.js';
 import { ensureNode, NODE_VERSIONS, type NodeVersion } from './node-versions.js';
-import {
-  cellsOf,
-  countsOf,
-  HEADER,
-  markdownTable,
-  readMatrix,
-  resultOf,
-  withRow,
-  writeMatrix,
-  type RowResult,
-  type TestRun,
-} from './results.js';
+import { countsOf, markdownTable, resultOf, type RowResult, type TestRun } from './results.js';
 import {
   nameOf,
   rowOf,
@@ -40,11 +28,8 @@ interface MatrixFlags extends Partial<Versions> {
   readonly node?: NodeVersion;
   readonly suites?: Suite[];
   readonly short?: boolean;
-  readonly out: string;
-  readonly table?: boolean;
 }
 
-const OUT = join(REPO_DIR, '.stack-matrix', 'results.json');
 const TEST = join(REPO_DIR, 'test/run.mjs');
 
 const HELP = `
@@ -53,11 +38,10 @@ Examples:
   npm run test:matrix -- --mysql 8.0 --redis valkey     one row
   npm run test:matrix -- --node 22 --suites unit        a part of a row
   npm run test:matrix -- --mysql 8.0 --short            the contracts of MySQL, and one purchase from the click to its order
-  npm run test:matrix -- --table                        what earlier runs found
 
 What is not chosen is as in \`npm test\`. Servers and Node are fetched at the first time; servers of your own are named by
 SECKILL_MYSQLD, SECKILL_REDIS_SERVER and SECKILL_ROCKETMQ_LIB. Scenarios: of each program one that dies at work, and of each server one.
-Rows of earlier runs stay in the file, and are shown until they are run again; a part of a row (--suites) is shown and not kept. The last line counts: N passed, N failed.
+It ends with a table in Markdown, for docs/servers.md, and a line that counts: N passed, N failed.
 Exit codes: 0 all passed, 1 something failed or nothing ran, 2 used wrongly.`;
 
 const matrix = new Command('npm run test:matrix --')
@@ -67,8 +51,6 @@ const matrix = new Command('npm run test:matrix --')
   )
   .addOption(new Option('--suites <suites...>', 'those to run (default: all that a row has)').choices(SUITES))
   .option('--short', 'the contracts of MySQL and one purchase')
-  .option('--out <file>', 'where results are kept, as JSON', OUT)
-  .option('--table', 'show what was found so far, as Markdown, and run nothing')
   .addHelpText('after', HELP)
   .action(run);
 for (const option of versionOptions()) matrix.addOption(option);
@@ -78,7 +60,6 @@ const stopping = new AbortController();
 await runCommandLine(matrix, []);
 
 async function run(flags: MatrixFlags): Promise<void> {
-  if (flags.table) return console.log(markdownTable(readMatrix(flags.out)));
   const chosen = withoutUndefined({ ...wantedVersions(chosenIn(flags), process.env), node: flags.node });
   for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => stopping.abort());
   const rows = Object.keys(chosen).length === 0 && flags.short !== true ? ROWS : [rowOf(chosen)];
@@ -86,11 +67,8 @@ async function run(flags: MatrixFlags): Promise<void> {
   for (const row of rows) {
     if (stopping.signal.aborted) break;
     ran.push(await runRow(row, flags));
-    if (stopping.signal.aborted) break; // half a row must not stand in the place of a whole one
-    if (flags.suites !== undefined) continue; // nor some of its suites
-    writeMatrix(flags.out, withRow(readMatrix(flags.out), ran.at(-1) as RowResult));
   }
-  show(ran, flags.out);
+  show(ran);
 }
 
 async function runRow(row: Row, { suites, short = false }: MatrixFlags): Promise<RowResult> {
@@ -154,13 +132,12 @@ function commit(): string {
   }
 }
 
-function show(ran: readonly RowResult[], out: string): void {
+function show(ran: readonly RowResult[]): void {
   for (const { row, failures } of ran) {
     for (const { title, reason } of failures)
       console.log(`FAILED on ${nameOf(row)}: ${title}\n  ${reason.split('\n')[0]}`);
   }
-  console.log(`\n${renderTable(HEADER, readMatrix(out).map(cellsOf))}\n`);
-  console.log(`Written: ${out}`);
+  console.log(`\n${markdownTable(ran)}\n`);
   const { passed, failed, skipped } = countsOf(ran);
   console.log(`${passed} passed, ${failed} failed${skipped > 0 ? `, ${skipped} skipped` : ''}`);
   if (failed > 0 || passed === 0 || stopping.signal.aborted) process.exitCode = 1;

@@ -1,5 +1,3 @@
-import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
-import { dirname } from 'node:path';
 import { addResults, type FolderResult, type RunResults } from '../runner/results.js';
 import { nameOf, SUITES, type Row, type Suite } from './rows.js';
 
@@ -51,29 +49,6 @@ export function resultOf(
   return { ...about, versions, suites, failures };
 }
 
-const keyOf = ({ row, short }: Pick<RowResult, 'row' | 'short'>): string => `${nameOf(row)}${short ? ', short' : ''}`;
-
-/** Rows of earlier runs; none where there is no file. */
-export function readMatrix(file: string): RowResult[] {
-  try {
-    return (JSON.parse(readFileSync(file, 'utf8')) as { readonly rows: RowResult[] }).rows;
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return [];
-    throw error;
-  }
-}
-
-/** A row that was run before is replaced, where it stands. */
-export function withRow(rows: readonly RowResult[], row: RowResult): RowResult[] {
-  const at = rows.findIndex((one) => keyOf(one) === keyOf(row));
-  return at === -1 ? [...rows, row] : rows.map((one, index) => (index === at ? row : one));
-}
-
-export function writeMatrix(file: string, rows: readonly RowResult[]): void {
-  mkdirSync(dirname(file), { recursive: true });
-  writeFileSync(file, `${JSON.stringify({ rows }, null, 2)}\n`);
-}
-
 /** A failure that belongs to no test, such as a server that did not start, counts as one. */
 export function countsOf(rows: readonly RowResult[]): { passed: number; failed: number; skipped: number } {
   const counts = { passed: 0, failed: 0, skipped: 0 };
@@ -87,9 +62,9 @@ export function countsOf(rows: readonly RowResult[]): { passed: number; failed: 
   return counts;
 }
 
-export const HEADER = ['servers and Node', ...SUITES, 'minutes', 'date', 'commit'] as const;
+const HEADER = ['servers and Node', ...SUITES, 'minutes', 'date', 'commit'] as const;
 
-export function cellsOf({ row, short, versions, suites, failures, tookMs, endedAtMs, commit }: RowResult): string[] {
+function cellsOf({ row, short, versions, suites, failures, tookMs, endedAtMs, commit }: RowResult): string[] {
   const said = Object.entries(versions).map(([name, version]) => `${name} ${version.replace('-MariaDB', '')}`);
   const failed = Object.values(suites).reduce((sum, one) => sum + one.failed, 0);
   const what = said.length > 1 ? said.join(', ') : nameOf(row);

@@ -24,24 +24,20 @@ export interface ChaosSite {
   /** Environment of the programs. */
   readonly env: Environment;
   readonly signal: AbortSignal;
-  readonly say: (line: string) => void;
 }
 
 /** Runs `work` on servers of its own, which end with it, as does their data. */
-export async function onOwnServers<T>(
-  { json, signal, say }: { readonly json: boolean; readonly signal: AbortSignal; readonly say: (line: string) => void },
-  work: (site: ChaosSite) => Promise<T>,
-): Promise<T> {
-  const { stack, stop } = await showProgress(progressStyle(json), ['artifacts', ...SERVER_NAMES], (onProgress) =>
+export async function onOwnServers<T>(signal: AbortSignal, work: (site: ChaosSite) => Promise<T>): Promise<T> {
+  const { stack, stop } = await showProgress(progressStyle(false), ['artifacts', ...SERVER_NAMES], (onProgress) =>
     bootOwnStack(MUTANTS_DIR, onProgress, signal, { timing: 'test' }),
   );
-  const stray = (error: unknown): void => say(`An error outside of any scenario: ${String(error)}`);
+  const stray = (error: unknown): void => console.log(`An error outside of any scenario: ${String(error)}`);
   shortenWaits(WAIT_MS);
   process.on('uncaughtException', stray).on('unhandledRejection', stray); // the servers must not be left running
   try {
     const controls = await openControls(stack.dir, stack.env());
     try {
-      return await work({ stack: controls, env: { ...process.env, ...stack.env() }, signal, say });
+      return await work({ stack: controls, env: { ...process.env, ...stack.env() }, signal });
     } finally {
       closeConnections();
       await controls.close();
@@ -94,9 +90,9 @@ async function runScenario(
   main: string | undefined,
   name: string,
   seed: number,
-  { stack, env, signal, say }: ChaosSite,
+  { stack, env, signal }: ChaosSite,
 ): Promise<{ readonly result: ScenarioResult; readonly logs: string }> {
-  say(`  ${name}, seed ${seed} …`);
+  console.log(`  ${name}, seed ${seed} …`);
   let logs = '';
   const suite = new SuiteRun({ stack, env, main, jobs: 1, signal, onLogs: (text) => (logs += text) });
   try {

@@ -1,5 +1,4 @@
 import { Command, Option } from 'commander';
-import { writeFileSync } from 'node:fs';
 import { buildIfOlder } from '../chaos/harness/commands.js';
 import { reportStackError } from '../../deploy/local/stack-command.js';
 import { seconds } from '../../deploy/local/stack-progress.js';
@@ -7,14 +6,12 @@ import { onOwnServers, runByChaos, runControl } from './by-chaos.js';
 import { catchInSimulation, findSeed, keepSeed, traceMutant } from './by-simulation.js';
 import { MUTANTS, type Mutant } from './mutants.js';
 import { editedFiles, StaleMutant } from './plant.js';
-import { reportPage, saidShown, totalLine, type MutantResult } from './report.js';
+import { saidShown, totalLine, type MutantResult } from './report.js';
 
 interface Flags {
   readonly by?: 'simulation' | 'chaos';
   readonly list?: boolean;
   readonly control?: boolean;
-  readonly json?: boolean;
-  readonly report?: string;
   readonly seed?: string;
   readonly findSeeds?: boolean;
 }
@@ -33,8 +30,6 @@ const command = new Command('npm run mutants --')
   .option('--control', 'first run each chaos scenario on programs without a bug, where it must be green')
   .option('--seed <n>', 'print the trace of one seed of the simulation with one mutant')
   .option('--find-seeds', 'after a change of the programs: search the seed that notices each mutant, and write it down')
-  .option('--json', 'one JSON line per result')
-  .option('--report <file>', 'also write a page of markdown')
   .addHelpText(
     'after',
     '\nExit codes: 0 every mutant was caught, 1 one was not, 2 wrong usage, or a mutant is stale (its text has changed).',
@@ -43,7 +38,6 @@ const command = new Command('npm run mutants --')
   .parse();
 const names = command.args;
 const flags = command.opts<Flags>();
-const say = (line: string): void => void (flags.json || console.log(line));
 
 const unknown = names.filter((name) => !MUTANTS.some((mutant) => mutant.name === name));
 const named = MUTANTS.filter(({ name }) => names.length === 0 || names.includes(name));
@@ -91,18 +85,11 @@ async function run(): Promise<void> {
     return misused(error.message);
   }
   if (flags.findSeeds) return findSeeds();
-  const startedMs = performance.now();
-  await reportStackError(flags.json ?? false, async (signal) => {
+  await reportStackError(false, async (signal) => {
     const results: MutantResult[] = [];
     for (const mutant of bySimulation) results.push(shown(await runBySimulation(mutant, signal)));
     const unsound = byChaos.length > 0 ? await runAllByChaos(results, signal) : [];
-    const total = totalLine(results);
-    if (flags.json) console.log(JSON.stringify({ result: 'mutants', total, unsound }));
-    else console.log(`\n${total}`);
-    if (flags.report !== undefined) {
-      const date = new Date().toISOString().slice(0, 16).replace('T', ' ') + ' UTC';
-      writeFileSync(flags.report, reportPage(results, date, performance.now() - startedMs));
-    }
+    console.log(`\n${totalLine(results)}`);
     if (unsound.length > 0 || results.some(({ verdict }) => verdict !== 'caught')) process.exitCode = EXIT_MISSED;
   });
   // waits of a scenario that was given up may be left, and would hold the command for minutes
@@ -122,15 +109,15 @@ async function runBySimulation(mutant: Mutant, signal: AbortSignal): Promise<Mut
 /** @returns scenarios that are red without a bug */
 async function runAllByChaos(results: MutantResult[], signal: AbortSignal): Promise<string[]> {
   await buildIfOlder();
-  return onOwnServers({ json: flags.json ?? false, signal, say }, async (site) => {
+  return onOwnServers(signal, async (site) => {
     const unsound: string[] = [];
     for (const name of flags.control ? new Set(byChaos.flatMap(({ chaos }) => chaos?.scenarios ?? [])) : []) {
       const why = await runControl(name, 1, site);
-      say(why === null ? `✓ ${name} is green without a bug` : `✗ ${name} is red without a bug: ${why}`);
+      console.log(why === null ? `✓ ${name} is green without a bug` : `✗ ${name} is red without a bug: ${why}`);
       if (why !== null) unsound.push(name);
     }
     for (const mutant of byChaos) {
-      say(mutant.name);
+      console.log(mutant.name);
       const first = await runByChaos(mutant, site);
       // red for another reason than the bug: a busy machine may do that once
       results.push(shown(first.verdict === 'unproven' ? await runByChaos(mutant, site) : first));
@@ -141,10 +128,6 @@ async function runAllByChaos(results: MutantResult[], signal: AbortSignal): Prom
 
 function shown(result: MutantResult): MutantResult {
   const { mutant, by, verdict, where, seed, said, tookMs, logs } = result;
-  if (flags.json) {
-    console.log(JSON.stringify({ result: 'mutant', name: mutant.name, by, where, seed, verdict, said, tookMs }));
-    return result;
-  }
   if (verdict === 'unproven') console.error(logs);
   const sign = verdict === 'caught' ? '✓' : '✗';
   console.log(`${sign} ${mutant.name}: ${verdict} by ${by} in ${seconds(tookMs)}, seed ${seed ?? '–'}: ${where}`);

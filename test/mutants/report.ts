@@ -38,24 +38,3 @@ export function totalLine(results: readonly MutantResult[]): string {
   const caught = `${results.length - others.length} of ${results.length} planted bugs were caught`;
   return [caught, ...others.map(({ mutant, by, verdict }) => `${mutant.name} ${verdict} by ${by}`)].join('; ');
 }
-
-/** A page of markdown. */
-export function reportPage(results: readonly MutantResult[], date: string, tookMs: number): string {
-  const rows = results.map((result) => {
-    const { mutant, by, where, seed, verdict } = result;
-    const said = saidShown(result).replaceAll('|', '\\|');
-    return `| ${mutant.name} | ${mutant.breaks} | ${by} | ${where}, seed ${seed ?? '–'} | ${verdict} | ${said} |`;
-  });
-  const lines = [
-    '# Planted bugs',
-    '',
-    `**${totalLine(results)}**`,
-    '',
-    `${date}, ${Math.round(tookMs / 1000)} s in all. Again: \`npm run mutants\`.`,
-    '',
-    '| mutant | the rule that it breaks | by | where | verdict | what it said |',
-    '|---|---|---|---|---|---|',
-    ...rows,
-  ];
-  return `${lines.join('\n')}\n`;
-}

@@ -160,7 +160,6 @@ export const NOT_RUN: Readonly<Record<string, readonly string[]>> = {
   'names a collector; test/integration/traces.test.ts starts the programs with one': [
     'OTEL_EXPORTER_OTLP_ENDPOINT=http:…',
   ],
-  'downloads Zipkin, and runs until Ctrl-C': ['npm run stack -- traces'],
   'goes on until somebody stops it': ['npm run test:watch'],
   'takes ten minutes; test/newcomer/traffic.test.ts ends it sooner': [
     'npm start -- --traffic --for 10m',

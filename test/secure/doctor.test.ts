@@ -46,11 +46,4 @@ describe('seckill doctor on the secure stack', () => {
       forwarder.close();
     }
   });
-
-  it('checks secrets in files, and requires no password in an address that needs none', async () => {
-    const { lineOf } = await doctor();
-    expect(lineOf('settings.secrets'), 'MYSQL_PASSWORD_FILE').to.include({ verdict: 'ok' });
-    const empty = await doctor({ MYSQL_PASSWORD_FILE: '' });
-    expect(empty.wrong.join()).to.match(/settings\.secrets: .*MYSQL_URL/);
-  });
 });

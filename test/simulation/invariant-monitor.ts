@@ -9,6 +9,7 @@ import { TOPICS } from '../../src/core/topics.js';
 import { checkSale, type ClientOutcome } from '../invariants/check-sale.js';
 import { compareSale } from '../../src/recovery/reconcile/compare-sale.js';
 import { MemoryReconcileRepository, MemoryReconcileStore } from '../helpers/memory/memory-reconcile.js';
+import { MemoryRepairStore } from '../helpers/memory/memory-repair-store.js';
 import { memoryCheckPorts } from '../helpers/memory/memory-check-ports.js';
 import type { CallName } from './call-name.js';
 import { metadataOf, SALE_ID } from './shape.js';
@@ -286,6 +287,7 @@ export class InvariantMonitor {
     const { redis, repositories, deadLetters } = this.#system;
     const ports = {
       store: new MemoryReconcileStore(redis),
+      repairs: new MemoryRepairStore(redis),
       repository: new MemoryReconcileRepository(repositories, deadLetters),
       clock: repositories.clock,
     };

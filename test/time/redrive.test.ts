@@ -1,7 +1,6 @@
 import { expect } from 'chai';
 import type { Batch } from '../../src/core/batch.js';
 import { keepRunning } from '../../src/core/job.js';
-import type { SaleRepository } from '../../src/core/ports/sale-repository.js';
 import { GROUPS, TOPICS } from '../../src/core/topics.js';
 import { systemClock as clock } from '../../src/process/system-clock.js';
 import { redrive } from '../../src/recovery/redrive.js';
@@ -12,6 +11,7 @@ import { createDeliverySource } from '../../src/rocketmq/delivery-source.js';
 import { createRedriveChannel } from '../../src/rocketmq/plain-channels.js';
 import { until } from '../chaos/harness/wait.js';
 import { brokerOf } from '../helpers/broker.js';
+import { MemoryRepositories } from '../helpers/memory/memory-repositories.js';
 import { batchOf, purchasesOf, saleOf } from '../helpers/sales.js';
 import { signaturesOf } from '../helpers/signatures.js';
 import { silentLog } from '../helpers/silent-log.js';
@@ -70,7 +70,8 @@ describe('keeper: speed of the re-drive after an outage', () => {
     const sale = saleOf();
     const keepers = await Promise.all(Array.from({ length: KEEPERS }, connect));
     const batches = await deductedLongAgo(keepers[0] as RedisConnection, sale.saleId);
-    const list: SaleRepository['list'] = async ({ states }) => (states?.includes('open') ? [sale] : []);
+    const sales = new MemoryRepositories({ clock });
+    sales.putSale(sale);
     const stopping = new AbortController();
     const counts = keepers.map(() => 0);
     let runs = 0;
@@ -92,7 +93,7 @@ describe('keeper: speed of the re-drive after an outage', () => {
         jobRan: () => void runs++,
       };
       const channel = channels[index] as (typeof channels)[number];
-      const ports = { sales: { list }, store: createBatchStore(connection), channel, clock, log: silentLog, metrics };
+      const ports = { sales, store: createBatchStore(connection), channel, clock, log: silentLog, metrics };
       const job = redrive(ports, { afterMs: AFTER_MS, max: MAX });
       return keepRunning(job, EVERY_MS, stopping.signal, { clock, log: silentLog, metrics });
     });

@@ -16,6 +16,7 @@ import { SteppedClock } from '../helpers/memory/stepped-clock.js';
 import { purchaseOf, saleOf } from '../helpers/sales.js';
 import { silentLog } from '../helpers/silent-log.js';
 import { KeeperWorld } from './orders/keeper-world.js';
+import { partial } from '../helpers/partial.js';
 
 const HOUR_MS = 3_600_000;
 const turns = async (): Promise<void> => {
@@ -34,7 +35,7 @@ describe('a clock that is set back by an hour [T12]', () => {
       {
         place: () => new Promise(() => undefined),
         clock,
-        metrics: { batchPlaced: () => undefined, queueWaited: () => undefined },
+        metrics: partial({ batchPlaced: () => undefined, queueWaited: () => undefined }),
         onError: () => 'unavailable',
       },
     );
@@ -55,8 +56,12 @@ describe('a clock that is set back by an hour [T12]', () => {
     const flags = new SoldOutFlags(
       { lifeMs: 1000, buyersMax: 10 },
       {
-        store: { readSale: async () => sale, acceptedBuyerCount: async () => 0, acceptedBuyers: async function* () {} },
-        units: { count: async () => 0 },
+        store: partial({
+          readSale: async () => sale,
+          acceptedBuyerCount: async () => 0,
+          acceptedBuyers: async function* () {},
+        }),
+        units: partial({ count: async () => 0 }),
         clock,
         log: silentLog,
       },
@@ -91,7 +96,7 @@ describe('a clock that is set back by an hour [T12]', () => {
     let title = sale.title;
     const snapshots = new SaleSnapshots(
       {
-        repository: { find: async () => ({ ...sale, title }), newestId: async () => sale.saleId },
+        repository: partial({ find: async () => ({ ...sale, title }), newestId: async () => sale.saleId }),
         cache: new MemorySaleSnapshotCache(new ManualClock(), { ttlMs: 0 }),
         clock,
       },

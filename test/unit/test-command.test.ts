@@ -4,24 +4,10 @@ import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { dependents } from '../runner/changed.js';
 import { ALL_COMMANDS, claimsOf, COMMANDS, FOLDER_NAMES, testFiles } from '../runner/commands.js';
-import { readOptions } from '../runner/options.js';
 import { noteShaky } from '../runner/shaky.js';
 import { REPO_DIR } from '../../deploy/local/stack/paths.js';
 
 describe('npm test', () => {
-  it('runs the core command by default and all commands with --changed or --files', () => {
-    expect(readOptions([])).to.deep.equal({
-      ...{ commands: ['core'], folders: [], mochaArgs: [], fileParts: [], changedSince: null, coverageInto: null },
-    });
-    expect(readOptions(['--changed']))
-      .to.include({ changedSince: 'main' })
-      .and.have.property('commands', ALL_COMMANDS);
-    expect(readOptions(['--files', 'outbox']).commands).to.equal(ALL_COMMANDS);
-    expect(readOptions(['pages', 'unit', '-g', 'T3', '--bail'])).to.deep.include({
-      ...{ commands: ['pages'], folders: ['unit'], mochaArgs: ['--grep', 'T3', '--bail'] },
-    });
-  });
-
   it('gives each test file to exactly one command', () => {
     const wrong = testFiles().filter((file) => claimsOf(file).length !== 1);
     expect(wrong).to.deep.equal([]);

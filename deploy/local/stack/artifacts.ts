@@ -31,15 +31,12 @@ export interface Artifacts {
 
 /** The unpacked servers (420 MB) and a new local Maven repository (250 MB), with room to spare. */
 const SPACE_NEEDED_BYTES = 1024 ** 3;
-/** The jar exists twice: in the local Maven repository and here. */
-const ZIPKIN_SPACE_BYTES = 400 * 1024 ** 2;
 /** The largest of the other servers, MySQL 9.7 with its libraries, packed and unpacked. */
 const OTHER_SPACE_BYTES = 600 * 1024 ** 2;
 /** Maximum wait for another process that downloads. */
 const LOCK_WAIT_MS = 20 * 60_000;
 
 const POM = join(TEMPLATES_DIR, 'pom.xml');
-const ZIPKIN_POM = join(TEMPLATES_DIR, 'zipkin.xml');
 const DRAFT = '.part-';
 
 /**
@@ -53,7 +50,7 @@ export async function ensureArtifacts(
   versions: Versions,
   options: FetchOptions,
 ): Promise<Artifacts> {
-  const home = join(cacheDir, pomHash(POM));
+  const home = join(cacheDir, pomHash());
   if (!isComplete(home) || draftsIn(cacheDir).length > 0) await fill(cacheDir, home, options);
   const find = async (server: VersionedServer, bundled: string): Promise<string> => {
     if (versions[server] === OWN) return ownServer(server, env);
@@ -72,8 +69,8 @@ export async function ensureArtifacts(
   };
 }
 
-/** Names a folder per version of a pom, so that a new version never mixes with an old version. */
-const pomHash = (pom: string): string => createHash('sha256').update(readFileSync(pom)).digest('hex').slice(0, 12);
+/** Names a folder per version of the pom, so that a new version never mixes with an old version. */
+const pomHash = (): string => createHash('sha256').update(readFileSync(POM)).digest('hex').slice(0, 12);
 const folderOf = (other: string): string => other.replace(' ', '-');
 
 /** Returns the existing Redis program, or null if a stack has never run this version. */
@@ -81,7 +78,7 @@ export function findRedisServer(cacheDir: string, env: NodeJS.ProcessEnv, versio
   if (version === OWN) return ownServer('redis', env);
   const name = `redis ${version}`;
   const other = OTHER_SERVERS[name];
-  const path = other === undefined ? join(pomHash(POM), BUNDLED.redis) : join(folderOf(name), other.path);
+  const path = other === undefined ? join(pomHash(), BUNDLED.redis) : join(folderOf(name), other.path);
   return existsSync(join(cacheDir, path)) ? join(cacheDir, path) : null;
 }
 
@@ -101,35 +98,13 @@ async function ensureOther(cacheDir: string, name: string, other: OtherServer, o
   return program;
 }
 
-/**
- * Downloads Zipkin if it is missing. Its folder gets its name when the jar is complete.
- * @returns the path of its jar
- * @throws StackError
- */
-export async function ensureZipkin(cacheDir: string, options: FetchOptions): Promise<string> {
-  const home = join(cacheDir, `zipkin-${pomHash(ZIPKIN_POM)}`);
-  const jar = join(home, 'zipkin.jar');
-  if (existsSync(jar)) return jar;
-  await inDraft(cacheDir, home, options, async (draft) => {
-    if (existsSync(jar)) return; // another process downloaded it while we waited
-    assertDiskSpace(cacheDir, ZIPKIN_SPACE_BYTES);
-    await runMaven(goalsOf(ZIPKIN_POM, draft), { ...options, what: 'Zipkin' });
-    rmSync(home, { recursive: true, force: true });
-    renameSync(draft, home);
-  });
-  return jar;
-}
-
-/** Maven arguments that fetch everything a pom pins and unpack it into `outDir`. */
-const goalsOf = (pom: string, outDir: string): string[] => ['-f', pom, 'generate-resources', `-Dout=${outDir}`];
-
 async function fill(cacheDir: string, home: string, options: FetchOptions): Promise<void> {
   await inDraft(cacheDir, home, options, async (draft) => {
     for (const entry of draftsIn(cacheDir)) rmSync(join(cacheDir, entry), { recursive: true, force: true });
     if (isComplete(home)) return; // another process downloaded it while we waited
     assertDiskSpace(cacheDir, SPACE_NEEDED_BYTES);
     const run = { ...options, what: 'RocketMQ, MariaDB and Redis', jarsIn: join(draft, 'rocketmq') };
-    await runMaven(goalsOf(POM, draft), run);
+    await runMaven(['-f', POM, 'generate-resources', `-Dout=${draft}`], run);
     options.onText('arranging the files');
     arrangeArtifacts(draft);
     rmSync(home, { recursive: true, force: true });

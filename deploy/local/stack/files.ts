@@ -77,7 +77,7 @@ function freeSpaceBytes(dir: string): number {
 }
 
 /** Replaces each `${name}`. A name without a value is a bug, not a user error. */
-export function renderTemplate(template: string, values: Readonly<Record<string, string | number>>): string {
+function renderTemplate(template: string, values: Readonly<Record<string, string | number>>): string {
   return template.replace(/\$\{(\w+)\}/g, (_match, name: string) => {
     const value = values[name];
     if (value === undefined) throw new Bug(`the template asks for ${name}, which has no value`);

@@ -183,7 +183,7 @@ const EARLY_DEATH_LINES = 3;
  * otherwise the last line of a short log. Null for a killed server, which logs nothing.
  * @param from offset in bytes; earlier lines are from before this start
  */
-export function causeInLog(logFile: string, from = 0): string | null {
+function causeInLog(logFile: string, from = 0): string | null {
   const lines = tailOf(logFile, from)
     .split('\n')
     .map((line) => line.trim())

@@ -117,7 +117,7 @@ class DownloadCounter {
 }
 
 /** Extracts one sentence from a page of Maven's errors. */
-export function mavenFailure(output: string): string {
+function mavenFailure(output: string): string {
   if (/No space left on device/i.test(output)) {
     return 'Maven ran out of disk space; free about 1 GiB and run the same command again.';
   }

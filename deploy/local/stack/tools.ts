@@ -47,7 +47,7 @@ async function findTools(
 const JAVA_MAJOR_MIN = 17;
 
 /** Parses `openjdk version "17.0.15"` → 17; `java version "1.8.0_392"` → 8; null for anything else. */
-export function parseJavaMajor(versionOutput: string): number | null {
+function parseJavaMajor(versionOutput: string): number | null {
   const match = /version "(?:1\.)?(\d+)/.exec(versionOutput);
   return match?.[1] === undefined ? null : Number(match[1]);
 }

@@ -203,9 +203,9 @@ const DEGRADED: Refused = { word: 'degraded', retryAfterMs: null };
  */
 export class DegradeLayer implements Layer {
   readonly name = 'degrade';
-  readonly #degrade: Pick<Degrade, 'mode' | 'levelOf'>;
+  readonly #degrade: Degrade;
 
-  constructor(degrade: Pick<Degrade, 'mode' | 'levelOf'>) {
+  constructor(degrade: Degrade) {
     this.#degrade = degrade;
   }
 

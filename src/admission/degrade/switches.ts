@@ -93,9 +93,9 @@ export type SwitchAnswer =
 
 /** Shows and sets the switches. Each change is a new version of the rules, and audited as such. */
 export class SwitchAdmin {
-  readonly #admin: Pick<RuleAdmin, 'show' | 'publish'>;
+  readonly #admin: RuleAdmin;
 
-  constructor(admin: Pick<RuleAdmin, 'show' | 'publish'>) {
+  constructor(admin: RuleAdmin) {
     this.#admin = admin;
   }
 

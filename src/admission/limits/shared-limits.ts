@@ -32,13 +32,13 @@ interface Lane {
  * wait for others. Its call leaves at the end of the present turn of the event loop.
  */
 export class LimitBatcher {
-  readonly #store: Pick<FallbackLimitStore, 'take'>;
+  readonly #store: FallbackLimitStore;
   readonly #clock: Clock;
   readonly #metrics: AdmissionMetrics;
   /** Lanes by endpoint. */
   readonly #lanes = new Map<string, Lane>();
 
-  constructor(store: Pick<FallbackLimitStore, 'take'>, metrics: AdmissionMetrics, clock: Clock) {
+  constructor(store: FallbackLimitStore, metrics: AdmissionMetrics, clock: Clock) {
     this.#store = store;
     this.#clock = clock;
     this.#metrics = metrics;

@@ -6,7 +6,7 @@ import type { OrderRules } from './order-rules.js';
  * Returns the limits on declined charges of an order and of a buyer, under the current rules. Null: unlimited.
  * @param rules read at each call
  */
-export function declineBound(rules: () => OrderRules, metrics: Pick<AdmissionMetrics, 'refused'>): DeclineBound | null {
+export function declineBound(rules: () => OrderRules, metrics: AdmissionMetrics): DeclineBound | null {
   const { mode, perOrder, perBuyerHour } = rules().declines;
   if (mode === 'off') return null;
   return {

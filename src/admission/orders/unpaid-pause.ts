@@ -26,9 +26,9 @@ interface Group {
  */
 export class UnpaidPause {
   readonly #rules: () => OrderRules;
-  readonly #repository: Pick<OrderRepository, 'expiredOf' | 'findByPurchases'>;
-  readonly #clock: Pick<Clock, 'monotonicMs' | 'sleep'>;
-  readonly #metrics: Pick<AdmissionMetrics, 'refused'>;
+  readonly #repository: OrderRepository;
+  readonly #clock: Clock;
+  readonly #metrics: AdmissionMetrics;
   /** The unsent query of each sale. */
   readonly #next = new Map<string, Group>();
   /** The end of the last query of each sale that is under way or waits. */
@@ -43,9 +43,9 @@ export class UnpaidPause {
     metrics,
   }: {
     readonly rules: () => OrderRules;
-    readonly repository: Pick<OrderRepository, 'expiredOf' | 'findByPurchases'>;
-    readonly clock: Pick<Clock, 'monotonicMs' | 'sleep'>;
-    readonly metrics: Pick<AdmissionMetrics, 'refused'>;
+    readonly repository: OrderRepository;
+    readonly clock: Clock;
+    readonly metrics: AdmissionMetrics;
   }) {
     this.#rules = rules;
     this.#repository = repository;

@@ -217,9 +217,9 @@ const NOBODY: Refused = { word: 'unavailable', retryAfterMs: null };
 /** Admits no buyer while no rules are in force: unreadable rules may deny the very buyer who asks. */
 export class RulesLayer implements Layer {
   readonly name = 'rules';
-  readonly #current: Pick<CurrentRules, 'standing'>;
+  readonly #current: CurrentRules;
 
-  constructor(current: Pick<CurrentRules, 'standing'>) {
+  constructor(current: CurrentRules) {
     this.#current = current;
   }
 

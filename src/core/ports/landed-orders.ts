@@ -1,5 +1,5 @@
 /** Number of written orders, by sale or by second (Unix ms, a multiple of 1000). */
-export type OrdersBySale = ReadonlyMap<string, number>;
+type OrdersBySale = ReadonlyMap<string, number>;
 export type OrdersBySecond = ReadonlyMap<number, number>;
 
 /**

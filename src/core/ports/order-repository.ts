@@ -1,6 +1,6 @@
 import type { Batch } from '../batch.js';
 import type { FailureReason, Order, ShownOrder } from '../order.js';
-import type { Purchase } from '../purchase.js';
+import type { Purchase, PurchaseName } from '../purchase.js';
 import type { Release } from './batch-store.js';
 
 /** The fields of a sale that a writer of orders needs. */
@@ -86,7 +86,7 @@ export interface OrderRepository {
    * Finds the rows of these purchases by (userId, saleId, requestId), whatever batch wrote them.
    * @throws OperationalError mysql
    */
-  findByPurchases(saleId: string, purchases: readonly Pick<Purchase, 'userId' | 'requestId'>[]): Promise<Order[]>;
+  findByPurchases(saleId: string, purchases: readonly PurchaseName[]): Promise<Order[]>;
 
   /**
    * Returns the batches that have a row, maybe not for all their purchases.

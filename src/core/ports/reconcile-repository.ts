@@ -1,5 +1,5 @@
 import type { Order } from '../order.js';
-import type { Purchase } from '../purchase.js';
+import type { PurchaseName } from '../purchase.js';
 import type { Sale } from '../sale.js';
 
 /** A row with its age: ms since its last change, on the clock of MySQL. */
@@ -37,16 +37,10 @@ export interface OrderPage {
   readonly next: OrderCursor | null;
 }
 
-/** Reads the rows for a comparison with a live sale. */
-export interface ReconcileRepository {
+/** Reads a sale and all its rows. */
+export interface SaleRows {
   /** @throws OperationalError mysql */
   findSale(saleId: string): Promise<Sale | null>;
-
-  /**
-   * Returns the rows of these purchases, whatever batch wrote them.
-   * @throws OperationalError mysql
-   */
-  rowsOf(saleId: string, purchases: readonly Pick<Purchase, 'userId' | 'requestId'>[]): Promise<AgedOrder[]>;
 
   /**
    * Returns the next orders of the sale, by ascending id. Uses the ranges that the writers noted beside the orders, so
@@ -62,6 +56,15 @@ export interface ReconcileRepository {
    * @throws OperationalError mysql
    */
   unlistedOrders(sale: Sale): AsyncIterable<readonly AgedOrder[]>;
+}
+
+/** Reads the rows for a comparison with a live sale. */
+export interface ReconcileRepository extends SaleRows {
+  /**
+   * Returns the rows of these purchases, whatever batch wrote them.
+   * @throws OperationalError mysql
+   */
+  rowsOf(saleId: string, purchases: readonly Pick<PurchaseName, 'userId' | 'requestId'>[]): Promise<AgedOrder[]>;
 
   /**
    * Counts the releases of this sale in the outbox that are not done.

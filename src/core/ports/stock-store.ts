@@ -1,4 +1,4 @@
-import type { AskedBucket, BucketRef } from '../bucket.js';
+import type { AskedBucket, BucketRef, SaleBuckets } from '../bucket.js';
 import type { RepairAsks } from './repair-stores.js';
 import type { Batch, BatchRef } from '../batch.js';
 import type { OperationalError } from '../errors.js';
@@ -77,8 +77,8 @@ export interface StoredSale {
   readonly nowMs: number;
 }
 
-/** The stock of a sale, bucket by bucket, as buyers see it. No key, script or connection crosses this line. */
-export interface StockStore extends Pick<RepairAsks, 'askForRepair'> {
+/** Takes the units of a batch, in the three steps that a purchase waits for. */
+export interface Reservations {
   /**
    * Checks a batch before it is formed, without changing anything, so that a refusal costs no half message. Purchases
    * count in order: the second purchase of a buyer sees the limit used by the first. Precedence per purchase:
@@ -104,7 +104,10 @@ export interface StockStore extends Pick<RepairAsks, 'askForRepair'> {
    * Source: lua/resolve-2.lua; protocol rules 1 and 2
    */
   resolve(ref: BatchRef & Partial<Pick<Batch, 'purchases'>>): Promise<ResolveVerdict>;
+}
 
+/** The stock of a sale, bucket by bucket, as buyers see it. No key, script or connection crosses this line. */
+export interface StockStore extends Reservations, Pick<RepairAsks, 'askForRepair'> {
   /**
    * Returns the entry of one request. `unsure` when the bucket is missing, in repair or needs repair, or its sale was
    * resharded: ask MySQL.
@@ -161,7 +164,7 @@ export interface SaleStore {
    * Removes a retired or deleted sale, bucket by bucket. Its markers expire by themselves. Safe to repeat.
    * @throws OperationalError redis; some buckets may be removed
    */
-  forget(sale: Pick<Sale, 'saleId' | 'buckets'>): Promise<void>;
+  forget(sale: SaleBuckets): Promise<void>;
 
   /**
    * Adds or takes units of one bucket and sets the end of its window, once per edit and epoch.

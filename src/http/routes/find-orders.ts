@@ -1,14 +1,5 @@
 import { z } from 'zod';
-import {
-  filterObject,
-  limit,
-  orderId,
-  queryText,
-  queryTime,
-  queryWord,
-  saleId,
-  userId,
-} from '../../contract/fields.js';
+import { filterObject, limit, orderId, queryText, queryTime, queryWord, saleId, userId } from '../../contract/fields.js';
 import { foundOrder, foundOrders, ordersOfBuyer, type FoundOrder } from '../../contract/orders.js';
 import { ORDER_STATES, type ShownOrder } from '../../core/order.js';
 import { isServed, ORDER_FILTER_NEEDS, type OrderFilter } from '../../core/ports/order-search.js';

@@ -1,15 +1,5 @@
 import { z } from 'zod';
-import {
-  consumers,
-  discardedHalves,
-  groups,
-  halves,
-  messages,
-  mqStatus,
-  producers,
-  resumedHalves,
-  topics,
-} from '../../contract/broker.js';
+import { consumers, discardedHalves, groups, halves, messages, mqStatus, producers, resumedHalves, topics } from '../../contract/broker.js';
 import { queryText, queryTime, queryWhole, queryWord } from '../../contract/fields.js';
 import { OperationalError } from '../../core/errors.js';
 import {
@@ -45,7 +35,7 @@ type Refused = Answer<'broker_not_configured' | 'unavailable' | 'overloaded' | '
 
 /** Answers a fault with the name of the server that does not answer, because operators must know it. */
 async function ask<A extends Answer>(
-  { mq }: Pick<RouteServices, 'mq'>,
+  { mq }: RouteServices,
   answer: (views: BrokerViews) => Promise<A>,
 ): Promise<A | Answer<'broker_not_configured' | 'unavailable'>> {
   if (mq === null) return problem('broker_not_configured', { detail: NO_NAME_SERVER });

@@ -159,7 +159,7 @@ export const cancelOrder = defineRoute({
 });
 
 /** Changes are made or refused, never degraded. */
-const isDegraded = ({ userId }: Pick<Call, 'userId'>, { degrade }: RouteServices): boolean =>
+const isDegraded = ({ userId }: Call, { degrade }: RouteServices): boolean =>
   degrade.isOn && refusesChange(degrade.rulingOf('order', userId));
 
 /** Formats an order for buyers. */

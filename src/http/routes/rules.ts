@@ -1,17 +1,5 @@
 import { z } from 'zod';
-import {
-  checkedRules,
-  publishedRules,
-  ruleChanges,
-  rulesDocument,
-  rulesStatus,
-  rulesToPublish,
-  storedRules,
-  type CheckedRules,
-  type RuleChange,
-  type RulesDocument,
-  type RulesStatus,
-} from '../../contract/rules.js';
+import { checkedRules, publishedRules, ruleChanges, rulesDocument, rulesStatus, rulesToPublish, storedRules, type CheckedRules, type RuleChange, type RulesDocument, type RulesStatus } from '../../contract/rules.js';
 import { isoTime, limit, text } from '../../contract/fields.js';
 import { assertNever } from '../../core/errors.js';
 import { fieldError, fieldErrors, plainError, type FieldError } from '../../core/field-errors.js';

@@ -1,25 +1,6 @@
 import { z } from 'zod';
-import {
-  deadLetterPage,
-  deadLetterSummary,
-  deadLetterWithOrders,
-  movedDeadLetter,
-  type DeadLetter,
-  type MovedDeadLetter,
-  type PurchaseOfBatch,
-} from '../../contract/dead-letters.js';
-import {
-  filterObject,
-  id,
-  limit,
-  nextOf,
-  queryText,
-  queryTime,
-  queryWhole,
-  queryWord,
-  rowId,
-  saleId,
-} from '../../contract/fields.js';
+import { deadLetterPage, deadLetterSummary, deadLetterWithOrders, movedDeadLetter, type DeadLetter, type MovedDeadLetter, type PurchaseOfBatch } from '../../contract/dead-letters.js';
+import { filterObject, id, limit, nextOf, queryText, queryTime, queryWhole, queryWord, rowId, saleId } from '../../contract/fields.js';
 import { decodeBatch } from '../../core/batch.js';
 import { assertNever } from '../../core/errors.js';
 import { type Order } from '../../core/order.js';

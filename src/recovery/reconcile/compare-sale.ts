@@ -1,27 +1,12 @@
 import { type Sale } from '../../core/sale.js';
-import { homeBucket, homesEver, type BucketRef } from '../../core/bucket.js';
-import type { AgedOrder, ReconcileRepository } from '../../core/ports/reconcile-repository.js';
-import type { Clock } from '../../core/ports/clock.js';
-import type { StoredRequest, ReconcileStore } from '../../core/ports/reconcile-store.js';
-import type { RepairStore } from '../../core/ports/repair-stores.js';
+import { homeBucket } from '../../core/bucket.js';
+import type { StoredRequest } from '../../core/ports/reconcile-store.js';
+import { repairNeedIn } from '../repair/sale-status.js';
 import { rowsOfSale } from '../rows-of-sale.js';
-import { isWhole, measureDrift, type SaleUnits, staleMarkers } from './count-units.js';
-import { RequestJudge, type JudgeLimits } from './judge-requests.js';
+import { type BothSides, byBucket, measureDrift, type SaleUnits, staleMarkers } from './count-units.js';
+import { type CompareLimits, RequestJudge } from './judge-requests.js';
 import { judgeUnits, RowUnits } from './judge-units.js';
 import { SaleNotes, type SaleReport } from './sale-report.js';
-
-export interface ComparePorts {
-  readonly store: ReconcileStore & Pick<RepairStore, 'statusOf'>;
-  readonly repository: ReconcileRepository;
-  readonly clock: Clock;
-}
-
-export interface CompareLimits extends JudgeLimits {
-  /** Age after which no check-back can ask for a marker of a closed sale, ms. */
-  readonly markerAgeMs: number;
-  /** Age after which an outbox row may be stuck, ms. */
-  readonly outboxAgeMs: number;
-}
 
 /** Attempts after which a row will not succeed by itself. The last attempts are 30 s apart. */
 const OUTBOX_ATTEMPTS_MIN = 20;
@@ -35,23 +20,23 @@ const STUCK_MAX = 100;
  */
 export async function compareSale(
   sale: Sale,
-  ports: ComparePorts,
+  sides: BothSides,
   limits: CompareLimits,
   onPage: () => Promise<void> = () => Promise.resolve(),
 ): Promise<SaleReport> {
   const { saleId } = sale;
-  const { repository } = ports;
+  const { store, repository } = sides;
   const notes = new SaleNotes();
-  const judge = new RequestJudge(saleId, ports, limits, notes, onPage);
+  const judge = new RequestJudge(saleId, sides, limits, notes, onPage);
 
-  const units = (await isWhole(sale, ports)) ? await measureDrift(sale, ports, limits) : null;
+  const units = (await repairNeedIn(sale, sides.repairs)) === null ? await measureDrift(sale, sides, limits) : null;
   // Redis does not have the whole sale, so its data cannot be judged: a half-loaded sale would give thousands of
   // findings. A closed sale is rebuilt on request, a retired sale never.
   if (units === null && sale.state === 'closed') notes.isWhole = sale.retiredAtMs !== null;
   else if (units === null && sale.state !== 'draft') notes.found({ kind: 'not_loaded', saleId });
   let heldUnits = 0;
   for (let bucket = 0; units !== null && bucket < sale.buckets; bucket++) {
-    for await (const page of ports.store.requests({ saleId, bucket })) {
+    for await (const page of store.requests({ saleId, bucket })) {
       heldUnits += heldIn(page);
       await judge.readRequests({ saleId, bucket }, page);
       await onPage();
@@ -60,14 +45,14 @@ export async function compareSale(
 
   const rows = new RowUnits();
   let markers = 0;
-  for await (const chunk of rowsOfSale(sale, ports)) {
+  for await (const chunk of rowsOfSale(sale, sides)) {
     notes.seen.rows += chunk.length;
     rows.add(chunk);
-    for (const [ref, rowsOfBucket] of units === null ? [] : byBucket(sale, chunk, (row) => [homeOf(sale, row)])) {
-      await judge.readRows(ref, rowsOfBucket);
-    }
-    for (const [ref, rowsOfBucket] of units === null ? [] : byBucket(sale, chunk, (row) => markersOf(sale, row))) {
-      markers += (await staleMarkers(sale, ref, rowsOfBucket, ports, limits)).length;
+    if (units !== null) {
+      for (const [ref, ofBucket] of byBucket(sale, chunk, ({ userId }) => [homeBucket(userId, sale.buckets)])) {
+        await judge.readRows(ref, ofBucket);
+      }
+      for await (const [, stale] of staleMarkers(sale, chunk, store, limits.markerAgeMs)) markers += stale.length;
     }
     await onPage();
   }
@@ -79,10 +64,10 @@ export async function compareSale(
     notes.found({ kind: 'stuck_outbox', saleId, ...row });
   }
   const after = (await repository.findSale(saleId)) ?? sale;
-  await judgeUnits({ before: sale, after, units, heldUnits, rows }, ports, limits, notes, onPage);
+  await judgeUnits({ before: sale, after, units, heldUnits, rows }, sides, limits, notes, onPage);
   const now = (await repository.findSale(saleId)) ?? after;
   // The sale was resharded during the comparison: half of the data read is in other buckets by now.
-  if (now.buckets !== sale.buckets) return compareSale(now, ports, limits, onPage);
+  if (now.buckets !== sale.buckets) return compareSale(now, sides, limits, onPage);
   return reportOf(notes, after, units, rows);
 }
 
@@ -107,27 +92,4 @@ function reportOf(
     guarded,
     moving: moving ? 1 : 0,
   });
-}
-
-const homeOf = ({ buckets }: Sale, { userId }: AgedOrder): number => homeBucket(userId, buckets);
-/**
- * Finds the buckets that may have the marker of a batch: it stays in the bucket that was the buyer's home when the
- * batch was formed.
- */
-const markersOf = ({ buckets }: Sale, { userId }: AgedOrder): number[] => homesEver(userId, buckets);
-
-function byBucket(
-  { saleId }: Sale,
-  rows: readonly AgedOrder[],
-  bucketsOf: (row: AgedOrder) => readonly number[],
-): [BucketRef, AgedOrder[]][] {
-  const found = new Map<number, AgedOrder[]>();
-  for (const row of rows) {
-    for (const bucket of bucketsOf(row)) {
-      const ofBucket = found.get(bucket);
-      if (ofBucket === undefined) found.set(bucket, [row]);
-      else ofBucket.push(row);
-    }
-  }
-  return [...found].map(([bucket, ofBucket]) => [{ saleId, bucket }, ofBucket]);
 }

@@ -1,28 +1,18 @@
 import { assertNever, OperationalError } from '../../core/errors.js';
 import { type Sale } from '../../core/sale.js';
-import type { CompensationRepository, CompensationJob } from '../../core/ports/compensation-repository.js';
-import type { Log } from '../../core/ports/log.js';
-import type { Outbox } from '../../core/ports/outbox.js';
-import type { ReconcileRepository } from '../../core/ports/reconcile-repository.js';
-import type { ReconcileStore } from '../../core/ports/reconcile-store.js';
-import type { RepairStore } from '../../core/ports/repair-stores.js';
-import { buyersTooMany, isWhole, measureDrift, removeStaleMarkers } from './count-units.js';
+import type { CompensationJob } from '../../core/ports/compensation-repository.js';
+import { repairNeedIn } from '../repair/sale-status.js';
+import { buyersTooMany, measureDrift, removeStaleMarkers } from './count-units.js';
 import {
+  type CompensatePorts,
+  done,
   FOLLOW_MAX_MS,
+  later,
   repairRequest,
   type Repair,
   type RepairPass,
-  type RepairRequestPorts,
 } from './repair-request.js';
 import { withoutUndefined } from '../../core/without-undefined.js';
-
-export interface CompensatePorts extends RepairRequestPorts {
-  readonly jobs: CompensationRepository;
-  readonly store: RepairRequestPorts['store'] & ReconcileStore & Pick<RepairStore, 'statusOf' | 'askForRepair'>;
-  readonly repository: ReconcileRepository;
-  readonly outbox: Pick<Outbox, 'postpone'>;
-  readonly log: Log;
-}
 
 export interface CompensateOptions {
   readonly safeAgeMs: number;
@@ -40,8 +30,6 @@ const AWAY_MAX = 3;
 /** Maximum number of jobs per pass. */
 const JOBS_MAX = 100;
 
-const later = (note: string, counts = true): Repair => ({ outcome: 'later', note, counts });
-
 /**
  * Works through the compensation jobs that are due, one after the other. A failed job is retried at growing intervals.
  * After the last attempt a purchase without a row becomes `failed` and its units go back. A job is claimed only when
@@ -57,7 +45,7 @@ export async function compensate(
   actor: string,
   saleId?: string,
 ): Promise<number> {
-  const pauseMaxMs = pauseMsOf({ attempts: ATTEMPTS_MAX }, options);
+  const pauseMaxMs = pauseMsOf(ATTEMPTS_MAX, options);
   const claim = { max: 1, leaseMs: options.leaseMs, pauseMaxMs, ...withoutUndefined({ saleId }) };
   const pass: RepairPass = { published: new Set(), followMs: Math.min(FOLLOW_MAX_MS, options.retryFirstMs) };
   const bugs: unknown[] = [];
@@ -77,7 +65,12 @@ export async function compensate(
     }
     claimed.add(job.jobId);
     if (away.has(job.saleId)) {
-      await ports.jobs.postpone(job.jobId, pauseMsOf(job, options), 'Redis did not answer for its sale', 'given_back');
+      await ports.jobs.postpone(
+        job.jobId,
+        pauseMsOf(job.attempts, options),
+        'Redis did not answer for its sale',
+        'given_back',
+      );
       continue;
     }
     try {
@@ -88,7 +81,7 @@ export async function compensate(
     } catch (error) {
       if (error instanceof OperationalError) throw error;
       bugs.push(error);
-      await ports.jobs.postpone(job.jobId, pauseMsOf(job, options), String(error), 'given_back');
+      await ports.jobs.postpone(job.jobId, pauseMsOf(job.attempts, options), String(error), 'given_back');
     }
   }
   if (bugs.length > 0) throw bugs[0];
@@ -100,7 +93,7 @@ interface Work {
   readonly pass: RepairPass;
 }
 
-const pauseMsOf = ({ attempts }: Pick<CompensationJob, 'attempts'>, { retryFirstMs }: CompensateOptions): number =>
+const pauseMsOf = (attempts: number, { retryFirstMs }: CompensateOptions): number =>
   retryFirstMs * 2 ** Math.min(attempts, ATTEMPTS_MAX - 1);
 
 /** Works on one job. @returns the dependency that failed, in which case the result is unknown, else null */
@@ -113,7 +106,7 @@ async function outageMet(
   const { jobs, log } = ports;
   const { jobId, kind, saleId, attempts } = job;
   const last = attempts >= ATTEMPTS_MAX;
-  const pauseMs = pauseMsOf(job, options);
+  const pauseMs = pauseMsOf(attempts, options);
   let repair: Repair;
   try {
     repair = await repairOf(job, last, ports, options, work);
@@ -150,8 +143,8 @@ async function repairOf(
   if (sale === null) return later(`there is no sale ${job.saleId}`);
   // Data that a repair is about to replace cannot be judged. The sale was read first: once a repair has begun, a batch
   // that is sealed with its epoch is an older batch, and has to reacquire its units.
-  if (job.kind !== 'stuck_outbox' && !(await isWhole(sale, ports))) {
-    await ports.store.askForRepair(sale.saleId); // the keeper does not rebuild a closed sale by itself
+  if (job.kind !== 'stuck_outbox' && (await repairNeedIn(sale, ports.repairs)) !== null) {
+    await ports.repairs.askForRepair(sale.saleId); // the keeper does not rebuild a closed sale by itself
     return later('the sale waits for a repair', false);
   }
   switch (job.kind) {
@@ -164,7 +157,7 @@ async function repairOf(
     case 'drift':
       return adjustUnits(sale, job, ports, options, actor);
     case 'stale_marker':
-      return { outcome: 'done', note: `${await removeStaleMarkers(sale, ports, options)} markers removed` };
+      return done(`${await removeStaleMarkers(sale, ports, options.markerAgeMs)} markers removed`);
     case 'stuck_outbox':
       return hurryOutbox(job, ports);
     default:
@@ -183,7 +176,7 @@ async function adjustUnits(
   if (sale.state === 'open') return later('the sale is open, so its stock cannot be set', false);
   const units = await measureDrift(sale, ports, options);
   if (units === null) return later('the sale is not loaded');
-  if (units.difference === 0) return { outcome: 'done', note: 'nothing is missing any more' };
+  if (units.difference === 0) return done('nothing is missing any more');
   if (units.moving) return later('units are in transit', false);
   const tooMany = await buyersTooMany(sale, ports, options);
   if (tooMany === null) return later('units moved while they were counted', false);
@@ -196,12 +189,12 @@ async function adjustUnits(
   await ports.jobs.announce(jobId, actor, 'ledger.adjust', { bucket, unitsLeft: read }, { bucket, unitsLeft: wanted });
   const word = await ports.store.adjust({ saleId: sale.saleId, bucket }, { read, wanted, epoch: sale.epoch });
   if (word !== 'adjusted') return later(`not adjusted: ${word}`, word === 'not_warmed');
-  return { outcome: 'done', note: `units left of bucket ${bucket}: ${read} → ${wanted}` };
+  return done(`units left of bucket ${bucket}: ${read} → ${wanted}`);
 }
 
 async function hurryOutbox(job: CompensationJob, { repository, outbox }: CompensatePorts): Promise<Repair> {
   const outboxId = job.subject.slice(job.subject.lastIndexOf('/') + 1);
-  if (await repository.isDone(outboxId)) return { outcome: 'done', note: 'the outbox row is done' };
+  if (await repository.isDone(outboxId)) return done('the outbox row is done');
   await outbox.postpone([outboxId], 0);
   return later('made due at once');
 }

@@ -1,61 +1,73 @@
+import type { Clock } from '../../core/ports/clock.js';
 import type { AgedOrder, ReconcileRepository } from '../../core/ports/reconcile-repository.js';
 import type { ReconcileStore } from '../../core/ports/reconcile-store.js';
 import type { RepairStore } from '../../core/ports/repair-stores.js';
 import {
   type BucketRef,
-  bucketRefsOf,
   type BucketTransfers,
   homesEver,
   transfersFingerprint,
   unitsInTransit,
 } from '../../core/bucket.js';
-import { repairNeedOf } from '../../core/sale-repair.js';
 import type { Sale } from '../../core/sale.js';
-import { rowsOfSale, type RowPorts } from '../rows-of-sale.js';
+import { rowsOfSale } from '../rows-of-sale.js';
 
-/** Finds markers of a closed sale whose rows are so old that no check-back can ask for their batch. */
-export async function staleMarkers(
-  sale: Sale,
-  ref: BucketRef,
+/** Both sides of the sales that are compared: their buckets in Redis and their rows in MySQL. */
+export interface BothSides {
+  readonly store: ReconcileStore;
+  readonly repairs: RepairStore;
+  readonly repository: ReconcileRepository;
+  readonly clock: Clock;
+}
+
+/** Sorts rows by the buckets that may know them. */
+export function byBucket(
+  { saleId }: Sale,
   rows: readonly AgedOrder[],
-  { store }: { readonly store: Pick<ReconcileStore, 'recordedMarkers'> },
-  { markerAgeMs }: { readonly markerAgeMs: number },
-): Promise<string[]> {
-  if (sale.state !== 'closed') return [];
-  const old = rows.filter(({ ageMs }) => ageMs >= markerAgeMs).map(({ batchId }) => batchId);
-  return store.recordedMarkers(ref, [...new Set(old)]);
+  bucketsOf: (row: AgedOrder) => readonly number[],
+): [BucketRef, AgedOrder[]][] {
+  const found = new Map<number, AgedOrder[]>();
+  for (const row of rows) {
+    for (const bucket of bucketsOf(row)) {
+      const ofBucket = found.get(bucket);
+      if (ofBucket === undefined) found.set(bucket, [row]);
+      else ofBucket.push(row);
+    }
+  }
+  return [...found].map(([bucket, ofBucket]) => [{ saleId, bucket }, ofBucket]);
 }
 
 /**
- * Removes the stale markers of a closed sale in every bucket that may have them.
+ * Finds markers of a closed sale whose rows are so old that no check-back can ask for their batch. A marker stays in
+ * the bucket that was the buyer's home when the batch was formed.
+ * @param markerAgeMs age after which no check-back can ask for a marker
+ */
+export async function* staleMarkers(
+  sale: Sale,
+  rows: readonly AgedOrder[],
+  store: ReconcileStore,
+  markerAgeMs: number,
+): AsyncGenerator<readonly [ref: BucketRef, batchIds: readonly string[]]> {
+  if (sale.state !== 'closed') return;
+  for (const [ref, ofBucket] of byBucket(sale, rows, ({ userId }) => homesEver(userId, sale.buckets))) {
+    const old = ofBucket.filter(({ ageMs }) => ageMs >= markerAgeMs).map(({ batchId }) => batchId);
+    yield [ref, await store.recordedMarkers(ref, [...new Set(old)])];
+  }
+}
+
+/**
+ * Removes the stale markers of a closed sale.
  * @returns how many were removed
  * @throws OperationalError
  */
-export async function removeStaleMarkers(
-  sale: Sale,
-  ports: RowPorts & { readonly store: Pick<ReconcileStore, 'recordedMarkers' | 'removeMarkers'> },
-  limits: { readonly markerAgeMs: number },
-): Promise<number> {
+export async function removeStaleMarkers(sale: Sale, sides: BothSides, markerAgeMs: number): Promise<number> {
   let removed = 0;
-  for await (const rows of rowsOfSale(sale, ports)) {
-    for (let bucket = 0; bucket < sale.buckets; bucket++) {
-      const ref = { saleId: sale.saleId, bucket };
-      const ofBucket = rows.filter(({ userId }) => homesEver(userId, sale.buckets).includes(bucket));
-      removed += await ports.store.removeMarkers(ref, await staleMarkers(sale, ref, ofBucket, ports, limits));
+  for await (const rows of rowsOfSale(sale, sides)) {
+    for await (const [ref, batchIds] of staleMarkers(sale, rows, sides.store, markerAgeMs)) {
+      removed += await sides.store.removeMarkers(ref, batchIds);
     }
   }
   return removed;
-}
-
-/**
- * Whether the data in Redis of a sale can be judged: nothing is lost, and no repair is under way.
- * @throws OperationalError redis
- */
-export async function isWhole(
-  sale: Sale,
-  { store }: { readonly store: Pick<RepairStore, 'statusOf'> },
-): Promise<boolean> {
-  return repairNeedOf(sale, await store.statusOf(bucketRefsOf(sale))) === null;
 }
 
 export interface SaleUnits {
@@ -74,11 +86,6 @@ export interface SaleUnits {
   readonly transfersSeen: string;
 }
 
-export interface DriftPorts {
-  readonly store: Pick<ReconcileStore, 'units'>;
-  readonly repository: Pick<ReconcileRepository, 'undoneReleases' | 'isRestocked'>;
-}
-
 /**
  * Adds up where the units of a sale are. A difference counts only if a second count finds the same, the stock has not
  * changed in between, and nothing is under way: no young batch in `pending`, no outstanding release, no restock.
@@ -87,22 +94,22 @@ export interface DriftPorts {
  */
 export async function measureDrift(
   sale: Sale,
-  ports: DriftPorts,
+  { store, repository }: BothSides,
   { safeAgeMs }: { readonly safeAgeMs: number },
 ): Promise<SaleUnits | null> {
-  const first = await measure(sale, ports, safeAgeMs);
+  const first = await measure(sale, store, safeAgeMs);
   if (first === null || first.difference === 0) return first === null ? null : { ...first, moving: false };
-  if (first.moving || (await ports.repository.undoneReleases(sale.saleId)) > 0) return { ...first, moving: true };
-  const second = await measure(sale, ports, safeAgeMs);
+  if (first.moving || (await repository.undoneReleases(sale.saleId)) > 0) return { ...first, moving: true };
+  const second = await measure(sale, store, safeAgeMs);
   if (second === null) return null;
   const same =
     second.difference === first.difference &&
     second.transfersSeen === first.transfersSeen &&
     second.buckets.every((unitsLeft, bucket) => unitsLeft === first.buckets[bucket]);
-  return { ...second, moving: second.moving || !same || (await ports.repository.isRestocked(sale)) };
+  return { ...second, moving: second.moving || !same || (await repository.isRestocked(sale)) };
 }
 
-async function measure(sale: Sale, { store }: DriftPorts, safeAgeMs: number): Promise<SaleUnits | null> {
+async function measure(sale: Sale, store: ReconcileStore, safeAgeMs: number): Promise<SaleUnits | null> {
   const { saleId, stock } = sale;
   const sum = { unitsLeft: 0, unitsOfBuyers: 0, pending: 0, moving: false };
   const buckets: number[] = [];
@@ -121,10 +128,6 @@ async function measure(sale: Sale, { store }: DriftPorts, safeAgeMs: number): Pr
   return { ...sum, difference, buckets, transfersSeen: transfersFingerprint(transfers) };
 }
 
-export interface HeldPorts extends DriftPorts {
-  readonly store: DriftPorts['store'] & Pick<ReconcileStore, 'requests'>;
-}
-
 /** How many counts must agree on a difference. */
 const COUNTS = 2;
 
@@ -136,15 +139,15 @@ const COUNTS = 2;
  */
 export async function buyersTooMany(
   sale: Sale,
-  ports: HeldPorts,
+  sides: BothSides,
   limits: { readonly safeAgeMs: number },
   onPage: () => Promise<void> = () => Promise.resolve(),
 ): Promise<number | null> {
   let found: number | null = null;
   for (let counted = 0; counted < COUNTS; counted++) {
-    const before = await measureDrift(sale, ports, limits);
-    const held = await countHeld(sale, ports, onPage);
-    const after = await measureDrift(sale, ports, limits);
+    const before = await measureDrift(sale, sides, limits);
+    const held = await countHeld(sale, sides.store, onPage);
+    const after = await measureDrift(sale, sides, limits);
     if (before === null || after === null || !stoodStill(before, after)) return null;
     const tooMany = after.unitsOfBuyers - held;
     if (tooMany === 0) return 0;
@@ -162,7 +165,7 @@ export function stoodStill(before: SaleUnits, after: SaleUnits): boolean {
   );
 }
 
-async function countHeld(sale: Sale, { store }: HeldPorts, onPage: () => Promise<void>): Promise<number> {
+async function countHeld(sale: Sale, store: ReconcileStore, onPage: () => Promise<void>): Promise<number> {
   let held = 0;
   for (let bucket = 0; bucket < sale.buckets; bucket++) {
     const units = new Map<string, number>(); // a scan may return a request twice

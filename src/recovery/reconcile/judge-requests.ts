@@ -1,23 +1,23 @@
 import { batchOfEntry, type RequestEntry } from '../../core/outcome.js';
 import { purchaseKey, splitPurchaseKey } from '../../core/purchase.js';
-import type { AgedOrder, ReconcileRepository } from '../../core/ports/reconcile-repository.js';
-import type { PendingAge, ReconcileStore } from '../../core/ports/reconcile-store.js';
+import type { AgedOrder } from '../../core/ports/reconcile-repository.js';
+import type { PendingAge } from '../../core/ports/reconcile-store.js';
 import type { BucketRef } from '../../core/bucket.js';
 import { compareRequest, type RequestKind } from './compare-request.js';
+import type { BothSides } from './count-units.js';
 import type { SaleNotes } from './sale-report.js';
 
-export interface JudgePorts {
-  readonly store: Pick<ReconcileStore, 'entriesOf' | 'batch' | 'pendingAmong'>;
-  readonly repository: Pick<ReconcileRepository, 'rowsOf' | 'parkedBatches'>;
-}
-
-export interface JudgeLimits {
+export interface CompareLimits {
   /** Minimum age of a request, ms. A younger request may still be under way and is not judged. */
   readonly safeAgeMs: number;
   /** Time after which a batch in re-drive becomes a finding, ms. */
   readonly waitingMaxMs: number;
   /** Maximum number of requests of one kind that a run reads again, one by one. */
   readonly readsMax: number;
+  /** Age after which no check-back can ask for a marker of a closed sale, ms. */
+  readonly markerAgeMs: number;
+  /** Age after which an outbox row may be stuck, ms. */
+  readonly outboxAgeMs: number;
 }
 
 /** A request for which Redis and MySQL differed when its page was read. */
@@ -34,8 +34,8 @@ const READS_PER_LEASE = 100;
 /** Judges the requests of one sale page by page, and reads differences again one by one. */
 export class RequestJudge {
   readonly #saleId: string;
-  readonly #ports: JudgePorts;
-  readonly #limits: JudgeLimits;
+  readonly #sides: BothSides;
+  readonly #limits: CompareLimits;
   readonly #notes: SaleNotes;
   readonly #keepLease: () => Promise<void>;
   readonly #reads: Partial<Record<RequestKind, number>> = {};
@@ -44,13 +44,13 @@ export class RequestJudge {
 
   constructor(
     saleId: string,
-    ports: JudgePorts,
-    limits: JudgeLimits,
+    sides: BothSides,
+    limits: CompareLimits,
     notes: SaleNotes,
     keepLease: () => Promise<void>,
   ) {
     this.#saleId = saleId;
-    this.#ports = ports;
+    this.#sides = sides;
     this.#limits = limits;
     this.#notes = notes;
     this.#keepLease = keepLease;
@@ -59,7 +59,7 @@ export class RequestJudge {
   /** Compares requests in Redis with MySQL. */
   async readRequests(ref: BucketRef, page: readonly (readonly [string, RequestEntry])[]): Promise<void> {
     this.#notes.seen.requests += page.length;
-    const rows = await this.#ports.repository.rowsOf(
+    const rows = await this.#sides.repository.rowsOf(
       ref.saleId,
       page.map(([key]) => splitPurchaseKey(key)),
     );
@@ -70,7 +70,7 @@ export class RequestJudge {
 
   /** Compares rows that Redis does not know. All other rows were compared when the page of Redis was read. */
   async readRows(ref: BucketRef, rows: readonly AgedOrder[]): Promise<void> {
-    const entries = await this.#ports.store.entriesOf(ref, rows.map(purchaseKey));
+    const entries = await this.#sides.store.entriesOf(ref, rows.map(purchaseKey));
     const unknown = rows.filter((_, index) => (entries[index] ?? null) === null);
     await this.#judge(
       ref,
@@ -106,8 +106,8 @@ export class RequestJudge {
    */
   async #sift(ref: BucketRef, candidates: readonly Candidate[]): Promise<Candidate[]> {
     const batchIds = [...new Set(candidates.map(batchOf).filter((batchId) => batchId !== ''))];
-    const pending = await this.#ports.store.pendingAmong(ref, batchIds);
-    const parked = await this.#ports.repository.parkedBatches(batchIds.filter((batchId) => !pending.has(batchId)));
+    const pending = await this.#sides.store.pendingAmong(ref, batchIds);
+    const parked = await this.#sides.repository.parkedBatches(batchIds.filter((batchId) => !pending.has(batchId)));
     return candidates.filter((candidate) => {
       const batchId = batchOf(candidate);
       if (batchId === '') return !this.#isYoung(candidate.row);
@@ -121,7 +121,7 @@ export class RequestJudge {
    * that is missing.
    */
   async #readAgain(ref: BucketRef, key: string): Promise<void> {
-    const { store, repository } = this.#ports;
+    const { store, repository } = this.#sides;
     const read = async (): Promise<RequestEntry | null> => (await store.entriesOf(ref, [key]))[0] ?? null;
     const early = await read();
     const batchId = (early && batchOfEntry(early)) ?? '';

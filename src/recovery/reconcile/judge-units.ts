@@ -1,12 +1,8 @@
 import type { Sale } from '../../core/sale.js';
 import type { AgedOrder } from '../../core/ports/reconcile-repository.js';
-import { liveUnitsOf, type RowPorts, rowsOfSale } from '../rows-of-sale.js';
-import { buyersTooMany, type HeldPorts, measureDrift, type SaleUnits, stoodStill } from './count-units.js';
+import { liveUnitsOf, rowsOfSale } from '../rows-of-sale.js';
+import { type BothSides, buyersTooMany, measureDrift, type SaleUnits, stoodStill } from './count-units.js';
 import type { SaleNotes } from './sale-report.js';
-
-export interface JudgeUnitsPorts extends HeldPorts, RowPorts {
-  readonly repository: HeldPorts['repository'] & RowPorts['repository'];
-}
 
 /** A sale, its units left and held before its requests were read, and the counts of that reading. */
 export interface CountedSale {
@@ -41,7 +37,7 @@ export class RowUnits {
 /** Judges the counts of a sale: `sold` against its rows and its stock, then the stock and the buyers in Redis. */
 export async function judgeUnits(
   counted: CountedSale,
-  ports: JudgeUnitsPorts,
+  sides: BothSides,
   limits: { readonly safeAgeMs: number },
   notes: SaleNotes,
   onPage: () => Promise<void>,
@@ -49,8 +45,8 @@ export async function judgeUnits(
   const { after, units, rows } = counted;
   const { saleId } = after;
   const apart = [
-    await judgeSold(counted, ports, notes, onPage),
-    await judgeStock(counted, ports, limits, notes, onPage),
+    await judgeSold(counted, sides, notes, onPage),
+    await judgeStock(counted, sides, limits, notes, onPage),
   ];
   const disagrees = apart.includes(true) || (units?.difference ?? 0) !== 0;
   const refused = disagrees ? rows.guarded : rows.guardedLately;
@@ -63,7 +59,7 @@ export async function judgeUnits(
 /** @returns whether there is a finding */
 async function judgeSold(
   { before, after, rows }: CountedSale,
-  ports: JudgeUnitsPorts,
+  sides: BothSides,
   notes: SaleNotes,
   onPage: () => Promise<void>,
 ): Promise<boolean> {
@@ -74,7 +70,7 @@ async function judgeSold(
   }
   // Rows were written during the read: only an unchanged `sold` can be compared with them.
   if (before.sold !== sold || rows.live === sold) return false;
-  if (!(await isCountedAgain(after, rows.live, ports, onPage))) return false;
+  if (!(await isCountedAgain(after, rows.live, sides, onPage))) return false;
   const why = `live orders have ${rows.live} units`;
   if (rows.live > stock) notes.found({ kind: 'oversell', saleId, units: rows.live - stock, why: `${why} of ${stock}` });
   else notes.found({ kind: 'miscount', saleId, units: sold - rows.live, why: `sold says ${sold}, ${why}` });
@@ -85,21 +81,21 @@ async function judgeSold(
 async function isCountedAgain(
   sale: Sale,
   liveUnits: number,
-  ports: JudgeUnitsPorts,
+  sides: BothSides,
   onPage: () => Promise<void>,
 ): Promise<boolean> {
   let again = 0;
-  for await (const chunk of rowsOfSale(sale, ports)) {
+  for await (const chunk of rowsOfSale(sale, sides)) {
     again += liveUnitsOf(chunk);
     await onPage();
   }
-  return again === liveUnits && (await ports.repository.findSale(sale.saleId))?.sold === sale.sold;
+  return again === liveUnits && (await sides.repository.findSale(sale.saleId))?.sold === sale.sold;
 }
 
 /** @returns whether there is a finding */
 async function judgeStock(
   { after, units, heldUnits }: CountedSale,
-  ports: JudgeUnitsPorts,
+  sides: BothSides,
   limits: { readonly safeAgeMs: number },
   notes: SaleNotes,
   onPage: () => Promise<void>,
@@ -107,8 +103,8 @@ async function judgeStock(
   const { saleId } = after;
   if (units === null) return false;
   if (units.unitsOfBuyers !== heldUnits) {
-    const now = await measureDrift(after, ports, limits);
-    const tooMany = now !== null && stoodStill(units, now) ? await buyersTooMany(after, ports, limits, onPage) : null;
+    const now = await measureDrift(after, sides, limits);
+    const tooMany = now !== null && stoodStill(units, now) ? await buyersTooMany(after, sides, limits, onPage) : null;
     if (tooMany !== null && tooMany !== 0) {
       const holding = units.unitsOfBuyers - tooMany;
       const why = `the buyers in Redis count ${units.unitsOfBuyers} units, their requests hold ${holding}`;

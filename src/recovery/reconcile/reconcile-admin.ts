@@ -1,20 +1,33 @@
 import { randomBytes } from 'node:crypto';
 import { OperationalError } from '../../core/errors.js';
-import type { FindingKind, SaleFinding } from '../../core/sale-finding.js';
+import {
+  describeFinding,
+  type FindingKind,
+  isCompensated,
+  type SaleFinding,
+  subjectOf,
+} from '../../core/sale-finding.js';
 import type { Sale } from '../../core/sale.js';
-import type { CompensationJob, JobFilter, JobPage, Retried } from '../../core/ports/compensation-repository.js';
+import type {
+  CompensationJob,
+  JobFilter,
+  JobPage,
+  NewCompensationJob,
+  Retried,
+} from '../../core/ports/compensation-repository.js';
 import type { ReconcileRun, ReconcileRuns, RunFilter, RunOutcome, SaleLease } from '../../core/ports/reconcile-runs.js';
 import type { SaleRepository } from '../../core/ports/sale-repository.js';
 import { listSalesInRedis } from '../../sales/list-sales-in-redis.js';
-import { compareSale, type CompareLimits } from './compare-sale.js';
-import { compensate, type CompensateOptions, type CompensatePorts } from './compensate.js';
-import { jobsOf } from './jobs-of.js';
+import { compareSale } from './compare-sale.js';
+import { compensate, type CompensateOptions } from './compensate.js';
+import type { CompareLimits } from './judge-requests.js';
+import type { CompensatePorts } from './repair-request.js';
 import { RunTally, type SaleResult } from './sale-report.js';
 import { withoutUndefined } from '../../core/without-undefined.js';
 
 export interface ReconcileAdminPorts extends CompensatePorts {
   readonly runs: ReconcileRuns;
-  readonly sales: Pick<SaleRepository, 'list'>;
+  readonly sales: SaleRepository;
 }
 
 export type ReconcileOptions = CompareLimits & CompensateOptions;
@@ -68,6 +81,21 @@ class LeaseLost extends Error {
   }
 }
 
+/**
+ * Makes the jobs that repair findings. A finding that only a person can judge gets no job. Drift gets no job while the
+ * sale is open, because then no script may set its stock.
+ */
+function jobsOf(sale: Sale, findings: readonly SaleFinding[]): NewCompensationJob[] {
+  return findings.flatMap((finding) => {
+    const { kind, saleId } = finding;
+    if (!isCompensated(kind) || (kind === 'drift' && sale.state === 'open')) return [];
+    const { batchId, userId, requestId } =
+      'requestId' in finding ? finding : { batchId: null, userId: null, requestId: null };
+    const subject = subjectOf(finding);
+    return [{ kind, saleId, batchId, userId, requestId, subject, detail: describeFinding(finding) }];
+  });
+}
+
 /** Compares Redis and MySQL for sales, creates jobs for the findings, and shows their results. */
 export class ReconcileAdmin {
   readonly #ports: ReconcileAdminPorts;
@@ -114,16 +142,17 @@ export class ReconcileAdmin {
 
   /**
    * Compares one sale that is over, and repairs nothing.
-   * @returns `match` also if stale markers are left: they expire by themselves
+   * @returns `match` also if stale markers are left, which expire by themselves, and how many are left
    * @throws OperationalError
    */
-  async compareEnded(saleId: string): Promise<RunOutcome> {
+  async compareEnded(saleId: string): Promise<{ readonly outcome: RunOutcome; readonly staleMarkers: number }> {
     let isWhole = false;
     const { outcome, counts } = await this.run({ saleId, apply: false, waitMs: 0, actor: 'keeper' }, (result) => {
       isWhole = result.outcome === 'compared' && !result.report.more;
     });
-    const differs = Object.entries(counts).some(([kind, count]) => kind !== 'stale_marker' && count > 0);
-    return outcome === 'findings' && isWhole && !differs ? 'match' : outcome;
+    const { stale_marker: staleMarkers = 0, ...others } = counts;
+    const differs = Object.values(others).some((count) => count > 0);
+    return { outcome: outcome === 'findings' && isWhole && !differs ? 'match' : outcome, staleMarkers };
   }
 
   /** Works through the jobs that are due. @returns how many; @throws OperationalError mysql */

@@ -4,6 +4,11 @@ import type { ReconcileAdmin } from './reconcile-admin.js';
 
 const ACTOR = 'keeper';
 
+interface Reconciling {
+  readonly admin: ReconcileAdmin;
+  readonly metrics: RecoveryMetrics;
+}
+
 /** Redis or MySQL did not answer while some sales were compared. The next run tries them again. */
 export class SalesNotCompared extends Error {
   constructor(sales: number) {
@@ -16,10 +21,7 @@ export class SalesNotCompared extends Error {
  * Compares Redis and MySQL for every recent sale. `apply` creates jobs for the findings, which `compensateJob` carries
  * out.
  */
-export function reconcileJob(
-  { admin, metrics }: { readonly admin: Pick<ReconcileAdmin, 'run'>; readonly metrics: RecoveryMetrics },
-  { apply }: { readonly apply: boolean },
-): Job {
+export function reconcileJob({ admin, metrics }: Reconciling, { apply }: { readonly apply: boolean }): Job {
   return {
     name: 'reconcile',
     async runOnce(): Promise<void> {
@@ -35,7 +37,7 @@ const REMOVED_PER_STEP = 100;
 const STEPS_MAX = 20;
 
 /** Removes records of old runs and compensated jobs. */
-export function tidyRuns(admin: Pick<ReconcileAdmin, 'removeOld'>, { keepMs }: { readonly keepMs: number }): Job {
+export function tidyRuns(admin: ReconcileAdmin, { keepMs }: { readonly keepMs: number }): Job {
   return {
     name: 'tidy-runs',
     async runOnce(): Promise<void> {
@@ -46,13 +48,8 @@ export function tidyRuns(admin: Pick<ReconcileAdmin, 'removeOld'>, { keepMs }: {
   };
 }
 
-interface CompensatePorts {
-  readonly admin: Pick<ReconcileAdmin, 'compensate' | 'jobCounts'>;
-  readonly metrics: RecoveryMetrics;
-}
-
 /** Carries out compensation jobs, including jobs that operators created. */
-export function compensateJob({ admin, metrics }: CompensatePorts): Job {
+export function compensateJob({ admin, metrics }: Reconciling): Job {
   return {
     name: 'compensate',
     async runOnce(): Promise<void> {
@@ -63,7 +60,7 @@ export function compensateJob({ admin, metrics }: CompensatePorts): Job {
 }
 
 /** Publishes how many compensation jobs there are. Operators change them too, so this job counts them. */
-export function watchCompensations({ admin, metrics }: CompensatePorts): Job {
+export function watchCompensations({ admin, metrics }: Reconciling): Job {
   return {
     name: 'watch-compensations',
     async runOnce(): Promise<'idle' | void> {

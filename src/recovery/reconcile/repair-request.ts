@@ -1,22 +1,28 @@
-import { decodeBatch, sealBatch, type Batch } from '../../core/batch.js';
+import { batchIn, sealBatch, type Batch } from '../../core/batch.js';
 import { isLive } from '../../core/order.js';
 import type { RequestEntry } from '../../core/outcome.js';
 import { type Purchase, purchaseKey } from '../../core/purchase.js';
 import { type Sale } from '../../core/sale.js';
 import { homeBucket, type BucketRef } from '../../core/bucket.js';
 import { failPurchases, type FailPorts } from '../../orders/fail-purchases.js';
-import type { Clock } from '../../core/ports/clock.js';
 import type { RedriveChannel } from '../../core/ports/channels.js';
-import type { AgedOrder, ReconcileRepository } from '../../core/ports/reconcile-repository.js';
-import type { StoredBatch, ReconcileStore } from '../../core/ports/reconcile-store.js';
+import type { CompensationRepository } from '../../core/ports/compensation-repository.js';
+import type { Log } from '../../core/ports/log.js';
+import type { Outbox } from '../../core/ports/outbox.js';
+import type { AgedOrder } from '../../core/ports/reconcile-repository.js';
+import type { StoredBatch } from '../../core/ports/reconcile-store.js';
 import type { BatchStore } from '../../core/ports/batch-store.js';
+import { markIfComplete } from '../mark-if-recorded.js';
+import type { BothSides } from './count-units.js';
 
-export interface RepairRequestPorts {
-  readonly store: Pick<ReconcileStore, 'entriesOf' | 'batch'> & Pick<BatchStore, 'markRecorded' | 'release'>;
-  readonly repository: Pick<ReconcileRepository, 'rowsOf' | 'parkedBatches'>;
+/** Both sides of the sales, and what their compensation changes. */
+export interface CompensatePorts extends BothSides {
+  readonly jobs: CompensationRepository;
+  readonly batches: BatchStore;
   readonly channel: RedriveChannel;
   readonly fail: FailPorts;
-  readonly clock: Clock;
+  readonly outbox: Outbox;
+  readonly log: Log;
 }
 
 /**
@@ -28,8 +34,8 @@ export type Repair =
   | { readonly outcome: 'done' | 'given_up'; readonly note: string }
   | { readonly outcome: 'later'; readonly note: string; readonly counts: boolean };
 
-const done = (note: string): Repair => ({ outcome: 'done', note });
-const later = (note: string, counts = true): Repair => ({ outcome: 'later', note, counts });
+export const done = (note: string): Repair => ({ outcome: 'done', note });
+export const later = (note: string, counts = true): Repair => ({ outcome: 'later', note, counts });
 
 const GIVEN_UP = 'no attempt got it recorded: it is failed now, and its units go back';
 
@@ -69,7 +75,7 @@ export type RequestName = { readonly userId: string; readonly requestId: string 
 export async function repairRequest(
   sale: Sale,
   request: RequestName,
-  ports: RepairRequestPorts,
+  ports: CompensatePorts,
   aim: RepairAim,
   pass: RepairPass,
 ): Promise<Repair> {
@@ -111,7 +117,7 @@ async function handledElsewhere(
   ref: BucketRef,
   batchId: string,
   known: StoredBatch,
-  { store, repository }: Pick<RepairRequestPorts, 'store' | 'repository'>,
+  { store, repository }: BothSides,
 ): Promise<string | null> {
   const served = ({ pendingMs, body }: StoredBatch): boolean => pendingMs !== null && body !== null;
   const redriven = 'its batch is in pending, the re-drive serves it';
@@ -127,30 +133,27 @@ async function updateStore(
   ref: BucketRef,
   row: AgedOrder,
   entry: RequestEntry | null,
-  ports: RepairRequestPorts,
+  ports: CompensatePorts,
   { published }: RepairPass,
 ): Promise<Repair> {
   if (!isLive(row.state)) {
     const { userId, requestId, orderId, reason } = row;
     const batchId = entry?.state === 'held' ? entry.batchId : row.batchId;
     const withUnits = reason !== 'oversold_guard'; // that unit never existed
-    const [word] = await ports.store.release([{ ...ref, userId, requestId, orderId, batchId, withUnits }]);
+    const [word] = await ports.batches.release([{ ...ref, userId, requestId, orderId, batchId, withUnits }]);
     return done(word === 'released' ? 'its units went back' : 'its units had gone back');
   }
   if (entry?.state !== 'held') return done(`Redis says ${entry?.state ?? 'nothing'}`);
   const known = await ports.store.batch(ref, entry.batchId);
   const batch = bodyWith(known, row) ?? batchOfOne(sale, ref, entry, row);
   const rows = await ports.repository.rowsOf(sale.saleId, batch.purchases);
-  if (rows.length < batch.purchases.length) {
-    // A mark as recorded would remove the body that the other purchases still need.
-    const others = await handledElsewhere(ref, entry.batchId, known, ports);
-    if (others !== null) return later(others, false);
-    if (!published.has(batch.body)) await ports.channel.publish(batch);
-    published.add(batch.body);
-    return later('others of its batch have no row yet, published again');
-  }
-  await ports.store.markRecorded([{ batch, orders: rows.filter(({ state }) => isLive(state)) }]);
-  return done('marked recorded');
+  if ((await markIfComplete(batch, rows, ports.batches)) !== null) return done('marked recorded');
+  // A mark as recorded would remove the body that the other purchases still need.
+  const others = await handledElsewhere(ref, entry.batchId, known, ports);
+  if (others !== null) return later(others, false);
+  if (!published.has(batch.body)) await ports.channel.publish(batch);
+  published.add(batch.body);
+  return later('others of its batch have no row yet, published again');
 }
 
 /** Gives the purchase up. If a worker is faster, its order stays and nothing is released. */
@@ -158,17 +161,13 @@ async function giveUp(
   ref: BucketRef,
   alone: Batch,
   known: StoredBatch,
-  { repository, store, fail }: RepairRequestPorts,
+  { repository, batches, fail }: CompensatePorts,
 ): Promise<Repair> {
   const written = await failPurchases(alone, 'compensation_failed', fail);
   if (written === 'contended') return later('others write the same row', false);
   if (written === 'unknown_sale') return later(`there is no sale ${ref.saleId}`);
-  const whole = known.body === null ? null : decodeBatch(known.body);
-  if (whole?.outcome === 'decoded') {
-    const rows = await repository.rowsOf(ref.saleId, whole.batch.purchases);
-    const orders = rows.filter(({ state }) => isLive(state));
-    if (rows.length === whole.batch.purchases.length) await store.markRecorded([{ batch: whole.batch, orders }]);
-  }
+  const whole = batchIn(known.body);
+  if (whole !== null) await markIfComplete(whole, await repository.rowsOf(ref.saleId, whole.purchases), batches);
   if (written.failed === 0) return done('a worker was faster');
   return { outcome: 'given_up', note: GIVEN_UP };
 }
@@ -176,7 +175,7 @@ async function giveUp(
 async function follow(
   saleId: string,
   request: RequestName,
-  { repository, clock }: Pick<RepairRequestPorts, 'repository' | 'clock'>,
+  { repository, clock }: BothSides,
   followMs: number,
 ): Promise<boolean> {
   const deadlineMs = clock.monotonicMs() + followMs;
@@ -189,10 +188,9 @@ async function follow(
 
 /** Returns the batch as its marker keeps it, if this purchase is in it. */
 function bodyWith({ body }: StoredBatch, request: RequestName): Batch | null {
-  const decoded = body === null ? null : decodeBatch(body);
-  if (decoded?.outcome !== 'decoded') return null;
+  const batch = batchIn(body);
   const key = purchaseKey(request);
-  return decoded.batch.purchases.some((purchase) => purchaseKey(purchase) === key) ? decoded.batch : null;
+  return batch?.purchases.some((purchase) => purchaseKey(purchase) === key) === true ? batch : null;
 }
 
 /**

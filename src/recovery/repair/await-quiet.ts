@@ -3,22 +3,6 @@ import type { Sale } from '../../core/sale.js';
 import type { WorkerProgress } from '../../core/ports/channels.js';
 import type { Clock } from '../../core/ports/clock.js';
 import type { Log } from '../../core/ports/log.js';
-import type { SaleRepository } from '../../core/ports/sale-repository.js';
-
-export interface QuietOptions {
-  /** Time without a written order after which the sale counts as quiet, ms. */
-  readonly quietMs: number;
-  /** Maximum total wait, ms. */
-  readonly waitMaxMs: number;
-}
-
-export interface QuietPorts {
-  readonly sales: Pick<SaleRepository, 'find'>;
-  /** Null if the broker cannot be asked: then only `quietMs` decides. */
-  readonly progress: WorkerProgress | null;
-  readonly clock: Clock;
-  readonly log: Log;
-}
 
 const READ_EVERY_MS = 250;
 /** Age of a closed sale after which all its batches are written, or are dead letters. */
@@ -30,19 +14,32 @@ const CLOSED_LONG_AGO_MS = 24 * 3_600_000;
  * sale for `quietMs`. Quiet alone proves nothing: the batches of the sale may be queued behind those of other sales. If
  * the broker never reports the progress of the workers, quiet alone has to do. A batch that arrives later (from a
  * stopped worker, or after its retry) has to reacquire its units from the units left.
+ * @param quietMs time without a written order after which the sale counts as quiet
+ * @param waitMaxMs maximum total wait
  * @param onRead called before each read, to check that the lease is still ours
  * @throws OperationalError mysql, and any error that `onRead` throws
  */
 export async function awaitQuiet(
   sale: Sale,
-  ports: QuietPorts,
-  { quietMs, waitMaxMs }: QuietOptions,
+  {
+    findSale,
+    progress,
+    clock,
+    log,
+  }: {
+    /** Reads the sale from MySQL. */
+    readonly findSale: (saleId: string) => Promise<Sale | null>;
+    /** Null if the broker cannot be asked: then only `quietMs` decides. */
+    readonly progress: WorkerProgress | null;
+    readonly clock: Clock;
+    readonly log: Log;
+  },
+  { quietMs, waitMaxMs }: { readonly quietMs: number; readonly waitMaxMs: number },
   onRead: () => Promise<void>,
 ): Promise<void> {
-  const { sales, clock } = ports;
   const startedMs = clock.monotonicMs();
   if (sale.state === 'closed' && clock.nowMs() - sale.closesAtMs > CLOSED_LONG_AGO_MS) return;
-  let haveReceived = await receivedByWorkers(ports);
+  let haveReceived = progress === null ? null : await receivedByWorkers(progress, log);
   /** True if the last answer of the broker says that messages are still to be received. */
   let isBehind = false;
   let seen = sale;
@@ -56,7 +53,7 @@ export async function awaitQuiet(
     }
     await clock.sleep(Math.min(READ_EVERY_MS, isBehind ? READ_EVERY_MS : quietMs, waitMaxMs)); // `quietMs` may be 0
     await onRead();
-    const now = await sales.find(sale.saleId);
+    const now = await findSale(sale.saleId);
     const nowMs = clock.monotonicMs();
     if (now !== null && (now.sold !== seen.sold || now.epoch !== seen.epoch)) {
       seen = now;
@@ -70,8 +67,7 @@ export async function awaitQuiet(
  * @returns a function that says whether the workers have received everything that the broker holds now (null while the
  *   broker gives no answer), or null if the broker cannot be asked at all
  */
-async function receivedByWorkers({ progress, log }: QuietPorts): Promise<(() => Promise<boolean | null>) | null> {
-  if (progress === null) return null;
+async function receivedByWorkers(progress: WorkerProgress, log: Log): Promise<(() => Promise<boolean | null>) | null> {
   let hasSaid = false;
   const asked = async <T>(ask: () => Promise<T>): Promise<T | null> => {
     try {

@@ -2,16 +2,19 @@ import { bucketRefsOf } from '../../core/bucket.js';
 import { BucketFaults } from '../../core/bucket-faults.js';
 import { OperationalError } from '../../core/errors.js';
 import type { Job } from '../../core/job.js';
-import type { BucketStatus, RepairStore } from '../../core/ports/repair-stores.js';
+import type { Clock } from '../../core/ports/clock.js';
+import type { RepairStore } from '../../core/ports/repair-stores.js';
 import type { SaleRepository } from '../../core/ports/sale-repository.js';
 import { type RepairNeed, repairNeedOf } from '../../core/sale-repair.js';
 import { LIVE_STATES, type Sale } from '../../core/sale.js';
 import type { RecoveryMetrics } from '../metrics.js';
 import { type RepairOptions, type RepairOrder, type RepairPorts, repairSale, type SaleRepair } from './repair-sale.js';
+import { statusOfSales } from './sale-status.js';
 
-interface NeedPorts {
-  readonly store: Pick<RepairStore, 'statusOrFault' | 'asked' | 'answered'>;
-  readonly sales: Pick<SaleRepository, 'list' | 'find'>;
+/** Where the sales that need a repair are found: the sales in MySQL, and their buckets in Redis. */
+interface SalesAndBuckets {
+  readonly sales: SaleRepository;
+  readonly repairs: RepairStore;
 }
 
 interface SaleInNeed {
@@ -29,8 +32,8 @@ const SALES_MAX = 10_000;
  * @param faults collects the faults of buckets that did not answer; whether their sales need a repair is unknown
  * @throws OperationalError
  */
-async function liveInNeed(ports: NeedPorts, faults: BucketFaults): Promise<SaleInNeed[]> {
-  return inNeed(await ports.sales.list({ states: LIVE_STATES, max: SALES_MAX }), ports, faults);
+async function liveInNeed({ sales, repairs }: SalesAndBuckets, faults: BucketFaults): Promise<SaleInNeed[]> {
+  return inNeed(await sales.list({ states: LIVE_STATES, max: SALES_MAX }), repairs, faults);
 }
 
 /**
@@ -39,59 +42,46 @@ async function liveInNeed(ports: NeedPorts, faults: BucketFaults): Promise<SaleI
  * MySQL.
  * @throws OperationalError
  */
-async function closedInNeed(ports: NeedPorts, faults: BucketFaults): Promise<SaleInNeed[]> {
-  const closed = await ports.sales.list({ states: ['closed'], retired: false, max: SALES_MAX, order: 'closed_last' });
-  return (await inNeed(closed, ports, faults)).filter(({ need }) => need === 'in_repair' || need === 'old_epoch');
+async function closedInNeed({ sales, repairs }: SalesAndBuckets, faults: BucketFaults): Promise<SaleInNeed[]> {
+  const closed = await sales.list({ states: ['closed'], retired: false, max: SALES_MAX, order: 'closed_last' });
+  return (await inNeed(closed, repairs, faults)).filter(({ need }) => need === 'in_repair' || need === 'old_epoch');
 }
 
 /**
  * Finds closed sales that need a repair and whose repair was requested.
  * @throws OperationalError
  */
-async function askedInNeed({ sales, store }: NeedPorts, max: number, faults: BucketFaults): Promise<SaleInNeed[]> {
+async function askedInNeed(
+  { sales, repairs }: SalesAndBuckets,
+  max: number,
+  faults: BucketFaults,
+): Promise<SaleInNeed[]> {
   const found: SaleInNeed[] = [];
-  for (const saleId of await store.asked(max)) {
+  for (const saleId of await repairs.asked(max)) {
     const sale = await sales.find(saleId);
     const ofSale = new BucketFaults();
-    const [need] = sale?.state === 'closed' ? await inNeed([sale], { store }, ofSale) : [];
+    const [need] = sale?.state === 'closed' ? await inNeed([sale], repairs, ofSale) : [];
     if (need !== undefined) found.push(need);
-    else if (ofSale.isEmpty) await store.answered(saleId);
+    else if (ofSale.isEmpty) await repairs.answered(saleId);
     else faults.addAll(ofSale);
   }
   return found;
 }
 
 /** @throws OperationalError */
-async function isInNeed(saleId: string, ports: NeedPorts, faults: BucketFaults): Promise<boolean> {
-  const sale = await ports.sales.find(saleId);
-  return sale !== null && (await inNeed([sale], ports, faults)).length > 0;
+async function isInNeed(saleId: string, { sales, repairs }: SalesAndBuckets, faults: BucketFaults): Promise<boolean> {
+  const sale = await sales.find(saleId);
+  return sale !== null && (await inNeed([sale], repairs, faults)).length > 0;
 }
 
-/**
- * Reads the sales before their buckets: an epoch only grows, so a sale that was rebuilt in between is not reported in
- * need.
- */
-async function inNeed(
-  sales: readonly Sale[],
-  { store }: Pick<NeedPorts, 'store'>,
-  faults: BucketFaults,
-): Promise<SaleInNeed[]> {
-  const statuses = await store.statusOrFault(sales.flatMap(bucketRefsOf));
+async function inNeed(sales: readonly Sale[], repairs: RepairStore, faults: BucketFaults): Promise<SaleInNeed[]> {
   const found: SaleInNeed[] = [];
-  let at = 0;
-  for (const sale of sales) {
-    const buckets = statuses.slice(at, (at += sale.buckets)).filter((status) => isKnown(status, faults));
+  for (const { sale, buckets } of await statusOfSales(sales, repairs, faults)) {
     if (buckets.length < sale.buckets) continue;
     const need = repairNeedOf(sale, buckets);
     if (need !== null) found.push({ sale, need, seenEpochs: buckets.map(({ epoch }) => epoch) });
   }
   return found;
-}
-
-function isKnown(status: BucketStatus | OperationalError, faults: BucketFaults): status is BucketStatus {
-  if (!(status instanceof OperationalError)) return true;
-  faults.add(status);
-  return false;
 }
 
 /** `not_needed`: every bucket can be trusted and `force` was not set; nothing was changed. */
@@ -112,7 +102,7 @@ export async function repairAsked(
   const sale = await ports.sales.find(saleId);
   if (sale === null) return { outcome: 'not_found' };
   if (!force && sale.state !== 'draft' && sale.retiredAtMs === null) {
-    const statuses = await ports.store.statusOf(bucketRefsOf(sale));
+    const statuses = await ports.repairs.statusOf(bucketRefsOf(sale));
     if (repairNeedOf(sale, statuses) === null) return { outcome: 'not_needed' };
     return repairSale(sale, ports, options, { ...order, seenEpochs: statuses.map(({ epoch }) => epoch) });
   }
@@ -120,7 +110,6 @@ export async function repairAsked(
 }
 
 export interface RepairJobPorts extends RepairPorts {
-  readonly sales: RepairPorts['sales'] & NeedPorts['sales'];
   readonly metrics: RecoveryMetrics;
 }
 
@@ -181,7 +170,7 @@ export function repairSales(ports: RepairJobPorts, options: RepairOptions): Job 
 /**
  * Waits until all repairs have ended, or until it is time to look for further sales. @returns whether repairs are left
  */
-async function isAnyLeft(underWay: ReadonlyMap<string, Promise<void>>, clock: RepairPorts['clock']): Promise<boolean> {
+async function isAnyLeft(underWay: ReadonlyMap<string, Promise<void>>, clock: Clock): Promise<boolean> {
   const pause = new AbortController();
   await Promise.race([Promise.all(underWay.values()), clock.sleep(LOOK_EVERY_MS, pause.signal)]);
   pause.abort();
@@ -257,16 +246,14 @@ async function tryRepair(
   }
 }
 
-export interface WatchRepairsPorts extends NeedPorts {
-  readonly clock: RepairPorts['clock'];
-  readonly metrics: RecoveryMetrics;
-}
-
 /**
  * Publishes how many sales wait for a repair, and which live sales wait too long. It does not depend on the repairs,
  * because a repair may hang.
  */
-export function watchSalesInRepair(ports: WatchRepairsPorts, { afterMs }: { readonly afterMs: number }): Job {
+export function watchSalesInRepair(
+  { clock, metrics, ...ports }: SalesAndBuckets & { readonly clock: Clock; readonly metrics: RecoveryMetrics },
+  { afterMs }: { readonly afterMs: number },
+): Job {
   /** saleId → when it was first seen in need of a repair. */
   let since = new Map<string, number>();
   let closed = 0;
@@ -274,7 +261,6 @@ export function watchSalesInRepair(ports: WatchRepairsPorts, { afterMs }: { read
   return {
     name: 'watch-sales-in-repair',
     async runOnce(): Promise<'idle' | void> {
-      const { clock, metrics } = ports;
       const nowMs = clock.monotonicMs();
       const faults = new BucketFaults();
       const live = await liveInNeed(ports, faults);

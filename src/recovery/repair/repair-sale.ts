@@ -1,31 +1,36 @@
 import { randomBytes } from 'node:crypto';
-import { decodeBatch, type Batch } from '../../core/batch.js';
+import { batchIn, type Batch } from '../../core/batch.js';
 import { assertNever } from '../../core/errors.js';
 import { formatRequestEntry } from '../../core/outcome.js';
 import type { Sale } from '../../core/sale.js';
 import type { WorkerProgress } from '../../core/ports/channels.js';
 import type { Clock } from '../../core/ports/clock.js';
 import type { Log } from '../../core/ports/log.js';
+import type { SaleRows } from '../../core/ports/reconcile-repository.js';
 import type { StoredRequest } from '../../core/ports/reconcile-store.js';
 import type { RepairRepository, RepairStore } from '../../core/ports/repair-stores.js';
 import type { SaleRepository } from '../../core/ports/sale-repository.js';
 import type { SaleStore } from '../../core/ports/stock-store.js';
 import { type BucketRef, bucketRefsOf } from '../../core/bucket.js';
-import { retried, rowsOfSale, type RowPorts } from '../rows-of-sale.js';
-import { awaitQuiet, type QuietOptions } from './await-quiet.js';
+import { retried, rowsOfSale } from '../rows-of-sale.js';
+import { awaitQuiet } from './await-quiet.js';
 import { RebuiltRequests } from './rebuilt-requests.js';
 
 export interface RepairPorts {
-  readonly store: RepairStore & Pick<SaleStore, 'setState'>;
-  readonly repository: Pick<RepairRepository, 'raiseEpoch' | 'parkedBatchesOf'> & RowPorts['repository'];
-  readonly sales: Pick<SaleRepository, 'find'>;
+  readonly repairs: RepairStore;
+  readonly setState: SaleStore['setState'];
+  readonly repository: RepairRepository & SaleRows;
+  readonly sales: SaleRepository;
   /** Null if the broker cannot be asked. */
   readonly progress: WorkerProgress | null;
   readonly clock: Clock;
   readonly log: Log;
 }
 
-export interface RepairOptions extends QuietOptions {
+export interface RepairOptions {
+  /** How long to wait until the workers write no more orders of the sale, as in `awaitQuiet`. */
+  readonly quietMs: number;
+  readonly waitMaxMs: number;
   /** Lease of a repair, ms. A timer and every command renew it. After it has expired, another repair takes over. */
   readonly leaseMs: number;
 }
@@ -90,7 +95,7 @@ export async function repairSale(
 ): Promise<SaleRepair> {
   if (sale.state === 'draft') return { outcome: 'draft' };
   if (sale.retiredAtMs !== null) return { outcome: 'retired' };
-  const { store, repository, clock, log } = ports;
+  const { repairs, repository, sales, clock, log } = ports;
   const { saleId } = sale;
   const startedMs = clock.monotonicMs();
   const reshard = buckets === sale.buckets ? undefined : { from: sale.buckets, to: buckets };
@@ -100,7 +105,7 @@ export async function repairSale(
   try {
     // Bucket 0 is locked first and swapped last: a second repair at the same time fails there and has locked nothing.
     for (const some of [refs.slice(0, 1), refs.slice(1)]) {
-      const lock = (ref: BucketRef) => store.lock(ref, token, options.leaseMs, seenEpochs?.[ref.bucket]);
+      const lock = (ref: BucketRef) => repairs.lock(ref, token, options.leaseMs, seenEpochs?.[ref.bucket]);
       const words = await Promise.all(some.map(lock));
       if (words.includes('busy')) return { outcome: 'busy' };
       if (words.includes('moved')) throw new Superseded();
@@ -108,12 +113,13 @@ export async function repairSale(
     onStep({ step: 'locked' });
     void leases.keep();
     // A reshard without loss need not wait: batches that the workers have not written yet are held and carried over.
-    const isWhole = reshard !== undefined && (await isStamped(refs.slice(0, sale.buckets), store));
-    if (!isWhole) await awaitQuiet(sale, ports, options, leases.check);
+    const isWhole = reshard !== undefined && (await isStamped(refs.slice(0, sale.buckets), repairs));
+    const findSale = (id: string): Promise<Sale | null> => sales.find(id);
+    if (!isWhole) await awaitQuiet(sale, { ...ports, findSale }, options, leases.check);
     await leases.renew();
     onStep({ step: 'quiet' });
 
-    const epochs = (await store.statusOf(refs)).map(({ epoch }) => epoch);
+    const epochs = (await repairs.statusOf(refs)).map(({ epoch }) => epoch);
     const raised = await repository.raiseEpoch(saleId, Math.max(...epochs) + 1, actor, reshard);
     if (raised === null && reshard === undefined) return { outcome: 'not_found' };
     // The sale was resharded in between: some of its buckets are not locked by this repair.
@@ -148,19 +154,21 @@ class Leases {
   readonly #refs: readonly BucketRef[];
   readonly #token: string;
   readonly #leaseMs: number;
-  readonly #ports: Pick<RepairPorts, 'store' | 'clock'>;
+  readonly #repairs: RepairStore;
+  readonly #clock: Clock;
   #superseded = false;
 
-  constructor(refs: readonly BucketRef[], token: string, leaseMs: number, ports: Pick<RepairPorts, 'store' | 'clock'>) {
+  constructor(refs: readonly BucketRef[], token: string, leaseMs: number, { repairs, clock }: RepairPorts) {
     this.#refs = refs;
     this.#token = token;
     this.#leaseMs = leaseMs;
-    this.#ports = ports;
+    this.#repairs = repairs;
+    this.#clock = clock;
   }
 
   /** @throws Superseded; OperationalError redis */
   async renew(): Promise<void> {
-    const words = await Promise.all(this.#refs.map((ref) => this.#ports.store.stage(ref, this.#token, [])));
+    const words = await Promise.all(this.#refs.map((ref) => this.#repairs.stage(ref, this.#token, [])));
     if (words.includes('superseded')) throw new Superseded();
   }
 
@@ -176,7 +184,7 @@ class Leases {
   async keep(): Promise<void> {
     const { signal } = this.#end;
     while (!this.#superseded) {
-      await this.#ports.clock.sleep(this.#leaseMs / 3, signal);
+      await this.#clock.sleep(this.#leaseMs / 3, signal);
       if (signal.aborted) return;
       try {
         await this.renew();
@@ -203,7 +211,7 @@ async function stageRequests(
   leases: Leases,
   ports: RepairPorts,
 ): Promise<RebuiltRequests> {
-  const { store, repository } = ports;
+  const { repairs, repository } = ports;
   const rebuilt = new RebuiltRequests(raised);
   const stage = (): Promise<void> => stageAll(ports, refs, token, rebuilt.takeUnstaged());
   let staging = Promise.resolve();
@@ -217,17 +225,17 @@ async function stageRequests(
   await staging;
   // Last bucket first: after an unfinished reshard the last buckets have the newer data.
   for (const ref of refs.toReversed()) {
-    for await (const requests of store.requestsWithUnits(ref)) {
+    for await (const requests of repairs.requestsWithUnits(ref)) {
       rebuilt.addUnrecorded(requests);
       await stage();
     }
   }
   for (const batch of await repository.parkedBatchesOf(raised.saleId)) {
     if (!rebuilt.addParked(batch)) continue;
-    await restoreMarkers(new Set([batch.bucket, ...rebuilt.homesOfHeld(batch)]), batch, token, false, store);
+    await restoreMarkers(new Set([batch.bucket, ...rebuilt.homesOfHeld(batch)]), batch, token, false, repairs);
   }
   await stage();
-  if (refs.length > 1) await carryPending(refs, rebuilt, token, store);
+  if (refs.length > 1) await carryPending(refs, rebuilt, token, repairs);
   return rebuilt;
 }
 
@@ -235,8 +243,8 @@ async function stageRequests(
  * Whether these buckets are on the servers that they were loaded on. Checked once the buckets are locked, after which
  * nothing can be lost.
  */
-async function isStamped(refs: readonly BucketRef[], store: RepairStore): Promise<boolean> {
-  return (await store.statusOf(refs)).every(({ sameServer }) => sameServer);
+async function isStamped(refs: readonly BucketRef[], repairs: RepairStore): Promise<boolean> {
+  return (await repairs.statusOf(refs)).every(({ sameServer }) => sameServer);
 }
 
 /** Batches per step. Each is some kB, in each of its buckets. */
@@ -250,20 +258,20 @@ async function carryPending(
   refs: readonly BucketRef[],
   rebuilt: RebuiltRequests,
   token: string,
-  store: RepairStore,
+  repairs: RepairStore,
 ): Promise<void> {
   /** Batches that were carried into a later bucket, where the walk finds them a second time. */
   const carried = new Set<string>();
   const carry = async (body: string, from: number): Promise<void> => {
-    const decoded = decodeBatch(body);
-    if (decoded.outcome !== 'decoded' || carried.has(decoded.batch.batchId)) return;
-    carried.add(decoded.batch.batchId);
-    const homes = rebuilt.homesOfHeld(decoded.batch);
+    const batch = batchIn(body);
+    if (batch === null || carried.has(batch.batchId)) return;
+    carried.add(batch.batchId);
+    const homes = rebuilt.homesOfHeld(batch);
     homes.delete(from);
-    await restoreMarkers(homes, decoded.batch, token, true, store);
+    await restoreMarkers(homes, batch, token, true, repairs);
   };
   for (const ref of refs) {
-    const bodies = await store.pendingBodies(ref);
+    const bodies = await repairs.pendingBodies(ref);
     // Under load dozens of batches are on their way to the workers, each with buyers of every bucket, and the sale is
     // locked.
     for (let at = 0; at < bodies.length; at += BATCHES_AT_ONCE) {
@@ -277,9 +285,9 @@ async function restoreMarkers(
   batch: Batch,
   token: string,
   isPending: boolean,
-  store: RepairStore,
+  repairs: RepairStore,
 ): Promise<void> {
-  const restore = (bucket: number) => store.restoreMarker(batch, bucket, token, isPending);
+  const restore = (bucket: number) => repairs.restoreMarker(batch, bucket, token, isPending);
   if ((await Promise.all([...buckets].map(restore))).includes('superseded')) throw new Superseded();
 }
 
@@ -296,13 +304,13 @@ function logLost({ saleId, epoch }: Sale, { ordersLost, withoutRoom }: RebuiltRe
  * Stages entries in the buckets that have entries. Staging twice changes nothing, so a Redis that hangs is asked again.
  */
 async function stageAll(
-  { store, clock }: Pick<RepairPorts, 'store' | 'clock'>,
+  { repairs, clock }: RepairPorts,
   refs: readonly BucketRef[],
   token: string,
   entries: readonly (readonly StoredRequest[])[],
 ): Promise<void> {
   const staging = entries.flatMap((some, index) =>
-    some.length === 0 ? [] : [retried(() => store.stage(refs[index] as BucketRef, token, some), clock)],
+    some.length === 0 ? [] : [retried(() => repairs.stage(refs[index] as BucketRef, token, some), clock)],
   );
   if ((await Promise.all(staging)).includes('superseded')) throw new Superseded();
 }
@@ -317,7 +325,7 @@ async function swapAll(
   refs: readonly BucketRef[],
   token: string,
   { unitsLeft }: RebuiltRequests,
-  { store, sales }: RepairPorts,
+  { repairs, setState, sales }: RepairPorts,
 ): Promise<void> {
   const now = await sales.find(raised.saleId);
   if (now === null || now.state === 'draft' || now.epoch !== raised.epoch) throw new Superseded();
@@ -325,7 +333,7 @@ async function swapAll(
   for (const ref of refs.toReversed()) {
     const rest = unitsLeft[ref.bucket] ?? 0;
     const rebuilt = { unitsLeft: rest, state, epoch, opensAtMs, closesAtMs, limitPerBuyer, buckets };
-    const word = await store.swap(ref, token, rebuilt);
+    const word = await repairs.swap(ref, token, rebuilt);
     switch (word) {
       case 'swapped':
         break;
@@ -337,5 +345,5 @@ async function swapAll(
   }
   const after = await sales.find(raised.saleId);
   if (after === null || after.state === state || after.state === 'draft') return;
-  await store.setState(after, after.state);
+  await setState(after, after.state);
 }

@@ -6,10 +6,11 @@ import type { RepairRepository, RepairStore } from '../../core/ports/repair-stor
 import type { SaleRepository } from '../../core/ports/sale-repository.js';
 import type { StockStore } from '../../core/ports/stock-store.js';
 import type { Sale } from '../../core/sale.js';
-import { repairNeedOf, type Resharded } from '../../core/sale-repair.js';
+import type { Resharded } from '../../core/sale-repair.js';
 import { hotSalesOf } from '../../sales/watch-hot-sales.js';
 import type { RecoveryMetrics } from '../metrics.js';
 import type { ReshardOrder } from './reshard-sale.js';
+import { repairNeedIn } from './sale-status.js';
 
 /** Buckets per master. Above 1, because some buckets share a master by chance. */
 const BUCKETS_PER_MASTER = 2;
@@ -19,19 +20,12 @@ const BUCKETS_PER_MASTER = 2;
  */
 const WORTH_MS = 15_000;
 
-export interface HotReshardOptions {
-  /** Purchase attempts per second over all APIs from which a sale is split. */
-  readonly perSecond: number;
-  /** Maximum number of buckets of a sale. */
-  readonly bucketsMax: number;
-}
-
 export interface HotReshardPorts {
   readonly hot: HotSaleStore;
-  readonly sales: Pick<SaleRepository, 'find'>;
-  readonly stock: Pick<StockStore, 'readSale'>;
-  readonly store: Pick<RepairStore, 'statusOf'>;
-  readonly repository: Pick<RepairRepository, 'claimReshard'>;
+  readonly sales: SaleRepository;
+  readonly stock: StockStore;
+  readonly repairs: RepairStore;
+  readonly repository: RepairRepository;
   /** Redis servers that can hold buckets. */
   readonly masters: () => number;
   readonly reshard: (saleId: string, order: ReshardOrder) => Promise<Resharded>;
@@ -53,8 +47,13 @@ export function bucketsForHot(buckets: number, masters: number, bucketsMax: numb
 /**
  * Splits hot sales into more buckets: one sale per run, the hottest first. A sale is split at most once in its life,
  * even if the split fails. The first keeper that writes its claim to the audit log does it (docs/decisions/0017).
+ * @param perSecond purchase attempts per second over all APIs from which a sale is split
+ * @param bucketsMax maximum number of buckets of a sale
  */
-export function reshardHotSales(ports: HotReshardPorts, { perSecond, bucketsMax }: HotReshardOptions): Job {
+export function reshardHotSales(
+  ports: HotReshardPorts,
+  { perSecond, bucketsMax }: { readonly perSecond: number; readonly bucketsMax: number },
+): Job {
   const { hot, sales, repository, masters, reshard, metrics, log } = ports;
   /** Sales that have had their turn, as far as this process knows. MySQL decides. */
   const had = new Set<string>();
@@ -105,12 +104,10 @@ export function reshardHotSales(ports: HotReshardPorts, { perSecond, bucketsMax 
  * Whether the sale is selling now, is whole, and will last long enough. Uses the clock of its Redis, which opens and
  * closes the sale.
  */
-async function isWorthIt(sale: Sale, perSecond: number, { stock, store }: HotReshardPorts): Promise<boolean> {
-  if (sale.state !== 'open') return false;
-  const refs = bucketRefsOf(sale);
-  if (repairNeedOf(sale, await store.statusOf(refs)) !== null) return false;
+async function isWorthIt(sale: Sale, perSecond: number, { stock, repairs }: HotReshardPorts): Promise<boolean> {
+  if (sale.state !== 'open' || (await repairNeedIn(sale, repairs)) !== null) return false;
   const { buckets } = sale;
-  const stored = await Promise.all(refs.map((ref) => stock.readSale({ ...ref, buckets })));
+  const stored = await Promise.all(bucketRefsOf(sale).map((ref) => stock.readSale({ ...ref, buckets })));
   let unitsLeft = 0;
   for (const bucket of stored) {
     if (bucket === null || bucket.state !== 'open' || bucket.epoch !== sale.epoch) return false;

@@ -6,7 +6,7 @@ import type { SaleSnapshotCache } from '../../core/ports/sale-repository.js';
 import { repairSale, type RepairOptions, type RepairPorts, type RepairStep } from './repair-sale.js';
 
 export interface ReshardPorts extends RepairPorts {
-  readonly cache: Pick<SaleSnapshotCache, 'forget'>;
+  readonly forgetSnapshot: SaleSnapshotCache['forget'];
 }
 
 export interface ReshardOrder {
@@ -32,7 +32,7 @@ export async function reshardSale(
   // Read before the sale: if another reshard comes in between, the buckets are older than the sale and it is in repair.
   // In the other order the sale would be locked, and then left to its lease. Includes the buckets that do not exist
   // yet: if they exist when they are locked, another reshard was faster.
-  const statuses = await ports.store.statusOf(bucketRefsOf({ saleId, buckets }));
+  const statuses = await ports.repairs.statusOf(bucketRefsOf({ saleId, buckets }));
   const sale = await ports.sales.find(saleId);
   if (sale === null) return { outcome: 'not_found' };
   const no = refusalOf(sale, buckets);
@@ -43,7 +43,7 @@ export async function reshardSale(
   if (end.outcome === 'busy') return { outcome: 'in_repair' };
   if (end.outcome === 'retired') return { outcome: 'closed' };
   if (end.outcome !== 'repaired') return { outcome: end.outcome };
-  await forgetSnapshot(saleId, ports);
+  await dropSnapshot(saleId, ports);
   const { epoch, unitsLeft, tookMs: lockedMs } = end;
   return { outcome: 'resharded', buckets, epoch, unitsLeft, lockedMs };
 }
@@ -58,9 +58,9 @@ function refusalOf(sale: Sale, buckets: number): NotResharded | null {
  * Clears the cached snapshot. If that fails, it costs a buyer a second try at most: the scripts refuse requests that
  * use the old snapshot.
  */
-async function forgetSnapshot(saleId: string, { cache, log }: ReshardPorts): Promise<void> {
+async function dropSnapshot(saleId: string, { forgetSnapshot, log }: ReshardPorts): Promise<void> {
   try {
-    await cache.forget(saleId);
+    await forgetSnapshot(saleId);
   } catch (error) {
     if (!(error instanceof OperationalError)) throw error;
     log.warn({ saleId, error: error.message }, 'the snapshot of a resharded sale stays in Redis until its life ends');

@@ -18,13 +18,13 @@ import type {
 
 /** Where the evidence is read. */
 export interface TracePorts {
-  readonly sales: Pick<SaleRepository, 'find' | 'list'>;
-  readonly stock: Pick<StockStore, 'findRequest' | 'readSale' | 'precheck'>;
+  readonly sales: SaleRepository;
+  readonly stock: StockStore;
   readonly store: TraceStore;
   readonly repository: TraceRepository;
   readonly deadLetters: TracedDeadLetters;
-  readonly jobs: Pick<CompensationRepository, 'byRequest' | 'byBatch'>;
-  readonly audit: Pick<AuditLog, 'list'>;
+  readonly jobs: CompensationRepository;
+  readonly audit: AuditLog;
   /** Null if the admin port of the brokers is unknown. */
   readonly broker: TraceBroker | null;
 }

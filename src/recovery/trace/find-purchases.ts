@@ -1,4 +1,4 @@
-import { decodeBatch } from '../../core/batch.js';
+import { batchIn } from '../../core/batch.js';
 import { OperationalError } from '../../core/errors.js';
 import { isSaleId } from '../../core/ids.js';
 import { type Purchase, requestName, type RequestRef } from '../../core/purchase.js';
@@ -106,7 +106,7 @@ export async function findPurchases(
   return all(found.size > 0 ? [] : notAsked);
 }
 
-export async function salesOf({ saleId }: TraceQuery, { sales }: Pick<TracePorts, 'sales'>): Promise<Sale[]> {
+export async function salesOf({ saleId }: TraceQuery, { sales }: TracePorts): Promise<Sale[]> {
   if (saleId === undefined) return sales.list({ retired: false, max: SALES_MAX });
   const sale = isSaleId(saleId) ? await sales.find(saleId) : null;
   return sale === null ? [] : [sale];
@@ -237,9 +237,9 @@ async function purchasesOfDeadLetter(id: string, { deadLetters }: TracePorts): P
 }
 
 function purchasesIn(body: string, isMeant: IsMeant): FoundPurchase[] {
-  const decoded = decodeBatch(body);
-  if (decoded.outcome !== 'decoded') return [];
-  const { batchId, saleId, purchases } = decoded.batch;
+  const batch = batchIn(body);
+  if (batch === null) return [];
+  const { batchId, saleId, purchases } = batch;
   return purchases
     .filter((purchase) => isMeant(purchase, batchId))
     .map(({ userId, requestId }) => ({ request: { userId, saleId, requestId }, batchId }));

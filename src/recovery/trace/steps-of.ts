@@ -1,5 +1,5 @@
 import { amountText } from '../../core/amount-text.js';
-import { decodeBatch } from '../../core/batch.js';
+import { batchIn } from '../../core/batch.js';
 import type { Metadata } from '../../core/metadata.js';
 import { formatRequestEntry } from '../../core/outcome.js';
 import { purchaseKey } from '../../core/purchase.js';
@@ -58,9 +58,9 @@ function storeSteps({ store, request, ...others }: PurchaseEvidence): TraceStep[
   const steps: TraceStep[] = [];
   if (batch !== null) {
     const { batchId, marker, body, pendingSinceMs } = batch;
-    const decoded = body === null ? null : decodeBatch(body);
-    if (decoded?.outcome === 'decoded') {
-      const { createdAtMs, purchases, epoch } = decoded.batch;
+    const formedBatch = batchIn(body);
+    if (formedBatch !== null) {
+      const { createdAtMs, purchases, epoch } = formedBatch;
       const own = purchases.find((purchase) => purchaseKey(purchase) === purchaseKey(request));
       const formed = `${batchId}: ${purchases.length} purchases, epoch ${epoch}${noted(own?.metadata)}`;
       const detail = `${formed}; on the clock of the api`;

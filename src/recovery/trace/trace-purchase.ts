@@ -1,4 +1,4 @@
-import { decodeBatch } from '../../core/batch.js';
+import { batchIn } from '../../core/batch.js';
 import { type BucketRef, bucketRefsOf, homeBucket } from '../../core/bucket.js';
 import { OperationalError } from '../../core/errors.js';
 import { isLive } from '../../core/order.js';
@@ -244,8 +244,7 @@ type AskedMessages = Pick<PurchaseEvidence, 'broker' | 'silentBrokers'>;
 const notAsked = (broker: string): AskedMessages => ({ broker, silentBrokers: [] });
 
 function traceIdIn({ request, store: { batch }, repository: { order } }: PurchaseEvidence): string | null {
-  const decoded = batch?.body ? decodeBatch(batch.body) : null;
-  const purchases = decoded?.outcome === 'decoded' ? decoded.batch.purchases : [];
+  const purchases = batchIn(batch?.body ?? null)?.purchases ?? [];
   const own = purchases.find((purchase) => purchaseKey(purchase) === purchaseKey(request));
   const batchId = order?.batchId ?? batch?.batchId;
   return order?.traceId ?? own?.traceId ?? (batchId === undefined ? null : traceIdOfBatch(batchId));

@@ -130,10 +130,7 @@ const discardedHalf = (broker: BrokerAddress, message: StoredMessage): Discarded
   offsetId: message.offsetId,
 });
 
-async function resumedAtMs(
-  broker: BrokerAddress,
-  { messageId, discardedAtMs }: Pick<Discarded, 'messageId' | 'discardedAtMs'>,
-): Promise<number | null> {
+async function resumedAtMs(broker: BrokerAddress, { messageId, discardedAtMs }: Discarded): Promise<number | null> {
   const copies = messageId === '' ? [] : await readMessagesOfId(broker, HALVES, messageId);
   return copies.find(({ storedAtMs }) => storedAtMs >= discardedAtMs)?.storedAtMs ?? null;
 }

@@ -24,19 +24,18 @@ export interface Readiness {
   readonly redisNowMs: number | null;
 }
 
-export interface ReadinessPorts {
-  readonly store: Pick<StockStore, 'readSale'>;
-  readonly cache: SaleSnapshotCache;
-  /** Returns the problem with the topics that a sale needs, or null. Never rejects. */
-  readonly topics: () => Promise<string | null>;
-}
-
 /**
  * Checks a sale that is warm or further. If no api has asked for its snapshot yet, the snapshot is put where apis read
  * it.
+ * @param topics returns the problem with the topics that a sale needs, or null; never rejects
  * @throws OperationalError redis
  */
-export async function readinessOf(sale: Sale, { store, cache, topics }: ReadinessPorts): Promise<Readiness> {
+export async function readinessOf(
+  sale: Sale,
+  store: StockStore,
+  cache: SaleSnapshotCache,
+  topics: () => Promise<string | null>,
+): Promise<Readiness> {
   const { saleId } = sale;
   const [stored, cached, broken] = await Promise.all([
     Promise.all(askedBucketsOf(sale).map((ref) => store.readSale(ref))),

@@ -21,8 +21,8 @@ const RUN_MAX_MS = 10_000;
 const AHEAD_MS = 30_000;
 
 export interface RunSchedulePorts {
-  readonly schedule: Pick<SaleSchedule, 'due'>;
-  readonly sales: Pick<SaleAdmin, 'warm' | 'open' | 'close'>;
+  readonly schedule: SaleSchedule;
+  readonly sales: SaleAdmin;
   readonly readiness: (sale: Sale) => Promise<Readiness>;
   readonly clock: Clock;
   readonly metrics: ScheduleMetrics;

@@ -7,17 +7,10 @@ import { listSalesInRedis } from '../list-sales-in-redis.js';
 import { finishTransfer, readStock } from './read-stock.js';
 import type { Job } from '../../core/job.js';
 
-export interface FinishTransfersPorts {
-  readonly sales: Pick<SaleRepository, 'list'>;
+interface FinishTransfersPorts {
+  readonly sales: SaleRepository;
   readonly store: TransferStore;
   readonly metrics: { overdue(state: 'units_lent', count: number, oldestMs: number): void };
-}
-
-export interface FinishTransfersOptions {
-  /** Age at which the process that began a transfer counts as dead, ms. */
-  readonly afterMs: number;
-  /** Age at which a transfer is overdue, ms. */
-  readonly overdueMs: number;
 }
 
 /** The most closed sales, latest closing first. */
@@ -26,8 +19,13 @@ const CLOSED_MAX = 100;
 /**
  * Finishes transfers that a dead process left open. Leaves a sale in repair alone: the repair counts all units of the
  * sale and drops its transfers.
+ * @param options `afterMs`: age at which the process that began a transfer counts as dead; `overdueMs`: age at which a
+ * transfer is overdue
  */
-export function finishTransfers({ sales, store, metrics }: FinishTransfersPorts, options: FinishTransfersOptions): Job {
+export function finishTransfers(
+  { sales, store, metrics }: FinishTransfersPorts,
+  options: { readonly afterMs: number; readonly overdueMs: number },
+): Job {
   return {
     name: 'finish-transfers',
     async runOnce(): Promise<void> {

@@ -1,13 +1,6 @@
-import { bucketName, type HomeBucket, openTransfers, unitsInTransit } from '../../core/bucket.js';
+import { bucketName, type HomeBucket, openTransfers, unitsInTransit, type SaleBuckets } from '../../core/bucket.js';
 import type { TransferStore } from '../../core/ports/transfer-store.js';
-import {
-  countUnitsLeft,
-  finishTransfer,
-  readStock,
-  type SaleBuckets,
-  type StockReading,
-  unitsIn,
-} from './read-stock.js';
+import { countUnitsLeft, finishTransfer, readStock, type StockReading, unitsIn } from './read-stock.js';
 
 /** Units that purchases want at a bucket that lacks them. */
 export interface WantedUnits {

@@ -4,12 +4,11 @@ import {
   transfersFingerprint,
   unitsInTransit,
   type UnitTransfer,
-  type HomeBucket,
+  type SaleBuckets,
 } from '../../core/bucket.js';
 import type { BucketState, TransferStore } from '../../core/ports/transfer-store.js';
 
 /** A sale and its number of buckets. */
-export type SaleBuckets = Pick<HomeBucket, 'saleId' | 'buckets'>;
 
 /** Every bucket of a sale, in order, all of one epoch. The buckets were not read at the same moment. */
 export interface StockReading {

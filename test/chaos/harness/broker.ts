@@ -18,9 +18,8 @@ import { silentLog } from '../../helpers/silent-log.js';
 import { signaturesOf } from '../../helpers/signatures.js';
 import { TOPICS } from '../../../src/core/topics.js';
 import { createStockStore } from '../../../src/redis/stock-store.js';
-import { producersOf } from '../../helpers/producers-of.js';
 import { readMessagesOfKey } from '../../../src/rocketmq/admin/inspect-broker.js';
-import { askRemoting, REQUEST } from '../../../src/rocketmq/admin/remoting.js';
+import { askRemoting, exchange, refusal, REQUEST } from '../../../src/rocketmq/admin/remoting.js';
 import { readTopicLists } from '../../../src/rocketmq/admin/topic-lists.js';
 import { createPurchaseChannel } from '../../../src/rocketmq/purchase-channel.js';
 import type { ScenarioContext } from '../context.js';
@@ -102,20 +101,12 @@ function settingInFile({ servers }: Broker, name: string): string {
   return value;
 }
 
-/** System topics, which clients cannot read: half messages, and half messages that the broker has given up. */
-const HALF = 'RMQ_SYS_TRANS_HALF_TOPIC';
+/** A system topic, which clients cannot read: half messages that the broker has given up. */
 const GIVEN_UP = 'TRANS_CHECK_MAX_TIME_TOPIC';
 
 /** Whether the broker has given up the half message of a batch: no check-back follows any more. */
 export async function isGivenUp(broker: Broker, batchId: string): Promise<boolean> {
   return (await timesIn(broker, GIVEN_UP, batchId)).length > 0;
-}
-
-/** How long the half message of a batch was open, ms on the clock of the broker; null while it is not committed. */
-export async function openForMs(broker: Broker, batchId: string): Promise<number | null> {
-  const [halfAtMs] = await timesIn(broker, HALF, batchId);
-  const [committedAtMs] = await timesIn(broker, TOPICS.purchase, batchId);
-  return halfAtMs === undefined || committedAtMs === undefined ? null : committedAtMs - halfAtMs;
 }
 
 /** When messages of a batch were stored in a topic, Unix ms. */
@@ -231,6 +222,18 @@ function unregister(proxy: Proxy, env: StackEnv, clientId: string): Promise<void
       else reject(new Error(`the proxy does not forget ${clientId}: ${status?.getMessage()}`));
     });
   });
+}
+
+/** Part of a broker's answer for a group without producers. */
+const NO_PRODUCER = 'not exist';
+
+/** Client ids of the producers that a broker knows, including producers killed up to two minutes ago. */
+async function producersOf(broker: RemotingAddress, topic: string): Promise<string[]> {
+  const frame = await exchange(broker, REQUEST.producerConnections, '', { producerGroup: topic }); // of gRPC clients
+  if (frame.remark?.includes(NO_PRODUCER)) return [];
+  if (frame.code !== 0) throw refusal(broker, frame);
+  const { connectionSet = [] } = JSON.parse(frame.body) as { connectionSet?: readonly { clientId: string }[] };
+  return connectionSet.map(({ clientId }) => clientId);
 }
 
 /** The client makes its id of host, pid, a counter and the time. */

@@ -69,7 +69,7 @@ export interface LongRunOptions {
   readonly stack: StackControls;
   readonly env: Environment;
   readonly signal: AbortSignal;
-  readonly onProgress: (line: string, figures: object) => void;
+  readonly onProgress: (line: string) => void;
 }
 
 /** An imported sale. */
@@ -343,9 +343,8 @@ export class LongRun {
   #note(problem: string): void {
     if (this.#problems.length >= PROBLEMS_MAX || this.#problems.includes(problem)) return;
     this.#problems.push(problem);
-    const atMs = this.#elapsedMs();
-    const at = String(Math.round(atMs / 1000)).padStart(5);
-    this.#options.onProgress(`${at} s  PROBLEM: ${problem}`, { result: 'problem', atMs, problem });
+    const at = String(Math.round(this.#elapsedMs() / 1000)).padStart(5);
+    this.#options.onProgress(`${at} s  PROBLEM: ${problem}`);
   }
 
   /** Imports the next sales while few wait, with the command that operators use. */
@@ -509,7 +508,7 @@ export class LongRun {
     try {
       const report: FaultReport = { ...(await breakOnce(world, fault)), atMs };
       this.#faults.push(report);
-      this.#options.onProgress(faultSentence(report), { result: 'fault', ...report });
+      this.#options.onProgress(faultSentence(report));
     } catch (error) {
       if (signal.aborted) return;
       this.#violate(`${fault.kind} at ${Math.round(atMs / 1000)} s did not heal: ${sentenceOf(error)}`);
@@ -655,7 +654,7 @@ export class LongRun {
   }
 
   #progress(): Promise<void> {
-    const { accepted, requests, unanswered, wrong } = this.#buyers.stats;
+    const { accepted, wrong } = this.#buyers.stats;
     const atMs = this.#elapsedMs();
     const perSecond = Math.round(((accepted - this.#lastProgress.accepted) * 1000) / (atMs - this.#lastProgress.atMs));
     this.#lastProgress = { atMs, accepted };
@@ -675,24 +674,19 @@ export class LongRun {
       selling: this.#selling.size,
       toCheck: this.#sold.length,
       checked: this.#checked,
-      retired: this.#retired,
       archived: this.#archived,
       accepted,
       perSecond,
-      requests,
-      unanswered,
       redisMiB: Math.round((store?.redisBytes ?? 0) / 2 ** 20),
-      redisKeys: store?.redisKeys,
       rows: store?.rows ?? {},
       rss: Object.fromEntries(rss) as Record<string, number>,
       problems: this.#problems.length,
       connections: this.#pace.open,
       late: this.#late,
       leftMs: this.#leftMs(accepted),
-      cpu: this.#cpu.totals(),
     };
     for (const sentence of wrong) this.#note(sentence);
-    this.#options.onProgress(progressSentence(figures), { result: 'progress', ...figures });
+    this.#options.onProgress(progressSentence(figures));
     return Promise.resolve();
   }
 

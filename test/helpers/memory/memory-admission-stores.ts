@@ -123,12 +123,12 @@ export class MemoryPurchaseTokenStore implements PurchaseTokenStore {
 
 /** Breaker reports in memory that expire with the clock. */
 export class MemoryBreakerStore implements BreakerStore {
-  readonly #clock: Pick<Clock, 'nowMs'>;
+  readonly #clock: Clock;
   readonly #reports = new Map<string, { readonly report: BreakerReport; readonly untilMs: number }>();
   /** While true, every call fails as if Redis were down. */
   down = false;
 
-  constructor(clock: Pick<Clock, 'nowMs'>) {
+  constructor(clock: Clock) {
     this.#clock = clock;
   }
 

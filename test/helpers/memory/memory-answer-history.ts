@@ -11,12 +11,12 @@ interface Second {
 /** The answers to buyers, in memory. */
 export class MemoryAnswerHistory implements AnswerHistory {
   readonly #seconds = new Map<number, Second>();
-  readonly #clock: Pick<Clock, 'nowMs'>;
+  readonly #clock: Clock;
   readonly #keepMs: number;
   /** While true, every call fails as if Redis were down. */
   down = false;
 
-  constructor(clock: Pick<Clock, 'nowMs'>, keepMs = 3_600_000) {
+  constructor(clock: Clock, keepMs = 3_600_000) {
     this.#clock = clock;
     this.#keepMs = keepMs;
   }

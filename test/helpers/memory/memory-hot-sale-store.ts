@@ -4,14 +4,14 @@ import type { HotSale, HotSaleStore } from '../../../src/core/ports/hot-sales.js
 
 /** Reports of hot sales in memory that expire with the clock. */
 export class MemoryHotSaleStore implements HotSaleStore {
-  readonly #clock: Pick<Clock, 'nowMs'>;
+  readonly #clock: Clock;
   readonly #reports = new Map<string, { readonly sales: readonly HotSale[]; readonly untilMs: number }>();
   /** While true, every call fails as if Redis were down. */
   down = false;
   /** Number of reports written. */
   calls = 0;
 
-  constructor(clock: Pick<Clock, 'nowMs'>) {
+  constructor(clock: Clock) {
     this.#clock = clock;
   }
 

@@ -26,11 +26,11 @@ export interface MemoryPayment extends Payment {
 export class MemoryOrderTransitions implements OrderTransitions, OverdueOrders {
   readonly payments = new Map<string, MemoryPayment>();
   readonly #repositories: MemoryRepositories;
-  readonly #clock: Pick<Clock, 'nowMs'>;
+  readonly #clock: Clock;
   readonly #faults: TransitionFault[] = [];
 
   /** @param clock of the callers; the repositories use the clock of MySQL */
-  constructor(repositories: MemoryRepositories, clock: Pick<Clock, 'nowMs'> = repositories.clock) {
+  constructor(repositories: MemoryRepositories, clock: Clock = repositories.clock) {
     this.#repositories = repositories;
     this.#clock = clock;
   }

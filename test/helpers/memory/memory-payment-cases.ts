@@ -15,9 +15,9 @@ export class MemoryPaymentCases implements PaymentCases {
   readonly audited: AuditEntry[] = [];
   readonly rows: PaymentCase[] = [];
   readonly #transitions: Pick<MemoryOrderTransitions, 'payments'>;
-  readonly #clock: Pick<Clock, 'nowMs'>;
+  readonly #clock: Clock;
 
-  constructor(transitions: Pick<MemoryOrderTransitions, 'payments'>, clock: Pick<Clock, 'nowMs'>) {
+  constructor(transitions: Pick<MemoryOrderTransitions, 'payments'>, clock: Clock) {
     this.#transitions = transitions;
     this.#clock = clock;
   }

@@ -10,12 +10,12 @@ interface Stored {
 
 /** Reports of programs in memory that expire with the clock. */
 export class MemoryProgramReports implements ProgramReports {
-  readonly #clock: Pick<Clock, 'nowMs'>;
+  readonly #clock: Clock;
   readonly #reports = new Map<string, Stored>();
   /** While true, every call fails as if Redis were down. */
   down = false;
 
-  constructor(clock: Pick<Clock, 'nowMs'>) {
+  constructor(clock: Clock) {
     this.#clock = clock;
   }
 

@@ -1,5 +1,5 @@
 import type { RequestEntry } from '../../../src/core/outcome.js';
-import { type Purchase, purchaseKey } from '../../../src/core/purchase.js';
+import { purchaseKey, type PurchaseName } from '../../../src/core/purchase.js';
 import type { Sale } from '../../../src/core/sale.js';
 import type {
   AgedOrder,
@@ -18,15 +18,13 @@ import type {
   PendingAge,
   ReconcileStore,
 } from '../../../src/core/ports/reconcile-store.js';
-import type { BucketStatus, RepairStore } from '../../../src/core/ports/repair-stores.js';
 import type { BucketRef } from '../../../src/core/bucket.js';
 import type { MemoryRepositories } from './memory-repositories.js';
 import type { MemoryDeadLetters } from './memory-dead-letters.js';
 import type { MemoryRedis } from './memory-redis.js';
-import { MemoryRepairStore } from './memory-repair-store.js';
 
 /** Reads a Redis in memory for reconcile. */
-export class MemoryReconcileStore implements ReconcileStore, Pick<RepairStore, 'statusOf'> {
+export class MemoryReconcileStore implements ReconcileStore {
   /** Runs before entries are read again, to let a test change state between two reads. */
   beforeEntriesRead: () => void | Promise<void> = () => undefined;
   /** Runs before units are summed. May throw. */
@@ -37,10 +35,6 @@ export class MemoryReconcileStore implements ReconcileStore, Pick<RepairStore, '
 
   constructor(store: MemoryRedis) {
     this.#store = store;
-  }
-
-  statusOf(refs: readonly BucketRef[]): Promise<BucketStatus[]> {
-    return new MemoryRepairStore(this.#store).statusOf(refs);
   }
 
   async *requests(ref: BucketRef): AsyncGenerator<StoredRequest[]> {
@@ -133,7 +127,7 @@ export class MemoryReconcileRepository implements ReconcileRepository {
     return this.#repositories.find(saleId);
   }
 
-  async rowsOf(saleId: string, purchases: readonly Pick<Purchase, 'userId' | 'requestId'>[]): Promise<AgedOrder[]> {
+  async rowsOf(saleId: string, purchases: readonly PurchaseName[]): Promise<AgedOrder[]> {
     const wanted = new Set(purchases.map(purchaseKey));
     return this.#rows(saleId).filter((row) => wanted.has(purchaseKey(row)));
   }

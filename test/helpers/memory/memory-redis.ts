@@ -18,6 +18,7 @@ import type { OrderNotification } from '../../../src/core/order-notifications.js
 import type { MemoryBucket } from './memory-bucket.js';
 import { MemoryPurchaseNotifications } from './memory-purchase-notifications.js';
 import { MARKER_LIFE_MS, MemoryStockStore } from './memory-stock-store.js';
+import { partial } from '../partial.js';
 
 /**
  * A Redis with sales, stock and batches in memory: same words and same precedence as the scripts, on an injected
@@ -279,6 +280,6 @@ export class MemoryRedis extends MemoryStockStore implements BatchStore {
 }
 
 /** A batch store in which every older batch finds its units, for tests about MySQL. */
-export const reacquiringStore: Pick<BatchStore, 'reacquire'> = {
+export const reacquiringStore: BatchStore = partial({
   reacquire: async () => ({ outcome: 'claimed', lost: new Set(), elsewhere: new Set() }),
-};
+});

@@ -9,7 +9,7 @@ import {
   type ShownOrder,
 } from '../../../src/core/order.js';
 import { mintedAtMs } from '../../../src/core/order-id.js';
-import { type Purchase, purchaseKey } from '../../../src/core/purchase.js';
+import { purchaseKey, type PurchaseName } from '../../../src/core/purchase.js';
 import {
   isAsSeen,
   SALE_TRANSITIONS,
@@ -177,10 +177,7 @@ export class MemoryRepositories implements OrderRepository, SaleRepository, Reti
     return refused.size === 0 ? { outcome: 'written', surplus } : { outcome: 'written', surplus, refused };
   }
 
-  async findByPurchases(
-    saleId: string,
-    purchases: readonly Pick<Purchase, 'userId' | 'requestId'>[],
-  ): Promise<Order[]> {
+  async findByPurchases(saleId: string, purchases: readonly PurchaseName[]): Promise<Order[]> {
     this.#failOn('read_fails');
     const wanted = new Set(purchases.map(purchaseKey));
     return this.allOrders.filter((order) => order.saleId === saleId && wanted.has(purchaseKey(order)));

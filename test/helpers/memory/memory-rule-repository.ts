@@ -105,10 +105,10 @@ export class MemoryRuleReports implements RuleReports {
   down = false;
   /** Number of reports written. */
   written = 0;
-  readonly #clock: Pick<Clock, 'nowMs'>;
+  readonly #clock: Clock;
   readonly #reports = new Map<string, { readonly report: RuleReport; readonly untilMs: number }>();
 
-  constructor(clock: Pick<Clock, 'nowMs'>) {
+  constructor(clock: Clock) {
     this.#clock = clock;
   }
 

@@ -15,9 +15,9 @@ interface Row extends SaleEdit {
 export class MemorySaleEdits implements SaleEdits {
   readonly rows = new Map<string, Row>();
   readonly #repositories: MemoryRepositories;
-  readonly #clock: Pick<Clock, 'nowMs'>;
+  readonly #clock: Clock;
 
-  constructor(repositories: MemoryRepositories, clock: Pick<Clock, 'nowMs'>) {
+  constructor(repositories: MemoryRepositories, clock: Clock) {
     this.#repositories = repositories;
     this.#clock = clock;
   }

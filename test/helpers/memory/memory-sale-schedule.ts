@@ -9,11 +9,11 @@ const inOrder = (a: Sale, b: Sale): number => (stepDueMs(a) ?? 0) - (stepDueMs(b
 /** Returns due work of the sales in memory, on an injected clock. */
 export class MemorySaleSchedule implements SaleSchedule {
   readonly #repositories: MemoryRepositories;
-  readonly #clock: Pick<Clock, 'nowMs'>;
+  readonly #clock: Clock;
   readonly #compared = new Set<string>();
   readonly #compareAfterMs = new Map<string, number>();
 
-  constructor(repositories: MemoryRepositories, clock: Pick<Clock, 'nowMs'>) {
+  constructor(repositories: MemoryRepositories, clock: Clock) {
     this.#repositories = repositories;
     this.#clock = clock;
   }

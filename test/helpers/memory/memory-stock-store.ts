@@ -12,7 +12,7 @@ import type {
   SaleStore,
   StockStore,
 } from '../../../src/core/ports/stock-store.js';
-import type { AskedBucket, BucketRef } from '../../../src/core/bucket.js';
+import type { AskedBucket, BucketRef, SaleBuckets } from '../../../src/core/bucket.js';
 import { MemoryBucket, type LoadedSale } from './memory-bucket.js';
 import { MemoryRedisServer } from './memory-redis-server.js';
 import type { BUCKET_EDITED, BucketEdit } from '../../../src/core/ports/sale-edits.js';
@@ -191,7 +191,7 @@ export class MemoryStockStore extends MemoryRedisServer implements StockStore, S
     return word;
   }
 
-  async forget(sale: Pick<Sale, 'saleId' | 'buckets'>): Promise<void> {
+  async forget(sale: SaleBuckets): Promise<void> {
     for (const bucket of this.#bucketsOf(sale)) {
       this.aboutToWrite(bucket);
       const { markers } = bucket;
@@ -200,7 +200,7 @@ export class MemoryStockStore extends MemoryRedisServer implements StockStore, S
     }
   }
 
-  #bucketsOf({ saleId, buckets }: Pick<Sale, 'saleId' | 'buckets'>): MemoryBucket[] {
+  #bucketsOf({ saleId, buckets }: SaleBuckets): MemoryBucket[] {
     return Array.from({ length: buckets }, (_, bucket) => this.bucket({ saleId, bucket }));
   }
 }

@@ -2,7 +2,8 @@ import type { Dependency } from '../../../src/core/errors.js';
 import type { LostAnswer, SimulatedProcess } from './simulated-process.js';
 
 /**
- * Some methods of a port as a simulated process calls them: each call may meet a fault.
+ * Returns the named methods of a port as a simulated process calls them: each call may meet a fault. A call to another
+ * method throws.
  * @param lost the answer of a method whose port promises not to throw when its reply is lost
  */
 export function withFaults<T extends object, K extends keyof T & string>(
@@ -11,14 +12,14 @@ export function withFaults<T extends object, K extends keyof T & string>(
   port: T,
   methods: readonly K[],
   lost: Partial<Record<K, LostAnswer>> = {},
-): Pick<T, K> {
+): T {
   const reached: Partial<Record<K, unknown>> = {};
   for (const method of methods) {
     const inner = port[method] as (...args: unknown[]) => Promise<unknown>;
     reached[method] = (...args: unknown[]): Promise<unknown> =>
       proc.call(dependency, method, () => inner.apply(port, args), args, lost[method]);
   }
-  return reached as Pick<T, K>;
+  return reached as T;
 }
 
 /** The same for a method that yields pages: all are read in one call. */

@@ -28,6 +28,7 @@ import { metadataOf, SALE_ID } from '../shape.js';
 import { onBug, type SimulatedSystem } from '../simulated-system.js';
 import { RefusedBatches } from './refused-batches.js';
 import { signedMessagesOf } from './signed-messages.js';
+import { partial } from '../../helpers/partial.js';
 
 /** A client gives up after this time without an answer. */
 const HTTP_TIMEOUT_MS = 20_000;
@@ -110,7 +111,7 @@ function openEndpoints(proc: SimulatedProcess, system: SimulatedSystem): Endpoin
   const transitions = withFaults(proc, 'mysql', system.servers.transitions, ['pay', 'cancel']);
   const cache = withFaults(proc, 'redis', system.cache, ['read', 'lock', 'write', 'forget']);
   const snapshots = new SaleSnapshots(
-    { repository: { ...sales, newestId: () => repositories.newestId() }, cache, clock },
+    { repository: partial({ ...sales, newestId: () => repositories.newestId() }), cache, clock },
     { memoryTtlMs: 1_000, memoryMax: SNAPSHOTS_MAX, absentMax: SNAPSHOTS_MAX, lockMs: 3_000 },
   );
   const units = new UnitFetcher(
@@ -123,13 +124,13 @@ function openEndpoints(proc: SimulatedProcess, system: SimulatedSystem): Endpoin
     store: refused.watched(store),
     channel: channelOf(proc, system),
     units,
-    flags,
-    snapshots: {
+    flags: partial(flags),
+    snapshots: partial({
       forget: (saleId) => {
         system.count('snapshot: old');
         return snapshots.forget(saleId);
       },
-    },
+    }),
     clock,
     log,
   };
@@ -142,7 +143,7 @@ function openEndpoints(proc: SimulatedProcess, system: SimulatedSystem): Endpoin
       return placeBatch(bucket, purchases, '', watched, placePorts);
     },
     clock,
-    metrics: { batchPlaced: (verdict) => system.count(`batch: ${verdict}`), queueWaited: () => undefined },
+    metrics: partial({ batchPlaced: (verdict) => system.count(`batch: ${verdict}`), queueWaited: () => undefined }),
     onError: (error) => {
       if (error instanceof OperationalError) return 'unavailable';
       onBug(system)(error);
@@ -150,7 +151,7 @@ function openEndpoints(proc: SimulatedProcess, system: SimulatedSystem): Endpoin
     },
   });
   const closedRows = new ClosedRows(orders, clock, CLOSED_ROWS_MAX);
-  const gate = new PurchaseGate({ snapshots, flags, batcher, closedRows, store });
+  const gate = new PurchaseGate({ snapshots, flags: partial(flags), batcher, closedRows, store });
   const { notifications } = system;
   const metrics = { changeFound: (by: FoundBy) => system.count(`change found: ${by}`) };
   const { signal } = new AbortController(); // never aborted: a client that has gone is not noticed here
@@ -176,7 +177,7 @@ function openEndpoints(proc: SimulatedProcess, system: SimulatedSystem): Endpoin
         { repository: orders, transitions, attempts, refunds, provider, clock, log },
       ),
     cancel: (orderId, userId) => cancelOrder(orderId, userId, { repository: orders, transitions }),
-    checkBack: createCheckBack(store, signedMessagesOf(proc, system), log),
+    checkBack: createCheckBack((ref) => store.resolve(ref), signedMessagesOf(proc, system), log),
   };
 }
 

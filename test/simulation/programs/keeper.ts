@@ -31,6 +31,7 @@ import { reconcilers } from './reconciler.js';
 import { signedMessagesOf } from './signed-messages.js';
 import { sourceOf } from './source.js';
 import { noRecoveryMetrics } from '../../helpers/no-metrics.js';
+import { partial } from '../../helpers/partial.js';
 
 type KeeperMetrics = ReturnType<typeof metricsOf>;
 
@@ -112,7 +113,7 @@ function periodicJobs(proc: SimulatedProcess, system: SimulatedSystem, metrics: 
       { max: 16, leaseMs: REFUND_LEASE_MS },
     ),
     payRefunds(
-      { refunds, cases, provider: createPaymentSimulator(), metrics, log },
+      { refunds, cases: partial(cases), provider: createPaymentSimulator(), metrics, log },
       { max: 16, leaseMs: REFUND_LEASE_MS },
     ),
   ];
@@ -155,7 +156,7 @@ function eventConsumers(proc: SimulatedProcess, system: SimulatedSystem, metrics
       group: GROUPS.expirer,
       handle: expireByMessage({ transitions, orders: orderStatesOf(proc, system), clocks, metrics }),
     },
-    { group: GROUPS.notifier, handle: notifyBuyers({ orders: notificationsRowsOf(proc, system), sender, metrics }) },
+    { group: GROUPS.notifier, handle: notifyBuyers(notificationsRowsOf(proc, system), sender, metrics) },
   ];
   return groups.map(({ group, handle }) => {
     const way = { group, topic: GROUP_TOPICS[group] };

@@ -7,6 +7,7 @@ import { compensateJob, reconcileJob } from '../../../src/recovery/reconcile/rec
 import type { RecoveryMetrics } from '../../../src/recovery/metrics.js';
 import type { Job } from '../../../src/core/job.js';
 import { MemoryReconcileRepository, MemoryReconcileStore } from '../../helpers/memory/memory-reconcile.js';
+import { MemoryRepairStore } from '../../helpers/memory/memory-repair-store.js';
 import type { SimulatedProcess } from '../engine/simulated-process.js';
 import { pagesWithFaults, withFaults } from '../engine/with-faults.js';
 import type { SimulatedSystem } from '../simulated-system.js';
@@ -30,13 +31,16 @@ const MARKER_AGE_MS = 4 * 24 * 3_600_000;
 export function reconcilers(proc: SimulatedProcess, system: SimulatedSystem): Job[] {
   const { shape, log, broker } = system;
   const { clock } = proc;
+  const repairs: RepairStore = new MemoryRepairStore(system.redis);
   const slots = withFaults(proc, 'mysql', system.slots, ['acquire', 'free']);
   const owner = `reconcile-${system.rng.range(1, 1_000_000_000)}`;
   const admin = new ReconcileAdmin(
     {
-      store: {
-        ...withFaults(proc, 'redis', system.servers.batches, ['markRecorded', 'release']),
-        ...storeOf(proc, system),
+      batches: withFaults(proc, 'redis', system.servers.batches, ['markRecorded', 'release']),
+      store: storeOf(proc, system),
+      repairs: {
+        ...withFaults(proc, 'redis', repairs, ['statusOf']),
+        askForRepair: (saleId) => repairs.askForRepair(saleId),
       },
       repository: repositoryOf(proc, system),
       jobs: withFaults(proc, 'mysql', system.compensations, [
@@ -69,23 +73,19 @@ export function reconcilers(proc: SimulatedProcess, system: SimulatedSystem): Jo
   return [reconcileJob({ admin, metrics }, { apply: true }), compensateJob({ admin, metrics })];
 }
 
-function storeOf(
-  proc: SimulatedProcess,
-  { redis }: SimulatedSystem,
-): ReconcileStore & Pick<RepairStore, 'statusOf' | 'askForRepair'> {
-  const read = new MemoryReconcileStore(redis);
+function storeOf(proc: SimulatedProcess, { redis }: SimulatedSystem): ReconcileStore {
+  const read: ReconcileStore = new MemoryReconcileStore(redis);
   return {
     ...withFaults(proc, 'redis', read, [
       ...(['entriesOf', 'batch', 'pendingAmong', 'units', 'adjust'] as const),
-      ...(['recordedMarkers', 'removeMarkers', 'statusOf'] as const),
+      ...(['recordedMarkers', 'removeMarkers'] as const),
     ]),
     requests: pagesWithFaults(proc, 'redis', 'requests', (ref) => read.requests(ref)),
-    askForRepair: (saleId) => redis.askForRepair(saleId),
   };
 }
 
 function repositoryOf(proc: SimulatedProcess, { repositories, deadLetters }: SimulatedSystem): ReconcileRepository {
-  const read = new MemoryReconcileRepository(repositories, deadLetters);
+  const read: ReconcileRepository = new MemoryReconcileRepository(repositories, deadLetters);
   return {
     ...withFaults(proc, 'mysql', read, [
       ...([

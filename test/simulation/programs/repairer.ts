@@ -1,3 +1,5 @@
+import type { SaleRows } from '../../../src/core/ports/reconcile-repository.js';
+import type { RepairRepository } from '../../../src/core/ports/repair-stores.js';
 import type { Resharded } from '../../../src/core/sale-repair.js';
 import { GROUP_TOPICS, GROUPS } from '../../../src/core/topics.js';
 import type { Job } from '../../../src/core/job.js';
@@ -30,18 +32,19 @@ export async function reshard(
   times: number,
 ): Promise<Resharded['outcome']> {
   const sale = await withFaults(proc, 'mysql', system.repositories, ['find']).find(SALE_ID);
-  const cache = withFaults(proc, 'redis', system.cache, ['forget']);
+  const forgetSnapshot = withFaults(proc, 'redis', system.cache, ['forget']).forget;
   const order = { actor: 'owner', buckets: (sale?.buckets ?? 1) * times };
   system.past.repairs++; // counted before, since it may die at any point
-  return (await reshardSale(SALE_ID, order, { ...portsOf(proc, system), cache }, optionsOf(system))).outcome;
+  return (await reshardSale(SALE_ID, order, { ...portsOf(proc, system), forgetSnapshot }, optionsOf(system))).outcome;
 }
 
 function portsOf(proc: SimulatedProcess, system: SimulatedSystem): RepairJobPorts {
   const { repositories, deadLetters, log } = system;
   const { repair } = system.servers;
-  const read = new MemoryReconcileRepository(repositories, deadLetters);
+  const read: SaleRows = new MemoryReconcileRepository(repositories, deadLetters);
+  const epochs: RepairRepository = new MemoryRepairRepository(repositories, deadLetters);
   return {
-    store: {
+    repairs: {
       ...withFaults(proc, 'redis', repair, [
         'statusOf',
         'statusOrFault',
@@ -55,13 +58,10 @@ function portsOf(proc: SimulatedProcess, system: SimulatedSystem): RepairJobPort
       asked: (max) => repair.asked(max),
       answered: (saleId) => repair.answered(saleId),
       requestsWithUnits: pagesWithFaults(proc, 'redis', 'requestsWithUnits', (ref) => repair.requestsWithUnits(ref)),
-      ...withFaults(proc, 'redis', system.redis, ['setState']),
     },
+    setState: withFaults(proc, 'redis', system.redis, ['setState']).setState,
     repository: {
-      ...withFaults(proc, 'mysql', new MemoryRepairRepository(repositories, deadLetters), [
-        'raiseEpoch',
-        'parkedBatchesOf',
-      ]),
+      ...withFaults(proc, 'mysql', epochs, ['raiseEpoch', 'parkedBatchesOf']),
       ...withFaults(proc, 'mysql', read, ['orderPage', 'findSale']),
       unlistedOrders: pagesWithFaults(proc, 'mysql', 'unlistedOrders', (sale) => read.unlistedOrders(sale)),
     },

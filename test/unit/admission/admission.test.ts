@@ -2,6 +2,7 @@ import { expect } from 'chai';
 import { Admission } from '../../../src/admission/admission.js';
 import type { Layer, Refused, Verdict, Mode, AdmissionRequest } from '../../../src/admission/layer.js';
 import { noAdmissionMetrics } from '../../helpers/no-metrics.js';
+import { partial } from '../../helpers/partial.js';
 
 const REQUEST: AdmissionRequest = { endpoint: 'purchase', address: '192.0.2.1', agent: 'x' };
 const NO: Refused = { word: 'denied', retryAfterMs: null };
@@ -19,7 +20,7 @@ describe('admission', () => {
     return { name: 'lists', mode, anonymous: () => answer('anonymous'), buyer: (_request, userId) => answer(userId) };
   };
   const entryOf = (...layers: Layer[]): Admission =>
-    new Admission({ isAnyOn: true }, layers, {
+    new Admission(partial({ isAnyOn: true }), layers, {
       ...noAdmissionMetrics,
       refused: (...words) => void counted.push(words.join(' ')),
     });
@@ -32,7 +33,7 @@ describe('admission', () => {
 
   it('enables a layer when the rules enable it', () => {
     const current = { isAnyOn: false };
-    const entry = new Admission(current, [], noAdmissionMetrics);
+    const entry = new Admission(partial(current), [], noAdmissionMetrics);
     expect(entry.isOn).to.equal(false);
     current.isAnyOn = true;
     expect(entry.isOn).to.equal(true);

@@ -5,6 +5,7 @@ import { OperationalError } from '../../../src/core/errors.js';
 import type { Order } from '../../../src/core/order.js';
 import type { ExpiredOrders } from '../../../src/core/ports/order-repository.js';
 import { SteppedClock } from '../../helpers/memory/stepped-clock.js';
+import { partial } from '../../helpers/partial.js';
 
 const RULES = { mode: 'on', unpaidPauseMs: 60_000, unpaidPauseMaxMs: 600_000 };
 
@@ -22,16 +23,16 @@ describe('pause after unpaid orders', () => {
     answer = () => Promise.resolve();
     pause = new UnpaidPause({
       rules: () => orderRules.parse(raw),
-      repository: {
+      repository: partial({
         expiredOf: async (_, userIds) => {
           queries.push([...userIds]);
           await answer();
           return expired;
         },
         findByPurchases: async () => rows as Order[],
-      },
+      }),
       clock,
-      metrics: { refused: (...words) => void refusals.push(words.join(' ')) },
+      metrics: partial({ refused: (...words) => void refusals.push(words.join(' ')) }),
     });
   });
   const check = (userId = 'ann', saleId = '7') => pause.check({ saleId, userId, requestId: 'k1' });

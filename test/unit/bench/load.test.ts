@@ -8,7 +8,7 @@ import { until } from '../../chaos/harness/wait.js';
 import { addressIn } from '../../../bench/attack/attackers.js';
 import { runClosedLoop } from '../../../bench/load/closed-loop.js';
 import { LatencyHistogram } from '../../../bench/load/latency.js';
-import { AnswerReader, dueAtMs, dueCount, RequestSender } from '../../../bench/load/request-sender.js';
+import { dueAtMs, dueCount, RequestSender } from '../../../bench/load/request-sender.js';
 import { judgeSale } from '../../../bench/session/stores.js';
 import type { SaleCheck, SaleFigures } from '../../invariants/check-sale.js';
 
@@ -34,32 +34,6 @@ describe('LatencyHistogram', () => {
     expect(corrected.summary().p50).to.be.within(1, 5);
     expect(corrected.summary().p99).to.be.closeTo(491, 2);
     expect(corrected.count).to.equal(1000);
-  });
-});
-
-describe('AnswerReader', () => {
-  const answer = (status: number, body: string, extra = ''): string =>
-    `HTTP/1.1 ${status} Some Word\r\nDate: x\r\n${extra}Content-Length: ${body.length}\r\n\r\n${body}`;
-
-  it('reads whole answers when they arrive in pieces', () => {
-    const bytes = Buffer.from(answer(202, '{"a":1}') + answer(409, '') + answer(503, 'abc', 'Connection: close\r\n'));
-    for (let size = 1; size <= bytes.length; size++) {
-      const reader = new AnswerReader();
-      const answers = [];
-      for (let from = 0; from < bytes.length; from += size)
-        answers.push(...reader.read(bytes.subarray(from, from + size)));
-      const texts = answers.map(({ body, ...rest }) => ({ ...rest, body: body.toString() }));
-      expect(texts, `pieces of ${size}`).to.deep.equal([
-        { status: 202, closes: false, body: '{"a":1}' },
-        { status: 409, closes: false, body: '' },
-        { status: 503, closes: true, body: 'abc' },
-      ]);
-    }
-  });
-
-  it('throws when an answer has no length', () => {
-    const chunked = Buffer.from('HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n');
-    expect(() => new AnswerReader().read(chunked)).to.throw('without Content-Length');
   });
 });
 

@@ -5,7 +5,6 @@ import { join } from 'node:path';
 import type { Sale } from '../../../src/core/sale.js';
 import { NO_TRANSFERS } from '../../invariants/check-sale.js';
 import type { StackControls } from '../../chaos/harness/stack-controls.js';
-import { summarize, totalLine } from '../../chaos/report.js';
 import type { ScenarioResult } from '../../chaos/run-scenario.js';
 import { Schedule, SuiteRun } from '../../chaos/run-suite.js';
 import { NO_FIGURES } from '../../chaos/scenario-sales.js';
@@ -54,19 +53,6 @@ describe('chaos suite', () => {
     expect(red).to.include({ outcome: 'red', reason: 'no' });
     const [late] = await resultsOf(scenarioOf({ timeoutMs: 10, run: () => new Promise(() => undefined) }));
     expect(late).to.include({ outcome: 'red', reason: 'it was not over after 0.01 s' });
-  });
-
-  it('undoes the changes of a scenario in reverse order, even when the scenario or an undo failed', async () => {
-    const undone: string[] = [];
-    const fails: Scenario['run'] = (context) => {
-      context.atEnd(() => void undone.push('first'));
-      context.atEnd(() => Promise.reject(new Error('cannot be undone')));
-      context.atEnd(() => void undone.push('last'));
-      return Promise.reject(new Error('no'));
-    };
-    const [red] = await resultsOf(scenarioOf({ run: fails }));
-    expect(red).to.include({ outcome: 'red', reason: 'no' });
-    expect(undone).to.deep.equal(['last', 'first']);
   });
 
   const sale = { saleId: '7', stock: 10, sold: 0, buckets: 1, limitPerBuyer: 1, retiredAtMs: null } as Sale;
@@ -127,31 +113,5 @@ describe('chaos suite', () => {
     expect(seen.sort()).to.deep.equal(names.flatMap((name) => [`${name} 7`, `${name} 8`]));
     expect(results.map(({ length }) => length)).to.not.include(0);
     expect(results.flat()).to.have.length(6);
-  });
-
-  it('ends its report with the numbers of oversold, duplicate, lost, red, unread and skipped', () => {
-    const result: ScenarioResult = {
-      scenario: 'T1',
-      ids: ['T1'],
-      title: 'something breaks',
-      seed: 1,
-      outcome: 'green',
-      reason: null,
-      figures: NO_FIGURES,
-      recoveryMs: 1500,
-      tookMs: 10,
-      observations: [],
-      findings: [],
-    };
-    const total = (...results: ScenarioResult[]): string => totalLine(summarize(['T1', 'M3'], results), 1);
-    const skipped = { ...result, scenario: 'M3', outcome: 'skipped', reason: 'it needs root' } as const;
-    expect(total(result, skipped)).to.equal('0 oversold, 0 duplicate, 0 lost in 1 faults × 1 seed; 1 skipped');
-    const red = { ...result, outcome: 'red', reason: 'I3' } as const;
-    expect(total({ ...red, figures: { ...NO_FIGURES, lost: 2 } })).to.equal(
-      '0 oversold, 0 duplicate, 2 lost in 1 faults × 1 seed; 1 RED',
-    );
-    expect(total({ ...red, figures: null })).to.equal(
-      '0 oversold, 0 duplicate, 0 lost in 1 faults × 1 seed; 1 RED; figures of 1 scenario could not be read',
-    );
   });
 });

@@ -4,6 +4,7 @@ import { CliError } from '../../../src/process/cli-error.js';
 import { askHealth, healthCommand } from '../../../src/cli/health.js';
 import { startProbeServer, type ProbeServer } from '../../../src/http/probe-server.js';
 import type { ReadyReport } from '../../../src/http/services.js';
+import { partial } from '../../helpers/partial.js';
 
 describe('seckill health', () => {
   const WELL: ReadyReport = { ready: true, dependencies: [{ name: 'redis', ok: true, detail: 'answers' }] };
@@ -22,7 +23,7 @@ describe('seckill health', () => {
   let nobody: string;
   const open = (): Promise<ProbeServer> =>
     startProbeServer(
-      { ready: async () => report, metricsPage: { isFor: () => true, read: async () => '' } },
+      { ready: async () => report, metricsPage: partial({ isFor: () => true, read: async () => '' }) },
       { host: '127.0.0.1', port: 0 },
     );
 

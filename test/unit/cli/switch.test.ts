@@ -7,6 +7,7 @@ import { SwitchAdmin } from '../../../src/admission/degrade/switches.js';
 import { RuleAdmin } from '../../../src/admission/rules/rule-admin.js';
 import { silentLog } from '../../helpers/silent-log.js';
 import { MemoryRuleBroadcast, MemoryRuleRepository } from '../../helpers/memory/memory-rule-repository.js';
+import { partial } from '../../helpers/partial.js';
 
 describe('seckill switch', () => {
   let lines: string[];
@@ -69,7 +70,7 @@ describe('seckill switch', () => {
         (error: unknown) => (error instanceof CliError ? error.message : 'no sentence'),
       );
     const busy = { set: () => Promise.resolve({ outcome: 'version_conflict' as const, version: 7 }) };
-    expect(await why(set(busy, SALE, {}, everywhere))).to.match(/nothing was switched/);
+    expect(await why(set(partial(busy), SALE, {}, everywhere))).to.match(/nothing was switched/);
     await repository.store({ '\u001b[2Jtomorrow': {} }, 0, 'newer');
     for (const message of [await why(show(admin, {})), await why(set(admin, SALE, {}, everywhere))]) {
       expect(message)

@@ -41,7 +41,7 @@ describe('parseJson', () => {
     '{"quantity":1,}': 'unexpected "}" at line 1, column 15',
     '{\n  "a": 1\n  "b": 2\n}': 'unexpected "\\"" at line 3, column 3',
     '{"a": nope}': 'unexpected "n" at line 1, column 7',
-    '{"a": 01}': 'unexpected "0" at line 1, column 7',
+    '{"a": 01}': 'unexpected "1" at line 1, column 8',
     "{'a': 1}": 'unexpected "\'" at line 1, column 2',
     '[1, 2': 'it ends too early, at line 1, column 6',
     '{"a"\n': 'it ends too early, at line 2, column 1',
@@ -92,6 +92,10 @@ describe('parseJson', () => {
     );
     expect(errorOf('"\\\\ud83d"'), 'a backslash and no escape').to.equal(null);
     expect(errorOf(`${'['.repeat(200_000)}"\\ud83d"${']'.repeat(200_000)}`)).to.match(/^The body/);
+  });
+
+  it('says that a text is nested too deeply to find the mistake in it', () => {
+    expect(errorOf('['.repeat(200_000))).to.equal('The body is not JSON: it is nested too deeply.');
   });
 
   it('finds the place of a mistake in a text of several megabytes', () => {

@@ -5,6 +5,7 @@ import type { SaleFilter } from '../../../src/core/ports/sale-repository.js';
 import type { HttpServices } from '../../../src/http/services.js';
 import type { SaleAdminAnswer, SaleCreated } from '../../../src/sales/sale-admin.js';
 import { bearer, FakeServices, RawClient, startServer, type Started } from './http-harness.js';
+import { partial } from '../../helpers/partial.js';
 
 const AT_MS = Date.UTC(2030, 0, 1);
 const SALE: Sale = {
@@ -71,7 +72,7 @@ describe('admin sales', () => {
       calls.push(`${actor}: ${verb} ${saleId}`);
       return Promise.resolve(answer);
     };
-    const sales: HttpServices['sales'] = {
+    const sales: HttpServices['sales'] = partial({
       create: (sale, actor) => {
         calls.push(`${actor}: create`);
         created.push(sale);
@@ -86,7 +87,7 @@ describe('admin sales', () => {
       open: move('open'),
       pause: move('pause'),
       close: move('close'),
-    };
+    });
     fake = new FakeServices({ sales });
     server = await startServer(fake);
   });

@@ -20,6 +20,7 @@ import { saleOf } from '../../helpers/sales.js';
 import { signRequest } from '../../helpers/sign-request.js';
 import { bearer, FakeServices, startServer, type Started } from './http-harness.js';
 import { noAdmissionMetrics } from '../../helpers/no-metrics.js';
+import { partial } from '../../helpers/partial.js';
 
 const PURCHASES = '/v1/sales/7/purchases';
 const QUEUE = '/v1/sales/7/queue';
@@ -68,26 +69,26 @@ class AdmissionWorld {
     };
     const isOn = (): boolean => isAnyOn(this.#rules);
     this.fake = new FakeServices({
-      admission: {
+      admission: partial({
         get isOn() {
           return isOn();
         },
         anonymous: () => step('anonymous'),
         buyer: () => step('buyer'),
         operator: () => step('operator'),
-      },
+      }),
       addressLimit: this.addressLimit,
-      unpaidPause: {
+      unpaidPause: partial({
         check: (purchase) => {
           this.paused = purchase;
           return this.pauseMs === null ? null : Promise.resolve(this.pauseMs);
         },
-      },
+      }),
       signatures: new RequestSignatures({ rules: sign, keys: SIGN_KEYS, nonces: this.nonces, clock, metrics }),
       tokens: new PurchaseTokens({ rules: () => sign().tokens, seals, store: this.store, clock, metrics }),
       passes: new QueuePasses({ rules: queue, seals, clock, metrics }),
       rooms: new WaitingRooms({ rules: queue, seals, isSoldOut: () => this.soldOut, clock }),
-      snapshots: { get: () => snapshot, peek: () => snapshot },
+      snapshots: partial({ get: () => snapshot, peek: () => snapshot }),
       clock,
       getSale: { get: () => Promise.resolve(this.page) },
       ...overrides,

@@ -3,6 +3,7 @@ import request from 'supertest';
 import type { AdmissionRequest, Refused, Verdict } from '../../../src/admission/layer.js';
 import type { HttpServices } from '../../../src/http/services.js';
 import { bearer, FakeServices, startServer, until, type Started } from './http-harness.js';
+import { partial } from '../../helpers/partial.js';
 
 const NO: Verdict = { word: 'denied', retryAfterMs: null };
 
@@ -63,7 +64,7 @@ describe('admission before the routes', () => {
   let fake: FakeServices;
   let server: Started | undefined;
   const serve = async (overrides: Partial<HttpServices> = {}): Promise<void> => {
-    fake = new FakeServices({ admission, ...overrides });
+    fake = new FakeServices({ admission: partial(admission), ...overrides });
     server = await startServer(fake);
   };
   beforeEach(() => void (admission = new FakeAdmission()));
@@ -128,7 +129,7 @@ describe('admission before the routes', () => {
 
   it('never refuses probes and webhooks, and refuses operators only by user id', async () => {
     admission.anonymousVerdict = admission.buyerVerdict = NO;
-    await serve({ sales: { ...new FakeServices().services.sales, list: () => Promise.resolve([]) } });
+    await serve({ sales: partial({ ...new FakeServices().services.sales, list: () => Promise.resolve([]) }) });
     const { url, operatorsUrl } = server as Started;
     await request(operatorsUrl)
       .get('/admin/v1/sales')

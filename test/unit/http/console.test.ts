@@ -8,6 +8,7 @@ import type { OrderedRepair } from '../../../src/recovery/repair/repair-jobs.js'
 import type { SaleBucket } from '../../../src/sales/sale-buckets.js';
 import { saleOf } from '../../helpers/sales.js';
 import { bearer, FakeServices, startServer, type Started } from './http-harness.js';
+import { partial } from '../../helpers/partial.js';
 
 const NOW_MS = Date.UTC(2030, 0, 1, 12);
 const HOUR_MS = 3_600_000;
@@ -22,7 +23,7 @@ describe('console data', () => {
   const serve = async (services: Partial<HttpServices>): Promise<void> => {
     const known = { show: async (saleId: string) => (saleId === '7' ? SALE : null) };
     fake = new FakeServices();
-    fake = new FakeServices({ sales: { ...fake.services.sales, ...known }, ...services });
+    fake = new FakeServices({ sales: partial({ ...fake.services.sales, ...known }), ...services });
     fake.nowMs = () => NOW_MS;
     server = await startServer(fake);
   };
@@ -66,7 +67,10 @@ describe('console data', () => {
         { dependency: 'rocketmq', state: 'open', sinceMs: NOW_MS, processId: 'p2' },
       ];
       const report = { processId: 'p1', host: 'shop-1', pid: 7, version: 1, refused: null };
-      await serve({ breakers: { mode: 'on', standings }, ruleReports: { live: async () => [report] } });
+      await serve({
+        breakers: partial({ mode: 'on', standings }),
+        ruleReports: partial({ live: async () => [report] }),
+      });
       expect((await get('/breakers').expect(200)).body).to.deep.equal({
         mode: 'on',
         breakers: [
@@ -80,7 +84,10 @@ describe('console data', () => {
 
     it('shows breakers while Redis is down, when operators need them most', async () => {
       const own: BreakerStanding = { dependency: 'redis', state: 'open', sinceMs: NOW_MS, processId: 'p1' };
-      await serve({ breakers: { mode: 'on', standings: [own] }, ruleReports: { live: async () => away() } });
+      await serve({
+        breakers: partial({ mode: 'on', standings: [own] }),
+        ruleReports: partial({ live: async () => away() }),
+      });
       expect((await get('/breakers').expect(200)).body.breakers[0].by).to.equal('p1');
     });
   });
@@ -92,18 +99,18 @@ describe('console data', () => {
     let readToMs: number | null;
     const seconds = (): HttpServices['saleSeconds'] => ({
       keptMs: HOUR_MS,
-      landed: {
+      landed: partial({
         bySecond: async (saleId, fromMs, toMs) => {
           asked.push([saleId, fromMs - NOW_MS, toMs - NOW_MS]);
           return { seconds: landed, readToMs: readToMs ?? toMs };
         },
-      },
-      answers: {
+      }),
+      answers: partial({
         read: async (saleId, fromMs, toMs) => {
           asked.push([saleId, fromMs - NOW_MS, toMs - NOW_MS]);
           return heard;
         },
-      },
+      }),
     });
     beforeEach(() => {
       [asked, landed, heard, readToMs] = [[], new Map(), new Map(), null];
@@ -178,7 +185,7 @@ describe('console data', () => {
 
     it('returns landed orders from MySQL while Redis is down', async () => {
       landed = new Map([[NOW_MS - 1000, 2]]);
-      await serve({ saleSeconds: { ...seconds(), answers: { read: async () => away() } } });
+      await serve({ saleSeconds: { ...seconds(), answers: partial({ read: async () => away() }) } });
       expect((await get('/sales/7/seconds').expect(200)).body.seconds).to.deep.equal([
         { atMs: NOW_MS - 1000, won: null, landed: 2, refused: null },
       ]);

@@ -16,6 +16,7 @@ import type { GetSaleAnswer, SaleView } from '../../../src/sales/get-sale.js';
 import { ManualClock } from '../../helpers/memory/manual-clock.js';
 import { AT_MS, bearer, FakeServices, ORDER, startServer, type Started } from './http-harness.js';
 import { noAdmissionMetrics } from '../../helpers/no-metrics.js';
+import { partial } from '../../helpers/partial.js';
 
 const VIEW: SaleView = {
   saleId: '7',
@@ -62,7 +63,7 @@ class World {
       },
     };
     this.fake = new FakeServices({
-      admission: new Admission(on, [new DegradeLayer(degrade)], noAdmissionMetrics),
+      admission: new Admission(partial(on), [new DegradeLayer(degrade)], noAdmissionMetrics),
       degrade,
       reads: {
         status: new DegradedReads('status', cache()),

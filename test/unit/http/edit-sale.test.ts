@@ -4,6 +4,7 @@ import type { SaleChange } from '../../../src/core/ports/sale-edits.js';
 import type { SaleCancelled, SaleEdited } from '../../../src/sales/edit-sale.js';
 import { saleOf } from '../../helpers/sales.js';
 import { AT_MS, bearer, FakeServices, startServer, type Started } from './http-harness.js';
+import { partial } from '../../helpers/partial.js';
 
 const SALE = saleOf({ saleId: '7', state: 'warm' }, AT_MS);
 
@@ -23,7 +24,7 @@ describe('sale edits over HTTP', () => {
       cancel: end('cancel'),
       remove: end('delete'),
     };
-    server = await startServer(new FakeServices({ editor }));
+    server = await startServer(new FakeServices({ editor: partial(editor) }));
   });
   afterEach(() => server.stop());
   const admin = bearer('boss', ['viewer', 'admin']);

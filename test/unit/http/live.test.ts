@@ -12,6 +12,7 @@ import { EventStreamClient } from '../../helpers/event-stream-client.js';
 import { ManualClock } from '../../helpers/memory/manual-clock.js';
 import { MemoryProgramReports } from '../../helpers/memory/memory-program-reports.js';
 import { bearer, FakeServices, startServer, until, type Started } from './http-harness.js';
+import { partial } from '../../helpers/partial.js';
 
 type Look = Awaited<ReturnType<LiveSales['look']>>;
 const NOTHING: Look = { sales: [], moreSales: 0, missing: [] };
@@ -57,7 +58,7 @@ describe('live snapshots', () => {
       },
     };
     const log = { error: (...line: unknown[]) => void logged.push(line) };
-    live = new LiveSnapshots({ sales, programs, clock: paused, log }, 3);
+    live = new LiveSnapshots({ sales: partial(sales), programs, clock: paused, log: partial(log) }, 3);
   });
   afterEach(() => leaves.splice(0).forEach((leave) => leave()));
 
@@ -232,7 +233,7 @@ describe('GET /admin/v1/live', () => {
       },
     };
     look = async () => NOTHING;
-    live = new LiveSnapshots({ sales: { look: () => look() }, programs, clock, log }, 2);
+    live = new LiveSnapshots({ sales: partial({ look: () => look() }), programs, clock, log: partial(log) }, 2);
     server = await startServer(new FakeServices({ live, streamTimes, ...overrides }));
   };
   const listen = async (roles = ['viewer']): Promise<EventStreamClient> => {

@@ -6,6 +6,7 @@ import { rememberAnswers, SaleAnswers } from '../../../src/http/sale-answers.js'
 import { ManualClock } from '../../helpers/memory/manual-clock.js';
 import { MemoryAnswerHistory } from '../../helpers/memory/memory-answer-history.js';
 import { silentLog } from '../../helpers/silent-log.js';
+import { partial } from '../../helpers/partial.js';
 
 const linesOf = async (registry: Registry, name: string): Promise<string[]> =>
   (await registry.metrics()).split('\n').filter((line) => line.startsWith(`${name}`));
@@ -153,7 +154,7 @@ describe('response history', () => {
       },
     };
     const answers = answersOf(one(1), NONE, one(2), one(3), { ...NONE, others: 7 });
-    await rememberAnswers(answers, { history, clock, log: silentLog }, stop.signal);
+    await rememberAnswers(partial(answers), { history: partial(history), clock, log: silentLog }, stop.signal);
     expect(added).to.deep.equal([
       [0, 1000, { 7: { accepted: 1 } }, 0],
       [2000, 3000, { 7: { accepted: 2 } }, 0],
@@ -176,7 +177,7 @@ describe('response history', () => {
         if (adds < 13) throw bug;
       },
     };
-    await rememberAnswers({ takeNew: () => one(1) }, { history, clock, log }, stop.signal);
+    await rememberAnswers(partial({ takeNew: () => one(1) }), { history: partial(history), clock, log }, stop.signal);
     const line = [{ err: bug }, 'a bug: the answers of a second were not remembered'];
     expect(logged, 'twelve in twelve seconds').to.deep.equal([line, line]);
   });
@@ -195,7 +196,7 @@ describe('response history', () => {
         return taken.takeNew();
       },
     };
-    await rememberAnswers(answers, { history, clock, log: silentLog }, stop.signal);
+    await rememberAnswers(partial(answers), { history, clock, log: silentLog }, stop.signal);
     const seconds = await history.read('7', Date.UTC(2030, 0, 1), Date.UTC(2030, 0, 1) + 60_000);
     expect([...seconds].map(([atMs, counts]) => [atMs % 60_000, counts])).to.deep.equal([[1000, { accepted: 2 }]]);
   });

@@ -16,6 +16,7 @@ import { loadStripe } from '../../helpers/stripe-stand-in.js';
 import type { PaymentWebhook } from '../../../src/core/ports/payment-provider.js';
 import type { Payment, PayOutcome } from '../../../src/core/ports/order-transitions.js';
 import { AT_MS, bearer, FakeServices, ORDER, RawClient, startServer, type Started } from './http-harness.js';
+import { partial } from '../../helpers/partial.js';
 
 const PAID: ShownOrder = { ...ORDER, state: 'paid', paidAtMs: AT_MS + 1 };
 const down = new OperationalError('mysql', 'ECONNREFUSED', { retryable: true });
@@ -188,7 +189,7 @@ describe('orders and payments over HTTP', () => {
       outcome = 'paid';
       const stored = { orderId: '99', amountCents: 1998, refund: null };
       const payments = new Map(['p1', 'pi_1', 'pi_refunded'].map((paymentId) => [paymentId, { paymentId, ...stored }]));
-      cases = new MemoryPaymentCases({ payments }, { nowMs: () => AT_MS });
+      cases = new MemoryPaymentCases({ payments }, partial({ nowMs: () => AT_MS }));
     });
     const found = () => cases.rows.map(({ kind, subject, orderId, state }) => `${kind} ${subject} ${orderId} ${state}`);
     const listen = (
@@ -200,7 +201,7 @@ describe('orders and payments over HTTP', () => {
       serve({
         ...overrides,
         webhook: {
-          verifier: createWebhookVerifier([secret], { nowMs: () => AT_MS }),
+          verifier: createWebhookVerifier([secret], () => AT_MS),
           ...format,
           mode,
           pay: (orderId, payment) => {

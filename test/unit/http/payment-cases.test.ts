@@ -2,6 +2,7 @@ import { expect } from 'chai';
 import request from 'supertest';
 import { MemoryPaymentCases } from '../../helpers/memory/memory-payment-cases.js';
 import { AT_MS, bearer, FakeServices, startServer, type Started } from './http-harness.js';
+import { partial } from '../../helpers/partial.js';
 
 const FOUND = { paymentId: 'pi_1', orderId: '99', amountCents: 1998, currency: 'EUR', detail: 'lost_or_stolen_card' };
 
@@ -12,7 +13,7 @@ describe('admin payment cases', () => {
   const path = '/admin/v1/payment-cases';
 
   beforeEach(async () => {
-    cases = new MemoryPaymentCases({ payments: new Map() }, { nowMs: () => AT_MS });
+    cases = new MemoryPaymentCases({ payments: new Map() }, partial({ nowMs: () => AT_MS }));
     for (const subject of ['re_1', 're_2', 're_3']) await cases.note({ ...FOUND, kind: 'refund_failed', subject });
     server = await startServer(new FakeServices({ paymentCases: cases }));
   });

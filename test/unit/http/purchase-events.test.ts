@@ -12,6 +12,7 @@ import { stepOf, type PurchaseStep } from '../../../src/purchase/follow-purchase
 import { EventStreamClient } from '../../helpers/event-stream-client.js';
 import { bearer, FakeServices, startServer, until, type Started } from './http-harness.js';
 import { grantedMsOf } from '../../chaos/harness/wait.js';
+import { partial } from '../../helpers/partial.js';
 
 const PATH = '/v1/sales/7/purchases/k1/events';
 const ORDERED: PurchaseStatus = { status: 'ordered', orderId: '101', orderState: 'pending_payment' };
@@ -53,7 +54,7 @@ describe('purchase event stream over HTTP', () => {
       if (answer !== undefined && answer !== 'following') return { outcome: answer };
       return { outcome: 'following', steps: () => steps(query), close: () => void closed++ };
     };
-    const fake = new FakeServices({ followPurchase: { open }, streamTimes: times, ...overrides });
+    const fake = new FakeServices({ followPurchase: partial({ open }), streamTimes: times, ...overrides });
     server = await startServer(fake);
     return fake;
   };

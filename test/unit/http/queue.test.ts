@@ -11,6 +11,7 @@ import type { HttpServices } from '../../../src/http/services.js';
 import { ManualClock } from '../../helpers/memory/manual-clock.js';
 import { saleOf } from '../../helpers/sales.js';
 import { bearer, FakeServices } from './http-harness.js';
+import { partial } from '../../helpers/partial.js';
 
 const WAITING: QueueAnswer = {
   outcome: 'waiting',
@@ -57,7 +58,7 @@ describe('queue and purchase tokens over HTTP', () => {
       return issued;
     };
     const tokens = { areIssued: () => true, begin: () => null, open: () => null, redeem: async () => null, issue };
-    fake = new FakeServices({ rooms, snapshots, clock, tokens });
+    fake = new FakeServices({ rooms: partial(rooms), snapshots: partial(snapshots), clock, tokens: partial(tokens) });
     app = createBuyersListener(fake.api, newLifecycle());
   });
 

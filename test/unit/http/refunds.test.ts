@@ -7,6 +7,7 @@ import type {
   TakeOnOutcome,
 } from '../../../src/core/ports/refund-repository.js';
 import { bearer, FakeServices, startServer, type Started } from './http-harness.js';
+import { partial } from '../../helpers/partial.js';
 
 const SHARED = {
   paymentId: 'pi_3.Mt:1',
@@ -45,7 +46,7 @@ describe('admin refunds', () => {
       ...new FakeServices().services.orderSearch,
       currenciesOf: async (orderIds: readonly string[]) => new Map(orderIds.map((orderId) => [orderId, 'USD'])),
     };
-    server = await startServer(new FakeServices({ refunds, orderSearch }));
+    server = await startServer(new FakeServices({ refunds: partial(refunds), orderSearch }));
   });
   afterEach(() => server.stop());
 

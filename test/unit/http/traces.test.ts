@@ -3,6 +3,7 @@ import request from 'supertest';
 import type { TraceQuery } from '../../../src/recovery/trace/evidence.js';
 import type { TraceAnswer } from '../../../src/recovery/trace/trace-purchase.js';
 import { bearer, FakeServices, startServer, until, type Started } from './http-harness.js';
+import { partial } from '../../helpers/partial.js';
 
 const FOUND: TraceAnswer = {
   outcome: 'found',
@@ -39,7 +40,7 @@ describe('admin trace', () => {
       asked.push(query);
       return look(signal as AbortSignal);
     };
-    fake = new FakeServices({ trace: { trace } });
+    fake = new FakeServices({ trace: partial({ trace }) });
     server = await startServer(fake);
   });
   afterEach(() => server.stop());

@@ -11,6 +11,7 @@ import { createRouter, type Router } from '../../../src/library/router.js';
 import { ManualClock } from '../../helpers/memory/manual-clock.js';
 import { bearer, FakeServices, until } from '../http/http-harness.js';
 import { grantedMsOf } from '../../chaos/harness/wait.js';
+import { partial } from '../../helpers/partial.js';
 
 const PURCHASES = '/v1/sales/7/purchases';
 
@@ -133,7 +134,10 @@ describe('the router in an Express app', () => {
       },
     };
     const admission = { isOn: true, anonymous: () => null, buyer: () => null, operator: () => null };
-    await start((app) => app.use('/shop', router.middleware), { admission, signatures });
+    await start((app) => app.use('/shop', router.middleware), {
+      admission: partial(admission),
+      signatures: partial(signatures),
+    });
     expect((await buy(`/shop${PURCHASES}`)).status).to.equal(202);
     expect(signed).to.deep.equal([`/shop${PURCHASES}`]);
   });
@@ -143,7 +147,7 @@ describe('the router in an Express app', () => {
       start((app) => app.use(router.middleware), {
         auth: authenticatorOf((req) => identify(req.headers.cookie), {
           clock,
-          log: { error: (line) => void logged.push(line) },
+          log: partial({ error: (line) => void logged.push(line) }),
         }),
       });
     const clock = new ManualClock();

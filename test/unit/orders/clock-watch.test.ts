@@ -2,6 +2,7 @@ import { expect } from 'chai';
 import { OperationalError } from '../../../src/core/errors.js';
 import { ClockWatch } from '../../../src/orders/clock-watch.js';
 import { ManualClock } from '../../helpers/memory/manual-clock.js';
+import { partial } from '../../helpers/partial.js';
 
 describe('keeper: clock watch', () => {
   let clock: ManualClock;
@@ -19,7 +20,7 @@ describe('keeper: clock watch', () => {
     watch = new ClockWatch({
       servers: { mysql: async () => (reads++, mysqlMs()), redis: () => redis.map((read) => read()) },
       clock,
-      metrics: { clockAhead: (server, aheadMs) => void (seen[server] = aheadMs) },
+      metrics: partial({ clockAhead: (server, aheadMs) => void (seen[server] = aheadMs) }),
     });
   });
   const problem = async (): Promise<string | null> => {

@@ -3,6 +3,8 @@ import sinon from 'sinon';
 import { MysqlOutage } from '../../../src/orders/mysql-outage.js';
 import { silentLog } from '../../helpers/silent-log.js';
 import { mysqlDown, timerClock } from './worker-world.js';
+import { partial } from '../../helpers/partial.js';
+import type { WorkerMetrics } from '../../../src/orders/metrics.js';
 
 const PROBE_EVERY_MS = 1000;
 const NO_SIGNAL = new AbortController().signal;
@@ -22,7 +24,7 @@ describe('MySQL outage', () => {
       probesMs.push(Date.now());
       if (probeFails) throw mysqlDown('probe');
     };
-    const metrics = { mysqlOutage: (isOut: boolean) => void gauge.push(isOut) };
+    const metrics: WorkerMetrics = partial({ mysqlOutage: (isOut) => void gauge.push(isOut) });
     outage = new MysqlOutage({ probe, clock: timerClock, metrics, log: silentLog }, { probeEveryMs: PROBE_EVERY_MS });
   });
   afterEach(() => outage.shutdown());

@@ -36,7 +36,7 @@ describe('keeper: notify-buyers', () => {
         return orderIds.filter((orderId) => orderId !== '404').map(notificationsOf);
       },
     };
-    return notifyBuyers({ orders, sender: notifications, metrics: world.metrics })(encodeOrderEvents(events));
+    return notifyBuyers(orders, notifications, world.metrics)(encodeOrderEvents(events));
   };
   const waitFor = (saleId: string, userId: string): (OrderNotification | null)[] => {
     const received: (OrderNotification | null)[] = [];
@@ -74,7 +74,7 @@ describe('keeper: notify-buyers', () => {
 
   it('names the fault of a body that is not an event [M7]', async () => {
     const orders = { notificationsOf: () => expect.fail() };
-    const outcome = await notifyBuyers({ orders, sender: notifications, metrics: world.metrics })('{"v":9}');
+    const outcome = await notifyBuyers(orders, notifications, world.metrics)('{"v":9}');
     expect(outcome.outcome).to.equal('unknown_version');
   });
 });

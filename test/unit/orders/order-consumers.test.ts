@@ -5,7 +5,9 @@ import { encodeOrderEvents, type OrderEvent } from '../../../src/core/order-even
 import { encodePaymentDeadline } from '../../../src/core/payment-deadline.js';
 import { expireByMessage } from '../../../src/orders/expire-orders.js';
 import { issueCoupons } from '../../../src/orders/issue-coupons.js';
+import type { OrderStates, OrderTransitions } from '../../../src/core/ports/order-transitions.js';
 import { KeeperWorld } from './keeper-world.js';
+import { partial } from '../../helpers/partial.js';
 
 describe('keeper: order deadlines', () => {
   let world: KeeperWorld;
@@ -19,14 +21,14 @@ describe('keeper: order deadlines', () => {
 
   const handle = (orders: readonly string[]) => {
     const ports = {
-      transitions: {
+      transitions: partial<OrderTransitions>({
         expire: async (orderIds: readonly string[]) => {
           const ended = orderIds.filter((id) => states.get(id) === 'pending_payment' && due.has(id));
           for (const id of ended) states.set(id, 'expired');
           return ended.length;
         },
-      },
-      orders: { statesOf: async () => states },
+      }),
+      orders: partial<OrderStates>({ statesOf: async () => states }),
       clocks: world.clocks,
       metrics: world.metrics,
     };
@@ -79,8 +81,9 @@ describe('keeper: order deadlines', () => {
   });
 
   it('names the fault of a body that is not a deadline [M7]', async () => {
-    const never = { expire: () => expect.fail(), statesOf: () => expect.fail() };
-    const ports = { transitions: never, orders: never, clocks: world.clocks, metrics: world.metrics };
+    const transitions = partial<OrderTransitions>({ expire: () => expect.fail() });
+    const orders = partial<OrderStates>({ statesOf: () => expect.fail() });
+    const ports = { transitions, orders, clocks: world.clocks, metrics: world.metrics };
     const outcome = await expireByMessage(ports)('{"v":9}');
     expect(outcome.outcome).to.equal('unknown_version');
   });
@@ -111,7 +114,7 @@ describe('keeper: coupons', () => {
         return { issued: fresh.length, unpaid: orderIds.filter((id) => !having.has(id)) };
       },
     };
-    return issueCoupons(coupons, world.metrics)(encodeOrderEvents(events));
+    return issueCoupons(partial(coupons), world.metrics)(encodeOrderEvents(events));
   };
 
   it('issues one coupon for each paid order, however often the event arrives', async () => {

@@ -1,6 +1,7 @@
 import { expect } from 'chai';
 import { tidyOutbox, watchOutbox } from '../../../src/orders/relay-outbox.js';
 import { KeeperWorld } from './keeper-world.js';
+import { partial } from '../../helpers/partial.js';
 
 describe('keeper: watch-outbox and tidy-outbox', () => {
   let world: KeeperWorld;
@@ -41,7 +42,7 @@ describe('keeper: watch-outbox and tidy-outbox', () => {
   it('ends each run, however many rows there are', async () => {
     let steps = 0;
     const outbox = { removeDone: async () => (steps++, 1_000) };
-    await tidyOutbox(outbox, world.metrics, { keepMs: 60_000 }).runOnce();
+    await tidyOutbox(partial(outbox), world.metrics, { keepMs: 60_000 }).runOnce();
     expect(steps).to.equal(20);
   });
 });

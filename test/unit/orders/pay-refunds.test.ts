@@ -6,6 +6,7 @@ import type { PaymentProvider } from '../../../src/core/ports/payment-provider.j
 import { MemoryPaymentCases } from '../../helpers/memory/memory-payment-cases.js';
 import { MemoryRefundRepository } from '../../helpers/memory/memory-refund-repository.js';
 import { KeeperWorld } from './keeper-world.js';
+import { partial } from '../../helpers/partial.js';
 
 const LEASE_MS = 60_000;
 
@@ -28,7 +29,10 @@ describe('keeper: pay-refunds', () => {
     return simulator.refund(paymentId, amountCents, key);
   };
   const run = (repository: MemoryRefundRepository = refunds, max = 16): Promise<unknown> =>
-    payRefunds({ refunds: repository, cases, provider: { refund }, ...world }, { max, leaseMs: LEASE_MS }).runOnce();
+    payRefunds(
+      { refunds: repository, cases, provider: partial({ refund }), ...world },
+      { max, leaseMs: LEASE_MS },
+    ).runOnce();
 
   /** Orders that ended before their payments arrived. */
   async function owe(...paymentIds: string[]): Promise<void> {

@@ -10,6 +10,7 @@ import { declineBound } from '../../../src/admission/orders/decline-limit.js';
 import { DEFAULT_RULES } from '../../../src/admission/rules/rule-set.js';
 import { CancelLimit } from '../../../src/admission/orders/cancel-limit.js';
 import { orderRules } from '../../../src/admission/orders/order-rules.js';
+import type { OrderJobMetrics } from '../../../src/orders/metrics.js';
 import { ManualClock } from '../../helpers/memory/manual-clock.js';
 import { MemoryRepositories } from '../../helpers/memory/memory-repositories.js';
 import { MemoryPaymentAttempts } from '../../helpers/memory/memory-payment-attempts.js';
@@ -17,6 +18,8 @@ import { MemoryRefundRepository } from '../../helpers/memory/memory-refund-repos
 import { MemoryOrderTransitions } from '../../helpers/memory/memory-order-transitions.js';
 import { batchOf, purchaseOf, saleOf } from '../../helpers/sales.js';
 import { noAdmissionMetrics } from '../../helpers/no-metrics.js';
+import { partial } from '../../helpers/partial.js';
+import type { OrderTransitions } from '../../../src/core/ports/order-transitions.js';
 
 const WINDOW_MS = 900_000;
 
@@ -84,7 +87,7 @@ describe('pay and cancel', () => {
   /** The keeper job. */
   const resolve = async (): Promise<ResolvedAttempt[]> => {
     const resolved: ResolvedAttempt[] = [];
-    const metrics = { attemptResolved: (state: ResolvedAttempt) => void resolved.push(state) };
+    const metrics = partial<OrderJobMetrics>({ attemptResolved: (state) => void resolved.push(state) });
     const ports = { repository: mysql, attempts, transitions, provider, metrics, log: silentLog };
     await resolvePayments(ports, { max: 2, leaseMs: 60_000 }).runOnce();
     return resolved;
@@ -286,7 +289,7 @@ describe('pay and cancel', () => {
     transitions.breakNext('pay_fails');
     await pay();
     clock.advance(30_000);
-    const lost = { pay: () => Promise.resolve('payment_conflict' as const) };
+    const lost = partial<OrderTransitions>({ pay: async () => 'payment_conflict' });
     const [leased] = await attempts.lease(1, 1);
     if (leased === undefined) throw new Error('it is due');
     expect(
@@ -386,7 +389,7 @@ describe('pay and cancel', () => {
   it('answers outcome_unknown and logs when the money cannot be recorded, and never answers paid', async () => {
     const errors: string[] = [];
     const log = { ...silentLog, error: (_: object, message: string) => void errors.push(message) };
-    const stuck = { pay: () => Promise.resolve('payment_conflict' as const) };
+    const stuck = partial<OrderTransitions>({ pay: async () => 'payment_conflict' });
     const request = { orderId: '99', userId: 'ann', key: null, method: null };
     const answer = await payOrder(request, {
       repository: mysql,
@@ -419,7 +422,7 @@ describe('pay and cancel', () => {
       const metrics = { refused: (...words: string[]) => void refusals.push(words.join(' ')) };
       const answer = await payOrder(
         { orderId, userId: 'ann', key, method: null },
-        { ...ports, declineBound: () => declineBound(() => rules, metrics) },
+        { ...ports, declineBound: () => declineBound(() => rules, partial(metrics)) },
       );
       return answer.outcome;
     };

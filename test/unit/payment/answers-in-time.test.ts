@@ -6,6 +6,7 @@ import { payRefunds } from '../../../src/orders/pay-refunds.js';
 import { MemoryPaymentCases } from '../../helpers/memory/memory-payment-cases.js';
 import { MemoryRefundRepository } from '../../helpers/memory/memory-refund-repository.js';
 import { KeeperWorld } from '../orders/keeper-world.js';
+import { partial } from '../../helpers/partial.js';
 
 const PRICE = { amountCents: 100, currency: 'EUR' };
 
@@ -39,7 +40,7 @@ describe('bounded calls of the payment provider', () => {
     const clock = handClock();
     const provider = answersInTime(
       { needsMethod: false, charge: noAnswer, lookUp: noAnswer, refund: noAnswer },
-      { clock, log },
+      { clock: partial(clock), log: partial(log) },
     );
     const answers = Promise.all([
       provider.charge('1', PRICE, 'k'),
@@ -54,7 +55,7 @@ describe('bounded calls of the payment provider', () => {
   it('passes on an answer and leaves no timer', async () => {
     const clock = handClock();
     const simulator = createPaymentSimulator();
-    const provider = answersInTime(simulator, { clock, log });
+    const provider = answersInTime(simulator, { clock: partial(clock), log: partial(log) });
     expect(await provider.charge('1', PRICE, 'k')).to.deep.equal(await simulator.charge('1', PRICE, 'k'));
     expect(await provider.refund('simulated-decline', 100, 'p')).to.include({ outcome: 'refused' });
     expect(clock.waiting).to.deep.equal([]);
@@ -69,7 +70,7 @@ describe('bounded calls of the payment provider', () => {
     const rejecting = (): Promise<never> => Promise.reject(fault);
     const provider = answersInTime(
       { needsMethod: false, charge: throwing, lookUp: rejecting, refund: rejecting },
-      { clock, log },
+      { clock: partial(clock), log: partial(log) },
     );
     const answers = [
       await provider.charge('1', PRICE, 'k'),
@@ -94,7 +95,7 @@ describe('bounded calls of the payment provider', () => {
     const refund: PaymentProvider['refund'] = (paymentId, cents, key) =>
       hangs && paymentId === 'simulated-1' ? noAnswer() : simulator.refund(paymentId, cents, key);
     const clock = handClock();
-    const provider = answersInTime({ ...simulator, refund }, { clock, log });
+    const provider = answersInTime({ ...simulator, refund }, { clock: partial(clock), log: partial(log) });
     const job = payRefunds(
       { refunds, cases: new MemoryPaymentCases(world.transitions, world.clock), provider, ...world },
       { max: 16, leaseMs: 60_000 },

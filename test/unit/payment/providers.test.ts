@@ -4,6 +4,7 @@ import { openPayments } from '../../../src/payment/open-payments.js';
 import { PaymentServiceStandIn, SERVICE_KEY } from '../../helpers/payment-service-stand-in.js';
 import { silentLog } from '../../helpers/silent-log.js';
 import { CARD, STRIPE_KEY, StripeStandIn } from '../../helpers/stripe-stand-in.js';
+import { partial } from '../../helpers/partial.js';
 
 const PRICE: Price = { amountCents: 1998, currency: 'EUR' };
 
@@ -34,7 +35,10 @@ const clock = {
 
 const config = { apiKey: '', apiUrl: '', webhookSecret: '', webhookSecretBefore: '', webhookMode: 'test' } as const;
 const open = async (own: Partial<Parameters<typeof openPayments>[0]>): Promise<PaymentProvider> => {
-  const payments = await openPayments({ provider: 'none', ...config, ...own }, { clock, log: silentLog });
+  const payments = await openPayments(
+    { provider: 'none', ...config, ...own },
+    { clock: partial(clock), log: silentLog },
+  );
   if (payments === null) throw new Error('no provider');
   return payments.provider;
 };

@@ -5,6 +5,7 @@ import { createWebhookVerifier } from '../../../src/http/webhook-signature.js';
 import { payOrder, type PayAnswer } from '../../../src/orders/buyer-orders.js';
 import { payRefunds } from '../../../src/orders/pay-refunds.js';
 import { resolveOrder, resolvePayments } from '../../../src/orders/resolve-payments.js';
+import type { OrderJobMetrics } from '../../../src/orders/metrics.js';
 import { ManualClock } from '../../helpers/memory/manual-clock.js';
 import { MemoryOrderTransitions } from '../../helpers/memory/memory-order-transitions.js';
 import { MemoryPaymentCases } from '../../helpers/memory/memory-payment-cases.js';
@@ -15,6 +16,7 @@ import { batchOf, purchaseOf, saleOf } from '../../helpers/sales.js';
 import { silentLog as log } from '../../helpers/silent-log.js';
 import { loadStripe, CARD, STRIPE_KEY, STRIPE_SECRET, StripeStandIn } from '../../helpers/stripe-stand-in.js';
 import { AT_MS, FakeServices, startServer, type Started } from '../http/http-harness.js';
+import { partial } from '../../helpers/partial.js';
 
 const ORDER = '99';
 const WINDOW_MS = 900_000;
@@ -53,7 +55,7 @@ describe('orders paid by Stripe', () => {
       new FakeServices({
         webhook: {
           ...STRIPE_WEBHOOK,
-          verifier: createWebhookVerifier([STRIPE_SECRET], { nowMs: () => AT_MS }),
+          verifier: createWebhookVerifier([STRIPE_SECRET], () => AT_MS),
           mode: 'test',
           pay: (orderId, payment) => transitions.pay(orderId, payment),
           resolve: (orderId) => resolveOrder(orderId, { repository: mysql, attempts, transitions, provider, log }),
@@ -75,13 +77,10 @@ describe('orders paid by Stripe', () => {
   };
   /** Runs the keeper jobs. */
   const keep = async (): Promise<void> => {
-    const metrics = { attemptResolved: () => undefined, refundTried: () => undefined };
+    const metrics = partial<OrderJobMetrics>({ attemptResolved: () => undefined, refundTried: () => undefined });
     const ports = { repository: mysql, attempts, transitions, provider, metrics, log };
     await resolvePayments(ports, { max: 16, leaseMs: 60_000 }).runOnce();
-    await payRefunds(
-      { refunds, cases, provider, log, metrics: metrics as never },
-      { max: 16, leaseMs: 60_000 },
-    ).runOnce();
+    await payRefunds({ refunds, cases, provider, log, metrics }, { max: 16, leaseMs: 60_000 }).runOnce();
   };
   const intent = (index = 0) => [...stripe.intents.values()][index] ?? expect.fail('no intent');
   const report = (type: string, object: object = intent(), options: { live?: boolean } = {}) => {

@@ -11,6 +11,7 @@ import type { Span } from '../../../src/core/ports/tracing.js';
 import { MemoryTracing } from '../../helpers/memory/memory-tracing.js';
 import { SteppedClock } from '../../helpers/memory/stepped-clock.js';
 import { purchaseOf } from '../../helpers/sales.js';
+import { partial } from '../../helpers/partial.js';
 
 /** A batch under way. The test ends it. */
 interface Placing {
@@ -62,10 +63,10 @@ describe('batcher', () => {
         place: (ref, purchases, spans, deliver) =>
           new Promise((end, fail) => own.push({ ref, purchases, spans, deliver, end, fail })),
         clock,
-        metrics: {
+        metrics: partial({
           batchPlaced: (...args) => placedMetrics.push(args),
           queueWaited: (waitedMs) => queueMetrics.push(waitedMs),
-        },
+        }),
         onError: (error) => {
           errors.push(error);
           return error instanceof OperationalError ? 'unavailable' : 'outcome_unknown';

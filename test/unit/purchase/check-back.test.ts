@@ -32,7 +32,7 @@ describe('check-back', () => {
   };
   for (const [verdict, answer] of Object.entries(answers) as [ResolveVerdict, string][]) {
     it(`maps ${verdict} to ${answer} [T2, T3, T10]`, async () => {
-      const checkBack = createCheckBack({ resolve: async () => verdict }, messages, silentLog);
+      const checkBack = createCheckBack(async () => verdict, messages, silentLog);
       expect(await checkBack(halfOf(batch.body))).to.equal(answer);
     });
   }
@@ -43,7 +43,7 @@ describe('check-back', () => {
       asked.push(ref);
       return 'deducted';
     };
-    await createCheckBack({ resolve }, messages, silentLog)(halfOf(batch.body));
+    await createCheckBack(resolve, messages, silentLog)(halfOf(batch.body));
     expect(asked).to.have.length(1);
     expect(asked[0]).to.include({ batchId: batch.batchId, saleId: '7', bucket: 2, epoch: 3 });
   });
@@ -59,7 +59,7 @@ describe('check-back', () => {
       const errors: string[] = [];
       const log: Log = { ...silentLog, error: (_, message) => errors.push(message) };
       const resolve = (): never => expect.fail('asked');
-      expect(await createCheckBack({ resolve }, messages, log)(halfOf(body))).to.equal('no_answer');
+      expect(await createCheckBack(resolve, messages, log)(halfOf(body))).to.equal('no_answer');
       expect(errors).to.have.length(1);
     });
   }
@@ -68,7 +68,7 @@ describe('check-back', () => {
     const resolve = async (): Promise<never> => {
       throw new Error('a bug');
     };
-    const checked = await createCheckBack({ resolve }, messages, silentLog)(halfOf(batch.body)).catch(() => 'thrown');
+    const checked = await createCheckBack(resolve, messages, silentLog)(halfOf(batch.body)).catch(() => 'thrown');
     expect(checked).to.equal('thrown');
   });
 
@@ -76,7 +76,7 @@ describe('check-back', () => {
     const parked: DeadLetter[] = [];
     const deadLetters = { park: async (one: DeadLetter) => (parked.push(one), 'parked' as const) };
     const resolve = (): never => expect.fail('asked');
-    const checkBack = createCheckBack({ resolve }, signedMessages({ deadLetters }), silentLog);
+    const checkBack = createCheckBack(resolve, signedMessages({ deadLetters }), silentLog);
     const ofAnotherTopic = TEST_SIGNATURES.sign(TOPICS.redrive, batch.body);
     expect(await checkBack(halfOf(batch.body, ofAnotherTopic))).to.equal('rollback');
     expect(parked).to.have.length(1);
@@ -85,11 +85,7 @@ describe('check-back', () => {
 
   it('gives no answer when it cannot park the message, so the broker asks again', async () => {
     const deadLetters = { park: () => Promise.reject(new OperationalError('mysql', 'away', { retryable: true })) };
-    const checkBack = createCheckBack(
-      { resolve: () => expect.fail('asked') },
-      signedMessages({ deadLetters }),
-      silentLog,
-    );
+    const checkBack = createCheckBack(() => expect.fail('asked'), signedMessages({ deadLetters }), silentLog);
     const thrown = await checkBack(halfOf(batch.body, 'x')).catch((error: Error) => error.name);
     expect(thrown, 'which counts as no answer').to.equal('OperationalError');
   });

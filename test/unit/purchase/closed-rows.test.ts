@@ -4,6 +4,7 @@ import type { Order } from '../../../src/core/order.js';
 import type { Purchase } from '../../../src/core/purchase.js';
 import { ClosedRows } from '../../../src/purchase/closed-rows.js';
 import { ManualClock } from '../../helpers/memory/manual-clock.js';
+import { partial } from '../../helpers/partial.js';
 
 const purchaseOf = (userId: string): Purchase => ({ userId, requestId: 'k1', quantity: 1 });
 const rowOf = (saleId: string, userId: string): Order => ({
@@ -36,7 +37,7 @@ describe('closed-rows', () => {
       const found = purchases.filter(({ userId }) => userId.startsWith('won'));
       return found.map(({ userId }) => rowOf(saleId, userId));
     };
-    rows = new ClosedRows({ findByPurchases }, clock);
+    rows = new ClosedRows(partial({ findByPurchases }), clock);
   });
 
   it('returns to each caller its own row, or null, of its own sale', async () => {

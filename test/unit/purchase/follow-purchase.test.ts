@@ -5,9 +5,14 @@ import type { Order, OrderState } from '../../../src/core/order.js';
 import type { FoundBy } from '../../../src/purchase/metrics.js';
 import { FollowPurchase, type FollowAnswer } from '../../../src/purchase/follow-purchase.js';
 import type { StepWord } from '../../../src/purchase/follow-purchase.js';
+import type { ClosedRows } from '../../../src/purchase/closed-rows.js';
+import type { OrderRepository } from '../../../src/core/ports/order-repository.js';
+import type { SaleSnapshots } from '../../../src/sales/sale-snapshots.js';
+import type { StockStore } from '../../../src/core/ports/stock-store.js';
 import { MemoryPurchaseNotifications } from '../../helpers/memory/memory-purchase-notifications.js';
 import { SteppedClock } from '../../helpers/memory/stepped-clock.js';
 import { saleOf } from '../../helpers/sales.js';
+import { partial } from '../../helpers/partial.js';
 
 const POLL_MAX_MS = 5000;
 const sale = saleOf();
@@ -31,16 +36,16 @@ describe('follow-purchase', () => {
     [entry, row, fault, found] = [{ state: 'held', batchId: 'b1', quantity: 1 }, null, null, []];
     leaving = new AbortController();
     const ports = {
-      snapshots: { get: async () => ({ snapshot: 'ready', sale }) as const },
-      store: {
+      snapshots: partial<SaleSnapshots>({ get: async () => ({ snapshot: 'ready', sale }) }),
+      store: partial<StockStore>({
         findRequest: async () => {
           if (fault !== null) throw fault;
           return entry;
         },
         askForRepair: async () => undefined,
-      },
-      repository: { findByPurchases: async () => (row === null ? [] : [row]) },
-      closedRows: { find: async () => row },
+      }),
+      repository: partial<OrderRepository>({ findByPurchases: async () => (row === null ? [] : [row]) }),
+      closedRows: partial<ClosedRows>({ find: async () => row }),
       clock,
       notifications,
       random: () => 0,

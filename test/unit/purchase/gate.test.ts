@@ -13,6 +13,7 @@ import { MemoryRepositories } from '../../helpers/memory/memory-repositories.js'
 import { MemoryRedis } from '../../helpers/memory/memory-redis.js';
 import { MemorySaleSnapshotCache } from '../../helpers/memory/memory-sale-snapshot-cache.js';
 import { batchOf, purchasesOf, saleOf } from '../../helpers/sales.js';
+import { partial } from '../../helpers/partial.js';
 
 const turn = async (): Promise<void> => {
   for (let i = 0; i < 3; i++) await new Promise((resolve) => setImmediate(resolve));
@@ -39,7 +40,7 @@ describe('gate', () => {
     cache = new MemorySaleSnapshotCache(clock, { ttlMs: 5000 });
     flags = new SoldOutFlags(
       { lifeMs: 500, buyersMax: 100 },
-      { store, units: { count: async () => null }, clock, log: silentLog },
+      { store, units: partial({ count: async () => null }), clock, log: silentLog },
     );
     placed = [];
     answer = 'accepted';
@@ -53,7 +54,7 @@ describe('gate', () => {
           return 'accepted';
         },
         clock,
-        metrics: { batchPlaced: () => undefined, queueWaited: () => undefined },
+        metrics: partial({ batchPlaced: () => undefined, queueWaited: () => undefined }),
         onError: () => 'unavailable',
       },
     );
@@ -68,7 +69,7 @@ describe('gate', () => {
       },
     };
     queries = [];
-    const closedRows = new ClosedRows(orders, clock);
+    const closedRows = new ClosedRows(partial(orders), clock);
     gate = new PurchaseGate({ snapshots, flags, batcher, closedRows, store, smooth: () => smooth() });
   });
 

@@ -1,7 +1,6 @@
 import { expect } from 'chai';
 import { OperationalError } from '../../../src/core/errors.js';
 import type { Order } from '../../../src/core/order.js';
-import type { Purchase } from '../../../src/core/purchase.js';
 import { type Sale } from '../../../src/core/sale.js';
 import { homeBucket } from '../../../src/core/bucket.js';
 import type { FoundBy } from '../../../src/purchase/metrics.js';
@@ -10,12 +9,15 @@ import { ClosedRows } from '../../../src/purchase/closed-rows.js';
 import { GetPurchase, type PurchaseQuery } from '../../../src/purchase/get-purchase.js';
 import { statusOf } from '../../../src/purchase/read-purchase.js';
 import { SaleSnapshots } from '../../../src/sales/sale-snapshots.js';
+import type { OrderRepository } from '../../../src/core/ports/order-repository.js';
+import type { StockStore } from '../../../src/core/ports/stock-store.js';
 import { ManualClock } from '../../helpers/memory/manual-clock.js';
 import { MemoryRedis } from '../../helpers/memory/memory-redis.js';
 import { MemoryPurchaseNotifications } from '../../helpers/memory/memory-purchase-notifications.js';
 import { MemorySaleSnapshotCache } from '../../helpers/memory/memory-sale-snapshot-cache.js';
 import { SteppedClock } from '../../helpers/memory/stepped-clock.js';
 import { batchOf, liveOrderOf, purchasesOf, saleOf } from '../../helpers/sales.js';
+import { partial } from '../../helpers/partial.js';
 
 /** Runs everything that can run now. */
 const turns = async (): Promise<void> => {
@@ -47,33 +49,33 @@ describe('get-purchase', () => {
     await store.setState(sale, 'open');
   });
 
-  const create = (ports: { clock?: Clock; snapshots?: Pick<SaleSnapshots, 'get'> } = {}): GetPurchase => {
+  const create = (ports: { clock?: Clock; snapshots?: SaleSnapshots } = {}): GetPurchase => {
     const snapshots = new SaleSnapshots(
       {
-        repository: {
+        repository: partial({
           find: async (saleId) => (saleId === sale.saleId ? sale : null),
           newestId: async () => sale.saleId,
-        },
+        }),
         cache: cacheOf(),
         clock,
       },
       { memoryTtlMs: 3_600_000, memoryMax: 10, lockMs: 1000 },
     );
-    const repository = {
-      findByPurchases: async (saleId: string, [purchase]: readonly Purchase[]) =>
+    const repository = partial<OrderRepository>({
+      findByPurchases: async (saleId, [purchase]) =>
         rows.filter(
           (row) => row.saleId === saleId && row.userId === purchase?.userId && row.requestId === purchase.requestId,
         ),
-    };
+    });
     const parts = {
       snapshots,
-      store: {
-        findRequest: (...args: Parameters<MemoryRedis['findRequest']>) => {
+      store: partial<StockStore>({
+        findRequest: (...args) => {
           reads++;
           return store.findRequest(...args);
         },
-        askForRepair: (saleId: string) => store.askForRepair(saleId),
-      },
+        askForRepair: (saleId) => store.askForRepair(saleId),
+      }),
       repository,
       closedRows: new ClosedRows(repository, clock),
       clock,
@@ -116,7 +118,7 @@ describe('get-purchase', () => {
     });
 
     it('is never not_found while the sale is loading, as the buyer may belong to another bucket [S3]', async () => {
-      const snapshots = { get: async () => ({ snapshot: 'loading' }) as const };
+      const snapshots = partial<SaleSnapshots>({ get: async () => ({ snapshot: 'loading' }) });
       await hold();
       expect(await create({ snapshots }).get(query()), 'found where a sale of one bucket has it').to.deep.equal({
         status: 'pending',

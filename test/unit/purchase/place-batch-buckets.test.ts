@@ -11,6 +11,7 @@ import { MemoryRedis } from '../../helpers/memory/memory-redis.js';
 import { MemoryTransferStore } from '../../helpers/memory/memory-transfer-store.js';
 import { purchasesOf, saleOf } from '../../helpers/sales.js';
 import { silentLog } from '../../helpers/silent-log.js';
+import { partial } from '../../helpers/partial.js';
 
 interface Placed {
   readonly verdict: string;
@@ -58,9 +59,9 @@ describe('place-batch in a sale with several buckets', () => {
     const verdict = await placeBatch(home, purchasesOf(...texts), '', deliver, {
       store,
       channel,
-      units,
-      flags: { observe: (_, seen) => void (unitsLeft = seen) },
-      snapshots: { forget: async () => undefined },
+      units: partial(units),
+      flags: partial({ observe: (_, seen) => void (unitsLeft = seen) }),
+      snapshots: partial({ forget: async () => undefined }),
       log: silentLog,
       clock,
     });

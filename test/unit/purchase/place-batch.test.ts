@@ -17,6 +17,7 @@ import { MemoryBroker } from '../../helpers/memory/memory-broker.js';
 import type { MemoryBucket } from '../../helpers/memory/memory-bucket.js';
 import { MemoryRedis } from '../../helpers/memory/memory-redis.js';
 import { batchOf, purchasesOf, saleOf } from '../../helpers/sales.js';
+import { partial } from '../../helpers/partial.js';
 
 const TRACEPARENT = `00-${'a'.repeat(32)}-${'b'.repeat(16)}-01`;
 
@@ -78,16 +79,16 @@ describe('place-batch', () => {
   const ports = (): PlaceBatchPorts => ({
     store: stock,
     channel: channel(),
-    units: { fetch: () => Promise.reject(new Error('a sale with one bucket fetches no units')) },
-    flags: { observe: (_, unitsLeft) => void observed.push(unitsLeft) },
-    snapshots: { forget: async (saleId) => void forgotten.push(saleId) },
+    units: partial({ fetch: () => Promise.reject(new Error('a sale with one bucket fetches no units')) }),
+    flags: partial({ observe: (_, unitsLeft) => void observed.push(unitsLeft) }),
+    snapshots: partial({ forget: async (saleId) => void forgotten.push(saleId) }),
     clock,
-    log: { error: (fields) => void logged.push(fields) },
+    log: partial({ error: (fields) => void logged.push(fields) }),
   });
 
   /** The memory broker, with its calls noted. */
   const channel = (): PurchaseChannel => {
-    const inner = broker.purchaseChannel(createCheckBack(store, signedMessages(), silentLog));
+    const inner = broker.purchaseChannel(createCheckBack((ref) => store.resolve(ref), signedMessages(), silentLog));
     return {
       async sendHalf(batch) {
         sent.push(batch);

@@ -4,16 +4,18 @@ import { silentLog } from '../../helpers/silent-log.js';
 import type { StockStore } from '../../../src/core/ports/stock-store.js';
 import type { HomeBucket } from '../../../src/core/bucket.js';
 import { SoldOutFlags } from '../../../src/purchase/sold-out-flags.js';
+import type { UnitFetcher } from '../../../src/sales/stock/gather-units.js';
 import { ManualClock } from '../../helpers/memory/manual-clock.js';
 import { MemoryRedis } from '../../helpers/memory/memory-redis.js';
 import { batchOf, liveOrderOf, purchasesOf, saleOf } from '../../helpers/sales.js';
+import { partial } from '../../helpers/partial.js';
 
 const LIFE_MS = 500;
 const turn = async (): Promise<void> => {
   for (let i = 0; i < 3; i++) await new Promise((resolve) => setImmediate(resolve));
 };
 
-const readsOf = (store: MemoryRedis): Pick<StockStore, 'acceptedBuyers' | 'acceptedBuyerCount' | 'readSale'> => ({
+const readsOf = (store: MemoryRedis): Partial<StockStore> => ({
   acceptedBuyers: (of) => store.acceptedBuyers(of),
   acceptedBuyerCount: (of) => store.acceptedBuyerCount(of),
   readSale: (of) => store.readSale(of),
@@ -30,8 +32,12 @@ describe('sold-out flags', () => {
 
   const create = (buyersMax = 1000, reads: Partial<StockStore> = {}): void => {
     const { notifications } = store;
-    const ports = { units: { count: async () => unitsInAll }, notifications, clock, log: silentLog };
-    flags = new SoldOutFlags({ lifeMs: LIFE_MS, buyersMax }, { store: { ...readsOf(store), ...reads }, ...ports });
+    const units = partial<UnitFetcher>({ count: async () => unitsInAll });
+    const all: StockStore = partial({ ...readsOf(store), ...reads });
+    flags = new SoldOutFlags(
+      { lifeMs: LIFE_MS, buyersMax },
+      { store: all, units, notifications, clock, log: silentLog },
+    );
   };
   beforeEach(async () => {
     clock = new ManualClock();
@@ -439,10 +445,10 @@ describe('sold-out flags', () => {
       let counted = 0;
       const one = { ...ref, buckets };
       const of = (bucket: number): HomeBucket => ({ ...one, bucket });
-      const units = { count: async () => (counted++, unitsInAll) };
+      const units = partial<UnitFetcher>({ count: async () => (counted++, unitsInAll) });
       const reads = { ...readsOf(store), readSale: () => store.readSale(one), acceptedBuyerCount: async () => 0 };
-      const ports = { store: { ...reads, acceptedBuyers: async function* () {} }, units, clock, log: silentLog };
-      flags = new SoldOutFlags({ lifeMs: LIFE_MS, buyersMax: 1000 }, ports);
+      const all: StockStore = partial({ ...reads, acceptedBuyers: async function* () {} });
+      flags = new SoldOutFlags({ lifeMs: LIFE_MS, buyersMax: 1000 }, { store: all, units, clock, log: silentLog });
       for (let bucket = 0; bucket < buckets; bucket++) {
         flags.observe(of(bucket), 0);
         await turn();
@@ -476,7 +482,7 @@ describe('sold-out flags', () => {
       const units = { count: async ({ buckets }: { buckets: number }) => (counted.push(buckets), 0) };
       const reads = { ...readsOf(store), readSale: () => store.readSale(ref) };
       const options = { lifeMs: LIFE_MS, buyersMax: 1000 };
-      flags = new SoldOutFlags(options, { store: reads, units, clock, log: silentLog });
+      flags = new SoldOutFlags(options, { store: partial(reads), units: partial(units), clock, log: silentLog });
       for (const of of [few, more]) flags.observe(of as HomeBucket, 0);
       await turn();
       clock.advance(LIFE_MS / 2);

@@ -16,6 +16,7 @@ import { type MemorySpan, MemoryTracing } from '../../helpers/memory/memory-trac
 import { batchOf, purchasesOf, saleOf } from '../../helpers/sales.js';
 import { signedMessages, TEST_SIGNATURES } from '../../helpers/signatures.js';
 import { silentLog } from '../../helpers/silent-log.js';
+import { partial } from '../../helpers/partial.js';
 
 const TRACE_ID = '4bf92f3577b34da6a3ce929d0e0e4736';
 const PURCHASE = { name: 'buy', kind: 'server' } as const;
@@ -39,10 +40,12 @@ describe('spans of a batch', () => {
     await store.setState(sale, 'open');
     ports = {
       store,
-      channel: broker.purchaseChannel(createCheckBack(store, signedMessages(), silentLog, tracing)),
-      units: { fetch: () => Promise.reject(new Error('one bucket')) },
-      flags: { observe: () => undefined },
-      snapshots: { forget: async () => undefined },
+      channel: broker.purchaseChannel(
+        createCheckBack((ref) => store.resolve(ref), signedMessages(), silentLog, tracing),
+      ),
+      units: partial({ fetch: () => Promise.reject(new Error('one bucket')) }),
+      flags: partial({ observe: () => undefined }),
+      snapshots: partial({ forget: async () => undefined }),
       log: silentLog,
       clock,
     };
@@ -152,7 +155,7 @@ describe('spans of a batch', () => {
 
   it('end the span of a failed check-back with the reason', async () => {
     const resolve = (): Promise<never> => Promise.reject(new Bug('no such word'));
-    const checkBack = createCheckBack({ resolve }, signedMessages(), silentLog, tracing);
+    const checkBack = createCheckBack(resolve, signedMessages(), silentLog, tracing);
     const batch = batchOf({ saleId }, purchasesOf('u1'));
     const { body } = sealBatch({ ...batch, traceparent: `00-${TRACE_ID}-${'b'.repeat(16)}-01` });
     const properties = new Map([[SIGNATURE_PROPERTY, TEST_SIGNATURES.sign(TOPICS.purchase, body)]]);

@@ -8,6 +8,7 @@ import type { DueWork } from '../../../src/core/ports/due-work.js';
 import { OperationalError, SaleInRepair } from '../../../src/core/errors.js';
 import type { PendingBuckets } from '../../../src/core/ports/batch-store.js';
 import { saleOf } from '../../helpers/sales.js';
+import { replacing } from '../../helpers/replacing.js';
 import { KeeperWorld } from '../orders/keeper-world.js';
 
 const PAUSE_MS = 2000;
@@ -158,7 +159,10 @@ describe('keeper: buckets to read', () => {
       asked.push(...refs);
       return { refs: refs.filter(({ bucket }) => bucket === 1), faults: [] };
     };
-    const found = await pendingBuckets({ sales: world.mysql, store: { withPending } }, new BucketFaults());
+    const found = await pendingBuckets(
+      { sales: world.mysql, store: replacing(world.store, { withPending }) },
+      new BucketFaults(),
+    );
     const expected = [0, 1].map((bucket) => sales.slice(1).map(({ saleId }) => ({ saleId, bucket })));
     expect(asked).to.have.deep.members(expected.flat());
     expect(found).to.have.deep.members(expected[1] ?? []);
@@ -172,7 +176,7 @@ describe('keeper: buckets to read', () => {
     for (let id = 2; id <= 10_001; id++) {
       world.mysql.putSale(saleOf({ saleId: String(id), state, closesAtMs: nowMs - id }));
     }
-    const store = { withPending: async (refs: readonly BucketRef[]) => ({ refs, faults: [] }) };
+    const store = replacing(world.store, { withPending: async (refs) => ({ refs, faults: [] }) });
     const found = await pendingBuckets({ sales: world.mysql, store }, new BucketFaults());
     const saleIds = found.map(({ saleId }) => saleId);
     expect(saleIds).to.include('1').and.not.include('10001');
@@ -180,11 +184,18 @@ describe('keeper: buckets to read', () => {
 });
 
 describe('keeper: watch-pending', () => {
+  const OVERDUE_AFTER_MS = 400;
+  const watch = ({ mysql: sales, store, metrics }: KeeperWorld): Job =>
+    watchPending({ sales, store, metrics }, { overdueAfterMs: OVERDUE_AFTER_MS });
+
   it('publishes the number and oldest age of deducted, unmarked batches of all sales', async () => {
     const world = new KeeperWorld();
-    const job = watchPending({ sales: world.mysql, store: world.store, metrics: world.metrics });
+    const job = watch(world);
     expect(await job.runOnce()).to.equal('idle');
-    expect(world.pending).to.deep.equal([0, 0]);
+    expect([world.pending, world.overdue.batch_pending]).to.deep.equal([
+      [0, 0],
+      [0, 0],
+    ]);
 
     const [one, two] = [await world.openSale(), await world.openSale({ buckets: 2 })];
     await world.deducted(two, ['u1'], 0);
@@ -197,17 +208,19 @@ describe('keeper: watch-pending', () => {
     await world.store.markRecorded([{ batch: recorded, orders: [] }]);
     await job.runOnce();
     expect(world.pending).to.deep.equal([2, 500]);
+    expect(world.overdue.batch_pending, 'all sales together').to.deep.equal([1, 500 - OVERDUE_AFTER_MS]);
   });
 
   it('hides only the batches of a silent Redis server, and fails the run', async () => {
     const world = new KeeperWorld();
-    const job = watchPending({ sales: world.mysql, store: world.store, metrics: world.metrics });
+    const job = watch(world);
     const [one, two] = [await world.openSale(), await world.openSale()];
     for (const sale of [one, two]) await world.deducted(sale, ['u1']);
     world.clock.advance(500);
     world.store.cutOff.add(two.saleId); // the newest sale comes first
     expect(await job.runOnce().catch((error: Error) => error.name)).to.equal('OperationalError');
     expect(world.pending).to.deep.equal([1, 500]);
+    expect(world.overdue.batch_pending).to.deep.equal([1, 500 - OVERDUE_AFTER_MS]);
   });
 });
 

@@ -7,6 +7,7 @@ import { repairSale } from '../../../src/recovery/repair/repair-sale.js';
 import { MemoryReconcileRepository } from '../../helpers/memory/memory-reconcile.js';
 import { MemoryRepairRepository } from '../../helpers/memory/memory-repair-repository.js';
 import { MemoryRepairStore } from '../../helpers/memory/memory-repair-store.js';
+import { replacing } from '../../helpers/replacing.js';
 import { ReconcileWorld } from './reconcile/reconcile-world.js';
 import { noRecoveryMetrics } from '../../helpers/no-metrics.js';
 
@@ -25,28 +26,14 @@ describe('keeper: retire-sales', () => {
   });
 
   const ports = (): RetirePorts => {
-    const { store, read, mysql, deadLetters, clock } = world;
-    const repair = new MemoryRepairStore(store);
-    const rows = new MemoryReconcileRepository(mysql, deadLetters);
-    const parked = new MemoryRepairRepository(mysql, deadLetters);
+    const { store, read, repairs, mysql, deadLetters, clock } = world;
     return {
       sales: mysql,
-      store: {
-        withPending: (refs) => store.withPending(refs),
-        statusOf: (refs) => repair.statusOf(refs),
-        askForRepair: (saleId) => repair.askForRepair(saleId),
-        requests: (ref) => read.requests(ref),
-        recordedMarkers: (...args) => read.recordedMarkers(...args),
-        removeMarkers: (...args) => read.removeMarkers(...args),
-      },
-      repository: {
-        rowsOf: (...args) => rows.rowsOf(...args),
-        stuckRows: (...args) => rows.stuckRows(...args),
-        orderPage: (...args) => rows.orderPage(...args),
-        unlistedOrders: (...args) => rows.unlistedOrders(...args),
-        findSale: (...args) => rows.findSale(...args),
-        parkedBatchesOf: (saleId) => parked.parkedBatchesOf(saleId),
-      },
+      batches: store,
+      store: read,
+      repairs,
+      repository: new MemoryReconcileRepository(mysql, deadLetters),
+      parkedBatchesOf: (saleId) => new MemoryRepairRepository(mysql, deadLetters).parkedBatchesOf(saleId),
       reconcile: world.reconcile,
       clock,
       log: { ...world.log, warn: (fields) => void why.push((fields as { why?: unknown }).why) },
@@ -207,14 +194,13 @@ describe('keeper: retire-sales', () => {
       away.some(({ saleId }) => saleId === refs[0]?.saleId);
     let down = true;
     const whole = ports();
-    const store: typeof whole.store = {
-      ...whole.store,
+    const repairs = replacing(whole.repairs, {
       statusOf: async (refs) => {
         if (down && isAway(refs)) throw new OperationalError('redis', 'away', { retryable: true });
-        return whole.store.statusOf(refs);
+        return whole.repairs.statusOf(refs);
       },
-    };
-    const job = retireSales({ ...whole, store }, OPTIONS);
+    });
+    const job = retireSales({ ...whole, repairs }, OPTIONS);
     for (let runs = 0; runs < 2; runs++) {
       expect(await job.runOnce().catch((error: Error) => error.name)).to.equal('OperationalError');
     }
@@ -234,7 +220,8 @@ describe('keeper: retire-sales', () => {
       if (sale.saleId === away.sale.saleId) throw new OperationalError('redis', 'away', { retryable: true });
       await world.store.forget(sale);
     };
-    const job = forgetRetiredSales({ sales: world.mysql, store: { forget: forgetOne } }, { snapshotMs: 0 });
+    const store = replacing(world.store, { forget: forgetOne });
+    const job = forgetRetiredSales({ sales: world.mysql, store }, { snapshotMs: 0 });
     expect(await job.runOnce().catch((error: Error) => error.name)).to.equal('OperationalError');
     expect((await world.mysql.toForget(0, 10)).map(({ saleId }) => saleId)).to.deep.equal([away.sale.saleId]);
     expect(bucketOf(well.sale).sale).to.equal(null);

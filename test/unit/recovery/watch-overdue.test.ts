@@ -4,7 +4,6 @@ import { watchOverdue } from '../../../src/recovery/watch-overdue.js';
 import { KeeperWorld } from '../orders/keeper-world.js';
 
 const DEADLINES = {
-  batch_pending: 60_000,
   outbox: 1,
   dead_letter: 2,
   refund: 3,
@@ -16,8 +15,8 @@ const DEADLINES = {
   sale_unarchived: 7,
 } as const;
 
-/** watch-sales-in-repair and finish-transfers publish the other states. */
-const STATES = WATCHED_STATES.filter((state) => state !== 'sale_shut' && state !== 'units_lent');
+/** watch-pending, watch-sales-in-repair and finish-transfers publish the other states. */
+const STATES = WATCHED_STATES.filter((state) => !['batch_pending', 'sale_shut', 'units_lent'].includes(state));
 
 describe('keeper: watch-overdue', () => {
   let world: KeeperWorld;
@@ -34,22 +33,17 @@ describe('keeper: watch-overdue', () => {
     };
   });
   const run = (): Promise<unknown> => {
-    const { mysql: sales, store, transitions, metrics } = world;
-    return watchOverdue({ sales, store, transitions, metrics, repository }, DEADLINES).runOnce();
+    const { transitions, metrics } = world;
+    return watchOverdue({ transitions, metrics, repository }, DEADLINES).runOnce();
   };
 
   it('publishes every waiting state against its own deadline', async () => {
     const sale = await world.openSale();
-    const other = await world.openSale();
     const recorded = await world.deducted(sale, ['u1', 'u2']);
     await world.recorded(recorded); // unpaid for 900 s
-    world.clock.advance(10_000);
-    await world.deducted(other, ['u3']);
-    world.clock.advance(895_000);
-    await world.deducted(other, ['u4']);
+    world.clock.advance(905_000);
     expect(await run()).to.equal(undefined);
     expect(Object.keys(world.overdue)).to.have.members(STATES);
-    expect(world.overdue.batch_pending, 'all sales together').to.deep.equal([2, 845_000]);
     expect(world.overdue.pending_payment).to.deep.equal([2, 5000]);
     expect(world.overdue.refund).to.deep.equal([7, 700]);
     expect(asked).to.have.deep.members([
@@ -79,15 +73,5 @@ describe('keeper: watch-overdue', () => {
     );
     expect(error).to.equal('OperationalError');
     expect(Object.keys(world.overdue)).to.have.members(STATES.filter((state) => state !== 'pending_payment'));
-  });
-
-  it('hides only the batches of a silent Redis server, and fails the run', async () => {
-    const [one, two] = [await world.openSale(), await world.openSale()];
-    for (const sale of [one, two]) await world.deducted(sale, ['u1']);
-    world.clock.advance(DEADLINES.batch_pending + 1_000);
-    world.store.cutOff.add(two.saleId);
-    expect(await run().catch((error: Error) => error.name)).to.equal('OperationalError');
-    expect(world.overdue.batch_pending).to.deep.equal([1, 1_000]);
-    expect(Object.keys(world.overdue)).to.have.members(STATES);
   });
 });

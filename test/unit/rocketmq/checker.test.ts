@@ -2,6 +2,7 @@ import { expect } from 'chai';
 import { KeyedLimiter, createChecker, type CheckedMessage } from '../../../src/rocketmq/checker.js';
 import { silentLog } from '../../helpers/silent-log.js';
 import type { CheckBack, CheckBackAnswer, OpenHalf } from '../../../src/core/ports/channels.js';
+import { partial } from '../../helpers/partial.js';
 
 const NO_ANSWER = 0;
 const COMMIT = 1;
@@ -10,7 +11,7 @@ const ROLLBACK = 2;
 function open(checkBack: CheckBack, checksInParallel = 2) {
   const counted: CheckBackAnswer[] = [];
   const metrics = { checkedBack: (answer: CheckBackAnswer): void => void counted.push(answer) };
-  const checker = createChecker({ checkBack, checksInParallel, log: silentLog, metrics });
+  const checker = createChecker({ checkBack, checksInParallel, log: silentLog, metrics: partial(metrics) });
   const ask = (messageId: string): Promise<number> =>
     checker.check({
       messageId,

@@ -9,6 +9,7 @@ import { MemoryRedis } from '../../helpers/memory/memory-redis.js';
 import { MemorySaleSnapshotCache } from '../../helpers/memory/memory-sale-snapshot-cache.js';
 import { MemoryTransferStore } from '../../helpers/memory/memory-transfer-store.js';
 import { saleOf } from '../../helpers/sales.js';
+import { partial } from '../../helpers/partial.js';
 
 describe('get-sale', () => {
   let clock: ManualClock;
@@ -34,7 +35,7 @@ describe('get-sale', () => {
       return store.readSale(ref);
     };
     const units = new UnitFetcher(new MemoryTransferStore(store));
-    return new GetSale({ snapshots, store: { readSale }, units, clock }, { ttlMs, max: 10 });
+    return new GetSale({ snapshots, store: partial({ readSale }), units, clock }, { ttlMs, max: 10 });
   };
   const loaded = async (parts: Partial<Sale> = {}, state: StoredSaleState = 'open'): Promise<Sale> => {
     const sale = saleOf(parts, clock.nowMs());

@@ -7,6 +7,7 @@ import { HOT_SALES_MAX, hotSalesOf, watchHotSales } from '../../../src/sales/wat
 import { ManualClock } from '../../helpers/memory/manual-clock.js';
 import { MemoryHotSaleStore } from '../../helpers/memory/memory-hot-sale-store.js';
 import { silentLog } from '../../helpers/silent-log.js';
+import { partial } from '../../helpers/partial.js';
 
 /** A plain model that keeps every event with its time. */
 class Plain {
@@ -53,7 +54,7 @@ describe('hot-sales', () => {
     fc.assert(
       fc.property(presses, (all) => {
         let nowMs = 1_000_000;
-        const hot = new HotSales({ monotonicMs: () => nowMs });
+        const hot = new HotSales(partial({ monotonicMs: () => nowMs }));
         const plain = new Plain();
         for (const { key: saleId, afterMs } of all) {
           nowMs += afterMs;
@@ -79,7 +80,7 @@ describe('hot-sales', () => {
 
   it('takes no more memory for thousands of quiet sales, and still finds the hot sale', () => {
     let nowMs = 0;
-    const hot = new HotSales({ monotonicMs: () => nowMs });
+    const hot = new HotSales(partial({ monotonicMs: () => nowMs }));
     for (let press = 0; press < 20_000; press++) {
       nowMs += 0.5;
       hot.countAttempt(press % 2 === 0 ? '7' : `cold-${press}`);
@@ -92,7 +93,7 @@ describe('hot-sales', () => {
 
   it('forgets events after ten seconds, even after a long silence, and works when the clock steps back', () => {
     let nowMs = 50_000;
-    const hot = new HotSales({ monotonicMs: () => nowMs });
+    const hot = new HotSales(partial({ monotonicMs: () => nowMs }));
     for (let press = 0; press < 50; press++) hot.countAttempt('7');
     nowMs += 9_000;
     expect(hot.busiest()).to.deep.equal([{ saleId: '7', perSecond: 5 }]);
@@ -126,7 +127,7 @@ describe('hot-sales', () => {
     await store.report('other', two.busiest(), 60_000);
     const rates: number[] = [];
     const metrics = { hotSales: (sales: readonly HotSale[]) => void rates.push(sales[0]?.perSecond ?? 0) };
-    const watch = watchHotSales({ store, metrics }, { perSecond: 3 });
+    const watch = watchHotSales({ store, metrics: partial(metrics) }, { perSecond: 3 });
     const ticking: Clock = {
       nowMs: () => clock.nowMs(),
       monotonicMs: () => clock.monotonicMs(),

@@ -54,7 +54,7 @@ describe('readCsv', () => {
   });
 
   it('refuses a misplaced quote with its line', () => {
-    for (const text of ['a\nb"c,d', 'a\n"b" c', 'a\n"b', 'a\n"b""']) {
+    for (const text of ['a\nb"c,d', 'a\n"b" c', 'a\n"b', 'a\n"b""', 'a\n"b\nc']) {
       expect(cells(text), text).to.equal('2: a quote stands where none may, or is not closed');
     }
   });
@@ -124,5 +124,7 @@ describe('readImport', () => {
     for (const { line } of read.errors) expect(lines[line - 1]).to.match(/^ {2}[{7]/);
     expect(read.errors.map(({ field }) => field)).to.deep.equal(['body', 'tags', 'stock']);
     expect(new Set(read.errors.map(({ line }) => line)).size).to.equal(3);
+    const deep = readImport(`[\n7,\n${'['.repeat(200_000)}${']'.repeat(200_000)}]`, 'json', NOW_MS);
+    expect(deep.errors.map(({ line }) => line)).to.deep.equal([2, 3]);
   });
 });

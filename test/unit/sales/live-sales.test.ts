@@ -8,6 +8,7 @@ import { LIVE_SALES_MAX, LiveSales, type LiveSale } from '../../../src/sales/liv
 import { ManualClock } from '../../helpers/memory/manual-clock.js';
 import { MemoryAnswerHistory } from '../../helpers/memory/memory-answer-history.js';
 import { saleOf } from '../../helpers/sales.js';
+import { partial } from '../../helpers/partial.js';
 
 const away = (what: 'redis' | 'mysql'): never => {
   throw new OperationalError(what, `${what} is away`, { retryable: true });
@@ -33,7 +34,7 @@ describe('live sales', () => {
     [all, stored, pending, landed, isDown] = [[], {}, {}, new Map(), {}];
     [read, found, listed, landedAsked] = [[], [], [], []];
     live = new LiveSales({
-      sales: {
+      sales: partial({
         list: async (filter) => {
           if (isDown.list) away('mysql');
           listed.push(filter);
@@ -43,28 +44,28 @@ describe('live sales', () => {
           found.push(saleId);
           return all.find((sale) => sale.saleId === saleId) ?? null;
         },
-      },
-      stock: {
+      }),
+      stock: partial({
         readSale: async ({ saleId, bucket }) => {
           if (isDown.stock) away('redis');
           read.push(`${saleId}:${bucket}`);
           return (stored[saleId]?.[bucket] ?? null) as StoredSale | null;
         },
-      },
-      batches: {
+      }),
+      batches: partial({
         pendingSummary: async ({ saleId, bucket }) => {
           const [batches, oldestMs] = pending[`${saleId}:${bucket}`] ?? [0, 0];
           return { batches, oldestMs };
         },
-      },
+      }),
       answers: history,
-      landed: {
+      landed: partial({
         bySale: async (...asked) => {
           if (isDown.landed) away('mysql');
           landedAsked.push(asked);
           return landed;
         },
-      },
+      }),
       clock,
     });
   });

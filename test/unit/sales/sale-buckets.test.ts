@@ -3,6 +3,7 @@ import { OperationalError } from '../../../src/core/errors.js';
 import type { BucketStatus } from '../../../src/core/ports/repair-stores.js';
 import type { StoredSale } from '../../../src/core/ports/stock-store.js';
 import { readSaleBuckets } from '../../../src/sales/sale-buckets.js';
+import { partial } from '../../helpers/partial.js';
 
 const fault = new OperationalError('redis', 'no answer', { retryable: true });
 const status = (parts: Partial<BucketStatus> = {}): BucketStatus => ({
@@ -18,14 +19,14 @@ describe('sale buckets', () => {
     const buckets = await readSaleBuckets(
       { saleId: '7', buckets: 5 },
       {
-        repair: { statusOrFault: async (refs) => refs.map(({ bucket }) => statuses[bucket] as BucketStatus) },
-        stock: {
+        repair: partial({ statusOrFault: async (refs) => refs.map(({ bucket }) => statuses[bucket] as BucketStatus) }),
+        stock: partial({
           readSale: async ({ bucket }) => {
             if (bucket === 4) throw fault;
             return bucket < 2 ? ({ unitsLeft: 10 + bucket } as StoredSale) : null;
           },
-        },
-        batches: { pendingSummary: async ({ bucket }) => ({ batches: bucket === 0 ? 3 : 0, oldestMs: 40 }) },
+        }),
+        batches: partial({ pendingSummary: async ({ bucket }) => ({ batches: bucket === 0 ? 3 : 0, oldestMs: 40 }) }),
       },
     );
     const away = { state: null, epoch: null, sameServer: null, unitsLeft: null, pending: null, pendingOldestMs: null };

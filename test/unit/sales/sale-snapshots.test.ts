@@ -5,6 +5,7 @@ import { SaleSnapshots } from '../../../src/sales/sale-snapshots.js';
 import { ManualClock } from '../../helpers/memory/manual-clock.js';
 import { MemorySaleSnapshotCache } from '../../helpers/memory/memory-sale-snapshot-cache.js';
 import { saleOf } from '../../helpers/sales.js';
+import { partial } from '../../helpers/partial.js';
 
 const MEMORY_MS = 1000;
 const CACHE_MS = 5000;
@@ -48,7 +49,7 @@ describe('sale snapshots', () => {
       return NEWEST;
     };
     return new SaleSnapshots(
-      { repository: { find, newestId }, cache, clock },
+      { repository: partial({ find, newestId }), cache, clock },
       { memoryTtlMs: MEMORY_MS, memoryMax, lockMs: LOCK_MS },
     );
   };

@@ -1,12 +1,13 @@
 import { expect } from 'chai';
 import { Registry } from 'prom-client';
 import { OperationalError } from '../../../src/core/errors.js';
-import type { SaleFilter } from '../../../src/core/ports/sale-repository.js';
-import type { StoredSale } from '../../../src/core/ports/stock-store.js';
+import type { SaleRepository, SaleFilter } from '../../../src/core/ports/sale-repository.js';
+import type { StockStore, StoredSale } from '../../../src/core/ports/stock-store.js';
 import type { Sale } from '../../../src/core/sale.js';
 import { createSaleMetrics } from '../../../src/sales/metrics.js';
 import { OPEN_SALES_MAX, watchOpenSales } from '../../../src/sales/watch-open-sales.js';
 import { saleOf } from '../../helpers/sales.js';
+import { partial } from '../../helpers/partial.js';
 
 describe('keeper: watch-open-sales', () => {
   let isOurs: boolean;
@@ -22,19 +23,19 @@ describe('keeper: watch-open-sales', () => {
     registry = new Registry();
     const ports = {
       leases: { hold: async () => isOurs },
-      sales: {
-        list: async (filter: SaleFilter) => {
+      sales: partial<SaleRepository>({
+        list: async (filter) => {
           if (fault !== null) throw fault;
           asked.push(filter);
           return open;
         },
-      },
-      store: {
-        readSale: async ({ saleId, bucket }: { saleId: string; bucket: number }) => {
+      }),
+      store: partial<StockStore>({
+        readSale: async ({ saleId, bucket }) => {
           if (saleId === awayFor) throw new OperationalError('redis', 'no answer', { retryable: true });
           return (stored[saleId]?.[bucket] ?? null) as StoredSale | null;
         },
-      },
+      }),
       metrics: createSaleMetrics(registry),
     };
     ({ runOnce } = watchOpenSales(ports, { owner: 'ann', everyMs: 5_000 }));

@@ -4,16 +4,7 @@ import type { AddressInfo } from 'node:net';
 import sinon from 'sinon';
 import { Buyer, type BuyersWorld } from '../../../deploy/local/demo/buyer.js';
 import { booksLine } from '../../../deploy/local/demo/demo.js';
-import { FAULTS_ENV, TRAFFIC_ENV } from '../../../deploy/local/demo/plan.js';
 import { Tally } from '../../../deploy/local/demo/tally.js';
-import { allKeys } from '../../../src/core/config/schema.js';
-
-describe('the simulated buyers', () => {
-  it('use only settings that the programs have', () => {
-    const known = allKeys().map(({ env }) => env);
-    for (const name of Object.keys({ ...TRAFFIC_ENV, ...FAULTS_ENV })) expect(known).to.include(name);
-  });
-});
 
 describe('an accepted purchase without an order', () => {
   const QUESTION_TAKES_MS = 25_000;

@@ -1,16 +1,10 @@
 import { expect } from 'chai';
-import { mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { stackPaths } from '../../../deploy/local/stack/paths.js';
 import { DEFAULT_PORTS, pickFreePorts } from '../../../deploy/local/stack/ports.js';
-import {
-  loadPorts,
-  loadVersions,
-  rememberInstance,
-  ensureSecrets,
-  readSecrets,
-} from '../../../deploy/local/stack/settings.js';
+import { loadPorts, rememberInstance, ensureSecrets, readSecrets } from '../../../deploy/local/stack/settings.js';
 import { tryLock } from '../../../deploy/local/stack/processes.js';
+import { stackPaths } from '../../../deploy/local/stack/paths.js';
 import { openStack } from '../../../deploy/local/stack/stack.js';
 import { StackError } from '../../../deploy/local/stack/stack-error.js';
 import { DEFAULT_VERSIONS } from '../../../deploy/local/stack/versions.js';
@@ -27,10 +21,6 @@ describe('lock of an instance', () => {
     first.release();
     expect(tryLock(path())).to.have.property('release');
     expect(readdirSync(join(folder(), 'run'))).to.deep.equal(['up.lock']);
-  });
-
-  it('throws a sentence when its folder cannot be written', () => {
-    expect(() => tryLock('/proc/none/up.lock')).to.throw(StackError, /^Cannot write to/);
   });
 
   it('is free when its owner is dead [L2]', () => {
@@ -75,12 +65,6 @@ describe('ports of an instance', () => {
     expect(loadPorts(file(), 'free')).to.deep.equal(free);
   });
 
-  it('are read when the file uses an older name', () => {
-    const { mysql, ...others } = DEFAULT_PORTS;
-    writeFileSync(file(), JSON.stringify({ ports: { ...others, mariadb: mysql } }));
-    expect(loadPorts(file(), 'free')).to.deep.equal(DEFAULT_PORTS);
-  });
-
   it('throw a sentence when the file is damaged', () => {
     writeFileSync(file(), 'oops');
     expect(() => loadPorts(file(), 'default')).to.throw(/instance\.json is damaged/);
@@ -89,20 +73,6 @@ describe('ports of an instance', () => {
 
 describe('servers of an instance', () => {
   const folder = useTempFolder();
-
-  it('stay as chosen at the first start, or are the defaults before any choice', () => {
-    const paths = stackPaths(folder());
-    expect(loadVersions(paths), 'before the first start').to.equal(null);
-    rememberInstance(paths.instanceFile, { ports: DEFAULT_PORTS });
-    expect(loadVersions(paths), 'with ports alone').to.equal(null);
-    mkdirSync(paths.data('redis'), { recursive: true });
-    expect(loadVersions(paths), 'with data').to.deep.equal(DEFAULT_VERSIONS);
-    const own = { SECKILL_MYSQLD: '/usr/sbin/mysqld' };
-    expect(loadVersions(paths, own), 'with data, and a server of one’s own').to.include({ mysql: 'own', redis: '6.2' });
-    const chosen = { mysql: '9.7', redis: 'valkey', rocketmq: '5.4' } as const;
-    rememberInstance(paths.instanceFile, { ports: DEFAULT_PORTS, servers: chosen });
-    expect(loadVersions(paths)).to.deep.equal(chosen);
-  });
 
   it('keep their data: another server is refused before anything starts', async () => {
     const paths = stackPaths(folder());

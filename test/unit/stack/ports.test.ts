@@ -2,7 +2,6 @@ import { expect } from 'chai';
 import { spawnSync } from 'node:child_process';
 import { exposureNote } from '../../../deploy/local/stack-command.js';
 import {
-  parseListeningPorts,
   claimedPorts,
   DEFAULT_PORTS,
   exposedPorts,
@@ -58,10 +57,6 @@ describe('ports of the stack', () => {
     expect(new Set(claimed).size).to.equal(claimed.length);
   });
 
-  it('throws a sentence when every port is taken', () => {
-    expect(() => pickFreePorts([{ port: 21_000 }], () => 0, free)).to.throw(/No free port found/);
-  });
-
   it('reserves a port for this process until it ends', async () => {
     const port = pickFreePort();
     expect(reservePort(port)).to.equal(false);
@@ -82,22 +77,5 @@ describe('ports of the stack', () => {
       for (const { port } of claimedPorts(pickFreePorts([], Math.random, free)))
         expect(port).to.be.within(20_998, 32_001);
     }
-  });
-});
-
-describe('/proc/net/tcp', () => {
-  const table = [
-    '  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode',
-    '   0: 0100007F:3FFB 00000000:0000 0A 0:0 00:0 0 0 0 55055 1 0 100 0 0 10 0',
-    '   1: 0100007F:33FA 0100007F:A5B2 01 0:0 00:0 0 0 0 60011 1 0 20 4 30 10 -1',
-    '   2: 00000000000000000000000000000000:46A1 00000000000000000000000000000000:0000 0A 0:0 00:0 0 0 0 7 1 0 100 0',
-    '',
-  ].join('\n');
-
-  it('tells listening ports from connections, with IPv4 and IPv6', () => {
-    expect(parseListeningPorts(table)).to.deep.equal([
-      { port: 16_379, inode: '55055' },
-      { port: 18_081, inode: '7' },
-    ]);
   });
 });

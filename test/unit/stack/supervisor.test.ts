@@ -1,7 +1,6 @@
 import { expect } from 'chai';
-import { type ChildProcess, spawn } from 'node:child_process';
+import { type ChildProcess } from 'node:child_process';
 import { EventEmitter } from 'node:events';
-import { getPriority } from 'node:os';
 import sinon from 'sinon';
 import { SupervisedProgram } from '../../../deploy/local/supervisor.js';
 
@@ -51,41 +50,6 @@ describe('a supervised program', () => {
       'Restarted: metrics on 3.',
     ]);
     expect(program.facts).to.deep.equal({ metricsPort: 3 });
-  });
-
-  it('stays down when it dies and was to run once', async () => {
-    program = new SupervisedProgram(
-      { name: 'api', args: ['api'], env: {}, once: true },
-      (line) => sentences.push(line),
-      fork,
-    );
-    await start();
-    children[0]?.emit('exit', null, 'SIGKILL');
-    await clock.tickAsync(5000);
-    expect([children.length, sentences]).to.deep.equal([1, []]);
-  });
-
-  it('gets a lower CPU priority when it is the keeper, also after a restart', async () => {
-    const sleepers = [0, 1, 2].map(() => spawn('sleep', ['60'], { stdio: 'ignore' }));
-    const withPid = (): ChildProcess => {
-      const child = fork();
-      return Object.assign(child, { pid: sleepers[children.length - 1]?.pid });
-    };
-    const own = getPriority();
-    const low = Math.max(own, 10);
-    const nice = (): number[] => sleepers.map(({ pid }) => getPriority(pid));
-    try {
-      program = new SupervisedProgram({ name: 'keeper', args: ['keeper'], env: {} }, () => undefined, withPid);
-      await start();
-      expect(nice()).to.deep.equal([low, own, own]);
-      children[0]?.emit('exit', 1, null);
-      await clock.tickAsync(1000);
-      expect(nice()).to.deep.equal([low, low, own]);
-      void new SupervisedProgram({ name: 'api', args: ['api'], env: {} }, () => undefined, withPid).start();
-      expect(nice(), 'an api does not').to.deep.equal([low, low, own]);
-    } finally {
-      for (const sleeper of sleepers) sleeper.kill();
-    }
   });
 
   it('stays down when it is stopped in the pause before a restart', async () => {

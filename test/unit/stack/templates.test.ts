@@ -2,32 +2,17 @@ import { expect } from 'chai';
 import { existsSync, readFileSync, truncateSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { loadConfig } from '../../../src/core/config/load.js';
-import { Bug } from '../../../src/core/errors.js';
 import { stackEnv } from '../../../deploy/local/stack/settings.js';
 import { stackPaths } from '../../../deploy/local/stack/paths.js';
 import { DEFAULT_PORTS } from '../../../deploy/local/stack/ports.js';
 import { removeUnfinishedTcLog } from '../../../deploy/local/stack/servers/mariadb.js';
-import { mysqlSpec } from '../../../deploy/local/stack/servers/mysql.js';
 import { namesrvSpec, proxySpec } from '../../../deploy/local/stack/servers/rocketmq.js';
 import { redisSpec } from '../../../deploy/local/stack/servers/redis.js';
 import type { Durability, Instance, Tools } from '../../../deploy/local/stack/servers/server-spec.js';
-import { escapeProperty, renderTemplate } from '../../../deploy/local/stack/files.js';
 import { DEFAULT_VERSIONS } from '../../../deploy/local/stack/versions.js';
-import { npmPrintedItsLines } from '../../../deploy/local/stack-command.js';
 import { useTempFolder } from './temp-folder.js';
 
 const TOOLS: Tools = { java: 'java', artifacts: { rocketmqLib: '/lib', redisServer: '/redis', mysqld: '/mysqld' } };
-
-describe('templates', () => {
-  it('fill in every name and throw when a name has no value', () => {
-    expect(renderTemplate('port ${port} at ${port}, ${…}', { port: 7 })).to.equal('port 7 at 7, ${…}');
-    expect(() => renderTemplate('${gone}', {})).to.throw(Bug, /gone/);
-  });
-
-  it('escape characters that Java properties read differently', () => {
-    expect(escapeProperty('/home/jörg/a\\b c')).to.equal('/home/j\\u00f6rg/a\\\\b c');
-  });
-});
 
 describe('files of the servers', () => {
   const folder = useTempFolder();
@@ -65,24 +50,6 @@ describe('files of the servers', () => {
     expect(value('transactionCheckInterval') * value('transactionCheckMax')).to.be.at.least(3_600_000);
     expect(value('transactionCheckInterval')).to.be.above(3_000); // transactionOpBatchInterval, without which messages arrive twice
   });
-
-  for (const [mysql, missing] of [
-    ['mariadb-11.4', /mariadb_system_tables\.sql/],
-    ['9.7', /english\/errmsg\.sys/],
-  ] as const) {
-    it(`refuse a program of ${mysql} without its files`, async () => {
-      const mysqld = join(folder(), 'mysqld');
-      writeFileSync(mysqld, '');
-      const tools = { ...TOOLS, artifacts: { ...TOOLS.artifacts, mysqld } };
-      const error = await mysqlSpec({ ...instance(), versions: { ...DEFAULT_VERSIONS, mysql } })
-        .prepare(tools)
-        .then(() => null)
-        .catch((reason: Error) => reason);
-      expect(error?.message)
-        .to.match(missing)
-        .and.match(/SECKILL_MYSQLD/);
-    });
-  }
 });
 
 describe('first start of MariaDB', () => {
@@ -121,11 +88,5 @@ describe('environment of an instance', () => {
     const ofWebhook = [payment.webhookSecret, other.PAYMENT_WEBHOOK_SECRET];
     const secrets = [...all.map((key) => key.slice('local:'.length)), ...passwords, ...ofBroker, ...ofWebhook];
     expect(new Set(secrets).size).to.equal(12);
-  });
-
-  it('knows when npm has printed lines of its own because -s is missing', () => {
-    expect(npmPrintedItsLines({ npm_lifecycle_event: 'stack' })).to.equal(true);
-    expect(npmPrintedItsLines({ npm_lifecycle_event: 'stack', npm_config_loglevel: 'silent' })).to.equal(false);
-    expect(npmPrintedItsLines({}), 'without npm').to.equal(false);
   });
 });

@@ -17,6 +17,7 @@ import { ENDPOINTS, type Endpoint } from '../../../../src/admission/layer.js';
 import { rulesOf } from './degrade-world.js';
 import { Admission } from '../../../../src/admission/admission.js';
 import { noAdmissionMetrics } from '../../../helpers/no-metrics.js';
+import { partial } from '../../../helpers/partial.js';
 
 const ALL = ['redis', 'rocketmq', 'mysql'] as const;
 const level = fc.constantFrom(...LEVELS);
@@ -183,7 +184,7 @@ describe('degradation as a layer', () => {
       metrics: { ...noAdmissionMetrics, degraded: (...words) => void counted.push(words.join(' ')) },
     });
     const metrics = { ...noAdmissionMetrics, refused: (...words: string[]) => void counted.push(words.join(' ')) };
-    entry = new Admission({ isAnyOn: true }, [new DegradeLayer(degrade)], metrics);
+    entry = new Admission(partial({ isAnyOn: true }), [new DegradeLayer(degrade)], metrics);
   });
 
   it('refuses only purchases at L4, because reads have smaller answers', () => {

@@ -12,6 +12,7 @@ import { SteppedClock } from '../../../helpers/memory/stepped-clock.js';
 import { LocalLimitStore } from '../../../../src/admission/limits/local-limit-store.js';
 import { noAdmissionMetrics } from '../../../helpers/no-metrics.js';
 import { silentLog } from '../../../helpers/silent-log.js';
+import { partial } from '../../../helpers/partial.js';
 
 const LIMITS: LimitSet = { global: null, user: { limit: 5, windowMs: 1000 }, ip: null, subjectsMax: 100 };
 
@@ -45,9 +46,9 @@ describe('limit batcher', () => {
     calls = [];
     uncounted = 0;
     clock = new SteppedClock();
-    const judge: Pick<FallbackLimitStore, 'take'> = {
+    const judge: FallbackLimitStore = partial({
       take: (call, waitedMs) => new Promise((end, fail) => calls.push({ call, waitedMs, end, fail })),
-    };
+    });
     together = new LimitBatcher(judge, { ...noAdmissionMetrics, uncounted: (times) => (uncounted += times) }, clock);
   });
   const take = (userId: string, endpoint = 'purchase', limits = LIMITS): Promise<LimitVerdict> =>

@@ -131,8 +131,8 @@ describe('compensate', () => {
     await world.stray(other, ['v']);
     for (const { saleId } of [sale, other]) await world.found(saleId, true);
     let met = 0;
-    const statusOf = world.read.statusOf.bind(world.read);
-    world.read.statusOf = (refs) => {
+    const statusOf = world.repairs.statusOf.bind(world.repairs);
+    world.repairs.statusOf = (refs) => {
       if (refs[0]?.saleId !== sale.saleId) return statusOf(refs);
       met++;
       return Promise.reject(new OperationalError('redis', 'away', { retryable: true }));
@@ -141,7 +141,7 @@ describe('compensate', () => {
     const ofOther = world.jobs.jobs.filter(({ saleId }) => saleId === other.saleId);
     expect(ofOther.map(({ state }) => state)).to.deep.equal(['compensated']);
     expect(met).to.equal(1);
-    world.read.statusOf = statusOf;
+    world.repairs.statusOf = statusOf;
     await attempt();
     const ends = world.jobs.jobs.map(({ state, attempts }) => [state, attempts]);
     expect(ends, 'no attempt was used up').to.deep.equal(Array(6).fill(['compensated', 0]));
@@ -154,7 +154,7 @@ describe('compensate', () => {
       await world.found(one.saleId, true);
     }
     let met = 0;
-    world.read.statusOf = () => {
+    world.repairs.statusOf = () => {
       met++;
       return Promise.reject(new OperationalError('redis', 'away', { retryable: true }));
     };

@@ -7,6 +7,7 @@ import type { SaleResult } from '../../../../src/recovery/reconcile/sale-report.
 import { MemoryCompensationRepository } from '../../../helpers/memory/memory-compensation-repository.js';
 import { MemoryReconcileRepository, MemoryReconcileStore } from '../../../helpers/memory/memory-reconcile.js';
 import { MemoryReconcileRuns } from '../../../helpers/memory/memory-reconcile-runs.js';
+import { MemoryRepairStore } from '../../../helpers/memory/memory-repair-store.js';
 import { MemoryWorkerSlots } from '../../../helpers/memory/memory-worker-slots.js';
 import { DeadLetterWorld } from '../../operate/dead-letters/dead-letter-world.js';
 
@@ -25,31 +26,19 @@ export class ReconcileWorld extends DeadLetterWorld {
   readonly jobs = new MemoryCompensationRepository(this.clock);
   readonly runsRepository = new MemoryReconcileRuns(this.clock);
   readonly read = new MemoryReconcileStore(this.store);
+  readonly repairs = new MemoryRepairStore(this.store);
   readonly reconcile: ReconcileAdmin;
 
   constructor() {
     super();
-    const { store, read } = this;
     const slots = new MemoryWorkerSlots(this.clock);
     const minter = createOrderIdMinter({ slots, clock: this.clock, log: silentLog }, { owner: 'r', leaseMs: 60_000 });
-    const both = {
-      markRecorded: store.markRecorded.bind(store),
-      release: store.release.bind(store),
-      requests: read.requests.bind(read),
-      entriesOf: read.entriesOf.bind(read),
-      batch: read.batch.bind(read),
-      pendingAmong: read.pendingAmong.bind(read),
-      units: read.units.bind(read),
-      adjust: read.adjust.bind(read),
-      recordedMarkers: read.recordedMarkers.bind(read),
-      removeMarkers: read.removeMarkers.bind(read),
-      statusOf: (...of: Parameters<typeof read.statusOf>) => read.statusOf(...of),
-      askForRepair: store.askForRepair.bind(store),
-    };
     const inner = this.broker.redriveChannel();
     this.reconcile = new ReconcileAdmin(
       {
-        store: both,
+        batches: this.store,
+        store: this.read,
+        repairs: this.repairs,
         repository: new MemoryReconcileRepository(this.mysql, this.deadLetters),
         jobs: this.jobs,
         runs: this.runsRepository,

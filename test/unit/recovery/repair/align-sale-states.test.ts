@@ -1,13 +1,14 @@
 import { expect } from 'chai';
 import type { Sale, SaleState } from '../../../../src/core/sale.js';
 import { alignSaleStates } from '../../../../src/recovery/repair/align-sale-states.js';
+import { replacing } from '../../../helpers/replacing.js';
 import { RepairWorld } from './repair-world.js';
 
 describe('align-sale-states', () => {
   let world: RepairWorld;
   beforeEach(() => (world = new RepairWorld()));
 
-  const job = () => alignSaleStates({ store: world.ports().store, sales: world.mysql });
+  const job = () => alignSaleStates(world.ports());
   const stateOf = ({ saleId }: Sale): string | undefined => world.store.bucket({ saleId, bucket: 0 }).sale?.state;
 
   it('closes a sale in Redis that is closed in MySQL only, after two sightings', async () => {
@@ -59,7 +60,7 @@ describe('align-sale-states', () => {
   beforeEach(() => (written = []));
   /** Runs `move` when the job is about to set a state in Redis. */
   const whileAligned = (move: (sale: Sale) => Promise<void>, when: 'listed' | 'read') => {
-    const { store } = world.ports();
+    const ports = world.ports();
     let lists = 0;
     const list: typeof world.mysql.list = async (filter) => {
       const sales = await world.mysql.list(filter);
@@ -67,13 +68,12 @@ describe('align-sale-states', () => {
       if (when === 'listed' && sale && filter.states?.includes('open') && ++lists === 2) await move(sale);
       return sales;
     };
-    const setState: typeof store.setState = async (sale, state) => {
+    const setState: typeof ports.setState = async (sale, state) => {
       written.push(state);
       if (when === 'read') await move(sale as Sale);
-      return store.setState(sale, state);
+      return ports.setState(sale, state);
     };
-    const sales = { list, find: world.mysql.find.bind(world.mysql) };
-    return alignSaleStates({ store: { ...store, setState }, sales });
+    return alignSaleStates({ ...ports, setState, sales: replacing(world.mysql, { list }) });
   };
   const paused = async (sale: Sale): Promise<void> => {
     world.mysql.putSale({ ...sale, state: 'paused' });

@@ -18,9 +18,9 @@ describe('await-quiet', () => {
     const clock = new ManualClock();
     const startedMs = clock.nowMs();
     const sale = saleOf(parts, startedMs);
-    const find = async (): Promise<Sale> => ({ ...sale, sold: Math.min(clock.nowMs() - startedMs, busyMs) });
+    const findSale = async (): Promise<Sale> => ({ ...sale, sold: Math.min(clock.nowMs() - startedMs, busyMs) });
     let renewals = 0;
-    const ports = { sales: { find }, progress: null, clock, log: silentLog };
+    const ports = { findSale, progress: null, clock, log: silentLog };
     await awaitQuiet({ ...sale, sold: 0 }, ports, OPTIONS, async () => void renewals++);
     return { tookMs: clock.nowMs() - startedMs, renewals };
   }
@@ -40,12 +40,12 @@ describe('await-quiet', () => {
     const clock = new ManualClock();
     const sale = saleOf({}, clock.nowMs());
     let reads = 0;
-    const find = async (): Promise<Sale> => {
+    const findSale = async (): Promise<Sale> => {
       if (++reads === 2) clock.step(-3_600_000);
       return sale;
     };
     const startedMs = clock.monotonicMs();
-    await awaitQuiet(sale, { sales: { find }, progress: null, clock, log: silentLog }, OPTIONS, async () => undefined);
+    await awaitQuiet(sale, { findSale, progress: null, clock, log: silentLog }, OPTIONS, async () => undefined);
     expect(clock.monotonicMs() - startedMs).to.equal(1500);
   });
 
@@ -56,8 +56,8 @@ describe('await-quiet', () => {
       const clock = new ManualClock();
       const startedMs = clock.nowMs();
       const sale = saleOf({}, startedMs);
-      const sales = { find: async () => sale };
-      const ports = { sales, progress: progress(() => clock.nowMs() - startedMs), clock, log: silentLog };
+      const findSale = async (): Promise<Sale> => sale;
+      const ports = { findSale, progress: progress(() => clock.nowMs() - startedMs), clock, log: silentLog };
       await awaitQuiet(sale, ports, options, async () => undefined);
       return clock.nowMs() - startedMs;
     }

@@ -8,6 +8,7 @@ import {
   repairSales,
   watchSalesInRepair,
 } from '../../../../src/recovery/repair/repair-jobs.js';
+import { replacing } from '../../../helpers/replacing.js';
 import { OPTIONS, RepairWorld } from './repair-world.js';
 
 const DAY_MS = 24 * 3_600_000;
@@ -34,13 +35,12 @@ describe('repair-jobs', () => {
     const held = new Promise<void>((resolve) => (goOn = resolve));
     const slow: RepairJobPorts = {
       ...whole,
-      store: {
-        ...whole.store,
+      repairs: replacing(whole.repairs, {
         async *requestsWithUnits(ref) {
           if (ref.saleId === long.saleId) await held;
-          yield* whole.store.requestsWithUnits(ref);
+          yield* whole.repairs.requestsWithUnits(ref);
         },
-      },
+      }),
       clock: {
         ...whole.clock,
         sleep: (ms, signal) =>
@@ -97,10 +97,9 @@ describe('repair-jobs', () => {
     const whole = ports();
     const broken: RepairJobPorts = {
       ...whole,
-      store: {
-        ...whole.store,
-        requestsWithUnits: (ref) => (world.store.breakNext('read_fails'), whole.store.requestsWithUnits(ref)),
-      },
+      repairs: replacing(whole.repairs, {
+        requestsWithUnits: (ref) => (world.store.breakNext('read_fails'), whole.repairs.requestsWithUnits(ref)),
+      }),
     };
     const job = repairSales(broken, OPTIONS);
     expect(await job.runOnce().catch((error: Error) => error.name)).to.equal('OperationalError');
@@ -155,7 +154,7 @@ describe('repair-jobs', () => {
 
   it('does not fail when another keeper repairs the sale [R10]', async () => {
     const sale = await world.openSale();
-    await world.ports().store.lock({ saleId: sale.saleId, bucket: 0 }, 'another', 60_000);
+    await world.ports().repairs.lock({ saleId: sale.saleId, bucket: 0 }, 'another', 60_000);
     await repairSales(ports(), OPTIONS).runOnce();
     expect(world.results).to.deep.equal(['busy']);
   });
@@ -199,7 +198,7 @@ describe('repair-jobs', () => {
     const nowMs = world.clock.nowMs();
     await close(old, nowMs - 9 * DAY_MS);
     await close(late, nowMs - DAY_MS / 2);
-    for (const { saleId } of [old, late]) await world.ports().store.lock({ saleId, bucket: 0 }, 'dead', 1);
+    for (const { saleId } of [old, late]) await world.ports().repairs.lock({ saleId, bucket: 0 }, 'dead', 1);
     world.clock.advance(2);
     const live = repairSales(ports(), OPTIONS);
     await live.runOnce();
@@ -216,11 +215,11 @@ describe('repair-jobs', () => {
   it('closed sales: repeats an interrupted repair even if Redis cannot list the sales in demand [R10]', async () => {
     const sale = await world.openSale();
     await close(sale);
-    await world.ports().store.lock({ saleId: sale.saleId, bucket: 0 }, 'dead', 1);
+    await world.ports().repairs.lock({ saleId: sale.saleId, bucket: 0 }, 'dead', 1);
     world.clock.advance(2);
     const whole = ports();
     const asked = () => Promise.reject(new OperationalError('redis', 'away', { retryable: true }));
-    const job = repairClosedSales({ ...whole, store: { ...whole.store, asked } }, OPTIONS);
+    const job = repairClosedSales({ ...whole, repairs: replacing(whole.repairs, { asked }) }, OPTIONS);
     expect(await job.runOnce().catch((error: Error) => error.name)).to.equal('OperationalError');
     expect(epochs(sale)).to.deep.equal([2]);
   });
@@ -235,7 +234,7 @@ describe('repair-jobs', () => {
       [0, 0],
     ]);
     world.store.restart();
-    await ports().store.lock({ saleId: closed.saleId, bucket: 0 }, 'dead', 1);
+    await ports().repairs.lock({ saleId: closed.saleId, bucket: 0 }, 'dead', 1);
     world.clock.advance(30_000);
     expect(await watch.runOnce()).to.equal(undefined);
     expect(world.locked).to.deep.equal([1, 1]);

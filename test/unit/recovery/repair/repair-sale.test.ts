@@ -5,6 +5,7 @@ import type { Sale } from '../../../../src/core/sale.js';
 import { repairAsked } from '../../../../src/recovery/repair/repair-jobs.js';
 import type { RepairPorts, RepairStep } from '../../../../src/recovery/repair/repair-sale.js';
 import { batchOf, purchasesOf } from '../../../helpers/sales.js';
+import { replacing } from '../../../helpers/replacing.js';
 import { OPTIONS, RepairWorld } from './repair-world.js';
 
 describe('repair-sale', () => {
@@ -115,8 +116,8 @@ describe('repair-sale', () => {
     const startedMs = world.clock.nowMs();
     let reads = 0;
     const ports = world.ports();
-    const sales = {
-      find: async (saleId: string) => {
+    const sales = replacing(world.mysql, {
+      find: async (saleId) => {
         if (reads++ === 2) {
           await world.recorded(batch);
           const answer = await world.store.markRecorded([{ batch, orders: [] }]).catch((error: Error) => error);
@@ -125,7 +126,7 @@ describe('repair-sale', () => {
         }
         return world.mysql.find(saleId);
       },
-    };
+    });
     expect(await world.repair(sale, { ...ports, sales })).to.include({ rows: 1, held: 0, unitsLeft: 9 });
     expect(world.clock.nowMs() - startedMs).to.be.within(OPTIONS.quietMs + 500, OPTIONS.quietMs + 1000);
   });
@@ -185,9 +186,9 @@ describe('repair-sale', () => {
     world.store.restart({ empty: true });
     const ports = world.ports();
     const sizes: number[] = [];
-    const stage: RepairPorts['store']['stage'] = (ref, token, entries) => {
+    const stage: RepairPorts['repairs']['stage'] = (ref, token, entries) => {
       sizes.push(entries.length);
-      return ports.store.stage(ref, token, entries);
+      return ports.repairs.stage(ref, token, entries);
     };
     expect(await world.repair(sale, world.ports({ stage }))).to.include({ outcome: 'repaired', rows: 25 });
     expect(sizes.filter((size) => size === 0)).to.have.length(4);
@@ -196,12 +197,12 @@ describe('repair-sale', () => {
   it('retries a Redis that is silent for some seconds, without a new start or double counts [R10, R8]', async () => {
     await busySale();
     world.store.restart();
-    const { store } = world.ports();
+    const { repairs } = world.ports();
     const noAnswer = new OperationalError('redis', 'no answer', { retryable: true });
     let failures = 0;
-    const stage: RepairPorts['store']['stage'] = async (ref, token, entries) => {
-      if (entries.length === 0 || failures === 4) return store.stage(ref, token, entries);
-      if (++failures === 3) await store.stage(ref, token, entries); // its reply is lost
+    const stage: RepairPorts['repairs']['stage'] = async (ref, token, entries) => {
+      if (entries.length === 0 || failures === 4) return repairs.stage(ref, token, entries);
+      if (++failures === 3) await repairs.stage(ref, token, entries); // its reply is lost
       throw noAnswer;
     };
     expect(await world.repair(sale, world.ports({ stage }))).to.include({ outcome: 'repaired', unitsLeft: 6 });
@@ -209,7 +210,7 @@ describe('repair-sale', () => {
     expect(world.bucketOf(sale).requests).to.include(BOOKS);
 
     const never: typeof stage = async (ref, token, entries) => {
-      if (entries.length === 0) return store.stage(ref, token, entries);
+      if (entries.length === 0) return repairs.stage(ref, token, entries);
       throw noAnswer;
     };
     const error = await world.repair(sale, world.ports({ stage: never })).catch((one: unknown) => one);
@@ -220,9 +221,9 @@ describe('repair-sale', () => {
     await busySale();
     world.store.restart();
     const ports = world.ports();
-    const reopen: RepairPorts['store']['swap'] = (...args) => {
+    const reopen: RepairPorts['repairs']['swap'] = (...args) => {
       world.store.restart();
-      return ports.store.swap(...args);
+      return ports.repairs.swap(...args);
     };
     expect(await world.repair(sale, world.ports({ swap: reopen }))).to.deep.equal({ outcome: 'superseded' });
     expect(world.bucketOf(sale).state).to.equal('repair');
@@ -256,8 +257,8 @@ describe('repair-sale', () => {
   it('ends in the state that an operator has set, even between its last two steps', async () => {
     world.store.restart({ empty: true });
     const ports = world.ports();
-    const reopen: RepairPorts['store']['swap'] = async (...args) => {
-      const word = await ports.store.swap(...args);
+    const reopen: RepairPorts['repairs']['swap'] = async (...args) => {
+      const word = await ports.repairs.swap(...args);
       await world.mysql.move(sale.saleId, 'closed', 'ann'); // after the answer `repairing`
       return word;
     };
@@ -269,10 +270,9 @@ describe('repair-sale', () => {
     const spying = { ...ports, repository: { ...ports.repository, raiseEpoch } };
     const result = await world.repair(sale, {
       ...spying,
-      store: {
-        ...ports.store,
+      repairs: replacing(ports.repairs, {
         swap: async (ref, token, rebuilt) => (seen.push(rebuilt.state), reopen(ref, token, rebuilt)),
-      },
+      }),
     });
     expect(result.outcome).to.equal('repaired');
     expect(seen).to.deep.equal(['paused']);

@@ -2,11 +2,11 @@ import type { Sale } from '../../../../src/core/sale.js';
 import { formatRequestEntry } from '../../../../src/core/outcome.js';
 import type { RecoveryMetrics } from '../../../../src/recovery/metrics.js';
 import type { RepairStore } from '../../../../src/core/ports/repair-stores.js';
-import type { SaleStore } from '../../../../src/core/ports/stock-store.js';
 import { repairSale, type RepairPorts, type SaleRepair } from '../../../../src/recovery/repair/repair-sale.js';
 import { MemoryReconcileRepository } from '../../../helpers/memory/memory-reconcile.js';
 import { MemoryRepairRepository } from '../../../helpers/memory/memory-repair-repository.js';
 import { MemoryRepairStore } from '../../../helpers/memory/memory-repair-store.js';
+import { replacing } from '../../../helpers/replacing.js';
 import { DeadLetterWorld } from '../../operate/dead-letters/dead-letter-world.js';
 
 export const OPTIONS = { quietMs: 1500, waitMaxMs: 15_000, leaseMs: 10_000 };
@@ -29,29 +29,16 @@ export class RepairWorld extends DeadLetterWorld {
     this.store.keepHistory();
   }
 
-  /** Returns the ports of a repair, with the given parts replaced. */
-  ports(parts: Partial<RepairStore & Pick<SaleStore, 'setState'>> = {}): RepairPorts {
-    const store = new MemoryRepairStore(this.store);
+  /** Returns the ports of a repair, with some methods of its store replaced. */
+  ports(methods: Partial<RepairStore> = {}): RepairPorts {
     const repository = new MemoryReconcileRepository(this.mysql, this.deadLetters);
     const repair = new MemoryRepairRepository(this.mysql, this.deadLetters);
     return {
-      store: {
-        statusOf: (...args) => store.statusOf(...args),
-        statusOrFault: (...args) => store.statusOrFault(...args),
-        askForRepair: (...args) => store.askForRepair(...args),
-        asked: (...args) => store.asked(...args),
-        answered: (...args) => store.answered(...args),
-        lock: (...args) => store.lock(...args),
-        requestsWithUnits: (...args) => store.requestsWithUnits(...args),
-        stage: (...args) => store.stage(...args),
-        pendingBodies: (...args) => store.pendingBodies(...args),
-        restoreMarker: (...args) => store.restoreMarker(...args),
-        swap: (...args) => store.swap(...args),
-        setState: (...args) => this.store.setState(...args),
-        ...parts,
-      },
+      repairs: replacing<RepairStore>(new MemoryRepairStore(this.store), methods),
+      setState: (...args) => this.store.setState(...args),
       repository: {
         raiseEpoch: (...args) => repair.raiseEpoch(...args),
+        claimReshard: (...args) => repair.claimReshard(...args),
         parkedBatchesOf: (...args) => repair.parkedBatchesOf(...args),
         orderPage: (...args) => repository.orderPage(...args),
         unlistedOrders: (...args) => repository.unlistedOrders(...args),

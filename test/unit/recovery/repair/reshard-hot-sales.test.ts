@@ -30,12 +30,12 @@ describe('reshard-hot-sales', () => {
   });
 
   const portsOf = (parts: Partial<HotReshardPorts> = {}): HotReshardPorts => {
-    const ports = { ...world.ports(), cache: { forget: async () => undefined } };
+    const ports = { ...world.ports(), forgetSnapshot: async () => undefined };
     return {
       hot,
       sales: world.mysql,
       stock: world.store,
-      store: ports.store,
+      repairs: ports.repairs,
       repository: new MemoryRepairRepository(world.mysql, world.deadLetters),
       masters: () => masters,
       reshard: (saleId, order) => reshardSale(saleId, order, ports, OPTIONS),

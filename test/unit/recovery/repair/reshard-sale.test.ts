@@ -3,26 +3,21 @@ import { OperationalError } from '../../../../src/core/errors.js';
 import { formatRequestEntry } from '../../../../src/core/outcome.js';
 import { type Sale } from '../../../../src/core/sale.js';
 import { homeBucket } from '../../../../src/core/bucket.js';
+import type { RepairStore } from '../../../../src/core/ports/repair-stores.js';
 import type { Resharded } from '../../../../src/core/sale-repair.js';
 import { reshardSale, type ReshardPorts } from '../../../../src/recovery/repair/reshard-sale.js';
+import { replacing } from '../../../helpers/replacing.js';
 import { OPTIONS, RepairWorld } from './repair-world.js';
 
 const BUCKETS = 4;
 /** The process died and does nothing more. */
 class Death extends Error {}
 
-type Store = ReshardPorts['store'];
-type BucketStatuses = Awaited<ReturnType<Store['statusOf']>>;
+type BucketStatuses = Awaited<ReturnType<RepairStore['statusOf']>>;
 
 /** Returns the same store with a bucket status that a test can change. */
-const withStatus = (store: Store, change: (seen: BucketStatuses) => Promise<BucketStatuses>): Store =>
-  new Proxy(store, {
-    get(target, name: keyof Store): unknown {
-      if (name === 'statusOf')
-        return async (...asked: Parameters<Store['statusOf']>) => change(await target.statusOf(...asked));
-      return target[name].bind(target);
-    },
-  });
+const withStatus = (store: RepairStore, change: (seen: BucketStatuses) => Promise<BucketStatuses>): RepairStore =>
+  replacing(store, { statusOf: async (refs) => change(await store.statusOf(refs)) });
 
 describe('reshard-sale', () => {
   let world: RepairWorld;
@@ -36,7 +31,7 @@ describe('reshard-sale', () => {
 
   const portsOf = (parts: Partial<ReshardPorts> = {}): ReshardPorts => ({
     ...world.ports(),
-    cache: { forget: async (saleId) => void forgotten.push(saleId) },
+    forgetSnapshot: async (saleId) => void forgotten.push(saleId),
     ...parts,
   });
   const reshard = (buckets = BUCKETS, ports = portsOf()): Promise<Resharded> =>
@@ -114,8 +109,8 @@ describe('reshard-sale', () => {
       );
     }
     let [rounds, underWay] = [0, 0];
-    const counting = new Proxy(portsOf().store, {
-      get(target, name: keyof Store): unknown {
+    const counting = new Proxy(portsOf().repairs, {
+      get(target, name: keyof RepairStore): unknown {
         const act = target[name] as (...args: unknown[]) => unknown;
         if (name === 'requestsWithUnits') return act.bind(target);
         return async (...args: unknown[]) => {
@@ -126,7 +121,7 @@ describe('reshard-sale', () => {
         };
       },
     });
-    const end = await reshard(8, { ...portsOf(), store: counting });
+    const end = await reshard(8, { ...portsOf(), repairs: counting });
     expect(end).to.include({ outcome: 'resharded', unitsLeft: 488 });
     expect(rounds).to.be.below(40);
   });
@@ -152,11 +147,11 @@ describe('reshard-sale', () => {
           if (seen++ === 0) await reshard(other);
           return read;
         };
-        const { sales, store } = ports;
+        const { sales, repairs } = ports;
         const late: ReshardPorts =
           moment === 'its sale was'
-            ? { ...ports, sales: { find: async (saleId) => onFirst(await sales.find(saleId)) } }
-            : { ...ports, store: withStatus(store, onFirst) };
+            ? { ...ports, sales: replacing(sales, { find: async (saleId) => onFirst(await sales.find(saleId)) }) }
+            : { ...ports, repairs: withStatus(repairs, onFirst) };
         expect((await reshard(4, late)).outcome).not.to.equal('resharded');
         expect(bucketsNow().map(({ sale: loaded }) => loaded?.state)).to.deep.equal(Array(other).fill('open'));
       });
@@ -167,11 +162,11 @@ describe('reshard-sale', () => {
     await busySale();
     const ports = portsOf();
     let reads = 0;
-    const lossy = withStatus(ports.store, async (seen) =>
+    const lossy = withStatus(ports.repairs, async (seen) =>
       reads++ === 0 ? seen : seen.map((one) => ({ ...one, sameServer: false })),
     );
     const before = world.clock.nowMs();
-    await reshard(4, { ...ports, store: lossy });
+    await reshard(4, { ...ports, repairs: lossy });
     expect(world.clock.nowMs()).to.be.above(before);
   });
 
@@ -217,7 +212,7 @@ describe('reshard-sale', () => {
 
   it('succeeds even if the sale snapshot cannot be dropped', async () => {
     const away = new OperationalError('redis', 'away', { retryable: true });
-    const end = await reshard(BUCKETS, portsOf({ cache: { forget: () => Promise.reject(away) } }));
+    const end = await reshard(BUCKETS, portsOf({ forgetSnapshot: () => Promise.reject(away) }));
     expect(end).to.include({ outcome: 'resharded' });
     expect(world.warnings).to.have.length(1);
   });
@@ -246,7 +241,7 @@ describe('reshard-sale', () => {
   async function reshardDyingAt(step: number, when: 'before' | 'after'): Promise<boolean> {
     let left = step;
     const mortal = <T extends object>(port: T, methods: readonly (keyof T)[]): T => {
-      const dying = { ...port };
+      const dying: Partial<T> = {};
       for (const method of methods) {
         const act = port[method] as (...args: unknown[]) => Promise<unknown>;
         dying[method] = (async (...args: unknown[]) => {
@@ -256,12 +251,12 @@ describe('reshard-sale', () => {
           return result;
         }) as T[keyof T];
       }
-      return dying;
+      return replacing(port, dying);
     };
-    const { store, repository, ...others } = portsOf();
+    const { repairs, repository, ...others } = portsOf();
     const ports = {
       ...others,
-      store: mortal(store, ['lock', 'stage', 'pendingBodies', 'restoreMarker', 'swap']),
+      repairs: mortal(repairs, ['lock', 'stage', 'pendingBodies', 'restoreMarker', 'swap']),
       repository: mortal(repository, ['raiseEpoch', 'parkedBatchesOf']),
     };
     try {

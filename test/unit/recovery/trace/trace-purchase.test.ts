@@ -17,6 +17,7 @@ import type {
 import { traceIdOfBatch } from '../../../../src/core/trace-context.js';
 import type { TraceQuery } from '../../../../src/recovery/trace/evidence.js';
 import { TracePurchase, TRACES_MAX } from '../../../../src/recovery/trace/trace-purchase.js';
+import { MemoryCompensationRepository } from '../../../helpers/memory/memory-compensation-repository.js';
 import { MemoryDeadLetters } from '../../../helpers/memory/memory-dead-letters.js';
 import { batchOf, purchasesOf } from '../../../helpers/sales.js';
 import { KeeperWorld } from '../../orders/keeper-world.js';
@@ -90,10 +91,10 @@ describe('trace: purchases of an id', () => {
       store,
       repository,
       deadLetters,
-      audit: { list: async () => [] },
+      jobs: new MemoryCompensationRepository(world.clock),
+      audit: { list: async () => [], append: async () => undefined },
     };
-    const jobs = { byRequest: async () => [], byBatch: async () => [] };
-    return new TracePurchase({ ...ports, jobs, broker }, { redriveAfterMs: 60_000 }).trace(query, signal);
+    return new TracePurchase({ ...ports, broker }, { redriveAfterMs: 60_000 }).trace(query, signal);
   };
   const found = async (query: TraceQuery): Promise<string[]> => {
     const answer = await trace(query);

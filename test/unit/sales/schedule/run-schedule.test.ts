@@ -2,6 +2,7 @@ import { expect } from 'chai';
 import { OperationalError } from '../../../../src/core/errors.js';
 import { batchOf, purchasesOf } from '../../../helpers/sales.js';
 import { MINUTE_MS, ScheduleWorld } from './schedule-world.js';
+import { partial } from '../../../helpers/partial.js';
 
 describe('run-schedule', () => {
   let world: ScheduleWorld;
@@ -107,7 +108,7 @@ describe('run-schedule', () => {
     await world.run();
     await world.admin.pause(sale.saleId, 'bob');
     const late = { ...world.schedule, due: async () => [{ ...old[0]!, state: 'warm' as const }] };
-    await world.run({ schedule: late });
+    await world.run({ schedule: partial(late) });
     expect([world.state(sale), await world.inRedis(sale)]).to.deep.equal(['paused', 'paused']);
   });
 

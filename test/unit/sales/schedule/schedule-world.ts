@@ -31,7 +31,7 @@ export class ScheduleWorld {
   readonly warned: string[] = [];
 
   readonly readiness = (sale: Sale): Promise<Readiness> =>
-    readinessOf(sale, { store: this.redis, cache: this.cache, topics: async () => this.topics });
+    readinessOf(sale, this.redis, this.cache, async () => this.topics);
 
   /** Creates a sale that opens in an hour, for an hour. The keeper warms it ten minutes before. */
   async create(parts: Partial<NewSale> = {}): Promise<Sale> {

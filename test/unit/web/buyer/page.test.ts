@@ -26,6 +26,13 @@ describe('sale page', () => {
     await clock.tickAsync(100);
     return page;
   }
+  /** Opens a page, clicks on the button and lets this time pass. */
+  async function openAndBuy(afterMs = 100): Promise<Page> {
+    const page = await open();
+    page.buy();
+    await clock.tickAsync(afterMs);
+    return page;
+  }
   const keysSent = (to = BUY): (string | undefined)[] =>
     shop.asked.filter(({ what }) => what === to).map(({ headers }) => headers['Idempotency-Key']);
   const screenAt = (page: Page): string => screenOf(page.state, page.nowMs()).name;
@@ -117,9 +124,7 @@ describe('sale page', () => {
         () => problem(409, 'not_open', 1500),
         () => json({ status: 'pending' }, 202),
       );
-      const page = await open();
-      page.buy();
-      await clock.tickAsync(1500);
+      const page = await openAndBuy(1500);
       expect(shop.count(BUY)).to.equal(1);
       await clock.tickAsync(2000);
       expect(shop.count(BUY)).to.equal(2);
@@ -166,9 +171,7 @@ describe('sale page', () => {
 
     it('is sent again when the server asks, and not before', async () => {
       shop.on(BUY, () => problem(503, 'overloaded', 4000));
-      const page = await open();
-      page.buy();
-      await clock.tickAsync(30_000);
+      const page = await openAndBuy(30_000);
       const at = shop.asked.filter(({ what }) => what === BUY).map(({ atMs }) => atMs);
       expect(at.length).to.be.within(4, 8);
       for (let i = 1; i < at.length; i++) expect((at[i] as number) - (at[i - 1] as number)).to.be.at.least(4000);
@@ -198,9 +201,7 @@ describe('sale page', () => {
           () => problem(503, 'unavailable', 500),
           () => problem(404, 'purchase_not_found'),
         );
-        const page = await open();
-        page.buy();
-        await clock.tickAsync(500);
+        const page = await openAndBuy(500);
         page.giveUp();
         if (isReloaded) page.stop();
         const tries = shop.count(BUY);
@@ -215,9 +216,7 @@ describe('sale page', () => {
     it('is shown as held when it is given up after a try has arrived', async () => {
       shop.on(BUY, () => problem(503, 'outcome_unknown', 60_000));
       shop.on('GET /purchases/key-2', () => json({ status: 'pending' }));
-      const page = await open();
-      page.buy();
-      await clock.tickAsync(500);
+      const page = await openAndBuy(500);
       page.giveUp();
       await clock.tickAsync(3000);
       expect(screenAt(page)).to.equal('held');
@@ -231,9 +230,7 @@ describe('sale page', () => {
         () => json({}),
         () => json({ status: 'pending' }, 202),
       );
-      const page = await open();
-      page.buy();
-      await clock.tickAsync(100);
+      const page = await openAndBuy();
       expect(screenOf(page.state, page.nowMs())).to.deep.equal({ name: 'asking', code: 'no_answer' });
       expect(shop.count(BUY), 'after a pause').to.equal(1);
       await clock.tickAsync(10_000);
@@ -249,9 +246,7 @@ describe('sale page', () => {
       );
       shop.on('GET /purchases/key-2', () => json({ status: 'ordered', orderId: '9' }));
       shop.on('GET /v1/orders/9', () => json(order()));
-      const page = await open();
-      page.buy();
-      await clock.tickAsync(5000);
+      const page = await openAndBuy(5000);
       expect(screenAt(page)).to.equal('to_pay');
     });
 
@@ -273,9 +268,7 @@ describe('sale page', () => {
         () => problem(409, 'sold_out'),
       );
       shop.on('GET /purchases/key-2', () => problem(404, 'purchase_not_found'));
-      const page = await open();
-      page.buy();
-      await clock.tickAsync(100);
+      const page = await openAndBuy();
       shop.online = false;
       page.setOnline(false);
       const sent = shop.asked.length;
@@ -294,9 +287,7 @@ describe('sale page', () => {
     it('needs a click and a new key for another purchase once the first has ended', async () => {
       shop.on(BUY, () => json({ status: 'ordered', orderId: '9' }));
       shop.on('GET /v1/orders/9', () => json(order()));
-      const page = await open();
-      page.buy();
-      await clock.tickAsync(200);
+      const page = await openAndBuy(200);
       page.again();
       expect(page.state.purchase.key, 'it can still be paid').to.equal('key-2');
       shop.on('POST /v1/orders/9/cancel', () => json(order({ state: 'cancelled' })));
@@ -322,9 +313,7 @@ describe('sale page', () => {
         }),
       );
       shop.on('GET /v1/orders/9', () => json(order()));
-      const page = await open();
-      page.buy();
-      await clock.tickAsync(500);
+      const page = await openAndBuy(500);
       expect(screenAt(page)).to.equal('to_pay');
       expect(page.state.order?.orderId).to.equal('9');
     });
@@ -336,9 +325,7 @@ describe('sale page', () => {
         json({ orders: clock.now < writtenAtMs ? [] : [order()], next: null }),
       );
       shop.on('GET /v1/orders/9', () => json(order()));
-      const page = await open();
-      page.buy();
-      await clock.tickAsync(1000);
+      const page = await openAndBuy(1000);
       expect(screenAt(page)).to.equal('refused');
       await clock.tickAsync(10_000);
       expect(screenAt(page)).to.equal('to_pay');
@@ -350,9 +337,7 @@ describe('sale page', () => {
       for (const end of ['', '/events', '?wait=25']) shop.on(`GET /purchases/key-2${end}`, refused);
       shop.on('GET /v1/me/orders?limit=50', () => json({ orders: [order()], next: null }));
       shop.on('GET /v1/orders/9', () => json(order()));
-      const page = await open();
-      page.buy();
-      await clock.tickAsync(20_000);
+      const page = await openAndBuy(20_000);
       expect(screenAt(page), 'held').to.equal('to_pay');
       page.stop();
       const again = await open(null);
@@ -368,9 +353,7 @@ describe('sale page', () => {
       );
       for (const path of ['/purchases/key-2', '/v1/me/orders?limit=50'])
         shop.on(`GET ${path}`, () => problem(403, 'denied'));
-      const page = await open();
-      page.buy();
-      await clock.tickAsync(MINUTE_MS);
+      const page = await openAndBuy(MINUTE_MS);
       expect(screenAt(page)).to.equal('refused');
       expect(shop.count('GET /purchases/key-2')).to.equal(1);
       expect(shop.count('GET /v1/me/orders?limit=50')).to.equal(1);
@@ -383,9 +366,7 @@ describe('sale page', () => {
         () => problem(503, 'unavailable', 1000),
         () => json({ orders: [], next: null }),
       );
-      const page = await open();
-      page.buy();
-      await clock.tickAsync(40_000);
+      const page = await openAndBuy(40_000);
       expect(screenAt(page)).to.equal('refused');
       const reads = shop.count('GET /v1/me/orders?limit=50');
       expect(reads).to.be.within(4, 8);
@@ -401,9 +382,7 @@ describe('sale page', () => {
   describe('sold out', () => {
     it('appears at once, whatever an older read says, and ends when units return', async () => {
       shop.on(BUY, () => problem(409, 'sold_out'));
-      const page = await open();
-      page.buy();
-      await clock.tickAsync(50);
+      const page = await openAndBuy(50);
       expect(screenAt(page)).to.equal('sold_out');
       await clock.tickAsync(1000);
       expect(screenAt(page), 'a page that was cached for a second still says plenty').to.equal('sold_out');
@@ -436,9 +415,7 @@ describe('sale page', () => {
       ] as const) {
         shop.sale = {};
         shop.on(BUY, () => problem(409, code));
-        const page = await open();
-        page.buy();
-        await clock.tickAsync(50);
+        const page = await openAndBuy(50);
         expect(page.state.purchase.problem?.code).to.equal(code);
         shop.sale = sale;
         await clock.tickAsync(13_000);
@@ -468,9 +445,7 @@ describe('sale page', () => {
     it('arrives by a stream that continues where the last stream ended, with the token in a header', async () => {
       const first = holds();
       const second = new FakeStream();
-      const page = await open();
-      page.buy();
-      await clock.tickAsync(100);
+      const page = await openAndBuy();
       expect(screenAt(page)).to.equal('held');
       shop.on('GET /purchases/key-2/events', () => second.response);
       first.end();
@@ -489,9 +464,7 @@ describe('sale page', () => {
 
     it('tolerates a stream without news for a while', async () => {
       const first = holds();
-      const page = await open();
-      page.buy();
-      await clock.tickAsync(100);
+      const page = await openAndBuy();
       for (let nth = 0; nth < 5; nth++) {
         const next = new FakeStream().write('retry: 2000\n\n');
         shop.on('GET /purchases/key-2/events', () => next.response);
@@ -513,9 +486,7 @@ describe('sale page', () => {
       shop.on('GET /purchases/key-2?wait=25', () => json({ status: 'pending' }));
       shop.on('GET /purchases/key-2', () => json({ status: 'pending' }));
       shop.on('GET /v1/orders/9', () => json(order()));
-      const page = await open();
-      page.buy();
-      await clock.tickAsync(12_000);
+      const page = await openAndBuy(12_000);
       expect(shop.count('GET /purchases/key-2/events')).to.equal(1);
       expect(shop.count('GET /purchases/key-2?wait=25')).to.equal(3);
       expect(shop.count('GET /purchases/key-2')).to.be.at.least(1);
@@ -529,9 +500,7 @@ describe('sale page', () => {
       shop.on('GET /purchases/key-2/events', () => new FakeStream().response);
       shop.on('GET /purchases/key-2?wait=25', () => json(ORDERED));
       shop.on('GET /v1/orders/9', () => json(order()));
-      const page = await open();
-      page.buy();
-      await clock.tickAsync(7000);
+      const page = await openAndBuy(7000);
       expect(screenAt(page)).to.equal('to_pay');
     });
 
@@ -539,9 +508,7 @@ describe('sale page', () => {
       holds();
       shop.on('GET /purchases/key-2?wait=25', () => json(ORDERED));
       shop.on('GET /v1/orders/9', () => json(order()));
-      const page = await open();
-      page.buy();
-      await clock.tickAsync(69_000);
+      const page = await openAndBuy(69_000);
       expect(screenAt(page)).to.equal('held');
       await clock.tickAsync(5000);
       expect(screenAt(page)).to.equal('to_pay');
@@ -549,9 +516,7 @@ describe('sale page', () => {
 
     it('gives the reason when a purchase fails', async () => {
       const stream = holds();
-      const page = await open();
-      page.buy();
-      await clock.tickAsync(100);
+      const page = await openAndBuy();
       stream.say('failed', { status: 'failed', orderId: '9', reason: 'units_lost' });
       await clock.tickAsync(10);
       expect(screenOf(page.state, page.nowMs())).to.deep.equal({ name: 'failed', reason: 'units_lost' });
@@ -565,9 +530,7 @@ describe('sale page', () => {
       stream = holds();
       const made = order();
       shop.on('GET /v1/orders/9', () => json(made));
-      page = await open();
-      page.buy();
-      await clock.tickAsync(100);
+      page = await openAndBuy();
       stream.say('ordered', ORDERED);
       await clock.tickAsync(100);
     });
@@ -636,9 +599,7 @@ describe('sale page', () => {
 
     it('sends the token in one header, in no address, and only where it is needed', async () => {
       holds();
-      const page = await open();
-      page.buy();
-      await clock.tickAsync(100);
+      const page = await openAndBuy();
       const { token } = signInOf('ann');
       for (const { what, headers } of shop.asked) {
         expect(what).not.to.contain(token);
@@ -648,9 +609,7 @@ describe('sale page', () => {
 
     it('reports a refused token and continues the purchase with the next token', async () => {
       shop.on(BUY, () => problem(401, 'unauthorized'));
-      const page = await open();
-      page.buy();
-      await clock.tickAsync(100);
+      const page = await openAndBuy();
       expect(screenAt(page)).to.equal('signed_out');
       holds();
       shop.on('GET /purchases/key-2', () => problem(404, 'purchase_not_found'));
@@ -662,9 +621,7 @@ describe('sale page', () => {
 
     it('leaves an old click to the buyer when the next token arrives', async () => {
       shop.on(BUY, () => problem(401, 'unauthorized'));
-      const page = await open();
-      page.buy();
-      await clock.tickAsync(MINUTE_MS);
+      const page = await openAndBuy(MINUTE_MS);
       shop.on('GET /purchases/key-2', () => problem(404, 'purchase_not_found'));
       page.signIn(signInOf('ann', OPENS_MS + 7_200_000));
       await clock.tickAsync(100);
@@ -673,9 +630,7 @@ describe('sale page', () => {
 
     it('reports a token that ended while the page was away, and finds the purchase with the next token', async () => {
       holds();
-      const first = await open();
-      first.buy();
-      await clock.tickAsync(100);
+      const first = await openAndBuy();
       first.stop();
       const asked = (): Response => problem(401, 'unauthorized');
       shop.on('GET /purchases/key-2', asked);
@@ -691,9 +646,7 @@ describe('sale page', () => {
 
     it('reports a token that ends while the result is awaited, and ends nothing', async () => {
       const stream = holds();
-      const page = await open();
-      page.buy();
-      await clock.tickAsync(100);
+      const page = await openAndBuy();
       shop.on('GET /purchases/key-2/events', () => problem(401, 'unauthorized'));
       stream.end();
       await clock.tickAsync(5000);
@@ -715,9 +668,7 @@ describe('sale page', () => {
         () => problem(401, 'unauthorized'),
         () => json(order({ state: 'paid' })),
       );
-      const page = await open();
-      page.buy();
-      await clock.tickAsync(100);
+      const page = await openAndBuy();
       stream.say('ordered', ORDERED);
       await clock.tickAsync(100);
       page.move('pay');
@@ -735,9 +686,7 @@ describe('sale page', () => {
 
     it('does not try a refused token that is handed over again', async () => {
       shop.on(BUY, () => problem(401, 'unauthorized'));
-      const page = await open();
-      page.buy();
-      await clock.tickAsync(100);
+      const page = await openAndBuy();
       const asked = shop.asked.length;
       for (let nth = 0; nth < 5; nth++) page.signIn(signInOf('ann'));
       await clock.tickAsync(1000);
@@ -769,9 +718,7 @@ describe('sale page', () => {
 
     it('gives another buyer at the same tab a separate purchase', async () => {
       holds();
-      const page = await open();
-      page.buy();
-      await clock.tickAsync(100);
+      const page = await openAndBuy();
       page.signIn(signInOf('bob'));
       expect(page.state).to.deep.include({ order: null });
       expect(page.state.purchase).to.include({ key: 'key-3', step: 'ready' });
@@ -794,9 +741,7 @@ describe('sale page', () => {
 
     it('report after the click that the sale now requires signatures', async () => {
       shop.on(BUY, () => problem(401, 'bad_signature'));
-      const page = await open();
-      page.buy();
-      await clock.tickAsync(100);
+      const page = await openAndBuy();
       expect(screenAt(page)).to.equal('app_only');
     });
 
@@ -881,9 +826,7 @@ describe('sale page', () => {
 
     it('disable the button after unpaid orders for as long as the server says', async () => {
       shop.on(BUY, () => problem(429, 'unpaid_pause', 90_000));
-      const page = await open();
-      page.buy();
-      await clock.tickAsync(100);
+      const page = await openAndBuy();
       expect(screenAt(page)).to.equal('pause');
       await clock.tickAsync(91_000);
       expect(screenAt(page)).to.equal('ready');
