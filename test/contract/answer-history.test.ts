@@ -9,6 +9,7 @@ import { onRedisCluster } from '../helpers/redis-cluster.js';
 import { freshSaleId } from '../helpers/sales.js';
 import { silentLog } from '../helpers/silent-log.js';
 import { stackEnv } from '../helpers/stack-env.js';
+import { onEachWorld } from './on-each-world.js';
 import { systemClock } from '../../src/process/system-clock.js';
 
 interface World {
@@ -34,71 +35,63 @@ const WORLDS = [
 /** A second long ago, at the start of a minute, that no other test uses. */
 const freshMs = (): number => randomInt(1, 20_000_000) * 60_000;
 
-for (const [name, createWorld] of WORLDS) {
-  describe(`contract AnswerHistory on ${name}`, () => {
-    let world: World;
-    before(async () => {
-      world = await createWorld();
-    });
-    after(() => world?.close());
+onEachWorld<World>('contract AnswerHistory', WORLDS, (world) => {
+  const add = (atMs: number, sales: Readonly<Record<string, AnswerCounts>>, others = 0): Promise<void> =>
+    world.history.add(atMs, { sales: new Map(Object.entries(sales)), others });
+  /** Seconds from the start, with their answers. */
+  const read = async (startMs: number, fromMs: number, toMs: number, saleId: string): Promise<unknown> => {
+    const seconds = await world.history.read(saleId, startMs + fromMs, startMs + toMs);
+    return [...seconds].map(([atMs, counts]) => [atMs - startMs, counts]);
+  };
+  const busy = async (fromMs: number, toMs: number): Promise<unknown> =>
+    Object.fromEntries(await world.history.busy(fromMs, toMs));
 
-    const add = (atMs: number, sales: Readonly<Record<string, AnswerCounts>>, others = 0): Promise<void> =>
-      world.history.add(atMs, { sales: new Map(Object.entries(sales)), others });
-    /** Seconds from the start, with their answers. */
-    const read = async (startMs: number, fromMs: number, toMs: number, saleId: string): Promise<unknown> => {
-      const seconds = await world.history.read(saleId, startMs + fromMs, startMs + toMs);
-      return [...seconds].map(([atMs, counts]) => [atMs - startMs, counts]);
-    };
-    const busy = async (fromMs: number, toMs: number): Promise<unknown> =>
-      Object.fromEntries(await world.history.busy(fromMs, toMs));
-
-    it('adds up the answers of several APIs in a second', async () => {
-      const [startMs, one, other] = [freshMs(), freshSaleId(), freshSaleId()];
-      await add(startMs, { [one]: { accepted: 2, sold_out: 5 } });
-      await add(startMs, { [one]: { accepted: 1, limit_reached: 7 }, [other]: { paused: 3 } });
-      expect(await read(startMs, 0, 1000, one)).to.deep.equal([[0, { accepted: 3, sold_out: 5, limit_reached: 7 }]]);
-      expect(await read(startMs, 0, 1000, other)).to.deep.equal([[0, { paused: 3 }]]);
-      expect(await read(startMs, 0, 1000, freshSaleId())).to.deep.equal([]);
-      expect(await busy(startMs, startMs + 1000)).to.deep.equal({ [one]: 15, [other]: 3 });
-    });
-
-    it('reads a time range in order, including its first second and excluding its end', async () => {
-      const [startMs, saleId] = [freshMs(), freshSaleId()];
-      const seconds = [59_000, 0, 9000, 10_000, 12_000];
-      for (const [index, ms] of seconds.entries()) await add(startMs + ms, { [saleId]: { accepted: index + 1 } });
-      const at = (ms: number): unknown => [ms, { accepted: seconds.indexOf(ms) + 1 }];
-      expect(await read(startMs, 0, 60_000, saleId)).to.deep.equal([0, 9000, 10_000, 12_000, 59_000].map(at));
-      expect(await read(startMs, 9000, 12_000, saleId)).to.deep.equal([9000, 10_000].map(at));
-      expect(await read(startMs, 13_000, 59_000, saleId)).to.deep.equal([]);
-      expect(await read(startMs, -3_600_000 + 60_000, 1000, saleId)).to.deep.equal([at(0)]);
-      expect(await busy(startMs + 9000, startMs + 12_000)).to.deep.equal({ [saleId]: 3 + 4 });
-      expect(await busy(startMs + 13_000, startMs + 59_000)).to.deep.equal({});
-    });
-
-    it('returns unknown for a sale without answers when the second has uncounted sales', async () => {
-      const [startMs, counted, other] = [freshMs(), freshSaleId(), freshSaleId()];
-      await add(startMs, { [counted]: { accepted: 1 } });
-      await add(startMs + 1000, { [counted]: { accepted: 2 } }, 5);
-      await add(startMs + 2000, {}, 1);
-      expect(await read(startMs, 0, 60_000, other)).to.deep.equal([
-        [1000, null],
-        [2000, null],
-      ]);
-      expect(await read(startMs, 0, 60_000, counted)).to.deep.equal([
-        [0, { accepted: 1 }],
-        [1000, { accepted: 2 }],
-        [2000, null],
-      ]);
-      expect(await busy(startMs, startMs + 60_000)).to.deep.equal({ [counted]: 3 });
-    });
-
-    it('writes nothing when there are no answers', async () => {
-      const [startMs, saleId] = [freshMs(), freshSaleId()];
-      await add(startMs, {});
-      expect(await read(startMs, 0, 60_000, saleId)).to.deep.equal([]);
-    });
+  it('adds up the answers of several APIs in a second', async () => {
+    const [startMs, one, other] = [freshMs(), freshSaleId(), freshSaleId()];
+    await add(startMs, { [one]: { accepted: 2, sold_out: 5 } });
+    await add(startMs, { [one]: { accepted: 1, limit_reached: 7 }, [other]: { paused: 3 } });
+    expect(await read(startMs, 0, 1000, one)).to.deep.equal([[0, { accepted: 3, sold_out: 5, limit_reached: 7 }]]);
+    expect(await read(startMs, 0, 1000, other)).to.deep.equal([[0, { paused: 3 }]]);
+    expect(await read(startMs, 0, 1000, freshSaleId())).to.deep.equal([]);
+    expect(await busy(startMs, startMs + 1000)).to.deep.equal({ [one]: 15, [other]: 3 });
   });
-}
+
+  it('reads a time range in order, including its first second and excluding its end', async () => {
+    const [startMs, saleId] = [freshMs(), freshSaleId()];
+    const seconds = [59_000, 0, 9000, 10_000, 12_000];
+    for (const [index, ms] of seconds.entries()) await add(startMs + ms, { [saleId]: { accepted: index + 1 } });
+    const at = (ms: number): unknown => [ms, { accepted: seconds.indexOf(ms) + 1 }];
+    expect(await read(startMs, 0, 60_000, saleId)).to.deep.equal([0, 9000, 10_000, 12_000, 59_000].map(at));
+    expect(await read(startMs, 9000, 12_000, saleId)).to.deep.equal([9000, 10_000].map(at));
+    expect(await read(startMs, 13_000, 59_000, saleId)).to.deep.equal([]);
+    expect(await read(startMs, -3_600_000 + 60_000, 1000, saleId)).to.deep.equal([at(0)]);
+    expect(await busy(startMs + 9000, startMs + 12_000)).to.deep.equal({ [saleId]: 3 + 4 });
+    expect(await busy(startMs + 13_000, startMs + 59_000)).to.deep.equal({});
+  });
+
+  it('returns unknown for a sale without answers when the second has uncounted sales', async () => {
+    const [startMs, counted, other] = [freshMs(), freshSaleId(), freshSaleId()];
+    await add(startMs, { [counted]: { accepted: 1 } });
+    await add(startMs + 1000, { [counted]: { accepted: 2 } }, 5);
+    await add(startMs + 2000, {}, 1);
+    expect(await read(startMs, 0, 60_000, other)).to.deep.equal([
+      [1000, null],
+      [2000, null],
+    ]);
+    expect(await read(startMs, 0, 60_000, counted)).to.deep.equal([
+      [0, { accepted: 1 }],
+      [1000, { accepted: 2 }],
+      [2000, null],
+    ]);
+    expect(await busy(startMs, startMs + 60_000)).to.deep.equal({ [counted]: 3 });
+  });
+
+  it('writes nothing when there are no answers', async () => {
+    const [startMs, saleId] = [freshMs(), freshSaleId()];
+    await add(startMs, {});
+    expect(await read(startMs, 0, 60_000, saleId)).to.deep.equal([]);
+  });
+});
 
 describe('AnswerHistory on redis', () => {
   it('expires and stays small', async () => {

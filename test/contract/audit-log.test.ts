@@ -1,23 +1,17 @@
 import { expect } from 'chai';
 import { randomBytes } from 'node:crypto';
 import { createAuditLog, insertAudit } from '../../src/mysql/audit-log.js';
-import type { MysqlPool } from '../../src/mysql/pool.js';
-import { mysqlWorld, type MysqlWorld } from './repository-worlds.js';
+import { mysqlWorld } from './repository-worlds.js';
+import { useWorld } from './on-each-world.js';
 
 describe('audit log', () => {
-  let world: MysqlWorld;
-  let pool: MysqlPool;
-  before(async () => {
-    world = await mysqlWorld(2);
-    ({ pool } = world);
-  });
-  after(() => world?.close());
+  const world = useWorld(() => mysqlWorld(2));
 
   it('lists the newest entries first, with every filter, page by page and unchanged', async () => {
     const actor = `ann-${randomBytes(6).toString('hex')}`;
-    const log = createAuditLog(pool);
+    const log = createAuditLog(world.pool);
     const write = (action: string, subject: string, before: unknown, after: unknown) =>
-      pool.transaction((tx) => insertAudit(tx, { actor, action, subject, before, after }));
+      world.pool.transaction((tx) => insertAudit(tx, { actor, action, subject, before, after }));
     await write('sale.created', 'sale:900000001', null, { title: 'Ünïcode 🎉' });
     await write('sale.warmed', 'sale:900000001', { state: 'draft' }, { state: 'warm' });
     await log.append({ actor, action: 'sale.created', subject: 'sale:900000002', before: null, after: {} });
@@ -48,8 +42,8 @@ describe('audit log', () => {
   it('shows a row unchanged when it was written by hand', async () => {
     const actor = `bob-${randomBytes(6).toString('hex')}`;
     const sql = 'INSERT INTO audit_log (actor, action, subject, before_json, after_json) VALUES (?, ?, ?, ?, NULL)';
-    await pool.execute(sql, [actor, 'by.hand', 'x', 'no json']);
-    const [entry] = await createAuditLog(pool).list({ actor }, { max: 1 });
+    await world.pool.execute(sql, [actor, 'by.hand', 'x', 'no json']);
+    const [entry] = await createAuditLog(world.pool).list({ actor }, { max: 1 });
     expect(entry).to.deep.include({ before: 'no json', after: null });
   });
 });

@@ -57,7 +57,7 @@ const AWAIT_MS = 1_000;
  */
 const REQUEST_TIMEOUT_MS = 10_000;
 
-export async function memoryWorld(): Promise<BrokerWorld> {
+async function memoryWorld(): Promise<BrokerWorld> {
   const clock = new ManualClock();
   const broker = new MemoryBroker({ clock });
   return {
@@ -156,3 +156,8 @@ export const REDRIVES_COUNTED = { topic: TOPICS.redrive, group: GROUPS.expirer }
 export const REDRIVES_INSPECTED = { topic: TOPICS.redrive, group: DEAD_LETTERS[GROUPS.coupon].collector } as const;
 export const REDRIVES_COMPARED = { topic: TOPICS.redrive, group: DEAD_LETTERS[GROUPS.expirer].collector } as const;
 export const REDRIVES_SEEN = { topic: TOPICS.redrive, group: GROUPS.notifier } as const;
+
+export const BROKER_WORLDS = [
+  ['memory', memoryWorld],
+  ['rocketmq', rocketmqWorld],
+] as const;

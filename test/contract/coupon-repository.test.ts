@@ -2,18 +2,12 @@ import { expect } from 'chai';
 import type { OrderState } from '../../src/core/order.js';
 import { createCouponRepository } from '../../src/mysql/coupon-repository.js';
 import { createOrderStates } from '../../src/mysql/order-repository.js';
-import type { MysqlPool } from '../../src/mysql/pool.js';
 import { draftSale } from '../chaos/harness/sales.js';
-import { mysqlWorld, type MysqlWorld } from './repository-worlds.js';
+import { mysqlWorld } from './repository-worlds.js';
+import { useWorld } from './on-each-world.js';
 
 describe('coupons and order states in MySQL', () => {
-  let world: MysqlWorld;
-  let pool: MysqlPool;
-  before(async () => {
-    world = await mysqlWorld(4);
-    ({ pool } = world);
-  });
-  after(() => world?.close());
+  const world = useWorld(() => mysqlWorld(4));
 
   /** Creates orders of a new sale, one per state. @returns the ids in the same order */
   async function ordersIn(...states: OrderState[]): Promise<string[]> {
@@ -23,12 +17,12 @@ describe('coupons and order states in MySQL', () => {
       const sql =
         'INSERT INTO orders (id, sale_id, user_id, request_id, batch_id, quantity, amount_cents, state, one_per_buyer)' +
         " VALUES (?, ?, ?, 'k1', 'batch-1', 1, 100, ?, 0)";
-      await pool.execute(sql, [String(base + BigInt(index)), saleId, `u${index}`, state]);
+      await world.pool.execute(sql, [String(base + BigInt(index)), saleId, `u${index}`, state]);
     }
     return states.map((_, index) => String(base + BigInt(index)));
   }
   const coupons = (orderIds: readonly string[]) =>
-    pool.query<{ order_id: string; user_id: string }>(
+    world.pool.query<{ order_id: string; user_id: string }>(
       'SELECT order_id, user_id FROM coupons WHERE order_id IN (?) ORDER BY order_id',
       [orderIds],
     );
@@ -36,18 +30,18 @@ describe('coupons and order states in MySQL', () => {
   it('issues a coupon to the buyer of each paid order, and returns the other orders', async () => {
     const orderIds = await ordersIn('paid', 'pending_payment', 'paid', 'cancelled');
     const missing = '1';
-    const result = await createCouponRepository(pool).issue([...orderIds, missing]);
+    const result = await createCouponRepository(world.pool).issue([...orderIds, missing]);
     expect(result).to.deep.equal({ issued: 2, unpaid: [orderIds[1], orderIds[3], missing] });
     expect(await coupons(orderIds)).to.deep.equal([
       { order_id: orderIds[0], user_id: 'u0' },
       { order_id: orderIds[2], user_id: 'u2' },
     ]);
-    expect(await createCouponRepository(pool).issue([])).to.deep.equal({ issued: 0, unpaid: [] });
+    expect(await createCouponRepository(world.pool).issue([])).to.deep.equal({ issued: 0, unpaid: [] });
   });
 
   it('issues one coupon per order when several keepers issue it repeatedly at once [C3]', async () => {
     const orderIds = await ordersIn('paid', 'paid', 'paid');
-    const repository = createCouponRepository(pool);
+    const repository = createCouponRepository(world.pool);
     const results = await Promise.all(Array.from({ length: 4 }, () => repository.issue(orderIds)));
     expect(results.reduce((sum, { issued }) => sum + issued, 0)).to.equal(3);
     expect(results.flatMap(({ unpaid }) => unpaid)).to.deep.equal([]);
@@ -56,7 +50,7 @@ describe('coupons and order states in MySQL', () => {
 
   it('names the orders without a coupon, for any reason', async () => {
     const [paid, unpaid, late] = (await ordersIn('paid', 'cancelled', 'paid')) as [string, string, string];
-    const repository = createCouponRepository(pool);
+    const repository = createCouponRepository(world.pool);
     await repository.issue([paid, unpaid]);
     expect(await repository.withoutCoupon([late, paid, unpaid, '1'])).to.deep.equal([late, unpaid, '1']);
     expect(await repository.withoutCoupon([])).to.deep.equal([]);
@@ -70,33 +64,33 @@ describe('coupons and order states in MySQL', () => {
       'pending_payment',
     )) as [...[string, string, string, string]];
     const setDeadline = (ids: string[], sql: string) =>
-      pool.execute(`UPDATE orders SET expires_at = UTC_TIMESTAMP(3) ${sql} WHERE id IN (?)`, [ids]);
+      world.pool.execute(`UPDATE orders SET expires_at = UTC_TIMESTAMP(3) ${sql} WHERE id IN (?)`, [ids]);
     await setDeadline([due, paid], '- INTERVAL 1 SECOND');
     await setDeadline([later], '+ INTERVAL 1 HOUR');
-    const found = await createOrderStates(pool).dueOf([due, paid, later, open, '1']);
+    const found = await createOrderStates(world.pool).dueOf([due, paid, later, open, '1']);
     // Keepers in later tests could not expire this order, because `sold` of its sale is 0.
-    await pool.execute("UPDATE orders SET state = 'cancelled' WHERE id IN (?)", [[due, later, open]]);
+    await world.pool.execute("UPDATE orders SET state = 'cancelled' WHERE id IN (?)", [[due, later, open]]);
     expect(found).to.deep.equal([due]);
-    expect(await createOrderStates(pool).dueOf([])).to.deep.equal([]);
+    expect(await createOrderStates(world.pool).dueOf([])).to.deep.equal([]);
   });
 
   it('returns the states and buyers of existing orders', async () => {
     const [paid, expired] = (await ordersIn('paid', 'expired')) as [string, string];
-    const rows = await createOrderStates(pool).notificationsOf([expired, paid, '1']);
+    const rows = await createOrderStates(world.pool).notificationsOf([expired, paid, '1']);
     expect(rows).to.have.deep.members([
       { orderId: paid, userId: 'u0', requestId: 'k1', state: 'paid', reason: null },
       { orderId: expired, userId: 'u1', requestId: 'k1', state: 'expired', reason: null },
     ]);
-    expect(await createOrderStates(pool).notificationsOf([])).to.deep.equal([]);
+    expect(await createOrderStates(world.pool).notificationsOf([])).to.deep.equal([]);
   });
 
   it('returns the states of existing orders', async () => {
     const [paid, expired] = await ordersIn('paid', 'expired');
-    const states = await createOrderStates(pool).statesOf([paid as string, expired as string, '1']);
+    const states = await createOrderStates(world.pool).statesOf([paid as string, expired as string, '1']);
     expect([...states]).to.have.deep.members([
       [paid, 'paid'],
       [expired, 'expired'],
     ]);
-    expect((await createOrderStates(pool).statesOf([])).size).to.equal(0);
+    expect((await createOrderStates(world.pool).statesOf([])).size).to.equal(0);
   });
 });

@@ -1,7 +1,8 @@
 import { expect } from 'chai';
 import type { DueWork } from '../../src/core/ports/due-work.js';
 import { createDueWork } from '../../src/mysql/due-work.js';
-import { ownMysqlWorld, type MysqlWorld } from './repository-worlds.js';
+import { ownMysqlWorld } from './repository-worlds.js';
+import { useWorld } from './on-each-world.js';
 
 const AGO = 'UTC_TIMESTAMP(3) - INTERVAL 1 SECOND';
 const LATER = 'UTC_TIMESTAMP(3) + INTERVAL 30 SECOND';
@@ -44,11 +45,7 @@ const ROWS: Record<DueWork, readonly string[]> = {
 };
 
 describe('contract DueWork on MySQL', () => {
-  let world: MysqlWorld;
-  before(async () => {
-    world = await ownMysqlWorld();
-  });
-  after(() => world?.close());
+  const world = useWorld(ownMysqlWorld);
 
   const found = new Set<string>();
   for (const [work, inserts] of Object.entries(ROWS)) {

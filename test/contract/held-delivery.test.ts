@@ -1,13 +1,7 @@
 import { expect } from 'chai';
 import type { Delivery, DeliverySource } from '../../src/core/ports/channels.js';
-import {
-  freshBatch,
-  memoryWorld,
-  nextDelivery,
-  REDRIVES_HELD,
-  rocketmqWorld,
-  type BrokerWorld,
-} from './broker-worlds.js';
+import { BROKER_WORLDS, freshBatch, nextDelivery, REDRIVES_HELD, type BrokerWorld } from './broker-worlds.js';
+import { onEachWorld } from './on-each-world.js';
 
 const INVISIBLE_MS = 5_000;
 /** Far from its end when it is renewed, even on a machine that stalls for seconds. */
@@ -16,58 +10,50 @@ const VISIBLE_WITHIN_MS = 30_000;
 /** A delivery arrives again some seconds after its invisible time. */
 const COMES_AGAIN_WITHIN_MS = 9_000;
 
-for (const [name, createWorld] of [
-  ['memory', memoryWorld],
-  ['rocketmq', rocketmqWorld],
-] as const) {
-  describe(`contract held delivery on ${name}`, () => {
-    let world: BrokerWorld;
-    let source: DeliverySource;
-    before(async () => {
-      world = await createWorld();
-      source = await world.source(REDRIVES_HELD.topic, REDRIVES_HELD.group, INVISIBLE_MS);
-    });
-    after(() => world?.close());
-
-    it('stays invisible while hold renews it, can still be acked or retried, and counts no attempt [D1]', async () => {
-      const channel = await world.redriveChannel();
-      const [acked, retried] = [freshBatch(), freshBatch()];
-      const deliveries: (Delivery | null)[] = [];
-      for (const batch of [acked, retried]) {
-        await channel.publish(batch);
-        const delivery = await nextDelivery(world, source, batch, VISIBLE_WITHIN_MS);
-        expect(delivery?.attempt).to.equal(1);
-        expect(await delivery?.hold(HOLD_MS)).to.equal(true); // Before the test waits for the other delivery.
-        deliveries.push(delivery);
-      }
-      await world.elapse(3_000);
-      for (const delivery of deliveries) expect(await delivery?.hold(HOLD_MS)).to.equal(true);
-      await world.elapse(3_000);
-
-      // After 6 s the receive has ended, and its deliveries still belong to us.
-      expect(await deliveries[0]?.ack(), 'still ours').to.equal(true);
-      await deliveries[1]?.retryAfter(1_000);
-      expect(await Promise.all(deliveries.map((delivery) => delivery?.hold(HOLD_MS))), 'ended').to.deep.equal([
-        false,
-        false,
-      ]);
-
-      const again: Delivery[] = [];
-      for (const untilMs = world.nowMs() + COMES_AGAIN_WITHIN_MS; world.nowMs() < untilMs;) {
-        const ids = [acked.batchId, retried.batchId];
-        const ours = (delivery: Delivery): boolean => ids.includes(delivery.properties.get('batchId') ?? '');
-        for (const delivery of (await source.receive(32)).filter(ours)) {
-          again.push(delivery);
-          await delivery.ack(); // Otherwise it would arrive again within this time.
-        }
-      }
-      const copies = again.map(({ body, attempt }) => [body, attempt] as const);
-      expect(copies.find(([body]) => body === retried.body)?.[1], 'it came again after retryAfter').to.equal(2);
-      // The real broker gives an accepted ack two seconds to meet its checkpoint (PopReviveService). On a machine
-      // that stalls for longer the message arrives again, which no client can prevent.
-      if (name === 'memory') expect(copies).to.deep.equal([[retried.body, 2]]);
-      else if (copies.length > 1)
-        console.log(`      · the broker was late: ${copies.length - 1} copies of acked messages`);
-    });
+onEachWorld<BrokerWorld>('contract held delivery', BROKER_WORLDS, (world, name) => {
+  let source: DeliverySource;
+  before(async () => {
+    source = await world.source(REDRIVES_HELD.topic, REDRIVES_HELD.group, INVISIBLE_MS);
   });
-}
+
+  it('stays invisible while hold renews it, can still be acked or retried, and counts no attempt [D1]', async () => {
+    const channel = await world.redriveChannel();
+    const [acked, retried] = [freshBatch(), freshBatch()];
+    const deliveries: (Delivery | null)[] = [];
+    for (const batch of [acked, retried]) {
+      await channel.publish(batch);
+      const delivery = await nextDelivery(world, source, batch, VISIBLE_WITHIN_MS);
+      expect(delivery?.attempt).to.equal(1);
+      expect(await delivery?.hold(HOLD_MS)).to.equal(true); // Before the test waits for the other delivery.
+      deliveries.push(delivery);
+    }
+    await world.elapse(3_000);
+    for (const delivery of deliveries) expect(await delivery?.hold(HOLD_MS)).to.equal(true);
+    await world.elapse(3_000);
+
+    // After 6 s the receive has ended, and its deliveries still belong to us.
+    expect(await deliveries[0]?.ack(), 'still ours').to.equal(true);
+    await deliveries[1]?.retryAfter(1_000);
+    expect(await Promise.all(deliveries.map((delivery) => delivery?.hold(HOLD_MS))), 'ended').to.deep.equal([
+      false,
+      false,
+    ]);
+
+    const again: Delivery[] = [];
+    for (const untilMs = world.nowMs() + COMES_AGAIN_WITHIN_MS; world.nowMs() < untilMs;) {
+      const ids = [acked.batchId, retried.batchId];
+      const ours = (delivery: Delivery): boolean => ids.includes(delivery.properties.get('batchId') ?? '');
+      for (const delivery of (await source.receive(32)).filter(ours)) {
+        again.push(delivery);
+        await delivery.ack(); // Otherwise it would arrive again within this time.
+      }
+    }
+    const copies = again.map(({ body, attempt }) => [body, attempt] as const);
+    expect(copies.find(([body]) => body === retried.body)?.[1], 'it came again after retryAfter').to.equal(2);
+    // The real broker gives an accepted ack two seconds to meet its checkpoint (PopReviveService). On a machine
+    // that stalls for longer the message arrives again, which no client can prevent.
+    if (name === 'memory') expect(copies).to.deep.equal([[retried.body, 2]]);
+    else if (copies.length > 1)
+      console.log(`      · the broker was late: ${copies.length - 1} copies of acked messages`);
+  });
+});

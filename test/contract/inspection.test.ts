@@ -1,11 +1,7 @@
 import { expect } from 'chai';
 import { LISTENER_GROUP } from '../chaos/harness/listeners.js';
-import { once } from 'node:events';
-import { createServer, type AddressInfo } from 'node:net';
 import { newBatchId } from '../../src/core/batch.js';
 import { GROUPS, TOPICS } from '../../src/core/topics.js';
-import { masterBrokers, parseAddress } from '../../src/rocketmq/admin/broker-state.js';
-import { encodeRequest } from '../../src/rocketmq/admin/remoting.js';
 import type { BrowseFrom, NamedGroup } from '../../src/core/ports/message-inspection.js';
 import { RocketmqInspection } from '../../src/rocketmq/admin/inspection.js';
 import { until } from '../chaos/harness/wait.js';
@@ -110,54 +106,6 @@ describe('RocketMQ inspection', () => {
     expect(topics.find(({ topic }) => topic === TOPICS.purchase)).to.include({ type: 'TRANSACTION', queues: 8 });
   });
 
-  it('names a broker that is down in every view, and shows the data of the others', async () => {
-    const { NAMESRV_ADDR, ...env } = stackEnv();
-    const access = accessIn(env);
-    const [real] = await masterBrokers(parseAddress(NAMESRV_ADDR, access), null);
-    const namesrv = await nameServerOf({ 'broker-a': `${real?.host}:${real?.port}`, 'broker-b': '127.0.0.1:1' });
-    try {
-      const heard: string[] = [];
-      const two = new RocketmqInspection(namesrv.address, access, { onDown: ({ name }) => heard.push(name) });
-      const { brokers, deadLetters } = await two.status([]);
-      expect(brokers.map(({ name, down }) => [name, down === null])).to.deep.equal([
-        ['broker-a', true],
-        ['broker-b', false],
-      ]);
-      expect(brokers[1]?.down).to.match(/ECONNREFUSED/);
-      expect(deadLetters.length).to.be.greaterThan(0);
-      expect((await two.topics()).length).to.be.greaterThan(0);
-      expect(heard).to.deep.equal(['broker-b', 'broker-b']);
-    } finally {
-      namesrv.close();
-    }
-  });
-
-  it('continues without a broker that dies between two requests of one view', async () => {
-    const { NAMESRV_ADDR, ...env } = stackEnv();
-    const access = accessIn(env);
-    const [real] = await masterBrokers(parseAddress(NAMESRV_ADDR, access), null);
-    // Answers once that it serves, and then closes.
-    const broker = createServer((socket) =>
-      socket.once('data', () => {
-        broker.close();
-        socket.end(encodeRequest(0, JSON.stringify({ table: { brokerVersionDesc: 'V5_4_0' } })));
-      }),
-    ).listen(0, '127.0.0.1');
-    await once(broker, 'listening');
-    const { port } = broker.address() as AddressInfo;
-    const namesrv = await nameServerOf({ 'broker-a': `${real?.host}:${real?.port}`, 'broker-b': `127.0.0.1:${port}` });
-    try {
-      const heard: string[] = [];
-      const two = new RocketmqInspection(namesrv.address, access, { onDown: ({ name }) => heard.push(name) });
-      expect((await two.topics()).length).to.be.greaterThan(0);
-      expect(heard, 'it answered the first question').to.deep.equal(['broker-b']);
-      expect(broker.listening).to.equal(false);
-    } finally {
-      namesrv.close();
-      broker.close();
-    }
-  });
-
   it('fails with a reason when no name server answers, and asks a second name server', async () => {
     const { NAMESRV_ADDR, ...env } = stackEnv();
     const none = await new RocketmqInspection('127.0.0.1:1', null).topics().catch((error: Error) => error.message);
@@ -166,14 +114,3 @@ describe('RocketMQ inspection', () => {
     expect((await two.topics()).length).to.be.greaterThan(0);
   });
 });
-
-/** A fake name server that knows these brokers. */
-async function nameServerOf(addresses: Readonly<Record<string, string>>) {
-  const brokerAddrTable = Object.fromEntries(
-    Object.entries(addresses).map(([name, address]) => [name, { cluster: 'production', brokerAddrs: { 0: address } }]),
-  );
-  const answer = encodeRequest(0, JSON.stringify({ brokerAddrTable }));
-  const server = createServer((socket) => socket.on('data', () => socket.write(answer))).listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  return { address: `127.0.0.1:${(server.address() as AddressInfo).port}`, close: () => server.close() };
-}

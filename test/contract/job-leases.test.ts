@@ -2,18 +2,15 @@ import { expect } from 'chai';
 import { randomBytes } from 'node:crypto';
 import { createJobLeases } from '../../src/mysql/job-leases.js';
 import { until } from '../chaos/harness/wait.js';
-import { mysqlWorld, type MysqlWorld } from './repository-worlds.js';
+import { mysqlWorld } from './repository-worlds.js';
+import { useWorld } from './on-each-world.js';
 
 const unique = (): string => randomBytes(12).toString('base64url');
 
 describe('JobLeases on mysql', () => {
-  let world: MysqlWorld;
+  const world = useWorld(mysqlWorld);
   let job: string;
-  before(async () => {
-    world = await mysqlWorld();
-  });
   beforeEach(() => (job = unique()));
-  after(() => world?.close());
   const hold = (owner: string, leaseMs: number): Promise<boolean> =>
     createJobLeases(world.pool).hold(job, owner, leaseMs);
 

@@ -6,6 +6,7 @@ import { createOrderArchive } from '../../src/mysql/order-archive.js';
 import type { Sale } from '../../src/core/sale.js';
 import { batchOf, purchaseOf } from '../helpers/sales.js';
 import { newSale, ownMysqlWorld, type MysqlWorld, type RepositoryWorld } from './repository-worlds.js';
+import { useWorld } from './on-each-world.js';
 
 const START_MS = Math.floor(Date.now() / 1000) * 1000 - 600_000;
 /** Creation time of each order of a sale, ms from the start. Each order has its own transaction. */
@@ -70,11 +71,7 @@ describe('contract LandedOrders on mysql', () => {
 });
 
 describe('LandedOrders on mysql', () => {
-  let world: MysqlWorld;
-  before(async () => {
-    world = await ownMysqlWorld();
-  });
-  after(() => world?.close());
+  const world = useWorld(ownMysqlWorld);
 
   async function soldOut(...ms: readonly number[]): Promise<string> {
     const sale = await world.sales.create(newSale({ stock: 100, limitPerBuyer: 10, opensAtMs: START_MS }));

@@ -19,7 +19,8 @@ import { ClockWatch } from '../../src/orders/clock-watch.js';
 import { expireBySweep } from '../../src/orders/expire-orders.js';
 import { batchOf, purchasesOf } from '../helpers/sales.js';
 import { silentLog } from '../helpers/silent-log.js';
-import { newSale, ownMysqlWorld, systemClock, type MysqlWorld } from './repository-worlds.js';
+import { newSale, ownMysqlWorld, systemClock } from './repository-worlds.js';
+import { useWorld } from './on-each-world.js';
 import { partial } from '../helpers/partial.js';
 import type { OrderJobMetrics } from '../../src/orders/metrics.js';
 
@@ -46,11 +47,7 @@ function withClock(pool: MysqlPool, aheadMs: number): MysqlPool {
 
 /** Own database, because a sweep expires every due order and a lease takes every free row. */
 describe('contract: wrong MySQL clock, on real MySQL statements', () => {
-  let world: MysqlWorld;
-  before(async () => {
-    world = await ownMysqlWorld(4);
-  });
-  after(() => world?.close());
+  const world = useWorld(() => ownMysqlWorld(4));
 
   const transitionsOn = (pool: MysqlPool) => createOrderTransitions(pool, { clock: systemClock, log: silentLog });
   const stateOf = async (orderId: string): Promise<string | undefined> =>

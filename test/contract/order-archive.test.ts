@@ -21,221 +21,212 @@ import { batchOf, purchasesOf } from '../helpers/sales.js';
 import { silentLog } from '../helpers/silent-log.js';
 import { MOVES_WORLDS, ordersIn, paymentOf, type MovesWorld, type OrdersParts } from './order-transitions-worlds.js';
 import type { MysqlWorld } from './repository-worlds.js';
+import { onEachWorld } from './on-each-world.js';
 
 const OPTIONS = { paymentWindowMs: 900_000 };
 
-for (const [name, createWorld] of MOVES_WORLDS) {
-  describe(`contract OrderArchive on ${name}`, () => {
-    let world: MovesWorld;
-    before(async () => {
-      world = await createWorld();
-    });
-    after(() => world?.close());
-
-    /** A retired sale. Its first order is paid, and the others are cancelled unless a test leaves them. */
-    async function retiredSale(texts: readonly string[], parts: OrdersParts & { readonly unpaid?: number } = {}) {
-      const { sale, orders } = await ordersIn(world, texts, parts);
-      const ended = orders.length - (parts.unpaid ?? 0);
-      for (const [index, order] of orders.slice(0, ended).entries()) {
-        if (index === 0)
-          await world.transitions.pay(order.orderId, paymentOf(order, { paymentId: `pay-${order.orderId}` }));
-        else await world.transitions.cancel(order.orderId);
-      }
-      await world.sales.move(sale.saleId, 'warm');
-      await world.sales.move(sale.saleId, 'closed');
-      const retired = await world.retirement.retire(sale, 'keeper');
-      expect(retired).to.equal(true);
-      const now = await Promise.all(orders.map(({ orderId }) => world.orders.findOrder(orderId)));
-      return { sale, orders: now as Order[] };
+onEachWorld<MovesWorld>('contract OrderArchive', MOVES_WORLDS, (world, name) => {
+  /** A retired sale. Its first order is paid, and the others are cancelled unless a test leaves them. */
+  async function retiredSale(texts: readonly string[], parts: OrdersParts & { readonly unpaid?: number } = {}) {
+    const { sale, orders } = await ordersIn(world, texts, parts);
+    const ended = orders.length - (parts.unpaid ?? 0);
+    for (const [index, order] of orders.slice(0, ended).entries()) {
+      if (index === 0)
+        await world.transitions.pay(order.orderId, paymentOf(order, { paymentId: `pay-${order.orderId}` }));
+      else await world.transitions.cancel(order.orderId);
     }
-    async function archive({ saleId }: Pick<Sale, 'saleId'>, max = 2): Promise<{ moved: number; kept: number }> {
-      await world.archive.begin(saleId, 'keeper');
-      const total = { moved: 0, kept: 0 };
-      let from: OrderCursor | null = null;
-      do {
-        const { moved, kept, next }: Awaited<ReturnType<typeof world.archive.move>> = await world.archive.move(
-          saleId,
-          from,
-          max,
-        );
-        total.moved += moved;
-        total.kept += kept;
-        from = next;
-      } while (from !== null);
-      return total;
-    }
-    const archivedSale = async (texts: readonly string[], parts: OrdersParts = {}) => {
-      const made = await retiredSale(texts, parts);
-      await world.retirement.forgotten(made.sale.saleId);
-      expect(await archive(made.sale)).to.deep.equal({ moved: texts.length, kept: 0 });
-      expect(await world.archive.finish(made.sale.saleId)).to.equal(true);
-      return made;
-    };
-    async function found(filter: OrderFilter, max: number): Promise<Order[]> {
-      const all: Order[] = [];
-      let after: string | null = null;
-      do {
-        const page: Awaited<ReturnType<typeof world.search.page>> = await world.search.page(filter, after, max);
-        all.push(...(page?.orders ?? []));
-        after = page?.next ?? null;
-      } while (after !== null);
-      return all;
-    }
-    const ids = (orders: readonly Order[]): string[] => orders.map(({ orderId }) => orderId);
-    const byId = (a: Order, b: Order): number => (BigInt(a.orderId) < BigInt(b.orderId) ? -1 : 1);
-
-    it('due: returns sales retired for the given time and forgotten by Redis, until they are archived', async () => {
-      const { sale } = await retiredSale(['ann', 'bob']);
-      const isDue = async (afterMs = 0): Promise<boolean> =>
-        (await world.archive.due(afterMs, 1000)).includes(sale.saleId);
-      expect(await isDue(), 'Redis has it').to.equal(false);
-      await world.archive.begin(sale.saleId, 'keeper');
-      expect((await world.sales.find(sale.saleId))?.epoch, 'not begun').to.equal(1);
-      await world.retirement.forgotten(sale.saleId);
-      expect(await isDue(60_000)).to.equal(false);
-      expect(await isDue()).to.equal(true);
-      expect(await world.archive.finish(sale.saleId), 'not begun').to.equal(false);
-
-      await world.archive.begin(sale.saleId, 'keeper');
-      expect((await world.archive.move(sale.saleId, null, 1)).next).not.to.equal(null);
-      const { sale: other } = await retiredSale(['cid']);
-      await world.retirement.forgotten(other.saleId);
-      const firstDue = async (): Promise<string | undefined> =>
-        (await world.archive.due(0, 1000)).find((id) => [sale.saleId, other.saleId].includes(id));
-      expect(await firstDue(), 'one whose move has begun comes first').to.equal(sale.saleId);
-      await world.archive.later(sale.saleId, 60_000);
-      expect(await isDue(), 'it keeps an order').to.equal(false);
-      expect(await firstDue(), 'the others have their turn').to.equal(other.saleId);
-      await world.archive.later(sale.saleId, 0);
-      expect(await isDue()).to.equal(true);
-      expect(await world.archive.finish(sale.saleId), 'an order is left').to.equal(false);
-      expect(await archive(sale)).to.deep.equal({ moved: 1, kept: 0 });
-      expect(await archive(sale), 'again').to.deep.equal({ moved: 0, kept: 0 });
-      expect((await world.sales.find(sale.saleId))?.epoch, 'risen once').to.equal(2);
-      expect(await world.archive.finish(sale.saleId)).to.equal(true);
-      expect(await isDue()).to.equal(false);
-      expect(
-        (await world.auditOf(`sale:${sale.saleId}`)).filter(({ action }) => action === 'sale.archived'),
-      ).to.have.length(1);
-    });
-
-    it('finds an archived order as before: by id, purchase, buyer, sale and time', async () => {
-      const texts = ['ann/k1', 'bob/k1', 'ann/k2', 'cid/k1', 'ann/k3'];
-      const live = await ordersIn(world, ['ann/k9', 'bob/k9']);
-      const { sale, orders } = await archivedSale(texts);
-      for (const order of orders) expect(await world.orders.findOrder(order.orderId)).to.deep.equal(order);
-      expect(await world.orders.findOrder('1')).to.equal(null);
-      const { saleId } = sale;
-      const byPurchase = await world.orders.findByPurchases(saleId, purchasesOf('ann/k2', 'cid/k1', 'ann/none'));
-      expect(ids(byPurchase)).to.have.members([orders[2]?.orderId, orders[3]?.orderId]);
-      expect(ids(await world.orders.findByPurchases(saleId, purchasesOf('bob/k1')))).to.deep.equal([
-        orders[1]?.orderId,
-      ]);
-
-      for (const max of [1, 2, 3, 100]) {
-        expect(await found({ saleId }, max), `pages of ${max}`).to.deep.equal([...orders].sort(byId));
-        expect(await found({ saleId, state: 'paid' }, max)).to.deep.equal([orders[0]]);
-        const ann = ids(await found({ userId: 'ann' }, max));
-        const mine = [orders[4], orders[2], orders[0], live.orders[0]].map((order) => order?.orderId);
-        expect(
-          ann.filter((id) => mine.includes(id)),
-          'both tables, newest sale first',
-        ).to.deep.equal(mine);
-        const all = await found({ fromMs: 0 }, max);
-        expect(ids(all), 'each once').to.deep.equal([...new Set(ids(all))]);
-        expect(all, 'in the order of time').to.deep.equal([...all].sort(byId));
-        expect(ids(all)).to.include.members(ids([...orders, ...live.orders]));
-      }
-    });
-
-    it('answers a repeated payment, owes other money for an archived order back, and refuses a cancel', async () => {
-      const { orders } = await archivedSale(['ann', 'bob']);
-      const [paid, cancelled] = orders as [Order, Order];
-      const told = paymentOf(paid, { paymentId: `pay-${paid.orderId}` });
-      expect(await world.transitions.pay(paid.orderId, told)).to.equal('paid');
-      expect(await world.transitions.pay(paid.orderId, { ...told, amountCents: 1 })).to.equal('payment_conflict');
-      const late = paymentOf(cancelled);
-      expect(await world.transitions.pay(cancelled.orderId, late)).to.equal('refund_due');
-      expect(await world.transitions.pay(cancelled.orderId, late)).to.equal('refund_due');
-      expect(await world.refunds.refundsOf(cancelled.orderId)).to.have.length(1);
-      expect(await world.transitions.pay(paid.orderId, paymentOf(paid)), 'twice').to.equal('refund_due');
-      expect(await world.transitions.cancel(paid.orderId)).to.equal('wrong_state');
-      expect(await world.transitions.cancel(cancelled.orderId)).to.equal('cancelled');
-      expect(await world.transitions.expire(ids(orders))).to.equal(0);
-
-      const { orders: others } = await ordersIn(world, ['cid']);
-      const stolen = paymentOf(others[0]!, { paymentId: told.paymentId });
-      expect(await world.transitions.pay(others[0]?.orderId ?? '', stolen), 'the id of an archived payment').to.equal(
-        'payment_conflict',
+    await world.sales.move(sale.saleId, 'warm');
+    await world.sales.move(sale.saleId, 'closed');
+    const retired = await world.retirement.retire(sale, 'keeper');
+    expect(retired).to.equal(true);
+    const now = await Promise.all(orders.map(({ orderId }) => world.orders.findOrder(orderId)));
+    return { sale, orders: now as Order[] };
+  }
+  async function archive({ saleId }: Pick<Sale, 'saleId'>, max = 2): Promise<{ moved: number; kept: number }> {
+    await world.archive.begin(saleId, 'keeper');
+    const total = { moved: 0, kept: 0 };
+    let from: OrderCursor | null = null;
+    do {
+      const { moved, kept, next }: Awaited<ReturnType<typeof world.archive.move>> = await world.archive.move(
+        saleId,
+        from,
+        max,
       );
-      expect((await world.orders.findOrder(others[0]?.orderId ?? ''))?.state).to.equal('pending_payment');
-    });
+      total.moved += moved;
+      total.kept += kept;
+      from = next;
+    } while (from !== null);
+    return total;
+  }
+  const archivedSale = async (texts: readonly string[], parts: OrdersParts = {}) => {
+    const made = await retiredSale(texts, parts);
+    await world.retirement.forgotten(made.sale.saleId);
+    expect(await archive(made.sale)).to.deep.equal({ moved: texts.length, kept: 0 });
+    expect(await world.archive.finish(made.sale.saleId)).to.equal(true);
+    return made;
+  };
+  async function found(filter: OrderFilter, max: number): Promise<Order[]> {
+    const all: Order[] = [];
+    let after: string | null = null;
+    do {
+      const page: Awaited<ReturnType<typeof world.search.page>> = await world.search.page(filter, after, max);
+      all.push(...(page?.orders ?? []));
+      after = page?.next ?? null;
+    } while (after !== null);
+    return all;
+  }
+  const ids = (orders: readonly Order[]): string[] => orders.map(({ orderId }) => orderId);
+  const byId = (a: Order, b: Order): number => (BigInt(a.orderId) < BigInt(b.orderId) ? -1 : 1);
 
-    it('keeps an unpaid order, or an order with open money, until it is settled', async () => {
-      const { sale, orders } = await retiredSale(['ann', 'bob', 'cid', 'dan', 'eve'], { unpaid: 1 });
-      const [, charged, owed, , unpaid] = orders as [Order, Order, Order, Order, Order];
-      await world.retirement.forgotten(sale.saleId);
-      await world.leaveOpenAttempt(charged.orderId, 'k');
-      const refund = paymentOf(owed);
-      expect(await world.transitions.pay(owed.orderId, refund)).to.equal('refund_due');
-      for (const max of [1, 2, 100]) {
-        const { kept } = await archive(sale, max);
-        expect(kept, `steps of ${max}`).to.equal(3);
-        expect(await world.archive.finish(sale.saleId)).to.equal(false);
-      }
-      expect(ids(await found({ saleId: sale.saleId }, 2)), 'across both').to.deep.equal(ids([...orders].sort(byId)));
+  it('due: returns sales retired for the given time and forgotten by Redis, until they are archived', async () => {
+    const { sale } = await retiredSale(['ann', 'bob']);
+    const isDue = async (afterMs = 0): Promise<boolean> =>
+      (await world.archive.due(afterMs, 1000)).includes(sale.saleId);
+    expect(await isDue(), 'Redis has it').to.equal(false);
+    await world.archive.begin(sale.saleId, 'keeper');
+    expect((await world.sales.find(sale.saleId))?.epoch, 'not begun').to.equal(1);
+    await world.retirement.forgotten(sale.saleId);
+    expect(await isDue(60_000)).to.equal(false);
+    expect(await isDue()).to.equal(true);
+    expect(await world.archive.finish(sale.saleId), 'not begun').to.equal(false);
 
-      await world.attempts.close({ orderId: charged.orderId, key: 'k' }, 'not_charged');
-      await world.refunds.markRefunded(refund.paymentId);
-      await world.transitions.cancel(unpaid.orderId);
-      expect(await archive(sale)).to.deep.equal({ moved: 3, kept: 0 });
-      expect(await world.archive.finish(sale.saleId)).to.equal(true);
-      expect(await world.refunds.refundsOf(owed.orderId), 'a refund stays').to.have.length(1);
-    });
-
-    it('creates no order for an old batch of an archived sale [C6]', async () => {
-      const { sale, orders } = await archivedSale(['ann', 'bob']);
-      const batchId = orders[0]?.batchId ?? '';
-      const again: Batch = batchOf(sale, purchasesOf('ann', 'bob'), batchId);
-      const minter = createOrderIdMinter(
-        { slots: world.slots, clock: world.clock, log: silentLog },
-        { owner: `archive-${name}`, leaseMs: 60_000 },
-      );
-      await minter.renew();
-      const ports = { repository: world.orders, minter, clock: world.clock, store: reacquiringStore };
-
-      expect(await recordBatches([again], ports, OPTIONS)).to.deep.equal([
-        {
-          outcome: 'already_recorded',
-          orders: [{ userId: 'ann', requestId: 'k1', orderId: orders[0]?.orderId, state: 'paid' }],
-        },
-      ]);
-      expect(await failPurchases(again, 'discarded', ports)).to.include({ failed: 0, kept: 2 });
-      const more = batchOf(sale, purchasesOf('ann', 'zoe'));
-      const [late] = await recordBatches([more], ports, OPTIONS);
-      expect(late?.outcome, 'nothing is sold any more').to.equal('refused');
-      const [zoe] = await world.orders.findByPurchases(sale.saleId, purchasesOf('zoe'));
-      expect([zoe?.state, zoe?.reason]).to.deep.equal(['failed', 'units_lost']);
-      expect(ids(await found({ saleId: sale.saleId }, 1))).to.have.members([...ids(orders), zoe?.orderId]);
-      expect(await world.sales.find(sale.saleId)).to.include({ sold: 1 });
-    });
-
-    it('writes nothing when a writer read the sale before its move began', async () => {
-      const { sale, orders } = await retiredSale(['ann', 'bob']);
-      await world.retirement.forgotten(sale.saleId);
-      const terms = await world.orders.termsOf([sale.saleId]);
-      await archive(sale);
-      const batch = batchOf(sale, purchasesOf('ann', 'bob'));
-      const orderIds = orders.map(({ orderId }) => String(BigInt(orderId) + (1n << 40n)));
-      const rows = batch.purchases.map((purchase, index) => {
-        return { orderId: orderIds[index] as string, batch, purchase, failure: null };
-      });
-      const plan = { terms, orders: rows, releases: [], oneByOne: new Set<string>(), ...OPTIONS };
-      expect(await world.orders.write(plan)).to.deep.equal({ outcome: 'epoch_changed' });
-      expect(ids(await found({ saleId: sale.saleId }, 10))).to.have.members(ids(orders));
-    });
+    await world.archive.begin(sale.saleId, 'keeper');
+    expect((await world.archive.move(sale.saleId, null, 1)).next).not.to.equal(null);
+    const { sale: other } = await retiredSale(['cid']);
+    await world.retirement.forgotten(other.saleId);
+    const firstDue = async (): Promise<string | undefined> =>
+      (await world.archive.due(0, 1000)).find((id) => [sale.saleId, other.saleId].includes(id));
+    expect(await firstDue(), 'one whose move has begun comes first').to.equal(sale.saleId);
+    await world.archive.later(sale.saleId, 60_000);
+    expect(await isDue(), 'it keeps an order').to.equal(false);
+    expect(await firstDue(), 'the others have their turn').to.equal(other.saleId);
+    await world.archive.later(sale.saleId, 0);
+    expect(await isDue()).to.equal(true);
+    expect(await world.archive.finish(sale.saleId), 'an order is left').to.equal(false);
+    expect(await archive(sale)).to.deep.equal({ moved: 1, kept: 0 });
+    expect(await archive(sale), 'again').to.deep.equal({ moved: 0, kept: 0 });
+    expect((await world.sales.find(sale.saleId))?.epoch, 'risen once').to.equal(2);
+    expect(await world.archive.finish(sale.saleId)).to.equal(true);
+    expect(await isDue()).to.equal(false);
+    expect(
+      (await world.auditOf(`sale:${sale.saleId}`)).filter(({ action }) => action === 'sale.archived'),
+    ).to.have.length(1);
   });
-}
+
+  it('finds an archived order as before: by id, purchase, buyer, sale and time', async () => {
+    const texts = ['ann/k1', 'bob/k1', 'ann/k2', 'cid/k1', 'ann/k3'];
+    const live = await ordersIn(world, ['ann/k9', 'bob/k9']);
+    const { sale, orders } = await archivedSale(texts);
+    for (const order of orders) expect(await world.orders.findOrder(order.orderId)).to.deep.equal(order);
+    expect(await world.orders.findOrder('1')).to.equal(null);
+    const { saleId } = sale;
+    const byPurchase = await world.orders.findByPurchases(saleId, purchasesOf('ann/k2', 'cid/k1', 'ann/none'));
+    expect(ids(byPurchase)).to.have.members([orders[2]?.orderId, orders[3]?.orderId]);
+    expect(ids(await world.orders.findByPurchases(saleId, purchasesOf('bob/k1')))).to.deep.equal([orders[1]?.orderId]);
+
+    for (const max of [1, 2, 3, 100]) {
+      expect(await found({ saleId }, max), `pages of ${max}`).to.deep.equal([...orders].sort(byId));
+      expect(await found({ saleId, state: 'paid' }, max)).to.deep.equal([orders[0]]);
+      const ann = ids(await found({ userId: 'ann' }, max));
+      const mine = [orders[4], orders[2], orders[0], live.orders[0]].map((order) => order?.orderId);
+      expect(
+        ann.filter((id) => mine.includes(id)),
+        'both tables, newest sale first',
+      ).to.deep.equal(mine);
+      const all = await found({ fromMs: 0 }, max);
+      expect(ids(all), 'each once').to.deep.equal([...new Set(ids(all))]);
+      expect(all, 'in the order of time').to.deep.equal([...all].sort(byId));
+      expect(ids(all)).to.include.members(ids([...orders, ...live.orders]));
+    }
+  });
+
+  it('answers a repeated payment, owes other money for an archived order back, and refuses a cancel', async () => {
+    const { orders } = await archivedSale(['ann', 'bob']);
+    const [paid, cancelled] = orders as [Order, Order];
+    const told = paymentOf(paid, { paymentId: `pay-${paid.orderId}` });
+    expect(await world.transitions.pay(paid.orderId, told)).to.equal('paid');
+    expect(await world.transitions.pay(paid.orderId, { ...told, amountCents: 1 })).to.equal('payment_conflict');
+    const late = paymentOf(cancelled);
+    expect(await world.transitions.pay(cancelled.orderId, late)).to.equal('refund_due');
+    expect(await world.transitions.pay(cancelled.orderId, late)).to.equal('refund_due');
+    expect(await world.refunds.refundsOf(cancelled.orderId)).to.have.length(1);
+    expect(await world.transitions.pay(paid.orderId, paymentOf(paid)), 'twice').to.equal('refund_due');
+    expect(await world.transitions.cancel(paid.orderId)).to.equal('wrong_state');
+    expect(await world.transitions.cancel(cancelled.orderId)).to.equal('cancelled');
+    expect(await world.transitions.expire(ids(orders))).to.equal(0);
+
+    const { orders: others } = await ordersIn(world, ['cid']);
+    const stolen = paymentOf(others[0]!, { paymentId: told.paymentId });
+    expect(await world.transitions.pay(others[0]?.orderId ?? '', stolen), 'the id of an archived payment').to.equal(
+      'payment_conflict',
+    );
+    expect((await world.orders.findOrder(others[0]?.orderId ?? ''))?.state).to.equal('pending_payment');
+  });
+
+  it('keeps an unpaid order, or an order with open money, until it is settled', async () => {
+    const { sale, orders } = await retiredSale(['ann', 'bob', 'cid', 'dan', 'eve'], { unpaid: 1 });
+    const [, charged, owed, , unpaid] = orders as [Order, Order, Order, Order, Order];
+    await world.retirement.forgotten(sale.saleId);
+    await world.leaveOpenAttempt(charged.orderId, 'k');
+    const refund = paymentOf(owed);
+    expect(await world.transitions.pay(owed.orderId, refund)).to.equal('refund_due');
+    for (const max of [1, 2, 100]) {
+      const { kept } = await archive(sale, max);
+      expect(kept, `steps of ${max}`).to.equal(3);
+      expect(await world.archive.finish(sale.saleId)).to.equal(false);
+    }
+    expect(ids(await found({ saleId: sale.saleId }, 2)), 'across both').to.deep.equal(ids([...orders].sort(byId)));
+
+    await world.attempts.close({ orderId: charged.orderId, key: 'k' }, 'not_charged');
+    await world.refunds.markRefunded(refund.paymentId);
+    await world.transitions.cancel(unpaid.orderId);
+    expect(await archive(sale)).to.deep.equal({ moved: 3, kept: 0 });
+    expect(await world.archive.finish(sale.saleId)).to.equal(true);
+    expect(await world.refunds.refundsOf(owed.orderId), 'a refund stays').to.have.length(1);
+  });
+
+  it('creates no order for an old batch of an archived sale [C6]', async () => {
+    const { sale, orders } = await archivedSale(['ann', 'bob']);
+    const batchId = orders[0]?.batchId ?? '';
+    const again: Batch = batchOf(sale, purchasesOf('ann', 'bob'), batchId);
+    const minter = createOrderIdMinter(
+      { slots: world.slots, clock: world.clock, log: silentLog },
+      { owner: `archive-${name}`, leaseMs: 60_000 },
+    );
+    await minter.renew();
+    const ports = { repository: world.orders, minter, clock: world.clock, store: reacquiringStore };
+
+    expect(await recordBatches([again], ports, OPTIONS)).to.deep.equal([
+      {
+        outcome: 'already_recorded',
+        orders: [{ userId: 'ann', requestId: 'k1', orderId: orders[0]?.orderId, state: 'paid' }],
+      },
+    ]);
+    expect(await failPurchases(again, 'discarded', ports)).to.include({ failed: 0, kept: 2 });
+    const more = batchOf(sale, purchasesOf('ann', 'zoe'));
+    const [late] = await recordBatches([more], ports, OPTIONS);
+    expect(late?.outcome, 'nothing is sold any more').to.equal('refused');
+    const [zoe] = await world.orders.findByPurchases(sale.saleId, purchasesOf('zoe'));
+    expect([zoe?.state, zoe?.reason]).to.deep.equal(['failed', 'units_lost']);
+    expect(ids(await found({ saleId: sale.saleId }, 1))).to.have.members([...ids(orders), zoe?.orderId]);
+    expect(await world.sales.find(sale.saleId)).to.include({ sold: 1 });
+  });
+
+  it('writes nothing when a writer read the sale before its move began', async () => {
+    const { sale, orders } = await retiredSale(['ann', 'bob']);
+    await world.retirement.forgotten(sale.saleId);
+    const terms = await world.orders.termsOf([sale.saleId]);
+    await archive(sale);
+    const batch = batchOf(sale, purchasesOf('ann', 'bob'));
+    const orderIds = orders.map(({ orderId }) => String(BigInt(orderId) + (1n << 40n)));
+    const rows = batch.purchases.map((purchase, index) => {
+      return { orderId: orderIds[index] as string, batch, purchase, failure: null };
+    });
+    const plan = { terms, orders: rows, releases: [], oneByOne: new Set<string>(), ...OPTIONS };
+    expect(await world.orders.write(plan)).to.deep.equal({ outcome: 'epoch_changed' });
+    expect(ids(await found({ saleId: sale.saleId }, 10))).to.have.members(ids(orders));
+  });
+});
 
 describe('order archive in MySQL', () => {
   let world: MovesWorld & MysqlWorld;

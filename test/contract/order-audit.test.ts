@@ -2,27 +2,22 @@ import { expect } from 'chai';
 import { createOrderAudit, type AuditedRow, type AuditOptions } from '../invariants/order-audit.js';
 import type { MysqlPool } from '../../src/mysql/pool.js';
 import { draftSale } from '../chaos/harness/sales.js';
-import { mysqlWorld, type MysqlWorld } from './repository-worlds.js';
+import { mysqlWorld } from './repository-worlds.js';
+import { useWorld } from './on-each-world.js';
 
 describe('order audit in MySQL', () => {
-  let world: MysqlWorld;
-  let pool: MysqlPool;
-  before(async () => {
-    world = await mysqlWorld(2);
-    ({ pool } = world);
-  });
-  after(() => world?.close());
+  const world = useWorld(() => mysqlWorld(2));
 
   const newSale = async (): Promise<string> => (await draftSale({ admin: world.sales })).saleId;
   const insert = (orderId: string, saleId: string, userId: string): Promise<unknown> =>
-    pool.execute(
+    world.pool.execute(
       'INSERT INTO orders (id, sale_id, user_id, request_id, batch_id, quantity, amount_cents, state, one_per_buyer)' +
         " VALUES (?, ?, ?, 'k1', 'batch-1', 2, 100, 'pending_payment', 0)",
       [orderId, saleId, userId],
     );
   const readAll = async (saleId: string, options: AuditOptions): Promise<AuditedRow[]> => {
     const rows: AuditedRow[] = [];
-    for await (const chunk of createOrderAudit(pool, options).orders(saleId)) rows.push(...chunk);
+    for await (const chunk of createOrderAudit(world.pool, options).orders(saleId)) rows.push(...chunk);
     return rows;
   };
 
@@ -63,13 +58,13 @@ describe('order audit in MySQL', () => {
     ];
     for (const [first = 0n, last = 0n] of ranges) {
       const sql = 'INSERT INTO order_ranges (sale_id, first_id, last_id, orders) VALUES (?, ?, ?, 2)';
-      await pool.execute(sql, [saleId, String(base + first), String(base + last)]);
+      await world.pool.execute(sql, [saleId, String(base + first), String(base + last)]);
     }
-    await pool.execute('UPDATE sales SET sold = 12 WHERE id = ?', [saleId]);
+    await world.pool.execute('UPDATE sales SET sold = 12 WHERE id = ?', [saleId]);
     let statements = 0;
     const counting = {
-      ...pool,
-      query: (...args: Parameters<MysqlPool['query']>) => (statements++, pool.query(...args)),
+      ...world.pool,
+      query: (...args: Parameters<MysqlPool['query']>) => (statements++, world.pool.query(...args)),
     };
     const rows: string[] = [];
     for await (const chunk of createOrderAudit(counting as MysqlPool, { searchAll: false }).orders(saleId)) {
@@ -86,7 +81,7 @@ describe('order audit in MySQL', () => {
     const users = async (options: AuditOptions) => (await readAll(saleId, options)).map(({ userId }) => userId);
     expect(await users({ searchAll: false }), '`sold` says that nothing is missing').to.deep.equal(all);
     expect(await users({})).to.deep.equal([...all, 'unlisted']);
-    await pool.execute('UPDATE sales SET sold = 14 WHERE id = ?', [saleId]);
+    await world.pool.execute('UPDATE sales SET sold = 14 WHERE id = ?', [saleId]);
     expect(await users({ searchAll: false })).to.deep.equal([...all, 'unlisted']);
   });
 
@@ -96,9 +91,9 @@ describe('order audit in MySQL', () => {
     const release = (sale: string): string => JSON.stringify([{ saleId: sale, bucket: 0, userId: saleId }]);
     const write = async (kind: string, payload: string): Promise<string> => {
       const sql = "INSERT INTO outbox (kind, `key`, payload) VALUES (?, 'b', ?)";
-      return (await pool.execute(sql, [kind, payload])).insertId;
+      return (await world.pool.execute(sql, [kind, payload])).insertId;
     };
-    const audit = createOrderAudit(pool);
+    const audit = createOrderAudit(world.pool);
     expect(await audit.undoneReleases(saleId)).to.equal(0);
 
     await write('release', release(longer));
@@ -106,18 +101,18 @@ describe('order audit in MySQL', () => {
     const done = await write('release', release(saleId));
     expect(await audit.undoneReleases(saleId)).to.equal(1);
 
-    await pool.execute('UPDATE outbox SET done_at = UTC_TIMESTAMP(3) WHERE id = ? OR payload = ?', [
+    await world.pool.execute('UPDATE outbox SET done_at = UTC_TIMESTAMP(3) WHERE id = ? OR payload = ?', [
       done,
       release(longer),
     ]);
     expect(await audit.undoneReleases(saleId)).to.equal(0);
     // A keeper cannot read it. A later test that expects no error in the log would find it in the table.
-    await pool.execute('DELETE FROM outbox WHERE id = ?', [ofOtherKind]);
+    await world.pool.execute('DELETE FROM outbox WHERE id = ?', [ofOtherKind]);
   });
 
   it('finds a sale, or reports that it does not exist', async () => {
     const saleId = await newSale();
-    expect(await createOrderAudit(pool).findSale(saleId)).to.include({ saleId, state: 'draft' });
-    expect(await createOrderAudit(pool).findSale('999999999999999')).to.equal(null);
+    expect(await createOrderAudit(world.pool).findSale(saleId)).to.include({ saleId, state: 'draft' });
+    expect(await createOrderAudit(world.pool).findSale('999999999999999')).to.equal(null);
   });
 });

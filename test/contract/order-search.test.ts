@@ -7,6 +7,7 @@ import { createOrderSearch } from '../../src/mysql/order-search.js';
 import { MemoryOrderSearch } from '../helpers/memory/memory-order-search.js';
 import { batchOf, purchasesOf } from '../helpers/sales.js';
 import { memoryWorld, newSale, ownMysqlWorld, type RepositoryWorld } from './repository-worlds.js';
+import { onEachWorld } from './on-each-world.js';
 
 /** Small enough that a page of the primary key ends before its matches do. */
 const READ_MAX = 3;
@@ -16,113 +17,105 @@ const WORLDS = [
     'memory',
     async () => {
       const world = await memoryWorld();
-      return { world, search: new MemoryOrderSearch(world.repositories) };
+      return { ...world, search: new MemoryOrderSearch(world.repositories) };
     },
   ],
   [
     'mysql',
     async () => {
       const world = await ownMysqlWorld();
-      return { world, search: createOrderSearch(world.pool, READ_MAX) };
+      return { ...world, search: createOrderSearch(world.pool, READ_MAX) };
     },
   ],
 ] as const;
 
-for (const [name, open] of WORLDS) {
-  describe(`contract OrderSearch on ${name}`, () => {
-    let world: RepositoryWorld;
-    let search: OrderSearch;
-    const fromMs = Date.now() - 1_000_000;
-    const all: Order[] = [];
-    before(async () => {
-      ({ world, search } = await open());
-      for (let at = 0; at < 3; at++) {
-        const sale = await world.sales.create(
-          newSale({ stock: 100, limitPerBuyer: 10, opensAtMs: fromMs, currency: at === 0 ? 'USD' : 'EUR' }),
-        );
-        const [first, ...others] = purchasesOf('ann/k1', 'bob/k1', 'ann/k2', 'cid/k1', 'ann/k3');
-        const batch = batchOf(sale, [{ ...(first as Purchase), metadata: { cart: '42' } }, ...others]);
-        const orders = batch.purchases.map((purchase, index) => ({
-          orderId: composeOrderId(fromMs + 1000 * (3 * index + at), 9, purchase.userId, index),
-          batch,
-          purchase,
-          failure: purchase.userId === 'cid' ? ('discarded' as const) : null,
-        }));
-        const terms = await world.orders.termsOf([sale.saleId]);
-        const plan = { terms, orders, releases: [], oneByOne: new Set<string>(), paymentWindowMs: 900_000 };
-        expect((await world.orders.write(plan)).outcome).to.equal('written');
-        for (const { orderId } of orders) all.push((await world.orders.findOrder(orderId)) as Order);
-      }
-      await world.cancelOrder(all[0]?.orderId ?? '');
-      all[0] = (await world.orders.findOrder(all[0]?.orderId ?? '')) as Order;
-    });
-    after(() => world?.close());
-
-    async function pages(filter: OrderFilter, max: number): Promise<Order[]> {
-      const found: Order[] = [];
-      let after: string | null = null;
-      do {
-        const page = await search.page(filter, after, max);
-        expect(page?.orders.length).to.be.at.most(max);
-        found.push(...(page?.orders ?? []));
-        after = page?.next ?? null;
-      } while (after !== null);
-      return found;
-    }
-    const byId = (a: Order, b: Order): number => (BigInt(a.orderId) < BigInt(b.orderId) ? -1 : 1);
-
-    it('returns the currency of orders, and omits an unknown order or an invalid id', async () => {
-      const some = all.map(({ orderId }) => orderId);
-      const currencies = await search.currenciesOf([...some, '7', 'x', some[0] ?? '']);
-      const usd = all[0]?.saleId;
-      expect([...currencies].sort()).to.deep.equal(
-        all.map(({ orderId, saleId }) => [orderId, saleId === usd ? 'USD' : 'EUR']).sort(),
+onEachWorld<RepositoryWorld & { readonly search: OrderSearch }>('contract OrderSearch', WORLDS, (world) => {
+  const fromMs = Date.now() - 1_000_000;
+  const all: Order[] = [];
+  before(async () => {
+    for (let at = 0; at < 3; at++) {
+      const sale = await world.sales.create(
+        newSale({ stock: 100, limitPerBuyer: 10, opensAtMs: fromMs, currency: at === 0 ? 'USD' : 'EUR' }),
       );
-      expect((await search.currenciesOf([])).size).to.equal(0);
-    });
-
-    it('finds every matching order once for any page size, in order of time', async () => {
-      const saleId = all[7]?.saleId ?? '';
-      const half = { fromMs: fromMs + 4000, toMs: fromMs + 9000 };
-      for (const max of [1, 2, 4, 100]) {
-        expect(await pages({ fromMs }, max)).to.deep.equal([...all].sort(byId));
-        expect(await pages({ saleId }, max)).to.deep.equal(all.filter((order) => order.saleId === saleId).sort(byId));
-        const failed = all.filter(({ state }) => state === 'failed').sort(byId);
-        expect(await pages({ fromMs, state: 'failed' }, max)).to.deep.equal(failed);
-        expect(await pages({ saleId, state: 'paid' }, max)).to.deep.equal([]);
-        expect(await pages({ saleId: '999999999' }, max), 'no such sale').to.deep.equal([]);
-        const at = (order: Order): number => all.indexOf(order);
-        const mintedAt = (order: Order): number => fromMs + 1000 * (3 * (at(order) % 5) + Math.floor(at(order) / 5));
-        const inTime = all.filter((order) => mintedAt(order) >= half.fromMs && mintedAt(order) < half.toMs);
-        expect(await pages(half, max)).to.deep.equal(inTime.sort(byId));
-        const ofSale = inTime.filter((order) => order.saleId === saleId);
-        expect(await pages({ saleId, ...half }, max), 'of a sale').to.deep.equal(ofSale.sort(byId));
-      }
-    });
-
-    it('finds the orders of a buyer with the newest sale first, and the orders of a sale or state', async () => {
-      const newest = (a: Order, b: Order): number =>
-        Number(BigInt(b.saleId) - BigInt(a.saleId)) || (a.requestId < b.requestId ? 1 : -1);
-      const ann = all.filter(({ userId }) => userId === 'ann').sort(newest);
-      for (const max of [1, 2, 100]) {
-        expect(await pages({ userId: 'ann' }, max)).to.deep.equal(ann);
-        expect(await pages({ userId: 'ann', state: 'cancelled' }, max)).to.deep.equal([all[0]]);
-        const saleId = all[7]?.saleId ?? '';
-        expect(await pages({ userId: 'ann', saleId }, max)).to.deep.equal(
-          ann.filter((order) => order.saleId === saleId),
-        );
-        expect(await pages({ userId: 'nobody' }, max)).to.deep.equal([]);
-      }
-    });
-
-    it('refuses a cursor that comes from no page', async () => {
-      for (const after of ['x', '7', '7.', '.k1', 'a.b', '7.a b']) {
-        expect(await search.page({ userId: 'ann' }, after, 1), after).to.equal(null);
-      }
-      for (const after of ['x', '7.k1', '-1', '']) {
-        expect(await search.page({ fromMs }, after, 1), after).to.equal(null);
-        expect(await search.page({ saleId: '7' }, after, 1), after).to.equal(null);
-      }
-    });
+      const [first, ...others] = purchasesOf('ann/k1', 'bob/k1', 'ann/k2', 'cid/k1', 'ann/k3');
+      const batch = batchOf(sale, [{ ...(first as Purchase), metadata: { cart: '42' } }, ...others]);
+      const orders = batch.purchases.map((purchase, index) => ({
+        orderId: composeOrderId(fromMs + 1000 * (3 * index + at), 9, purchase.userId, index),
+        batch,
+        purchase,
+        failure: purchase.userId === 'cid' ? ('discarded' as const) : null,
+      }));
+      const terms = await world.orders.termsOf([sale.saleId]);
+      const plan = { terms, orders, releases: [], oneByOne: new Set<string>(), paymentWindowMs: 900_000 };
+      expect((await world.orders.write(plan)).outcome).to.equal('written');
+      for (const { orderId } of orders) all.push((await world.orders.findOrder(orderId)) as Order);
+    }
+    await world.cancelOrder(all[0]?.orderId ?? '');
+    all[0] = (await world.orders.findOrder(all[0]?.orderId ?? '')) as Order;
   });
-}
+
+  async function pages(filter: OrderFilter, max: number): Promise<Order[]> {
+    const found: Order[] = [];
+    let after: string | null = null;
+    do {
+      const page = await world.search.page(filter, after, max);
+      expect(page?.orders.length).to.be.at.most(max);
+      found.push(...(page?.orders ?? []));
+      after = page?.next ?? null;
+    } while (after !== null);
+    return found;
+  }
+  const byId = (a: Order, b: Order): number => (BigInt(a.orderId) < BigInt(b.orderId) ? -1 : 1);
+
+  it('returns the currency of orders, and omits an unknown order or an invalid id', async () => {
+    const some = all.map(({ orderId }) => orderId);
+    const currencies = await world.search.currenciesOf([...some, '7', 'x', some[0] ?? '']);
+    const usd = all[0]?.saleId;
+    expect([...currencies].sort()).to.deep.equal(
+      all.map(({ orderId, saleId }) => [orderId, saleId === usd ? 'USD' : 'EUR']).sort(),
+    );
+    expect((await world.search.currenciesOf([])).size).to.equal(0);
+  });
+
+  it('finds every matching order once for any page size, in order of time', async () => {
+    const saleId = all[7]?.saleId ?? '';
+    const half = { fromMs: fromMs + 4000, toMs: fromMs + 9000 };
+    for (const max of [1, 2, 4, 100]) {
+      expect(await pages({ fromMs }, max)).to.deep.equal([...all].sort(byId));
+      expect(await pages({ saleId }, max)).to.deep.equal(all.filter((order) => order.saleId === saleId).sort(byId));
+      const failed = all.filter(({ state }) => state === 'failed').sort(byId);
+      expect(await pages({ fromMs, state: 'failed' }, max)).to.deep.equal(failed);
+      expect(await pages({ saleId, state: 'paid' }, max)).to.deep.equal([]);
+      expect(await pages({ saleId: '999999999' }, max), 'no such sale').to.deep.equal([]);
+      const at = (order: Order): number => all.indexOf(order);
+      const mintedAt = (order: Order): number => fromMs + 1000 * (3 * (at(order) % 5) + Math.floor(at(order) / 5));
+      const inTime = all.filter((order) => mintedAt(order) >= half.fromMs && mintedAt(order) < half.toMs);
+      expect(await pages(half, max)).to.deep.equal(inTime.sort(byId));
+      const ofSale = inTime.filter((order) => order.saleId === saleId);
+      expect(await pages({ saleId, ...half }, max), 'of a sale').to.deep.equal(ofSale.sort(byId));
+    }
+  });
+
+  it('finds the orders of a buyer with the newest sale first, and the orders of a sale or state', async () => {
+    const newest = (a: Order, b: Order): number =>
+      Number(BigInt(b.saleId) - BigInt(a.saleId)) || (a.requestId < b.requestId ? 1 : -1);
+    const ann = all.filter(({ userId }) => userId === 'ann').sort(newest);
+    for (const max of [1, 2, 100]) {
+      expect(await pages({ userId: 'ann' }, max)).to.deep.equal(ann);
+      expect(await pages({ userId: 'ann', state: 'cancelled' }, max)).to.deep.equal([all[0]]);
+      const saleId = all[7]?.saleId ?? '';
+      expect(await pages({ userId: 'ann', saleId }, max)).to.deep.equal(ann.filter((order) => order.saleId === saleId));
+      expect(await pages({ userId: 'nobody' }, max)).to.deep.equal([]);
+    }
+  });
+
+  it('refuses a cursor that comes from no page', async () => {
+    for (const after of ['x', '7', '7.', '.k1', 'a.b', '7.a b']) {
+      expect(await world.search.page({ userId: 'ann' }, after, 1), after).to.equal(null);
+    }
+    for (const after of ['x', '7.k1', '-1', '']) {
+      expect(await world.search.page({ fromMs }, after, 1), after).to.equal(null);
+      expect(await world.search.page({ saleId: '7' }, after, 1), after).to.equal(null);
+    }
+  });
+});

@@ -1,7 +1,8 @@
 import { expect } from 'chai';
 import { createOverdueRepository } from '../../src/mysql/overdue-repository.js';
 import type { AgedState } from '../../src/core/waiting-states.js';
-import { ownMysqlWorld, type MysqlWorld } from './repository-worlds.js';
+import { ownMysqlWorld } from './repository-worlds.js';
+import { useWorld } from './on-each-world.js';
 
 const AGO = 'UTC_TIMESTAMP(3) - INTERVAL 100 SECOND';
 
@@ -56,11 +57,7 @@ const ROWS: Record<AgedState, readonly string[]> = {
 
 /** Own database, because whole tables are counted. */
 describe('OverdueRepository on mysql', () => {
-  let world: MysqlWorld;
-  before(async () => {
-    world = await ownMysqlWorld();
-  });
-  after(() => world?.close());
+  const world = useWorld(ownMysqlWorld);
 
   for (const [state, inserts] of Object.entries(ROWS) as [AgedState, readonly string[]][]) {
     it(`${state}: returns overdue rows and their delay, and no ended rows`, async () => {

@@ -17,6 +17,7 @@ import { freshSaleId } from '../helpers/sales.js';
 import { stackEnv } from '../helpers/stack-env.js';
 import { TcpProxy } from '../chaos/harness/tcp-proxy.js';
 import { grantedMsOf, pause, until } from '../chaos/harness/wait.js';
+import { onEachWorld } from './on-each-world.js';
 
 interface NotificationsWorld {
   readonly notifications: PurchaseNotifications;
@@ -86,132 +87,127 @@ const notificationOf = (requestId: string, parts: Partial<OrderNotification> = {
   ...parts,
 });
 
-for (const [name, createWorld] of [
+const WORLDS = [
   ['memory', memoryWorld],
   ['redis', redisWorld],
   ['a Redis cluster', clusterWorld],
-] as const) {
-  describe(`contract PurchaseNotifications on ${name}`, () => {
-    let world: NotificationsWorld;
-    let saleId: string;
-    before(async () => {
-      world = await createWorld();
-    });
-    beforeEach(() => {
-      saleId = freshSaleId();
-    });
-    after(() => world?.close());
+] as const;
 
-    /** Adds a listener and waits until the subscription is ready. */
-    async function listen(
-      requestId: string,
-      sale = saleId,
-    ): Promise<{ received: (OrderNotification | null)[]; end: () => void }> {
-      const received: (OrderNotification | null)[] = [];
-      const purchase = { saleId: sale, userId: 'ann', requestId };
-      const end = world.notifications.listen(purchase, (notification) => void received.push(notification));
-      await until('the subscription is ready', () => world.sender.hasListeners(sale));
-      return { received, end };
-    }
-    const notificationsIn = (received: readonly (OrderNotification | null)[]): OrderNotification[] =>
-      received.filter((one) => one !== null);
-
-    it('notifies a listener only of its own purchase, unchanged', async () => {
-      const [first, second] = [await listen('k1'), await listen('k2')];
-      const elsewhere = await listen('k1', freshSaleId());
-      const failed = notificationOf('k2', { orderId: '102', state: 'failed', reason: 'limit_reached' });
-      await world.sender.send(saleId, [
-        notificationOf('k1'),
-        notificationOf('k3'),
-        failed,
-        notificationOf('k1', { userId: 'bob' }),
-      ]);
-      await until(
-        'both were notified',
-        () => notificationsIn(first.received).length > 0 && notificationsIn(second.received).length > 0,
-      );
-      expect(notificationsIn(first.received)).to.deep.equal([notificationOf('k1')]);
-      expect(notificationsIn(second.received)).to.deep.equal([failed]);
-      expect(notificationsIn(elsewhere.received)).to.deep.equal([]);
-      for (const { end } of [first, second, elsewhere]) end();
-    });
-
-    it('tells the first listener of a sale to read when the subscription is ready, because it missed earlier notifications', async () => {
-      const { received, end } = await listen('k1');
-      await until('the listener must read', () => received.includes(null));
-      end();
-    });
-
-    it('allows several listeners of a purchase, and does not notify a listener that has ended', async () => {
-      const [first, second] = [await listen('k1'), await listen('k1')];
-      first.end();
-      first.end();
-      await world.sender.send(saleId, [notificationOf('k1')]);
-      await until('the second was notified', () => notificationsIn(second.received).length === 1);
-      expect(notificationsIn(first.received)).to.deep.equal([]);
-      second.end();
-    });
-
-    it('notifies a listener of a sale of every purchase in it, of no other sale, and not after its end', async () => {
-      const received: OrderNotification[] = [];
-      const end = world.notifications.listenToSale(saleId, (one) => void received.push(one));
-      await until('the subscription is ready', () => world.sender.hasListeners(saleId));
-      const elsewhere = await listen('k1', freshSaleId());
-      const all = [notificationOf('k1'), notificationOf('k2', { userId: 'bob', orderId: '102' })];
-      await world.sender.send(saleId, all);
-      await until('it was notified', () => received.length > 0);
-      expect(received).to.deep.equal(all);
-      const other = await listen('k1');
-      end();
-      end();
-      await world.sender.send(saleId, [notificationOf('k1')]);
-      await until('the other was notified', () => notificationsIn(other.received).length > 0);
-      expect([received.length, notificationsIn(elsewhere.received)]).to.deep.equal([2, []]);
-      other.end();
-      elsewhere.end();
-      await until('nobody listens', async () => !(await world.sender.hasListeners(saleId)));
-    });
-
-    it('reports whether a sale has listeners', async () => {
-      expect(await world.sender.hasListeners(saleId)).to.equal(false);
-      const [first, second] = [await listen('k1'), await listen('k2')];
-      first.end();
-      await pause(2 * LINGER_MS);
-      expect(await world.sender.hasListeners(saleId)).to.equal(true);
-      second.end();
-      await until('there are no listeners any more', async () => !(await world.sender.hasListeners(saleId)));
-      const again = await listen('k3');
-      await world.sender.send(saleId, [notificationOf('k3')]);
-      await until('a later listener is notified', () => notificationsIn(again.received).length === 1);
-      again.end();
-    });
-
-    it('sends without an error when there are no listeners', async () => {
-      await world.sender.send(saleId, [notificationOf('k1')]);
-    });
-
-    it('sends many notifications in one message', async () => {
-      const listeners = await Promise.all(Array.from({ length: 300 }, (_, index) => listen(`k${index}`)));
-      await world.sender.send(
-        saleId,
-        listeners.map((_, index) => notificationOf(`k${index}`)),
-      );
-      await until('all were notified', () => listeners.every(({ received }) => notificationsIn(received).length === 1));
-      for (const { end } of listeners) end();
-    });
-
-    it('tells every listener to read after a lost connection, and notifies it again [R8]', async () => {
-      const { received, end } = await listen('k1');
-      await until('the subscription is ready', () => name === 'memory' || received.includes(null));
-      received.length = 0;
-      await world.breakConnection();
-      await until('the listener must read again', () => received.includes(null));
-      await world.sender.send(saleId, [notificationOf('k1')]);
-      await until('the listener is notified', () => notificationsIn(received).length === 1);
-      end();
-    });
+onEachWorld<NotificationsWorld>('contract PurchaseNotifications', WORLDS, (world, name) => {
+  let saleId: string;
+  beforeEach(() => {
+    saleId = freshSaleId();
   });
-}
+
+  /** Adds a listener and waits until the subscription is ready. */
+  async function listen(
+    requestId: string,
+    sale = saleId,
+  ): Promise<{ received: (OrderNotification | null)[]; end: () => void }> {
+    const received: (OrderNotification | null)[] = [];
+    const purchase = { saleId: sale, userId: 'ann', requestId };
+    const end = world.notifications.listen(purchase, (notification) => void received.push(notification));
+    await until('the subscription is ready', () => world.sender.hasListeners(sale));
+    return { received, end };
+  }
+  const notificationsIn = (received: readonly (OrderNotification | null)[]): OrderNotification[] =>
+    received.filter((one) => one !== null);
+
+  it('notifies a listener only of its own purchase, unchanged', async () => {
+    const [first, second] = [await listen('k1'), await listen('k2')];
+    const elsewhere = await listen('k1', freshSaleId());
+    const failed = notificationOf('k2', { orderId: '102', state: 'failed', reason: 'limit_reached' });
+    await world.sender.send(saleId, [
+      notificationOf('k1'),
+      notificationOf('k3'),
+      failed,
+      notificationOf('k1', { userId: 'bob' }),
+    ]);
+    await until(
+      'both were notified',
+      () => notificationsIn(first.received).length > 0 && notificationsIn(second.received).length > 0,
+    );
+    expect(notificationsIn(first.received)).to.deep.equal([notificationOf('k1')]);
+    expect(notificationsIn(second.received)).to.deep.equal([failed]);
+    expect(notificationsIn(elsewhere.received)).to.deep.equal([]);
+    for (const { end } of [first, second, elsewhere]) end();
+  });
+
+  it('tells the first listener of a sale to read when the subscription is ready, because it missed earlier notifications', async () => {
+    const { received, end } = await listen('k1');
+    await until('the listener must read', () => received.includes(null));
+    end();
+  });
+
+  it('allows several listeners of a purchase, and does not notify a listener that has ended', async () => {
+    const [first, second] = [await listen('k1'), await listen('k1')];
+    first.end();
+    first.end();
+    await world.sender.send(saleId, [notificationOf('k1')]);
+    await until('the second was notified', () => notificationsIn(second.received).length === 1);
+    expect(notificationsIn(first.received)).to.deep.equal([]);
+    second.end();
+  });
+
+  it('notifies a listener of a sale of every purchase in it, of no other sale, and not after its end', async () => {
+    const received: OrderNotification[] = [];
+    const end = world.notifications.listenToSale(saleId, (one) => void received.push(one));
+    await until('the subscription is ready', () => world.sender.hasListeners(saleId));
+    const elsewhere = await listen('k1', freshSaleId());
+    const all = [notificationOf('k1'), notificationOf('k2', { userId: 'bob', orderId: '102' })];
+    await world.sender.send(saleId, all);
+    await until('it was notified', () => received.length > 0);
+    expect(received).to.deep.equal(all);
+    const other = await listen('k1');
+    end();
+    end();
+    await world.sender.send(saleId, [notificationOf('k1')]);
+    await until('the other was notified', () => notificationsIn(other.received).length > 0);
+    expect([received.length, notificationsIn(elsewhere.received)]).to.deep.equal([2, []]);
+    other.end();
+    elsewhere.end();
+    await until('nobody listens', async () => !(await world.sender.hasListeners(saleId)));
+  });
+
+  it('reports whether a sale has listeners', async () => {
+    expect(await world.sender.hasListeners(saleId)).to.equal(false);
+    const [first, second] = [await listen('k1'), await listen('k2')];
+    first.end();
+    await pause(2 * LINGER_MS);
+    expect(await world.sender.hasListeners(saleId)).to.equal(true);
+    second.end();
+    await until('there are no listeners any more', async () => !(await world.sender.hasListeners(saleId)));
+    const again = await listen('k3');
+    await world.sender.send(saleId, [notificationOf('k3')]);
+    await until('a later listener is notified', () => notificationsIn(again.received).length === 1);
+    again.end();
+  });
+
+  it('sends without an error when there are no listeners', async () => {
+    await world.sender.send(saleId, [notificationOf('k1')]);
+  });
+
+  it('sends many notifications in one message', async () => {
+    const listeners = await Promise.all(Array.from({ length: 300 }, (_, index) => listen(`k${index}`)));
+    await world.sender.send(
+      saleId,
+      listeners.map((_, index) => notificationOf(`k${index}`)),
+    );
+    await until('all were notified', () => listeners.every(({ received }) => notificationsIn(received).length === 1));
+    for (const { end } of listeners) end();
+  });
+
+  it('tells every listener to read after a lost connection, and notifies it again [R8]', async () => {
+    const { received, end } = await listen('k1');
+    await until('the subscription is ready', () => name === 'memory' || received.includes(null));
+    received.length = 0;
+    await world.breakConnection();
+    await until('the listener must read again', () => received.includes(null));
+    await world.sender.send(saleId, [notificationOf('k1')]);
+    await until('the listener is notified', () => notificationsIn(received).length === 1);
+    end();
+  });
+});
 
 describe('notifications in a cluster with one server that hangs', () => {
   const REPLY_MS = 1500;

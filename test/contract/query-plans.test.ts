@@ -33,7 +33,7 @@ import type { WritePlan } from '../../src/core/ports/order-repository.js';
 import { silentLog } from '../helpers/silent-log.js';
 import { makeNumbers } from '../helpers/numbers.js';
 import { faultsOfPlan, RecordingPool, tracked } from '../helpers/query-plans.js';
-import { ownMysqlWorld, systemClock, type MysqlWorld } from './repository-worlds.js';
+import { newSale, ownMysqlWorld, systemClock, type MysqlWorld } from './repository-worlds.js';
 
 const ORDERS = 1_000_000;
 const PER_SALE = 500;
@@ -97,18 +97,7 @@ describe('statements on large tables', () => {
 
   async function callEverything(): Promise<void> {
     const sales = repository('sales', createSaleRepository(pool));
-    const draft = {
-      sku: 'p',
-      title: 'plans',
-      priceCents: 100,
-      stock: 1000,
-      limitPerBuyer: 1,
-      buckets: 1,
-      opensAtMs: Date.now() - 60_000,
-      closesAtMs: Date.now() + DAY_MS,
-      warmBeforeMs: null,
-      currency: 'EUR',
-    };
+    const draft = newSale({ sku: 'p', stock: 1000, limitPerBuyer: 1, closesAtMs: Date.now() + DAY_MS });
     const { saleId } = await sales.create(draft);
     await sales.createAll([{ ...draft, warmBeforeMs: 60_000 }], 'plans', () => []);
     await sales.calendar(['s7', 's8']);

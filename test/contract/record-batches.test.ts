@@ -6,292 +6,166 @@ import { createOrderIdMinter, type OrderIdMinter } from '../../src/orders/order-
 import { recordBatches, type BatchResult } from '../../src/orders/record-batches.js';
 import { silentLog } from '../helpers/silent-log.js';
 import { reacquiringStore as store } from '../helpers/memory/memory-redis.js';
-import { batchOf, freshSaleId, purchaseOf, purchasesOf } from '../helpers/sales.js';
+import { batchOf, purchaseOf, purchasesOf } from '../helpers/sales.js';
 import { newSale, WORLDS, type RepositoryWorld } from './repository-worlds.js';
+import { onEachWorld } from './on-each-world.js';
 
 const OPTIONS = { paymentWindowMs: 900_000 };
 
-for (const [name, createWorld] of WORLDS) {
-  describe(`record-batches on ${name} (DB_OK, IDEMPOTENT, BIZ_ERROR_ACK)`, () => {
-    let world: RepositoryWorld;
-    const minters: OrderIdMinter[] = [];
+onEachWorld<RepositoryWorld>('record-batches (DB_OK, IDEMPOTENT, BIZ_ERROR_ACK)', WORLDS, (world) => {
+  const minters: OrderIdMinter[] = [];
 
-    async function openMinter(): Promise<OrderIdMinter> {
-      const { slots, clock } = world;
-      const owner = randomBytes(9).toString('base64url');
-      const minter = createOrderIdMinter({ slots, clock, log: silentLog }, { owner, leaseMs: 60_000 });
-      await minter.renew();
-      minters.push(minter);
-      return minter;
-    }
+  async function openMinter(): Promise<OrderIdMinter> {
+    const { slots, clock } = world;
+    const owner = randomBytes(9).toString('base64url');
+    const minter = createOrderIdMinter({ slots, clock, log: silentLog }, { owner, leaseMs: 60_000 });
+    await minter.renew();
+    minters.push(minter);
+    return minter;
+  }
 
-    before(async () => {
-      world = await createWorld();
-      await openMinter();
-    });
-    after(async () => {
-      await Promise.all(minters.map((minter) => minter.close()));
-      await world?.close();
-    });
-
-    const record = (batches: readonly Batch[], minter = minters[0] as OrderIdMinter): Promise<BatchResult[]> =>
-      recordBatches(batches, { repository: world.orders, clock: world.clock, minter, store }, OPTIONS);
-    const words = (results: readonly BatchResult[]): string[] => results.map(({ outcome }) => outcome);
-    const liveKeys = (result: BatchResult | undefined): string[] =>
-      result !== undefined && 'orders' in result
-        ? result.orders.map(({ userId, requestId }) => `${userId}/${requestId}`)
-        : ['none'];
-    const orderIdOf = (result: BatchResult | undefined, index = 0): string | undefined =>
-      result !== undefined && 'orders' in result ? result.orders[index]?.orderId : undefined;
-
-    async function expectRows(sale: Sale, sold: number, rows: number, batches: readonly Batch[]): Promise<void> {
-      expect((await world.sales.find(sale.saleId))?.sold, 'sold').to.equal(sold);
-      const purchases = batches.flatMap((batch) => batch.purchases);
-      const found = await world.orders.findByPurchases(sale.saleId, purchases);
-      expect(found, 'rows').to.have.length(rows);
-      expect(await world.violations(sale.saleId)).to.deep.equal([]);
-    }
-
-    it('recorded: records several batches of several sales at once, each with its orders', async () => {
-      const sales = [await world.sales.create(newSale()), await world.sales.create(newSale())];
-      const batches = [
-        batchOf(sales[0] as Sale, purchasesOf('ann*2', 'bob')),
-        batchOf(sales[1] as Sale, purchasesOf('ann')),
-        batchOf(sales[0] as Sale, purchasesOf('cid')),
-      ];
-
-      const results = await record(batches);
-
-      expect(words(results)).to.deep.equal(['recorded', 'recorded', 'recorded']);
-      expect(results.map(liveKeys)).to.deep.equal([['ann/k1', 'bob/k1'], ['ann/k1'], ['cid/k1']]);
-      await expectRows(sales[0] as Sale, 4, 3, batches);
-      await expectRows(sales[1] as Sale, 1, 1, batches);
-    });
-
-    it('already_recorded: does not count a repeated batch again, alone or beside a new batch [M9]', async () => {
-      const sale = await world.sales.create(newSale());
-      const batch = batchOf(sale, purchasesOf('ann', 'bob'));
-      const [first] = await record([batch]);
-
-      const fresh = batchOf(sale, purchasesOf('cid'));
-      const [again, other] = await record([batch, fresh]);
-
-      expect(again?.outcome).to.equal('already_recorded');
-      expect(liveKeys(again)).to.have.members(liveKeys(first));
-      expect([orderIdOf(first, 0), orderIdOf(first, 1)]).to.include(orderIdOf(again));
-      expect(other?.outcome).to.equal('recorded');
-      expect((await world.outboxOf(batch.batchId)).recorded).to.have.length(1);
-      await expectRows(sale, 3, 3, [batch, fresh]);
-    });
-
-    it('writes one row per purchase, sold and outbox once when four writers get one batch at once [M5]', async () => {
-      const sale = await world.sales.create(newSale({ stock: 1000 }));
-      const writers = [minters[0] as OrderIdMinter, await openMinter(), await openMinter(), await openMinter()];
-      const rounds = Array.from({ length: 5 }, (_, round) =>
-        batchOf(
-          sale,
-          Array.from({ length: 40 }, (__, i) => purchaseOf(`u${round}-${i}`)),
-        ),
-      );
-      for (const batch of rounds) {
-        const results = await Promise.all(writers.map((minter) => record([batch], minter)));
-        const all = results.flatMap(words);
-        expect(all.filter((word) => word === 'recorded')).to.have.length(1);
-        expect(all.filter((word) => word === 'already_recorded')).to.have.length(3);
-        expect(new Set(results.map(([result]) => liveKeys(result).sort().join())).size).to.equal(1);
-        expect((await world.outboxOf(batch.batchId)).recorded).to.have.length(1);
-      }
-      await expectRows(sale, 200, 200, rounds);
-    });
-
-    it('records a batch once when it is twice in one receive [M5]', async () => {
-      const sale = await world.sales.create(newSale());
-      const batch = batchOf(sale, purchasesOf('ann'));
-      const results = await record([batch, { ...batch }]);
-      expect(words(results)).to.deep.equal(['recorded', 'already_recorded']);
-      expect(orderIdOf(results[1])).to.equal(orderIdOf(results[0]));
-      await expectRows(sale, 1, 1, [batch]);
-    });
-
-    it('ends the second of two equal requests with the live order of the first, and records the rest of its batch', async () => {
-      const sale = await world.sales.create(newSale());
-      const [first, second] = [batchOf(sale, purchasesOf('ann')), batchOf(sale, purchasesOf('ann', 'bob'))];
-
-      const results = await record([first, second]);
-
-      expect(words(results)).to.deep.equal(['recorded', 'recorded']);
-      expect(liveKeys(results[1])).to.have.members(['ann/k1', 'bob/k1']);
-      expect(orderIdOf(results[1])).to.equal(orderIdOf(results[0]));
-      expect((await world.outboxOf(second.batchId)).releases).to.deep.equal([]);
-      await expectRows(sale, 2, 2, [first, second]);
-    });
-
-    it('releases the held units after the commit when the row of the request ended under another batch', async () => {
-      const sale = await world.sales.create(newSale());
-      const [first] = await record([batchOf(sale, purchasesOf('ann*2'))]);
-      await world.cancelOrder(orderIdOf(first) as string);
-      const second = batchOf({ saleId: sale.saleId, bucket: 1 }, purchasesOf('ann*2'));
-
-      const [result] = await record([second]);
-
-      expect(result).to.deep.equal({ outcome: 'already_recorded', orders: [] });
-      expect((await world.outboxOf(second.batchId)).releases).to.deep.equal([
-        {
-          saleId: sale.saleId,
-          bucket: 1,
-          userId: 'ann',
-          requestId: 'k1',
-          orderId: orderIdOf(first),
-          batchId: second.batchId,
-          withUnits: true,
-        },
-      ]);
-      await expectRows(sale, 0, 1, [second]);
-    });
-
-    it('refused: refuses exactly the surplus, even beside existing rows, and closes its requests without units [D6]', async () => {
-      const sale = await world.sales.create(newSale({ stock: 3 }));
-      const old = batchOf(sale, purchasesOf('old'));
-      await record([old]);
-      const batch = batchOf(sale, purchasesOf('ann', 'bob*2', 'cid'));
-
-      const [again, result] = await record([old, batch]);
-
-      expect(again?.outcome).to.equal('already_recorded');
-      expect(result?.outcome).to.equal('refused');
-      expect(liveKeys(result)).to.deep.equal(['ann/k1', 'cid/k1']);
-      const [bob] = await world.orders.findByPurchases(sale.saleId, [purchaseOf('bob')]);
-      expect(bob).to.include({ state: 'failed', reason: 'oversold_guard' });
-      const { releases } = await world.outboxOf(batch.batchId);
-      expect(releases.map(({ userId, withUnits }) => [userId, withUnits])).to.deep.equal([['bob', false]]);
-      await expectRows(sale, 3, 4, [old, batch]);
-
-      const replay = batchOf(sale, purchasesOf('bob*2'));
-      expect(words(await record([replay]))).to.deep.equal(['already_recorded']);
-      const released = (await world.outboxOf(replay.batchId)).releases;
-      expect(
-        released.map(({ userId, withUnits }) => [userId, withUnits]),
-        'its units never existed',
-      ).to.deep.equal([['bob', false]]);
-    });
-
-    it('refused: stops a second live order when the limit is one, and returns its units [D7]', async () => {
-      const sale = await world.sales.create(newSale({ limitPerBuyer: 1 }));
-      const first = batchOf(sale, purchasesOf('ann/k1'));
-      await record([first]);
-      const second = batchOf(sale, purchasesOf('ann/k2', 'bob/k1', 'bob/k2'));
-
-      const [result] = await record([second]);
-
-      expect(result?.outcome).to.equal('refused');
-      expect(liveKeys(result)).to.deep.equal(['bob/k1']);
-      const rows = await world.orders.findByPurchases(sale.saleId, purchasesOf('ann/k2', 'bob/k2'));
-      expect(rows.map(({ state, reason }) => [state, reason])).to.deep.equal([
-        ['failed', 'limit_reached'],
-        ['failed', 'limit_reached'],
-      ]);
-      const { releases } = await world.outboxOf(second.batchId);
-      expect(releases.map((one) => [one.userId, one.requestId, one.withUnits])).to.have.deep.members([
-        ['ann', 'k2', true],
-        ['bob', 'k2', true],
-      ]);
-      await expectRows(sale, 2, 4, [first, second]);
-    });
-
-    it('unknown_sale: writes nothing for an unknown sale, and records the others', async () => {
-      const sale = await world.sales.create(newSale());
-      const [strange, good] = [
-        batchOf({ saleId: freshSaleId() }, purchasesOf('ann')),
-        batchOf(sale, purchasesOf('ann')),
-      ];
-      expect(words(await record([strange, good]))).to.deep.equal(['unknown_sale', 'recorded']);
-      expect(words(await record([strange]))).to.deep.equal(['unknown_sale']);
-      await expectRows(sale, 1, 1, [good]);
-    });
-
-    it('poison: stops only the batch with a value that MySQL refuses', async () => {
-      const sale = await world.sales.create(newSale());
-      const poison = batchOf(sale, [{ userId: 'ann', requestId: 'x'.repeat(65), quantity: 1 }]);
-      const good = [batchOf(sale, purchasesOf('ann')), batchOf(sale, purchasesOf('bob'))];
-
-      const results = await record([good[0] as Batch, poison, good[1] as Batch]);
-
-      expect(words(results)).to.deep.equal(['recorded', 'retry', 'recorded']);
-      expect(results[1]).to.include({ reason: 'poison' });
-      await expectRows(sale, 2, 2, [...good, poison]);
-    });
-
-    it('fails only the purchase with a value that MySQL refuses, and turns the others into orders [G10]', async () => {
-      const sale = await world.sales.create(newSale({ stock: 100 }));
-      const eve = `eve-${randomBytes(6).toString('hex')}`;
-      await world.refuseOrdersOf(eve);
-      const neighbours = Array.from({ length: 20 }, (_, index) => purchaseOf(`ann${index}`));
-      const mixed = batchOf(sale, [...neighbours.slice(0, 7), purchaseOf(`${eve}*2`), ...neighbours.slice(7)]);
-      const good = batchOf(sale, purchasesOf('bob'));
-
-      const results = await record([good, mixed]);
-
-      expect(words(results)).to.deep.equal(['recorded', 'refused']);
-      expect(liveKeys(results[1])).to.have.length(20);
-      await expectRows(sale, 21, 22, [good, mixed]);
-      const [row] = await world.orders.findByPurchases(sale.saleId, [purchaseOf(eve)]);
-      expect(row).to.include({ state: 'failed', reason: 'refused_by_database', quantity: 2, expiresAtMs: null });
-      const { releases, recorded } = await world.outboxOf(mixed.batchId);
-      expect(releases.map(({ userId, withUnits }) => ({ userId, withUnits }))).to.deep.equal([
-        { userId: eve, withUnits: true },
-      ]);
-      expect(recorded.map(({ orders, failed }) => [orders.length, failed])).to.deep.equal([[20, [row?.orderId]]]);
-      expect(words(await record([mixed])), 'delivered again').to.deep.equal(['already_recorded']);
-    });
-
-    it('retries a lone purchase that MySQL refuses and never fails it, because its value may not be the cause [G10]', async () => {
-      const sale = await world.sales.create(newSale());
-      const eve = `eve-${randomBytes(6).toString('hex')}`;
-      await world.refuseOrdersOf(eve);
-      const lone = batchOf(sale, [purchaseOf(eve)]);
-      expect((await record([lone]))[0]).to.include({ outcome: 'retry', reason: 'poison' });
-      await expectRows(sale, 0, 0, [lone]);
-    });
-
-    it('records a sale with its new epoch when the epoch rises before the write', async () => {
-      const sale = await world.sales.create(newSale());
-      const batch = batchOf(sale, purchasesOf('ann'));
-      const { orders } = world;
-      let raised = 0;
-      const repository = {
-        ...world.orders,
-        termsOf: async (saleIds: readonly string[]) => {
-          const terms = await orders.termsOf(saleIds);
-          if (raised++ === 0) await world.raiseEpoch(sale.saleId);
-          return terms;
-        },
-        write: orders.write.bind(orders),
-        findByPurchases: orders.findByPurchases.bind(orders),
-        liveBuyers: orders.liveBuyers.bind(orders),
-      };
-      const [result] = await recordBatches(
-        [batch],
-        { repository, clock: world.clock, minter: minters[0] as OrderIdMinter, store },
-        OPTIONS,
-      );
-      expect(result?.outcome).to.equal('recorded');
-      expect(raised).to.equal(2);
-      await expectRows(sale, 1, 1, [batch]);
-    });
-
-    it('sells the stock to the last unit and not beyond when many writers have too many purchases [I1]', async () => {
-      const sale = await world.sales.create(newSale({ stock: 100 }));
-      const writers = [minters[0] as OrderIdMinter, await openMinter(), await openMinter(), await openMinter()];
-      const batches = Array.from({ length: 16 }, (_, b) =>
-        batchOf(
-          sale,
-          Array.from({ length: 10 }, (__, i) => purchaseOf(`b${b}u${i}`)),
-        ),
-      );
-      const results = await Promise.all(writers.map((minter, w) => record(batches.slice(w * 4, w * 4 + 4), minter)));
-      const live = results.flat().flatMap(liveKeys).length;
-      expect(live).to.equal(100);
-      await expectRows(sale, 100, 160, batches);
-    });
+  before(async () => {
+    await openMinter();
   });
-}
+  after(async () => {
+    await Promise.all(minters.map((minter) => minter.close()));
+  });
+
+  const record = (batches: readonly Batch[], minter = minters[0] as OrderIdMinter): Promise<BatchResult[]> =>
+    recordBatches(batches, { repository: world.orders, clock: world.clock, minter, store }, OPTIONS);
+  const words = (results: readonly BatchResult[]): string[] => results.map(({ outcome }) => outcome);
+  const liveKeys = (result: BatchResult | undefined): string[] =>
+    result !== undefined && 'orders' in result
+      ? result.orders.map(({ userId, requestId }) => `${userId}/${requestId}`)
+      : ['none'];
+  const orderIdOf = (result: BatchResult | undefined, index = 0): string | undefined =>
+    result !== undefined && 'orders' in result ? result.orders[index]?.orderId : undefined;
+
+  async function expectRows(sale: Sale, sold: number, rows: number, batches: readonly Batch[]): Promise<void> {
+    expect((await world.sales.find(sale.saleId))?.sold, 'sold').to.equal(sold);
+    const purchases = batches.flatMap((batch) => batch.purchases);
+    const found = await world.orders.findByPurchases(sale.saleId, purchases);
+    expect(found, 'rows').to.have.length(rows);
+    expect(await world.violations(sale.saleId)).to.deep.equal([]);
+  }
+
+  it('recorded: records several batches of several sales at once, each with its orders', async () => {
+    const sales = [await world.sales.create(newSale()), await world.sales.create(newSale())];
+    const batches = [
+      batchOf(sales[0] as Sale, purchasesOf('ann*2', 'bob')),
+      batchOf(sales[1] as Sale, purchasesOf('ann')),
+      batchOf(sales[0] as Sale, purchasesOf('cid')),
+    ];
+
+    const results = await record(batches);
+
+    expect(words(results)).to.deep.equal(['recorded', 'recorded', 'recorded']);
+    expect(results.map(liveKeys)).to.deep.equal([['ann/k1', 'bob/k1'], ['ann/k1'], ['cid/k1']]);
+    await expectRows(sales[0] as Sale, 4, 3, batches);
+    await expectRows(sales[1] as Sale, 1, 1, batches);
+  });
+
+  it('already_recorded: does not count a repeated batch again, alone or beside a new batch [M9]', async () => {
+    const sale = await world.sales.create(newSale());
+    const batch = batchOf(sale, purchasesOf('ann', 'bob'));
+    const [first] = await record([batch]);
+
+    const fresh = batchOf(sale, purchasesOf('cid'));
+    const [again, other] = await record([batch, fresh]);
+
+    expect(again?.outcome).to.equal('already_recorded');
+    expect(liveKeys(again)).to.have.members(liveKeys(first));
+    expect([orderIdOf(first, 0), orderIdOf(first, 1)]).to.include(orderIdOf(again));
+    expect(other?.outcome).to.equal('recorded');
+    expect((await world.outboxOf(batch.batchId)).recorded).to.have.length(1);
+    await expectRows(sale, 3, 3, [batch, fresh]);
+  });
+
+  it('writes one row per purchase, sold and outbox once when four writers get one batch at once [M5]', async () => {
+    const sale = await world.sales.create(newSale({ stock: 1000 }));
+    const writers = [minters[0] as OrderIdMinter, await openMinter(), await openMinter(), await openMinter()];
+    const rounds = Array.from({ length: 5 }, (_, round) =>
+      batchOf(
+        sale,
+        Array.from({ length: 40 }, (__, i) => purchaseOf(`u${round}-${i}`)),
+      ),
+    );
+    for (const batch of rounds) {
+      const results = await Promise.all(writers.map((minter) => record([batch], minter)));
+      const all = results.flatMap(words);
+      expect(all.filter((word) => word === 'recorded')).to.have.length(1);
+      expect(all.filter((word) => word === 'already_recorded')).to.have.length(3);
+      expect(new Set(results.map(([result]) => liveKeys(result).sort().join())).size).to.equal(1);
+      expect((await world.outboxOf(batch.batchId)).recorded).to.have.length(1);
+    }
+    await expectRows(sale, 200, 200, rounds);
+  });
+
+  it('records a batch once when it is twice in one receive [M5]', async () => {
+    const sale = await world.sales.create(newSale());
+    const batch = batchOf(sale, purchasesOf('ann'));
+    const results = await record([batch, { ...batch }]);
+    expect(words(results)).to.deep.equal(['recorded', 'already_recorded']);
+    expect(orderIdOf(results[1])).to.equal(orderIdOf(results[0]));
+    await expectRows(sale, 1, 1, [batch]);
+  });
+
+  it('poison: stops only the batch with a value that MySQL refuses', async () => {
+    const sale = await world.sales.create(newSale());
+    const poison = batchOf(sale, [{ userId: 'ann', requestId: 'x'.repeat(65), quantity: 1 }]);
+    const good = [batchOf(sale, purchasesOf('ann')), batchOf(sale, purchasesOf('bob'))];
+
+    const results = await record([good[0] as Batch, poison, good[1] as Batch]);
+
+    expect(words(results)).to.deep.equal(['recorded', 'retry', 'recorded']);
+    expect(results[1]).to.include({ reason: 'poison' });
+    await expectRows(sale, 2, 2, [...good, poison]);
+  });
+
+  it('fails only the purchase with a value that MySQL refuses, and turns the others into orders [G10]', async () => {
+    const sale = await world.sales.create(newSale({ stock: 100 }));
+    const eve = `eve-${randomBytes(6).toString('hex')}`;
+    await world.refuseOrdersOf(eve);
+    const neighbours = Array.from({ length: 20 }, (_, index) => purchaseOf(`ann${index}`));
+    const mixed = batchOf(sale, [...neighbours.slice(0, 7), purchaseOf(`${eve}*2`), ...neighbours.slice(7)]);
+    const good = batchOf(sale, purchasesOf('bob'));
+
+    const results = await record([good, mixed]);
+
+    expect(words(results)).to.deep.equal(['recorded', 'refused']);
+    expect(liveKeys(results[1])).to.have.length(20);
+    await expectRows(sale, 21, 22, [good, mixed]);
+    const [row] = await world.orders.findByPurchases(sale.saleId, [purchaseOf(eve)]);
+    expect(row).to.include({ state: 'failed', reason: 'refused_by_database', quantity: 2, expiresAtMs: null });
+    const { releases, recorded } = await world.outboxOf(mixed.batchId);
+    expect(releases.map(({ userId, withUnits }) => ({ userId, withUnits }))).to.deep.equal([
+      { userId: eve, withUnits: true },
+    ]);
+    expect(recorded.map(({ orders, failed }) => [orders.length, failed])).to.deep.equal([[20, [row?.orderId]]]);
+    expect(words(await record([mixed])), 'delivered again').to.deep.equal(['already_recorded']);
+  });
+
+  it('retries a lone purchase that MySQL refuses and never fails it, because its value may not be the cause [G10]', async () => {
+    const sale = await world.sales.create(newSale());
+    const eve = `eve-${randomBytes(6).toString('hex')}`;
+    await world.refuseOrdersOf(eve);
+    const lone = batchOf(sale, [purchaseOf(eve)]);
+    expect((await record([lone]))[0]).to.include({ outcome: 'retry', reason: 'poison' });
+    await expectRows(sale, 0, 0, [lone]);
+  });
+
+  it('sells the stock to the last unit and not beyond when many writers have too many purchases [I1]', async () => {
+    const sale = await world.sales.create(newSale({ stock: 100 }));
+    const writers = [minters[0] as OrderIdMinter, await openMinter(), await openMinter(), await openMinter()];
+    const batches = Array.from({ length: 16 }, (_, b) =>
+      batchOf(
+        sale,
+        Array.from({ length: 10 }, (__, i) => purchaseOf(`b${b}u${i}`)),
+      ),
+    );
+    const results = await Promise.all(writers.map((minter, w) => record(batches.slice(w * 4, w * 4 + 4), minter)));
+    const live = results.flat().flatMap(liveKeys).length;
+    expect(live).to.equal(100);
+    await expectRows(sale, 100, 160, batches);
+  });
+});

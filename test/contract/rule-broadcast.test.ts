@@ -7,6 +7,7 @@ import { createRuleBroadcast } from '../../src/redis/rule-broadcast.js';
 import { MemoryRuleBroadcast } from '../helpers/memory/memory-rule-repository.js';
 import { onRedisCluster } from '../helpers/redis-cluster.js';
 import { stackEnv } from '../helpers/stack-env.js';
+import { onEachWorld } from './on-each-world.js';
 
 interface World {
   /** A broadcast without rules. */
@@ -30,45 +31,38 @@ const WORLDS = [
 
 const rules = (mode: string): object => ({ lists: { mode } });
 
-for (const [name, createWorld] of WORLDS) {
-  describe(`contract RuleBroadcast on ${name}`, () => {
-    let world: World;
-    let broadcast: RuleBroadcast;
-    before(async () => {
-      world = await createWorld();
-    });
-    beforeEach(() => (broadcast = world.fresh()));
-    after(() => world?.close());
+onEachWorld<World>('contract RuleBroadcast', WORLDS, (world) => {
+  let broadcast: RuleBroadcast;
+  beforeEach(() => (broadcast = world.fresh()));
 
-    it('is older than every version, even 0, when it is empty', async () => {
-      expect(await broadcast.newerThan(0)).to.deep.equal({ is: 'behind' });
-      expect(await broadcast.newerThan(3)).to.deep.equal({ is: 'behind' });
-    });
-
-    it('gives announced rules unchanged to readers of an older version', async () => {
-      const stored = { version: 2, rules: { lists: { agents: { deny: ['Schlüssel "1" {x}', '🎉'] } } } };
-      await broadcast.announce(stored);
-      expect(await broadcast.newerThan(0)).to.deep.equal({ is: 'newer', stored });
-      expect(await broadcast.newerThan(1)).to.deep.equal({ is: 'newer', stored });
-      expect(await broadcast.newerThan(2)).to.deep.equal({ is: 'level' });
-      expect(await broadcast.newerThan(3)).to.deep.equal({ is: 'behind' });
-    });
-
-    it('announces the absence of rules as version 0', async () => {
-      await broadcast.announce({ version: 0, rules: {} });
-      expect(await broadcast.newerThan(0)).to.deep.equal({ is: 'level' });
-      expect(await broadcast.newerThan(1)).to.deep.equal({ is: 'behind' });
-    });
-
-    it('keeps the newest version, for any order and number of announcements', async () => {
-      const versions = [3, 1, 4, 4, 2, 10, 9];
-      await Promise.all(versions.map((version) => broadcast.announce({ version, rules: rules(`m${version}`) })));
-      const newest = { is: 'newer', stored: { version: 10, rules: rules('m10') } };
-      expect(await broadcast.newerThan(0)).to.deep.equal(newest);
-      expect(await broadcast.newerThan(9)).to.deep.equal(newest);
-    });
+  it('is older than every version, even 0, when it is empty', async () => {
+    expect(await broadcast.newerThan(0)).to.deep.equal({ is: 'behind' });
+    expect(await broadcast.newerThan(3)).to.deep.equal({ is: 'behind' });
   });
-}
+
+  it('gives announced rules unchanged to readers of an older version', async () => {
+    const stored = { version: 2, rules: { lists: { agents: { deny: ['Schlüssel "1" {x}', '🎉'] } } } };
+    await broadcast.announce(stored);
+    expect(await broadcast.newerThan(0)).to.deep.equal({ is: 'newer', stored });
+    expect(await broadcast.newerThan(1)).to.deep.equal({ is: 'newer', stored });
+    expect(await broadcast.newerThan(2)).to.deep.equal({ is: 'level' });
+    expect(await broadcast.newerThan(3)).to.deep.equal({ is: 'behind' });
+  });
+
+  it('announces the absence of rules as version 0', async () => {
+    await broadcast.announce({ version: 0, rules: {} });
+    expect(await broadcast.newerThan(0)).to.deep.equal({ is: 'level' });
+    expect(await broadcast.newerThan(1)).to.deep.equal({ is: 'behind' });
+  });
+
+  it('keeps the newest version, for any order and number of announcements', async () => {
+    const versions = [3, 1, 4, 4, 2, 10, 9];
+    await Promise.all(versions.map((version) => broadcast.announce({ version, rules: rules(`m${version}`) })));
+    const newest = { is: 'newer', stored: { version: 10, rules: rules('m10') } };
+    expect(await broadcast.newerThan(0)).to.deep.equal(newest);
+    expect(await broadcast.newerThan(9)).to.deep.equal(newest);
+  });
+});
 
 describe('rule broadcast on redis', () => {
   let connection: RedisConnection;

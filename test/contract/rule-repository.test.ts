@@ -5,6 +5,7 @@ import type { AuditEntry } from '../../src/core/ports/audit-log.js';
 import type { RuleRepository } from '../../src/core/ports/rules.js';
 import { MemoryRuleRepository } from '../helpers/memory/memory-rule-repository.js';
 import { ownMysqlWorld } from './repository-worlds.js';
+import { onEachFreshWorld } from './on-each-world.js';
 
 interface World {
   readonly store: RuleRepository;
@@ -40,73 +41,63 @@ const WORLDS = [
 
 const denying = (...deny: string[]): object => ({ lists: { mode: 'on', users: { deny } } });
 
-for (const [name, createWorld] of WORLDS) {
-  describe(`contract RuleRepository on ${name}`, () => {
-    let world: World;
-    let store: RuleRepository;
-    beforeEach(async () => {
-      world = await createWorld();
-      store = world.store;
-    });
-    afterEach(() => world?.close());
-
-    it('returns version 0 and no rules before any are stored', async () => {
-      expect(await store.current()).to.deep.equal({ version: 0, rules: {} });
-      expect(await store.find(0)).to.equal(null);
-      expect(await store.history(10)).to.deep.equal([]);
-    });
-
-    it('keeps every version unchanged, with its author', async () => {
-      const startMs = Date.now() - 60_000;
-      const texts = denying('Ünïcode 🎉', "' OR 1=1 --", '\\"');
-      expect(await store.store(texts, 0, 'ann')).to.deep.equal({ outcome: 'stored', version: 1 });
-      expect(await store.store({}, 1, 'bob')).to.deep.equal({ outcome: 'stored', version: 2 });
-      expect(await store.current()).to.deep.equal({ version: 2, rules: {} });
-      expect(await store.find(1)).to.deep.equal({ version: 1, rules: texts });
-      expect(await store.find(3)).to.equal(null);
-      const history = await store.history(10);
-      expect(history.map(({ version, actor }) => `${version} ${actor}`)).to.deep.equal(['2 bob', '1 ann']);
-      for (const { atMs } of history) expect(atMs).to.be.within(startMs, Date.now() + 60_000);
-      expect(await store.history(1)).to.deep.equal(history.slice(0, 1));
-    });
-
-    it('stores nothing when a change is based on an older version, and returns the newest version', async () => {
-      await store.store({}, 0, 'ann');
-      await store.store({}, 1, 'ann');
-      for (const known of [0, 1, 3, 7]) {
-        const conflict = { outcome: 'version_conflict', version: 2 };
-        expect(await store.store(denying('eve'), known, 'bob'), `from ${known}`).to.deep.equal(conflict);
-      }
-      expect(await store.current()).to.deep.equal({ version: 2, rules: {} });
-    });
-
-    it('lets one of many concurrent changes win, and returns the newest version to the others', async () => {
-      for (const known of [0, 1]) {
-        const answers = await Promise.all(
-          Array.from({ length: 8 }, (_, index) => store.store(denying(`u${index}`), known, `a${index}`)),
-        );
-        expect(answers.filter(({ outcome }) => outcome === 'stored')).to.have.length(1);
-        expect(new Set(answers.map(({ version }) => version))).to.deep.equal(new Set([known + 1]));
-      }
-      expect(await store.history(10)).to.have.length(2);
-      expect(await world.audited(), 'the others are not in the audit log').to.have.length(2);
-    });
-
-    it('audits the author, the changed layers and both versions', async () => {
-      await store.store(denying('eve'), 0, 'ann');
-      await store.store({ ...denying('eve'), other: { mode: 'off' } }, 1, 'bob');
-      await store.store(denying('eve'), 9, 'eve');
-      const shared = { action: 'rules.published', subject: 'rules:entry' };
-      expect(await world.audited()).to.deep.equal([
-        { actor: 'ann', ...shared, before: { version: 0 }, after: { version: 1, changed: ['lists'] } },
-        { actor: 'bob', ...shared, before: { version: 1 }, after: { version: 2, changed: ['other'] } },
-      ]);
-    });
-
-    it('accepts rules of the maximum size', async () => {
-      const large = denying(...Array.from({ length: 20_000 }, (_, index) => `${'x'.repeat(50)}${index}`));
-      await store.store(large, 0, 'ann');
-      expect((await store.current()).rules).to.deep.equal(large);
-    });
+onEachFreshWorld<World>('contract RuleRepository', WORLDS, (world) => {
+  it('returns version 0 and no rules before any are stored', async () => {
+    expect(await world.store.current()).to.deep.equal({ version: 0, rules: {} });
+    expect(await world.store.find(0)).to.equal(null);
+    expect(await world.store.history(10)).to.deep.equal([]);
   });
-}
+
+  it('keeps every version unchanged, with its author', async () => {
+    const startMs = Date.now() - 60_000;
+    const texts = denying('Ünïcode 🎉', "' OR 1=1 --", '\\"');
+    expect(await world.store.store(texts, 0, 'ann')).to.deep.equal({ outcome: 'stored', version: 1 });
+    expect(await world.store.store({}, 1, 'bob')).to.deep.equal({ outcome: 'stored', version: 2 });
+    expect(await world.store.current()).to.deep.equal({ version: 2, rules: {} });
+    expect(await world.store.find(1)).to.deep.equal({ version: 1, rules: texts });
+    expect(await world.store.find(3)).to.equal(null);
+    const history = await world.store.history(10);
+    expect(history.map(({ version, actor }) => `${version} ${actor}`)).to.deep.equal(['2 bob', '1 ann']);
+    for (const { atMs } of history) expect(atMs).to.be.within(startMs, Date.now() + 60_000);
+    expect(await world.store.history(1)).to.deep.equal(history.slice(0, 1));
+  });
+
+  it('stores nothing when a change is based on an older version, and returns the newest version', async () => {
+    await world.store.store({}, 0, 'ann');
+    await world.store.store({}, 1, 'ann');
+    for (const known of [0, 1, 3, 7]) {
+      const conflict = { outcome: 'version_conflict', version: 2 };
+      expect(await world.store.store(denying('eve'), known, 'bob'), `from ${known}`).to.deep.equal(conflict);
+    }
+    expect(await world.store.current()).to.deep.equal({ version: 2, rules: {} });
+  });
+
+  it('lets one of many concurrent changes win, and returns the newest version to the others', async () => {
+    for (const known of [0, 1]) {
+      const answers = await Promise.all(
+        Array.from({ length: 8 }, (_, index) => world.store.store(denying(`u${index}`), known, `a${index}`)),
+      );
+      expect(answers.filter(({ outcome }) => outcome === 'stored')).to.have.length(1);
+      expect(new Set(answers.map(({ version }) => version))).to.deep.equal(new Set([known + 1]));
+    }
+    expect(await world.store.history(10)).to.have.length(2);
+    expect(await world.audited(), 'the others are not in the audit log').to.have.length(2);
+  });
+
+  it('audits the author, the changed layers and both versions', async () => {
+    await world.store.store(denying('eve'), 0, 'ann');
+    await world.store.store({ ...denying('eve'), other: { mode: 'off' } }, 1, 'bob');
+    await world.store.store(denying('eve'), 9, 'eve');
+    const shared = { action: 'rules.published', subject: 'rules:entry' };
+    expect(await world.audited()).to.deep.equal([
+      { actor: 'ann', ...shared, before: { version: 0 }, after: { version: 1, changed: ['lists'] } },
+      { actor: 'bob', ...shared, before: { version: 1 }, after: { version: 2, changed: ['other'] } },
+    ]);
+  });
+
+  it('accepts rules of the maximum size', async () => {
+    const large = denying(...Array.from({ length: 20_000 }, (_, index) => `${'x'.repeat(50)}${index}`));
+    await world.store.store(large, 0, 'ann');
+    expect((await world.store.current()).rules).to.deep.equal(large);
+  });
+});

@@ -9,10 +9,11 @@ import { createBatchStore } from '../../src/redis/batch-store.js';
 import { createStockStore } from '../../src/redis/stock-store.js';
 import { MemoryRedis } from '../helpers/memory/memory-redis.js';
 import type { RedisFault } from '../helpers/memory/memory-redis-server.js';
-import { batchOf, certainEntry, liveOrderOf, purchasesOf, saleOf } from '../helpers/sales.js';
+import { batchOf, certainEntry, liveOrderOf, purchasesOf, saleOf, releaseOf } from '../helpers/sales.js';
 import { stackEnv } from '../helpers/stack-env.js';
 import { TcpProxy } from '../chaos/harness/tcp-proxy.js';
 import { grantedMsOf, until } from '../chaos/harness/wait.js';
+import { onEachWorld } from './on-each-world.js';
 
 type Store = StockStore & SaleStore & BatchStore;
 
@@ -87,109 +88,104 @@ async function redisWorld(): Promise<FaultyWorld> {
   };
 }
 
-for (const [name, createWorld] of [
+const WORLDS = [
   ['memory', memoryWorld],
   ['redis', redisWorld],
-] as const) {
-  describe(`contract: silent Redis on ${name}`, () => {
-    let world: FaultyWorld;
-    let store: Store;
-    before(async () => {
-      world = await createWorld();
-      ({ store } = world);
-    });
-    after(() => world?.close());
+] as const;
 
-    const openSale = async () => {
-      const sale = saleOf({ stock: 5, opensAtMs: 1 }); // The clock in memory shows another time.
-      await store.warm(sale);
-      await store.setState(sale, 'open');
-      return { sale, at: { saleId: sale.saleId, bucket: 0 } };
-    };
-    const faultOf = async (call: Promise<unknown>): Promise<unknown> =>
-      call.then(
-        (value) => expect.fail(`answered ${JSON.stringify(value)}`),
-        (error: unknown) => error,
-      );
-    const expectFault = (error: unknown): void => {
-      expect(error).to.be.instanceOf(OperationalError);
-      expect(error).to.include({ dependency: 'redis', retryable: true });
-    };
-
-    it('returns `outcome_unknown` for a lost reply of deduct, which ran once and which resolve knows [T8]', async () => {
-      const { sale, at } = await openSale();
-      const batch = batchOf(sale, purchasesOf('u1*2'));
-      const verdict = await world.losingReply('deduct_reply_lost', () => store.deduct(batch));
-      expect(verdict).to.deep.equal({ outcome: 'outcome_unknown' });
-      expect(await store.resolve(batch)).to.equal('deducted');
-      expect((await store.readSale(at))?.unitsLeft, 'the units of one deduct').to.equal(3);
-    });
-
-    it('returns `outcome_unknown` for a lost reply of a refusal, and resolve returns aborted [G4]', async () => {
-      const { sale, at } = await openSale();
-      const batch = batchOf(sale, purchasesOf('u1*2', 'u2*2', 'u3*2'));
-      const verdict = await world.losingReply('deduct_reply_lost', () => store.deduct(batch));
-      expect(verdict).to.deep.equal({ outcome: 'outcome_unknown' });
-      expect(await store.resolve(batch)).to.equal('aborted');
-      expect((await store.readSale(at))?.unitsLeft).to.equal(5);
-    });
-
-    it('returns `outcome_unknown` for a lost reply of resolve, never a verdict [T10]', async () => {
-      const { sale } = await openSale();
-      const batch = batchOf(sale, purchasesOf('u1'));
-      expect(await world.losingReply('resolve_reply_lost', () => store.resolve(batch))).to.equal('outcome_unknown');
-      expect(await store.resolve(batch)).to.equal('aborted');
-    });
-
-    it('returns unknown at once for deduct and resolve while the server is down, and queues nothing [R8]', async () => {
-      const { sale, at } = await openSale();
-      const batch = batchOf(sale, purchasesOf('u1'));
-      const tookMs = await grantedMsOf(async () => {
-        const verdict = await world.cutOff('deduct_lost', () => store.deduct(batch));
-        expect(verdict).to.deep.equal({ outcome: 'outcome_unknown' });
-      });
-      expect(tookMs).to.be.below(2000);
-      expect(await world.cutOff('resolve_lost', () => store.resolve(batch))).to.equal('outcome_unknown');
-      expect((await store.readSale(at))?.unitsLeft, 'no deduct was sent later').to.equal(5);
-      expect(await store.resolve(batch)).to.equal('aborted');
-    });
-
-    it('throws retryable errors from precheck, reads, markRecorded and release [R8]', async () => {
-      const { sale, at } = await openSale();
-      const batch = batchOf(sale, purchasesOf('u1'));
-      await store.deduct(batch);
-      const release = { ...at, userId: 'u1', requestId: 'k1', orderId: '1', batchId: '', withUnits: true };
-      expectFault(await faultOf(world.cutOff('precheck_fails', () => store.precheck(at, purchasesOf('u2')))));
-      expectFault(await faultOf(world.cutOff('read_fails', () => store.readSale(at))));
-      expectFault(await faultOf(world.cutOff('read_fails', () => store.findRequest(at, 'u1', 'k1'))));
-      expectFault(await faultOf(world.cutOff('read_fails', () => store.stalePending(at, 0, 1))));
-      expectFault(
-        await faultOf(world.cutOff('mark_recorded_fails', () => store.markRecorded([{ batch, orders: [] }]))),
-      );
-      expectFault(await faultOf(world.cutOff('release_fails', () => store.release([release]))));
-      expect((await certainEntry(store.findRequest(at, 'u1', 'k1')))?.state, 'nothing of it happened').to.equal('held');
-    });
-
-    it('completes markRecorded or release when only the reply is lost, and a repeat changes nothing', async () => {
-      const { sale, at } = await openSale();
-      const batch = batchOf(sale, purchasesOf('u1*2'));
-      await store.deduct(batch);
-      const orders = [liveOrderOf('u1', '101')];
-      expectFault(
-        await faultOf(world.losingReply('mark_recorded_reply_lost', () => store.markRecorded([{ batch, orders }]))),
-      );
-      expect((await certainEntry(store.findRequest(at, 'u1', 'k1')))?.state).to.equal('ordered');
-      await store.markRecorded([{ batch, orders }]);
-
-      const release = { ...at, userId: 'u1', requestId: 'k1', orderId: '101', batchId: '', withUnits: true };
-      expectFault(await faultOf(world.losingReply('release_reply_lost', () => store.release([release]))));
-      // The lost reply may belong to the read before the script. In that case the release runs now.
-      await store.release([release]);
-      expect(await store.release([release])).to.deep.equal(['nothing']);
-      expect((await store.readSale(at))?.unitsLeft).to.equal(5);
-    });
+onEachWorld<FaultyWorld>('contract: silent Redis', WORLDS, (world) => {
+  let store: Store;
+  before(async () => {
+    ({ store } = world);
   });
-}
+
+  const openSale = async () => {
+    const sale = saleOf({ stock: 5, opensAtMs: 1 }); // The clock in memory shows another time.
+    await store.warm(sale);
+    await store.setState(sale, 'open');
+    return { sale, at: { saleId: sale.saleId, bucket: 0 } };
+  };
+  const faultOf = async (call: Promise<unknown>): Promise<unknown> =>
+    call.then(
+      (value) => expect.fail(`answered ${JSON.stringify(value)}`),
+      (error: unknown) => error,
+    );
+  const expectFault = (error: unknown): void => {
+    expect(error).to.be.instanceOf(OperationalError);
+    expect(error).to.include({ dependency: 'redis', retryable: true });
+  };
+
+  it('returns `outcome_unknown` for a lost reply of deduct, which ran once and which resolve knows [T8]', async () => {
+    const { sale, at } = await openSale();
+    const batch = batchOf(sale, purchasesOf('u1*2'));
+    const verdict = await world.losingReply('deduct_reply_lost', () => store.deduct(batch));
+    expect(verdict).to.deep.equal({ outcome: 'outcome_unknown' });
+    expect(await store.resolve(batch)).to.equal('deducted');
+    expect((await store.readSale(at))?.unitsLeft, 'the units of one deduct').to.equal(3);
+  });
+
+  it('returns `outcome_unknown` for a lost reply of a refusal, and resolve returns aborted [G4]', async () => {
+    const { sale, at } = await openSale();
+    const batch = batchOf(sale, purchasesOf('u1*2', 'u2*2', 'u3*2'));
+    const verdict = await world.losingReply('deduct_reply_lost', () => store.deduct(batch));
+    expect(verdict).to.deep.equal({ outcome: 'outcome_unknown' });
+    expect(await store.resolve(batch)).to.equal('aborted');
+    expect((await store.readSale(at))?.unitsLeft).to.equal(5);
+  });
+
+  it('returns `outcome_unknown` for a lost reply of resolve, never a verdict [T10]', async () => {
+    const { sale } = await openSale();
+    const batch = batchOf(sale, purchasesOf('u1'));
+    expect(await world.losingReply('resolve_reply_lost', () => store.resolve(batch))).to.equal('outcome_unknown');
+    expect(await store.resolve(batch)).to.equal('aborted');
+  });
+
+  it('returns unknown at once for deduct and resolve while the server is down, and queues nothing [R8]', async () => {
+    const { sale, at } = await openSale();
+    const batch = batchOf(sale, purchasesOf('u1'));
+    const tookMs = await grantedMsOf(async () => {
+      const verdict = await world.cutOff('deduct_lost', () => store.deduct(batch));
+      expect(verdict).to.deep.equal({ outcome: 'outcome_unknown' });
+    });
+    expect(tookMs).to.be.below(2000);
+    expect(await world.cutOff('resolve_lost', () => store.resolve(batch))).to.equal('outcome_unknown');
+    expect((await store.readSale(at))?.unitsLeft, 'no deduct was sent later').to.equal(5);
+    expect(await store.resolve(batch)).to.equal('aborted');
+  });
+
+  it('throws retryable errors from precheck, reads, markRecorded and release [R8]', async () => {
+    const { sale, at } = await openSale();
+    const batch = batchOf(sale, purchasesOf('u1'));
+    await store.deduct(batch);
+    const release = releaseOf(at, 'u1', '1');
+    expectFault(await faultOf(world.cutOff('precheck_fails', () => store.precheck(at, purchasesOf('u2')))));
+    expectFault(await faultOf(world.cutOff('read_fails', () => store.readSale(at))));
+    expectFault(await faultOf(world.cutOff('read_fails', () => store.findRequest(at, 'u1', 'k1'))));
+    expectFault(await faultOf(world.cutOff('read_fails', () => store.stalePending(at, 0, 1))));
+    expectFault(await faultOf(world.cutOff('mark_recorded_fails', () => store.markRecorded([{ batch, orders: [] }]))));
+    expectFault(await faultOf(world.cutOff('release_fails', () => store.release([release]))));
+    expect((await certainEntry(store.findRequest(at, 'u1', 'k1')))?.state, 'nothing of it happened').to.equal('held');
+  });
+
+  it('completes markRecorded or release when only the reply is lost, and a repeat changes nothing', async () => {
+    const { sale, at } = await openSale();
+    const batch = batchOf(sale, purchasesOf('u1*2'));
+    await store.deduct(batch);
+    const orders = [liveOrderOf('u1', '101')];
+    expectFault(
+      await faultOf(world.losingReply('mark_recorded_reply_lost', () => store.markRecorded([{ batch, orders }]))),
+    );
+    expect((await certainEntry(store.findRequest(at, 'u1', 'k1')))?.state).to.equal('ordered');
+    await store.markRecorded([{ batch, orders }]);
+
+    const release = releaseOf(at, 'u1', '101');
+    expectFault(await faultOf(world.losingReply('release_reply_lost', () => store.release([release]))));
+    // The lost reply may belong to the read before the script. In that case the release runs now.
+    await store.release([release]);
+    expect(await store.release([release])).to.deep.equal(['nothing']);
+    expect((await store.readSale(at))?.unitsLeft).to.equal(5);
+  });
+});
 
 describe('contract: half-open connection to Redis', () => {
   it('ends calls in time and replaces the connection [T9, R8]', async () => {

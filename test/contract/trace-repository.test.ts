@@ -1,34 +1,30 @@
 import { expect } from 'chai';
 import { randomBytes } from 'node:crypto';
 import { createTraceRepository } from '../../src/mysql/trace-repository.js';
-import type { MysqlPool } from '../../src/mysql/pool.js';
 import { createOrderRepository } from '../../src/mysql/order-repository.js';
 import { draftSale } from '../chaos/harness/sales.js';
 import { batchOf, purchaseOf } from '../helpers/sales.js';
-import { ownMysqlWorld, type MysqlWorld } from './repository-worlds.js';
+import { ownMysqlWorld } from './repository-worlds.js';
+import { useWorld } from './on-each-world.js';
 
 /** Own database, because a search without index reads the whole table. */
 describe('TraceRepository on mysql', () => {
-  let world: MysqlWorld;
-  let pool: MysqlPool;
+  const world = useWorld(ownMysqlWorld);
   let saleId: string;
   before(async () => {
-    world = await ownMysqlWorld();
-    ({ pool } = world);
     ({ saleId } = await draftSale({ admin: world.sales }));
   });
-  after(() => world?.close());
 
   let lastId = 1n << 60n; // Too large for a double.
   /** @returns order id and batch id */
   async function insert(userId: string, requestId: string, batchId = randomBytes(12).toString('hex'), sale = saleId) {
     const orderId = String(++lastId);
-    await pool.execute(
+    await world.pool.execute(
       'INSERT INTO orders (id, sale_id, user_id, request_id, batch_id, quantity, amount_cents, one_per_buyer, expires_at)' +
         ' VALUES (?, ?, ?, ?, ?, 1, 100, 0, UTC_TIMESTAMP(3) + INTERVAL 10 MINUTE)',
       [orderId, sale, userId, requestId, batchId],
     );
-    await pool.execute('INSERT INTO order_ranges (sale_id, first_id, last_id, orders) VALUES (?, ?, ?, 1)', [
+    await world.pool.execute('INSERT INTO order_ranges (sale_id, first_id, last_id, orders) VALUES (?, ?, ?, 1)', [
       sale,
       orderId,
       orderId,
@@ -37,7 +33,7 @@ describe('TraceRepository on mysql', () => {
   }
 
   it('finds distinct purchases by order id, batch id, and request id of a buyer, and narrows the result', async () => {
-    const repository = createTraceRepository(pool);
+    const repository = createTraceRepository(world.pool);
     const { batchId, orderId } = await insert('ann', 'f1');
     await insert('bob', 'f1', batchId);
     const users = async (id: string, search = {}, max = 10): Promise<string[]> =>
@@ -56,19 +52,21 @@ describe('TraceRepository on mysql', () => {
   });
 
   it('finds live and archived purchases by trace id, and returns the trace id of an order', async () => {
-    const repository = createTraceRepository(pool);
+    const repository = createTraceRepository(world.pool);
     const traceId = randomBytes(16).toString('hex');
     const [ann, bob, cid] = [await insert('ann', 't1'), await insert('bob', 't2'), await insert('cid', 't3')];
     for (const { orderId } of [ann, bob]) {
-      await pool.execute(`INSERT INTO order_traces (order_id, trace_id) VALUES (${orderId}, 0x${traceId})`);
+      await world.pool.execute(`INSERT INTO order_traces (order_id, trace_id) VALUES (${orderId}, 0x${traceId})`);
     }
-    await pool.execute(`INSERT INTO order_traces_archive (order_id, trace_id) VALUES (${cid.orderId}, 0x${traceId})`);
-    await pool.execute(
+    await world.pool.execute(
+      `INSERT INTO order_traces_archive (order_id, trace_id) VALUES (${cid.orderId}, 0x${traceId})`,
+    );
+    await world.pool.execute(
       `INSERT INTO orders_archive (id, sale_id, user_id, request_id, batch_id, quantity, amount_cents, one_per_buyer)
        SELECT id, sale_id, user_id, request_id, batch_id, quantity, amount_cents, one_per_buyer FROM orders WHERE id = ?`,
       [cid.orderId],
     );
-    await pool.execute('DELETE FROM orders WHERE id = ?', [cid.orderId]);
+    await world.pool.execute('DELETE FROM orders WHERE id = ?', [cid.orderId]);
     const users = async (search = {}, max = 10): Promise<string[]> =>
       (await repository.findByTrace(traceId, search, max)).map(({ userId }) => userId).sort();
     expect(await users()).to.deep.equal(['ann', 'bob', 'cid']);
@@ -85,7 +83,7 @@ describe('TraceRepository on mysql', () => {
 
   it('finds rows of a worker by trace id, and writes no row for a purchase without a trace id', async () => {
     const traceId = randomBytes(16).toString('hex');
-    const orders = createOrderRepository(pool);
+    const orders = createOrderRepository(world.pool);
     const batch = batchOf({ saleId }, [{ ...purchaseOf('eve/x1'), traceId }, purchaseOf('fay/x2')]);
     const rows = batch.purchases.map((purchase, index) => {
       return { orderId: String(++lastId), batch, purchase, failure: index === 0 ? ('units_lost' as const) : null };
@@ -93,12 +91,13 @@ describe('TraceRepository on mysql', () => {
     const terms = await orders.termsOf([saleId]);
     const plan = { terms, orders: rows, releases: [], oneByOne: new Set<string>(), paymentWindowMs: 60_000 };
     expect(await orders.write(plan)).to.include({ outcome: 'written' });
-    expect(await createTraceRepository(pool).findByTrace(traceId, {}, 10)).to.deep.equal([
+    expect(await createTraceRepository(world.pool).findByTrace(traceId, {}, 10)).to.deep.equal([
       { userId: 'eve', saleId, requestId: 'x1' },
     ]);
-    const [stored] = await pool.query<{ n: string }>('SELECT COUNT(*) AS n FROM order_traces WHERE order_id IN (?)', [
-      rows.map(({ orderId }) => orderId),
-    ]);
+    const [stored] = await world.pool.query<{ n: string }>(
+      'SELECT COUNT(*) AS n FROM order_traces WHERE order_id IN (?)',
+      [rows.map(({ orderId }) => orderId)],
+    );
     expect(Number(stored?.n), 'also of a purchase that failed').to.equal(1);
   });
 
@@ -108,7 +107,7 @@ describe('TraceRepository on mysql', () => {
       await insert(user, 'other');
     }
     for (const windowRows of [2, 1000]) {
-      const repository = createTraceRepository(pool, windowRows);
+      const repository = createTraceRepository(world.pool, windowRows);
       const users = async (search = {}, max = 10): Promise<string[]> =>
         (await repository.walkForRequest('w1', search, max)).map(({ userId }) => userId);
       expect(await users(), `windows of ${windowRows}`).to.deep.equal(['u5', 'u4', 'u3', 'u2', 'u1']);
@@ -123,24 +122,29 @@ describe('TraceRepository on mysql', () => {
     await insert('old', 'b1');
     await Promise.all(Array.from({ length: 30 }, (_, index) => insert(`u${index}`, 'b2')));
     const found = async (search: { readonly saleId?: string }, windowRows: number): Promise<number> =>
-      (await createTraceRepository(pool, windowRows).walkForRequest('b1', search, 10)).length;
+      (await createTraceRepository(world.pool, windowRows).walkForRequest('b1', search, 10)).length;
     expect(await found({}, 2)).to.equal(1);
     expect(await found({}, 1), 'it ended before').to.equal(0);
     expect(await found({ saleId }, 1)).to.equal(1);
   });
 
   it('reads the row with exactly its payments, refunds, coupon and outbox rows', async () => {
-    const repository = createTraceRepository(pool);
+    const repository = createTraceRepository(world.pool);
     const { orderId, batchId } = await insert('eve', 'r1');
     const other = await insert('fay', 'r1');
-    await pool.execute("INSERT INTO payments (payment_id, order_id, amount_cents) VALUES ('p1', ?, 100)", [orderId]);
+    await world.pool.execute("INSERT INTO payments (payment_id, order_id, amount_cents) VALUES ('p1', ?, 100)", [
+      orderId,
+    ]);
     const refund =
       "INSERT INTO refunds (payment_id, order_id, amount_cents, reason) VALUES ('p1', ?, 100, 'wrong_amount')";
-    await pool.execute(refund, [orderId]);
-    await pool.execute("INSERT INTO coupons (order_id, sale_id, user_id) VALUES (?, ?, 'eve')", [orderId, saleId]);
+    await world.pool.execute(refund, [orderId]);
+    await world.pool.execute("INSERT INTO coupons (order_id, sale_id, user_id) VALUES (?, ?, 'eve')", [
+      orderId,
+      saleId,
+    ]);
     const addOutboxRow = async (kind: string, key: string, payload: unknown): Promise<string> => {
       const sql = 'INSERT INTO outbox (kind, `key`, payload) VALUES (?, ?, ?)';
-      return (await pool.execute(sql, [kind, key, JSON.stringify(payload)])).insertId;
+      return (await world.pool.execute(sql, [kind, key, JSON.stringify(payload)])).insertId;
     };
     const ofOrder = [
       await addOutboxRow('batch_recorded', batchId, { orders: [orderId] }),
@@ -148,7 +152,7 @@ describe('TraceRepository on mysql', () => {
     ];
     await addOutboxRow('batch_recorded', other.batchId, { orders: [other.orderId] });
     await addOutboxRow('orders_moved', other.orderId, { orders: [`${orderId}0`] });
-    await pool.execute('UPDATE outbox SET done_at = UTC_TIMESTAMP(3), attempts = 2 WHERE id = ?', [
+    await world.pool.execute('UPDATE outbox SET done_at = UTC_TIMESTAMP(3), attempts = 2 WHERE id = ?', [
       ofOrder[0] as string,
     ]);
 

@@ -5,42 +5,35 @@ import { ManualClock } from '../helpers/memory/manual-clock.js';
 import { MemoryWorkerSlots, SLOT_GRACE_MS } from '../helpers/memory/memory-worker-slots.js';
 import { createWorkerSlots } from '../../src/mysql/worker-slots.js';
 import { ownMysqlWorld, WORLDS, type RepositoryWorld } from './repository-worlds.js';
+import { onEachWorld } from './on-each-world.js';
 
 const unique = (): string => randomBytes(12).toString('base64url');
 
-for (const [name, createWorld] of WORLDS) {
-  describe(`contract WorkerSlots on ${name}`, () => {
-    let world: RepositoryWorld;
-    before(async () => {
-      world = await createWorld();
-    });
-    after(() => world?.close());
-
-    it('gives one slot to each owner, keeps it by renewal, and frees it when the owner leaves [D8]', async () => {
-      const [ann, bob] = [unique(), unique()];
-      const first = await world.slots.acquire(ann, 60_000);
-      const second = await world.slots.acquire(bob, 60_000);
-      expect(first.slot).to.be.within(0, 255);
-      expect(second.slot).not.to.equal(first.slot);
-      const again = await world.slots.acquire(ann, 60_000);
-      expect(again.slot).to.equal(first.slot);
-      expect(again.nowMs).to.be.at.least(first.nowMs);
-      expect(again.nowMs).to.be.within(world.clock.nowMs() - 2000, world.clock.nowMs() + 2000);
-      expect(again.restedSinceMs, 'it was ours').to.equal(0);
-      expect(first.restedSinceMs, 'the lease before had ended').to.be.below(first.nowMs);
-      await world.slots.free(ann);
-      await world.slots.free(bob);
-      await world.slots.free(bob);
-    });
-
-    it('gives different slots to many concurrent processes [D8]', async () => {
-      const owners = Array.from({ length: 8 }, unique);
-      const leases = await Promise.all(owners.map((owner) => world.slots.acquire(owner, 10_000)));
-      expect(new Set(leases.map(({ slot }) => slot)).size).to.equal(owners.length);
-      await Promise.all(owners.map((owner) => world.slots.free(owner)));
-    });
+onEachWorld<RepositoryWorld>('contract WorkerSlots', WORLDS, (world) => {
+  it('gives one slot to each owner, keeps it by renewal, and frees it when the owner leaves [D8]', async () => {
+    const [ann, bob] = [unique(), unique()];
+    const first = await world.slots.acquire(ann, 60_000);
+    const second = await world.slots.acquire(bob, 60_000);
+    expect(first.slot).to.be.within(0, 255);
+    expect(second.slot).not.to.equal(first.slot);
+    const again = await world.slots.acquire(ann, 60_000);
+    expect(again.slot).to.equal(first.slot);
+    expect(again.nowMs).to.be.at.least(first.nowMs);
+    expect(again.nowMs).to.be.within(world.clock.nowMs() - 2000, world.clock.nowMs() + 2000);
+    expect(again.restedSinceMs, 'it was ours').to.equal(0);
+    expect(first.restedSinceMs, 'the lease before had ended').to.be.below(first.nowMs);
+    await world.slots.free(ann);
+    await world.slots.free(bob);
+    await world.slots.free(bob);
   });
-}
+
+  it('gives different slots to many concurrent processes [D8]', async () => {
+    const owners = Array.from({ length: 8 }, unique);
+    const leases = await Promise.all(owners.map((owner) => world.slots.acquire(owner, 10_000)));
+    expect(new Set(leases.map(({ slot }) => slot)).size).to.equal(owners.length);
+    await Promise.all(owners.map((owner) => world.slots.free(owner)));
+  });
+});
 
 describe('WorkerSlots on mysql, with a separate table', () => {
   it('returns the time since a slot of another owner has been free, because earlier times are used [D8]', async () => {

@@ -1,7 +1,9 @@
 import { randomInt } from 'node:crypto';
 import { newBatchId, sealBatch, type Batch } from '../../src/core/batch.js';
 import type { RequestEntry } from '../../src/core/outcome.js';
-import type { LiveOrder } from '../../src/core/ports/batch-store.js';
+import type { Order } from '../../src/core/order.js';
+import type { LiveOrder, Release } from '../../src/core/ports/batch-store.js';
+import type { BucketRef } from '../../src/core/bucket.js';
 import type { StockStore } from '../../src/core/ports/stock-store.js';
 import type { Purchase } from '../../src/core/purchase.js';
 import type { Sale } from '../../src/core/sale.js';
@@ -68,6 +70,30 @@ export const liveOrderOf = (userId: string, orderId: string, requestId = 'k1'): 
   orderId,
   state: 'pending_payment',
 });
+
+/** Returns an order of one unit that waits for its payment. */
+export const orderOf = (parts: Partial<Order> & Pick<Order, 'saleId'>): Order => ({
+  orderId: '101',
+  userId: 'u1',
+  requestId: 'k1',
+  batchId: 'b1',
+  quantity: 1,
+  amountCents: 1,
+  state: 'pending_payment',
+  reason: null,
+  createdAtMs: 1,
+  expiresAtMs: 2,
+  paidAtMs: null,
+  ...parts,
+});
+
+/** Returns the release of an order of any batch, with its units. */
+export const releaseOf = (
+  { saleId, bucket }: BucketRef,
+  userId: string,
+  orderId: string,
+  parts: Partial<Release> = {},
+): Release => ({ saleId, bucket, userId, requestId: 'k1', orderId, batchId: '', withUnits: true, ...parts });
 
 /** Returns the answer of `findRequest`, which must not be `unsure`, because nothing has happened to the bucket. */
 export async function certainEntry(answer: ReturnType<StockStore['findRequest']>): Promise<RequestEntry | null> {

@@ -1,14 +1,10 @@
 import { expect } from 'chai';
 import { randomBytes } from 'node:crypto';
 import { userInfo } from 'node:os';
-import { newBatchId, sealBatch, type Batch } from '../../src/core/batch.js';
 import { encodeOrderEvents } from '../../src/core/order-event.js';
 import { encodePaymentDeadline } from '../../src/core/payment-deadline.js';
 import { GROUPS, TOPICS } from '../../src/core/topics.js';
 import { createDeadLetterParking } from '../../src/mysql/dead-letters.js';
-import { silentLog } from '../helpers/silent-log.js';
-import { createBatchStore } from '../../src/redis/batch-store.js';
-import { createStockStore } from '../../src/redis/stock-store.js';
 import { SYSTEM_ACTOR } from '../../src/core/ports/sale-repository.js';
 import { Buyers, userIds } from '../chaos/harness/buyers.js';
 import { runCommand, RunningCommand, type CommandEnd } from '../helpers/command.js';
@@ -17,6 +13,7 @@ import { expectInvariants } from '../helpers/invariants.js';
 import { openSale } from '../chaos/harness/sales.js';
 import type { Program } from '../chaos/harness/programs.js';
 import { useSystem } from '../helpers/system.js';
+import { parkBatches } from './park-batches.js';
 import { found, until } from '../chaos/harness/wait.js';
 
 /** More than a command processes without confirmation. */
@@ -46,45 +43,11 @@ describe('compensation: replay and discard of dead letters', () => {
     return Number(row?.n);
   };
 
-  /** Deducts batches of one and parks them, as a worker and a collector leave them. */
-  async function parkBatches(saleId: string, users: readonly string[]): Promise<Batch[]> {
-    const { redis, mysql } = system.stack;
-    const [stock, settlement] = [createStockStore(redis, silentLog), createBatchStore(redis)];
-    const repository = createDeadLetterParking(mysql);
-    const batches = users.map((userId) =>
-      sealBatch({
-        batchId: newBatchId(),
-        saleId,
-        bucket: 0,
-        epoch: 1,
-        createdAtMs: Date.now(),
-        traceparent: '',
-        purchases: [{ userId, requestId: 'k1', quantity: 1 }],
-      }),
-    );
-    for (const batch of batches) {
-      expect(await stock.deduct(batch)).to.deep.equal({ outcome: 'deducted' });
-      await repository.park({
-        messageId: randomBytes(16).toString('hex'),
-        group: 'seckill-order-writer',
-        saleId,
-        body: batch.body,
-        originTopic: 'seckill-purchase',
-        batchId: batch.batchId,
-        reason: 'retries_exhausted',
-        attempts: 8,
-        detail: 'the consumer group gave up on it',
-      });
-      await settlement.park(batch);
-    }
-    return batches;
-  }
-
   it('turns a parked batch into an order when replayed, or into a failed row and a returned unit when discarded [M8]', async () => {
     const { stack } = system;
     const [first, second] = [await openSale(stack, { stock: 10 }), await openSale(stack, { stock: 10 })];
     const [ann, bob] = [buyersOf(first.saleId), buyersOf(second.saleId)];
-    await Promise.all([parkBatches(first.saleId, ['ann']), parkBatches(second.saleId, ['bob'])]);
+    await Promise.all([parkBatches(stack, first.saleId, ['ann']), parkBatches(stack, second.saleId, ['bob'])]);
     const parkedOf = async (saleId: string) => (await dlq('list', '--sale', saleId, '--json')).lines[0];
     const toReplay = await found('the dead letter of ann', () => parkedOf(first.saleId));
     expect(toReplay).to.include({ reason: 'retries_exhausted', state: 'parked', replays: 0 });
@@ -170,7 +133,7 @@ describe('compensation: replay and discard of dead letters', () => {
   it(`turns each of ${DEAD_LETTERS} dead letters into one order when the replay is killed, resumed, stopped and resumed [M8]`, async () => {
     const { stack } = system;
     const { saleId } = await openSale(stack, { stock: DEAD_LETTERS });
-    await parkBatches(saleId, userIds(DEAD_LETTERS));
+    await parkBatches(stack, saleId, userIds(DEAD_LETTERS));
     const parked = (): Promise<number> => count("dead_letters WHERE sale_id = ? AND state = 'parked'", saleId);
     const begun = (): Promise<number> =>
       count(
@@ -220,20 +183,5 @@ describe('compensation: replay and discard of dead letters', () => {
         ` (${halfWay} half way), stopped with ${afterStop} left; ${begins} begun in all, ${figures.rows} orders, 0 twice`,
     );
     expect((await dlq(...args, '--yes')).lines, 'nothing is left').to.deep.equal([]);
-  });
-
-  it('lists a page of dead letters and exports them with their bodies', async () => {
-    const { saleId } = await openSale(system.stack, { stock: 10 });
-    const batches = await parkBatches(saleId, userIds(3));
-    const list = await dlq('list', '--sale', saleId, '--limit', '2');
-    expect(list.stdout.split('\n')[0]).to.match(/^id +parked at +state +reason/);
-    expect(list.stdout).to.contain(batches[1]?.batchId).and.not.contain(batches[2]?.batchId);
-    expect(list.stderr).to.match(/--after \d+/);
-    const exported = await dlq('export', '--sale', saleId, '--since', '-1h');
-    expect(exported.lines.map(({ body }) => body)).to.deep.equal(batches.map(({ body }) => body));
-    const unsafe = await dlq('discard', '1', '2', '--sale', '7', '--limit', '1');
-    expect(unsafe.code, 'a safeguard that would protect nothing').to.equal(2);
-    expect(unsafe.stderr).to.contain('leave out --sale, --limit beside numbers');
-    expect((await dlq('show', '99999999999')).code).to.equal(1);
   });
 });

@@ -3,7 +3,6 @@ import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
-import { migrate } from '../../src/mysql/migrate.js';
 import { Buyers } from '../chaos/harness/buyers.js';
 import { ask, type Answer } from '../chaos/harness/http.js';
 import { runCommand } from '../helpers/command.js';
@@ -150,22 +149,6 @@ describe('answers for operators', () => {
     }
   });
 
-  it('documents every address of each listener', async () => {
-    const [api] = all as [Program];
-    const served = {
-      buyers: ['/v1/sales/{saleId}/purchases', '/v1/orders/{orderId}', '/v1/payments/webhook', '/readyz'],
-      operators: ['/admin/v1/sales', '/admin/v1/sales/{saleId}/warm', '/readyz', '/metrics'],
-    };
-    for (const [listener, paths] of Object.entries(served)) {
-      const { status, headers, json } = await ask(`${api.operatorsUrl}/openapi/${listener}.json`);
-      expect(status).to.equal(200);
-      expect(headers['content-type']).to.match(/^application\/json/);
-      expect(String(json.openapi)).to.match(/^3\./);
-      expect(Object.keys(json.paths as object)).to.include.members(paths);
-    }
-    expect((await ask(`${api.url}/nothing-here`)).json).to.include({ code: 'route_not_found', status: 404 });
-  });
-
   it('saves one profile at a time with `seckill profile api` and audits it', async () => {
     const [api] = all as [Program];
     const folder = mkdtempSync(join(tmpdir(), 'profiles-'));
@@ -193,23 +176,6 @@ describe('answers for operators', () => {
     } finally {
       rmSync(folder, { recursive: true });
     }
-  });
-
-  it('applies each migration once when two processes migrate', async () => {
-    const name = `seckill_twice_${Date.now()}`;
-    await system.stack.mysql.execute(`CREATE DATABASE ${name}`);
-    const url = system.stack.env.MYSQL_URL.replace(/\/[^/]*$/, `/${name}`);
-    const applied = await Promise.all([migrate({ url }), migrate({ url }), migrate({ url })]);
-    expect(
-      applied.filter((names) => names.length > 0),
-      JSON.stringify(applied),
-    ).to.have.length(1);
-    expect(await migrate({ url })).to.deep.equal([]);
-    const [row] = await system.stack.mysql.query<{ slots: string }>(
-      `SELECT COUNT(*) AS slots FROM ${name}.worker_slots`,
-    );
-    expect(Number(row?.slots)).to.equal(256);
-    await system.stack.mysql.execute(`DROP DATABASE ${name}`);
   });
 });
 

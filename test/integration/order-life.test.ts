@@ -64,27 +64,6 @@ describe('the life of an order', () => {
     expect(await expectInvariants(system.stack, saleId, buyers.opLog)).to.include({ sold: 1, unitsLeft: 4 });
   });
 
-  it('is charged once by forty concurrent payments with different keys', async () => {
-    const { saleId, buyers } = await saleWith();
-    const orderId = await orderOf(buyers, 'ann');
-    const all = await Promise.all(
-      Array.from({ length: 40 }, (_, n) => move(buyers, 'ann', orderId, 'pay', `key-${n}`)),
-    );
-    expect(new Set(all.map(brief))).to.deep.equal(new Set(['200 paid']));
-    const rows = await system.stack.mysql.query('SELECT payment_id FROM payments WHERE order_id = ?', [orderId]);
-    expect(rows).to.have.length(1);
-    expect((await buyers.order('ann', orderId)).json).not.to.have.property('refunds');
-    await expectInvariants(system.stack, saleId, buyers.opLog);
-  });
-
-  it('is not charged with another key while the result of the first key is unknown', async () => {
-    const { buyers } = await saleWith();
-    const orderId = await orderOf(buyers, 'ann');
-    expect(brief(await move(buyers, 'ann', orderId, 'pay', 'unknown-1'))).to.equal('503 outcome_unknown');
-    expect(brief(await move(buyers, 'ann', orderId, 'pay', 'k2'))).to.equal('409 payment_in_progress');
-    expect(brief(await move(buyers, 'ann', orderId, 'cancel'))).to.equal('200 cancelled');
-  });
-
   it('can be cancelled, and its unit is sold again, even to the same buyer', async () => {
     const { saleId, buyers } = await saleWith({ stock: 1 });
     const orderId = await orderOf(buyers, 'ann');

@@ -182,13 +182,4 @@ describe('proofs from buyers: signature, purchase token, pass', () => {
     });
     expect(await expectInvariants(system.stack, saleId)).to.include({ rows: 2, sold: 2, unitsLeft: 0 });
   });
-
-  it('removes a buyer from the queue who stops polling, even if no other buyer polls', async () => {
-    const saleId = await newSale({ stock: 1 });
-    await publish({ queue: { mode: 'on', sales: [saleId], admitPerSecond: 0, idleMs: 1000 } });
-    const waits = await ask(`${one.url}/v1/sales/${saleId}/queue`, { method: 'POST', token: tokenOf('fay') });
-    expect(brief(waits)).to.equal('202 waiting');
-    expect(waits.json.estimateMs, 'nobody goes in').to.equal(null);
-    await until('nobody waits', async () => /^seckill_admission_queue_waiting\S* 0$/m.test(await metricsOf(one)));
-  });
 });

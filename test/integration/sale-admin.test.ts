@@ -27,7 +27,6 @@ describe('administration of sales over HTTP', () => {
     opensAt: '2020-01-31T20:00:00Z',
     closesAt: '2090-01-31T20:00:00+01:00',
   };
-  const create = async (): Promise<string> => String((await post('', newSale)).json.saleId);
 
   it('takes a sale through its whole life', async () => {
     const created = await post('', newSale);
@@ -67,50 +66,5 @@ describe('administration of sales over HTTP', () => {
     expect(figures).to.include({ stock: 3, sold: 2, unitsLeft: 1 });
     const shown = await ask(`${api.operatorsUrl}/admin/v1/sales/${String(saleId)}`, { token: admin });
     expect(shown.json).to.include({ saleId, state: 'closed', sold: 2 });
-  });
-
-  it('changes nothing when a sale is warmed twice, and never returns sold units', async () => {
-    const saleId = await create();
-    const buyers = buyersOf(saleId);
-    const unitsLeft = async (): Promise<unknown> =>
-      (await system.stack.audit.store.snapshot({ saleId, bucket: 0 }))?.unitsLeft;
-    expect(brief(await post(`/${saleId}/warm`))).to.equal('200 warm');
-    expect(brief(await post(`/${saleId}/warm`))).to.equal('200 warm');
-    expect(await unitsLeft()).to.equal(3);
-
-    await post(`/${saleId}/open`);
-    expect((await buyers.buy('ann'))?.status).to.equal(202);
-    expect(brief(await post(`/${saleId}/warm`))).to.equal('409 wrong_state');
-    // even a row in MySQL that says `warm` again must not restore units
-    await system.stack.mysql.execute("UPDATE sales SET state = 'warm' WHERE id = ?", [saleId]);
-    expect(brief(await post(`/${saleId}/warm`))).to.equal('200 warm');
-    expect(await unitsLeft()).to.equal(2);
-    await expectInvariants(system.stack, saleId, buyers.opLog);
-  });
-
-  it('refuses callers without the role [S5]', async () => {
-    const saleId = await create();
-    for (const [path, body] of [['', newSale] as const, [`/${saleId}/warm`] as const]) {
-      const nobody = await ask(`${api.operatorsUrl}/admin/v1/sales${path}`, { method: 'POST', body });
-      expect(brief(nobody)).to.equal('401 unauthorized');
-      expect(nobody.headers['www-authenticate']).to.match(/^Bearer/);
-      expect(brief(await post(path, body, buyersOf(saleId).token('ann')))).to.equal('403 role_needed');
-      expect(brief(await post(path, body, buyersOf(saleId).token('ann', ['Admin'])))).to.equal('403 role_needed');
-    }
-    const [header, payload] = admin.split('.') as [string, string];
-    const unsigned = Buffer.from('{"alg":"none","typ":"JWT"}').toString('base64url');
-    for (const forged of [`${unsigned}.${payload}.`, `${header}.${payload}.AAAA`]) {
-      expect(brief(await post(`/${saleId}/warm`, undefined, forged))).to.equal('401 unauthorized');
-    }
-    expect((await system.stack.admin.show(saleId))?.state, 'nothing moved').to.equal('draft');
-  });
-
-  it('names every wrong field', async () => {
-    const bad = await post('', { ...newSale, stock: 0, closesAt: 'never', colour: 'red' });
-    expect(brief(bad)).to.equal('400 bad_request');
-    const fields = (bad.json.errors as { field: string }[]).map(({ field }) => field);
-    expect(fields).to.have.members(['stock', 'closesAt', 'colour']);
-    expect(brief(await post('/999999999/warm'))).to.equal('404 not_found');
-    expect(brief(await post('/x/warm'))).to.equal('400 bad_request');
   });
 });

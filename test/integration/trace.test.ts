@@ -1,10 +1,7 @@
 import { expect } from 'chai';
 import { randomBytes } from 'node:crypto';
-import { userInfo } from 'node:os';
 import type { Batch } from '../../src/core/batch.js';
-import { createDeadLetterParking } from '../../src/mysql/dead-letters.js';
 import { silentLog } from '../helpers/silent-log.js';
-import { createBatchStore } from '../../src/redis/batch-store.js';
 import { createStockStore } from '../../src/redis/stock-store.js';
 import { Buyers } from '../chaos/harness/buyers.js';
 import { runCommand, type CommandEnd } from '../helpers/command.js';
@@ -13,6 +10,7 @@ import { openSale } from '../chaos/harness/sales.js';
 import type { Program } from '../chaos/harness/programs.js';
 import { batchOf, purchasesOf } from '../helpers/sales.js';
 import { useSystem } from '../helpers/system.js';
+import { parkBatch } from './park-batches.js';
 import { found } from '../chaos/harness/wait.js';
 
 interface Trace {
@@ -138,18 +136,7 @@ describe('trace of a purchase', () => {
     const { saleId } = await openSale(stack, { stock: 10 });
     const key = fresh();
     const [pending, parked] = [await deducted(saleId, `ann/${key}`), await deducted(saleId, `bob/${key}`)];
-    await createDeadLetterParking(stack.mysql).park({
-      messageId: randomBytes(16).toString('hex'),
-      group: 'seckill-order-writer',
-      saleId,
-      body: parked.body,
-      originTopic: 'seckill-purchase',
-      batchId: parked.batchId,
-      reason: 'retries_exhausted',
-      attempts: 8,
-      detail: 'the consumer group gave up on it',
-    });
-    await createBatchStore(stack.redis).park(parked);
+    await parkBatch(stack, parked);
 
     const { traces } = await byHttp(key);
     expect(traces.map(({ userId, state }) => `${userId} ${state}`)).to.have.members(['ann pending', 'bob parked']);
@@ -170,23 +157,5 @@ describe('trace of a purchase', () => {
       );
     });
     expect(audit.lines.map(({ action }) => action)).to.deep.equal(['sale.opened', 'sale.warmed', 'sale.created']);
-  });
-
-  it('audits what admins and commands do to a sale in their names', async () => {
-    const token = buyersOf('1').token('root', ['admin']);
-    const { saleId } = await openSale(system.stack);
-    const post = (verb: string) =>
-      ask(`${api.operatorsUrl}/admin/v1/sales/${saleId}/${verb}`, { method: 'POST', token });
-    expect((await post('pause')).status).to.equal(200);
-    expect((await post('resume')).status).to.equal(200);
-    expect((await seckill('sale', 'close', saleId)).code).to.equal(0);
-    const { json } = await ask(`${api.operatorsUrl}/admin/v1/audit?subject=sale:${saleId}&limit=3`, { token });
-    const entries = json.entries as { actor: string; action: string; before: unknown; after: unknown }[];
-    expect(entries.map(({ actor, action }) => `${actor} ${action}`)).to.deep.equal([
-      `${userInfo().username} sale.closed`,
-      'root sale.resumed',
-      'root sale.paused',
-    ]);
-    expect(entries[2]).to.deep.include({ before: { state: 'open' }, after: { state: 'paused' } });
   });
 });

@@ -165,34 +165,6 @@ describe('traces across API, broker, worker and keeper', () => {
     await expectInvariants(system.stack, sale.saleId, buyers.opLog);
   });
 
-  it('share one span for purchases of a batch: below the first recorded purchase, linked with the others', async () => {
-    const sale = await openSale(system.stack, { stock: 10 });
-    const buyers = buyersOf(sale.saleId);
-    const [one, other] = [newTraceId(), newTraceId()];
-    await buyers.buy('opens-the-lane'); // leaves alone: later purchases gather for the next batch
-    const bought = await Promise.all([
-      buyers.buy('dan', { traceparent: traceparent(one, '01') }),
-      buyers.buy('eve', { traceparent: traceparent(other, '01') }),
-      buyers.buy('fay'),
-    ]);
-    expect(bought.map((answer) => answer?.status)).to.deep.equal([202, 202, 202]);
-    const batchOf = (traceId: string): CollectedSpan | undefined =>
-      collector.ofTrace(traceId).find(({ name }) => name === 'place batch');
-    const batch = await found('the span of the batch', async () => batchOf(one) ?? batchOf(other));
-    const [first, second] = batch.traceId === one ? [one, other] : [other, one];
-    await until('both purchases', () =>
-      [one, other].every((id) => collector.ofTrace(id).some(({ name }) => name === BUY)),
-    );
-    const purchase = (traceId: string) => collector.ofTrace(traceId).find(({ name }) => name === BUY);
-    expect(batch.fields['seckill.purchases']).to.equal('3');
-    expect(batch.parentSpanId).to.equal(purchase(first)?.spanId);
-    expect(batch.links?.map(({ spanId }) => spanId)).to.deep.equal([purchase(first)?.spanId, purchase(second)?.spanId]);
-    expect(purchase(second)?.links?.map(({ traceId, spanId }) => [traceId, spanId])).to.deep.equal([
-      [batch.traceId, batch.spanId],
-    ]);
-    await expectInvariants(system.stack, sale.saleId, buyers.opLog);
-  });
-
   it('cost no purchase when the collector is away: failed spans are counted and logged once', async () => {
     const env = {
       OTEL_EXPORTER_OTLP_ENDPOINT: 'http://127.0.0.1:1',

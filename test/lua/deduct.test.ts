@@ -4,7 +4,7 @@ import { ABORTED_LIFE_MS, ScriptRunner } from './script-runner.js';
 import { batchOf, purchaseOf, purchasesOf } from '../helpers/sales.js';
 import {
   BATCH_EPOCH,
-  LIMIT,
+  PURCHASE_CONDITIONS,
   saleIn,
   clashesOf,
   describeSetting,
@@ -27,26 +27,14 @@ const CONDITIONS: readonly Condition[] = [
   { word: 'stale_epoch', setting: { server: 'another' } },
   { word: 'stale_epoch', setting: { epoch: 'earlier' } },
   { word: 'stale_epoch', setting: { epoch: 'later' } },
-  { word: 'replayed', setting: { entry: 1 } },
-  { word: 'request_conflict', setting: { entry: 2 } },
-  { word: 'paused', setting: { state: 'paused' } },
-  { word: 'closed', setting: { closes: 'earlier' } },
-  { word: 'closed', setting: { state: 'closed' } },
-  { word: 'not_open', setting: { state: 'warm' } },
-  { word: 'not_open', setting: { opens: 'later' } },
-  { word: 'limit_reached', setting: { bought: LIMIT } },
-  { word: 'sold_out', setting: { stock: 0 } },
+  ...PURCHASE_CONDITIONS,
 ];
 
 /** Words that the reply contains for each purchase, after `refused`. */
-const REFUSALS = ['replayed', 'request_conflict', 'paused', 'closed', 'not_open', 'limit_reached', 'sold_out'];
+const REFUSALS = PURCHASE_CONDITIONS.map(({ word }) => word);
 
 describe('lua/deduct-6.lua', () => {
-  let runner: ScriptRunner;
-  before(async () => {
-    runner = await ScriptRunner.open();
-  });
-  after(() => runner?.close());
+  const runner = ScriptRunner.inSuite();
 
   const expectWord = async (word: string, setting: Setting): Promise<void> => {
     const batchId = newBatchId();
@@ -132,21 +120,6 @@ describe('lua/deduct-6.lua', () => {
     expect(await sale.deduct(batch), 'for ever').to.deep.equal(['aborted']);
   });
 
-  it('returns `limit_reached` for the second key when one buyer sends two keys at limit 1 [G5]', async () => {
-    const sale = await runner.sale({ limitPerBuyer: 1 });
-    const batch = batchOf(sale.sale, purchasesOf('u1/a', 'u1/b'));
-    expect(await sale.deduct(batch)).to.deep.equal(['refused', 1, 'limit_reached', '']);
-    const alone = batchOf(sale.sale, purchasesOf('u1/a'));
-    expect(((await sale.deduct(alone)) as unknown[])[0]).to.equal('deducted');
-  });
-
-  it('returns `request_conflict` for a duplicate in the batch, even with the same quantity, and counts its units once', async () => {
-    const sale = await runner.sale({ stock: 3, limitPerBuyer: 9 });
-    const batch = batchOf(sale.sale, purchasesOf('u1/a*2', 'u1/a*2', 'u1/a', 'u2'));
-    expect(await sale.deduct(batch)).to.deep.equal(['refused', 1, 'request_conflict', '', 2, 'request_conflict', '']);
-    expect((await sale.snapshot()).unitsLeft).to.equal(3);
-  });
-
   it('treats equal request ids of two buyers, and keys that look alike, as different requests', async () => {
     const sale = await runner.sale({ limitPerBuyer: 1 });
     const batch = batchOf(sale.sale, purchasesOf('u1/k', 'u2/k', 'u/1-k', 'u_1/k', 'u-1/k'));
@@ -161,13 +134,6 @@ describe('lua/deduct-6.lua', () => {
     const taken = batchOf(sale.sale, purchasesOf('u1'));
     await sale.deduct(taken);
     expect(await sale.redis.pttl(sale.marker(taken.batchId))).to.equal(-1);
-  });
-
-  it('leaves nothing but an expiring marker when it refuses a batch', async () => {
-    const sale = await runner.sale({ stock: 0 });
-    for (let i = 0; i < 5; i++) await sale.deduct(batchOf(sale.sale, purchasesOf(`u${i}`)));
-    const { buyers, requests, pending } = await sale.snapshot();
-    expect({ buyers, requests, pending }).to.deep.equal({ buyers: {}, requests: {}, pending: [] });
   });
 
   it('counts exactly when stock and quantities are large', async () => {

@@ -1,36 +1,19 @@
 import { expect } from 'chai';
-import { newBatchId, BATCH_SIZE_CEILING, type Batch } from '../../src/core/batch.js';
+import { newBatchId, BATCH_SIZE_CEILING } from '../../src/core/batch.js';
 import { ABORTED_LIFE_MS, RECORDED_LIFE_MS, ScriptRunner, type SaleScripts } from './script-runner.js';
 import { batchOf, liveOrderOf, purchaseOf, purchasesOf } from '../helpers/sales.js';
 
 describe('lua/mark-recorded-4.lua', () => {
-  let runner: ScriptRunner;
+  const runner = ScriptRunner.inSuite();
   let sale: SaleScripts;
-  before(async () => {
-    runner = await ScriptRunner.open();
-  });
   beforeEach(async () => {
     sale = await runner.sale({ limitPerBuyer: 5 });
   });
-  after(() => runner?.close());
 
-  const deducted = async (...texts: string[]): Promise<Batch> => {
-    const batch = batchOf(sale.sale, purchasesOf(...texts));
-    expect(((await sale.deduct(batch)) as unknown[])[0]).to.equal('deducted');
-    return batch;
-  };
   const order = liveOrderOf;
 
-  it('moves requests from held to ordered and returns their number', async () => {
-    const { batchId } = await deducted('u1*2', 'u2');
-    expect(await sale.markRecorded(batchId, [order('u1', '101'), order('u2', '102')])).to.equal(2);
-    const { requests, pending, buyers, unitsLeft } = await sale.snapshot();
-    expect(requests).to.deep.equal({ 'u1/k1': 'ordered:101:2', 'u2/k1': 'ordered:102:1' });
-    expect({ pending, buyers, unitsLeft }).to.deep.equal({ pending: [], buyers: { u1: 2, u2: 1 }, unitsLeft: 7 });
-  });
-
   it('removes the body of the marker and sets an expiry, which a second call keeps or adds when it is missing', async () => {
-    const { batchId } = await deducted('u1');
+    const { batchId } = await sale.deducted('u1');
     const marker = sale.marker(batchId);
     const life = (): Promise<number> => sale.redis.pttl(marker);
     expect(await life(), 'it must outlive everything until the batch is recorded').to.equal(-1);
@@ -46,7 +29,7 @@ describe('lua/mark-recorded-4.lua', () => {
   });
 
   it('returns repairing and moves nothing while the sale is rebuilt [R10]', async () => {
-    const { batchId } = await deducted('u1');
+    const { batchId } = await sale.deducted('u1');
     await sale.redis.hset(sale.keys.sale, 'state', 'repair');
     const before = await sale.snapshot([batchId]);
     expect(await sale.markRecorded(batchId, [order('u1', '101')])).to.equal('repairing');
@@ -54,52 +37,11 @@ describe('lua/mark-recorded-4.lua', () => {
     expect(await sale.snapshot([batchId])).to.deep.equal(before);
   });
 
-  it('returns 0 and changes nothing when the batch was marked before [M9]', async () => {
-    const { batchId } = await deducted('u1');
-    await sale.markRecorded(batchId, [order('u1', '101')]);
-    const before = await sale.snapshot([batchId]);
-    expect(await sale.markRecorded(batchId, [order('u1', '999')])).to.equal(0);
-    expect(await sale.snapshot([batchId])).to.deep.equal(before);
-  });
-
-  it('moves only requests that this batch holds: not released, ordered or unknown requests, nor requests of another batch [C6]', async () => {
-    const { batchId } = await deducted('u1', 'u2', 'u3');
-    const other = await deducted('u4');
-    await sale.release('u1', '101', { batchId });
-    await sale.markRecorded(batchId, [order('u2', '102')]);
-    const orders = [order('u1', '201'), order('u2', '202'), order('u3', '203'), order('u4', '204'), order('u5', '205')];
-    expect(await sale.markRecorded(batchId, orders)).to.equal(1);
-    expect((await sale.snapshot()).requests).to.deep.equal({
-      'u1/k1': 'released:101:1',
-      'u2/k1': 'ordered:102:1',
-      'u3/k1': 'ordered:203:1',
-      'u4/k1': `held:${other.batchId}:1`,
-    });
-  });
-
   it('moves nothing for a batch id that is a prefix of another batch id', async () => {
     const batch = batchOf(sale.sale, purchasesOf('u1'), 'batch-12');
     await sale.deduct(batch);
     expect(await sale.markRecorded('batch-1', [order('u1', '101')])).to.equal(0);
     expect((await sale.snapshot()).requests).to.deep.equal({ 'u1/k1': 'held:batch-12:1' });
-  });
-
-  it('keeps the body in the marker from deduct to mark-recorded and then removes it', async () => {
-    const batch = await deducted('u1', 'u2');
-    expect((await sale.snapshot([batch.batchId])).markers).to.deep.equal({ [batch.batchId]: `deducted${batch.body}` });
-    await sale.markRecorded(batch.batchId, [order('u1', '101')]);
-    expect((await sale.snapshot([batch.batchId])).markers).to.deep.equal({ [batch.batchId]: 'deducted' });
-  });
-
-  it('removes a batch from `pending` when none of its requests became an order', async () => {
-    const { batchId } = await deducted('u1');
-    expect(await sale.markRecorded(batchId, [])).to.equal(0);
-    const { requests, pending, markers } = await sale.snapshot([batchId]);
-    expect({ requests, pending, markers }).to.deep.equal({
-      requests: { 'u1/k1': `held:${batchId}:1` },
-      pending: [],
-      markers: { [batchId]: 'deducted' },
-    });
   });
 
   it('keeps a claimed marker claimed and lets an aborted marker expire', async () => {
@@ -116,7 +58,7 @@ describe('lua/mark-recorded-4.lua', () => {
   });
 
   it('creates no marker when the batch has no marker [C7]', async () => {
-    const { batchId } = await deducted('u1');
+    const { batchId } = await sale.deducted('u1');
     await sale.redis.del(sale.marker(batchId));
     expect(await sale.markRecorded(batchId, [order('u1', '101')])).to.equal(1);
     expect((await sale.snapshot([batchId])).markers).to.deep.equal({});

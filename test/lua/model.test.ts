@@ -143,11 +143,7 @@ const history = fc
   .map((parts) => parts.flat());
 
 describe('lua: random histories against the stores in memory', () => {
-  let runner: ScriptRunner;
-  before(async () => {
-    runner = await ScriptRunner.open();
-  });
-  after(() => runner?.close());
+  const runner = ScriptRunner.inSuite();
 
   /** Words that the scripts answered. The test fails when the histories reach too few of them. */
   const met = new Set<string>();

@@ -64,8 +64,21 @@ export const describeSetting = (setting: Setting): string =>
     .map(([name, value]) => `${name} ${value}`)
     .join(', ');
 
-export const LIMIT = 2;
+const LIMIT = 2;
 export const BATCH_EPOCH = 2;
+
+/** Conditions of one purchase `u1/k1*1`, in the order of the scripts' headers. */
+export const PURCHASE_CONDITIONS: readonly Condition[] = [
+  { word: 'replayed', setting: { entry: 1 } },
+  { word: 'request_conflict', setting: { entry: 2 } },
+  { word: 'paused', setting: { state: 'paused' } },
+  { word: 'closed', setting: { closes: 'earlier' } },
+  { word: 'closed', setting: { state: 'closed' } },
+  { word: 'not_open', setting: { state: 'warm' } },
+  { word: 'not_open', setting: { opens: 'later' } },
+  { word: 'limit_reached', setting: { bought: LIMIT } },
+  { word: 'sold_out', setting: { stock: 0 } },
+];
 
 const EPOCHS = { earlier: BATCH_EPOCH - 1, same: BATCH_EPOCH, later: BATCH_EPOCH + 1 } as const;
 

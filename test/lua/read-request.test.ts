@@ -6,11 +6,7 @@ import { saleIn, clashesOf, describeSetting, type Condition } from './precedence
 const HELD = 'held:earlier-batch:1';
 
 describe('lua/read-request-2.lua and lua/bucket-status-1.lua', () => {
-  let runner: ScriptRunner;
-  before(async () => {
-    runner = await ScriptRunner.open();
-  });
-  after(() => runner?.close());
+  const runner = ScriptRunner.inSuite();
 
   const read = ({ keys }: SaleScripts, field = 'u1/k1') =>
     runner.connection.run('read-request', [keys.sale, keys.requests], [field, 1]);

@@ -6,15 +6,11 @@ import { ScriptRunner, type SaleScripts } from './script-runner.js';
 const LEASE_MS = 20_000;
 
 describe('lua/take-due-2.lua and lua/leave-alone-1.lua', () => {
-  let runner: ScriptRunner;
+  const runner = ScriptRunner.inSuite();
   let sale: SaleScripts;
-  before(async () => {
-    runner = await ScriptRunner.open();
-  });
   beforeEach(async () => {
     sale = await runner.sale({ stock: 100, limitPerBuyer: 50 });
   });
-  after(() => runner?.close());
 
   const run = (name: 'take-due' | 'leave-alone', keys: string[], args: (string | number)[]) =>
     runner.connection.run(name, keys, args) as Promise<unknown>;

@@ -21,11 +21,7 @@ const CONDITIONS: readonly Condition[] = [
 ];
 
 describe('lua/resolve-2.lua', () => {
-  let runner: ScriptRunner;
-  before(async () => {
-    runner = await ScriptRunner.open();
-  });
-  after(() => runner?.close());
+  const runner = ScriptRunner.inSuite();
 
   describe('words for one reason, which write nothing', () => {
     for (const { word, setting } of CONDITIONS) {
@@ -66,17 +62,6 @@ describe('lua/resolve-2.lua', () => {
       expect(await sale.redis.pttl(sale.marker(batchId))).to.be.within(ABORTED_LIFE_MS - 10_000, ABORTED_LIFE_MS);
     });
   }
-
-  it('lets the first writer win: a late deduct takes nothing, and resolve reports an earlier deduct [T7]', async () => {
-    const sale = await runner.sale({ stock: 5 });
-    const late = batchOf(sale.sale, purchasesOf('u1'));
-    await sale.resolve(late.batchId);
-    expect(await sale.deduct(late)).to.deep.equal(['aborted']);
-    const early = batchOf(sale.sale, purchasesOf('u1'));
-    await sale.deduct(early);
-    expect(await sale.resolve(early.batchId)).to.equal('deducted');
-    expect((await sale.snapshot()).unitsLeft).to.equal(4);
-  });
 
   it('agrees with deduct when both run at the same moment, two hundred times [T7]', async () => {
     const sale = await runner.sale({ stock: 200, limitPerBuyer: 200 });

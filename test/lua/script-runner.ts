@@ -1,3 +1,4 @@
+import { expect } from 'chai';
 import type { Batch } from '../../src/core/batch.js';
 import { encodeOrderNotifications } from '../../src/core/order-notifications.js';
 import type { Purchase } from '../../src/core/purchase.js';
@@ -7,7 +8,7 @@ import type { Release, LiveOrder } from '../../src/core/ports/batch-store.js';
 import { connectRedis, type RedisConnection } from '../../src/redis/connection.js';
 import { bucketKeys, notificationsChannel, type BucketKeys } from '../../src/redis/keys.js';
 import type { BucketSnapshot } from '../helpers/memory/memory-bucket.js';
-import { saleOf } from '../helpers/sales.js';
+import { batchOf, purchasesOf, saleOf } from '../helpers/sales.js';
 import { stackEnv } from '../helpers/stack-env.js';
 
 /** Life of an aborted marker in these tests, ms. The adapter has its own value. */
@@ -16,15 +17,31 @@ export const RECORDED_LIFE_MS = 120_000;
 
 /** Runs the Lua scripts without the adapters: raw keys, raw replies. */
 export class ScriptRunner {
-  readonly connection: RedisConnection;
+  #connection: RedisConnection | null = null;
 
-  private constructor(connection: RedisConnection) {
-    this.connection = connection;
-  }
+  private constructor() {}
 
   static async open(url: string = stackEnv().REDIS_URL): Promise<ScriptRunner> {
-    const options = { url, replyTimeoutMs: 10_000, connectTimeoutMs: 3000 };
-    return new ScriptRunner(await connectRedis(options, silentLog));
+    const runner = new ScriptRunner();
+    await runner.#connect(url);
+    return runner;
+  }
+
+  /** Returns a runner that is connected while the tests of a suite run. */
+  static inSuite(): ScriptRunner {
+    const runner = new ScriptRunner();
+    before(() => runner.#connect(stackEnv().REDIS_URL));
+    after(() => runner.#connection?.close());
+    return runner;
+  }
+
+  async #connect(url: string): Promise<void> {
+    this.#connection = await connectRedis({ url, replyTimeoutMs: 10_000, connectTimeoutMs: 3000 }, silentLog);
+  }
+
+  get connection(): RedisConnection {
+    if (this.#connection === null) throw new Error('a runner is connected only while tests run');
+    return this.#connection;
   }
 
   close(): Promise<void> {
@@ -77,6 +94,13 @@ export class SaleScripts {
     for (const stamp of ['run_id', 'repair_run']) {
       if (await this.redis.hexists(this.keys.sale, stamp)) await this.redis.hset(this.keys.sale, stamp, 'another');
     }
+  }
+
+  /** Deducts a batch that fits. */
+  async deducted(...texts: string[]): Promise<Batch> {
+    const batch = batchOf(this.sale, purchasesOf(...texts));
+    expect(((await this.deduct(batch)) as unknown[])[0]).to.equal('deducted');
+    return batch;
   }
 
   setState(state: string): Promise<unknown> {

@@ -1,5 +1,4 @@
 import { expect } from 'chai';
-import type { Batch } from '../../src/core/batch.js';
 import { silentLog } from '../helpers/silent-log.js';
 import { createStockStore } from '../../src/redis/stock-store.js';
 import { redisServerOrSkip, startPrivateRedis, type PrivateRedis } from '../helpers/private-redis.js';
@@ -23,16 +22,11 @@ describe('lua on a server that forgets scripts or is full', () => {
     await server?.stop();
   });
 
-  const deductedBatch = async (...texts: string[]): Promise<Batch> => {
-    const batch = batchOf(sale.sale, purchasesOf(...texts));
-    expect(((await sale.deduct(batch)) as unknown[])[0]).to.equal('deducted');
-    return batch;
-  };
   const knownScripts = async (): Promise<string | undefined> =>
     /number_of_cached_scripts:(\d+)/.exec(await sale.redis.info('memory'))?.[1];
 
   it('runs every script once at its next call after SCRIPT FLUSH [R1]', async () => {
-    const batch = await deductedBatch('u1');
+    const batch = await sale.deducted('u1');
     await sale.redis.script('FLUSH');
     expect(await knownScripts(), 'the fault happened').to.equal('0');
 
@@ -90,14 +84,14 @@ describe('lua on a server that forgets scripts or is full', () => {
     });
 
     it('resolve, mark-recorded and release fail before their first write', async () => {
-      const { batchId } = await deductedBatch('u1', 'u2');
+      const { batchId } = await sale.deducted('u1', 'u2');
       await expectRefusal(() => sale.resolve('unknown-batch'), ['unknown-batch']);
       await expectRefusal(() => sale.markRecorded(batchId, [liveOrderOf('u1', '1')]), [batchId]);
       await expectRefusal(() => sale.release('u1', '101'), [batchId]);
     });
 
     it('precheck still reads, and resolve too where a marker exists', async () => {
-      const { batchId } = await deductedBatch('u1');
+      const { batchId } = await sale.deducted('u1');
       expect(await whenFull(() => sale.precheck(purchasesOf('u2', 'u3*2')))).to.deep.equal([1, 4, 1]);
       expect(await whenFull(() => sale.resolve(batchId))).to.equal('deducted');
     });

@@ -1,28 +1,18 @@
 import { expect } from 'chai';
 import { newBatchId, type Batch } from '../../src/core/batch.js';
 import { ScriptRunner, type SaleScripts } from './script-runner.js';
-import { batchOf, liveOrderOf, purchasesOf } from '../helpers/sales.js';
 
 describe('lua/unpark-2.lua', () => {
-  let runner: ScriptRunner;
+  const runner = ScriptRunner.inSuite();
   let sale: SaleScripts;
-  before(async () => {
-    runner = await ScriptRunner.open();
-  });
   beforeEach(async () => {
     sale = await runner.sale({ limitPerBuyer: 5 });
   });
-  after(() => runner?.close());
 
-  const deducted = async (...texts: string[]): Promise<Batch> => {
-    const batch = batchOf(sale.sale, purchasesOf(...texts));
-    expect(((await sale.deduct(batch)) as unknown[])[0]).to.equal('deducted');
-    return batch;
-  };
   const park = ({ batchId }: Batch) => sale.redis.zrem(sale.keys.pending, batchId);
 
   it('returns unparked, puts a parked batch into pending from now on and moves nothing else [M8]', async () => {
-    const batch = await deducted('u1*2', 'u2');
+    const batch = await sale.deducted('u1*2', 'u2');
     const before = await sale.snapshot([batch.batchId]);
     await park(batch);
     await sale.redis.zadd(sale.keys.pending, 1, 'older-batch');
@@ -34,29 +24,8 @@ describe('lua/unpark-2.lua', () => {
     expect(await sale.snapshot([batch.batchId])).to.deep.equal(before);
   });
 
-  it('returns already_pending on a repeat and changes neither the batch nor its age', async () => {
-    const { batchId } = await deducted('u1');
-    await sale.redis.zadd(sale.keys.pending, 12345, batchId);
-    expect(await sale.unpark(batchId)).to.equal('already_pending');
-    expect(await sale.redis.zscore(sale.keys.pending, batchId)).to.equal('12345');
-  });
-
-  it('returns recorded and keeps a batch that is in MySQL out of pending', async () => {
-    const batch = await deducted('u1');
-    await sale.markRecorded(batch.batchId, [liveOrderOf('u1', '101')]);
-    expect(await sale.unpark(batch.batchId)).to.equal('recorded');
-    expect((await sale.snapshot()).pending).to.deep.equal([]);
-  });
-
-  it('returns aborted for a batch that holds nothing', async () => {
-    const batchId = newBatchId();
-    expect(await sale.resolve(batchId)).to.equal('aborted');
-    expect(await sale.unpark(batchId)).to.equal('aborted');
-    expect((await sale.snapshot()).pending).to.deep.equal([]);
-  });
-
   it('returns unknown and creates no marker when the marker is missing, even if the batch is in pending [C7]', async () => {
-    const { batchId } = await deducted('u1');
+    const { batchId } = await sale.deducted('u1');
     await sale.redis.del(sale.marker(batchId));
     expect(await sale.unpark(batchId)).to.equal('unknown');
     const { pending, markers } = await sale.snapshot([batchId]);

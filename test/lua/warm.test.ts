@@ -1,13 +1,9 @@
 import { expect } from 'chai';
 import { SaleScripts, ScriptRunner } from './script-runner.js';
-import { batchOf, purchasesOf, saleOf } from '../helpers/sales.js';
+import { saleOf } from '../helpers/sales.js';
 
 describe('lua/warm-2.lua', () => {
-  let runner: ScriptRunner;
-  before(async () => {
-    runner = await ScriptRunner.open();
-  });
-  after(() => runner?.close());
+  const runner = ScriptRunner.inSuite();
 
   it('returns warmed and loads the units and every field of the sale in state warm', async () => {
     const sale = new SaleScripts(runner, saleOf({ stock: 25, limitPerBuyer: 3, epoch: 2 }));
@@ -26,14 +22,6 @@ describe('lua/warm-2.lua', () => {
     });
     expect(await sale.redis.pttl(sale.keys.stock)).to.equal(-1);
     expect(await sale.redis.pttl(sale.keys.sale)).to.equal(-1);
-  });
-
-  it('returns already_warm and keeps live stock, state, epoch and stamp [R5]', async () => {
-    const sale = await runner.sale({ stock: 5 });
-    await sale.deduct(batchOf(sale.sale, purchasesOf('u1')));
-    const before = [await sale.snapshot(), await sale.redis.hgetall(sale.keys.sale)];
-    expect(await sale.warm({ stock: 500, epoch: 9, limitPerBuyer: 99 })).to.equal('already_warm');
-    expect([await sale.snapshot(), await sale.redis.hgetall(sale.keys.sale)]).to.deep.equal(before);
   });
 
   it('returns already_warm and keeps the bucket when it has only a single key left', async () => {

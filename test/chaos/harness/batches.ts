@@ -7,6 +7,7 @@ import { silentLog } from '../../helpers/silent-log.js';
 import type { Sale } from '../../../src/core/sale.js';
 import { createOrderRepository } from '../../../src/mysql/order-repository.js';
 import { createBatchStore } from '../../../src/redis/batch-store.js';
+import { bucketKeys } from '../../../src/redis/keys.js';
 import { createStockStore } from '../../../src/redis/stock-store.js';
 import { createRedriveChannel } from '../../../src/rocketmq/plain-channels.js';
 import { userIds } from './buyers.js';
@@ -37,6 +38,17 @@ export async function deductBatch(
 ): Promise<Batch> {
   const batch = batchOf(saleId, users);
   expectEqual(await createStockStore(redis, silentLog).deduct(batch), { outcome: 'deducted' }, 'deduct');
+  return batch;
+}
+
+/** The same, and the re-drive does not find it either: a leak. */
+export async function leakBatch(
+  stack: Pick<StackControls, 'redis'>,
+  saleId: string,
+  users: readonly string[],
+): Promise<Batch> {
+  const batch = await deductBatch(stack, saleId, users);
+  await stack.redis.redis.zrem(bucketKeys(batch).pending, batch.batchId);
   return batch;
 }
 

@@ -101,12 +101,20 @@ function settingInFile({ servers }: Broker, name: string): string {
   return value;
 }
 
-/** A system topic, which clients cannot read: half messages that the broker has given up. */
+/** System topics, which clients cannot read: half messages, and half messages that the broker has given up. */
+const HALF = 'RMQ_SYS_TRANS_HALF_TOPIC';
 const GIVEN_UP = 'TRANS_CHECK_MAX_TIME_TOPIC';
 
 /** Whether the broker has given up the half message of a batch: no check-back follows any more. */
 export async function isGivenUp(broker: Broker, batchId: string): Promise<boolean> {
   return (await timesIn(broker, GIVEN_UP, batchId)).length > 0;
+}
+
+/** How long the half message of a batch was open, ms on the clock of the broker; null while it is not committed. */
+export async function openForMs(broker: Broker, batchId: string): Promise<number | null> {
+  const [halfAtMs] = await timesIn(broker, HALF, batchId);
+  const [committedAtMs] = await timesIn(broker, TOPICS.purchase, batchId);
+  return halfAtMs === undefined || committedAtMs === undefined ? null : committedAtMs - halfAtMs;
 }
 
 /** When messages of a batch were stored in a topic, Unix ms. */

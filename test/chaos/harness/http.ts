@@ -1,5 +1,5 @@
 import { Agent, type IncomingHttpHeaders, request } from 'node:http';
-import { connect } from 'node:net';
+import { connect, type Socket } from 'node:net';
 import { afterGranted } from '../../../deploy/local/stack/granted-time.js';
 
 export interface Answer {
@@ -71,15 +71,21 @@ function jsonOf(text: string): Record<string, unknown> {
 
 const RAW_TIMEOUT_MS = 15_000;
 
+/** A connection that no HTTP client of ours tidies up; errors on it are of no interest. */
+export function openSocket(url: string): Socket {
+  const { hostname, port } = new URL(url);
+  const socket = connect({ host: hostname, port: Number(port) });
+  socket.on('error', () => undefined);
+  return socket;
+}
+
 /**
  * Sends bytes as they are.
  * @returns the status of the first answer; null when the connection ended without one
  */
 export function sendRaw(url: string, bytes: string | Buffer): Promise<number | null> {
   return new Promise((resolve) => {
-    const { hostname, port } = new URL(url);
-    const socket = connect({ host: hostname, port: Number(port) });
-    socket.on('error', () => undefined); // `close` follows
+    const socket = openSocket(url);
     let received = '';
     const end = (): void => {
       cancel();

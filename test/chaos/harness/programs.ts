@@ -41,7 +41,6 @@ const HARNESS_ENV = {
   MYSQL_QUERY_TIMEOUT_MS: '5000',
   ROCKETMQ_RECEIVE_WAIT_MS: '1000', // a program that stops waits for it
 };
-
 /** On a busy machine a server may answer late. A scenario or test about a server that does not answer sets its own. */
 export const PATIENT_ENV = {
   REDIS_REPLY_TIMEOUT_MS: '10000',
@@ -222,6 +221,9 @@ const preload = (file: string): URL => new URL(`../preload/${file}`, import.meta
 
 /** Does nothing without `FAILPOINT`. */
 const FAIL_POINTS = preload('fail-points.mjs').href;
+
+/** Gives a program the pid and the network card of the others that load it; its log says which. */
+export const SAME_IDENTITY = preload('same-identity.mjs').href;
 
 /** Collects all garbage of a program before it says how large its heap is. */
 export const COLLECT_GARBAGE = preload('collect-garbage.mjs').href;

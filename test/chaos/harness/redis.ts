@@ -14,6 +14,15 @@ import { until } from './wait.js';
 
 // Redis restarts, loses what it had confirmed, or fails over. For scenarios that run alone.
 
+/** Kills a server and starts it again with its data; our own connections work again afterwards. */
+export async function restartRedis({ servers, redis }: StackControls): Promise<void> {
+  const server = servers.server('redis');
+  await server.stop({ signal: 'SIGKILL' });
+  await server.start();
+  await server.waitReady();
+  await until('we are connected again', async () => (await redis.redis.ping()) === 'PONG');
+}
+
 /** Size of the append-only file of Redis, in bytes, once everything that it has confirmed is in it. */
 export async function endOfAof({ redis: { redis }, servers }: StackControls): Promise<number> {
   await until('the log is written', async () => /aof_buffer_length:0\r/.test(await redis.info('persistence')));

@@ -8,8 +8,8 @@ type Mysql = Pick<StackControls, 'mysql'>;
 type Audit = Pick<StackControls, 'audit'>;
 
 /** NaN while the bucket is not loaded. */
-export async function unitsLeftOf({ audit }: Audit, saleId: string): Promise<number> {
-  return (await audit.store.snapshot({ saleId, bucket: 0 }))?.unitsLeft ?? Number.NaN;
+export async function unitsLeftOf({ audit }: Audit, saleId: string, bucket = 0): Promise<number> {
+  return (await audit.store.snapshot({ saleId, bucket }))?.unitsLeft ?? Number.NaN;
 }
 
 /** Ids of batches that Redis holds and that are not recorded. */
@@ -52,10 +52,13 @@ export async function abortedBatchesOf(stack: Pick<StackControls, 'redis'>, sale
   return [...(await markersOf(stack, saleId))].flatMap(([batchId, marker]) => (marker === 'aborted' ? [batchId] : []));
 }
 
-/** Rows of a sale in the orders table, the failed ones too. */
-export async function rowsOf({ mysql }: Mysql, saleId: string): Promise<number> {
+/** Rows of a sale in the orders table, the failed ones too; of these buyers only, if given. */
+export async function rowsOf({ mysql }: Mysql, saleId: string, userIds?: readonly string[]): Promise<number> {
   const sql = 'SELECT COUNT(*) AS `rows` FROM orders WHERE sale_id = ?';
-  return Number((await mysql.query<{ rows: string }>(sql, [saleId]))[0]?.rows);
+  const [row] = await (userIds === undefined
+    ? mysql.query<{ rows: string }>(sql, [saleId])
+    : mysql.query<{ rows: string }>(`${sql} AND user_id IN (?)`, [saleId, userIds]));
+  return Number(row?.rows);
 }
 
 export async function batchesWithRows({ mysql }: Mysql, saleId: string): Promise<string[]> {

@@ -1,6 +1,10 @@
+import { type ChildProcess, spawn } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { rmSync } from 'node:fs';
+import { join } from 'node:path';
 import { adminPortOf } from '../../helpers/broker.js';
+import { REPO_DIR, stackPaths, type StackPaths } from '../../../deploy/local/stack/paths.js';
+import { SERVER_NAMES } from '../../../deploy/local/stack/servers/server-spec.js';
 import type { Stack } from '../../../deploy/local/stack/stack.js';
 import { exchange, REQUEST } from '../../../src/rocketmq/admin/remoting.js';
 import { readTopicLists } from '../../../src/rocketmq/admin/topic-lists.js';
@@ -9,9 +13,10 @@ import { joinLogs } from './op-log.js';
 import type { ScenarioContext } from '../context.js';
 import { bootOwnStack } from '../own-stacks.js';
 import type { Buyers } from './buyers.js';
+import { type CommandEnd, RunningCommand } from './commands.js';
 import { expectEqual, expectTrue } from './expect.js';
 import { openControls, type StackControls } from './stack-controls.js';
-import { grantedClock } from './wait.js';
+import { grantedClock, until } from './wait.js';
 
 const REST_TIMEOUT_MS = 40_000;
 
@@ -25,7 +30,7 @@ export async function bootSecondStack(
   name: string,
   prepare?: (stack: Stack) => Promise<void>,
 ): Promise<StackControls> {
-  const dir = `${context.stack.servers.dir}-${name}`; // beside the first, so that git ignores it too
+  const dir = siblingFolder(context, name);
   const over = new AbortController();
   const booting = bootOwnStack(dir, () => undefined, over.signal, { prepare });
   context.atEnd(async () => {
@@ -52,6 +57,9 @@ export async function checkSecondStack({ audit }: StackControls, buyers: Buyers)
   expectTrue(atRest, `sale ${saleId} of the second stack is at rest`);
   return figures;
 }
+
+/** Folder of a second stack: beside that of the first, so that git ignores it too. */
+export const siblingFolder = ({ stack }: ScenarioContext, name: string): string => `${stack.servers.dir}-${name}`;
 
 /** Written by idle programs too: the leases of workers. */
 const LEASE_TABLE = 'worker_slots';
@@ -112,3 +120,77 @@ async function messagesOf({ servers }: StackControls): Promise<Record<string, nu
   });
   return Object.fromEntries(await Promise.all(counts));
 }
+
+/** Listens on a port if it gets one, reports that, and runs until it is signalled. */
+const SCRIPT = `
+  const { createServer } = require('node:net');
+  const port = Number(process.argv[1]);
+  const up = () => process.send('up');
+  if (port > 0) createServer().listen(port, '127.0.0.1', up);
+  else up();
+  setInterval(() => undefined, 1000);
+`;
+
+/** A process that has nothing to do with any stack. Every signal that ends a process ends it. */
+export class ForeignProcess {
+  readonly pid: number;
+  readonly #child: ChildProcess;
+
+  private constructor(child: ChildProcess) {
+    this.#child = child;
+    this.pid = child.pid as number;
+  }
+
+  /** @param port what it listens on; 0: nothing */
+  static async start(port = 0): Promise<ForeignProcess> {
+    const child = spawn(process.execPath, ['-e', SCRIPT, String(port)], {
+      stdio: ['ignore', 'ignore', 'inherit', 'ipc'],
+    });
+    let up = false;
+    child.once('message', () => (up = true));
+    await until('the foreign process runs', () => up);
+    return new ForeignProcess(child);
+  }
+
+  get alive(): boolean {
+    return this.#child.exitCode === null && this.#child.signalCode === null;
+  }
+
+  async end(): Promise<void> {
+    if (!this.alive) return;
+    const gone = new Promise((resolve) => this.#child.once('exit', resolve));
+    this.#child.kill('SIGKILL');
+    await gone;
+  }
+}
+
+const LOCAL_MAIN = join(REPO_DIR, 'deploy/local/main.mjs');
+
+/** `npm run stack -- <verb>` on one folder; its last line is its result. */
+export class StackCommands {
+  readonly paths: StackPaths;
+  readonly #env: ScenarioContext['env'];
+
+  constructor(context: ScenarioContext, dir: string) {
+    this.paths = stackPaths(dir);
+    this.#env = context.env;
+  }
+
+  start(verb: 'up' | 'down' | 'status'): RunningCommand {
+    return new RunningCommand(['stack', verb, '--dir', this.paths.dir, '--json'], this.#env, LOCAL_MAIN);
+  }
+
+  async run(verb: 'up' | 'down'): Promise<Readonly<Record<string, unknown>>> {
+    return resultOf(await this.start(verb).end);
+  }
+
+  /** Pid of every server in the order of SERVER_NAMES. Null for a server that does not run. */
+  async pids(): Promise<unknown[]> {
+    return (await this.start('status').end).lines.map(({ pid }) => pid);
+  }
+}
+
+export const resultOf = ({ lines, code }: CommandEnd): Readonly<Record<string, unknown>> => ({ ...lines.at(-1), code });
+
+/** The pids of a stack that does not run. */
+export const NONE_RUNNING: readonly null[] = SERVER_NAMES.map(() => null);

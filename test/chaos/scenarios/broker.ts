@@ -2,16 +2,25 @@ import { rmSync } from 'node:fs';
 import { probePort } from '../../../deploy/local/stack/probes.js';
 import type { ScenarioContext } from '../context.js';
 import { recordBatch } from '../harness/batches.js';
-import { batchesAtBroker, brokerStore, createTopics, killBroker, startBroker } from '../harness/broker.js';
+import {
+  batchesAtBroker,
+  brokerStore,
+  createTopics,
+  killBroker,
+  leaveHalfMessagesOpen,
+  startBroker,
+} from '../harness/broker.js';
+import { userIds } from '../harness/buyers.js';
 import { expectAtLeast, expectEqual, expectTrue } from '../harness/expect.js';
 import { OrderEventListener } from '../harness/listeners.js';
-import { expectRowPerAccepted, startSystem } from '../harness/load.js';
-import { NO_REDRIVE, readMetric } from '../harness/programs.js';
-import { pendingBatchesOf, pendingOutboxRows, unitsLeftOf } from '../harness/sale-state.js';
+import { expectOneOrderEach, expectRowPerAccepted, startSystem } from '../harness/load.js';
+import { NO_REDRIVE, readMetric, sumMetric } from '../harness/programs.js';
+import { isRecorded, pendingBatchesOf, pendingCountOf, pendingOutboxRows, unitsLeftOf } from '../harness/sale-state.js';
 import type { StackControls } from '../harness/stack-controls.js';
+import { atScriptCall } from '../harness/traffic.js';
 import type { Scenario } from '../scenario.js';
 
-// M1, M2, M4: the broker dies, loses everything, or has no name server.
+// M1, M2, M4, M12: the broker dies, loses everything, cannot be reached, or has thousands of open half messages.
 
 const FAST_KEEPER = { KEEPER_EVERY_MS: '200' };
 
@@ -144,6 +153,43 @@ async function logOfRefusedApi(context: ScenarioContext): Promise<string> {
   return context.programs.all.at(-1)?.log ?? '';
 }
 
+const PROXY_KILLED: Scenario = {
+  name: 'M4/proxy_killed',
+  title: 'the proxy is killed between half message and commit: the check-back commits; a new api says why it fails',
+  alone: true,
+  timeoutMs: 300_000,
+  async run(context) {
+    const { stack, random } = context;
+    const redis = await context.proxy('redis');
+    const [api, worker, { saleId }] = await Promise.all([
+      context.start('api', { env: { ...redis.env, REDIS_REPLY_TIMEOUT_MS: '30000' } }),
+      context.start('worker'),
+      context.openSale({ stock: 20 }),
+      context.start('keeper', { env: { ...FAST_KEEPER, ...NO_REDRIVE } }),
+    ]);
+    const buyers = context.buyers(saleId, [api]);
+    const users = userIds(random.whole(2, 6));
+    atScriptCall(redis.proxy, 'deduct', () => killBroker(context));
+    await buyers.rush(users, users.length);
+    const lostCommits = (): Promise<number> => readMetric(api, 'seckill_half_end_failures_total{verb="commit"}');
+    await context.observed('the commit found no proxy', async () => (await lostCommits()) > 0);
+    expectAtLeast(buyers.opLog.count('ok'), 1, 'accepted purchases: their units are held');
+    const open = await pendingCountOf(stack, saleId);
+    expectAtLeast(open, 1, 'batches deducted and not committed');
+    const log = await logOfRefusedApi(context);
+    expectTrue(log.includes(stack.env.ROCKETMQ_ENDPOINT) && log.includes('Is the proxy running there?'), 'it says why');
+
+    await startBroker(stack);
+    context.faultEnded();
+    await context.until('the check-back commits', () => isRecorded(stack, saleId));
+    const answered = await readMetric(api, 'seckill_check_backs_total{answer="commit"}');
+    expectAtLeast(answered, open, 'check-backs that the same api answered with commit');
+    const rescued = await readMetric(worker, 'seckill_deliveries_checked_back_total');
+    expectAtLeast(rescued, open, 'messages that came by check-back');
+    await expectOneOrderEach(context, buyers, users);
+  },
+};
+
 /** Clients renew their routes every 30 s, the proxy every 20 s. */
 const ROUTES_RENEWED_MS = 35_000;
 
@@ -196,4 +242,74 @@ const NAME_SERVER_DOWN: Scenario = {
   },
 };
 
-export const BROKER_SCENARIOS: readonly Scenario[] = [KILLED, OUTBOX, DISK_LOST, NAME_SERVER_DOWN];
+const HALVES = 10_000;
+/** Limit of one api. Far more check-backs arrive at once. */
+const FEW_CHECKS = { ROCKETMQ_CHECKS_IN_PARALLEL: '4' };
+/** A check-back is half a kilobyte or more; HTTP/2 sends at most 64 kB to a client that acknowledges nothing. */
+const LOST_BYTES = 5_000;
+const COMMITS = 'seckill_check_backs_total{answer="commit"}';
+const ALL_ENDED_MS = 480_000;
+
+const MANY_HALF_MESSAGES: Scenario = {
+  name: 'M12',
+  title: 'a broker restarts with 10,000 open half messages and one api is cut off: the other api ends all of them',
+  alone: true,
+  timeoutMs: 900_000,
+  async run(context) {
+    const { stack, random } = context;
+    const { env, proxy } = await context.proxy('broker');
+    const [worker, halves, shop] = await Promise.all([
+      context.start('worker'),
+      context.openSale({ stock: HALVES }),
+      context.openSale({ stock: 100_000 }),
+      context.start('keeper', { env: NO_REDRIVE }),
+    ]);
+    await leaveHalfMessagesOpen(stack, halves.saleId, HALVES);
+    await killBroker(context);
+    expectEqual(await pendingCountOf(stack, halves.saleId), HALVES, 'open batches at the restart');
+    await startBroker(stack);
+
+    const [cutOffApi, api] = await Promise.all([
+      context.start('api', { env: { ...FEW_CHECKS, ...env } }).then((program) => {
+        proxy.dropReplies = true; // half-open: the broker gets its requests and cannot know that it gets no replies
+        return program;
+      }),
+      context.start('api', { env: FEW_CHECKS }),
+    ]);
+    const [cutOff, others] = [context.buyers(shop.saleId, [cutOffApi]), context.buyers(shop.saleId, [api])];
+    const load = others.startLoad({ parallel: 8, pauseMs: random.whole(20, 60), tries: 20 });
+    const left = HALVES - (await sumMetric([cutOffApi, api], COMMITS));
+    const areLost = (): boolean => proxy.droppedBytes > LOST_BYTES;
+    const what = `check-backs for one api were lost while ${left} half messages were open`;
+    await context.observed(what, areLost, { grantedMs: ALL_ENDED_MS });
+
+    await context.until('the other api has ended every batch', () => isRecorded(stack, halves.saleId), {
+      grantedMs: ALL_ENDED_MS,
+    });
+    await load.stop();
+    proxy.dropReplies = false;
+    proxy.reset();
+    context.faultEnded();
+    expectAtLeast(others.opLog.count('ok'), 100, 'purchases meanwhile');
+    expectAtLeast(await readMetric(api, COMMITS), left / 2, 'check-backs that the other api answered');
+    const rescued = await readMetric(worker, 'seckill_deliveries_checked_back_total');
+    expectAtLeast(rescued, HALVES, 'messages that came by check-back');
+    let tried = 0;
+    const sells = async (): Promise<boolean> => (await cutOff.buy(`cut-off-${tried++}`))?.status === 202;
+    await context.until('the api that was cut off sells', sells);
+    for (const buyers of [others, cutOff]) {
+      await buyers.retryUnknown();
+      expectEqual(buyers.opLog.count('unknown'), 0, 'purchases without an answer');
+    }
+    await context.expectFigures(halves.saleId, { rows: HALVES, failedRows: 0 }, 'one order each');
+  },
+};
+
+export const BROKER_SCENARIOS: readonly Scenario[] = [
+  KILLED,
+  OUTBOX,
+  DISK_LOST,
+  PROXY_KILLED,
+  NAME_SERVER_DOWN,
+  MANY_HALF_MESSAGES,
+];

@@ -85,7 +85,6 @@ const reshard = (buyers: Buyers, { operatorsUrl }: Program, buckets: number): Pr
 
 const RESHARDED: Scenario = {
   name: 'G13',
-  also: ['R10'],
   title: 'a sale is resharded while it sells, and each api that does it is killed: every unit is sold exactly once',
   timeoutMs: 420_000, // five rounds, in four of which a sale waits for its repair
   healMaxMs: 120_000,

@@ -1,9 +1,10 @@
+import { bucketKeys } from '../../../src/redis/keys.js';
 import type { ScenarioContext } from '../context.js';
 import { isGivenUp, withBrokerSetting } from '../harness/broker.js';
 import { userIds, type Buyers } from '../harness/buyers.js';
-import { expectAtLeast, expectEqual, expectOneOf } from '../harness/expect.js';
+import { expectAtLeast, expectBelow, expectEqual, expectFields, expectOneOf } from '../harness/expect.js';
 import { expectOneOrderEach, expectRowPerAccepted } from '../harness/load.js';
-import { clockStep, NO_REDRIVE, readMetric, type Program } from '../harness/programs.js';
+import { NO_REDRIVE, readMetric, SHORT_TIMES, type Program } from '../harness/programs.js';
 import {
   abortedBatchesOf,
   batchesWithRows,
@@ -12,15 +13,19 @@ import {
   pendingBatchesOf,
   unitsLeftOf,
 } from '../harness/sale-state.js';
-import { atScriptCall, batchIdsOn } from '../harness/traffic.js';
-import { ask } from '../harness/http.js';
+import type { TcpProxy } from '../harness/tcp-proxy.js';
+import { atScriptCall, batchIdsOn, countDeductReplies } from '../harness/traffic.js';
+import { until } from '../harness/wait.js';
 import type { Scenario } from '../scenario.js';
 
-// T10 to T13: a check-back goes wrong or gets no answer, the clock of an api is wrong, or an api stalls.
+// T7, T10, T11, T13: a check-back is late, goes wrong or gets no answer; an api is stopped or stalls.
 
 const STOCK = 20;
+const DRAIN_MS = 10_000;
 /** The longest that can be set: a slow deduct does not time out. */
 const PATIENT = { REDIS_REPLY_TIMEOUT_MS: '30000' };
+/** The broker may first ask an api that has just ended, and the check-back comes too late. */
+const TRIES_MAX = 3;
 
 /** An api dies with a batch that is deducted and not committed; then none runs. @returns its buyers */
 async function leaveOneOpen(context: ScenarioContext): Promise<Buyers> {
@@ -54,6 +59,132 @@ async function expectOrders(context: ScenarioContext, buyers: Buyers): Promise<v
   await expectRowPerAccepted(context, buyers);
 }
 
+/**
+ * No deduct of these buyers reaches Redis before a check-back, which another api must answer, has aborted a batch. Then
+ * the deducts arrive, and that of the aborted batch takes nothing.
+ * @param proxy between the api of the buyers and Redis
+ */
+export async function abortBeforeDeduct(
+  context: ScenarioContext,
+  proxy: TcpProxy,
+  buyers: Buyers,
+  users: readonly string[],
+): Promise<void> {
+  const { stack } = context;
+  const { saleId } = buyers;
+  const before = await abortedBatchesOf(stack, saleId);
+  const isAborted = async (): Promise<boolean> => (await abortedBatchesOf(stack, saleId)).length > before.length;
+  const refusals = countDeductReplies(proxy, 'aborted');
+  let passed = false;
+  atScriptCall(proxy, 'deduct', async () => {
+    await context.until('the check-back comes first', isAborted);
+    passed = true;
+  });
+  const answers = buyers.rush(users, users.length);
+  await context.observed('a check-back aborted the batch of a deduct under way', () => passed);
+  await context.observed('that deduct was answered aborted', () => refusals() > 0);
+  await answers;
+  const aborted = (await abortedBatchesOf(stack, saleId)).filter((batchId) => !before.includes(batchId));
+  expectAtLeast(aborted.length, 1, 'batches that stayed aborted');
+  const recorded = await batchesWithRows(stack, saleId);
+  const both = recorded.filter((batchId) => aborted.includes(batchId));
+  expectEqual(both, [], 'aborted batches with rows');
+}
+
+const ABORTED_FIRST: Scenario = {
+  name: 'T7/aborted_first',
+  title: 'a check-back aborts a batch before its deduct arrives: the deduct takes nothing, the same key is accepted',
+  alone: true,
+  drainFirst: true,
+  async run(context) {
+    const users = userIds(context.random.whole(1, 6));
+    const [other, { saleId }, { proxy, env }] = await Promise.all([
+      context.start('api'),
+      context.openSale({ stock: STOCK }),
+      context.proxy('redis'),
+      context.start('worker'),
+      context.start('keeper', { env: NO_REDRIVE }),
+    ]);
+    const buyers = context.buyers(saleId, [await context.start('api', { env: { ...env, ...PATIENT } })]);
+    await abortBeforeDeduct(context, proxy, buyers, users);
+    context.faultEnded();
+    await expectOneOrderEach(context, buyers, users, other);
+  },
+};
+
+const DEDUCTED_FIRST: Scenario = {
+  name: 'T7/deducted_first',
+  title: 'Redis stalls with a deduct queued until the check-back arrives: deducted and committed, one order each',
+  alone: true,
+  drainFirst: true,
+  async run(context) {
+    const { stack } = context;
+    const [{ saleId }, { proxy, env }] = await Promise.all([
+      context.openSale({ stock: STOCK }),
+      context.proxy('redis'),
+    ]);
+    const [api] = await Promise.all([
+      context.start('api', { env: { ...env, ...PATIENT } }),
+      context.start('worker'),
+      context.start('keeper', { env: NO_REDRIVE }),
+    ]);
+    const buyers = context.buyers(saleId, [api]);
+    const redis = stack.servers.server('redis');
+    const haveRows = (): Promise<boolean> => isRecorded(stack, saleId);
+    let deducts = (): number => 0;
+    const users: string[] = [];
+    await context.observedInTries('the check-back came while the deduct was queued', TRIES_MAX, async (tries) => {
+      const some = userIds(context.random.whole(1, 6), `${tries}-`);
+      users.push(...some);
+      let asked = false;
+      deducts = countDeductReplies(proxy, 'deducted');
+      atScriptCall(proxy, 'deduct', () => {
+        redis.kill('SIGSTOP');
+        // behind the deduct, on its connection
+        atScriptCall(proxy, 'resolve', () => void (asked = true), 1, bucketKeys({ saleId, bucket: 0 }).tx);
+      });
+      const answers = buyers.rush(some, some.length);
+      await until('the check-back comes', () => asked).catch(() => undefined);
+      expectEqual(deducts(), 0, 'deducts that were answered');
+      const inTime = asked;
+      redis.kill('SIGCONT');
+      context.faultEnded();
+      await answers;
+      if (!inTime) {
+        await buyers.rush(some, some.length, { tries: 20 });
+        await context.until('their batches become orders', haveRows);
+      }
+      return inTime;
+    });
+    await context.until('its batch becomes orders', haveRows);
+    const answered = async () => (await readMetric(api, 'seckill_check_backs_total{answer="commit"}')) > 0;
+    await context.until('the check-back committed, too', answered);
+    expectEqual(await abortedBatchesOf(stack, saleId), [], 'batches that were aborted');
+    expectAtLeast(deducts(), 1, 'deducts that took units');
+    await expectOneOrderEach(context, buyers, users);
+  },
+};
+
+const DEATHS: Scenario = {
+  name: 'T10/deaths',
+  title: 'the api that answers a check-back dies before and after resolve: no rollback, another api is asked',
+  alone: true,
+  drainFirst: true,
+  async run(context) {
+    const buyers = await leaveOneOpen(context);
+    const haveRows = (): Promise<boolean> => isRecorded(context.stack, buyers.saleId);
+    for (const point of context.random.shuffled(['check_before_resolve', 'check_after_resolve'])) {
+      const asked = await context.start('api', { failPoint: point });
+      await context.diedAt(asked, point);
+      expectEqual(await haveRows(), false, `an answer after ${point}`);
+    }
+    await context.start('api');
+    context.faultEnded();
+    await context.until('another api is asked and commits', haveRows);
+    await expectOrders(context, buyers);
+  },
+};
+
 const THROWS: Scenario = {
   name: 'T10/throws',
   title: 'a check-back throws: the broker gets no answer and asks the same api again, orders follow',
@@ -68,6 +199,31 @@ const THROWS: Scenario = {
     await untilUnanswered(context, asked);
     expectEqual(await isRecorded(context.stack, buyers.saleId), false, `an answer after ${point}`);
     await expectAskedAgain(context, buyers, asked);
+  },
+};
+
+const REDIS_SILENT: Scenario = {
+  name: 'T10/redis',
+  title: 'Redis is silent during a check-back: the broker gets no answer and asks again, orders follow',
+  alone: true,
+  drainFirst: true,
+  async run(context) {
+    const buyers = await leaveOneOpen(context);
+    const { proxy, env } = await context.proxy('redis');
+    let asked = false;
+    const api = await context.start('api', { env: { ...env, ...SHORT_TIMES } });
+    atScriptCall(proxy, 'resolve', () => {
+      asked = true;
+      proxy.dropReplies = true;
+    });
+    const isUnanswered = (): boolean => asked && proxy.droppedBytes > 0;
+    await context.observed('a check-back got no reply of Redis', isUnanswered);
+    expectEqual(await isRecorded(context.stack, buyers.saleId), false, 'an answer without Redis');
+    proxy.dropReplies = false;
+    proxy.reset();
+    context.faultEnded();
+    await untilUnanswered(context, api);
+    await expectAskedAgain(context, buyers, api);
   },
 };
 
@@ -122,6 +278,34 @@ const NO_API: Scenario = {
   },
 };
 
+const TERM: Scenario = {
+  name: 'T13/term',
+  title: 'SIGTERM with batches in flight: every batch is answered, the api exits within 10 s',
+  async run(context) {
+    const [{ api: other }, { saleId }, leaving] = await Promise.all([
+      context.healthyPrograms(),
+      context.openSale({ stock: 10_000 }),
+      context.start('api'),
+    ]);
+    let api = leaving;
+    const buyers = context.buyers(saleId, () => [api]);
+    const options = { parallel: 24, pauseMs: 5, tries: 1 };
+    const load = await buyers.startLoadUntil(options, context.random.whole(100, 400));
+    const startedMs = Date.now();
+    leaving.signal('SIGTERM');
+    api = other; // as a load balancer does
+    await context.observed('the api has gone', () => !leaving.running);
+    const tookMs = Date.now() - startedMs;
+    context.faultEnded();
+    await load.stop();
+    expectFields(await leaving.exit, { code: 0, signal: null }, 'its exit');
+    expectBelow(tookMs, DRAIN_MS, 'ms until it had gone');
+    const { rows } = await context.expectInvariants(saleId);
+    expectEqual(rows, buyers.opLog.count('ok'), 'rows and accepted purchases: every batch was answered');
+    await expectRowPerAccepted(context, buyers);
+  },
+};
+
 const STALL: Scenario = {
   name: 'T13/stall',
   title: 'an api stalls between half message and deduct until its batch is aborted: the late deduct takes nothing',
@@ -166,75 +350,13 @@ const STALL: Scenario = {
   },
 };
 
-const AHEAD_MS = 60_000;
-const BEHIND_MS = -10_000;
-/** More than the 72 h that the broker keeps messages for. */
-const LONG_AGO_MS = -80 * 3_600_000;
-/** Tokens were issued before the time that the wrong clock shows, so all that is wrong is the dates of messages. */
-const ISSUED_AGO_MS = 81 * 3_600_000;
-const LONG_LIFE = { JWT_LIFE_MAX_MS: String(ISSUED_AGO_MS + 2 * 3_600_000) };
-
-/** Sets the clock of a running api wrong, and waits until its `/readyz` says by how much. */
-async function setWrong(context: ScenarioContext, api: Program, stepMs: number): Promise<void> {
-  api.signal('SIGUSR2');
-  const isReported = async (): Promise<boolean> => {
-    const { status, text } = await ask(`${api.operatorsUrl}/readyz`);
-    const [, skewMs] = /clock skew (-?\d+) ms/.exec(text) ?? [];
-    return status === 503 && Math.abs(Number(skewMs) - stepMs) < 1_000;
-  };
-  await context.observed(`/readyz reports a skew of ${stepMs} ms`, isReported);
-}
-
-const LONG_AGO: Scenario = {
-  name: 'T12/long_ago',
-  title: 'the clock of an api is 80 h behind: the broker drops a half message for its age, the batch is re-driven',
-  alone: true,
-  async run(context) {
-    const { stack } = context;
-    const { saleId } = await context.openSale({ stock: STOCK });
-    const [wrong] = await Promise.all([
-      context.start('api', { preload: [clockStep(LONG_AGO_MS)], failPoint: 'drop_commit', env: LONG_LIFE }),
-      context.start('worker'),
-    ]);
-    await setWrong(context, wrong, LONG_AGO_MS);
-    const buyers = context.buyers(saleId, [wrong]);
-    buyers.issuedAgoMs = ISSUED_AGO_MS;
-    const users = userIds(context.random.whole(2, 8));
-    for (const answer of await buyers.rush(users, users.length)) expectEqual(answer?.status, 202, 'a purchase');
-    await context.reached(wrong, 'drop_commit');
-    const isLast = async (): Promise<boolean> => (await pendingBatchesOf(stack, saleId)).length === 1;
-    await context.until('all but one batch are recorded', isLast);
-    const [batchId = ''] = await pendingBatchesOf(stack, saleId);
-    await context.observed('the broker gave up its half message', () => isGivenUp(stack, batchId));
-    expectEqual(await pendingBatchesOf(stack, saleId), [batchId], 'batches without orders');
-
-    const keeper = await context.start('keeper', { env: { REDRIVE_AFTER_MS: '1000', KEEPER_EVERY_MS: '200' } });
-    context.faultEnded();
-    await context.until('it becomes orders', () => isRecorded(stack, saleId));
-    expectAtLeast(await readMetric(keeper, 'seckill_redriven_batches_total'), 1, 'batches re-driven');
-    const figures = { rows: users.length, sold: users.length, failedRows: 0 };
-    await context.expectFigures(saleId, figures, 'an order for each accepted purchase');
-  },
-};
-
-const START_UP: Scenario = {
-  name: 'T12/start_up',
-  title: 'programs start with a clock 60 s ahead, 10 s or 80 h behind: each refuses to start and says why',
-  noSale: true,
-  async run(context) {
-    const steps = context.random.shuffled([AHEAD_MS, BEHIND_MS, LONG_AGO_MS]);
-    const refusals = await Promise.all(
-      (['api', 'worker', 'keeper'] as const).map((name, nth) =>
-        context.startRefused(name, { preload: [clockStep(steps[nth] ?? AHEAD_MS, { atStart: true })] }),
-      ),
-    );
-    const isExplained = ({ log }: Program): boolean => /clock skew -?\d{4,} ms.*set the clock/.test(log);
-    const explained = context.programs.all.every(isExplained);
-    await context.observed('each refused to start, and said why', () => refusals.every((one) => one) && explained);
-    context.faultEnded();
-    const { running } = await context.start('api', { preload: [clockStep(AHEAD_MS)] });
-    expectEqual(running, true, 'with the right time it starts');
-  },
-};
-
-export const CHECK_BACKS_SCENARIOS: readonly Scenario[] = [THROWS, NO_API, LONG_AGO, START_UP, STALL];
+export const CHECK_BACKS_SCENARIOS: readonly Scenario[] = [
+  ABORTED_FIRST,
+  DEDUCTED_FIRST,
+  DEATHS,
+  THROWS,
+  REDIS_SILENT,
+  NO_API,
+  TERM,
+  STALL,
+];

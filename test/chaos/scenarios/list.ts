@@ -1,19 +1,25 @@
 import { idOf, type Scenario } from '../scenario.js';
+import { API_CLOCKS_SCENARIOS } from './api-clocks.js';
 import { BATCHES_SCENARIOS } from './batches.js';
 import { BROKER_SCENARIOS } from './broker.js';
 import { BUCKETS_SCENARIOS } from './buckets.js';
 import { CHECK_BACKS_SCENARIOS } from './check-backs.js';
 import { FULL_DISKS_SCENARIOS } from './full-disks.js';
 import { HOSTILE_REQUESTS_SCENARIOS } from './hostile-requests.js';
+import { IDS_SCENARIOS } from './ids.js';
 import { KEEPER_SCENARIOS } from './keeper.js';
 import { LOCAL_STACK_SCENARIOS } from './local-stack.js';
+import { MESSAGES_SCENARIOS } from './messages.js';
+import { MYSQL_SCENARIOS } from './mysql.js';
 import { OVERLOAD_SCENARIOS } from './overload.js';
+import { RECONCILE_SCENARIOS } from './reconcile.js';
 import { REDIS_SCENARIOS } from './redis.js';
 import { REDIS_LOSS_SCENARIOS } from './redis-loss.js';
+import { REPAIR_SCENARIOS } from './repair.js';
 import { RESTORE_SCENARIOS } from './restore.js';
 import { TRANSACTION_SCENARIOS } from './transaction.js';
 import { UPGRADE_SCENARIOS } from './upgrade.js';
-import { RECORDING_SCENARIOS } from './recording.js';
+import { WORKERS_SCENARIOS } from './workers.js';
 
 /** The groups of the fault matrix, in its order. */
 const GROUPS = 'TGRMDCSL';
@@ -27,14 +33,20 @@ function orderOf(scenario: Scenario): number {
 export const SCENARIOS: readonly Scenario[] = [
   ...TRANSACTION_SCENARIOS,
   ...CHECK_BACKS_SCENARIOS,
+  ...API_CLOCKS_SCENARIOS,
   ...BATCHES_SCENARIOS,
   ...OVERLOAD_SCENARIOS,
   ...BUCKETS_SCENARIOS,
   ...REDIS_SCENARIOS,
   ...REDIS_LOSS_SCENARIOS,
+  ...REPAIR_SCENARIOS,
   ...BROKER_SCENARIOS,
   ...FULL_DISKS_SCENARIOS,
-  ...RECORDING_SCENARIOS,
+  ...MESSAGES_SCENARIOS,
+  ...WORKERS_SCENARIOS,
+  ...IDS_SCENARIOS,
+  ...MYSQL_SCENARIOS,
+  ...RECONCILE_SCENARIOS,
   ...KEEPER_SCENARIOS,
   ...HOSTILE_REQUESTS_SCENARIOS,
   ...LOCAL_STACK_SCENARIOS,

@@ -1,20 +1,164 @@
-import { claimedPorts } from '../../../deploy/local/stack/ports.js';
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { dirname } from 'node:path';
+import { claimedPorts, listeningPorts, pickFreePorts } from '../../../deploy/local/stack/ports.js';
+import { identityOf, readPidFile } from '../../../deploy/local/stack/processes.js';
 import { SERVER_NAMES } from '../../../deploy/local/stack/servers/server-spec.js';
+import { rememberInstance } from '../../../deploy/local/stack/settings.js';
+import { openStack } from '../../../deploy/local/stack/stack.js';
 import type { ScenarioContext } from '../context.js';
 import { Buyers, userIds } from '../harness/buyers.js';
-import { expectEqual } from '../harness/expect.js';
+import { expectEqual, expectTrue } from '../harness/expect.js';
 import { KILLS_MAX, startSystem, underLoad } from '../harness/load.js';
 import type { Program } from '../harness/programs.js';
 import { endOfAof } from '../harness/redis.js';
 import { keeperWorkLeft, pendingCountOf, rowsOf } from '../harness/sale-state.js';
 import { openSale } from '../harness/sales.js';
-import { bootSecondStack, checkSecondStack, fingerprintOf } from '../harness/second-stack.js';
+import {
+  bootSecondStack,
+  checkSecondStack,
+  fingerprintOf,
+  ForeignProcess,
+  NONE_RUNNING,
+  resultOf,
+  siblingFolder,
+  StackCommands,
+} from '../harness/second-stack.js';
 import { restoreServers, type StackControls } from '../harness/stack-controls.js';
 import type { Scenario } from '../scenario.js';
 
-// L2, L4: everything is killed at once; two stacks run on one machine.
+// L1, L2, L4: starts that must fail, that are interrupted, or follow a crash; and two stacks on one machine.
 
 const LONG_MS = 400_000;
+
+/** `npm run stack` on an empty folder beside the stack, which is removed at the end. */
+function stackIn(context: ScenarioContext, name: string): StackCommands {
+  const dir = siblingFolder(context, name);
+  rmSync(dir, { recursive: true, force: true });
+  context.atEnd(async () => {
+    await openStack({ dir }).down({ signal: 'SIGKILL' });
+    rmSync(dir, { recursive: true, force: true });
+  });
+  return new StackCommands(context, dir);
+}
+
+/** A foreign process listens on a port of the folder. The command prints one sentence and starts no server. */
+async function expectPortRefused(context: ScenarioContext, stack: StackCommands): Promise<void> {
+  const ports = pickFreePorts(listeningPorts());
+  rememberInstance(stack.paths.instanceFile, { ports });
+  const { port, label } = context.random.pick(claimedPorts(ports));
+  const holder = await ForeignProcess.start(port);
+  context.atEnd(() => holder.end());
+  const isTaken = (): boolean => listeningPorts().some((one) => one.port === port);
+  await context.observed(`a foreign process listens on port ${port}`, isTaken);
+
+  const { code, result, error } = await stack.run('up');
+  expectEqual([code, result], [1, 'failed'], 'the end of `stack up`');
+  const named = String(error).startsWith(`Port ${port} (${label}) is in use by pid ${holder.pid} (`);
+  expectTrue(named, `it names port and holder: ${String(error)}`);
+  expectEqual(await stack.pids(), [...NONE_RUNNING], 'servers that run');
+  expectTrue(!existsSync(dirname(stack.paths.data('redis'))), 'nothing was written beside the choice of ports');
+  expectTrue(holder.alive, 'the holder of the port lives');
+  await holder.end();
+}
+
+/** Every pid file and the lock of a start name a process that later got the pid of one of ours. */
+function plantStalePids({ paths }: StackCommands, { pid }: ForeignProcess): void {
+  const stale = { ...identityOf(pid), startTicks: '1' };
+  for (const file of [...SERVER_NAMES.map((name) => paths.pidFile(name)), paths.lockFile]) {
+    mkdirSync(dirname(file), { recursive: true });
+    writeFileSync(file, JSON.stringify(stale));
+  }
+}
+
+/** A second `up` during the first, and one after it, say so and start nothing. */
+async function expectStartedOnce(context: ScenarioContext, stack: StackCommands): Promise<void> {
+  const first = stack.start('up');
+  const starter = (): number | undefined => readPidFile(stack.paths.lockFile)?.pid;
+  await context.observed('the first `stack up` is at work', () => starter() !== undefined);
+  const pid = starter();
+  const during = await stack.run('up');
+  expectEqual([during.code, during.result], [1, 'failed'], 'the end of the second');
+  const sentence = `Process ${pid} is starting this stack already; wait until it is done.`;
+  expectEqual(during.error, sentence, 'what the second says');
+
+  const up = resultOf(await first.end);
+  expectEqual([up.code, up.result, up.started], [0, 'up', [...SERVER_NAMES]], 'the end of the first');
+  const pids = await stack.pids();
+  const after = await stack.run('up');
+  expectEqual([after.code, after.result, after.started], [0, 'up', []], 'the end of the third');
+  expectEqual(await stack.pids(), pids, 'servers that run');
+}
+
+const STARTS: Scenario = {
+  name: 'L1',
+  title: 'a port in use, stale pid files, `stack up` twice: one sentence each, nothing half started or signalled',
+  alone: true,
+  noSale: true,
+  timeoutMs: LONG_MS,
+  async run(context) {
+    const stack = stackIn(context, 'starts');
+    await expectPortRefused(context, stack);
+
+    const foreign = await ForeignProcess.start();
+    context.atEnd(() => foreign.end());
+    plantStalePids(stack, foreign);
+    const nothing = await stack.run('down');
+    expectEqual([nothing.code, nothing.stopped], [0, []], 'what `stack down` stopped');
+    await context.observed('every pid file named a foreign process', () => foreign.alive);
+    plantStalePids(stack, foreign);
+    await expectStartedOnce(context, stack);
+
+    const down = await stack.run('down');
+    const stopped = [...(down.stopped as string[])].sort();
+    expectEqual([down.code, stopped], [0, [...SERVER_NAMES].sort()], 'what was stopped');
+    const ours = new Set(claimedPorts(openStack({ dir: stack.paths.dir }).ports).map(({ port }) => port));
+    expectTrue(!listeningPorts().some(({ port }) => ours.has(port)), 'its ports are free');
+    expectTrue(foreign.alive, 'the foreign process was never signalled');
+    context.faultEnded();
+  },
+};
+
+/** Processes whose command line names the folder: servers, and what prepares their data. */
+function processesOf(dir: string): number[] {
+  const pids = readdirSync('/proc').filter((name) => /^\d+$/.test(name));
+  return pids.map(Number).filter((pid) => {
+    try {
+      return readFileSync(`/proc/${pid}/cmdline`, 'utf8').includes(dir);
+    } catch {
+      return false; // it has ended by now
+    }
+  });
+}
+
+const INTERRUPTED: Scenario = {
+  name: 'L2/first_start',
+  title: 'Ctrl-C during the first start of a stack: nothing of it stays running, the next start works',
+  alone: true,
+  noSale: true,
+  timeoutMs: LONG_MS,
+  async run(context) {
+    const stack = stackIn(context, 'first-start');
+    const { dir } = stack.paths;
+    rememberInstance(stack.paths.instanceFile, { ports: pickFreePorts(listeningPorts()) });
+    const name = context.random.pick(SERVER_NAMES);
+    const first = stack.start('up');
+    const isStarted = (): boolean => readPidFile(stack.paths.pidFile(name)) !== null;
+    await context.until(`${name} is started`, isStarted, { everyMs: 5, grantedMs: LONG_MS });
+    first.signal('SIGINT');
+    const { code, result, error } = resultOf(await first.end);
+    const isInterrupted = (): boolean => code === 130 && result === 'failed';
+    await context.observed(`a start was interrupted after that of ${name}`, isInterrupted);
+    context.faultEnded();
+    expectEqual(error, 'Interrupted; what had been started is stopped again.', 'what it says');
+    expectEqual(await stack.pids(), [...NONE_RUNNING], 'servers that run');
+    expectEqual(processesOf(dir), [], 'processes of the folder');
+
+    const next = await stack.run('up');
+    expectEqual([next.code, next.result, next.started], [0, 'up', [...SERVER_NAMES]], 'the next start');
+    expectEqual((await stack.run('down')).code, 0, 'the end of `stack down`');
+    expectEqual(processesOf(dir), [], 'processes of the folder afterwards');
+  },
+};
 
 /** @returns the api; its batches leave one after the other, so that some are under way at any moment */
 async function startAll(context: ScenarioContext): Promise<Program> {
@@ -131,4 +275,4 @@ const SECOND_STACK: Scenario = {
   },
 };
 
-export const LOCAL_STACK_SCENARIOS: readonly Scenario[] = [EVERYTHING, SECOND_STACK];
+export const LOCAL_STACK_SCENARIOS: readonly Scenario[] = [STARTS, EVERYTHING, INTERRUPTED, SECOND_STACK];

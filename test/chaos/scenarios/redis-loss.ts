@@ -1,8 +1,10 @@
 import { silentLog } from '../../helpers/silent-log.js';
+import { bucketKeys } from '../../../src/redis/keys.js';
 import { createStockStore } from '../../../src/redis/stock-store.js';
 import type { ScenarioContext } from '../context.js';
-import { type Buyers } from '../harness/buyers.js';
-import { expectEqual } from '../harness/expect.js';
+import { userIds, type Buyers } from '../harness/buyers.js';
+import { RunningCommand } from '../harness/commands.js';
+import { expectAtLeast, expectEqual, expectFields } from '../harness/expect.js';
 import { expectRowPerAccepted, startSystem } from '../harness/load.js';
 import { SHORT_TIMES } from '../harness/programs.js';
 import {
@@ -15,13 +17,16 @@ import {
   startSpareRedis,
   untilRebuilt,
 } from '../harness/redis.js';
-import { batchesWithRows, markersOf, rowsOf, unitsLeftOf } from '../harness/sale-state.js';
-import { ACTOR } from '../harness/sales.js';
+import { batchesWithRows, markersOf, requestStateOf, rowsOf, unitsLeftOf } from '../harness/sale-state.js';
+import { ACTOR, draftSale } from '../harness/sales.js';
 import { TcpProxy } from '../harness/tcp-proxy.js';
+import { atScriptCall } from '../harness/traffic.js';
 import type { Scenario } from '../scenario.js';
 
-// R2, R4, R5, R7: Redis comes back without its last writes, or without anything.
+// R2 to R5, R7, R11: Redis comes back without its last writes, or without anything.
 
+/** Long enough to read what is left before it is rebuilt. */
+const SLOW_REPAIR = { REPAIR_QUIET_MS: '4000' };
 /** The workers that a repair waits for do not run, or have nothing to do. */
 const FAST_REPAIR = { REPAIR_QUIET_MS: '300' };
 
@@ -66,6 +71,35 @@ const TAIL: Scenario = {
   },
 };
 
+const LATE_BATCHES: Scenario = {
+  name: 'R3',
+  title: 'Redis loses purchases that no worker has seen: their late batches claim what is left, or fail with a reason',
+  alone: true,
+  mayFail: ['units_lost'],
+  async run(context) {
+    const { stack, random } = context;
+    const [api] = await Promise.all([context.start('api'), context.start('keeper', { env: FAST_REPAIR })]);
+    const { saleId } = await context.openSale({ stock: 20 });
+    const buyers = context.buyers(saleId, [api]);
+    const early = userIds(random.whole(8, 14), 'early-');
+    const end = await endOfAof(stack);
+    await expectAllAccepted(buyers, early);
+    expectEqual(await unitsLeftOf(stack, saleId), 20 - early.length, 'units left before');
+
+    const areFree = async (): Promise<boolean> => (await unitsLeftOf(stack, saleId)) === 20;
+    await observeLostWrites(context, end, 'the units of accepted purchases are free again', areFree);
+    context.faultEnded();
+    await untilRebuilt(stack, saleId);
+    await expectAllAccepted(buyers, early.slice(0, 2)); // a retry with the same key gets no second order
+    await expectAllAccepted(buyers, userIds(14, 'late-'));
+    await context.start('worker');
+    const rows = early.length + 14;
+    await context.until('each has a row', async () => (await rowsOf(stack, saleId)) === rows);
+    const lost = early.length - 6; // 16 units are held in the new epoch, by 14 late buyers and two who retried
+    await context.expectFigures(saleId, { liveRows: 20, unitsLeft: 0, failedRows: lost }, 'a unit for each but those');
+  },
+};
+
 /** The last unit has a 202; its commit is lost, and then its marker with everything that Redis knew of it. */
 async function loseAnswered(context: ScenarioContext): Promise<{ readonly saleId: string; readonly buyers: Buyers }> {
   const { stack } = context;
@@ -86,6 +120,19 @@ async function loseAnswered(context: ScenarioContext): Promise<{ readonly saleId
   await untilRebuilt(stack, saleId);
   return { saleId, buyers };
 }
+
+const ANSWERED_RECORDED: Scenario = {
+  name: 'R4/recorded',
+  title: 'the commit and the marker of a 202 are lost: the check-back commits, the worker claims, the order exists',
+  alone: true,
+  async run(context) {
+    const { stack } = context;
+    const { saleId } = await loseAnswered(context);
+    await context.until('the order comes', async () => (await rowsOf(stack, saleId)) === 1);
+    await context.expectFigures(saleId, { liveRows: 1, unitsLeft: 0, failedRows: 0 }, 'recorded');
+    expectEqual([...(await markersOf(stack, saleId)).values()], ['claimed'], 'its marker');
+  },
+};
 
 const ANSWERED_LOST: Scenario = {
   name: 'R4/units_lost',
@@ -109,33 +156,137 @@ const ANSWERED_LOST: Scenario = {
   },
 };
 
-const EMPTY: Scenario = {
-  name: 'R5',
-  title: 'Redis is killed and comes back empty under load: 503, no answer to check-backs, rebuilt from MySQL',
+/** An api, and a worker and a keeper that reach Redis through proxies of their own. */
+async function startBehindProxies(context: ScenarioContext) {
+  const [forWorker, forKeeper] = [await context.proxy('redis'), await context.proxy('redis')];
+  const [api] = await Promise.all([
+    context.start('api'),
+    context.start('worker', { env: forWorker.env }),
+    context.start('keeper', { env: { ...forKeeper.env, ...SLOW_REPAIR } }),
+  ]);
+  const { saleId } = await context.openSale();
+  return { saleId, buyers: context.buyers(saleId, [api]), forWorker, forKeeper };
+}
+
+const LOST_RECORD: Scenario = {
+  name: 'R11/settle',
+  title: 'the lost tail holds a mark-recorded: the batch is held again, then recorded as the same order, once',
   alone: true,
   async run(context) {
-    const { stack, random } = context;
-    const { saleId, buyers } = await startSystem(context, { stock: 100_000 }, { all: SHORT_TIMES });
-    const { opLog } = buyers;
-    const polling = buyers.pollStatus(['load-0', 'load-1', 'load-2']);
-    const options = { parallel: 24, pauseMs: random.whole(10, 30), tries: 1 };
-    const load = await buyers.startLoadUntil(options, random.whole(200, 600));
-
-    await loseWritesAfter(stack, 0);
-    const { state } = await bucketStatusOf(stack, saleId);
-    await context.observed('nothing of the sale is in Redis', () => state === null || state === 'repair');
-    const refusedBefore = opLog.count('fail');
-    const { resolve } = createStockStore(stack.redis, silentLog);
-    const resolved = await resolve({ saleId, bucket: 0, epoch: 1, batchId: 'unheard-of' });
-    expectEqual(resolved, 'no_answer', 'resolve, of an unknown batch');
-    expectEqual((await stack.admin.warm(saleId, ACTOR)).outcome, 'wrong_state', 'warm, of an open sale');
-    await context.observed('buyers were refused', () => opLog.count('fail') > refusedBefore + 20);
+    const { stack } = context;
+    const { saleId, buyers, forWorker } = await startBehindProxies(context);
+    let end = 0;
+    atScriptCall(forWorker.proxy, 'mark-recorded', async () => void (end = await endOfAof(stack)));
+    await expectAllAccepted(buyers, ['ann']);
+    const isIn = async (state: string): Promise<boolean> => (await requestStateOf(stack, saleId, 'ann')) === state;
+    await context.until('it is recorded in Redis', () => isIn('ordered'));
+    const before = await context.expectInvariants(saleId);
+    await observeLostWrites(context, end, 'its units are only held again', () => isIn('held'));
     context.faultEnded();
     await untilRebuilt(stack, saleId);
+    expectEqual(await context.expectInvariants(saleId), before, 'the figures');
+    expectFields(before, { liveRows: 1, unitsLeft: 9 }, 'and they are right');
+  },
+};
 
-    await buyers.untilAccepted(200, 'the same programs sell again');
-    await Promise.all([load.stop(), polling.stop()]);
-    await expectRowPerAccepted(context, buyers, { failedRows: 0 });
+const LOST_RELEASE: Scenario = {
+  name: 'R11/release',
+  title: 'the lost tail holds a release: the units of a cancelled order go back exactly once',
+  alone: true,
+  async run(context) {
+    const { stack } = context;
+    const { saleId, buyers, forKeeper } = await startBehindProxies(context);
+    await expectAllAccepted(buyers, ['ann', 'bob']);
+    await context.until('both are recorded', async () => (await rowsOf(stack, saleId)) === 2);
+    await context.expectInvariants(saleId);
+    let end = 0;
+    atScriptCall(forKeeper.proxy, 'release', async () => void (end = await endOfAof(stack)));
+    const { json } = await buyers.status('ann');
+    expectEqual((await buyers.move('cancel', 'ann', String(json.orderId)))?.status, 200, 'the cancellation');
+    const isIn = async (state: string): Promise<boolean> => (await requestStateOf(stack, saleId, 'ann')) === state;
+    await context.until('it is released', () => isIn('released'));
+    const before = await context.expectInvariants(saleId);
+    await observeLostWrites(context, end, 'the unit is held by the order again', () => isIn('ordered'));
+    context.faultEnded();
+    await untilRebuilt(stack, saleId);
+    expectEqual(await context.expectInvariants(saleId), before, 'the figures');
+    expectFields(before, { liveRows: 1, unitsLeft: 9 }, 'and they are right');
+    expectAtLeast(end, 1, 'the end of the log before the release');
+  },
+};
+
+/** Everything that Redis has of a sale is lost under load; the rest is the same for each way to lose it. */
+function emptied(
+  variant: string,
+  what: string,
+  lose: (context: ScenarioContext, saleId: string) => Promise<unknown>,
+): Scenario {
+  return {
+    name: `R5/${variant}`,
+    title: `${what} under load: 503, no answer to check-backs, rebuilt from MySQL`,
+    alone: true,
+    async run(context) {
+      const { stack, random } = context;
+      const { saleId, buyers } = await startSystem(context, { stock: 100_000 }, { all: SHORT_TIMES });
+      const { opLog } = buyers;
+      const polling = buyers.pollStatus(['load-0', 'load-1', 'load-2']);
+      const options = { parallel: 24, pauseMs: random.whole(10, 30), tries: 1 };
+      const load = await buyers.startLoadUntil(options, random.whole(200, 600));
+
+      await lose(context, saleId);
+      const { state } = await bucketStatusOf(stack, saleId);
+      await context.observed('nothing of the sale is in Redis', () => state === null || state === 'repair');
+      const refusedBefore = opLog.count('fail');
+      const { resolve } = createStockStore(stack.redis, silentLog);
+      const resolved = await resolve({ saleId, bucket: 0, epoch: 1, batchId: 'unheard-of' });
+      expectEqual(resolved, 'no_answer', 'resolve, of an unknown batch');
+      expectEqual((await stack.admin.warm(saleId, ACTOR)).outcome, 'wrong_state', 'warm, of an open sale');
+      await context.observed('buyers were refused', () => opLog.count('fail') > refusedBefore + 20);
+      context.faultEnded();
+      await untilRebuilt(stack, saleId);
+
+      await buyers.untilAccepted(200, 'the same programs sell again');
+      await Promise.all([load.stop(), polling.stop()]);
+      await expectRowPerAccepted(context, buyers, { failedRows: 0 });
+    },
+  };
+}
+
+/** Every key of a bucket, its markers too. */
+async function deleteKeys({ stack }: ScenarioContext, saleId: string): Promise<void> {
+  const { stock, sale, buyers, requests, pending, tx } = bucketKeys({ saleId, bucket: 0 });
+  const markers = [...(await markersOf(stack, saleId)).keys()].map((batchId) => tx + batchId);
+  await stack.redis.redis.del(stock, sale, buyers, requests, pending, ...markers);
+}
+
+const WARM_KILLED: Scenario = {
+  name: 'R5/warm_killed',
+  title: 'warm is killed between Redis and MySQL, then repeated: loaded once, never again once the sale is open',
+  async run(context) {
+    const { stack, env } = context;
+    const [{ api }, redis, sale] = await Promise.all([
+      context.healthyPrograms(),
+      context.proxy('redis'),
+      draftSale(stack, { stock: context.random.whole(5, 20) }),
+    ]);
+    const { saleId, stock } = sale;
+    context.addSale(sale);
+    atScriptCall(redis.proxy, 'warm', () => void (redis.proxy.dropReplies = true));
+    const command = new RunningCommand(['sale', 'warm', saleId], { ...env, ...redis.env });
+    await context.until('Redis has it', async () => (await bucketStatusOf(stack, saleId)).state === 'warm');
+    const { signal } = await command.signalAfter(0, 'SIGKILL');
+    const stateInMysql = (await stack.admin.show(saleId))?.state;
+    await context.observed('warm was killed midway', () => signal === 'SIGKILL' && stateInMysql === 'draft');
+    context.faultEnded();
+
+    for (const time of ['second', 'third']) {
+      expectEqual((await stack.admin.warm(saleId, ACTOR)).outcome, 'done', `the ${time} warm`);
+    }
+    expectEqual((await stack.admin.open(saleId, ACTOR)).outcome, 'done', 'open');
+    const buyers = context.buyers(saleId, [api]);
+    await buyers.rush(userIds(3), 3, { tries: 20 });
+    expectEqual((await stack.admin.warm(saleId, ACTOR)).outcome, 'wrong_state', 'warm, of an open sale');
+    await context.expectFigures(saleId, { stock, rows: 3, unitsLeft: stock - 3 }, 'the stock, loaded once');
   },
 };
 
@@ -192,4 +343,16 @@ const FAILOVER: Scenario = {
   },
 };
 
-export const REDIS_LOSS_SCENARIOS: readonly Scenario[] = [TAIL, ANSWERED_LOST, EMPTY, FAILOVER];
+export const REDIS_LOSS_SCENARIOS: readonly Scenario[] = [
+  TAIL,
+  LATE_BATCHES,
+  ANSWERED_RECORDED,
+  ANSWERED_LOST,
+  emptied('keys_deleted', 'the keys of one sale are deleted', deleteKeys),
+  emptied('flushall', 'FLUSHALL', ({ stack }) => stack.redis.redis.flushall()),
+  emptied('empty_restart', 'Redis is killed and comes back empty', ({ stack }) => loseWritesAfter(stack, 0)),
+  WARM_KILLED,
+  FAILOVER,
+  LOST_RECORD,
+  LOST_RELEASE,
+];

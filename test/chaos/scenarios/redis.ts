@@ -3,14 +3,21 @@ import { join } from 'node:path';
 import { stackPaths } from '../../../deploy/local/stack/paths.js';
 import type { ScenarioContext } from '../context.js';
 import type { Buyers } from '../harness/buyers.js';
-import { expectEqual, expectFields } from '../harness/expect.js';
+import { expectBelow, expectEqual, expectFields, expectTrue } from '../harness/expect.js';
+import { ask } from '../harness/http.js';
 import { expectRowPerAccepted, startSystem } from '../harness/load.js';
-import { SHORT_TIMES } from '../harness/programs.js';
+import { SHORT_TIMES, type Program } from '../harness/programs.js';
 import { bucketStatusOf, untilRebuilt } from '../harness/redis.js';
 import type { TcpProxy } from '../harness/tcp-proxy.js';
 import type { Scenario } from '../scenario.js';
 
-// R1, R8, R9: Redis is killed, cut off, full, or refuses writes, and loses nothing.
+// R1, R8, R9: Redis is killed, silent, cut off, full, or refuses writes, and loses nothing.
+
+const REPLY_TIMEOUT_MS = Number(SHORT_TIMES.REDIS_REPLY_TIMEOUT_MS);
+/** Precheck, deduct and resolve may each wait for a reply; the rest is for a shared machine. */
+const ANSWER_MAX_MS = 4 * REPLY_TIMEOUT_MS + 1500;
+/** Far above what an event loop that is alive takes, also on a shared machine. */
+const ALIVE_MAX_MS = 500;
 
 const KILLED: Scenario = {
   name: 'R1',
@@ -45,6 +52,7 @@ const KILLED: Scenario = {
 };
 
 interface Loaded {
+  readonly api: Program;
   readonly saleId: string;
   readonly buyers: Buyers;
   readonly proxy: TcpProxy;
@@ -53,11 +61,11 @@ interface Loaded {
 /** All programs behind one proxy, and buyers who keep coming. */
 async function startUnderLoad(context: ScenarioContext): Promise<Loaded> {
   const { proxy, env } = await context.proxy('redis');
-  const { saleId, buyers } = await startSystem(context, { stock: 100_000 }, { all: { ...env, ...SHORT_TIMES } });
+  const { api, saleId, buyers } = await startSystem(context, { stock: 100_000 }, { all: { ...env, ...SHORT_TIMES } });
   buyers.pollStatus(['load-0', 'load-1', 'load-2']);
   const load = { parallel: 16, pauseMs: context.random.whole(10, 30), tries: 1 };
   await buyers.startLoadUntil(load, context.random.whole(100, 200));
-  return { saleId, buyers, proxy };
+  return { api, saleId, buyers, proxy };
 }
 
 /**
@@ -76,8 +84,57 @@ async function expectServedAgain(
   expectFields(await bucketStatusOf(context.stack, saleId), { epoch, state: 'open', sameServer: true }, 'the sale');
 }
 
+interface Silence {
+  readonly variant: string;
+  readonly what: string;
+  readonly start: (context: ScenarioContext, proxy: TcpProxy) => void;
+  readonly end: (context: ScenarioContext, proxy: TcpProxy) => void;
+}
+
+const SILENCES: readonly Silence[] = [
+  {
+    variant: 'stopped',
+    what: 'Redis stalls (SIGSTOP)',
+    start: ({ stack }) => void stack.servers.server('redis').kill('SIGSTOP'),
+    end: ({ stack }) => void stack.servers.server('redis').kill('SIGCONT'),
+  },
+  {
+    variant: 'half_open',
+    what: 'connections to Redis are open and nothing passes',
+    start: (_, proxy) => proxy.stall(),
+    end: (_, proxy) => proxy.resume(),
+  },
+];
+
+const SILENT = SILENCES.map(({ variant, what, start, end }): Scenario => ({
+  name: `R8/${variant}`,
+  title: `${what}: a quick 503, the api serves again afterwards, open batches end`,
+  alone: true,
+  async run(context) {
+    const loaded = await startUnderLoad(context);
+    const { api, buyers, proxy } = loaded;
+    start(context, proxy);
+    await context.until('the api notices', async () => (await buyers.buy('first'))?.status === 503);
+    const refused: boolean[] = [];
+    for (let time = 0; time < 4; time++) {
+      const startedMs = performance.now();
+      const elapsedMs = (): number => performance.now() - startedMs;
+      const bought = buyers.buy(`silent-${time}`).then((answer) => [answer?.status, elapsedMs()] as const);
+      expectEqual((await ask(`${api.url}/healthz`)).status, 200, '/healthz, which needs no server');
+      expectBelow(elapsedMs(), ALIVE_MAX_MS, 'ms until /healthz was answered');
+      const [status, boughtMs] = await bought;
+      expectBelow(boughtMs, ANSWER_MAX_MS, 'ms until a purchase was answered');
+      refused.push(status === 503);
+    }
+    await context.observed('purchases were answered 503', () => refused.every((one) => one));
+    end(context, proxy);
+    context.faultEnded();
+    await expectServedAgain(context, loaded);
+  },
+}));
+
 const RESETS: Scenario = {
-  name: 'R8',
+  name: 'R8/reset',
   title: 'every connection to Redis is reset five times: the same programs go on, no unit is taken twice',
   alone: true,
   async run(context) {
@@ -108,7 +165,6 @@ interface Refusal {
 
 const setConfig = ({ stack }: ScenarioContext, name: string, value: string): Promise<unknown> =>
   stack.redis.masters()[0]?.config('SET', name, value) ?? Promise.reject(new Error('no connection'));
-
 /** A folder in the place of the snapshot: saving fails. */
 const snapshotFile = ({ stack }: ScenarioContext): string =>
   join(stackPaths(stack.servers.dir).data('redis'), 'dump.rdb');
@@ -182,4 +238,25 @@ const REFUSED = REFUSALS.map(({ variant, what, word, start, end, needsRepair }):
   },
 }));
 
-export const REDIS_SCENARIOS: readonly Scenario[] = [KILLED, RESETS, ...REFUSED];
+const EVICTS: Scenario = {
+  name: 'R9/evicts',
+  title: 'Redis may evict keys: no program starts',
+  alone: true,
+  noSale: true,
+  async run(context) {
+    await setConfig(context, 'maxmemory-policy', 'allkeys-lru');
+    try {
+      const names = ['api', 'worker', 'keeper'] as const;
+      const refusals = await Promise.all(names.map((name) => context.startRefused(name)));
+      const explained = context.programs.all.every(({ log }) => log.includes('noeviction'));
+      await context.observed('each refused to start, and said why', () => refusals.every((one) => one) && explained);
+    } finally {
+      await setConfig(context, 'maxmemory-policy', 'noeviction');
+    }
+    context.faultEnded();
+    await context.start('api');
+    expectTrue(context.programs.running.length === 1, 'an api starts afterwards');
+  },
+};
+
+export const REDIS_SCENARIOS: readonly Scenario[] = [KILLED, ...SILENT, RESETS, ...REFUSED, EVICTS];

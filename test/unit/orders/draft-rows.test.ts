@@ -4,28 +4,15 @@ import type { Order } from '../../../src/core/order.js';
 import type { Sale } from '../../../src/core/sale.js';
 import { draftRows, type Draft, type Known } from '../../../src/orders/draft-rows.js';
 import { requestName } from '../../../src/core/purchase.js';
-import { batchOf, purchasesOf, saleOf } from '../../helpers/sales.js';
+import { orderOf, batchOf, purchasesOf, saleOf } from '../../helpers/sales.js';
 
 const termsOf = ({ saleId, epoch, priceCents, limitPerBuyer }: Sale) =>
   new Map([[saleId, { saleId, epoch, priceCents, limitPerBuyer, retired: false }]]);
 
 function knownRow(batch: Batch, index: number, parts: Partial<Order>): Order {
   const { userId, requestId, quantity } = batch.purchases[index] as Batch['purchases'][number];
-  return {
-    orderId: `${100 + index}`,
-    userId,
-    requestId,
-    quantity,
-    saleId: batch.saleId,
-    batchId: batch.batchId,
-    amountCents: 1,
-    state: 'pending_payment',
-    reason: null,
-    createdAtMs: 1,
-    expiresAtMs: 2,
-    paidAtMs: null,
-    ...parts,
-  };
+  const { saleId, batchId } = batch;
+  return orderOf({ orderId: `${100 + index}`, userId, requestId, quantity, saleId, batchId, ...parts });
 }
 
 const knowing = (rows: readonly Order[], liveBuyers: readonly string[] = []): Known => ({

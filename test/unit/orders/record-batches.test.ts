@@ -1,4 +1,5 @@
 import { expect } from 'chai';
+import type { Batch } from '../../../src/core/batch.js';
 import { Bug, OperationalError } from '../../../src/core/errors.js';
 import type { Sale } from '../../../src/core/sale.js';
 import { createOrderIdMinter, type OrderIdMinter } from '../../../src/orders/order-id-minter.js';
@@ -10,6 +11,7 @@ import { ManualClock } from '../../helpers/memory/manual-clock.js';
 import { MemoryRepositories } from '../../helpers/memory/memory-repositories.js';
 import { MemoryWorkerSlots } from '../../helpers/memory/memory-worker-slots.js';
 import { batchOf, purchasesOf, saleOf } from '../../helpers/sales.js';
+import { withWrite } from './worker-world.js';
 
 const OPTIONS = { paymentWindowMs: 900_000 };
 const words = (results: readonly BatchResult[]): string[] =>
@@ -33,31 +35,20 @@ describe('record-batches', () => {
   /** MySQL with the first answers of `write` replaced. It records every plan. */
   function scripted(...answers: WriteOutcome[]): { repository: OrderRepository; plans: WritePlan[] } {
     const plans: WritePlan[] = [];
-    const repository: OrderRepository = {
-      termsOf: (saleIds) => mysql.termsOf(saleIds),
-      findByPurchases: (saleId, purchases) => mysql.findByPurchases(saleId, purchases),
-      writtenBatches: (batchIds) => mysql.writtenBatches(batchIds),
-      liveBuyers: (saleId, userIds) => mysql.liveBuyers(saleId, userIds),
-      findOrder: (orderId) => mysql.findOrder(orderId),
-      countCancelled: (saleId, userId) => mysql.countCancelled(saleId, userId),
-      expiredOf: (saleId, userIds) => mysql.expiredOf(saleId, userIds),
-      write: async (plan) => {
-        plans.push(plan);
-        return answers.shift() ?? mysql.write(plan);
-      },
-    };
+    const repository = withWrite(mysql, async (plan) => {
+      plans.push(plan);
+      return answers.shift() ?? mysql.write(plan);
+    });
     return { repository, plans };
   }
+  const record = (batches: readonly Batch[], repository: OrderRepository = mysql): Promise<BatchResult[]> =>
+    recordBatches(batches, { repository, clock, minter, store }, OPTIONS);
   const idsOf = (plan: WritePlan | undefined): string[] => plan?.orders.map(({ orderId }) => orderId) ?? [];
 
   it('writes the same rows with new ids a moment later after `again` [D3]', async () => {
     const { repository, plans } = scripted({ outcome: 'again' }, { outcome: 'again' });
     const startedMs = clock.nowMs();
-    const results = await recordBatches(
-      [batchOf(sale, purchasesOf('ann', 'bob'))],
-      { repository, clock, minter, store },
-      OPTIONS,
-    );
+    const results = await record([batchOf(sale, purchasesOf('ann', 'bob'))], repository);
     expect(words(results)).to.deep.equal(['recorded']);
     expect(plans).to.have.length(3);
     expect(clock.nowMs()).to.be.greaterThan(startedMs);
@@ -67,11 +58,7 @@ describe('record-batches', () => {
   it('takes new ids without a look-up after order_id_taken [D7]', async () => {
     const { repository, plans } = scripted({ outcome: 'order_id_taken' });
     repository.findByPurchases = async () => expect.fail('nothing to look up');
-    const results = await recordBatches(
-      [batchOf(sale, purchasesOf('ann'))],
-      { repository, clock, minter, store },
-      OPTIONS,
-    );
+    const results = await record([batchOf(sale, purchasesOf('ann'))], repository);
     expect(words(results)).to.deep.equal(['recorded']);
     expect(idsOf(plans[1])).not.to.deep.equal(idsOf(plans[0]));
   });
@@ -82,10 +69,7 @@ describe('record-batches', () => {
     mysql.putSale({ ...sale, stock: 1 });
     const { repository, plans } = scripted();
     const batches = [batchOf(sale, purchasesOf('ann', 'bob')), batchOf(other, purchasesOf('ann'))];
-    expect(words(await recordBatches(batches, { repository, clock, minter, store }, OPTIONS))).to.deep.equal([
-      'refused',
-      'recorded',
-    ]);
+    expect(words(await record(batches, repository))).to.deep.equal(['refused', 'recorded']);
     expect(plans.map(({ oneByOne }) => [...oneByOne])).to.deep.equal([[], [sale.saleId]]);
   });
 
@@ -93,18 +77,14 @@ describe('record-batches', () => {
     const { repository } = scripted({ outcome: 'epoch_changed' });
     let reads = 0;
     repository.termsOf = async (saleIds) => (reads++ === 0 ? mysql.termsOf(saleIds) : new Map());
-    const results = await recordBatches(
-      [batchOf(sale, purchasesOf('ann'))],
-      { repository, clock, minter, store },
-      OPTIONS,
-    );
+    const results = await record([batchOf(sale, purchasesOf('ann'))], repository);
     expect(words(results)).to.deep.equal(['unknown_sale']);
   });
 
   it('gives up after a bounded number of attempts', async () => {
     const { repository, plans } = scripted(...Array.from({ length: 50 }, () => ({ outcome: 'again' }) as const));
     const batches = [batchOf(sale, purchasesOf('ann')), batchOf(sale, purchasesOf('bob'))];
-    const results = await recordBatches(batches, { repository, clock, minter, store }, OPTIONS);
+    const results = await record(batches, repository);
     expect(words(results)).to.deep.equal(['retry contended', 'retry contended']);
     expect(plans).to.have.length(8);
   });
@@ -112,11 +92,7 @@ describe('record-batches', () => {
   it('writes nothing without order ids [D8]', async () => {
     const { repository, plans } = scripted();
     await minter.close();
-    const results = await recordBatches(
-      [batchOf(sale, purchasesOf('ann'))],
-      { repository, clock, minter, store },
-      OPTIONS,
-    );
+    const results = await record([batchOf(sale, purchasesOf('ann'))], repository);
     expect(words(results)).to.deep.equal(['retry no_order_ids']);
     expect(plans).to.deep.equal([]);
   });
@@ -124,7 +100,7 @@ describe('record-batches', () => {
   it('counts an outage against no batch and returns its reason for a retry [D1]', async () => {
     mysql.breakNext('write_fails');
     const batches = [batchOf(sale, purchasesOf('ann')), batchOf(sale, purchasesOf('bob'))];
-    const results = await recordBatches(batches, { repository: mysql, clock, minter, store }, OPTIONS);
+    const results = await record(batches);
     expect(words(results)).to.deep.equal(['retry unavailable', 'retry unavailable']);
     expect(results[0]?.outcome === 'retry' && results[0].error).to.be.instanceOf(OperationalError);
     expect(mysql.allOrders).to.deep.equal([]);
@@ -133,10 +109,8 @@ describe('record-batches', () => {
   it('finds the rows and counts nothing twice when the reply to COMMIT is lost [D4]', async () => {
     mysql.breakNext('write_reply_lost');
     const batch = batchOf(sale, purchasesOf('ann*2'));
-    expect(words(await recordBatches([batch], { repository: mysql, clock, minter, store }, OPTIONS))).to.deep.equal([
-      'retry unavailable',
-    ]);
-    const [result] = await recordBatches([batch], { repository: mysql, clock, minter, store }, OPTIONS);
+    expect(words(await record([batch]))).to.deep.equal(['retry unavailable']);
+    const [result] = await record([batch]);
     expect(result).to.deep.include({ outcome: 'already_recorded' });
     expect((await mysql.find(sale.saleId))?.sold).to.equal(2);
     expect(mysql.outboxRows).to.have.length(1);
@@ -147,15 +121,11 @@ describe('record-batches', () => {
     repository.write = async () => {
       throw new Bug('a bug');
     };
-    const error = await recordBatches(
-      [batchOf(sale, purchasesOf('ann'))],
-      { repository, clock, minter, store },
-      OPTIONS,
-    ).catch((cause: unknown) => cause);
+    const error = await record([batchOf(sale, purchasesOf('ann'))], repository).catch((cause: unknown) => cause);
     expect(error).to.be.instanceOf(Bug);
   });
 
   it('does nothing without batches', async () => {
-    expect(await recordBatches([], { repository: mysql, clock, minter, store }, OPTIONS)).to.deep.equal([]);
+    expect(await record([])).to.deep.equal([]);
   });
 });

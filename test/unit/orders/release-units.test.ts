@@ -55,20 +55,4 @@ describe('keeper: release-units', () => {
     await job.runOnce();
     expect([unitsLeft(), undone(), world.counts.released]).to.deep.equal([100, 0, 0]);
   });
-
-  it('loses nothing and delays no other release when a release fails [C3]', async () => {
-    await failedBatches(2);
-    world.store.breakNext('release_fails');
-    await job.runOnce().catch(() => undefined);
-    expect([unitsLeft(), undone()]).to.deep.equal([98, 1]);
-    world.clock.advance(PAUSE_MS);
-    await job.runOnce();
-    expect([unitsLeft(), undone()]).to.deep.equal([100, 0]);
-  });
-
-  it('returns each unit once when two keepers run at once [C1]', async () => {
-    await failedBatches(3);
-    await Promise.all([job.runOnce(), job.runOnce()]);
-    expect([unitsLeft(), undone(), world.counts.released]).to.deep.equal([100, 0, 3]);
-  });
 });

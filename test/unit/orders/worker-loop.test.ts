@@ -380,17 +380,6 @@ describe('worker-loop', () => {
     expect(world.deadLetterBodies).to.deep.equal([killer.body]);
   });
 
-  it('finds the rows after a lost reply, counts sold once and acks [D4]', async () => {
-    const sale = await world.openSale();
-    await world.place(batchOf(sale, purchasesOf('ann*2')));
-    world.mysql.breakNext('write_reply_lost');
-    await run(10_000);
-    expect(world.verdicts).to.deep.equal(['already_recorded']);
-    expect((await world.mysql.find(sale.saleId))?.sold).to.equal(2);
-    expect(world.worstAttempt).to.equal(1);
-    expect(world.unfinished).to.equal(0);
-  });
-
   it('receives nothing, and leaves batches to other workers, while it has no lease for order ids [D8]', async () => {
     const sale = await world.openSale();
     await timers.tickAsync(LEASE_MS);
@@ -525,20 +514,6 @@ describe('worker-loop', () => {
     expect(world.unfinished).to.equal(0);
     expect(world.deadLetterBodies).to.deep.equal([]);
     expect([...world.store.bucket(batch).pending.keys()]).to.deep.equal([batch.batchId]);
-  });
-
-  it('marks batches of one sale while another sale is in repair', async () => {
-    const [locked, open] = [await world.openSale(), await world.openSale()];
-    const markRecorded = world.store.markRecorded.bind(world.store);
-    sinon.stub(world.store, 'markRecorded').callsFake(async (recorded) => {
-      if (recorded.some(({ batch }) => batch.saleId === locked.saleId)) throw mysqlDown('repair');
-      return markRecorded(recorded);
-    });
-    for (const sale of [locked, open]) await world.place(batchOf(sale, purchasesOf('ann')));
-    await world.worker().runOnce();
-    expect(world.store.bucket({ saleId: open.saleId, bucket: 0 }).pending.size).to.equal(0);
-    expect(world.store.bucket({ saleId: locked.saleId, bucket: 0 }).pending.size).to.equal(1);
-    expect(world.unfinished).to.equal(1);
   });
 
   it('marks other sales and keeps looping while a Redis server does not answer [R8]', async () => {

@@ -39,6 +39,18 @@ export const timerClock: Clock = {
     }),
 };
 
+/** The repository with another `write`, which may call its own. */
+export const withWrite = (mysql: MemoryRepositories, write: OrderRepository['write']): OrderRepository => ({
+  termsOf: (saleIds) => mysql.termsOf(saleIds),
+  findByPurchases: (saleId, purchases) => mysql.findByPurchases(saleId, purchases),
+  writtenBatches: (batchIds) => mysql.writtenBatches(batchIds),
+  liveBuyers: (saleId, userIds) => mysql.liveBuyers(saleId, userIds),
+  findOrder: (orderId) => mysql.findOrder(orderId),
+  countCancelled: (saleId, userId) => mysql.countCancelled(saleId, userId),
+  expiredOf: (saleId, userIds) => mysql.expiredOf(saleId, userIds),
+  write,
+});
+
 export class WorkerWorld {
   readonly broker = new MemoryBroker({ clock: timerClock });
   readonly mysql = new MemoryRepositories({ clock: timerClock });
@@ -77,16 +89,7 @@ export class WorkerWorld {
       { probe: () => this.#probe(), clock: timerClock, metrics: this.metrics, log: silentLog },
       { probeEveryMs: 1000 },
     );
-    this.repository = {
-      termsOf: (saleIds) => mysql.termsOf(saleIds),
-      findByPurchases: (saleId, purchases) => mysql.findByPurchases(saleId, purchases),
-      writtenBatches: (batchIds) => mysql.writtenBatches(batchIds),
-      liveBuyers: (saleId, userIds) => mysql.liveBuyers(saleId, userIds),
-      findOrder: (orderId) => mysql.findOrder(orderId),
-      countCancelled: (saleId, userId) => mysql.countCancelled(saleId, userId),
-      expiredOf: (saleId, userIds) => mysql.expiredOf(saleId, userIds),
-      write: (plan) => this.#write(plan),
-    };
+    this.repository = withWrite(mysql, (plan) => this.#write(plan));
   }
 
   readonly metrics: WorkerMetrics = {

@@ -328,15 +328,6 @@ describe('batcher', () => {
       expect([batcher.waiting, placing.length]).to.deep.equal([0, 2]);
     });
 
-    it('places a purchase that has waited exactly the maximum time', async () => {
-      submit(crowd(8));
-      await turn();
-      submit(['patient']);
-      clock.advance(2000);
-      await accept(0);
-      expect(usersOf(2)).to.deep.equal(['patient']);
-    });
-
     it('skips a batch whose purchases have all waited too long, and serves the next purchases', async () => {
       submit([...crowd(8), ...crowd(4, 'old')]);
       await turn();

@@ -11,7 +11,7 @@ import type { SaleSnapshots } from '../../../src/sales/sale-snapshots.js';
 import type { StockStore } from '../../../src/core/ports/stock-store.js';
 import { MemoryPurchaseNotifications } from '../../helpers/memory/memory-purchase-notifications.js';
 import { SteppedClock } from '../../helpers/memory/stepped-clock.js';
-import { saleOf } from '../../helpers/sales.js';
+import { orderOf, saleOf } from '../../helpers/sales.js';
 import { partial } from '../../helpers/partial.js';
 
 const POLL_MAX_MS = 5000;
@@ -54,23 +54,9 @@ describe('follow-purchase', () => {
     follow = new FollowPurchase(ports, { followersMax: 4, followersPerBuyerMax: 2, pollMaxMs: POLL_MAX_MS });
   });
 
-  const rowOf = (state: OrderState): Order => ({
-    orderId: '101',
-    userId: 'u1',
-    saleId: sale.saleId,
-    requestId: 'k1',
-    batchId: 'b1',
-    quantity: 1,
-    amountCents: 1,
-    state,
-    reason: null,
-    createdAtMs: 1,
-    expiresAtMs: 2,
-    paidAtMs: null,
-  });
   /** Changes the order as a worker, a payment or a sweep does. */
   const become = (state: OrderState): Order => {
-    row = { ...rowOf(state), reason: state === 'failed' ? 'discarded' : null };
+    row = orderOf({ saleId: sale.saleId, state, reason: state === 'failed' ? 'discarded' : null });
     entry = { state: 'ordered', orderId: '101', quantity: 1 };
     return row;
   };

@@ -16,7 +16,7 @@ import { MemoryRedis } from '../../helpers/memory/memory-redis.js';
 import { MemoryPurchaseNotifications } from '../../helpers/memory/memory-purchase-notifications.js';
 import { MemorySaleSnapshotCache } from '../../helpers/memory/memory-sale-snapshot-cache.js';
 import { SteppedClock } from '../../helpers/memory/stepped-clock.js';
-import { batchOf, liveOrderOf, purchasesOf, saleOf } from '../../helpers/sales.js';
+import { orderOf, batchOf, liveOrderOf, purchasesOf, saleOf } from '../../helpers/sales.js';
 import { partial } from '../../helpers/partial.js';
 
 /** Runs everything that can run now. */
@@ -95,21 +95,7 @@ describe('get-purchase', () => {
     signal: never,
     ...parts,
   });
-  const rowOf = (parts: Partial<Order> = {}): Order => ({
-    orderId: '101',
-    userId: 'u1',
-    saleId: sale.saleId,
-    requestId: 'k1',
-    batchId: 'b1',
-    quantity: 1,
-    amountCents: 1,
-    state: 'pending_payment',
-    reason: null,
-    createdAtMs: 1,
-    expiresAtMs: 2,
-    paidAtMs: null,
-    ...parts,
-  });
+  const rowOf = (parts: Partial<Order> = {}): Order => orderOf({ saleId: sale.saleId, ...parts });
   const hold = () => store.deduct(batchOf(sale, purchasesOf('u1')));
 
   describe('status of a purchase', () => {

@@ -7,7 +7,7 @@ import { SoldOutFlags } from '../../../src/purchase/sold-out-flags.js';
 import type { UnitFetcher } from '../../../src/sales/stock/gather-units.js';
 import { ManualClock } from '../../helpers/memory/manual-clock.js';
 import { MemoryRedis } from '../../helpers/memory/memory-redis.js';
-import { batchOf, liveOrderOf, purchasesOf, saleOf } from '../../helpers/sales.js';
+import { batchOf, liveOrderOf, purchasesOf, saleOf, releaseOf } from '../../helpers/sales.js';
 import { partial } from '../../helpers/partial.js';
 
 const LIFE_MS = 500;
@@ -83,7 +83,7 @@ describe('sold-out flags', () => {
 
   it('needs no second read of the bucket when a returned unit is sold again, because its buyer is named', async () => {
     await precheck();
-    const gone = { ...ref, userId: 'winner', requestId: 'k1', orderId: '1', batchId: '', withUnits: true };
+    const gone = releaseOf(ref, 'winner', '1');
     await store.release([gone]);
     await precheck(); // a unit is left
     const again = batchOf(sale, purchasesOf('third'));
@@ -99,7 +99,7 @@ describe('sold-out flags', () => {
 
   it('reads the bucket again after a while when a notification was lost', async () => {
     await precheck();
-    const gone = { ...ref, userId: 'winner', requestId: 'k1', orderId: '1', batchId: '', withUnits: true };
+    const gone = releaseOf(ref, 'winner', '1');
     await store.release([gone]);
     await precheck();
     await store.deduct(batchOf(sale, purchasesOf('third')));
@@ -177,16 +177,6 @@ describe('sold-out flags', () => {
     expect(flags.isSoldOut(ref), 'a batch has seen units').to.equal(false);
   });
 
-  it('needs a flag in only a single bucket', async () => {
-    for (const bucket of [0, 1, 2]) {
-      create();
-      await split();
-      flags.observe({ saleId: sale.saleId, bucket, buckets: 3 }, 0);
-      await turn();
-      expect(flags.isSoldOut({ saleId: sale.saleId, buckets: 3 }), String(bucket)).to.equal(true);
-    }
-  });
-
   it('sets no flag with an outdated number of buckets, as unknown buckets may have units', async () => {
     await precheck();
     store.bucket(ref).sale!.buckets = 2; // the sale was resharded
@@ -194,14 +184,6 @@ describe('sold-out flags', () => {
     flags.observe(ref, 0);
     await turn();
     expect(flags.refuses(ref, 'loser')).to.equal(false);
-  });
-
-  it('refuses nothing before it has seen zero units', async () => {
-    expect(flags.refuses(ref, 'loser')).to.equal(false);
-    flags.observe(ref, 1);
-    await turn();
-    expect(flags.refuses(ref, 'loser')).to.equal(false);
-    expect(store.calls.acceptedBuyers).to.equal(0);
   });
 
   it('does not hold longer after a slow answer [T8]', async () => {
@@ -227,7 +209,7 @@ describe('sold-out flags', () => {
   });
 
   it('never refuses an accepted buyer, even after the purchase has ended, because a repeat is allowed', async () => {
-    await store.release([{ ...ref, userId: 'winner', requestId: 'k1', orderId: '1', batchId: '', withUnits: true }]);
+    await store.release([releaseOf(ref, 'winner', '1')]);
     await store.deduct(batchOf(sale, purchasesOf('winner3')));
     await precheck();
     const buyers = ['winner', 'winner2', 'winner3', 'loser'];
@@ -237,8 +219,8 @@ describe('sold-out flags', () => {
   it('keeps a buyer who repeatedly buys and cancels once, without a second read of the bucket', async () => {
     for (let nth = 0; nth < 50; nth++) {
       const requestId = `again-${nth}`;
-      const gone = { ...ref, userId: 'winner', orderId: '1', batchId: '', withUnits: true };
-      await store.release([{ ...gone, requestId: nth === 0 ? 'k1' : `again-${nth - 1}` }]);
+      const previous = nth === 0 ? 'k1' : `again-${nth - 1}`;
+      await store.release([releaseOf(ref, 'winner', '1', { requestId: previous })]);
       await store.deduct(batchOf(sale, [{ userId: 'winner', requestId, quantity: 1 }]));
       await precheck();
     }
@@ -273,16 +255,6 @@ describe('sold-out flags', () => {
     expect(flags.refuses(ref, 'loser')).to.equal(true);
     clock.advance(100);
     expect(flags.refuses(ref, 'loser')).to.equal(false);
-  });
-
-  it('offers released units again within its life', async () => {
-    await precheck();
-    const gone = { ...ref, userId: 'winner', requestId: 'k1', orderId: '1', batchId: '', withUnits: true };
-    expect(await store.release([gone])).to.deep.equal(['released']);
-    clock.advance(LIFE_MS);
-    expect(flags.refuses(ref, 'loser'), 'the next batch asks Redis').to.equal(false);
-    await precheck();
-    expect(flags.refuses(ref, 'loser'), 'and has seen a unit').to.equal(false);
   });
 
   it('ends at once when a batch sees units', async () => {
@@ -413,7 +385,7 @@ describe('sold-out flags', () => {
     it('offers released units within the life of the flag [I7]', async () => {
       await precheck();
       await askFor(3 * LIFE_MS);
-      const gone = { ...ref, userId: 'winner', requestId: 'k1', orderId: '1', batchId: '', withUnits: true };
+      const gone = releaseOf(ref, 'winner', '1');
       await store.release([gone]);
       expect(await askFor(LIFE_MS)).to.equal(false);
     });

@@ -10,7 +10,6 @@ import { rulesOf } from './rules-of.js';
 import type { BreakerRules } from '../../../../src/admission/breaker/breaker-rules.js';
 import type { BreakerState } from '../../../../src/core/ports/admission-stores.js';
 import { ManualClock } from '../../../helpers/memory/manual-clock.js';
-import { BreakerModel } from './breaker-model.js';
 
 const rules = rulesOf();
 const CALM: Signals = { calls: 1000, perSecond: 100, usualPerSecond: 100, failureShare: 0, p95Ms: 5 };
@@ -109,90 +108,7 @@ function call({ clock, breaker }: Setting, times: number, failed: boolean, every
   }
 }
 
-type Step =
-  | { readonly do: 'wait'; readonly ms: number }
-  | { readonly do: 'begin' | 'ask' | 'try' }
-  | { readonly do: 'end'; readonly failed: boolean; readonly latencyMs: number; readonly late: boolean }
-  | { readonly do: 'quorum'; readonly open: boolean; readonly ms: number };
-
-const badCall = { do: fc.constant('end' as const), failed: fc.constant(true), latencyMs: fc.constant(5) };
-const goodCall = { ...badCall, failed: fc.constant(false) };
-const steps: fc.Arbitrary<Step[]> = fc.array(
-  fc.oneof(
-    { weight: 3, arbitrary: fc.record({ do: fc.constant('wait' as const), ms: fc.nat(150) }) },
-    { weight: 1, arbitrary: fc.record({ do: fc.constant('wait' as const), ms: fc.nat(3000) }) },
-    { weight: 6, arbitrary: fc.record({ do: fc.constant('begin' as const) }) },
-    { weight: 3, arbitrary: fc.record({ ...goodCall, late: fc.boolean() }) },
-    { weight: 3, arbitrary: fc.record({ ...badCall, late: fc.boolean() }) },
-    { weight: 1, arbitrary: fc.record({ ...goodCall, latencyMs: fc.nat(2000), late: fc.boolean() }) },
-    { weight: 3, arbitrary: fc.record({ do: fc.constant('ask' as const) }) },
-    { weight: 1, arbitrary: fc.record({ do: fc.constant('try' as const) }) },
-    {
-      weight: 1,
-      arbitrary: fc.record({ do: fc.constant('quorum' as const), open: fc.boolean(), ms: fc.nat(1000) }),
-    },
-  ),
-  { minLength: 20, maxLength: 300, size: 'max' },
-);
-
 describe('breaker of one process', () => {
-  it('behaves like its plain model after any history', () => {
-    const rules = rulesOf({
-      windowMs: 2000,
-      callsMin: 4,
-      rate: { warmUpMs: 3_600_000 },
-      probe: { firstMs: 200, capMs: 1500, jitter: 0.4, calmMs: 2500 },
-      trial: { calls: 2, waitMs: 400 },
-    });
-    const met = new Map<string, number>();
-    fc.assert(
-      fc.property(steps, (history) => {
-        const { clock, breaker, moves } = settingOf(() => rules);
-        const model = new BreakerModel(rules);
-        const underWay: { era: number; moves: number }[] = [];
-        for (const step of history) {
-          const before = model.state;
-          const nowMs = clock.monotonicMs();
-          switch (step.do) {
-            case 'wait':
-              clock.advance(step.ms);
-              break;
-            case 'begin':
-              model.advance(nowMs);
-              underWay.push({ era: breaker.begin(), moves: model.moves });
-              break;
-            case 'end': {
-              const one = step.late ? underWay.shift() : underWay.pop();
-              if (one === undefined) break;
-              breaker.end(one.era, step.failed, step.latencyMs);
-              model.end(nowMs, one.moves, step.failed, step.latencyMs);
-              break;
-            }
-            case 'ask':
-              expect(breaker.refuses(), 'refuses').to.equal(model.refuses(nowMs));
-              break;
-            case 'try':
-              if (breaker.state() === 'open') model.tryNow(nowMs);
-              breaker.tryNow();
-              break;
-            case 'quorum':
-              breaker.followQuorum(step.open, nowMs + step.ms);
-              model.quorum(step.open ? nowMs + step.ms : -Infinity);
-          }
-          model.advance(clock.monotonicMs());
-          expect(breaker.state()).to.equal(model.state);
-          expect(moves.length).to.equal(model.moves);
-          const move = `${before} ${model.state}`;
-          met.set(move, (met.get(move) ?? 0) + 1);
-        }
-      }),
-      { numRuns: 400 },
-    );
-    for (const move of ['closed open', 'open half_open', 'half_open open', 'half_open closed']) {
-      expect(met.get(move) ?? 0, `the histories have met ${move}`).to.be.greaterThan(20);
-    }
-  });
-
   it('opens on failures, tries after a wait that doubles up to its maximum, and closes when the trial succeeds', () => {
     const rules = rulesOf({ callsMin: 10, trial: { calls: 1 }, probe: { firstMs: 1000, capMs: 3000, jitter: 0 } });
     const setting = settingOf(() => rules);

@@ -184,13 +184,6 @@ describe('sliding window', () => {
     expect(window.size).to.equal(1);
   });
 
-  it('does not count a new subject beyond the maximum, and still counts a known subject', () => {
-    const window = new SlidingWindow(1000);
-    const at = (subject: string): boolean | null => enter(window, { atUs: BEGIN_US, subject }, 1, 2);
-    expect([at('a'), at('b'), at('c'), at('a')]).to.deep.equal([true, true, null, false]);
-    expect(window.size).to.equal(2);
-  });
-
   it('forgets no request when the clock is set back', () => {
     const window = new SlidingWindow(10_000);
     enter(window, { atUs: BEGIN_US, subject: 'a' }, 2);

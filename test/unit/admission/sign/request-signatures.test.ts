@@ -163,17 +163,6 @@ describe('request signatures', () => {
     expect(nonces.asked).to.equal(0);
   });
 
-  it('refuse one changed character of the signature as bad_signature', async () => {
-    const headers = signed();
-    const good = headers['seckill-signature'] as string;
-    for (let i = 0; i < good.length; i++) {
-      const other = good[i] === 'A' ? 'B' : 'A';
-      const bad = good.slice(0, i) + other + good.slice(i + 1);
-      expect(await ask({ ...headers, 'seckill-signature': bad }), String(i)).to.equal('bad_signature');
-    }
-    expect(await ask(headers)).to.equal(null);
-  });
-
   it('refuse missing or odd headers before the body is read', () => {
     for (const [name, values, word] of [
       ['seckill-signature', [undefined], 'not_signed'],

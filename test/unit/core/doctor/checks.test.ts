@@ -25,6 +25,10 @@ type Row = readonly [id: string, verdict: 'wrong' | 'risky', facts: Partial<AllF
 
 const away = { down: 'It is away.', todo: 'Start it.' };
 const secret = (text: string) => ({ settings: settings({ secrets: [{ name: 'MYSQL_URL', text }] }) });
+const inSettings = (...of: Parameters<typeof settings>) => ({ settings: settings(...of) });
+const ofRedis = (...of: Parameters<typeof redis>) => ({ redis: redis(...of) });
+const ofMysql = (...of: Parameters<typeof mysql>) => ({ mysql: mysql(...of) });
+const ofRocketmq = (...of: Parameters<typeof rocketmq>) => ({ rocketmq: rocketmq(...of) });
 const ofBroker = (change: Parameters<typeof broker>[0]) => ({ rocketmq: rocketmq({ brokers: [broker(change)] }) });
 const ofSettings = (change: Parameters<typeof brokerSettings>[0]) => ofBroker({ settings: brokerSettings(change) });
 const ports = (...all: readonly (readonly [typeof WIDE, guarded: boolean])[]) => ({
@@ -35,11 +39,11 @@ const ROWS: readonly Row[] = [
   [
     'settings.read',
     'wrong',
-    { settings: settings({ problems: ['PORT must be a number', 'B is bad'] }) },
+    inSettings({ problems: ['PORT must be a number', 'B is bad'] }),
     /PORT must be a number; B is bad\./,
   ],
-  ['settings.node', 'wrong', { settings: settings({ node: '18.20.4' }) }, /Node 18\.20\.4 is not supported/],
-  ['settings.node', 'risky', { settings: settings({ node: '99.0.0' }) }, /Node 99\.0\.0 was not tried/],
+  ['settings.node', 'wrong', inSettings({ node: '18.20.4' }), /Node 18\.20\.4 is not supported/],
+  ['settings.node', 'risky', inSettings({ node: '99.0.0' }), /Node 99\.0\.0 was not tried/],
   ['settings.secrets', 'wrong', secret(''), /the one in MYSQL_URL is empty/],
   ['settings.secrets', 'wrong', secret('Password1!'), /well-known/],
   ['settings.secrets', 'wrong', secret('12345678'), /well-known/],
@@ -49,61 +53,56 @@ const ROWS: readonly Row[] = [
   [
     'settings.same-secret',
     'risky',
-    { settings: settings({ secrets: ['A', 'B'].map((name) => ({ name, text: 'u7Hq2LmZ9xW4tRb1' })) }) },
+    inSettings({ secrets: ['A', 'B'].map((name) => ({ name, text: 'u7Hq2LmZ9xW4tRb1' })) }),
     /A and B/,
   ],
-  ['settings.unsigned-messages', 'risky', { settings: settings({ unsigned: 'accept' }) }, /nobody signed/],
+  ['settings.unsigned-messages', 'risky', inSettings({ unsigned: 'accept' }), /nobody signed/],
   ...['0.0.0.0', '::', '8.8.8.8', '2001:4860:4860::8888'].map((host): Row => [
     'settings.listeners',
     'risky',
-    { settings: settings({ listeners: [{ name: 'OPERATORS_HOST', host, guarded: true }] }) },
+    inSettings({ listeners: [{ name: 'OPERATORS_HOST', host, guarded: true }] }),
     new RegExp(`OPERATORS_HOST is ${host}`),
   ]),
 
   ['redis.answers', 'wrong', { redis: away }, /It is away/],
-  ['redis.version', 'wrong', { redis: redis({ version: '6.0.16' }) }, /Redis 6\.0\.16 is not supported/],
-  ['redis.version', 'wrong', { redis: redis({ version: '' }) }, /unknown version/],
-  ['redis.version', 'risky', { redis: redis({ version: '66.2.1' }) }, /not tried/],
-  ['redis.version', 'risky', { redis: redis({ product: 'valkey', version: '9.0.1' }) }, /Valkey 9\.0\.1 was not tried/],
-  ['redis.tls', 'wrong', { redis: redis({ encrypted: false, reach: PUBLIC }) }, /crosses the internet/],
-  ['redis.tls', 'risky', { redis: redis({ encrypted: false }) }, /plain text/],
-  ['redis.access', 'wrong', { redis: redis({ strangers: 'served' }) }, /without a login/],
-  ['redis.access', 'risky', { redis: redis({ strangers: 'served', reach: HERE }) }, /every user of this machine/],
-  ['redis.open', 'wrong', { redis: redis({ strangers: 'served', reach: WIDE }) }, /every address .* asks for no login/],
-  ['redis.open', 'wrong', { redis: redis({ strangers: 'served', reach: PUBLIC }) }, /public address/],
-  ['redis.open', 'risky', { redis: redis({ reach: WIDE }) }, /every address/],
-  [
-    'redis.eviction',
-    'wrong',
-    { redis: redis({ evictionPolicy: 'allkeys-lru' }) },
-    /allkeys-lru: stock could be evicted/,
-  ],
-  ['redis.append-only', 'wrong', { redis: redis({ appendOnly: false }) }, /appendonly is no/],
-  ['redis.clock', 'wrong', { redis: redis({ skewMs: 2001 }) }, /2001 ms apart/],
-  ['redis.clock', 'wrong', { redis: redis({ skewMs: -90_000 }) }, /90000 ms apart/],
-  ['redis.fsync', 'risky', { redis: redis({ fsync: 'no' }) }, /appendfsync is no/],
-  ['redis.writes-log', 'wrong', { redis: redis({ lastAppendFailed: true }) }, /refuses writes/],
-  ['redis.writes-log', 'risky', { redis: redis({ lastRewriteFailed: true }) }, /could not rewrite/],
-  ['redis.role', 'wrong', { redis: redis({ isMaster: false }) }, /replica/],
-  ['redis.memory', 'wrong', { redis: redis({ usedBytes: 950 }) }, /95 %/],
-  ['redis.memory', 'risky', { redis: redis({ usedBytes: 800 }) }, /80 %/],
-  ['redis.disk', 'wrong', { redis: redis({ disk: 0.04 }) }, /96 % full/],
-  ['redis.disk', 'risky', { redis: redis({ disk: 0.1 }) }, /90 % full/],
-  ['redis.cluster', 'wrong', { redis: redis({ cluster: { isUp: false, needsAllSlots: false } }) }, /cluster is down/],
-  ['redis.cluster', 'risky', { redis: redis({ cluster: { isUp: true, needsAllSlots: true } }) }, /one master is away/],
-  ['redis.replicas', 'wrong', { redis: redis({}, { waitReplicas: 2 }) }, /REDIS_WAIT_REPLICAS is 2 and 1 is connected/],
-  ['redis.replicas', 'wrong', { redis: redis({ replicasNeeded: 2 }) }, /min-replicas-to-write is 2/],
-  ['redis.replicas', 'risky', { redis: redis({ replicas: 0 }) }, /There is no replica/],
+  ['redis.version', 'wrong', ofRedis({ version: '6.0.16' }), /Redis 6\.0\.16 is not supported/],
+  ['redis.version', 'wrong', ofRedis({ version: '' }), /unknown version/],
+  ['redis.version', 'risky', ofRedis({ version: '66.2.1' }), /not tried/],
+  ['redis.version', 'risky', ofRedis({ product: 'valkey', version: '9.0.1' }), /Valkey 9\.0\.1 was not tried/],
+  ['redis.tls', 'wrong', ofRedis({ encrypted: false, reach: PUBLIC }), /crosses the internet/],
+  ['redis.tls', 'risky', ofRedis({ encrypted: false }), /plain text/],
+  ['redis.access', 'wrong', ofRedis({ strangers: 'served' }), /without a login/],
+  ['redis.access', 'risky', ofRedis({ strangers: 'served', reach: HERE }), /every user of this machine/],
+  ['redis.open', 'wrong', ofRedis({ strangers: 'served', reach: WIDE }), /every address .* asks for no login/],
+  ['redis.open', 'wrong', ofRedis({ strangers: 'served', reach: PUBLIC }), /public address/],
+  ['redis.open', 'risky', ofRedis({ reach: WIDE }), /every address/],
+  ['redis.eviction', 'wrong', ofRedis({ evictionPolicy: 'allkeys-lru' }), /allkeys-lru: stock could be evicted/],
+  ['redis.append-only', 'wrong', ofRedis({ appendOnly: false }), /appendonly is no/],
+  ['redis.clock', 'wrong', ofRedis({ skewMs: 2001 }), /2001 ms apart/],
+  ['redis.clock', 'wrong', ofRedis({ skewMs: -90_000 }), /90000 ms apart/],
+  ['redis.fsync', 'risky', ofRedis({ fsync: 'no' }), /appendfsync is no/],
+  ['redis.writes-log', 'wrong', ofRedis({ lastAppendFailed: true }), /refuses writes/],
+  ['redis.writes-log', 'risky', ofRedis({ lastRewriteFailed: true }), /could not rewrite/],
+  ['redis.role', 'wrong', ofRedis({ isMaster: false }), /replica/],
+  ['redis.memory', 'wrong', ofRedis({ usedBytes: 950 }), /95 %/],
+  ['redis.memory', 'risky', ofRedis({ usedBytes: 800 }), /80 %/],
+  ['redis.disk', 'wrong', ofRedis({ disk: 0.04 }), /96 % full/],
+  ['redis.disk', 'risky', ofRedis({ disk: 0.1 }), /90 % full/],
+  ['redis.cluster', 'wrong', ofRedis({ cluster: { isUp: false, needsAllSlots: false } }), /cluster is down/],
+  ['redis.cluster', 'risky', ofRedis({ cluster: { isUp: true, needsAllSlots: true } }), /one master is away/],
+  ['redis.replicas', 'wrong', ofRedis({}, { waitReplicas: 2 }), /REDIS_WAIT_REPLICAS is 2 and 1 is connected/],
+  ['redis.replicas', 'wrong', ofRedis({ replicasNeeded: 2 }), /min-replicas-to-write is 2/],
+  ['redis.replicas', 'risky', ofRedis({ replicas: 0 }), /There is no replica/],
 
   ['mysql.answers', 'wrong', { mysql: away }, /It is away/],
-  ['mysql.version', 'wrong', { mysql: mysql({ version: '10.5.20-MariaDB' }) }, /MariaDB 10\.5\.20 is not supported/],
+  ['mysql.version', 'wrong', ofMysql({ version: '10.5.20-MariaDB' }), /MariaDB 10\.5\.20 is not supported/],
   [
     'mysql.version',
     'wrong',
-    { mysql: mysql({ versionComment: 'MySQL Community Server - GPL', version: '5.7.44-log' }) },
+    ofMysql({ versionComment: 'MySQL Community Server - GPL', version: '5.7.44-log' }),
     /MySQL 5\.7\.44/,
   ],
-  ['mysql.version', 'risky', { mysql: mysql({ version: '98.1.2-MariaDB' }) }, /not tried/],
+  ['mysql.version', 'risky', ofMysql({ version: '98.1.2-MariaDB' }), /not tried/],
   ...(
     [
       ['8.0.11-TiDB-v8.5.0', 'TiDB Server (Apache License 2.0) Community Edition, MySQL 8.0 compatible'],
@@ -118,86 +117,66 @@ const ROWS: readonly Row[] = [
   ).map(([version, versionComment]): Row => [
     'mysql.version',
     'risky',
-    { mysql: mysql({ version, versionComment }) },
+    ofMysql({ version, versionComment }),
     /neither MySQL nor MariaDB, and was not tried/,
   ]),
-  ['mysql.tls', 'wrong', { mysql: mysql({ cipher: null, reach: PUBLIC }) }, /crosses the internet/],
-  ['mysql.tls', 'risky', { mysql: mysql({ cipher: null }) }, /plain text/],
-  ['mysql.rights', 'risky', { mysql: mysql({ globalRights: ['ALL PRIVILEGES'] }) }, /ALL PRIVILEGES on every database/],
-  ['mysql.open', 'risky', { mysql: mysql({ reach: WIDE }) }, /every address/],
-  ['mysql.schema', 'wrong', { mysql: mysql({ missingMigrations: ['0001-a', '0002-b'] }) }, /0001-a, 0002-b/],
-  ['mysql.schema', 'risky', { mysql: mysql({ unknownMigrations: ['0099-z'] }) }, /0099-z/],
-  ['mysql.isolation', 'wrong', { mysql: mysql({ isolation: 'REPEATABLE-READ' }) }, /REPEATABLE-READ/],
-  ['mysql.sql-mode', 'wrong', { mysql: mysql({ sqlMode: ['NO_ENGINE_SUBSTITUTION'] }) }, /not strict/],
-  [
-    'mysql.sql-mode',
-    'wrong',
-    { mysql: mysql({ sqlMode: ['STRICT_ALL_TABLES', 'NO_BACKSLASH_ESCAPES'] }) },
-    /NO_BACKSLASH/,
-  ],
-  ['mysql.time-zone', 'wrong', { mysql: mysql({ timeZone: 'SYSTEM' }) }, /time zone SYSTEM/],
-  ['mysql.packet', 'wrong', { mysql: mysql({ maxAllowedPacket: 16_777_215 }) }, /16777215 bytes/],
-  ['mysql.binlog-format', 'wrong', { mysql: mysql({ binlogFormat: 'STATEMENT' }) }, /refuses writes/],
-  [
-    'mysql.collations',
-    'wrong',
-    { mysql: mysql({ looseCollations: ['orders.user_id utf8mb4_general_ci'] }) },
-    /orders\.user_id/,
-  ],
-  ['mysql.engines', 'wrong', { mysql: mysql({ otherEngines: ['orders MyISAM'] }) }, /orders MyISAM/],
-  ['mysql.writable', 'wrong', { mysql: mysql({ readOnly: true }) }, /read-only/],
-  ['mysql.flush', 'wrong', { mysql: mysql({ flushAtCommit: 0 }) }, /crash of MySQL/],
-  ['mysql.flush', 'risky', { mysql: mysql({ flushAtCommit: 2 }) }, /crash of its host/],
-  ['mysql.binlog', 'risky', { mysql: mysql({ logBin: false }) }, /no binary log/],
-  ['mysql.binlog', 'risky', { mysql: mysql({ syncBinlog: 0 }) }, /sync_binlog is 0/],
+  ['mysql.tls', 'wrong', ofMysql({ cipher: null, reach: PUBLIC }), /crosses the internet/],
+  ['mysql.tls', 'risky', ofMysql({ cipher: null }), /plain text/],
+  ['mysql.rights', 'risky', ofMysql({ globalRights: ['ALL PRIVILEGES'] }), /ALL PRIVILEGES on every database/],
+  ['mysql.open', 'risky', ofMysql({ reach: WIDE }), /every address/],
+  ['mysql.schema', 'wrong', ofMysql({ missingMigrations: ['0001-a', '0002-b'] }), /0001-a, 0002-b/],
+  ['mysql.schema', 'risky', ofMysql({ unknownMigrations: ['0099-z'] }), /0099-z/],
+  ['mysql.isolation', 'wrong', ofMysql({ isolation: 'REPEATABLE-READ' }), /REPEATABLE-READ/],
+  ['mysql.sql-mode', 'wrong', ofMysql({ sqlMode: ['NO_ENGINE_SUBSTITUTION'] }), /not strict/],
+  ['mysql.sql-mode', 'wrong', ofMysql({ sqlMode: ['STRICT_ALL_TABLES', 'NO_BACKSLASH_ESCAPES'] }), /NO_BACKSLASH/],
+  ['mysql.time-zone', 'wrong', ofMysql({ timeZone: 'SYSTEM' }), /time zone SYSTEM/],
+  ['mysql.packet', 'wrong', ofMysql({ maxAllowedPacket: 16_777_215 }), /16777215 bytes/],
+  ['mysql.binlog-format', 'wrong', ofMysql({ binlogFormat: 'STATEMENT' }), /refuses writes/],
+  ['mysql.collations', 'wrong', ofMysql({ looseCollations: ['orders.user_id utf8mb4_general_ci'] }), /orders\.user_id/],
+  ['mysql.engines', 'wrong', ofMysql({ otherEngines: ['orders MyISAM'] }), /orders MyISAM/],
+  ['mysql.writable', 'wrong', ofMysql({ readOnly: true }), /read-only/],
+  ['mysql.flush', 'wrong', ofMysql({ flushAtCommit: 0 }), /crash of MySQL/],
+  ['mysql.flush', 'risky', ofMysql({ flushAtCommit: 2 }), /crash of its host/],
+  ['mysql.binlog', 'risky', ofMysql({ logBin: false }), /no binary log/],
+  ['mysql.binlog', 'risky', ofMysql({ syncBinlog: 0 }), /sync_binlog is 0/],
   [
     'mysql.connections',
     'wrong',
-    { mysql: mysql({ programs: 24 }) },
+    ofMysql({ programs: 24 }),
     /24 programs .* up to 192 connections: max_connections is 200/,
   ],
-  ['mysql.connections', 'wrong', { mysql: mysql({ programs: null, maxConnections: 30 }) }, /3 programs/],
-  ['mysql.connections', 'wrong', { mysql: mysql({ maxUserConnections: 20 }) }, /max_user_connections is 20/],
-  ['mysql.connections', 'risky', { mysql: mysql({ programs: 12 }) }, /rolling update/],
-  ['mysql.disk', 'wrong', { mysql: mysql({ disk: 0.01 }) }, /99 % full/],
-  ['mysql.disk', 'risky', { mysql: mysql({ disk: 0.14 }) }, /86 % full/],
-  ['mysql.clock', 'wrong', { mysql: mysql({ skewMs: 5000 }) }, /5000 ms apart/],
+  ['mysql.connections', 'wrong', ofMysql({ programs: null, maxConnections: 30 }), /3 programs/],
+  ['mysql.connections', 'wrong', ofMysql({ maxUserConnections: 20 }), /max_user_connections is 20/],
+  ['mysql.connections', 'risky', ofMysql({ programs: 12 }), /rolling update/],
+  ['mysql.disk', 'wrong', ofMysql({ disk: 0.01 }), /99 % full/],
+  ['mysql.disk', 'risky', ofMysql({ disk: 0.14 }), /86 % full/],
+  ['mysql.clock', 'wrong', ofMysql({ skewMs: 5000 }), /5000 ms apart/],
 
   [
     'rocketmq.answers',
     'wrong',
-    { rocketmq: rocketmq({ endpoint: { place: 'a:1', refusal: 'Topic x is not there', reach: PRIVATE } }) },
+    ofRocketmq({ endpoint: { place: 'a:1', refusal: 'Topic x is not there', reach: PRIVATE } }),
     /Topic x is not there\./,
   ],
-  [
-    'rocketmq.name-server',
-    'wrong',
-    { rocketmq: rocketmq({ nameServer: { problem: 'It knows no broker' } }) },
-    /no broker\./,
-  ],
-  ['rocketmq.name-server', 'risky', { rocketmq: rocketmq({ nameServer: 'unset', brokers: [] }) }, /not set/],
-  [
-    'rocketmq.brokers',
-    'wrong',
-    { rocketmq: rocketmq({ silent: [{ server: 'broker-b', why: 'hangs' }] }) },
-    /broker-b .*hangs/,
-  ],
+  ['rocketmq.name-server', 'wrong', ofRocketmq({ nameServer: { problem: 'It knows no broker' } }), /no broker\./],
+  ['rocketmq.name-server', 'risky', ofRocketmq({ nameServer: 'unset', brokers: [] }), /not set/],
+  ['rocketmq.brokers', 'wrong', ofRocketmq({ silent: [{ server: 'broker-b', why: 'hangs' }] }), /broker-b .*hangs/],
   ['rocketmq.version', 'wrong', ofBroker({ version: '4.9.8' }), /RocketMQ 4\.9\.8 is not supported/],
   ['rocketmq.version', 'risky', ofBroker({ version: '5.5.0' }), /burns a core/],
   ['rocketmq.version', 'risky', ofBroker({ version: '5.3.2' }), /not tried/],
   [
     'rocketmq.tls',
     'wrong',
-    { rocketmq: rocketmq({ encrypted: false, endpoint: { place: 'a:1', refusal: null, reach: PUBLIC } }) },
+    ofRocketmq({ encrypted: false, endpoint: { place: 'a:1', refusal: null, reach: PUBLIC } }),
     /internet/,
   ],
-  ['rocketmq.tls', 'risky', { rocketmq: rocketmq({ encrypted: false }) }, /plain text/],
-  ['rocketmq.access', 'wrong', { rocketmq: rocketmq({ strangers: 'served' }) }, /at the proxy at 10\.0\.0\.3:8081\./],
+  ['rocketmq.tls', 'risky', ofRocketmq({ encrypted: false }), /plain text/],
+  ['rocketmq.access', 'wrong', ofRocketmq({ strangers: 'served' }), /at the proxy at 10\.0\.0\.3:8081\./],
   ['rocketmq.access', 'wrong', ofBroker({ strangers: 'served' }), /at broker-a\./],
   [
     'rocketmq.access',
     'risky',
-    { rocketmq: rocketmq({ strangers: 'served', endpoint: { place: 'a:1', refusal: null, reach: HERE } }) },
+    ofRocketmq({ strangers: 'served', endpoint: { place: 'a:1', refusal: null, reach: HERE } }),
     /may read and lose messages/,
   ],
   [
@@ -277,23 +256,21 @@ describe('doctor: checks', () => {
 
   it('report when a server hides a value', () => {
     const hidden: readonly [Partial<AllFacts>, string][] = [
-      [{ redis: redis({ fsync: null }) }, 'redis.fsync'],
-      [{ redis: redis({ strangers: null }) }, 'redis.access'],
-      [{ redis: redis({ maxBytes: 0 }) }, 'redis.memory'],
+      [ofRedis({ fsync: null }), 'redis.fsync'],
+      [ofRedis({ strangers: null }), 'redis.access'],
+      [ofRedis({ maxBytes: 0 }), 'redis.memory'],
       [ofBroker({ settings: null }), 'rocketmq.check-backs'],
       [ofBroker({ skewMs: null }), 'rocketmq.clock'],
     ];
     for (const [facts, id] of hidden) expect(find(facts, id)?.verdict, id).to.equal('unknown');
-    expect(reportOn(allFacts({ redis: redis({ fsync: null }) })).verdict).to.equal('unknown');
+    expect(reportOn(allFacts(ofRedis({ fsync: null }))).verdict).to.equal('unknown');
   });
 
   it('are left out when they do not apply', () => {
-    expect(find({ mysql: mysql({ logBin: false }) }, 'mysql.binlog-format')).to.equal(undefined);
-    expect(find({ mysql: mysql({ disk: null }) }, 'mysql.disk')).to.equal(undefined);
+    expect(find(ofMysql({ logBin: false }), 'mysql.binlog-format')).to.equal(undefined);
+    expect(find(ofMysql({ disk: null }), 'mysql.disk')).to.equal(undefined);
     expect(find({}, 'redis.cluster')).to.equal(undefined);
-    const ids = all(allFacts({ rocketmq: rocketmq({ nameServer: 'unset', brokers: [], ports: [] }) })).map(
-      ({ id }) => id,
-    );
+    const ids = all(allFacts(ofRocketmq({ nameServer: 'unset', brokers: [], ports: [] }))).map(({ id }) => id);
     expect(ids).to.include('rocketmq.answers').and.not.include('rocketmq.topics').and.not.include('rocketmq.open');
   });
 });
@@ -317,7 +294,7 @@ describe('doctor: several servers', () => {
       broker({ server: 'broker-b', diskUsed: 0.8 }),
       broker({ server: 'broker-c', diskUsed: 0.9 }),
     ];
-    expect(find({ rocketmq: rocketmq({ brokers }) }, 'rocketmq.disk')?.says).to.equal(
+    expect(find(ofRocketmq({ brokers }), 'rocketmq.disk')?.says).to.equal(
       'broker-c: The disk of the commit log is 90 % full.',
     );
   });
@@ -347,7 +324,7 @@ describe('doctor: secrets', () => {
   it('shows no secret in a line, even a weak secret', () => {
     const weak = ['hunter2-hunter2', 'aaaaaaaaaaaaaaaaaaaaaaaa', 'password1'];
     const secrets = weak.flatMap((text) => ['A_SECRET', 'B_SECRET'].map((name) => ({ name, text })));
-    const text = JSON.stringify(reportOn(allFacts({ settings: settings({ secrets }) })));
+    const text = JSON.stringify(reportOn(allFacts(inSettings({ secrets }))));
     expect(text).to.include('A_SECRET and B_SECRET');
     for (const one of weak) expect(text).not.to.include(one);
   });
