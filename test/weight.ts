@@ -9,7 +9,7 @@ import { SCHEMA, settingsOf, type SectionName } from '../src/core/config/schema.
 
 const CEILINGS: Readonly<Record<string, number>> = {
   'lines of TypeScript': 183_800,
-  'lines in src': 58_060,
+  'lines in src': 57_750,
   'lines in web': 15_700,
   'lines in test': 103_100,
   'lines in deploy': 6_250,
@@ -17,7 +17,7 @@ const CEILINGS: Readonly<Record<string, number>> = {
   'words in docs': 40_000,
   'words in docs/decisions': 10_200,
   'pages in docs': 28,
-  settings: 97,
+  settings: 96,
   'uses of Pick<': 183,
   'interfaces named *Ports, *Parts, *Options, *Services': 138,
 };

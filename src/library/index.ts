@@ -170,11 +170,7 @@ const WITH_TOKENS = [...SECTIONS, 'auth' as const];
 
 const NOTHING_TO_STOP = Promise.resolve(() => Promise.resolve());
 
-/** Disables fail points, which kill processes: they are for our own programs. */
-const environmentOf = ({ settings = {}, env }: KeeperOptions): Environment => ({
-  ...withSettings({ ...settings }, env),
-  FAILPOINT: '',
-});
+const environmentOf = ({ settings = {}, env }: KeeperOptions): Environment => withSettings({ ...settings }, env);
 
 function logOf(options: KeeperOptions, env: Environment): Log {
   const log = options.log ?? createLog('seckill', loadConfig(['log'], env).log.level);

@@ -52,7 +52,6 @@ import { SaleAdmin } from '../sales/sale-admin.js';
 import { readSaleBuckets } from '../sales/sale-buckets.js';
 import { openAdmission } from './admission.js';
 import { allOrNothing, type Opened } from '../process/all-or-nothing.js';
-import { apiFailPoints } from './fail-points.js';
 import type { Identity, IdentityParts } from './identity.js';
 import { openDeadLetters } from '../operate/dead-letters/index.js';
 import { Connections } from '../process/connections.js';
@@ -62,6 +61,7 @@ import { Profiler } from './profiler.js';
 import { openPurchasePath } from './purchase-path.js';
 import { priceTermsOf } from './price-terms.js';
 import { reportProgram } from './report-program.js';
+import { wrapped } from './seams.js';
 import { createReadiness, openStores, serversOf } from '../process/servers.js';
 import { systemClock as clock } from '../process/system-clock.js';
 import { createRegistry } from '../process/telemetry.js';
@@ -113,7 +113,6 @@ async function open(config: ServicesConfig, parts: ServicesParts, opened: Opened
   log.info({ servers: serversOf(config) }, 'starting with these servers');
   const payments = await parts.openPayments();
   const registry = createRegistry('api');
-  const failPoints = apiFailPoints(config.failPoint, log);
   const stores = await openStores(config, 'api', { registry, log, opened });
   const { tracing, redis, mysql } = stores;
 
@@ -138,7 +137,6 @@ async function open(config: ServicesConfig, parts: ServicesParts, opened: Opened
     deadLetters,
     cache,
     withBreakers,
-    failPoints,
     notifications,
     tracing,
   });
@@ -207,7 +205,7 @@ async function open(config: ServicesConfig, parts: ServicesParts, opened: Opened
     ...admission.services,
     unpaidPause: admission.unpaidPause(orders),
     snapshots,
-    gate: failPoints.gate(new PurchaseGate({ ...path, closedRows: waiting.closedRows, smooth: admission.smooth })),
+    gate: wrapped('gate', new PurchaseGate({ ...path, closedRows: waiting.closedRows, smooth: admission.smooth })),
     getPurchase: new GetPurchase(waiting, pollMaxMs),
     followPurchase,
     streamTimes,
@@ -230,8 +228,8 @@ async function open(config: ServicesConfig, parts: ServicesParts, opened: Opened
     prices: priceTermsOf(config),
     editor: await openEditor(connections),
     plan: (withinMs) => planOfSales(connections, withinMs),
-    reshard: (saleId, order) => splitIntoBuckets(connections, saleId, { ...order, failPoints }),
-    repair: (saleId, order, options) => repairSale(connections, saleId, { ...order, ...options, failPoints }),
+    reshard: (saleId, order) => splitIntoBuckets(connections, saleId, order),
+    repair: (saleId, order, options) => repairSale(connections, saleId, { ...order, ...options }),
     bucketsOf: (sale) => readSaleBuckets(sale, { ...looked, repair: createRepairStore(redis) }),
     saleSeconds: { landed, answers: history, keptMs: config.operators.consoleHistoryMs },
     paymentCases,

@@ -75,11 +75,11 @@ import { runSchedule } from '../sales/schedule/run-schedule.js';
 import { finishTransfers } from '../sales/stock/finish-transfers.js';
 import { watchHotSales } from '../sales/watch-hot-sales.js';
 import { watchOpenSales } from '../sales/watch-open-sales.js';
-import type { KeeperFailPoints } from './fail-points.js';
 import { INVISIBLE_MS, type KeeperBroker } from './keeper-broker.js';
 import { deadLetterJobs } from '../operate/dead-letters/index.js';
 import { openSaleAdmin, openSaleEditor, rebuildStores, workerProgressOf } from './operator.js';
 import { openReadiness } from './sale-readiness.js';
+import { wrapped } from './seams.js';
 import { systemClock as clock } from '../process/system-clock.js';
 
 /** A live worker marks a batch within milliseconds. After this long its worker must have died. */
@@ -142,7 +142,6 @@ interface OpenedKeeper {
   readonly redis: RedisConnection;
   readonly mysql: MysqlPool;
   readonly broker: KeeperBroker;
-  readonly failPoints: KeeperFailPoints;
   /** Null: refunds wait for an operator and become overdue. */
   readonly provider: PaymentProvider | null;
   readonly reconcile: ReconcileAdmin;
@@ -177,9 +176,9 @@ export function planJobs(config: KeeperConfig, given: OpenedKeeper): PlannedJob[
 
 /** Opens what several parts of the keeper use. */
 function sharedParts(config: KeeperConfig, given: OpenedKeeper) {
-  const { redis, mysql, failPoints, metrics, log } = given;
+  const { redis, mysql, metrics, log } = given;
   const leases = createJobLeases(mysql);
-  const rebuild = rebuildStores(redis, mysql, failPoints);
+  const rebuild = rebuildStores(redis, mysql);
   const readDue = recent(createDueWork(mysql), DUE_KEPT_MS, clock);
   return {
     ...given,
@@ -191,7 +190,7 @@ function sharedParts(config: KeeperConfig, given: OpenedKeeper) {
     sales: shareLists(createSaleRepository(mysql), clock),
     store: createBatchStore(redis),
     repository: createOrderRepository(mysql),
-    transitions: failPoints.transitions(createOrderTransitions(mysql, { clock, log })),
+    transitions: wrapped('order transitions', createOrderTransitions(mysql, { clock, log })),
     rebuild,
     repair: { ...rebuild, progress: workerProgressOf(config), clock, metrics, log },
     due: (work: DueWork, job: Job): Job => whenDue(work, readDue, job),
@@ -257,11 +256,11 @@ function saleJobs({ config, everyMs, redis, mysql, sales, reconcile, due, metric
 
 /** The outbox: events, payment deadlines, and units that go back. */
 function outboxJobs(keeper: Keeper): PlannedJob[] {
-  const { config, everyMs, mysql, broker, failPoints, store, tracing, due, metrics, log } = keeper;
+  const { config, everyMs, mysql, broker, store, tracing, due, metrics, log } = keeper;
   const { outboxEveryMs, outboxLeaseMs, outboxKeepMs } = config.keeper;
   const outbox = createOutbox(mysql);
-  const published = { outbox: failPoints.published(outbox), clock, log, metrics };
-  const released = { outbox: failPoints.released(outbox), clock, log, metrics };
+  const published = { outbox: wrapped('outbox to publish', outbox), clock, log, metrics };
+  const released = { outbox: wrapped('outbox to release', outbox), clock, log, metrics };
   const rows = { max: ROWS_PER_LEASE, leaseMs: outboxLeaseMs };
   const relayed = (kind: OutboxKind, [relay, tryTroubled]: readonly [Job, Job]): PlannedJob[] => [
     [outboxEveryMs, due(kind, relay)],

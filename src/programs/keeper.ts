@@ -16,7 +16,6 @@ import { readRedisClocks } from '../redis/read-facts.js';
 import { createProgramReports } from '../redis/program-reports.js';
 import { createScheduleMetrics } from '../sales/schedule/metrics.js';
 import { allOrNothing, type Opened } from '../process/all-or-nothing.js';
-import { keeperFailPoints } from './fail-points.js';
 import { openKeeperBroker } from './keeper-broker.js';
 import { planJobs } from './keeper-jobs.js';
 import { Connections } from '../process/connections.js';
@@ -68,7 +67,6 @@ async function open(config: OpenConfig, { log, opened, ...parts }: OpenParts): P
   log.info({ servers: serversOf(config) }, 'starting with these servers');
   const payments = await parts.payments();
   const registry = createRegistry('keeper');
-  const failPoints = keeperFailPoints(config.failPoint, log);
   const stores = await openStores(config, 'keeper', { registry, log, opened });
   const { tracing, redis, mysql } = stores;
   const signatures = messageSignatures(config.messages);
@@ -94,9 +92,8 @@ async function open(config: OpenConfig, { log, opened, ...parts }: OpenParts): P
     redis,
     mysql,
     broker,
-    failPoints,
     provider: payments?.provider ?? null,
-    reconcile: await openReconcile(connections, failPoints.compensated),
+    reconcile: await openReconcile(connections),
     clocks,
     tracing,
     metrics,

@@ -3,7 +3,6 @@ import type { Config } from '../core/config/schema.js';
 import { OperationalError } from '../core/errors.js';
 import type { WorkerProgress } from '../core/ports/channels.js';
 import type { Log } from '../core/ports/log.js';
-import type { OrderRepository } from '../core/ports/order-repository.js';
 import type { PriceFault } from '../core/ports/payment-provider.js';
 import type { TraceBroker } from '../core/ports/trace-sources.js';
 import type { Resharded } from '../core/sale-repair.js';
@@ -41,8 +40,8 @@ import { brokerAccessOf } from '../rocketmq/credentials.js';
 import { SaleEditor } from '../sales/edit-sale.js';
 import { SaleAdmin } from '../sales/sale-admin.js';
 import { planSales, type PlannedSale } from '../sales/schedule/plan-sales.js';
-import type { RebuildFailPoints } from './fail-points.js';
 import { openReadiness } from './sale-readiness.js';
+import { wrapped } from './seams.js';
 import type { Connections, PublishSections } from '../process/connections.js';
 import { systemClock as clock } from '../process/system-clock.js';
 
@@ -86,10 +85,8 @@ export async function planOfSales(
   return planSales({ schedule, readiness, nowMs: () => clock.nowMs() }, withinMs);
 }
 
-/** @param compensated wraps the repository in which reconcile records a purchase as given up */
 export async function openReconcile(
   connections: Connections<'mysql' | 'redis' | PublishSections | 'reconcile'>,
-  compensated: (repository: OrderRepository) => OrderRepository = (repository) => repository,
 ): Promise<ReconcileAdmin> {
   const redis = await connections.redis();
   const mysql = connections.mysql();
@@ -103,7 +100,11 @@ export async function openReconcile(
       runs: createReconcileRuns(mysql, clock),
       sales: createSaleRepository(mysql),
       outbox: createOutbox(mysql),
-      fail: { repository: compensated(createOrderRepository(mysql)), minter: connections.minter(), clock },
+      fail: {
+        repository: wrapped('order repository', createOrderRepository(mysql)),
+        minter: connections.minter(),
+        clock,
+      },
       channel: connections.redrives(),
       clock,
       log: connections.log,
@@ -141,10 +142,10 @@ export async function openTrace(
 export async function repairSale(
   connections: Connections<'mysql' | 'redis' | 'repair' | 'brokerAccess'>,
   saleId: string,
-  { force, failPoints, ...order }: RepairOrder & { readonly force: boolean; readonly failPoints?: RebuildFailPoints },
+  { force, ...order }: RepairOrder & { readonly force: boolean },
 ): Promise<OrderedRepair> {
   const { config, log } = connections;
-  const stores = rebuildStores(await connections.redis(), connections.mysql(), failPoints);
+  const stores = rebuildStores(await connections.redis(), connections.mysql());
   const ports = { ...stores, progress: workerProgressOf(config), clock, log };
   return repairAsked(saleId, force, ports, config.repair, order);
 }
@@ -153,11 +154,11 @@ export async function repairSale(
 export async function splitIntoBuckets(
   connections: Connections<'mysql' | 'redis' | 'repair' | 'brokerAccess'>,
   saleId: string,
-  { failPoints, ...order }: ReshardOrder & { readonly failPoints?: RebuildFailPoints },
+  order: ReshardOrder,
 ): Promise<Resharded> {
   const { config, log } = connections;
   const redis = await connections.redis();
-  const stores = rebuildStores(redis, connections.mysql(), failPoints);
+  const stores = rebuildStores(redis, connections.mysql());
   const forgetSnapshot = createSaleSnapshotCache(redis).forget;
   const progress = workerProgressOf(config);
   return reshardSale(saleId, order, { ...stores, forgetSnapshot, progress, clock, log }, config.repair);
@@ -186,14 +187,14 @@ export function openSaleEditor(redis: RedisConnection, mysql: MysqlPool, faultOf
 }
 
 /** Opens the stores that rebuild a sale in Redis from MySQL, for a repair or a split into more buckets. */
-export function rebuildStores(redis: RedisConnection, mysql: MysqlPool, failPoints?: RebuildFailPoints) {
+export function rebuildStores(redis: RedisConnection, mysql: MysqlPool) {
   const { orderPage, unlistedOrders, findSale } = createReconcileRepository(mysql);
   const repairs = createRepairStore(redis);
   const repository = { ...createRepairRepository(mysql), orderPage, unlistedOrders, findSale };
   return {
-    repairs: failPoints?.rebuilt(repairs) ?? repairs,
+    repairs: wrapped('repair store', repairs),
     setState: createSaleStore(redis).setState,
-    repository: failPoints?.raised(repository) ?? repository,
+    repository: wrapped('repair repository', repository),
     sales: createSaleRepository(mysql),
   };
 }

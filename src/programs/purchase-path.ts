@@ -11,13 +11,12 @@ import type { DeadLetterParking } from '../core/ports/dead-letters.js';
 import type { SaleRepository, SaleSnapshotCache } from '../core/ports/sale-repository.js';
 import type { StockStore } from '../core/ports/stock-store.js';
 import type { Tracing } from '../core/ports/tracing.js';
+import { placeInSpan, withStepTimes } from '../purchase/batch-steps.js';
 import { Batcher } from '../purchase/batcher.js';
 import { createCheckBack } from '../purchase/check-back.js';
 import { isSaleSoldOut } from '../purchase/gate.js';
 import { createPurchaseMetrics } from '../purchase/metrics.js';
 import { placeBatch, type PlaceBatchPorts } from '../purchase/place-batch.js';
-import { placeInSpan } from '../purchase/step-spans.js';
-import { withStepTimes } from '../purchase/step-times.js';
 import { SoldOutFlags } from '../purchase/sold-out-flags.js';
 import type { RedisConnection } from '../redis/connection.js';
 import { createHotSaleStore } from '../redis/hot-sale-store.js';
@@ -28,7 +27,7 @@ import { createPurchaseChannel } from '../rocketmq/purchase-channel.js';
 import type { ChannelHealth } from '../rocketmq/probe.js';
 import { SaleSnapshots } from '../sales/sale-snapshots.js';
 import { UnitFetcher } from '../sales/stock/gather-units.js';
-import type { ApiFailPoints } from './fail-points.js';
+import { wrapped } from './seams.js';
 import { brokerConnection, messageSignatures, openSignedMessages } from '../process/servers.js';
 import { systemClock as clock } from '../process/system-clock.js';
 import type { BreakerWrappers } from './with-breakers.js';
@@ -52,7 +51,6 @@ export interface PathParts {
   readonly deadLetters: DeadLetterParking;
   readonly cache: SaleSnapshotCache;
   readonly withBreakers: BreakerWrappers;
-  readonly failPoints: ApiFailPoints;
   readonly notifications: PurchaseNotifications;
   readonly tracing: Tracing;
   readonly registry: Registry;
@@ -84,34 +82,22 @@ export interface PurchasePath {
 /** @throws OperationalError when a dependency does not answer at the start */
 export async function openPurchasePath(
   config: Config<'redis' | 'rocketmq' | 'brokerAccess' | 'messages' | 'hotSales' | 'batch'>,
-  {
-    redis,
-    sales,
-    deadLetters,
-    cache,
-    withBreakers,
-    failPoints,
-    notifications,
-    tracing,
-    registry,
-    log,
-    fail,
-  }: PathParts,
+  { redis, sales, deadLetters, cache, withBreakers, notifications, tracing, registry, log, fail }: PathParts,
 ): Promise<PurchasePath> {
-  const store = withBreakers.store(failPoints.store(createStockStore(redis, log)));
+  const store = withBreakers.store(wrapped('stock store', createStockStore(redis, log)));
   const messages = openSignedMessages(config.messages, { deadLetters, registry, log });
   const channel = await createPurchaseChannel({
     ...config.rocketmq,
     ...brokerConnection(config, log),
     signatures: messageSignatures(config.messages),
-    checkBack: createCheckBack(failPoints.checked(store).resolve, messages, log, tracing),
+    checkBack: createCheckBack(wrapped('stock store of check-backs', store).resolve, messages, log, tracing),
     metrics: createChannelMetrics(registry),
   });
   const snapshots = new SaleSnapshots(
     { repository: sales, cache, clock },
     { memoryTtlMs: SNAPSHOT_MEMORY_MS, memoryMax: SALES_IN_MEMORY, lockMs: SNAPSHOT_LOCK_MS },
   );
-  const units = new UnitFetcher(failPoints.transfers(createTransferStore(redis)));
+  const units = new UnitFetcher(wrapped('transfer store', createTransferStore(redis)));
   const flags = new SoldOutFlags(
     { lifeMs: SOLD_OUT_LIFE_MS, buyersMax: SOLD_OUT_BUYERS_MAX },
     { store, units, notifications, clock, log },
@@ -120,7 +106,7 @@ export async function openPurchasePath(
   const metrics = createPurchaseMetrics(registry, () => batcher);
   const servers = {
     store: withReplicaBarrier(store, barrier),
-    channel: withBreakers.channel(failPoints.channel(channel)),
+    channel: withBreakers.channel(wrapped('purchase channel', channel)),
   };
   const placePorts: PlaceBatchPorts = {
     ...withStepTimes(servers, clock, (step, tookMs) => metrics.stepTook(step, tookMs)),

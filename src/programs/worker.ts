@@ -16,9 +16,9 @@ import { createBatchStore } from '../redis/batch-store.js';
 import { createProgramReports } from '../redis/program-reports.js';
 import { createDeliverySource } from '../rocketmq/delivery-source.js';
 import { allOrNothing, type Opened } from '../process/all-or-nothing.js';
-import { workerFailPoints } from './fail-points.js';
 import { reportProgram } from './report-program.js';
 import type { OpenProgram, Running } from './run-program.js';
+import { wrapped } from './seams.js';
 import { brokerConnection, createReadiness, openSignedMessages, openStores, serversOf } from '../process/servers.js';
 import { systemClock as clock } from '../process/system-clock.js';
 import { createRegistry } from '../process/telemetry.js';
@@ -68,7 +68,6 @@ interface OpenParts {
 async function open(config: OpenConfig, { log, fail, opened }: OpenParts): Promise<OpenProgram> {
   log.info({ servers: serversOf(config) }, 'starting with these servers');
   const registry = createRegistry('worker');
-  const failPoints = workerFailPoints(config.failPoint, log);
   const metrics = createWorkerMetrics(registry);
   const stores = await openStores(config, 'worker', { registry, log, opened });
   const { tracing, redis, mysql } = stores;
@@ -94,9 +93,9 @@ async function open(config: OpenConfig, { log, fail, opened }: OpenParts): Promi
   const deadLetters = createDeadLetterParking(mysql);
   const messages = openSignedMessages(config.messages, { deadLetters, registry, log });
   const shared = {
-    repository: failPoints.repository(createOrderRepository(failPoints.pool(mysql))),
+    repository: wrapped('order repository', createOrderRepository(wrapped('mysql of the worker', mysql))),
     deadLetters,
-    store: failPoints.store(createBatchStore(redis)),
+    store: wrapped('batch store', createBatchStore(redis)),
     minter,
     outage,
     tracing,
@@ -110,7 +109,7 @@ async function open(config: OpenConfig, { log, fail, opened }: OpenParts): Promi
       const source = await createDeliverySource({ ...consumed, ...connection, invisibleMs });
       opened(() => source.close());
       const loop = new WorkerLoop(
-        { ...shared, source: failPoints.source(messages.of(source, consumed)) },
+        { ...shared, source: wrapped('delivery source', messages.of(source, consumed)) },
         { ...consumed, loops, receiveMax, retryFirstMs, paymentWindowMs, renewMs: invisibleMs / 3 },
       );
       return { source, loop };

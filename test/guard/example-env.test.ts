@@ -9,7 +9,6 @@ import { useTempFolder } from '../unit/stack/temp-folder.js';
 
 const TEXT = readFileSync(join(REPO_DIR, 'deploy/example.env'), 'utf8');
 const SETTINGS = settingsOf(Object.keys(SCHEMA) as SectionName[]);
-const FOR_TESTS = ['FAILPOINT', 'TEST_OVERRIDES'];
 const SECRET = 'a1b2c3d4e5f6'.repeat(4);
 
 /** Returns the active settings, or also the settings commented out with `#`. */
@@ -44,7 +43,7 @@ describe('guard: deploy/example.env', () => {
   it('sets every setting without a default, and names every setting that only an operator can know', () => {
     const has = (pattern: RegExp, name: string): boolean =>
       namesIn(pattern).some((one) => one === name || one === fileVariable(name));
-    const missing = SETTINGS.filter(({ env, fallback }) => fallback === undefined && !FOR_TESTS.includes(env)).filter(
+    const missing = SETTINGS.filter(({ fallback }) => fallback === undefined).filter(
       ({ env, optional }) => !has(optional ? ALL : IN_FORCE, env),
     );
     expect(missing.map(({ env }) => env)).to.deep.equal([]);

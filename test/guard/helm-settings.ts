@@ -4,7 +4,7 @@ import { PROGRAM_SECTIONS, SCHEMA, settingsOf, type SectionName } from '../../sr
 type AnyKey = Key<string | number>;
 
 /** Settings that the chart sets itself or that only tests use. */
-const LEFT_OUT = /^(HTTP_HOST|PORT|(OPERATORS|METRICS)_(HOST|PORT)|NODE_ENV|FAILPOINT|TEST_OVERRIDES)$/;
+const LEFT_OUT = /^(HTTP_HOST|PORT|(OPERATORS|METRICS)_(HOST|PORT)|NODE_ENV|TEST_OVERRIDES)$/;
 /** The sections that each command reads. */
 export const READ_BY: Readonly<Record<string, readonly SectionName[]>> = {
   ...PROGRAM_SECTIONS,

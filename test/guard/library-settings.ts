@@ -2,7 +2,7 @@ import { fileVariable, type Key } from '../../src/core/config/key.js';
 import { PROGRAM_SECTIONS, SCHEMA, settingsOf, type SectionName } from '../../src/core/config/schema.js';
 
 /** Sections that only our own servers and programs read. */
-const SECTIONS_LEFT_OUT: readonly SectionName[] = ['shop', 'operators', 'workerMetrics', 'keeperMetrics', 'failPoint'];
+const OWN_SECTIONS: readonly SectionName[] = ['shop', 'operators', 'workerMetrics', 'keeperMetrics', 'environment'];
 const KEYS_LEFT_OUT: readonly string[] = [
   'HTTP_HOST',
   'PORT',
@@ -23,7 +23,7 @@ export interface Settings {
 export function renderLibrarySettings(): string {
   const read = new Set<SectionName>(Object.values(PROGRAM_SECTIONS).flat());
   const sections = (Object.keys(SCHEMA) as SectionName[]).filter((name) => read.has(name));
-  const keys = settingsOf(sections.filter((name) => !SECTIONS_LEFT_OUT.includes(name))).filter(
+  const keys = settingsOf(sections.filter((name) => !OWN_SECTIONS.includes(name))).filter(
     ({ env }) => !KEYS_LEFT_OUT.includes(env),
   );
   return `${HEADER}${keys.map(fieldOf).join('')}}\n`;

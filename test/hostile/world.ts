@@ -41,7 +41,7 @@ import { FollowPurchase } from '../../src/purchase/follow-purchase.js';
 import { ClosedRows } from '../../src/purchase/closed-rows.js';
 import { PurchaseGate } from '../../src/purchase/gate.js';
 import { GetPurchase } from '../../src/purchase/get-purchase.js';
-import { placeInSpan } from '../../src/purchase/step-spans.js';
+import { placeInSpan } from '../../src/purchase/batch-steps.js';
 import { placeBatch } from '../../src/purchase/place-batch.js';
 import { SoldOutFlags } from '../../src/purchase/sold-out-flags.js';
 import { bucketKeys, snapshotKey, notificationsChannel } from '../../src/redis/keys.js';

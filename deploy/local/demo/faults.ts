@@ -1,6 +1,9 @@
 import { randomBytes } from 'node:crypto';
+import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { pathToFileURL } from 'node:url';
 import type { MysqlPool } from '../../../src/mysql/pool.js';
+import { REPO_DIR } from '../stack/paths.js';
 import { SupervisedProgram, type ProgramSpec } from '../supervisor.js';
 import { Buyer, type BuyersWorld, type OfferedSale } from './buyer.js';
 import { FAULT_TIMES, type Fault } from './plan.js';
@@ -53,6 +56,8 @@ const DROP_TRIES = 12;
 const ENDED_WITHIN_MS = 60_000;
 /** Prefix of the demo's triggers. The rest of a name is random. */
 const TRIGGER = 'seckill_demo_';
+/** Node loads this module before the API. It kills the API at the point that `FAILPOINT` names. */
+const FAIL_POINTS = pathToFileURL(join(REPO_DIR, 'test/chaos/preload/fail-points.mjs')).href;
 /** Fail points at which the API dies and leaves a half message open, in turn. */
 const DEATHS = ['after_deduct', 'after_half'] as const;
 
@@ -250,7 +255,7 @@ export class Faults {
     const spec: ProgramSpec = {
       name: 'api that is to die',
       args: ['api', '--port', '0', '--operators-port', '0'],
-      env: { ...apiEnv, FAILPOINT: point, LOG_LEVEL: 'silent' },
+      env: { ...apiEnv, FAILPOINT: point, NODE_OPTIONS: `--import=${FAIL_POINTS}`, LOG_LEVEL: 'silent' },
       once: true,
     };
     const api = new SupervisedProgram(spec, report);

@@ -33,16 +33,12 @@ const CROSS_RULES: ((config: Partial<Config>) => string | null)[] = [
     worker && mysql && worker.invisibleMs < 2 * mysql.queryTimeoutMs
       ? `WORKER_INVISIBLE_MS must be at least twice MYSQL_QUERY_TIMEOUT_MS, but is ${worker.invisibleMs}`
       : null,
-  ({ failPoint }) =>
-    failPoint && failPoint.point !== '' && failPoint.environment === 'production'
-      ? 'FAILPOINT is for tests and refused where NODE_ENV is production'
-      : null,
-  ({ failPoint }) =>
-    failPoint?.overrides === 'on' && failPoint.environment === 'production'
+  ({ environment }) =>
+    environment?.overrides === 'on' && environment.kind === 'production'
       ? 'TEST_OVERRIDES is for tests only; remove it, or do not set NODE_ENV to production'
       : null,
-  ({ payment, failPoint }) =>
-    payment?.provider === 'simulator' && failPoint?.environment === 'production'
+  ({ payment, environment }) =>
+    payment?.provider === 'simulator' && environment?.kind === 'production'
       ? 'PAYMENT_PROVIDER must not be simulator if NODE_ENV is production, because the simulator moves no money'
       : null,
   ({ payment }) =>

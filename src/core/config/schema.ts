@@ -2,7 +2,7 @@ import type { Key } from './key.js';
 import { http, shop, operators, accessLog, traceIds, auth, admission, hotSales, sale, batch } from './sections/api.js';
 import { keeper, reconcile } from './sections/keeper.js';
 import { worker, order, payment, notifications } from './sections/orders.js';
-import { workerMetrics, keeperMetrics, metrics, tracing, failPoint, log } from './sections/process.js';
+import { workerMetrics, keeperMetrics, metrics, tracing, environment, log } from './sections/process.js';
 import { repair } from './sections/repair.js';
 import { brokerAccess, messages, mysql, redis, rocketmq } from './sections/servers.js';
 
@@ -37,7 +37,7 @@ export const SCHEMA = {
   keeperMetrics,
   metrics,
   tracing,
-  failPoint,
+  environment,
   log,
 } as const;
 
@@ -83,7 +83,7 @@ export const PROGRAM_SECTIONS = {
     'reconcile',
     'metrics',
     'tracing',
-    'failPoint',
+    'environment',
     'log',
   ],
   worker: [
@@ -97,7 +97,7 @@ export const PROGRAM_SECTIONS = {
     'workerMetrics',
     'metrics',
     'tracing',
-    'failPoint',
+    'environment',
     'log',
   ],
   keeper: [
@@ -114,7 +114,7 @@ export const PROGRAM_SECTIONS = {
     'keeperMetrics',
     'metrics',
     'tracing',
-    'failPoint',
+    'environment',
     'log',
   ],
 } as const satisfies Record<string, readonly SectionName[]>;

@@ -21,7 +21,7 @@ export interface ProgramOptions {
   readonly preload?: readonly string[];
   /** Entry of another build than the others of its scenario run: of another release. */
   readonly main?: string;
-  /** `FAILPOINT` of src/programs/fail-points.ts. */
+  /** `FAILPOINT` of test/chaos/fail-points.ts. */
   readonly failPoint?: string;
 }
 
@@ -70,7 +70,7 @@ export class Program {
     const log = openSync(logFile, 'a');
     this.#child = fork(main, [name], {
       env: { ...env },
-      execArgv: preload.flatMap((module) => ['--import', module]),
+      execArgv: [FAIL_POINTS, ...preload].flatMap((module) => ['--import', module]),
       stdio: ['ignore', log, log, 'ipc'],
     });
     closeSync(log);
@@ -216,8 +216,11 @@ function envOf({ env = {}, failPoint }: ProgramOptions): Environment {
   return failPoint === undefined ? env : { ...env, FAILPOINT: failPoint };
 }
 
-/** A module that Node loads before a program (`--import`); plain JavaScript, because the program runs from `dist`. */
+/** A module that Node loads before a program (`--import`). It is plain JavaScript, because the program runs from `dist`. */
 const preload = (file: string): URL => new URL(`../preload/${file}`, import.meta.url);
+
+/** Does nothing without `FAILPOINT`. */
+const FAIL_POINTS = preload('fail-points.mjs').href;
 
 /** Gives a program the pid and the network card of the others that load it; its log says which. */
 export const SAME_IDENTITY = preload('same-identity.mjs').href;

@@ -8,7 +8,7 @@ import { readTraceparent } from '../../../src/core/trace-context.js';
 import { TOPICS } from '../../../src/core/topics.js';
 import { createCheckBack } from '../../../src/purchase/check-back.js';
 import type { PlaceBatchPorts } from '../../../src/purchase/place-batch.js';
-import { placeInSpan } from '../../../src/purchase/step-spans.js';
+import { placeInSpan } from '../../../src/purchase/batch-steps.js';
 import { ManualClock } from '../../helpers/memory/manual-clock.js';
 import { MemoryBroker } from '../../helpers/memory/memory-broker.js';
 import { MemoryRedis } from '../../helpers/memory/memory-redis.js';

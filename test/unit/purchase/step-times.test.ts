@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import type { HalfMessage } from '../../../src/core/ports/channels.js';
 import type { PlaceBatchPorts } from '../../../src/purchase/place-batch.js';
-import { withStepTimes } from '../../../src/purchase/step-times.js';
+import { withStepTimes } from '../../../src/purchase/batch-steps.js';
 import { ManualClock } from '../../helpers/memory/manual-clock.js';
 
 describe('times of the steps of a batch', () => {

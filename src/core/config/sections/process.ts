@@ -63,23 +63,16 @@ export const tracing = {
   }),
 } as const satisfies Keys;
 
-export const failPoint = {
-  point: text({
-    env: 'FAILPOINT',
-    doc: 'Tests only: place where this process is killed, and at which pass. See src/programs/fail-points.ts.',
-    fallback: '',
-    minLength: 0,
-    range: '<name>[:n][=throw]',
-  }),
+export const environment = {
   overrides: word({
     env: 'TEST_OVERRIDES',
     doc: 'Tests only: `on` reads values that are otherwise fixed from the environment.',
     words: ['off', 'on'],
     fallback: 'off',
   }),
-  environment: text({
+  kind: text({
     env: 'NODE_ENV',
-    doc: 'Kind of environment. In `production`, programs refuse FAILPOINT, TEST_OVERRIDES and the payment simulator.',
+    doc: 'Kind of environment. In `production`, programs refuse TEST_OVERRIDES and the payment simulator.',
     fallback: '',
     minLength: 0,
     range: 'any word',

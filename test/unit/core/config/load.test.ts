@@ -320,7 +320,7 @@ describe('config', () => {
       expect(problemsOf(['keeper'], { ...env, REDRIVE_AFTER_MS: 'soon' })).to.have.length(1);
       const production = { ...env, NODE_ENV: 'production' };
       expect(loadConfig(['keeper'], production).keeper.redriveAfterMs).to.equal(60_000);
-      expect(problemsOf(['failPoint'], production)).to.deep.equal([
+      expect(problemsOf(['environment'], production)).to.deep.equal([
         'TEST_OVERRIDES is for tests only; remove it, or do not set NODE_ENV to production',
       ]);
     });
