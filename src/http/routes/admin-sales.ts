@@ -1,5 +1,16 @@
 import { z } from 'zod';
-import { filterObject, isoTime, limit, nextOf, queryText, queryTime, queryWord, saleId, saleParams, text } from '../../contract/fields.js';
+import {
+  filterObject,
+  isoTime,
+  limit,
+  nextOf,
+  queryText,
+  queryTime,
+  queryWord,
+  saleId,
+  saleParams,
+  text,
+} from '../../contract/fields.js';
 import { reshardedSale, saleSchema, type Sale as SaleBody } from '../../contract/sales.js';
 import { fieldSentences, must } from '../../core/field-errors.js';
 import { assertNever } from '../../core/errors.js';

@@ -131,7 +131,7 @@ const ROWS: readonly Row[] = [
   ['mysql.sql-mode', 'wrong', ofMysql({ sqlMode: ['STRICT_ALL_TABLES', 'NO_BACKSLASH_ESCAPES'] }), /NO_BACKSLASH/],
   ['mysql.time-zone', 'wrong', ofMysql({ timeZone: 'SYSTEM' }), /time zone SYSTEM/],
   ['mysql.packet', 'wrong', ofMysql({ maxAllowedPacket: 16_777_215 }), /16777215 bytes/],
-  ['mysql.binlog-format', 'wrong', ofMysql({ binlogFormat: 'STATEMENT' }), /refuses all writes/],
+  ['mysql.binlog-format', 'wrong', ofMysql({ binlogFormat: 'STATEMENT' }), /refuses writes/],
   ['mysql.collations', 'wrong', ofMysql({ looseCollations: ['orders.user_id utf8mb4_general_ci'] }), /orders\.user_id/],
   ['mysql.engines', 'wrong', ofMysql({ otherEngines: ['orders MyISAM'] }), /orders MyISAM/],
   ['mysql.writable', 'wrong', ofMysql({ readOnly: true }), /read-only/],
