@@ -171,7 +171,7 @@ const READS_WALL_CLOCK = {
   'rocketmq/admin/read-facts.ts': 'compared with the clock of a broker',
   'rocketmq/credentials.ts': 'the time that a call to the proxy has signed',
   'sales/edit-sale.ts': 'whether a new end of a window is over',
-  'sales/live-sales.ts': 'the second of the figures, which other processes have dated',
+  'operate/live/live-sales.ts': 'the second of the figures, which other processes have dated',
   'sales/get-sale.ts': 'shown to clients, for a sale that Redis does not have',
   'sales/schedule/plan-sales.ts': 'how a planned sale stands, for a person',
 };

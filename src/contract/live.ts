@@ -1,6 +1,6 @@
 import type { Condition } from '../core/conditions.js';
 import type { LiveProgram } from '../core/ports/program-reports.js';
-import type { LiveSale as SaleNow } from '../sales/live-sales.js';
+import type { LiveSale as SaleNow } from '../operate/live/live-sales.js';
 
 export type { Condition };
 

@@ -49,7 +49,7 @@ import type { BrokerViews } from './broker-views.js';
 import type { ClientAddress } from './client-address.js';
 import type { Cors } from './cors.js';
 import type { StreamTimes } from './event-stream.js';
-import type { LiveSnapshots } from './live-snapshots.js';
+import type { LiveSnapshots } from '../operate/live/live-snapshots.js';
 import type { HttpMetrics } from './metrics.js';
 import type { MetricsPage } from './metrics-page.js';
 import type { Pages } from './pages.js';

@@ -6,7 +6,7 @@ import { createCouponRepository } from '../../src/mysql/coupon-repository.js';
 import { createDeadLetterParking } from '../../src/mysql/dead-letters.js';
 import { createDeadLetterStore } from '../../src/operate/dead-letters/dead-letter-store.js';
 import { createDueWork } from '../../src/mysql/due-work.js';
-import { createLandedOrders } from '../../src/mysql/landed-orders.js';
+import { createLandedOrders } from '../../src/operate/live/landed-orders.js';
 import { createOrderArchive } from '../../src/mysql/order-archive.js';
 import { createOrderRepository, createOrderStates } from '../../src/mysql/order-repository.js';
 import { createOrderSearch } from '../../src/mysql/order-search.js';
@@ -401,7 +401,7 @@ describe('statements on large tables', () => {
   it('are those of every repository and every method', () => {
     const files = readdirSync(new URL('../../src/mysql/', import.meta.url));
     const stems = files.filter((name) =>
-      /-repository\.ts$|^(outbox|landed-orders|audit-log|reconcile-runs|worker-slots|order-transitions|order-search|order-archive|payment-attempts|sale-edits|sale-schedule)\.ts$/.test(
+      /-repository\.ts$|^(outbox|audit-log|reconcile-runs|worker-slots|order-transitions|order-search|order-archive|payment-attempts|sale-edits|sale-schedule)\.ts$/.test(
         name,
       ),
     );

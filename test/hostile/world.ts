@@ -27,7 +27,7 @@ import { ROUTES, type ApiServices } from '../../src/programs/routes.js';
 import { createWebhookVerifier } from '../../src/http/webhook-signature.js';
 import { createHttpMetrics } from '../../src/http/metrics.js';
 import { BrokerViews } from '../../src/http/broker-views.js';
-import { LiveSnapshots } from '../../src/http/live-snapshots.js';
+import { LiveSnapshots } from '../../src/operate/live/live-snapshots.js';
 import { SaleAnswers } from '../../src/http/sale-answers.js';
 import { createRegistry } from '../../src/process/telemetry.js';
 import { cancelOrder, getOrder, payOrder } from '../../src/orders/buyer-orders.js';

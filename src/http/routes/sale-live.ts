@@ -4,7 +4,7 @@ import { filterObject, queryTime, saleParams } from '../../contract/fields.js';
 import { assertNever, OperationalError } from '../../core/errors.js';
 import type { AnswerCounts } from '../../core/ports/answer-history.js';
 import type { OrderedRepair } from '../../recovery/repair/repair-jobs.js';
-import { acceptedOf, answersAt, refusalsOf } from '../../sales/live-sales.js';
+import { acceptedOf, answersAt, refusalsOf } from '../../operate/live/live-sales.js';
 import { json, problem, type Answer } from '../answer.js';
 import { defineRoute, optionalJsonBody } from '../route.js';
 

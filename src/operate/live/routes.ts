@@ -1,7 +1,7 @@
 import { once } from 'node:events';
-import { nameTrace, problem, startPoll } from '../answer.js';
-import { answerStreamHead, EventStream, isStillAllowed } from '../event-stream.js';
-import { defineRoute } from '../route.js';
+import { nameTrace, problem, startPoll } from '../../http/answer.js';
+import { answerStreamHead, EventStream, isStillAllowed } from '../../http/event-stream.js';
+import { defineRoute } from '../../http/route.js';
 
 const TOO_MANY = 'Too many consoles are connected to this api. Close some, or use another api.';
 

@@ -1,11 +1,11 @@
-import type { Snapshot } from '../contract/live.js';
-import { assert, OperationalError } from '../core/errors.js';
-import { bugLog } from '../core/job.js';
-import { mergedConditions, type Condition } from '../core/conditions.js';
-import type { Clock } from '../core/ports/clock.js';
-import type { Log } from '../core/ports/log.js';
-import type { LiveProgram, ProgramReports } from '../core/ports/program-reports.js';
-import type { LiveSales } from '../sales/live-sales.js';
+import type { Snapshot } from '../../contract/live.js';
+import { assert, OperationalError } from '../../core/errors.js';
+import { bugLog } from '../../core/job.js';
+import { mergedConditions, type Condition } from '../../core/conditions.js';
+import type { Clock } from '../../core/ports/clock.js';
+import type { Log } from '../../core/ports/log.js';
+import type { LiveProgram, ProgramReports } from '../../core/ports/program-reports.js';
+import type { LiveSales } from './live-sales.js';
 
 export interface LiveSnapshotsParts {
   readonly sales: LiveSales;

@@ -1,14 +1,14 @@
 import { expect } from 'chai';
-import { OperationalError } from '../../../src/core/errors.js';
-import type { AnswerCounts } from '../../../src/core/ports/answer-history.js';
-import type { SaleFilter } from '../../../src/core/ports/sale-repository.js';
-import type { StoredSale } from '../../../src/core/ports/stock-store.js';
-import type { Sale } from '../../../src/core/sale.js';
-import { LIVE_SALES_MAX, LiveSales, type LiveSale } from '../../../src/sales/live-sales.js';
-import { ManualClock } from '../../helpers/memory/manual-clock.js';
-import { MemoryAnswerHistory } from '../../helpers/memory/memory-answer-history.js';
-import { saleOf } from '../../helpers/sales.js';
-import { partial } from '../../helpers/partial.js';
+import { OperationalError } from '../../../../src/core/errors.js';
+import type { AnswerCounts } from '../../../../src/core/ports/answer-history.js';
+import type { SaleFilter } from '../../../../src/core/ports/sale-repository.js';
+import type { StoredSale } from '../../../../src/core/ports/stock-store.js';
+import type { Sale } from '../../../../src/core/sale.js';
+import { LIVE_SALES_MAX, LiveSales, type LiveSale } from '../../../../src/operate/live/live-sales.js';
+import { ManualClock } from '../../../helpers/memory/manual-clock.js';
+import { MemoryAnswerHistory } from '../../../helpers/memory/memory-answer-history.js';
+import { saleOf } from '../../../helpers/sales.js';
+import { partial } from '../../../helpers/partial.js';
 
 const away = (what: 'redis' | 'mysql'): never => {
   throw new OperationalError(what, `${what} is away`, { retryable: true });

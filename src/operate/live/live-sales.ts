@@ -1,13 +1,13 @@
-import { askedBucketsOf } from '../core/bucket.js';
-import { OperationalError } from '../core/errors.js';
-import type { AnswerCounts, AnswerHistory } from '../core/ports/answer-history.js';
-import type { BatchStore } from '../core/ports/batch-store.js';
-import type { Clock } from '../core/ports/clock.js';
-import type { LandedOrders } from '../core/ports/landed-orders.js';
-import type { SaleRepository } from '../core/ports/sale-repository.js';
-import type { StockStore, StoredSale } from '../core/ports/stock-store.js';
-import { LIVE_STATES, type Sale } from '../core/sale.js';
-import { heldUnits, unitsLeftIn } from './sale-units.js';
+import { askedBucketsOf } from '../../core/bucket.js';
+import { OperationalError } from '../../core/errors.js';
+import type { AnswerCounts, AnswerHistory } from '../../core/ports/answer-history.js';
+import type { BatchStore } from '../../core/ports/batch-store.js';
+import type { Clock } from '../../core/ports/clock.js';
+import type { LandedOrders } from '../../core/ports/landed-orders.js';
+import type { SaleRepository } from '../../core/ports/sale-repository.js';
+import type { StockStore, StoredSale } from '../../core/ports/stock-store.js';
+import { LIVE_STATES, type Sale } from '../../core/sale.js';
+import { heldUnits, unitsLeftIn } from '../../sales/sale-units.js';
 
 /** The most sales shown, busiest first. */
 export const LIVE_SALES_MAX = 20;

@@ -1,10 +1,10 @@
 import type { Knex } from 'knex';
-import { idBelow, lowestOrderIdAt, ORDER_ID_EPOCH_MS, ORDER_ID_TIME_SHIFT } from '../core/order-id.js';
-import type { LandedOrders, OrdersBySecond } from '../core/ports/landed-orders.js';
-import type { OrderCursor } from '../core/ports/reconcile-repository.js';
-import { bigint, knex, select } from './knex.js';
-import { behind, ordersIn, rangesAfter, windowsOf } from './order-ranges.js';
-import type { MysqlPool } from './pool.js';
+import { idBelow, lowestOrderIdAt, ORDER_ID_EPOCH_MS, ORDER_ID_TIME_SHIFT } from '../../core/order-id.js';
+import type { LandedOrders, OrdersBySecond } from '../../core/ports/landed-orders.js';
+import type { OrderCursor } from '../../core/ports/reconcile-repository.js';
+import { bigint, knex, select } from '../../mysql/knex.js';
+import { behind, ordersIn, rangesAfter, windowsOf } from '../../mysql/order-ranges.js';
+import type { MysqlPool } from '../../mysql/pool.js';
 
 /** Maximum number of rows per read: of `order_ranges`, which has a row per transaction of a worker, and of orders. */
 const LOOK = { ranges: 50_000, orders: 200_000 };
