@@ -163,6 +163,9 @@ const READS_WALL_CLOCK = {
   'purchase/read-purchase.ts': 'how long ago a sale closed',
   'operate/dead-letters/bulk-route.ts': 'the end of a token, which ends a stream',
   'operate/dead-letters/replay-dead-letter.ts': 'the deadline of an order',
+  'operate/live/live-sales.ts': 'the second of the figures, which other processes have dated',
+  'operate/live/live-snapshots.ts': 'the instant of a snapshot and of a condition, for a person',
+  'operate/live/routes.ts': 'the last hour of a sale',
   'recovery/reconcile/reconcile-admin.ts': 'how long ago a sale closed',
   'recovery/repair/await-quiet.ts': 'how long ago a sale closed',
   'redis/read-facts.ts': 'compared with the clock of Redis',
@@ -171,7 +174,6 @@ const READS_WALL_CLOCK = {
   'rocketmq/admin/read-facts.ts': 'compared with the clock of a broker',
   'rocketmq/credentials.ts': 'the time that a call to the proxy has signed',
   'sales/edit-sale.ts': 'whether a new end of a window is over',
-  'operate/live/live-sales.ts': 'the second of the figures, which other processes have dated',
   'sales/get-sale.ts': 'shown to clients, for a sale that Redis does not have',
   'sales/schedule/plan-sales.ts': 'how a planned sale stands, for a person',
 };

@@ -1,10 +1,33 @@
 import type { Condition } from '../core/conditions.js';
+import type { AnswerCounts } from '../core/ports/answer-history.js';
 import type { LiveProgram } from '../core/ports/program-reports.js';
-import type { LiveSale as SaleNow } from '../operate/live/live-sales.js';
 
 export type { Condition };
 
-export interface LiveSale extends SaleNow {
+/** A sale that sells, may sell soon, or is blocked. Rates and units are read one after the other. */
+export interface LiveSale {
+  readonly saleId: string;
+  readonly title: string;
+  readonly sku: string;
+  /** `repair`: the sale sells according to MySQL, but buyers are refused until Redis is rebuilt. */
+  readonly state: 'warm' | 'open' | 'paused' | 'repair';
+  readonly stock: number;
+  readonly sold: number;
+  /** Units that left Redis and are not in MySQL yet. */
+  readonly held: number | null;
+  readonly left: number | null;
+  readonly buckets: number;
+  readonly opensAtMs: number;
+  readonly closesAtMs: number;
+  /** The second of the rates, Unix ms. Null if the rates are unknown. */
+  readonly secondAtMs: number | null;
+  /** Null if unknown. Apis count some busy sales separately, and the answers to further sales together. */
+  readonly acceptedPerSecond: number | null;
+  readonly landedPerSecond: number | null;
+  readonly refusedPerSecond: AnswerCounts | null;
+  /** Batches that are deducted but not marked as recorded, and the age of the oldest, ms. */
+  readonly pending: number | null;
+  readonly pendingOldestMs: number | null;
   /** Number of buyers in its waiting rooms. Null: it has no waiting room. */
   readonly waiting: number | null;
 }

@@ -16,10 +16,8 @@ import type { RuleAdmin } from '../admission/rules/rule-admin.js';
 import type { UnpaidPause } from '../admission/orders/unpaid-pause.js';
 import type { PurchaseTokens } from '../admission/sign/purchase-tokens.js';
 import type { RequestSignatures } from '../admission/sign/request-signatures.js';
-import type { AnswerHistory } from '../core/ports/answer-history.js';
 import type { AuditLog } from '../core/ports/audit-log.js';
 import type { Clock } from '../core/ports/clock.js';
-import type { LandedOrders } from '../core/ports/landed-orders.js';
 import type { Log } from '../core/ports/log.js';
 import type { OrderRepository } from '../core/ports/order-repository.js';
 import type { RuleReports } from '../core/ports/rules.js';
@@ -49,7 +47,6 @@ import type { BrokerViews } from './broker-views.js';
 import type { ClientAddress } from './client-address.js';
 import type { Cors } from './cors.js';
 import type { StreamTimes } from './event-stream.js';
-import type { LiveSnapshots } from '../operate/live/live-snapshots.js';
 import type { HttpMetrics } from './metrics.js';
 import type { MetricsPage } from './metrics-page.js';
 import type { Pages } from './pages.js';
@@ -159,15 +156,6 @@ export interface HttpServices {
   ) => Promise<OrderedRepair>;
   /** @throws OperationalError redis */
   readonly bucketsOf: (sale: Sale) => Promise<readonly SaleBucket[]>;
-  /** @throws OperationalError mysql, redis */
-  readonly saleSeconds: {
-    readonly landed: LandedOrders;
-    readonly answers: AnswerHistory;
-    /** How long answers are kept, in ms. */
-    readonly keptMs: number;
-  };
-  /** Snapshots for open consoles. */
-  readonly live: LiveSnapshots;
   readonly breakers: SharedBreakers;
   readonly operatorPlaces: ReturnType<typeof newOperatorPlaces>;
   /** The contents of RocketMQ. Null: no name server is configured. */

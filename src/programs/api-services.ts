@@ -7,7 +7,6 @@ import type { Cors } from '../http/cors.js';
 import { createHttpMetrics, type HttpMetrics } from '../http/metrics.js';
 import { MetricsPage } from '../http/metrics-page.js';
 import { BrokerViews } from '../http/broker-views.js';
-import { LiveSnapshots } from '../operate/live/live-snapshots.js';
 import type { Pages } from '../http/pages.js';
 import { rememberAnswers, SaleAnswers } from '../http/sale-answers.js';
 import { PAYMENT_SIGNATURE, readPaymentEvent } from '../http/routes/payment-webhook.js';
@@ -16,7 +15,6 @@ import { newOperatorPlaces, type HttpServices } from '../http/services.js';
 import { createWebhookVerifier } from '../http/webhook-signature.js';
 import { createDeadLetterParking } from '../mysql/dead-letters.js';
 import { createAuditLog } from '../mysql/audit-log.js';
-import { createLandedOrders } from '../operate/live/landed-orders.js';
 import { createOrderRepository } from '../mysql/order-repository.js';
 import { createOrderSearch } from '../mysql/order-search.js';
 import { createOrderTransitions } from '../mysql/order-transitions.js';
@@ -47,13 +45,13 @@ import { RocketmqInspection } from '../rocketmq/admin/inspection.js';
 import { createTraceBroker } from '../rocketmq/admin/trace-broker.js';
 import { brokerAccessOf } from '../rocketmq/credentials.js';
 import { GetSale } from '../sales/get-sale.js';
-import { LiveSales } from '../operate/live/live-sales.js';
 import { SaleAdmin } from '../sales/sale-admin.js';
 import { readSaleBuckets } from '../sales/sale-buckets.js';
 import { openAdmission } from './admission.js';
 import { allOrNothing, type Opened } from '../process/all-or-nothing.js';
 import type { Identity, IdentityParts } from './identity.js';
 import { openDeadLetters } from '../operate/dead-letters/index.js';
+import { openLive } from '../operate/live/index.js';
 import { Connections } from '../process/connections.js';
 import { openEditor, openReconcile, openTrace, planOfSales, repairSale, splitIntoBuckets } from './operator.js';
 import { ROUTES } from './routes.js';
@@ -92,8 +90,6 @@ export interface OpenServices extends Api {
 /** Sale pages kept in memory. */
 const SALES_IN_MEMORY = 1000;
 const SALE_VIEW_MS = 1000;
-/** The maximum number of consoles that follow one api. */
-const CONSOLE_STREAMS_MAX = 100;
 /** Event streams of one buyer at one api, enough for several tabs on several devices. */
 const STREAMS_PER_BUYER_MAX = 10;
 /** Event streams of one address, which a household or an office shares. HTTP_UNLIMITED_NETWORKS are exempt. */
@@ -195,8 +191,6 @@ async function open(config: ServicesConfig, parts: ServicesParts, opened: Opened
   ];
   // Stores for operators. The breakers do not count their calls.
   const looked = { stock: createStockStore(redis, log), batches: createBatchStore(redis) };
-  const landed = createLandedOrders(mysql);
-  const liveSales = new LiveSales({ ...looked, sales: createSaleRepository(mysql), answers: history, landed, clock });
   const { brokerViews, traceBroker } = openBroker(config);
 
   const api = apiOf(ROUTES, {
@@ -231,9 +225,8 @@ async function open(config: ServicesConfig, parts: ServicesParts, opened: Opened
     reshard: (saleId, order) => splitIntoBuckets(connections, saleId, order),
     repair: (saleId, order, options) => repairSale(connections, saleId, { ...order, ...options }),
     bucketsOf: (sale) => readSaleBuckets(sale, { ...looked, repair: createRepairStore(redis) }),
-    saleSeconds: { landed, answers: history, keptMs: config.operators.consoleHistoryMs },
     paymentCases,
-    live: new LiveSnapshots({ sales: liveSales, programs: reports, clock, log }, CONSOLE_STREAMS_MAX),
+    ...(await openLive(connections)),
     breakers: admission.breakers,
     operatorPlaces: newOperatorPlaces(),
     mq: brokerViews,

@@ -1,12 +1,12 @@
 import type { Route } from '../http/route.js';
 import type { HttpServices } from '../http/services.js';
 import { deadLetterRoutes, type DeadLetterServices } from '../operate/dead-letters/index.js';
+import { followLive, readSaleSeconds, type LiveServices } from '../operate/live/index.js';
 import { createSale, listSales, readSale, reshardSale, saleMoves } from '../http/routes/admin-sales.js';
 import { listAudit } from '../http/routes/audit.js';
 import { readBreakers } from '../http/routes/breakers.js';
 import { exportOrders } from '../http/routes/export-orders.js';
 import { findOrders, listMyOrders, readAnyOrder } from '../http/routes/find-orders.js';
-import { followLive } from '../operate/live/routes.js';
 import { readMe } from '../http/routes/me.js';
 import {
   listDiscardedHalves,
@@ -36,7 +36,7 @@ import {
 import { listRefunds, takeOnRefund } from '../http/routes/refunds.js';
 import { addRevocation, listRevocations } from '../http/routes/revocations.js';
 import { checkRules, listRules, publishRules, readOldRules, readRules, readRulesStatus } from '../http/routes/rules.js';
-import { readBuckets, readSaleSeconds, repairSale } from '../http/routes/sale-live.js';
+import { readBuckets, repairSale } from '../http/routes/sale-live.js';
 import { readSalePage } from '../http/routes/sale-page.js';
 import { readSwitches, setSwitch } from '../http/routes/switches.js';
 import { cancelSale, deleteSale, editSale } from '../http/routes/edit-sale.js';
@@ -44,7 +44,7 @@ import { readSalePlan } from '../http/routes/sale-plan.js';
 import { tracePurchase } from '../http/routes/traces.js';
 
 /** The services of every route. */
-export type ApiServices = HttpServices & DeadLetterServices;
+export type ApiServices = HttpServices & DeadLetterServices & LiveServices;
 
 /** Every route, in the order of the documents. `readyz` and `readiness` share an address on different listeners. */
 export const ROUTES: readonly Route<ApiServices>[] = [

@@ -1,7 +1,6 @@
 import { expect } from 'chai';
 import { composeOrderId } from '../../src/core/order-id.js';
-import type { LandedOrders } from '../../src/core/ports/landed-orders.js';
-import { createLandedOrders } from '../../src/operate/live/landed-orders.js';
+import { createLandedOrders, type LandedOrders } from '../../src/operate/live/landed-orders.js';
 import { createOrderArchive } from '../../src/mysql/order-archive.js';
 import type { Sale } from '../../src/core/sale.js';
 import { batchOf, purchaseOf } from '../helpers/sales.js';

@@ -1,19 +1,34 @@
 import type { Knex } from 'knex';
 import { idBelow, lowestOrderIdAt, ORDER_ID_EPOCH_MS, ORDER_ID_TIME_SHIFT } from '../../core/order-id.js';
-import type { LandedOrders, OrdersBySecond } from '../../core/ports/landed-orders.js';
 import type { OrderCursor } from '../../core/ports/reconcile-repository.js';
 import { bigint, knex, select } from '../../mysql/knex.js';
 import { behind, ordersIn, rangesAfter, windowsOf } from '../../mysql/order-ranges.js';
 import type { MysqlPool } from '../../mysql/pool.js';
 
+/** Number of written orders, by sale or by second (Unix ms, a multiple of 1000). */
+type OrdersBySale = ReadonlyMap<string, number>;
+type OrdersBySecond = ReadonlyMap<number, number>;
+
 /** Maximum number of rows per read: of `order_ranges`, which has a row per transaction of a worker, and of orders. */
 const LOOK = { ranges: 50_000, orders: 200_000 };
 const SECOND_MS = 1000;
 
-/** Reads from order ids when orders were written, so that no order pays for an index by time. @param look for tests */
-export function createLandedOrders(pool: MysqlPool, look: typeof LOOK = LOOK): LandedOrders {
+export type LandedOrders = ReturnType<typeof createLandedOrders>;
+
+/**
+ * Counts the orders written over time. Reads from order ids when orders were written, so that no order pays for an index
+ * by time. All orders of a transaction count in the second in which it began. A transaction that is not committed yet is
+ * missing.
+ * @param look for tests
+ */
+export function createLandedOrders(pool: MysqlPool, look: typeof LOOK = LOOK) {
   return {
-    async bySale(saleIds, fromMs, toMs): Promise<ReadonlyMap<string, number>> {
+    /**
+     * @param saleIds a small number of sales
+     * @returns only the sales that have orders
+     * @throws OperationalError mysql
+     */
+    async bySale(saleIds: readonly string[], fromMs: number, toMs: number): Promise<OrdersBySale> {
       if (saleIds.length === 0) return new Map();
       const found = await select(
         pool,
@@ -27,7 +42,12 @@ export function createLandedOrders(pool: MysqlPool, look: typeof LOOK = LOOK): L
       return new Map(found.map(({ sale_id, n }) => [sale_id, Number(n)]));
     },
 
-    async bySecond(saleId, fromMs, toMs): Promise<{ seconds: OrdersBySecond; readToMs: number }> {
+    /**
+     * Counts the orders of one sale, archived orders included.
+     * @returns the seconds that have orders, and the end of the range that was read: before `toMs` if there are very many
+     * @throws OperationalError mysql
+     */
+    async bySecond(saleId: string, fromMs: number, toMs: number) {
       const ofSale = { sale_id: saleId };
       const archived = await readSeconds(
         pool,

@@ -1,13 +1,14 @@
+import type { LiveSale } from '../../contract/live.js';
 import { askedBucketsOf } from '../../core/bucket.js';
 import { OperationalError } from '../../core/errors.js';
 import type { AnswerCounts, AnswerHistory } from '../../core/ports/answer-history.js';
 import type { BatchStore } from '../../core/ports/batch-store.js';
 import type { Clock } from '../../core/ports/clock.js';
-import type { LandedOrders } from '../../core/ports/landed-orders.js';
 import type { SaleRepository } from '../../core/ports/sale-repository.js';
 import type { StockStore, StoredSale } from '../../core/ports/stock-store.js';
 import { LIVE_STATES, type Sale } from '../../core/sale.js';
 import { heldUnits, unitsLeftIn } from '../../sales/sale-units.js';
+import type { LandedOrders } from './landed-orders.js';
 
 /** The most sales shown, busiest first. */
 export const LIVE_SALES_MAX = 20;
@@ -20,31 +21,7 @@ const SECOND_AGO_MS = 2000;
 /** Period over which sales are ranked by how busy they are, ms. */
 const BUSY_MS = 10_000;
 
-/** A sale that sells, may sell soon, or is blocked. Rates and units are read one after the other. */
-export interface LiveSale {
-  readonly saleId: string;
-  readonly title: string;
-  readonly sku: string;
-  /** `repair`: the sale sells according to MySQL, but buyers are refused until Redis is rebuilt. */
-  readonly state: 'warm' | 'open' | 'paused' | 'repair';
-  readonly stock: number;
-  readonly sold: number;
-  /** Units that left Redis and are not in MySQL yet. */
-  readonly held: number | null;
-  readonly left: number | null;
-  readonly buckets: number;
-  readonly opensAtMs: number;
-  readonly closesAtMs: number;
-  /** The second of the rates, Unix ms. Null if the rates are unknown. */
-  readonly secondAtMs: number | null;
-  /** Null if unknown. Apis count some busy sales separately, and the answers to further sales together. */
-  readonly acceptedPerSecond: number | null;
-  readonly landedPerSecond: number | null;
-  readonly refusedPerSecond: AnswerCounts | null;
-  /** Batches that are deducted but not marked as recorded, and the age of the oldest, ms. */
-  readonly pending: number | null;
-  readonly pendingOldestMs: number | null;
-}
+type SaleNow = Omit<LiveSale, 'waiting'>;
 
 /** The figures of a sale in Redis. Null if they could not be read. */
 interface Figures {
@@ -96,7 +73,7 @@ export class LiveSales {
    * @returns all that could be read; `missing` has a sentence for each failure. Never throws for a server that is down.
    */
   async look(): Promise<{
-    readonly sales: readonly LiveSale[];
+    readonly sales: readonly SaleNow[];
     readonly moreSales: number;
     readonly missing: readonly string[];
   }> {
@@ -194,12 +171,12 @@ const isInRepair = ({ state }: Sale, bucket: StoredSale | null): boolean =>
 function saleOf(
   { saleId, title, sku, state, stock, sold, buckets, opensAtMs, closesAtMs }: Sale,
   { left, inRepair, pending, pendingOldestMs }: Figures,
-): Omit<LiveSale, 'secondAtMs' | 'acceptedPerSecond' | 'landedPerSecond' | 'refusedPerSecond'> {
+): Omit<SaleNow, 'secondAtMs' | 'acceptedPerSecond' | 'landedPerSecond' | 'refusedPerSecond'> {
   return {
     saleId,
     title,
     sku,
-    state: inRepair ? 'repair' : (state as LiveSale['state']),
+    state: inRepair ? 'repair' : (state as SaleNow['state']),
     stock,
     sold,
     held: left === null ? null : heldUnits({ stock, sold }, left),

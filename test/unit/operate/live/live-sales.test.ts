@@ -1,10 +1,11 @@
 import { expect } from 'chai';
+import type { LiveSale } from '../../../../src/contract/live.js';
 import { OperationalError } from '../../../../src/core/errors.js';
 import type { AnswerCounts } from '../../../../src/core/ports/answer-history.js';
 import type { SaleFilter } from '../../../../src/core/ports/sale-repository.js';
 import type { StoredSale } from '../../../../src/core/ports/stock-store.js';
 import type { Sale } from '../../../../src/core/sale.js';
-import { LIVE_SALES_MAX, LiveSales, type LiveSale } from '../../../../src/operate/live/live-sales.js';
+import { LIVE_SALES_MAX, LiveSales } from '../../../../src/operate/live/live-sales.js';
 import { ManualClock } from '../../../helpers/memory/manual-clock.js';
 import { MemoryAnswerHistory } from '../../../helpers/memory/memory-answer-history.js';
 import { saleOf } from '../../../helpers/sales.js';
@@ -105,7 +106,7 @@ describe('live sales', () => {
         refusedPerSecond: { sold_out: 40, limit_reached: 1 },
         pending: 3,
         pendingOldestMs: 900,
-      } satisfies LiveSale,
+      } satisfies Omit<LiveSale, 'waiting'>,
     ]);
     expect([moreSales, missing]).to.deep.equal([0, []]);
     expect(landedAsked).to.deep.equal([[['7'], second(2), second(1)]]);
