@@ -14,7 +14,7 @@ const COMMANDS: Readonly<Record<string, () => Promise<Command>>> = {
   keeper: async () => (await import('./programs.js')).keeperCommand(),
   health: async () => (await import('./health.js')).healthCommand(),
   sale: async () => (await import('./sale.js')).saleCommand(),
-  orders: async () => (await import('./orders.js')).ordersCommand(),
+  orders: async () => (await import('../operate/orders/commands.js')).ordersCommand(),
   dlq: async () => (await import('../operate/dead-letters/commands.js')).dlqCommand(),
   reconcile: async () => (await import('./reconcile.js')).reconcileCommand(),
   'payment-cases': async () => (await import('./payment-cases.js')).paymentCasesCommand(),

@@ -6,7 +6,7 @@ import { createSale, listSales, readSale, reshardSale, saleMoves } from '../http
 import { listAudit } from '../http/routes/audit.js';
 import { readBreakers } from '../http/routes/breakers.js';
 import { exportOrders } from '../http/routes/export-orders.js';
-import { findOrders, listMyOrders, readAnyOrder } from '../http/routes/find-orders.js';
+import { findOrders, listMyOrders, readAnyOrder } from '../operate/orders/routes.js';
 import { readMe } from '../http/routes/me.js';
 import {
   listDiscardedHalves,

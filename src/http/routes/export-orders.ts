@@ -2,10 +2,10 @@ import { filterObject, queryWhole, queryWord } from '../../contract/fields.js';
 import { isServed, ORDER_FILTER_NEEDS } from '../../core/ports/order-search.js';
 import { problem } from '../answer.js';
 import { EXPORT_FORMATS, EXPORT_MAX } from '../export-lines.js';
-import { orderPages } from '../order-lines.js';
+import { orderPages } from '../../operate/orders/order-pages.js';
 import { defineRoute } from '../route.js';
 import { EXPORT_ANSWER, sendExport } from '../send-export.js';
-import { filterOf, orderFilter } from './find-orders.js';
+import { filterOf, orderFilter } from '../../operate/orders/routes.js';
 
 /** Exports the same data as `seckill orders export`. */
 export const exportOrders = defineRoute({

@@ -1,7 +1,7 @@
-import type { ShownOrder } from '../core/order.js';
-import type { OrderFilter, OrderSearch } from '../core/ports/order-search.js';
-import { exportLine, headingOf, type ExportFormat } from './export-lines.js';
-import { foundOrderBody } from './routes/find-orders.js';
+import type { ShownOrder } from '../../core/order.js';
+import type { OrderFilter, OrderSearch } from '../../core/ports/order-search.js';
+import { exportLine, headingOf, type ExportFormat } from '../../http/export-lines.js';
+import { foundOrderBody } from './routes.js';
 
 /** Orders per read, which is also the maximum that waits for a slow reader. */
 const PAGE = 1000;

@@ -1,16 +1,16 @@
 import { Command, Option } from 'commander';
-import { createOrderSearch } from '../mysql/order-search.js';
-import { loadConfig } from '../core/config/load.js';
-import { ORDER_STATES, type OrderState } from '../core/order.js';
-import { isServed, ORDER_FILTER_NEEDS, type OrderFilter } from '../core/ports/order-search.js';
-import { EXPORT_FORMATS, EXPORT_MAX, type ExportFormat } from '../http/export-lines.js';
-import { orderPages } from '../http/order-lines.js';
-import { withConnections } from '../process/connections.js';
-import { createLog } from '../process/telemetry.js';
-import { UsageError } from '../process/cli-error.js';
-import { checkSpan, parseSaleId, parseTime, parseUserId, parseWhole } from '../process/options.js';
-import { printAll } from '../process/print.js';
-import { withoutUndefined } from '../core/without-undefined.js';
+import { createOrderSearch } from '../../mysql/order-search.js';
+import { loadConfig } from '../../core/config/load.js';
+import { ORDER_STATES, type OrderState } from '../../core/order.js';
+import { isServed, ORDER_FILTER_NEEDS, type OrderFilter } from '../../core/ports/order-search.js';
+import { EXPORT_FORMATS, EXPORT_MAX, type ExportFormat } from '../../http/export-lines.js';
+import { orderPages } from './order-pages.js';
+import { withConnections } from '../../process/connections.js';
+import { createLog } from '../../process/telemetry.js';
+import { UsageError } from '../../process/cli-error.js';
+import { checkSpan, parseSaleId, parseTime, parseUserId, parseWhole } from '../../process/options.js';
+import { printAll } from '../../process/print.js';
+import { withoutUndefined } from '../../core/without-undefined.js';
 
 interface Flags {
   readonly user?: string;

@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import request from 'supertest';
-import type { OrderPage } from '../../../src/core/ports/order-search.js';
-import { bearer, FakeServices, ORDER, startServer, type Started } from './http-harness.js';
+import type { OrderPage } from '../../../../src/core/ports/order-search.js';
+import { bearer, FakeServices, ORDER, startServer, type Started } from '../../http/http-harness.js';
 
 describe('order lists over HTTP', () => {
   let server: Started;

@@ -1,11 +1,11 @@
 import { expect } from 'chai';
 import { connect, type Socket } from 'node:net';
-import { OperationalError } from '../../../src/core/errors.js';
-import type { ShownOrder } from '../../../src/core/order.js';
-import type { OrderFilter, OrderPage } from '../../../src/core/ports/order-search.js';
-import { lineOf } from '../../../src/http/order-lines.js';
-import { bearer, FakeServices, ORDER, startServer, until, type Started } from './http-harness.js';
-import { pause } from '../../chaos/harness/wait.js';
+import { OperationalError } from '../../../../src/core/errors.js';
+import type { ShownOrder } from '../../../../src/core/order.js';
+import type { OrderFilter, OrderPage } from '../../../../src/core/ports/order-search.js';
+import { lineOf } from '../../../../src/operate/orders/order-pages.js';
+import { bearer, FakeServices, ORDER, startServer, until, type Started } from '../../http/http-harness.js';
+import { pause } from '../../../chaos/harness/wait.js';
 
 const HEADING =
   'orderId,saleId,userId,requestId,batchId,quantity,amountCents,currency,state,reason,createdAt,expiresAt,paidAt,metadata\n';

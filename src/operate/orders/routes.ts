@@ -12,9 +12,9 @@ import {
 import { foundOrder, foundOrders, ordersOfBuyer, type FoundOrder } from '../../contract/orders.js';
 import { ORDER_STATES, type ShownOrder } from '../../core/order.js';
 import { isServed, ORDER_FILTER_NEEDS, type OrderFilter } from '../../core/ports/order-search.js';
-import { json, problem } from '../answer.js';
-import { defineRoute } from '../route.js';
-import { orderBody } from './orders.js';
+import { json, problem } from '../../http/answer.js';
+import { defineRoute } from '../../http/route.js';
+import { orderBody } from '../../http/routes/orders.js';
 import { withoutUndefined } from '../../core/without-undefined.js';
 
 /** Lists orders: a buyer's own orders, and all orders for operators. */
