@@ -5,8 +5,7 @@ import { followLive, readSaleSeconds, type LiveServices } from '../operate/live/
 import { createSale, listSales, readSale, reshardSale, saleMoves } from '../http/routes/admin-sales.js';
 import { listAudit } from '../http/routes/audit.js';
 import { readBreakers } from '../http/routes/breakers.js';
-import { exportOrders } from '../http/routes/export-orders.js';
-import { findOrders, listMyOrders, readAnyOrder } from '../operate/orders/routes.js';
+import { orderRoutes } from '../operate/orders/index.js';
 import { readMe } from '../http/routes/me.js';
 import {
   listDiscardedHalves,
@@ -19,7 +18,7 @@ import {
   readMqStatus,
   resumeHalves,
 } from '../http/routes/mq.js';
-import { cancelOrder, payOrder, readOrder } from '../http/routes/orders.js';
+import { cancelOrder, listMyOrders, payOrder, readOrder } from '../http/routes/orders.js';
 import { closePaymentCase, listPaymentCases } from '../http/routes/payment-cases.js';
 import { paymentWebhook } from '../http/routes/payment-webhook.js';
 import { healthz, metrics, openapiDocuments, readiness, readyz } from '../http/routes/probes.js';
@@ -75,9 +74,7 @@ export const ROUTES: readonly Route<ApiServices>[] = [
   readBuckets,
   repairSale,
   readBreakers,
-  findOrders,
-  exportOrders,
-  readAnyOrder,
+  ...orderRoutes,
   ...deadLetterRoutes,
   reconcileSale,
   listReconcileRuns,

@@ -1,6 +1,12 @@
 import { z } from 'zod';
-import { id, isoTime, isoTimeOrNull, orderId } from '../../contract/fields.js';
-import { actionNeeded, orderPageSchema, orderSchema, type Order as OrderBody } from '../../contract/orders.js';
+import { id, isoTime, isoTimeOrNull, limit, orderId, queryText } from '../../contract/fields.js';
+import {
+  actionNeeded,
+  orderPageSchema,
+  orderSchema,
+  ordersOfBuyer,
+  type Order as OrderBody,
+} from '../../contract/orders.js';
 import { assertNever } from '../../core/errors.js';
 import { isId } from '../../core/ids.js';
 import type { Order, ShownOrder } from '../../core/order.js';
@@ -14,6 +20,30 @@ import { answerRead, readable } from './degraded-read.js';
  * Orders of the calling buyer. An order of another buyer is answered like a missing order, so that clients cannot probe
  * ids.
  */
+
+/** The start of a page of orders, also for operators. */
+export const after = queryText(140).optional();
+export const NO_PLACE = 'after is not a position in this list. Pass `next` of the previous page.';
+
+export const listMyOrders = defineRoute({
+  method: 'get',
+  path: '/v1/me/orders',
+  label: 'order',
+  operationId: 'listMyOrders',
+  summary: 'Lists the orders of the buyer, newest sale first. Pass `next` as `after` to get the next page.',
+  access: 'buyer',
+  endpoint: 'order',
+  query: z.strictObject({ after, limit }),
+  answers: {
+    200: { description: 'a page', schema: ordersOfBuyer },
+  },
+  problems: [],
+  async handle({ userId, query }, { orderSearch }) {
+    const page = await orderSearch.page({ userId }, query.after ?? null, query.limit);
+    if (page === null) return problem('bad_request', { detail: NO_PLACE });
+    return json(200, 'found', { orders: page.orders.map(orderBody), next: page.next });
+  },
+});
 
 const params = z.object({ orderId });
 

@@ -1,7 +1,8 @@
+import type { FoundOrder } from '../../contract/orders.js';
 import type { ShownOrder } from '../../core/order.js';
 import type { OrderFilter, OrderSearch } from '../../core/ports/order-search.js';
 import { exportLine, headingOf, type ExportFormat } from '../../http/export-lines.js';
-import { foundOrderBody } from './routes.js';
+import { orderBody } from '../../http/routes/orders.js';
 
 /** Orders per read, which is also the maximum that waits for a slow reader. */
 const PAGE = 1000;
@@ -47,3 +48,10 @@ const COLUMNS = [
 
 export const lineOf = (order: ShownOrder, format: ExportFormat): string =>
   exportLine(foundOrderBody(order), COLUMNS, format);
+
+/** Formats an order for operators, over HTTP and on the command line. */
+export const foundOrderBody = (order: ShownOrder): FoundOrder => ({
+  ...orderBody(order),
+  userId: order.userId,
+  batchId: order.batchId,
+});

@@ -3,47 +3,25 @@ import {
   filterObject,
   limit,
   orderId,
-  queryText,
   queryTime,
+  queryWhole,
   queryWord,
   saleId,
   userId,
 } from '../../contract/fields.js';
-import { foundOrder, foundOrders, ordersOfBuyer, type FoundOrder } from '../../contract/orders.js';
-import { ORDER_STATES, type ShownOrder } from '../../core/order.js';
+import { foundOrder, foundOrders } from '../../contract/orders.js';
+import { ORDER_STATES } from '../../core/order.js';
 import { isServed, ORDER_FILTER_NEEDS, type OrderFilter } from '../../core/ports/order-search.js';
-import { json, problem } from '../../http/answer.js';
-import { defineRoute } from '../../http/route.js';
-import { orderBody } from '../../http/routes/orders.js';
 import { withoutUndefined } from '../../core/without-undefined.js';
-
-/** Lists orders: a buyer's own orders, and all orders for operators. */
-
-const after = queryText(140).optional();
-const NO_PLACE = 'after is not a position in this list. Pass `next` of the previous page.';
-
-export const listMyOrders = defineRoute({
-  method: 'get',
-  path: '/v1/me/orders',
-  label: 'order',
-  operationId: 'listMyOrders',
-  summary: 'Lists the orders of the buyer, newest sale first. Pass `next` as `after` to get the next page.',
-  access: 'buyer',
-  endpoint: 'order',
-  query: z.strictObject({ after, limit }),
-  answers: {
-    200: { description: 'a page', schema: ordersOfBuyer },
-  },
-  problems: [],
-  async handle({ userId, query }, { orderSearch }) {
-    const page = await orderSearch.page({ userId }, query.after ?? null, query.limit);
-    if (page === null) return problem('bad_request', { detail: NO_PLACE });
-    return json(200, 'found', { orders: page.orders.map(orderBody), next: page.next });
-  },
-});
+import { json, problem } from '../../http/answer.js';
+import { EXPORT_FORMATS, EXPORT_MAX } from '../../http/export-lines.js';
+import { defineRoute } from '../../http/route.js';
+import { after, NO_PLACE } from '../../http/routes/orders.js';
+import { EXPORT_ANSWER, sendExport } from '../../http/send-export.js';
+import { foundOrderBody, orderPages } from './order-pages.js';
 
 /** The filters for orders. */
-export const orderFilter = {
+const orderFilter = {
   user: userId.optional(),
   sale: saleId.optional(),
   state: queryWord(ORDER_STATES).optional(),
@@ -52,7 +30,7 @@ export const orderFilter = {
 };
 type FilterQuery = z.output<z.ZodObject<typeof orderFilter>>;
 
-export const filterOf = ({ user: userId, sale, state, from: fromMs, to: toMs }: FilterQuery): OrderFilter =>
+const filterOf = ({ user: userId, sale, state, from: fromMs, to: toMs }: FilterQuery): OrderFilter =>
   withoutUndefined({ userId, saleId: sale, state, fromMs, toMs });
 
 export const findOrders = defineRoute({
@@ -78,6 +56,29 @@ export const findOrders = defineRoute({
   },
 });
 
+/** Exports the same data as `seckill orders export`. */
+export const exportOrders = defineRoute({
+  method: 'get',
+  path: '/admin/v1/orders/export',
+  label: 'admin',
+  operationId: 'exportOrders',
+  summary: 'Exports orders by user, sale or time, and by state. A response that breaks off is incomplete.',
+  access: 'viewer',
+  endpoint: null,
+  query: filterObject({
+    ...orderFilter,
+    limit: queryWhole(1, EXPORT_MAX).default(EXPORT_MAX),
+    format: queryWord(EXPORT_FORMATS).default('csv'),
+  }),
+  answers: { 200: EXPORT_ANSWER },
+  problems: ['overloaded'],
+  async handle(call, services) {
+    const filter = filterOf(call.query);
+    if (!isServed(filter)) return problem('bad_request', { detail: ORDER_FILTER_NEEDS });
+    return sendExport(call, 'orders', orderPages(services.orderSearch, filter, call.query), services);
+  },
+});
+
 /** For a service that receives order events and looks up the order. */
 export const readAnyOrder = defineRoute({
   method: 'get',
@@ -94,11 +95,4 @@ export const readAnyOrder = defineRoute({
     const order = await findOrder(params.orderId);
     return order === null ? problem('order_not_found') : json(200, 'found', foundOrderBody(order));
   },
-});
-
-/** Formats an order for operators, over HTTP and on the command line. */
-export const foundOrderBody = (order: ShownOrder): FoundOrder => ({
-  ...orderBody(order),
-  userId: order.userId,
-  batchId: order.batchId,
 });
