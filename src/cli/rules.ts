@@ -12,7 +12,7 @@ import { createLog } from '../process/telemetry.js';
 import { CliError } from '../process/cli-error.js';
 import { operatorName, parseWhole } from '../process/options.js';
 import { isoTime, print, inLine, tableLine } from '../process/print.js';
-import { readText } from './read-text.js';
+import { readText } from '../process/read-text.js';
 import { findInForce, inForceFields, inForceSentence, WAIT_OPTION } from './rules-in-force.js';
 
 interface Flags {

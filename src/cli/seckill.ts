@@ -13,7 +13,7 @@ const COMMANDS: Readonly<Record<string, () => Promise<Command>>> = {
   worker: async () => (await import('./programs.js')).workerCommand(),
   keeper: async () => (await import('./programs.js')).keeperCommand(),
   health: async () => (await import('./health.js')).healthCommand(),
-  sale: async () => (await import('./sale.js')).saleCommand(),
+  sale: async () => (await import('../operate/sales/commands.js')).saleCommand(),
   orders: async () => (await import('../operate/orders/commands.js')).ordersCommand(),
   dlq: async () => (await import('../operate/dead-letters/commands.js')).dlqCommand(),
   reconcile: async () => (await import('./reconcile.js')).reconcileCommand(),

@@ -38,7 +38,7 @@ import type { SaleSnapshots } from '../sales/sale-snapshots.js';
 import type { PriceTerms } from '../sales/new-sale.js';
 import type { SaleEditor } from '../sales/edit-sale.js';
 import type { SaleAdmin } from '../sales/sale-admin.js';
-import type { SaleBucket } from '../sales/sale-buckets.js';
+import type { SaleBucket } from '../operate/sales/sale-buckets.js';
 import type { PlannedSale } from '../sales/schedule/plan-sales.js';
 import type { TracePurchase } from '../recovery/trace/trace-purchase.js';
 import type { AccessLog } from './access-log.js';

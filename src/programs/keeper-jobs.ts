@@ -78,8 +78,8 @@ import { watchOpenSales } from '../sales/watch-open-sales.js';
 import { INVISIBLE_MS, type KeeperBroker } from './keeper-broker.js';
 import { deadLetterJobs } from '../operate/dead-letters/index.js';
 import { openSaleAdmin, openSaleEditor, rebuildStores, workerProgressOf } from './operator.js';
-import { openReadiness } from './sale-readiness.js';
-import { wrapped } from './seams.js';
+import { openReadiness } from '../operate/sales/sale-readiness.js';
+import { wrapped } from '../process/seams.js';
 import { systemClock as clock } from '../process/system-clock.js';
 
 /** A live worker marks a batch within milliseconds. After this long its worker must have died. */

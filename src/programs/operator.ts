@@ -40,8 +40,8 @@ import { brokerAccessOf } from '../rocketmq/credentials.js';
 import { SaleEditor } from '../sales/edit-sale.js';
 import { SaleAdmin } from '../sales/sale-admin.js';
 import { planSales, type PlannedSale } from '../sales/schedule/plan-sales.js';
-import { openReadiness } from './sale-readiness.js';
-import { wrapped } from './seams.js';
+import { openReadiness } from '../operate/sales/sale-readiness.js';
+import { wrapped } from '../process/seams.js';
 import type { Connections, PublishSections } from '../process/connections.js';
 import { systemClock as clock } from '../process/system-clock.js';
 

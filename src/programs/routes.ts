@@ -2,7 +2,7 @@ import type { Route } from '../http/route.js';
 import type { HttpServices } from '../http/services.js';
 import { deadLetterRoutes, type DeadLetterServices } from '../operate/dead-letters/index.js';
 import { followLive, readSaleSeconds, type LiveServices } from '../operate/live/index.js';
-import { createSale, listSales, readSale, reshardSale, saleMoves } from '../http/routes/admin-sales.js';
+import { createSale, listSales, readSale, reshardSale, saleMoves } from '../operate/sales/routes.js';
 import { listAudit } from '../http/routes/audit.js';
 import { readBreakers } from '../http/routes/breakers.js';
 import { orderRoutes } from '../operate/orders/index.js';
@@ -35,10 +35,10 @@ import {
 import { listRefunds, takeOnRefund } from '../http/routes/refunds.js';
 import { addRevocation, listRevocations } from '../http/routes/revocations.js';
 import { checkRules, listRules, publishRules, readOldRules, readRules, readRulesStatus } from '../http/routes/rules.js';
-import { readBuckets, repairSale } from '../http/routes/sale-live.js';
+import { readBuckets, repairSale } from '../operate/sales/bucket-routes.js';
 import { readSalePage } from '../http/routes/sale-page.js';
 import { readSwitches, setSwitch } from '../http/routes/switches.js';
-import { cancelSale, deleteSale, editSale } from '../http/routes/edit-sale.js';
+import { cancelSale, deleteSale, editSale } from '../operate/sales/edit-routes.js';
 import { readSalePlan } from '../http/routes/sale-plan.js';
 import { tracePurchase } from '../http/routes/traces.js';
 

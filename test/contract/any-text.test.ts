@@ -11,7 +11,7 @@ import { createOrderSearch } from '../../src/mysql/order-search.js';
 import { createOrderIdMinter } from '../../src/orders/order-id-minter.js';
 import { publishRecorded } from '../../src/orders/outbox-handlers.js';
 import { recordBatches } from '../../src/orders/record-batches.js';
-import { readCsv } from '../../src/sales/read-csv.js';
+import { readCsv } from '../../src/operate/sales/read-csv.js';
 import { batchOf, certainEntry } from '../helpers/sales.js';
 import { silentLog } from '../helpers/silent-log.js';
 import { metadatas } from '../helpers/texts.js';

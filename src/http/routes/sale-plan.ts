@@ -4,7 +4,7 @@ import { plannedSale, type PlannedSale as PlannedBody } from '../../contract/sal
 import { type PlannedSale } from '../../sales/schedule/plan-sales.js';
 import { json } from '../answer.js';
 import { defineRoute } from '../route.js';
-import { saleBody } from './admin-sales.js';
+import { saleBody } from '../../operate/sales/routes.js';
 
 const WEEK_MS = 7 * 86_400_000;
 

@@ -5,7 +5,7 @@ import { OperationalError } from '../../../src/core/errors.js';
 import type { AnswerCounts } from '../../../src/core/ports/answer-history.js';
 import type { ApiServices } from '../../../src/programs/routes.js';
 import type { OrderedRepair } from '../../../src/recovery/repair/repair-jobs.js';
-import type { SaleBucket } from '../../../src/sales/sale-buckets.js';
+import type { SaleBucket } from '../../../src/operate/sales/sale-buckets.js';
 import { saleOf } from '../../helpers/sales.js';
 import { bearer, FakeServices, startServer, type Started } from './http-harness.js';
 import { partial } from '../../helpers/partial.js';

@@ -1,10 +1,10 @@
 import { expect } from 'chai';
 import request from 'supertest';
-import type { SaleChange } from '../../../src/core/ports/sale-edits.js';
-import type { SaleCancelled, SaleEdited } from '../../../src/sales/edit-sale.js';
-import { saleOf } from '../../helpers/sales.js';
-import { AT_MS, bearer, FakeServices, startServer, type Started } from './http-harness.js';
-import { partial } from '../../helpers/partial.js';
+import type { SaleChange } from '../../../../src/core/ports/sale-edits.js';
+import type { SaleCancelled, SaleEdited } from '../../../../src/sales/edit-sale.js';
+import { saleOf } from '../../../helpers/sales.js';
+import { AT_MS, bearer, FakeServices, startServer, type Started } from '../../http/http-harness.js';
+import { partial } from '../../../helpers/partial.js';
 
 const SALE = saleOf({ saleId: '7', state: 'warm' }, AT_MS);
 

@@ -1,9 +1,9 @@
-import { type BucketRef, bucketRefsOf, type SaleBuckets } from '../core/bucket.js';
-import { OperationalError } from '../core/errors.js';
-import type { BatchStore } from '../core/ports/batch-store.js';
-import type { BucketStatus, RepairStore } from '../core/ports/repair-stores.js';
-import type { StockStore } from '../core/ports/stock-store.js';
-import type { StoredSaleState } from '../core/sale.js';
+import { type BucketRef, bucketRefsOf, type SaleBuckets } from '../../core/bucket.js';
+import { OperationalError } from '../../core/errors.js';
+import type { BatchStore } from '../../core/ports/batch-store.js';
+import type { BucketStatus, RepairStore } from '../../core/ports/repair-stores.js';
+import type { StockStore } from '../../core/ports/stock-store.js';
+import type { StoredSaleState } from '../../core/sale.js';
 
 /** One bucket of a sale in Redis. Null: not loaded, or its server does not answer, and `error` says so. */
 export interface SaleBucket {

@@ -1,16 +1,16 @@
 import { Command } from 'commander';
-import { repairSale, splitIntoBuckets } from '../programs/operator.js';
-import { loadConfig } from '../core/config/load.js';
-import { assertNever } from '../core/errors.js';
-import { RESHARD_SENTENCES } from '../core/sale-repair.js';
-import { BUCKETS_MAX } from '../core/bucket.js';
-import { withConnections } from '../process/connections.js';
-import { createLog } from '../process/telemetry.js';
-import type { OrderedRepair } from '../recovery/repair/repair-jobs.js';
-import type { RepairStep } from '../recovery/repair/repair-sale.js';
-import { CliError } from '../process/cli-error.js';
-import { operatorName, parseSaleId, parseWhole } from '../process/options.js';
-import { print, printError } from '../process/print.js';
+import { repairSale, splitIntoBuckets } from '../../programs/operator.js';
+import { loadConfig } from '../../core/config/load.js';
+import { assertNever } from '../../core/errors.js';
+import { RESHARD_SENTENCES } from '../../core/sale-repair.js';
+import { BUCKETS_MAX } from '../../core/bucket.js';
+import { withConnections } from '../../process/connections.js';
+import { createLog } from '../../process/telemetry.js';
+import type { OrderedRepair } from '../../recovery/repair/repair-jobs.js';
+import type { RepairStep } from '../../recovery/repair/repair-sale.js';
+import { CliError } from '../../process/cli-error.js';
+import { operatorName, parseSaleId, parseWhole } from '../../process/options.js';
+import { print, printError } from '../../process/print.js';
 
 const REPAIR_DETAILS = `
 If Redis may have lost data of a sale, the keeper does this by itself within seconds. This command starts at once and shows

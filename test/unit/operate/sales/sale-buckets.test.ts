@@ -1,9 +1,9 @@
 import { expect } from 'chai';
-import { OperationalError } from '../../../src/core/errors.js';
-import type { BucketStatus } from '../../../src/core/ports/repair-stores.js';
-import type { StoredSale } from '../../../src/core/ports/stock-store.js';
-import { readSaleBuckets } from '../../../src/sales/sale-buckets.js';
-import { partial } from '../../helpers/partial.js';
+import { OperationalError } from '../../../../src/core/errors.js';
+import type { BucketStatus } from '../../../../src/core/ports/repair-stores.js';
+import type { StoredSale } from '../../../../src/core/ports/stock-store.js';
+import { readSaleBuckets } from '../../../../src/operate/sales/sale-buckets.js';
+import { partial } from '../../../helpers/partial.js';
 
 const fault = new OperationalError('redis', 'no answer', { retryable: true });
 const status = (parts: Partial<BucketStatus> = {}): BucketStatus => ({

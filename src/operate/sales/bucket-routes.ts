@@ -3,8 +3,8 @@ import { bucketsOfSale, repairedSale } from '../../contract/sales.js';
 import { saleParams } from '../../contract/fields.js';
 import { assertNever } from '../../core/errors.js';
 import type { OrderedRepair } from '../../recovery/repair/repair-jobs.js';
-import { json, problem, type Answer } from '../answer.js';
-import { defineRoute, optionalJsonBody } from '../route.js';
+import { json, problem, type Answer } from '../../http/answer.js';
+import { defineRoute, optionalJsonBody } from '../../http/route.js';
 
 /** The buckets of a sale, and its repair. */
 

@@ -1,18 +1,18 @@
 import { Command, Option } from 'commander';
-import { assertNever } from '../core/errors.js';
-import { SALE_STATES, type NewSale, type Sale, type SaleState } from '../core/sale.js';
-import { readTime } from '../core/time.js';
-import type { SaleFilter } from '../core/ports/sale-repository.js';
-import { readNewSale, type PriceTerms } from '../sales/new-sale.js';
-import type { SaleAdmin, SaleAdminAnswer, SaleCreated } from '../sales/sale-admin.js';
-import { CliError } from '../process/cli-error.js';
-import { checkSpan, operatorName, parseSaleId, parseTime, parseWhole } from '../process/options.js';
-import { isoTime, print, printError, tableLine } from '../process/print.js';
-import { priceTerms, saleImportCommand, salePlanCommand, withSales } from './sale-calendar.js';
-import { saleCancelCommand, saleEditCommand } from './sale-edit.js';
+import { assertNever } from '../../core/errors.js';
+import { SALE_STATES, type NewSale, type Sale, type SaleState } from '../../core/sale.js';
+import { readTime } from '../../core/time.js';
+import type { SaleFilter } from '../../core/ports/sale-repository.js';
+import { readNewSale, type PriceTerms } from '../../sales/new-sale.js';
+import type { SaleAdmin, SaleAdminAnswer, SaleCreated } from '../../sales/sale-admin.js';
+import { CliError } from '../../process/cli-error.js';
+import { checkSpan, operatorName, parseSaleId, parseTime, parseWhole } from '../../process/options.js';
+import { isoTime, print, printError, tableLine } from '../../process/print.js';
+import { priceTerms, saleImportCommand, salePlanCommand, withSales } from './calendar-commands.js';
+import { saleCancelCommand, saleEditCommand } from './edit-commands.js';
 import { numberOf, printSale, refused, saleLine, timeOf } from './sale-fields.js';
-import { saleRepairCommand, saleReshardCommand } from './sale-rebuild.js';
-import { withoutUndefined } from '../core/without-undefined.js';
+import { saleRepairCommand, saleReshardCommand } from './bucket-commands.js';
+import { withoutUndefined } from '../../core/without-undefined.js';
 
 /** The flags as typed. `readNewSale` checks them. */
 interface CreateFlags {

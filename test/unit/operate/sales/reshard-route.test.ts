@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import request from 'supertest';
-import type { NotResharded, Resharded } from '../../../src/core/sale-repair.js';
-import { bearer, FakeServices, startServer, type Started } from './http-harness.js';
+import type { NotResharded, Resharded } from '../../../../src/core/sale-repair.js';
+import { bearer, FakeServices, startServer, type Started } from '../../http/http-harness.js';
 
 describe('admin reshard', () => {
   let server: Started;

@@ -1,11 +1,11 @@
 import { expect } from 'chai';
 import request from 'supertest';
-import type { NewSale, Sale } from '../../../src/core/sale.js';
-import type { SaleFilter } from '../../../src/core/ports/sale-repository.js';
-import type { HttpServices } from '../../../src/http/services.js';
-import type { SaleAdminAnswer, SaleCreated } from '../../../src/sales/sale-admin.js';
-import { bearer, FakeServices, RawClient, startServer, type Started } from './http-harness.js';
-import { partial } from '../../helpers/partial.js';
+import type { NewSale, Sale } from '../../../../src/core/sale.js';
+import type { SaleFilter } from '../../../../src/core/ports/sale-repository.js';
+import type { HttpServices } from '../../../../src/http/services.js';
+import type { SaleAdminAnswer, SaleCreated } from '../../../../src/sales/sale-admin.js';
+import { bearer, FakeServices, RawClient, startServer, type Started } from '../../http/http-harness.js';
+import { partial } from '../../../helpers/partial.js';
 
 const AT_MS = Date.UTC(2030, 0, 1);
 const SALE: Sale = {

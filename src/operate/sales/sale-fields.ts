@@ -1,12 +1,12 @@
-import { amountText } from '../core/amount-text.js';
-import { durationText } from '../core/duration.js';
-import type { FieldError } from '../core/field-errors.js';
-import type { Sale } from '../core/sale.js';
-import { readTime } from '../core/time.js';
-import { saleBody } from '../http/routes/admin-sales.js';
-import { UsageError } from '../process/cli-error.js';
-import { flagOf } from '../process/options.js';
-import { isoTime, print, inLine } from '../process/print.js';
+import { amountText } from '../../core/amount-text.js';
+import { durationText } from '../../core/duration.js';
+import type { FieldError } from '../../core/field-errors.js';
+import type { Sale } from '../../core/sale.js';
+import { readTime } from '../../core/time.js';
+import { saleBody } from './routes.js';
+import { UsageError } from '../../process/cli-error.js';
+import { flagOf } from '../../process/options.js';
+import { isoTime, print, inLine } from '../../process/print.js';
 
 // Reads the typed fields of sale commands, and prints sales.
 

@@ -20,8 +20,8 @@ import { BUCKETS_MAX } from '../../core/bucket.js';
 import { durationText } from '../../core/duration.js';
 import { newSale, readNewSale } from '../../sales/new-sale.js';
 import type { SaleAdminAnswer } from '../../sales/sale-admin.js';
-import { json, problem, type Answer } from '../answer.js';
-import { checkedBody, defineRoute, jsonBody, type RouteServices } from '../route.js';
+import { json, problem, type Answer } from '../../http/answer.js';
+import { checkedBody, defineRoute, jsonBody, type RouteServices } from '../../http/route.js';
 import { withoutUndefined } from '../../core/without-undefined.js';
 
 /** Lets operators create sales and move them through their states. */

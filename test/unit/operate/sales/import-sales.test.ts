@@ -1,6 +1,6 @@
 import { expect } from 'chai';
-import { readImport } from '../../../src/sales/import-sales.js';
-import { readCsv } from '../../../src/sales/read-csv.js';
+import { readImport } from '../../../../src/operate/sales/import-sales.js';
+import { readCsv } from '../../../../src/operate/sales/read-csv.js';
 
 const NOW_MS = Date.UTC(2030, 0, 1);
 const HEAD = 'sku,title,priceCents,stock,limitPerBuyer,buckets,opensAt,closesAt,warmBefore';

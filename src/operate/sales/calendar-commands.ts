@@ -1,19 +1,19 @@
 import { extname } from 'node:path';
 import { Command } from 'commander';
-import { openSales, planOfSales } from '../programs/operator.js';
-import { loadConfig } from '../core/config/load.js';
-import { readDuration } from '../core/duration.js';
-import { plannedBody } from '../http/routes/sale-plan.js';
-import { withConnections } from '../process/connections.js';
-import { priceTermsOf } from '../programs/price-terms.js';
-import { createLog } from '../process/telemetry.js';
-import { IMPORT_FORMATS, readImport, type ImportError, type ImportFormat } from '../sales/import-sales.js';
-import type { PriceTerms } from '../sales/new-sale.js';
-import type { SaleAdmin } from '../sales/sale-admin.js';
-import { UsageError } from '../process/cli-error.js';
-import { operatorName } from '../process/options.js';
-import { isoTime, print, inLine, tableLine } from '../process/print.js';
-import { readText } from './read-text.js';
+import { openSales, planOfSales } from '../../programs/operator.js';
+import { loadConfig } from '../../core/config/load.js';
+import { readDuration } from '../../core/duration.js';
+import { plannedBody } from '../../http/routes/sale-plan.js';
+import { withConnections } from '../../process/connections.js';
+import { priceTermsOf } from '../../programs/price-terms.js';
+import { createLog } from '../../process/telemetry.js';
+import { IMPORT_FORMATS, readImport, type ImportError, type ImportFormat } from './import-sales.js';
+import type { PriceTerms } from '../../sales/new-sale.js';
+import type { SaleAdmin } from '../../sales/sale-admin.js';
+import { UsageError } from '../../process/cli-error.js';
+import { operatorName } from '../../process/options.js';
+import { isoTime, print, inLine, tableLine } from '../../process/print.js';
+import { readText } from '../../process/read-text.js';
 
 export const withSales = <T>(work: (admin: SaleAdmin) => Promise<T>): Promise<T> => {
   const config = loadConfig(['mysql', 'redis'], process.env);

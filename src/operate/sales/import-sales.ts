@@ -1,8 +1,8 @@
 import type { JSONPath } from 'jsonc-parser';
-import type { FieldError } from '../core/field-errors.js';
-import { parseJson, visitJson } from '../core/parse-json.js';
-import type { NewSale } from '../core/sale.js';
-import { newSale, readNewSale, type PriceTerms } from './new-sale.js';
+import type { FieldError } from '../../core/field-errors.js';
+import { parseJson, visitJson } from '../../core/parse-json.js';
+import type { NewSale } from '../../core/sale.js';
+import { newSale, readNewSale, type PriceTerms } from '../../sales/new-sale.js';
 import { readCsv } from './read-csv.js';
 
 export const IMPORT_FORMATS = ['csv', 'json'] as const;

@@ -2,9 +2,9 @@ import { saleParams } from '../../contract/fields.js';
 import { endedSale, saleSchema } from '../../contract/sales.js';
 import { assertNever } from '../../core/errors.js';
 import { readSaleChange, saleChange, type SaleCancelled } from '../../sales/edit-sale.js';
-import { json, problem, type Answer } from '../answer.js';
-import { badFields, checkedBody, defineRoute } from '../route.js';
-import { notMoved, saleBody } from './admin-sales.js';
+import { json, problem, type Answer } from '../../http/answer.js';
+import { badFields, checkedBody, defineRoute } from '../../http/route.js';
+import { notMoved, saleBody } from './routes.js';
 
 /** Changes the editable fields of a sale, and ends a sale that has not begun. */
 

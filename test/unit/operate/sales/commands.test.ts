@@ -1,8 +1,8 @@
 import { expect } from 'chai';
-import { UsageError } from '../../../src/process/cli-error.js';
-import { newSaleOf, saleCommand, wrongStateSentence } from '../../../src/cli/sale.js';
-import { saleLine } from '../../../src/cli/sale-fields.js';
-import { saleOf } from '../../helpers/sales.js';
+import { UsageError } from '../../../../src/process/cli-error.js';
+import { newSaleOf, saleCommand, wrongStateSentence } from '../../../../src/operate/sales/commands.js';
+import { saleLine } from '../../../../src/operate/sales/sale-fields.js';
+import { saleOf } from '../../../helpers/sales.js';
 
 const NOW_MS = Date.UTC(2030, 0, 1);
 const DAY_MS = 86_400_000;

@@ -1,17 +1,17 @@
 import { Command } from 'commander';
-import { openEditor } from '../programs/operator.js';
-import { loadConfig } from '../core/config/load.js';
-import { assertNever } from '../core/errors.js';
-import type { Sale } from '../core/sale.js';
-import { notEnded } from '../http/routes/edit-sale.js';
-import { withConnections } from '../process/connections.js';
-import { createLog } from '../process/telemetry.js';
-import { readSaleChange, type SaleCancelled, type SaleEdited, type SaleEditor } from '../sales/edit-sale.js';
-import { CliError } from '../process/cli-error.js';
-import { operatorName, parseSaleId } from '../process/options.js';
+import { openEditor } from '../../programs/operator.js';
+import { loadConfig } from '../../core/config/load.js';
+import { assertNever } from '../../core/errors.js';
+import type { Sale } from '../../core/sale.js';
+import { notEnded } from './edit-routes.js';
+import { withConnections } from '../../process/connections.js';
+import { createLog } from '../../process/telemetry.js';
+import { readSaleChange, type SaleCancelled, type SaleEdited, type SaleEditor } from '../../sales/edit-sale.js';
+import { CliError } from '../../process/cli-error.js';
+import { operatorName, parseSaleId } from '../../process/options.js';
 import { numberOf, printSale, refused, saleLine, timeOf } from './sale-fields.js';
-import { print } from '../process/print.js';
-import { withoutUndefined } from '../core/without-undefined.js';
+import { print } from '../../process/print.js';
+import { withoutUndefined } from '../../core/without-undefined.js';
 
 interface EditFlags {
   readonly title?: string;
