@@ -1,4 +1,4 @@
-import { splitIntoBuckets } from '../../src/programs/operator.js';
+import { splitIntoBuckets } from '../../src/operate/sales/services.js';
 import { loadConfig } from '../../src/core/config/load.js';
 import type { Sale } from '../../src/core/sale.js';
 import { withConnections } from '../../src/process/connections.js';

@@ -1,4 +1,4 @@
-import { openSales } from '../../src/programs/operator.js';
+import { openSales } from '../../src/operate/sales/services.js';
 import { loadConfig, type Environment } from '../../src/core/config/load.js';
 import type { Sale } from '../../src/core/sale.js';
 import { openMysqlPool, type MysqlPool } from '../../src/mysql/pool.js';

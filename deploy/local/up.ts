@@ -1,7 +1,7 @@
 import { Command, InvalidArgumentError } from 'commander';
 import { randomBytes, randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { openSales } from '../../src/programs/operator.js';
+import { openSales } from '../../src/operate/sales/services.js';
 import { withConnections } from '../../src/process/connections.js';
 import { loadConfig, type Environment } from '../../src/core/config/load.js';
 import { readDuration } from '../../src/core/duration.js';

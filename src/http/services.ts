@@ -1,8 +1,6 @@
 import type { ShownOrder } from '../core/order.js';
 import type { PurchaseStatus } from '../core/outcome.js';
 import { Places } from '../core/places.js';
-import type { Sale } from '../core/sale.js';
-import type { Resharded } from '../core/sale-repair.js';
 import type { CancelAnswer, PayAnswer, PayRequest } from '../orders/buyer-orders.js';
 import type { ReadEndpoint, DegradedReads } from '../admission/degrade/degraded-reads.js';
 import type { Degrade } from '../admission/degrade/degrade.js';
@@ -32,14 +30,10 @@ import type { PurchaseGate } from '../purchase/gate.js';
 import type { FollowPurchase } from '../purchase/follow-purchase.js';
 import type { PurchaseQuery } from '../purchase/get-purchase.js';
 import type { ReconcileAdmin } from '../recovery/reconcile/reconcile-admin.js';
-import type { OrderedRepair } from '../recovery/repair/repair-jobs.js';
 import type { GetSaleAnswer } from '../sales/get-sale.js';
 import type { SaleSnapshots } from '../sales/sale-snapshots.js';
 import type { PriceTerms } from '../sales/new-sale.js';
-import type { SaleEditor } from '../sales/edit-sale.js';
 import type { SaleAdmin } from '../sales/sale-admin.js';
-import type { SaleBucket } from '../operate/sales/sale-buckets.js';
-import type { PlannedSale } from '../sales/schedule/plan-sales.js';
 import type { TracePurchase } from '../recovery/trace/trace-purchase.js';
 import type { AccessLog } from './access-log.js';
 import type { RequestAuthenticator } from './auth.js';
@@ -136,26 +130,6 @@ export interface HttpServices {
   } | null;
   readonly prices: PriceTerms;
   readonly sales: SaleAdmin;
-  readonly editor: SaleEditor;
-  /**
-   * Returns the sales that open within this time or have opened, with their missing preparations. @throws OperationalError
-   */
-  readonly plan: (withinMs: number) => Promise<readonly PlannedSale[]>;
-  /**
-   * Splits a sale into more buckets while it sells. @throws OperationalError; the sale may stay locked until the keeper has
-   * repaired it
-   */
-  readonly reshard: (saleId: string, order: { readonly actor: string; readonly buckets: number }) => Promise<Resharded>;
-  /**
-   * Rebuilds a sale in Redis from MySQL. @throws OperationalError; the sale stays locked until the keeper has repaired it
-   */
-  readonly repair: (
-    saleId: string,
-    order: { readonly actor: string },
-    options: { readonly force: boolean },
-  ) => Promise<OrderedRepair>;
-  /** @throws OperationalError redis */
-  readonly bucketsOf: (sale: Sale) => Promise<readonly SaleBucket[]>;
   readonly breakers: SharedBreakers;
   readonly operatorPlaces: ReturnType<typeof newOperatorPlaces>;
   /** The contents of RocketMQ. Null: no name server is configured. */

@@ -34,30 +34,26 @@ import { FollowPurchase } from '../purchase/follow-purchase.js';
 import { GetPurchase } from '../purchase/get-purchase.js';
 import { createStatusMetrics } from '../purchase/metrics.js';
 import { createAnswerHistory } from '../redis/answer-history.js';
-import { createBatchStore } from '../redis/batch-store.js';
 import { createProgramReports } from '../redis/program-reports.js';
 import { openPurchaseNotifications } from '../redis/purchase-notifications.js';
-import { createRepairStore } from '../redis/repair-store.js';
 import { createSaleSnapshotCache, createSaleStore } from '../redis/sale-store.js';
-import { createStockStore } from '../redis/stock-store.js';
 import { SeenBrokers } from '../rocketmq/admin/broker-state.js';
 import { RocketmqInspection } from '../rocketmq/admin/inspection.js';
 import { createTraceBroker } from '../rocketmq/admin/trace-broker.js';
 import { brokerAccessOf } from '../rocketmq/credentials.js';
 import { GetSale } from '../sales/get-sale.js';
 import { SaleAdmin } from '../sales/sale-admin.js';
-import { readSaleBuckets } from '../operate/sales/sale-buckets.js';
 import { openAdmission } from './admission.js';
 import { allOrNothing, type Opened } from '../process/all-or-nothing.js';
 import type { Identity, IdentityParts } from './identity.js';
 import { openDeadLetters } from '../operate/dead-letters/index.js';
 import { openLive } from '../operate/live/index.js';
+import { openSaleServices, priceTermsOf } from '../operate/sales/index.js';
 import { Connections } from '../process/connections.js';
-import { openEditor, openReconcile, openTrace, planOfSales, repairSale, splitIntoBuckets } from './operator.js';
+import { openReconcile, openTrace } from './operator.js';
 import { ROUTES } from './routes.js';
 import { Profiler } from './profiler.js';
 import { openPurchasePath } from './purchase-path.js';
-import { priceTermsOf } from './price-terms.js';
 import { reportProgram } from './report-program.js';
 import { wrapped } from '../process/seams.js';
 import { createReadiness, openStores, serversOf } from '../process/servers.js';
@@ -189,8 +185,6 @@ async function open(config: ServicesConfig, parts: ServicesParts, opened: Opened
     ),
     rememberAnswers(saleAnswers, { history, clock, log }, stop.signal),
   ];
-  // Stores for operators. The breakers do not count their calls.
-  const looked = { stock: createStockStore(redis, log), batches: createBatchStore(redis) };
   const { brokerViews, traceBroker } = openBroker(config);
 
   const api = apiOf(ROUTES, {
@@ -220,11 +214,7 @@ async function open(config: ServicesConfig, parts: ServicesParts, opened: Opened
     }),
     sales: new SaleAdmin({ repository: sales, store: createSaleStore(redis), cache }),
     prices: priceTermsOf(config),
-    editor: await openEditor(connections),
-    plan: (withinMs) => planOfSales(connections, withinMs),
-    reshard: (saleId, order) => splitIntoBuckets(connections, saleId, order),
-    repair: (saleId, order, options) => repairSale(connections, saleId, { ...order, ...options }),
-    bucketsOf: (sale) => readSaleBuckets(sale, { ...looked, repair: createRepairStore(redis) }),
+    ...(await openSaleServices(connections)),
     paymentCases,
     ...(await openLive(connections)),
     breakers: admission.breakers,

@@ -77,8 +77,13 @@ import { watchHotSales } from '../sales/watch-hot-sales.js';
 import { watchOpenSales } from '../sales/watch-open-sales.js';
 import { INVISIBLE_MS, type KeeperBroker } from './keeper-broker.js';
 import { deadLetterJobs } from '../operate/dead-letters/index.js';
-import { openSaleAdmin, openSaleEditor, rebuildStores, workerProgressOf } from './operator.js';
-import { openReadiness } from '../operate/sales/sale-readiness.js';
+import {
+  openReadiness,
+  openSaleAdmin,
+  openSaleEditor,
+  rebuildStores,
+  workerProgressOf,
+} from '../operate/sales/index.js';
 import { wrapped } from '../process/seams.js';
 import { systemClock as clock } from '../process/system-clock.js';
 

@@ -2,10 +2,10 @@ import type { Route } from '../http/route.js';
 import type { HttpServices } from '../http/services.js';
 import { deadLetterRoutes, type DeadLetterServices } from '../operate/dead-letters/index.js';
 import { followLive, readSaleSeconds, type LiveServices } from '../operate/live/index.js';
-import { createSale, listSales, readSale, reshardSale, saleMoves } from '../operate/sales/routes.js';
 import { listAudit } from '../http/routes/audit.js';
 import { readBreakers } from '../http/routes/breakers.js';
 import { orderRoutes } from '../operate/orders/index.js';
+import { bucketRoutes, saleRoutes, type SaleServices } from '../operate/sales/index.js';
 import { readMe } from '../http/routes/me.js';
 import {
   listDiscardedHalves,
@@ -35,15 +35,12 @@ import {
 import { listRefunds, takeOnRefund } from '../http/routes/refunds.js';
 import { addRevocation, listRevocations } from '../http/routes/revocations.js';
 import { checkRules, listRules, publishRules, readOldRules, readRules, readRulesStatus } from '../http/routes/rules.js';
-import { readBuckets, repairSale } from '../operate/sales/bucket-routes.js';
 import { readSalePage } from '../http/routes/sale-page.js';
 import { readSwitches, setSwitch } from '../http/routes/switches.js';
-import { cancelSale, deleteSale, editSale } from '../operate/sales/edit-routes.js';
-import { readSalePlan } from '../http/routes/sale-plan.js';
 import { tracePurchase } from '../http/routes/traces.js';
 
 /** The services of every route. */
-export type ApiServices = HttpServices & DeadLetterServices & LiveServices;
+export type ApiServices = HttpServices & DeadLetterServices & LiveServices & SaleServices;
 
 /** Every route, in the order of the documents. `readyz` and `readiness` share an address on different listeners. */
 export const ROUTES: readonly Route<ApiServices>[] = [
@@ -61,18 +58,9 @@ export const ROUTES: readonly Route<ApiServices>[] = [
   paymentWebhook,
   readMe,
   followLive,
-  createSale,
-  listSales,
-  readSalePlan,
-  readSale,
-  editSale,
-  deleteSale,
-  cancelSale,
-  ...saleMoves,
-  reshardSale,
+  ...saleRoutes,
   readSaleSeconds,
-  readBuckets,
-  repairSale,
+  ...bucketRoutes,
   readBreakers,
   ...orderRoutes,
   ...deadLetterRoutes,

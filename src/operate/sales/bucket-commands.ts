@@ -1,5 +1,5 @@
 import { Command } from 'commander';
-import { repairSale, splitIntoBuckets } from '../../programs/operator.js';
+import { repairSale, splitIntoBuckets } from './services.js';
 import { loadConfig } from '../../core/config/load.js';
 import { assertNever } from '../../core/errors.js';
 import { RESHARD_SENTENCES } from '../../core/sale-repair.js';

@@ -1,12 +1,44 @@
 import { z } from 'zod';
-import { bucketsOfSale, repairedSale } from '../../contract/sales.js';
+import { bucketsOfSale, repairedSale, reshardedSale } from '../../contract/sales.js';
 import { saleParams } from '../../contract/fields.js';
+import { BUCKETS_MAX } from '../../core/bucket.js';
 import { assertNever } from '../../core/errors.js';
+import { must } from '../../core/field-errors.js';
+import { RESHARD_SENTENCES } from '../../core/sale-repair.js';
 import type { OrderedRepair } from '../../recovery/repair/repair-jobs.js';
 import { json, problem, type Answer } from '../../http/answer.js';
-import { defineRoute, optionalJsonBody } from '../../http/route.js';
+import { defineRoute, jsonBody, optionalJsonBody, type RouteServices } from '../../http/route.js';
+import type { SaleServices } from './services.js';
 
-/** The buckets of a sale, and its repair. */
+/** The buckets of a sale, their split and their repair. */
+
+const bucketsError = { error: must(`a whole number from 2 to ${BUCKETS_MAX}`) };
+
+export const reshardSale = defineRoute({
+  method: 'post',
+  path: '/admin/v1/sales/{saleId}/reshard',
+  label: 'admin',
+  operationId: 'reshardSale',
+  summary: 'Splits the stock of a running sale into more buckets. Purchases wait for a moment.',
+  access: 'operator',
+  endpoint: null,
+  params: saleParams,
+  body: jsonBody(z.strictObject({ buckets: z.int(bucketsError).min(2, bucketsError).max(BUCKETS_MAX, bucketsError) })),
+  answers: {
+    200: {
+      description: 'the new split',
+      schema: reshardedSale,
+    },
+  },
+  problems: ['not_found', 'wrong_state', 'repairing'],
+  async handle({ params, body: { buckets }, userId: actor }, { reshard }: SaleServices) {
+    const { outcome, ...facts } = await reshard(params.saleId, { actor, buckets });
+    if (outcome === 'resharded') return json(200, outcome, facts);
+    if (outcome === 'not_found') return problem(outcome);
+    if (outcome === 'in_repair') return problem('repairing');
+    return problem('wrong_state', { detail: RESHARD_SENTENCES[outcome] });
+  },
+});
 
 export const readBuckets = defineRoute({
   method: 'get',
@@ -24,7 +56,7 @@ export const readBuckets = defineRoute({
     },
   },
   problems: ['not_found'],
-  async handle({ params: { saleId } }, { sales, bucketsOf }) {
+  async handle({ params: { saleId } }, { sales, bucketsOf }: RouteServices & SaleServices) {
     const sale = await sales.show(saleId);
     return sale === null ? problem('not_found') : json(200, 'found', { saleId, buckets: await bucketsOf(sale) });
   },
@@ -49,8 +81,8 @@ export const repairSale = defineRoute({
     },
   },
   problems: ['not_found', 'wrong_state', 'repairing'],
-  async handle({ params: { saleId }, body: { force = false }, userId: actor }, { repair }) {
-    return repairAnswer(await repair(saleId, { actor }, { force }));
+  async handle({ params: { saleId }, body: { force = false }, userId: actor }, { repair }: SaleServices) {
+    return repairAnswer(await repair(saleId, { actor, force }));
   },
 });
 

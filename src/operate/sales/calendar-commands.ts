@@ -1,11 +1,10 @@
 import { extname } from 'node:path';
 import { Command } from 'commander';
-import { openSales, planOfSales } from '../../programs/operator.js';
+import { openSales, planOfSales, priceTermsOf } from './services.js';
 import { loadConfig } from '../../core/config/load.js';
 import { readDuration } from '../../core/duration.js';
-import { plannedBody } from '../../http/routes/sale-plan.js';
+import { plannedBody } from './routes.js';
 import { withConnections } from '../../process/connections.js';
-import { priceTermsOf } from '../../programs/price-terms.js';
 import { createLog } from '../../process/telemetry.js';
 import { IMPORT_FORMATS, readImport, type ImportError, type ImportFormat } from './import-sales.js';
 import type { PriceTerms } from '../../sales/new-sale.js';

@@ -1,5 +1,5 @@
 import { Command } from 'commander';
-import { openEditor } from '../../programs/operator.js';
+import { openEditor } from './services.js';
 import { loadConfig } from '../../core/config/load.js';
 import { assertNever } from '../../core/errors.js';
 import type { Sale } from '../../core/sale.js';

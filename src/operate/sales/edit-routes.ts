@@ -5,6 +5,7 @@ import { readSaleChange, saleChange, type SaleCancelled } from '../../sales/edit
 import { json, problem, type Answer } from '../../http/answer.js';
 import { badFields, checkedBody, defineRoute } from '../../http/route.js';
 import { notMoved, saleBody } from './routes.js';
+import type { SaleServices } from './services.js';
 
 /** Changes the editable fields of a sale, and ends a sale that has not begun. */
 
@@ -27,7 +28,7 @@ export const editSale = defineRoute({
   }),
   answers: { 200: { description: 'the changed sale', schema: saleSchema } },
   problems: ['not_found', 'wrong_state', 'units_not_free', 'repairing'],
-  async handle({ params: { saleId }, body, userId }, { editor }) {
+  async handle({ params: { saleId }, body, userId }, { editor }: SaleServices) {
     const edited = await editor.edit(saleId, body, userId);
     switch (edited.outcome) {
       case 'done':
@@ -61,7 +62,8 @@ export const deleteSale = defineRoute({
   params: saleParams,
   answers: { 200: { description: 'the deleted draft', schema: endedSale } },
   problems: ['not_found', 'wrong_state', 'not_warmed', 'repairing'],
-  handle: async ({ params, userId }, { editor }) => endAnswer('delete', await editor.remove(params.saleId, userId)),
+  handle: async ({ params, userId }, { editor }: SaleServices) =>
+    endAnswer('delete', await editor.remove(params.saleId, userId)),
 });
 
 export const cancelSale = defineRoute({
@@ -75,7 +77,8 @@ export const cancelSale = defineRoute({
   params: saleParams,
   answers: { 200: { description: 'the outcome', schema: endedSale } },
   problems: ['not_found', 'wrong_state', 'not_warmed', 'repairing'],
-  handle: async ({ params, userId }, { editor }) => endAnswer('cancel', await editor.cancel(params.saleId, userId)),
+  handle: async ({ params, userId }, { editor }: SaleServices) =>
+    endAnswer('cancel', await editor.cancel(params.saleId, userId)),
 });
 
 function endAnswer(

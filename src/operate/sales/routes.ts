@@ -2,6 +2,7 @@ import { z } from 'zod';
 import {
   filterObject,
   isoTime,
+  isoTimeOrNull,
   limit,
   nextOf,
   queryText,
@@ -11,18 +12,23 @@ import {
   saleParams,
   text,
 } from '../../contract/fields.js';
-import { reshardedSale, saleSchema, type Sale as SaleBody } from '../../contract/sales.js';
-import { fieldSentences, must } from '../../core/field-errors.js';
+import {
+  plannedSale,
+  saleSchema,
+  type PlannedSale as PlannedBody,
+  type Sale as SaleBody,
+} from '../../contract/sales.js';
+import { fieldSentences } from '../../core/field-errors.js';
 import { assertNever } from '../../core/errors.js';
-import { RESHARD_SENTENCES } from '../../core/sale-repair.js';
 import { SALE_STATES, type Sale } from '../../core/sale.js';
-import { BUCKETS_MAX } from '../../core/bucket.js';
 import { durationText } from '../../core/duration.js';
 import { newSale, readNewSale } from '../../sales/new-sale.js';
 import type { SaleAdminAnswer } from '../../sales/sale-admin.js';
+import type { PlannedSale } from '../../sales/schedule/plan-sales.js';
 import { json, problem, type Answer } from '../../http/answer.js';
-import { checkedBody, defineRoute, jsonBody, type RouteServices } from '../../http/route.js';
+import { checkedBody, defineRoute, type RouteServices } from '../../http/route.js';
 import { withoutUndefined } from '../../core/without-undefined.js';
+import type { SaleServices } from './services.js';
 
 /** Lets operators create sales and move them through their states. */
 
@@ -82,6 +88,30 @@ export const listSales = defineRoute({
   },
 });
 
+const WEEK_MS = 7 * 86_400_000;
+
+/** Lists the sales of the coming week, with the missing preparations of each. */
+export const readSalePlan = defineRoute({
+  method: 'get',
+  path: '/admin/v1/sale-plan',
+  label: 'admin',
+  operationId: 'readSalePlan',
+  summary: 'Lists sales that open within a week or are open, with what each still lacks.',
+  access: 'viewer',
+  endpoint: null,
+  answers: {
+    200: {
+      description: 'ordered by opening time',
+      schema: z.object({ sales: z.array(plannedSale) }),
+    },
+  },
+  problems: [],
+  async handle(_call, { plan }: SaleServices) {
+    const planned = await plan(WEEK_MS);
+    return json(200, 'found', { sales: planned.map(plannedBody) });
+  },
+});
+
 export const readSale = defineRoute({
   method: 'get',
   path: '/admin/v1/sales/{saleId}',
@@ -129,34 +159,6 @@ export const saleMoves = [
   move('close', 'admin', 'Closes the sale for good.', (sales, saleId, actor) => sales.close(saleId, actor)),
 ];
 
-const bucketsError = { error: must(`a whole number from 2 to ${BUCKETS_MAX}`) };
-
-export const reshardSale = defineRoute({
-  method: 'post',
-  path: '/admin/v1/sales/{saleId}/reshard',
-  label: 'admin',
-  operationId: 'reshardSale',
-  summary: 'Splits the stock of a running sale into more buckets. Purchases wait for a moment.',
-  access: 'operator',
-  endpoint: null,
-  params: saleParams,
-  body: jsonBody(z.strictObject({ buckets: z.int(bucketsError).min(2, bucketsError).max(BUCKETS_MAX, bucketsError) })),
-  answers: {
-    200: {
-      description: 'the new split',
-      schema: reshardedSale,
-    },
-  },
-  problems: ['not_found', 'wrong_state', 'repairing'],
-  async handle({ params, body: { buckets }, userId: actor }, { reshard }) {
-    const { outcome, ...facts } = await reshard(params.saleId, { actor, buckets });
-    if (outcome === 'resharded') return json(200, outcome, facts);
-    if (outcome === 'not_found') return problem(outcome);
-    if (outcome === 'in_repair') return problem('repairing');
-    return problem('wrong_state', { detail: RESHARD_SENTENCES[outcome] });
-  },
-});
-
 function moveAnswer(
   verb: string,
   answer: SaleAdminAnswer,
@@ -188,3 +190,11 @@ export function saleBody({ opensAtMs, closesAtMs, warmBeforeMs, retiredAtMs, ...
   const retiredAt = retiredAtMs === null ? null : isoTime(retiredAtMs);
   return { ...sale, opensAt: isoTime(opensAtMs), closesAt: isoTime(closesAtMs), warmBefore, retiredAt };
 }
+
+/** Formats a planned sale for programs, over HTTP and on the command line. */
+export const plannedBody = ({ sale, status, missing, warmsAtMs }: PlannedSale): PlannedBody => ({
+  sale: saleBody(sale),
+  status,
+  missing,
+  warmsAt: isoTimeOrNull(warmsAtMs),
+});

@@ -227,8 +227,8 @@ describe('console data', () => {
       end = { outcome: 'repaired', ...facts };
       expect((await post('/sales/7/repair', { force: true }).expect(200)).body).to.deep.equal(end);
       expect(asked).to.deep.equal([
-        ['7', { actor: 'ann' }, { force: false }],
-        ['7', { actor: 'ann' }, { force: true }],
+        ['7', { actor: 'ann', force: false }],
+        ['7', { actor: 'ann', force: true }],
       ]);
       await post('/sales/7/repair', { force: 'yes' }).expect(400);
       expect((await post('/sales/7/repair', {}, ['viewer']).expect(403)).body.code).to.equal('role_needed');

@@ -1,0 +1,28 @@
+import { readBuckets, repairSale, reshardSale } from './bucket-routes.js';
+import { cancelSale, deleteSale, editSale } from './edit-routes.js';
+import { createSale, listSales, readSale, readSalePlan, saleMoves } from './routes.js';
+
+// The door for programs. The command line loads `commands.ts`, and only when it is named.
+
+export const saleRoutes = [
+  createSale,
+  listSales,
+  readSalePlan,
+  readSale,
+  editSale,
+  deleteSale,
+  cancelSale,
+  ...saleMoves,
+  reshardSale,
+];
+export const bucketRoutes = [readBuckets, repairSale];
+export {
+  openReadiness,
+  openSaleAdmin,
+  openSaleEditor,
+  openSaleServices,
+  priceTermsOf,
+  rebuildStores,
+  workerProgressOf,
+  type SaleServices,
+} from './services.js';
