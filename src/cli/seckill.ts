@@ -22,7 +22,7 @@ const COMMANDS: Readonly<Record<string, () => Promise<Command>>> = {
   rules: async () => (await import('./rules.js')).rulesCommand(),
   switch: async () => (await import('./switch.js')).switchCommand(),
   audit: async () => (await import('./audit.js')).auditCommand(),
-  mq: async () => (await import('./mq.js')).mqCommand(),
+  mq: async () => (await import('../operate/broker/commands.js')).mqCommand(),
   trace: async () => (await import('./trace.js')).traceCommand(),
   lua: async () => (await import('./lua.js')).luaCommand(),
   revocations: async () => (await import('./revocations.js')).revocationsCommand(),

@@ -45,7 +45,7 @@ import type { PlannedSale } from '../sales/schedule/plan-sales.js';
 import type { TracePurchase } from '../recovery/trace/trace-purchase.js';
 import type { AccessLog } from './access-log.js';
 import type { RequestAuthenticator } from './auth.js';
-import type { BrokerViews } from './broker-views.js';
+import type { BrokerViews } from '../operate/broker/broker-views.js';
 import type { ClientAddress } from './client-address.js';
 import type { Cors } from './cors.js';
 import type { StreamTimes } from './event-stream.js';

@@ -18,7 +18,7 @@ import {
   listMqTopics,
   readMqStatus,
   resumeHalves,
-} from '../http/routes/mq.js';
+} from '../operate/broker/routes.js';
 import { cancelOrder, payOrder, readOrder } from '../http/routes/orders.js';
 import { closePaymentCase, listPaymentCases } from '../http/routes/payment-cases.js';
 import { paymentWebhook } from '../http/routes/payment-webhook.js';

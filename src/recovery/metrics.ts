@@ -3,7 +3,7 @@ import { JOB_STATES, type JobState } from '../core/ports/compensation-repository
 import { FINDING_KINDS, type FindingKind } from '../core/sale-finding.js';
 import type { ServerMemory } from '../core/store-memory.js';
 import type { WatchedState } from '../core/waiting-states.js';
-import type { MessageFigures } from './watch-messages.js';
+import type { MessageFigures } from '../operate/broker/jobs.js';
 
 export type RecoveryMetrics = ReturnType<typeof createRecoveryMetrics>;
 

@@ -1,5 +1,5 @@
 import { inflateSync } from 'node:zlib';
-import type { FoundMessage } from '../../core/ports/message-inspection.js';
+import type { FoundMessage } from '../../operate/broker/message-inspection.js';
 import { RemotingError } from './remoting.js';
 
 /** A message as stored by a broker, with its raw body. */

@@ -1,4 +1,4 @@
-import type { BrokerClient, ProducerClient } from '../../core/ports/message-inspection.js';
+import type { BrokerClient, ProducerClient } from '../../operate/broker/message-inspection.js';
 import { withoutUndefined } from '../../core/without-undefined.js';
 import { decodeMessages, type StoredMessage } from './decode-messages.js';
 import { readOffsetTable } from './offset-tables.js';

@@ -1,8 +1,8 @@
 import { expect } from 'chai';
 import { Registry } from 'prom-client';
-import { OperationalError } from '../../../src/core/errors.js';
-import { createRecoveryMetrics } from '../../../src/recovery/metrics.js';
-import { watchMessages, type MessageFigures } from '../../../src/recovery/watch-messages.js';
+import { OperationalError } from '../../../../src/core/errors.js';
+import { createRecoveryMetrics } from '../../../../src/recovery/metrics.js';
+import { watchMessages, type MessageFigures } from '../../../../src/operate/broker/jobs.js';
 
 const FIGURES: MessageFigures = {
   groups: [

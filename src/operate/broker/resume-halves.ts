@@ -1,6 +1,6 @@
-import type { AuditLog } from '../core/ports/audit-log.js';
-import type { DiscardedHalf, MessageInspection } from '../core/ports/message-inspection.js';
-import { TOPICS } from '../core/topics.js';
+import type { AuditLog } from '../../core/ports/audit-log.js';
+import type { DiscardedHalf, MessageInspection } from './message-inspection.js';
+import { TOPICS } from '../../core/topics.js';
 
 /**
  * Maximum age of a half message to resume. A broker keeps messages this long by default, and gives up an older message

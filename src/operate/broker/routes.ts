@@ -12,19 +12,14 @@ import {
 } from '../../contract/broker.js';
 import { queryText, queryTime, queryWhole, queryWord } from '../../contract/fields.js';
 import { OperationalError } from '../../core/errors.js';
-import {
-  OWN_GROUPS,
-  type BrowseFrom,
-  type DiscardedHalf,
-  type FoundMessage,
-} from '../../core/ports/message-inspection.js';
+import { OWN_GROUPS, type BrowseFrom, type DiscardedHalf, type FoundMessage } from './message-inspection.js';
 import { includesRole } from '../../core/roles.js';
 import { HALF_TOPICS, OWN_TOPICS, TOPICS } from '../../core/topics.js';
-import { resumableOf, resumeHalf } from '../../recovery/resume-halves.js';
-import { roleNeededAnswer } from '../admission-answers.js';
-import { json, problem, type Answer } from '../answer.js';
-import type { BrokerList, BrokerViews } from '../broker-views.js';
-import { defineRoute, jsonBody, type RouteServices } from '../route.js';
+import { resumableOf, resumeHalf } from './resume-halves.js';
+import { roleNeededAnswer } from '../../http/admission-answers.js';
+import { json, problem, type Answer } from '../../http/answer.js';
+import type { BrokerList, BrokerViews } from './broker-views.js';
+import { defineRoute, jsonBody, type RouteServices } from '../../http/route.js';
 
 /**
  * The contents of RocketMQ, as in `seckill mq … --json`. Other systems may share the cluster: only admins see their

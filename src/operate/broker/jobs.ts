@@ -1,6 +1,6 @@
-import { publishedByOne, type Job, type LeaseOptions } from '../core/job.js';
-import type { JobLeases } from '../core/ports/job-leases.js';
-import type { RecoveryMetrics } from './metrics.js';
+import { publishedByOne, type Job, type LeaseOptions } from '../../core/job.js';
+import type { JobLeases } from '../../core/ports/job-leases.js';
+import type { RecoveryMetrics } from '../../recovery/metrics.js';
 
 /** Messages that RocketMQ holds, over all its brokers. */
 export interface MessageFigures {

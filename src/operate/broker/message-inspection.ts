@@ -1,4 +1,4 @@
-import { DEAD_LETTERS, GROUP_TOPICS, GROUPS } from '../topics.js';
+import { DEAD_LETTERS, GROUP_TOPICS, GROUPS } from '../../core/topics.js';
 
 // The contents of RocketMQ, as operators see them.
 

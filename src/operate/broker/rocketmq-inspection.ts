@@ -15,9 +15,9 @@ import type {
   OpenHalves,
   ProducerClient,
   TopicReport,
-} from '../../core/ports/message-inspection.js';
+} from './message-inspection.js';
 import { HALF_TOPICS } from '../../core/topics.js';
-import type { BrokerAccess } from '../credentials.js';
+import type { BrokerAccess } from '../../rocketmq/credentials.js';
 import {
   addressOf,
   brokersKnownTo,
@@ -26,8 +26,8 @@ import {
   readTopics,
   SeenBrokers,
   type BrokerAddress,
-} from './broker-state.js';
-import type { StoredMessage } from './decode-messages.js';
+} from '../../rocketmq/admin/broker-state.js';
+import type { StoredMessage } from '../../rocketmq/admin/decode-messages.js';
 import { discardedHalves, openHalves, resumeHalf } from './half-messages.js';
 import {
   readConsumers,
@@ -41,8 +41,8 @@ import {
   walkQueue,
   type GroupQueue,
   type QueueEnds,
-} from './inspect-broker.js';
-import { RemotingError } from './remoting.js';
+} from '../../rocketmq/admin/inspect-broker.js';
+import { RemotingError } from '../../rocketmq/admin/remoting.js';
 
 const isOfRetries = (topic: string): boolean => topic.startsWith('%RETRY%');
 const isOfDeadLetters = (topic: string): boolean => topic.startsWith('%DLQ%');

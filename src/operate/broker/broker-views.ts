@@ -11,10 +11,10 @@ import {
   type MessageInspection,
   type ProducerClient,
   type TopicReport,
-} from '../core/ports/message-inspection.js';
-import type { Clock } from '../core/ports/clock.js';
-import { Places } from '../core/places.js';
-import { recent } from '../core/recent.js';
+} from './message-inspection.js';
+import type { Clock } from '../../core/ports/clock.js';
+import { Places } from '../../core/places.js';
+import { recent } from '../../core/recent.js';
 
 /** A broker that is missing from an answer. */
 type DownBroker = Pick<BrokerReport, 'name' | 'address' | 'down'>;
