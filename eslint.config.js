@@ -161,6 +161,7 @@ const READS_WALL_CLOCK = {
   'orders/order-id-minter.ts': 'the time in an order id',
   'purchase/place-batch.ts': 'the time of creation of a batch',
   'purchase/read-purchase.ts': 'how long ago a sale closed',
+  'operate/broker/commands.ts': 'when a screen was read, for a person',
   'operate/broker/half-messages.ts': 'the age of messages, which brokers have dated',
   'operate/broker/rocketmq-inspection.ts': 'the age of messages, which brokers have dated',
   'operate/dead-letters/bulk-route.ts': 'the end of a token, which ends a stream',

@@ -45,7 +45,6 @@ import type { PlannedSale } from '../sales/schedule/plan-sales.js';
 import type { TracePurchase } from '../recovery/trace/trace-purchase.js';
 import type { AccessLog } from './access-log.js';
 import type { RequestAuthenticator } from './auth.js';
-import type { BrokerViews } from '../operate/broker/broker-views.js';
 import type { ClientAddress } from './client-address.js';
 import type { Cors } from './cors.js';
 import type { StreamTimes } from './event-stream.js';
@@ -170,8 +169,6 @@ export interface HttpServices {
   readonly live: LiveSnapshots;
   readonly breakers: SharedBreakers;
   readonly operatorPlaces: ReturnType<typeof newOperatorPlaces>;
-  /** The contents of RocketMQ. Null: no name server is configured. */
-  readonly mq: BrokerViews | null;
   readonly reconcile: ReconcileAdmin;
   /** Payments that need an operator. @throws OperationalError mysql */
   readonly paymentCases: PaymentCases;

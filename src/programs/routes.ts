@@ -1,5 +1,6 @@
 import type { Route } from '../http/route.js';
 import type { HttpServices } from '../http/services.js';
+import { brokerRoutes, type BrokerServices } from '../operate/broker/index.js';
 import { deadLetterRoutes, type DeadLetterServices } from '../operate/dead-letters/index.js';
 import { createSale, listSales, readSale, reshardSale, saleMoves } from '../http/routes/admin-sales.js';
 import { listAudit } from '../http/routes/audit.js';
@@ -8,17 +9,6 @@ import { exportOrders } from '../http/routes/export-orders.js';
 import { findOrders, listMyOrders, readAnyOrder } from '../http/routes/find-orders.js';
 import { followLive } from '../http/routes/live.js';
 import { readMe } from '../http/routes/me.js';
-import {
-  listDiscardedHalves,
-  listHalves,
-  listMessages,
-  listMqConsumers,
-  listMqGroups,
-  listMqProducers,
-  listMqTopics,
-  readMqStatus,
-  resumeHalves,
-} from '../operate/broker/routes.js';
 import { cancelOrder, payOrder, readOrder } from '../http/routes/orders.js';
 import { closePaymentCase, listPaymentCases } from '../http/routes/payment-cases.js';
 import { paymentWebhook } from '../http/routes/payment-webhook.js';
@@ -44,7 +34,7 @@ import { readSalePlan } from '../http/routes/sale-plan.js';
 import { tracePurchase } from '../http/routes/traces.js';
 
 /** The services of every route. */
-export type ApiServices = HttpServices & DeadLetterServices;
+export type ApiServices = HttpServices & BrokerServices & DeadLetterServices;
 
 /** Every route, in the order of the documents. `readyz` and `readiness` share an address on different listeners. */
 export const ROUTES: readonly Route<ApiServices>[] = [
@@ -99,15 +89,7 @@ export const ROUTES: readonly Route<ApiServices>[] = [
   setSwitch,
   listAudit,
   tracePurchase,
-  readMqStatus,
-  listMqGroups,
-  listMqTopics,
-  listHalves,
-  listDiscardedHalves,
-  resumeHalves,
-  listMqProducers,
-  listMqConsumers,
-  listMessages,
+  ...brokerRoutes,
   profileCpu,
   profileHeap,
   healthz,

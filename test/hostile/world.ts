@@ -33,7 +33,7 @@ import { createRegistry } from '../../src/process/telemetry.js';
 import { cancelOrder, getOrder, payOrder } from '../../src/orders/buyer-orders.js';
 import { createPaymentSimulator } from '../../src/payment/simulator.js';
 import type { Log } from '../../src/core/ports/log.js';
-import type { MessageInspection } from '../../src/operate/broker/message-inspection.js';
+import type { MessageInspection } from '../../src/operate/broker/rocketmq-inspection.js';
 import type { PurchaseChannel } from '../../src/core/ports/channels.js';
 import { Batcher } from '../../src/purchase/batcher.js';
 import { createCheckBack } from '../../src/purchase/check-back.js';

@@ -1,25 +1,27 @@
-import { publishedByOne, type Job, type LeaseOptions } from '../../core/job.js';
+import type { Config } from '../../core/config/schema.js';
+import { publishedByOne, type Job, type LeaseOptions, type PlannedJob } from '../../core/job.js';
 import type { JobLeases } from '../../core/ports/job-leases.js';
-import type { RecoveryMetrics } from '../../recovery/metrics.js';
+import type { MessageFigures, RecoveryMetrics } from '../../recovery/metrics.js';
+import { brokerAccessOf } from '../../rocketmq/credentials.js';
+import { OWN_GROUPS } from './message-inspection.js';
+import { RocketmqInspection } from './rocketmq-inspection.js';
 
-/** Messages that RocketMQ holds, over all its brokers. */
-export interface MessageFigures {
-  readonly groups: readonly {
-    readonly group: string;
-    readonly topic: string;
-    /**
-     * Messages that no consumer of the group has received yet, and the age of the oldest in ms, or null if there are
-     * none.
-     */
-    readonly lag: number;
-    readonly oldestMs: number | null;
-  }[];
-  /** Half messages without an answer. */
-  readonly halves: { readonly open: number; readonly oldestMs: number | null };
-  /** Half messages that the broker gave up on. */
-  readonly discarded: number;
-  /** The brokers. `down` says why a broker does not answer. */
-  readonly brokers: readonly { readonly down: string | null }[];
+/** Interval that shows a dead letter or a lagging group within a minute. */
+const MESSAGES_EVERY_MS = 10_000;
+
+interface Keeper {
+  readonly config: Config<'repair' | 'brokerAccess'>;
+  readonly leases: JobLeases;
+  readonly owner: string;
+  readonly metrics: RecoveryMetrics;
+}
+
+/** Returns no job without a known name server, because the broker cannot be asked. */
+export function brokerJobs({ config: { repair, brokerAccess }, leases, owner, metrics }: Keeper): PlannedJob[] {
+  if (repair.namesrv === '') return [];
+  const inspection = new RocketmqInspection(repair.namesrv, brokerAccessOf(brokerAccess));
+  const ports = { leases, inspect: () => inspection.figures(OWN_GROUPS), metrics };
+  return [[MESSAGES_EVERY_MS, watchMessages(ports, { owner, everyMs: MESSAGES_EVERY_MS })]];
 }
 
 /**

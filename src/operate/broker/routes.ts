@@ -12,14 +12,15 @@ import {
 } from '../../contract/broker.js';
 import { queryText, queryTime, queryWhole, queryWord } from '../../contract/fields.js';
 import { OperationalError } from '../../core/errors.js';
-import { OWN_GROUPS, type BrowseFrom, type DiscardedHalf, type FoundMessage } from './message-inspection.js';
 import { includesRole } from '../../core/roles.js';
 import { HALF_TOPICS, OWN_TOPICS, TOPICS } from '../../core/topics.js';
-import { resumableOf, resumeHalf } from './resume-halves.js';
 import { roleNeededAnswer } from '../../http/admission-answers.js';
 import { json, problem, type Answer } from '../../http/answer.js';
+import { defineRoute, jsonBody } from '../../http/route.js';
 import type { BrokerList, BrokerViews } from './broker-views.js';
-import { defineRoute, jsonBody, type RouteServices } from '../../http/route.js';
+import { OWN_GROUPS, type BrowseFrom, type DiscardedHalf, type FoundMessage } from './message-inspection.js';
+import { resumableOf, resumeHalf } from './resume-halves.js';
+import type { BrokerServices } from './services.js';
 
 /**
  * The contents of RocketMQ, as in `seckill mq … --json`. Other systems may share the cluster: only admins see their
@@ -40,7 +41,7 @@ type Refused = Answer<'broker_not_configured' | 'unavailable' | 'overloaded' | '
 
 /** Answers a fault with the name of the server that does not answer, because operators must know it. */
 async function ask<A extends Answer>(
-  { mq }: RouteServices,
+  { mq }: BrokerServices,
   answer: (views: BrokerViews) => Promise<A>,
 ): Promise<A | Answer<'broker_not_configured' | 'unavailable'>> {
   if (mq === null) return problem('broker_not_configured', { detail: NO_NAME_SERVER });
@@ -69,7 +70,7 @@ export const readMqStatus = defineRoute({
     },
   },
   problems: PROBLEMS_OF_MQ,
-  handle: (_call, services) => ask(services, async (views) => found(await views.status())),
+  handle: (_call, services: BrokerServices) => ask(services, async (views) => found(await views.status())),
 });
 
 export const listMqGroups = defineRoute({
@@ -84,7 +85,7 @@ export const listMqGroups = defineRoute({
   query: z.strictObject({ all: queryWord(['true', 'false']).default('false') }),
   answers: { 200: { description: 'the groups', schema: groups } },
   problems: PROBLEMS_OF_MQ,
-  handle({ query, roles }, services) {
+  handle({ query, roles }, services: BrokerServices) {
     const isAll = query.all === 'true';
     if (isAll && !includesRole(roles, 'admin')) return roleNeededAnswer('admin', null);
     return ask(services, async (views) => found(await (isAll ? views.allGroups() : views.ownGroups())));
@@ -106,7 +107,7 @@ export const listMqTopics = defineRoute({
     },
   },
   problems: PROBLEMS_OF_MQ,
-  handle: (_call, services) => ask(services, async (views) => found(await views.topics())),
+  handle: (_call, services: BrokerServices) => ask(services, async (views) => found(await views.topics())),
 });
 
 export const listHalves = defineRoute({
@@ -121,7 +122,7 @@ export const listHalves = defineRoute({
     200: { description: 'the half messages', schema: halves },
   },
   problems: PROBLEMS_OF_MQ,
-  handle: (_call, services) => ask(services, async (views) => found(await views.halves())),
+  handle: (_call, services: BrokerServices) => ask(services, async (views) => found(await views.halves())),
 });
 
 export const listDiscardedHalves = defineRoute({
@@ -143,7 +144,7 @@ export const listDiscardedHalves = defineRoute({
     },
   },
   problems: [...PROBLEMS_OF_MQ, 'overloaded'],
-  handle: ({ query: { key, limit } }, services) =>
+  handle: ({ query: { key, limit } }, services: BrokerServices) =>
     ask(services, (views) => listed(views, () => views.discarded(key === undefined ? { max: limit } : { key }))),
 });
 
@@ -162,7 +163,7 @@ export const listMqProducers = defineRoute({
     },
   },
   problems: PROBLEMS_OF_MQ,
-  handle: (_call, services) => ask(services, async (views) => found(await views.producers())),
+  handle: (_call, services: BrokerServices) => ask(services, async (views) => found(await views.producers())),
 });
 
 export const listMqConsumers = defineRoute({
@@ -181,7 +182,7 @@ export const listMqConsumers = defineRoute({
     },
   },
   problems: [...PROBLEMS_OF_MQ, 'overloaded'],
-  handle({ query, roles }, services) {
+  handle({ query, roles }, services: BrokerServices) {
     const isOurs = OWN_GROUPS.some(({ group: name }) => name === query.group);
     if (!isOurs && !includesRole(roles, 'admin')) return roleNeededAnswer('admin', null);
     return ask(services, (views) => listed(views, () => views.consumers(query.group)));
@@ -224,7 +225,7 @@ export const listMessages = defineRoute({
     },
   },
   problems: [...PROBLEMS_OF_MQ, 'overloaded'],
-  handle({ query: { topic, key, id, limit, ...from }, roles }, services) {
+  handle({ query: { topic, key, id, limit, ...from }, roles }, services: BrokerServices) {
     const isAdmin = includesRole(roles, 'admin');
     const isOfHalves = topic === HALF_TOPICS.open || topic === HALF_TOPICS.discarded;
     if (!isAdmin && !isOfHalves && !OWN_TOPICS.has(topic)) return roleNeededAnswer('admin', null);
@@ -273,7 +274,7 @@ export const resumeHalves = defineRoute({
     200: { description: 'number of half messages that the broker will check within seconds', schema: resumedHalves },
   },
   problems: [...PROBLEMS_OF_MQ, 'wrong_state', 'overloaded'],
-  handle: ({ body: { key }, userId: actor }, services) =>
+  handle: ({ body: { key }, userId: actor }, services: BrokerServices) =>
     ask(services, async (views): Promise<Answer<200> | Refused> => {
       const resumed = await views.look(async () => {
         const { found: given, inspection } = await views.toResume(key);

@@ -1,8 +1,8 @@
 import { expect } from 'chai';
 import { Registry } from 'prom-client';
 import { OperationalError } from '../../../../src/core/errors.js';
-import { createRecoveryMetrics } from '../../../../src/recovery/metrics.js';
-import { watchMessages, type MessageFigures } from '../../../../src/operate/broker/jobs.js';
+import { createRecoveryMetrics, type MessageFigures } from '../../../../src/recovery/metrics.js';
+import { watchMessages } from '../../../../src/operate/broker/jobs.js';
 
 const FIGURES: MessageFigures = {
   groups: [

@@ -7,11 +7,10 @@ import type {
   DiscardedHalf,
   FoundMessage,
   GroupReport,
-  MessageInspection,
 } from '../../../../src/operate/broker/message-inspection.js';
 import { GROUPS, TOPICS } from '../../../../src/core/topics.js';
 import { BrokerViews, type OpenInspection } from '../../../../src/operate/broker/broker-views.js';
-import { RocketmqInspection } from '../../../../src/operate/broker/rocketmq-inspection.js';
+import { RocketmqInspection, type MessageInspection } from '../../../../src/operate/broker/rocketmq-inspection.js';
 import { ManualClock } from '../../../helpers/memory/manual-clock.js';
 import { StandInCluster, type Said } from '../../../helpers/stand-in-cluster.js';
 import { bearer, FakeServices, startServer, until, type Started } from '../../http/http-harness.js';

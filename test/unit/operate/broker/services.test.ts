@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import { loadConfig } from '../../../../src/core/config/load.js';
-import { openBroker } from '../../../../src/programs/api-services.js';
+import { openBroker } from '../../../../src/operate/broker/services.js';
 import { StandInCluster } from '../../../helpers/stand-in-cluster.js';
 
 describe('api: broker views of operators', () => {
