@@ -7,7 +7,7 @@ import { runCommandLine } from './run-command-line.js';
 const COMMANDS: Readonly<Record<string, () => Promise<Command>>> = {
   migrate: async () => (await import('./setup.js')).migrateCommand(),
   topics: async () => (await import('./setup.js')).topicsCommand(),
-  doctor: async () => (await import('./doctor.js')).doctorCommand(),
+  doctor: async () => (await import('../operate/doctor/commands.js')).doctorCommand(),
   restored: async () => (await import('./restored.js')).restoredCommand(),
   api: async () => (await import('./programs.js')).apiCommand(),
   worker: async () => (await import('./programs.js')).workerCommand(),

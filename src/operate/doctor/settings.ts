@@ -1,8 +1,8 @@
-import { ConfigError, loadConfig, settingText, type Environment } from '../core/config/load.js';
-import { PROGRAM_SECTIONS, settingsOf, type Section, type SectionName } from '../core/config/schema.js';
-import type { Secret, SettingsFacts } from '../core/doctor/settings-checks.js';
-import { readKeyList } from '../core/hmac.js';
-import type { ProgramKind } from '../core/ports/program-reports.js';
+import { ConfigError, loadConfig, settingText, type Environment } from '../../core/config/load.js';
+import { PROGRAM_SECTIONS, settingsOf, type Section, type SectionName } from '../../core/config/schema.js';
+import { readKeyList } from '../../core/hmac.js';
+import type { ProgramKind } from '../../core/ports/program-reports.js';
+import type { Secret, SettingsFacts } from './settings-checks.js';
 
 // Collects the findings of `seckill doctor` about the settings, before it asks a server.
 

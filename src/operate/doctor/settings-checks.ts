@@ -1,6 +1,6 @@
-import { listed, ok, risky, wrong, type Check } from './check.js';
-import { kindOfAddress } from './reach.js';
-import { judgeVersion } from './versions.js';
+import { listed, ok, risky, wrong, type Check } from '../../core/doctor/check.js';
+import { kindOfAddress } from '../../core/doctor/reach.js';
+import { judgeVersion } from '../../core/doctor/versions.js';
 
 /** Settings of this shell, and the program that reads them. */
 export interface SettingsFacts {
