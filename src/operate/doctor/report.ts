@@ -10,7 +10,7 @@ import {
 import { MYSQL_ANSWERS, MYSQL_CHECKS, type MysqlFacts } from '../../core/doctor/mysql-checks.js';
 import { REDIS_ANSWERS, REDIS_CHECKS, type RedisFacts } from '../../core/doctor/redis-checks.js';
 import { ROCKETMQ_CHECKS, type RocketmqFacts } from './rocketmq-checks.js';
-import { SETTINGS_CHECKS, type SettingsFacts } from './settings-checks.js';
+import { SETTINGS_CHECKS, type SettingsFacts } from './settings.js';
 
 export interface AllFacts {
   readonly settings: SettingsFacts;
