@@ -21,7 +21,7 @@ const COMMANDS: Readonly<Record<string, () => Promise<Command>>> = {
   refunds: async () => (await import('./refunds.js')).refundsCommand(),
   rules: async () => (await import('./rules.js')).rulesCommand(),
   switch: async () => (await import('./switch.js')).switchCommand(),
-  audit: async () => (await import('./audit.js')).auditCommand(),
+  audit: async () => (await import('../operate/audit/commands.js')).auditCommand(),
   mq: async () => (await import('../operate/broker/commands.js')).mqCommand(),
   trace: async () => (await import('./trace.js')).traceCommand(),
   lua: async () => (await import('./lua.js')).luaCommand(),

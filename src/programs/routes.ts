@@ -3,7 +3,7 @@ import type { HttpServices } from '../http/services.js';
 import { brokerRoutes, type BrokerServices } from '../operate/broker/index.js';
 import { deadLetterRoutes, type DeadLetterServices } from '../operate/dead-letters/index.js';
 import { createSale, listSales, readSale, reshardSale, saleMoves } from '../http/routes/admin-sales.js';
-import { listAudit } from '../http/routes/audit.js';
+import { listAudit } from '../operate/audit/index.js';
 import { readBreakers } from '../http/routes/breakers.js';
 import { exportOrders } from '../http/routes/export-orders.js';
 import { findOrders, listMyOrders, readAnyOrder } from '../http/routes/find-orders.js';
