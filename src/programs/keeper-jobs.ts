@@ -156,6 +156,7 @@ export function planJobs(config: KeeperConfig, given: OpenedKeeper): PlannedJob[
   return [
     ...pendingJobs(keeper),
     ...deadLetterJobs(keeper),
+    ...brokerJobs(keeper),
     ...saleJobs(keeper),
     ...outboxJobs(keeper),
     ...orderJobs(keeper),
@@ -431,8 +432,7 @@ function watchJobs(keeper: Keeper): PlannedJob[] {
     // Watches the memory of Redis before it is full.
     [MEMORY_EVERY_MS, watchRedisMemory({ readMemory: () => readRedisMemory(redis), clock, metrics })],
 
-    // A single keeper counts the contents of RocketMQ and the remaining units of open sales.
-    ...brokerJobs(keeper),
+    // A single keeper counts the remaining units of open sales.
     [
       OPEN_SALES_EVERY_MS,
       watchOpenSales(

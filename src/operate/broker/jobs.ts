@@ -1,5 +1,5 @@
 import type { Config } from '../../core/config/schema.js';
-import { publishedByOne, type Job, type LeaseOptions, type PlannedJob } from '../../core/job.js';
+import { publishedByOne, type Job, type PlannedJob } from '../../core/job.js';
 import type { JobLeases } from '../../core/ports/job-leases.js';
 import type { MessageFigures, RecoveryMetrics } from '../../recovery/metrics.js';
 import { brokerAccessOf } from '../../rocketmq/credentials.js';
@@ -17,29 +17,23 @@ interface Keeper {
 }
 
 /** Returns no job without a known name server, because the broker cannot be asked. */
-export function brokerJobs({ config: { repair, brokerAccess }, leases, owner, metrics }: Keeper): PlannedJob[] {
+export function brokerJobs({ config: { repair, brokerAccess }, ...keeper }: Keeper): PlannedJob[] {
   if (repair.namesrv === '') return [];
   const inspection = new RocketmqInspection(repair.namesrv, brokerAccessOf(brokerAccess));
-  const ports = { leases, inspect: () => inspection.figures(OWN_GROUPS), metrics };
-  return [[MESSAGES_EVERY_MS, watchMessages(ports, { owner, everyMs: MESSAGES_EVERY_MS })]];
+  return [[MESSAGES_EVERY_MS, watchMessages(keeper, () => inspection.figures(OWN_GROUPS))]];
 }
 
 /**
  * Publishes how many messages RocketMQ holds. One keeper asks for all keepers, since the answers cost the broker some
  * work.
  */
-export function watchMessages(
-  {
+export const watchMessages = (
+  { leases, owner, metrics }: Omit<Keeper, 'config'>,
+  look: () => Promise<MessageFigures>,
+): Job =>
+  publishedByOne(
+    'watch-messages',
     leases,
-    inspect,
-    metrics,
-  }: {
-    readonly leases: JobLeases;
-    readonly inspect: () => Promise<MessageFigures>;
-    readonly metrics: RecoveryMetrics;
-  },
-  options: LeaseOptions,
-): Job {
-  const publish = (figures: MessageFigures | null): void => metrics.messages(figures);
-  return publishedByOne('watch-messages', leases, options, { look: inspect, publish });
-}
+    { owner, everyMs: MESSAGES_EVERY_MS },
+    { look, publish: (figures) => metrics.messages(figures) },
+  );

@@ -16,7 +16,7 @@ import { includesRole } from '../../core/roles.js';
 import { HALF_TOPICS, OWN_TOPICS, TOPICS } from '../../core/topics.js';
 import { roleNeededAnswer } from '../../http/admission-answers.js';
 import { json, problem, type Answer } from '../../http/answer.js';
-import { defineRoute, jsonBody } from '../../http/route.js';
+import { defineRoute, jsonBody, type Route } from '../../http/route.js';
 import type { BrokerList, BrokerViews } from './broker-views.js';
 import { OWN_GROUPS, type BrowseFrom, type DiscardedHalf, type FoundMessage } from './message-inspection.js';
 import { resumableOf, resumeHalf } from './resume-halves.js';
@@ -55,7 +55,7 @@ async function ask<A extends Answer>(
 
 const found = (body: object): Answer<200> => json(200, 'found', body);
 
-export const readMqStatus = defineRoute({
+const readMqStatus = defineRoute({
   method: 'get',
   path: '/admin/v1/mq/status',
   label: 'admin',
@@ -73,7 +73,7 @@ export const readMqStatus = defineRoute({
   handle: (_call, services: BrokerServices) => ask(services, async (views) => found(await views.status())),
 });
 
-export const listMqGroups = defineRoute({
+const listMqGroups = defineRoute({
   method: 'get',
   path: '/admin/v1/mq/groups',
   label: 'admin',
@@ -92,7 +92,7 @@ export const listMqGroups = defineRoute({
   },
 });
 
-export const listMqTopics = defineRoute({
+const listMqTopics = defineRoute({
   method: 'get',
   path: '/admin/v1/mq/topics',
   label: 'admin',
@@ -110,7 +110,7 @@ export const listMqTopics = defineRoute({
   handle: (_call, services: BrokerServices) => ask(services, async (views) => found(await views.topics())),
 });
 
-export const listHalves = defineRoute({
+const listHalves = defineRoute({
   method: 'get',
   path: '/admin/v1/mq/halves',
   label: 'admin',
@@ -125,7 +125,7 @@ export const listHalves = defineRoute({
   handle: (_call, services: BrokerServices) => ask(services, async (views) => found(await views.halves())),
 });
 
-export const listDiscardedHalves = defineRoute({
+const listDiscardedHalves = defineRoute({
   method: 'get',
   path: '/admin/v1/mq/halves/discarded',
   label: 'admin',
@@ -148,7 +148,7 @@ export const listDiscardedHalves = defineRoute({
     ask(services, (views) => listed(views, () => views.discarded(key === undefined ? { max: limit } : { key }))),
 });
 
-export const listMqProducers = defineRoute({
+const listMqProducers = defineRoute({
   method: 'get',
   path: '/admin/v1/mq/producers',
   label: 'admin',
@@ -166,7 +166,7 @@ export const listMqProducers = defineRoute({
   handle: (_call, services: BrokerServices) => ask(services, async (views) => found(await views.producers())),
 });
 
-export const listMqConsumers = defineRoute({
+const listMqConsumers = defineRoute({
   method: 'get',
   path: '/admin/v1/mq/consumers',
   label: 'admin',
@@ -189,7 +189,7 @@ export const listMqConsumers = defineRoute({
   },
 });
 
-export const listMessages = defineRoute({
+const listMessages = defineRoute({
   method: 'get',
   path: '/admin/v1/mq/messages',
   label: 'admin',
@@ -259,7 +259,7 @@ async function listed<T>(views: BrokerViews, look: () => Promise<BrokerList<T>>)
   return list === null ? problem('overloaded', { detail: TOO_MANY }) : found(list);
 }
 
-export const resumeHalves = defineRoute({
+const resumeHalves = defineRoute({
   method: 'post',
   path: '/admin/v1/mq/halves/resume',
   label: 'admin',
@@ -296,3 +296,15 @@ function notResumable(key: string, found: readonly DiscardedHalf[], tooOld: numb
   const why = found.length > 0 ? 'was already resumed, or does not belong to purchases' : 'is no longer kept';
   return problem('wrong_state', { detail: `The half message of key ${key} ${why}.` });
 }
+
+export const brokerRoutes: readonly Route<BrokerServices>[] = [
+  readMqStatus,
+  listMqGroups,
+  listMqTopics,
+  listHalves,
+  listDiscardedHalves,
+  resumeHalves,
+  listMqProducers,
+  listMqConsumers,
+  listMessages,
+];

@@ -24,12 +24,8 @@ describe('keeper: watch-messages', () => {
     isOurs = true;
     inspect = async () => FIGURES;
     registry = new Registry();
-    const ports = {
-      leases: { hold: async () => isOurs },
-      inspect: () => inspect(),
-      metrics: createRecoveryMetrics(registry),
-    };
-    ({ runOnce } = watchMessages(ports, { owner: 'ann', everyMs: 10_000 }));
+    const keeper = { leases: { hold: async () => isOurs }, owner: 'ann', metrics: createRecoveryMetrics(registry) };
+    ({ runOnce } = watchMessages(keeper, () => inspect()));
   });
   const published = async (): Promise<string[]> =>
     (await registry.metrics()).split('\n').filter((line) => line.startsWith('seckill_mq_'));
