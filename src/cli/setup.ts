@@ -13,8 +13,7 @@ import { brokerAccessOf } from '../rocketmq/credentials.js';
 import { applyTopics } from '../rocketmq/admin/apply-topics.js';
 import { readTopicLists, withGroup } from '../rocketmq/admin/topic-lists.js';
 import { UsageError } from '../process/cli-error.js';
-import { namesrvOf } from './addresses.js';
-import { clusterOption, parseUserId, parseWhole } from '../process/options.js';
+import { clusterOption, namesrvOf, parseUserId, parseWhole } from '../process/options.js';
 import { print } from '../process/print.js';
 
 // One-time setup before the programs start: schema, topics, and a token to try them with.

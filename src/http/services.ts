@@ -37,7 +37,6 @@ import type { SaleAdmin } from '../sales/sale-admin.js';
 import type { TracePurchase } from '../recovery/trace/trace-purchase.js';
 import type { AccessLog } from './access-log.js';
 import type { RequestAuthenticator } from './auth.js';
-import type { BrokerViews } from './broker-views.js';
 import type { ClientAddress } from './client-address.js';
 import type { Cors } from './cors.js';
 import type { StreamTimes } from './event-stream.js';
@@ -132,8 +131,6 @@ export interface HttpServices {
   readonly sales: SaleAdmin;
   readonly breakers: SharedBreakers;
   readonly operatorPlaces: ReturnType<typeof newOperatorPlaces>;
-  /** The contents of RocketMQ. Null: no name server is configured. */
-  readonly mq: BrokerViews | null;
   readonly reconcile: ReconcileAdmin;
   /** Payments that need an operator. @throws OperationalError mysql */
   readonly paymentCases: PaymentCases;

@@ -1,5 +1,6 @@
 import { userInfo } from 'node:os';
 import { InvalidArgumentError, Option } from 'commander';
+import { loadConfig } from '../core/config/load.js';
 import { isId, isSaleId, isUserId } from '../core/ids.js';
 import { readTime, spanReversed } from '../core/time.js';
 import { UsageError } from './cli-error.js';
@@ -12,6 +13,16 @@ export const clusterOption = (): Option =>
     null,
     'the only cluster, or the cluster with the topics of Seckill',
   );
+
+/**
+ * Returns the name servers of the flag, or the configured ones without a flag. @throws UsageError when neither names a
+ * server
+ */
+export function namesrvOf(flag: string | undefined): string {
+  const namesrv = flag ?? loadConfig(['repair'], process.env).repair.namesrv;
+  if (namesrv === '') throw new UsageError('give --namesrv host:port or set NAMESRV_ADDR, such as 127.0.0.1:9876.');
+  return namesrv;
+}
 
 export const parseWhole =
   (min: number, max: number) =>

@@ -6,7 +6,6 @@ import { AccessLog, openLineSink } from '../http/access-log.js';
 import type { Cors } from '../http/cors.js';
 import { createHttpMetrics, type HttpMetrics } from '../http/metrics.js';
 import { MetricsPage } from '../http/metrics-page.js';
-import { BrokerViews } from '../http/broker-views.js';
 import type { Pages } from '../http/pages.js';
 import { rememberAnswers, SaleAnswers } from '../http/sale-answers.js';
 import { PAYMENT_SIGNATURE, readPaymentEvent } from '../http/routes/payment-webhook.js';
@@ -27,7 +26,6 @@ import { createChargeMetrics } from '../orders/metrics.js';
 import { resolveOrder } from '../orders/resolve-payments.js';
 import type { Log } from '../core/ports/log.js';
 import type { Payments, PaymentWebhook } from '../core/ports/payment-provider.js';
-import type { TraceBroker } from '../core/ports/trace-sources.js';
 import { ClosedRows } from '../purchase/closed-rows.js';
 import { PurchaseGate } from '../purchase/gate.js';
 import { FollowPurchase } from '../purchase/follow-purchase.js';
@@ -37,15 +35,12 @@ import { createAnswerHistory } from '../redis/answer-history.js';
 import { createProgramReports } from '../redis/program-reports.js';
 import { openPurchaseNotifications } from '../redis/purchase-notifications.js';
 import { createSaleSnapshotCache, createSaleStore } from '../redis/sale-store.js';
-import { SeenBrokers } from '../rocketmq/admin/broker-state.js';
-import { RocketmqInspection } from '../rocketmq/admin/inspection.js';
-import { createTraceBroker } from '../rocketmq/admin/trace-broker.js';
-import { brokerAccessOf } from '../rocketmq/credentials.js';
 import { GetSale } from '../sales/get-sale.js';
 import { SaleAdmin } from '../sales/sale-admin.js';
 import { openAdmission } from './admission.js';
 import { allOrNothing, type Opened } from '../process/all-or-nothing.js';
 import type { Identity, IdentityParts } from './identity.js';
+import { openBroker } from '../operate/broker/index.js';
 import { openDeadLetters } from '../operate/dead-letters/index.js';
 import { openLive } from '../operate/live/index.js';
 import { openSaleServices, priceTermsOf } from '../operate/sales/index.js';
@@ -249,20 +244,6 @@ async function open(config: ServicesConfig, parts: ServicesParts, opened: Opened
       await Promise.all([connections, notifications, path, admission, identity].map((part) => part.close()));
       await stores.close();
     },
-  };
-}
-
-/** Opens access to the admin ports of the brokers. Null without NAMESRV_ADDR. */
-export function openBroker({ repair: { namesrv }, brokerAccess }: Pick<ServicesConfig, 'repair' | 'brokerAccess'>): {
-  readonly brokerViews: BrokerViews | null;
-  readonly traceBroker: TraceBroker | null;
-} {
-  if (namesrv === '') return { brokerViews: null, traceBroker: null };
-  const access = brokerAccessOf(brokerAccess);
-  const seen = new SeenBrokers(); // each look has its own inspection
-  return {
-    brokerViews: new BrokerViews((onDown) => new RocketmqInspection(namesrv, access, { onDown, seen }), clock),
-    traceBroker: createTraceBroker(namesrv, access, { seen }),
   };
 }
 

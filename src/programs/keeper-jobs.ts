@@ -2,9 +2,7 @@ import { randomUUID } from 'node:crypto';
 import type { Config } from '../core/config/schema.js';
 import { type Job, loopsOf, type PlannedJob, whenDue } from '../core/job.js';
 import type { DueWork } from '../core/ports/due-work.js';
-import type { JobLeases } from '../core/ports/job-leases.js';
 import type { Log } from '../core/ports/log.js';
-import { OWN_GROUPS } from '../core/ports/message-inspection.js';
 import { PROVIDER_CALL_MAX_MS, type PaymentProvider } from '../core/ports/payment-provider.js';
 import type { OutboxKind } from '../core/ports/outbox.js';
 import type { Tracing } from '../core/ports/tracing.js';
@@ -52,7 +50,6 @@ import { alignSaleStates } from '../recovery/repair/align-sale-states.js';
 import { repairClosedSales, repairSales, watchSalesInRepair } from '../recovery/repair/repair-jobs.js';
 import { reshardHotSales } from '../recovery/repair/reshard-hot-sales.js';
 import { reshardSale, type ReshardOrder } from '../recovery/repair/reshard-sale.js';
-import { watchMessages } from '../recovery/watch-messages.js';
 import { watchOverdue } from '../recovery/watch-overdue.js';
 import { watchRedisMemory } from '../recovery/watch-redis-memory.js';
 import { createBatchStore } from '../redis/batch-store.js';
@@ -64,8 +61,6 @@ import { createReconcileStore } from '../redis/reconcile-store.js';
 import { createSaleSnapshotCache, createSaleStore, SNAPSHOT_CACHE_MS } from '../redis/sale-store.js';
 import { createStockStore } from '../redis/stock-store.js';
 import { createTransferStore } from '../redis/transfer-store.js';
-import { RocketmqInspection } from '../rocketmq/admin/inspection.js';
-import { brokerAccessOf } from '../rocketmq/credentials.js';
 import { finishEdits } from '../sales/edit-sale.js';
 import type { SaleMetrics } from '../sales/metrics.js';
 import { compareEnded } from '../sales/schedule/compare-ended.js';
@@ -76,6 +71,7 @@ import { finishTransfers } from '../sales/stock/finish-transfers.js';
 import { watchHotSales } from '../sales/watch-hot-sales.js';
 import { watchOpenSales } from '../sales/watch-open-sales.js';
 import { INVISIBLE_MS, type KeeperBroker } from './keeper-broker.js';
+import { brokerJobs } from '../operate/broker/index.js';
 import { deadLetterJobs } from '../operate/dead-letters/index.js';
 import {
   openReadiness,
@@ -109,8 +105,6 @@ const TIDY_EVERY_MS = 60_000;
 
 /** Interval for counting open sales. A sale lasts seconds to minutes. */
 const OPEN_SALES_EVERY_MS = 5_000;
-/** Interval that shows a dead letter or a lagging group within a minute. */
-const MESSAGES_EVERY_MS = 10_000;
 /** Interval for checking memory. A rush fills memory in minutes, not in seconds. */
 const MEMORY_EVERY_MS = 10_000;
 /** Ages above which `seckill_overdue` counts an item, so that an operator gets an alert. */
@@ -167,6 +161,7 @@ export function planJobs(config: KeeperConfig, given: OpenedKeeper): PlannedJob[
   return [
     ...pendingJobs(keeper),
     ...deadLetterJobs(keeper),
+    ...brokerJobs(keeper),
     ...saleJobs(keeper),
     ...outboxJobs(keeper),
     ...orderJobs(keeper),
@@ -442,8 +437,7 @@ function watchJobs(keeper: Keeper): PlannedJob[] {
     // Watches the memory of Redis before it is full.
     [MEMORY_EVERY_MS, watchRedisMemory({ readMemory: () => readRedisMemory(redis), clock, metrics })],
 
-    // A single keeper counts the contents of RocketMQ and the remaining units of open sales.
-    ...watchedMessages(config, { leases, metrics, owner }),
+    // A single keeper counts the remaining units of open sales.
     [
       OPEN_SALES_EVERY_MS,
       watchOpenSales(
@@ -471,15 +465,4 @@ function watchJobs(keeper: Keeper): PlannedJob[] {
       ),
     ],
   ];
-}
-
-/** Returns no job without a known name server, because the broker cannot be asked. */
-function watchedMessages(
-  { repair, brokerAccess }: Config<'repair' | 'brokerAccess'>,
-  { leases, metrics, owner }: { readonly leases: JobLeases; readonly metrics: RecoveryMetrics; readonly owner: string },
-): PlannedJob[] {
-  if (repair.namesrv === '') return [];
-  const inspection = new RocketmqInspection(repair.namesrv, brokerAccessOf(brokerAccess));
-  const ports = { leases, inspect: () => inspection.figures(OWN_GROUPS), metrics };
-  return [[MESSAGES_EVERY_MS, watchMessages(ports, { owner, everyMs: MESSAGES_EVERY_MS })]];
 }

@@ -1,23 +1,13 @@
 import type { Route } from '../http/route.js';
 import type { HttpServices } from '../http/services.js';
+import { brokerRoutes, type BrokerServices } from '../operate/broker/index.js';
 import { deadLetterRoutes, type DeadLetterServices } from '../operate/dead-letters/index.js';
 import { followLive, readSaleSeconds, type LiveServices } from '../operate/live/index.js';
-import { listAudit } from '../http/routes/audit.js';
+import { listAudit } from '../operate/audit/index.js';
 import { readBreakers } from '../http/routes/breakers.js';
 import { orderRoutes } from '../operate/orders/index.js';
 import { bucketRoutes, saleRoutes, type SaleServices } from '../operate/sales/index.js';
 import { readMe } from '../http/routes/me.js';
-import {
-  listDiscardedHalves,
-  listHalves,
-  listMessages,
-  listMqConsumers,
-  listMqGroups,
-  listMqProducers,
-  listMqTopics,
-  readMqStatus,
-  resumeHalves,
-} from '../http/routes/mq.js';
 import { cancelOrder, listMyOrders, payOrder, readOrder } from '../http/routes/orders.js';
 import { closePaymentCase, listPaymentCases } from '../http/routes/payment-cases.js';
 import { paymentWebhook } from '../http/routes/payment-webhook.js';
@@ -40,7 +30,7 @@ import { readSwitches, setSwitch } from '../http/routes/switches.js';
 import { tracePurchase } from '../http/routes/traces.js';
 
 /** The services of every route. */
-export type ApiServices = HttpServices & DeadLetterServices & LiveServices & SaleServices;
+export type ApiServices = HttpServices & BrokerServices & DeadLetterServices & LiveServices & SaleServices;
 
 /** Every route, in the order of the documents. `readyz` and `readiness` share an address on different listeners. */
 export const ROUTES: readonly Route<ApiServices>[] = [
@@ -84,15 +74,7 @@ export const ROUTES: readonly Route<ApiServices>[] = [
   setSwitch,
   listAudit,
   tracePurchase,
-  readMqStatus,
-  listMqGroups,
-  listMqTopics,
-  listHalves,
-  listDiscardedHalves,
-  resumeHalves,
-  listMqProducers,
-  listMqConsumers,
-  listMessages,
+  ...brokerRoutes,
   profileCpu,
   profileHeap,
   healthz,

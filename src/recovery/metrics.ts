@@ -3,9 +3,28 @@ import { JOB_STATES, type JobState } from '../core/ports/compensation-repository
 import { FINDING_KINDS, type FindingKind } from '../core/sale-finding.js';
 import type { ServerMemory } from '../core/store-memory.js';
 import type { WatchedState } from '../core/waiting-states.js';
-import type { MessageFigures } from './watch-messages.js';
 
 export type RecoveryMetrics = ReturnType<typeof createRecoveryMetrics>;
+
+/** Messages that RocketMQ holds, over all its brokers. */
+export interface MessageFigures {
+  readonly groups: readonly {
+    readonly group: string;
+    readonly topic: string;
+    /**
+     * Messages that no consumer of the group has received yet, and the age of the oldest in ms, or null if there are
+     * none.
+     */
+    readonly lag: number;
+    readonly oldestMs: number | null;
+  }[];
+  /** Half messages without an answer. */
+  readonly halves: { readonly open: number; readonly oldestMs: number | null };
+  /** Half messages that the broker gave up on. */
+  readonly discarded: number;
+  /** The brokers. `down` says why a broker does not answer. */
+  readonly brokers: readonly { readonly down: string | null }[];
+}
 
 /** Metrics of the keeper jobs that finish, repair and compare. */
 export function createRecoveryMetrics(registry: Registry) {

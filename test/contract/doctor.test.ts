@@ -11,7 +11,7 @@ import { migrate } from '../../src/mysql/migrate.js';
 import { openMysqlPool, type SqlValue } from '../../src/mysql/pool.js';
 import { readMysqlStartFacts } from '../../src/mysql/read-facts.js';
 import { connectionOptions } from '../../src/mysql/server.js';
-import { examine } from '../../src/programs/doctor.js';
+import { examine } from '../../src/operate/doctor/examine.js';
 import { checkMysql } from '../../src/process/servers.js';
 import { applyTopics } from '../../src/rocketmq/admin/apply-topics.js';
 import { readTopicLists } from '../../src/rocketmq/admin/topic-lists.js';

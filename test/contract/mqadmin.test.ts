@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import { openStack } from '../../deploy/local/stack/stack.js';
-import { RocketmqInspection } from '../../src/rocketmq/admin/inspection.js';
+import { RocketmqInspection } from '../../src/operate/broker/rocketmq-inspection.js';
 import { TOPICS } from '../../src/core/topics.js';
 import { until } from '../chaos/harness/wait.js';
 import { accessIn } from '../helpers/broker.js';

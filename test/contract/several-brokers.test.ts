@@ -1,9 +1,9 @@
 import { expect } from 'chai';
-import { OWN_GROUPS, type BrokerReport } from '../../src/core/ports/message-inspection.js';
+import { OWN_GROUPS, type BrokerReport } from '../../src/operate/broker/message-inspection.js';
 import { newBatchId } from '../../src/core/batch.js';
 import { loadConfig } from '../../src/core/config/load.js';
-import { openBroker } from '../../src/programs/api-services.js';
-import { RocketmqInspection } from '../../src/rocketmq/admin/inspection.js';
+import { openBroker } from '../../src/operate/broker/services.js';
+import { RocketmqInspection } from '../../src/operate/broker/rocketmq-inspection.js';
 import { applyTopics } from '../../src/rocketmq/admin/apply-topics.js';
 import { readTopicLists } from '../../src/rocketmq/admin/topic-lists.js';
 import { TOPICS } from '../../src/core/topics.js';

@@ -6,7 +6,7 @@ import { PROBLEMS, type ProblemCode } from '../../src/contract/problem.js';
 import { REPO_DIR } from '../../deploy/local/stack/paths.js';
 import { SCHEMA, type SectionName } from '../../src/core/config/schema.js';
 import { kindOfAddress } from '../../src/core/doctor/reach.js';
-import { CHECK_IDS } from '../../src/core/doctor/report.js';
+import { CHECK_IDS } from '../../src/operate/doctor/report.js';
 import { judgeVersion } from '../../src/core/doctor/versions.js';
 import { problemOf } from '../../src/http/problem.js';
 import { routesOf } from '../../src/http/route.js';

@@ -3,7 +3,7 @@ import { dirname, join } from 'node:path';
 import { expect } from 'chai';
 import { PROBLEMS } from '../../src/contract/problem.js';
 import { REPO_DIR } from '../../deploy/local/stack/paths.js';
-import { GROUPS_OF_CHECKS } from '../../src/core/doctor/report.js';
+import { GROUPS_OF_CHECKS } from '../../src/operate/doctor/report.js';
 import { SUPPORTED_VERSIONS } from '../../src/core/doctor/versions.js';
 import {
   decodeOrderEvents,

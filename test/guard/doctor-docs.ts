@@ -1,4 +1,4 @@
-import { GROUPS_OF_CHECKS } from '../../src/core/doctor/report.js';
+import { GROUPS_OF_CHECKS } from '../../src/operate/doctor/report.js';
 import { SUPPORTED_VERSIONS } from '../../src/core/doctor/versions.js';
 
 const INTRO = `# Doctor
@@ -25,7 +25,7 @@ A server that is down, or silent for ten seconds, costs one line. Nodes of a Red
 
 A wrong line marked **start** also keeps api, worker and keeper from starting, with the same text.
 
-This page is generated from \`src/core/doctor\`: \`npm run generate\`.
+This page is generated from \`src/operate/doctor\` and \`src/core/doctor\`: \`npm run generate\`.
 `;
 
 /** Renders the `seckill doctor` page in Markdown. */

@@ -1,9 +1,9 @@
 import type { MysqlFacts } from '../../src/core/doctor/mysql-checks.js';
 import type { Reach } from '../../src/core/doctor/reach.js';
 import type { RedisFacts, RedisServerFacts } from '../../src/core/doctor/redis-checks.js';
-import type { AllFacts } from '../../src/core/doctor/report.js';
-import type { BrokerFacts, BrokerSettings, RocketmqFacts } from '../../src/core/doctor/rocketmq-checks.js';
-import type { SettingsFacts } from '../../src/core/doctor/settings-checks.js';
+import type { AllFacts } from '../../src/operate/doctor/report.js';
+import type { BrokerFacts, BrokerSettings, RocketmqFacts } from '../../src/operate/doctor/rocketmq-checks.js';
+import type { SettingsFacts } from '../../src/operate/doctor/settings.js';
 import { GROUPS, TOPICS } from '../../src/core/topics.js';
 
 // Healthy servers without risks on a private network, which tests change.

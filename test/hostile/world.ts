@@ -26,14 +26,14 @@ import { newOperatorPlaces, type HttpServices } from '../../src/http/services.js
 import { ROUTES, type ApiServices } from '../../src/programs/routes.js';
 import { createWebhookVerifier } from '../../src/http/webhook-signature.js';
 import { createHttpMetrics } from '../../src/http/metrics.js';
-import { BrokerViews } from '../../src/http/broker-views.js';
 import { LiveSnapshots } from '../../src/operate/live/live-snapshots.js';
+import { BrokerViews } from '../../src/operate/broker/broker-views.js';
 import { SaleAnswers } from '../../src/http/sale-answers.js';
 import { createRegistry } from '../../src/process/telemetry.js';
 import { cancelOrder, getOrder, payOrder } from '../../src/orders/buyer-orders.js';
 import { createPaymentSimulator } from '../../src/payment/simulator.js';
 import type { Log } from '../../src/core/ports/log.js';
-import type { MessageInspection } from '../../src/core/ports/message-inspection.js';
+import type { MessageInspection } from '../../src/operate/broker/rocketmq-inspection.js';
 import type { PurchaseChannel } from '../../src/core/ports/channels.js';
 import { Batcher } from '../../src/purchase/batcher.js';
 import { createCheckBack } from '../../src/purchase/check-back.js';

@@ -1,10 +1,23 @@
 import { inflateSync } from 'node:zlib';
-import type { FoundMessage } from '../../core/ports/message-inspection.js';
 import { RemotingError } from './remoting.js';
 
 /** A message as stored by a broker, with its raw body. */
-export interface StoredMessage extends Omit<FoundMessage, 'broker' | 'body'> {
+export interface StoredMessage {
+  readonly topic: string;
+  readonly queueId: number;
+  readonly queueOffset: number;
+  /** Start of the message in the commit log, bytes. */
+  readonly physicalOffset: number;
+  /** Names this place: broker address and `physicalOffset`, in hex. RocketMQ tools take this id. */
+  readonly offsetId: string;
+  /** Unix ms on the clock of the sender (`bornAtMs`) and of the broker (`storedAtMs`). */
+  readonly bornAtMs: number;
+  readonly storedAtMs: number;
+  /** Number of earlier deliveries to a consumer. */
+  readonly deliveries: number;
   readonly body: Buffer;
+  /** Properties of the broker (`KEYS`, `UNIQ_KEY`, `TAGS` …) and of the sender. */
+  readonly properties: Readonly<Record<string, string>>;
 }
 
 /** Marks a record whose topic may be longer than 127 bytes: the length of the topic takes two bytes. */

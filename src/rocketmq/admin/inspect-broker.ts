@@ -1,4 +1,3 @@
-import type { BrokerClient, ProducerClient } from '../../core/ports/message-inspection.js';
 import { withoutUndefined } from '../../core/without-undefined.js';
 import { decodeMessages, type StoredMessage } from './decode-messages.js';
 import { readOffsetTable } from './offset-tables.js';
@@ -34,6 +33,17 @@ export interface GroupQueue {
   readonly end: number;
   /** Offset after the last message given to a consumer. */
   readonly given: number;
+}
+
+export interface BrokerClient {
+  readonly clientId: string;
+  readonly address: string;
+  readonly language: string;
+}
+
+export interface ProducerClient extends BrokerClient {
+  /** Producer group. Our client uses the topic as its name. */
+  readonly group: string;
 }
 
 /** Returns an empty list if the broker does not have the topic. */

@@ -3,7 +3,7 @@ import { kindOfAddress, type AddressKind } from '../../../../src/core/doctor/rea
 import { startProblems } from '../../../../src/core/doctor/check.js';
 import { MYSQL_CHECKS, MYSQL_START_CHECKS } from '../../../../src/core/doctor/mysql-checks.js';
 import { REDIS_START_CHECKS } from '../../../../src/core/doctor/redis-checks.js';
-import { GROUPS_OF_CHECKS } from '../../../../src/core/doctor/report.js';
+import { GROUPS_OF_CHECKS } from '../../../../src/operate/doctor/report.js';
 import { judgeVersion } from '../../../../src/core/doctor/versions.js';
 import { mysql, redisServer } from '../../../helpers/doctor-facts.js';
 

@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import { brokersKnownTo } from '../../../../src/rocketmq/admin/broker-state.js';
 import { createWorkerProgress } from '../../../../src/rocketmq/admin/worker-progress.js';
-import { RocketmqInspection } from '../../../../src/rocketmq/admin/inspection.js';
+import { RocketmqInspection } from '../../../../src/operate/broker/rocketmq-inspection.js';
 import { createTraceBroker } from '../../../../src/rocketmq/admin/trace-broker.js';
 import { StandInCluster, type Broker } from '../../../helpers/stand-in-cluster.js';
 

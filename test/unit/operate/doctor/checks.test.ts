@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import type { Finding } from '../../../../src/core/doctor/check.js';
 import { engineOf } from '../../../../src/core/doctor/mysql-checks.js';
-import { CHECK_IDS, GROUPS_OF_CHECKS, reportOn, type AllFacts } from '../../../../src/core/doctor/report.js';
+import { CHECK_IDS, GROUPS_OF_CHECKS, reportOn, type AllFacts } from '../../../../src/operate/doctor/report.js';
 import { GROUPS } from '../../../../src/core/topics.js';
 import {
   allFacts,

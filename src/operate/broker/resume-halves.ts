@@ -1,6 +1,7 @@
-import type { AuditLog } from '../core/ports/audit-log.js';
-import type { DiscardedHalf, MessageInspection } from '../core/ports/message-inspection.js';
-import { TOPICS } from '../core/topics.js';
+import type { AuditLog } from '../../core/ports/audit-log.js';
+import { TOPICS } from '../../core/topics.js';
+import type { DiscardedHalf } from './message-inspection.js';
+import type { MessageInspection } from './rocketmq-inspection.js';
 
 /**
  * Maximum age of a half message to resume. A broker keeps messages this long by default, and gives up an older message

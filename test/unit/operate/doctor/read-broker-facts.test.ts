@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import { masterBrokers, parseAddress } from '../../../../src/rocketmq/admin/broker-state.js';
-import { clockIn, readBrokerFacts, type BrokerSays } from '../../../../src/rocketmq/admin/read-facts.js';
+import { clockIn, readBrokerFacts, type BrokerSays } from '../../../../src/operate/doctor/read-broker-facts.js';
 import { NO_PERMISSION, REQUEST } from '../../../../src/rocketmq/admin/remoting.js';
 import { StandInCluster, type Broker, type Said } from '../../../helpers/stand-in-cluster.js';
 

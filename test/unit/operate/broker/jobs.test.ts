@@ -1,8 +1,8 @@
 import { expect } from 'chai';
 import { Registry } from 'prom-client';
-import { OperationalError } from '../../../src/core/errors.js';
-import { createRecoveryMetrics } from '../../../src/recovery/metrics.js';
-import { watchMessages, type MessageFigures } from '../../../src/recovery/watch-messages.js';
+import { OperationalError } from '../../../../src/core/errors.js';
+import { createRecoveryMetrics, type MessageFigures } from '../../../../src/recovery/metrics.js';
+import { watchMessages } from '../../../../src/operate/broker/jobs.js';
 
 const FIGURES: MessageFigures = {
   groups: [
@@ -24,12 +24,8 @@ describe('keeper: watch-messages', () => {
     isOurs = true;
     inspect = async () => FIGURES;
     registry = new Registry();
-    const ports = {
-      leases: { hold: async () => isOurs },
-      inspect: () => inspect(),
-      metrics: createRecoveryMetrics(registry),
-    };
-    ({ runOnce } = watchMessages(ports, { owner: 'ann', everyMs: 10_000 }));
+    const keeper = { leases: { hold: async () => isOurs }, owner: 'ann', metrics: createRecoveryMetrics(registry) };
+    ({ runOnce } = watchMessages(keeper, () => inspect()));
   });
   const published = async (): Promise<string[]> =>
     (await registry.metrics()).split('\n').filter((line) => line.startsWith('seckill_mq_'));

@@ -1,7 +1,7 @@
 import { expect } from 'chai';
-import { doctorCommand, reportBody, reportLines } from '../../../src/cli/doctor.js';
-import { reportOn } from '../../../src/core/doctor/report.js';
-import { allFacts, mysql, redis } from '../../helpers/doctor-facts.js';
+import { doctorCommand, reportBody, reportLines } from '../../../../src/operate/doctor/commands.js';
+import { reportOn } from '../../../../src/operate/doctor/report.js';
+import { allFacts, mysql, redis } from '../../../helpers/doctor-facts.js';
 
 const facts = allFacts({
   redis: redis({ fsync: null, replicas: 0 }),

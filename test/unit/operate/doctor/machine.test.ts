@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import { createServer, type AddressInfo, type Server } from 'node:net';
 import { networkInterfaces, tmpdir } from 'node:os';
-import { freeShareOf, reachOf, wildcardPortsIn } from '../../../src/programs/machine.js';
+import { freeShareOf, reachOf, wildcardPortsIn } from '../../../../src/operate/doctor/machine.js';
 
 const TABLE = `  sl  local_address rem_address   st tx_queue rx_queue
    0: 0100007F:1F90 00000000:0000 0A 00000000:00000000 00:00000000

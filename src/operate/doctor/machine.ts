@@ -1,7 +1,7 @@
 import { lookup } from 'node:dns/promises';
 import { readFile, statfs } from 'node:fs/promises';
 import { networkInterfaces } from 'node:os';
-import { kindOfAddress, type FreeShare, type Reach } from '../core/doctor/reach.js';
+import { kindOfAddress, type FreeShare, type Reach } from '../../core/doctor/reach.js';
 
 // Facts about the servers that this machine can see: their location, and the ports and disks of the servers that run here.
 

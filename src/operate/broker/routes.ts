@@ -12,19 +12,15 @@ import {
 } from '../../contract/broker.js';
 import { queryText, queryTime, queryWhole, queryWord } from '../../contract/fields.js';
 import { OperationalError } from '../../core/errors.js';
-import {
-  OWN_GROUPS,
-  type BrowseFrom,
-  type DiscardedHalf,
-  type FoundMessage,
-} from '../../core/ports/message-inspection.js';
 import { includesRole } from '../../core/roles.js';
 import { HALF_TOPICS, OWN_TOPICS, TOPICS } from '../../core/topics.js';
-import { resumableOf, resumeHalf } from '../../recovery/resume-halves.js';
-import { roleNeededAnswer } from '../admission-answers.js';
-import { json, problem, type Answer } from '../answer.js';
-import type { BrokerList, BrokerViews } from '../broker-views.js';
-import { defineRoute, jsonBody, type RouteServices } from '../route.js';
+import { roleNeededAnswer } from '../../http/admission-answers.js';
+import { json, problem, type Answer } from '../../http/answer.js';
+import { defineRoute, jsonBody, type Route } from '../../http/route.js';
+import type { BrokerList, BrokerViews } from './broker-views.js';
+import { OWN_GROUPS, type BrowseFrom, type DiscardedHalf, type FoundMessage } from './message-inspection.js';
+import { resumableOf, resumeHalf } from './resume-halves.js';
+import type { BrokerServices } from './services.js';
 
 /**
  * The contents of RocketMQ, as in `seckill mq … --json`. Other systems may share the cluster: only admins see their
@@ -45,7 +41,7 @@ type Refused = Answer<'broker_not_configured' | 'unavailable' | 'overloaded' | '
 
 /** Answers a fault with the name of the server that does not answer, because operators must know it. */
 async function ask<A extends Answer>(
-  { mq }: RouteServices,
+  { mq }: BrokerServices,
   answer: (views: BrokerViews) => Promise<A>,
 ): Promise<A | Answer<'broker_not_configured' | 'unavailable'>> {
   if (mq === null) return problem('broker_not_configured', { detail: NO_NAME_SERVER });
@@ -59,7 +55,7 @@ async function ask<A extends Answer>(
 
 const found = (body: object): Answer<200> => json(200, 'found', body);
 
-export const readMqStatus = defineRoute({
+const readMqStatus = defineRoute({
   method: 'get',
   path: '/admin/v1/mq/status',
   label: 'admin',
@@ -74,10 +70,10 @@ export const readMqStatus = defineRoute({
     },
   },
   problems: PROBLEMS_OF_MQ,
-  handle: (_call, services) => ask(services, async (views) => found(await views.status())),
+  handle: (_call, services: BrokerServices) => ask(services, async (views) => found(await views.status())),
 });
 
-export const listMqGroups = defineRoute({
+const listMqGroups = defineRoute({
   method: 'get',
   path: '/admin/v1/mq/groups',
   label: 'admin',
@@ -89,14 +85,14 @@ export const listMqGroups = defineRoute({
   query: z.strictObject({ all: queryWord(['true', 'false']).default('false') }),
   answers: { 200: { description: 'the groups', schema: groups } },
   problems: PROBLEMS_OF_MQ,
-  handle({ query, roles }, services) {
+  handle({ query, roles }, services: BrokerServices) {
     const isAll = query.all === 'true';
     if (isAll && !includesRole(roles, 'admin')) return roleNeededAnswer('admin', null);
     return ask(services, async (views) => found(await (isAll ? views.allGroups() : views.ownGroups())));
   },
 });
 
-export const listMqTopics = defineRoute({
+const listMqTopics = defineRoute({
   method: 'get',
   path: '/admin/v1/mq/topics',
   label: 'admin',
@@ -111,10 +107,10 @@ export const listMqTopics = defineRoute({
     },
   },
   problems: PROBLEMS_OF_MQ,
-  handle: (_call, services) => ask(services, async (views) => found(await views.topics())),
+  handle: (_call, services: BrokerServices) => ask(services, async (views) => found(await views.topics())),
 });
 
-export const listHalves = defineRoute({
+const listHalves = defineRoute({
   method: 'get',
   path: '/admin/v1/mq/halves',
   label: 'admin',
@@ -126,10 +122,10 @@ export const listHalves = defineRoute({
     200: { description: 'the half messages', schema: halves },
   },
   problems: PROBLEMS_OF_MQ,
-  handle: (_call, services) => ask(services, async (views) => found(await views.halves())),
+  handle: (_call, services: BrokerServices) => ask(services, async (views) => found(await views.halves())),
 });
 
-export const listDiscardedHalves = defineRoute({
+const listDiscardedHalves = defineRoute({
   method: 'get',
   path: '/admin/v1/mq/halves/discarded',
   label: 'admin',
@@ -148,11 +144,11 @@ export const listDiscardedHalves = defineRoute({
     },
   },
   problems: [...PROBLEMS_OF_MQ, 'overloaded'],
-  handle: ({ query: { key, limit } }, services) =>
+  handle: ({ query: { key, limit } }, services: BrokerServices) =>
     ask(services, (views) => listed(views, () => views.discarded(key === undefined ? { max: limit } : { key }))),
 });
 
-export const listMqProducers = defineRoute({
+const listMqProducers = defineRoute({
   method: 'get',
   path: '/admin/v1/mq/producers',
   label: 'admin',
@@ -167,10 +163,10 @@ export const listMqProducers = defineRoute({
     },
   },
   problems: PROBLEMS_OF_MQ,
-  handle: (_call, services) => ask(services, async (views) => found(await views.producers())),
+  handle: (_call, services: BrokerServices) => ask(services, async (views) => found(await views.producers())),
 });
 
-export const listMqConsumers = defineRoute({
+const listMqConsumers = defineRoute({
   method: 'get',
   path: '/admin/v1/mq/consumers',
   label: 'admin',
@@ -186,14 +182,14 @@ export const listMqConsumers = defineRoute({
     },
   },
   problems: [...PROBLEMS_OF_MQ, 'overloaded'],
-  handle({ query, roles }, services) {
+  handle({ query, roles }, services: BrokerServices) {
     const isOurs = OWN_GROUPS.some(({ group: name }) => name === query.group);
     if (!isOurs && !includesRole(roles, 'admin')) return roleNeededAnswer('admin', null);
     return ask(services, (views) => listed(views, () => views.consumers(query.group)));
   },
 });
 
-export const listMessages = defineRoute({
+const listMessages = defineRoute({
   method: 'get',
   path: '/admin/v1/mq/messages',
   label: 'admin',
@@ -229,7 +225,7 @@ export const listMessages = defineRoute({
     },
   },
   problems: [...PROBLEMS_OF_MQ, 'overloaded'],
-  handle({ query: { topic, key, id, limit, ...from }, roles }, services) {
+  handle({ query: { topic, key, id, limit, ...from }, roles }, services: BrokerServices) {
     const isAdmin = includesRole(roles, 'admin');
     const isOfHalves = topic === HALF_TOPICS.open || topic === HALF_TOPICS.discarded;
     if (!isAdmin && !isOfHalves && !OWN_TOPICS.has(topic)) return roleNeededAnswer('admin', null);
@@ -263,7 +259,7 @@ async function listed<T>(views: BrokerViews, look: () => Promise<BrokerList<T>>)
   return list === null ? problem('overloaded', { detail: TOO_MANY }) : found(list);
 }
 
-export const resumeHalves = defineRoute({
+const resumeHalves = defineRoute({
   method: 'post',
   path: '/admin/v1/mq/halves/resume',
   label: 'admin',
@@ -278,7 +274,7 @@ export const resumeHalves = defineRoute({
     200: { description: 'number of half messages that the broker will check within seconds', schema: resumedHalves },
   },
   problems: [...PROBLEMS_OF_MQ, 'wrong_state', 'overloaded'],
-  handle: ({ body: { key }, userId: actor }, services) =>
+  handle: ({ body: { key }, userId: actor }, services: BrokerServices) =>
     ask(services, async (views): Promise<Answer<200> | Refused> => {
       const resumed = await views.look(async () => {
         const { found: given, inspection } = await views.toResume(key);
@@ -300,3 +296,15 @@ function notResumable(key: string, found: readonly DiscardedHalf[], tooOld: numb
   const why = found.length > 0 ? 'was already resumed, or does not belong to purchases' : 'is no longer kept';
   return problem('wrong_state', { detail: `The half message of key ${key} ${why}.` });
 }
+
+export const brokerRoutes: readonly Route<BrokerServices>[] = [
+  readMqStatus,
+  listMqGroups,
+  listMqTopics,
+  listHalves,
+  listDiscardedHalves,
+  resumeHalves,
+  listMqProducers,
+  listMqConsumers,
+  listMessages,
+];

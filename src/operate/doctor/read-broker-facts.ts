@@ -1,7 +1,7 @@
-import type { BrokerFacts, BrokerSettings } from '../../core/doctor/rocketmq-checks.js';
-import { readGroups, readRuntime, readTopics, type BrokerAddress } from './broker-state.js';
-import { askRemoting, exchange, RemotingError, REQUEST, type RemotingAddress } from './remoting.js';
-import type { TopicLists } from './topic-lists.js';
+import { readGroups, readRuntime, readTopics, type BrokerAddress } from '../../rocketmq/admin/broker-state.js';
+import { askRemoting, exchange, RemotingError, REQUEST, type RemotingAddress } from '../../rocketmq/admin/remoting.js';
+import type { TopicLists } from '../../rocketmq/admin/topic-lists.js';
+import type { BrokerFacts, BrokerSettings } from './rocketmq-checks.js';
 
 // Reads facts about a broker for `seckill doctor`. Nothing here writes.
 

@@ -1,10 +1,16 @@
 import { decodeBatch } from '../../core/batch.js';
-import type { DiscardedHalf, InspectedHalf, OpenHalves } from '../../core/ports/message-inspection.js';
 import { HALF_TOPICS } from '../../core/topics.js';
-import type { BrokerAddress } from './broker-state.js';
-import type { StoredMessage } from './decode-messages.js';
-import { readGroupQueues, readMessagesOfId, readMessagesOfKey, readQueues, walkQueue } from './inspect-broker.js';
-import { askRemoting, REQUEST } from './remoting.js';
+import type { BrokerAddress } from '../../rocketmq/admin/broker-state.js';
+import type { StoredMessage } from '../../rocketmq/admin/decode-messages.js';
+import {
+  readGroupQueues,
+  readMessagesOfId,
+  readMessagesOfKey,
+  readQueues,
+  walkQueue,
+} from '../../rocketmq/admin/inspect-broker.js';
+import { askRemoting, REQUEST } from '../../rocketmq/admin/remoting.js';
+import type { DiscardedHalf, InspectedHalf, OpenHalves } from './message-inspection.js';
 
 /** Topics where the broker keeps half messages, and the answers to them, until it has processed both. */
 const HALVES = HALF_TOPICS.open;

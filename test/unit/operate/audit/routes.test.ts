@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import request from 'supertest';
-import type { AuditFilter, AuditPage, StoredAuditEntry } from '../../../src/core/ports/audit-log.js';
-import { bearer, FakeServices, startServer, type Started } from './http-harness.js';
+import type { AuditFilter, AuditPage, StoredAuditEntry } from '../../../../src/core/ports/audit-log.js';
+import { bearer, FakeServices, startServer, type Started } from '../../http/http-harness.js';
 
 const SHARED = {
   auditId: '9',

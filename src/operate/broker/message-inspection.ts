@@ -1,4 +1,5 @@
-import { DEAD_LETTERS, GROUP_TOPICS, GROUPS } from '../topics.js';
+import { DEAD_LETTERS, GROUP_TOPICS, GROUPS } from '../../core/topics.js';
+import type { StoredMessage } from '../../rocketmq/admin/decode-messages.js';
 
 // The contents of RocketMQ, as operators see them.
 
@@ -61,23 +62,9 @@ interface DeadLetterReport {
 }
 
 /** A message as a broker keeps it. */
-export interface FoundMessage {
+export interface FoundMessage extends Omit<StoredMessage, 'body'> {
   readonly broker: string;
-  readonly topic: string;
-  readonly queueId: number;
-  readonly queueOffset: number;
-  /** Start of the message in the commit log, bytes. */
-  readonly physicalOffset: number;
-  /** Names this place: broker address and `physicalOffset`, in hex. RocketMQ tools take this id. */
-  readonly offsetId: string;
-  /** Unix ms on the clock of the sender (`bornAtMs`) and of the broker (`storedAtMs`). */
-  readonly bornAtMs: number;
-  readonly storedAtMs: number;
-  /** Number of earlier deliveries to a consumer. */
-  readonly deliveries: number;
   readonly body: string;
-  /** Properties of the broker (`KEYS`, `UNIQ_KEY`, `TAGS` …) and of the sender. */
-  readonly properties: Readonly<Record<string, string>>;
 }
 
 /** Where browsing begins: at one place of a queue, or in every queue with messages stored at this time or later. */
@@ -132,17 +119,6 @@ export interface OpenHalves {
   readonly more: boolean;
 }
 
-export interface BrokerClient {
-  readonly clientId: string;
-  readonly address: string;
-  readonly language: string;
-}
-
-export interface ProducerClient extends BrokerClient {
-  /** Producer group. Our client uses the topic as its name. */
-  readonly group: string;
-}
-
 /** The cluster figures that the keeper publishes. */
 export interface ClusterFigures {
   readonly brokers: readonly BrokerReport[];
@@ -162,49 +138,4 @@ export interface ClusterStatus extends ClusterFigures {
   readonly deadLetters: readonly DeadLetterReport[];
   /** Number of clients that answer check-backs, by topic. */
   readonly producers: Readonly<Record<string, number>>;
-}
-
-/**
- * Inspects a RocketMQ cluster. Only `resume` changes anything. Callers see several brokers as one cluster, and the
- * contents of a broker that does not answer are missing. Every method throws OperationalError rocketmq when no name
- * server answers, or when a broker that was up refuses or stays silent.
- */
-export interface MessageInspection {
-  status(groups: readonly NamedGroup[]): Promise<ClusterStatus>;
-
-  /** Lists the groups, largest lag first. @param groups null: all groups known to the brokers */
-  groups(groups: readonly NamedGroup[] | null): Promise<GroupReport[]>;
-
-  topics(): Promise<TopicReport[]>;
-
-  /** Lists half messages without an answer, oldest first. */
-  halves(): Promise<OpenHalves>;
-
-  /** Half messages that the broker gave up, newest first: the newest `max`, or all with a key. */
-  discarded(which: { readonly max: number } | { readonly key: string }): Promise<DiscardedHalf[]>;
-
-  /** Makes the broker ask for the outcome of a half message again. */
-  resume(half: DiscardedHalf): Promise<void>;
-
-  /** Lists the connected producers, including the clients that answer check-backs for half messages. */
-  producers(): Promise<ProducerClient[]>;
-
-  /** Lists the clients that consume with a group now. */
-  consumers(group: string): Promise<BrokerClient[]>;
-
-  /** Finds the messages of a topic with this key, oldest first; at most 32 per broker. */
-  messagesOfKey(topic: string, key: string): Promise<FoundMessage[]>;
-
-  /**
-   * Finds the messages with this id, oldest first: a redelivered message, or a half message with check-backs, has
-   * several copies of one id.
-   * @param id the id given by the sender (`UNIQ_KEY`), or a place in the log of a broker (`offsetId`)
-   */
-  messagesOfId(topic: string, id: string): Promise<FoundMessage[]>;
-
-  /**
-   * Reads the newest messages of a topic, or the first messages from a starting point; oldest first.
-   * @param from null: the newest messages of every queue
-   */
-  browse(topic: string, from: BrowseFrom | null, limits: BrowseLimits): Promise<Browsed>;
 }

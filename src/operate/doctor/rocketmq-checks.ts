@@ -1,5 +1,15 @@
-import { WRITER_GROUPS } from '../topics.js';
-import { listed, ok, percent, perServer, risky, unknown, worstOf, wrong, type Check, type Judged } from './check.js';
+import {
+  listed,
+  ok,
+  percent,
+  perServer,
+  risky,
+  unknown,
+  worstOf,
+  wrong,
+  type Check,
+  type Judged,
+} from '../../core/doctor/check.js';
 import {
   CLOCK_WRONG_IF,
   judgeClock,
@@ -10,8 +20,9 @@ import {
   TLS_RISKY_IF,
   TLS_WRONG_IF,
   type Reach,
-} from './reach.js';
-import { judgeVersion } from './versions.js';
+} from '../../core/doctor/reach.js';
+import { judgeVersion } from '../../core/doctor/versions.js';
+import { WRITER_GROUPS } from '../../core/topics.js';
 
 /** A topic of ours: its required and its actual properties. */
 interface TopicFacts {

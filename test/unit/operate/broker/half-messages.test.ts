@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { unanswered } from '../../../../src/rocketmq/admin/half-messages.js';
+import { unanswered } from '../../../../src/operate/broker/half-messages.js';
 
 describe('unanswered half messages', () => {
   const parts = (from: number, end: number, answered: readonly number[]) =>

@@ -1,13 +1,13 @@
 import { Command } from 'commander';
-import { createAuditLog } from '../mysql/audit-log.js';
-import { loadConfig } from '../core/config/load.js';
-import type { AuditFilter } from '../core/ports/audit-log.js';
-import { auditBody } from '../http/routes/audit.js';
-import { withConnections } from '../process/connections.js';
-import { createLog } from '../process/telemetry.js';
-import { parseTime, parseWhole } from '../process/options.js';
-import { isoTime, print, printError, tableLine } from '../process/print.js';
-import { withoutUndefined } from '../core/without-undefined.js';
+import { loadConfig } from '../../core/config/load.js';
+import type { AuditFilter } from '../../core/ports/audit-log.js';
+import { withoutUndefined } from '../../core/without-undefined.js';
+import { createAuditLog } from '../../mysql/audit-log.js';
+import { withConnections } from '../../process/connections.js';
+import { parseTime, parseWhole } from '../../process/options.js';
+import { isoTime, print, printError, tableLine } from '../../process/print.js';
+import { createLog } from '../../process/telemetry.js';
+import { auditBody } from './index.js';
 
 interface ListFlags {
   readonly subject?: string;

@@ -1,8 +1,16 @@
-import { findingsOf, isSilent, isWorse, type Asked, type Check, type Finding, type Verdict } from './check.js';
-import { MYSQL_ANSWERS, MYSQL_CHECKS, type MysqlFacts } from './mysql-checks.js';
-import { REDIS_ANSWERS, REDIS_CHECKS, type RedisFacts } from './redis-checks.js';
+import {
+  findingsOf,
+  isSilent,
+  isWorse,
+  type Asked,
+  type Check,
+  type Finding,
+  type Verdict,
+} from '../../core/doctor/check.js';
+import { MYSQL_ANSWERS, MYSQL_CHECKS, type MysqlFacts } from '../../core/doctor/mysql-checks.js';
+import { REDIS_ANSWERS, REDIS_CHECKS, type RedisFacts } from '../../core/doctor/redis-checks.js';
 import { ROCKETMQ_CHECKS, type RocketmqFacts } from './rocketmq-checks.js';
-import { SETTINGS_CHECKS, type SettingsFacts } from './settings-checks.js';
+import { SETTINGS_CHECKS, type SettingsFacts } from './settings.js';
 
 export interface AllFacts {
   readonly settings: SettingsFacts;

@@ -1,8 +1,8 @@
 import { expect } from 'chai';
 import { OperationalError } from '../../../../src/core/errors.js';
-import type { BrowseFrom, DiscardedHalf } from '../../../../src/core/ports/message-inspection.js';
+import type { BrowseFrom, DiscardedHalf } from '../../../../src/operate/broker/message-inspection.js';
 import { SeenBrokers } from '../../../../src/rocketmq/admin/broker-state.js';
-import { RocketmqInspection } from '../../../../src/rocketmq/admin/inspection.js';
+import { RocketmqInspection } from '../../../../src/operate/broker/rocketmq-inspection.js';
 import { REQUEST } from '../../../../src/rocketmq/admin/remoting.js';
 import { StandInCluster, type Broker, type Said } from '../../../helpers/stand-in-cluster.js';
 import { storedMessage } from '../../../helpers/stored-message.js';

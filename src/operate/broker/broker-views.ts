@@ -1,20 +1,19 @@
+import { Places } from '../../core/places.js';
+import type { Clock } from '../../core/ports/clock.js';
+import { recent } from '../../core/recent.js';
+import type { BrokerClient, ProducerClient } from '../../rocketmq/admin/inspect-broker.js';
 import {
   OWN_GROUPS,
   type BrokerReport,
   type BrowseFrom,
-  type BrokerClient,
   type ClusterStatus,
   type DiscardedHalf,
   type FoundMessage,
   type GroupReport,
   type InspectedHalf,
-  type MessageInspection,
-  type ProducerClient,
   type TopicReport,
-} from '../core/ports/message-inspection.js';
-import type { Clock } from '../core/ports/clock.js';
-import { Places } from '../core/places.js';
-import { recent } from '../core/recent.js';
+} from './message-inspection.js';
+import type { MessageInspection } from './rocketmq-inspection.js';
 
 /** A broker that is missing from an answer. */
 type DownBroker = Pick<BrokerReport, 'name' | 'address' | 'down'>;

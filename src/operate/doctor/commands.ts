@@ -1,10 +1,10 @@
 import { Command, InvalidArgumentError, Option } from 'commander';
-import { isWorse, type Finding } from '../core/doctor/check.js';
-import { CHECK_IDS, type Report } from '../core/doctor/report.js';
-import { PROGRAM_KINDS, type ProgramKind } from '../core/ports/program-reports.js';
-import { examine } from '../programs/doctor.js';
-import { clusterOption } from '../process/options.js';
-import { inLine, print, tableLine } from '../process/print.js';
+import { isWorse, type Finding } from '../../core/doctor/check.js';
+import { PROGRAM_KINDS, type ProgramKind } from '../../core/ports/program-reports.js';
+import { clusterOption } from '../../process/options.js';
+import { inLine, print, tableLine } from '../../process/print.js';
+import { examine } from './examine.js';
+import { CHECK_IDS, type Report } from './report.js';
 
 interface Flags {
   readonly program?: ProgramKind;

@@ -1,23 +1,5 @@
 import { OperationalError } from '../../core/errors.js';
-import type {
-  BrokerClient,
-  Browsed,
-  BrokerReport,
-  BrowseFrom,
-  BrowseLimits,
-  ClusterFigures,
-  ClusterStatus,
-  DiscardedHalf,
-  FoundMessage,
-  GroupReport,
-  MessageInspection,
-  NamedGroup,
-  OpenHalves,
-  ProducerClient,
-  TopicReport,
-} from '../../core/ports/message-inspection.js';
 import { HALF_TOPICS } from '../../core/topics.js';
-import type { BrokerAccess } from '../credentials.js';
 import {
   addressOf,
   brokersKnownTo,
@@ -26,9 +8,8 @@ import {
   readTopics,
   SeenBrokers,
   type BrokerAddress,
-} from './broker-state.js';
-import type { StoredMessage } from './decode-messages.js';
-import { discardedHalves, openHalves, resumeHalf } from './half-messages.js';
+} from '../../rocketmq/admin/broker-state.js';
+import type { StoredMessage } from '../../rocketmq/admin/decode-messages.js';
 import {
   readConsumers,
   readGroupQueues,
@@ -39,10 +20,28 @@ import {
   readProducers,
   readQueues,
   walkQueue,
+  type BrokerClient,
   type GroupQueue,
+  type ProducerClient,
   type QueueEnds,
-} from './inspect-broker.js';
-import { RemotingError } from './remoting.js';
+} from '../../rocketmq/admin/inspect-broker.js';
+import { RemotingError } from '../../rocketmq/admin/remoting.js';
+import type { BrokerAccess } from '../../rocketmq/credentials.js';
+import { discardedHalves, openHalves, resumeHalf } from './half-messages.js';
+import type {
+  Browsed,
+  BrokerReport,
+  BrowseFrom,
+  BrowseLimits,
+  ClusterFigures,
+  ClusterStatus,
+  DiscardedHalf,
+  FoundMessage,
+  GroupReport,
+  NamedGroup,
+  OpenHalves,
+  TopicReport,
+} from './message-inspection.js';
 
 const isOfRetries = (topic: string): boolean => topic.startsWith('%RETRY%');
 const isOfDeadLetters = (topic: string): boolean => topic.startsWith('%DLQ%');
@@ -57,12 +56,16 @@ interface Brokers {
   readonly reports: readonly BrokerReport[];
 }
 
+/** What operators use of an inspection. */
+export type MessageInspection = Omit<RocketmqInspection, 'figures'>;
+
 /**
  * Inspects a RocketMQ cluster over the admin protocol of its brokers. Only `resume` changes anything. Results combine
  * all brokers that answer, and a broker that does not answer is named. So is a broker that an earlier inspection has
- * seen and that no name server knows any more.
+ * seen and that no name server knows any more. Every method throws OperationalError rocketmq when no name server
+ * answers, or when a broker that was up refuses or stays silent.
  */
-export class RocketmqInspection implements MessageInspection {
+export class RocketmqInspection {
   readonly #namesrvAddr: string;
   readonly #access: BrokerAccess | null;
   readonly #cluster: string | null;
@@ -100,11 +103,12 @@ export class RocketmqInspection implements MessageInspection {
     return this.#look((brokers) => statusOf(brokers, groups));
   }
 
-  /** Returns the part of `status` that the keeper publishes, at a lower cost. @throws OperationalError rocketmq */
+  /** Returns the part of `status` that the keeper publishes, at a lower cost. */
   async figures(groups: readonly NamedGroup[]): Promise<ClusterFigures> {
     return this.#look((brokers) => figuresOf(brokers, groups));
   }
 
+  /** Lists the groups, largest lag first. @param groups null: all groups known to the brokers */
   async groups(groups: readonly NamedGroup[] | null): Promise<GroupReport[]> {
     return this.#look(async ({ up }) =>
       groupsOf(up, groups ?? (await groupNames(up)).map((group) => ({ group, topic: null }))),
@@ -115,14 +119,17 @@ export class RocketmqInspection implements MessageInspection {
     return this.#look(({ up }) => topicsOf(up));
   }
 
+  /** Lists half messages without an answer, oldest first. */
   async halves(): Promise<OpenHalves> {
     return this.#look(({ up }) => openHalves(up));
   }
 
+  /** Half messages that the broker gave up, newest first: the newest `max`, or all with a key. */
   async discarded(which: { readonly max: number } | { readonly key: string }): Promise<DiscardedHalf[]> {
     return this.#look(({ up }) => discardedHalves(up, which));
   }
 
+  /** Makes the broker ask for the outcome of a half message again. */
   async resume(half: DiscardedHalf): Promise<void> {
     const { up } = await this.#brokers();
     const broker = up.find(({ name }) => name === half.broker);
@@ -134,22 +141,34 @@ export class RocketmqInspection implements MessageInspection {
     });
   }
 
+  /** Lists the connected producers, including the clients that answer check-backs for half messages. */
   async producers(): Promise<ProducerClient[]> {
     return this.#look(({ up }) => clientsOf(up, readProducers));
   }
 
+  /** Lists the clients that consume with a group now. */
   async consumers(group: string): Promise<BrokerClient[]> {
     return this.#look(({ up }) => clientsOf(up, (broker) => readConsumers(broker, group)));
   }
 
+  /** Finds the messages of a topic with this key, oldest first; at most 32 per broker. */
   async messagesOfKey(topic: string, key: string): Promise<FoundMessage[]> {
     return this.#messages((broker) => readMessagesOfKey(broker, topic, key));
   }
 
+  /**
+   * Finds the messages with this id, oldest first: a redelivered message, or a half message with check-backs, has
+   * several copies of one id.
+   * @param id the id given by the sender (`UNIQ_KEY`), or a place in the log of a broker (`offsetId`)
+   */
   async messagesOfId(topic: string, id: string): Promise<FoundMessage[]> {
     return this.#messages((broker) => readMessagesOfId(broker, topic, id));
   }
 
+  /**
+   * Reads the newest messages of a topic, or the first messages from a starting point; oldest first.
+   * @param from null: the newest messages of every queue
+   */
   async browse(topic: string, from: BrowseFrom | null, limits: BrowseLimits): Promise<Browsed> {
     return this.#look(({ up }) => browse(up, topic, from, limits));
   }

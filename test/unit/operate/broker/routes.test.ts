@@ -1,20 +1,19 @@
 import { expect } from 'chai';
 import request from 'supertest';
-import { OperationalError } from '../../../src/core/errors.js';
-import type { AuditEntry } from '../../../src/core/ports/audit-log.js';
+import { OperationalError } from '../../../../src/core/errors.js';
+import type { AuditEntry } from '../../../../src/core/ports/audit-log.js';
 import type {
   BrokerReport,
   DiscardedHalf,
   FoundMessage,
   GroupReport,
-  MessageInspection,
-} from '../../../src/core/ports/message-inspection.js';
-import { GROUPS, TOPICS } from '../../../src/core/topics.js';
-import { BrokerViews, type OpenInspection } from '../../../src/http/broker-views.js';
-import { RocketmqInspection } from '../../../src/rocketmq/admin/inspection.js';
-import { ManualClock } from '../../helpers/memory/manual-clock.js';
-import { StandInCluster, type Said } from '../../helpers/stand-in-cluster.js';
-import { bearer, FakeServices, startServer, until, type Started } from './http-harness.js';
+} from '../../../../src/operate/broker/message-inspection.js';
+import { GROUPS, TOPICS } from '../../../../src/core/topics.js';
+import { BrokerViews, type OpenInspection } from '../../../../src/operate/broker/broker-views.js';
+import { RocketmqInspection, type MessageInspection } from '../../../../src/operate/broker/rocketmq-inspection.js';
+import { ManualClock } from '../../../helpers/memory/manual-clock.js';
+import { StandInCluster, type Said } from '../../../helpers/stand-in-cluster.js';
+import { bearer, FakeServices, startServer, until, type Started } from '../../http/http-harness.js';
 
 const BROKER: BrokerReport = {
   name: 'broker-a',

@@ -1,24 +1,23 @@
 import { Command } from 'commander';
-import { createAuditLog } from '../mysql/audit-log.js';
-import { pause } from '../core/after.js';
-import { loadConfig } from '../core/config/load.js';
+import { pause } from '../../core/after.js';
+import { loadConfig } from '../../core/config/load.js';
+import { TOPICS } from '../../core/topics.js';
+import { createAuditLog } from '../../mysql/audit-log.js';
+import { UsageError } from '../../process/cli-error.js';
+import { withConnections } from '../../process/connections.js';
+import { clusterOption, namesrvOf, operatorName, parseTime, parseWhole } from '../../process/options.js';
+import { inLine, isoTime, print, printError, tableLine } from '../../process/print.js';
+import { createLog } from '../../process/telemetry.js';
+import { brokerAccessOf } from '../../rocketmq/credentials.js';
 import {
   OWN_GROUPS,
   type BrowseFrom,
   type ClusterStatus,
   type DiscardedHalf,
   type FoundMessage,
-} from '../core/ports/message-inspection.js';
-import { TOPICS } from '../core/topics.js';
-import { RocketmqInspection } from '../rocketmq/admin/inspection.js';
-import { brokerAccessOf } from '../rocketmq/credentials.js';
-import { withConnections } from '../process/connections.js';
-import { createLog } from '../process/telemetry.js';
-import { resumableOf, resumeHalf } from '../recovery/resume-halves.js';
-import { UsageError } from '../process/cli-error.js';
-import { namesrvOf } from './addresses.js';
-import { clusterOption, operatorName, parseTime, parseWhole } from '../process/options.js';
-import { inLine, isoTime, print, printError, tableLine } from '../process/print.js';
+} from './message-inspection.js';
+import { resumableOf, resumeHalf } from './resume-halves.js';
+import { RocketmqInspection } from './rocketmq-inspection.js';
 
 interface MqFlags {
   readonly namesrv?: string;

@@ -2,9 +2,9 @@ import { z } from 'zod';
 import { auditPage, type AuditEntry } from '../../contract/access.js';
 import { isoTime, limit, nextOf, queryText, queryTime, rowId } from '../../contract/fields.js';
 import type { StoredAuditEntry } from '../../core/ports/audit-log.js';
-import { json } from '../answer.js';
-import { defineRoute } from '../route.js';
 import { withoutUndefined } from '../../core/without-undefined.js';
+import { json } from '../../http/answer.js';
+import { defineRoute } from '../../http/route.js';
 
 const name = queryText(128).optional();
 

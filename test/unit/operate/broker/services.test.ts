@@ -1,7 +1,7 @@
 import { expect } from 'chai';
-import { loadConfig } from '../../../src/core/config/load.js';
-import { openBroker } from '../../../src/programs/api-services.js';
-import { StandInCluster } from '../../helpers/stand-in-cluster.js';
+import { loadConfig } from '../../../../src/core/config/load.js';
+import { openBroker } from '../../../../src/operate/broker/services.js';
+import { StandInCluster } from '../../../helpers/stand-in-cluster.js';
 
 describe('api: broker views of operators', () => {
   const said = 'no name server knows this broker any more';

@@ -1,0 +1,3 @@
+export { brokerJobs } from './jobs.js';
+export { brokerRoutes } from './routes.js';
+export { openBroker, type BrokerServices } from './services.js';
