@@ -23,7 +23,7 @@ const COMMANDS: Readonly<Record<string, () => Promise<Command>>> = {
   switch: async () => (await import('./switch.js')).switchCommand(),
   audit: async () => (await import('./audit.js')).auditCommand(),
   mq: async () => (await import('./mq.js')).mqCommand(),
-  trace: async () => (await import('./trace.js')).traceCommand(),
+  trace: async () => (await import('../operate/trace/commands.js')).traceCommand(),
   lua: async () => (await import('./lua.js')).luaCommand(),
   revocations: async () => (await import('./revocations.js')).revocationsCommand(),
   profile: async () => (await import('./profile.js')).profileCommand(),

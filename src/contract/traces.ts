@@ -1,7 +1,7 @@
 import { z } from 'zod';
-import { STANDINGS } from '../recovery/trace/standing-of.js';
-import { TRACE_SOURCES } from '../recovery/trace/steps-of.js';
-import { STAGE_STATES, STAGES } from '../recovery/trace/timeline-of.js';
+import { STANDINGS } from '../operate/trace/standing-of.js';
+import { TRACE_SOURCES } from '../operate/trace/steps-of.js';
+import { STAGE_STATES, STAGES } from '../operate/trace/timeline-of.js';
 import { id, text, time, userId, type BodyOf } from './fields.js';
 
 const stage = z.object({

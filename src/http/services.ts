@@ -42,7 +42,7 @@ import type { SaleEditor } from '../sales/edit-sale.js';
 import type { SaleAdmin } from '../sales/sale-admin.js';
 import type { SaleBucket } from '../sales/sale-buckets.js';
 import type { PlannedSale } from '../sales/schedule/plan-sales.js';
-import type { TracePurchase } from '../recovery/trace/trace-purchase.js';
+import type { TracePurchase } from '../operate/trace/trace-purchase.js';
 import type { AccessLog } from './access-log.js';
 import type { RequestAuthenticator } from './auth.js';
 import type { BrokerViews } from './broker-views.js';

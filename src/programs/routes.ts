@@ -41,7 +41,7 @@ import { readSalePage } from '../http/routes/sale-page.js';
 import { readSwitches, setSwitch } from '../http/routes/switches.js';
 import { cancelSale, deleteSale, editSale } from '../http/routes/edit-sale.js';
 import { readSalePlan } from '../http/routes/sale-plan.js';
-import { tracePurchase } from '../http/routes/traces.js';
+import { tracePurchase } from '../operate/trace/routes.js';
 
 /** The services of every route. */
 export type ApiServices = HttpServices & DeadLetterServices;

@@ -26,7 +26,7 @@ import { createRuleRepository } from '../../src/mysql/rule-repository.js';
 import { createSaleRepository } from '../../src/mysql/sale-repository.js';
 import { createSaleEdits } from '../../src/mysql/sale-edits.js';
 import { createSaleSchedule } from '../../src/mysql/sale-schedule.js';
-import { createTraceRepository } from '../../src/mysql/trace-repository.js';
+import { createTraceRepository } from '../../src/operate/trace/trace-repository.js';
 import { createWorkerSlots } from '../../src/mysql/worker-slots.js';
 import { lowestOrderIdAt } from '../../src/core/order-id.js';
 import type { WritePlan } from '../../src/core/ports/order-repository.js';

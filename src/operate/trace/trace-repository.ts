@@ -1,16 +1,16 @@
 import type { Knex } from 'knex';
-import { isOrderId } from '../core/ids.js';
-import { requestName, type RequestRef } from '../core/purchase.js';
-import type { OrderCursor } from '../core/ports/reconcile-repository.js';
-import type { OrderTrace, TracedOutboxRow, TraceRepository, TraceSearch } from '../core/ports/trace-sources.js';
-import { byOrderId, fromOrders, type OrderTable } from './both-tables.js';
-import { bigint, knex, select } from './knex.js';
-import { nextOrders, type OrderReading, type PageOf } from './order-ranges.js';
-import { traceIdLiteral, traceOfOrder } from './order-traces.js';
-import type { MysqlPool } from './pool.js';
-import { metadataOf } from './order-metadata.js';
-import { ORDER_COLUMNS, orderOf, type OrderRow, type OrderIdRow } from './tables.js';
-import { withoutUndefined } from '../core/without-undefined.js';
+import { isOrderId } from '../../core/ids.js';
+import { requestName, type RequestRef } from '../../core/purchase.js';
+import type { OrderCursor } from '../../core/ports/reconcile-repository.js';
+import type { OrderTrace, TracedOutboxRow, TraceRepository, TraceSearch } from '../../core/ports/trace-sources.js';
+import { byOrderId, fromOrders, type OrderTable } from '../../mysql/both-tables.js';
+import { bigint, knex, select } from '../../mysql/knex.js';
+import { nextOrders, type OrderReading, type PageOf } from '../../mysql/order-ranges.js';
+import { traceIdLiteral, traceOfOrder } from '../../mysql/order-traces.js';
+import type { MysqlPool } from '../../mysql/pool.js';
+import { metadataOf } from '../../mysql/order-metadata.js';
+import { ORDER_COLUMNS, orderOf, type OrderRow, type OrderIdRow } from '../../mysql/tables.js';
+import { withoutUndefined } from '../../core/without-undefined.js';
 
 /** Rows per statement of a walk, and statements of a walk over all sales: together the newest 500,000 orders. */
 const WINDOW_ROWS = 20_000;

@@ -1,9 +1,9 @@
 import { z } from 'zod';
 import { foundTraces, type Trace } from '../../contract/traces.js';
 import { id, isoTimeOrNull, saleId, userId } from '../../contract/fields.js';
-import type { PurchaseTrace } from '../../recovery/trace/trace-purchase.js';
-import { json, problem } from '../answer.js';
-import { defineRoute } from '../route.js';
+import type { PurchaseTrace } from './trace-purchase.js';
+import { json, problem } from '../../http/answer.js';
+import { defineRoute } from '../../http/route.js';
 import { withoutUndefined } from '../../core/without-undefined.js';
 
 const TOO_MANY = 'This api already handles other trace requests. Try again.';

@@ -1,8 +1,8 @@
 import { expect } from 'chai';
 import { sealBatch } from '../../../../src/core/batch.js';
 import type { Purchase } from '../../../../src/core/purchase.js';
-import type { PurchaseEvidence } from '../../../../src/recovery/trace/evidence.js';
-import { stepsOf } from '../../../../src/recovery/trace/steps-of.js';
+import type { PurchaseEvidence } from '../../../../src/operate/trace/evidence.js';
+import { stepsOf } from '../../../../src/operate/trace/steps-of.js';
 import { BATCH, jobOf, deadLetterOf, pendingEvidence, recordedEvidence, START_MS } from './evidence-world.js';
 
 /** `<seconds from the start, or now> <source> <what>` of every step. */

@@ -15,8 +15,8 @@ import type {
   TraceStore,
 } from '../../../../src/core/ports/trace-sources.js';
 import { traceIdOfBatch } from '../../../../src/core/trace-context.js';
-import type { TraceQuery } from '../../../../src/recovery/trace/evidence.js';
-import { TracePurchase, TRACES_MAX } from '../../../../src/recovery/trace/trace-purchase.js';
+import type { TraceQuery } from '../../../../src/operate/trace/evidence.js';
+import { TracePurchase, TRACES_MAX } from '../../../../src/operate/trace/trace-purchase.js';
 import { MemoryCompensationRepository } from '../../../helpers/memory/memory-compensation-repository.js';
 import { MemoryDeadLetters } from '../../../helpers/memory/memory-dead-letters.js';
 import { batchOf, purchasesOf } from '../../../helpers/sales.js';

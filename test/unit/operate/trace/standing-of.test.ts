@@ -1,8 +1,8 @@
 import { expect } from 'chai';
 import { lostIn } from '../../../helpers/sales.js';
 import type { TracedOutboxRow } from '../../../../src/core/ports/trace-sources.js';
-import type { PurchaseEvidence } from '../../../../src/recovery/trace/evidence.js';
-import { standingOf } from '../../../../src/recovery/trace/standing-of.js';
+import type { PurchaseEvidence } from '../../../../src/operate/trace/evidence.js';
+import { standingOf } from '../../../../src/operate/trace/standing-of.js';
 import { BATCH, jobOf, deadLetterOf, pendingEvidence, recordedEvidence, START_MS } from './evidence-world.js';
 
 const stand = (evidence: PurchaseEvidence, redriveAfterMs = 30_000): [string, string] => {

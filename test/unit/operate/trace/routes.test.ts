@@ -1,9 +1,9 @@
 import { expect } from 'chai';
 import request from 'supertest';
-import type { TraceQuery } from '../../../src/recovery/trace/evidence.js';
-import type { TraceAnswer } from '../../../src/recovery/trace/trace-purchase.js';
-import { bearer, FakeServices, startServer, until, type Started } from './http-harness.js';
-import { partial } from '../../helpers/partial.js';
+import type { TraceQuery } from '../../../../src/operate/trace/evidence.js';
+import type { TraceAnswer } from '../../../../src/operate/trace/trace-purchase.js';
+import { bearer, FakeServices, startServer, until, type Started } from '../../http/http-harness.js';
+import { partial } from '../../../helpers/partial.js';
 
 const FOUND: TraceAnswer = {
   outcome: 'found',

@@ -1,16 +1,16 @@
 import { Command } from 'commander';
-import { openTrace } from '../programs/operator.js';
-import { withConnections } from '../process/connections.js';
-import { loadConfig } from '../core/config/load.js';
-import { traceBody } from '../http/routes/traces.js';
-import { createLog } from '../process/telemetry.js';
-import type { PurchaseTrace } from '../recovery/trace/trace-purchase.js';
-import { CliError } from '../process/cli-error.js';
-import { clusterOption, parseId, parseSaleId, parseUserId } from '../process/options.js';
-import { inLine, isoTime, print, printError, tableLine } from '../process/print.js';
-import { createTraceBroker } from '../rocketmq/admin/trace-broker.js';
-import { brokerAccessOf } from '../rocketmq/credentials.js';
-import { withoutUndefined } from '../core/without-undefined.js';
+import { openTrace } from '../../programs/operator.js';
+import { withConnections } from '../../process/connections.js';
+import { loadConfig } from '../../core/config/load.js';
+import { traceBody } from './routes.js';
+import { createLog } from '../../process/telemetry.js';
+import type { PurchaseTrace } from './trace-purchase.js';
+import { CliError } from '../../process/cli-error.js';
+import { clusterOption, parseId, parseSaleId, parseUserId } from '../../process/options.js';
+import { inLine, isoTime, print, printError, tableLine } from '../../process/print.js';
+import { createTraceBroker } from '../../rocketmq/admin/trace-broker.js';
+import { brokerAccessOf } from '../../rocketmq/credentials.js';
+import { withoutUndefined } from '../../core/without-undefined.js';
 
 interface TraceFlags {
   readonly sale?: string;

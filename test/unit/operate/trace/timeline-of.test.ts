@@ -1,8 +1,8 @@
 import { expect } from 'chai';
 import { composeOrderId } from '../../../../src/core/order-id.js';
 import type { TracedOutboxRow } from '../../../../src/core/ports/trace-sources.js';
-import type { PurchaseEvidence } from '../../../../src/recovery/trace/evidence.js';
-import { STAGES, timelineOf, type TimelineStage } from '../../../../src/recovery/trace/timeline-of.js';
+import type { PurchaseEvidence } from '../../../../src/operate/trace/evidence.js';
+import { STAGES, timelineOf, type TimelineStage } from '../../../../src/operate/trace/timeline-of.js';
 import { deadLetterOf, pendingEvidence, recordedEvidence, START_MS } from './evidence-world.js';
 
 const REDRIVE_AFTER_MS = 60_000;

@@ -1,11 +1,11 @@
-import { Bug } from '../core/errors.js';
-import { parseRequestEntry, type RequestEntry } from '../core/outcome.js';
-import { purchaseKey, splitPurchaseKey } from '../core/purchase.js';
-import type { TraceStore } from '../core/ports/trace-sources.js';
-import { asOperationalError, type RedisConnection } from './connection.js';
-import { bucketKeys } from './keys.js';
-import { markerBody } from './replies.js';
-import { scanHash } from './scan-hash.js';
+import { Bug } from '../../core/errors.js';
+import { parseRequestEntry, type RequestEntry } from '../../core/outcome.js';
+import { purchaseKey, splitPurchaseKey } from '../../core/purchase.js';
+import type { TraceStore } from '../../core/ports/trace-sources.js';
+import { asOperationalError, type RedisConnection } from '../../redis/connection.js';
+import { bucketKeys } from '../../redis/keys.js';
+import { markerBody } from '../../redis/replies.js';
+import { scanHash } from '../../redis/scan-hash.js';
 
 /** Pending batches searched; far more than are pending while workers run. */
 const PENDING_SEARCHED = 2_000;
