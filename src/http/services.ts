@@ -42,7 +42,6 @@ import type { SaleEditor } from '../sales/edit-sale.js';
 import type { SaleAdmin } from '../sales/sale-admin.js';
 import type { SaleBucket } from '../sales/sale-buckets.js';
 import type { PlannedSale } from '../sales/schedule/plan-sales.js';
-import type { TracePurchase } from '../operate/trace/trace-purchase.js';
 import type { AccessLog } from './access-log.js';
 import type { RequestAuthenticator } from './auth.js';
 import type { BrokerViews } from './broker-views.js';
@@ -190,7 +189,6 @@ export interface HttpServices {
   readonly profiler: {
     profile(kind: 'cpu' | 'heap', forMs: number, signal: AbortSignal): Promise<string | null>;
   };
-  readonly trace: TracePurchase;
   readonly ready: () => Promise<ReadyReport>;
   /** Readiness as a single word. The answer may be a moment old, so that frequent requests cost nothing. */
   readonly isReady: () => Promise<boolean>;

@@ -29,7 +29,6 @@ import { createChargeMetrics } from '../orders/metrics.js';
 import { resolveOrder } from '../orders/resolve-payments.js';
 import type { Log } from '../core/ports/log.js';
 import type { Payments, PaymentWebhook } from '../core/ports/payment-provider.js';
-import type { TraceBroker } from '../core/ports/trace-sources.js';
 import { ClosedRows } from '../purchase/closed-rows.js';
 import { PurchaseGate } from '../purchase/gate.js';
 import { FollowPurchase } from '../purchase/follow-purchase.js';
@@ -44,7 +43,7 @@ import { createSaleSnapshotCache, createSaleStore } from '../redis/sale-store.js
 import { createStockStore } from '../redis/stock-store.js';
 import { SeenBrokers } from '../rocketmq/admin/broker-state.js';
 import { RocketmqInspection } from '../rocketmq/admin/inspection.js';
-import { createTraceBroker } from '../rocketmq/admin/trace-broker.js';
+import { createTraceBroker, type TraceBroker } from '../rocketmq/admin/trace-broker.js';
 import { brokerAccessOf } from '../rocketmq/credentials.js';
 import { GetSale } from '../sales/get-sale.js';
 import { LiveSales } from '../sales/live-sales.js';
@@ -54,8 +53,9 @@ import { openAdmission } from './admission.js';
 import { allOrNothing, type Opened } from '../process/all-or-nothing.js';
 import type { Identity, IdentityParts } from './identity.js';
 import { openDeadLetters } from '../operate/dead-letters/index.js';
+import { openTrace } from '../operate/trace/index.js';
 import { Connections } from '../process/connections.js';
-import { openEditor, openReconcile, openTrace, planOfSales, repairSale, splitIntoBuckets } from './operator.js';
+import { openEditor, openReconcile, planOfSales, repairSale, splitIntoBuckets } from './operator.js';
 import { ROUTES } from './routes.js';
 import { Profiler } from './profiler.js';
 import { openPurchasePath } from './purchase-path.js';
@@ -241,7 +241,7 @@ async function open(config: ServicesConfig, parts: ServicesParts, opened: Opened
     reconcile: await openReconcile(connections),
     audit: createAuditLog(mysql),
     profiler: new Profiler(),
-    trace: await openTrace(connections, traceBroker),
+    ...(await openTrace(connections, traceBroker)),
     ready,
     isReady: recent(async () => (await sells()).ready, READY_KEPT_MS, clock),
     cors,

@@ -4,11 +4,8 @@ import { OperationalError } from '../core/errors.js';
 import type { WorkerProgress } from '../core/ports/channels.js';
 import type { Log } from '../core/ports/log.js';
 import type { PriceFault } from '../core/ports/payment-provider.js';
-import type { TraceBroker } from '../core/ports/trace-sources.js';
 import type { Resharded } from '../core/sale-repair.js';
-import { createAuditLog } from '../mysql/audit-log.js';
 import { createCompensationRepository } from '../mysql/compensation-repository.js';
-import { createTracedDeadLetters } from '../mysql/dead-letters.js';
 import { createOrderRepository } from '../mysql/order-repository.js';
 import { createOutbox } from '../mysql/outbox.js';
 import type { MysqlPool } from '../mysql/pool.js';
@@ -19,13 +16,11 @@ import { createRuleRepository } from '../mysql/rule-repository.js';
 import { createSaleRepository } from '../mysql/sale-repository.js';
 import { createSaleEdits } from '../mysql/sale-edits.js';
 import { createSaleSchedule } from '../mysql/sale-schedule.js';
-import { createTraceRepository } from '../operate/trace/trace-repository.js';
 import { ReconcileAdmin } from '../recovery/reconcile/reconcile-admin.js';
 import { repairAsked, type OrderedRepair } from '../recovery/repair/repair-jobs.js';
 import type { RepairOrder } from '../recovery/repair/repair-sale.js';
 import { reshardSale, type ReshardOrder } from '../recovery/repair/reshard-sale.js';
 import { priceFaultOf } from '../payment/price-fault.js';
-import { TracePurchase } from '../operate/trace/trace-purchase.js';
 import { createBatchStore } from '../redis/batch-store.js';
 import type { RedisConnection } from '../redis/connection.js';
 import { createReconcileStore } from '../redis/reconcile-store.js';
@@ -33,7 +28,6 @@ import { createRepairStore } from '../redis/repair-store.js';
 import { createRuleBroadcast } from '../redis/rule-broadcast.js';
 import { createSaleSnapshotCache, createSaleStore } from '../redis/sale-store.js';
 import { createStockStore } from '../redis/stock-store.js';
-import { createTraceStore } from '../operate/trace/trace-store.js';
 import { createTransferStore } from '../redis/transfer-store.js';
 import { createWorkerProgress } from '../rocketmq/admin/worker-progress.js';
 import { brokerAccessOf } from '../rocketmq/credentials.js';
@@ -110,31 +104,6 @@ export async function openReconcile(
       log: connections.log,
     },
     { ...connections.config.reconcile, ...RECONCILE_LIMITS },
-  );
-}
-
-/**
- * Opens the trace of a purchase, which only reads.
- * @param broker null: the broker is not asked
- */
-export async function openTrace(
-  connections: Connections<'mysql' | 'redis' | 'keeper'>,
-  broker: TraceBroker | null,
-): Promise<TracePurchase> {
-  const redis = await connections.redis();
-  const mysql = connections.mysql();
-  return new TracePurchase(
-    {
-      sales: createSaleRepository(mysql),
-      stock: createStockStore(redis, connections.log),
-      store: createTraceStore(redis),
-      repository: createTraceRepository(mysql),
-      deadLetters: createTracedDeadLetters(mysql),
-      jobs: createCompensationRepository(mysql),
-      audit: createAuditLog(mysql),
-      broker,
-    },
-    { redriveAfterMs: connections.config.keeper.redriveAfterMs },
   );
 }
 

@@ -1,6 +1,7 @@
 import type { Route } from '../http/route.js';
 import type { HttpServices } from '../http/services.js';
 import { deadLetterRoutes, type DeadLetterServices } from '../operate/dead-letters/index.js';
+import { tracePurchase, type TraceServices } from '../operate/trace/index.js';
 import { createSale, listSales, readSale, reshardSale, saleMoves } from '../http/routes/admin-sales.js';
 import { listAudit } from '../http/routes/audit.js';
 import { readBreakers } from '../http/routes/breakers.js';
@@ -41,10 +42,9 @@ import { readSalePage } from '../http/routes/sale-page.js';
 import { readSwitches, setSwitch } from '../http/routes/switches.js';
 import { cancelSale, deleteSale, editSale } from '../http/routes/edit-sale.js';
 import { readSalePlan } from '../http/routes/sale-plan.js';
-import { tracePurchase } from '../operate/trace/routes.js';
 
 /** The services of every route. */
-export type ApiServices = HttpServices & DeadLetterServices;
+export type ApiServices = HttpServices & DeadLetterServices & TraceServices;
 
 /** Every route, in the order of the documents. `readyz` and `readiness` share an address on different listeners. */
 export const ROUTES: readonly Route<ApiServices>[] = [

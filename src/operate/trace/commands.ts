@@ -1,16 +1,16 @@
 import { Command } from 'commander';
-import { openTrace } from '../../programs/operator.js';
 import { withConnections } from '../../process/connections.js';
 import { loadConfig } from '../../core/config/load.js';
-import { traceBody } from './routes.js';
 import { createLog } from '../../process/telemetry.js';
-import type { PurchaseTrace } from './trace-purchase.js';
 import { CliError } from '../../process/cli-error.js';
 import { clusterOption, parseId, parseSaleId, parseUserId } from '../../process/options.js';
 import { inLine, isoTime, print, printError, tableLine } from '../../process/print.js';
 import { createTraceBroker } from '../../rocketmq/admin/trace-broker.js';
 import { brokerAccessOf } from '../../rocketmq/credentials.js';
 import { withoutUndefined } from '../../core/without-undefined.js';
+import { traceBody } from './routes.js';
+import { openTrace } from './services.js';
+import type { PurchaseTrace } from './trace-purchase.js';
 
 interface TraceFlags {
   readonly sale?: string;
@@ -52,9 +52,10 @@ async function trace(id: string, { sale, user, cluster, json }: TraceFlags): Pro
   const { namesrv } = config.repair;
   const broker = namesrv === '' ? null : createTraceBroker(namesrv, brokerAccessOf(config.brokerAccess), { cluster });
   const query = { id, ...withoutUndefined({ saleId: sale, userId: user }) };
-  const answer = await withConnections(config, createLog('trace', 'error'), async (connections) =>
-    (await openTrace(connections, broker)).trace(query),
-  );
+  const answer = await withConnections(config, createLog('trace', 'error'), async (connections) => {
+    const { trace } = await openTrace(connections, broker);
+    return trace.trace(query);
+  });
   if (answer.outcome === 'not_found') throw new CliError(answer.why);
   for (const one of answer.traces) {
     if (json) print(JSON.stringify(traceBody(one)));

@@ -6,15 +6,9 @@ import type { CompensationJob, CompensationRepository } from '../../core/ports/c
 import type { TracedDeadLetter, TracedDeadLetters } from '../../core/ports/dead-letters.js';
 import type { SaleRepository } from '../../core/ports/sale-repository.js';
 import type { StockStore, StoredSale } from '../../core/ports/stock-store.js';
-import type {
-  OrderTrace,
-  TraceBroker,
-  TracedBatch,
-  TracedMessage,
-  TraceRepository,
-  TraceSearch,
-  TraceStore,
-} from '../../core/ports/trace-sources.js';
+import type { TraceBroker, TracedMessage } from '../../rocketmq/admin/trace-broker.js';
+import type { OrderTrace, TraceRepository, TraceSearch } from './trace-repository.js';
+import type { TracedBatch, TraceStore } from './trace-store.js';
 
 /** Where the evidence is read. */
 export interface TracePorts {

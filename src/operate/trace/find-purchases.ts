@@ -6,7 +6,7 @@ import { type Sale } from '../../core/sale.js';
 import { type BucketRef, homeBucket } from '../../core/bucket.js';
 import { batchIdOfTrace, typedTraceId } from '../../core/trace-context.js';
 import type { TracedDeadLetter } from '../../core/ports/dead-letters.js';
-import type { SilentBroker, TraceBroker } from '../../core/ports/trace-sources.js';
+import type { SilentBroker, TraceBroker } from '../../rocketmq/admin/trace-broker.js';
 import type { TracePorts, TraceQuery } from './evidence.js';
 
 /** A purchase that matches the id, and the batch in which it was found. */

@@ -1,10 +1,11 @@
 import { z } from 'zod';
 import { foundTraces, type Trace } from '../../contract/traces.js';
 import { id, isoTimeOrNull, saleId, userId } from '../../contract/fields.js';
-import type { PurchaseTrace } from './trace-purchase.js';
 import { json, problem } from '../../http/answer.js';
-import { defineRoute } from '../../http/route.js';
+import { defineRoute, type RouteServices } from '../../http/route.js';
 import { withoutUndefined } from '../../core/without-undefined.js';
+import type { TraceServices } from './services.js';
+import type { PurchaseTrace } from './trace-purchase.js';
 
 const TOO_MANY = 'This api already handles other trace requests. Try again.';
 
@@ -28,7 +29,7 @@ export const tracePurchase = defineRoute({
     },
   },
   problems: ['purchase_not_found', 'overloaded'],
-  async handle({ params: { id }, query, userId, res }, { trace, operatorPlaces }) {
+  async handle({ params: { id }, query, userId, res }, { trace, operatorPlaces }: RouteServices & TraceServices) {
     const leave = operatorPlaces.traces.take(userId);
     if (leave === null) return problem('overloaded', { detail: TOO_MANY });
     const gone = new AbortController();

@@ -1,34 +1,13 @@
+import type { Trace } from '../../contract/traces.js';
 import { assertNever } from '../../core/errors.js';
 import { isLive } from '../../core/order.js';
 import { batchOfEntry } from '../../core/outcome.js';
 import type { TracedDeadLetter } from '../../core/ports/dead-letters.js';
-import type { OrderTrace } from '../../core/ports/trace-sources.js';
 import type { PurchaseEvidence } from './evidence.js';
+import type { OrderTrace } from './trace-repository.js';
 
-/**
- * The standing of a purchase: the state of its order, or, without an order,
- * - `pending`: units are held and a worker, or the re-drive, will record it
- * - `parked`: units are held until an operator replays or discards its dead letter
- * - `stray`: units are held, and only reconcile reports that and, if possible, repairs it
- * - `unrecorded`: Redis knows an order that MySQL does not have
- * - `repairing`: Redis may have lost it, and its sale waits for its repair
- * - `unknown`: only a dead letter or a job names it
- */
-export const STANDINGS = [
-  'pending',
-  'parked',
-  'stray',
-  'unrecorded',
-  'repairing',
-  'unknown',
-  'pending_payment',
-  'paid',
-  'cancelled',
-  'expired',
-  'failed',
-] as const;
 export interface Standing {
-  readonly state: (typeof STANDINGS)[number];
+  readonly state: Trace['state'];
   /** The standing and the next step, for a person. */
   readonly sentence: string;
 }

@@ -1,14 +1,14 @@
+import type { TraceStep as Body } from '../../contract/traces.js';
 import { amountText } from '../../core/amount-text.js';
 import { batchIn } from '../../core/batch.js';
 import type { Metadata } from '../../core/metadata.js';
 import { formatRequestEntry } from '../../core/outcome.js';
 import { purchaseKey } from '../../core/purchase.js';
 import { homeBucket } from '../../core/bucket.js';
-import type { TracedOutboxRow } from '../../core/ports/trace-sources.js';
 import type { PurchaseEvidence } from './evidence.js';
+import type { TracedOutboxRow } from './trace-repository.js';
 
-export const TRACE_SOURCES = ['redis', 'mysql', 'broker'] as const;
-type TraceSource = (typeof TRACE_SOURCES)[number];
+type TraceSource = Body['source'];
 
 /** A line of a trace. */
 export interface TraceStep {

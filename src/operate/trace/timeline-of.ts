@@ -1,22 +1,12 @@
+import { STAGES, type Stage } from '../../contract/traces.js';
 import { mintedAtMs } from '../../core/order-id.js';
-import type { TracedMessage } from '../../core/ports/trace-sources.js';
+import type { TracedMessage } from '../../rocketmq/admin/trace-broker.js';
 import type { PurchaseEvidence } from './evidence.js';
 import type { StandingLimits } from './standing-of.js';
 
-/** The stages of every purchase, in their order. */
-export const STAGES = ['half', 'deduct', 'commit', 'delivery', 'row', 'payment', 'notification'] as const;
-
-/**
- * - `waiting`: this stage is next, or under way
- * - `failed`: the stage ended otherwise than the purchase was meant to
- * - `not_reached`: the purchase ended before this stage, or nothing is known to have led here yet
- * - `unknown`: the stores do not say
- */
-export const STAGE_STATES = ['done', 'waiting', 'failed', 'not_reached', 'unknown'] as const;
-
 export interface TimelineStage {
-  readonly stage: (typeof STAGES)[number];
-  readonly state: (typeof STAGE_STATES)[number];
+  readonly stage: Stage['stage'];
+  readonly state: Stage['state'];
   /** Unix ms on the clock of its source, or null if the time is not stored or not known. */
   readonly atMs: number | null;
   /**

@@ -5,15 +5,16 @@ import { isLive } from '../../core/order.js';
 import { batchOfEntry } from '../../core/outcome.js';
 import type { StoredAuditEntry } from '../../core/ports/audit-log.js';
 import type { TracedDeadLetter } from '../../core/ports/dead-letters.js';
-import type { OrderTrace, SilentBroker, TraceBroker } from '../../core/ports/trace-sources.js';
 import { purchaseKey, type RequestRef } from '../../core/purchase.js';
 import type { Sale } from '../../core/sale.js';
 import { batchIdOfTrace, traceIdOfBatch, typedTraceId } from '../../core/trace-context.js';
+import type { SilentBroker, TraceBroker } from '../../rocketmq/admin/trace-broker.js';
 import type { PurchaseEvidence, StoreEvidence, TracePorts, TraceQuery } from './evidence.js';
 import { askBuckets, findPurchases, NO_NAME_SERVER, salesOf, sentenceOf } from './find-purchases.js';
 import { type Standing, type StandingLimits, standingOf } from './standing-of.js';
 import { stepsOf, type TraceStep } from './steps-of.js';
 import { timelineOf, type TimelineStage } from './timeline-of.js';
+import type { OrderTrace } from './trace-repository.js';
 
 /**
  * Says why a search found nothing. A refusal leaves no trace but the marker of its batch and the present state of the

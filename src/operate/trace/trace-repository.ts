@@ -1,12 +1,15 @@
 import type { Knex } from 'knex';
 import { isOrderId } from '../../core/ids.js';
+import { assert } from '../../core/errors.js';
+import type { Metadata } from '../../core/metadata.js';
+import type { Order } from '../../core/order.js';
+import type { OutboxKind } from '../../core/ports/outbox.js';
 import { requestName, type RequestRef } from '../../core/purchase.js';
 import type { OrderCursor } from '../../core/ports/reconcile-repository.js';
-import type { OrderTrace, TracedOutboxRow, TraceRepository, TraceSearch } from '../../core/ports/trace-sources.js';
 import { byOrderId, fromOrders, type OrderTable } from '../../mysql/both-tables.js';
 import { bigint, knex, select } from '../../mysql/knex.js';
 import { nextOrders, type OrderReading, type PageOf } from '../../mysql/order-ranges.js';
-import { traceIdLiteral, traceOfOrder } from '../../mysql/order-traces.js';
+import { traceIdLiteral } from '../../mysql/order-traces.js';
 import type { MysqlPool } from '../../mysql/pool.js';
 import { metadataOf } from '../../mysql/order-metadata.js';
 import { ORDER_COLUMNS, orderOf, type OrderRow, type OrderIdRow } from '../../mysql/tables.js';
@@ -29,15 +32,71 @@ const REQUEST_COLUMNS = ['user_id', 'sale_id', 'request_id'] as const satisfies 
 type RequestRow = Pick<OrderRow, (typeof REQUEST_COLUMNS)[number]>;
 type ListedRow = RequestRow & OrderIdRow;
 
-/** Reads everything MySQL has of one purchase. */
-export function createTraceRepository(pool: MysqlPool, windowRows: number = WINDOW_ROWS): TraceRepository {
-  return {
-    findRequests: (id, search, max) => findRequests(pool, id, search, max),
-    findByTrace: (traceId, search, max) => findByTrace(pool, traceId, search, max),
-    walkForRequest: (requestId, search, max) => walkForRequest(pool, requestId, search, max, windowRows),
-    read: (request) => read(pool, request),
-  };
+interface TracedPayment {
+  readonly paymentId: string;
+  readonly amountCents: number;
+  readonly atMs: number;
 }
+
+/** Money that is owed back or was paid back. */
+interface TracedRefund extends TracedPayment {
+  readonly reason: string;
+  readonly state: 'due' | 'refunded';
+  readonly updatedAtMs: number;
+}
+
+/** An outbox row that concerns the purchase. */
+export interface TracedOutboxRow {
+  readonly outboxId: string;
+  readonly kind: OutboxKind;
+  readonly attempts: number;
+  readonly atMs: number;
+  /** When the row is due, or its lease ends. */
+  readonly availableAtMs: number;
+  /** Null while it is not done. */
+  readonly doneAtMs: number | null;
+}
+
+/** All data of one purchase in MySQL, except dead letters and the audit log. Times in Unix ms on the clock of MySQL. */
+export interface OrderTrace {
+  /** Null while the purchase is not recorded. */
+  readonly order:
+    | (Order & { readonly updatedAtMs: number; readonly metadata: Metadata | null; readonly traceId: string | null })
+    | null;
+  readonly payments: readonly TracedPayment[];
+  readonly refunds: readonly TracedRefund[];
+  readonly couponAtMs: number | null;
+  readonly outboxRows: readonly TracedOutboxRow[];
+  readonly nowMs: number;
+}
+
+export interface TraceSearch {
+  readonly saleId?: string;
+  readonly userId?: string;
+}
+
+export type TraceRepository = ReturnType<typeof createTraceRepository>;
+
+/** Reads all data of one purchase from MySQL. Every method throws OperationalError mysql. */
+export const createTraceRepository = (pool: MysqlPool, windowRows: number = WINDOW_ROWS) => ({
+  /**
+   * Finds purchases whose row has this order id or batch id, or this request id of the buyer in `search`. Uses an
+   * index, so it is cheap.
+   */
+  findRequests: (id: string, search: TraceSearch, max: number) => findRequests(pool, id, search, max),
+
+  /** Finds purchases that were recorded with this trace id. Uses an index. */
+  findByTrace: (traceId: string, search: TraceSearch, max: number) => findByTrace(pool, traceId, search, max),
+
+  /**
+   * Finds purchases of any buyer with this request id. Reads the orders of the sale in `search`, or else the newest
+   * 500,000 orders of all sales.
+   */
+  walkForRequest: (requestId: string, search: TraceSearch, max: number) =>
+    walkForRequest(pool, requestId, search, max, windowRows),
+
+  read: (request: RequestRef) => read(pool, request),
+});
 
 const requestOf = (row: RequestRow): RequestRef => ({
   userId: row.user_id,
@@ -170,7 +229,8 @@ async function read(pool: MysqlPool, { userId, saleId, requestId }: RequestRef):
     select(pool, clock),
     ofBothTables<OrderRow & { readonly updated_at: Date }>(pool, ofRequest),
   ]);
-  const nowMs = time?.now.getTime() ?? Date.now();
+  assert(time !== undefined, 'a SELECT without a table returns a row');
+  const nowMs = time.now.getTime();
   if (row === undefined) return { order: null, payments: [], refunds: [], couponAtMs: null, outboxRows: [], nowMs };
   // three at once: buyers use the pool as well
   const [notes, money, outboxRows] = await Promise.all([
@@ -189,6 +249,17 @@ async function notesOf(
 ): Promise<Pick<NonNullable<OrderTrace['order']>, 'metadata' | 'traceId'>> {
   const metadata = (await metadataOf(pool, [orderId])).get(orderId) ?? null;
   return { metadata, traceId: await traceOfOrder(pool, orderId) };
+}
+
+/** Finds the trace id that an order was bought with, or null if it is not stored. */
+async function traceOfOrder(pool: MysqlPool, orderId: string): Promise<string | null> {
+  const inTable = (table: 'order_traces' | 'order_traces_archive') =>
+    knex(table as 'order_traces')
+      .select('trace_id')
+      .where({ order_id: orderId });
+  // a single statement sees both tables at the same moment, so it finds a row that moves
+  const [row] = await select(pool, inTable('order_traces').unionAll([inTable('order_traces_archive')]));
+  return row === undefined ? null : row.trace_id.toString('hex');
 }
 
 /** Reads refunds first, so that no refund is shown without its payment. */

@@ -1,7 +1,7 @@
+import type { BucketRef } from '../../core/bucket.js';
 import { Bug } from '../../core/errors.js';
 import { parseRequestEntry, type RequestEntry } from '../../core/outcome.js';
 import { purchaseKey, splitPurchaseKey } from '../../core/purchase.js';
-import type { TraceStore } from '../../core/ports/trace-sources.js';
 import { asOperationalError, type RedisConnection } from '../../redis/connection.js';
 import { bucketKeys } from '../../redis/keys.js';
 import { markerBody } from '../../redis/replies.js';
@@ -12,9 +12,26 @@ const PENDING_SEARCHED = 2_000;
 /** Bounds the reply: a marker may have some 20 kB, and buyers wait behind it. */
 const MARKERS_PER_READ = 50;
 
-export function createTraceStore({ redis }: RedisConnection): TraceStore {
+/** The data of one batch in Redis. */
+export interface TracedBatch {
+  /** The kind of the marker. Null: there is no marker, or no longer. */
+  readonly marker: 'deducted' | 'aborted' | 'claimed' | null;
+  /** The body of the batch, until it is recorded. */
+  readonly body: string | null;
+  /** Time since which the batch is deducted and not recorded, Unix ms on Redis time. Null: it is not in `pending`. */
+  readonly pendingSinceMs: number | null;
+}
+
+export type TraceStore = ReturnType<typeof createTraceStore>;
+
+/** Reads all data of one purchase from Redis. Changes nothing. Every method throws OperationalError redis. */
+export function createTraceStore({ redis }: RedisConnection) {
   return {
-    async buyersOf(ref, requestId, max): Promise<string[]> {
+    /**
+     * Returns the buyers whose request with this id was accepted, at most `max`. Reads all requests of the bucket, in
+     * chunks.
+     */
+    async buyersOf(ref: BucketRef, requestId: string, max: number): Promise<string[]> {
       const found = new Set<string>(); // a scan may yield a field twice
       // A request id has no character with a special meaning in a pattern.
       for await (const [key] of scanHash(redis, bucketKeys(ref).requests, `*/${requestId}`)) {
@@ -24,19 +41,22 @@ export function createTraceStore({ redis }: RedisConnection): TraceStore {
       return [...found];
     },
 
-    async entryOf(ref, userId, requestId): Promise<RequestEntry | null> {
+    /** Returns the entry of one request as it is, even if the bucket may have lost later writes. */
+    async entryOf(ref: BucketRef, userId: string, requestId: string): Promise<RequestEntry | null> {
       const field = purchaseKey({ userId, requestId });
       const entry = await asOperationalError('read a request', () => redis.hget(bucketKeys(ref).requests, field));
       return entry === null ? null : parseRequestEntry(entry);
     },
 
-    async unitsOf(ref, userId): Promise<number> {
+    /** Returns the units that a buyer holds or has ordered. */
+    async unitsOf(ref: BucketRef, userId: string): Promise<number> {
       return Number(
         await asOperationalError('read the units of a buyer', () => redis.hget(bucketKeys(ref).buyers, userId)),
       );
     },
 
-    async pendingWith(ref, traceId) {
+    /** Returns bodies of batches in `pending` that name this trace id, among the newest 2,000. */
+    async pendingWith(ref: BucketRef, traceId: string): Promise<string[]> {
       const { pending, tx } = bucketKeys(ref);
       const what = 'search pending batches';
       const batchIds = await asOperationalError(what, () => redis.zrevrange(pending, 0, PENDING_SEARCHED - 1));
@@ -51,7 +71,7 @@ export function createTraceStore({ redis }: RedisConnection): TraceStore {
       return bodies;
     },
 
-    async readBatch(ref, batchId) {
+    async readBatch(ref: BucketRef, batchId: string): Promise<TracedBatch> {
       const { tx, pending } = bucketKeys(ref);
       const [text, score] = await asOperationalError('read a batch', () =>
         Promise.all([redis.get(tx + batchId), redis.zscore(pending, batchId)]),

@@ -2,8 +2,8 @@ import { sealBatch } from '../../../../src/core/batch.js';
 import type { OrderState, ShownOrder } from '../../../../src/core/order.js';
 import type { CompensationJob } from '../../../../src/core/ports/compensation-repository.js';
 import type { TracedDeadLetter } from '../../../../src/core/ports/dead-letters.js';
-import type { OrderTrace } from '../../../../src/core/ports/trace-sources.js';
 import type { StoreEvidence, PurchaseEvidence } from '../../../../src/operate/trace/evidence.js';
+import type { OrderTrace } from '../../../../src/operate/trace/trace-repository.js';
 import { purchasesOf, saleOf } from '../../../helpers/sales.js';
 
 export const START_MS = Date.UTC(2030, 0, 1);

@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import { lostIn } from '../../../helpers/sales.js';
-import type { TracedOutboxRow } from '../../../../src/core/ports/trace-sources.js';
+import type { TracedOutboxRow } from '../../../../src/operate/trace/trace-repository.js';
 import type { PurchaseEvidence } from '../../../../src/operate/trace/evidence.js';
 import { standingOf } from '../../../../src/operate/trace/standing-of.js';
 import { BATCH, jobOf, deadLetterOf, pendingEvidence, recordedEvidence, START_MS } from './evidence-world.js';

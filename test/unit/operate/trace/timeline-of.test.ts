@@ -1,8 +1,9 @@
 import { expect } from 'chai';
 import { composeOrderId } from '../../../../src/core/order-id.js';
-import type { TracedOutboxRow } from '../../../../src/core/ports/trace-sources.js';
+import type { TracedOutboxRow } from '../../../../src/operate/trace/trace-repository.js';
 import type { PurchaseEvidence } from '../../../../src/operate/trace/evidence.js';
-import { STAGES, timelineOf, type TimelineStage } from '../../../../src/operate/trace/timeline-of.js';
+import { STAGES } from '../../../../src/contract/traces.js';
+import { timelineOf, type TimelineStage } from '../../../../src/operate/trace/timeline-of.js';
 import { deadLetterOf, pendingEvidence, recordedEvidence, START_MS } from './evidence-world.js';
 
 const REDRIVE_AFTER_MS = 60_000;

@@ -5,18 +5,12 @@ import { OperationalError } from '../../../../src/core/errors.js';
 import { formatRequestEntry } from '../../../../src/core/outcome.js';
 import { type Purchase, purchaseKey, type RequestRef } from '../../../../src/core/purchase.js';
 import type { StoredDeadLetter } from '../../../../src/operate/dead-letters/dead-letter-store.js';
-import type {
-  FromBrokers,
-  OrderTrace,
-  TraceBroker,
-  TracedBatch,
-  TracedMessage,
-  TraceRepository,
-  TraceStore,
-} from '../../../../src/core/ports/trace-sources.js';
 import { traceIdOfBatch } from '../../../../src/core/trace-context.js';
 import type { TraceQuery } from '../../../../src/operate/trace/evidence.js';
+import type { OrderTrace, TraceRepository } from '../../../../src/operate/trace/trace-repository.js';
+import type { TracedBatch, TraceStore } from '../../../../src/operate/trace/trace-store.js';
 import { TracePurchase, TRACES_MAX } from '../../../../src/operate/trace/trace-purchase.js';
+import type { FromBrokers, TraceBroker, TracedMessage } from '../../../../src/rocketmq/admin/trace-broker.js';
 import { MemoryCompensationRepository } from '../../../helpers/memory/memory-compensation-repository.js';
 import { MemoryDeadLetters } from '../../../helpers/memory/memory-dead-letters.js';
 import { batchOf, purchasesOf } from '../../../helpers/sales.js';
