@@ -16,7 +16,7 @@ const COMMANDS: Readonly<Record<string, () => Promise<Command>>> = {
   sale: async () => (await import('./sale.js')).saleCommand(),
   orders: async () => (await import('./orders.js')).ordersCommand(),
   dlq: async () => (await import('../operate/dead-letters/commands.js')).dlqCommand(),
-  reconcile: async () => (await import('./reconcile.js')).reconcileCommand(),
+  reconcile: async () => (await import('../operate/reconcile/commands.js')).reconcileCommand(),
   'payment-cases': async () => (await import('./payment-cases.js')).paymentCasesCommand(),
   refunds: async () => (await import('./refunds.js')).refundsCommand(),
   rules: async () => (await import('./rules.js')).rulesCommand(),

@@ -33,7 +33,7 @@ import type { Tracing } from '../core/ports/tracing.js';
 import type { PurchaseGate } from '../purchase/gate.js';
 import type { FollowPurchase } from '../purchase/follow-purchase.js';
 import type { PurchaseQuery } from '../purchase/get-purchase.js';
-import type { ReconcileAdmin } from '../recovery/reconcile/reconcile-admin.js';
+import type { ReconcileAdmin } from '../operate/reconcile/reconcile-admin.js';
 import type { OrderedRepair } from '../recovery/repair/repair-jobs.js';
 import type { GetSaleAnswer } from '../sales/get-sale.js';
 import type { SaleSnapshots } from '../sales/sale-snapshots.js';

@@ -61,7 +61,7 @@ import { Profiler } from './profiler.js';
 import { openPurchasePath } from './purchase-path.js';
 import { priceTermsOf } from './price-terms.js';
 import { reportProgram } from './report-program.js';
-import { wrapped } from './seams.js';
+import { wrapped } from '../process/seams.js';
 import { createReadiness, openStores, serversOf } from '../process/servers.js';
 import { systemClock as clock } from '../process/system-clock.js';
 import { createRegistry } from '../process/telemetry.js';

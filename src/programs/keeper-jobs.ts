@@ -44,8 +44,8 @@ import { archiveOrders } from '../recovery/archive-orders.js';
 import { markRecorded } from '../recovery/mark-recorded.js';
 import type { RecoveryMetrics } from '../recovery/metrics.js';
 import { watchPending } from '../recovery/pending-buckets.js';
-import type { ReconcileAdmin } from '../recovery/reconcile/reconcile-admin.js';
-import { compensateJob, reconcileJob, tidyRuns, watchCompensations } from '../recovery/reconcile/reconcile-jobs.js';
+import type { ReconcileAdmin } from '../operate/reconcile/reconcile-admin.js';
+import { compensateJob, reconcileJob, tidyRuns, watchCompensations } from '../operate/reconcile/jobs.js';
 import { redrive } from '../recovery/redrive.js';
 import { forgetRetiredSales, retireSales } from '../recovery/retire-sales.js';
 import { alignSaleStates } from '../recovery/repair/align-sale-states.js';
@@ -79,7 +79,7 @@ import { INVISIBLE_MS, type KeeperBroker } from './keeper-broker.js';
 import { deadLetterJobs } from '../operate/dead-letters/index.js';
 import { openSaleAdmin, openSaleEditor, rebuildStores, workerProgressOf } from './operator.js';
 import { openReadiness } from './sale-readiness.js';
-import { wrapped } from './seams.js';
+import { wrapped } from '../process/seams.js';
 import { systemClock as clock } from '../process/system-clock.js';
 
 /** A live worker marks a batch within milliseconds. After this long its worker must have died. */

@@ -27,7 +27,7 @@ import { createPurchaseChannel } from '../rocketmq/purchase-channel.js';
 import type { ChannelHealth } from '../rocketmq/probe.js';
 import { SaleSnapshots } from '../sales/sale-snapshots.js';
 import { UnitFetcher } from '../sales/stock/gather-units.js';
-import { wrapped } from './seams.js';
+import { wrapped } from '../process/seams.js';
 import { brokerConnection, messageSignatures, openSignedMessages } from '../process/servers.js';
 import { systemClock as clock } from '../process/system-clock.js';
 import type { BreakerWrappers } from './with-breakers.js';

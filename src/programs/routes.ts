@@ -33,7 +33,7 @@ import {
   listReconcileRuns,
   reconcileSale,
   retryCompensationJob,
-} from '../http/routes/reconcile.js';
+} from '../operate/reconcile/routes.js';
 import { listRefunds, takeOnRefund } from '../http/routes/refunds.js';
 import { addRevocation, listRevocations } from '../http/routes/revocations.js';
 import { checkRules, listRules, publishRules, readOldRules, readRules, readRulesStatus } from '../http/routes/rules.js';

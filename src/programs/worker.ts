@@ -18,7 +18,7 @@ import { createDeliverySource } from '../rocketmq/delivery-source.js';
 import { allOrNothing, type Opened } from '../process/all-or-nothing.js';
 import { reportProgram } from './report-program.js';
 import type { OpenProgram, Running } from './run-program.js';
-import { wrapped } from './seams.js';
+import { wrapped } from '../process/seams.js';
 import { brokerConnection, createReadiness, openSignedMessages, openStores, serversOf } from '../process/servers.js';
 import { systemClock as clock } from '../process/system-clock.js';
 import { createRegistry } from '../process/telemetry.js';

@@ -10,8 +10,8 @@ import type { RepairRepository } from '../core/ports/repair-stores.js';
 import type { RetirementRepository } from '../core/ports/sale-repository.js';
 import type { SaleStore } from '../core/ports/stock-store.js';
 import type { RecoveryMetrics } from './metrics.js';
-import { type BothSides, removeStaleMarkers } from './reconcile/count-units.js';
-import type { ReconcileAdmin } from './reconcile/reconcile-admin.js';
+import { type BothSides, removeStaleMarkers } from '../operate/reconcile/count-units.js';
+import type { ReconcileAdmin } from '../operate/reconcile/reconcile-admin.js';
 import { repairNeedIn } from './repair/sale-status.js';
 
 /** Both sides of the sales that are over, and everything that may keep one. */

@@ -8,7 +8,7 @@ import type { RepairRepository, RepairStore } from '../../src/core/ports/repair-
 import type { StockStore } from '../../src/core/ports/stock-store.js';
 import type { TransferStore } from '../../src/core/ports/transfer-store.js';
 import type { MysqlPool, Transaction } from '../../src/mysql/pool.js';
-import type { Seam } from '../../src/programs/seams.js';
+import type { Seam } from '../../src/process/seams.js';
 import type { PurchaseGate } from '../../src/purchase/gate.js';
 
 /**

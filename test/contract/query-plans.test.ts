@@ -17,7 +17,7 @@ import { openMysqlPool, type MysqlPool } from '../../src/mysql/pool.js';
 import { createReconcileRepository } from '../../src/mysql/reconcile-repository.js';
 import { createOrderAudit } from '../invariants/order-audit.js';
 import { createPaymentAttempts } from '../../src/mysql/payment-attempts.js';
-import { createReconcileRuns } from '../../src/mysql/reconcile-runs.js';
+import { createReconcileRuns } from '../../src/operate/reconcile/reconcile-runs.js';
 import { createPaymentCases } from '../../src/mysql/payment-cases.js';
 import { createRefundRepository } from '../../src/mysql/refund-repository.js';
 import { createRepairRepository } from '../../src/mysql/repair-repository.js';

@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import type { Batch } from '../../../src/core/batch.js';
 import type { StockStore } from '../../../src/core/ports/stock-store.js';
-import { wrapped } from '../../../src/programs/seams.js';
+import { wrapped } from '../../../src/process/seams.js';
 import { failPoints, POINTS } from '../../chaos/fail-points.js';
 import { batchOf, purchasesOf, saleOf } from '../../helpers/sales.js';
 

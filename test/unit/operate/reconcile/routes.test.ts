@@ -1,9 +1,9 @@
 import { expect } from 'chai';
 import request from 'supertest';
-import type { Order } from '../../../src/core/order.js';
-import type { Sale } from '../../../src/core/sale.js';
-import { ReconcileWorld } from '../recovery/reconcile/reconcile-world.js';
-import { bearer, FakeServices, startServer, type Started } from './http-harness.js';
+import type { Order } from '../../../../src/core/order.js';
+import type { Sale } from '../../../../src/core/sale.js';
+import { ReconcileWorld } from './reconcile-world.js';
+import { bearer, FakeServices, startServer, type Started } from '../../http/http-harness.js';
 
 describe('admin reconcile', () => {
   let world: ReconcileWorld;

@@ -12,7 +12,7 @@ import type { Outbox } from '../../core/ports/outbox.js';
 import type { AgedOrder } from '../../core/ports/reconcile-repository.js';
 import type { StoredBatch } from '../../core/ports/reconcile-store.js';
 import type { BatchStore } from '../../core/ports/batch-store.js';
-import { markIfComplete } from '../mark-if-recorded.js';
+import { markIfComplete } from '../../recovery/mark-if-recorded.js';
 import type { BothSides } from './count-units.js';
 
 /** Both sides of the sales, and what their compensation changes. */

@@ -2,7 +2,7 @@ import { expect } from 'chai';
 import { OperationalError } from '../../../../src/core/errors.js';
 import type { RequestEntry } from '../../../../src/core/outcome.js';
 import type { Sale } from '../../../../src/core/sale.js';
-import { ATTEMPTS_MAX } from '../../../../src/recovery/reconcile/compensate.js';
+import { ATTEMPTS_MAX } from '../../../../src/operate/reconcile/compensate.js';
 import { OPTIONS, ReconcileWorld } from './reconcile-world.js';
 
 const entryOf = (quantity: number): RequestEntry => ({ state: 'ordered', orderId: '9', quantity });

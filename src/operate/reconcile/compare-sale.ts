@@ -1,8 +1,8 @@
 import { type Sale } from '../../core/sale.js';
 import { homeBucket } from '../../core/bucket.js';
 import type { StoredRequest } from '../../core/ports/reconcile-store.js';
-import { repairNeedIn } from '../repair/sale-status.js';
-import { rowsOfSale } from '../rows-of-sale.js';
+import { repairNeedIn } from '../../recovery/repair/sale-status.js';
+import { rowsOfSale } from '../../recovery/rows-of-sale.js';
 import { type BothSides, byBucket, measureDrift, type SaleUnits, staleMarkers } from './count-units.js';
 import { type CompareLimits, RequestJudge } from './judge-requests.js';
 import { judgeUnits, RowUnits } from './judge-units.js';

@@ -1,11 +1,11 @@
-import type { Clock } from '../core/ports/clock.js';
-import type { SaleFinding } from '../core/sale-finding.js';
-import type { ReconcileRun, ReconcileRuns, SaleLease } from '../core/ports/reconcile-runs.js';
-import { bigint, execute, inMs, knex, msAgo, now, select, waitOver } from './knex.js';
-import type { MysqlPool } from './pool.js';
-import { retryConflicts } from './retry-conflicts.js';
-import { kindOf, storedKind, type StoredKind } from './stored-kind.js';
-import { withoutUndefined } from '../core/without-undefined.js';
+import type { Clock } from '../../core/ports/clock.js';
+import type { SaleFinding } from '../../core/sale-finding.js';
+import type { ReconcileRun, ReconcileRuns, SaleLease } from '../../core/ports/reconcile-runs.js';
+import { bigint, execute, inMs, knex, msAgo, now, select, waitOver } from '../../mysql/knex.js';
+import type { MysqlPool } from '../../mysql/pool.js';
+import { retryConflicts } from '../../mysql/retry-conflicts.js';
+import { kindOf, storedKind, type StoredKind } from '../../mysql/stored-kind.js';
+import { withoutUndefined } from '../../core/without-undefined.js';
 
 /** Maximum number of findings kept per run. More would tell a person nothing new. */
 const FINDINGS_KEPT = 1000;

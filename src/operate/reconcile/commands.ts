@@ -1,19 +1,19 @@
 import { Command, Option } from 'commander';
-import { openReconcile } from '../programs/operator.js';
-import { loadConfig } from '../core/config/load.js';
-import { assertNever } from '../core/errors.js';
-import { JOB_STATES, type CompensationJob, type JobState } from '../core/ports/compensation-repository.js';
-import type { ReconcileRun } from '../core/ports/reconcile-runs.js';
-import { COMPENSATED_KINDS, describeFinding, type CompensatedKind } from '../core/sale-finding.js';
-import { jobBody, runBody, saleResultBody } from '../http/routes/reconcile.js';
-import { withConnections } from '../process/connections.js';
-import { createLog } from '../process/telemetry.js';
-import type { ReconcileAdmin } from '../recovery/reconcile/reconcile-admin.js';
-import type { SaleResult } from '../recovery/reconcile/sale-report.js';
-import { CliError } from '../process/cli-error.js';
-import { operatorName, parseRowNumber, parseSaleId, parseWhole } from '../process/options.js';
-import { inLine, isoTime, print, printError, tableLine } from '../process/print.js';
-import { withoutUndefined } from '../core/without-undefined.js';
+import { openReconcile } from '../../programs/operator.js';
+import { loadConfig } from '../../core/config/load.js';
+import { assertNever } from '../../core/errors.js';
+import { JOB_STATES, type CompensationJob, type JobState } from '../../core/ports/compensation-repository.js';
+import type { ReconcileRun } from '../../core/ports/reconcile-runs.js';
+import { COMPENSATED_KINDS, describeFinding, type CompensatedKind } from '../../core/sale-finding.js';
+import { jobBody, runBody, saleResultBody } from './routes.js';
+import { withConnections } from '../../process/connections.js';
+import { createLog } from '../../process/telemetry.js';
+import type { ReconcileAdmin } from './reconcile-admin.js';
+import type { SaleResult } from './sale-report.js';
+import { CliError } from '../../process/cli-error.js';
+import { operatorName, parseRowNumber, parseSaleId, parseWhole } from '../../process/options.js';
+import { inLine, isoTime, print, printError, tableLine } from '../../process/print.js';
+import { withoutUndefined } from '../../core/without-undefined.js';
 
 interface RunFlags {
   readonly sale?: string;

@@ -1,6 +1,6 @@
 import type { Sale } from '../../core/sale.js';
 import type { AgedOrder } from '../../core/ports/reconcile-repository.js';
-import { liveUnitsOf, rowsOfSale } from '../rows-of-sale.js';
+import { liveUnitsOf, rowsOfSale } from '../../recovery/rows-of-sale.js';
 import { type BothSides, buyersTooMany, measureDrift, type SaleUnits, stoodStill } from './count-units.js';
 import type { SaleNotes } from './sale-report.js';
 

@@ -1,8 +1,8 @@
 import { expect } from 'chai';
 import type { Sale } from '../../../../src/core/sale.js';
 import { checkSale, waitUntilAtRest } from '../../../invariants/check-sale.js';
-import { compareSale } from '../../../../src/recovery/reconcile/compare-sale.js';
-import { measureDrift } from '../../../../src/recovery/reconcile/count-units.js';
+import { compareSale } from '../../../../src/operate/reconcile/compare-sale.js';
+import { measureDrift } from '../../../../src/operate/reconcile/count-units.js';
 import { memoryCheckPorts } from '../../../helpers/memory/memory-check-ports.js';
 import { MemoryReconcileRepository, MemoryReconcileStore } from '../../../helpers/memory/memory-reconcile.js';
 import { MemoryRepairStore } from '../../../helpers/memory/memory-repair-store.js';

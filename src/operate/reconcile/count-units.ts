@@ -10,7 +10,7 @@ import {
   unitsInTransit,
 } from '../../core/bucket.js';
 import type { Sale } from '../../core/sale.js';
-import { rowsOfSale } from '../rows-of-sale.js';
+import { rowsOfSale } from '../../recovery/rows-of-sale.js';
 
 /** Both sides of the sales that are compared: their buckets in Redis and their rows in MySQL. */
 export interface BothSides {

@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import { OperationalError } from '../../../../src/core/errors.js';
 import type { RecoveryMetrics } from '../../../../src/recovery/metrics.js';
-import { compensateJob, reconcileJob, tidyRuns } from '../../../../src/recovery/reconcile/reconcile-jobs.js';
+import { compensateJob, reconcileJob, tidyRuns } from '../../../../src/operate/reconcile/jobs.js';
 import { ReconcileWorld } from './reconcile-world.js';
 import { noRecoveryMetrics } from '../../../helpers/no-metrics.js';
 

@@ -5,9 +5,9 @@ import { assertNever } from '../../core/errors.js';
 import { COMPENSATED_KINDS } from '../../core/sale-finding.js';
 import { JOB_STATES, type CompensationJob } from '../../core/ports/compensation-repository.js';
 import { type ReconcileRun } from '../../core/ports/reconcile-runs.js';
-import type { SaleResult } from '../../recovery/reconcile/sale-report.js';
-import { json, problem } from '../answer.js';
-import { defineRoute } from '../route.js';
+import type { SaleResult } from './sale-report.js';
+import { json, problem } from '../../http/answer.js';
+import { defineRoute } from '../../http/route.js';
 import { withoutUndefined } from '../../core/without-undefined.js';
 
 /** Compares Redis and MySQL sale by sale, and shows the resulting compensation jobs. */

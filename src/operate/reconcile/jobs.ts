@@ -1,5 +1,5 @@
 import type { Job } from '../../core/job.js';
-import type { RecoveryMetrics } from '../metrics.js';
+import type { RecoveryMetrics } from '../../recovery/metrics.js';
 import type { ReconcileAdmin } from './reconcile-admin.js';
 
 const ACTOR = 'keeper';

@@ -1,7 +1,7 @@
 import { assertNever, OperationalError } from '../../core/errors.js';
 import { type Sale } from '../../core/sale.js';
 import type { CompensationJob } from '../../core/ports/compensation-repository.js';
-import { repairNeedIn } from '../repair/sale-status.js';
+import { repairNeedIn } from '../../recovery/repair/sale-status.js';
 import { buyersTooMany, measureDrift, removeStaleMarkers } from './count-units.js';
 import {
   type CompensatePorts,

@@ -2,14 +2,14 @@ import type { Batch } from '../../../../src/core/batch.js';
 import type { Sale } from '../../../../src/core/sale.js';
 import { createOrderIdMinter } from '../../../../src/orders/order-id-minter.js';
 import { silentLog } from '../../../helpers/silent-log.js';
-import { ReconcileAdmin, type ReconcileOptions } from '../../../../src/recovery/reconcile/reconcile-admin.js';
-import type { SaleResult } from '../../../../src/recovery/reconcile/sale-report.js';
+import { ReconcileAdmin, type ReconcileOptions } from '../../../../src/operate/reconcile/reconcile-admin.js';
+import type { SaleResult } from '../../../../src/operate/reconcile/sale-report.js';
 import { MemoryCompensationRepository } from '../../../helpers/memory/memory-compensation-repository.js';
 import { MemoryReconcileRepository, MemoryReconcileStore } from '../../../helpers/memory/memory-reconcile.js';
 import { MemoryReconcileRuns } from '../../../helpers/memory/memory-reconcile-runs.js';
 import { MemoryRepairStore } from '../../../helpers/memory/memory-repair-store.js';
 import { MemoryWorkerSlots } from '../../../helpers/memory/memory-worker-slots.js';
-import { DeadLetterWorld } from '../../operate/dead-letters/dead-letter-world.js';
+import { DeadLetterWorld } from '../dead-letters/dead-letter-world.js';
 
 export const OPTIONS: ReconcileOptions = {
   safeAgeMs: 120_000,
