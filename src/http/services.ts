@@ -33,7 +33,6 @@ import type { Tracing } from '../core/ports/tracing.js';
 import type { PurchaseGate } from '../purchase/gate.js';
 import type { FollowPurchase } from '../purchase/follow-purchase.js';
 import type { PurchaseQuery } from '../purchase/get-purchase.js';
-import type { ReconcileAdmin } from '../operate/reconcile/reconcile-admin.js';
 import type { OrderedRepair } from '../recovery/repair/repair-jobs.js';
 import type { GetSaleAnswer } from '../sales/get-sale.js';
 import type { SaleSnapshots } from '../sales/sale-snapshots.js';
@@ -171,7 +170,6 @@ export interface HttpServices {
   readonly operatorPlaces: ReturnType<typeof newOperatorPlaces>;
   /** The contents of RocketMQ. Null: no name server is configured. */
   readonly mq: BrokerViews | null;
-  readonly reconcile: ReconcileAdmin;
   /** Payments that need an operator. @throws OperationalError mysql */
   readonly paymentCases: PaymentCases;
   /** Lists refunds, and claims a refund to pay it by hand. @throws OperationalError mysql */

@@ -53,9 +53,10 @@ import { openAdmission } from './admission.js';
 import { allOrNothing, type Opened } from '../process/all-or-nothing.js';
 import type { Identity, IdentityParts } from './identity.js';
 import { openDeadLetters } from '../operate/dead-letters/index.js';
+import { openReconcile } from '../operate/reconcile/index.js';
 import { openTrace } from '../operate/trace/index.js';
 import { Connections } from '../process/connections.js';
-import { openEditor, openReconcile, planOfSales, repairSale, splitIntoBuckets } from './operator.js';
+import { openEditor, planOfSales, repairSale, splitIntoBuckets } from './operator.js';
 import { ROUTES } from './routes.js';
 import { Profiler } from './profiler.js';
 import { openPurchasePath } from './purchase-path.js';
@@ -238,7 +239,7 @@ async function open(config: ServicesConfig, parts: ServicesParts, opened: Opened
     operatorPlaces: newOperatorPlaces(),
     mq: brokerViews,
     ...(await openDeadLetters(connections)),
-    reconcile: await openReconcile(connections),
+    ...(await openReconcile(connections)),
     audit: createAuditLog(mysql),
     profiler: new Profiler(),
     ...(await openTrace(connections, traceBroker)),

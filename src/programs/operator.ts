@@ -5,25 +5,18 @@ import type { WorkerProgress } from '../core/ports/channels.js';
 import type { Log } from '../core/ports/log.js';
 import type { PriceFault } from '../core/ports/payment-provider.js';
 import type { Resharded } from '../core/sale-repair.js';
-import { createCompensationRepository } from '../mysql/compensation-repository.js';
-import { createOrderRepository } from '../mysql/order-repository.js';
-import { createOutbox } from '../mysql/outbox.js';
 import type { MysqlPool } from '../mysql/pool.js';
 import { createReconcileRepository } from '../mysql/reconcile-repository.js';
-import { createReconcileRuns } from '../operate/reconcile/reconcile-runs.js';
 import { createRepairRepository } from '../mysql/repair-repository.js';
 import { createRuleRepository } from '../mysql/rule-repository.js';
 import { createSaleRepository } from '../mysql/sale-repository.js';
 import { createSaleEdits } from '../mysql/sale-edits.js';
 import { createSaleSchedule } from '../mysql/sale-schedule.js';
-import { ReconcileAdmin } from '../operate/reconcile/reconcile-admin.js';
 import { repairAsked, type OrderedRepair } from '../recovery/repair/repair-jobs.js';
 import type { RepairOrder } from '../recovery/repair/repair-sale.js';
 import { reshardSale, type ReshardOrder } from '../recovery/repair/reshard-sale.js';
 import { priceFaultOf } from '../payment/price-fault.js';
-import { createBatchStore } from '../redis/batch-store.js';
 import type { RedisConnection } from '../redis/connection.js';
-import { createReconcileStore } from '../redis/reconcile-store.js';
 import { createRepairStore } from '../redis/repair-store.js';
 import { createRuleBroadcast } from '../redis/rule-broadcast.js';
 import { createSaleSnapshotCache, createSaleStore } from '../redis/sale-store.js';
@@ -36,17 +29,8 @@ import { SaleAdmin } from '../sales/sale-admin.js';
 import { planSales, type PlannedSale } from '../sales/schedule/plan-sales.js';
 import { openReadiness } from './sale-readiness.js';
 import { wrapped } from '../process/seams.js';
-import type { Connections, PublishSections } from '../process/connections.js';
+import type { Connections } from '../process/connections.js';
 import { systemClock as clock } from '../process/system-clock.js';
-
-const RECONCILE_LIMITS = {
-  /** An older outbox row is stuck. After an outage a keeper needs minutes. */
-  outboxAgeMs: 600_000,
-  /** Reports a batch that the keeper has published again for longer than this. An hour is longer than most outages. */
-  waitingMaxMs: 3_600_000,
-  /** Requests of one sale and kind that a run reads again, one by one. The next run reads the rest. */
-  readsMax: 1000,
-};
 
 /** Opens the rules, which MySQL stores. They can be changed while Redis is down, when a change may matter most. */
 export async function openRules(connections: Connections<'mysql' | 'redis'>): Promise<RuleAdmin> {
@@ -77,34 +61,6 @@ export async function planOfSales(
   const readiness = openReadiness(await connections.redis(), connections.config, connections.log);
   const schedule = createSaleSchedule(connections.mysql());
   return planSales({ schedule, readiness, nowMs: () => clock.nowMs() }, withinMs);
-}
-
-export async function openReconcile(
-  connections: Connections<'mysql' | 'redis' | PublishSections | 'reconcile'>,
-): Promise<ReconcileAdmin> {
-  const redis = await connections.redis();
-  const mysql = connections.mysql();
-  return new ReconcileAdmin(
-    {
-      batches: createBatchStore(redis),
-      store: createReconcileStore(redis),
-      repairs: createRepairStore(redis),
-      repository: createReconcileRepository(mysql),
-      jobs: createCompensationRepository(mysql),
-      runs: createReconcileRuns(mysql, clock),
-      sales: createSaleRepository(mysql),
-      outbox: createOutbox(mysql),
-      fail: {
-        repository: wrapped('order repository', createOrderRepository(mysql)),
-        minter: connections.minter(),
-        clock,
-      },
-      channel: connections.redrives(),
-      clock,
-      log: connections.log,
-    },
-    { ...connections.config.reconcile, ...RECONCILE_LIMITS },
-  );
 }
 
 /** Rebuilds a sale in Redis from MySQL. Without `force` only if the sale needs it. */

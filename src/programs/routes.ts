@@ -1,6 +1,7 @@
 import type { Route } from '../http/route.js';
 import type { HttpServices } from '../http/services.js';
 import { deadLetterRoutes, type DeadLetterServices } from '../operate/dead-letters/index.js';
+import { reconcileRoutes, type ReconcileServices } from '../operate/reconcile/index.js';
 import { tracePurchase, type TraceServices } from '../operate/trace/index.js';
 import { createSale, listSales, readSale, reshardSale, saleMoves } from '../http/routes/admin-sales.js';
 import { listAudit } from '../http/routes/audit.js';
@@ -28,12 +29,6 @@ import { profileCpu, profileHeap } from '../http/routes/profiles.js';
 import { purchase } from '../http/routes/purchase.js';
 import { purchaseEvents, purchaseStatus } from '../http/routes/purchase-status.js';
 import { fetchPurchaseToken, joinQueue, readTicket } from '../http/routes/queue.js';
-import {
-  listCompensationJobs,
-  listReconcileRuns,
-  reconcileSale,
-  retryCompensationJob,
-} from '../operate/reconcile/routes.js';
 import { listRefunds, takeOnRefund } from '../http/routes/refunds.js';
 import { addRevocation, listRevocations } from '../http/routes/revocations.js';
 import { checkRules, listRules, publishRules, readOldRules, readRules, readRulesStatus } from '../http/routes/rules.js';
@@ -44,7 +39,7 @@ import { cancelSale, deleteSale, editSale } from '../http/routes/edit-sale.js';
 import { readSalePlan } from '../http/routes/sale-plan.js';
 
 /** The services of every route. */
-export type ApiServices = HttpServices & DeadLetterServices & TraceServices;
+export type ApiServices = HttpServices & DeadLetterServices & ReconcileServices & TraceServices;
 
 /** Every route, in the order of the documents. `readyz` and `readiness` share an address on different listeners. */
 export const ROUTES: readonly Route<ApiServices>[] = [
@@ -79,10 +74,7 @@ export const ROUTES: readonly Route<ApiServices>[] = [
   exportOrders,
   readAnyOrder,
   ...deadLetterRoutes,
-  reconcileSale,
-  listReconcileRuns,
-  listCompensationJobs,
-  retryCompensationJob,
+  ...reconcileRoutes,
   listRefunds,
   takeOnRefund,
   listPaymentCases,

@@ -1,19 +1,19 @@
 import { Command, Option } from 'commander';
-import { openReconcile } from '../../programs/operator.js';
 import { loadConfig } from '../../core/config/load.js';
 import { assertNever } from '../../core/errors.js';
 import { JOB_STATES, type CompensationJob, type JobState } from '../../core/ports/compensation-repository.js';
 import type { ReconcileRun } from '../../core/ports/reconcile-runs.js';
 import { COMPENSATED_KINDS, describeFinding, type CompensatedKind } from '../../core/sale-finding.js';
-import { jobBody, runBody, saleResultBody } from './routes.js';
 import { withConnections } from '../../process/connections.js';
 import { createLog } from '../../process/telemetry.js';
-import type { ReconcileAdmin } from './reconcile-admin.js';
-import type { SaleResult } from './sale-report.js';
 import { CliError } from '../../process/cli-error.js';
 import { operatorName, parseRowNumber, parseSaleId, parseWhole } from '../../process/options.js';
 import { inLine, isoTime, print, printError, tableLine } from '../../process/print.js';
 import { withoutUndefined } from '../../core/without-undefined.js';
+import type { ReconcileAdmin } from './reconcile-admin.js';
+import { jobBody, runBody, saleResultBody } from './routes.js';
+import type { SaleResult } from './sale-report.js';
+import { openReconcile } from './services.js';
 
 interface RunFlags {
   readonly sale?: string;
@@ -94,9 +94,10 @@ const addListOptions = (command: Command): Command =>
 
 async function run(task: (admin: ReconcileAdmin) => Promise<void>): Promise<void> {
   const config = loadConfig(['mysql', 'redis', 'rocketmq', 'brokerAccess', 'messages', 'reconcile'], process.env);
-  await withConnections(config, createLog('reconcile', 'error'), async (connections) =>
-    task(await openReconcile(connections)),
-  );
+  await withConnections(config, createLog('reconcile', 'error'), async (connections) => {
+    const { reconcile } = await openReconcile(connections);
+    await task(reconcile);
+  });
 }
 
 async function reconcileSales(admin: ReconcileAdmin, { sale, apply = false, wait, json }: RunFlags): Promise<void> {

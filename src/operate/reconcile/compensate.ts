@@ -2,7 +2,8 @@ import { assertNever, OperationalError } from '../../core/errors.js';
 import { type Sale } from '../../core/sale.js';
 import type { CompensationJob } from '../../core/ports/compensation-repository.js';
 import { repairNeedIn } from '../../recovery/repair/sale-status.js';
-import { buyersTooMany, measureDrift, removeStaleMarkers } from './count-units.js';
+import { removeStaleMarkers } from '../../recovery/stale-markers.js';
+import { buyersTooMany, measureDrift } from './count-units.js';
 import {
   type CompensatePorts,
   done,

@@ -1,10 +1,11 @@
+import { isLive, type OrderState } from '../../core/order.js';
 import { batchOfEntry, type RequestEntry } from '../../core/outcome.js';
 import { purchaseKey, splitPurchaseKey } from '../../core/purchase.js';
 import type { AgedOrder } from '../../core/ports/reconcile-repository.js';
 import type { PendingAge } from '../../core/ports/reconcile-store.js';
 import type { BucketRef } from '../../core/bucket.js';
-import { compareRequest, type RequestKind } from './compare-request.js';
-import type { BothSides } from './count-units.js';
+import type { FindingKind } from '../../core/sale-finding.js';
+import type { BothSides } from '../../recovery/stale-markers.js';
 import type { SaleNotes } from './sale-report.js';
 
 export interface CompareLimits {
@@ -18,6 +19,29 @@ export interface CompareLimits {
   readonly markerAgeMs: number;
   /** Age after which an outbox row may be stuck, ms. */
   readonly outboxAgeMs: number;
+}
+
+type RequestKind = Extract<FindingKind, 'leak' | 'order_lost' | 'not_marked' | 'unreleased' | 'unheld'>;
+
+/**
+ * The one rule for comparing Redis and MySQL request by request (I3, I5): each accepted request has a row; with a live
+ * row its entry is `ordered`, with an ended row `released`. It holds for a sale at rest and for a sale that sells.
+ * @param entry the entry in Redis, or null if Redis does not know the request
+ * @param row the row in MySQL, or undefined if there is no row
+ */
+export function compareRequest(
+  entry: RequestEntry | null,
+  row: { readonly state: OrderState } | undefined,
+): RequestKind | 'match' {
+  if (row === undefined) {
+    if (entry === null) return 'match';
+    return entry.state === 'held' ? 'leak' : 'order_lost';
+  }
+  if (isLive(row.state)) {
+    if (entry === null || entry.state === 'released') return 'unheld';
+    return entry.state === 'ordered' ? 'match' : 'not_marked';
+  }
+  return entry === null || entry.state === 'released' ? 'match' : 'unreleased';
 }
 
 /** A request for which Redis and MySQL differed when its page was read. */

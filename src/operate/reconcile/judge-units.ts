@@ -1,7 +1,8 @@
 import type { Sale } from '../../core/sale.js';
 import type { AgedOrder } from '../../core/ports/reconcile-repository.js';
 import { liveUnitsOf, rowsOfSale } from '../../recovery/rows-of-sale.js';
-import { type BothSides, buyersTooMany, measureDrift, type SaleUnits, stoodStill } from './count-units.js';
+import type { BothSides } from '../../recovery/stale-markers.js';
+import { buyersTooMany, measureDrift, type SaleUnits, stoodStill } from './count-units.js';
 import type { SaleNotes } from './sale-report.js';
 
 /** A sale, its units left and held before its requests were read, and the counts of that reading. */

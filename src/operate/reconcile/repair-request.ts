@@ -13,7 +13,7 @@ import type { AgedOrder } from '../../core/ports/reconcile-repository.js';
 import type { StoredBatch } from '../../core/ports/reconcile-store.js';
 import type { BatchStore } from '../../core/ports/batch-store.js';
 import { markIfComplete } from '../../recovery/mark-if-recorded.js';
-import type { BothSides } from './count-units.js';
+import type { BothSides } from '../../recovery/stale-markers.js';
 
 /** Both sides of the sales, and what their compensation changes. */
 export interface CompensatePorts extends BothSides {

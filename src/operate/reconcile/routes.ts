@@ -5,10 +5,11 @@ import { assertNever } from '../../core/errors.js';
 import { COMPENSATED_KINDS } from '../../core/sale-finding.js';
 import { JOB_STATES, type CompensationJob } from '../../core/ports/compensation-repository.js';
 import { type ReconcileRun } from '../../core/ports/reconcile-runs.js';
-import type { SaleResult } from './sale-report.js';
 import { json, problem } from '../../http/answer.js';
 import { defineRoute } from '../../http/route.js';
 import { withoutUndefined } from '../../core/without-undefined.js';
+import type { SaleResult } from './sale-report.js';
+import type { ReconcileServices } from './services.js';
 
 /** Compares Redis and MySQL sale by sale, and shows the resulting compensation jobs. */
 
@@ -32,7 +33,7 @@ export const reconcileSale = defineRoute({
     },
   },
   problems: ['not_found', 'reconcile_running'],
-  async handle({ params: { saleId }, query, userId: actor }, { reconcile }) {
+  async handle({ params: { saleId }, query, userId: actor }, { reconcile }: ReconcileServices) {
     const results: SaleResult[] = [];
     const request = { saleId, apply: query.apply === 'true', waitMs: APPLY_WAIT_MS, actor };
     const { runId } = await reconcile.run(request, (result) => results.push(result));
@@ -69,7 +70,7 @@ export const listReconcileRuns = defineRoute({
     },
   },
   problems: [],
-  async handle({ query: { saleId, before: beforeId, limit: max } }, { reconcile }) {
+  async handle({ query: { saleId, before: beforeId, limit: max } }, { reconcile }: ReconcileServices) {
     const runs = await reconcile.runs(withoutUndefined({ saleId, beforeId }), max);
     return json(200, 'found', { runs: runs.map(runBody), next: nextOf(runs, max, 'runId') });
   },
@@ -94,7 +95,7 @@ export const listCompensationJobs = defineRoute({
     200: { description: 'a page', schema: jobPage },
   },
   problems: [],
-  async handle({ query: { after: afterId, limit: max, ...filter } }, { reconcile }) {
+  async handle({ query: { after: afterId, limit: max, ...filter } }, { reconcile }: ReconcileServices) {
     const jobs = await reconcile.jobs(withoutUndefined(filter), { max, ...withoutUndefined({ afterId }) });
     return json(200, 'found', { jobs: jobs.map(jobBody), next: nextOf(jobs, max, 'jobId') });
   },
@@ -116,7 +117,7 @@ export const retryCompensationJob = defineRoute({
     },
   },
   problems: ['job_not_found', 'wrong_state'],
-  async handle({ params: { jobId }, userId: actor }, { reconcile }) {
+  async handle({ params: { jobId }, userId: actor }, { reconcile }: ReconcileServices) {
     const outcome = await reconcile.retry(jobId, actor);
     switch (outcome) {
       case 'retried':

@@ -34,7 +34,7 @@ export function reconcilers(proc: SimulatedProcess, system: SimulatedSystem): Jo
   const repairs: RepairStore = new MemoryRepairStore(system.redis);
   const slots = withFaults(proc, 'mysql', system.slots, ['acquire', 'free']);
   const owner = `reconcile-${system.rng.range(1, 1_000_000_000)}`;
-  const admin = new ReconcileAdmin(
+  const reconcile = new ReconcileAdmin(
     {
       batches: withFaults(proc, 'redis', system.servers.batches, ['markRecorded', 'release']),
       store: storeOf(proc, system),
@@ -69,8 +69,8 @@ export function reconcilers(proc: SimulatedProcess, system: SimulatedSystem): Jo
       leaseMs: shape.outboxLeaseMs,
     },
   );
-  const metrics = metricsOf(system);
-  return [reconcileJob({ admin, metrics }, { apply: true }), compensateJob({ admin, metrics })];
+  const parts = { reconcile, metrics: metricsOf(system) };
+  return [reconcileJob(parts, { apply: true }), compensateJob(parts)];
 }
 
 function storeOf(proc: SimulatedProcess, { redis }: SimulatedSystem): ReconcileStore {

@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import type { OrderState } from '../../../../src/core/order.js';
 import type { RequestEntry } from '../../../../src/core/outcome.js';
-import { compareRequest } from '../../../../src/operate/reconcile/compare-request.js';
+import { compareRequest } from '../../../../src/operate/reconcile/judge-requests.js';
 
 describe('compare-request (I3, I5)', () => {
   const held: RequestEntry = { state: 'held', batchId: 'b', quantity: 1 };

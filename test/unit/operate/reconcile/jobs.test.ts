@@ -25,7 +25,7 @@ describe('keeper jobs of reconcile', () => {
       reconciled: (findings) => counted.push(findings),
       compensationJobs: (counts) => counted.push(counts),
     };
-    const parts = { admin: world.reconcile, metrics };
+    const parts = { reconcile: world.reconcile, metrics };
     await world.stray(sale, ['u1']);
     world.onPublish = (batch) => world.work(batch);
     await reconcileJob(parts, { apply: false }).runOnce();
@@ -54,7 +54,7 @@ describe('keeper jobs of reconcile', () => {
       ...noRecoveryMetrics,
       reconciled: (findings) => counted.push(findings),
     };
-    const ran = await reconcileJob({ admin: world.reconcile, metrics }, { apply: false })
+    const ran = await reconcileJob({ reconcile: world.reconcile, metrics }, { apply: false })
       .runOnce()
       .catch((error: Error) => error.message);
     expect([counted, ran]).to.deep.equal([[{}], '1 sale was not compared; the warnings above say why']);
