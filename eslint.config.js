@@ -60,7 +60,7 @@ const FLOW = {
   process: ['http', 'orders', 'redis', 'mysql', 'rocketmq', 'core'],
   http: ['contract', 'admission', 'purchase', 'orders', 'sales', 'recovery', 'core'],
   /** The bodies of the API, written once. The pages and the client take their types from it. */
-  contract: ['admission', 'sales', 'recovery', 'core'],
+  contract: ['admission', 'sales', 'core'],
   recovery: ['orders', 'sales', 'core'],
   purchase: ['sales', 'core'],
   orders: ['core'],
