@@ -84,7 +84,7 @@ export function compensateJob({ reconcile, metrics }: Reconciling): Job {
 }
 
 /** Publishes how many compensation jobs there are. Operators change them too, so this job counts them. */
-export function watchCompensations({ reconcile, metrics }: Reconciling): Job {
+function watchCompensations({ reconcile, metrics }: Reconciling): Job {
   return {
     name: 'watch-compensations',
     async runOnce(): Promise<'idle' | void> {
