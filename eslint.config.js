@@ -61,7 +61,7 @@ const FLOW = {
   process: ['http', 'orders', 'redis', 'mysql', 'rocketmq', 'core'],
   http: ['contract', 'admission', 'purchase', 'orders', 'sales', 'recovery', 'core'],
   /** The bodies of the API, written once. The pages and the client take their types from it. */
-  contract: ['admission', 'sales', 'recovery', 'core'],
+  contract: ['admission', 'sales', 'core'],
   recovery: ['orders', 'sales', 'core'],
   purchase: ['sales', 'core'],
   orders: ['core'],
@@ -176,7 +176,7 @@ const READS_WALL_CLOCK = {
   'operate/sales/sale-fields.ts': 'a time that an operator gives from now',
   'operate/sales/services.ts': 'the clock of the plan and of changes of sales',
   'operate/doctor/read-broker-facts.ts': 'compared with the clock of a broker',
-  'recovery/reconcile/reconcile-admin.ts': 'how long ago a sale closed',
+  'operate/reconcile/reconcile-admin.ts': 'how long ago a sale closed',
   'recovery/repair/await-quiet.ts': 'how long ago a sale closed',
   'redis/read-facts.ts': 'compared with the clock of Redis',
   'rocketmq/credentials.ts': 'the time that a call to the proxy has signed',

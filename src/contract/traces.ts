@@ -1,8 +1,39 @@
 import { z } from 'zod';
-import { STANDINGS } from '../recovery/trace/standing-of.js';
-import { TRACE_SOURCES } from '../recovery/trace/steps-of.js';
-import { STAGE_STATES, STAGES } from '../recovery/trace/timeline-of.js';
 import { id, text, time, userId, type BodyOf } from './fields.js';
+
+/**
+ * The standing of a purchase: the state of its order, or, without an order,
+ * - `pending`: units are held and a worker, or the re-drive, will record it
+ * - `parked`: units are held until an operator replays or discards its dead letter
+ * - `stray`: units are held, and only reconcile reports that and, if possible, repairs it
+ * - `unrecorded`: Redis knows an order that MySQL does not have
+ * - `repairing`: Redis may have lost it, and its sale waits for its repair
+ * - `unknown`: only a dead letter or a job names it
+ */
+const STANDINGS = [
+  'pending',
+  'parked',
+  'stray',
+  'unrecorded',
+  'repairing',
+  'unknown',
+  'pending_payment',
+  'paid',
+  'cancelled',
+  'expired',
+  'failed',
+] as const;
+
+/** The stages of every purchase, in their order. */
+export const STAGES = ['half', 'deduct', 'commit', 'delivery', 'row', 'payment', 'notification'] as const;
+
+/**
+ * - `waiting`: this stage is next, or under way
+ * - `failed`: the stage ended otherwise than the purchase was meant to
+ * - `not_reached`: the purchase ended before this stage, or nothing is known to have led here yet
+ * - `unknown`: the stores do not say
+ */
+const STAGE_STATES = ['done', 'waiting', 'failed', 'not_reached', 'unknown'] as const;
 
 const stage = z.object({
   stage: z.enum(STAGES),
@@ -11,7 +42,7 @@ const stage = z.object({
   dueAt: time.nullable(),
   text,
 });
-const step = z.object({ at: time.nullable(), source: z.enum(TRACE_SOURCES), what: text, detail: text });
+const step = z.object({ at: time.nullable(), source: z.enum(['redis', 'mysql', 'broker']), what: text, detail: text });
 const trace = z
   .object({
     userId,

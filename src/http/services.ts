@@ -29,12 +29,10 @@ import type { Tracing } from '../core/ports/tracing.js';
 import type { PurchaseGate } from '../purchase/gate.js';
 import type { FollowPurchase } from '../purchase/follow-purchase.js';
 import type { PurchaseQuery } from '../purchase/get-purchase.js';
-import type { ReconcileAdmin } from '../recovery/reconcile/reconcile-admin.js';
 import type { GetSaleAnswer } from '../sales/get-sale.js';
 import type { SaleSnapshots } from '../sales/sale-snapshots.js';
 import type { PriceTerms } from '../sales/new-sale.js';
 import type { SaleAdmin } from '../sales/sale-admin.js';
-import type { TracePurchase } from '../recovery/trace/trace-purchase.js';
 import type { AccessLog } from './access-log.js';
 import type { RequestAuthenticator } from './auth.js';
 import type { ClientAddress } from './client-address.js';
@@ -131,7 +129,6 @@ export interface HttpServices {
   readonly sales: SaleAdmin;
   readonly breakers: SharedBreakers;
   readonly operatorPlaces: ReturnType<typeof newOperatorPlaces>;
-  readonly reconcile: ReconcileAdmin;
   /** Payments that need an operator. @throws OperationalError mysql */
   readonly paymentCases: PaymentCases;
   /** Lists refunds, and claims a refund to pay it by hand. @throws OperationalError mysql */
@@ -149,7 +146,6 @@ export interface HttpServices {
   readonly profiler: {
     profile(kind: 'cpu' | 'heap', forMs: number, signal: AbortSignal): Promise<string | null>;
   };
-  readonly trace: TracePurchase;
   readonly ready: () => Promise<ReadyReport>;
   /** Readiness as a single word. The answer may be a moment old, so that frequent requests cost nothing. */
   readonly isReady: () => Promise<boolean>;

@@ -35,6 +35,7 @@ import { createAnswerHistory } from '../redis/answer-history.js';
 import { createProgramReports } from '../redis/program-reports.js';
 import { openPurchaseNotifications } from '../redis/purchase-notifications.js';
 import { createSaleSnapshotCache, createSaleStore } from '../redis/sale-store.js';
+import { createTraceBroker, type TraceBroker } from '../rocketmq/admin/trace-broker.js';
 import { GetSale } from '../sales/get-sale.js';
 import { SaleAdmin } from '../sales/sale-admin.js';
 import { openAdmission } from './admission.js';
@@ -44,8 +45,11 @@ import { openBroker } from '../operate/broker/index.js';
 import { openDeadLetters } from '../operate/dead-letters/index.js';
 import { openLive } from '../operate/live/index.js';
 import { openSaleServices, priceTermsOf } from '../operate/sales/index.js';
+import { openReconcile } from '../operate/reconcile/index.js';
+import { openTrace } from '../operate/trace/index.js';
 import { Connections } from '../process/connections.js';
 import { openReconcile, openTrace } from './operator.js';
+import { openEditor, planOfSales, repairSale, splitIntoBuckets } from './operator.js';
 import { ROUTES } from './routes.js';
 import { Profiler } from './profiler.js';
 import { openPurchasePath } from './purchase-path.js';
@@ -216,10 +220,10 @@ async function open(config: ServicesConfig, parts: ServicesParts, opened: Opened
     operatorPlaces: newOperatorPlaces(),
     mq: brokerViews,
     ...(await openDeadLetters(connections)),
-    reconcile: await openReconcile(connections),
+    ...(await openReconcile(connections)),
     audit: createAuditLog(mysql),
     profiler: new Profiler(),
-    trace: await openTrace(connections, traceBroker),
+    ...(await openTrace(connections, traceBroker)),
     ready,
     isReady: recent(async () => (await sells()).ready, READY_KEPT_MS, clock),
     cors,

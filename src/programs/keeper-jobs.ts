@@ -42,8 +42,6 @@ import { archiveOrders } from '../recovery/archive-orders.js';
 import { markRecorded } from '../recovery/mark-recorded.js';
 import type { RecoveryMetrics } from '../recovery/metrics.js';
 import { watchPending } from '../recovery/pending-buckets.js';
-import type { ReconcileAdmin } from '../recovery/reconcile/reconcile-admin.js';
-import { compensateJob, reconcileJob, tidyRuns, watchCompensations } from '../recovery/reconcile/reconcile-jobs.js';
 import { redrive } from '../recovery/redrive.js';
 import { forgetRetiredSales, retireSales } from '../recovery/retire-sales.js';
 import { alignSaleStates } from '../recovery/repair/align-sale-states.js';
@@ -81,6 +79,7 @@ import {
   workerProgressOf,
 } from '../operate/sales/index.js';
 import { wrapped } from '../process/seams.js';
+import { reconcileJobs, type ReconcileServices } from '../operate/reconcile/index.js';
 import { systemClock as clock } from '../process/system-clock.js';
 
 /** A live worker marks a batch within milliseconds. After this long its worker must have died. */
@@ -137,13 +136,12 @@ const DUE_KEPT_MS = 100;
 const NEVER_MS = 100 * 365 * 86_400_000;
 
 /** What the keeper has opened. */
-interface OpenedKeeper {
+interface OpenedKeeper extends ReconcileServices {
   readonly redis: RedisConnection;
   readonly mysql: MysqlPool;
   readonly broker: KeeperBroker;
   /** Null: refunds wait for an operator and become overdue. */
   readonly provider: PaymentProvider | null;
-  readonly reconcile: ReconcileAdmin;
   readonly clocks: ClockWatch;
   readonly tracing: Tracing;
   readonly metrics: OrderJobMetrics & RecoveryMetrics & SaleMetrics & ScheduleMetrics;
@@ -355,20 +353,6 @@ const repairJobs = ({ config, everyMs, rebuild, repair, metrics }: Keeper): Plan
   [everyMs, alignSaleStates(rebuild)],
   [everyMs, watchSalesInRepair({ ...rebuild, clock, metrics }, { afterMs: OVERDUE_MS.locked_sale })],
 ];
-
-/** Compensations run even if the keeper does not compare, because an operator may have ordered them. */
-function reconcileJobs({ config, everyMs, reconcile, due, metrics }: Keeper): PlannedJob[] {
-  const jobs: PlannedJob[] = [
-    [everyMs, due('compensation', compensateJob({ admin: reconcile, metrics }))],
-    [everyMs, watchCompensations({ admin: reconcile, metrics })],
-    [TIDY_EVERY_MS, tidyRuns(reconcile, { keepMs: config.reconcile.keepMs })],
-  ];
-  if (config.reconcile.everyMs > 0) {
-    const compareAll = reconcileJob({ admin: reconcile, metrics }, { apply: config.reconcile.apply === 'true' });
-    jobs.push([config.reconcile.everyMs, compareAll]);
-  }
-  return jobs;
-}
 
 /** Reports hot sales, and splits them if configured. */
 function hotSaleJobs({ config, everyMs, redis, mysql, sales, rebuild, repair, metrics, log }: Keeper): PlannedJob[] {

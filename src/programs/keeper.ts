@@ -19,7 +19,7 @@ import { allOrNothing, type Opened } from '../process/all-or-nothing.js';
 import { openKeeperBroker } from './keeper-broker.js';
 import { planJobs } from './keeper-jobs.js';
 import { Connections } from '../process/connections.js';
-import { openReconcile } from './operator.js';
+import { openReconcile } from '../operate/reconcile/index.js';
 import { reportProgram } from './report-program.js';
 import type { OpenProgram, Running } from './run-program.js';
 import { createReadiness, messageSignatures, openSignedMessages, openStores, serversOf } from '../process/servers.js';
@@ -93,7 +93,7 @@ async function open(config: OpenConfig, { log, opened, ...parts }: OpenParts): P
     mysql,
     broker,
     provider: payments?.provider ?? null,
-    reconcile: await openReconcile(connections),
+    ...(await openReconcile(connections)),
     clocks,
     tracing,
     metrics,

@@ -4,6 +4,8 @@ import { brokerRoutes, type BrokerServices } from '../operate/broker/index.js';
 import { deadLetterRoutes, type DeadLetterServices } from '../operate/dead-letters/index.js';
 import { followLive, readSaleSeconds, type LiveServices } from '../operate/live/index.js';
 import { listAudit } from '../operate/audit/index.js';
+import { reconcileRoutes, type ReconcileServices } from '../operate/reconcile/index.js';
+import { tracePurchase, type TraceServices } from '../operate/trace/index.js';
 import { readBreakers } from '../http/routes/breakers.js';
 import { orderRoutes } from '../operate/orders/index.js';
 import { bucketRoutes, saleRoutes, type SaleServices } from '../operate/sales/index.js';
@@ -16,21 +18,14 @@ import { profileCpu, profileHeap } from '../http/routes/profiles.js';
 import { purchase } from '../http/routes/purchase.js';
 import { purchaseEvents, purchaseStatus } from '../http/routes/purchase-status.js';
 import { fetchPurchaseToken, joinQueue, readTicket } from '../http/routes/queue.js';
-import {
-  listCompensationJobs,
-  listReconcileRuns,
-  reconcileSale,
-  retryCompensationJob,
-} from '../http/routes/reconcile.js';
 import { listRefunds, takeOnRefund } from '../http/routes/refunds.js';
 import { addRevocation, listRevocations } from '../http/routes/revocations.js';
 import { checkRules, listRules, publishRules, readOldRules, readRules, readRulesStatus } from '../http/routes/rules.js';
 import { readSalePage } from '../http/routes/sale-page.js';
 import { readSwitches, setSwitch } from '../http/routes/switches.js';
-import { tracePurchase } from '../http/routes/traces.js';
 
 /** The services of every route. */
-export type ApiServices = HttpServices & BrokerServices & DeadLetterServices & LiveServices & SaleServices;
+export type ApiServices = HttpServices & BrokerServices & DeadLetterServices & LiveServices & ReconcileServices & SaleServices & TraceServices;
 
 /** Every route, in the order of the documents. `readyz` and `readiness` share an address on different listeners. */
 export const ROUTES: readonly Route<ApiServices>[] = [
@@ -54,10 +49,7 @@ export const ROUTES: readonly Route<ApiServices>[] = [
   readBreakers,
   ...orderRoutes,
   ...deadLetterRoutes,
-  reconcileSale,
-  listReconcileRuns,
-  listCompensationJobs,
-  retryCompensationJob,
+  ...reconcileRoutes,
   listRefunds,
   takeOnRefund,
   listPaymentCases,

@@ -5,21 +5,26 @@ import type { Job } from '../core/job.js';
 import { purchaseKey, splitPurchaseKey } from '../core/purchase.js';
 import type { Sale } from '../core/sale.js';
 import type { BatchStore } from '../core/ports/batch-store.js';
+import type { CompensationRepository } from '../core/ports/compensation-repository.js';
 import type { Log } from '../core/ports/log.js';
+import type { RunOutcome } from '../core/ports/reconcile-runs.js';
 import type { RepairRepository } from '../core/ports/repair-stores.js';
 import type { RetirementRepository } from '../core/ports/sale-repository.js';
 import type { SaleStore } from '../core/ports/stock-store.js';
 import type { RecoveryMetrics } from './metrics.js';
-import { type BothSides, removeStaleMarkers } from './reconcile/count-units.js';
-import type { ReconcileAdmin } from './reconcile/reconcile-admin.js';
 import { repairNeedIn } from './repair/sale-status.js';
+import { type BothSides, removeStaleMarkers } from './stale-markers.js';
 
 /** Both sides of the sales that are over, and everything that may keep one. */
 export interface RetirePorts extends BothSides {
   readonly sales: RetirementRepository;
   readonly batches: BatchStore;
   readonly parkedBatchesOf: RepairRepository['parkedBatchesOf'];
-  readonly reconcile: ReconcileAdmin;
+  readonly reconcile: {
+    readonly jobs: CompensationRepository['list'];
+    /** Compares Redis and MySQL for a sale that is over. `none` while another process compares. */
+    readonly compareEnded: (saleId: string) => Promise<{ readonly outcome: RunOutcome; readonly staleMarkers: number }>;
+  };
   readonly log: Log;
   readonly metrics: RecoveryMetrics;
 }

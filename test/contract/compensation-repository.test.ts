@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { newBatchId } from '../../src/core/batch.js';
 import { expect } from 'chai';
 import { createCompensationRepository } from '../../src/mysql/compensation-repository.js';
-import { createReconcileRuns } from '../../src/mysql/reconcile-runs.js';
+import { createReconcileRuns } from '../../src/operate/reconcile/reconcile-runs.js';
 import type {
   CompensationRepository,
   CompensationJob,

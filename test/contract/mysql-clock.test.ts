@@ -12,7 +12,7 @@ import { createOverdueRepository } from '../../src/mysql/overdue-repository.js';
 import { createPaymentAttempts } from '../../src/mysql/payment-attempts.js';
 import type { MysqlPool, Statements, Transaction } from '../../src/mysql/pool.js';
 import { readMysqlClock } from '../../src/mysql/read-facts.js';
-import { createReconcileRuns } from '../../src/mysql/reconcile-runs.js';
+import { createReconcileRuns } from '../../src/operate/reconcile/reconcile-runs.js';
 import { createRefundRepository } from '../../src/mysql/refund-repository.js';
 import { createWorkerSlots } from '../../src/mysql/worker-slots.js';
 import { ClockWatch } from '../../src/orders/clock-watch.js';

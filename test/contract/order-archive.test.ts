@@ -7,7 +7,7 @@ import { createOrderSearch } from '../../src/mysql/order-search.js';
 import type { MysqlPool, Transaction } from '../../src/mysql/pool.js';
 import { createReconcileRepository } from '../../src/mysql/reconcile-repository.js';
 import { createOrderAudit } from '../invariants/order-audit.js';
-import { createTraceRepository } from '../../src/mysql/trace-repository.js';
+import { createTraceRepository } from '../../src/operate/trace/trace-repository.js';
 import { createOrderIdMinter } from '../../src/orders/order-id-minter.js';
 import { recordBatches } from '../../src/orders/record-batches.js';
 import { failPurchases } from '../../src/orders/fail-purchases.js';

@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import { randomBytes } from 'node:crypto';
-import { createTraceRepository } from '../../src/mysql/trace-repository.js';
+import { createTraceRepository } from '../../src/operate/trace/trace-repository.js';
 import { createOrderRepository } from '../../src/mysql/order-repository.js';
 import { draftSale } from '../chaos/harness/sales.js';
 import { batchOf, purchaseOf } from '../helpers/sales.js';

@@ -6,7 +6,7 @@ import { bucketKeys } from '../../src/redis/keys.js';
 import { createSaleStore } from '../../src/redis/sale-store.js';
 import { createBatchStore } from '../../src/redis/batch-store.js';
 import { createStockStore } from '../../src/redis/stock-store.js';
-import { createTraceStore } from '../../src/redis/trace-store.js';
+import { createTraceStore } from '../../src/operate/trace/trace-store.js';
 import { randomBytes } from 'node:crypto';
 import { batchOf, liveOrderOf, purchaseOf, purchasesOf, saleOf } from '../helpers/sales.js';
 import { stackEnv } from '../helpers/stack-env.js';

@@ -67,7 +67,7 @@ import { MemorySaleSnapshotCache } from '../helpers/memory/memory-sale-snapshot-
 import { MemoryTracing } from '../helpers/memory/memory-tracing.js';
 import { MemoryTransferStore } from '../helpers/memory/memory-transfer-store.js';
 import { signedMessages } from '../helpers/signatures.js';
-import { ReconcileWorld } from '../unit/recovery/reconcile/reconcile-world.js';
+import { ReconcileWorld } from '../unit/operate/reconcile/reconcile-world.js';
 import { FORGER, SMUGGLED } from './tokens.js';
 import { noAdmissionMetrics } from '../helpers/no-metrics.js';
 import { partial } from '../helpers/partial.js';

@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import { systemClock } from '../../src/process/system-clock.js';
 import { createCompensationRepository } from '../../src/mysql/compensation-repository.js';
-import { createReconcileRuns } from '../../src/mysql/reconcile-runs.js';
+import { createReconcileRuns } from '../../src/operate/reconcile/reconcile-runs.js';
 import { bucketKeys } from '../../src/redis/keys.js';
 import { Buyers } from '../chaos/harness/buyers.js';
 import { runCommand, type CommandEnd } from '../helpers/command.js';

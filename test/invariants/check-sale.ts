@@ -7,7 +7,7 @@ import type { AuditedRow, OrderAudit } from './order-audit.js';
 import type { BucketAudit, BucketSnapshot } from './redis-snapshot.js';
 import type { Clock } from '../../src/core/ports/clock.js';
 import { judgeFailures, judgeHistory, type ClientHistory } from './check-history.js';
-import { compareRequest } from '../../src/recovery/reconcile/compare-request.js';
+import { compareRequest } from '../../src/operate/reconcile/judge-requests.js';
 
 export const NO_TRANSFERS: BucketTransfers = Object.freeze({ outgoing: [], incoming: new Map<number, number>() });
 

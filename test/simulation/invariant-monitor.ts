@@ -7,7 +7,7 @@ import { type Sale } from '../../src/core/sale.js';
 import { homesEver, unitsInTransit } from '../../src/core/bucket.js';
 import { TOPICS } from '../../src/core/topics.js';
 import { checkSale, type ClientOutcome } from '../invariants/check-sale.js';
-import { compareSale } from '../../src/recovery/reconcile/compare-sale.js';
+import { compareSale } from '../../src/operate/reconcile/compare-sale.js';
 import { MemoryReconcileRepository, MemoryReconcileStore } from '../helpers/memory/memory-reconcile.js';
 import { MemoryRepairStore } from '../helpers/memory/memory-repair-store.js';
 import { memoryCheckPorts } from '../helpers/memory/memory-check-ports.js';

@@ -1,5 +1,5 @@
 import { OperationalError } from '../../src/core/errors.js';
-import { SalesNotCompared } from '../../src/recovery/reconcile/reconcile-jobs.js';
+import { SalesNotCompared } from '../../src/operate/reconcile/jobs.js';
 import { purchaseKey } from '../../src/core/purchase.js';
 import type { Sale } from '../../src/core/sale.js';
 import type { Order } from '../../src/core/order.js';

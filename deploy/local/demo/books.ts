@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { openReconcile } from '../../../src/programs/operator.js';
+import { openReconcile } from '../../../src/operate/reconcile/services.js';
 import { loadConfig, type Environment } from '../../../src/core/config/load.js';
 import { withConnections } from '../../../src/process/connections.js';
 import { createLog } from '../../../src/process/telemetry.js';
@@ -33,11 +33,11 @@ export async function checkBooks(env: Environment, actor: string): Promise<Books
   const looked = { TEST_OVERRIDES: 'on', RECONCILE_SAFE_AGE_MS: String(SAFE_AGE_MS), MARKER_LIFE_MS: undefined };
   const config = loadConfig(sections, { ...env, ...looked });
   return withConnections(config, createLog('demo', 'error'), async (connections) => {
-    const admin = await openReconcile(connections);
+    const { reconcile } = await openReconcile(connections);
     const untilMs = performance.now() + MATCH_WITHIN_MS;
     for (;;) {
       let undecided = 0;
-      const { outcome, salesCompared, salesFailed, counts } = await admin.run(
+      const { outcome, salesCompared, salesFailed, counts } = await reconcile.run(
         { apply: false, waitMs: 0, actor },
         (sale) => {
           if (sale.outcome !== 'compared') return;

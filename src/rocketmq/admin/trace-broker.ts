@@ -1,9 +1,40 @@
 import type { BrokerAccess } from '../credentials.js';
 import { HALF_TOPICS, TOPICS } from '../../core/topics.js';
-import type { FromBrokers, SilentBroker, TraceBroker, TracedMessage } from '../../core/ports/trace-sources.js';
 import { type BrokerAddress, brokersKnownTo, SeenBrokers } from './broker-state.js';
 import { readMessagesOfKey } from './inspect-broker.js';
 import { RemotingError } from './remoting.js';
+
+/** A message of a batch that the broker still stores. Times in Unix ms on the clock of the broker. */
+export interface TracedMessage {
+  /** A half message, a message visible to workers (committed), or a message published again. */
+  readonly kind: 'half' | 'committed' | 'redriven';
+  readonly storedAtMs: number;
+}
+
+/** A broker that holds a part of the answer and did not give it. */
+export interface SilentBroker {
+  readonly name: string;
+  /** The reason, for people. */
+  readonly why: string;
+}
+
+/** The results of the brokers that answered. */
+export interface FromBrokers<T> {
+  readonly found: readonly T[];
+  /** Brokers whose data is missing. */
+  readonly silent: readonly SilentBroker[];
+}
+
+/**
+ * Searches the brokers for one batch. Brokers forget messages after days. Every method throws OperationalError rocketmq
+ * when no name server answers.
+ */
+export interface TraceBroker {
+  /** @param without names of brokers to skip: each silent broker costs seconds */
+  messagesOf(batchId: string, without?: ReadonlySet<string>): Promise<FromBrokers<TracedMessage>>;
+  /** Returns bodies of half messages with this trace id as a key, in any state. Nothing has verified their sender. */
+  halvesOf(traceId: string): Promise<FromBrokers<string>>;
+}
 
 /** Where each kind of message of a batch is stored. */
 const PLACES = [

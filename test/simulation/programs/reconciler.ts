@@ -2,8 +2,8 @@ import { createOrderIdMinter } from '../../../src/orders/order-id-minter.js';
 import type { ReconcileRepository } from '../../../src/core/ports/reconcile-repository.js';
 import type { ReconcileStore } from '../../../src/core/ports/reconcile-store.js';
 import type { RepairStore } from '../../../src/core/ports/repair-stores.js';
-import { ReconcileAdmin } from '../../../src/recovery/reconcile/reconcile-admin.js';
-import { compensateJob, reconcileJob } from '../../../src/recovery/reconcile/reconcile-jobs.js';
+import { ReconcileAdmin } from '../../../src/operate/reconcile/reconcile-admin.js';
+import { compensateJob, reconcileJob } from '../../../src/operate/reconcile/jobs.js';
 import type { RecoveryMetrics } from '../../../src/recovery/metrics.js';
 import type { Job } from '../../../src/core/job.js';
 import { MemoryReconcileRepository, MemoryReconcileStore } from '../../helpers/memory/memory-reconcile.js';
@@ -34,7 +34,7 @@ export function reconcilers(proc: SimulatedProcess, system: SimulatedSystem): Jo
   const repairs: RepairStore = new MemoryRepairStore(system.redis);
   const slots = withFaults(proc, 'mysql', system.slots, ['acquire', 'free']);
   const owner = `reconcile-${system.rng.range(1, 1_000_000_000)}`;
-  const admin = new ReconcileAdmin(
+  const reconcile = new ReconcileAdmin(
     {
       batches: withFaults(proc, 'redis', system.servers.batches, ['markRecorded', 'release']),
       store: storeOf(proc, system),
@@ -69,8 +69,8 @@ export function reconcilers(proc: SimulatedProcess, system: SimulatedSystem): Jo
       leaseMs: shape.outboxLeaseMs,
     },
   );
-  const metrics = metricsOf(system);
-  return [reconcileJob({ admin, metrics }, { apply: true }), compensateJob({ admin, metrics })];
+  const parts = { reconcile, metrics: metricsOf(system) };
+  return [reconcileJob(parts, { apply: true }), compensateJob(parts)];
 }
 
 function storeOf(proc: SimulatedProcess, { redis }: SimulatedSystem): ReconcileStore {

@@ -8,7 +8,7 @@ import { MemoryReconcileRepository } from '../../helpers/memory/memory-reconcile
 import { MemoryRepairRepository } from '../../helpers/memory/memory-repair-repository.js';
 import { MemoryRepairStore } from '../../helpers/memory/memory-repair-store.js';
 import { replacing } from '../../helpers/replacing.js';
-import { ReconcileWorld } from './reconcile/reconcile-world.js';
+import { ReconcileWorld } from '../operate/reconcile/reconcile-world.js';
 import { noRecoveryMetrics } from '../../helpers/no-metrics.js';
 
 const DAY_MS = 86_400_000;

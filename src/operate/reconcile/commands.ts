@@ -1,0 +1,197 @@
+import { Command, Option } from 'commander';
+import { loadConfig } from '../../core/config/load.js';
+import { assertNever } from '../../core/errors.js';
+import { JOB_STATES, type CompensationJob, type JobState } from '../../core/ports/compensation-repository.js';
+import type { ReconcileRun } from '../../core/ports/reconcile-runs.js';
+import { COMPENSATED_KINDS, describeFinding, type CompensatedKind } from '../../core/sale-finding.js';
+import { withConnections } from '../../process/connections.js';
+import { createLog } from '../../process/telemetry.js';
+import { CliError } from '../../process/cli-error.js';
+import { operatorName, parseRowNumber, parseSaleId, parseWhole } from '../../process/options.js';
+import { inLine, isoTime, print, printError, tableLine } from '../../process/print.js';
+import { withoutUndefined } from '../../core/without-undefined.js';
+import type { ReconcileAdmin } from './reconcile-admin.js';
+import { jobBody, runBody, saleResultBody } from './routes.js';
+import type { SaleResult } from './sale-report.js';
+import { openReconcile } from './services.js';
+
+interface RunFlags {
+  readonly sale?: string;
+  readonly apply?: boolean;
+  readonly wait: number;
+  readonly json?: boolean;
+}
+
+interface ListFlags {
+  readonly sale?: string;
+  readonly state?: JobState;
+  readonly kind?: CompensatedKind;
+  readonly after?: string;
+  readonly limit: number;
+  readonly json?: boolean;
+}
+
+const WAIT_SECONDS_DEFAULT = 30;
+const LIST_DEFAULT = 50;
+const LIST_MAX = 10_000;
+const FINDINGS_SHOWN = 20;
+
+const EXIT_PARTLY = 1;
+
+const EXAMPLES = `
+Compares each sale in Redis and MySQL, purchase by purchase and unit by unit. It reports a difference only if it is 2 minutes
+old and was seen twice, so it is safe while a sale sells. With --apply, each repairable difference becomes a job with up to
+five attempts. docs/operations.md lists the kinds.
+
+Examples:
+  seckill reconcile                       all sales that are warm, open, paused, or closed in the last 8 days
+  seckill reconcile --sale 7 --json
+  seckill reconcile --sale 7 --apply      also repairs, and waits for each repair
+  seckill reconcile jobs --state failed_final
+  seckill reconcile retry 17
+  seckill reconcile runs
+
+Exit codes: 0 Redis and MySQL match (or everything was repaired), 1 something differs, or not everything was compared,
+2 wrong usage.`;
+
+export function reconcileCommand(): Command {
+  const reconcile = new Command('reconcile').description('compare Redis and MySQL, and repair differences');
+  const jobId = parseRowNumber('reconcile jobs');
+  reconcile
+    .addHelpText('after', EXAMPLES)
+    .option('--sale <saleId>', 'only this sale', parseSaleId)
+    .option('--apply', 'repair the differences')
+    .option('--wait <seconds>', 'time to wait for the repairs, 0 to 3600', parseWhole(0, 3600), WAIT_SECONDS_DEFAULT)
+    .option('--json', 'print one JSON line per sale and one for the run')
+    .action((flags: RunFlags) => run((admin) => reconcileSales(admin, flags)));
+
+  addListOptions(reconcile.command('jobs').description('list compensation jobs, oldest first'))
+    .addOption(new Option('--state <state>', 'only jobs in this state').choices(JOB_STATES))
+    .addOption(new Option('--kind <kind>', 'only jobs of this finding').choices(COMPENSATED_KINDS))
+    .option('--after <jobId>', 'only jobs after this one', jobId)
+    .action((_flags: unknown, command: Command) => run((admin) => listJobs(admin, command.optsWithGlobals())));
+
+  reconcile
+    .command('retry')
+    .description('give a failed job five more attempts')
+    .argument('<jobId>', 'number that `reconcile jobs` shows', jobId)
+    .addHelpText('after', '\n--json prints one JSON line.')
+    .action((id: string, _flags: unknown, command: Command) =>
+      run((admin) => retry(admin, id, command.optsWithGlobals<{ json?: boolean }>().json)),
+    );
+
+  addListOptions(reconcile.command('runs').description('list earlier comparisons, newest first')).action(
+    (_flags: unknown, command: Command) => run((admin) => listRuns(admin, command.optsWithGlobals())),
+  );
+  return reconcile;
+}
+
+/** Adds the list options. `--sale` and `--json` belong to the parent command. */
+const addListOptions = (command: Command): Command =>
+  command
+    .option('--limit <count>', 'maximum number of lines', parseWhole(1, LIST_MAX), LIST_DEFAULT)
+    .addHelpText('after', '\n--sale <saleId> shows one sale only, --json prints one JSON line each.');
+
+async function run(task: (admin: ReconcileAdmin) => Promise<void>): Promise<void> {
+  const config = loadConfig(['mysql', 'redis', 'rocketmq', 'brokerAccess', 'messages', 'reconcile'], process.env);
+  await withConnections(config, createLog('reconcile', 'error'), async (connections) => {
+    const { reconcile } = await openReconcile(connections);
+    await task(reconcile);
+  });
+}
+
+async function reconcileSales(admin: ReconcileAdmin, { sale, apply = false, wait, json }: RunFlags): Promise<void> {
+  const stopping = new AbortController();
+  const stop = (): void => stopping.abort();
+  process.once('SIGINT', stop).once('SIGTERM', stop);
+  if (!json) printSaleHeading();
+  const request = { apply, waitMs: wait * 1000, actor: operatorName(), signal: stopping.signal };
+  const result = await admin.run(sale === undefined ? request : { ...request, saleId: sale }, (one) => {
+    if (json) print(JSON.stringify(saleResultBody(one)));
+    else printSale(one);
+  });
+  process.off('SIGINT', stop).off('SIGTERM', stop);
+  if (json) print(JSON.stringify(result));
+  else printError(`Sales compared: ${result.salesCompared}; ${result.outcome}.`);
+  if (result.outcome !== 'match') process.exitCode = EXIT_PARTLY;
+}
+
+const saleLine = tableLine(18, 10, 9, 9, 9, 9, 10, 8, 8);
+
+const printSaleHeading = (): void =>
+  print(saleLine('sale', 'outcome', 'stock', 'sold', 'left', 'buyers', 'difference', 'young', 'waiting'));
+
+function printSale(result: SaleResult): void {
+  switch (result.outcome) {
+    case 'not_found':
+      return print(saleLine(result.saleId, 'not_found'));
+    case 'taken':
+      return print(saleLine(result.saleId, 'taken', `${result.owner} compares it until ${isoTime(result.untilMs)}`));
+    case 'failed':
+      return print(saleLine(result.saleId, 'failed', result.error.message));
+    case 'compared': {
+      const { saleId, outcome, figures, findings, counts } = result.report;
+      const { stock, sold, unitsLeft, unitsOfBuyers, difference, moving, young, waiting, unseen } = figures;
+      const apart = moving === 1 ? `${difference} moving` : String(difference);
+      const units = [stock, sold, unitsLeft, unitsOfBuyers].map(String);
+      print(saleLine(saleId, outcome, ...units, apart, String(young), String(waiting)));
+      if (unseen > 0) print(`  ${unseen} more differences were not read a second time. Run the command again.`);
+      for (const finding of findings.slice(0, FINDINGS_SHOWN)) {
+        print(inLine(`  ${finding.kind.padEnd(15)} ${describeFinding(finding)}`));
+      }
+      const all = Object.values(counts).reduce((sum, count) => sum + count, 0);
+      if (all > FINDINGS_SHOWN) print(`  … ${all} in total`);
+      for (const { jobId, state, lastError } of result.jobs.slice(0, FINDINGS_SHOWN)) {
+        print(inLine(`  job ${jobId.padEnd(9)} ${state.padEnd(13)} ${lastError ?? ''}`.trimEnd()));
+      }
+      return;
+    }
+    default:
+      return assertNever(result);
+  }
+}
+
+const jobLine = tableLine(8, 15, 13, 18, 8, 24);
+
+async function listJobs(admin: ReconcileAdmin, { sale, state, kind, after, limit, json }: ListFlags): Promise<void> {
+  const filter = withoutUndefined({ saleId: sale, state, kind });
+  const jobs = await admin.jobs(filter, { max: limit, ...withoutUndefined({ afterId: after }) });
+  if (!json) print(jobLine('job', 'kind', 'state', 'sale', 'attempts', 'due', 'finding; last error'));
+  for (const job of jobs) {
+    if (json) print(JSON.stringify(jobBody(job)));
+    else printJob(job);
+  }
+  if (!json && jobs.length === limit) printError(`For more, add --after ${jobs.at(-1)?.jobId}.`);
+}
+
+function printJob({ jobId, kind, state, saleId, attempts, availableAtMs, detail, lastError }: CompensationJob): void {
+  const due = state === 'pending' ? isoTime(availableAtMs) : '-';
+  const what = lastError === null ? detail : `${detail}; ${lastError}`;
+  print(jobLine(jobId, kind, state, saleId, String(attempts), due, what));
+}
+
+async function retry(admin: ReconcileAdmin, jobId: string, json: boolean | undefined): Promise<void> {
+  const outcome = await admin.retry(jobId, operatorName());
+  if (outcome === 'not_found') throw new CliError(`there is no compensation job ${jobId}.`);
+  if (outcome === 'not_retryable') {
+    throw new CliError(`job ${jobId} cannot be retried, because its purchase ended as a failed order.`);
+  }
+  if (json) print(JSON.stringify({ jobId, outcome }));
+  else print(outcome === 'retried' ? 'The keeper retries it now.' : 'It is already repaired.');
+}
+
+const runLine = tableLine(8, 24, 18, 8, 10, 16);
+
+async function listRuns(admin: ReconcileAdmin, { sale, limit, json }: ListFlags): Promise<void> {
+  const runs = await admin.runs(withoutUndefined({ saleId: sale }), limit);
+  if (!json) print(runLine('run', 'started at', 'sale', 'applied', 'outcome', 'actor', 'findings'));
+  for (const one of runs) {
+    if (json) print(JSON.stringify(runBody(one)));
+    else printRun(one);
+  }
+}
+
+function printRun({ runId, startedAtMs, saleId, applied, outcome, actor, findings }: ReconcileRun): void {
+  const words = [saleId ?? 'all', applied ? 'yes' : 'no', outcome ?? 'no end', actor];
+  print(runLine(runId, isoTime(startedAtMs), ...words, String(findings.length)));
+}

@@ -1,0 +1,202 @@
+import { assertNever, OperationalError } from '../../core/errors.js';
+import { type Sale } from '../../core/sale.js';
+import type { CompensationJob } from '../../core/ports/compensation-repository.js';
+import { repairNeedIn } from '../../recovery/repair/sale-status.js';
+import { removeStaleMarkers } from '../../recovery/stale-markers.js';
+import { buyersTooMany, measureDrift } from './count-units.js';
+import {
+  type CompensatePorts,
+  done,
+  FOLLOW_MAX_MS,
+  later,
+  repairRequest,
+  type Repair,
+  type RepairPass,
+} from './repair-request.js';
+import { withoutUndefined } from '../../core/without-undefined.js';
+
+export interface CompensateOptions {
+  readonly safeAgeMs: number;
+  readonly markerAgeMs: number;
+  /** Pause after the first attempt, ms. Doubles with every further attempt. */
+  readonly retryFirstMs: number;
+  /** Time after which a job is due again if the process that claimed it has died, ms. */
+  readonly leaseMs: number;
+}
+
+/** Attempts before a job is given up. */
+export const ATTEMPTS_MAX = 5;
+/** If this many sales in one pass get no answer, the whole Redis is taken to be down. */
+const AWAY_MAX = 3;
+/** Maximum number of jobs per pass. */
+const JOBS_MAX = 100;
+
+/**
+ * Works through the compensation jobs that are due, one after the other. A failed job is retried at growing intervals.
+ * After the last attempt a purchase without a row becomes `failed` and its units go back. A job is claimed only when
+ * its turn comes, and an attempt counts only if it was made: a keeper that dies delays at most one job and uses up no
+ * attempt.
+ * @param saleId only jobs of this sale
+ * @returns how many jobs were claimed
+ * @throws OperationalError mysql; any other error of a job, after all jobs had their turn
+ */
+export async function compensate(
+  ports: CompensatePorts,
+  options: CompensateOptions,
+  actor: string,
+  saleId?: string,
+): Promise<number> {
+  const pauseMaxMs = pauseMsOf(ATTEMPTS_MAX, options);
+  const claim = { max: 1, leaseMs: options.leaseMs, pauseMaxMs, ...withoutUndefined({ saleId }) };
+  const pass: RepairPass = { published: new Set(), followMs: Math.min(FOLLOW_MAX_MS, options.retryFirstMs) };
+  const bugs: unknown[] = [];
+  const claimed = new Set<string>();
+  /**
+   * Sales whose Redis did not answer. Their further jobs are skipped: each would wait for its time-out and delay the
+   * jobs of other sales.
+   */
+  const away = new Set<string>();
+  while (claimed.size < JOBS_MAX) {
+    const [job] = await ports.jobs.claim(claim);
+    if (job === undefined) break;
+    if (claimed.has(job.jobId)) {
+      // The job is due again: the next pass publishes it again.
+      await ports.jobs.postpone(job.jobId, 0, job.lastError ?? '', 'given_back');
+      break;
+    }
+    claimed.add(job.jobId);
+    if (away.has(job.saleId)) {
+      await ports.jobs.postpone(
+        job.jobId,
+        pauseMsOf(job.attempts, options),
+        'Redis did not answer for its sale',
+        'given_back',
+      );
+      continue;
+    }
+    try {
+      const missing = await outageMet(job, ports, options, { actor, pass });
+      if (missing === 'redis') away.add(job.saleId);
+      // If a dependency of all sales fails, the other jobs stay due: each would only wait for its time-out.
+      if ((missing !== null && missing !== 'redis') || away.size >= AWAY_MAX) break;
+    } catch (error) {
+      if (error instanceof OperationalError) throw error;
+      bugs.push(error);
+      await ports.jobs.postpone(job.jobId, pauseMsOf(job.attempts, options), String(error), 'given_back');
+    }
+  }
+  if (bugs.length > 0) throw bugs[0];
+  return claimed.size;
+}
+
+interface Work {
+  readonly actor: string;
+  readonly pass: RepairPass;
+}
+
+const pauseMsOf = (attempts: number, { retryFirstMs }: CompensateOptions): number =>
+  retryFirstMs * 2 ** Math.min(attempts, ATTEMPTS_MAX - 1);
+
+/** Works on one job. @returns the dependency that failed, in which case the result is unknown, else null */
+async function outageMet(
+  job: CompensationJob,
+  ports: CompensatePorts,
+  options: CompensateOptions,
+  work: Work,
+): Promise<OperationalError['dependency'] | null> {
+  const { jobs, log } = ports;
+  const { jobId, kind, saleId, attempts } = job;
+  const last = attempts >= ATTEMPTS_MAX;
+  const pauseMs = pauseMsOf(attempts, options);
+  let repair: Repair;
+  try {
+    repair = await repairOf(job, last, ports, options, work);
+  } catch (error) {
+    if (!(error instanceof OperationalError)) throw error;
+    const { message } = error;
+    await jobs.postpone(jobId, pauseMs, message, 'given_back');
+    log.warn({ jobId, kind, saleId, error: message }, 'not compensated, because a server failed');
+    return error.dependency;
+  }
+  const { note } = repair;
+  const fields = { jobId, kind, saleId, attempts, note };
+  if (repair.outcome === 'done') {
+    await jobs.done(jobId, work.actor, note);
+    log.info(fields, 'compensated');
+  } else if (repair.outcome === 'later' && !(last && repair.counts)) {
+    await jobs.postpone(jobId, pauseMs, note, repair.counts ? 'counts' : 'given_back');
+    log.info(fields, 'not compensated yet');
+  } else {
+    await jobs.failed(jobId, work.actor, note);
+    log.warn(fields, 'compensation given up');
+  }
+  return null;
+}
+
+async function repairOf(
+  job: CompensationJob,
+  last: boolean,
+  ports: CompensatePorts,
+  options: CompensateOptions,
+  { actor, pass }: Work,
+): Promise<Repair> {
+  const sale = await ports.repository.findSale(job.saleId);
+  if (sale === null) return later(`there is no sale ${job.saleId}`);
+  // Data that a repair is about to replace cannot be judged. The sale was read first: once a repair has begun, a batch
+  // that is sealed with its epoch is an older batch, and has to reacquire its units.
+  if (job.kind !== 'stuck_outbox' && (await repairNeedIn(sale, ports.repairs)) !== null) {
+    await ports.repairs.askForRepair(sale.saleId); // the keeper does not rebuild a closed sale by itself
+    return later('the sale waits for a repair', false);
+  }
+  switch (job.kind) {
+    case 'leak':
+    case 'not_marked':
+    case 'unreleased': {
+      const request = { userId: job.userId ?? '', requestId: job.requestId ?? '' };
+      return repairRequest(sale, request, ports, { kind: job.kind, last }, pass);
+    }
+    case 'drift':
+      return adjustUnits(sale, job, ports, options, actor);
+    case 'stale_marker':
+      return done(`${await removeStaleMarkers(sale, ports, options.markerAgeMs)} markers removed`);
+    case 'stuck_outbox':
+      return hurryOutbox(job, ports);
+    default:
+      return assertNever(job.kind);
+  }
+}
+
+/** Adds the whole difference to the bucket with the most units, or takes it from there. */
+async function adjustUnits(
+  sale: Sale,
+  { jobId }: CompensationJob,
+  ports: CompensatePorts,
+  options: CompensateOptions,
+  actor: string,
+): Promise<Repair> {
+  if (sale.state === 'open') return later('the sale is open, so its stock cannot be corrected', false);
+  const units = await measureDrift(sale, ports, options);
+  if (units === null) return later('the sale is not loaded');
+  if (units.difference === 0) return done('no units are missing any more');
+  if (units.moving) return later('units are in transit', false);
+  const tooMany = await buyersTooMany(sale, ports, options);
+  if (tooMany === null) return later('units moved while they were counted', false);
+  if (tooMany !== 0)
+    return later('the units of the buyers differ from the units of their requests; a person must decide');
+  const read = Math.max(...units.buckets);
+  const bucket = units.buckets.indexOf(read);
+  const wanted = read + units.difference;
+  if (wanted < 0) return later(`${-units.difference} units must be removed, but no bucket has enough left`);
+  // Redis is not part of the transaction, so the audit log is written before the change.
+  await ports.jobs.announce(jobId, actor, 'ledger.adjust', { bucket, unitsLeft: read }, { bucket, unitsLeft: wanted });
+  const word = await ports.store.adjust({ saleId: sale.saleId, bucket }, { read, wanted, epoch: sale.epoch });
+  if (word !== 'adjusted') return later(`not adjusted: ${word}`, word === 'not_warmed');
+  return done(`units left of bucket ${bucket}: ${read} → ${wanted}`);
+}
+
+async function hurryOutbox(job: CompensationJob, { repository, outbox }: CompensatePorts): Promise<Repair> {
+  const outboxId = job.subject.slice(job.subject.lastIndexOf('/') + 1);
+  if (await repository.isDone(outboxId)) return done('the outbox row is done');
+  await outbox.postpone([outboxId], 0);
+  return later('made due at once');
+}

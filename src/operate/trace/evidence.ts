@@ -1,0 +1,66 @@
+import type { RequestEntry } from '../../core/outcome.js';
+import type { RequestRef } from '../../core/purchase.js';
+import type { Sale } from '../../core/sale.js';
+import type { AuditLog, StoredAuditEntry } from '../../core/ports/audit-log.js';
+import type { CompensationJob, CompensationRepository } from '../../core/ports/compensation-repository.js';
+import type { TracedDeadLetter, TracedDeadLetters } from '../../core/ports/dead-letters.js';
+import type { SaleRepository } from '../../core/ports/sale-repository.js';
+import type { StockStore, StoredSale } from '../../core/ports/stock-store.js';
+import type { TraceBroker, TracedMessage } from '../../rocketmq/admin/trace-broker.js';
+import type { OrderTrace, TraceRepository, TraceSearch } from './trace-repository.js';
+import type { TracedBatch, TraceStore } from './trace-store.js';
+
+/** Where the evidence is read. */
+export interface TracePorts {
+  readonly sales: SaleRepository;
+  readonly stock: StockStore;
+  readonly store: TraceStore;
+  readonly repository: TraceRepository;
+  readonly deadLetters: TracedDeadLetters;
+  readonly jobs: CompensationRepository;
+  readonly audit: AuditLog;
+  /** Null if the admin port of the brokers is unknown. */
+  readonly broker: TraceBroker | null;
+}
+
+/** The id of a request, batch, order, trace or dead letter, and filters that narrow the search. */
+export interface TraceQuery extends TraceSearch {
+  readonly id: string;
+}
+
+/** Evidence of one purchase in Redis. */
+export interface StoreEvidence {
+  /** The buyer's bucket of the sale, or null if it is not loaded. */
+  readonly sale: StoredSale | null;
+  /** Units left in all buckets of the sale. */
+  readonly unitsLeft: number;
+  /** Units that the buyer holds or has ordered in this sale. */
+  readonly buyerUnits: number;
+  /** Null if the request was never accepted, or is lost. */
+  readonly entry: RequestEntry | null;
+  /**
+   * True if the bucket is missing, in repair or in need of repair: its data on the purchase may change with the repair.
+   */
+  readonly unsure: boolean;
+  /** The batch of the purchase, if a batch is known. */
+  readonly batch: (TracedBatch & { readonly batchId: string }) | null;
+}
+
+/**
+ * All evidence of one purchase in the stores. Redis is read first, then MySQL, then the rest in parallel. No two stores
+ * are read at the same moment, so a change during the reads may show twice.
+ */
+export interface PurchaseEvidence {
+  readonly request: RequestRef;
+  /** Null if MySQL does not know the sale. */
+  readonly sale: Sale | null;
+  readonly store: StoreEvidence;
+  readonly repository: OrderTrace;
+  readonly deadLetters: readonly TracedDeadLetter[];
+  readonly jobs: readonly CompensationJob[];
+  /** Messages of its batch at the brokers, or why no broker was asked. */
+  readonly broker: readonly TracedMessage[] | string;
+  /** Names of brokers that may have more and did not answer, and why. */
+  readonly silentBrokers: readonly string[];
+  readonly audit: readonly StoredAuditEntry[];
+}
