@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { LEVELS } from '../admission/degrade/degrade.js';
 import { ENDPOINTS, mode } from '../admission/layer.js';
-import { IN_FORCE } from '../admission/rules/where-in-force.js';
+import { IN_FORCE } from '../operate/rules/where-in-force.js';
 import { must } from '../core/field-errors.js';
 import { BREAKER_STATES } from '../core/ports/admission-stores.js';
 import { count, text, time, type BodyOf } from './fields.js';

@@ -1,4 +1,4 @@
-import { RuleAdmin } from '../admission/rules/rule-admin.js';
+import { RuleAdmin } from '../operate/rules/rule-admin.js';
 import type { Config } from '../core/config/schema.js';
 import { OperationalError } from '../core/errors.js';
 import type { WorkerProgress } from '../core/ports/channels.js';

@@ -35,10 +35,10 @@ import {
 } from '../http/routes/reconcile.js';
 import { listRefunds, takeOnRefund } from '../http/routes/refunds.js';
 import { addRevocation, listRevocations } from '../http/routes/revocations.js';
-import { checkRules, listRules, publishRules, readOldRules, readRules, readRulesStatus } from '../http/routes/rules.js';
+import { checkRules, listRules, publishRules, readOldRules, readRules, readRulesStatus } from '../operate/rules/routes.js';
 import { readBuckets, readSaleSeconds, repairSale } from '../http/routes/sale-live.js';
 import { readSalePage } from '../http/routes/sale-page.js';
-import { readSwitches, setSwitch } from '../http/routes/switches.js';
+import { readSwitches, setSwitch } from '../operate/rules/switch-routes.js';
 import { cancelSale, deleteSale, editSale } from '../http/routes/edit-sale.js';
 import { readSalePlan } from '../http/routes/sale-plan.js';
 import { tracePurchase } from '../http/routes/traces.js';

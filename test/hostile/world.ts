@@ -4,7 +4,7 @@ import type { Batch } from '../../src/core/batch.js';
 import { isId, isOrderId, isPaymentId, isSaleId, isUserId } from '../../src/core/ids.js';
 import { type Body, DegradedReads, FallbackCache } from '../../src/admission/degrade/degraded-reads.js';
 import { Degrade, degradeRules } from '../../src/admission/degrade/degrade.js';
-import { SwitchAdmin } from '../../src/admission/degrade/switches.js';
+import { SwitchAdmin } from '../../src/operate/rules/switches.js';
 import { Admission } from '../../src/admission/admission.js';
 import { createLimitedAddress } from '../../src/admission/limits/limited-addresses.js';
 import { Lists, listsRules } from '../../src/admission/lists/lists.js';
@@ -15,7 +15,7 @@ import { RequestSignatures, signRules } from '../../src/admission/sign/request-s
 import { readKeyring } from '../../src/core/hmac.js';
 import { Seals } from '../../src/admission/sign/seals.js';
 import { PurchaseTokens } from '../../src/admission/sign/purchase-tokens.js';
-import { RuleAdmin } from '../../src/admission/rules/rule-admin.js';
+import { RuleAdmin } from '../../src/operate/rules/rule-admin.js';
 import { newLifecycle } from '../../src/http/answer.js';
 import { createBuyersServer, createOperatorsServer } from '../../src/http/server.js';
 import { createClientAddress } from '../../src/http/client-address.js';

@@ -1,9 +1,9 @@
 import { Command } from 'commander';
-import { openRules } from '../programs/operator.js';
-import { withConnections, type Connections } from '../process/connections.js';
-import { loadConfig } from '../core/config/load.js';
-import { assertNever } from '../core/errors.js';
-import { fieldSentences } from '../core/field-errors.js';
+import { openRules } from '../../programs/operator.js';
+import { withConnections, type Connections } from '../../process/connections.js';
+import { loadConfig } from '../../core/config/load.js';
+import { assertNever } from '../../core/errors.js';
+import { fieldSentences } from '../../core/field-errors.js';
 import {
   SwitchAdmin,
   type SwitchAnswer,
@@ -11,13 +11,13 @@ import {
   readSwitchArguments,
   type SwitchChange,
   type SwitchRow,
-} from '../admission/degrade/switches.js';
-import { switchedBody, switchesBody } from '../http/routes/switches.js';
-import { createLog } from '../process/telemetry.js';
-import { CliError } from '../process/cli-error.js';
-import { operatorName } from '../process/options.js';
-import { print, inLine, tableLine } from '../process/print.js';
-import { findInForce, inForceFields, inForceSentence, WAIT_OPTION, type Found } from './rules-in-force.js';
+} from './switches.js';
+import { switchedBody, switchesBody } from './switch-routes.js';
+import { createLog } from '../../process/telemetry.js';
+import { CliError } from '../../process/cli-error.js';
+import { operatorName } from '../../process/options.js';
+import { print, inLine, tableLine } from '../../process/print.js';
+import { findInForce, inForceFields, inForceSentence, WAIT_OPTION, type Found } from './print-in-force.js';
 
 interface Flags {
   readonly percent?: string;

@@ -1,13 +1,13 @@
-import { createRuleReports } from '../redis/rule-reports.js';
-import type { RuleReports } from '../core/ports/rules.js';
-import { whereInForce, type WhereInForce } from '../admission/rules/where-in-force.js';
-import { OperationalError } from '../core/errors.js';
-import { rulesInForceBody } from '../http/routes/rules.js';
-import type { Connections } from '../process/connections.js';
-import { systemClock as clock } from '../process/system-clock.js';
-import { CliError } from '../process/cli-error.js';
-import { parseWhole } from '../process/options.js';
-import { inLine } from '../process/print.js';
+import { createRuleReports } from '../../redis/rule-reports.js';
+import type { RuleReports } from '../../core/ports/rules.js';
+import { whereInForce, type WhereInForce } from './where-in-force.js';
+import { OperationalError } from '../../core/errors.js';
+import { rulesInForceBody } from './routes.js';
+import type { Connections } from '../../process/connections.js';
+import { systemClock as clock } from '../../process/system-clock.js';
+import { CliError } from '../../process/cli-error.js';
+import { parseWhole } from '../../process/options.js';
+import { inLine } from '../../process/print.js';
 
 /** Longer than an api needs to follow new rules, and longer than a dead api still counts as running. */
 const WAIT_DEFAULT_S = 5;

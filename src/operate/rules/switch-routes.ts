@@ -9,11 +9,11 @@ import {
   type FoundSwitches,
   type SwitchAnswer,
   type Unfit,
-} from '../../admission/degrade/switches.js';
+} from './switches.js';
 import { ENDPOINTS } from '../../admission/layer.js';
-import { json, problem, type Answer } from '../answer.js';
-import { badFields, checkedBody, defineRoute } from '../route.js';
-import { reasonErrors } from './rules.js';
+import { json, problem, type Answer } from '../../http/answer.js';
+import { badFields, checkedBody, defineRoute } from '../../http/route.js';
+import { reasonErrors } from './routes.js';
 
 /** The switches of degradation: shows how much of an answer buyers get, and sets a switch. */
 

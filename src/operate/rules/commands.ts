@@ -1,19 +1,19 @@
 import { Command } from 'commander';
-import { openRules } from '../programs/operator.js';
-import { withConnections, type Connections } from '../process/connections.js';
-import type { RulesDocument } from '../contract/rules.js';
-import { loadConfig } from '../core/config/load.js';
-import { assertNever } from '../core/errors.js';
-import { fieldSentences } from '../core/field-errors.js';
-import type { RuleAdmin } from '../admission/rules/rule-admin.js';
-import { parseRules, type RuleReason } from '../admission/rules/rule-set.js';
-import { checkedRulesBody, readRulesDocument, ruleChangeBody } from '../http/routes/rules.js';
-import { createLog } from '../process/telemetry.js';
-import { CliError } from '../process/cli-error.js';
-import { operatorName, parseWhole } from '../process/options.js';
-import { isoTime, print, inLine, tableLine } from '../process/print.js';
-import { readText } from './read-text.js';
-import { findInForce, inForceFields, inForceSentence, WAIT_OPTION } from './rules-in-force.js';
+import { openRules } from '../../programs/operator.js';
+import { withConnections, type Connections } from '../../process/connections.js';
+import type { RulesDocument } from '../../contract/rules.js';
+import { loadConfig } from '../../core/config/load.js';
+import { assertNever } from '../../core/errors.js';
+import { fieldSentences } from '../../core/field-errors.js';
+import type { RuleAdmin } from './rule-admin.js';
+import { parseRules, type RuleReason } from '../../admission/rules/rule-set.js';
+import { checkedRulesBody, readRulesDocument, ruleChangeBody } from './routes.js';
+import { createLog } from '../../process/telemetry.js';
+import { CliError } from '../../process/cli-error.js';
+import { operatorName, parseWhole } from '../../process/options.js';
+import { isoTime, print, inLine, tableLine } from '../../process/print.js';
+import { readText } from '../../process/read-text.js';
+import { findInForce, inForceFields, inForceSentence, WAIT_OPTION } from './print-in-force.js';
 
 interface Flags {
   readonly json?: boolean;

@@ -18,9 +18,9 @@ import { fieldError, fieldErrors, plainError, type FieldError } from '../../core
 import { parseJson } from '../../core/parse-json.js';
 import type { RuleChange as StoredChange } from '../../core/ports/rules.js';
 import type { RuleReason } from '../../admission/rules/rule-set.js';
-import { judgeInForce, type WhereInForce } from '../../admission/rules/where-in-force.js';
-import { json, problem } from '../answer.js';
-import { badFields, defineRoute, jsonBody } from '../route.js';
+import { judgeInForce, type WhereInForce } from './where-in-force.js';
+import { json, problem } from '../../http/answer.js';
+import { badFields, defineRoute, jsonBody } from '../../http/route.js';
 
 /** The rules of admission: shows the current rules, checks a draft, and publishes new rules. */
 

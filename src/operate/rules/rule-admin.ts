@@ -1,7 +1,7 @@
 import { OperationalError } from '../../core/errors.js';
 import type { Log } from '../../core/ports/log.js';
 import type { RuleBroadcast, RuleChange, RuleRepository, StoredRules } from '../../core/ports/rules.js';
-import { parseRules, storedRules, type Fitness, type RuleReason } from './rule-set.js';
+import { parseRules, storedRules, type Fitness, type RuleReason } from '../../admission/rules/rule-set.js';
 
 interface RuleAdminParts {
   readonly repository: RuleRepository;

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { utf8Of } from '../core/text.js';
-import { CliError, UsageError } from '../process/cli-error.js';
-import { inLine } from '../process/print.js';
+import { CliError, UsageError } from './cli-error.js';
+import { inLine } from './print.js';
 
 /**
  * Reads a file of an operator and drops its byte order mark. @throws CliError when the file cannot be read; UsageError if

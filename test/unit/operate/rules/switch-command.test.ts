@@ -1,13 +1,13 @@
 import { expect } from 'chai';
 import sinon from 'sinon';
-import { CliError } from '../../../src/process/cli-error.js';
-import { set, show, switchCommand } from '../../../src/cli/switch.js';
-import type { Found } from '../../../src/cli/rules-in-force.js';
-import { SwitchAdmin } from '../../../src/admission/degrade/switches.js';
-import { RuleAdmin } from '../../../src/admission/rules/rule-admin.js';
-import { silentLog } from '../../helpers/silent-log.js';
-import { MemoryRuleBroadcast, MemoryRuleRepository } from '../../helpers/memory/memory-rule-repository.js';
-import { partial } from '../../helpers/partial.js';
+import { CliError } from '../../../../src/process/cli-error.js';
+import { set, show, switchCommand } from '../../../../src/operate/rules/switch-command.js';
+import type { Found } from '../../../../src/operate/rules/print-in-force.js';
+import { SwitchAdmin } from '../../../../src/operate/rules/switches.js';
+import { RuleAdmin } from '../../../../src/operate/rules/rule-admin.js';
+import { silentLog } from '../../../helpers/silent-log.js';
+import { MemoryRuleBroadcast, MemoryRuleRepository } from '../../../helpers/memory/memory-rule-repository.js';
+import { partial } from '../../../helpers/partial.js';
 
 describe('seckill switch', () => {
   let lines: string[];
