@@ -20,7 +20,7 @@ import {
   resumeHalves,
 } from '../http/routes/mq.js';
 import { cancelOrder, payOrder, readOrder } from '../http/routes/orders.js';
-import { closePaymentCase, listPaymentCases } from '../http/routes/payment-cases.js';
+import { closePaymentCase, listPaymentCases } from '../operate/refunds/routes.js';
 import { paymentWebhook } from '../http/routes/payment-webhook.js';
 import { healthz, metrics, openapiDocuments, readiness, readyz } from '../http/routes/probes.js';
 import { profileCpu, profileHeap } from '../http/routes/profiles.js';
@@ -33,7 +33,7 @@ import {
   reconcileSale,
   retryCompensationJob,
 } from '../http/routes/reconcile.js';
-import { listRefunds, takeOnRefund } from '../http/routes/refunds.js';
+import { listRefunds, takeOnRefund } from '../operate/refunds/refund-routes.js';
 import { addRevocation, listRevocations } from '../http/routes/revocations.js';
 import { checkRules, listRules, publishRules, readOldRules, readRules, readRulesStatus } from '../operate/rules/routes.js';
 import { readBuckets, readSaleSeconds, repairSale } from '../http/routes/sale-live.js';

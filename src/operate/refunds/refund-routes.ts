@@ -3,8 +3,8 @@ import { refundPage, takenRefund, type ListedRefund, type Refund } from '../../c
 import { isoTime, limit, nextOf, paymentId, queryWord } from '../../contract/fields.js';
 import { assertNever } from '../../core/errors.js';
 import { REFUND_STATES, type StoredRefund } from '../../core/ports/refund-repository.js';
-import { json, problem } from '../answer.js';
-import { defineRoute } from '../route.js';
+import { json, problem } from '../../http/answer.js';
+import { defineRoute } from '../../http/route.js';
 import { withoutUndefined } from '../../core/without-undefined.js';
 
 /** Lists refunds, and claims a refund to pay it by hand. */

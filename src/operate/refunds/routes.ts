@@ -3,8 +3,8 @@ import { paymentCase, paymentCasePage, type PaymentCase } from '../../contract/p
 import { isoTime, limit, nextOf, queryWord, rowId } from '../../contract/fields.js';
 import { CASE_STATES, type PaymentCase as StoredCase } from '../../core/ports/payment-cases.js';
 import { withoutUndefined } from '../../core/without-undefined.js';
-import { json, problem } from '../answer.js';
-import { defineRoute } from '../route.js';
+import { json, problem } from '../../http/answer.js';
+import { defineRoute } from '../../http/route.js';
 
 export const listPaymentCases = defineRoute({
   method: 'get',

@@ -1,15 +1,15 @@
 import { Command, Option } from 'commander';
-import { createPaymentCases } from '../mysql/payment-cases.js';
-import { amountText } from '../core/amount-text.js';
-import { loadConfig } from '../core/config/load.js';
-import { CASE_STATES, type CaseState, type PaymentCase, type PaymentCases } from '../core/ports/payment-cases.js';
-import { withoutUndefined } from '../core/without-undefined.js';
-import { caseBody } from '../http/routes/payment-cases.js';
-import { withConnections } from '../process/connections.js';
-import { createLog } from '../process/telemetry.js';
-import { CliError } from '../process/cli-error.js';
-import { operatorName, parseWhole } from '../process/options.js';
-import { isoTime, print, printError, tableLine } from '../process/print.js';
+import { createPaymentCases } from '../../mysql/payment-cases.js';
+import { amountText } from '../../core/amount-text.js';
+import { loadConfig } from '../../core/config/load.js';
+import { CASE_STATES, type CaseState, type PaymentCase, type PaymentCases } from '../../core/ports/payment-cases.js';
+import { withoutUndefined } from '../../core/without-undefined.js';
+import { caseBody } from './routes.js';
+import { withConnections } from '../../process/connections.js';
+import { createLog } from '../../process/telemetry.js';
+import { CliError } from '../../process/cli-error.js';
+import { operatorName, parseWhole } from '../../process/options.js';
+import { isoTime, print, printError, tableLine } from '../../process/print.js';
 
 interface ListFlags {
   readonly state: CaseState | 'all';

@@ -5,9 +5,9 @@ import type {
   RefundPage,
   StoredRefund,
   TakeOnOutcome,
-} from '../../../src/core/ports/refund-repository.js';
-import { bearer, FakeServices, startServer, type Started } from './http-harness.js';
-import { partial } from '../../helpers/partial.js';
+} from '../../../../src/core/ports/refund-repository.js';
+import { bearer, FakeServices, startServer, type Started } from '../../http/http-harness.js';
+import { partial } from '../../../helpers/partial.js';
 
 const SHARED = {
   paymentId: 'pi_3.Mt:1',

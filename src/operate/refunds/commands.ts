@@ -1,24 +1,24 @@
 import { Command, InvalidArgumentError, Option } from 'commander';
-import { createRefundRepository } from '../mysql/refund-repository.js';
-import { createOrderSearch } from '../mysql/order-search.js';
-import { withConnections } from '../process/connections.js';
-import { loadConfig } from '../core/config/load.js';
-import { amountText } from '../core/amount-text.js';
-import { assertNever } from '../core/errors.js';
-import { isPaymentId } from '../core/ids.js';
-import { refundBody } from '../http/routes/refunds.js';
-import { createLog } from '../process/telemetry.js';
+import { createRefundRepository } from '../../mysql/refund-repository.js';
+import { createOrderSearch } from '../../mysql/order-search.js';
+import { withConnections } from '../../process/connections.js';
+import { loadConfig } from '../../core/config/load.js';
+import { amountText } from '../../core/amount-text.js';
+import { assertNever } from '../../core/errors.js';
+import { isPaymentId } from '../../core/ids.js';
+import { refundBody } from './refund-routes.js';
+import { createLog } from '../../process/telemetry.js';
 import {
   REFUND_STATES,
   type RefundRepository,
   type RefundState,
   type StoredRefund,
-} from '../core/ports/refund-repository.js';
-import type { OrderSearch } from '../core/ports/order-search.js';
-import { CliError } from '../process/cli-error.js';
-import { operatorName, parseWhole } from '../process/options.js';
-import { isoTime, print, printError, tableLine } from '../process/print.js';
-import { withoutUndefined } from '../core/without-undefined.js';
+} from '../../core/ports/refund-repository.js';
+import type { OrderSearch } from '../../core/ports/order-search.js';
+import { CliError } from '../../process/cli-error.js';
+import { operatorName, parseWhole } from '../../process/options.js';
+import { isoTime, print, printError, tableLine } from '../../process/print.js';
+import { withoutUndefined } from '../../core/without-undefined.js';
 
 type CurrenciesOf = OrderSearch['currenciesOf'];
 
