@@ -25,7 +25,7 @@ const COMMANDS: Readonly<Record<string, () => Promise<Command>>> = {
   mq: async () => (await import('./mq.js')).mqCommand(),
   trace: async () => (await import('./trace.js')).traceCommand(),
   lua: async () => (await import('./lua.js')).luaCommand(),
-  revocations: async () => (await import('./revocations.js')).revocationsCommand(),
+  revocations: async () => (await import('../operate/revocations/commands.js')).revocationsCommand(),
   profile: async () => (await import('./profile.js')).profileCommand(),
   token: async () => (await import('./setup.js')).tokenCommand(),
 };

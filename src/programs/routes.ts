@@ -34,7 +34,7 @@ import {
   retryCompensationJob,
 } from '../http/routes/reconcile.js';
 import { listRefunds, takeOnRefund } from '../operate/refunds/refund-routes.js';
-import { addRevocation, listRevocations } from '../http/routes/revocations.js';
+import { addRevocation, listRevocations } from '../operate/revocations/routes.js';
 import { checkRules, listRules, publishRules, readOldRules, readRules, readRulesStatus } from '../operate/rules/routes.js';
 import { readBuckets, readSaleSeconds, repairSale } from '../http/routes/sale-live.js';
 import { readSalePage } from '../http/routes/sale-page.js';

@@ -3,8 +3,8 @@ import { revocation, revocationPage, type Revocation } from '../../contract/acce
 import { isoTime, limit, nextOf, queryTime, queryWhole, tokenId, userId } from '../../contract/fields.js';
 import { fieldError } from '../../core/field-errors.js';
 import type { Revocation as StoredRevocation } from '../../core/ports/revocations.js';
-import { json } from '../answer.js';
-import { badFields, defineRoute, jsonBody } from '../route.js';
+import { json } from '../../http/answer.js';
+import { badFields, defineRoute, jsonBody } from '../../http/route.js';
 
 /** Revokes tokens, which are then refused before they expire. */
 
