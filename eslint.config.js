@@ -163,6 +163,8 @@ const READS_WALL_CLOCK = {
   'purchase/read-purchase.ts': 'how long ago a sale closed',
   'operate/dead-letters/bulk-route.ts': 'the end of a token, which ends a stream',
   'operate/dead-letters/replay-dead-letter.ts': 'the deadline of an order',
+  'operate/revocations/commands.ts': 'the time before which tokens are revoked',
+  'operate/revocations/routes.ts': 'the time before which tokens are revoked',
   'recovery/reconcile/reconcile-admin.ts': 'how long ago a sale closed',
   'recovery/repair/await-quiet.ts': 'how long ago a sale closed',
   'redis/read-facts.ts': 'compared with the clock of Redis',

@@ -54,6 +54,8 @@ import { openAdmission } from './admission.js';
 import { allOrNothing, type Opened } from '../process/all-or-nothing.js';
 import type { Identity, IdentityParts } from './identity.js';
 import { openDeadLetters } from '../operate/dead-letters/index.js';
+import { openRefunds } from '../operate/refunds/index.js';
+import { openRules } from '../operate/rules/index.js';
 import { Connections } from '../process/connections.js';
 import { openEditor, openReconcile, openTrace, planOfSales, repairSale, splitIntoBuckets } from './operator.js';
 import { ROUTES } from './routes.js';
@@ -165,7 +167,6 @@ async function open(config: ServicesConfig, parts: ServicesParts, opened: Opened
   const connections = new Connections(config, log, { redis, mysql });
   opened(() => connections.close());
   const refunds = createRefundRepository(mysql);
-  const paymentCases = createPaymentCases(mysql);
   const attempts = createPaymentAttempts(mysql);
   const charging = { declineBound: admission.declineBound, charged: createChargeMetrics(registry) };
   const paying = { repository: orders, transitions, attempts, refunds, provider, clock, log, ...charging };
@@ -216,13 +217,12 @@ async function open(config: ServicesConfig, parts: ServicesParts, opened: Opened
     cancelOrder: (orderId, userId) =>
       cancelOrder(orderId, userId, { repository: orders, transitions, limit: admission.cancelLimit }),
     orderSearch: createOrderSearch(mysql),
-    refunds,
     refundsOf: (orderId) => refunds.refundsOf(orderId),
     webhook: webhookOf(config.payment, payments?.webhook ?? null, {
       pay: (orderId, payment) => transitions.pay(orderId, payment),
       resolve: async (orderId) => (provider === null ? undefined : resolveOrder(orderId, { ...paying, provider })),
       isRefund: (paymentId) => refunds.has(paymentId),
-      cases: paymentCases,
+      cases: createPaymentCases(mysql),
     }),
     sales: new SaleAdmin({ repository: sales, store: createSaleStore(redis), cache }),
     prices: priceTermsOf(config),
@@ -232,12 +232,13 @@ async function open(config: ServicesConfig, parts: ServicesParts, opened: Opened
     repair: (saleId, order, options) => repairSale(connections, saleId, { ...order, ...options }),
     bucketsOf: (sale) => readSaleBuckets(sale, { ...looked, repair: createRepairStore(redis) }),
     saleSeconds: { landed, answers: history, keptMs: config.operators.consoleHistoryMs },
-    paymentCases,
     live: new LiveSnapshots({ sales: liveSales, programs: reports, clock, log }, CONSOLE_STREAMS_MAX),
     breakers: admission.breakers,
     operatorPlaces: newOperatorPlaces(),
     mq: brokerViews,
     ...(await openDeadLetters(connections)),
+    ...openRefunds(connections),
+    ...(await openRules(connections, admission.unfit)),
     reconcile: await openReconcile(connections),
     audit: createAuditLog(mysql),
     profiler: new Profiler(),

@@ -1,6 +1,4 @@
-import { RuleAdmin } from '../operate/rules/rule-admin.js';
 import type { Config } from '../core/config/schema.js';
-import { OperationalError } from '../core/errors.js';
 import type { WorkerProgress } from '../core/ports/channels.js';
 import type { Log } from '../core/ports/log.js';
 import type { PriceFault } from '../core/ports/payment-provider.js';
@@ -15,7 +13,6 @@ import type { MysqlPool } from '../mysql/pool.js';
 import { createReconcileRepository } from '../mysql/reconcile-repository.js';
 import { createReconcileRuns } from '../mysql/reconcile-runs.js';
 import { createRepairRepository } from '../mysql/repair-repository.js';
-import { createRuleRepository } from '../mysql/rule-repository.js';
 import { createSaleRepository } from '../mysql/sale-repository.js';
 import { createSaleEdits } from '../mysql/sale-edits.js';
 import { createSaleSchedule } from '../mysql/sale-schedule.js';
@@ -30,7 +27,6 @@ import { createBatchStore } from '../redis/batch-store.js';
 import type { RedisConnection } from '../redis/connection.js';
 import { createReconcileStore } from '../redis/reconcile-store.js';
 import { createRepairStore } from '../redis/repair-store.js';
-import { createRuleBroadcast } from '../redis/rule-broadcast.js';
 import { createSaleSnapshotCache, createSaleStore } from '../redis/sale-store.js';
 import { createStockStore } from '../redis/stock-store.js';
 import { createTraceStore } from '../redis/trace-store.js';
@@ -53,17 +49,6 @@ const RECONCILE_LIMITS = {
   /** Requests of one sale and kind that a run reads again, one by one. The next run reads the rest. */
   readsMax: 1000,
 };
-
-/** Opens the rules, which MySQL stores. They can be changed while Redis is down, when a change may matter most. */
-export async function openRules(connections: Connections<'mysql' | 'redis'>): Promise<RuleAdmin> {
-  const redis = await connections.redis().catch((error: unknown) => {
-    if (error instanceof OperationalError) return error;
-    throw error;
-  });
-  const broadcast =
-    redis instanceof OperationalError ? { announce: () => Promise.reject(redis) } : createRuleBroadcast(redis);
-  return new RuleAdmin({ repository: createRuleRepository(connections.mysql()), broadcast, log: connections.log });
-}
 
 /** @throws OperationalError redis, as does every function below */
 export const openSales = async (connections: Connections<'mysql' | 'redis'>): Promise<SaleAdmin> =>

@@ -1,9 +1,11 @@
 import type { Route } from '../http/route.js';
 import type { HttpServices } from '../http/services.js';
 import { deadLetterRoutes, type DeadLetterServices } from '../operate/dead-letters/index.js';
+import { refundRoutes, type RefundServices } from '../operate/refunds/index.js';
+import { revocationRoutes, type RevocationServices } from '../operate/revocations/index.js';
+import { readBreakers, ruleRoutes, switchRoutes, type RuleServices } from '../operate/rules/index.js';
 import { createSale, listSales, readSale, reshardSale, saleMoves } from '../http/routes/admin-sales.js';
 import { listAudit } from '../http/routes/audit.js';
-import { readBreakers } from '../http/routes/breakers.js';
 import { exportOrders } from '../http/routes/export-orders.js';
 import { findOrders, listMyOrders, readAnyOrder } from '../http/routes/find-orders.js';
 import { followLive } from '../http/routes/live.js';
@@ -20,7 +22,6 @@ import {
   resumeHalves,
 } from '../http/routes/mq.js';
 import { cancelOrder, payOrder, readOrder } from '../http/routes/orders.js';
-import { closePaymentCase, listPaymentCases } from '../operate/refunds/routes.js';
 import { paymentWebhook } from '../http/routes/payment-webhook.js';
 import { healthz, metrics, openapiDocuments, readiness, readyz } from '../http/routes/probes.js';
 import { profileCpu, profileHeap } from '../http/routes/profiles.js';
@@ -33,18 +34,14 @@ import {
   reconcileSale,
   retryCompensationJob,
 } from '../http/routes/reconcile.js';
-import { listRefunds, takeOnRefund } from '../operate/refunds/refund-routes.js';
-import { addRevocation, listRevocations } from '../operate/revocations/routes.js';
-import { checkRules, listRules, publishRules, readOldRules, readRules, readRulesStatus } from '../operate/rules/routes.js';
 import { readBuckets, readSaleSeconds, repairSale } from '../http/routes/sale-live.js';
 import { readSalePage } from '../http/routes/sale-page.js';
-import { readSwitches, setSwitch } from '../operate/rules/switch-routes.js';
 import { cancelSale, deleteSale, editSale } from '../http/routes/edit-sale.js';
 import { readSalePlan } from '../http/routes/sale-plan.js';
 import { tracePurchase } from '../http/routes/traces.js';
 
 /** The services of every route. */
-export type ApiServices = HttpServices & DeadLetterServices;
+export type ApiServices = HttpServices & DeadLetterServices & RefundServices & RevocationServices & RuleServices;
 
 /** Every route, in the order of the documents. `readyz` and `readiness` share an address on different listeners. */
 export const ROUTES: readonly Route<ApiServices>[] = [
@@ -83,20 +80,10 @@ export const ROUTES: readonly Route<ApiServices>[] = [
   listReconcileRuns,
   listCompensationJobs,
   retryCompensationJob,
-  listRefunds,
-  takeOnRefund,
-  listPaymentCases,
-  closePaymentCase,
-  readRules,
-  readRulesStatus,
-  publishRules,
-  checkRules,
-  listRules,
-  readOldRules,
-  listRevocations,
-  addRevocation,
-  readSwitches,
-  setSwitch,
+  ...refundRoutes,
+  ...ruleRoutes,
+  ...revocationRoutes,
+  ...switchRoutes,
   listAudit,
   tracePurchase,
   readMqStatus,

@@ -207,6 +207,7 @@ export class HostileWorld extends ReconcileWorld {
         onError: (error) => this.#wrong('batcher', error),
       },
     );
+    const orderSearch = new MemoryOrderSearch(this.mysql);
     const rules = new RuleAdmin({
       repository: new MemoryRuleRepository(),
       broadcast: new MemoryRuleBroadcast(),
@@ -262,7 +263,7 @@ export class HostileWorld extends ReconcileWorld {
           faultOf: () => null,
         }),
       ),
-      orderSearch: new MemoryOrderSearch(this.mysql),
+      orderSearch,
       addressOf: createClientAddress(new NetworkSet(['127.0.0.0/8'])),
       addressLimit: { isOn: false, refuses: () => false },
       limitedAddress: createLimitedAddress(),
@@ -304,6 +305,7 @@ export class HostileWorld extends ReconcileWorld {
       reconcile: this.#seen(this.reconcile),
       refunds,
       paymentCases: cases,
+      currenciesOf: (orderIds) => orderSearch.currenciesOf(orderIds),
       rules: this.#seen(rules),
       ruleReports: new MemoryRuleReports(clock),
       switches: this.#seen(new SwitchAdmin(rules)),

@@ -1,9 +1,7 @@
-import { createRuleReports } from '../../redis/rule-reports.js';
-import type { RuleReports } from '../../core/ports/rules.js';
 import { whereInForce, type WhereInForce } from './where-in-force.js';
 import { OperationalError } from '../../core/errors.js';
 import { rulesInForceBody } from './routes.js';
-import type { Connections } from '../../process/connections.js';
+import type { RuleServices } from './services.js';
 import { systemClock as clock } from '../../process/system-clock.js';
 import { CliError } from '../../process/cli-error.js';
 import { parseWhole } from '../../process/options.js';
@@ -28,21 +26,18 @@ export type Found =
 
 /** Asks the apis which version they follow. @param waitS 0 skips the question */
 export async function findInForce(
-  connections: Connections<'mysql' | 'redis'>,
+  reports: RuleServices['ruleReports'],
   version: number,
   waitS: number,
 ): Promise<Found> {
   if (waitS === 0) return { inForce: 'not_asked', version };
   try {
-    return await askApis(createRuleReports(await connections.redis()), version, waitS);
+    return await whereInForce(version, { reports, clock }, waitS * 1000);
   } catch (error) {
     if (!(error instanceof OperationalError)) throw error;
     return { inForce: 'unknown', version, why: error.message };
   }
 }
-
-const askApis = (reports: RuleReports, version: number, waitS: number): Promise<Found> =>
-  whereInForce(version, { reports, clock }, waitS * 1000);
 
 /** Returns the fields that a program may add to a line of JSON. */
 export const inForceFields = (found: Found): object => ('apis' in found ? rulesInForceBody(found) : found);

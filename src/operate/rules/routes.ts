@@ -18,6 +18,7 @@ import { fieldError, fieldErrors, plainError, type FieldError } from '../../core
 import { parseJson } from '../../core/parse-json.js';
 import type { RuleChange as StoredChange } from '../../core/ports/rules.js';
 import type { RuleReason } from '../../admission/rules/rule-set.js';
+import type { RuleServices } from './services.js';
 import { judgeInForce, type WhereInForce } from './where-in-force.js';
 import { json, problem } from '../../http/answer.js';
 import { badFields, defineRoute, jsonBody } from '../../http/route.js';
@@ -47,7 +48,7 @@ export const readRules = defineRoute({
   endpoint: null,
   answers: { 200: { description: 'the rules', schema: storedRules } },
   problems: [],
-  handle: async (_call, { rules }) => json(200, 'found', await rules.show()),
+  handle: async (_call, { rules }: RuleServices) => json(200, 'found', await rules.show()),
 });
 
 export const publishRules = defineRoute({
@@ -69,7 +70,7 @@ export const publishRules = defineRoute({
     },
   },
   problems: ['version_conflict'],
-  async handle({ body, userId }, { rules }) {
+  async handle({ body, userId }, { rules }: RuleServices) {
     if (body.version === undefined) {
       return badFields([fieldError('version', 'is missing: it must be the version that you edited')]);
     }
@@ -102,7 +103,7 @@ export const readRulesStatus = defineRoute({
     },
   },
   problems: [],
-  async handle(_call, { rules, ruleReports }) {
+  async handle(_call, { rules, ruleReports }: RuleServices) {
     const { version } = await rules.show();
     return json(200, 'found', rulesInForceBody(judgeInForce(version, await ruleReports.live())));
   },
@@ -121,7 +122,7 @@ export const checkRules = defineRoute({
     200: { description: 'what was found', schema: checkedRules },
   },
   problems: [],
-  handle: ({ body }, { rules }) => json(200, 'checked', checkedRulesBody(rules.check(body.rules))),
+  handle: ({ body }, { rules }: RuleServices) => json(200, 'checked', checkedRulesBody(rules.check(body.rules))),
 });
 
 export const listRules = defineRoute({
@@ -140,7 +141,7 @@ export const listRules = defineRoute({
     },
   },
   problems: [],
-  async handle({ query }, { rules }) {
+  async handle({ query }, { rules }: RuleServices) {
     const changes = await rules.history(query.limit);
     return json(200, 'found', { changes: changes.map(ruleChangeBody) });
   },
@@ -157,7 +158,7 @@ export const readOldRules = defineRoute({
   params: z.object({ version: text.meta({ override: { type: 'integer', minimum: 0 } }) }),
   answers: { 200: { description: 'the rules', schema: storedRules } },
   problems: ['rules_not_found'],
-  async handle({ params: { version } }, { rules }) {
+  async handle({ params: { version } }, { rules }: RuleServices) {
     // A number that does not fit the column names no version.
     const stored = /^(0|[1-9]\d{0,8})$/.test(version) ? await rules.find(Number(version)) : null;
     return stored === null ? problem('rules_not_found') : json(200, 'found', stored);

@@ -8,7 +8,7 @@ interface RuleAdminParts {
   readonly broadcast: Pick<RuleBroadcast, 'announce'>;
   readonly log: Log;
   /** Checks rules for all apis as this process would. Unknown here if omitted. */
-  readonly unfit?: Fitness;
+  readonly unfit?: Fitness | undefined;
 }
 
 /**

@@ -1,9 +1,8 @@
+import type { RulesStatus } from '../../contract/rules.js';
 import type { Clock } from '../../core/ports/clock.js';
 import type { RuleReport, RuleReports } from '../../core/ports/rules.js';
 
 const POLL_MS = 100;
-
-export const IN_FORCE = ['everywhere', 'not_everywhere', 'nowhere'] as const;
 
 /**
  * Where a version of the rules is in force.
@@ -12,7 +11,7 @@ export const IN_FORCE = ['everywhere', 'not_everywhere', 'nowhere'] as const;
  * - `nowhere`: no api reports
  */
 export interface WhereInForce {
-  readonly inForce: (typeof IN_FORCE)[number];
+  readonly inForce: RulesStatus['inForce'];
   readonly version: number;
   /** The apis, starting with those not following this version. */
   readonly apis: readonly (RuleReport & { readonly follows: boolean })[];
@@ -26,7 +25,7 @@ export interface WhereInForce {
  */
 export async function whereInForce(
   version: number,
-  { reports, clock }: { readonly reports: RuleReports; readonly clock: Clock },
+  { reports, clock }: { readonly reports: Pick<RuleReports, 'live'>; readonly clock: Clock },
   waitMs: number,
 ): Promise<WhereInForce> {
   const untilMs = clock.monotonicMs() + waitMs;

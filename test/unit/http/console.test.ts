@@ -3,7 +3,7 @@ import request from 'supertest';
 import type { BreakerStanding } from '../../../src/admission/breaker/shared-breakers.js';
 import { OperationalError } from '../../../src/core/errors.js';
 import type { AnswerCounts } from '../../../src/core/ports/answer-history.js';
-import type { HttpServices } from '../../../src/http/services.js';
+import type { ApiServices } from '../../../src/programs/routes.js';
 import type { OrderedRepair } from '../../../src/recovery/repair/repair-jobs.js';
 import type { SaleBucket } from '../../../src/sales/sale-buckets.js';
 import { saleOf } from '../../helpers/sales.js';
@@ -20,7 +20,7 @@ const away = (): never => {
 describe('console data', () => {
   let server: Started;
   let fake: FakeServices;
-  const serve = async (services: Partial<HttpServices>): Promise<void> => {
+  const serve = async (services: Partial<ApiServices>): Promise<void> => {
     const known = { show: async (saleId: string) => (saleId === '7' ? SALE : null) };
     fake = new FakeServices();
     fake = new FakeServices({ sales: partial({ ...fake.services.sales, ...known }), ...services });
@@ -97,7 +97,7 @@ describe('console data', () => {
     let landed: Map<number, number>;
     let heard: Map<number, AnswerCounts | null>;
     let readToMs: number | null;
-    const seconds = (): HttpServices['saleSeconds'] => ({
+    const seconds = (): ApiServices['saleSeconds'] => ({
       keptMs: HOUR_MS,
       landed: partial({
         bySecond: async (saleId, fromMs, toMs) => {

@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import sinon from 'sinon';
 import { CliError } from '../../../../src/process/cli-error.js';
-import { set, show, switchCommand } from '../../../../src/operate/rules/switch-command.js';
+import { setSwitch as set, showSwitches as show, switchCommand } from '../../../../src/operate/rules/commands.js';
 import type { Found } from '../../../../src/operate/rules/print-in-force.js';
 import { SwitchAdmin } from '../../../../src/operate/rules/switches.js';
 import { RuleAdmin } from '../../../../src/operate/rules/rule-admin.js';
