@@ -16,12 +16,14 @@ import type { StoredRefund } from './refund-store.js';
 import { caseBody, refundBody } from './routes.js';
 import { openRefunds, type RefundServices } from './services.js';
 
-interface ListRefundsFlags {
-  readonly state: RefundState | 'all';
-  readonly after?: string;
+interface ListFlags<State, Id> {
+  readonly state: State | 'all';
+  readonly after?: Id;
   readonly limit: number;
   readonly json?: boolean;
 }
+type ListRefunds = ListFlags<RefundState, string>;
+type ListCases = ListFlags<CaseState, number>;
 
 const LIST_DEFAULT = 50;
 const LIST_MAX = 10_000;
@@ -53,7 +55,7 @@ export function refundsCommand(): Command {
     .option('--after <paymentId>', 'only refunds after this one', parsePaymentId)
     .option('--limit <count>', 'maximum number of refunds', parseWhole(1, LIST_MAX), LIST_DEFAULT)
     .option('--json', 'one JSON line per refund')
-    .action((flags: ListRefundsFlags) => run('refunds', (services) => listRefunds(services, flags)));
+    .action((flags: ListRefunds) => run('refunds', (services) => listRefunds(services, flags)));
   refunds
     .command('done')
     .description('claim a refund before you pay it by hand; the keeper then leaves it alone')
@@ -80,7 +82,7 @@ async function run(
 
 async function listRefunds(
   { refunds, currenciesOf }: RefundServices,
-  { state, after, limit, json }: ListRefundsFlags,
+  { state, after, limit, json }: ListRefunds,
 ): Promise<void> {
   const page = { max: limit, ...withoutUndefined({ afterPaymentId: after }) };
   const found = await refunds.list(state === 'all' ? {} : { state }, page);
@@ -139,13 +141,6 @@ function amountOf({ orderId, amountCents, reason }: StoredRefund, currencies: Re
 
 const refundLine = tableLine(32, 24, 8, 19, 14, 5, 18);
 
-interface ListCasesFlags {
-  readonly state: CaseState | 'all';
-  readonly after?: number;
-  readonly limit: number;
-  readonly json?: boolean;
-}
-
 const CASES_EXAMPLES = `
 Kinds of cases:
   unrecorded          money was taken that cannot be recorded: give it back at the payment provider, or find its order
@@ -175,7 +170,7 @@ export function paymentCasesCommand(): Command {
     .option('--after <caseId>', 'only cases after this one', parseWhole(1, Number.MAX_SAFE_INTEGER))
     .option('--limit <count>', 'maximum number of cases', parseWhole(1, LIST_MAX), LIST_DEFAULT)
     .option('--json', 'one JSON line per case')
-    .action((flags: ListCasesFlags) => run('payment-cases', (services) => listCases(services, flags)));
+    .action((flags: ListCases) => run('payment-cases', (services) => listCases(services, flags)));
   cases
     .command('close')
     .description('mark a case as handled')
@@ -187,10 +182,7 @@ export function paymentCasesCommand(): Command {
   return cases;
 }
 
-async function listCases(
-  { paymentCases }: RefundServices,
-  { state, after, limit, json }: ListCasesFlags,
-): Promise<void> {
+async function listCases({ paymentCases }: RefundServices, { state, after, limit, json }: ListCases): Promise<void> {
   const page = { max: limit, ...withoutUndefined({ afterCaseId: after === undefined ? undefined : String(after) }) };
   const found = await paymentCases.list(state === 'all' ? {} : { state }, page);
   if (!json) print(caseLine('case', 'since', 'state', 'kind', 'order', 'amount', 'payment', 'detail'));

@@ -12,7 +12,7 @@ import { CliError } from '../../process/cli-error.js';
 import { operatorName, parseWhole } from '../../process/options.js';
 import { isoTime, print, inLine, tableLine } from '../../process/print.js';
 import { readText } from '../../process/read-text.js';
-import { findInForce, inForceFields, inForceSentence, WAIT_OPTION, type Found } from './print-in-force.js';
+import { findInForce, inForceFields, inForceSentence, WAIT_OPTION, type Found } from './where-in-force.js';
 import { openRules, type RuleServices } from './services.js';
 import { switchedBody, switchesBody } from './switch-routes.js';
 import {

@@ -10,7 +10,6 @@ import {
   type CheckedRules,
   type RuleChange,
   type RulesDocument,
-  type RulesStatus,
 } from '../../contract/rules.js';
 import { isoTime, limit, text } from '../../contract/fields.js';
 import { assertNever } from '../../core/errors.js';
@@ -19,9 +18,9 @@ import { parseJson } from '../../core/parse-json.js';
 import type { RuleChange as StoredChange } from '../../core/ports/rules.js';
 import type { RuleReason } from '../../admission/rules/rule-set.js';
 import type { RuleServices } from './services.js';
-import { judgeInForce, type WhereInForce } from './where-in-force.js';
+import { judgeInForce, rulesInForceBody } from './where-in-force.js';
 import { json, problem } from '../../http/answer.js';
-import { badFields, defineRoute, jsonBody } from '../../http/route.js';
+import { badFields, defineRoute, jsonBody, type Route } from '../../http/route.js';
 
 /** The rules of admission: shows the current rules, checks a draft, and publishes new rules. */
 
@@ -38,7 +37,7 @@ export function readRulesDocument(text: string): RulesDocument | readonly FieldE
 
 const document = jsonBody(rulesDocument, RULES_BYTES_MAX);
 
-export const readRules = defineRoute({
+const readRules = defineRoute({
   method: 'get',
   path: '/admin/v1/rules',
   label: 'admin',
@@ -51,7 +50,7 @@ export const readRules = defineRoute({
   handle: async (_call, { rules }: RuleServices) => json(200, 'found', await rules.show()),
 });
 
-export const publishRules = defineRoute({
+const publishRules = defineRoute({
   method: 'put',
   path: '/admin/v1/rules',
   label: 'admin',
@@ -88,7 +87,7 @@ export const publishRules = defineRoute({
   },
 });
 
-export const readRulesStatus = defineRoute({
+const readRulesStatus = defineRoute({
   method: 'get',
   path: '/admin/v1/rules/status',
   label: 'admin',
@@ -109,7 +108,7 @@ export const readRulesStatus = defineRoute({
   },
 });
 
-export const checkRules = defineRoute({
+const checkRules = defineRoute({
   method: 'post',
   path: '/admin/v1/rules/check',
   label: 'admin',
@@ -125,7 +124,7 @@ export const checkRules = defineRoute({
   handle: ({ body }, { rules }: RuleServices) => json(200, 'checked', checkedRulesBody(rules.check(body.rules))),
 });
 
-export const listRules = defineRoute({
+const listRules = defineRoute({
   method: 'get',
   path: '/admin/v1/rules/history',
   label: 'admin',
@@ -147,7 +146,7 @@ export const listRules = defineRoute({
   },
 });
 
-export const readOldRules = defineRoute({
+const readOldRules = defineRoute({
   method: 'get',
   path: '/admin/v1/rules/history/{version}',
   label: 'admin',
@@ -165,18 +164,20 @@ export const readOldRules = defineRoute({
   },
 });
 
+export const ruleRoutes: readonly Route<RuleServices>[] = [
+  readRules,
+  readRulesStatus,
+  publishRules,
+  checkRules,
+  listRules,
+  readOldRules,
+];
+
 /** Formats a change of the rules for admins. */
 export const ruleChangeBody = ({ version, actor, atMs }: StoredChange): RuleChange => ({
   version,
   actor,
   at: isoTime(atMs),
-});
-
-/** Formats for admins which apis follow the rules. */
-export const rulesInForceBody = ({ inForce, version, apis }: WhereInForce): RulesStatus => ({
-  version,
-  inForce,
-  apis: apis.map(({ host, pid, version, follows, refused }) => ({ host, pid, version, follows, refused })),
 });
 
 /** Formats the result of a rules check. */

@@ -1,7 +1,12 @@
 import { expect } from 'chai';
-import { whereInForce, type WhereInForce } from '../../../../src/operate/rules/where-in-force.js';
 import { CliError } from '../../../../src/process/cli-error.js';
-import { inForceFields, inForceSentence, type Found } from '../../../../src/operate/rules/print-in-force.js';
+import {
+  inForceFields,
+  inForceSentence,
+  whereInForce,
+  type Found,
+  type WhereInForce,
+} from '../../../../src/operate/rules/where-in-force.js';
 import type { RuleReport } from '../../../../src/core/ports/rules.js';
 import { ManualClock } from '../../../helpers/memory/manual-clock.js';
 import { MemoryRuleReports } from '../../../helpers/memory/memory-rule-repository.js';
