@@ -136,7 +136,7 @@ describe('migrate', () => {
       return migrate({ url });
     };
     const refused: unknown = await again().catch((error: unknown) => error);
-    expect(refused).to.be.instanceOf(OperationalError).with.property('message').that.contains('are under way (2)');
+    expect(refused).to.be.instanceOf(OperationalError).with.property('message').that.contains('are live (2)');
     await server.query(`UPDATE ${database}.sales SET state = 'closed' WHERE id = 2`);
     for (let i = 0; i < 2; i++) await again();
     const amounts = async (column: string, table: string, sales: string): Promise<unknown> => {

@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import fc from 'fast-check';
-import { type Batch } from '../../src/core/batch.js';
+import { newBatchId, type Batch } from '../../src/core/batch.js';
 import type { PurchaseAnswer } from '../../src/core/ports/stock-store.js';
 import type { Sale } from '../../src/core/sale.js';
 import { batchOf, purchaseOf, purchasesOf, saleOf, releaseOf } from '../helpers/sales.js';
@@ -180,6 +180,18 @@ onEachWorld<StoreWorld>('contract StockStore', STORE_WORLDS, (world) => {
       expect(await world.stock.resolve(batch)).to.equal('aborted');
     });
 
+    it('returns `stale_epoch` for a batch of another epoch, and `not_warmed` for a sale that is not loaded', async () => {
+      const sale = await openSale(world, { epoch: 2 });
+      expect(await world.stock.deduct(batchOf({ ...sale, epoch: 1 }, purchasesOf('u1')))).to.deep.equal({
+        outcome: 'stale_epoch',
+      });
+      expect(await world.stock.deduct(batchOf({ ...sale, epoch: 3 }, purchasesOf('u1')))).to.deep.equal({
+        outcome: 'stale_epoch',
+      });
+      expect(await world.stock.deduct(batchOf(saleOf(), purchasesOf('u1')))).to.deep.equal({ outcome: 'not_warmed' });
+      expect(await unitsLeft(sale)).to.equal(10);
+    });
+
     it('refuses like precheck when the sale has closed in between', async () => {
       const sale = await openSale(world);
       for (const [state, word] of [
@@ -209,6 +221,26 @@ onEachWorld<StoreWorld>('contract StockStore', STORE_WORLDS, (world) => {
       expect(await world.stock.resolve(batch)).to.equal('aborted');
       expect(await world.stock.deduct(batch)).to.deep.equal({ outcome: 'aborted' });
       expect(await unitsLeft(sale)).to.equal(10);
+    });
+
+    it('gives no answer when it may not write: the sale is missing or of an earlier epoch', async () => {
+      const sale = await openSale(world, { epoch: 2 });
+      const later = batchOf({ ...sale, epoch: 3 }, purchasesOf('u1'));
+      expect(await world.stock.resolve(later)).to.equal('no_answer');
+      expect(await world.stock.resolve(batchOf(saleOf(), purchasesOf('u1')))).to.equal('no_answer');
+    });
+
+    it('returns `outlived` and writes no marker when the sale was rebuilt, because the marker may be lost [R4]', async () => {
+      const sale = await openSale(world, { epoch: 2 });
+      const older = batchOf({ ...sale, epoch: 1 }, purchasesOf('u1'));
+      expect(await world.stock.resolve(older)).to.equal('outlived');
+      expect(await world.stock.resolve(older)).to.equal('outlived');
+    });
+
+    it('needs only the reference of a batch', async () => {
+      const sale = await openSale(world);
+      const ref = { batchId: newBatchId(), saleId: sale.saleId, bucket: 0, epoch: 1 };
+      expect(await world.stock.resolve(ref)).to.equal('aborted');
     });
   });
 

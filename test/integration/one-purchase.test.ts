@@ -6,6 +6,7 @@ import { expectInvariants } from '../helpers/invariants.js';
 import { openSale, type SaleParts } from '../chaos/harness/sales.js';
 import type { Program } from '../chaos/harness/programs.js';
 import { useSystem } from '../helpers/system.js';
+import { until } from '../chaos/harness/wait.js';
 
 describe('one purchase, from click to order', () => {
   let api: Program;
@@ -95,6 +96,15 @@ describe('one purchase, from click to order', () => {
     expect(await expectInvariants(system.stack, sale.saleId, buyers.opLog)).to.include({ rows: 1, sold: 1 });
   });
 
+  it('is separate from a purchase in another sale with the same key [S3]', async () => {
+    const [one, two] = [await newSale({ stock: 5 }), await newSale({ stock: 5 })];
+    for (const { buyers } of [one, two]) expect(brief(await buyers.buy('ann'))).to.equal('202 pending');
+    for (const { buyers } of [one, two]) expect(brief(await buyers.settled('ann'))).to.equal('200 ordered');
+    for (const { sale, buyers } of [one, two]) {
+      expect(await expectInvariants(system.stack, sale.saleId, buyers.opLog)).to.include({ rows: 1, sold: 1 });
+    }
+  });
+
   it('belongs to the buyer in the token, and is not found by another buyer [S4]', async () => {
     const { sale, buyers } = await newSale({ stock: 5 });
     await buyers.buy('ann');
@@ -111,4 +121,54 @@ describe('one purchase, from click to order', () => {
     expect(brief(forged)).to.equal('400 bad_request');
     expect(await expectInvariants(system.stack, sale.saleId, buyers.opLog)).to.include({ rows: 1, sold: 1 });
   });
+
+  it('counts towards the limit per buyer in units, over all purchases of the buyer', async () => {
+    const { sale, buyers } = await newSale({ stock: 10, limitPerBuyer: 2 });
+    expect(brief(await buyers.buy('ann', { requestId: 'a', quantity: 3 }))).to.equal('409 limit_reached');
+    expect(brief(await buyers.buy('ann', { requestId: 'b', quantity: 1 }))).to.equal('202 pending');
+    expect(brief(await buyers.buy('ann', { requestId: 'c', quantity: 2 }))).to.equal('409 limit_reached');
+    expect(brief(await buyers.buy('ann', { requestId: 'd', quantity: 1 }))).to.equal('202 pending');
+    expect(brief(await buyers.buy('ann', { requestId: 'e', quantity: 1 }))).to.equal('409 limit_reached');
+    expect(await expectInvariants(system.stack, sale.saleId, buyers.opLog)).to.include({ rows: 2, sold: 2 });
+  });
+
+  it('is confirmed again to its winner in the sold-out sale', async () => {
+    const { sale, buyers } = await newSale({ stock: 1 });
+    expect(brief(await buyers.buy('ann'))).to.equal('202 pending');
+    await buyers.settled('ann');
+    // many buyers, so that refusals come from memory instead of Redis
+    for (let i = 0; i < 30; i++) expect(brief(await buyers.buy(`loser-${i}`))).to.equal('409 sold_out');
+    expect(brief(await buyers.buy('ann'))).to.equal('200 ordered');
+    expect(brief(await buyers.buy('ann', { requestId: 'k2' }))).to.equal('409 limit_reached');
+    expect(await expectInvariants(system.stack, sale.saleId, buyers.opLog)).to.include({ rows: 1, unitsLeft: 0 });
+  });
+
+  it('can use units that were returned', async () => {
+    const { sale, buyers } = await newSale({ stock: 1 });
+    await buyers.buy('ann');
+    const { orderId } = (await buyers.settled('ann')).json;
+    expect(brief(await buyers.buy('bob'))).to.equal('409 sold_out');
+
+    await cancelByHand(sale.saleId, String(orderId), 'ann');
+    await until('the units are back', async () => {
+      const snapshot = await system.stack.audit.store.snapshot({ saleId: sale.saleId, bucket: 0 });
+      return snapshot?.unitsLeft === 1;
+    });
+    await until('they are sold again', async () => (await buyers.buy('bob'))?.status === 202);
+    const again = await buyers.buy('ann');
+    expect(again?.json, 'the end of the order').to.include({ status: 'ordered', orderId, orderState: 'cancelled' });
+    const figures = await expectInvariants(system.stack, sale.saleId, buyers.opLog);
+    expect(figures).to.include({ rows: 2, liveRows: 1, sold: 1 });
+  });
+
+  /** Commits the writes of a cancel: ends the row, lowers `sold`, and promises the release in the outbox. */
+  async function cancelByHand(saleId: string, orderId: string, userId: string): Promise<void> {
+    const release = { saleId, bucket: 0, userId, requestId: 'k1', orderId, batchId: '', withUnits: true };
+    await system.stack.mysql.transaction(async (tx) => {
+      await tx.execute("UPDATE orders SET state = 'cancelled' WHERE id = ?", [orderId]);
+      const payload = JSON.stringify([release]);
+      await tx.execute("INSERT INTO outbox (kind, `key`, payload) VALUES ('release', 'by-hand', ?)", [payload]);
+      await tx.execute('UPDATE sales SET sold = sold - 1 WHERE id = ?', [saleId]);
+    });
+  }
 });

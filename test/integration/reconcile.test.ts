@@ -205,12 +205,12 @@ describe('reconcile and compensation', () => {
     await age(saleId);
     const { found, jobs } = await reconcile(saleId, true);
     expect(found.map((one) => one.replace(/ [0-9a-f]{8}-0$/, ''))).to.deep.equal([
+      'not_marked',
       'order_lost gus',
       'stuck_outbox',
       'unreleased fay',
-      'not_marked',
     ]);
-    expect(jobs).to.deep.equal(['stuck_outbox compensated', 'unreleased compensated', 'not_marked compensated']);
+    expect(jobs).to.deep.equal(['not_marked compensated', 'stuck_outbox compensated', 'unreleased compensated']);
     await system.stack.admin.close(saleId, 'test');
     await age(saleId);
     const markers = await reconcile(saleId, true);
