@@ -177,6 +177,8 @@ const READS_WALL_CLOCK = {
   'operate/sales/services.ts': 'the clock of the plan and of changes of sales',
   'operate/doctor/read-broker-facts.ts': 'compared with the clock of a broker',
   'operate/reconcile/reconcile-admin.ts': 'how long ago a sale closed',
+  'operate/revocations/commands.ts': 'the time before which tokens are revoked',
+  'operate/revocations/routes.ts': 'the time before which tokens are revoked',
   'recovery/repair/await-quiet.ts': 'how long ago a sale closed',
   'redis/read-facts.ts': 'compared with the clock of Redis',
   'rocketmq/credentials.ts': 'the time that a call to the proxy has signed',

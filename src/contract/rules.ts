@@ -1,7 +1,6 @@
 import { z } from 'zod';
 import { LEVELS } from '../admission/degrade/degrade.js';
 import { ENDPOINTS, mode } from '../admission/layer.js';
-import { IN_FORCE } from '../admission/rules/where-in-force.js';
 import { must } from '../core/field-errors.js';
 import { BREAKER_STATES } from '../core/ports/admission-stores.js';
 import { count, text, time, type BodyOf } from './fields.js';
@@ -43,7 +42,11 @@ const rulesOfApi = z
     refused: z.object({ version: count, reasons: z.array(text) }).nullable(),
   })
   .meta({ id: 'RulesOfApi' });
-export const rulesStatus = z.object({ version: count, inForce: z.enum(IN_FORCE), apis: z.array(rulesOfApi) });
+export const rulesStatus = z.object({
+  version: count,
+  inForce: z.enum(['everywhere', 'not_everywhere', 'nowhere']),
+  apis: z.array(rulesOfApi),
+});
 
 const ruleChange = z.object({ version: count, actor: text, at: time }).meta({ id: 'RuleChange' });
 export const ruleChanges = z.object({ changes: z.array(ruleChange) });

@@ -4,13 +4,11 @@ import { Places } from '../core/places.js';
 import type { CancelAnswer, PayAnswer, PayRequest } from '../orders/buyer-orders.js';
 import type { ReadEndpoint, DegradedReads } from '../admission/degrade/degraded-reads.js';
 import type { Degrade } from '../admission/degrade/degrade.js';
-import type { SwitchAdmin } from '../admission/degrade/switches.js';
 import type { Admission } from '../admission/admission.js';
 import type { SharedBreakers } from '../admission/breaker/shared-breakers.js';
 import type { AddressLimit } from '../admission/limits/address-limit.js';
 import type { LimitedAddress } from '../admission/limits/limited-addresses.js';
 import type { QueuePasses, WaitingRooms } from '../admission/queue/waiting-rooms.js';
-import type { RuleAdmin } from '../admission/rules/rule-admin.js';
 import type { UnpaidPause } from '../admission/orders/unpaid-pause.js';
 import type { PurchaseTokens } from '../admission/sign/purchase-tokens.js';
 import type { RequestSignatures } from '../admission/sign/request-signatures.js';
@@ -18,13 +16,11 @@ import type { AuditLog } from '../core/ports/audit-log.js';
 import type { Clock } from '../core/ports/clock.js';
 import type { Log } from '../core/ports/log.js';
 import type { OrderRepository } from '../core/ports/order-repository.js';
-import type { RuleReports } from '../core/ports/rules.js';
 import type { OrderSearch } from '../core/ports/order-search.js';
 import type { OrderTransitions } from '../core/ports/order-transitions.js';
 import type { PaymentCases } from '../core/ports/payment-cases.js';
 import type { PaymentReport } from '../core/ports/payment-provider.js';
 import type { RefundRepository } from '../core/ports/refund-repository.js';
-import type { RevocationRepository } from '../core/ports/revocations.js';
 import type { Tracing } from '../core/ports/tracing.js';
 import type { PurchaseGate } from '../purchase/gate.js';
 import type { FollowPurchase } from '../purchase/follow-purchase.js';
@@ -129,18 +125,6 @@ export interface HttpServices {
   readonly sales: SaleAdmin;
   readonly breakers: SharedBreakers;
   readonly operatorPlaces: ReturnType<typeof newOperatorPlaces>;
-  /** Payments that need an operator. @throws OperationalError mysql */
-  readonly paymentCases: PaymentCases;
-  /** Lists refunds, and claims a refund to pay it by hand. @throws OperationalError mysql */
-  readonly refunds: RefundRepository;
-  /** The rules of admission. @throws OperationalError mysql */
-  readonly rules: RuleAdmin;
-  /** The version that each api follows. @throws OperationalError redis */
-  readonly ruleReports: RuleReports;
-  /** The switches of degradation, which belong to the rules. @throws OperationalError mysql */
-  readonly switches: SwitchAdmin;
-  /** Revoked tokens. @throws OperationalError mysql */
-  readonly revocations: RevocationRepository;
   readonly audit: AuditLog;
   /** Profiles this process. Null: another profile is running. */
   readonly profiler: {

@@ -5,7 +5,6 @@ import { Admission } from '../admission/admission.js';
 import { REPORT_TIMES, SharedBreakers } from '../admission/breaker/shared-breakers.js';
 import { Degrade, DegradeLayer } from '../admission/degrade/degrade.js';
 import { DegradedReads, FallbackCache, type Body, type ReadEndpoint } from '../admission/degrade/degraded-reads.js';
-import { SwitchAdmin } from '../admission/degrade/switches.js';
 import { AddressLimit } from '../admission/limits/address-limit.js';
 import { createLimitedAddress } from '../admission/limits/limited-addresses.js';
 import { Limits } from '../admission/limits/limits.js';
@@ -17,7 +16,6 @@ import { NetworkSet } from '../admission/lists/network-set.js';
 import { createAdmissionMetrics, createWaitingRoomMetrics } from '../admission/metrics.js';
 import { QueuePasses, TICK_MS, WaitingRooms } from '../admission/queue/waiting-rooms.js';
 import { CurrentRules, RulesLayer, rulesReadiness } from '../admission/rules/current-rules.js';
-import { RuleAdmin } from '../admission/rules/rule-admin.js';
 import { missingSecrets, type RuleSet } from '../admission/rules/rule-set.js';
 import { PurchaseTokens } from '../admission/sign/purchase-tokens.js';
 import { RequestSignatures } from '../admission/sign/request-signatures.js';
@@ -69,15 +67,12 @@ export async function openAdmission(
   // Rules: MySQL stores them, Redis announces changes.
   const keys = { sign: readKeyring(signKeys), seal: readKeyring(sealKeys) };
   const unfit = (rules: RuleSet) => missingSecrets(rules, keys);
-  const repository = createRuleRepository(mysql);
-  const broadcast = createRuleBroadcast(redis);
-  const ruleReports = createRuleReports(redis);
   const processId = randomUUID();
   const reporter = { processId, host: hostname(), pid: process.pid };
   const current = new CurrentRules({
-    repository,
-    broadcast,
-    reports: ruleReports,
+    repository: createRuleRepository(mysql),
+    broadcast: createRuleBroadcast(redis),
+    reports: createRuleReports(redis),
     reporter,
     clock,
     metrics,
@@ -85,7 +80,6 @@ export async function openAdmission(
     unfit,
   });
   await current.start();
-  const ruleAdmin = new RuleAdmin({ repository, broadcast, log, unfit });
 
   // The layers that see every request of a buyer.
   const lists = new Lists(() => current.rules.lists);
@@ -139,9 +133,6 @@ export async function openAdmission(
       addressOf: createClientAddress(proxies),
       addressLimit: new AddressLimit(http.requestsPerAddressMax, { limited: limitedAddress, clock, metrics }),
       limitedAddress,
-      rules: ruleAdmin,
-      ruleReports,
-      switches: new SwitchAdmin(ruleAdmin),
       degrade,
       reads: { status: reads('status'), sale: reads('sale'), order: reads('order') },
       signatures: new RequestSignatures({
@@ -157,6 +148,8 @@ export async function openAdmission(
       clock,
     },
     breakers,
+    /** Tells why this api cannot use rules. */
+    unfit,
     rulesReadiness: () => rulesReadiness(current.standing),
     /** Limits how many orders of a sale a buyer may cancel. */
     cancelLimit: new CancelLimit(() => current.rules.orders, metrics),

@@ -47,6 +47,8 @@ import { openLive } from '../operate/live/index.js';
 import { openSaleServices, priceTermsOf } from '../operate/sales/index.js';
 import { openReconcile } from '../operate/reconcile/index.js';
 import { openTrace } from '../operate/trace/index.js';
+import { openRefunds } from '../operate/refunds/index.js';
+import { openRules } from '../operate/rules/index.js';
 import { Connections } from '../process/connections.js';
 import { openReconcile, openTrace } from './operator.js';
 import { openEditor, planOfSales, repairSale, splitIntoBuckets } from './operator.js';
@@ -156,7 +158,6 @@ async function open(config: ServicesConfig, parts: ServicesParts, opened: Opened
   const connections = new Connections(config, log, { redis, mysql });
   opened(() => connections.close());
   const refunds = createRefundRepository(mysql);
-  const paymentCases = createPaymentCases(mysql);
   const attempts = createPaymentAttempts(mysql);
   const charging = { declineBound: admission.declineBound, charged: createChargeMetrics(registry) };
   const paying = { repository: orders, transitions, attempts, refunds, provider, clock, log, ...charging };
@@ -203,24 +204,24 @@ async function open(config: ServicesConfig, parts: ServicesParts, opened: Opened
     cancelOrder: (orderId, userId) =>
       cancelOrder(orderId, userId, { repository: orders, transitions, limit: admission.cancelLimit }),
     orderSearch: createOrderSearch(mysql),
-    refunds,
     refundsOf: (orderId) => refunds.refundsOf(orderId),
     webhook: webhookOf(config.payment, payments?.webhook ?? null, {
       pay: (orderId, payment) => transitions.pay(orderId, payment),
       resolve: async (orderId) => (provider === null ? undefined : resolveOrder(orderId, { ...paying, provider })),
       isRefund: (paymentId) => refunds.has(paymentId),
-      cases: paymentCases,
+      cases: createPaymentCases(mysql),
     }),
     sales: new SaleAdmin({ repository: sales, store: createSaleStore(redis), cache }),
     prices: priceTermsOf(config),
     ...(await openSaleServices(connections)),
-    paymentCases,
     ...(await openLive(connections)),
     breakers: admission.breakers,
     operatorPlaces: newOperatorPlaces(),
     mq: brokerViews,
     ...(await openDeadLetters(connections)),
     ...(await openReconcile(connections)),
+    ...openRefunds(connections),
+    ...(await openRules(connections, admission.unfit)),
     audit: createAuditLog(mysql),
     profiler: new Profiler(),
     ...(await openTrace(connections, traceBroker)),

@@ -6,26 +6,23 @@ import { followLive, readSaleSeconds, type LiveServices } from '../operate/live/
 import { listAudit } from '../operate/audit/index.js';
 import { reconcileRoutes, type ReconcileServices } from '../operate/reconcile/index.js';
 import { tracePurchase, type TraceServices } from '../operate/trace/index.js';
-import { readBreakers } from '../http/routes/breakers.js';
 import { orderRoutes } from '../operate/orders/index.js';
 import { bucketRoutes, saleRoutes, type SaleServices } from '../operate/sales/index.js';
+import { refundRoutes, type RefundServices } from '../operate/refunds/index.js';
+import { revocationRoutes, type RevocationServices } from '../operate/revocations/index.js';
+import { readBreakers, ruleRoutes, switchRoutes, type RuleServices } from '../operate/rules/index.js';
 import { readMe } from '../http/routes/me.js';
 import { cancelOrder, listMyOrders, payOrder, readOrder } from '../http/routes/orders.js';
-import { closePaymentCase, listPaymentCases } from '../http/routes/payment-cases.js';
 import { paymentWebhook } from '../http/routes/payment-webhook.js';
 import { healthz, metrics, openapiDocuments, readiness, readyz } from '../http/routes/probes.js';
 import { profileCpu, profileHeap } from '../http/routes/profiles.js';
 import { purchase } from '../http/routes/purchase.js';
 import { purchaseEvents, purchaseStatus } from '../http/routes/purchase-status.js';
 import { fetchPurchaseToken, joinQueue, readTicket } from '../http/routes/queue.js';
-import { listRefunds, takeOnRefund } from '../http/routes/refunds.js';
-import { addRevocation, listRevocations } from '../http/routes/revocations.js';
-import { checkRules, listRules, publishRules, readOldRules, readRules, readRulesStatus } from '../http/routes/rules.js';
 import { readSalePage } from '../http/routes/sale-page.js';
-import { readSwitches, setSwitch } from '../http/routes/switches.js';
 
 /** The services of every route. */
-export type ApiServices = HttpServices & BrokerServices & DeadLetterServices & LiveServices & ReconcileServices & SaleServices & TraceServices;
+export type ApiServices = HttpServices & BrokerServices & DeadLetterServices & LiveServices & ReconcileServices & RefundServices & RevocationServices & RuleServices & SaleServices & TraceServices;
 
 /** Every route, in the order of the documents. `readyz` and `readiness` share an address on different listeners. */
 export const ROUTES: readonly Route<ApiServices>[] = [
@@ -50,20 +47,10 @@ export const ROUTES: readonly Route<ApiServices>[] = [
   ...orderRoutes,
   ...deadLetterRoutes,
   ...reconcileRoutes,
-  listRefunds,
-  takeOnRefund,
-  listPaymentCases,
-  closePaymentCase,
-  readRules,
-  readRulesStatus,
-  publishRules,
-  checkRules,
-  listRules,
-  readOldRules,
-  listRevocations,
-  addRevocation,
-  readSwitches,
-  setSwitch,
+  ...refundRoutes,
+  ...ruleRoutes,
+  ...revocationRoutes,
+  ...switchRoutes,
   listAudit,
   tracePurchase,
   ...brokerRoutes,

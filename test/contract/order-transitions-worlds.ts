@@ -18,6 +18,8 @@ import type { OrderTransitions, OverdueOrders } from '../../src/core/ports/order
 import type { OrdersMoved } from '../../src/core/ports/outbox.js';
 import type { PaymentAttempts } from '../../src/core/ports/payment-attempts.js';
 import type { PaymentCases } from '../../src/core/ports/payment-cases.js';
+import { createPaymentCaseStore, type PaymentCaseStore } from '../../src/operate/refunds/payment-case-store.js';
+import { createRefundStore, type RefundStore } from '../../src/operate/refunds/refund-store.js';
 import type { RefundRepository } from '../../src/core/ports/refund-repository.js';
 import type { Release } from '../../src/core/ports/batch-store.js';
 import { MemoryOrderArchive } from '../helpers/memory/memory-order-archive.js';
@@ -40,9 +42,9 @@ interface StoredPayment {
 /** The repositories with the state changes of orders, and their writes. */
 export interface MovesWorld extends RepositoryWorld {
   readonly transitions: OrderTransitions & OverdueOrders;
-  readonly refunds: RefundRepository;
+  readonly refunds: RefundRepository & RefundStore;
   readonly attempts: PaymentAttempts;
-  readonly cases: PaymentCases;
+  readonly cases: PaymentCases & PaymentCaseStore;
   /** Adds an open row for an order in any state, beside other rows, as releases before 1.1.0 did. */
   leaveOpenAttempt(orderId: string, key: string): Promise<void>;
   /** Advances the clock. */
@@ -68,9 +70,9 @@ async function mysqlMoves(): Promise<MovesWorld> {
   return {
     ...world,
     transitions: createOrderTransitions(pool, { clock: systemClock, log: silentLog }),
-    refunds: createRefundRepository(pool),
+    refunds: { ...createRefundRepository(pool), ...createRefundStore(pool) },
     attempts: createPaymentAttempts(pool),
-    cases: createPaymentCases(pool),
+    cases: { ...createPaymentCases(pool), ...createPaymentCaseStore(pool) },
     async leaveOpenAttempt(orderId, key) {
       await pool.execute('INSERT INTO payment_attempts (order_id, `key`, amount_cents) VALUES (?, ?, 1)', [
         orderId,

@@ -20,6 +20,8 @@ import { createPaymentAttempts } from '../../src/mysql/payment-attempts.js';
 import { createReconcileRuns } from '../../src/operate/reconcile/reconcile-runs.js';
 import { createPaymentCases } from '../../src/mysql/payment-cases.js';
 import { createRefundRepository } from '../../src/mysql/refund-repository.js';
+import { createPaymentCaseStore } from '../../src/operate/refunds/payment-case-store.js';
+import { createRefundStore } from '../../src/operate/refunds/refund-store.js';
 import { createRepairRepository } from '../../src/mysql/repair-repository.js';
 import { createRetirementRepository } from '../../src/mysql/retirement-repository.js';
 import { createRuleRepository } from '../../src/mysql/rule-repository.js';
@@ -296,7 +298,7 @@ describe('statements on large tables', () => {
 
     await repository('due', { read: createDueWork(pool) }).read();
 
-    const refunds = repository('refunds', createRefundRepository(pool));
+    const refunds = repository('refunds', { ...createRefundRepository(pool), ...createRefundStore(pool) });
     await refunds.lease(16, 1000);
     await refunds.postpone({ paymentId: 'pay7', attempts: 0 }, 1000, 'no');
     await refunds.markRefunded('pay7');
@@ -307,7 +309,10 @@ describe('statements on large tables', () => {
     const duePage = await refunds.list({ state: 'due' }, { max: 100 });
     await refunds.list({ state: 'due' }, { max: 100, afterPaymentId: duePage.at(-1)?.paymentId ?? '' });
     await refunds.takeOn('pay9', 'plans');
-    const cases = repository('payment-cases', createPaymentCases(pool));
+    const cases = repository('payment-cases', {
+      ...createPaymentCases(pool),
+      ...createPaymentCaseStore(pool),
+    });
     const dispute = { kind: 'disputed', subject: 'case7', paymentId: 'pay7', orderId: null } as const;
     await cases.note({ ...dispute, amountCents: 100, currency: 'EUR', detail: 'news' });
     await cases.settle('unrecorded', 'case7');

@@ -4,7 +4,7 @@ import type { Batch } from '../../src/core/batch.js';
 import { isId, isOrderId, isPaymentId, isSaleId, isUserId } from '../../src/core/ids.js';
 import { type Body, DegradedReads, FallbackCache } from '../../src/admission/degrade/degraded-reads.js';
 import { Degrade, degradeRules } from '../../src/admission/degrade/degrade.js';
-import { SwitchAdmin } from '../../src/admission/degrade/switches.js';
+import { SwitchAdmin } from '../../src/operate/rules/switches.js';
 import { Admission } from '../../src/admission/admission.js';
 import { createLimitedAddress } from '../../src/admission/limits/limited-addresses.js';
 import { Lists, listsRules } from '../../src/admission/lists/lists.js';
@@ -15,7 +15,7 @@ import { RequestSignatures, signRules } from '../../src/admission/sign/request-s
 import { readKeyring } from '../../src/core/hmac.js';
 import { Seals } from '../../src/admission/sign/seals.js';
 import { PurchaseTokens } from '../../src/admission/sign/purchase-tokens.js';
-import { RuleAdmin } from '../../src/admission/rules/rule-admin.js';
+import { RuleAdmin } from '../../src/operate/rules/rule-admin.js';
 import { newLifecycle } from '../../src/http/answer.js';
 import { createBuyersServer, createOperatorsServer } from '../../src/http/server.js';
 import { createClientAddress } from '../../src/http/client-address.js';
@@ -207,6 +207,7 @@ export class HostileWorld extends ReconcileWorld {
         onError: (error) => this.#wrong('batcher', error),
       },
     );
+    const orderSearch = new MemoryOrderSearch(this.mysql);
     const rules = new RuleAdmin({
       repository: new MemoryRuleRepository(),
       broadcast: new MemoryRuleBroadcast(),
@@ -262,7 +263,7 @@ export class HostileWorld extends ReconcileWorld {
           faultOf: () => null,
         }),
       ),
-      orderSearch: new MemoryOrderSearch(this.mysql),
+      orderSearch,
       addressOf: createClientAddress(new NetworkSet(['127.0.0.0/8'])),
       addressLimit: { isOn: false, refuses: () => false },
       limitedAddress: createLimitedAddress(),
@@ -304,6 +305,7 @@ export class HostileWorld extends ReconcileWorld {
       reconcile: this.#seen(this.reconcile),
       refunds,
       paymentCases: cases,
+      currenciesOf: (orderIds) => orderSearch.currenciesOf(orderIds),
       rules: this.#seen(rules),
       ruleReports: new MemoryRuleReports(clock),
       switches: this.#seen(new SwitchAdmin(rules)),

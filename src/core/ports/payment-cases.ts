@@ -28,20 +28,7 @@ export interface FoundCase {
   readonly detail: string;
 }
 
-/** Times are Unix ms on the clock of MySQL. */
-export interface PaymentCase extends FoundCase {
-  readonly caseId: string;
-  readonly state: CaseState;
-  readonly createdAtMs: number;
-  readonly updatedAtMs: number;
-}
-
-/** Conditions that must all hold. An absent condition matches every case. */
-export interface CaseFilter {
-  readonly state?: CaseState;
-}
-
-/** Money problems for people: failed refunds, disputes, payments that could not be recorded. */
+/** Notes money problems for people: failed refunds, disputes, payments that could not be recorded. */
 export interface PaymentCases {
   /**
    * Stores a case. The same report again changes nothing. A report with another detail sets the given state again, even
@@ -55,15 +42,4 @@ export interface PaymentCases {
 
   /** Returns the order of a recorded payment. Null: the payment is not recorded. @throws OperationalError mysql */
   orderOf(paymentId: string): Promise<string | null>;
-
-  /** Lists at most `max` cases after `afterCaseId`, oldest first. @throws OperationalError mysql */
-  list(filter: CaseFilter, page: { readonly afterCaseId?: string; readonly max: number }): Promise<PaymentCase[]>;
-
-  /**
-   * Closes a case that a person has dealt with, with an entry of `actor` in the audit log, in the same transaction. Has
-   * no effect on a closed case.
-   * @returns the case as it now is; null: there is no such case
-   * @throws OperationalError mysql; the case may be closed, so ask again
-   */
-  close(caseId: string, actor: string): Promise<PaymentCase | null>;
 }

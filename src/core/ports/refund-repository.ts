@@ -18,38 +18,6 @@ export interface LeasedRefund extends Pick<Refund, 'paymentId' | 'orderId' | 'am
   readonly attempts: number;
 }
 
-/** A refund as an operator sees it. Times are Unix ms on the clock of MySQL. */
-export interface StoredRefund extends Refund {
-  /** How often the provider was asked. */
-  readonly attempts: number;
-  /** Error of the last try. Null: no error, or not tried. */
-  readonly lastError: string | null;
-  readonly createdAtMs: number;
-  readonly updatedAtMs: number;
-}
-
-/** Conditions that must all hold. An absent condition matches every refund. */
-export interface RefundFilter {
-  readonly state?: RefundState;
-}
-
-/** A page of refunds, oldest first. */
-export interface RefundPage {
-  /** Returns refunds after the refund of this payment. Absent: starts at the oldest. */
-  readonly afterPaymentId?: string;
-  readonly max: number;
-}
-
-/**
- * - `done`: the refund was due and is now yours to pay by hand: no keeper will pay it
- * - `already_refunded`: the provider gave the money back, or a person took the refund on before: do not pay it
- * - `being_asked`: a keeper is asking the provider for the refund right now, which may give the money back; ask again
- *   in a minute
- */
-export type TakeOnOutcome =
-  | { readonly outcome: 'done' | 'already_refunded' | 'being_asked'; readonly refund: StoredRefund }
-  | { readonly outcome: 'not_found' };
-
 /** Money owed back to buyers. A refund is written together with its payment. Several keepers may work on refunds. */
 export interface RefundRepository {
   /**
@@ -82,14 +50,4 @@ export interface RefundRepository {
 
   /** Says whether the money of this payment is owed back, or was given back. @throws OperationalError mysql */
   has(paymentId: string): Promise<boolean>;
-
-  /** @throws OperationalError mysql */
-  list(filter: RefundFilter, page: RefundPage): Promise<StoredRefund[]>;
-
-  /**
-   * Lets a person take a refund on, before paying it by hand, so that no keeper pays it too. Writes an entry of `actor`
-   * to the audit log, in the same transaction.
-   * @throws OperationalError mysql; the refund may be taken on, so check before paying
-   */
-  takeOn(paymentId: string, actor: string): Promise<TakeOnOutcome>;
 }

@@ -1,17 +1,11 @@
 import type { AuditEntry } from '../../../src/core/ports/audit-log.js';
 import type { Clock } from '../../../src/core/ports/clock.js';
-import type {
-  CaseFilter,
-  CaseKind,
-  CaseState,
-  FoundCase,
-  PaymentCase,
-  PaymentCases,
-} from '../../../src/core/ports/payment-cases.js';
+import type { CaseKind, CaseState, FoundCase, PaymentCases } from '../../../src/core/ports/payment-cases.js';
+import type { CaseFilter, PaymentCase, PaymentCaseStore } from '../../../src/operate/refunds/payment-case-store.js';
 import type { MemoryOrderTransitions } from './memory-order-transitions.js';
 
 /** Cases about the payments in `MemoryOrderTransitions`. */
-export class MemoryPaymentCases implements PaymentCases {
+export class MemoryPaymentCases implements PaymentCases, PaymentCaseStore {
   readonly audited: AuditEntry[] = [];
   readonly rows: PaymentCase[] = [];
   readonly #transitions: Pick<MemoryOrderTransitions, 'payments'>;

@@ -1,15 +1,13 @@
 import type { Clock } from '../../../src/core/ports/clock.js';
 import type { AuditEntry } from '../../../src/core/ports/audit-log.js';
+import type { LeasedRefund, Refund, RefundRepository, RefundState } from '../../../src/core/ports/refund-repository.js';
 import type {
-  LeasedRefund,
-  Refund,
-  RefundRepository,
   RefundFilter,
   RefundPage,
-  RefundState,
+  RefundStore,
   StoredRefund,
   TakeOnOutcome,
-} from '../../../src/core/ports/refund-repository.js';
+} from '../../../src/operate/refunds/refund-store.js';
 import type { MemoryOrderTransitions } from './memory-order-transitions.js';
 import { isWaitOver } from './wait-over.js';
 
@@ -22,7 +20,7 @@ interface Tries {
 }
 
 /** The refunds of the payments in `MemoryOrderTransitions`. */
-export class MemoryRefundRepository implements RefundRepository {
+export class MemoryRefundRepository implements RefundRepository, RefundStore {
   readonly audited: AuditEntry[] = [];
   readonly #transitions: MemoryOrderTransitions;
   readonly #clock: Clock;

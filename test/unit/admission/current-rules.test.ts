@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import { CurrentRules, RulesLayer, rulesReadiness } from '../../../src/admission/rules/current-rules.js';
-import { RuleAdmin } from '../../../src/admission/rules/rule-admin.js';
+import { RuleAdmin } from '../../../src/operate/rules/rule-admin.js';
 import { Bug } from '../../../src/core/errors.js';
 import type { Log } from '../../../src/core/ports/log.js';
 import {

@@ -7,7 +7,7 @@ import {
   type KnownKeys,
   type RuleSet,
 } from '../../../src/admission/rules/rule-set.js';
-import { RuleAdmin } from '../../../src/admission/rules/rule-admin.js';
+import { RuleAdmin } from '../../../src/operate/rules/rule-admin.js';
 import { CurrentRules } from '../../../src/admission/rules/current-rules.js';
 import { silentLog } from '../../helpers/silent-log.js';
 import {

@@ -142,6 +142,7 @@ export class FakeServices {
       reconcile: partial({}),
       refunds: partial({}),
       paymentCases: partial({}),
+      currenciesOf: refuse,
       rules: partial({}),
       ruleReports: partial({}),
       switches: partial({}),

@@ -1,14 +1,14 @@
 import { Command, InvalidArgumentError } from 'commander';
-import { createRevocationRepository } from '../mysql/revocation-repository.js';
-import { loadConfig } from '../core/config/load.js';
-import { isTokenId } from '../core/ids.js';
-import type { Revocation } from '../core/ports/revocations.js';
-import { NOT_YET, revocationBody } from '../http/routes/revocations.js';
-import { withConnections } from '../process/connections.js';
-import { createLog } from '../process/telemetry.js';
-import { UsageError } from '../process/cli-error.js';
-import { operatorName, parseTime, parseUserId, parseWhole } from '../process/options.js';
-import { isoTime, print, printError, tableLine } from '../process/print.js';
+import { createRevocationRepository } from '../../mysql/revocation-repository.js';
+import { loadConfig } from '../../core/config/load.js';
+import { isTokenId } from '../../core/ids.js';
+import type { Revocation } from '../../core/ports/revocations.js';
+import { NOT_YET, revocationBody } from './routes.js';
+import { withConnections } from '../../process/connections.js';
+import { createLog } from '../../process/telemetry.js';
+import { UsageError } from '../../process/cli-error.js';
+import { operatorName, parseTime, parseUserId, parseWhole } from '../../process/options.js';
+import { isoTime, print, printError, tableLine } from '../../process/print.js';
 
 interface AddFlags {
   readonly user?: string;

@@ -1,7 +1,8 @@
-import { breakers } from '../../contract/rules.js';
+import { breakers as breakersSchema } from '../../contract/rules.js';
 import { OperationalError } from '../../core/errors.js';
-import { json } from '../answer.js';
-import { defineRoute } from '../route.js';
+import { json } from '../../http/answer.js';
+import { defineRoute, type RouteServices } from '../../http/route.js';
+import type { RuleServices } from './services.js';
 
 export const readBreakers = defineRoute({
   method: 'get',
@@ -15,13 +16,12 @@ export const readBreakers = defineRoute({
   answers: {
     200: {
       description: 'the breakers as this api knows them; all are closed while the layer is off',
-      schema: breakers,
+      schema: breakersSchema,
     },
   },
   problems: [],
-  async handle(_call, services) {
-    const { ruleReports } = services;
-    const { mode, standings } = services.breakers;
+  async handle(_call, { breakers, ruleReports }: RouteServices & RuleServices) {
+    const { mode, standings } = breakers;
     const names = new Map<string, string>();
     if (standings.some(({ processId }) => processId !== null)) {
       const reports = await ruleReports.live().catch((error: unknown) => {

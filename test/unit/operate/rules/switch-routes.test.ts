@@ -1,10 +1,10 @@
 import { expect } from 'chai';
 import request from 'supertest';
-import { SwitchAdmin } from '../../../src/admission/degrade/switches.js';
-import { RuleAdmin } from '../../../src/admission/rules/rule-admin.js';
-import { silentLog } from '../../helpers/silent-log.js';
-import { MemoryRuleBroadcast, MemoryRuleRepository } from '../../helpers/memory/memory-rule-repository.js';
-import { bearer, FakeServices, startServer, type Started } from './http-harness.js';
+import { SwitchAdmin } from '../../../../src/operate/rules/switches.js';
+import { RuleAdmin } from '../../../../src/operate/rules/rule-admin.js';
+import { silentLog } from '../../../helpers/silent-log.js';
+import { MemoryRuleBroadcast, MemoryRuleRepository } from '../../../helpers/memory/memory-rule-repository.js';
+import { bearer, FakeServices, startServer, type Started } from '../../http/http-harness.js';
 
 describe('admin switches', () => {
   let server: Started;

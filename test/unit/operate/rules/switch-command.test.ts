@@ -1,13 +1,13 @@
 import { expect } from 'chai';
 import sinon from 'sinon';
-import { CliError } from '../../../src/process/cli-error.js';
-import { set, show, switchCommand } from '../../../src/cli/switch.js';
-import type { Found } from '../../../src/cli/rules-in-force.js';
-import { SwitchAdmin } from '../../../src/admission/degrade/switches.js';
-import { RuleAdmin } from '../../../src/admission/rules/rule-admin.js';
-import { silentLog } from '../../helpers/silent-log.js';
-import { MemoryRuleBroadcast, MemoryRuleRepository } from '../../helpers/memory/memory-rule-repository.js';
-import { partial } from '../../helpers/partial.js';
+import { CliError } from '../../../../src/process/cli-error.js';
+import { setSwitch, showSwitches, switchCommand } from '../../../../src/operate/rules/commands.js';
+import type { Found } from '../../../../src/operate/rules/where-in-force.js';
+import { SwitchAdmin } from '../../../../src/operate/rules/switches.js';
+import { RuleAdmin } from '../../../../src/operate/rules/rule-admin.js';
+import { silentLog } from '../../../helpers/silent-log.js';
+import { MemoryRuleBroadcast, MemoryRuleRepository } from '../../../helpers/memory/memory-rule-repository.js';
+import { partial } from '../../../helpers/partial.js';
 
 describe('seckill switch', () => {
   let lines: string[];
@@ -33,32 +33,32 @@ describe('seckill switch', () => {
   const json = (): unknown => JSON.parse(lines.at(-1) ?? '');
 
   it('prints the switch, the affected users and when it takes effect', async () => {
-    await set(admin, SALE, {}, everywhere);
+    await setSwitch(admin, SALE, {}, everywhere);
     expect(lines.splice(0)).to.deep.equal([
       'sale is at L1 for 20 of 100 users (version 1).',
       'Version 1 is in force in the only running api.',
     ]);
     await rules.publish({ degrade: { mode: 'dry_run' } }, 1, 'boss');
-    await set(admin, SALE, {}, everywhere);
+    await setSwitch(admin, SALE, {}, everywhere);
     expect(lines.shift()).to.contain('but has no effect');
   });
 
   it('prints the new setting and fails when an API does not follow', async () => {
     const unknown = async (version: number): Promise<Found> => ({ inForce: 'unknown', version, why: 'Redis is away' });
-    const error = await set(admin, SALE, {}, unknown).catch((cause: unknown) => cause);
+    const error = await setSwitch(admin, SALE, {}, unknown).catch((cause: unknown) => cause);
     expect(error).to.be.instanceOf(CliError).with.property('message').that.contains('Redis is away');
     expect(lines).to.deep.equal(['sale is at L1 for 20 of 100 users (version 1).']);
   });
 
   it('shows every switch, as text and as JSON', async () => {
-    await set(admin, SALE, { json: true }, everywhere);
+    await setSwitch(admin, SALE, { json: true }, everywhere);
     expect(json()).to.deep.include({ outcome: 'switched', version: 1, seenAtOnce: true, inForce: true, ...SALE });
     expect(json()).to.have.nested.property('rules.inForce', 'everywhere');
     lines = [];
-    await show(admin, {});
+    await showSwitches(admin, {});
     expect(lines).to.have.length(5);
     expect(lines).to.include('sale       L1      20        yes');
-    await show(admin, { json: true });
+    await showSwitches(admin, { json: true });
     expect(json()).to.include({ version: 1, mode: 'on' });
     expect(json()).to.have.property('switches').with.length(4);
   });
@@ -70,9 +70,9 @@ describe('seckill switch', () => {
         (error: unknown) => (error instanceof CliError ? error.message : 'no sentence'),
       );
     const busy = { set: () => Promise.resolve({ outcome: 'version_conflict' as const, version: 7 }) };
-    expect(await why(set(partial(busy), SALE, {}, everywhere))).to.match(/nothing was switched/);
+    expect(await why(setSwitch(partial(busy), SALE, {}, everywhere))).to.match(/nothing was switched/);
     await repository.store({ '\u001b[2Jtomorrow': {} }, 0, 'newer');
-    for (const message of [await why(show(admin, {})), await why(set(admin, SALE, {}, everywhere))]) {
+    for (const message of [await why(showSwitches(admin, {})), await why(setSwitch(admin, SALE, {}, everywhere))]) {
       expect(message)
         .to.match(/cannot read the newest rules/)
         .and.contain('tomorrow')

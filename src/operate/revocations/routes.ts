@@ -2,15 +2,20 @@ import { z } from 'zod';
 import { revocation, revocationPage, type Revocation } from '../../contract/access.js';
 import { isoTime, limit, nextOf, queryTime, queryWhole, tokenId, userId } from '../../contract/fields.js';
 import { fieldError } from '../../core/field-errors.js';
-import type { Revocation as StoredRevocation } from '../../core/ports/revocations.js';
-import { json } from '../answer.js';
-import { badFields, defineRoute, jsonBody } from '../route.js';
+import type { Revocation as StoredRevocation, RevocationRepository } from '../../core/ports/revocations.js';
+import { json } from '../../http/answer.js';
+import { badFields, defineRoute, jsonBody, type Route, type RouteServices } from '../../http/route.js';
 
 /** Revokes tokens, which are then refused before they expire. */
 
+export interface RevocationServices {
+  /** @throws OperationalError mysql */
+  readonly revocations: RevocationRepository;
+}
+
 const NUMBER_MAX = 999_999_999;
 
-export const listRevocations = defineRoute({
+const listRevocations = defineRoute({
   method: 'get',
   path: '/admin/v1/revocations',
   label: 'admin',
@@ -26,7 +31,7 @@ export const listRevocations = defineRoute({
     },
   },
   problems: [],
-  async handle({ query: { before, limit: max } }, { revocations }) {
+  async handle({ query: { before, limit: max } }, { revocations }: RevocationServices) {
     const found = await revocations.newest(max, before);
     return json(200, 'found', { revocations: found.map(revocationBody), next: nextOf(found, max, 'number') });
   },
@@ -47,7 +52,7 @@ const newRevocation = z
   })
   .meta({ id: 'NewRevocation' });
 
-export const addRevocation = defineRoute({
+const addRevocation = defineRoute({
   method: 'post',
   path: '/admin/v1/revocations',
   label: 'admin',
@@ -60,7 +65,10 @@ export const addRevocation = defineRoute({
   body: jsonBody(newRevocation),
   answers: { 201: { description: 'revoked', schema: revocation } },
   problems: [],
-  async handle({ body: { userId, issuedBefore, tokenId }, userId: actor }, { revocations, clock }) {
+  async handle(
+    { body: { userId, issuedBefore, tokenId }, userId: actor },
+    { revocations, clock }: RouteServices & RevocationServices,
+  ) {
     const nowMs = clock.nowMs();
     const issuedBeforeMs = issuedBefore ?? nowMs;
     if (issuedBeforeMs > nowMs) return badFields([fieldError('issuedBefore', NOT_YET)]);
@@ -68,6 +76,8 @@ export const addRevocation = defineRoute({
     return json(201, 'revoked', revocationBody(await revocations.add(about, actor)));
   },
 });
+
+export const revocationRoutes: readonly Route<RevocationServices>[] = [listRevocations, addRevocation];
 
 /** The admission rules, not a revocation, deny a user access in future. */
 export const NOT_YET = 'must not be in the future. To keep a user out, deny the user in the rules (lists.users.deny)';

@@ -4,20 +4,16 @@ import { text } from '../../contract/fields.js';
 import { assertNever } from '../../core/errors.js';
 import { fieldError } from '../../core/field-errors.js';
 import { LEVELS } from '../../admission/degrade/degrade.js';
-import {
-  readSwitchChange,
-  type FoundSwitches,
-  type SwitchAnswer,
-  type Unfit,
-} from '../../admission/degrade/switches.js';
+import { readSwitchChange, type FoundSwitches, type SwitchAnswer, type Unfit } from './switches.js';
 import { ENDPOINTS } from '../../admission/layer.js';
-import { json, problem, type Answer } from '../answer.js';
-import { badFields, checkedBody, defineRoute } from '../route.js';
-import { reasonErrors } from './rules.js';
+import { json, problem, type Answer } from '../../http/answer.js';
+import { badFields, checkedBody, defineRoute, type Route } from '../../http/route.js';
+import { reasonErrors } from './routes.js';
+import type { RuleServices } from './services.js';
 
 /** The switches of degradation: shows how much of an answer buyers get, and sets a switch. */
 
-export const readSwitches = defineRoute({
+const readSwitches = defineRoute({
   method: 'get',
   path: '/admin/v1/switches',
   label: 'admin',
@@ -32,13 +28,13 @@ export const readSwitches = defineRoute({
     },
   },
   problems: ['rules_unfit'],
-  async handle(_call, { switches }) {
+  async handle(_call, { switches }: RuleServices) {
     const found = await switches.show();
     return found.outcome === 'rules_unfit' ? unfitAnswer(found) : json(200, found.outcome, switchesBody(found));
   },
 });
 
-export const setSwitch = defineRoute({
+const setSwitch = defineRoute({
   method: 'put',
   path: '/admin/v1/switches/{endpoint}',
   label: 'admin',
@@ -60,7 +56,7 @@ export const setSwitch = defineRoute({
     },
   },
   problems: ['version_conflict', 'rules_unfit'],
-  async handle({ params: { endpoint }, body, userId }, { switches }) {
+  async handle({ params: { endpoint }, body, userId }, { switches }: RuleServices) {
     if ('endpoint' in body) return badFields([fieldError('endpoint', 'belongs in the address, not in the body')]);
     const read = readSwitchChange({ ...body, endpoint });
     if (read.read === 'refused') return badFields(read.errors);
@@ -77,6 +73,8 @@ export const setSwitch = defineRoute({
     }
   },
 });
+
+export const switchRoutes: readonly Route<RuleServices>[] = [readSwitches, setSwitch];
 
 const unfitAnswer = ({ reasons }: Unfit): Answer<'rules_unfit'> =>
   problem('rules_unfit', { errors: reasonErrors(reasons) });

@@ -1,9 +1,9 @@
 import { z } from 'zod';
 import { fieldErrors, plainError, type FieldError } from '../../core/field-errors.js';
-import { ENDPOINTS, type Endpoint, type Mode } from '../layer.js';
-import { degradeRules, type DegradeRules, LEVELS, type Level } from './degrade.js';
-import type { RuleAdmin } from '../rules/rule-admin.js';
-import { parseRules, type RuleReason, type RuleSet } from '../rules/rule-set.js';
+import { ENDPOINTS, type Endpoint, type Mode } from '../../admission/layer.js';
+import { degradeRules, type DegradeRules, LEVELS, type Level } from '../../admission/degrade/degrade.js';
+import type { RuleAdmin } from './rule-admin.js';
+import { parseRules, type RuleReason, type RuleSet } from '../../admission/rules/rule-set.js';
 
 const switchChange = z
   .strictObject({

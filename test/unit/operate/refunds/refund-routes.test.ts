@@ -5,9 +5,8 @@ import type {
   RefundPage,
   StoredRefund,
   TakeOnOutcome,
-} from '../../../src/core/ports/refund-repository.js';
-import { bearer, FakeServices, startServer, type Started } from './http-harness.js';
-import { partial } from '../../helpers/partial.js';
+} from '../../../../src/operate/refunds/refund-store.js';
+import { bearer, FakeServices, startServer, type Started } from '../../http/http-harness.js';
 
 const SHARED = {
   paymentId: 'pi_3.Mt:1',
@@ -42,11 +41,8 @@ describe('admin refunds', () => {
         return answer;
       },
     };
-    const orderSearch = {
-      ...new FakeServices().services.orderSearch,
-      currenciesOf: async (orderIds: readonly string[]) => new Map(orderIds.map((orderId) => [orderId, 'USD'])),
-    };
-    server = await startServer(new FakeServices({ refunds: partial(refunds), orderSearch }));
+    const currenciesOf = async (orderIds: readonly string[]) => new Map(orderIds.map((orderId) => [orderId, 'USD']));
+    server = await startServer(new FakeServices({ refunds, currenciesOf }));
   });
   afterEach(() => server.stop());
 

@@ -1,10 +1,15 @@
 import { expect } from 'chai';
-import { whereInForce, type WhereInForce } from '../../../src/admission/rules/where-in-force.js';
-import { CliError } from '../../../src/process/cli-error.js';
-import { inForceFields, inForceSentence, type Found } from '../../../src/cli/rules-in-force.js';
-import type { RuleReport } from '../../../src/core/ports/rules.js';
-import { ManualClock } from '../../helpers/memory/manual-clock.js';
-import { MemoryRuleReports } from '../../helpers/memory/memory-rule-repository.js';
+import { CliError } from '../../../../src/process/cli-error.js';
+import {
+  inForceFields,
+  inForceSentence,
+  whereInForce,
+  type Found,
+  type WhereInForce,
+} from '../../../../src/operate/rules/where-in-force.js';
+import type { RuleReport } from '../../../../src/core/ports/rules.js';
+import { ManualClock } from '../../../helpers/memory/manual-clock.js';
+import { MemoryRuleReports } from '../../../helpers/memory/memory-rule-repository.js';
 
 const REFUSAL = { version: 3, reasons: ['tomorrow is not a known field'] };
 

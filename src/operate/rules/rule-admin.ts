@@ -1,14 +1,14 @@
 import { OperationalError } from '../../core/errors.js';
 import type { Log } from '../../core/ports/log.js';
 import type { RuleBroadcast, RuleChange, RuleRepository, StoredRules } from '../../core/ports/rules.js';
-import { parseRules, storedRules, type Fitness, type RuleReason } from './rule-set.js';
+import { parseRules, storedRules, type Fitness, type RuleReason } from '../../admission/rules/rule-set.js';
 
 interface RuleAdminParts {
   readonly repository: RuleRepository;
   readonly broadcast: Pick<RuleBroadcast, 'announce'>;
   readonly log: Log;
   /** Checks rules for all apis as this process would. Unknown here if omitted. */
-  readonly unfit?: Fitness;
+  readonly unfit?: Fitness | undefined;
 }
 
 /**

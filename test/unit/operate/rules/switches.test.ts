@@ -8,10 +8,10 @@ import {
   withSwitch,
   type SwitchChange,
   SwitchAdmin,
-} from '../../../../src/admission/degrade/switches.js';
+} from '../../../../src/operate/rules/switches.js';
 import { ENDPOINTS } from '../../../../src/admission/layer.js';
-import { rulesOf } from './degrade-world.js';
-import { RuleAdmin } from '../../../../src/admission/rules/rule-admin.js';
+import { rulesOf } from '../../admission/degrade/degrade-world.js';
+import { RuleAdmin } from '../../../../src/operate/rules/rule-admin.js';
 import { silentLog } from '../../../helpers/silent-log.js';
 import { MemoryRuleBroadcast, MemoryRuleRepository } from '../../../helpers/memory/memory-rule-repository.js';
 

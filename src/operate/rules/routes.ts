@@ -10,7 +10,6 @@ import {
   type CheckedRules,
   type RuleChange,
   type RulesDocument,
-  type RulesStatus,
 } from '../../contract/rules.js';
 import { isoTime, limit, text } from '../../contract/fields.js';
 import { assertNever } from '../../core/errors.js';
@@ -18,9 +17,10 @@ import { fieldError, fieldErrors, plainError, type FieldError } from '../../core
 import { parseJson } from '../../core/parse-json.js';
 import type { RuleChange as StoredChange } from '../../core/ports/rules.js';
 import type { RuleReason } from '../../admission/rules/rule-set.js';
-import { judgeInForce, type WhereInForce } from '../../admission/rules/where-in-force.js';
-import { json, problem } from '../answer.js';
-import { badFields, defineRoute, jsonBody } from '../route.js';
+import type { RuleServices } from './services.js';
+import { judgeInForce, rulesInForceBody } from './where-in-force.js';
+import { json, problem } from '../../http/answer.js';
+import { badFields, defineRoute, jsonBody, type Route } from '../../http/route.js';
 
 /** The rules of admission: shows the current rules, checks a draft, and publishes new rules. */
 
@@ -37,7 +37,7 @@ export function readRulesDocument(text: string): RulesDocument | readonly FieldE
 
 const document = jsonBody(rulesDocument, RULES_BYTES_MAX);
 
-export const readRules = defineRoute({
+const readRules = defineRoute({
   method: 'get',
   path: '/admin/v1/rules',
   label: 'admin',
@@ -47,10 +47,10 @@ export const readRules = defineRoute({
   endpoint: null,
   answers: { 200: { description: 'the rules', schema: storedRules } },
   problems: [],
-  handle: async (_call, { rules }) => json(200, 'found', await rules.show()),
+  handle: async (_call, { rules }: RuleServices) => json(200, 'found', await rules.show()),
 });
 
-export const publishRules = defineRoute({
+const publishRules = defineRoute({
   method: 'put',
   path: '/admin/v1/rules',
   label: 'admin',
@@ -69,7 +69,7 @@ export const publishRules = defineRoute({
     },
   },
   problems: ['version_conflict'],
-  async handle({ body, userId }, { rules }) {
+  async handle({ body, userId }, { rules }: RuleServices) {
     if (body.version === undefined) {
       return badFields([fieldError('version', 'is missing: it must be the version that you edited')]);
     }
@@ -87,7 +87,7 @@ export const publishRules = defineRoute({
   },
 });
 
-export const readRulesStatus = defineRoute({
+const readRulesStatus = defineRoute({
   method: 'get',
   path: '/admin/v1/rules/status',
   label: 'admin',
@@ -102,13 +102,13 @@ export const readRulesStatus = defineRoute({
     },
   },
   problems: [],
-  async handle(_call, { rules, ruleReports }) {
+  async handle(_call, { rules, ruleReports }: RuleServices) {
     const { version } = await rules.show();
     return json(200, 'found', rulesInForceBody(judgeInForce(version, await ruleReports.live())));
   },
 });
 
-export const checkRules = defineRoute({
+const checkRules = defineRoute({
   method: 'post',
   path: '/admin/v1/rules/check',
   label: 'admin',
@@ -121,10 +121,10 @@ export const checkRules = defineRoute({
     200: { description: 'what was found', schema: checkedRules },
   },
   problems: [],
-  handle: ({ body }, { rules }) => json(200, 'checked', checkedRulesBody(rules.check(body.rules))),
+  handle: ({ body }, { rules }: RuleServices) => json(200, 'checked', checkedRulesBody(rules.check(body.rules))),
 });
 
-export const listRules = defineRoute({
+const listRules = defineRoute({
   method: 'get',
   path: '/admin/v1/rules/history',
   label: 'admin',
@@ -140,13 +140,13 @@ export const listRules = defineRoute({
     },
   },
   problems: [],
-  async handle({ query }, { rules }) {
+  async handle({ query }, { rules }: RuleServices) {
     const changes = await rules.history(query.limit);
     return json(200, 'found', { changes: changes.map(ruleChangeBody) });
   },
 });
 
-export const readOldRules = defineRoute({
+const readOldRules = defineRoute({
   method: 'get',
   path: '/admin/v1/rules/history/{version}',
   label: 'admin',
@@ -157,25 +157,27 @@ export const readOldRules = defineRoute({
   params: z.object({ version: text.meta({ override: { type: 'integer', minimum: 0 } }) }),
   answers: { 200: { description: 'the rules', schema: storedRules } },
   problems: ['rules_not_found'],
-  async handle({ params: { version } }, { rules }) {
+  async handle({ params: { version } }, { rules }: RuleServices) {
     // A number that does not fit the column names no version.
     const stored = /^(0|[1-9]\d{0,8})$/.test(version) ? await rules.find(Number(version)) : null;
     return stored === null ? problem('rules_not_found') : json(200, 'found', stored);
   },
 });
 
+export const ruleRoutes: readonly Route<RuleServices>[] = [
+  readRules,
+  readRulesStatus,
+  publishRules,
+  checkRules,
+  listRules,
+  readOldRules,
+];
+
 /** Formats a change of the rules for admins. */
 export const ruleChangeBody = ({ version, actor, atMs }: StoredChange): RuleChange => ({
   version,
   actor,
   at: isoTime(atMs),
-});
-
-/** Formats for admins which apis follow the rules. */
-export const rulesInForceBody = ({ inForce, version, apis }: WhereInForce): RulesStatus => ({
-  version,
-  inForce,
-  apis: apis.map(({ host, pid, version, follows, refused }) => ({ host, pid, version, follows, refused })),
 });
 
 /** Formats the result of a rules check. */

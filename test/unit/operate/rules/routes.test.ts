@@ -1,14 +1,14 @@
 import { expect } from 'chai';
 import request from 'supertest';
-import { RuleAdmin } from '../../../src/admission/rules/rule-admin.js';
-import { silentLog } from '../../helpers/silent-log.js';
-import { ManualClock } from '../../helpers/memory/manual-clock.js';
+import { RuleAdmin } from '../../../../src/operate/rules/rule-admin.js';
+import { silentLog } from '../../../helpers/silent-log.js';
+import { ManualClock } from '../../../helpers/memory/manual-clock.js';
 import {
   MemoryRuleBroadcast,
   MemoryRuleReports,
   MemoryRuleRepository,
-} from '../../helpers/memory/memory-rule-repository.js';
-import { bearer, FakeServices, startServer, type Started } from './http-harness.js';
+} from '../../../helpers/memory/memory-rule-repository.js';
+import { bearer, FakeServices, startServer, type Started } from '../../http/http-harness.js';
 
 const denying = (...deny: string[]) => ({ lists: { mode: 'on', users: { deny } } });
 

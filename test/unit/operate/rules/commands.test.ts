@@ -3,8 +3,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect } from 'chai';
 import sinon from 'sinon';
-import { CliError } from '../../../src/process/cli-error.js';
-import { rulesCommand } from '../../../src/cli/rules.js';
+import { CliError } from '../../../../src/process/cli-error.js';
+import { rulesCommand } from '../../../../src/operate/rules/commands.js';
 
 describe('seckill rules check', () => {
   let folder: string;

@@ -1,8 +1,8 @@
 import { expect } from 'chai';
 import request from 'supertest';
-import { MemoryPaymentCases } from '../../helpers/memory/memory-payment-cases.js';
-import { AT_MS, bearer, FakeServices, startServer, type Started } from './http-harness.js';
-import { partial } from '../../helpers/partial.js';
+import { MemoryPaymentCases } from '../../../helpers/memory/memory-payment-cases.js';
+import { AT_MS, bearer, FakeServices, startServer, type Started } from '../../http/http-harness.js';
+import { partial } from '../../../helpers/partial.js';
 
 const FOUND = { paymentId: 'pi_1', orderId: '99', amountCents: 1998, currency: 'EUR', detail: 'lost_or_stolen_card' };
 

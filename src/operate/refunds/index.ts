@@ -1,0 +1,2 @@
+export { refundRoutes } from './routes.js';
+export { openRefunds, type RefundServices } from './services.js';

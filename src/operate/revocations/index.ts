@@ -1,0 +1,1 @@
+export { revocationRoutes, type RevocationServices } from './routes.js';

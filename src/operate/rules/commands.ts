@@ -1,0 +1,273 @@
+import { Command } from 'commander';
+import { withConnections } from '../../process/connections.js';
+import type { RulesDocument } from '../../contract/rules.js';
+import { loadConfig } from '../../core/config/load.js';
+import { assertNever } from '../../core/errors.js';
+import { fieldSentences } from '../../core/field-errors.js';
+import type { RuleAdmin } from './rule-admin.js';
+import { parseRules, type RuleReason } from '../../admission/rules/rule-set.js';
+import { checkedRulesBody, readRulesDocument, ruleChangeBody } from './routes.js';
+import { createLog } from '../../process/telemetry.js';
+import { CliError } from '../../process/cli-error.js';
+import { operatorName, parseWhole } from '../../process/options.js';
+import { isoTime, print, inLine, tableLine } from '../../process/print.js';
+import { readText } from '../../process/read-text.js';
+import { findInForce, inForceFields, inForceSentence, WAIT_OPTION, type Found } from './where-in-force.js';
+import { openRules, type RuleServices } from './services.js';
+import { switchedBody, switchesBody } from './switch-routes.js';
+import {
+  readSwitchArguments,
+  type SwitchAdmin,
+  type SwitchAnswer,
+  type SwitchChange,
+  type SwitchRow,
+  type Unfit,
+} from './switches.js';
+
+interface Flags {
+  readonly json?: boolean;
+}
+interface WaitFlags extends Flags {
+  /** In seconds. */
+  readonly wait: number;
+}
+
+/** Gives an api that is just loading new rules time to finish, so that the report does not list it as late. */
+const STATUS_WAIT_S = 1;
+const LIST_DEFAULT = 20;
+const LIST_MAX = 10_000;
+const VERSION_MAX = 999_999_999;
+
+const RULES_EXAMPLES = `
+A versioned document configures admission: lists, limits, signatures, waiting room, breakers.
+Until rules are published, every request is admitted. docs/admission.md explains each part.
+
+Examples:
+  seckill rules show > rules.json        change it, then
+  seckill rules check rules.json         finds errors, without a server
+  seckill rules set rules.json           publishes the rules, and says where they are in force
+  seckill rules set rules.json --wait 60 gives the apis a minute
+  seckill rules status                   where the newest rules are in force
+  seckill rules show 3 --json            version 3 as published
+  seckill rules history --limit 5
+
+The file holds {"version": …, "rules": {…}}; version is the version that you edited. If there is a newer version,
+\`rules set\` changes nothing: run \`rules show\` again and repeat your change. Every api reports its version once a second.
+Exit codes: 0 done, and in force in every running api; 1 not done or not in force (invalid rules, a newer version, an api that does
+not follow, or no running api); 2 wrong usage. With --wait 0, exit code 0 means only that the rules are published.`;
+
+export function rulesCommand(): Command {
+  const rules = new Command('rules')
+    .description('show, check and publish the admission rules')
+    .addHelpText('after', RULES_EXAMPLES);
+  rules
+    .command('show')
+    .description('print the newest rules with all defaults')
+    .argument('[version]', 'an older version, printed as published (a whole number)', parseWhole(1, VERSION_MAX))
+    .option('--json', 'print one JSON line')
+    .action((version: number | undefined, flags: Flags) => run('rules', ({ rules }) => show(rules, version, flags)));
+  rules
+    .command('check')
+    .description('find the errors in a file of rules, without a server')
+    .argument('<file>', 'JSON file in the format of `rules show`')
+    .option('--json', 'print one JSON line')
+    .action(check);
+  rules
+    .command('set')
+    .description('publish the rules of a file, which replace the current rules')
+    .argument('<file>', 'JSON file in the format of `rules show`')
+    .option(...WAIT_OPTION)
+    .option('--json', 'print one JSON line')
+    .action((file: string, flags: WaitFlags) => set(file, flags));
+  rules
+    .command('status')
+    .description('show which apis follow the newest rules, and why others do not')
+    .option('--json', 'print one JSON line')
+    .action((flags: Flags) => run('rules', (services) => status(services, flags)));
+  rules
+    .command('history')
+    .description('show who published rules, newest first')
+    .option('--limit <count>', 'maximum number of versions', parseWhole(1, LIST_MAX), LIST_DEFAULT)
+    .option('--json', 'one JSON line per version')
+    .action((flags: Flags & { limit: number }) => run('rules', ({ rules }) => history(rules, flags)));
+  return rules;
+}
+
+async function run(name: 'rules' | 'switch', task: (services: RuleServices) => Promise<void>): Promise<void> {
+  const config = loadConfig(['mysql', 'redis'], process.env);
+  await withConnections(config, createLog(name, 'error'), async (connections) => task(await openRules(connections)));
+}
+
+async function show(admin: RuleAdmin, version: number | undefined, { json }: Flags): Promise<void> {
+  const stored = version === undefined ? await admin.show() : await admin.find(version);
+  if (stored === null) throw new CliError(`there is no version ${version} of the rules.`);
+  print(JSON.stringify(stored, null, json ? 0 : 2));
+}
+
+/** Checks a file of rules. Needs no server, so that it can run where people review rules. */
+function check(file: string, { json }: Flags): void {
+  const { rules } = documentIn(file);
+  const parsed = parseRules(rules);
+  const reasons = 'reasons' in parsed ? parsed.reasons : [];
+  if (json) print(JSON.stringify(checkedRulesBody(reasons)));
+  if (reasons.length > 0) throw wrong(file, reasons);
+  if (!json) print(`${file} is valid.`);
+}
+
+async function set(file: string, { json, wait }: WaitFlags): Promise<void> {
+  const { version, rules } = documentIn(file);
+  if (version === undefined) throw new CliError(`${file}: version must be the version that you edited.`);
+  await run('rules', async (services) => {
+    const answer = await services.rules.publish(rules, version, operatorName());
+    switch (answer.outcome) {
+      case 'published': {
+        const found = await findInForce(services.ruleReports, answer.version, wait);
+        if (json) print(JSON.stringify({ ...answer, ...inForceFields(found) }));
+        const sentence = inForceSentence(found);
+        if (!json) print(sentence);
+        return;
+      }
+      case 'invalid':
+        throw wrong(file, answer.reasons);
+      case 'version_conflict':
+        throw new CliError(`${file} was made from version ${version}, but the newest is ${answer.version} now.`);
+      default:
+        return assertNever(answer);
+    }
+  });
+}
+
+async function status({ rules, ruleReports }: RuleServices, { json }: Flags): Promise<void> {
+  const { version } = await rules.show();
+  const found = await findInForce(ruleReports, version, STATUS_WAIT_S);
+  if (json) print(JSON.stringify(inForceFields(found)));
+  const sentence = inForceSentence(found);
+  if (!json) print(sentence);
+}
+
+async function history(admin: RuleAdmin, { limit, json }: Flags & { limit: number }): Promise<void> {
+  const changes = await admin.history(limit);
+  if (!json) print(line('version', 'at', 'by'));
+  for (const change of changes) {
+    const { version, atMs, actor } = change;
+    print(json ? JSON.stringify(ruleChangeBody(change)) : line(`${version}`, isoTime(atMs), actor));
+  }
+}
+
+function documentIn(file: string): RulesDocument {
+  const read = readRulesDocument(readText(file));
+  if ('rules' in read) return read;
+  throw new CliError(`${file}: ${fieldSentences(read)}`);
+}
+
+const wrong = (file: string, reasons: readonly RuleReason[]): CliError => refusal(`${file} is invalid:`, reasons);
+
+const refusal = (what: string, reasons: readonly RuleReason[]): CliError =>
+  new CliError([what, ...reasons.map(({ path, message }) => `  ${path} ${message}`)].map(inLine).join('\n'));
+
+const line = tableLine(7, 24);
+
+interface SwitchFlags extends WaitFlags {
+  readonly percent?: string;
+}
+
+const SWITCH_EXAMPLES = `
+Under load an api can give smaller answers, to leave CPU for purchases. A switch sets the level by hand.
+
+Endpoints: purchase (buy), status (what became of a purchase), sale (its page), order. Levels:
+  L0  the full answer
+  L1  an older answer, marked as stale
+  L2  its essential fields
+  L3  an empty answer of the right shape
+  L4  refused at once with 503. A purchase allows only L0 and L4
+
+Examples:
+  seckill switch                             shows the levels
+  seckill switch sale L1                     for all users
+  seckill switch purchase L4 --percent 20    for a fifth of the users, always the same users
+  seckill switch sale L0                     back to full answers
+
+Each switch is a new version of the rules: \`seckill rules history\` says who set it, \`seckill rules status\` where it is in force.
+Exit codes: 0 done, and in force in every running api; 1 not; 2 wrong usage. --wait 0 does not check the apis.`;
+
+export function switchCommand(): Command {
+  return new Command('switch')
+    .description('show the degradation levels, or set the level of one endpoint')
+    .argument('[endpoint]', 'purchase, status, sale or order')
+    .argument('[level]', 'L0 to L4')
+    .option('--percent <share>', 'percentage of users, 0 to 100 (default: all)')
+    .option(...WAIT_OPTION)
+    .option('--json', 'print one JSON line')
+    .addHelpText('after', SWITCH_EXAMPLES)
+    .action(showOrSet);
+}
+
+async function showOrSet(
+  endpoint: string | undefined,
+  level: string | undefined,
+  flags: SwitchFlags,
+  command: Command,
+): Promise<void> {
+  if (endpoint === undefined) {
+    if (flags.percent !== undefined) command.error('error: --percent needs an endpoint and a level');
+    return run('switch', ({ switches }) => showSwitches(switches, flags));
+  }
+  if (level === undefined) return command.error(`error: give a level for ${inLine(endpoint)}: L0 to L4`);
+  const read = readSwitchArguments(endpoint, level, flags.percent);
+  if (read.read === 'refused') {
+    return command.error(`error: ${inLine(fieldSentences(read.errors))}`);
+  }
+  await run('switch', ({ switches, ruleReports }) =>
+    setSwitch(switches, read.change, flags, (version) => findInForce(ruleReports, version, flags.wait)),
+  );
+}
+
+/** @throws CliError when the rules cannot be read */
+export async function showSwitches(admin: SwitchAdmin, { json }: Flags): Promise<void> {
+  const found = await admin.show();
+  if (found.outcome === 'rules_unfit') throw unfit(found);
+  if (json) return print(JSON.stringify(switchesBody(found)));
+  print(switchLine('endpoint', 'level', 'percent', 'in force'));
+  for (const row of found.switches) print(lineOf(row));
+}
+
+/** @param ask which apis follow a version @throws CliError when the switch was not set, or some api does not follow it */
+export async function setSwitch(
+  admin: SwitchAdmin,
+  change: SwitchChange,
+  { json }: Flags,
+  ask: (version: number) => Promise<Found>,
+): Promise<void> {
+  const answer = await admin.set(change, operatorName());
+  switch (answer.outcome) {
+    case 'switched': {
+      const found = await ask(answer.version);
+      // `inForce` of a switch says whether its layer is on
+      if (json) print(JSON.stringify({ ...switchedBody(answer), rules: inForceFields(found) }));
+      else print(switchedSentence(answer));
+      const sentence = inForceSentence(found);
+      if (!json) print(sentence);
+      return;
+    }
+    case 'version_conflict':
+      throw new CliError('someone else changed the rules at the same time; nothing was switched. Try again.');
+    case 'rules_unfit':
+      throw unfit(answer);
+    default:
+      return assertNever(answer);
+  }
+}
+
+function switchedSentence({ row, version }: Extract<SwitchAnswer, { outcome: 'switched' }>): string {
+  const { endpoint, level, percent, inForce } = row;
+  const what = `${endpoint} is at ${level} for ${percent === 100 ? 'all' : `${percent} of 100 users`}`;
+  const butOff = inForce ? '' : ', but has no effect, because degrade.mode of the rules is not "on"';
+  return `${what}${butOff} (version ${version}).`;
+}
+
+const unfit = ({ reasons }: Unfit): CliError => refusal('this program cannot read the newest rules:', reasons);
+
+const lineOf = ({ endpoint, level, percent, inForce }: SwitchRow): string =>
+  switchLine(endpoint, level, `${percent}`, inForce ? 'yes' : 'no');
+
+const switchLine = tableLine(9, 6, 8);

@@ -1,0 +1,37 @@
+import type { Fitness } from '../../admission/rules/rule-set.js';
+import { OperationalError } from '../../core/errors.js';
+import type { RuleReports } from '../../core/ports/rules.js';
+import { createRuleRepository } from '../../mysql/rule-repository.js';
+import type { Connections } from '../../process/connections.js';
+import { createRuleBroadcast } from '../../redis/rule-broadcast.js';
+import { createRuleReports } from '../../redis/rule-reports.js';
+import { RuleAdmin } from './rule-admin.js';
+import { SwitchAdmin } from './switches.js';
+
+/** The services that the routes and commands of rules and switches need. */
+export interface RuleServices {
+  /** @throws OperationalError mysql */
+  readonly rules: RuleAdmin;
+  /** The version that each api follows. @throws OperationalError redis */
+  readonly ruleReports: Pick<RuleReports, 'live'>;
+  /** The switches of degradation, which belong to the rules. @throws OperationalError mysql */
+  readonly switches: SwitchAdmin;
+}
+
+/**
+ * Opens the rules, which MySQL stores. They can be changed while Redis is down, when a change may matter most.
+ * @param unfit checks rules for all apis as this process would. A command has no secrets to check them with
+ */
+export async function openRules(connections: Connections<'mysql' | 'redis'>, unfit?: Fitness): Promise<RuleServices> {
+  const { announce, live } = await connections.redis().then(
+    (redis) => ({ ...createRuleBroadcast(redis), ...createRuleReports(redis) }),
+    (error: unknown) => {
+      if (!(error instanceof OperationalError)) throw error;
+      const refuse = (): Promise<never> => Promise.reject(error);
+      return { announce: refuse, live: refuse };
+    },
+  );
+  const repository = createRuleRepository(connections.mysql());
+  const rules = new RuleAdmin({ repository, broadcast: { announce }, log: connections.log, unfit });
+  return { rules, ruleReports: { live }, switches: new SwitchAdmin(rules) };
+}
