@@ -22,7 +22,16 @@ import { fetchPurchaseToken, joinQueue, readTicket } from '../http/routes/queue.
 import { readSalePage } from '../http/routes/sale-page.js';
 
 /** The services of every route. */
-export type ApiServices = HttpServices & BrokerServices & DeadLetterServices & LiveServices & ReconcileServices & RefundServices & RevocationServices & RuleServices & SaleServices & TraceServices;
+export type ApiServices = HttpServices &
+  BrokerServices &
+  DeadLetterServices &
+  LiveServices &
+  ReconcileServices &
+  RefundServices &
+  RevocationServices &
+  RuleServices &
+  SaleServices &
+  TraceServices;
 
 /** Every route, in the order of the documents. `readyz` and `readiness` share an address on different listeners. */
 export const ROUTES: readonly Route<ApiServices>[] = [

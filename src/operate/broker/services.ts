@@ -1,9 +1,9 @@
 import type { Config } from '../../core/config/schema.js';
 import type { AuditLog } from '../../core/ports/audit-log.js';
-import type { TraceBroker } from '../../core/ports/trace-sources.js';
+
 import { systemClock } from '../../process/system-clock.js';
 import { SeenBrokers } from '../../rocketmq/admin/broker-state.js';
-import { createTraceBroker } from '../../rocketmq/admin/trace-broker.js';
+import { createTraceBroker, type TraceBroker } from '../../rocketmq/admin/trace-broker.js';
 import { brokerAccessOf } from '../../rocketmq/credentials.js';
 import { BrokerViews } from './broker-views.js';
 import { RocketmqInspection } from './rocketmq-inspection.js';

@@ -13,7 +13,6 @@ import { UsageError } from '../../process/cli-error.js';
 import { operatorName } from '../../process/options.js';
 import { isoTime, print, inLine, tableLine } from '../../process/print.js';
 import { readText } from '../../process/read-text.js';
-import { readText } from '../process/read-text.js';
 
 export const withSales = <T>(work: (admin: SaleAdmin) => Promise<T>): Promise<T> => {
   const config = loadConfig(['mysql', 'redis'], process.env);
