@@ -150,7 +150,7 @@ const REFUSALS: readonly (readonly [RegExp, (message: string, login: string) => 
   ],
   [
     /NOPERM/,
-    (message) => `lacks rights for the user of this program: grant the rights in docs/security.md (${message})`,
+    (message) => `denies a command to the user of this program: grant the rights in docs/security.md (${message})`,
   ],
   [
     /Protocol error, got "\\u0015"|Protocol error, got "\x15"/,

@@ -118,7 +118,7 @@ describe('a program with wrong settings', () => {
       'Redis: a wrong password of its user',
       WORKER,
       () => ({ REDIS_PASSWORD_FILE: file('redis-password', 'wrong') }),
-      () => /Redis at \S+ refuses us: correct the user in REDIS_URL, or REDIS_PASSWORD \(WRONGPASS/,
+      () => /Redis at \S+ refuses the login: correct the user in REDIS_URL, or REDIS_PASSWORD \(WRONGPASS/,
     ],
     [
       'Redis: no certificate of ours',
