@@ -8,18 +8,18 @@ import { SCHEMA, settingsOf, type SectionName } from '../src/core/config/schema.
 // ceiling. A commit that raises one says why.
 
 const CEILINGS: Readonly<Record<string, number>> = {
-  'lines of TypeScript': 183_800,
+  'lines of TypeScript': 183_500,
   'lines in src': 57_750,
-  'lines in web': 15_700,
-  'lines in test': 103_100,
-  'lines in deploy': 6_250,
-  'lines in bench': 4_250,
+  'lines in web': 15_650,
+  'lines in test': 99_700,
+  'lines in deploy': 6_210,
+  'lines in bench': 4_240,
   'words in docs': 40_000,
   'words in docs/decisions': 10_200,
   'pages in docs': 28,
   settings: 96,
-  'uses of Pick<': 183,
-  'interfaces named *Ports, *Parts, *Options, *Services': 138,
+  'uses of Pick<': 122,
+  'interfaces named *Ports, *Parts, *Options, *Services': 120,
 };
 
 const files = execFileSync('git', ['ls-files'], { cwd: REPO_DIR, encoding: 'utf8' }).split('\n');
