@@ -1,3 +1,5 @@
+import { durationText } from './duration.js';
+
 /** A state that waits for an event, and must not wait for ever. */
 export interface WaitingState {
   /** The subject of the wait. */
@@ -28,6 +30,23 @@ export const WATCHED_STATES = [
 ] as const;
 export type WatchedState = (typeof WATCHED_STATES)[number];
 
+/** Ages above which `seckill_overdue` counts a case, so that an operator gets an alert, ms. */
+export const OVERDUE_MS = {
+  /** After an outage a keeper needs tens of seconds for its outbox. */
+  outbox: 60_000,
+  /** Its units stay held until an operator decides. */
+  dead_letter: 3_600_000,
+  refund: 86_400_000,
+  /** Longer than a payment provider takes to report the result of a charge. */
+  payment_open: 1_200_000,
+  /** Longer than the lease of a compensation, so no keeper is working on it. */
+  compensation: 600_000,
+  /** A repair takes seconds, and buyers of the sale get 503. */
+  sale_locked: 60_000,
+  sale_over: 86_400_000,
+  units_in_transfer: 60_000,
+} as const;
+
 /**
  * All waiting states of the system, in one place. A state that is not listed ends in the process that made it. States
  * that only the broker sees are watched by their effects: units in `pending`, unpaid orders, and, since its retries are
@@ -42,7 +61,7 @@ export const WAITING_STATES = {
   },
   batch_pending: {
     waits: 'units held in Redis, not recorded in MySQL',
-    deadline: '1 min',
+    deadline: '1m',
     endedBy: 'the worker, or the re-drive of the keeper, which never gives up',
     watchedAs: 'batch_pending',
   },
@@ -60,25 +79,25 @@ export const WAITING_STATES = {
   },
   outbox_undone: {
     waits: 'events, deadlines and returned units that follow from a committed transaction',
-    deadline: '1 min',
+    deadline: durationText(OVERDUE_MS.outbox),
     endedBy: 'the relay of the keeper, which never gives up',
     watchedAs: 'outbox',
   },
   dead_letter_parked: {
     waits: 'a message that no attempt could handle; its units stay held',
-    deadline: '1 h',
+    deadline: durationText(OVERDUE_MS.dead_letter),
     endedBy: 'a person, by `seckill dlq replay` or `discard`; the keeper, if all rows were written meanwhile',
     watchedAs: 'dead_letter',
   },
   refund_due: {
     waits: 'a payment that could not pay its order',
-    deadline: '1 day',
+    deadline: durationText(OVERDUE_MS.refund),
     endedBy: 'the keeper, through the payment provider; a person, if the provider refuses',
     watchedAs: 'refund',
   },
   payment_open: {
     waits: 'a charge that was begun, and may have taken money',
-    deadline: '20 min',
+    deadline: durationText(OVERDUE_MS.payment_open),
     endedBy: 'the request that began it, or the keeper, which asks the payment provider and never gives up',
     watchedAs: 'payment_open',
   },
@@ -90,7 +109,7 @@ export const WAITING_STATES = {
   },
   compensation_pending: {
     waits: 'a compensation job that is due',
-    deadline: '10 min',
+    deadline: durationText(OVERDUE_MS.compensation),
     endedBy: 'the keeper, which sets it to `compensated` or `failed_final`',
     watchedAs: 'compensation',
   },
@@ -108,13 +127,13 @@ export const WAITING_STATES = {
   },
   sale_locked: {
     waits: 'a live sale whose data in Redis may be lost, or is being rebuilt; buyers get 503',
-    deadline: '1 min',
+    deadline: durationText(OVERDUE_MS.sale_locked),
     endedBy: 'the repair of the keeper, which never gives up',
     watchedAs: 'sale_locked',
   },
   sale_over: {
     waits: 'a sale whose window has ended and that is not closed',
-    deadline: '1 day',
+    deadline: durationText(OVERDUE_MS.sale_over),
     endedBy:
       'the keeper, if it runs the sale; otherwise a person, by `seckill sale close`. Redis refuses buyers from `closes_at` on',
     watchedAs: 'sale_over',

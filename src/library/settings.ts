@@ -86,7 +86,7 @@ export interface Settings {
   readonly MARKER_LIFE_MS?: number;
   /** Number of Redis replicas that must store a purchase before its buyer gets 202 ([durability](durability.md)). 0 waits for none. (0 to 8 replicas; default 0) */
   readonly REDIS_WAIT_REPLICAS?: number;
-  /** Time limit for these replicas. After it, the buyer gets `outcome_unknown`, and the order is still made. (10 to 10000 ms; default 500) */
+  /** Time limit for the replicas of REDIS_WAIT_REPLICAS. After it, the buyer gets `outcome_unknown`, and the order is still made. (10 to 10000 ms; default 500) */
   readonly REDIS_WAIT_REPLICAS_MS?: number;
   /** gRPC endpoint of the RocketMQ proxy. (host:port; it must be set, here or in the environment) */
   readonly ROCKETMQ_ENDPOINT?: string;

@@ -27,7 +27,7 @@ const DUE: Record<DueWork, string> = {
   refund: `refunds WHERE state = 'due' AND ${OVER}`,
 };
 
-/** Built once: the keeper asks twice a second, whether it has work or not. */
+/** Built once, because the keeper runs this query twice a second, even when idle. */
 const READ = Object.entries(DUE)
   .map(([work, rows]) => `(SELECT '${work}' AS work FROM ${rows} LIMIT 1)`)
   .join(' UNION ALL ');

@@ -120,7 +120,7 @@ async function pageById(
   const { fromMs = 0, toMs } = filter;
   const end = toMs === undefined ? ORDER_ID_MAX : lowestOrderIdAt(toMs);
   const after = place ?? idBelow(lowestOrderIdAt(fromMs));
-  // the last row that this page examines in either table; empty when fewer are left in both
+  // The last row that this page examines in each table. Empty if neither table has a full page left.
   const lasts: bigint[] = [];
   for (const table of ['orders', 'orders_archive'] as const) {
     // forced: MySQL would choose a secondary index, which has the id too, read all of it and sort

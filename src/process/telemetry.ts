@@ -61,7 +61,7 @@ export function createJobMetrics(registry: Registry) {
   const running = new Set<{ readonly job: string; readonly sinceMs: number }>();
   new Gauge({
     name: 'seckill_keeper_job_running_seconds',
-    help: 'Duration so far of the longest running run of a job.',
+    help: 'How long the oldest unfinished run of a job has been running.',
     labelNames: ['task'],
     registers: [registry],
     collect() {

@@ -7,6 +7,7 @@ import { PROVIDER_CALL_MAX_MS, type PaymentProvider } from '../core/ports/paymen
 import type { OutboxKind } from '../core/ports/outbox.js';
 import type { Tracing } from '../core/ports/tracing.js';
 import { recent } from '../core/recent.js';
+import { OVERDUE_MS } from '../core/waiting-states.js';
 import { GROUP_TOPICS, GROUPS, type Group } from '../core/topics.js';
 import { createCouponRepository } from '../mysql/coupon-repository.js';
 import { createDeadLetterParking } from '../mysql/dead-letters.js';
@@ -90,7 +91,6 @@ const MARKED_PER_RUN = 100;
 const REDRIVEN_PER_RUN = 2000;
 /** A transfer between two buckets takes milliseconds. After this long its process must have died. */
 const TRANSFER_AFTER_MS = 3_000;
-const TRANSFER_OVERDUE_MS = 60_000;
 /** Maximum number of orders that one sweep ends. The next sweep follows within seconds. */
 const EXPIRED_PER_RUN = 20_000;
 /** Outbox rows leased together. Each row takes one or two messages or a script, and the keeper handles all rows at once. */
@@ -106,21 +106,6 @@ const TIDY_EVERY_MS = 60_000;
 const OPEN_SALES_EVERY_MS = 5_000;
 /** Interval for checking memory. A rush fills memory in minutes, not in seconds. */
 const MEMORY_EVERY_MS = 10_000;
-/** Ages above which `seckill_overdue` counts an item, so that an operator gets an alert. */
-const OVERDUE_MS = {
-  /** After an outage a keeper needs tens of seconds for its outbox. */
-  outbox: 60_000,
-  /** Its units stay held until an operator decides. */
-  dead_letter: 3_600_000,
-  refund: 86_400_000,
-  /** Longer than a payment provider takes to report the result of a charge. */
-  payment_open: 1_200_000,
-  /** Longer than the lease of a compensation, so no keeper is working on it. */
-  compensation: 600_000,
-  /** A repair takes seconds, and buyers of the sale get 503. */
-  locked_sale: 60_000,
-  sale_over: 86_400_000,
-};
 /**
  * Limits for HOT_SALE_AUTO: the rate exceeds the capacity of one Redis server, and a sale needs no more buckets than there
  * may be servers.
@@ -246,7 +231,7 @@ function saleJobs({ config, everyMs, redis, mysql, sales, reconcile, due, metric
       everyMs,
       finishTransfers(
         { sales, store: createTransferStore(redis), metrics },
-        { afterMs: TRANSFER_AFTER_MS, overdueMs: TRANSFER_OVERDUE_MS },
+        { afterMs: TRANSFER_AFTER_MS, overdueMs: OVERDUE_MS.units_in_transfer },
       ),
     ],
   ];
@@ -351,7 +336,7 @@ const repairJobs = ({ config, everyMs, rebuild, repair, metrics }: Keeper): Plan
   [config.repair.everyMs, repairSales(repair, config.repair)],
   [everyMs, repairClosedSales(repair, config.repair)],
   [everyMs, alignSaleStates(rebuild)],
-  [everyMs, watchSalesInRepair({ ...rebuild, clock, metrics }, { afterMs: OVERDUE_MS.locked_sale })],
+  [everyMs, watchSalesInRepair({ ...rebuild, clock, metrics }, { afterMs: OVERDUE_MS.sale_locked })],
 ];
 
 /** Reports hot sales, and splits them if configured. */
@@ -436,13 +421,8 @@ function watchJobs(keeper: Keeper): PlannedJob[] {
       watchOverdue(
         { transitions, repository: createOverdueRepository(mysql), metrics },
         {
-          outbox: OVERDUE_MS.outbox,
-          dead_letter: OVERDUE_MS.dead_letter,
-          refund: OVERDUE_MS.refund,
-          payment_open: OVERDUE_MS.payment_open,
+          ...OVERDUE_MS,
           payment_case: 0,
-          compensation: OVERDUE_MS.compensation,
-          sale_over: OVERDUE_MS.sale_over,
           sale_kept: retireAfterMs === 0 ? NEVER_MS : retireAfterMs + KEPT_OVERDUE_MS,
           sale_unarchived: archiveAfterMs === 0 ? NEVER_MS : archiveAfterMs + KEPT_OVERDUE_MS,
         },

@@ -178,7 +178,7 @@ onEachWorld<RepositoryWorld>('contract OrderRepository', WORLDS, (world) => {
     expect(await world.orders.findByPurchases(sale.saleId, batch.purchases)).to.have.length(3);
   });
 
-  it('row_exists: allows a buyer one live order when the limit is one (active_key) [D7]', async () => {
+  it('answers `row_exists` to a second live order of a buyer when the limit is one (active_key) [D7]', async () => {
     const sale = await world.sales.create(newSale({ limitPerBuyer: 1 }));
     const [row] = rowsOf(batchOf(sale, purchasesOf('ann/k1')));
     await write([row as NewOrder]);

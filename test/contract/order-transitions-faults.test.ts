@@ -155,7 +155,7 @@ describe('OrderTransitions on mysql with faults', () => {
       await proxy.close();
     });
 
-    it('rejects a payment as a fault, and finds it recorded when it is reported again [D4]', async () => {
+    it('fails `pay` with a retryable error, and a second report finds the payment recorded once [D4]', async () => {
       const order = await orderIn();
       const payment = paymentOf(order);
       const error = await createOrderTransitions(lossy, { clock, log })

@@ -6,7 +6,7 @@ const TOKEN = 'seckill:token';
 const SIGN_IN_ENDED = 'seckill:sign-in-ended';
 const ORDER = 'seckill:order';
 
-/** Delay before a shop whose new token was refused too is asked again. The delay doubles each time. */
+/** Pause before the page asks the shop for another token, after a new token was refused too. It doubles each time. */
 const ASK_AGAIN_MS = 1000;
 const ASK_AGAIN_MAX_MS = 60_000;
 /** A sign-in that lasted this long was good. Its end counts as the first end. */

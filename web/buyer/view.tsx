@@ -182,7 +182,7 @@ function partsOf(props: ViewProps): Parts {
     above: <Note text={note} />,
     go: button === null ? null : { label: button, ...more },
   });
-  /** Same as `simple`, for a sale that may resume at any moment: every element is already in its place. */
+  /** Like `simple`, but also shows the countdown and the quantity, so that nothing moves when the sale resumes. */
   const soon = (...args: Parameters<typeof simple>): Parts => {
     const parts = simple(...args);
     const above = (

@@ -238,7 +238,7 @@ const takesOverrides = (env: Environment): boolean => env.TEST_OVERRIDES === 'on
 
 const FIXED = allKeys().filter(({ isFixed }) => isFixed);
 
-/** Maps each setting of an earlier release to the end of a sentence that says what holds now. */
+/** For each setting of an earlier release: what replaces it, worded to end the warning. */
 const REMOVED_NAMES: ReadonlyMap<string, string> = new Map([
   ...FIXED.map(({ env, fallback, unit }): [string, string] => [env, fixedAt(fallback as number, unit)]),
   ...Object.entries(REMOVED),

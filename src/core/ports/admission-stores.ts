@@ -106,7 +106,7 @@ export interface TokenIssue {
 }
 
 /**
- * A buyer and the address of the request, in the form that limits count. A null address is not known and not counted.
+ * A buyer and the address of the request, as the limits count them. A null address is not known and not counted.
  */
 export interface TokenBuyer {
   readonly userId: string;

@@ -206,8 +206,8 @@ async function refuseMode(
 }
 
 /**
- * Records a case for a payment that could not be recorded. The claims of a report are unchecked, so a column takes only a
- * claim of its format. The detail contains all claims.
+ * Records a case for a payment that could not be recorded. The fields of a report are unchecked, so a column takes a field
+ * only if its format is valid. The detail contains all fields.
  */
 async function noteUnrecorded(
   claims: PaymentClaims,

@@ -129,7 +129,7 @@ export function mqCommand(): Command {
   command(mq, 'messages', 'show messages of a topic: by key or id, from a time or offset, or the newest')
     .option('--topic <name>', 'the topic', TOPICS.purchase)
     .option('--key <key>', 'only messages with this key (for a batch: its id)')
-    .option('--id <id>', 'only the message with this id and its copies: UNIQ_KEY, or an offset id of RocketMQ')
+    .option('--id <id>', 'only the message with this id (UNIQ_KEY or offset id), and its copies')
     .option('--since <time>', 'messages from this time on: ISO 8601, or -2h for two hours ago', parseTime)
     .option('--queue <number>', 'only messages of this queue; needs --offset', parseWhole(0, 65_535))
     .option('--offset <number>', 'start at this offset; needs --queue', parseWhole(0, Number.MAX_SAFE_INTEGER))

@@ -23,7 +23,7 @@ const FIRST_SHOWN = 20;
 const FAILURES_SHOWN = 100;
 /** Works on one dead letter at a time, no faster than the workers can follow. */
 const PACE = { perSecond: 100, inFlightMax: 1 };
-/** Enough for each replay to use its whole wait. A token that expires earlier ends the bulk. */
+/** Time limit of a bulk, long enough even if every replay uses its whole wait. The bulk ends earlier if the token expires. */
 const BULK_MAX_MS = 4 * 3_600_000;
 /**
  * Number of unfinished replays in a row after which the bulk stops. The workers are down, and each further replay would

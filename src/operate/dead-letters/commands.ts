@@ -168,7 +168,7 @@ export const parseDeadLetterIds = (text: string, before: readonly string[] = [])
 function addWork(command: Command): Command {
   command.argument('[deadLetterIds...]', 'numbers that `dlq list` shows', parseDeadLetterIds);
   return addFilters(command)
-    .option('--all-matching', 'all parked dead letters that match the filters, instead of numbers')
+    .option('--all-matching', 'take all parked dead letters that match the filters; give no numbers then')
     .option('--dry-run', `only show the matches (the default if more than ${ASK_ABOVE} match)`)
     .option('--yes', `continue even if more than ${ASK_ABOVE} match`)
     .option('--rate <per second>', 'maximum number per second', parseWhole(1, 10_000), RATE_DEFAULT)

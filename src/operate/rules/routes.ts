@@ -42,7 +42,7 @@ const readRules = defineRoute({
   path: '/admin/v1/rules',
   label: 'admin',
   operationId: 'readRules',
-  summary: 'Returns the newest admission rules with all defaults. Version 0 means that none were published.',
+  summary: 'Returns the newest admission rules, with defaults filled in. Version 0 means that none were published.',
   access: 'viewer',
   endpoint: null,
   answers: { 200: { description: 'the rules', schema: storedRules } },

@@ -86,7 +86,7 @@ describe('queue and purchase tokens over HTTP', () => {
     expect(fake.counted).to.deep.equal(['queue waiting']);
   });
 
-  it('returns 200 for the buyer of the token and the ticket in the address', async () => {
+  it('returns the place for the ticket in the address and the buyer in the token', async () => {
     const { body } = await poll().expect(200);
     expect(body).to.include({ status: 'waiting', position: 4 });
     expect(asked).to.deep.equal(['read 7 u1 k1.2.5.MAC-_']);

@@ -196,7 +196,7 @@ describe('keeper: relay-outbox', () => {
     expect(outbox.undone('orders_moved')).to.deep.equal([]);
   });
 
-  it('uses up no attempt of rows that waited for their sale', async () => {
+  it('does not count an attempt for rows that waited for their sale', async () => {
     const [first] = add(1) as [string];
     failing.add(first);
     await run();

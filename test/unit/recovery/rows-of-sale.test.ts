@@ -84,7 +84,7 @@ describe('rows of a sale', () => {
     expect(await read()).to.deep.equal(['1', '3', '2']);
   });
 
-  it('search nothing while `sold` moves, as an order ended or was written between the reads', async () => {
+  it('are not searched when an order ended or was written between the two reads of `sold`', async () => {
     orders.noted = ['1', '3'];
     orders.soldAfter = 2;
     expect(await read()).to.deep.equal(['1', '3']);

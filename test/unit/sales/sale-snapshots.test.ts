@@ -219,7 +219,7 @@ describe('sale snapshots', () => {
     expect([snapshots.peek(first), snapshots.peek(saleId())]).to.deep.equal([undefined, { snapshot: 'ready', sale }]);
   });
 
-  it('drops no snapshot for ids without a sale', async () => {
+  it('does not evict a snapshot to make room for ids without a sale', async () => {
     const snapshots = process(1);
     await snapshots.get(saleId());
     for (let nth = 1; nth <= 100; nth++) await snapshots.get(String(nth));

@@ -106,12 +106,12 @@ export const shop = {
 export const operators = {
   host: text({
     env: 'OPERATORS_HOST',
-    doc: 'Address on which the api serves operators and monitoring: admin routes, /metrics, and /readyz with reasons. Buyers must not reach it. The api answers only requests whose Host header is this address, an IP address or localhost.',
+    doc: 'Address on which the api serves operators and monitoring: admin routes, /metrics, and /readyz with reasons. Buyers must not reach it. The api answers only requests whose Host header is this address, any IP address, or localhost.',
     fallback: '127.0.0.1',
     minLength: 1,
     range: 'address',
   }),
-  // Beside worker and keeper (9101, 9102). Prometheus gives 9100 to its node exporter.
+  // The default follows the ports of worker (9101) and keeper (9102). Prometheus gives 9100 to its node exporter.
   port: integer({
     env: 'OPERATORS_PORT',
     doc: 'Port on which the api serves operators and monitoring. 0 picks a free port.',

@@ -66,7 +66,7 @@ export const tracing = {
 export const environment = {
   overrides: word({
     env: 'TEST_OVERRIDES',
-    doc: 'Tests only: `on` reads values that are otherwise fixed from the environment.',
+    doc: 'Tests only: with `on`, the environment can replace values that are otherwise fixed.',
     words: ['off', 'on'],
     fallback: 'off',
   }),

@@ -94,7 +94,7 @@ export const redis = {
   }),
   waitReplicasMs: integer({
     env: 'REDIS_WAIT_REPLICAS_MS',
-    doc: 'Time limit for these replicas. After it, the buyer gets `outcome_unknown`, and the order is still made.',
+    doc: 'Time limit for the replicas of REDIS_WAIT_REPLICAS. After it, the buyer gets `outcome_unknown`, and the order is still made.',
     unit: 'ms',
     fallback: 500,
     min: 10,

@@ -97,7 +97,7 @@ describe('config', () => {
     });
   }
 
-  it('refuses as many streams as connections [S7]', () => {
+  it('refuses an EVENTS_STREAMS_MAX that is not below HTTP_CONNECTIONS_MAX [S7]', () => {
     const env = { ...GOOD, HTTP_CONNECTIONS_MAX: '4000' };
     const problems = problemsOf(PROGRAM_SECTIONS.api, env);
     expect(problems).to.have.length(1);
