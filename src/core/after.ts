@@ -3,7 +3,7 @@
 /** Longest time that `setTimeout` accepts, ms: it fires at once for a longer time. */
 const TIMER_MAX_MS = 2 ** 31 - 1;
 
-/** Calls back after `ms`, never earlier, however long that is. `Infinity` means never. @returns cancels the timer */
+/** Calls back after `ms`, rounded up, however long that is. `Infinity` means never. @returns cancels the timer */
 export function after(ms: number, callback: () => void): () => void {
   let timer: ReturnType<typeof setTimeout>;
   const wait = (leftMs: number): void => {

@@ -61,9 +61,13 @@ export class BucketFaults {
     if (this.#first === null) return;
     if (this.#count === 1 || this.#first instanceof SaleInRepair) throw this.#first;
     const { message, retryable } = this.#first;
-    throw new OperationalError('redis', `${message}; ${this.#count} such faults; the others were handled`, {
-      retryable,
-      cause: this.#first,
-    });
+    throw new OperationalError(
+      'redis',
+      `${message}; ${this.#count} buckets failed in this way; all others were handled`,
+      {
+        retryable,
+        cause: this.#first,
+      },
+    );
   }
 }

@@ -131,12 +131,14 @@ function pagesOf(pages: Pages, counter: AnswerCounter, lifecycle: Lifecycle, pip
   };
 }
 
-const documents = new Map<Listener, string>();
+const documents = new WeakMap<readonly Route[], Map<Listener, string>>();
 
 /** Returns the OpenAPI document as JSON. Builds it at the first request, since that takes a while. */
 function documentOf(routes: readonly Route[], listener: Listener): string {
-  const made = documents.get(listener) ?? JSON.stringify(openapiOf(routes, listener));
-  documents.set(listener, made);
+  const known = documents.get(routes) ?? new Map<Listener, string>();
+  documents.set(routes, known);
+  const made = known.get(listener) ?? JSON.stringify(openapiOf(routes, listener));
+  known.set(listener, made);
   return made;
 }
 

@@ -6,7 +6,7 @@ import type { RefundRow } from './tables.js';
 
 const ERROR_MAX = 1000;
 /** Remains if a keeper dies while it asks: a person should then ask the provider before paying. */
-const ASKED = 'a keeper asked the provider, and has no answer yet';
+const ASKED = 'a keeper asked the provider, and no answer was recorded';
 
 /** Refunds owed to buyers, in MySQL, whose clock decides which refunds are due. */
 export function createRefundRepository(pool: MysqlPool): RefundRepository {

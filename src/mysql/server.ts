@@ -110,5 +110,5 @@ function reasonOf(
       return `has no database ${database}: create it, or correct MYSQL_URL`;
   }
   if (UNREACHABLE.has(code)) return `cannot be reached (${message || code}): check that it runs, and MYSQL_URL`;
-  return `refused the connection (${plain.message})`;
+  return `did not accept a connection (${plain.message})`;
 }

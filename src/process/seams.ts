@@ -19,7 +19,7 @@ const WRAP = Symbol.for('seckill.wrap');
 
 /**
  * Returns the port, or the wrapped port if a module that was loaded before the program (`node --import`) wraps it. Fail
- * points of tests are such a module. A port is wrapped once, at the start.
+ * points of tests are such a module. A program wraps a port when it composes it.
  */
 export const wrapped = <T extends object>(seam: Seam, port: T): T =>
   (globalThis as { [WRAP]?: (seam: Seam, port: T) => T })[WRAP]?.(seam, port) ?? port;

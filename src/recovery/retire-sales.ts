@@ -23,7 +23,9 @@ export interface RetirePorts extends BothSides {
   readonly reconcile: {
     readonly jobs: CompensationRepository['list'];
     /** Compares Redis and MySQL for a sale that is over. `none` while another process compares. */
-    readonly compareEnded: (saleId: string) => Promise<{ readonly outcome: RunOutcome; readonly staleMarkers: number }>;
+    readonly compareEnded: (
+      saleId: string,
+    ) => Promise<{ readonly outcome: RunOutcome; readonly hasStaleMarkers: boolean }>;
   };
   readonly log: Log;
   readonly metrics: RecoveryMetrics;
@@ -128,11 +130,13 @@ async function reasonToKeep(
       await removeStaleMarkers(sale, ports, markerAgeMs);
       return null;
     case null: {
-      const { outcome, staleMarkers } = await reconcile.compareEnded(saleId);
+      let compared = await reconcile.compareEnded(saleId);
+      if (compared.outcome === 'match' && compared.hasStaleMarkers) {
+        await removeStaleMarkers(sale, ports, markerAgeMs);
+        compared = await reconcile.compareEnded(saleId); // nothing may have changed while they were removed
+      }
       // If another run is comparing the sale, nothing is known about it: that run ends within seconds.
-      if (outcome !== 'match') return outcome === 'none' ? 'being_compared' : 'differs';
-      if (staleMarkers > 0) await removeStaleMarkers(sale, ports, markerAgeMs);
-      return null;
+      return compared.outcome === 'match' ? null : compared.outcome === 'none' ? 'being_compared' : 'differs';
     }
   }
 }

@@ -7,12 +7,13 @@ import { composeOrderId } from '../../src/core/order-id.js';
 import { MysqlError } from '../../src/mysql/errors.js';
 import { createOrderRepository } from '../../src/mysql/order-repository.js';
 import { openMysqlPool, type MysqlOptions, type MysqlPool, type Transaction } from '../../src/mysql/pool.js';
+import { createWorkerSlots } from '../../src/mysql/worker-slots.js';
 import { createOrderIdMinter, type OrderIdMinter } from '../../src/orders/order-id-minter.js';
 import { recordBatches } from '../../src/orders/record-batches.js';
 import { silentLog } from '../helpers/silent-log.js';
 import type { OrderRepository, WriteOutcome, WritePlan } from '../../src/core/ports/order-repository.js';
 import { reacquiringStore as store } from '../helpers/memory/memory-redis.js';
-import { batchOf, purchaseOf, purchasesOf } from '../helpers/sales.js';
+import { batchOf, freshSaleId, purchaseOf, purchasesOf } from '../helpers/sales.js';
 import { stackEnv } from '../helpers/stack-env.js';
 import { openLostCommitProxy } from './lost-commit-proxy.js';
 import { mysqlWorld, newSale, systemClock } from './repository-worlds.js';
@@ -265,6 +266,35 @@ describe('mysql adapters under faults', () => {
     expect(await world.orders.write({ ...plan, orders })).to.deep.equal({ outcome: 'value_refused' });
     const refused = await failureOf(world.orders.write({ ...plan, orders, singleOut: true })); // MySQL accepts no other purchase of the plan.
     expect(refused).to.include({ kind: 'bad_value', retryable: false });
+    expect(await rowsOf(saleId, 'ann')).to.deep.equal([]);
+  });
+
+  it('escapes a user id even when it is invalid [S6]', async () => {
+    const { saleId } = await world.sales.create(newSale());
+    const userId = "x'),(1,2) -- \\";
+    const plan = await planFor(saleId, 'ann');
+    const orders = plan.orders.map((order) => ({ ...order, purchase: { ...order.purchase, userId } }));
+    expect((await world.orders.write({ ...plan, orders })).outcome).to.equal('written');
+    const found = await world.orders.findByPurchases(saleId, [{ userId, requestId: 'k1' }]);
+    expect(found.map((order) => order.userId)).to.deep.equal([userId]);
+  });
+
+  it('gives an expired lease to the next owner, and another slot to the old owner [D8]', async () => {
+    const slots = createWorkerSlots(world.pool);
+    const [ann, bob] = [randomBytes(9).toString('base64url'), randomBytes(9).toString('base64url')];
+    const { slot } = await slots.acquire(ann, 10_000);
+    // Older than any other free slot, so that it is assigned next.
+    await world.pool.execute("UPDATE worker_slots SET leased_until = '1999-01-01' WHERE owner = ?", [ann]);
+    expect((await slots.acquire(bob, 10_000)).slot).to.equal(slot);
+    expect((await slots.acquire(ann, 10_000)).slot).not.to.equal(slot);
+    await Promise.all([slots.free(ann), slots.free(bob)]);
+  });
+
+  it('returns epoch_changed and writes nothing for an unknown sale', async () => {
+    const saleId = freshSaleId();
+    const plan = await planFor(saleId, 'ann');
+    const terms = new Map([[saleId, { saleId, epoch: 1, priceCents: 1, limitPerBuyer: 1, retired: false }]]);
+    expect(await world.orders.write({ ...plan, terms })).to.deep.equal({ outcome: 'epoch_changed' });
     expect(await rowsOf(saleId, 'ann')).to.deep.equal([]);
   });
 });

@@ -103,7 +103,9 @@ onEachFreshWorld<MovesWorld>('contract RefundRepository', MOVES_WORLDS, (world) 
     const taken = await world.refunds.takeOn(paymentId, 'boss');
     expect(taken.outcome).to.equal('done');
     const [entry] = await world.audited();
-    expect((entry?.before as { lastError: string }).lastError).to.match(/asked the provider, and has no answer yet/);
+    expect((entry?.before as { lastError: string }).lastError).to.match(
+      /asked the provider, and no answer was recorded/,
+    );
   });
 
   it('returns the lease of a keeper that has its answer', async () => {

@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { expect } from 'chai';
 import { sealBatch } from '../../src/core/batch.js';
 import { purchaseOf } from '../helpers/sales.js';
+import type { TraceBroker } from '../../src/rocketmq/admin/trace-broker.js';
 import { createTraceBroker } from '../../src/rocketmq/admin/trace-broker.js';
 import { accessIn } from '../helpers/broker.js';
 import { stackEnv } from '../helpers/stack-env.js';
@@ -53,5 +54,19 @@ describe('trace broker', () => {
     expect((await broker.halvesOf(traceIds[0] as string)).found).to.deep.equal([batch.body]);
     expect((await broker.halvesOf(traceIds[16] as string)).found, 'sixteen are keys').to.deep.equal([]);
     expect((await broker.messagesOf(batch.batchId)).found.map(({ kind }) => kind)).to.deep.equal(['half']);
+  });
+
+  it('fails when no name server answers or the cluster has another name, and asks a second name server', async () => {
+    const { NAMESRV_ADDR, ...env } = stackEnv();
+    const access = accessIn(env);
+    const failure = (broker: TraceBroker): Promise<string> =>
+      broker.messagesOf('b1').then(
+        () => 'an answer',
+        (error: Error) => error.message,
+      );
+    expect(await failure(createTraceBroker('127.0.0.1:1', null))).to.contain('ECONNREFUSED');
+    const elsewhere = createTraceBroker(NAMESRV_ADDR, access, { cluster: 'elsewhere' });
+    expect(await failure(elsewhere)).to.contain('no broker');
+    expect(await failure(createTraceBroker(`127.0.0.1:1;${NAMESRV_ADDR}`, access))).to.equal('an answer');
   });
 });

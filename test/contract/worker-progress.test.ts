@@ -1,6 +1,10 @@
 import { expect } from 'chai';
+import { OperationalError } from '../../src/core/errors.js';
 import type { Delivery, DeliverySource } from '../../src/core/ports/channels.js';
+import { createWorkerProgress } from '../../src/rocketmq/admin/worker-progress.js';
 import { until } from '../chaos/harness/wait.js';
+import { accessIn } from '../helpers/broker.js';
+import { stackEnv } from '../helpers/stack-env.js';
 import { BROKER_WORLDS, freshBatch, REDRIVES_COUNTED, type BrokerWorld } from './broker-worlds.js';
 import { onEachWorld } from './on-each-world.js';
 
@@ -29,5 +33,20 @@ onEachWorld<BrokerWorld>('contract WorkerProgress', BROKER_WORLDS, (world) => {
     await channel.publish(freshBatch());
     expect(await progress.haveReceived(ends), 'later messages do not count').to.equal(true);
     expect(await progress.haveReceived(await progress.ends())).to.equal(false);
+  });
+});
+
+describe('WorkerProgress on rocketmq', () => {
+  it('asks the next name server when the first does not answer', async () => {
+    const env = stackEnv();
+    const progress = createWorkerProgress(`127.0.0.1:1;${env.NAMESRV_ADDR}`, accessIn(env));
+    expect((await progress.ends()).size).to.be.above(0);
+  });
+
+  it('fails when no server answers', async () => {
+    const error = await createWorkerProgress('127.0.0.1:1', null)
+      .ends()
+      .catch((cause: unknown) => cause);
+    expect(error).to.be.instanceOf(OperationalError).and.include({ dependency: 'rocketmq' });
   });
 });

@@ -3,6 +3,7 @@ import { Buyers } from '../chaos/harness/buyers.js';
 import { ask, type Answer } from '../chaos/harness/http.js';
 import type { Program } from '../chaos/harness/programs.js';
 import { openSale } from '../chaos/harness/sales.js';
+import { until } from '../chaos/harness/wait.js';
 import { expectInvariants } from '../helpers/invariants.js';
 import { CARD, STRIPE_KEY, STRIPE_SECRET, StripeStandIn } from '../helpers/stripe-stand-in.js';
 import { useSystem } from '../helpers/system.js';
@@ -10,8 +11,9 @@ import { useSystem } from '../helpers/system.js';
 describe('orders paid by Stripe or a stand-in', () => {
   const stripe = new StripeStandIn();
   let api: Program;
+  let env: Record<string, string>;
   const system = useSystem(async ({ programs }) => {
-    const env = {
+    env = {
       PAYMENT_PROVIDER: 'stripe',
       PAYMENT_API_KEY: STRIPE_KEY,
       PAYMENT_API_URL: await stripe.start(),
@@ -61,6 +63,34 @@ describe('orders paid by Stripe or a stand-in', () => {
     expect(brief(await move('pay', CARD.asks))).to.equal('200 paid');
     expect(brief(await report('payment_intent.payment_failed', orderId)), 'late').to.equal('200 noted');
     await expectInvariants(system.stack, saleId, buyers.opLog);
+  });
+
+  it('are refunded by the keeper if the answer is lost after the charge and the order ends without its buyer', async () => {
+    const { saleId, buyers, orderId, move } = await orderOf('bob');
+    stripe.break(/confirm/, 'slow');
+    expect(brief(await move('pay', CARD.good))).to.equal('503 outcome_unknown');
+    expect(brief(await move('cancel'))).to.equal('200 cancelled');
+    const { id } = intentOf(orderId);
+    const isBack = (): boolean => [...stripe.refunds.values()].some((one) => one.payment_intent === id);
+    await until('the money goes back', isBack);
+    const refund = { amountCents: 1250, state: 'refunded', reason: 'order_cancelled' };
+    const isNoted = async (): Promise<boolean> =>
+      JSON.stringify((await buyers.order('bob', orderId)).json.refunds) === JSON.stringify([refund]);
+    await until('the buyer sees it', isNoted);
+    await expectInvariants(system.stack, saleId, buyers.opLog);
+  });
+
+  it('end a program whose key Stripe refuses at once, with a hint', async () => {
+    const bad = { ...env, PAYMENT_API_KEY: 'sk_test_of_somebody_else' };
+    for (const name of ['api', 'keeper'] as const) {
+      await system.programs.start(name, { env: bad }).then(
+        () => expect.fail('it has started'),
+        () => undefined,
+      );
+      const { log } = system.programs.all.at(-1) ?? expect.fail('no program');
+      expect(log).to.contain('Stripe refuses PAYMENT_API_KEY (401): copy the secret key');
+      expect(log).not.to.contain('somebody_else');
+    }
   });
 
   it('leave no key or secret in the log', () => {

@@ -64,7 +64,10 @@ const issuers = z
       }
       const mixed = list.some(({ subjectPrefix: other }) => other !== prefix && other?.startsWith(prefix ?? ''));
       if (prefix !== undefined && mixed)
-        add('subjectPrefix', 'must equal the prefix of another issuer, or neither may begin with the other');
+        add(
+          'subjectPrefix',
+          'must not begin with the prefix of another issuer, nor the other way round, unless both are equal',
+        );
     }
   });
 

@@ -104,7 +104,7 @@ function flawOfTls(prefix: string, { tlsCa, tlsCert, tlsKey, tlsServerName }: Tl
     ['SERVER_NAME', tlsServerName],
   ].find(([, text]) => text !== '');
   if (off !== null)
-    return set === undefined ? null : `${off} if ${prefix}_${set[0]} is set; otherwise nothing is encrypted`;
+    return set === undefined ? null : `${off} if ${prefix}_${set[0]} is set, because nothing is encrypted now`;
   if ((cert === '') !== (key === '')) return `${prefix}_CERT and ${prefix}_KEY must both be set, or neither`;
   if (cert !== '' && !new X509Certificate(cert).checkPrivateKey(createPrivateKey(key))) {
     return `${prefix}_KEY must be the key of ${prefix}_CERT, but is the key of another certificate`;

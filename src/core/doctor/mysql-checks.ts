@@ -98,7 +98,10 @@ export const MYSQL_START_CHECKS: readonly Check<MysqlStartFacts>[] = [
         return wrong('The SQL mode of our sessions is not strict: MySQL truncates values silently.', PROXY_TODO);
       }
       return sqlMode.includes('NO_BACKSLASH_ESCAPES')
-        ? wrong('The SQL mode of our sessions is NO_BACKSLASH_ESCAPES, so text is stored wrongly.', PROXY_TODO)
+        ? wrong(
+            'The SQL mode of our sessions is NO_BACKSLASH_ESCAPES, so escaped text can end a string early.',
+            PROXY_TODO,
+          )
         : ok('strict');
     },
   },

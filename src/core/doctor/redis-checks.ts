@@ -175,7 +175,7 @@ const SERVER_CHECKS: readonly Check<RedisServerFacts>[] = [
   },
   {
     id: 'redis.memory',
-    looksAt: 'the share of `maxmemory` that Redis uses',
+    looksAt: 'the share of `maxmemory`, or of the memory of its machine, that Redis uses',
     wrongIf: `more than ${percent(MEMORY_WRONG)}: a full Redis refuses all writes`,
     riskyIf: `more than ${percent(MEMORY_RISKY)}`,
     judge: ({ usedBytes, maxBytes }) => {

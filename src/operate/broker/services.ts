@@ -1,6 +1,5 @@
 import type { Config } from '../../core/config/schema.js';
 import type { AuditLog } from '../../core/ports/audit-log.js';
-
 import { systemClock } from '../../process/system-clock.js';
 import { SeenBrokers } from '../../rocketmq/admin/broker-state.js';
 import { createTraceBroker, type TraceBroker } from '../../rocketmq/admin/trace-broker.js';

@@ -142,17 +142,20 @@ export class ReconcileAdmin {
 
   /**
    * Compares one sale that is over, and repairs nothing.
-   * @returns `match` also if stale markers are left, which expire by themselves, and how many are left
+   * @returns `match` also if stale markers are left, which expire by themselves
    * @throws OperationalError
    */
-  async compareEnded(saleId: string): Promise<{ readonly outcome: RunOutcome; readonly staleMarkers: number }> {
+  async compareEnded(saleId: string): Promise<{ readonly outcome: RunOutcome; readonly hasStaleMarkers: boolean }> {
     let isWhole = false;
     const { outcome, counts } = await this.run({ saleId, apply: false, waitMs: 0, actor: 'keeper' }, (result) => {
       isWhole = result.outcome === 'compared' && !result.report.more;
     });
     const { stale_marker: staleMarkers = 0, ...others } = counts;
     const differs = Object.values(others).some((count) => count > 0);
-    return { outcome: outcome === 'findings' && isWhole && !differs ? 'match' : outcome, staleMarkers };
+    return {
+      outcome: outcome === 'findings' && isWhole && !differs ? 'match' : outcome,
+      hasStaleMarkers: staleMarkers > 0,
+    };
   }
 
   /** Works through the jobs that are due. @returns how many; @throws OperationalError mysql */

@@ -32,7 +32,8 @@ Examples:
 
 An Idempotency-Key is unique only per buyer and sale, so without --user the command shows all purchases with it. If no store
 finds an id at once, the command searches the whole table of orders, which takes a while. Without a traceparent of the caller,
-a Trace-Id belongs to a whole batch; use --user to pick the purchase. A refused purchase is in no store, only in the access log.
+a Trace-Id belongs to a whole batch; use --user to pick the purchase. A refused purchase leaves at most its half
+message, and a line in the access log if that is on.
 Exit codes: 0 found, 1 not found or a server is down, 2 wrong usage.`;
 
 export function traceCommand(): Command {

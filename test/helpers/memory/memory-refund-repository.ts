@@ -41,7 +41,7 @@ export class MemoryRefundRepository implements RefundRepository, RefundStore {
       const tries = this.tries(paymentId);
       tries.availableAtMs = nowMs + leaseMs;
       tries.leasedUntilMs = nowMs + leaseMs;
-      tries.lastError = 'a keeper asked the provider, and has no answer yet';
+      tries.lastError = 'a keeper asked the provider, and no answer was recorded';
       return { paymentId, orderId, amountCents, attempts: ++tries.attempts };
     });
   }

@@ -58,7 +58,7 @@ describe('mysql: connection options', () => {
       ],
       [
         refusedWith(1040, 'ER_CON_COUNT_ERROR', 'Too many connections'),
-        'refused the connection (mysql: too_busy: ER_CON_COUNT_ERROR: Too many connections)',
+        'did not accept a connection (mysql: too_busy: ER_CON_COUNT_ERROR: Too many connections)',
       ],
     ];
     for (const [cause, sentence] of cases) {

@@ -144,6 +144,19 @@ describe('gate', () => {
     expect(placed).to.deep.equal([]);
   });
 
+  it('costs MySQL a few queries, not a query per purchase, during a storm on a retired sale', async () => {
+    const { saleId } = await openSale({ state: 'closed', retiredAtMs: clock.nowMs() });
+    const storm = Array.from({ length: 1000 }, (_, n) => enter(saleId, `u${n % 2 === 0 ? 0 : n}`));
+    expect(new Set((await Promise.all(storm)).map(({ outcome }) => outcome))).to.deep.equal(new Set(['closed']));
+    expect(queries).to.have.length.below(4);
+    queries = [];
+    for (let again = 0; again < 100; again++) await enter(saleId, `u${2 * again + 1}`);
+    expect(queries, 'answers are kept for seconds').to.deep.equal([]);
+    clock.advance(3001);
+    await enter(saleId, 'u1');
+    expect(queries, 'and no longer').to.deep.equal([1]);
+  });
+
   it('answers from the row of a closed sale that Redis may have lost, and otherwise has the sale rebuilt first', async () => {
     const { saleId } = await openSale({ state: 'closed' });
     const batch = batchOf({ saleId }, purchasesOf('u1*2'));

@@ -236,7 +236,7 @@ describe('keeper: faults of single buckets', () => {
       done.push(item);
     });
     expect(done).to.have.members([2, 4]);
-    expect(() => faults.throwIfAny()).to.throw(OperationalError, /1 is away.*2 such faults/);
+    expect(() => faults.throwIfAny()).to.throw(OperationalError, /1 is away.*2 buckets failed in this way/);
     new BucketFaults().throwIfAny();
   });
 

@@ -175,6 +175,21 @@ describe('keeper: retire-sales', () => {
     expect([...bucketOf(sale).markers.keys()]).to.deep.equal([]);
   });
 
+  it('keeps a sale that changed while its markers were removed', async () => {
+    const { sale, batch } = await closedSale('u1');
+    bucketOf(sale).markers.set(batch.batchId, { kind: 'deducted', body: null });
+    world.clock.advance(9 * DAY_MS);
+    const { read } = world;
+    const store = replacing(read, {
+      removeMarkers: async (...args) => {
+        bucketOf(sale).unitsLeft++;
+        return read.removeMarkers(...args);
+      },
+    });
+    await retireSales({ ...ports(), store }, OPTIONS).runOnce();
+    expect([retired, why]).to.deep.equal([0, ['differs']]);
+  });
+
   it('continues past a sale that cannot be read, and fails the run', async () => {
     await closedSale('u1');
     const other = await closedSale('u2');

@@ -271,7 +271,7 @@ export const en = {
     },
     rush: 'Second by second',
     rushHint: 'Accepted purchases, refusals and written orders per second',
-    range: 'Stretch',
+    range: 'Period',
     ranges: { m5: '5 min', m15: '15 min', h1: '1 h', opening: 'Opening' },
     asTable: 'As a table',
     asChart: 'As a chart',

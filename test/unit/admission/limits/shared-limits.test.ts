@@ -60,7 +60,7 @@ describe('limit batcher', () => {
     await turn();
   };
 
-  it('sends a lone request at once, groups later requests, and returns all different verdict', async () => {
+  it('sends a lone request at once, groups later requests, and returns each its own verdict', async () => {
     const first = take('u0');
     await turn();
     const others = Promise.all(['u1', 'u2', 'u3'].map((user) => take(user)));

@@ -186,14 +186,14 @@ describe('config: secrets and certificates from files', () => {
     it('refuses them when TLS is off', () => {
       const ca = authority.cert;
       expect(mysql({ MYSQL_TLS: 'off', MYSQL_TLS_CA: ca })).to.equal(
-        'MYSQL_TLS must be on if MYSQL_TLS_CA is set; otherwise nothing is encrypted',
+        'MYSQL_TLS must be on if MYSQL_TLS_CA is set, because nothing is encrypted now',
       );
       expect(problemOf(['redis'], { REDIS_URL: 'redis://h:1', REDIS_TLS_CA: ca })).to.equal(
-        'REDIS_URL must begin with rediss if REDIS_TLS_CA is set; otherwise nothing is encrypted',
+        'REDIS_URL must begin with rediss if REDIS_TLS_CA is set, because nothing is encrypted now',
       );
       expect(problemOf(['redis'], { REDIS_URL, REDIS_TLS_CA: ca })).to.equal('');
       expect(problemOf(['brokerAccess'], { ROCKETMQ_TLS_SERVER_NAME: 'mq.example' })).to.equal(
-        'ROCKETMQ_TLS must be on if ROCKETMQ_TLS_SERVER_NAME is set; otherwise nothing is encrypted',
+        'ROCKETMQ_TLS must be on if ROCKETMQ_TLS_SERVER_NAME is set, because nothing is encrypted now',
       );
       expect(problemOf(['brokerAccess'], { ROCKETMQ_TLS: 'grpc', ROCKETMQ_TLS_CA: ca })).to.equal('');
     });
