@@ -11,7 +11,7 @@ const CEILINGS: Readonly<Record<string, number>> = {
   'lines of TypeScript': 183_500,
   'lines in src': 57_750,
   'lines in web': 15_650,
-  'lines in test': 99_700,
+  'lines in test': 99_850,
   'lines in deploy': 6_210,
   'lines in bench': 4_240,
   'words in docs': 40_000,

@@ -7,7 +7,7 @@ import { bytes } from './fuzz.js';
  * Names that an identity provider may give its users, and that an attacker may choose to break a key, a path, SQL, a
  * cell or a terminal.
  */
-const HOSTILE_SUBJECTS = [
+export const HOSTILE_SUBJECTS = [
   'auth0|507f1f77bcf86cd799439011',
   'a@b.com',
   'urn:x:1',

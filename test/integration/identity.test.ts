@@ -5,8 +5,9 @@ import type { AddressInfo } from 'node:net';
 import { Buyers } from '../chaos/harness/buyers.js';
 import { ask, type Answer } from '../chaos/harness/http.js';
 import type { Program } from '../chaos/harness/programs.js';
-import { openSale } from '../chaos/harness/sales.js';
-import { until } from '../chaos/harness/wait.js';
+import { openSale, reconcileSale } from '../chaos/harness/sales.js';
+import { found, until } from '../chaos/harness/wait.js';
+import { HOSTILE_SUBJECTS } from '../hostile/tokens.js';
 import { runCommand, type CommandEnd } from '../helpers/command.js';
 import { expectInvariants } from '../helpers/invariants.js';
 import { signedToken } from '../helpers/sign-token.js';
@@ -46,6 +47,68 @@ describe('the identity of callers', () => {
   const myOrders = (token: string, api: Program = apis[0]): Promise<Answer> =>
     ask(`${api.url}/v1/me/orders`, { token });
   const challenge = ({ headers }: Answer): string => String(headers['www-authenticate']);
+
+  it('treats subjects that could break a key, a path, SQL, a cell or a terminal each as one user who buys, pays, cancels and is found [S6]', async () => {
+    const users = [...HOSTILE_SUBJECTS, 'u1', 'u1/k', 'auth0|507F1F77BCF86CD799439011'];
+    const { saleId } = await openSale(system.stack, { stock: 2 * users.length, limitPerBuyer: 2 });
+    const buyers = buyersOf(saleId);
+    for (const repeat of [false, true]) {
+      for (const answer of await buyers.rush(users, 4, { tries: 5 })) {
+        expect(answer?.status).to.be.oneOf(repeat ? [200, 202] : [202]);
+      }
+    }
+    const orders = new Map<string, string>();
+    for (const userId of users) {
+      const { json } = await buyers.settled(userId);
+      expect(json.status, userId).to.equal('ordered');
+      orders.set(userId, String(json.orderId));
+    }
+    expect(new Set(orders.values()).size, 'each buyer has an order of their own').to.equal(users.length);
+    for (const userId of ['{7:0}', "o'x';--", 'u1/k1', '__proto__', '=cmd|']) {
+      const orderId = String(orders.get(userId));
+      const { json } = await myOrders(buyers.token(userId));
+      expect(
+        (json.orders as { orderId: string; saleId: string }[])
+          .filter((order) => order.saleId === saleId) // other tests have such users, too
+          .map((order) => order.orderId),
+        userId,
+      ).to.deep.equal([orderId]);
+      expect((await buyers.move('cancel', userId, orderId))?.status, userId).to.equal(200);
+      expect((await buyers.buy(userId, { requestId: 'k2', tries: 5 }))?.status, userId).to.equal(202);
+      const { json: second } = await buyers.settled(userId, 'k2');
+      expect((await buyers.move('pay', userId, String(second.orderId)))?.status, userId).to.equal(200);
+    }
+
+    const admin = buyers.token('root', ['viewer']);
+    for (const userId of ['{7:0}', "o'x';--", 'u1/k1', '__proto__']) {
+      const query = `saleId=${saleId}&userId=${encodeURIComponent(userId)}`;
+      const trace = await ask(`${apis[0].operatorsUrl}/admin/v1/requests/k2?${query}`, { token: admin });
+      expect(
+        (trace.json.purchases as { userId: string }[]).map((one) => one.userId),
+        trace.text,
+      ).to.deep.equal([userId]);
+      const listed = await ask(
+        `${apis[0].operatorsUrl}/admin/v1/orders?user=${encodeURIComponent(userId)}&sale=${saleId}`,
+        {
+          token: admin,
+        },
+      );
+      expect(listed.json.orders, userId).to.have.lengthOf(2);
+    }
+    const ofAll = await ask(`${apis[0].operatorsUrl}/admin/v1/requests/k2?saleId=${saleId}`, { token: admin });
+    expect(ofAll.status).to.equal(200);
+    const exported = await seckill('orders', 'export', '--sale', saleId, '--format', 'jsonl');
+    expect(new Set(exported.lines.map((line) => line.userId))).to.deep.equal(new Set(users));
+    const csv = await seckill('orders', 'export', '--sale', saleId, '--user', '=cmd|');
+    expect(csv.stdout).to.contain(`,'=cmd|,k2,`);
+    await found('the units of the cancelled orders', async () => {
+      const { found: findings } = await reconcileSale(system.stack, apis[0], saleId);
+      return findings.length === 0 ? true : null;
+    });
+    const repaired = await seckill('sale', 'repair', saleId, '--force');
+    expect(repaired.code, repaired.stderr).to.equal(0);
+    expect(await expectInvariants(system.stack, saleId, buyers.opLog)).to.include({ sold: users.length });
+  });
 
   it('accepts a token of the provider, maps its groups to roles, and finds a new key of the provider at once', async () => {
     const { saleId } = await openSale(system.stack, { stock: 2 });
