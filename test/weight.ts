@@ -8,7 +8,7 @@ import { SCHEMA, settingsOf, type SectionName } from '../src/core/config/schema.
 // ceiling. A commit that raises one says why.
 
 const CEILINGS: Readonly<Record<string, number>> = {
-  'lines of TypeScript': 183_500,
+  'lines of TypeScript': 183_600,
   'lines in src': 57_750,
   'lines in web': 15_650,
   'lines in test': 99_850,
