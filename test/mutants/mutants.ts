@@ -270,7 +270,7 @@ export const MUTANTS: readonly Mutant[] = [
     chaos: {
       scenarios: ['M5'],
       invariants: ['I1'],
-      says: /I1 sold says 50, live orders have 40 units/,
+      says: /I1 the count of sold units is 50, but live orders hold 40 units/,
     },
   },
   {
