@@ -114,7 +114,9 @@ describe('npm start with traffic and faults', function () {
   it('reports every half minute what buyers saw', async () => {
     const { counts } = await found('the first counts', async () => demo.found('traffic'));
     expect(counts).to.have.property('accepted').above(10);
-    expect(demo.stderr).to.match(/Buyers, 30 s: \d+ purchase attempts: \d+ accepted, \d+ ordered.*; refused: .*sold out/);
+    expect(demo.stderr).to.match(
+      /Buyers, 30 s: \d+ purchase attempts: \d+ accepted, \d+ ordered.*; refused: .*sold out/,
+    );
   });
 
   it('ends on Ctrl-C with correct books and leaves nothing behind', async () => {
