@@ -58,7 +58,7 @@ const FLOW = {
     'core',
   ],
   /** What every process needs, a program or a command: connections, log and metrics, clock, options and output. */
-  process: ['http', 'orders', 'redis', 'mysql', 'rocketmq', 'core'],
+  process: ['http', 'orders', 'sales', 'redis', 'mysql', 'rocketmq', 'core'],
   http: ['contract', 'admission', 'purchase', 'orders', 'sales', 'recovery', 'core'],
   /** The bodies of the API, written once. The pages and the client take their types from it. */
   contract: ['admission', 'sales', 'core'],

@@ -4,7 +4,7 @@ import type { Log } from '../../src/core/ports/log.js';
 import { migrate } from '../../src/mysql/migrate.js';
 import { openMysqlPool, type MysqlPool } from '../../src/mysql/pool.js';
 import { createSaleRepository } from '../../src/mysql/sale-repository.js';
-import { rebuildStores } from '../../src/operate/sales/services.js';
+import { rebuildStores } from '../../src/process/sale-parts.js';
 import { systemClock as clock } from '../../src/process/system-clock.js';
 import { createLog } from '../../src/process/telemetry.js';
 import { repairSale, type RepairStep } from '../../src/recovery/repair/repair-sale.js';

@@ -78,7 +78,7 @@ import {
   openSaleEditor,
   rebuildStores,
   workerProgressOf,
-} from '../operate/sales/index.js';
+} from '../process/sale-parts.js';
 import { wrapped } from '../process/seams.js';
 import { reconcileJobs, type ReconcileServices } from '../operate/reconcile/index.js';
 import { systemClock as clock } from '../process/system-clock.js';

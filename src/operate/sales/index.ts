@@ -16,13 +16,4 @@ export const saleRoutes = [
   reshardSale,
 ];
 export const bucketRoutes = [readBuckets, repairSale];
-export {
-  openReadiness,
-  openSaleAdmin,
-  openSaleEditor,
-  openSaleServices,
-  priceTermsOf,
-  rebuildStores,
-  workerProgressOf,
-  type SaleServices,
-} from './services.js';
+export { openSaleServices, priceTermsOf, type SaleServices } from './services.js';
