@@ -20,7 +20,7 @@ interface Parts {
 
 const openParts = ({ routes, services }: Api, lifecycle: Lifecycle): Parts => ({
   routes,
-  pipeline: new Pipeline({ ...services, lifecycle, openapi: (listener) => documentOf(routes, listener) }),
+  pipeline: new Pipeline({ ...services, lifecycle, openapi: openapiDocuments(routes) }),
   counterOf: (label) => new AnswerCounter(services.metrics, label),
 });
 
@@ -131,15 +131,14 @@ function pagesOf(pages: Pages, counter: AnswerCounter, lifecycle: Lifecycle, pip
   };
 }
 
-const documents = new WeakMap<readonly Route[], Map<Listener, string>>();
-
-/** Returns the OpenAPI document as JSON. Builds it at the first request, since that takes a while. */
-function documentOf(routes: readonly Route[], listener: Listener): string {
-  const known = documents.get(routes) ?? new Map<Listener, string>();
-  documents.set(routes, known);
-  const made = known.get(listener) ?? JSON.stringify(openapiOf(routes, listener));
-  known.set(listener, made);
-  return made;
+/** Returns the OpenAPI document of a listener as JSON. Builds it at the first request, since that takes a while. */
+function openapiDocuments(routes: readonly Route[]): (listener: Listener) => string {
+  const made = new Map<Listener, string>();
+  return (listener) => {
+    const document = made.get(listener) ?? JSON.stringify(openapiOf(routes, listener));
+    made.set(listener, document);
+    return document;
+  };
 }
 
 function createApp(listener: Listener, parts: Parts): Express {
