@@ -86,7 +86,7 @@ export const MYSQL_START_CHECKS: readonly Check<MysqlStartFacts>[] = [
     judge: ({ isolation }) =>
       isolation === 'READ-COMMITTED'
         ? ok(isolation)
-        : wrong(`Our sessions have the isolation level ${isolation} instead of READ-COMMITTED.`, PROXY_TODO),
+        : wrong(`Sessions of Seckill have the isolation level ${isolation} instead of READ-COMMITTED.`, PROXY_TODO),
   },
   {
     id: 'mysql.sql-mode',
@@ -95,11 +95,14 @@ export const MYSQL_START_CHECKS: readonly Check<MysqlStartFacts>[] = [
     stopsPrograms: true,
     judge: ({ sqlMode }) => {
       if (!sqlMode.some((mode) => mode === 'STRICT_ALL_TABLES' || mode === 'STRICT_TRANS_TABLES')) {
-        return wrong('The SQL mode of our sessions is not strict: MySQL truncates values silently.', PROXY_TODO);
+        return wrong(
+          'The SQL mode of the sessions of Seckill is not strict: MySQL truncates values silently.',
+          PROXY_TODO,
+        );
       }
       return sqlMode.includes('NO_BACKSLASH_ESCAPES')
         ? wrong(
-            'The SQL mode of our sessions is NO_BACKSLASH_ESCAPES, so escaped text can end a string early.',
+            'The SQL mode of the sessions of Seckill is NO_BACKSLASH_ESCAPES, so escaped text can end a string early.',
             PROXY_TODO,
           )
         : ok('strict');
@@ -113,7 +116,7 @@ export const MYSQL_START_CHECKS: readonly Check<MysqlStartFacts>[] = [
     judge: ({ timeZone }) =>
       timeZone === '+00:00'
         ? ok('UTC')
-        : wrong(`Our sessions have the time zone ${timeZone} instead of +00:00.`, PROXY_TODO),
+        : wrong(`Sessions of Seckill have the time zone ${timeZone} instead of +00:00.`, PROXY_TODO),
   },
   {
     id: 'mysql.packet',

@@ -44,9 +44,9 @@ export interface RefundStore {
   list(filter: RefundFilter, page: RefundPage): Promise<StoredRefund[]>;
 
   /**
-   * Lets a person take a refund on, before paying it by hand, so that no keeper pays it too. Writes an entry of `actor`
-   * to the audit log, in the same transaction.
-   * @throws OperationalError mysql; the refund may be taken on, so check before paying
+   * Claims a refund for a person who then pays it by hand, so that no keeper pays it too. Writes an entry of `actor` to
+   * the audit log, in the same transaction.
+   * @throws OperationalError mysql; the refund may be claimed, so check before paying
    */
   takeOn(paymentId: string, actor: string): Promise<TakeOnOutcome>;
 }
