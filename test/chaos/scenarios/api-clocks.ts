@@ -171,7 +171,7 @@ const START_UP: Scenario = {
         context.startRefused(name, { preload: [clockStep(steps[nth] ?? AHEAD_MS, { atStart: true })] }),
       ),
     );
-    const isExplained = ({ log }: Program): boolean => /clock skew -?\d{4,} ms.*set the clock/.test(log);
+    const isExplained = ({ log }: Program): boolean => /differ by \d{4,} ms\. Set the clocks/.test(log);
     const explained = context.programs.all.every(isExplained);
     await context.observed('each refused to start, and said why', () => refusals.every((one) => one) && explained);
     context.faultEnded();
