@@ -67,7 +67,7 @@ describe('deploy/nginx in front of APIs that fail', () => {
       ['POST', '/v1/orders/1/cancel', {}, 2, 'outcome_unknown'],
       ['GET', '/v1/sales/1', {}, 2, 'unavailable'],
       ['GET', '/v1/sales/1/purchases/k1', SIGNED, 1, 'unavailable'],
-      ['GET', '/s/1', {}, 2, 'unavailable'],
+      ['GET', '/s/1', {}, 2, undefined],
       ['GET', '/readyz', {}, 2, 'unavailable'],
     ] as const;
     const answered = requests.map(async ([method, path, headers, tries, code]) => {
@@ -75,6 +75,18 @@ describe('deploy/nginx in front of APIs that fail', () => {
       expect([asked.get(path), status, json.code], `${method} ${path}`).to.deep.equal([tries, 503, code]);
     });
     await Promise.all(answered);
+  });
+
+  it('shows a browser a page that loads itself again when no API answers and the page is not in the cache', async () => {
+    const url = await inFrontOf([pickFreePort()]);
+    const { status, headers, text } = await ask(`${url}/s/1`);
+    expect(status).to.equal(503);
+    expect(headers).to.include({ 'content-type': 'text/html; charset=utf-8', 'retry-after': '5' });
+    expect(headers['cache-control']).to.equal('no-store');
+    expect(text)
+      .to.include('<meta http-equiv="refresh" content="5">')
+      .and.include('does not answer')
+      .and.include('重试');
   });
 
   it('waits for long polls, streams and payments', async () => {

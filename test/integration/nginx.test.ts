@@ -161,7 +161,7 @@ describe('deploy/nginx in front of two APIs', () => {
     session.close();
   });
 
-  it('refuses nobody while the APIs restart one after the other under load', async () => {
+  it('refuses nobody while the APIs restart one after the other under load [T13]', async () => {
     const { saleId } = await openSale(system.stack, { stock: 100_000 });
     const buyers = buyersOf(saleId);
     const load = await buyers.startLoadUntil({ parallel: 32, pauseMs: 10, tries: 1, timeoutMs: PATIENCE_MS }, 300);
@@ -181,7 +181,7 @@ describe('deploy/nginx in front of two APIs', () => {
     await expectInvariants(system.stack, saleId, buyers.opLog);
   });
 
-  it('answers everyone within 5 s when an API hangs, and then asks only the other API', async () => {
+  it('answers everyone within 5 s when an API hangs, and then asks only the other API [T13]', async () => {
     const { saleId } = await openSale(system.stack, { stock: 100_000 });
     const buyers = buyersOf(saleId);
     const lanes = 16;
