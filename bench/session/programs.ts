@@ -3,7 +3,7 @@ import { closeSync, mkdirSync, openSync, readFileSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { bundleIfOlder } from '../../build.mjs';
-import { lowerPriorityOfKeeper, PROGRAM_NODE_FLAGS } from '../../deploy/local/supervisor.js';
+import { PROGRAM_NODE_FLAGS } from '../../deploy/local/supervisor.js';
 import { BenchError } from '../bench-error.js';
 
 export type ProgramName = 'api' | 'worker' | 'keeper';
@@ -53,7 +53,6 @@ export class Program {
       stdio: ['ignore', log, log, 'ipc'],
     });
     closeSync(log);
-    lowerPriorityOfKeeper(name, child);
     const program = new Program(name, child, logFile);
     try {
       await program.#ready(signal);

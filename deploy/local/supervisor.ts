@@ -1,5 +1,4 @@
 import { type ChildProcess, fork } from 'node:child_process';
-import { constants, getPriority, setPriority } from 'node:os';
 import { join } from 'node:path';
 import { CliError } from '../../src/process/cli-error.js';
 import { REPO_DIR } from './stack/paths.js';
@@ -9,16 +8,6 @@ import { REPO_DIR } from './stack/paths.js';
  * many are copied before they die, which costs the API about a sixth of its CPU (bench, `win`).
  */
 export const PROGRAM_NODE_FLAGS = ['--max-semi-space-size=64'] as const; // MiB
-
-/**
- * Lowers the priority of the keeper, which takes all available CPU while it rebuilds a sale. On a shared machine it
- * runs behind the programs that answer buyers: on two cores, the p50 of other sales doubled during a rebuild instead
- * of tripling (bench, `neighbours`).
- */
-export function lowerPriorityOfKeeper(name: string, { pid }: Pick<ChildProcess, 'pid'>): void {
-  const low = constants.priority.PRIORITY_BELOW_NORMAL;
-  if (name === 'keeper' && pid !== undefined && getPriority(pid) < low) setPriority(pid, low);
-}
 
 /** The message that a program sends to its supervisor once it serves; see src/programs/run-program.ts. */
 export interface ReadyMessage {
@@ -70,7 +59,6 @@ export class SupervisedProgram {
   /** @throws CliError when the program ends or stays silent instead of getting ready */
   async start(): Promise<ReadyMessage> {
     const child = this.#fork(this.#spec);
-    lowerPriorityOfKeeper(this.#spec.name, child);
     this.#child = child;
     const ready = await this.#untilReady(child);
     this.#facts = ready.facts;

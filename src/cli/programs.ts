@@ -1,9 +1,9 @@
 import { Command, InvalidArgumentError } from 'commander';
-import { runProgram } from '../programs/run-program.js';
 import { loadConfig, removedSettings, type Environment } from '../core/config/load.js';
 import { PROGRAM_SECTIONS, type Config } from '../core/config/schema.js';
 import type { Log } from '../core/ports/log.js';
 import { createLog } from '../process/telemetry.js';
+import { runUnderSystemd } from './run-under-systemd.js';
 
 // Each command loads its own program only, so a start does not load the libraries of the other two.
 
@@ -37,7 +37,7 @@ ${EXIT_CODES}`,
       const config = loadConfig(PROGRAM_SECTIONS.api, env);
       const log = logOf('api', config, env);
       const { startApi } = await import('../programs/api.js');
-      await runProgram(log, (fail) => startApi(config, log, fail));
+      await runUnderSystemd(log, (fail) => startApi(config, log, fail));
     });
 }
 
@@ -60,7 +60,7 @@ ${EXIT_CODES}`,
       const config = loadConfig(PROGRAM_SECTIONS.worker, env);
       const log = logOf('worker', config, env);
       const { startWorker } = await import('../programs/worker.js');
-      await runProgram(log, (fail) => startWorker(config, log, fail));
+      await runUnderSystemd(log, (fail) => startWorker(config, log, fail));
     });
 }
 
@@ -85,7 +85,7 @@ ${EXIT_CODES}`,
       const config = loadConfig(PROGRAM_SECTIONS.keeper, env);
       const log = logOf('keeper', config, env);
       const { startKeeper } = await import('../programs/keeper.js');
-      await runProgram(log, () => startKeeper(config, log));
+      await runUnderSystemd(log, () => startKeeper(config, log));
     });
 }
 

@@ -1,5 +1,5 @@
 import { createServer, type RequestListener, type Server } from 'node:http';
-import type { AddressInfo, Socket } from 'node:net';
+import { Server as NetServer, type AddressInfo, type Socket } from 'node:net';
 import { after } from '../core/after.js';
 import { Places } from '../core/places.js';
 import { AnswerCounter, type Lifecycle } from './answer.js';
@@ -30,7 +30,8 @@ export interface HttpServer {
   /** @throws the error of the socket, such as EADDRINUSE */
   listen(): Promise<{ readonly port: number }>;
   /**
-   * Stops accepting, answers requests in progress with `Connection: close`, and cuts the remaining connections after `ms`.
+   * Stops accepting, answers requests with `Connection: close`, and cuts the remaining connections after `ms`, or after half
+   * a second if they are idle.
    * Safe to call twice.
    */
   drain(ms: number): Promise<void>;
@@ -49,6 +50,11 @@ const MAX_HEADER_BYTES = 16 * 1024;
 const TIMEOUT_CHECK_MS = 500;
 /** Connections that the kernel completes ahead of us. A rush opens thousands at once. Linux limits it to somaxconn. */
 const BACKLOG = 4096;
+/**
+ * How long a connection without a request stays open while the server drains. A proxy may just have sent a request over
+ * it, and must not repeat a signed request.
+ */
+const IDLE_OPEN_MS = 500;
 /** A client that never reads its answer would hold its connection for ever. A poll may be silent for 30 s. */
 const STALLED_TIMEOUT_MS = 60_000;
 
@@ -152,10 +158,15 @@ function listen(server: Server, { port, host }: HttpServerOptions): Promise<{ po
 async function drain(server: Server, sockets: ReadonlySet<Socket>, lifecycle: Lifecycle, ms: number): Promise<void> {
   lifecycle.draining = true;
   for (const poll of lifecycle.polls) poll.abort();
-  const closed = new Promise<void>((resolve) => server.close(() => resolve()));
-  // Node closes idle connections that have answered before, but counts a connection that has never sent a byte as busy.
-  for (const socket of sockets) if (socket.bytesRead === 0 && !isAnswering(socket)) socket.destroy();
+  // `close` of an HTTP server would also cut idle connections at once.
+  const closed = new Promise<void>((resolve) => NetServer.prototype.close.call(server, () => resolve()));
+  const stopIdle = after(Math.min(IDLE_OPEN_MS, ms), () => {
+    server.close();
+    // Node counts a connection that has never sent a byte as busy.
+    for (const socket of sockets) if (socket.bytesRead === 0 && !isAnswering(socket)) socket.destroy();
+  });
   const stop = after(ms, () => server.closeAllConnections());
   await closed;
+  stopIdle();
   stop();
 }

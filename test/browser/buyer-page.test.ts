@@ -12,6 +12,7 @@ import { statesOf } from '../chaos/harness/sale-state.js';
 import { pause, until } from '../chaos/harness/wait.js';
 import { startChromium, type StartedBrowser } from '../helpers/chromium.js';
 import { expectInvariants } from '../helpers/invariants.js';
+import { fetchNginx, Nginx } from '../helpers/nginx.js';
 import { useSystem } from '../helpers/system.js';
 import { publishRules, untilInForce, Visitor, type VisitorParts } from './visitor.js';
 
@@ -44,7 +45,7 @@ describe('the sale page in a browser', () => {
   afterEach(() => worker.signal('SIGCONT')); // after a test that failed
   after(() => started.close());
 
-  const visit = (parts: Omit<VisitorParts, 'url'>): Promise<Visitor> =>
+  const visit = (parts: Omit<VisitorParts, 'url'> & { readonly url?: string }): Promise<Visitor> =>
     Visitor.open(started, system.stack.env.JWT_SECRET, { url: api.url, ...parts });
   const newSale = async (parts: SaleParts = {}): Promise<string> =>
     (await openSale(system.stack, { title: 'A cup', ...parts })).saleId;
@@ -230,6 +231,34 @@ describe('the sale page in a browser', () => {
     expect(await ann.keys()).to.have.length(1);
     await ann.leave();
     expect(await figuresOf(saleId)).to.include({ rows: 1 });
+  });
+
+  it('keeps a buyer while no API behind nginx answers, and opens pages that nginx has not cached afterwards', async function () {
+    const found = await fetchNginx();
+    if ('missing' in found) return this.skip();
+    const port = Number(new URL(api.url).port);
+    const nginx = await Nginx.start(found, { upstreams: [{ port, operatorsPort: port }] });
+    try {
+      const [saleId, other] = [await newSale(), await newSale()];
+      const ann = await visit({ url: nginx.url, saleId, before: NO_CHANCE });
+      await ann.sees('ready');
+      await api.crash();
+      await ann.button.click();
+      await until('it has tried again', () => ann.sent('POST', PURCHASES).length >= 2);
+      expect(await ann.page.locator('.panel .note').textContent()).to.contain('The answer was lost on its way');
+      await ann.page.reload();
+      const bob = await visit({ url: nginx.url, saleId: other, userId: 'bob' });
+      expect(await bob.page.locator('body').textContent()).to.contain('The shop does not answer');
+      api = await system.programs.start('api', { env: { ...API_ENV, PORT: String(port) } });
+      await bob.sees('ready');
+      await ann.sees('to_pay');
+      expect(await ann.keys()).to.have.length(1);
+      await ann.leave();
+      await bob.leave();
+      expect(await figuresOf(saleId)).to.include({ rows: 1 });
+    } finally {
+      await nginx.stop();
+    }
   });
 
   it('waits as long as the Retry-After of a 503 says', async () => {

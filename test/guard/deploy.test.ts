@@ -7,6 +7,7 @@ import { REPO_DIR } from '../../deploy/local/stack/paths.js';
 import { SCHEMA, type SectionName } from '../../src/core/config/schema.js';
 import { kindOfAddress } from '../../src/core/doctor/reach.js';
 import { CHECK_IDS } from '../../src/operate/doctor/report.js';
+import { PROVIDER_CALL_MAX_MS } from '../../src/core/ports/payment-provider.js';
 import { judgeVersion } from '../../src/core/doctor/versions.js';
 import { problemOf } from '../../src/http/problem.js';
 import { routesOf } from '../../src/http/route.js';
@@ -73,6 +74,20 @@ describe('guard: deploy/nginx', () => {
     const silentMs = number(conf.http, /proxy_read_timeout (\d+)s;/) * 1000;
     expect(silentMs).to.be.above(60_000); // STALLED_TIMEOUT_MS of src/http/server.ts
     expect(silentMs).to.be.above(2 * byDefault(notifications.heartbeatMs));
+    const shortMs = number(conf.buyers, /^proxy_read_timeout (\d+)ms;/m);
+    const lastTryMs = number(conf.buyers, /^proxy_next_upstream_timeout (\d+)ms;/m);
+    expect(lastTryMs, 'a request without an answer is tried once more').to.be.within(shortMs + 1, 2 * shortMs);
+    const purchaseMs = [...conf.buyers.matchAll(/^ +proxy_read_timeout (\d+)ms;/gm)].map(([, ms]) => Number(ms));
+    expect(purchaseMs.length, 'purchases with and without a signature').to.equal(2);
+    const apiMs = byDefault(SCHEMA.batch.waitMaxMs) + byDefault(SCHEMA.redis.replyTimeoutMs);
+    const retryMs = number(conf.http, /proxy_next_upstream_timeout (\d+)ms;/);
+    for (const ms of purchaseMs) {
+      expect(ms, 'an API answers first').to.be.at.least(apiMs);
+      expect(ms + retryMs, 'nobody waits longer than 5 s').to.be.at.most(5000);
+    }
+    expect(2 * shortMs, 'nobody waits longer than 5 s').to.be.at.most(5000);
+    const payMs = number(conf.buyers, /\/pay\$ \{[^}]*proxy_read_timeout (\d+)s;/) * 1000;
+    expect(payMs, 'the provider answers first').to.be.above(PROVIDER_CALL_MAX_MS);
     const shutdownMs = number(conf.nginx, /worker_shutdown_timeout (\d+)s;/) * 1000;
     expect(shutdownMs, 'a stream ends by itself').to.be.above(byDefault(notifications.streamMaxMs));
     expect(number(conf.buyers, /limit_conn connections (\d+);/)).to.equal(byDefault(http.connectionsPerAddressMax));
@@ -199,8 +214,9 @@ describe('guard: deploy/compose.yaml', () => {
     const apis = ours.filter(([, { command }]) => command?.[0] === 'api');
     for (const [, { environment }] of apis) expect(environment?.HTTP_TRUSTED_PROXIES).to.equal(`${address}/32`);
     const upstreams = read('deploy/compose/nginx-site/upstreams.conf');
-    const asked = [...upstreams.matchAll(/server (\S+) /g)].map(([, server]) => server);
-    const expected = (port: number): string[] => apis.map(([name]) => `${name}:${port}`);
+    const asked = [...upstreams.matchAll(/server (\S+) (?:.*(backup))?/g)].map(([, ...words]) => words.join(' '));
+    const expected = (port: number): string[] =>
+      ['', 'backup'].flatMap((as) => apis.map(([name]) => `${name}:${port} ${as}`));
     expect(asked).to.deep.equal([...expected(PORTS.buyers), ...expected(PORTS.operators)]);
     for (const [name, { ports = [] }] of Object.entries(services))
       for (const port of ports)

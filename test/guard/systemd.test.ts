@@ -42,6 +42,22 @@ describe('guard: units for systemd', () => {
     }
   });
 
+  it('restart a program that hangs, without a core file that holds secrets', () => {
+    for (const unit of UNITS) {
+      const [type, access, seconds, signal] = ['Type', 'NotifyAccess', 'WatchdogSec', 'WatchdogSignal'].map((key) =>
+        valueIn(unit, key),
+      );
+      expect([type, access, signal], unit).to.deep.equal(['notify', 'all', 'SIGKILL']);
+      expect(Number(seconds), unit).to.be.within(10, 60);
+    }
+  });
+
+  it('give every program the same priority, because buyers wait for the keeper too', () => {
+    for (const unit of UNITS)
+      for (const key of ['Nice', 'CPUWeight', 'CPUQuota', 'CPUSchedulingPolicy', 'IOSchedulingClass'])
+        expect(valueIn(unit, key), `${key} of ${unit}`).to.equal(undefined);
+  });
+
   it('give each program its own settings file', () => {
     const files = UNITS.map((unit) => [
       valueIn(unit, 'EnvironmentFile'),

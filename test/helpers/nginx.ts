@@ -184,7 +184,6 @@ function writeSite(folder: string, site: NginxSite, ports: Ports): void {
   if (site.unlimitedNetworks !== undefined) write('unlimited-networks.conf', site.unlimitedNetworks);
 }
 
-/** The group with other servers, and the options of its first server. */
 function setRate(file: string, perSecond: number): void {
   const conf = readFileSync(file, 'utf8');
   const changed = conf.replace(/(zone=buyers:\w+ rate=)\d+r/, `$1${perSecond}r`);
@@ -192,13 +191,14 @@ function setRate(file: string, perSecond: number): void {
   writeFileSync(file, changed);
 }
 
+/** Returns the group with other servers, each with all options that the group has: those of a server and of a backup. */
 function withServers(conf: string, group: string, ports: readonly number[]): string {
   const block = new RegExp(`(upstream ${group} \\{\\n(?: +zone .*\\n)?)((?: +server .*\\n)+)`);
   const [, , servers = ''] = block.exec(conf) ?? [];
-  const options = /server \S+ (.*);/.exec(servers)?.[1];
-  if (options === undefined) throw new Error(`site/upstreams.conf has no servers for ${group}`);
-  const lines = ports.map((port) => `  server 127.0.0.1:${port} ${options};\n`).join('');
-  return conf.replace(block, (_whole, head: string) => `${head}${lines}`);
+  const options = new Set([...servers.matchAll(/server \S+ (.*);/g)].map(([, text]) => text));
+  if (options.size === 0) throw new Error(`site/upstreams.conf has no servers for ${group}`);
+  const lines = [...options].flatMap((text) => ports.map((port) => `  server 127.0.0.1:${port} ${text};\n`));
+  return conf.replace(block, (_whole, head: string) => `${head}${lines.join('')}`);
 }
 
 async function makeCertificate({ openssl, env }: FoundNginx, folder: string): Promise<string> {

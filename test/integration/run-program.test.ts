@@ -1,24 +1,64 @@
 import { expect } from 'chai';
-import { spawn } from 'node:child_process';
+import { spawn, type ChildProcess } from 'node:child_process';
+import { chmodSync, existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { pause, until } from '../chaos/harness/wait.js';
 
 const START_TIMEOUT_MS = 60_000;
+const WATCHDOG_MS = 600;
 
-/** A program that opens a resource, fails in the next part, and has a supervisor. */
-const CODE = `
-  import { runProgram } from './src/programs/run-program.ts';
+/** A program whose supervisor is this process. It opens a resource, and its next part starts as `start` says. */
+const program = (start: string): string => `
+  import { runUnderSystemd } from './src/cli/run-under-systemd.ts';
   import { silentLog } from './test/helpers/silent-log.ts';
   setInterval(() => undefined, 1000);
-  runProgram(silentLog, () => Promise.reject(new Error('refused'))).catch(() => (process.exitCode = 3));
+  runUnderSystemd(silentLog, () => ${start}).catch(() => (process.exitCode = 3));
 `;
+const FAILS = program("Promise.reject(new Error('refused'))");
+const STARTS = program("Promise.resolve({ ready: 'ready', facts: {}, stop: () => Promise.resolve() })");
+
+function run(code: string, env: NodeJS.ProcessEnv = {}): { child: ChildProcess; exit: Promise<number | null> } {
+  const child = spawn(process.execPath, ['--import', 'tsx', '--input-type=module', '-e', code], {
+    stdio: ['ignore', 'ignore', 'inherit', 'ipc'],
+    env: { ...process.env, ...env },
+    detached: true, // a process group, like the programs of a systemd unit
+  });
+  const timer = setTimeout(() => child.kill('SIGKILL'), START_TIMEOUT_MS - 2_000);
+  const exit = new Promise<number | null>((resolve) => child.once('exit', resolve)).finally(() => clearTimeout(timer));
+  return { child, exit };
+}
 
 describe('run-program', () => {
   it('ends when its start fails, even with open resources, supervised or not [R9]', async () => {
-    const child = spawn(process.execPath, ['--import', 'tsx', '--input-type=module', '-e', CODE], {
-      stdio: ['ignore', 'ignore', 'inherit', 'ipc'],
+    expect(await run(FAILS).exit).to.equal(3);
+  });
+
+  it('tells systemd that it is ready, and that it runs until its event loop hangs', async () => {
+    const folder = mkdtempSync(join(tmpdir(), 'seckill-notify-'));
+    const said = join(folder, 'said');
+    const messages = (): string[] => (existsSync(said) ? readFileSync(said, 'utf8').trim().split('\n') : []);
+    writeFileSync(join(folder, 'systemd-notify'), `#!/bin/sh\necho "$1" >> ${said}\n`);
+    chmodSync(join(folder, 'systemd-notify'), 0o755);
+    const { child, exit } = run(STARTS, {
+      NOTIFY_SOCKET: join(folder, 'socket'),
+      WATCHDOG_USEC: String(WATCHDOG_MS * 1000),
+      PATH: `${folder}:${process.env.PATH}`,
     });
-    const timer = setTimeout(() => child.kill('SIGKILL'), START_TIMEOUT_MS - 2_000);
-    const code = await new Promise((resolve) => child.once('exit', resolve));
-    clearTimeout(timer);
-    expect(code).to.equal(3);
+    try {
+      await until('it has told the watchdog twice', () => messages().length >= 3);
+      expect(messages().slice(0, 3)).to.deep.equal(['READY=1', 'WATCHDOG=1', 'WATCHDOG=1']);
+      child.kill('SIGSTOP');
+      await pause(WATCHDOG_MS / 3); // the shell passes on what it has received
+      const before = messages().length;
+      await pause(2 * WATCHDOG_MS);
+      expect(messages().length, 'no message while it hangs').to.equal(before);
+      child.kill('SIGCONT');
+      process.kill(-(child.pid as number), 'SIGTERM'); // systemd stops every process of a unit at once
+      expect(await exit, 'it stops without an error').to.equal(0);
+    } finally {
+      child.kill('SIGKILL');
+      rmSync(folder, { recursive: true });
+    }
   });
 });

@@ -136,6 +136,16 @@ describe('http server', () => {
     await drained;
   });
 
+  it('answers a request that was on its way over an idle connection when draining began [T13]', async () => {
+    await start();
+    const client = await RawClient.to(server.port);
+    expect((await client.say(rawPurchase('', KEY)).answer())?.status).to.equal(202);
+    const drained = server.drain(5000);
+    const received = await client.say(rawPurchase('', KEY)).answer();
+    expect([received?.status, received?.headers.get('connection')]).to.deep.equal([202, 'close']);
+    await drained;
+  });
+
   it('closes idle and silent connections and answers a long poll at once while draining', async () => {
     let polled: AbortSignal | undefined;
     fake = new FakeServices({

@@ -1,0 +1,34 @@
+import { spawn } from 'node:child_process';
+import type { Environment } from '../core/config/load.js';
+import type { Log } from '../core/ports/log.js';
+import { runProgram, type Running } from '../programs/run-program.js';
+
+/** Messages to the watchdog within the time after which it kills the program. */
+const MESSAGES = 3;
+/**
+ * Node has no Unix datagram sockets, so a small shell passes each line on. It ends with its input, which is with this
+ * process. A process with a large heap would block for milliseconds each time it started `systemd-notify` itself.
+ */
+const PASS_LINES_ON = 'while read -r line; do systemd-notify "$line"; done';
+
+/**
+ * Runs a program. If systemd waits for messages (`Type=notify`, `WatchdogSec`), tells it when the program is ready, and
+ * then tells its watchdog that the event loop runs, for as long as it does.
+ * @throws what `start` throws
+ */
+export async function runUnderSystemd(
+  log: Log,
+  start: (fail: (error: unknown) => void) => Promise<Running>,
+  { PATH, NOTIFY_SOCKET, WATCHDOG_USEC }: Environment = process.env,
+): Promise<void> {
+  await runProgram(log, start);
+  if (NOTIFY_SOCKET === undefined) return;
+  const env = { PATH, NOTIFY_SOCKET }; // no secrets
+  const shell = spawn('/bin/sh', ['-c', PASS_LINES_ON], { env, stdio: ['pipe', 'ignore', 'inherit'] });
+  shell.on('error', (err) => log.error({ err }, 'systemd gets no messages from this program'));
+  shell.stdin.on('error', () => undefined); // systemd stops the shell together with this program
+  shell.unref();
+  shell.stdin.write('READY=1\n');
+  const watchdogMs = Number(WATCHDOG_USEC ?? 0) / 1000;
+  if (watchdogMs > 0) setInterval(() => shell.stdin.write('WATCHDOG=1\n'), watchdogMs / MESSAGES).unref();
+}
