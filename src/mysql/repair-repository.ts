@@ -1,4 +1,5 @@
 import { batchIn, type Batch } from '../core/batch.js';
+import { mintedAtMs } from '../core/order-id.js';
 import type { Sale } from '../core/sale.js';
 import type { RepairRepository, Reshard } from '../core/ports/repair-stores.js';
 import { insertAudit } from './audit-log.js';
@@ -14,6 +15,7 @@ export function createRepairRepository(pool: MysqlPool): RepairRepository {
   return {
     raiseEpoch: (saleId, atLeast, actor, reshard) => raiseEpoch(pool, saleId, atLeast, actor, reshard),
     claimReshard: (saleId, reshard, actor, perSecond) => claimReshard(pool, saleId, reshard, actor, perSecond),
+    lastOrderMs: (saleId) => lastOrderMs(pool, saleId),
     parkedBatchesOf: (saleId) => parkedBatchesOf(pool, saleId),
   };
 }
@@ -74,6 +76,14 @@ function claimReshard(
     await insertAudit(tx, { actor, action: CLAIMED, subject, before: { buckets: from }, after });
     return true;
   });
+}
+
+async function lastOrderMs(pool: MysqlPool, saleId: string): Promise<number | null> {
+  const ranges = knex('order_ranges')
+    .select('first_id')
+    .where({ sale_id: bigint(saleId) });
+  const [last] = await select(pool, ranges.orderBy('first_id', 'desc').limit(1));
+  return last === undefined ? null : mintedAtMs(String(last.first_id));
 }
 
 /**

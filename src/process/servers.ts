@@ -146,7 +146,10 @@ export function openSignedMessages(
   return new SignedMessages({ signatures: messageSignatures(messages), deadLetters, metrics, log });
 }
 
-/** Returns the check behind `/readyz`. It asks every server at once. Concurrent requests share the answers. */
+/**
+ * Returns the check behind `/readyz`. It asks every server at once, and answers within a second even if a server hangs.
+ * Requests at about the same time share the answers.
+ */
 export function createReadiness(servers: {
   readonly redis: RedisConnection;
   /** Left out: the check neither asks MySQL nor waits for it. */
@@ -163,18 +166,13 @@ export function createReadiness(servers: {
   readonly issuers?: readonly IssuerKeys[];
 }): () => Promise<ReadyReport> {
   const { redis, mysql, endpoint, health, minter, clocks, rules, issuers = [] } = servers;
-  const ask = async (): Promise<ReadyReport> => {
-    const [redisProbe, brokerProbe, mysqlProbe] = await Promise.all([
-      probeRedisWrites(redis),
-      probeBroker(endpoint, health),
-      mysql === undefined ? null : probeMysql(mysql),
-    ]);
-    const isReachable = brokerProbe.state === 'reachable';
-    const dependencies = [
-      { name: 'redis', ...redisProbe },
-      { name: 'rocketmq', ok: isReachable, detail: isReachable ? endpoint : brokerProbe.detail },
-    ];
-    if (mysqlProbe !== null) dependencies.push({ name: 'mysql', ...mysqlProbe });
+  const probes = [
+    prompt('redis', () => probeRedisWrites(redis)),
+    prompt('rocketmq', () => probeBrokerPort(endpoint, health)),
+    ...(mysql === undefined ? [] : [prompt('mysql', () => probeMysql(mysql))]),
+  ];
+  return async () => {
+    const dependencies: ReadyReport['dependencies'][number][] = await Promise.all(probes.map((ask) => ask()));
     if (minter !== undefined) {
       const problem = minter.problem();
       dependencies.push({ name: 'order ids', ok: problem === null, detail: problem ?? 'minted' });
@@ -187,7 +185,47 @@ export function createReadiness(servers: {
     }
     return { ready: dependencies.every(({ ok }) => ok), dependencies };
   };
-  return recent(ask, 0, systemClock);
+}
+
+type Probe = { readonly ok: boolean; readonly detail: string };
+
+/** Time within which `/readyz` answers. A load balancer waits for a second. */
+const READY_WITHIN_MS = 800;
+/** How long an answer of a server counts, so that frequent requests cost the servers nothing. */
+const PROBE_KEPT_MS = 500;
+
+/**
+ * Limits the wait for the probe of a server. A late probe goes on, and later callers share it.
+ * @param probe never rejects, and ends by itself some time
+ */
+function prompt(name: string, probe: () => Promise<Probe>): () => Promise<Probe & { readonly name: string }> {
+  let answeredMs: number | null = null;
+  const ask = recent(
+    async () => {
+      const said = await probe();
+      if (said.ok) answeredMs = systemClock.monotonicMs();
+      return said;
+    },
+    PROBE_KEPT_MS,
+    systemClock,
+  );
+  return async () => {
+    const timer = new AbortController();
+    const late = systemClock.sleep(READY_WITHIN_MS, timer.signal).then(async (): Promise<Probe> => {
+      await new Promise(setImmediate); // reads answers that arrived while this process was busy
+      const agoMs = answeredMs === null ? null : systemClock.monotonicMs() - answeredMs;
+      const before = agoMs === null ? 'none yet' : `${(agoMs / 1000).toFixed(1)} s ago`;
+      return { ok: false, detail: `no answer within ${READY_WITHIN_MS} ms; last good answer: ${before}` };
+    });
+    const said = await Promise.race([ask(), late]);
+    timer.abort();
+    return { name, ...said };
+  };
+}
+
+async function probeBrokerPort(endpoint: string, health?: ChannelHealth): Promise<Probe> {
+  const probe = await probeBroker(endpoint, health);
+  return probe.state === 'reachable' ? { ok: true, detail: endpoint } : { ok: false, detail: probe.detail };
 }
 
 const clockReport = ({ problem }: ClockWatch) => ({
@@ -196,7 +234,7 @@ const clockReport = ({ problem }: ClockWatch) => ({
 });
 
 /** Never rejects. */
-async function probeMysql(mysql: MysqlPool): Promise<{ readonly ok: boolean; readonly detail: string }> {
+async function probeMysql(mysql: MysqlPool): Promise<Probe> {
   const problem = await mysql.probe().then(
     () => mysql.writeRefusal(),
     (error: unknown) => (error instanceof Error ? error.message : String(error)),

@@ -26,6 +26,7 @@ import { createChargeMetrics } from '../orders/metrics.js';
 import { resolveOrder } from '../orders/resolve-payments.js';
 import type { Log } from '../core/ports/log.js';
 import type { Payments, PaymentWebhook } from '../core/ports/payment-provider.js';
+import type { OwnReport } from '../core/ports/program-reports.js';
 import { ClosedRows } from '../purchase/closed-rows.js';
 import { PurchaseGate } from '../purchase/gate.js';
 import { FollowPurchase } from '../purchase/follow-purchase.js';
@@ -175,11 +176,11 @@ async function open(config: ServicesConfig, parts: ServicesParts, opened: Opened
   const stop = new AbortController();
   const reports = createProgramReports(redis);
   const history = createAnswerHistory(redis, config.operators.consoleHistoryMs);
+  let ownReport: OwnReport | null = null;
+  const onReport = (own: OwnReport): void => void (ownReport = own);
+  const waitingBuyers = () => admission.services.rooms.waitingBySale;
   const loops = [
-    reportProgram(
-      { kind: 'api', reports, registry, ready, waiting: () => admission.services.rooms.waitingBySale, clock, log },
-      stop.signal,
-    ),
+    reportProgram({ kind: 'api', reports, registry, ready, waiting: waitingBuyers, onReport, clock, log }, stop.signal),
     rememberAnswers(saleAnswers, { history, clock, log }, stop.signal),
   ];
   const { brokerViews, traceBroker } = openBroker(config);
@@ -211,7 +212,7 @@ async function open(config: ServicesConfig, parts: ServicesParts, opened: Opened
     sales: new SaleAdmin({ repository: sales, store: createSaleStore(redis), cache }),
     prices: priceTermsOf(config),
     ...(await openSaleServices(connections)),
-    ...(await openLive(connections)),
+    ...(await openLive(connections, () => ownReport)),
     breakers: admission.breakers,
     operatorPlaces: newOperatorPlaces(),
     mq: brokerViews,

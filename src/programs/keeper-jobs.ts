@@ -120,8 +120,16 @@ const DUE_KEPT_MS = 100;
 /** A century, longer than any sale is kept. */
 const NEVER_MS = 100 * 365 * 86_400_000;
 
+/** What repairs need. */
+interface OpenedStores {
+  readonly redis: RedisConnection;
+  readonly mysql: MysqlPool;
+  readonly metrics: RecoveryMetrics;
+  readonly log: Log;
+}
+
 /** What the keeper has opened. */
-interface OpenedKeeper extends ReconcileServices {
+interface OpenedKeeper extends ReconcileServices, Rebuilding {
   readonly redis: RedisConnection;
   readonly mysql: MysqlPool;
   readonly broker: KeeperBroker;
@@ -135,9 +143,19 @@ interface OpenedKeeper extends ReconcileServices {
 
 type KeeperConfig = Config<'keeper' | 'repair' | 'reconcile' | 'hotSales' | 'rocketmq' | 'brokerAccess'>;
 
+/** Opens the stores that rebuild a sale. */
+export function openRebuilding(
+  config: Config<'repair' | 'brokerAccess'>,
+  { redis, mysql, metrics, log }: OpenedStores,
+) {
+  const rebuild = rebuildStores(redis, mysql);
+  return { rebuild, repair: { ...rebuild, progress: workerProgressOf(config), clock, metrics, log } };
+}
+type Rebuilding = ReturnType<typeof openRebuilding>;
+
 /**
- * Returns every job of the keeper with the pause between two runs. Each job has its own loop, so no job waits for another.
- * A consumer has one loop per broker.
+ * Returns every job of the keeper except `repairJobs`, with the pause between two runs. Each job has its own loop, so no
+ * job waits for another. A consumer has one loop per broker.
  */
 export function planJobs(config: KeeperConfig, given: OpenedKeeper): PlannedJob[] {
   const keeper = sharedParts(config, given);
@@ -149,7 +167,6 @@ export function planJobs(config: KeeperConfig, given: OpenedKeeper): PlannedJob[
     ...outboxJobs(keeper),
     ...orderJobs(keeper),
     ...refundJobs(keeper),
-    ...repairJobs(keeper),
     ...reconcileJobs(keeper),
     ...hotSaleJobs(keeper),
     ...retirementJobs(keeper),
@@ -159,9 +176,8 @@ export function planJobs(config: KeeperConfig, given: OpenedKeeper): PlannedJob[
 
 /** Opens what several parts of the keeper use. */
 function sharedParts(config: KeeperConfig, given: OpenedKeeper) {
-  const { redis, mysql, metrics, log } = given;
+  const { mysql, redis, log } = given;
   const leases = createJobLeases(mysql);
-  const rebuild = rebuildStores(redis, mysql);
   const readDue = recent(createDueWork(mysql), DUE_KEPT_MS, clock);
   return {
     ...given,
@@ -174,8 +190,6 @@ function sharedParts(config: KeeperConfig, given: OpenedKeeper) {
     store: createBatchStore(redis),
     repository: createOrderRepository(mysql),
     transitions: wrapped('order transitions', createOrderTransitions(mysql, { clock, log })),
-    rebuild,
-    repair: { ...rebuild, progress: workerProgressOf(config), clock, metrics, log },
     due: (work: DueWork, job: Job): Job => whenDue(work, readDue, job),
   };
 }
@@ -331,12 +345,18 @@ function refundJobs(keeper: Keeper): PlannedJob[] {
   ];
 }
 
-/** Rebuilds sales from MySQL if Redis may have lost their data. Aligns sales whose state differs. */
-const repairJobs = ({ config, everyMs, rebuild, repair, metrics }: Keeper): PlannedJob[] => [
+/**
+ * Rebuilds sales from MySQL if Redis may have lost their data. Aligns sales whose state differs. These jobs need no
+ * producer and no consumer, so a keeper starts them before it connects to the broker: buyers wait for them.
+ */
+export const repairJobs = (config: Config<'keeper' | 'repair'>, { rebuild, repair }: Rebuilding): PlannedJob[] => [
   [config.repair.everyMs, repairSales(repair, config.repair)],
-  [everyMs, repairClosedSales(repair, config.repair)],
-  [everyMs, alignSaleStates(rebuild)],
-  [everyMs, watchSalesInRepair({ ...rebuild, clock, metrics }, { afterMs: OVERDUE_MS.sale_locked })],
+  [config.keeper.everyMs, repairClosedSales(repair, config.repair)],
+  [config.keeper.everyMs, alignSaleStates(rebuild)],
+  [
+    config.keeper.everyMs,
+    watchSalesInRepair({ ...rebuild, clock, metrics: repair.metrics }, { afterMs: OVERDUE_MS.sale_locked }),
+  ],
 ];
 
 /** Reports hot sales, and splits them if configured. */

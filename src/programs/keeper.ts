@@ -1,6 +1,6 @@
 import { setMaxListeners } from 'node:events';
 import type { Config, PROGRAM_SECTIONS } from '../core/config/schema.js';
-import { keepRunning } from '../core/job.js';
+import { keepRunning, type PlannedJob } from '../core/job.js';
 import type { Log } from '../core/ports/log.js';
 import type { Payments } from '../core/ports/payment-provider.js';
 import { MetricsPage } from '../http/metrics-page.js';
@@ -17,7 +17,7 @@ import { createProgramReports } from '../redis/program-reports.js';
 import { createScheduleMetrics } from '../sales/schedule/metrics.js';
 import { allOrNothing, type Opened } from '../process/all-or-nothing.js';
 import { openKeeperBroker } from './keeper-broker.js';
-import { planJobs } from './keeper-jobs.js';
+import { openRebuilding, planJobs, repairJobs } from './keeper-jobs.js';
 import { Connections } from '../process/connections.js';
 import { openReconcile } from '../operate/reconcile/index.js';
 import { reportProgram } from './report-program.js';
@@ -69,6 +69,23 @@ async function open(config: OpenConfig, { log, opened, ...parts }: OpenParts): P
   const registry = createRegistry('keeper');
   const stores = await openStores(config, 'keeper', { registry, log, opened });
   const { tracing, redis, mysql } = stores;
+  const metrics = {
+    ...createJobMetrics(registry),
+    ...createOrderJobMetrics(registry),
+    ...createRecoveryMetrics(registry),
+    ...createSaleMetrics(registry),
+    ...createScheduleMetrics(registry),
+  };
+  const stopping = new AbortController();
+  setMaxListeners(0, stopping.signal); // every job listens to this signal
+  const start = (jobs: readonly PlannedJob[]): Promise<void>[] =>
+    jobs.map(([everyMs, job]) => keepRunning(job, everyMs, stopping.signal, { clock, log, metrics }));
+  const rebuilding = openRebuilding(config, { redis, mysql, metrics, log });
+  const repairing = start(repairJobs(config, rebuilding));
+  opened(async () => {
+    stopping.abort();
+    await Promise.all(repairing);
+  });
   const signatures = messageSignatures(config.messages);
   const messages = openSignedMessages(config.messages, {
     deadLetters: createDeadLetterParking(mysql),
@@ -79,13 +96,6 @@ async function open(config: OpenConfig, { log, opened, ...parts }: OpenParts): P
   opened(() => Promise.all([broker.closeSources(), broker.closeChannels()]));
   const { redrives } = broker;
   const connections = new Connections(config, log, { redis, mysql, redrives });
-  const metrics = {
-    ...createJobMetrics(registry),
-    ...createOrderJobMetrics(registry),
-    ...createRecoveryMetrics(registry),
-    ...createSaleMetrics(registry),
-    ...createScheduleMetrics(registry),
-  };
   const servers = { mysql: () => readMysqlClock(mysql), redis: () => readRedisClocks(redis) };
   const clocks = new ClockWatch({ servers, clock, metrics });
   const jobs = planJobs(config, {
@@ -94,6 +104,7 @@ async function open(config: OpenConfig, { log, opened, ...parts }: OpenParts): P
     broker,
     provider: payments?.provider ?? null,
     ...(await openReconcile(connections)),
+    ...rebuilding,
     clocks,
     tracing,
     metrics,
@@ -101,14 +112,12 @@ async function open(config: OpenConfig, { log, opened, ...parts }: OpenParts): P
   });
 
   const ready = createReadiness({ redis, mysql, endpoint: config.rocketmq.endpoint, clocks });
-  const stopping = new AbortController();
-  setMaxListeners(0, stopping.signal); // every job listens to this signal
-  const loops = jobs.map(([everyMs, job]) => keepRunning(job, everyMs, stopping.signal, { clock, log, metrics }));
+  const loops = [...repairing, ...start(jobs)];
   const reports = createProgramReports(redis);
   const reporting = reportProgram({ kind: 'keeper', reports, registry, ready, clock, log }, stopping.signal);
 
   return {
-    jobs: jobs.length,
+    jobs: loops.length,
     ready,
     metricsPage: new MetricsPage(() => registry.metrics(), config.metrics, clock),
     async drain(): Promise<void> {

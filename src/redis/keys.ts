@@ -46,6 +46,9 @@ export const snapshotLockKey = (saleId: string): string => `sk:card:{${saleId}:0
 /** Closed sales that a caller needs and that cannot be trusted. The keeper rebuilds them. */
 export const REPAIR_ASKS_KEY = 'sk:asked';
 
+/** A key that never exists. In a cluster, each server owns some of these keys. */
+export const writeProbeKey = (number: number): string => `sk:probe:{${number}}`;
+
 /** Written before each WAIT, and never read. */
 export const REPLICA_BARRIER_KEY = 'sk:replicas';
 

@@ -3,6 +3,7 @@ import { startProblems } from '../core/doctor/check.js';
 import { CLOCK_SKEW_MAX_MS } from '../core/doctor/reach.js';
 import { REDIS_START_CHECKS } from '../core/doctor/redis-checks.js';
 import { reasonOf, type RedisConnection } from './connection.js';
+import { writeProbeKey } from './keys.js';
 import { readRedisStartFacts, skewOf } from './read-facts.js';
 import { SCRIPT_NAMES } from './scripts.js';
 
@@ -34,9 +35,9 @@ async function probe({ redis, scriptsLoaded }: RedisConnection, servers: readonl
 }
 
 /**
- * Checks the same, and that no server reports that its disk refuses the append-only file, so that a program is ready.
- * Such a server still answers reads, and heals when there is space again. In a cluster a single good server is enough:
- * the others stop their own sales, and a load balancer must not stop all of them. Never throws.
+ * Checks the same, and that every server takes writes, so that a program is ready. A server that is full, cannot write
+ * its log or lacks replicas still answers reads, and heals by itself. In a cluster a single good server is enough: the
+ * others stop their own sales, and a load balancer must not stop all of them. Never throws.
  */
 export async function probeRedisWrites(connection: RedisConnection): Promise<RedisProbe> {
   const servers = connection.masters();
@@ -57,12 +58,8 @@ export async function probeRedisWrites(connection: RedisConnection): Promise<Red
 async function probeWrites(connection: RedisConnection, servers: readonly Redis[]): Promise<RedisProbe> {
   const probed = await probe(connection, servers);
   if (!probed.ok) return probed;
-  try {
-    if ((await Promise.all(servers.map(writesItsLog))).every(Boolean)) return probed;
-    return { ok: false, detail: 'Redis cannot write its append-only file and refuses writes. Check its disk.' };
-  } catch (error) {
-    return { ok: false, detail: reasonOf(error) };
-  }
+  const refusals = await Promise.all(servers.map(writeRefusalOf));
+  return { ...probed, ...refusals.find((refusal) => refusal !== null) };
 }
 
 /** Upper bound for a server that hangs. A readiness check waits for a second at most. */
@@ -76,8 +73,34 @@ async function inTime(probed: Promise<RedisProbe>): Promise<RedisProbe> {
   return Promise.race([probed, late]).finally(() => clearTimeout(timer));
 }
 
-const writesItsLog = async (server: Redis): Promise<boolean> =>
-  !(await server.info('persistence')).includes('aof_last_write_status:err');
+/** Keys tried at a server of a cluster, until it owns one. A server without any of them has next to no slots. */
+const PROBE_KEYS_MAX = 64;
+const FOREIGN_KEY = /^(MOVED|ASK|TRYAGAIN|CLUSTERDOWN)\b/;
+/** Replies of a server that takes no writes, with the words for an operator. */
+const WRITE_REFUSALS: readonly (readonly [RegExp, string])[] = [
+  [/\bOOM\b|used memory/, 'Redis is full (maxmemory) and refuses writes. Give it memory.'],
+  [/\bMISCONF\b.*\bAOF\b/, 'Redis cannot write its append-only file and refuses writes. Check its disk.'],
+  [/\bREADONLY\b/, 'Redis is a replica and refuses writes. REDIS_URL must name the master, or its sentinels.'],
+  [/\bNOREPLICAS\b/, 'Redis has fewer replicas than min-replicas-to-write and refuses writes. Connect more replicas.'],
+];
+
+/**
+ * Sends a write of no bytes to a key that does not exist. Redis checks it like any other write, and nothing changes.
+ * Never throws.
+ */
+async function writeRefusalOf(server: Redis): Promise<RedisProbe | null> {
+  for (let number = 0; number < PROBE_KEYS_MAX; number++) {
+    try {
+      await server.setrange(writeProbeKey(number), 0, '');
+      return null;
+    } catch (error) {
+      const reason = reasonOf(error);
+      if (FOREIGN_KEY.test(reason)) continue;
+      return { ok: false, detail: WRITE_REFUSALS.find(([pattern]) => pattern.test(reason))?.[1] ?? reason };
+    }
+  }
+  return null;
+}
 
 const isClusterUp = async (server: Redis): Promise<boolean> =>
   (await server.cluster('INFO')).includes('cluster_state:ok');

@@ -75,6 +75,7 @@ async function factsOf(server: Redis): Promise<RedisServerSays> {
     lastAppendFailed: fieldIn(info, 'aof_last_write_status') === 'err',
     lastRewriteFailed: fieldIn(info, 'aof_last_bgrewrite_status') === 'err',
     usedBytes: number('used_memory'),
+    hasLimit: fieldIn(info, 'maxmemory') !== '0',
     maxBytes: number('maxmemory') || number('total_system_memory'),
     cluster,
   };

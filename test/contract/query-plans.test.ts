@@ -380,6 +380,7 @@ describe('statements on large tables', () => {
     const repair = repository('repair', createRepairRepository(pool));
     await repair.raiseEpoch(saleId, 2, 'plans');
     await repair.claimReshard(saleId, { from: 1, to: 4 }, 'plans', 9000);
+    await repair.lastOrderMs('7');
     await repair.parkedBatchesOf('7');
 
     const trace = repository('trace', createTraceRepository(pool));

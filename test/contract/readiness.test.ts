@@ -3,6 +3,10 @@ import { createServer, type AddressInfo, type Server } from 'node:net';
 import { OperationalError } from '../../src/core/errors.js';
 import { createReadiness } from '../../src/process/servers.js';
 import type { MysqlPool } from '../../src/mysql/pool.js';
+import { connectRedis } from '../../src/redis/connection.js';
+import { until } from '../chaos/harness/wait.js';
+import { redisServerOrSkip, startPrivateRedis } from '../helpers/private-redis.js';
+import { silentLog } from '../helpers/silent-log.js';
 import { openTestStack, type TestStack } from '../helpers/stack.js';
 import { partial } from '../helpers/partial.js';
 
@@ -46,6 +50,50 @@ describe('worker readiness', () => {
   it('is not ready without order ids, because no batch could be written [D8]', async () => {
     const why = 'the clock was set back; no order id for another 3600000 ms.';
     expect(await complaints({}, why)).to.deep.equal({ 'order ids': why });
+  });
+
+  it('answers while Redis, MySQL and the broker hang, and names each of them [R8, D1]', async function () {
+    const redis = await startPrivateRedis(redisServerOrSkip(this));
+    const patience = { replyTimeoutMs: 600_000, connectTimeoutMs: 600_000 };
+    const connection = await connectRedis({ url: redis.url, ...patience }, silentLog);
+    let hangs = false;
+    const probe = (): Promise<void> => (hangs ? new Promise(() => undefined) : Promise.resolve());
+    const ready = createReadiness({
+      redis: connection,
+      mysql: { probe, writeRefusal: () => null } as Partial<MysqlPool> as MysqlPool,
+      endpoint: '192.0.2.1:8081', // an address of documentation: nobody answers
+    });
+    try {
+      const named = async () =>
+        (await ready()).dependencies.filter(({ ok }) => !ok).map(({ name, detail }) => `${name}: ${detail}`);
+      expect((await named()).map((problem) => problem.split(':')[0])).to.deep.equal(['rocketmq']);
+      redis.signal('SIGSTOP');
+      hangs = true;
+      await until('Redis and MySQL are named', async () => {
+        const problems = (await named()).filter((problem) => !problem.startsWith('rocketmq'));
+        return (
+          problems.length === 2 &&
+          ['redis', 'mysql'].every((name, at) =>
+            new RegExp(`^${name}: no answer within 800 ms; last good answer: [\\d.]+ s ago$`).test(problems[at] ?? ''),
+          )
+        );
+      });
+    } finally {
+      redis.signal('SIGCONT');
+      connection.redis.disconnect();
+      await redis.stop();
+    }
+  });
+
+  it('asks a server once for many requests at the same time', async () => {
+    let asked = 0;
+    const ready = createReadiness({
+      redis: stack.redis,
+      mysql: { probe: async () => void asked++, writeRefusal: () => null } as Partial<MysqlPool> as MysqlPool,
+      endpoint: 'nowhere',
+    });
+    await Promise.all(Array.from({ length: 20 }, ready));
+    expect(asked).to.equal(1);
   });
 
   it('names MySQL with its error when MySQL does not answer [D1]', async () => {

@@ -72,6 +72,38 @@ describe('redis: checks before a server may hold stock', () => {
     }
   });
 
+  const detailWith = async (name: string, value: string, back: string): Promise<string | null> => {
+    const { redis } = connection;
+    await redis.config('SET', name, value);
+    try {
+      expect((await probeRedis(connection)).ok, 'a program may start').to.equal(true);
+      const { ok, detail } = await probeRedisWrites(connection);
+      return ok ? null : detail;
+    } finally {
+      await redis.config('SET', name, back);
+    }
+  };
+
+  it('is not ready while the server is full or lacks replicas, says why, and writes nothing itself [R9]', async () => {
+    const { redis } = connection;
+    expect(await detailWith('maxmemory', '1', '0')).to.equal(
+      'Redis is full (maxmemory) and refuses writes. Give it memory.',
+    );
+    expect(await detailWith('min-replicas-to-write', '1', '0')).to.match(/^Redis has fewer replicas than/);
+    expect((await probeRedisWrites(connection)).ok, 'ready again').to.equal(true);
+    expect(await redis.dbsize()).to.equal(0);
+  });
+
+  it('is not ready while the server is a replica [R9]', async () => {
+    const { redis } = connection;
+    await redis.replicaof('127.0.0.1', 1);
+    try {
+      expect((await probeRedisWrites(connection)).detail).to.match(/^Redis is a replica and refuses writes/);
+    } finally {
+      await redis.replicaof('NO', 'ONE');
+    }
+  });
+
   it('is not ready while the disk of the server is full, and still lets a program start [L3]', async function () {
     const refusal = mountRefusal();
     if (refusal !== null) {

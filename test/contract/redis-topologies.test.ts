@@ -92,6 +92,25 @@ describe('contract: Redis cluster', () => {
     await cluster.admin[2]?.config('SET', 'maxmemory-policy', 'noeviction');
   });
 
+  it('writes to each server, and is ready while one server takes writes [R9]', async () => {
+    const setAll = (bytes: string): Promise<unknown> =>
+      Promise.all(cluster.admin.map((server) => server.config('SET', 'maxmemory', bytes)));
+    const [first] = cluster.admin;
+    await first?.config('SET', 'maxmemory', '1');
+    try {
+      const { ok, detail } = await probeRedisWrites(connection);
+      expect(ok).to.equal(true);
+      expect(detail).to.match(/^127\.0\.0\.1:\d+: Redis is full .*; sales on other servers continue$/);
+      await setAll('1');
+      const full = await probeRedisWrites(connection);
+      expect(full.ok).to.equal(false);
+      expect(full.detail.match(/Redis is full/g)).to.have.length(3);
+    } finally {
+      await setAll('0');
+    }
+    expect((await probeRedisWrites(connection)).ok).to.equal(true);
+  });
+
   it('takes nothing twice and keeps the units exact when a slot moves during purchases [R12, T8]', async () => {
     const sale = await openSale(connection);
     const { stock, tx } = bucketKeys(at(sale));

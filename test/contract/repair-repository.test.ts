@@ -1,5 +1,6 @@
 import { expect } from 'chai';
 import { newBatchId } from '../../src/core/batch.js';
+import { composeOrderId } from '../../src/core/order-id.js';
 import type { DeadLetterReason } from '../../src/core/ports/dead-letters.js';
 import { GROUPS, TOPICS } from '../../src/core/topics.js';
 import { batchOf, purchasesOf } from '../helpers/sales.js';
@@ -53,6 +54,22 @@ onEachWorld<RepositoryWorld>('contract RepairRepository', WORLDS, (world) => {
     expect(entries.map(({ actor, action, before, after }) => [actor, action, before, after])).to.deep.equal([
       ['ann', 'sale.scattered', { epoch: 1, buckets: reshard.from }, { epoch: 2, buckets: reshard.to }],
     ]);
+  });
+
+  it('lastOrderMs: returns when the last order of the sale was written, and null without orders', async () => {
+    const { saleId } = await world.sales.create(newSale());
+    expect(await world.repair.lastOrderMs(saleId)).to.equal(null);
+    const atMs = Date.UTC(2026, 0, 2, 3, 4, 5, 678);
+    for (const [nth, mintedMs] of [atMs, atMs - 60_000].entries()) {
+      const [purchase] = purchasesOf(`buyer-${nth}/k1`);
+      if (purchase === undefined) throw new Error('no purchase');
+      const batch = batchOf({ saleId, epoch: 1 }, [purchase]);
+      const orders = [{ batch, purchase, failure: null, orderId: composeOrderId(mintedMs, 253, purchase.userId, nth) }];
+      const terms = await world.orders.termsOf([saleId]);
+      const plan = { terms, orders, releases: [], oneByOne: new Set<string>(), paymentWindowMs: 60_000 };
+      expect((await world.orders.write(plan)).outcome).to.equal('written');
+    }
+    expect(await world.repair.lastOrderMs(saleId)).to.equal(atMs);
   });
 
   it('raiseEpoch: gives each concurrent call its own epoch', async () => {

@@ -45,6 +45,7 @@ export const redisServer = (change: Partial<RedisServerFacts> = {}): RedisServer
   lastAppendFailed: false,
   lastRewriteFailed: false,
   usedBytes: 100,
+  hasLimit: true,
   maxBytes: 1000,
   cluster: null,
   reach: PRIVATE,

@@ -240,6 +240,7 @@ export class HostileWorld extends ReconcileWorld {
         {
           sales: partial({ look: async () => ({ sales: [], moreSales: 0, missing: [] }) }),
           programs: partial({ live: async () => [] }),
+          own: () => null,
           clock,
           log: partial({ error: ({ err }: { err?: unknown }) => void this.#wrong('bug', err) }),
         },

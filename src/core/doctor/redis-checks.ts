@@ -46,6 +46,8 @@ export interface RedisServerFacts extends RedisStartFacts {
   readonly lastAppendFailed: boolean;
   readonly lastRewriteFailed: boolean;
   readonly usedBytes: number;
+  /** Whether `maxmemory` is set. */
+  readonly hasLimit: boolean;
   /** Maximum memory of the server; without a limit, the memory of its machine. 0: not reported. */
   readonly maxBytes: number;
   /** Null: the server is not part of a cluster. */
@@ -177,13 +179,18 @@ const SERVER_CHECKS: readonly Check<RedisServerFacts>[] = [
     id: 'redis.memory',
     looksAt: 'the share of `maxmemory`, or of the memory of its machine, that Redis uses',
     wrongIf: `more than ${percent(MEMORY_WRONG)}: a full Redis refuses all writes`,
-    riskyIf: `more than ${percent(MEMORY_RISKY)}`,
-    judge: ({ usedBytes, maxBytes }) => {
-      if (maxBytes === 0) return unknown('Redis does not show its maximum memory');
+    riskyIf: `more than ${percent(MEMORY_RISKY)}; or \`maxmemory\` is not set, so Linux may kill Redis`,
+    judge: ({ usedBytes, hasLimit, maxBytes }) => {
+      const noLimit = risky(
+        'maxmemory is not set: when the memory of the machine is full, Linux kills Redis.',
+        'Set maxmemory to at most two thirds of the memory of the machine; a rewrite of the append-only file needs the rest.',
+      );
+      if (maxBytes === 0) return hasLimit ? unknown('Redis does not show its maximum memory') : noLimit;
       const share = usedBytes / maxBytes;
       const says = `Redis uses ${percent(share)} of its maximum memory.`;
       const todo = 'Raise maxmemory, or use a larger machine.';
       if (share > MEMORY_WRONG) return wrong(says, todo);
+      if (!hasLimit) return noLimit;
       return share > MEMORY_RISKY ? risky(says, todo) : ok(`${percent(share)} used`);
     },
   },

@@ -19,6 +19,15 @@ export interface ProgramReport {
   readonly waiting: Readonly<Record<string, number>>;
 }
 
+/** The last report of this process, as it knows it itself. */
+export interface OwnReport {
+  readonly report: ProgramReport;
+  /** When it was made, on the monotonic clock. */
+  readonly atMs: number;
+  /** Why Redis did not take it, for people. Null if Redis took it. */
+  readonly refusal: string | null;
+}
+
 export interface LiveProgram extends ProgramReport {
   /** Age of the report, ms. */
   readonly seenMsAgo: number;

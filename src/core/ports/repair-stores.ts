@@ -34,6 +34,13 @@ export interface RepairRepository {
   claimReshard(saleId: string, reshard: Reshard, actor: string, perSecond: number): Promise<boolean>;
 
   /**
+   * Returns when the last order of the sale was written, Unix ms on the clock of its worker, to within a transaction.
+   * Null without orders, or if all are archived.
+   * @throws OperationalError mysql
+   */
+  lastOrderMs(saleId: string): Promise<number | null>;
+
+  /**
    * Returns the batches of this sale whose dead letter is still parked: their units stay held.
    * @throws OperationalError mysql
    */

@@ -21,8 +21,9 @@ export async function reachOf(host: string, port: number): Promise<Reach> {
 export async function freeShareOf(path: string, { at }: Reach): Promise<FreeShare> {
   if (at !== 'this_machine') return null;
   try {
-    const { bavail, blocks } = await statfs(path);
-    return blocks === 0 ? null : bavail / blocks;
+    const { bavail, bfree, blocks } = await statfs(path);
+    const usable = blocks - bfree + bavail; // as df counts: without the blocks that only root may fill
+    return usable === 0 ? null : bavail / usable;
   } catch {
     return null; // the path is inside a container, or readable by its own user only
   }

@@ -4,12 +4,14 @@ import { bugLog } from '../../core/job.js';
 import { mergedConditions, type Condition } from '../../core/conditions.js';
 import type { Clock } from '../../core/ports/clock.js';
 import type { Log } from '../../core/ports/log.js';
-import type { LiveProgram, ProgramReports } from '../../core/ports/program-reports.js';
+import type { LiveProgram, OwnReport, ProgramReports } from '../../core/ports/program-reports.js';
 import type { LiveSales } from './live-sales.js';
 
 export interface LiveSnapshotsParts {
   readonly sales: LiveSales;
   readonly programs: ProgramReports;
+  /** The last report of this api. Null before the first. */
+  readonly own: () => OwnReport | null;
   readonly clock: Clock;
   readonly log: Log;
 }
@@ -95,7 +97,7 @@ export class LiveSnapshots {
 
   async #make(): Promise<Snapshot> {
     const missing: string[] = [];
-    const [live, programs] = await Promise.all([
+    const [live, read] = await Promise.all([
       this.#parts.sales.look(),
       this.#parts.programs.live().catch((error: unknown) => {
         if (!(error instanceof OperationalError)) throw error;
@@ -103,20 +105,33 @@ export class LiveSnapshots {
         return null;
       }),
     ]);
-    const conditions = programs === null ? [] : this.#conditionsOf(programs);
+    const own = this.#parts.own();
+    const programs = this.#withOwn(read ?? [], own);
+    const conditions = this.#conditionsOf(programs, missing[0] ?? own?.refusal ?? null);
     return {
       atMs: Math.round(this.#parts.clock.nowMs()),
       everyMs: EVERY_MS,
-      sales: live.sales.map((sale) => ({ ...sale, waiting: waitingIn(programs ?? [], sale.saleId) })),
+      sales: live.sales.map((sale) => ({ ...sale, waiting: waitingIn(programs, sale.saleId) })),
       moreSales: live.moreSales,
-      programs: (programs ?? []).map(({ conditions: _conditions, waiting: _waiting, ...program }) => program),
+      programs: programs.map(({ conditions: _conditions, waiting: _waiting, ...program }) => program),
       conditions,
       missing: [...new Set([...live.missing, ...missing])],
     };
   }
 
-  /** Combines the conditions that the programs report with the conditions that are only visible from outside. */
-  #conditionsOf(programs: readonly LiveProgram[]): Condition[] {
+  /** Shows the report of this api as it is now. Redis may have lost it, or refuse the newer reports. */
+  #withOwn(programs: readonly LiveProgram[], own: OwnReport | null): readonly LiveProgram[] {
+    if (own === null) return programs;
+    const { report, atMs } = own;
+    const others = programs.filter(({ kind, id }) => kind !== report.kind || id !== report.id);
+    return [{ ...report, seenMsAgo: Math.round(this.#parts.clock.monotonicMs() - atMs) }, ...others];
+  }
+
+  /**
+   * Combines the conditions that the programs report with the conditions that are only visible from outside.
+   * @param unknown why programs may be missing. Null if all running programs are known
+   */
+  #conditionsOf(programs: readonly LiveProgram[], unknown: string | null): Condition[] {
     const { clock } = this.#parts;
     const before = this.#since;
     this.#since = new Map();
@@ -133,9 +148,14 @@ export class LiveSnapshots {
         const text = `The ${kind} ${id} is not ready. ${problems.join(' ')}`.trimEnd();
         return own(`ProgramNotReady ${id}`, { name: 'ProgramNotReady', about: id, text }, NOT_READY_MS);
       });
-    const hasKeeper = programs.some(({ kind }) => kind === 'keeper');
-    const noKeeper = hasKeeper ? [] : [own(KEEPER_ABSENT.name, KEEPER_ABSENT, KEEPER_GONE_MS)];
-    return mergedConditions([...programs.flatMap(({ conditions }) => conditions), ...notReady, ...noKeeper]);
+    const seen = [...programs.flatMap(({ conditions }) => conditions), ...notReady];
+    if (unknown !== null) {
+      const text = `Other programs may run unseen, because Redis does not keep their reports: ${unknown}.`;
+      seen.push(own('ProgramsUnknown', { name: 'ProgramsUnknown', about: 'redis', text }, NOT_READY_MS));
+    } else if (!programs.some(({ kind }) => kind === 'keeper')) {
+      seen.push(own(KEEPER_ABSENT.name, KEEPER_ABSENT, KEEPER_GONE_MS));
+    }
+    return mergedConditions(seen);
   }
 }
 

@@ -1,3 +1,4 @@
+import type { OwnReport } from '../../core/ports/program-reports.js';
 import { createSaleRepository } from '../../mysql/sale-repository.js';
 import type { Connections } from '../../process/connections.js';
 import { createAnswerHistory } from '../../redis/answer-history.js';
@@ -11,8 +12,12 @@ import { LiveSnapshots } from './live-snapshots.js';
 /** The maximum number of consoles that follow one api. */
 const CONSOLE_STREAMS_MAX = 100;
 
-/** Opens the services that the routes of live figures need. @throws OperationalError redis */
-export async function openLive(connections: Connections<'mysql' | 'redis' | 'operators'>) {
+/**
+ * Opens the services that the routes of live figures need.
+ * @param own the last report of this api
+ * @throws OperationalError redis
+ */
+export async function openLive(connections: Connections<'mysql' | 'redis' | 'operators'>, own: () => OwnReport | null) {
   const { config, clock, log } = connections;
   const redis = await connections.redis();
   const mysql = connections.mysql();
@@ -27,7 +32,8 @@ export async function openLive(connections: Connections<'mysql' | 'redis' | 'ope
     landed,
     clock,
   });
-  const live = new LiveSnapshots({ sales, programs: createProgramReports(redis), clock, log }, CONSOLE_STREAMS_MAX);
+  const programs = createProgramReports(redis);
+  const live = new LiveSnapshots({ sales, programs, own, clock, log }, CONSOLE_STREAMS_MAX);
   return { live, saleSeconds: { landed, answers, keptMs } };
 }
 export type LiveServices = Awaited<ReturnType<typeof openLive>>;

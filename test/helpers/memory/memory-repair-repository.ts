@@ -1,4 +1,5 @@
 import { decodeBatch, type Batch } from '../../../src/core/batch.js';
+import { mintedAtMs } from '../../../src/core/order-id.js';
 import type { Sale } from '../../../src/core/sale.js';
 import type { RepairRepository, Reshard } from '../../../src/core/ports/repair-stores.js';
 import type { MemoryRepositories } from './memory-repositories.js';
@@ -36,6 +37,13 @@ export class MemoryRepairRepository implements RepairRepository {
     if (audited.some((entry) => entry.action === action && entry.subject === subject)) return false;
     audited.push({ actor, action, subject, before: { buckets: from }, after: { buckets: to, perSecond } });
     return true;
+  }
+
+  async lastOrderMs(saleId: string): Promise<number | null> {
+    const times = this.#repositories.allOrders
+      .filter((order) => order.saleId === saleId)
+      .map(({ orderId }) => mintedAtMs(orderId));
+    return times.length === 0 ? null : Math.max(...times);
   }
 
   async parkedBatchesOf(saleId: string): Promise<Batch[]> {

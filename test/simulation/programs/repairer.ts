@@ -61,7 +61,7 @@ function portsOf(proc: SimulatedProcess, system: SimulatedSystem): RepairJobPort
     },
     setState: withFaults(proc, 'redis', system.redis, ['setState']).setState,
     repository: {
-      ...withFaults(proc, 'mysql', epochs, ['raiseEpoch', 'parkedBatchesOf']),
+      ...withFaults(proc, 'mysql', epochs, ['raiseEpoch', 'lastOrderMs', 'parkedBatchesOf']),
       ...withFaults(proc, 'mysql', read, ['orderPage', 'findSale']),
       unlistedOrders: pagesWithFaults(proc, 'mysql', 'unlistedOrders', (sale) => read.unlistedOrders(sale)),
     },

@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import { hostname } from 'node:os';
 import { Gauge, Registry } from 'prom-client';
-import type { LiveProgram } from '../../../src/core/ports/program-reports.js';
+import type { LiveProgram, OwnReport } from '../../../src/core/ports/program-reports.js';
 import type { ReadyReport } from '../../../src/http/services.js';
 import { reportProgram, type ReportProgramParts } from '../../../src/programs/report-program.js';
 import { version } from '../../../src/programs/version.js';
@@ -17,10 +17,12 @@ describe('report of a program', () => {
   let registry: Registry;
   /** Called when the program would sleep until its next report. */
   let onPause: (nth: number) => Promise<void> | void;
+  let handed: OwnReport[];
   beforeEach(() => {
     clock = new ManualClock();
     reports = new MemoryProgramReports(clock);
     registry = new Registry();
+    handed = [];
   });
 
   const run = async (
@@ -32,14 +34,14 @@ describe('report of a program', () => {
     const paused = {
       nowMs: () => clock.nowMs(),
       monotonicMs: () => clock.monotonicMs(),
-      sleep: async (ms: number, signal?: AbortSignal) => {
-        if (signal !== stop.signal) return new Promise<void>((resolve) => setTimeout(resolve, ms / 50));
+      sleep: async (ms: number) => {
         await onPause(pauses++);
         if (pauses === 3) stop.abort();
         clock.advance(ms);
       },
     };
-    await reportProgram({ kind: 'keeper', reports, registry, ready, clock: paused, log }, stop.signal);
+    const onReport = (own: OwnReport): void => void handed.push(own);
+    await reportProgram({ kind: 'keeper', reports, registry, ready, onReport, clock: paused, log }, stop.signal);
   };
   const only = async (): Promise<LiveProgram> => {
     const live = await reports.live();
@@ -84,21 +86,17 @@ describe('report of a program', () => {
     ]);
   });
 
-  it('reports why it is not ready, even when a server hangs or the question fails', async () => {
+  it('reports why it is not ready, even when the question fails', async () => {
     const broken = { name: 'mysql', ok: false, detail: 'does not answer' };
     const answers = [
+      async () => READY,
       async () => ({ ready: false, dependencies: [...READY.dependencies, broken] }),
-      () => new Promise<ReadyReport>(() => undefined),
       () => Promise.reject(new Error('no way')),
     ];
     const problems: unknown[] = [];
     onPause = async () => void problems.push((await only()).problems);
     await run(() => (answers.shift() as () => Promise<ReadyReport>)());
-    expect(problems).to.deep.equal([
-      ['mysql: does not answer.'],
-      ['Not all servers answer within 1000 ms.'],
-      ['no way'],
-    ]);
+    expect(problems).to.deep.equal([[], ['mysql: does not answer.'], ['no way']]);
   });
 
   it('continues after a bug and logs it now and then', async () => {
@@ -117,12 +115,24 @@ describe('report of a program', () => {
     expect(logged, 'twice within seconds').to.deep.equal([[{ err: bug }, 'a bug: could not report this process']]);
   });
 
-  it('continues while Redis is away', async () => {
+  it('continues while Redis takes no report, logs the outage once, and still hands its report over', async () => {
+    const logged: string[] = [];
+    const note = (_fields: object, message: string): void => void logged.push(message);
     onPause = (nth) => {
       reports.down = nth === 0;
     };
     reports.down = true;
-    await run();
+    await run(async () => READY, { ...silentLog, warn: note, info: note });
     expect(await reports.live()).to.deep.equal([]);
+    expect(handed.map(({ refusal }) => refusal)).to.deep.equal([
+      'memory program reports are down',
+      'memory program reports are down',
+      null,
+    ]);
+    expect(handed.map(({ report: { kind, ready } }) => [kind, ready])).to.deep.equal(Array(3).fill(['keeper', true]));
+    expect(logged).to.deep.equal([
+      'Redis takes no report of this process, so consoles of other apis do not show it',
+      'Redis takes reports of this process again',
+    ]);
   });
 });

@@ -85,4 +85,13 @@ describe('servers of an instance', () => {
       .with.property('message')
       .match(/has data of MySQL mariadb-11\.4, not of 8\.0/);
   });
+
+  it('refuse TLS with the MySQL 8.0 of the stack before anything starts', async () => {
+    const stack = openStack({ dir: folder(), ports: 'free', versions: { mysql: '8.0' }, secure: true, env: {} });
+    const error = await stack.up({ signal: AbortSignal.abort() }).catch((cause: unknown) => cause);
+    expect(error)
+      .to.be.instanceOf(StackError)
+      .with.property('message')
+      .match(/MySQL 8\.0 that the stack brings does not accept TLS/);
+  });
 });

@@ -86,6 +86,8 @@ const ROWS: readonly Row[] = [
   ['redis.role', 'wrong', ofRedis({ isMaster: false }), /replica/],
   ['redis.memory', 'wrong', ofRedis({ usedBytes: 950 }), /95 %/],
   ['redis.memory', 'risky', ofRedis({ usedBytes: 800 }), /80 %/],
+  ['redis.memory', 'risky', ofRedis({ hasLimit: false }), /maxmemory is not set/],
+  ['redis.memory', 'wrong', ofRedis({ hasLimit: false, usedBytes: 950 }), /95 %/],
   ['redis.disk', 'wrong', ofRedis({ disk: 0.04 }), /96 % full/],
   ['redis.disk', 'risky', ofRedis({ disk: 0.1 }), /90 % full/],
   ['redis.cluster', 'wrong', ofRedis({ cluster: { isUp: false, needsAllSlots: false } }), /cluster is down/],

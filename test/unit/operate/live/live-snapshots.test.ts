@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import request from 'supertest';
 import type { Condition } from '../../../../src/core/conditions.js';
-import type { ProgramReport } from '../../../../src/core/ports/program-reports.js';
+import type { OwnReport, ProgramReport } from '../../../../src/core/ports/program-reports.js';
 import type { Denial, Principal } from '../../../../src/http/auth.js';
 import type { HttpServices } from '../../../../src/http/services.js';
 import type { LiveSale, Snapshot } from '../../../../src/contract/live.js';
@@ -33,6 +33,7 @@ describe('live snapshots', () => {
   let looks: number;
   let look: () => Promise<Look>;
   let logged: unknown[];
+  let own: OwnReport | null;
   /** Ends the pause of the loop. The test moves its clock. */
   let wake: () => void;
   let live: LiveSnapshots;
@@ -40,7 +41,7 @@ describe('live snapshots', () => {
   beforeEach(() => {
     clock = new ManualClock();
     programs = new MemoryProgramReports(clock);
-    [looks, logged] = [0, []];
+    [looks, logged, own] = [0, [], null];
     look = async () => NOTHING;
     const sleep = (ms: number, signal?: AbortSignal): Promise<void> =>
       new Promise((resolve) => {
@@ -58,7 +59,7 @@ describe('live snapshots', () => {
       },
     };
     const log = { error: (...line: unknown[]) => void logged.push(line) };
-    live = new LiveSnapshots({ sales: partial(sales), programs, clock: paused, log: partial(log) }, 3);
+    live = new LiveSnapshots({ sales: partial(sales), programs, own: () => own, clock: paused, log: partial(log) }, 3);
   });
   afterEach(() => leaves.splice(0).forEach((leave) => leave()));
 
@@ -193,8 +194,56 @@ describe('live snapshots', () => {
     programs.down = true;
     look = async () => ({ ...NOTHING, missing: ['mysql is away'] });
     const snapshot = await next(listen());
-    expect(snapshot).to.deep.include({ programs: [], conditions: [], sales: [], everyMs: 1000 });
+    expect(snapshot).to.deep.include({ programs: [], sales: [], everyMs: 1000 });
     expect(snapshot.missing).to.deep.equal(['mysql is away', 'memory program reports are down']);
+  });
+
+  const condition: Condition = {
+    key: 'SeckillRedisFull',
+    name: 'SeckillRedisFull',
+    severity: 'page',
+    about: null,
+    text: 'Redis is full.',
+    sinceMs: 1,
+  };
+  const namesIn = ({ conditions }: Snapshot): string[] =>
+    conditions.map(({ name, severity, about }) => `${name} ${severity} ${about}`);
+
+  it('show what this api knows itself while Redis is away, and claim nothing about other programs', async () => {
+    const problems = ['redis: there is no connection to Redis.'];
+    const report = reportOf({ kind: 'api', id: 'shop-1:9', ready: false, problems, conditions: [condition] });
+    own = { report, atMs: clock.monotonicMs(), refusal: 'there is no connection to Redis' };
+    programs.down = true;
+    const got = listen();
+    const first = await next(got);
+    expect(first.programs).to.deep.equal([
+      { kind: 'api', id: 'shop-1:9', version: '1.0.0', ready: false, problems, seenMsAgo: 0 },
+    ]);
+    expect(namesIn(first)).to.have.members([
+      'SeckillRedisFull page null',
+      'ProgramNotReady info shop-1:9',
+      'ProgramsUnknown info redis',
+    ]);
+    expect(first.conditions.find(({ name }) => name === 'ProgramsUnknown')?.text).to.equal(
+      'Other programs may run unseen, because Redis does not keep their reports: memory program reports are down.',
+    );
+    clock.advance(6000);
+    expect(namesIn(await next(got))).to.include('ProgramsUnknown page redis');
+    programs.down = false;
+    own = { ...own, refusal: null };
+    await programs.report('a', reportOf(), 600_000);
+    expect(namesIn(await next(got))).to.not.include('ProgramsUnknown page redis');
+  });
+
+  it('show the newest report of this api, not the one in Redis, when Redis takes no reports', async () => {
+    const old = reportOf({ kind: 'api', id: 'shop-1:9' });
+    await programs.report('a', old, 10_000);
+    const problems = ['redis: Redis is full (maxmemory) and refuses writes. Give it memory.'];
+    own = { report: { ...old, ready: false, problems }, atMs: clock.monotonicMs(), refusal: 'report a program: OOM' };
+    const got = listen();
+    const first = await next(got);
+    expect(first.programs.map(({ id, ready }) => [id, ready])).to.deep.equal([['shop-1:9', false]]);
+    expect(namesIn(first)).to.have.members(['ProgramNotReady info shop-1:9', 'ProgramsUnknown info redis']);
   });
 
   it('log a bug, lose one snapshot and make the next', async () => {
@@ -233,7 +282,10 @@ describe('GET /admin/v1/live', () => {
       },
     };
     look = async () => NOTHING;
-    live = new LiveSnapshots({ sales: partial({ look: () => look() }), programs, clock, log: partial(log) }, 2);
+    live = new LiveSnapshots(
+      { sales: partial({ look: () => look() }), programs, own: () => null, clock, log: partial(log) },
+      2,
+    );
     server = await startServer(new FakeServices({ live, streamTimes, ...overrides }));
   };
   const listen = async (roles = ['viewer']): Promise<EventStreamClient> => {

@@ -7,6 +7,7 @@ import { awaitQuiet } from '../../../../src/recovery/repair/await-quiet.js';
 import { ManualClock } from '../../../helpers/memory/manual-clock.js';
 import { saleOf } from '../../../helpers/sales.js';
 
+const no = async (): Promise<boolean> => false;
 const OPTIONS = { quietMs: 1500, waitMaxMs: 15_000 };
 
 describe('await-quiet', () => {
@@ -14,13 +15,17 @@ describe('await-quiet', () => {
    * Waits for a sale that sells until `busyMs` have passed. @returns how long it took, and how often it renewed a
    * lease
    */
-  async function waited(busyMs: number, parts: Partial<Sale> = {}): Promise<{ tookMs: number; renewals: number }> {
+  async function waited(
+    busyMs: number,
+    parts: Partial<Sale> = {},
+    isIdle = no,
+  ): Promise<{ tookMs: number; renewals: number }> {
     const clock = new ManualClock();
     const startedMs = clock.nowMs();
     const sale = saleOf(parts, startedMs);
     const findSale = async (): Promise<Sale> => ({ ...sale, sold: Math.min(clock.nowMs() - startedMs, busyMs) });
     let renewals = 0;
-    const ports = { findSale, progress: null, clock, log: silentLog };
+    const ports = { findSale, isIdle, progress: null, clock, log: silentLog };
     await awaitQuiet({ ...sale, sold: 0 }, ports, OPTIONS, async () => void renewals++);
     return { tookMs: clock.nowMs() - startedMs, renewals };
   }
@@ -45,19 +50,28 @@ describe('await-quiet', () => {
       return sale;
     };
     const startedMs = clock.monotonicMs();
-    await awaitQuiet(sale, { findSale, progress: null, clock, log: silentLog }, OPTIONS, async () => undefined);
+    await awaitQuiet(
+      sale,
+      { findSale, isIdle: no, progress: null, clock, log: silentLog },
+      OPTIONS,
+      async () => undefined,
+    );
     expect(clock.monotonicMs() - startedMs).to.equal(1500);
   });
 
   describe('await-quiet with a broker that reports worker progress', () => {
     const ENDS = new Map([['q', 7]]);
     /** @returns how long it took, ms, when nothing is written */
-    async function waitedWith(progress: (nowMs: () => number) => WorkerProgress, options = OPTIONS): Promise<number> {
+    async function waitedWith(
+      progress: (nowMs: () => number) => WorkerProgress,
+      options = OPTIONS,
+      isIdle = no,
+    ): Promise<number> {
       const clock = new ManualClock();
       const startedMs = clock.nowMs();
       const sale = saleOf({}, startedMs);
       const findSale = async (): Promise<Sale> => sale;
-      const ports = { findSale, progress: progress(() => clock.nowMs() - startedMs), clock, log: silentLog };
+      const ports = { findSale, isIdle, progress: progress(() => clock.nowMs() - startedMs), clock, log: silentLog };
       await awaitQuiet(sale, ports, options, async () => undefined);
       return clock.nowMs() - startedMs;
     }
@@ -96,6 +110,31 @@ describe('await-quiet', () => {
         },
       });
       expect(await waitedWith(progress, { ...OPTIONS, quietMs: 0 })).to.be.within(2000, 2250);
+    });
+
+    it('does not wait for an idle sale when the workers had received everything before, and only then [R1, R3]', async () => {
+      const idle = async (): Promise<boolean> => true;
+      const progress = (haveReceived: (nowMs: number) => boolean) => (nowMs: () => number) => ({
+        ends: async () => ENDS,
+        haveReceived: async () => haveReceived(nowMs()),
+      });
+      expect(
+        await waitedWith(
+          progress(() => true),
+          OPTIONS,
+          idle,
+        ),
+      ).to.equal(0);
+      expect(
+        await waitedWith(
+          progress((nowMs) => nowMs >= 1000),
+          OPTIONS,
+          idle,
+        ),
+        'received just now',
+      ).to.equal(2500);
+      expect(await waitedWith(() => ({ ends: down, haveReceived: down }), OPTIONS, idle), 'unknown').to.equal(1500);
+      expect((await waited(0, {}, idle)).tookMs, 'no broker is known').to.equal(1500);
     });
 
     it('relies on stillness when the broker does not answer', async () => {

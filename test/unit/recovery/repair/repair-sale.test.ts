@@ -131,6 +131,28 @@ describe('repair-sale', () => {
     expect(world.clock.nowMs() - startedMs).to.be.within(OPTIONS.quietMs + 500, OPTIONS.quietMs + 1000);
   });
 
+  it('does not wait for an idle sale, but for a sale with a batch in Redis or a young order [R1]', async () => {
+    const progress = { ends: async () => new Map([['q', 7]]), haveReceived: async () => true };
+    const tookMs = async (lastOrderMs?: number): Promise<number> => {
+      const before = world.ports();
+      const repository = replacing(before.repository, {
+        ...(lastOrderMs === undefined ? {} : { lastOrderMs: async () => lastOrderMs }),
+      });
+      world.store.restart();
+      sale = { ...sale, epoch: epochInRepository() ?? 0 };
+      const startedMs = world.clock.nowMs();
+      const result = await world.repair(sale, { ...before, repository, progress });
+      expect(result.outcome).to.equal('repaired');
+      return world.clock.nowMs() - startedMs;
+    };
+    expect(await tookMs(), 'it never sold').to.equal(0);
+    expect(await tookMs(world.clock.nowMs() - 9_000), 'a young order').to.equal(OPTIONS.quietMs);
+    expect(await tookMs(world.clock.nowMs() - 10_000), 'an old order').to.equal(0);
+    sale = { ...sale, epoch: epochInRepository() ?? 0 };
+    await world.deducted(sale, ['dan']);
+    expect(await tookMs(), 'a batch that no worker has recorded').to.equal(OPTIONS.quietMs);
+  });
+
   it('allows one repair at a time, and voids a repair that pauses for longer than its lease [R10]', async () => {
     await busySale();
     world.store.restart();

@@ -39,6 +39,7 @@ export class RepairWorld extends DeadLetterWorld {
       repository: {
         raiseEpoch: (...args) => repair.raiseEpoch(...args),
         claimReshard: (...args) => repair.claimReshard(...args),
+        lastOrderMs: (...args) => repair.lastOrderMs(...args),
         parkedBatchesOf: (...args) => repair.parkedBatchesOf(...args),
         orderPage: (...args) => repository.orderPage(...args),
         unlistedOrders: (...args) => repository.unlistedOrders(...args),
