@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import type { Refusal } from '../core/outcome.js';
-import { count, text, type BodyOf } from './fields.js';
+import { count, text, time, type BodyOf } from './fields.js';
 
 interface ProblemRow {
   readonly status: number;
@@ -163,6 +163,7 @@ export const problemSchema = z
     requestId: text.nullable(),
     retryable: z.boolean(),
     retryAfterMs: count.optional().meta({ description: 'present if `retryable` is true' }),
+    opensAt: time.optional().meta({ description: 'when the sale opens, with `not_open`, if the time is known' }),
     errors: fieldErrorList.optional().meta({ description: 'one sentence per invalid field' }),
   })
   .meta({ id: 'Problem', description: 'RFC 9457. Programs read `code`.' });
