@@ -83,7 +83,6 @@ export const PROBLEMS = {
   wrong_state: row(409, 'Wrong state', 'The current state does not allow this.'),
   sale_overlaps: row(409, 'Sales overlap', 'Another sale offers the same sku at that time.'),
   units_not_free: row(409, 'Units not free', 'Not enough units are free. The others are sold or held for a buyer.'),
-  not_warmed: row(409, 'Not warmed', 'The stock of the sale is not loaded. Warm the sale first.'),
   not_replayable: row(409, 'Not replayable', 'This dead letter contains nothing that could become an order.'),
   reconcile_running: row(409, 'Already running', 'Another run is reconciling this sale.', 5000),
   profile_running: row(409, 'Already running', 'This api is already recording a profile.', 10_000),

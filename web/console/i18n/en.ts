@@ -339,6 +339,7 @@ export const en = {
     bucketsWanted: 'Buckets',
     done: {
       moved: (state: string) => `The sale is ${state} now.`,
+      inRepair: 'Its stock is being rebuilt: nobody can buy until that ends.',
       edited: 'The sale was changed.',
       resharded: (buckets: string, ms: string) => `The stock is in ${buckets} buckets. Nobody could buy for ${ms}.`,
       repaired: (units: string, ms: string) => `Rebuilt in ${ms}: ${units} units are left.`,

@@ -330,6 +330,7 @@ export const zh: Dictionary = {
     bucketsWanted: '分桶数',
     done: {
       moved: (state) => `活动现在是：${state}。`,
+      inRepair: '库存正在重建：完成之前无法购买。',
       edited: '活动已更改。',
       resharded: (buckets, ms) => `库存现分为 ${buckets} 个桶。${ms}内无法购买。`,
       repaired: (units, ms) => `用时 ${ms}重建：剩余 ${units}。`,
