@@ -95,8 +95,8 @@ describe('administration of sales over HTTP', () => {
     it('prints the id of each imported sale beside its line, and ends with 1 on an overlap and 2 on a wrong file', async () => {
       const sku = `desk-${Date.now()}`;
       const file = join(folder, 'sales.csv');
-      const rows = [1, 2].map((nth) => `${sku}-${nth},A desk,100,5,2090-01-01T00:00:00Z,2090-01-02T00:00:00Z`);
-      writeFileSync(file, ['sku,title,priceCents,stock,opensAt,closesAt', ...rows].join('\n'));
+      const rows = [1, 2].map((nth) => `${sku}-${nth},A desk,100,5,1,2090-01-01T00:00:00Z,2090-01-02T00:00:00Z`);
+      writeFileSync(file, ['sku,title,priceCents,stock,limitPerBuyer,opensAt,closesAt', ...rows].join('\n'));
       const imported = await sale('import', file);
       expect(imported.code, imported.stderr).to.equal(0);
       const [first, second, last] = imported.stdout.trimEnd().split('\n');
@@ -110,7 +110,10 @@ describe('administration of sales over HTTP', () => {
       expect((await sale('import', file)).code).to.equal(2);
       expect((await sale('import', join(folder, 'missing.csv'))).code).to.equal(2);
 
-      writeFileSync(file, `sku,title,priceCents,stock,opensAt,closesAt\n${rows[0]?.replace('-1,', '-3,')}`);
+      writeFileSync(
+        file,
+        `sku,title,priceCents,stock,limitPerBuyer,opensAt,closesAt\n${rows[0]?.replace('-1,', '-3,')}`,
+      );
       const json = await sale('import', file, '--json');
       expect(json.lines[0])
         .to.include({ line: 2, sku: `${sku}-3` })
