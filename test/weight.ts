@@ -8,10 +8,10 @@ import { SCHEMA, settingsOf, type SectionName } from '../src/core/config/schema.
 // ceiling. A commit that raises one says why.
 
 const CEILINGS: Readonly<Record<string, number>> = {
-  'lines of TypeScript': 183_600,
+  'lines of TypeScript': 184_050,
   'lines in src': 57_750,
-  'lines in web': 15_650,
-  'lines in test': 99_850,
+  'lines in web': 15_820,
+  'lines in test': 100_120,
   'lines in deploy': 6_210,
   'lines in bench': 4_240,
   'words in docs': 40_000,
