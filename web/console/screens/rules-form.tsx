@@ -189,7 +189,7 @@ function NumberInput({
   readonly error: string | undefined;
   readonly onInput: (value: Json) => void;
 }) {
-  const { t, f } = useWords();
+  const { f } = useWords();
   const written = value === null || value === undefined ? '' : String(value);
   const [typed, setTyped] = useState(written);
   useEffect(() => {
