@@ -61,7 +61,7 @@ function installPackages() {
 function runNpmCi() {
   console.error('Installing packages (npm ci), once per state of package-lock.json …');
   // npm's output would end up in `stack env` and --json, so it goes to stderr
-  const { status, error } = spawnSync('npm', ['ci', '--no-audit', '--no-fund'], {
+  const { status, error } = spawnSync('npm', ['ci', '--no-audit', '--no-fund', '--loglevel=error'], {
     cwd: REPO_DIR,
     stdio: ['ignore', 2, 2],
   });

@@ -52,8 +52,6 @@ interface UpPorts {
 /** Prints a sentence with the time of day for people at the terminal. */
 const report = (sentence: string): void => console.error(`${new Date().toTimeString().slice(0, 8)}  ${sentence}`);
 const urlOf = (port: number): string => `http://127.0.0.1:${port}`;
-/** Returns a key that no earlier start has printed: pasted again after a restart, it buys instead of replaying. */
-const newKey = (): string => `order-${randomBytes(4).toString('hex')}`;
 
 /** The sale for a newcomer's first purchase. */
 const DEMO = { sku: 'demo', title: 'Demo: a very limited edition', priceCents: 1999, stock: 1000, limitPerBuyer: 2 };
@@ -226,7 +224,7 @@ async function demoSale(admin: SaleAdmin): Promise<Sale> {
 /** Returns the environment of all programs. The caller's environment takes precedence over these settings. */
 const programEnv = (env: Environment, { traffic, faults }: { traffic: boolean; faults: boolean }): Environment => ({
   LOG_LEVEL: 'warn',
-  PAYMENT_PROVIDER: paymentProviderIn(env),
+  PAYMENT_PROVIDER: 'simulator', // no buyer is charged on this machine
   PAYMENT_WEBHOOK_MODE: 'test', // no money that is reported here is real
   SHOP_NAME: 'Seckill demo',
   ...(traffic ? demoEnv({ faults }) : {}),
@@ -284,12 +282,6 @@ async function runDemo(demo: Demo, flags: UpFlags, signal: AbortSignal): Promise
   }
 }
 
-/**
- * Returns the payment provider of the environment. The default simulates payments, because no buyer is charged on this
- * machine.
- */
-const paymentProviderIn = ({ PAYMENT_PROVIDER }: Environment): string => PAYMENT_PROVIDER ?? 'simulator';
-
 /** Prints JSON lines for programs if requested. */
 const printerOf =
   ({ json }: UpFlags) =>
@@ -318,9 +310,8 @@ function greet(flags: UpFlags, env: Environment, ports: UpPorts, sale: Sale): vo
     adminToken: tokenOf('demo-admin', ['admin'], SIGN_IN_MS),
   };
   if (flags.json) return console.log(JSON.stringify({ result: 'up', ...facts }));
-  const simulatedPayments = paymentProviderIn(env) === 'simulator';
   const { traffic = false, faults = false } = flags;
-  console.log(welcome({ ...facts, title, key: newKey(), simulatedPayments, traffic, faults }));
+  console.log(welcome({ ...facts, title, traffic, faults }));
 }
 
 /** Resolves at the signal or after the requested time. */

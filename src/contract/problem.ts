@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import type { Refusal } from '../core/outcome.js';
-import { count, text, type BodyOf } from './fields.js';
+import { count, text, time, type BodyOf } from './fields.js';
 
 interface ProblemRow {
   readonly status: number;
@@ -83,7 +83,6 @@ export const PROBLEMS = {
   wrong_state: row(409, 'Wrong state', 'The current state does not allow this.'),
   sale_overlaps: row(409, 'Sales overlap', 'Another sale offers the same sku at that time.'),
   units_not_free: row(409, 'Units not free', 'Not enough units are free. The others are sold or held for a buyer.'),
-  not_warmed: row(409, 'Not warmed', 'The stock of the sale is not loaded. Warm the sale first.'),
   not_replayable: row(409, 'Not replayable', 'This dead letter contains nothing that could become an order.'),
   reconcile_running: row(409, 'Already running', 'Another run is reconciling this sale.', 5000),
   profile_running: row(409, 'Already running', 'This api is already recording a profile.', 10_000),
@@ -163,6 +162,7 @@ export const problemSchema = z
     requestId: text.nullable(),
     retryable: z.boolean(),
     retryAfterMs: count.optional().meta({ description: 'present if `retryable` is true' }),
+    opensAt: time.optional().meta({ description: 'when the sale opens, with `not_open`, if the time is known' }),
     errors: fieldErrorList.optional().meta({ description: 'one sentence per invalid field' }),
   })
   .meta({ id: 'Problem', description: 'RFC 9457. Programs read `code`.' });

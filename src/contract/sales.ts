@@ -44,6 +44,14 @@ export const saleSchema = z
   })
   .meta({ id: 'Sale' });
 
+export const movedSale = saleSchema
+  .extend({
+    inRepair: z
+      .boolean()
+      .meta({ description: 'true: its stock is being rebuilt. Nobody can buy until the repair ends in this state' }),
+  })
+  .meta({ id: 'MovedSale' });
+
 export const plannedSale = z
   .object({
     sale: saleSchema,
@@ -94,6 +102,7 @@ export const bucketsOfSale = z.object({ saleId, buckets: z.array(bucket) });
 
 export type SalePage = BodyOf<typeof salePage>;
 export type Sale = BodyOf<typeof saleSchema>;
+export type MovedSale = BodyOf<typeof movedSale>;
 export type PlannedSale = BodyOf<typeof plannedSale>;
 export type SaleSecond = BodyOf<typeof saleSecond>;
 export type SaleSeconds = BodyOf<typeof saleSeconds>;

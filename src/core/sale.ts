@@ -74,9 +74,10 @@ export const isAsSeen = (sale: Sale, seen: SeenSale): boolean =>
 export type NewSale = Omit<Sale, 'saleId' | 'sold' | 'state' | 'epoch' | 'retiredAtMs'>;
 
 /**
- * The sale as the gate sees it. A separate flag says whether it is sold out. `loading`: another process is reading it
- * right now, ask again.
+ * The sale as the gate sees it. A separate flag says whether it is sold out.
+ * - `announced`: a draft that the keeper warms; Redis does not have it yet
+ * - `loading`: another process is reading the sale right now, ask again
  */
 export type SaleSnapshot =
-  | { readonly snapshot: 'ready'; readonly sale: Sale }
+  | { readonly snapshot: 'ready' | 'announced'; readonly sale: Sale }
   | { readonly snapshot: 'not_found' | 'loading' };

@@ -43,7 +43,9 @@ export const NO_TOKEN = new PreparedProblem('purchase_token_needed', {
 export const CANNOT_CHECK = new PreparedProblem('unavailable', { detail: unavailableDetail('redis') });
 
 /** Says what is wrong with a token, in the detail and in `WWW-Authenticate`: ASCII without quotes. */
-const DENIALS: Readonly<Record<Exclude<Denial, 'missing' | 'keys_unavailable' | 'app_failed'>, string>> = {
+const DENIALS: Readonly<
+  Record<Exclude<Denial, 'missing' | 'keys_unavailable' | 'app_failed' | 'not_signed_in'>, string>
+> = {
   malformed: 'The token is not a JWT that this server understands.',
   too_long: 'The token is too long.',
   unknown_key: 'This server does not know the key that signed the token.',
@@ -62,16 +64,19 @@ const DENIALS: Readonly<Record<Exclude<Denial, 'missing' | 'keys_unavailable' | 
 /**
  * Returns a 401 with the challenge of RFC 6750, which names an error only when a token was sent. Returns a 503 when the
  * keys of the issuer were never read or the host app cannot identify the caller: the token may be good, and a new sign-in
- * would not help.
+ * would not help. A host app with a sign-in of its own reads no bearer tokens, so its 401 has no challenge.
  */
 export function unauthorizedAnswer(denial: Denial, requestId: string | null): Answer<'unauthorized' | 'unavailable'> {
   if (denial === 'missing') return problem('unauthorized', { requestId }, ['WWW-Authenticate', 'Bearer']);
   if (denial === 'keys_unavailable') return NO_KEYS.answer(requestId);
   if (denial === 'app_failed') return APP_FAILED.answer(requestId);
+  if (denial === 'not_signed_in') return problem('unauthorized', { requestId, detail: SIGN_IN });
   const detail = DENIALS[denial];
   const challenge = `Bearer error="invalid_token", error_description="${denial}: ${detail}"`;
   return problem('unauthorized', { requestId, detail }, ['WWW-Authenticate', challenge]);
 }
+
+const SIGN_IN = 'This request needs a signed-in buyer. Sign in, then send it again.';
 
 const NO_KEYS = new PreparedProblem('unavailable', {
   detail: 'This server cannot read the keys of the identity provider, so it cannot check the token. Try again.',

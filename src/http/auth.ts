@@ -25,7 +25,8 @@ export interface Principal {
 
 /**
  * Why a request has no known caller. `keys_unavailable`: the keys of the issuer were never read, so nothing is known about
- * the token. `app_failed`: the host app could not identify the caller. Each other word is about the token.
+ * the token. `app_failed`: the host app could not identify the caller. `not_signed_in`: the host app does not know the
+ * caller. Each other word is about the token.
  */
 export type Denial =
   | NoKey
@@ -41,7 +42,8 @@ export type Denial =
   | 'lives_too_long'
   | 'revoked'
   | 'keys_unavailable'
-  | 'app_failed';
+  | 'app_failed'
+  | 'not_signed_in';
 
 export interface Authenticator {
   /**
@@ -86,11 +88,11 @@ export function authenticatorOf(
   const logBad = bugLog('the authenticate function of the app returned an invalid userId', ports, LOG_EVERY_MS);
   const logFailed = bugLog('the authenticate function of the app failed', ports, LOG_EVERY_MS);
   const principalOf = (caller: Caller | null): Principal | Denial => {
-    if (caller === null) return 'missing';
+    if (caller === null) return 'not_signed_in';
     const { userId, roles = [] } = caller;
     if (isUserId(userId)) return { userId, roles, expiresAtMs: Infinity };
     logBad(new Error('userId must be 1 to 128 visible ASCII characters'));
-    return 'bad_subject';
+    return 'not_signed_in';
   };
   const failed = (error: unknown): Denial => {
     logFailed(error);

@@ -1,4 +1,5 @@
 import type { FieldError } from '../core/field-errors.js';
+import { isoTime } from '../contract/fields.js';
 import { PROBLEMS, type Problem, type ProblemCode } from '../contract/problem.js';
 
 /** The values that one occurrence adds to its row of the problem table. */
@@ -8,6 +9,8 @@ export interface ProblemParts {
   readonly errors?: readonly FieldError[];
   /** When a retry of this request may succeed, in ms. Defaults to the problem table. */
   readonly retryAfterMs?: number;
+  /** When the sale opens, Unix ms. */
+  readonly opensAtMs?: number;
 }
 
 export const PROBLEM_TYPE = 'application/problem+json';
@@ -24,6 +27,7 @@ export function problemOf(code: ProblemCode, parts: ProblemParts = {}): Problem 
     requestId: parts.requestId ?? null,
     retryable: retryAfterMs !== null,
     ...(retryAfterMs === null ? {} : { retryAfterMs }),
+    ...(parts.opensAtMs === undefined ? {} : { opensAt: isoTime(parts.opensAtMs) }),
     ...(parts.errors ? { errors: parts.errors } : {}),
   };
 }

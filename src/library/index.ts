@@ -19,6 +19,7 @@ import { listenToOrders } from './hooks.js';
 import type { KeeperOptions, SeckillOptions, WorkerOptions } from './options.js';
 import { paymentsOf } from './payments.js';
 import { createRouter } from './router.js';
+import { assertKnown } from './settings.js';
 
 export type {
   ChargeOutcome,
@@ -170,7 +171,10 @@ const WITH_TOKENS = [...SECTIONS, 'auth' as const];
 
 const NOTHING_TO_STOP = Promise.resolve(() => Promise.resolve());
 
-const environmentOf = ({ settings = {}, env }: KeeperOptions): Environment => withSettings({ ...settings }, env);
+function environmentOf({ settings = {}, env }: KeeperOptions): Environment {
+  assertKnown(settings);
+  return withSettings({ ...settings }, env);
+}
 
 function logOf(options: KeeperOptions, env: Environment): Log {
   const log = options.log ?? createLog('seckill', loadConfig(['log'], env).log.level);

@@ -3,6 +3,18 @@ import { bigint, execute, knex, readJson, select } from './knex.js';
 import type { MysqlPool, Transaction } from './pool.js';
 import { withoutUndefined } from '../core/without-undefined.js';
 
+/** Older names in the table, by their present names. Entries of all releases keep them, so that a filter finds all. */
+const STORED: Readonly<Record<string, string>> = {
+  'sale.resharded': 'sale.scattered',
+  'refund.claimed': 'refund.taken_on',
+  'rules:admission': 'rules:entry',
+};
+const SHOWN: Readonly<Record<string, string>> = Object.fromEntries(
+  Object.entries(STORED).map(([shown, stored]) => [stored, shown]),
+);
+const storedName = (name: string): string => STORED[name] ?? name;
+const shownName = (stored: string): string => SHOWN[stored] ?? stored;
+
 const ACTOR_MAX = 128;
 
 /** Cuts an actor to fit every column of that name. */
@@ -13,8 +25,8 @@ export async function insertAudit(tx: Transaction, entry: AuditEntry): Promise<v
   const { actor, action, subject, before, after } = entry;
   const row = {
     actor: actorColumn(actor),
-    action,
-    subject,
+    action: storedName(action),
+    subject: storedName(subject),
     before_json: JSON.stringify(before),
     after_json: JSON.stringify(after),
   };
@@ -42,7 +54,7 @@ async function list(pool: MysqlPool, filter: AuditFilter, { beforeId, max }: Aud
   const { subject, actor, action, sinceMs } = filter;
   let entries = knex('audit_log')
     .select('id', 'actor', 'action', 'subject', 'before_json', 'after_json', 'created_at')
-    .where(withoutUndefined({ subject, actor, action }));
+    .where(withoutUndefined({ subject: subject && storedName(subject), actor, action: action && storedName(action) }));
   if (sinceMs !== undefined) {
     const first = await firstSince(pool, sinceMs - OUT_OF_ORDER_MS);
     if (first === null) return [];
@@ -53,8 +65,8 @@ async function list(pool: MysqlPool, filter: AuditFilter, { beforeId, max }: Aud
   return rows.map((row) => ({
     auditId: row.id,
     actor: row.actor,
-    action: row.action,
-    subject: row.subject,
+    action: shownName(row.action),
+    subject: shownName(row.subject),
     before: readJson(row.before_json),
     after: readJson(row.after_json),
     atMs: row.created_at.getTime(),

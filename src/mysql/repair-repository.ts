@@ -44,7 +44,7 @@ function raiseEpoch(
     const raised = await findSale(tx, saleId);
     await insertAudit(tx, {
       actor,
-      action: reshard ? 'sale.scattered' : 'sale.repaired',
+      action: reshard ? 'sale.resharded' : 'sale.repaired',
       subject: `sale:${saleId}`,
       before: reshard ? { epoch, buckets } : { epoch },
       after: reshard ? { epoch: raised?.epoch, buckets: reshard.to } : { epoch: raised?.epoch },

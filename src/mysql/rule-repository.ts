@@ -40,7 +40,7 @@ async function store(pool: MysqlPool, rules: object, expectedVersion: number, ac
       await insertAudit(tx, {
         actor,
         action: 'rules.published',
-        subject: 'rules:entry',
+        subject: 'rules:admission',
         before: { version: expectedVersion },
         after: { version, changed: changedLayers(before.rules, rules) },
       });

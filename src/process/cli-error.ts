@@ -8,8 +8,8 @@ export class CliError extends Error {
 
 /** Thrown when a command refuses an option or an argument. The message is a sentence for a person. Exit code 2. */
 export class UsageError extends CliError {
-  constructor(message: string) {
-    super(message);
+  constructor(message: string, options?: { cause?: unknown }) {
+    super(message, options);
     this.name = 'UsageError';
   }
 }

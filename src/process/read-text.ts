@@ -1,18 +1,18 @@
 import { readFileSync } from 'node:fs';
 import { utf8Of } from '../core/text.js';
-import { CliError, UsageError } from './cli-error.js';
+import { UsageError } from './cli-error.js';
 import { inLine } from './print.js';
 
 /**
- * Reads a file of an operator and drops its byte order mark. @throws CliError when the file cannot be read; UsageError if
- * it is not UTF-8
+ * Reads a file of an operator and drops its byte order mark. @throws UsageError when the file cannot be read or is not
+ * UTF-8
  */
 export function readText(file: string): string {
   let bytes: Buffer;
   try {
     bytes = readFileSync(file);
   } catch (cause) {
-    throw new CliError(`${inLine(file)} cannot be read: ${(cause as Error).message}.`, { cause });
+    throw new UsageError(`${inLine(file)} cannot be read: ${(cause as Error).message}.`, { cause });
   }
   const text = utf8Of(bytes);
   if (text === null) throw new UsageError(`${inLine(file)} is not UTF-8: save it as UTF-8 (in Excel: "CSV UTF-8").`);

@@ -191,7 +191,10 @@ async function open(config: ServicesConfig, parts: ServicesParts, opened: Opened
     ...admission.services,
     unpaidPause: admission.unpaidPause(orders),
     snapshots,
-    gate: wrapped('gate', new PurchaseGate({ ...path, closedRows: waiting.closedRows, smooth: admission.smooth })),
+    gate: wrapped(
+      'gate',
+      new PurchaseGate({ ...path, clock, closedRows: waiting.closedRows, smooth: admission.smooth }),
+    ),
     getPurchase: new GetPurchase(waiting, pollMaxMs),
     followPurchase,
     streamTimes,

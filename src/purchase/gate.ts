@@ -1,6 +1,7 @@
 import type { Metadata } from '../core/metadata.js';
 import type { PurchaseOutcome } from '../core/outcome.js';
 import type { Purchase } from '../core/purchase.js';
+import type { Clock } from '../core/ports/clock.js';
 import type { Span } from '../core/ports/tracing.js';
 import { homeBucketOf } from '../core/bucket.js';
 import type { HotSales } from '../sales/hot-sales.js';
@@ -13,6 +14,7 @@ export interface GateParts extends ClosedSalePorts {
   readonly snapshots: SaleSnapshots;
   readonly flags: SoldOutFlags;
   readonly batcher: Batcher;
+  readonly clock: Clock;
   /** Counts purchases by sale to find hot sales. Nothing is counted if omitted. */
   readonly hot?: HotSales | undefined;
   /**
@@ -76,9 +78,12 @@ export class PurchaseGate {
    * @throws OperationalError redis or mysql, when the sale cannot be looked up
    */
   async enter(request: PurchaseRequest): Promise<PurchaseOutcome> {
-    const { snapshots, flags, batcher, smooth } = this.#parts;
+    const { snapshots, flags, batcher, clock, smooth } = this.#parts;
     const found = snapshots.get(request.saleId);
     const snapshot = found instanceof Promise ? await found : found;
+    if (snapshot.snapshot === 'announced') {
+      return { outcome: clock.nowMs() < snapshot.sale.closesAtMs ? 'not_open' : 'closed' };
+    }
     if (snapshot.snapshot !== 'ready') return { outcome: snapshot.snapshot };
     const { userId, span = null } = request;
     const bucket = homeBucketOf(snapshot.sale, userId);

@@ -10,7 +10,7 @@ import type { SaleStore, StockStore } from '../core/ports/stock-store.js';
 import type { TransferStore } from '../core/ports/transfer-store.js';
 import { newSale, overlapsOf } from './new-sale.js';
 import { gatherUnits } from './stock/gather-units.js';
-import type { SaleAdmin, SaleAdminAnswer } from './sale-admin.js';
+import type { SaleAdmin } from './sale-admin.js';
 import { withoutUndefined } from '../core/without-undefined.js';
 
 /** The body of a change to a sale, with at least one field. */
@@ -85,9 +85,8 @@ export type SaleEdited =
   | { readonly outcome: 'wrong'; readonly errors: readonly FieldError[] };
 
 export type SaleCancelled =
-  | { readonly outcome: 'deleted'; readonly sale: Sale }
-  | { readonly outcome: 'closed'; readonly sale: Sale }
-  | Exclude<SaleAdminAnswer, { readonly outcome: 'done' }>;
+  | { readonly outcome: 'deleted' | 'closed' | 'wrong_state'; readonly sale: Sale }
+  | { readonly outcome: 'not_found' };
 
 export interface SaleEditorPorts {
   readonly edits: SaleEdits;
@@ -186,7 +185,10 @@ export class SaleEditor {
     const hasBegun = stored === null || (sale.state !== 'warm' && stored.nowMs >= sale.opensAtMs);
     if (sale.state === 'closed' || hasBegun || sale.sold > 0) return removed;
     const closed = await admin.close(saleId, actor, sale);
-    return closed.outcome === 'done' ? { ...closed, outcome: 'closed' } : closed;
+    // A sale in repair sells nothing, and its repair ends in the state that MySQL has.
+    return closed.outcome === 'done' || closed.outcome === 'in_repair'
+      ? { outcome: 'closed', sale: closed.sale }
+      : closed;
   }
 
   /**

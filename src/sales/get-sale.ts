@@ -9,7 +9,7 @@ import type { SaleSnapshots } from './sale-snapshots.js';
 /** A sale shows `few` below this share of its stock. */
 const FEW_SHARE = 0.1;
 
-export const SHOWN_STATES = ['not_open', 'open', 'paused', 'closed', 'loading'] as const;
+export const SHOWN_STATES = ['announced', 'not_open', 'open', 'paused', 'closed', 'loading'] as const;
 export const SHOWN_STOCKS = ['plenty', 'few', 'none', 'unknown'] as const;
 
 /**
@@ -22,14 +22,17 @@ export interface SaleView {
   readonly priceCents: number;
   readonly currency: string;
   readonly limitPerBuyer: number;
-  /** `not_open` and `closed` follow the window on Redis time, not only the operator's switch. */
+  /**
+   * `announced`: planned, and not loaded yet. `not_open` and `closed` follow the window on Redis time, not only the
+   * operator's switch.
+   */
   readonly state: (typeof SHOWN_STATES)[number];
   readonly stock: (typeof SHOWN_STOCKS)[number];
   readonly opensAtMs: number;
   readonly closesAtMs: number;
   /**
-   * Redis time at the moment of the answer: the clock that opens and closes the sale. Our time if Redis has lost the
-   * sale.
+   * Redis time at the moment of the answer: the clock that opens and closes the sale. Our time if Redis does not have
+   * the sale.
    */
   readonly nowMs: number;
 }
@@ -85,6 +88,7 @@ export class GetSale {
   async #read(saleId: string): Promise<Reading['answer']> {
     const { snapshots, store } = this.#ports;
     const snapshot = await snapshots.get(saleId);
+    if (snapshot.snapshot === 'announced') return this.#announced(snapshot.sale);
     if (snapshot.snapshot !== 'ready') return always({ outcome: snapshot.snapshot });
     const { sale } = snapshot;
     if (sale.retiredAtMs !== null) return this.#closed(sale);
@@ -100,6 +104,19 @@ export class GetSale {
       const nowMs = Math.floor(first.nowMs + ageMs);
       const state = shownState({ ...first, nowMs });
       return { outcome: 'found', view: { ...itemOf(sale), state, stock, opensAtMs, closesAtMs, nowMs } };
+    };
+  }
+
+  /** Answers from MySQL, since Redis does not have the sale yet. A sale that was never loaded ends all the same. */
+  #announced(sale: Sale): Reading['answer'] {
+    const { stock, opensAtMs, closesAtMs } = sale;
+    return () => {
+      const nowMs = this.#ports.clock.nowMs();
+      const state = nowMs < closesAtMs ? 'announced' : 'closed';
+      return {
+        outcome: 'found',
+        view: { ...itemOf(sale), state, stock: coarse(stock, stock), opensAtMs, closesAtMs, nowMs },
+      };
     };
   }
 

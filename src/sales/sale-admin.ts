@@ -22,15 +22,15 @@ export type SalesImported =
 
 /**
  * - `done`: the sale is as asked, whether this call or an earlier call moved it
+ * - `in_repair`: the sale is as asked in MySQL. Redis has lost it or is rebuilding it: nobody can buy, and the repair ends
+ *   in this state
  * - `wrong_state`: the present state of the sale does not allow this move
- * - `not_warmed`: the stock is not in Redis, so the sale can't be opened
- * - `repairing`: the sale is being rebuilt in Redis; ask again
  */
 export type SaleAdminAnswer =
   | { readonly outcome: 'done'; readonly sale: Sale }
-  | { readonly outcome: 'not_found' }
+  | { readonly outcome: 'in_repair'; readonly sale: Sale }
   | { readonly outcome: 'wrong_state'; readonly sale: Sale }
-  | { readonly outcome: 'not_warmed' | 'repairing'; readonly sale: Sale };
+  | { readonly outcome: 'not_found' };
 
 /**
  * The life of a sale: draft → warm → open ⇄ paused → closed. MySQL moves first, then Redis follows. Every call may be
@@ -133,7 +133,7 @@ export class SaleAdmin {
         return this.#followed(answer.sale);
       case 'not_warmed':
       case 'repairing':
-        return { outcome: gated, sale: answer.sale };
+        return { outcome: 'in_repair', sale: answer.sale };
       case 'closed': // closed by another operator between our two steps
         return { outcome: 'wrong_state', sale: (await this.#ports.repository.find(saleId)) ?? answer.sale };
       default:

@@ -41,7 +41,7 @@ const NEWEST_EVERY_MS = 20;
 export class SaleSnapshots {
   readonly #ports: SaleSnapshotsPorts;
   readonly #options: SaleSnapshotsOptions;
-  readonly #memory: LRUCache<string, SaleSnapshot & { readonly snapshot: 'ready' }>;
+  readonly #memory: LRUCache<string, KnownSnapshot>;
   readonly #absent: LRUCache<string, true>;
   readonly #underWay = new Map<string, Promise<SaleSnapshot>>();
   /** The calls that read an old snapshot anew, shared by all waiting requests, by sale. */
@@ -122,7 +122,7 @@ export class SaleSnapshots {
   }
 
   /** Shares one wait among all requests: in a rush hundreds arrive while a snapshot is read. */
-  #refresh(known: SaleSnapshot & { snapshot: 'ready' }, saleId: string): Promise<SaleSnapshot> {
+  #refresh(known: KnownSnapshot, saleId: string): Promise<SaleSnapshot> {
     const underWay = this.#refreshes.get(saleId);
     if (underWay) return underWay;
     const refresh = this.#freshOr(known, saleId).finally(() => this.#refreshes.delete(saleId));
@@ -135,7 +135,7 @@ export class SaleSnapshots {
    * no answer: a warmed sale changes only when it is resharded, which Redis notices, and Redis says anyway whether the
    * sale is open.
    */
-  async #freshOr(known: SaleSnapshot & { snapshot: 'ready' }, saleId: string): Promise<SaleSnapshot> {
+  async #freshOr(known: KnownSnapshot, saleId: string): Promise<SaleSnapshot> {
     const waiting = new AbortController();
     const late = this.#ports.clock.sleep(PATIENCE_MS, waiting.signal).then(() => known);
     const loaded = this.#load(saleId).catch((error: unknown) => {
@@ -172,16 +172,18 @@ export class SaleSnapshots {
   }
 
   #keep(saleId: string, sale: Sale | null): SaleSnapshot {
-    if (sale === null || sale.state === 'draft') {
+    if (sale === null || (sale.state === 'draft' && sale.warmBeforeMs === null)) {
       this.#memory.delete(saleId);
       this.#absent.set(saleId, true);
       return NOT_FOUND;
     }
-    const snapshot = { snapshot: 'ready', sale } as const;
+    const snapshot: KnownSnapshot = { snapshot: sale.state === 'draft' ? 'announced' : 'ready', sale };
     this.#memory.set(saleId, snapshot);
     return snapshot;
   }
 }
+
+type KnownSnapshot = Extract<SaleSnapshot, { readonly sale: Sale }>;
 
 const NOT_FOUND: SaleSnapshot = { snapshot: 'not_found' };
 

@@ -467,7 +467,16 @@ async function tooWide(page: Page): Promise<string[]> {
       .filter((cell) => cell.checkVisibility() && cell.clientWidth < ${COLUMN_MIN_PX})
       .map((cell) => cell.closest('table').rows[0].cells[cell.cellIndex].textContent)`,
   )) as string[];
+  const cut = (await page.evaluate(`[...document.querySelectorAll('.badge')].filter((badge) => {
+    if (!badge.checkVisibility()) return false;
+    const text = document.createRange();
+    text.selectNodeContents(badge);
+    const { left, right } = text.getBoundingClientRect();
+    const boxes = [badge, badge.closest('td')].filter((box) => box !== null).map((box) => box.getBoundingClientRect());
+    return boxes.some((box) => left < box.left || right > box.right);
+  }).map((badge) => badge.textContent)`)) as string[];
   return [
+    ...[...new Set(cut)].map((text) => `badge ${text} is cut`),
     ...(isWider ? ['wider than its window'] : []),
     ...[...new Set(squeezed)].map((column) => `column ${column} is squeezed`),
   ];

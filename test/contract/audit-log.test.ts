@@ -39,6 +39,26 @@ describe('audit log', () => {
     expect([first, ...rest]).to.deep.equal(all);
   });
 
+  it('shows older names by their present names, and finds them by both', async () => {
+    const actor = `cid-${randomBytes(6).toString('hex')}`;
+    const log = createAuditLog(world.pool);
+    const sql = 'INSERT INTO audit_log (actor, action, subject) VALUES (?, ?, ?)';
+    await world.pool.execute(sql, [actor, 'sale.scattered', 'sale:900000003']); // by an earlier release
+    await log.append({ actor, action: 'refund.claimed', subject: 'refund:p1', before: null, after: null });
+    await log.append({ actor, action: 'rules.published', subject: 'rules:admission', before: null, after: null });
+    const found = async (filter: object): Promise<string[]> =>
+      (await log.list({ actor, ...filter }, { max: 10 })).map(({ action, subject }) => `${action} ${subject}`);
+    const [rules, refund, sale] = [
+      'rules.published rules:admission',
+      'refund.claimed refund:p1',
+      'sale.resharded sale:900000003',
+    ];
+    expect(await found({})).to.deep.equal([rules, refund, sale]);
+    for (const action of ['sale.resharded', 'sale.scattered']) expect(await found({ action })).to.deep.equal([sale]);
+    for (const subject of ['rules:admission', 'rules:entry']) expect(await found({ subject })).to.deep.equal([rules]);
+    expect(await found({ action: 'refund.claimed' })).to.deep.equal([refund]);
+  });
+
   it('shows a row unchanged when it was written by hand', async () => {
     const actor = `bob-${randomBytes(6).toString('hex')}`;
     const sql = 'INSERT INTO audit_log (actor, action, subject, before_json, after_json) VALUES (?, ?, ?, ?, NULL)';

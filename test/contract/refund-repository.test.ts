@@ -80,7 +80,7 @@ onEachFreshWorld<MovesWorld>('contract RefundRepository', MOVES_WORLDS, (world) 
     expect(await world.audited()).to.deep.equal([
       {
         actor: 'boss',
-        action: 'refund.taken_on',
+        action: 'refund.claimed',
         subject: `refund:${paymentId}`,
         before: { state: 'due', attempts: 1, lastError: 'refused: no' },
         after: { state: 'refunded', orderId: orderIds[0], amountCents: 1999 },

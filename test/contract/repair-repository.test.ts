@@ -52,7 +52,7 @@ onEachWorld<RepositoryWorld>('contract RepairRepository', WORLDS, (world) => {
     expect(await world.sales.find(saleId)).to.deep.equal(resharded);
     const entries = (await world.auditOf(`sale:${saleId}`)).slice(1);
     expect(entries.map(({ actor, action, before, after }) => [actor, action, before, after])).to.deep.equal([
-      ['ann', 'sale.scattered', { epoch: 1, buckets: reshard.from }, { epoch: 2, buckets: reshard.to }],
+      ['ann', 'sale.resharded', { epoch: 1, buckets: reshard.from }, { epoch: 2, buckets: reshard.to }],
     ]);
   });
 

@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import type { NewSale, Sale } from '../../src/core/sale.js';
+import { createAuditLog } from '../../src/mysql/audit-log.js';
 import { createDeadLetterParking, createTracedDeadLetters } from '../../src/mysql/dead-letters.js';
 import { createDeadLetterStore, type DeadLetterStore } from '../../src/operate/dead-letters/dead-letter-store.js';
 import { migrate } from '../../src/mysql/migrate.js';
@@ -118,17 +119,8 @@ export async function mysqlWorld(poolMax = 6, url = stackEnv().MYSQL_URL): Promi
       };
     },
     async auditOf(subject) {
-      const rows = await pool.query<Record<'actor' | 'action' | 'subject' | 'before_json' | 'after_json', string>>(
-        'SELECT * FROM audit_log WHERE subject = ? ORDER BY id',
-        [subject],
-      );
-      return rows.map(({ actor, action, before_json, after_json }) => ({
-        actor,
-        action,
-        subject,
-        before: JSON.parse(before_json),
-        after: JSON.parse(after_json),
-      }));
+      const entries = await createAuditLog(pool).list({ subject }, { max: 1000 });
+      return entries.reverse().map(({ actor, action, before, after }) => ({ actor, action, subject, before, after }));
     },
     async refuseOrdersOf(userId) {
       const name = `refuse_${randomBytes(6).toString('hex')}`;

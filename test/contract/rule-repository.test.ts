@@ -25,7 +25,7 @@ async function mysqlWorld(): Promise<World> {
   return {
     store: createRuleRepository(pool),
     async audited() {
-      const entries = await createAuditLog(pool).list({ subject: 'rules:entry' }, { max: 100 });
+      const entries = await createAuditLog(pool).list({ subject: 'rules:admission' }, { max: 100 });
       return entries
         .toReversed()
         .map(({ actor, action, subject, before, after }) => ({ actor, action, subject, before, after }));
@@ -88,7 +88,7 @@ onEachFreshWorld<World>('contract RuleRepository', WORLDS, (world) => {
     await world.store.store(denying('eve'), 0, 'ann');
     await world.store.store({ ...denying('eve'), other: { mode: 'off' } }, 1, 'bob');
     await world.store.store(denying('eve'), 9, 'eve');
-    const shared = { action: 'rules.published', subject: 'rules:entry' };
+    const shared = { action: 'rules.published', subject: 'rules:admission' };
     expect(await world.audited()).to.deep.equal([
       { actor: 'ann', ...shared, before: { version: 0 }, after: { version: 1, changed: ['lists'] } },
       { actor: 'bob', ...shared, before: { version: 1 }, after: { version: 2, changed: ['other'] } },

@@ -5,13 +5,11 @@ import { REPO_DIR } from '../../deploy/local/stack/paths.js';
 import { renderConfigDocs } from './config-docs.js';
 import { renderDoctorDocs } from './doctor-docs.js';
 import { renderHelmSettings } from './helm-settings.js';
-import { renderLibrarySettings } from './library-settings.js';
 
 /** The generated files in git, each with the function that generates it. */
 const MADE: Readonly<Record<string, () => string | Promise<string>>> = {
   'docs/configuration.md': renderConfigDocs,
   'docs/doctor.md': renderDoctorDocs,
-  'src/library/settings.ts': renderLibrarySettings,
   'deploy/helm/seckill/settings.yaml': renderHelmSettings,
 };
 

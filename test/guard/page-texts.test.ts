@@ -17,7 +17,8 @@ describe('guard: texts of the pages', () => {
     const isShown = (part: string, text: string): boolean =>
       found(sources, `\\b${part}\\.${text}\\b`) ||
       (part !== 't' && found(sources, `\\b${part}\\b${TAKEN}`) && found(answers, `\\b${text}\\b`));
-    const hidden = leavesOf(consoleTexts, 't').filter(([part, text]) => !isShown(part, text));
+    const ofForms = 't.rules.names'; // the test of the form of the rules compares them with its fields
+    const hidden = leavesOf(consoleTexts, 't').filter(([part, text]) => part !== ofForms && !isShown(part, text));
     expect(hidden.map((leaf) => leaf.join('.'))).to.deep.equal([]);
   });
 

@@ -269,7 +269,7 @@ export class HostileWorld extends ReconcileWorld {
       addressLimit: { isOn: false, refuses: () => false },
       limitedAddress: createLimitedAddress(),
       ...this.#admission(snapshots, flags),
-      gate: new PurchaseGate({ snapshots, flags, batcher, closedRows: waiting.closedRows, store }),
+      gate: new PurchaseGate({ snapshots, flags, batcher, clock, closedRows: waiting.closedRows, store }),
       getPurchase: new GetPurchase({ ...waiting, metrics }, 1000),
       followPurchase: new FollowPurchase(
         { ...waiting, metrics },

@@ -138,6 +138,6 @@ describe('the life of an order', () => {
     });
     expect(brief(repeat)).to.equal('409 wrong_state');
     const audit = await ask(`${api.operatorsUrl}/admin/v1/audit?subject=refund:${paymentId}`, { token: admin });
-    expect((audit.json.entries as { action: string }[]).map(({ action }) => action)).to.deep.equal(['refund.taken_on']);
+    expect((audit.json.entries as { action: string }[]).map(({ action }) => action)).to.deep.equal(['refund.claimed']);
   });
 });

@@ -1,8 +1,14 @@
 import { expect } from 'chai';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { Buyers } from '../chaos/harness/buyers.js';
 import { ask, type Answer } from '../chaos/harness/http.js';
+import { bucketKeys } from '../../src/redis/keys.js';
 import { expectInvariants } from '../helpers/invariants.js';
 import type { Program } from '../chaos/harness/programs.js';
+import { runCommand, type CommandEnd } from '../helpers/command.js';
+import { openSale } from '../chaos/harness/sales.js';
 import { useSystem } from '../helpers/system.js';
 import { until } from '../chaos/harness/wait.js';
 
@@ -66,5 +72,60 @@ describe('administration of sales over HTTP', () => {
     expect(figures).to.include({ stock: 3, sold: 2, unitsLeft: 1 });
     const shown = await ask(`${api.operatorsUrl}/admin/v1/sales/${String(saleId)}`, { token: admin });
     expect(shown.json).to.include({ saleId, state: 'closed', sold: 2 });
+  });
+
+  describe('by command', () => {
+    let folder: string;
+    before(() => (folder = mkdtempSync(join(tmpdir(), 'sales-'))));
+    after(() => rmSync(folder, { recursive: true }));
+    const sale = (...args: string[]): Promise<CommandEnd> => runCommand(['sale', ...args], system.stack.env);
+
+    it('resumes a paused sale, and moves a sale that Redis has lost with a warning', async () => {
+      const { saleId } = await openSale(system.stack);
+      expect((await sale('pause', saleId)).code).to.equal(0);
+      const resumed = await sale('resume', saleId, '--json');
+      expect([resumed.code, resumed.lines[0]?.state, resumed.stderr]).to.deep.equal([0, 'open', '']);
+      await system.stack.redis.redis.del(bucketKeys({ saleId, bucket: 0 }).sale);
+      const paused = await sale('pause', saleId, '--json');
+      expect([paused.code, paused.lines[0]?.state]).to.deep.equal([0, 'paused']);
+      expect(paused.stderr).to.contain(`Sale ${saleId} is paused.`).and.contain('nobody can buy');
+      expect((await post(`/${saleId}/pause`)).json).to.include({ state: 'paused', inRepair: true });
+    });
+
+    it('prints the id of each imported sale beside its line, and ends with 1 on an overlap and 2 on a wrong file', async () => {
+      const sku = `desk-${Date.now()}`;
+      const file = join(folder, 'sales.csv');
+      const rows = [1, 2].map((nth) => `${sku}-${nth},A desk,100,5,1,2090-01-01T00:00:00Z,2090-01-02T00:00:00Z`);
+      writeFileSync(file, ['sku,title,priceCents,stock,limitPerBuyer,opensAt,closesAt', ...rows].join('\n'));
+      const imported = await sale('import', file);
+      expect(imported.code, imported.stderr).to.equal(0);
+      const [first, second, last] = imported.stdout.trimEnd().split('\n');
+      const [, line, saleId] = /:(\d+): sale (\d+) \(/.exec(second ?? '') ?? [];
+      expect([first?.startsWith(`${file}:2: sale `), line, last]).to.deep.equal([true, '3', '2 sales were created.']);
+      expect((await sale('show', String(saleId), '--json')).lines[0]?.sku).to.equal(`${sku}-2`);
+
+      const again = await sale('import', file, '--json');
+      expect([again.code, again.lines.map((one) => one.line)]).to.deep.equal([1, [2, 3]]);
+      writeFileSync(file, 'sku,title\npen,A pen');
+      expect((await sale('import', file)).code).to.equal(2);
+      expect((await sale('import', join(folder, 'missing.csv'))).code).to.equal(2);
+
+      writeFileSync(
+        file,
+        `sku,title,priceCents,stock,limitPerBuyer,opensAt,closesAt\n${rows[0]?.replace('-1,', '-3,')}`,
+      );
+      const json = await sale('import', file, '--json');
+      expect(json.lines[0])
+        .to.include({ line: 2, sku: `${sku}-3` })
+        .and.have.property('saleId');
+    });
+
+    it('ends an edit with 1 if the sale does not allow it now, and with 2 if it is wrong for every sale', async () => {
+      const { saleId } = await openSale(system.stack, { stock: 5 });
+      expect((await sale('edit', saleId, '--price-cents', '200')).code, 'not a draft').to.equal(1);
+      expect((await sale('edit', saleId, '--closes-at', '-1h')).code, 'in the past').to.equal(1);
+      expect((await sale('edit', saleId, '--stock', '0')).code).to.equal(2);
+      expect((await sale('edit', saleId, '--stock', '6')).code).to.equal(0);
+    });
   });
 });

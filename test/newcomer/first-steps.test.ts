@@ -52,7 +52,7 @@ describe('the first steps of a newcomer', function () {
     rmSync(dir, { recursive: true, force: true });
   });
 
-  it('starts with `npm start`, and buys and shows an order with the printed lines', async () => {
+  it('starts with `npm start`, and prints a page, a console and a token that work, and buys as the buyer of the page', async () => {
     const startedMs = Date.now();
     system = spawn(process.execPath, up(), { detached: true, stdio: ['ignore', 'pipe', 'pipe'] });
     for (const stream of [system.stdout, system.stderr]) stream?.on('data', (chunk: Buffer) => (output += chunk));
@@ -62,7 +62,16 @@ describe('the first steps of a newcomer', function () {
     expect(system.exitCode, `npm start has ended: ${output}`).to.equal(null);
     console.log(`      · up in ${Math.round((Date.now() - startedMs) / 1000)} s`);
 
-    [buy = '', look = ''] = [...output.matchAll(/^ {2}(curl [\s\S]*?)\n\n/gm)].map(([, line]) => line as string);
+    const greeting = output.slice(output.indexOf('Seckill is up'));
+    expect(greeting.trim().split('\n').length, greeting).to.be.at.most(10);
+    const [, url, saleId, token] = /^Page: +(\S+)\/s\/(\d+)#token=(\S+)$/m.exec(greeting) ?? [];
+    const purchases = `${url}/v1/sales/${saleId}/purchases`;
+    const signedIn = `-H 'Authorization: Bearer ${token}'`;
+    buy = `curl -si -X POST ${purchases} ${signedIn} -H 'Idempotency-Key: first'`;
+    look = `curl -s '${purchases}/first?wait=10' ${signedIn}`;
+    const [, operatorsUrl, admin] = /^Console: +(\S+)\/console\nToken: +(\S+)$/m.exec(greeting) ?? [];
+    const me = await run('curl', ['-s', `${operatorsUrl}/admin/v1/me`, '-H', `Authorization: Bearer ${admin}`]);
+    expect(JSON.parse(me.stdout)).to.include({ role: 'admin' });
     const bought = await run('sh', ['-c', buy]);
     expect(bought.stdout)
       .to.match(/^HTTP\/1.1 202 /)
@@ -74,7 +83,7 @@ describe('the first steps of a newcomer', function () {
 
   it('runs the documented commands that need only this system', async () => {
     const { host } = new URL(/http:\/\/[^/]+/.exec(buy)?.[0] ?? '');
-    const [, operatorsHost = ''] = /^Metrics: +http:\/\/([^/]+)/m.exec(output) ?? [];
+    const [, operatorsHost = ''] = /^Console: +http:\/\/([^/]+)/m.exec(output) ?? [];
     const commands = documentedCommands()
       .map(({ text }) => text)
       .filter((text) => RUN_HERE.some((row) => isCoveredBy(row, text)))
@@ -94,7 +103,7 @@ describe('the first steps of a newcomer', function () {
     expect(printed).to.match(/^seckill-order-writer +seckill-purchase +0 +- +1$/m);
   });
 
-  it('pays the order of the printed lines once through the documented webhook', async () => {
+  it('pays the order of the page once through the documented webhook', async () => {
     const { host } = new URL(/http:\/\/[^/]+/.exec(buy)?.[0] ?? '');
     const rows = RUN_BY['test/newcomer/first-steps.test.ts']?.filter((row) => row !== 'npm start') ?? [];
     const commands = documentedCommands()

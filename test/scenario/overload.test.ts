@@ -98,7 +98,7 @@ describe('overload: two APIs', () => {
     await admin('switches/purchase', { level: 'L0' });
     await until('purchases are taken', async () => isAccepted(await buyers.buy('ann')));
 
-    const { json } = await ask(`${apis[1].operatorsUrl}/admin/v1/audit?subject=rules:entry&limit=1`, { token });
+    const { json } = await ask(`${apis[1].operatorsUrl}/admin/v1/audit?subject=rules:admission&limit=1`, { token });
     expect((json.entries as object[])[0]).to.deep.include({ actor: 'boss', action: 'rules.published' });
     await expectInvariants(system.stack, saleId, buyers.opLog);
   });

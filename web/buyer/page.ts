@@ -544,6 +544,7 @@ function activitiesOf(state: PageState, nowMs: number): Readonly<Partial<Record<
     step === 'ready' &&
     sale !== null &&
     sale.state !== 'closed' &&
+    sale.state !== 'announced' && // no waiting room and no tokens yet
     sale.opensAtMs - nowMs < PREPARE_MS &&
     nowMs < sale.closesAtMs;
   const needsPlace = isPreparing && asksFor(state, 'queue_pass') && !isLetIn(place, nowMs);

@@ -1,7 +1,7 @@
 import type { Proof, SalePage } from '../../src/contract/sales.js';
 import type { Success } from '../shared/ask.js';
 
-const STATES: readonly SalePage['state'][] = ['not_open', 'open', 'paused', 'closed', 'loading'];
+const STATES: readonly SalePage['state'][] = ['announced', 'not_open', 'open', 'paused', 'closed', 'loading'];
 const STOCKS: readonly SalePage['stock'][] = ['plenty', 'few', 'none', 'unknown'];
 
 export type { Proof };
@@ -72,12 +72,15 @@ export type Offer = 'not_open' | 'opening' | 'open' | 'sold_out' | 'paused' | 'l
 export function offerOf(sale: SaleView, serverNowMs: number): Offer {
   if (sale.state === 'closed' || serverNowMs >= sale.closesAtMs) return 'closed';
   if (sale.state === 'paused' || sale.state === 'loading') return sale.state;
-  if (sale.state === 'not_open') {
+  if (isBeforeOpening(sale)) {
     if (serverNowMs < sale.opensAtMs) return 'not_open';
     if (sale.serverMs >= sale.opensAtMs) return 'opening';
   }
   return sale.stock === 'none' ? 'sold_out' : 'open';
 }
+
+/** An announced sale is not loaded yet, which makes no difference to a buyer who waits for its opening. */
+export const isBeforeOpening = ({ state }: SaleView): boolean => state === 'announced' || state === 'not_open';
 
 const SECOND_MS = 1000;
 const MINUTE_MS = 60 * SECOND_MS;

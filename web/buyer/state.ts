@@ -15,7 +15,7 @@ import {
   type Problem,
   type Purchase,
 } from './purchase.js';
-import { offerOf, readSale, type Offer, type Proof, type SaleView } from './sale.js';
+import { isBeforeOpening, offerOf, readSale, type Offer, type Proof, type SaleView } from './sale.js';
 
 /** The place of a buyer in the waiting room of a sale. */
 export type Place =
@@ -217,7 +217,10 @@ function saleRead(state: PageState, answer: Answer): PageState {
 function withoutOutdated(purchase: Purchase, sale: SaleView, wasSoldOut: boolean): Purchase {
   const { step, problem } = purchase;
   if (step !== 'ready' || problem === null) return purchase;
-  const isOutdated = problem.code === 'sold_out' ? wasSoldOut && sale.stock !== 'none' : problem.code === sale.state;
+  const isOutdated =
+    problem.code === 'sold_out'
+      ? wasSoldOut && sale.stock !== 'none'
+      : problem.code === (isBeforeOpening(sale) ? 'not_open' : sale.state);
   return isOutdated ? { ...purchase, problem: null } : purchase;
 }
 

@@ -6,15 +6,23 @@ import { createLog } from '../../../src/process/telemetry.js';
 
 /** The result of `seckill reconcile`. */
 export interface Books {
-  /** `match`: Redis and MySQL agree on every sale, purchase and unit. */
+  /** `match`: Redis and MySQL agree on every sale, purchase and unit. `partly`: nothing differs, but not all was compared. */
   readonly outcome: string;
   readonly salesCompared: number;
   readonly salesFailed: number;
+  /** Sales that another run, such as the keeper's, was comparing. */
+  readonly salesTaken: number;
+  /** Ended sales that Redis no longer has: only their orders were compared. */
+  readonly salesGone: number;
   /** Findings by kind. */
   readonly counts: Readonly<Record<string, number>>;
   /** Purchases that were not judged: in transit, or dead letters that wait for an operator. */
   readonly undecided: number;
 }
+
+/** An ended sale that Redis has lost in a restart is no difference. */
+export const areRight = ({ outcome, salesFailed, salesTaken, undecided }: Books): boolean =>
+  (outcome === 'match' || outcome === 'partly') && salesFailed === 0 && salesTaken === 0 && undecided === 0;
 
 /** Younger purchases are in transit and are not compared. No more purchases arrive, so that soon applies to none. */
 const SAFE_AGE_MS = 1_000;
@@ -36,17 +44,16 @@ export async function checkBooks(env: Environment, actor: string): Promise<Books
     const { reconcile } = await openReconcile(connections);
     const untilMs = performance.now() + MATCH_WITHIN_MS;
     for (;;) {
-      let undecided = 0;
-      const { outcome, salesCompared, salesFailed, counts } = await reconcile.run(
-        { apply: false, waitMs: 0, actor },
-        (sale) => {
-          if (sale.outcome !== 'compared') return;
-          const { young, waiting, parked, moving } = sale.report.figures;
-          undecided += young + waiting + parked + moving;
-        },
-      );
-      const isDone = outcome === 'match' && undecided === 0;
-      if (isDone || performance.now() > untilMs) return { outcome, salesCompared, salesFailed, counts, undecided };
+      let [undecided, salesGone] = [0, 0];
+      const run = await reconcile.run({ apply: false, waitMs: 0, actor }, (sale) => {
+        if (sale.outcome !== 'compared') return;
+        const { young, waiting, parked, moving, unseen } = sale.report.figures;
+        undecided += young + waiting + parked + moving + unseen;
+        if (sale.report.more && unseen === 0) salesGone++;
+      });
+      const { outcome, salesCompared, salesFailed, salesTaken, counts } = run;
+      const books = { outcome, salesCompared, salesFailed, salesTaken, salesGone, counts, undecided };
+      if (areRight(books) || performance.now() > untilMs) return books;
       await sleep(AGAIN_MS);
     }
   });

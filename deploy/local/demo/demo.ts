@@ -2,7 +2,7 @@ import { signerOf } from '../../../src/cli/setup.js';
 import { loadConfig, type Environment } from '../../../src/core/config/load.js';
 import { openMysqlPool, type MysqlPool } from '../../../src/mysql/pool.js';
 import type { SupervisedProgram } from '../supervisor.js';
-import { checkBooks, type Books } from './books.js';
+import { areRight, checkBooks, type Books } from './books.js';
 import type { Buyer, BuyersWorld } from './buyer.js';
 import { Faults } from './faults.js';
 import { FAULTS_ENV, TRAFFIC_ENV } from './plan.js';
@@ -123,7 +123,7 @@ export class Demo {
       if (faults !== null) report(`Faults: ${faultsLine(faults)}.`);
       report('Comparing Redis and MySQL.');
       const books = await checkBooks(env, ACTOR);
-      const right = areRight(books, missing);
+      const right = areRight(books) && missing === 0;
       report(booksLine(books, missing));
       print({ result: 'books', right, ...books, missing, sales: this.#sales.made, counts, faults });
       return right;
@@ -133,29 +133,32 @@ export class Demo {
   }
 }
 
-const areRight = ({ outcome, salesFailed, undecided }: Books, missing: number): boolean =>
-  outcome === 'match' && salesFailed === 0 && undecided === 0 && missing === 0;
-
 /** Summarises the comparison in one sentence. */
 export function booksLine(books: Books, missing: number): string {
-  const { outcome, salesCompared, salesFailed, counts, undecided } = books;
+  const { salesCompared, salesFailed, salesTaken, salesGone, counts, undecided } = books;
   const found = Object.entries(counts).map(([kind, count]) => `${count} ${kind}`);
   const wrong = [
     ...found,
     ...(salesFailed > 0 ? [`${salesFailed} sales could not be compared`] : []),
+    ...(salesTaken > 0 ? [`${salesTaken} sales were being compared by another run`] : []),
     ...(undecided > 0 ? [`${undecided} purchases undecided (see seckill dlq list for dead letters)`] : []),
     ...(missing > 0 ? [`${missing} accepted purchases have no order`] : []),
   ];
-  if (areRight(books, missing)) {
-    return `Result: ${salesCompared} sales compared. Redis and MySQL match, and every accepted purchase is an order or has a reason why not.`;
+  const gone =
+    salesGone === 0 ? '' : ` Redis no longer has ${salesGone} ended sales, so only their orders were compared.`;
+  if (areRight(books) && missing === 0) {
+    return `Result: ${salesCompared} sales compared. Redis and MySQL match, and every accepted purchase is an order or has a reason why not.${gone}`;
   }
-  return `Result: ${salesCompared} sales compared: ${outcome}. ${wrong.join(', ')}. For details run: seckill reconcile`;
+  const faults = wrong.length === 0 ? 'no sale could be compared' : wrong.join(', ');
+  return `Result: ${salesCompared} sales compared: ${faults}.${gone} For details run: seckill reconcile`;
 }
 
-function faultsLine({ poisoned_batch, dead_letters, killed_worker, half_message }: Faults['counts']): string {
-  return [
-    `${poisoned_batch} purchases that MySQL refused (${dead_letters} became dead letters)`,
-    `${killed_worker} killed workers`,
-    `${half_message} apis that died with an open half message`,
-  ].join(', ');
+/** Lists the faults that occurred. */
+export function faultsLine({ poisoned_batch, dead_letters, killed_worker, half_message }: Faults['counts']): string {
+  const occurred = [
+    [poisoned_batch, `purchases that MySQL refused (${dead_letters} became dead letters)`],
+    [killed_worker, 'killed workers'],
+    [half_message, 'apis that died with an open half message'],
+  ].filter(([count]) => count !== 0);
+  return occurred.length === 0 ? 'none' : occurred.map((fault) => fault.join(' ')).join(', ');
 }

@@ -262,7 +262,8 @@ export class Faults {
     try {
       const { facts } = await api.start();
       const buyer = new Buyer(offered(sale), world);
-      await buyer.tries({ url: `http://127.0.0.1:${facts.port}` });
+      const reply = await buyer.tries({ url: `http://127.0.0.1:${facts.port}` });
+      if (reply !== null) return; // it refused the purchase, for example because the sale had just ended
       this.#done.half_message++;
       const held = point === 'after_deduct';
       this.#tell(

@@ -33,6 +33,14 @@ export interface Key<T> {
   readonly isFixed?: boolean;
 }
 
+/** A key with its name, and with whether a file may hold its value, in its type. */
+type Named<T, O extends { readonly env: string }, F = IsSecret<O>> = Key<T> & {
+  readonly env: O['env'];
+  readonly fromFile: F;
+  readonly isFixed?: false;
+};
+type IsSecret<O> = O extends { readonly secret: true } ? true : false;
+
 /** Holds one section of the configuration. */
 export type Keys = Readonly<Record<string, Key<string> | Key<number> | Key<Live>>>;
 
@@ -47,7 +55,9 @@ interface Common<T> {
   readonly optional?: boolean;
 }
 
-export function integer(options: Common<number> & { unit: string; min: number; max: number }): Key<number> {
+export function integer<const O extends Common<number> & { unit: string; min: number; max: number }>(
+  options: O,
+): Named<number, O> {
   const { unit, min, max } = options;
   const range = `${min} to ${max}`;
   return {
@@ -68,7 +78,7 @@ export function integer(options: Common<number> & { unit: string; min: number; m
  * Holds a value that no operator has a reason to change. Tests of whole programs change it with `TEST_OVERRIDES`: they
  * cannot wait a minute for each retry.
  */
-export const fixed = (env: string, value: number): Key<number> => ({
+export const fixed = (env: string, value: number): Key<number> & { readonly isFixed: true } => ({
   ...integer({
     env,
     doc: 'Fixed.',
@@ -81,7 +91,7 @@ export const fixed = (env: string, value: number): Key<number> => ({
 });
 
 /** Describes a part of a whole, 0 to 1. */
-export function share(options: Common<number>): Key<number> {
+export function share<const O extends Common<number>>(options: O): Named<number, O> {
   return {
     ...common(options),
     unit: '',
@@ -96,7 +106,9 @@ export function share(options: Common<number>): Key<number> {
   };
 }
 
-export function word<const W extends string>(options: Common<W> & { words: readonly W[] }): Key<W> {
+export function word<const W extends string, const O extends Common<W> & { words: readonly W[] }>(
+  options: O & { words: readonly W[] },
+): Named<W, O> {
   const { words } = options;
   return {
     ...common(options),
@@ -117,9 +129,9 @@ export interface UrlForm {
   readonly pattern: RegExp;
 }
 
-export function url(
-  options: Common<string> & { protocols: readonly string[]; forms?: readonly UrlForm[] },
-): Key<string> {
+export function url<const O extends Common<string> & { protocols: readonly string[]; forms?: readonly UrlForm[] }>(
+  options: O,
+): Named<string, O> {
   const { protocols, forms = [] } = options;
   const range = [...protocols.map((protocol) => `${protocol}//…`), ...forms.map(({ words }) => words)].join(' or ');
   return {
@@ -147,7 +159,9 @@ function canDecode(value: string): boolean {
   }
 }
 
-export function text(options: Common<string> & { minLength: number; range: string }): Key<string> {
+export function text<const O extends Common<string> & { minLength: number; range: string }>(
+  options: O,
+): Named<string, O> {
   return {
     ...common(options),
     unit: '',
@@ -164,27 +178,30 @@ export function text(options: Common<string> & { minLength: number; range: strin
 /**
  * Describes the password of a connection. Its file is read again, so that the password can change without a restart.
  */
-export function password(options: Omit<Common<string>, 'secret' | 'fallback' | 'optional'>): Key<Live> {
+export function password<const O extends Omit<Common<string>, 'secret' | 'fallback' | 'optional'>>(
+  options: O,
+): Named<Live, O, true> {
   return live({ ...options, secret: true }, 'text', () => undefined);
 }
 
 /** Describes certificates or a private key in PEM. Their file is read again. */
-export function pem(
-  options: Omit<Common<string>, 'fallback' | 'optional'> & { holds: keyof typeof CHECK_PEM },
-): Key<Live> {
+export function pem<const O extends Omit<Common<string>, 'fallback' | 'optional'> & { holds: keyof typeof CHECK_PEM }>(
+  options: O,
+): Named<Live, O, true> {
   const { holds } = options;
   return live(options, `${holds === 'key' ? 'a private key' : 'certificates'} in PEM`, CHECK_PEM[holds]);
 }
 
 /** @param check throws Error with the end of a sentence */
-function live(
-  options: Omit<Common<string>, 'fallback' | 'optional'>,
+function live<const O extends Omit<Common<string>, 'fallback' | 'optional'>>(
+  options: O,
   range: string,
   check: (text: string) => void,
-): Key<Live> {
-  const { env, doc, secret } = options;
+): Named<Live, O, true> {
+  const { doc, secret } = options;
   return {
-    ...common<Live>({ env, doc, secret, optional: true }),
+    ...common<Live, Common<Live>>({ env: options.env, doc, secret, optional: true }),
+    env: options.env,
     live: true,
     fromFile: true,
     unit: '',
@@ -235,7 +252,7 @@ function checkCertificates(text: string, endOf: (ends: readonly number[]) => num
 }
 
 /** Describes one `host:port`: the client of RocketMQ accepts no list and no scheme. */
-export function endpoint(options: Common<string>): Key<string> {
+export function endpoint<const O extends Common<string>>(options: O): Named<string, O> {
   return {
     ...common(options),
     unit: '',
@@ -251,7 +268,7 @@ export function endpoint(options: Common<string>): Key<string> {
 }
 
 /** Describes addresses and networks, separated by commas. The value has no blanks. */
-export function networks(options: Common<string>): Key<string> {
+export function networks<const O extends Common<string>>(options: O): Named<string, O> {
   return {
     ...common(options),
     unit: '',
@@ -273,7 +290,7 @@ export function networks(options: Common<string>): Key<string> {
  * Describes origins of pages, separated by commas. The value has no blanks. Only a page of this machine may come
  * without TLS.
  */
-export function origins(options: Common<string>): Key<string> {
+export function origins<const O extends Common<string>>(options: O): Named<string, O> {
   return {
     ...common(options),
     unit: '',
@@ -300,7 +317,9 @@ function isOrigin(text: string): boolean {
 }
 
 /** Describes secrets by the id of their key, `id:secret,id:secret`. An error shows none of them. */
-export function keyList(options: Omit<Common<string>, 'secret' | 'fallback'>): Key<string> {
+export function keyList<const O extends Omit<Common<string>, 'secret' | 'fallback'>>(
+  options: O,
+): Named<string, O, true> {
   return {
     ...common({ ...options, secret: true }),
     unit: '',
@@ -317,7 +336,7 @@ export function keyList(options: Omit<Common<string>, 'secret' | 'fallback'>): K
 }
 
 /** Describes identity providers as a JSON list. */
-export function issuerList(options: Omit<Common<string>, 'fallback'>): Key<string> {
+export function issuerList<const O extends Omit<Common<string>, 'fallback'>>(options: O): Named<string, O> {
   return {
     ...common(options),
     unit: '',
@@ -333,15 +352,13 @@ export function issuerList(options: Omit<Common<string>, 'fallback'>): Key<strin
   };
 }
 
-const common = <T>(
-  options: Common<T>,
-): Pick<Key<T>, 'env' | 'doc' | 'fallback' | 'optional' | 'secret' | 'fromFile'> => ({
-  env: options.env,
+const common = <T, const O extends Common<T>>(options: O) => ({
+  env: options.env as O['env'],
   doc: options.doc,
-  fallback: options.fallback,
+  fallback: options.fallback as T | undefined,
   optional: options.optional ?? false,
   secret: options.secret ?? false,
-  fromFile: options.secret ?? false,
+  fromFile: (options.secret ?? false) as IsSecret<O>,
 });
 
 const quote = (value: string): string => JSON.stringify(value.length > 60 ? `${value.slice(0, 60)}…` : value);

@@ -244,6 +244,9 @@ const REMOVED_NAMES: ReadonlyMap<string, string> = new Map([
   ...Object.entries(REMOVED),
 ]);
 
+/** Says whether a variable was a setting of an earlier release. */
+export const isRemoved = (name: string): boolean => REMOVED_NAMES.has(name);
+
 /**
  * Returns a sentence for each variable in the environment that was a setting of an earlier release and has no effect
  * now.

@@ -171,21 +171,23 @@ const PREPARED = Object.fromEntries(
 
 /** Maximum random delay after the opening before a buyer should retry, in ms, so that not all buyers return at once. */
 const OPENING_JITTER_MS = 2000;
-/** Maximum number of cached answers, one per second of waiting time. The buyers who wait for a few sales need no more. */
+/** Maximum number of cached answers, one per opening and second of waiting time. The buyers of a few sales need no more. */
 const BEFORE_OPENING_MAX = 64;
-const beforeOpening = new Map<number, PreparedProblem<'not_open'>>();
+const beforeOpening = new Map<string, PreparedProblem<'not_open'>>();
 
 /** Says when the sale opens, if the api knows. A sale that waits for its operator has no known opening. */
 function notOpenAnswer(saleId: string, requestId: string, { snapshots, clock }: RouteServices): Answer<PreparedCode> {
   const known = snapshots.peek(saleId);
-  const untilMs = known?.snapshot === 'ready' ? known.sale.opensAtMs - clock.nowMs() : 0;
+  const opensAtMs = known !== undefined && 'sale' in known ? known.sale.opensAtMs : 0;
+  const untilMs = opensAtMs - clock.nowMs();
   if (untilMs <= 0) return PREPARED.not_open.answer(requestId);
   const seconds = Math.ceil((untilMs + Math.random() * OPENING_JITTER_MS) / 1000);
-  let prepared = beforeOpening.get(seconds);
+  const key = `${opensAtMs}/${seconds}`;
+  let prepared = beforeOpening.get(key);
   if (prepared === undefined) {
     if (beforeOpening.size >= BEFORE_OPENING_MAX) beforeOpening.clear();
-    prepared = new PreparedProblem('not_open', { retryAfterMs: seconds * 1000 });
-    beforeOpening.set(seconds, prepared);
+    prepared = new PreparedProblem('not_open', { retryAfterMs: seconds * 1000, opensAtMs });
+    beforeOpening.set(key, prepared);
   }
   return prepared.answer(requestId);
 }

@@ -24,7 +24,7 @@ export const joinQueue = defineRoute({
     200: { description: 'admitted, or the sale has no queue', schema: place },
     202: { description: 'a place in the queue', schema: place, headers: { Location: 'the place in the queue' } },
   },
-  problems: ['not_found', 'loading', 'closed', 'sold_out', 'overloaded'],
+  problems: ['not_found', 'loading', 'not_open', 'closed', 'sold_out', 'overloaded'],
   async handle({ userId, roles, params, mount }, services) {
     const sale = await queuedSale(params.saleId, services);
     if ('status' in sale) return sale;
@@ -43,7 +43,7 @@ export const readTicket = defineRoute({
   params: z.object({ saleId, ticket: text }),
   headers: SIGNATURE,
   answers: { 200: { description: 'the place', schema: place } },
-  problems: ['not_found', 'loading', 'closed', 'sold_out', 'overloaded', 'ticket_not_found'],
+  problems: ['not_found', 'loading', 'not_open', 'closed', 'sold_out', 'overloaded', 'ticket_not_found'],
   async handle({ userId, params: { saleId, ticket }, mount }, services) {
     const sale = await queuedSale(saleId, services);
     if ('status' in sale) return sale;
@@ -92,22 +92,36 @@ export const fetchPurchaseToken = defineRoute({
   },
 });
 
+/** Time after which a sale that is due is usually warm. Buyers return at random moments within twice that time. */
+const WARMED_MS = 1000;
 const MANY_TOKENS_HERE = 'Too many buyers at your address have a purchase token. Buy with a token, or try again later.';
 
 /**
  * Returns the sale from its snapshot, which outlives an outage of the servers behind it, or says why no snapshot exists.
  * @throws OperationalError redis or mysql, for a sale that this process has never seen
  */
-async function saleOf(saleId: string, { snapshots }: RouteServices): Promise<Sale | Answer<'not_found' | 'loading'>> {
+async function saleOf(
+  saleId: string,
+  { snapshots, clock }: RouteServices,
+): Promise<Sale | Answer<'not_found' | 'loading' | 'not_open' | 'closed'>> {
   const snapshot = await snapshots.get(saleId);
+  if (snapshot.snapshot === 'announced') return announced(snapshot.sale, clock.nowMs());
   return snapshot.snapshot === 'ready' ? snapshot.sale : problem(snapshot.snapshot);
+}
+
+/** An operator may still move the opening of an announced sale, so it has no waiting room and no tokens yet. */
+function announced({ opensAtMs, closesAtMs, warmBeforeMs }: Sale, nowMs: number): Answer<'not_open' | 'closed'> {
+  if (nowMs >= closesAtMs) return problem('closed');
+  const warmsInMs = opensAtMs - (warmBeforeMs ?? 0) - nowMs;
+  const retryAfterMs = Math.ceil(Math.max(warmsInMs, 0) + WARMED_MS * (1 + Math.random()));
+  return problem('not_open', { retryAfterMs, ...(nowMs < opensAtMs ? { opensAtMs } : {}) });
 }
 
 /** Returns a sale that buyers can still wait for. */
 async function queuedSale(
   saleId: string,
   services: RouteServices,
-): Promise<Sale | Answer<'not_found' | 'loading' | 'closed'>> {
+): Promise<Sale | Answer<'not_found' | 'loading' | 'not_open' | 'closed'>> {
   const sale = await saleOf(saleId, services);
   if ('status' in sale) return sale;
   if (sale.state !== 'closed' && services.clock.nowMs() < sale.closesAtMs) return sale;

@@ -108,7 +108,7 @@ function takeOn(pool: MysqlPool, paymentId: string, actor: string): Promise<Take
     const { state, attempts, lastError, orderId, amountCents } = storedOf(row);
     const before = { state, attempts, lastError };
     const after = { state: 'refunded', orderId, amountCents };
-    await insertAudit(tx, { actor, action: 'refund.taken_on', subject: `refund:${paymentId}`, before, after });
+    await insertAudit(tx, { actor, action: 'refund.claimed', subject: `refund:${paymentId}`, before, after });
     const [changed] = await select(tx, ofPayment);
     return { outcome: 'done', refund: storedOf(changed ?? row) };
   });

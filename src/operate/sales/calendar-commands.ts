@@ -9,7 +9,7 @@ import { createLog } from '../../process/telemetry.js';
 import { IMPORT_FORMATS, readImport, type ImportError, type ImportFormat } from './import-sales.js';
 import type { PriceTerms } from '../../sales/new-sale.js';
 import type { SaleAdmin } from '../../sales/sale-admin.js';
-import { UsageError } from '../../process/cli-error.js';
+import { CliError, UsageError } from '../../process/cli-error.js';
 import { operatorName } from '../../process/options.js';
 import { isoTime, print, inLine, tableLine } from '../../process/print.js';
 import { readText } from '../../process/read-text.js';
@@ -35,7 +35,9 @@ Examples:
   seckill sale import sales.csv --dry-run
   seckill sale import sales.json --json
 
-Exit codes: 0 created (with --dry-run: the file is valid), 1 a server is down, 2 the file has errors.`;
+It prints the id of each new sale beside its line.
+Exit codes: 0 created (with --dry-run: the file is valid), 1 not created (a sale overlaps another sale, or a server is down),
+2 the file cannot be read or has errors.`;
 
 export function saleImportCommand(): Command {
   return new Command('import')
@@ -49,7 +51,7 @@ export function saleImportCommand(): Command {
 
 async function importSales(file: string, { dryRun, json }: { dryRun?: boolean; json?: boolean }): Promise<void> {
   const { sales, errors } = readImport(readText(file), formatOf(file), Date.now(), priceTerms());
-  if (errors.length > 0) throw refused(file, errors, json);
+  if (errors.length > 0) throw new UsageError(refused(file, errors, json));
   const newSales = sales.map(({ sale }) => sale);
   const lineOf = (index: number): number => sales[index]?.line ?? 1;
   const nameOf = (index: number): string => `line ${lineOf(index)}`;
@@ -61,17 +63,15 @@ async function importSales(file: string, { dryRun, json }: { dryRun?: boolean; j
       : { overlaps: made.overlaps, created: [] };
   });
   if (overlaps.length > 0) {
-    throw refused(
-      file,
-      overlaps.map(({ index, error }) => ({ ...error, line: lineOf(index) })),
-      json,
-    );
+    const wrong = overlaps.map(({ index, error }) => ({ ...error, line: lineOf(index) }));
+    throw new CliError(refused(file, wrong, json));
   }
-  if (json) for (const { saleId, sku } of created) print(JSON.stringify({ saleId, sku }));
-  else
-    print(
-      dryRun ? `${newSales.length} sales are valid; nothing was created.` : `${created.length} sales were created.`,
-    );
+  for (const [index, { saleId, sku }] of created.entries()) {
+    const line = lineOf(index);
+    print(json ? JSON.stringify({ line, saleId, sku }) : inLine(`${file}:${line}: sale ${saleId} (${sku})`));
+  }
+  if (json) return;
+  print(dryRun ? `${newSales.length} sales are valid; nothing was created.` : `${created.length} sales were created.`);
 }
 
 function formatOf(file: string): ImportFormat {
@@ -80,11 +80,11 @@ function formatOf(file: string): ImportFormat {
   return format;
 }
 
-function refused(file: string, errors: readonly ImportError[], json: boolean | undefined): UsageError {
+function refused(file: string, errors: readonly ImportError[], json: boolean | undefined): string {
   if (json) for (const error of errors) print(JSON.stringify({ file, ...error }));
   const lines = errors.map(({ line, message }) => inLine(`${file}:${line}: ${message}`));
   const found = errors.length === 1 ? 'one error' : `${errors.length} errors`;
-  return new UsageError(`${found}, and nothing was created:\n${json ? '' : lines.join('\n')}`.trimEnd());
+  return `${found}, and nothing was created${json ? '.' : `:\n${lines.join('\n')}`}`;
 }
 
 const PLAN_EXAMPLES = `

@@ -5,12 +5,12 @@ import { readTime } from '../../core/time.js';
 import type { SaleFilter } from '../../core/ports/sale-repository.js';
 import { readNewSale, type PriceTerms } from '../../sales/new-sale.js';
 import type { SaleAdmin, SaleAdminAnswer, SaleCreated } from '../../sales/sale-admin.js';
-import { CliError } from '../../process/cli-error.js';
+import { CliError, UsageError } from '../../process/cli-error.js';
 import { checkSpan, operatorName, parseSaleId, parseTime, parseWhole } from '../../process/options.js';
 import { isoTime, print, printError, tableLine } from '../../process/print.js';
 import { priceTerms, saleImportCommand, salePlanCommand, withSales } from './calendar-commands.js';
 import { saleCancelCommand, saleEditCommand } from './edit-commands.js';
-import { numberOf, printSale, refused, saleLine, timeOf } from './sale-fields.js';
+import { invalidSale, numberOf, printSale, saleLine, timeOf } from './sale-fields.js';
 import { saleRepairCommand, saleReshardCommand } from './bucket-commands.js';
 import { withoutUndefined } from '../../core/without-undefined.js';
 
@@ -54,11 +54,14 @@ Examples:
 
 The sale is a draft. Continue with \`seckill sale warm <saleId>\`, then \`open\`. With --warm-before the keeper warms, opens and
 closes the sale, which must not overlap another sale of the same sku. --json prints the saleId.
-Exit codes: 0 created, 1 a server is down, 2 wrong usage (all wrong values are listed).`;
+Exit codes: 0 created, 1 not created (it overlaps another sale, or a server is down), 2 wrong usage (all wrong values are
+listed).`;
 
 export function saleCommand(): Command {
   const sale = new Command('sale')
-    .description('create, import, plan, edit, warm, open, pause, close, cancel, show, list, repair and reshard sales')
+    .description(
+      'create, import, plan, edit, warm, open, pause, resume, close, cancel, show, list, repair and reshard sales',
+    )
     .addHelpText('after', EXAMPLES);
   sale
     .command('create')
@@ -88,8 +91,9 @@ export function saleCommand(): Command {
 
   const moves = {
     warm: 'load the stock of a draft into Redis; nobody can buy yet',
-    open: 'let buyers buy within its window; also resumes a paused sale',
-    pause: 'refuse buyers with 503 `paused` until the sale is opened again',
+    open: 'let buyers buy within its window',
+    pause: 'refuse buyers with 503 `paused` until the sale is resumed',
+    resume: 'let buyers buy again in a paused sale',
     close: 'end the sale for good; its orders stay',
   } as const;
   for (const [verb, description] of Object.entries(moves) as [keyof typeof moves, string][]) {
@@ -99,7 +103,10 @@ export function saleCommand(): Command {
       .argument('<saleId>', 'sale id', parseSaleId)
       .option('--json', 'print one JSON line')
       .action((saleId: string, options: { json?: boolean }) =>
-        run(options.json, async (admin) => saleOf(verb, saleId, await admin[verb](saleId, operatorName()))),
+        run(options.json, async (admin) => {
+          const move = verb === 'resume' ? 'open' : verb; // a paused sale resumes as a warm sale opens
+          return saleOf(verb, saleId, await admin[move](saleId, operatorName()));
+        }),
       );
   }
   sale
@@ -158,32 +165,33 @@ export function newSaleOf(flags: CreateFlags, nowMs: number, terms?: PriceTerms)
     terms,
   );
   if ('sale' in read) return read.sale;
-  throw refused(read.errors);
+  throw new UsageError(invalidSale(read.errors));
 }
 
 function createdSale(made: SaleCreated): Sale {
   if (made.outcome === 'created') return made.sale;
-  throw refused(made.errors);
+  throw new CliError(invalidSale(made.errors));
 }
 
 function saleOf(verb: string, saleId: string, answer: SaleAdminAnswer): Sale {
   switch (answer.outcome) {
+    case 'in_repair':
+      printError(inRepairSentence(answer.sale));
+      return answer.sale;
     case 'done':
       return answer.sale;
     case 'not_found':
       throw new CliError(`there is no sale ${saleId}.`);
     case 'wrong_state':
       throw new CliError(wrongStateSentence(verb, answer.sale));
-    case 'not_warmed':
-      throw new CliError(
-        `the stock of sale ${saleId} is not in Redis; \`seckill sale repair ${saleId}\` loads it from MySQL`,
-      );
-    case 'repairing':
-      throw new CliError(`sale ${saleId} is being rebuilt in Redis; try again in a minute.`);
     default:
       return assertNever(answer);
   }
 }
+
+/** Says what happens to a sale that was moved while Redis has lost or rebuilds it. */
+export const inRepairSentence = ({ saleId, state }: Pick<Sale, 'saleId' | 'state'>): string =>
+  `Sale ${saleId} is ${state}. Redis is rebuilding its stock, or has lost it and the keeper rebuilds it: until then nobody can buy.`;
 
 /** Says why the sale cannot make this move, and names the command that helps if there is such a command. */
 export function wrongStateSentence(verb: string, { saleId, state }: Pick<Sale, 'saleId' | 'state'>): string {

@@ -7,9 +7,9 @@ import { notEnded } from './edit-routes.js';
 import { withConnections } from '../../process/connections.js';
 import { createLog } from '../../process/telemetry.js';
 import { readSaleChange, type SaleCancelled, type SaleEdited, type SaleEditor } from '../../sales/edit-sale.js';
-import { CliError } from '../../process/cli-error.js';
+import { CliError, UsageError } from '../../process/cli-error.js';
 import { operatorName, parseSaleId } from '../../process/options.js';
-import { numberOf, printSale, refused, saleLine, timeOf } from './sale-fields.js';
+import { invalidSale, numberOf, printSale, saleLine, timeOf } from './sale-fields.js';
 import { print } from '../../process/print.js';
 import { withoutUndefined } from '../../core/without-undefined.js';
 
@@ -30,7 +30,7 @@ Examples:
   seckill sale edit 7 --title 'A better pen' --closes-at +2h
   seckill sale edit 7 --price-cents 200              only while it is a draft
 
-Exit codes: 0 done, 1 not done (wrong state, not enough free units, or a server is down), 2 wrong usage.`;
+Exit codes: 0 done, 1 not done (the sale does not allow it now, or a server is down), 2 wrong usage.`;
 
 export function saleEditCommand(): Command {
   return new Command('edit')
@@ -49,7 +49,7 @@ export function saleEditCommand(): Command {
         ...(flags.stock === undefined ? {} : { stock: numberOf(flags.stock) }),
         ...(flags.closesAt === undefined ? {} : { closesAt: timeOf(flags.closesAt) }),
       });
-      if ('errors' in read) throw refused(read.errors);
+      if ('errors' in read) throw new UsageError(invalidSale(read.errors));
       const sale = await withEditor(async (editor) =>
         editedSale(saleId, await editor.edit(saleId, read.change, operatorName())),
       );
@@ -63,7 +63,7 @@ function editedSale(saleId: string, edited: SaleEdited): Sale {
     case 'done':
       return edited.sale;
     case 'wrong':
-      throw refused(edited.errors);
+      throw new CliError(invalidSale(edited.errors));
     case 'not_found':
       throw new CliError(`there is no sale ${saleId}.`);
     case 'wrong_state':
@@ -112,9 +112,6 @@ function endedAs(verb: 'cancel' | 'delete', saleId: string, answer: SaleCancelle
       throw new CliError(`there is no sale ${saleId}.`);
     case 'wrong_state':
       throw new CliError(notEnded(verb, answer.sale.state));
-    case 'not_warmed':
-    case 'repairing':
-      throw new CliError(`sale ${saleId} is closed in MySQL. Redis follows after its repair.`);
     default:
       return assertNever(answer);
   }

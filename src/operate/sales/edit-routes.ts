@@ -4,7 +4,7 @@ import { assertNever } from '../../core/errors.js';
 import { readSaleChange, saleChange, type SaleCancelled } from '../../sales/edit-sale.js';
 import { json, problem, type Answer } from '../../http/answer.js';
 import { badFields, checkedBody, defineRoute } from '../../http/route.js';
-import { notMoved, saleBody } from './routes.js';
+import { saleBody } from './routes.js';
 import type { SaleServices } from './services.js';
 
 /** Changes the editable fields of a sale, and ends a sale that has not begun. */
@@ -61,7 +61,7 @@ export const deleteSale = defineRoute({
   endpoint: null,
   params: saleParams,
   answers: { 200: { description: 'the deleted draft', schema: endedSale } },
-  problems: ['not_found', 'wrong_state', 'not_warmed', 'repairing'],
+  problems: ['not_found', 'wrong_state'],
   handle: async ({ params, userId }, { editor }: SaleServices) =>
     endAnswer('delete', await editor.remove(params.saleId, userId)),
 });
@@ -76,19 +76,23 @@ export const cancelSale = defineRoute({
   endpoint: null,
   params: saleParams,
   answers: { 200: { description: 'the outcome', schema: endedSale } },
-  problems: ['not_found', 'wrong_state', 'not_warmed', 'repairing'],
+  problems: ['not_found', 'wrong_state'],
   handle: async ({ params, userId }, { editor }: SaleServices) =>
     endAnswer('cancel', await editor.cancel(params.saleId, userId)),
 });
 
-function endAnswer(
-  verb: 'delete' | 'cancel',
-  answer: SaleCancelled,
-): Answer<200 | 'wrong_state' | 'not_found' | 'not_warmed' | 'repairing'> {
-  if (answer.outcome === 'deleted' || answer.outcome === 'closed') {
-    return json(200, answer.outcome, { outcome: answer.outcome, sale: saleBody(answer.sale) });
+function endAnswer(verb: 'delete' | 'cancel', answer: SaleCancelled): Answer<200 | 'wrong_state' | 'not_found'> {
+  switch (answer.outcome) {
+    case 'deleted':
+    case 'closed':
+      return json(200, answer.outcome, { outcome: answer.outcome, sale: saleBody(answer.sale) });
+    case 'wrong_state':
+      return problem(answer.outcome, { detail: notEnded(verb, answer.sale.state) });
+    case 'not_found':
+      return problem(answer.outcome);
+    default:
+      return assertNever(answer);
   }
-  return notMoved(answer, (state) => notEnded(verb, state));
 }
 
 /** Says why a sale was neither deleted nor cancelled. */

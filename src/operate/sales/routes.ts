@@ -13,6 +13,7 @@ import {
   text,
 } from '../../contract/fields.js';
 import {
+  movedSale,
   plannedSale,
   saleSchema,
   type PlannedSale as PlannedBody,
@@ -141,8 +142,8 @@ const move = (verb: string, access: 'operator' | 'admin', summary: string, make:
     access,
     endpoint: null,
     params: saleParams,
-    answers: { 200: { description: 'the changed sale', schema: saleSchema } },
-    problems: ['not_found', 'wrong_state', 'not_warmed', 'repairing'],
+    answers: { 200: { description: 'the changed sale', schema: movedSale } },
+    problems: ['not_found', 'wrong_state'],
     handle: async ({ params, userId }, { sales }) => moveAnswer(verb, await make(sales, params.saleId, userId)),
   });
 
@@ -159,25 +160,14 @@ export const saleMoves = [
   move('close', 'admin', 'Closes the sale for good.', (sales, saleId, actor) => sales.close(saleId, actor)),
 ];
 
-function moveAnswer(
-  verb: string,
-  answer: SaleAdminAnswer,
-): Answer<200 | 'wrong_state' | 'not_found' | 'not_warmed' | 'repairing'> {
-  if (answer.outcome === 'done') return json(200, answer.outcome, saleBody(answer.sale));
-  return notMoved(answer, (state) => `Cannot ${verb} a sale that is ${state}.`);
-}
-
-/** Returns the problem of a refused move. @param sentence the detail if the state of the sale forbids the move */
-export function notMoved(
-  answer: Exclude<SaleAdminAnswer, { readonly outcome: 'done' }>,
-  sentence: (state: string) => string,
-): Answer<'wrong_state' | 'not_found' | 'not_warmed' | 'repairing'> {
+function moveAnswer(verb: string, answer: SaleAdminAnswer): Answer<200 | 'wrong_state' | 'not_found'> {
   switch (answer.outcome) {
+    case 'done':
+    case 'in_repair':
+      return json(200, answer.outcome, { ...saleBody(answer.sale), inRepair: answer.outcome === 'in_repair' });
     case 'wrong_state':
-      return problem(answer.outcome, { detail: sentence(answer.sale.state) });
+      return problem(answer.outcome, { detail: `Cannot ${verb} a sale that is ${answer.sale.state}.` });
     case 'not_found':
-    case 'not_warmed':
-    case 'repairing':
       return problem(answer.outcome);
     default:
       return assertNever(answer);

@@ -4,7 +4,6 @@ import type { FieldError } from '../../core/field-errors.js';
 import type { Sale } from '../../core/sale.js';
 import { readTime } from '../../core/time.js';
 import { saleBody } from './routes.js';
-import { UsageError } from '../../process/cli-error.js';
 import { flagOf } from '../../process/options.js';
 import { isoTime, print, inLine } from '../../process/print.js';
 
@@ -32,13 +31,13 @@ export function printSale(sale: Sale): void {
   for (const [name, value] of Object.entries(rows)) print(`${name.padEnd(10)} ${inLine(value)}`);
 }
 
-/** Turns field errors into a usage error with one line per option. */
-export function refused(errors: readonly FieldError[]): UsageError {
+/** Returns a text with one line per wrong option. */
+export function invalidSale(errors: readonly FieldError[]): string {
   const lines = errors.map(({ field, message }) => {
     const predicate = message.slice(field.length).replace(/(?<=than )\w+(?=\.$)/, flagOf); // the message may name another field: `later than --opens-at.`
     return `  ${flagOf(field)}${predicate}`;
   });
-  return new UsageError(`this sale is invalid:\n${lines.map(inLine).join('\n')}`);
+  return `this sale is invalid:\n${lines.map(inLine).join('\n')}`;
 }
 
 /** Converts digits to a number. Returns any other text unchanged. `readNewSale` refuses it and names the field. */

@@ -656,11 +656,11 @@ export function cannedAnswers({ rows, role, nowMs }: CannedOptions) {
     at: iso(nowMs - 40_000 - index * 93_000),
     actor: pick(['olga@shop.example', 'keeper', 'ivan@shop.example', LONG.slice(0, 120)], index),
     action: pick(
-      ['sale.paused', 'sale.opened', 'dead_letter.replayed', 'rules.published', 'refund.taken_on', 'sale.edited'],
+      ['sale.paused', 'sale.opened', 'dead_letter.replayed', 'rules.published', 'refund.claimed', 'sale.edited'],
       index,
     ),
     subject: pick(
-      ['sale:41', 'sale:42', 'dead_letter:21', 'rules:entry', 'refund:pi_3MtwBwLkdIwHu7', 'sale:41'],
+      ['sale:41', 'sale:42', 'dead_letter:21', 'rules:admission', 'refund:pi_3MtwBwLkdIwHu7', 'sale:41'],
       index,
     ),
     before: { state: 'open', stock: 40_000 },

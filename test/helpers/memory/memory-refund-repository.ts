@@ -71,7 +71,7 @@ export class MemoryRefundRepository implements RefundRepository, RefundStore {
     const { orderId, amountCents } = found;
     this.audited.push({
       actor,
-      action: 'refund.taken_on',
+      action: 'refund.claimed',
       subject: `refund:${paymentId}`,
       before: { state, attempts, lastError },
       after: { state: 'refunded', orderId, amountCents },

@@ -23,7 +23,7 @@ export class MemoryRepairRepository implements RepairRepository {
     const raised = { ...before, epoch: Math.max(before.epoch + 1, atLeast), buckets };
     this.#repositories.putSale(raised);
     const of = (sale: Sale) => ({ epoch: sale.epoch, ...(reshard && { buckets: sale.buckets }) });
-    const action = reshard ? 'sale.scattered' : 'sale.repaired';
+    const action = reshard ? 'sale.resharded' : 'sale.repaired';
     const subject = `sale:${saleId}`;
     this.#repositories.audited.push({ actor, action, subject, before: of(before), after: of(raised) });
     return raised;

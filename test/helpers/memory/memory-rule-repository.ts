@@ -46,7 +46,7 @@ export class MemoryRuleRepository implements RuleRepository {
     this.audited.push({
       actor,
       action: 'rules.published',
-      subject: 'rules:entry',
+      subject: 'rules:admission',
       before: { version: expectedVersion },
       after: { version, changed: changed(before?.rules ?? {}, rules) },
     });

@@ -151,7 +151,7 @@ function openEndpoints(proc: SimulatedProcess, system: SimulatedSystem): Endpoin
     },
   });
   const closedRows = new ClosedRows(orders, clock, CLOSED_ROWS_MAX);
-  const gate = new PurchaseGate({ snapshots, flags: partial(flags), batcher, closedRows, store });
+  const gate = new PurchaseGate({ snapshots, flags: partial(flags), batcher, clock, closedRows, store });
   const { notifications } = system;
   const metrics = { changeFound: (by: FoundBy) => system.count(`change found: ${by}`) };
   const { signal } = new AbortController(); // never aborted: a client that has gone is not noticed here

@@ -36,7 +36,6 @@ const EXPECTED: Record<ProblemCode, [status: number, retryable: boolean]> = {
   wrong_state: [409, false],
   sale_overlaps: [409, false],
   units_not_free: [409, false],
-  not_warmed: [409, false],
   not_replayable: [409, false],
   reconcile_running: [409, true],
   profile_running: [409, true],

@@ -157,23 +157,42 @@ describe('POST purchases', () => {
     expect(await ask()).to.deep.include({ status: 503 });
   });
 
-  it('returns the opening time in Retry-After, up to two seconds later for some buyers', async () => {
-    const opensAtMs = 3_600_000;
-    fake.nowMs = () => 0;
-    fake.snapshot = { snapshot: 'ready', sale: saleOf({ saleId: '7', opensAtMs }) };
+  for (const snapshot of ['ready', 'announced'] as const) {
+    it(`returns the opening time of a sale that is ${snapshot}, in Retry-After up to two seconds later for some buyers`, async () => {
+      const opensAtMs = 3_600_000;
+      fake.nowMs = () => 0;
+      fake.snapshot = { snapshot, sale: saleOf({ saleId: '7', opensAtMs }) };
+      fake.enter = () => Promise.resolve({ outcome: 'not_open' });
+      const waits = new Set<number>();
+      for (let i = 0; i < 20; i++) {
+        const { status, headers, body } = await ask();
+        expect([status, body.code, body.requestId]).to.deep.equal([409, 'not_open', 'k1']);
+        const seconds = Number(headers.get('retry-after'));
+        expect(seconds, 'never before the opening').to.be.within(3600, 3602);
+        expect(body).to.include({ retryAfterMs: seconds * 1000, opensAt: '1970-01-01T01:00:00.000Z' });
+        waits.add(seconds);
+      }
+      expect(waits.size, 'not all come back in one second').to.be.above(1);
+      fake.nowMs = () => opensAtMs;
+      const late = await ask();
+      expect(late.headers.get('retry-after'), 'an operator or the keeper has yet to open it').to.equal('1');
+      expect(late.body).not.to.have.property('opensAt');
+    });
+  }
+
+  it('returns the opening of each of two sales that open in the same time', async () => {
     fake.enter = () => Promise.resolve({ outcome: 'not_open' });
-    const waits = new Set<number>();
-    for (let i = 0; i < 20; i++) {
-      const { status, headers, body } = await ask();
-      expect([status, body.code, body.requestId]).to.deep.equal([409, 'not_open', 'k1']);
-      const seconds = Number(headers.get('retry-after'));
-      expect(seconds, 'never before the opening').to.be.within(3600, 3602);
-      expect(body.retryAfterMs).to.equal(seconds * 1000);
-      waits.add(seconds);
+    const opensAt = async (opensAtMs: number): Promise<unknown> => {
+      fake.nowMs = () => opensAtMs - 1000;
+      fake.snapshot = { snapshot: 'ready', sale: saleOf({ saleId: '7', opensAtMs }) };
+      return (await ask()).body.opensAt;
+    };
+    for (let nth = 0; nth < 20; nth++) {
+      expect([await opensAt(60_000), await opensAt(120_000)]).to.deep.equal([
+        '1970-01-01T00:01:00.000Z',
+        '1970-01-01T00:02:00.000Z',
+      ]);
     }
-    expect(waits.size, 'not all come back in one second').to.be.above(1);
-    fake.nowMs = () => opensAtMs;
-    expect((await ask()).headers.get('retry-after'), 'an operator has yet to open it').to.equal('1');
   });
 
   it('returns 200 with the outcome of a released request, or 503 while MySQL has no row of it', async () => {

@@ -149,6 +149,23 @@ describe('queue and purchase tokens over HTTP', () => {
     await request(app).get('/v1/sales/7/purchase-token').expect(405).expect('allow', 'POST');
   });
 
+  it('has no waiting room and no tokens for an announced sale, and says when to return', async () => {
+    const sale = saleOf({ saleId: '7', state: 'draft', warmBeforeMs: 60_000, opensAtMs: clock.nowMs() + 90_000 });
+    snapshot = { snapshot: 'announced', sale: { ...sale, closesAtMs: sale.opensAtMs + 1000 } };
+    for (const asking of [() => join(), () => fetchToken()]) {
+      const { body } = await asking().expect(409);
+      expect(body).to.include({ code: 'not_open', opensAt: new Date(sale.opensAtMs).toISOString() });
+      expect(body.retryAfterMs, 'once the keeper has warmed it').to.be.within(31_000, 32_000);
+    }
+    clock.step(90_000);
+    const late = (await join().expect(409)).body;
+    expect(late).to.include({ code: 'not_open' }).and.not.have.property('opensAt');
+    expect(late.retryAfterMs).to.be.within(1000, 2000);
+    clock.step(1000);
+    expect((await join().expect(409)).body).to.include({ code: 'closed' });
+    expect(asked).to.deep.equal([]);
+  });
+
   it('issues a token with its end, or null when none is needed', async () => {
     issued = { outcome: 'issued', token: 'k1.9.MAC', untilMs: Date.UTC(2030, 0, 1) };
     expect((await fetchToken().expect(200)).body).to.deep.equal({

@@ -12,6 +12,25 @@ describe('settings of the library', () => {
     expect(loadConfig(['log'], env).log.level).to.equal('warn');
   });
 
+  it('are refused with the most similar name if the library does not know them, also its own ports', async () => {
+    const refused = async (settings: object): Promise<unknown> =>
+      createSeckill({ env: {}, settings }).catch((error: unknown) => error);
+    const error = await refused({ BATCH_SIZE: 7, redis_url: 'redis://a', PORT: 80, JWT_SECRET_FIL: 'x' });
+    expect(error).to.be.instanceOf(ConfigError);
+    expect((error as ConfigError).problems).to.deep.equal([
+      'BATCH_SIZE is not a setting of the library: did you mean BATCH_SIZE_MAX?',
+      'redis_url is not a setting of the library: did you mean REDIS_URL?',
+      'PORT is not a setting of the library',
+      'JWT_SECRET_FIL is not a setting of the library: did you mean JWT_SECRET_FILE?',
+    ]);
+    for (const start of [startWorker, startKeeper]) {
+      const other = await start({ env: {}, settings: { NO_SUCH: 1 } as object }).catch((thrown: unknown) => thrown);
+      expect((other as ConfigError).problems[0]).to.match(/^NO_SUCH is not/);
+    }
+    const old = (await refused({ REDRIVE_MAX: 1 })) as ConfigError;
+    expect(old.problems.join(), 'of an earlier release').not.to.contain('REDRIVE_MAX');
+  });
+
   it('are all checked before anything opens, and need token keys only where tokens are read', async () => {
     const problemsOf = async (start: () => Promise<unknown>): Promise<readonly string[]> => {
       const error = await start().catch((thrown: unknown) => thrown);

@@ -70,7 +70,7 @@ describe('gate', () => {
     };
     queries = [];
     const closedRows = new ClosedRows(partial(orders), clock);
-    gate = new PurchaseGate({ snapshots, flags, batcher, closedRows, store, smooth: () => smooth() });
+    gate = new PurchaseGate({ snapshots, flags, batcher, clock, closedRows, store, smooth: () => smooth() });
   });
 
   const openSale = async (parts: Partial<Sale> = {}): Promise<Sale> => {
@@ -105,6 +105,20 @@ describe('gate', () => {
   it('returns `not_found` for a missing sale or a draft without asking Redis', async () => {
     expect(await enter(saleOf().saleId)).to.deep.equal({ outcome: 'not_found' });
     expect(await enter((await openSale({ state: 'draft' })).saleId)).to.deep.equal({ outcome: 'not_found' });
+    expect(placed).to.deep.equal([]);
+  });
+
+  it('returns `not_open` for an announced sale without asking Redis, also when the keeper is late, until its end', async () => {
+    const [opensAtMs, closesAtMs] = [clock.nowMs() + 1000, clock.nowMs() + 2000];
+    const sale = saleOf({ state: 'draft', warmBeforeMs: 500, stock: 1, opensAtMs, closesAtMs }, clock.nowMs());
+    mysql.putSale(sale);
+    for (const leftMs of [1000, 0, -999]) {
+      clock.step(opensAtMs - leftMs - clock.nowMs());
+      expect(gate.refuseEarly(sale.saleId, 'u1')).to.equal(null);
+      expect(await enter(sale.saleId), `${leftMs} ms before it opens`).to.deep.equal({ outcome: 'not_open' });
+    }
+    clock.step(closesAtMs - clock.nowMs());
+    expect(await enter(sale.saleId)).to.deep.equal({ outcome: 'closed' });
     expect(placed).to.deep.equal([]);
   });
 

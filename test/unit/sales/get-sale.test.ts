@@ -53,6 +53,24 @@ describe('get-sale', () => {
     expect(await viewOf(sale)).to.include({ state: 'closed', stock: 'plenty' });
   });
 
+  it('announces a planned sale with its times without asking Redis, and shows it as closed after its end', async () => {
+    const sale = saleOf({ state: 'draft', warmBeforeMs: 60_000 }, clock.nowMs());
+    mysql.putSale(sale);
+    const { opensAtMs, closesAtMs, title } = sale;
+    const view = await viewOf(sale);
+    expect(view).to.include({
+      state: 'announced',
+      stock: 'plenty',
+      title,
+      opensAtMs,
+      closesAtMs,
+      nowMs: clock.nowMs(),
+    });
+    clock.step(closesAtMs - clock.nowMs());
+    expect(await viewOf(sale)).to.include({ state: 'closed', nowMs: closesAtMs });
+    expect(reads).to.equal(0);
+  });
+
   it('shows a retired sale as closed with the data of MySQL, without asking Redis', async () => {
     const sale = saleOf({ stock: 100, sold: 95, state: 'closed', retiredAtMs: clock.nowMs() }, clock.nowMs());
     mysql.putSale(sale);

@@ -166,16 +166,21 @@ describe('SaleAdmin', () => {
     expect((await inStore(sale))?.[0]).to.equal('open');
   });
 
-  it('refuses a move with the reason when Redis has lost the sale or repairs it [R5]', async () => {
+  it('moves a sale that Redis has lost or repairs, and says that it is in repair [R5]', async () => {
     const lost = saleOf({ state: 'warm' });
     mysql.putSale(lost);
-    expect(await admin.open(lost.saleId, 'ann')).to.deep.include({ outcome: 'not_warmed' });
+    expect(await admin.open(lost.saleId, 'ann')).to.deep.equal({
+      outcome: 'in_repair',
+      sale: { ...lost, state: 'open' },
+    });
 
     const broken = saleOf({ state: 'open' });
     mysql.putSale(broken);
     await store.warm(broken);
     store.bucket({ saleId: broken.saleId, bucket: 0 }).sale!.state = 'repair';
-    expect(await admin.pause(broken.saleId, 'ann')).to.deep.include({ outcome: 'repairing' });
+    const paused = { ...broken, state: 'paused' };
+    expect(await admin.pause(broken.saleId, 'ann')).to.deep.equal({ outcome: 'in_repair', sale: paused });
+    expect(await mysql.find(broken.saleId)).to.deep.equal(paused);
     expect((await inStore(broken))?.[0]).to.equal('repair');
   });
 

@@ -90,9 +90,27 @@ describe('sale snapshots', () => {
     expect(repositoryReads).to.equal(1);
   });
 
-  it('does not show a draft', async () => {
-    sale = saleOf({ state: 'draft' });
+  it('does not show a draft that an operator runs', async () => {
+    sale = saleOf({ state: 'draft', warmBeforeMs: null });
     expect(await process().get(saleId())).to.deep.equal({ snapshot: 'not_found' });
+  });
+
+  it('announces a draft that the keeper runs, from memory as well, until it is warm or deleted', async () => {
+    sale = saleOf({ state: 'draft', warmBeforeMs: 60_000 });
+    const snapshots = process();
+    const announced = { snapshot: 'announced', sale };
+    for (let nth = 0; nth < 100; nth++) expect(await snapshots.get(saleId())).to.deep.equal(announced);
+    expect([repositoryReads, snapshots.peek(saleId())]).to.deep.equal([1, announced]);
+    const draft = sale;
+    sale = { ...draft, state: 'warm' };
+    clock.advance(CACHE_MS);
+    expect(await snapshots.get(saleId())).to.deep.equal({ snapshot: 'ready', sale });
+    sale = draft;
+    await snapshots.forget(saleId());
+    expect(await snapshots.get(saleId())).to.deep.equal(announced);
+    sale = null;
+    clock.advance(CACHE_MS);
+    expect(await snapshots.get(draft.saleId)).to.deep.equal({ snapshot: 'not_found' });
   });
 
   it('shows a change when memory expires if the cache was dropped', async () => {

@@ -36,6 +36,7 @@ const ALL_OR_NOTHING = ['L0', 'L4'];
 const WHEN_DOWN = ['refuse', 'allow'];
 const ENDPOINTS = ['purchase', 'status', 'sale', 'order'];
 const DAY_MS = 86_400_000;
+const DEPENDENCIES = { redis: 'Redis', rocketmq: 'RocketMQ', mysql: 'MySQL' } as const;
 
 const choice = (path: string, options: readonly string[]): RuleField => ({ kind: 'choice', path, options });
 const whole = (path: string, min: number, max: number, nullable = false): RuleField => ({
@@ -135,7 +136,7 @@ export const RULE_FIELDS: Readonly<Record<Layer, readonly RuleField[]>> = {
       choice(`degrade.switches.${endpoint}.level`, endpoint === 'purchase' ? ALL_OR_NOTHING : LEVELS),
       real(`degrade.switches.${endpoint}.percent`, 0, 100),
     ]),
-    ...['redis', 'rocketmq', 'mysql'].flatMap((dependency) =>
+    ...Object.keys(DEPENDENCIES).flatMap((dependency) =>
       ENDPOINTS.map((endpoint) =>
         choice(`degrade.asked.${dependency}.${endpoint}`, endpoint === 'purchase' ? ALL_OR_NOTHING : LEVELS),
       ),
@@ -199,8 +200,26 @@ export function numberFault(
   return isFine ? null : { min: field.min, max: field.max };
 }
 
-/** Returns the name of a path within its layer. */
-export const nameInLayer = (path: string): string => path.slice(path.indexOf('.') + 1);
+/**
+ * Returns the name of a field, with its endpoint and its server if it has them. A field inside an optional field has a
+ * name of its own, since the optional field says the rest.
+ * @param names by path, with `*` for an endpoint or a server, or by the last word of the path
+ */
+export function ruleName(
+  path: string,
+  {
+    names,
+    endpoints,
+  }: { readonly names: Readonly<Record<string, string>>; readonly endpoints: Readonly<Record<string, string>> },
+): string {
+  const words = path.split('.');
+  const isOfMany = words[0] === 'limits' || words[0] === 'degrade';
+  const many: Readonly<Record<string, string>> = isOfMany ? { ...DEPENDENCIES, ...endpoints } : {};
+  const name = names[words.map((word) => (word in many ? '*' : word)).join('.')];
+  if (name === undefined) return names[words.at(-1) ?? ''] ?? path;
+  const of = words.flatMap((word) => many[word] ?? []);
+  return of.length === 0 ? name : `${of.join(', ')}: ${name}`;
+}
 
 export const withRule = (rules: JsonObject, path: string, value: Json): JsonObject =>
   withValue(rules, path, value) as JsonObject;

@@ -163,6 +163,7 @@ function Sales({ sales }: { readonly sales: readonly LiveSale[] }) {
     {
       name: t.common.sale,
       width: '20%',
+      phoneWidth: '124px',
       sort: ({ title }) => title,
       cell: ({ saleId, title, state }) => (
         <div class="two-lines">
@@ -175,7 +176,13 @@ function Sales({ sales }: { readonly sales: readonly LiveSale[] }) {
         </div>
       ),
     },
-    { name: t.live.stock, width: '17%', sort: ({ left }) => left, cell: (sale) => <StockBar {...sale} /> },
+    {
+      name: t.live.stock,
+      width: '17%',
+      phoneWidth: '108px',
+      sort: ({ left }) => left,
+      cell: (sale) => <StockBar {...sale} />,
+    },
     {
       name: t.live.accepted + t.live.perSecond,
       isNumber: true,

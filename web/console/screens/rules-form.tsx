@@ -5,8 +5,8 @@ import { isSame, valueAt } from '../logic/diff.js';
 import {
   LAYERS,
   layerChanged,
-  nameInLayer,
   numberFault,
+  ruleName,
   RULE_FIELDS,
   withRule,
   type RuleField,
@@ -23,10 +23,7 @@ interface FormProps {
   readonly onChange: (rules: JsonObject) => void;
 }
 
-/**
- * Shows the rules as a form, with a part for each layer. Names are names of the document, so that docs, JSON and form
- * use the same names.
- */
+/** Shows the rules as a form, with a part for each layer. Pointing at a field shows its path in the document. */
 export function RulesForm({ before, rules, errors, onChange }: FormProps) {
   const { t } = useWords();
   return (
@@ -85,34 +82,35 @@ function RuleInput(props: InputProps) {
   const set = (next: Json): void => onChange(withRule(rules, field.path, next));
   const error = errors.find((one) => one.field === field.path || one.field.startsWith(`${field.path}.`))?.message;
   const isChanged = !isSame(valueAt(before, field.path), value);
-  const label = nameInLayer(field.path);
+  const words: Readonly<Record<string, string>> = { ...t.rules.modes, ...t.rules.levels, ...t.rules.options };
+  const label = ruleName(field.path, t.rules);
   switch (field.kind) {
     case 'choice':
       return (
-        <Changed is={isChanged}>
+        <Changed path={field.path} is={isChanged}>
           <Choice
             label={label}
             value={String(value)}
-            options={field.options.map((one) => [one, one] as const)}
+            options={field.options.map((one) => [one, words[one] ?? one] as const)}
             onPick={set}
           />
         </Changed>
       );
     case 'number':
       return (
-        <Changed is={isChanged}>
+        <Changed path={field.path} is={isChanged}>
           <NumberInput field={field} label={label} value={value} error={error} onInput={set} />
         </Changed>
       );
     case 'lines':
       return (
-        <Changed is={isChanged} wide>
+        <Changed path={field.path} is={isChanged} wide>
           <LinesInput label={label} value={value} error={error} onInput={set} />
         </Changed>
       );
     case 'some':
       return (
-        <Changed is={isChanged}>
+        <Changed path={field.path} is={isChanged}>
           <fieldset class="field">
             <legend>{label}</legend>
             {field.options.map((one) => {
@@ -131,7 +129,7 @@ function RuleInput(props: InputProps) {
       );
     case 'sales':
       return (
-        <Changed is={isChanged}>
+        <Changed path={field.path} is={isChanged}>
           <Choice
             label={label}
             value={value === 'all' ? 'all' : 'some'}
@@ -146,13 +144,13 @@ function RuleInput(props: InputProps) {
       );
     case 'optional':
       return (
-        <Changed is={isChanged}>
+        <Changed path={field.path} is={isChanged}>
           <fieldset class="field group">
             <legend>{label}</legend>
             <Check
-              label={value === null ? t.rules.unlimited : t.rules.setLimit}
-              checked={value !== null}
-              onChange={(on) => set(on ? field.initial : null)}
+              label={t.rules.noLimit}
+              checked={value === null}
+              onChange={(isUnlimited) => set(isUnlimited ? null : field.initial)}
             />
             {value !== null && field.fields.map((one) => <RuleInput key={one.path} {...props} field={one} />)}
           </fieldset>
@@ -162,14 +160,20 @@ function RuleInput(props: InputProps) {
 }
 
 const Changed = ({
+  path,
   is,
   wide,
   children,
 }: {
+  readonly path: string;
   readonly is: boolean;
   readonly wide?: boolean;
   readonly children: ComponentChildren;
-}) => <div class={`rule ${is ? 'changed' : ''} ${wide ? 'wide' : ''}`}>{children}</div>;
+}) => (
+  <div class={`rule ${is ? 'changed' : ''} ${wide ? 'wide' : ''}`} title={path}>
+    {children}
+  </div>
+);
 
 /** Edits a number. Text that is not a number stays in the field and does not reach the draft. */
 function NumberInput({
@@ -185,7 +189,7 @@ function NumberInput({
   readonly error: string | undefined;
   readonly onInput: (value: Json) => void;
 }) {
-  const { t, f } = useWords();
+  const { f } = useWords();
   const written = value === null || value === undefined ? '' : String(value);
   const [typed, setTyped] = useState(written);
   useEffect(() => {
@@ -201,8 +205,7 @@ function NumberInput({
     if (Number.isFinite(Number(text))) onInput(Number(text));
   };
   const isTime = field.path.endsWith('Ms');
-  const hint =
-    value === null ? t.rules.unlimited : isTime && typeof value === 'number' ? `= ${f.duration(value)}` : undefined;
+  const hint = isTime && typeof value === 'number' ? `= ${f.duration(value)}` : undefined;
   return (
     <TextField
       label={label}

@@ -193,7 +193,7 @@ function Editor({ tab, inForce, rules, from, isChanged, onChange, onDiscard, onR
           verb={t.rules.publish}
           isDangerous
           run={publish}
-          audit={{ subject: 'rules:entry' }}
+          audit={{ subject: 'rules:admission' }}
           onClose={() => setAsked(false)}
           onDone={onPublished}
         >
@@ -297,7 +297,13 @@ function SwitchesPanel() {
         <Badge tone={level === 'L0' ? 'ok' : level === 'L4' ? 'bad' : 'warn'}>{t.rules.levels[level]}</Badge>
       ),
     },
-    { name: t.rules.percent, isNumber: true, width: '130px', cell: ({ percent }) => f.percent(percent / 100) },
+    {
+      name: t.rules.percent,
+      isNumber: true,
+      width: '130px',
+      phoneWidth: '64px',
+      cell: ({ percent }) => f.percent(percent / 100),
+    },
     {
       name: t.rules.tabs['in-force'],
       hides: 'phone',
@@ -308,6 +314,7 @@ function SwitchesPanel() {
           {
             name: t.common.action,
             width: '100px',
+            phoneWidth: '72px',
             cell: (one: Switch) => <Button onClick={() => setPicked(one)}>{t.rules.set}</Button>,
           },
         ]
@@ -366,7 +373,7 @@ function SwitchDialog({
       isDangerous={level === 'L4'}
       canRun={isChanged && percent.trim() !== '' && share >= 0 && share <= 100}
       run={run}
-      audit={{ subject: 'rules:entry' }}
+      audit={{ subject: 'rules:admission' }}
       onClose={onClose}
       onDone={onDone}
     >

@@ -1,6 +1,6 @@
 import type { ComponentChildren } from 'preact';
 import { useState } from 'preact/hooks';
-import type { LiveSale, Sale } from '../api/types.js';
+import type { LiveSale, MovedSale, Sale } from '../api/types.js';
 import { inMainUnit } from '../../../src/core/currency.js';
 import { localTimeField } from '../logic/format.js';
 import type { SaleAction } from '../logic/permissions.js';
@@ -114,8 +114,9 @@ function MoveDialog(props: Props) {
       await api.ask(`${path}/cancel`, { method: 'POST' });
       return t.sale.done.ended;
     }
-    const moved = await api.ask<Sale>(`${path}/${action}`, { method: 'POST' });
-    return t.sale.done.moved(t.sale.states[moved.state]);
+    const moved = await api.ask<MovedSale>(`${path}/${action}`, { method: 'POST' });
+    const done = t.sale.done.moved(t.sale.states[moved.state]);
+    return moved.inRepair ? `${done} ${t.sale.done.inRepair}` : done;
   };
   const becomes = action in BECOMES ? t.sale.states[BECOMES[action as keyof typeof BECOMES]] : undefined;
   return (

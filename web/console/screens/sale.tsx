@@ -326,6 +326,7 @@ function Buckets({ sale }: { readonly sale: Sale }) {
     },
     {
       name: t.common.state,
+      width: '104px',
       cell: ({ state, error }) =>
         error !== null ? (
           <Badge tone="bad" title={error}>
@@ -365,7 +366,7 @@ function Buckets({ sale }: { readonly sale: Sale }) {
     {
       name: t.sale.server,
       hides: 'narrow',
-      width: '76px',
+      width: '92px',
       cell: ({ sameServer }) =>
         sameServer === null ? '–' : sameServer ? t.sale.sameServer : <Badge tone="warn">{t.sale.otherServer}</Badge>,
     },

@@ -229,7 +229,10 @@ describe('admin sales', () => {
 
   it('moves a sale through SaleAdmin and returns the sale, and resume opens the sale', async () => {
     for (const verb of ['warm', 'open', 'pause', 'resume', 'close']) {
-      expect((await post(`/admin/v1/sales/7/${verb}`).expect(200)).body).to.deep.equal(SALE_BODY);
+      expect((await post(`/admin/v1/sales/7/${verb}`).expect(200)).body).to.deep.equal({
+        ...SALE_BODY,
+        inRepair: false,
+      });
     }
     const asked = ['warm 7', 'open 7', 'pause 7', 'open 7', 'close 7'];
     expect(calls).to.deep.equal(asked.map((move) => `boss: ${move}`));
@@ -237,15 +240,16 @@ describe('admin sales', () => {
   });
 
   it('maps each refusal of SaleAdmin to its status', async () => {
-    const words = { wrong_state: 409, not_warmed: 409, repairing: 503 } as const;
-    for (const [outcome, status] of Object.entries(words) as [keyof typeof words, number][]) {
-      answer = { outcome, sale: SALE };
-      const { body } = await post('/admin/v1/sales/7/open').expect(status);
-      expect(body.code).to.equal(outcome);
-    }
     answer = { outcome: 'not_found' };
     await post('/admin/v1/sales/7/open').expect(404);
     answer = { outcome: 'wrong_state', sale: SALE };
-    expect((await post('/admin/v1/sales/7/open')).body.detail).to.equal('Cannot open a sale that is draft.');
+    const { body } = await post('/admin/v1/sales/7/open').expect(409);
+    expect(body).to.include({ code: 'wrong_state', detail: 'Cannot open a sale that is draft.' });
+  });
+
+  it('returns 200 with the new state when a sale is paused during its repair', async () => {
+    answer = { outcome: 'in_repair', sale: { ...SALE, state: 'paused' } };
+    const { body } = await post('/admin/v1/sales/7/pause').expect(200);
+    expect(body).to.deep.equal({ ...SALE_BODY, state: 'paused', inRepair: true });
   });
 });

@@ -51,7 +51,7 @@ describe('reshard-hot-sales', () => {
   const run = (parts: Partial<HotReshardPorts> = {}): Promise<unknown> =>
     reshardHotSales(portsOf(parts), LIMITS).runOnce();
   const bucketsOf = ({ saleId }: Sale): number | undefined => world.mysql.saleOf(saleId)?.buckets;
-  const audited = () => world.mysql.audited.filter(({ action }) => action.startsWith('sale.reshard'));
+  const audited = () => world.mysql.audited.filter(({ action }) => action === 'sale.reshard_claimed');
 
   it('gives a hot sale two buckets per master, once, and writes the reason to the audit log', async () => {
     await run();
@@ -63,7 +63,7 @@ describe('reshard-hot-sales', () => {
     const before = { buckets: 1 };
     const entry = { actor: 'keeper', action: 'sale.reshard_claimed', subject: `sale:${sale.saleId}`, before };
     expect(audited()).to.deep.equal([{ ...entry, after: { buckets: 6, perSecond: 120 } }]);
-    expect(world.mysql.audited.at(-1)).to.deep.include({ actor: 'keeper', action: 'sale.scattered' });
+    expect(world.mysql.audited.at(-1)).to.deep.include({ actor: 'keeper', action: 'sale.resharded' });
     masters = 9;
     await run();
     expect(bucketsOf(sale), 'not again, though there are more masters now').to.equal(6);

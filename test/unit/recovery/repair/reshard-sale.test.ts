@@ -93,7 +93,7 @@ describe('reshard-sale', () => {
     expect(inRepository()).to.include({ buckets: 4, epoch: 2, state: 'open' });
     expect(world.mysql.audited.at(-1)).to.deep.include({
       actor: 'ann',
-      action: 'sale.scattered',
+      action: 'sale.resharded',
       before: { epoch: 1, buckets: 1 },
       after: { epoch: 2, buckets: 4 },
     });

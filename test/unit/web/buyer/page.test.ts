@@ -807,6 +807,18 @@ describe('sale page', () => {
       expect(shop.count('POST /queue')).to.equal(1);
     });
 
+    it('join the waiting room of an announced sale only once the sale is loaded', async () => {
+      clock.setSystemTime(OPENS_MS - 5 * MINUTE_MS);
+      shop.sale = { asksFor: ['queue_pass'], state: 'announced' };
+      shop.on('POST /queue', () => json({ status: 'waiting', ticket: 't1', position: 1, pollAfterMs: 60_000 }, 202));
+      const page = await open();
+      await clock.tickAsync(MINUTE_MS);
+      expect([screenAt(page), shop.count('POST /queue')]).to.deep.equal(['countdown', 0]);
+      shop.sale = { ...shop.sale, state: 'not_open' };
+      await clock.tickAsync(MINUTE_MS);
+      expect([screenAt(page), shop.count('POST /queue')]).to.deep.equal(['countdown', 1]);
+    });
+
     it('join again when the place was lost or the turn ran out', async () => {
       shop.sale = { asksFor: ['queue_pass'] };
       shop.stored.set('seckill:ticket:7:ann', 'old');

@@ -13,6 +13,13 @@ describe('sale on the page', () => {
     expect(offerOf(sale, OPENS_MS)).to.equal('open');
   });
 
+  it('counts down to the opening of an announced sale, and waits for a shop that is late', () => {
+    const sale = saleAt(OPENS_MS - 5000, { state: 'announced' });
+    expect(offerOf(sale, OPENS_MS - 1)).to.equal('not_open');
+    expect(offerOf(sale, OPENS_MS)).to.equal('open');
+    expect(offerOf(saleAt(OPENS_MS + 10, { state: 'announced' }), OPENS_MS + 20)).to.equal('opening');
+  });
+
   it('waits for the shop when it was read after its opening and was not open', () => {
     expect(offerOf(saleAt(OPENS_MS + 10, { state: 'not_open' }), OPENS_MS + 20)).to.equal('opening');
   });

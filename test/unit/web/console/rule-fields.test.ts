@@ -1,8 +1,16 @@
 import { expect } from 'chai';
 import { DEFAULT_RULES, parseRules } from '../../../../src/admission/rules/rule-set.js';
 import type { Json, JsonObject } from '../../../../web/console/api/types.js';
+import { en } from '../../../../web/console/i18n/en.js';
+import { zh } from '../../../../web/console/i18n/zh.js';
 import { valueAt, withValue } from '../../../../web/console/logic/diff.js';
-import { allRuleFields, numberFault, withRule, type RuleField } from '../../../../web/console/logic/rule-fields.js';
+import {
+  allRuleFields,
+  numberFault,
+  ruleName,
+  withRule,
+  type RuleField,
+} from '../../../../web/console/logic/rule-fields.js';
 
 const DEFAULTS = DEFAULT_RULES as unknown as JsonObject;
 const FIELDS = allRuleFields();
@@ -73,6 +81,36 @@ describe('form of the rules', () => {
       false,
       false,
     ]);
+  });
+
+  for (const [language, { rules }] of Object.entries({ en, zh })) {
+    it(`names each field in words, and none twice, in ${language}`, () => {
+      const inside = new Set(FIELDS.flatMap((field) => (field.kind === 'optional' ? field.fields : [])));
+      const names = FIELDS.filter((field) => !inside.has(field)).map(({ path }) => ruleName(path, rules));
+      expect(names.filter((name, index) => names.indexOf(name) !== index && !/^(Mode|模式)$/.test(name))).to.deep.equal(
+        [],
+      );
+      for (const { path } of FIELDS) {
+        if (/^\w+\.mode$/.test(path)) continue; // the switch of a layer has its own label
+        expect(ruleName(path, rules), path).not.to.match(/[a-z]\.[a-z]|[a-z][A-Z][a-z]+Ms/);
+      }
+      const used = FIELDS.map(({ path }) =>
+        ruleName(path, {
+          ...rules,
+          names: Object.fromEntries(Object.keys(rules.names).map((key) => [key, `<${key}>`])),
+        }),
+      );
+      expect(Object.keys(rules.names).filter((key) => !used.some((name) => name.includes(`<${key}>`)))).to.deep.equal(
+        [],
+      );
+    });
+  }
+
+  it('names a field with its endpoint and its server', () => {
+    expect(ruleName('limits.purchase.user', en.rules)).to.equal('Purchase: each user');
+    expect(ruleName('limits.purchase.user.windowMs', en.rules)).to.equal('Within (ms)');
+    expect(ruleName('degrade.asked.mysql.order', en.rules)).to.equal('MySQL, Orders: level while its breaker is open');
+    expect(ruleName('queue.order', en.rules)).to.equal('Order of buyers');
   });
 
   it('changes a copy and leaves the rules in force unchanged', () => {
