@@ -8,6 +8,11 @@ const AGO = 'UTC_TIMESTAMP(3) - INTERVAL 100 SECOND';
 
 /** In each state: two rows that wait for 100 s, and one row that has ended. */
 const ROWS: Record<AgedState, readonly string[]> = {
+  pending_payment: ['pending_payment', 'pending_payment', 'expired'].map(
+    (state, index) =>
+      'INSERT INTO orders (id, sale_id, user_id, request_id, batch_id, quantity, amount_cents, one_per_buyer, state,' +
+      ` expires_at) VALUES (${index + 1}, 1, 'u${index}', 'r', 'b', 1, 5, 0, '${state}', ${AGO})`,
+  ),
   outbox: [
     `INSERT INTO outbox (kind, \`key\`, payload, created_at) VALUES ('release', 'a', '[]', ${AGO})`,
     `INSERT INTO outbox (kind, \`key\`, payload, created_at) VALUES ('orders_moved', 'a', '[]', ${AGO})`,
