@@ -8,13 +8,13 @@ import { SCHEMA, settingsOf, type SectionName } from '../src/core/config/schema.
 // ceiling. A commit that raises one says why.
 
 const CEILINGS: Readonly<Record<string, number>> = {
-  'lines of TypeScript': 183_600,
-  'lines in src': 57_750,
+  'lines of TypeScript': 184_300,
+  'lines in src': 57_950,
   'lines in web': 15_650,
-  'lines in test': 99_850,
+  'lines in test': 100_300,
   'lines in deploy': 6_210,
   'lines in bench': 4_240,
-  'words in docs': 40_000,
+  'words in docs': 41_300,
   'words in docs/decisions': 10_200,
   'pages in docs': 28,
   settings: 96,
