@@ -104,7 +104,7 @@ async function open(config: OpenConfig, { log, opened, ...parts }: OpenParts): P
   const stopping = new AbortController();
   setMaxListeners(0, stopping.signal); // every job listens to this signal
   const loops = jobs.map(([everyMs, job]) => keepRunning(job, everyMs, stopping.signal, { clock, log, metrics }));
-  const reports = createProgramReports(redis);
+  const reports = createProgramReports(redis, clock);
   const reporting = reportProgram({ kind: 'keeper', reports, registry, ready, clock, log }, stopping.signal);
 
   return {

@@ -120,7 +120,7 @@ async function open(config: OpenConfig, { log, fail, opened }: OpenParts): Promi
   // one broker serves both consumers
   const ready = createReadiness({ redis, mysql, endpoint, health: consumers[0]?.source.health, minter });
   const stopReporting = new AbortController();
-  const reports = createProgramReports(redis);
+  const reports = createProgramReports(redis, clock);
   const reporting = reportProgram({ kind: 'worker', reports, registry, ready, clock, log }, stopReporting.signal);
 
   return {

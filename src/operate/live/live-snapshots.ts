@@ -1,6 +1,7 @@
 import type { Snapshot } from '../../contract/live.js';
 import { assert, OperationalError } from '../../core/errors.js';
 import { bugLog } from '../../core/job.js';
+import type { SeenProgram } from '../../core/vanished-programs.js';
 import { mergedConditions, type Condition } from '../../core/conditions.js';
 import type { Clock } from '../../core/ports/clock.js';
 import type { Log } from '../../core/ports/log.js';
@@ -20,8 +21,9 @@ export type SendEvent = (event: Buffer) => void;
 const EVERY_MS = 1000;
 /** Three reports: a single slow answer of a server is not an outage. */
 const NOT_READY_MS = 6_000;
-/** A restart of a keeper takes up to this long. After this time no keeper is running. */
-const KEEPER_GONE_MS = 120_000;
+/** A restart takes less. */
+const VANISHED_MS = 60_000;
+const VANISHED_SHOWN_MAX = 20;
 
 /**
  * Creates a snapshot a second while there are listeners, and sends it to all of them. A slow snapshot delays the next one.
@@ -95,15 +97,17 @@ export class LiveSnapshots {
 
   async #make(): Promise<Snapshot> {
     const missing: string[] = [];
-    const [live, programs] = await Promise.all([
+    const orNull = (error: unknown): null => {
+      if (!(error instanceof OperationalError)) throw error;
+      missing.push(error.message);
+      return null;
+    };
+    const [live, programs, vanished] = await Promise.all([
       this.#parts.sales.look(),
-      this.#parts.programs.live().catch((error: unknown) => {
-        if (!(error instanceof OperationalError)) throw error;
-        missing.push(error.message);
-        return null;
-      }),
+      this.#parts.programs.live().catch(orNull),
+      this.#parts.programs.vanished().catch(orNull),
     ]);
-    const conditions = programs === null ? [] : this.#conditionsOf(programs);
+    const conditions = programs === null ? [] : this.#conditionsOf(programs, vanished ?? []);
     return {
       atMs: Math.round(this.#parts.clock.nowMs()),
       everyMs: EVERY_MS,
@@ -116,7 +120,7 @@ export class LiveSnapshots {
   }
 
   /** Combines the conditions that the programs report with the conditions that are only visible from outside. */
-  #conditionsOf(programs: readonly LiveProgram[]): Condition[] {
+  #conditionsOf(programs: readonly LiveProgram[], vanished: readonly SeenProgram[]): Condition[] {
     const { clock } = this.#parts;
     const before = this.#since;
     this.#since = new Map();
@@ -133,9 +137,11 @@ export class LiveSnapshots {
         const text = `The ${kind} ${id} is not ready. ${problems.join(' ')}`.trimEnd();
         return own(`ProgramNotReady ${id}`, { name: 'ProgramNotReady', about: id, text }, NOT_READY_MS);
       });
-    const hasKeeper = programs.some(({ kind }) => kind === 'keeper');
-    const noKeeper = hasKeeper ? [] : [own(KEEPER_ABSENT.name, KEEPER_ABSENT, KEEPER_GONE_MS)];
-    return mergedConditions([...programs.flatMap(({ conditions }) => conditions), ...notReady, ...noKeeper]);
+    const absent = ABSENT.filter(({ kind: missing }) => !programs.some(({ kind }) => kind === missing)).map(
+      ({ name, text, afterMs }) => own(name, { name, about: null, text }, afterMs),
+    );
+    const gone = vanished.slice(0, VANISHED_SHOWN_MAX).map((program) => goneOf(program, clock.nowMs()));
+    return mergedConditions([...programs.flatMap(({ conditions }) => conditions), ...notReady, ...absent, ...gone]);
   }
 }
 
@@ -144,8 +150,27 @@ function waitingIn(programs: readonly LiveProgram[], saleId: string): number | n
   return rooms.length === 0 ? null : rooms.reduce((sum, buyers) => sum + buyers, 0);
 }
 
-const KEEPER_ABSENT = {
-  name: 'SeckillKeeperAbsent',
-  about: null,
-  text: 'No keeper runs, so overdue work is neither done nor counted.',
-};
+/** The alerts on programs of which none runs, and how long a restart may take. */
+const ABSENT = [
+  {
+    kind: 'worker',
+    name: 'SeckillWorkerAbsent',
+    text: 'No worker runs. Buyers can buy, but no purchase becomes an order.',
+    afterMs: 60_000,
+  },
+  {
+    kind: 'keeper',
+    name: 'SeckillKeeperAbsent',
+    text: 'No keeper runs, so overdue work is neither done nor counted.',
+    afterMs: 120_000,
+  },
+] as const;
+
+const goneOf = ({ kind, id, seenAtMs }: SeenProgram, nowMs: number): Condition => ({
+  key: `SeckillProgramDown ${kind} ${id}`,
+  name: 'SeckillProgramDown',
+  severity: nowMs - seenAtMs >= VANISHED_MS ? 'ticket' : 'info',
+  about: id,
+  text: `The ${kind} ${id} vanished, and no new ${kind} has taken its place.`,
+  sinceMs: seenAtMs,
+});

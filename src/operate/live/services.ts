@@ -27,7 +27,10 @@ export async function openLive(connections: Connections<'mysql' | 'redis' | 'ope
     landed,
     clock,
   });
-  const live = new LiveSnapshots({ sales, programs: createProgramReports(redis), clock, log }, CONSOLE_STREAMS_MAX);
+  const live = new LiveSnapshots(
+    { sales, programs: createProgramReports(redis, clock), clock, log },
+    CONSOLE_STREAMS_MAX,
+  );
   return { live, saleSeconds: { landed, answers, keptMs } };
 }
 export type LiveServices = Awaited<ReturnType<typeof openLive>>;
