@@ -181,6 +181,7 @@ const READS_WALL_CLOCK = {
   'operate/revocations/commands.ts': 'the time before which tokens are revoked',
   'operate/revocations/routes.ts': 'the time before which tokens are revoked',
   'recovery/repair/await-quiet.ts': 'how long ago a sale closed',
+  'redis/program-reports.ts': 'when a program was seen last, for other processes and a person',
   'redis/read-facts.ts': 'compared with the clock of Redis',
   'rocketmq/credentials.ts': 'the time that a call to the proxy has signed',
   'sales/edit-sale.ts': 'whether a new end of a window is over',

@@ -1,5 +1,5 @@
 import { Command, Option } from 'commander';
-import { version } from '../programs/version.js';
+import { version } from '../process/version.js';
 import { nameOperator, parseUserId } from '../process/options.js';
 import { runCommandLine } from './run-command-line.js';
 

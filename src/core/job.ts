@@ -1,8 +1,8 @@
-import { SaleInRepair } from './errors.js';
 import type { LoopedSource } from './ports/channels.js';
 import type { Clock } from './ports/clock.js';
 import type { DueWork, ReadDueWork } from './ports/due-work.js';
 import type { JobLeases } from './ports/job-leases.js';
+import { OutageLog } from './outage-log.js';
 import type { Log } from './ports/log.js';
 
 /** Periodic work. A run does a bounded amount and may be repeated, even by two keepers at once. */
@@ -35,12 +35,6 @@ interface LoopPorts {
   };
 }
 
-/**
- * Minimum interval between log lines of a failing job: a job may run five times a second, and an outage must not fill
- * the disk.
- */
-const LOG_AGAIN_MS = 10_000;
-
 /** The pause of an idle job grows by `everyMs` with each run, up to this many times `everyMs`. */
 const IDLE_PAUSES_MAX = 5;
 
@@ -50,8 +44,8 @@ const IDLE_PAUSES_MAX = 5;
  */
 export async function keepRunning(job: Job, everyMs: number, signal: AbortSignal, ports: LoopPorts): Promise<void> {
   const { clock, log, metrics } = ports;
-  let failures = 0;
-  let loggedMs = -Infinity;
+  const messages = { begins: 'a keeper job failed and will run again', ends: 'a keeper job runs again' };
+  const outage = new OutageLog(log, messages, { job: job.name });
   let pauses = 1;
   while (!signal.aborted) {
     const startedMs = clock.monotonicMs();
@@ -60,18 +54,11 @@ export async function keepRunning(job: Job, everyMs: number, signal: AbortSignal
       const isIdle = (await job.runOnce()) === 'idle';
       pauses = isIdle ? Math.min(pauses + 1, IDLE_PAUSES_MAX) : 1;
       metrics.jobRan(job.name, 'done', clock.monotonicMs() - startedMs);
-      if (failures > 1) log.info({ job: job.name, failures }, 'a keeper job runs again');
-      failures = 0;
+      outage.end();
     } catch (err) {
       metrics.jobRan(job.name, 'failed', clock.monotonicMs() - startedMs);
       pauses = 1;
-      failures++;
-      if (failures === 1 || clock.monotonicMs() - loggedMs >= LOG_AGAIN_MS) {
-        loggedMs = clock.monotonicMs();
-        if (err instanceof SaleInRepair)
-          log.info({ job: job.name, error: err.message }, 'a keeper job waits until a sale is rebuilt');
-        else log.warn({ err, job: job.name, failures }, 'a keeper job failed and will run again');
-      }
+      outage.failed(err);
     } finally {
       ended();
     }
@@ -85,9 +72,11 @@ export const whenDue = (work: DueWork, readDue: ReadDueWork, job: Job): Job => (
   runOnce: async () => ((await readDue()).has(work) ? job.runOnce() : undefined),
 });
 
+/** Minimum interval between two log lines about a bug that occurs again and again. */
+const LOG_AGAIN_MS = 10_000;
+
 /**
- * Logs bugs of code that runs beside a sale for people only, such as a console. The log is as sparse as for a job, and
- * the bug ends nothing.
+ * Logs bugs of code that runs beside a sale for people only, such as a console. The bug ends nothing.
  * @param message says what failed to happen
  * @param everyMs minimum time between two lines
  */

@@ -32,6 +32,8 @@ export type WatchedState = (typeof WATCHED_STATES)[number];
 
 /** Ages above which `seckill_overdue` counts a case, so that an operator gets an alert, ms. */
 export const OVERDUE_MS = {
+  /** Past its payment deadline. The keeper ends an order within seconds after that, so a due order is no fault yet. */
+  pending_payment: 60_000,
   /** After an outage a keeper needs tens of seconds for its outbox. */
   outbox: 60_000,
   /** Its units stay held until an operator decides. */
@@ -61,7 +63,7 @@ export const WAITING_STATES = {
   },
   batch_pending: {
     waits: 'units held in Redis, not recorded in MySQL',
-    deadline: '1m',
+    deadline: '2m; the keeper publishes the batch again after 1m',
     endedBy: 'the worker, or the re-drive of the keeper, which never gives up',
     watchedAs: 'batch_pending',
   },
@@ -73,7 +75,7 @@ export const WAITING_STATES = {
   },
   pending_payment: {
     waits: 'an order that is not paid',
-    deadline: 'orders.expires_at',
+    deadline: `${durationText(OVERDUE_MS.pending_payment)} after orders.expires_at`,
     endedBy: 'payment, cancellation, deadline message, or the sweep of the keeper',
     watchedAs: 'pending_payment',
   },
@@ -167,16 +169,13 @@ export interface Overdue {
 }
 
 /** States that are overdue by age alone. The other states have a deadline of their own. */
-export type AgedState = Exclude<
-  WatchedState,
-  'batch_pending' | 'pending_payment' | 'sale_locked' | 'units_in_transfer'
->;
+export type AgedState = Exclude<WatchedState, 'batch_pending' | 'sale_locked' | 'units_in_transfer'>;
 
 /** Counts overdue cases in MySQL, on its time. */
 export interface OverdueRepository {
   /**
    * Counts cases that have waited in this state for longer than `afterMs`: since they were written, for a compensation
-   * since it is due, for a sale since its window ended.
+   * since it is due, for an unpaid order since its payment deadline, for a sale since its window ended.
    * @throws OperationalError mysql
    */
   overdue(state: AgedState, afterMs: number): Promise<Overdue>;

@@ -2,13 +2,7 @@ import { mayMove, statesBefore } from '../core/order.js';
 import { isOrderId } from '../core/ids.js';
 import type { Clock } from '../core/ports/clock.js';
 import type { Log } from '../core/ports/log.js';
-import type {
-  CancelOutcome,
-  OrderTransitions,
-  OverdueOrders,
-  Payment,
-  PayOutcome,
-} from '../core/ports/order-transitions.js';
+import type { CancelOutcome, OrderTransitions, Payment, PayOutcome } from '../core/ports/order-transitions.js';
 import { fromOrders, type OrderTable } from './both-tables.js';
 import { MysqlError } from './errors.js';
 import { execute, knex, now, select } from './knex.js';
@@ -29,7 +23,7 @@ type LockDue = (tx: Transaction, exceptSales: readonly string[]) => Promise<Lock
 export function createOrderTransitions(
   pool: MysqlPool,
   { clock, log }: { readonly clock: Clock; readonly log: Log },
-): OrderTransitions & OverdueOrders {
+): OrderTransitions {
   const transaction = <T>(work: (tx: Transaction) => Promise<T>): Promise<T> =>
     retryConflicts(clock, () => pool.transaction(work));
 
@@ -86,15 +80,6 @@ export function createOrderTransitions(
         if (some < size) break;
       }
       return ended;
-    },
-
-    async overdue() {
-      const due = knex('orders').whereIn('state', statesBefore('expired')).where('expires_at', '<=', now());
-      const counted = due.select<{ orders: string; oldest_us: string | null }[]>(
-        knex.raw('COUNT(*) AS orders, TIMESTAMPDIFF(MICROSECOND, MIN(expires_at), UTC_TIMESTAMP(3)) AS oldest_us'),
-      );
-      const [row] = await select(pool, counted);
-      return { orders: Number(row?.orders ?? 0), oldestMs: Math.floor(Number(row?.oldest_us ?? 0) / 1000) };
     },
   };
 }

@@ -1,6 +1,7 @@
 import type { Knex } from 'knex';
 import { CLOCK_SKEW_MAX_MS } from '../core/doctor/reach.js';
 import type { AgedState, Overdue, OverdueRepository } from '../core/waiting-states.js';
+import { statesBefore } from '../core/order.js';
 import { OUTBOX_KINDS } from '../core/ports/outbox.js';
 import { LIVE_STATES } from '../core/sale.js';
 import { inMs, knex, msAgo, select } from './knex.js';
@@ -14,6 +15,7 @@ const COUNTED_MAX = 10_000;
 
 /** The rows of each state, each found by an index, and the column with the time since when they wait. */
 const WAITING: Record<Exclude<AgedState, 'outbox'>, { readonly rows: Knex.QueryBuilder; readonly since: string }> = {
+  pending_payment: { rows: knex('orders').whereIn('state', statesBefore('expired')), since: 'expires_at' },
   dead_letter: { rows: knex('dead_letters').where({ state: 'parked' }), since: 'created_at' },
   refund: { rows: knex('refunds').where({ state: 'due' }), since: 'created_at' },
   payment_open: { rows: knex('payment_attempts').where({ state: 'open' }), since: 'opened_at' },

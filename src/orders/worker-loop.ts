@@ -1,5 +1,6 @@
 import { OperationalError } from '../core/errors.js';
 import type { DeliverySource } from '../core/ports/channels.js';
+import { OutageLog } from '../core/outage-log.js';
 import { doublingDelayMs, jittered, redeliveryDelayMs } from '../core/back-off.js';
 import {
   type BatchDelivery,
@@ -57,6 +58,9 @@ const DEFAULTS: Required<Defaulted> = {
 /** Pauses before the n-th try of deliveries that MySQL refused although its probe worked. */
 const AGAIN_MIN_MS = 250;
 const AGAIN_MAX_MS = 15_000;
+/** Several loops receive at once. */
+const CALM_MS = 10_000;
+
 /** Each batch goes alone after the second try, in case a single batch is what MySQL cannot handle. */
 const ALONE_FROM_TRY = 3;
 
@@ -88,6 +92,7 @@ export class WorkerLoop {
   #running: Promise<unknown> = Promise.resolve();
   #asideCount = 0;
   readonly #aside = new Set<Promise<void>>();
+  readonly #receiveOutage: OutageLog;
   /**
    * Ends with the present try of deliveries aside. Tries take turns, since they share one connection of the pool.
    */
@@ -96,6 +101,8 @@ export class WorkerLoop {
   constructor(ports: WorkerLoopPorts, options: WorkerLoopOptions) {
     this.#ports = { ...ports, inBackground: (work) => this.#runInBackground(work) };
     this.#options = { ...DEFAULTS, ...options };
+    const messages = { begins: 'receive failed', ends: 'messages are received again' };
+    this.#receiveOutage = new OutageLog(ports.log, messages, {}, CALM_MS);
   }
 
   start(): void {
@@ -125,7 +132,7 @@ export class WorkerLoop {
   }
 
   async #loop(): Promise<void> {
-    const { outage, minter, clock, log, onBug } = this.#ports;
+    const { outage, minter, clock, onBug } = this.#ports;
     const { signal } = this.#stopping;
     while (!signal.aborted) {
       if (!(await outage.untilOver(this.#options.holdMs, signal))) continue;
@@ -137,10 +144,11 @@ export class WorkerLoop {
       const startedMs = clock.monotonicMs();
       try {
         const received = await this.runOnce();
+        this.#receiveOutage.end();
         if (received > 0 || clock.monotonicMs() - startedMs > RECEIVE_AT_ONCE_MS) continue;
       } catch (error) {
         if (!(error instanceof OperationalError)) return onBug(error);
-        log.warn({ dependency: error.dependency, error: error.message }, 'receive failed');
+        this.#receiveOutage.failed(error);
       }
       await clock.sleep(jittered(RECEIVE_PAUSE_MS), signal);
     }

@@ -2,6 +2,7 @@ import { pino } from 'pino';
 import { collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
 import { DURATION_BUCKETS } from '../core/histogram-buckets.js';
 import type { Log } from '../core/ports/log.js';
+import { version } from './version.js';
 
 export type LogLevel = 'debug' | 'info' | 'warn' | 'error' | 'silent';
 
@@ -30,12 +31,25 @@ export function loggedError(error: Error): unknown {
  */
 const LAG_TIMER_MS = 100;
 
-/** Creates the metrics registry of a process, with Node's own metrics: memory, handles, event loop. */
+/** Creates the metrics registry of a process, with its version and Node's own metrics: memory, handles, event loop. */
 export function createRegistry(program: string): Registry {
   const registry = new Registry();
   registry.setDefaultLabels({ program });
   collectDefaultMetrics({ register: registry, eventLoopMonitoringPrecision: LAG_TIMER_MS });
+  createBuildInfo(registry);
   return registry;
+}
+
+/** The series that exists while the program runs. Alerts on a missing program use it. */
+export function createBuildInfo(registry: Registry): void {
+  new Gauge({
+    name: 'seckill_build_info',
+    help: 'Always 1. The labels say which version of Seckill and of Node the program runs.',
+    labelNames: ['version', 'node'],
+    registers: [registry],
+  })
+    .labels(version, process.version)
+    .set(1);
 }
 
 /** Records how long each caller of MySQL waited for a connection, in ms. */

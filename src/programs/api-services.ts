@@ -174,7 +174,7 @@ async function open(config: ServicesConfig, parts: ServicesParts, opened: Opened
   const sells = createReadiness(needed);
   const saleAnswers = new SaleAnswers(registry, (saleId) => snapshots.peek(saleId) !== undefined, clock.monotonicMs);
   const stop = new AbortController();
-  const reports = createProgramReports(redis);
+  const reports = createProgramReports(redis, clock);
   const history = createAnswerHistory(redis, config.operators.consoleHistoryMs);
   let ownReport: OwnReport | null = null;
   const onReport = (own: OwnReport): void => void (ownReport = own);

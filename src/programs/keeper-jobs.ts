@@ -218,7 +218,8 @@ const pendingJobs = ({
       { afterMs: config.keeper.redriveAfterMs, max: REDRIVEN_PER_RUN },
     ),
   ],
-  [everyMs, watchPending({ sales, store, metrics }, { overdueAfterMs: config.keeper.redriveAfterMs })],
+  // The re-drive gets as long as it waited: a batch that was published a moment ago is no fault yet.
+  [everyMs, watchPending({ sales, store, metrics }, { overdueAfterMs: 2 * config.keeper.redriveAfterMs })],
 ];
 
 /** Scheduled sales: warms, checks, opens, closes and compares each sale when it is due. Finishes changes and transfers. */
@@ -420,7 +421,7 @@ function retirementJobs(keeper: Keeper): PlannedJob[] {
 
 /** Publishes figures for alerts. */
 function watchJobs(keeper: Keeper): PlannedJob[] {
-  const { config, everyMs, redis, mysql, leases, owner, sales, transitions, metrics, log } = keeper;
+  const { config, everyMs, redis, mysql, leases, owner, sales, metrics, log } = keeper;
   const { retireAfterMs, archiveAfterMs } = config.keeper;
   return [
     // Watches the memory of Redis before it is full.
@@ -439,7 +440,7 @@ function watchJobs(keeper: Keeper): PlannedJob[] {
     [
       everyMs,
       watchOverdue(
-        { transitions, repository: createOverdueRepository(mysql), metrics },
+        { repository: createOverdueRepository(mysql), metrics },
         {
           ...OVERDUE_MS,
           payment_case: 0,

@@ -113,7 +113,7 @@ async function open(config: OpenConfig, { log, opened, ...parts }: OpenParts): P
 
   const ready = createReadiness({ redis, mysql, endpoint: config.rocketmq.endpoint, clocks });
   const loops = [...repairing, ...start(jobs)];
-  const reports = createProgramReports(redis);
+  const reports = createProgramReports(redis, clock);
   const reporting = reportProgram({ kind: 'keeper', reports, registry, ready, clock, log }, stopping.signal);
 
   return {

@@ -11,7 +11,7 @@ import type { Log } from '../core/ports/log.js';
 import { OutageLog } from '../core/outage-log.js';
 import type { OwnReport, ProgramKind, ProgramReports } from '../core/ports/program-reports.js';
 import type { ReadyReport } from '../http/services.js';
-import { version } from './version.js';
+import { version } from '../process/version.js';
 
 const ALERTS_FILE = new URL('deploy/prometheus/alerts.yml', PACKAGE_ROOT);
 const REPORT_EVERY_MS = 2000;

@@ -1,6 +1,7 @@
 import { hostname } from 'node:os';
 import { randomBytes } from 'node:crypto';
 import type { Config, PROGRAM_SECTIONS } from '../core/config/schema.js';
+import { OutageLog } from '../core/outage-log.js';
 import { GROUPS, TOPICS } from '../core/topics.js';
 import { MetricsPage } from '../http/metrics-page.js';
 import { startProbeServer } from '../http/probe-server.js';
@@ -119,7 +120,7 @@ async function open(config: OpenConfig, { log, fail, opened }: OpenParts): Promi
   // one broker serves both consumers
   const ready = createReadiness({ redis, mysql, endpoint, health: consumers[0]?.source.health, minter });
   const stopReporting = new AbortController();
-  const reports = createProgramReports(redis);
+  const reports = createProgramReports(redis, clock);
   const reporting = reportProgram({ kind: 'worker', reports, registry, ready, clock, log }, stopReporting.signal);
 
   return {
@@ -149,8 +150,16 @@ function ownerName(): string {
  * Renews well before the lease ends, so that a few lost renewals do no harm. @returns a function that stops the renewals
  */
 function keepLease(minter: OrderIdMinter, leaseMs: number, log: Log): () => void {
+  const messages = {
+    begins: 'could not renew the lease of the order-id slot',
+    ends: 'the lease of the order-id slot is renewed again',
+  };
+  const outage = new OutageLog(log, messages);
   const timer = setInterval(() => {
-    minter.renew().catch((err: unknown) => log.warn({ err }, 'could not renew the lease of the order-id slot'));
+    minter.renew().then(
+      () => outage.end(),
+      (err: unknown) => outage.failed(err),
+    );
   }, leaseMs / 3);
   return () => clearInterval(timer);
 }

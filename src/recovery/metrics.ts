@@ -6,8 +6,16 @@ import type { WatchedState } from '../core/waiting-states.js';
 
 export type RecoveryMetrics = ReturnType<typeof createRecoveryMetrics>;
 
-/** Messages that RocketMQ holds, over all its brokers. */
+/** The brokers, and the messages that they hold. */
 export interface MessageFigures {
+  /** `down` says why a broker does not answer. */
+  readonly brokers: readonly { readonly down: string | null }[];
+  /** Null: no broker answers. */
+  readonly held: HeldMessages | null;
+}
+
+/** Messages that RocketMQ holds, over all brokers that answer. */
+interface HeldMessages {
   readonly groups: readonly {
     readonly group: string;
     readonly topic: string;
@@ -22,8 +30,6 @@ export interface MessageFigures {
   readonly halves: { readonly open: number; readonly oldestMs: number | null };
   /** Half messages that the broker gave up on. */
   readonly discarded: number;
-  /** The brokers. `down` says why a broker does not answer. */
-  readonly brokers: readonly { readonly down: string | null }[];
 }
 
 /** Metrics of the keeper jobs that finish, repair and compare. */
@@ -192,27 +198,32 @@ function messageMetrics(registry: Registry) {
   const open = level('seckill_mq_half_open', 'Half messages without a commit or rollback.');
   const openOldest = level('seckill_mq_half_oldest_seconds', 'Age of the oldest such message. Alert on it.');
   const discarded = level('seckill_mq_half_discarded', 'Half messages that the broker gave up and still keeps.');
-  const down = level('seckill_mq_brokers_down', 'Brokers of the cluster that do not answer.');
+  const down = level(
+    'seckill_mq_brokers_down',
+    'Brokers of the cluster that do not answer. 1 if no name server knows a broker.',
+  );
   const forget = (): void => {
     for (const gauge of [lag, oldest, uncollected]) gauge.reset();
     for (const gauge of [open, openOldest, discarded, down]) gauge.remove(); // `reset` would set it to 0
   };
   forget();
-  /** Messages that RocketMQ holds, or null if this process does not know. */
+  /** Null: this process does not know. */
   return (figures: MessageFigures | null): void => {
     forget();
     if (figures === null) return;
-    for (const { group, topic, lag: messages, oldestMs } of figures.groups) {
+    down.set(figures.brokers.filter((broker) => broker.down !== null).length);
+    const { held } = figures;
+    if (held === null) return;
+    for (const { group, topic, lag: messages, oldestMs } of held.groups) {
       if (topic.startsWith('%DLQ%')) uncollected.labels(topic).set(messages);
       else {
         lag.labels(group, topic).set(messages);
         oldest.labels(group, topic).set((oldestMs ?? 0) / 1000);
       }
     }
-    open.set(figures.halves.open);
-    openOldest.set((figures.halves.oldestMs ?? 0) / 1000);
-    discarded.set(figures.discarded);
-    down.set(figures.brokers.filter((broker) => broker.down !== null).length);
+    open.set(held.halves.open);
+    openOldest.set((held.halves.oldestMs ?? 0) / 1000);
+    discarded.set(held.discarded);
   };
 }
 

@@ -1,17 +1,10 @@
-import {
-  WATCHED_STATES,
-  type WatchedState,
-  type AgedState,
-  type Overdue,
-  type OverdueRepository,
-} from '../core/waiting-states.js';
-import type { OverdueOrders } from '../core/ports/order-transitions.js';
+import { WATCHED_STATES, type WatchedState, type AgedState, type OverdueRepository } from '../core/waiting-states.js';
 import type { Job } from '../core/job.js';
 import type { RecoveryMetrics } from './metrics.js';
 
 /** The jobs watch-pending, watch-sales-in-repair and finish-transfers publish these states. */
 const PUBLISHED_ELSEWHERE = ['batch_pending', 'sale_locked', 'units_in_transfer'] as const;
-const isPublishedHere = (state: WatchedState): state is AgedState | 'pending_payment' =>
+const isPublishedHere = (state: WatchedState): state is AgedState =>
   !PUBLISHED_ELSEWHERE.some((other) => other === state);
 
 /**
@@ -20,22 +13,9 @@ const isPublishedHere = (state: WatchedState): state is AgedState | 'pending_pay
  * @param deadlines how long each state may last, ms
  */
 export function watchOverdue(
-  {
-    transitions,
-    repository,
-    metrics,
-  }: {
-    readonly transitions: OverdueOrders;
-    readonly repository: OverdueRepository;
-    readonly metrics: RecoveryMetrics;
-  },
+  { repository, metrics }: { readonly repository: OverdueRepository; readonly metrics: RecoveryMetrics },
   deadlines: Readonly<Record<AgedState, number>>,
 ): Job {
-  const count = async (state: AgedState | 'pending_payment'): Promise<Overdue> => {
-    if (state !== 'pending_payment') return repository.overdue(state, deadlines[state]);
-    const { orders, oldestMs } = await transitions.overdue();
-    return { count: orders, oldestMs };
-  };
   return {
     name: 'watch-overdue',
     async runOnce(): Promise<'idle' | void> {
@@ -43,7 +23,7 @@ export function watchOverdue(
       let total = 0;
       for (const state of WATCHED_STATES.filter(isPublishedHere)) {
         try {
-          const overdue = await count(state);
+          const overdue = await repository.overdue(state, deadlines[state]);
           metrics.overdue(state, overdue.count, overdue.oldestMs);
           total += overdue.count;
         } catch (error) {

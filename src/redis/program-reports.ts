@@ -1,5 +1,7 @@
 import { z } from 'zod';
 import { SEVERITIES } from '../core/conditions.js';
+import type { Clock } from '../core/ports/clock.js';
+import { VANISHED_NAMED_MS, vanishedPrograms, type SeenProgram } from '../core/vanished-programs.js';
 import { jsonOrNull } from '../core/parse-json.js';
 import { PROGRAM_KINDS, type LiveProgram, type ProgramReports } from '../core/ports/program-reports.js';
 import { asOperationalError, pipelined, type RedisConnection } from './connection.js';
@@ -26,18 +28,59 @@ const storedReport = z.object({
   lifeMs: z.number(),
 });
 
-export function createProgramReports({ redis }: RedisConnection, key = PROGRAMS_KEY): ProgramReports {
+const storedSeen = z.object({
+  kind: z.enum(PROGRAM_KINDS),
+  id: z.string(),
+  startedAtMs: z.number(),
+  seenAtMs: z.number(),
+});
+
+export function createProgramReports({ redis }: RedisConnection, clock: Clock, key = PROGRAMS_KEY): ProgramReports {
   const reportKey = (processId: string): string => `${key}:${processId}`;
+  /** A hash of every process that reported and did not withdraw, which outlives the report. */
+  const seenKey = `${key}:seen`;
   const reports = createLiveReports(redis, key, reportKey);
+  const startedAtMs = new Map<string, number>();
+
+  /** Forgets processes that vanished long ago, or whose place was taken. */
+  const readVanished = async (): Promise<SeenProgram[]> => {
+    const [texts, live] = await Promise.all([redis.hgetall(seenKey), reports.live()]);
+    const liveIds = new Set(live.map(([processId]) => processId));
+    const seen = Object.entries(texts).map(([processId, text]) => ({ processId, ...readSeen(text) }));
+    const [gone, running] = [false, true].map((is) => seen.filter(({ processId }) => liveIds.has(processId) === is));
+    const vanished = vanishedPrograms(gone ?? [], running ?? [], clock.nowMs());
+    const forgotten = (gone ?? []).filter((program) => !vanished.includes(program));
+    if (forgotten.length > 0) await redis.hdel(seenKey, ...forgotten.map(({ processId }) => processId));
+    return vanished.map(({ processId: _, ...program }) => program);
+  };
+
   return {
     async report(processId, report, lifeMs): Promise<void> {
+      const isFirst = !startedAtMs.has(processId);
+      const seenAtMs = Math.round(clock.nowMs());
+      if (isFirst) startedAtMs.set(processId, seenAtMs);
+      const { kind, id } = report;
+      const seen = JSON.stringify({ kind, id, startedAtMs: startedAtMs.get(processId), seenAtMs });
       const text = JSON.stringify({ ...report, lifeMs });
-      await asOperationalError('report a program', () => reports.put(processId, text, lifeMs));
+      await asOperationalError('report a program', () =>
+        Promise.all([
+          reports.put(processId, text, lifeMs),
+          redis.hset(seenKey, processId, seen),
+          redis.pexpire(seenKey, VANISHED_NAMED_MS),
+        ]),
+      );
+      // so that a program that starts again and again leaves few entries
+      if (isFirst) await asOperationalError('forget programs', readVanished);
     },
 
     async withdraw(processId): Promise<void> {
-      await asOperationalError('withdraw a report', () => reports.remove(processId));
+      startedAtMs.delete(processId);
+      await asOperationalError('withdraw a report', () =>
+        Promise.all([reports.remove(processId), redis.hdel(seenKey, processId)]),
+      );
     },
+
+    vanished: () => asOperationalError('read which programs vanished', readVanished),
 
     live: () =>
       asOperationalError('read which programs run', async () => {
@@ -55,6 +98,12 @@ export function createProgramReports({ redis }: RedisConnection, key = PROGRAMS_
 }
 
 const nameOf = ({ kind, id }: LiveProgram): string => `${kind} ${id}`;
+
+/** An entry that cannot be read (another release wrote it) counts as one of long ago. */
+function readSeen(text: string): SeenProgram {
+  const read = storedSeen.safeParse(jsonOrNull(text));
+  return read.success ? read.data : { kind: 'api', id: '', startedAtMs: 0, seenAtMs: 0 };
+}
 
 function readReport(text: string, leftMs: number): LiveProgram[] {
   const read = storedReport.safeParse(jsonOrNull(text));

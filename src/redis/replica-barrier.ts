@@ -1,4 +1,5 @@
 import type { PurchaseAnswer, Reservations } from '../core/ports/stock-store.js';
+import { OutageLog } from '../core/outage-log.js';
 import type { Log } from '../core/ports/log.js';
 import { REPLICA_BARRIER_KEY } from './keys.js';
 import { connectRedis, reasonOf, type RedisConnection, type RedisOptions } from './connection.js';
@@ -21,14 +22,21 @@ export async function openReplicaBarrier(
   log: Log,
 ): Promise<ReplicaBarrier> {
   const connection = await connectRedis({ ...redis, replyTimeoutMs: redis.replyTimeoutMs + timeoutMs }, log);
+  const messages = {
+    begins: 'no reply to WAIT, so the state of the Redis replicas is unknown',
+    ends: 'WAIT gets replies again',
+  };
+  const outage = new OutageLog(log, messages);
   let underWay: Promise<unknown> = Promise.resolve();
   let next: Promise<boolean> | null = null;
   const round = async (): Promise<boolean> => {
     next = null;
     try {
-      return (await replicasWith(connection, replicas, timeoutMs)) >= replicas;
+      const reached = await replicasWith(connection, replicas, timeoutMs);
+      outage.end();
+      return reached >= replicas;
     } catch (error) {
-      log.warn({ error: reasonOf(error) }, 'no reply to WAIT, so the state of the Redis replicas is unknown');
+      outage.failed(reasonOf(error));
       return false;
     }
   };

@@ -2,6 +2,7 @@ import { logFieldsOf, type Batch } from '../core/batch.js';
 import { assert, Bug } from '../core/errors.js';
 import { parseRequestEntry } from '../core/outcome.js';
 import { type Purchase, purchaseKey } from '../core/purchase.js';
+import { OutageLog } from '../core/outage-log.js';
 import type { Log } from '../core/ports/log.js';
 import type { BucketStatus } from '../core/ports/repair-stores.js';
 import type {
@@ -22,10 +23,16 @@ import { readBucketStatus } from './repair-store.js';
 /** Fields per step when the buyers of a sale are read; few enough not to hold Redis up. */
 const SCAN_COUNT = 1000;
 
+/** Many batches are under way at once, and in an outage of one Redis server some of them succeed. */
+const CALM_MS = 10_000;
+
 export function createStockStore(connection: RedisConnection, log: Log): StockStore {
   const { redis, run, markerLifeMs } = connection;
   const { askForRepair } = createRepairAsks(connection.redis);
   const keysOf = keyCache();
+  const outageOf = (begins: string, ends: string): OutageLog => new OutageLog(log, { begins, ends }, {}, CALM_MS);
+  const deductOutage = outageOf('deduct gave no valid answer', 'deduct gives valid answers again');
+  const resolveOutage = outageOf('no reply to resolve', 'resolve gets replies again');
   return {
     askForRepair,
 
@@ -53,7 +60,9 @@ export function createStockStore(connection: RedisConnection, log: Log): StockSt
       const { stock, sale, buyers, requests, tx, pending } = keysOf(batch);
       try {
         const keys = [stock, sale, buyers, requests, tx + batch.batchId, pending];
-        return readDeduct(asList(await run('deduct', keys, [batch.body, markerLifeMs])), batch);
+        const verdict = readDeduct(asList(await run('deduct', keys, [batch.body, markerLifeMs])), batch);
+        deductOutage.end();
+        return verdict;
       } catch (err) {
         if (err instanceof Bug) throw err;
         const error = redisFault('deduct', err);
@@ -61,7 +70,7 @@ export function createStockStore(connection: RedisConnection, log: Log): StockSt
         // There is no reply, or Redis is full (OOM) or read-only. In the last two cases nothing was written, but they
         // are treated like a lost reply: `resolve` finds no marker and can't write one either, so the batch stays
         // undecided until Redis takes writes.
-        log.warn({ err, ...logFieldsOf(batch) }, 'deduct gave no valid answer');
+        deductOutage.failed(err, logFieldsOf(batch));
         return { outcome: 'outcome_unknown' };
       }
     },
@@ -71,11 +80,12 @@ export function createStockStore(connection: RedisConnection, log: Log): StockSt
       try {
         const reply = await run('resolve', [keys.tx + ref.batchId, keys.sale], [ref.epoch, markerLifeMs]);
         const verdict = readResolved(reply);
+        resolveOutage.end();
         if (verdict === 'no_answer') await askForRepair(ref.saleId);
         return verdict;
       } catch (err) {
         if (err instanceof Bug) throw err;
-        log.warn({ err, ...logFieldsOf(ref) }, 'no reply to resolve');
+        resolveOutage.failed(err, logFieldsOf(ref));
         return 'outcome_unknown';
       }
     },

@@ -1,6 +1,7 @@
 import type { MessageView, TransactionChecker } from 'rocketmq-client-nodejs';
 import definition from 'rocketmq-client-nodejs/proto/apache/rocketmq/v2/definition_pb.js';
 import { assertNever } from '../core/errors.js';
+import { OutageLog } from '../core/outage-log.js';
 import type { ChannelMetrics } from './metrics.js';
 import type { Log } from '../core/ports/log.js';
 import type { CheckBack, CheckBackAnswer } from '../core/ports/channels.js';
@@ -11,6 +12,9 @@ type Resolution = (typeof TransactionResolution)[keyof typeof TransactionResolut
 
 /** Length of the queue. A check that does not fit is not lost: the broker asks again after its interval (5 s). */
 const CHECKS_QUEUED_MAX = 1000;
+
+/** Several checks run at once. */
+const CALM_MS = 10_000;
 
 /** The part of a half message that a check reads. */
 export type CheckedMessage = Pick<MessageView, 'messageId' | 'keys' | 'body' | 'properties'>;
@@ -30,6 +34,11 @@ export interface CheckerOptions {
 export function createChecker(options: CheckerOptions): TransactionChecker {
   const { checkBack, log, metrics } = options;
   const limiter = new KeyedLimiter(options.checksInParallel, CHECKS_QUEUED_MAX);
+  const messages = {
+    begins: 'check-back failed; the broker checks back again',
+    ends: 'check-backs are answered again',
+  };
+  const outage = new OutageLog(log, messages, {}, CALM_MS);
   const check = async (view: CheckedMessage): Promise<Resolution> => {
     let answer: CheckBackAnswer;
     try {
@@ -37,10 +46,11 @@ export function createChecker(options: CheckerOptions): TransactionChecker {
       const half = { messageId, properties, body: view.body.toString('utf8') };
       const result = await limiter.run(messageId, () => checkBack(half));
       answer = result === 'skipped' ? 'no_answer' : result;
+      outage.end();
     } catch (error) {
       const [batchId, ...traceIds] = view.keys;
       const named = traceIds.length === 0 ? { batchId } : { batchId, traceIds };
-      log.warn({ ...named, err: error }, 'check-back failed; the broker checks back again');
+      outage.failed(error, named);
       answer = 'no_answer';
     }
     metrics.checkedBack(answer);

@@ -2,6 +2,7 @@ import type { MessageView } from 'rocketmq-client-nodejs';
 import { pause } from '../core/after.js';
 import { assert, OperationalError } from '../core/errors.js';
 import type { Delivery, DeliverySource } from '../core/ports/channels.js';
+import { OutageLog } from '../core/outage-log.js';
 import type { Log } from '../core/ports/log.js';
 import { ChannelHealth } from './probe.js';
 import {
@@ -79,6 +80,8 @@ class RocketmqDeliverySource implements OpenDeliverySource {
    * `performance.now()`.
    */
   readonly #handedOut = new Map<MessageView, number>();
+  /** Counts new consumers until one receives. */
+  readonly #outage: OutageLog;
   #consumer!: PatchedConsumer;
   /** Time since which every receive has failed. Null after a receive that returned. */
   #failingSinceMs: number | null = null;
@@ -89,6 +92,11 @@ class RocketmqDeliverySource implements OpenDeliverySource {
     this.#options = options;
     this.#log = options.log;
     this.#address = { endpoint: options.endpoint, topic: options.topic, group: options.group };
+    const messages = {
+      begins: 'no receive returned for too long; starting a new consumer each minute',
+      ends: 'a new consumer receives',
+    };
+    this.#outage = new OutageLog(options.log, messages, this.#address);
   }
 
   async start(): Promise<void> {
@@ -110,6 +118,7 @@ class RocketmqDeliverySource implements OpenDeliverySource {
       const views = await call;
       this.#failingSinceMs = null;
       this.health.succeeded();
+      this.#outage.end();
       return views.filter((view) => this.#isWhole(view)).map((view) => this.#toDelivery(view));
     } catch (cause) {
       this.#failingSinceMs ??= startedAtMs;
@@ -152,10 +161,7 @@ class RocketmqDeliverySource implements OpenDeliverySource {
    * Replaces the client. The new client also acks what the old client received, because a receipt belongs to the group.
    */
   async #replaceConsumer(): Promise<void> {
-    this.#log.warn(
-      { ...this.#address, lastError: this.health.lastError },
-      'no receive returned for too long; starting a new consumer',
-    );
+    this.#outage.failed(this.health.lastError);
     try {
       const old = this.#consumer;
       this.#consumer = await this.#startConsumer({ ...this.#options.start, attempts: 1 });

@@ -48,7 +48,8 @@ export async function startClient<C extends StartableClient>(
     void stopClient(client, log); // bounded, never rejects; the next attempt need not wait
     if (accessRefusalIn(rootCause(last)) !== null) break; // the next attempt would get the same answer
     if (tls === null && isUnavailable(rootCause(last))) await assertHandshake(address, null);
-    log.warn({ ...address, attempt, attempts, err: last }, 'rocketmq client did not start');
+    // the caller logs the error of the last attempt
+    if (attempt < attempts) log.warn({ ...address, attempt, attempts, err: last }, 'rocketmq client did not start');
   }
   throw startFailure(address, last, timeoutMs);
 }

@@ -2,6 +2,8 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect } from 'chai';
+import { FINDING_KINDS } from '../../src/core/sale-finding.js';
+import { WATCHED_STATES } from '../../src/core/waiting-states.js';
 import { BOARDS } from '../../deploy/grafana/boards.js';
 import { fetchTool, runTool, type Tool } from '../helpers/prometheus-tools.js';
 
@@ -44,9 +46,15 @@ const inTime = 'seckill_recorded_in_time_purchases_total';
 const answers = (code: string): string => `seckill_http_answers_total{route="purchase",code="${code}"}`;
 const answered = (le: string): string => `seckill_http_answer_seconds_bucket{route="purchase",class="ok",le="${le}"}`;
 
+const running = (program: string, instance: string): string =>
+  `seckill_build_info{program="${program}",instance="${instance}",version="1.1.0"}`;
+const alive = (program: string): Series => ({ [running(program, 'a')]: always(1, 2) });
+/** A program that ends after a minute. Prometheus marks its series as stale. */
+const dies = '1+0x5 stale';
+
 const CASES: Readonly<Record<string, Case>> = {
-  SeckillPurchasesNotRecorded: overdue('batch_pending', '3m', '1m'),
-  SeckillOrdersDoNotExpire: overdue('pending_payment', '3m', '1m'),
+  SeckillPurchasesNotRecorded: overdue('batch_pending', '2m', '30s'),
+  SeckillOrdersDoNotExpire: overdue('pending_payment', '2m', '30s'),
   SeckillClocksDiffer: level('seckill_clock_difference_seconds{server="mysql"}', 3, 2, '1m', '20s'),
   SeckillOutboxStalled: overdue('outbox', '2m', '30s'),
   SeckillDeadLetters: overdue('dead_letter', '10s'),
@@ -125,10 +133,32 @@ const CASES: Readonly<Record<string, Case>> = {
   SeckillHalfMessagesDiscarded: level('seckill_mq_half_discarded', 1, 0, '10s'),
   SeckillBrokerDown: level('seckill_mq_brokers_down', 1, 0, '2m', '30s'),
   SeckillMessagesNotWatched: {
-    bad: { 'seckill_mq_half_open{of="an older time"}': '1 stale' },
+    bad: { seckill_mq_brokers_down: '0 stale' },
     fires: '6m',
     waits: '4m',
-    good: { seckill_mq_half_open: always(0) },
+    good: { seckill_mq_brokers_down: always(1) },
+  },
+  SeckillApiAbsent: { bad: { [running('api', 'a')]: dies }, fires: '2m', waits: '80s', good: alive('api') },
+  SeckillBuyersNotServed: level('up{program="proxy",instance="shop:443"}', 0, 1, '1m', '20s'),
+  SeckillWorkerAbsent: { bad: { [running('worker', 'a')]: dies }, fires: '150s', waits: '110s', good: alive('worker') },
+  SeckillProgramDown: {
+    bad: { 'up{program="worker",instance="a"}': always(1), 'up{program="worker",instance="b"}': '1+0x6 0+0x200' },
+    fires: '3m',
+    waits: '110s',
+    good: { 'up{program="worker",instance="a"}': always(1), 'up{program="proxy",instance="b"}': always(0) },
+  },
+  SeckillVersionsDiffer: {
+    bad: {
+      'seckill_build_info{program="api",version="1.1.0"}': always(1, 2),
+      'seckill_build_info{program="worker",version="1.0.0"}': always(1, 2),
+    },
+    fires: '61m',
+    waits: '59m',
+    good: {
+      'seckill_build_info{program="api",version="1.1.0"}': always(1, 2),
+      'seckill_build_info{program="worker",version="1.1.0"}': always(1, 2),
+      'seckill_build_info{program="worker",version="1.0.0"}': '1+0x60 stale',
+    },
   },
   SeckillKeeperAbsent: {
     bad: { 'seckill_overdue{state="outbox"}': always(0) },
@@ -175,9 +205,9 @@ const CASES: Readonly<Record<string, Case>> = {
     },
   },
   SeckillOrdersLate: {
-    bad: { [recorded]: growing(1000, 2), [inTime]: growing(980, 2) },
+    bad: { ...alive('worker'), [recorded]: growing(1000, 2), [inTime]: growing(980, 2) },
     fires: '10m',
-    good: { [recorded]: growing(1000, 2), [inTime]: growing(999, 2) },
+    good: { ...alive('worker'), [recorded]: growing(1000, 2), [inTime]: growing(999, 2) },
   },
   SeckillOrdersLateSlowly: {
     bad: { [recorded]: growing(1000, 7), [inTime]: growing(993, 7) },
@@ -185,9 +215,10 @@ const CASES: Readonly<Record<string, Case>> = {
     good: { [recorded]: growing(1000, 7), [inTime]: growing(999, 7) },
   },
   SeckillPurchasesFail: {
-    bad: { [answers('accepted')]: growing(980, 2), [answers('unavailable')]: growing(20, 2) },
+    bad: { ...alive('api'), [answers('accepted')]: growing(980, 2), [answers('unavailable')]: growing(20, 2) },
     fires: '10m',
     good: {
+      ...alive('api'),
       [answers('accepted')]: growing(900, 2),
       [answers('sold_out')]: growing(90_000, 2),
       [answers('internal')]: growing(1, 2),
@@ -205,6 +236,114 @@ const CASES: Readonly<Record<string, Case>> = {
     good: { [answered('0.1')]: growing(990), [answered('1')]: growing(999), [answered('+Inf')]: growing(1000) },
   },
 };
+
+/** A sale in which half of the buyers do not pay, and everything works. One purchase in ten is a refusal. */
+const ORDINARY: Series = {
+  ...Object.fromEntries(['api', 'worker', 'keeper'].map((program) => [running(program, 'a'), always(1)])),
+  ...Object.fromEntries(
+    ['api', 'worker', 'keeper', 'proxy'].map((of) => [`up{program="${of}",instance="a"}`, always(1)]),
+  ),
+  ...Object.fromEntries(WATCHED_STATES.map((state) => [`seckill_overdue{state="${state}"}`, always(0)])),
+  ...Object.fromEntries(FINDING_KINDS.map((kind) => [`seckill_reconcile_findings{kind="${kind}"}`, always(0)])),
+  seckill_pending_oldest_seconds: '0+0x2 1+0x200',
+  seckill_reconcile_last_run_seconds: always(200),
+  seckill_clock_difference_seconds: always(0.02),
+  seckill_dead_letters_parked: always(0),
+  seckill_mq_brokers_down: always(0),
+  'seckill_mq_oldest_seconds{group="g",topic="t"}': always(1),
+  'seckill_mq_dlq_depth{topic="%DLQ%g"}': always(0),
+  seckill_mq_half_open: always(3),
+  seckill_mq_half_oldest_seconds: always(12),
+  seckill_mq_half_discarded: always(0),
+  'seckill_redis_memory_used_bytes{server="a"}': growing(1000),
+  'seckill_redis_memory_max_bytes{server="a"}': always(1e9),
+  seckill_mysql_outage: always(0),
+  'seckill_admission_breaker{dependency="redis"}': always(0),
+  'seckill_keeper_job_seconds_count{task="expire-orders",result="done"}': growing(5),
+  'seckill_charges_total{outcome="succeeded"}': growing(190),
+  'seckill_charges_total{outcome="declined"}': growing(10),
+  [answers('accepted')]: growing(360),
+  [answers('sold_out')]: growing(40),
+  [answers('unavailable')]: always(0),
+  [recorded]: growing(360),
+  [inTime]: growing(360),
+  [answered('0.1')]: growing(360),
+  [answered('+Inf')]: growing(360),
+};
+
+/** Series that last some minutes, and what fires at which times. */
+interface Course {
+  readonly title: string;
+  readonly alert: string;
+  readonly series: Series;
+  readonly fires: readonly string[];
+  readonly silent: readonly string[];
+}
+
+/** Grows by the given number each ten seconds, for minutes at a time. */
+const grows = (...parts: readonly (readonly [minutes: number, perStep: number])[]): string => {
+  let value = 0;
+  const values = parts.flatMap(([minutes, perStep]) =>
+    Array.from({ length: minutes * (60 / STEP_S) }, () => (value += perStep)),
+  );
+  return values.join(' ');
+};
+const minutes = (from: number, to: number): string[] =>
+  Array.from({ length: (to - from) * 2 + 1 }, (_, index) => `${from * 60 + index * 30}s`);
+
+const COURSES: readonly Course[] = [
+  {
+    title:
+      'half of the purchases fail for five minutes, and again ten minutes later: two pages, each ends in 3 minutes',
+    alert: 'SeckillPurchasesFail',
+    series: {
+      ...alive('api'),
+      [answers('accepted')]: grows([5, 500], [10, 1000], [5, 500], [5, 1000]),
+      [answers('unavailable')]: grows([5, 500], [10, 0], [5, 500], [5, 0]),
+    },
+    fires: [...minutes(2, 5), ...minutes(17, 20)],
+    silent: [...minutes(8, 15), ...minutes(23, 25)],
+  },
+  {
+    title: 'half of the purchases are recorded late for five minutes, and again ten minutes later',
+    alert: 'SeckillOrdersLate',
+    series: {
+      ...alive('worker'),
+      [recorded]: grows([25, 1000]),
+      [inTime]: grows([5, 500], [10, 1000], [5, 500], [5, 1000]),
+    },
+    fires: [...minutes(2, 5), ...minutes(17, 20)],
+    silent: [...minutes(8, 15), ...minutes(23, 25)],
+  },
+  {
+    title: 'one purchase in twenty fails for two hours: the ticket ends within the next half hour',
+    alert: 'SeckillPurchasesFailSlowly',
+    series: {
+      [answers('accepted')]: grows([120, 950], [60, 1000]),
+      [answers('unavailable')]: grows([120, 50], [60, 0]),
+    },
+    fires: ['60m', '120m'],
+    silent: ['152m', '165m'],
+  },
+  {
+    title: 'one order in twenty is late for two hours: the ticket ends within the next half hour',
+    alert: 'SeckillOrdersLateSlowly',
+    series: { [recorded]: grows([180, 1000]), [inTime]: grows([120, 950], [60, 1000]) },
+    fires: ['60m', '120m'],
+    silent: ['152m', '165m'],
+  },
+  {
+    title: 'purchases fail, then every api dies: the alert does not end',
+    alert: 'SeckillPurchasesFail',
+    series: {
+      [running('api', 'a')]: '1+0x29 stale',
+      [answers('accepted')]: `${grows([5, 980])} stale`,
+      [answers('unavailable')]: `${grows([5, 20])} stale`,
+    },
+    fires: minutes(2, 20),
+    silent: [],
+  },
+];
 
 const firing = (alert: string): string => `count(ALERTS{alertname="${alert}",alertstate="firing"})`;
 const test = (alert: string, series: Series, at: readonly (readonly [time: string, fires: boolean])[]): object => ({
@@ -271,6 +410,37 @@ describe('Prometheus rules', () => {
     );
     expect(await check(this, 'promtool', 'test', 'rules', ...tests)).to.include('SUCCESS');
   });
+
+  it('stay silent in ten ordinary minutes in which half of the orders are not paid', async function () {
+    const silence = minutes(0, 12).map((time) => ({ expr: 'count(ALERTS)', eval_time: time, exp_samples: [] }));
+    const ordinary = {
+      interval: `${STEP_S}s`,
+      input_series: Object.entries(ORDINARY).map(([series, values]) => ({ series, values })),
+      promql_expr_test: silence,
+    };
+    const file = written('ordinary.yml', {
+      rule_files: FILES.map((name) => join(FOLDER, name)),
+      evaluation_interval: `${STEP_S}s`,
+      tests: [ordinary],
+    });
+    expect(await check(this, 'promtool', 'test', 'rules', file)).to.include('SUCCESS');
+  });
+
+  for (const { title, alert, series, fires, silent } of COURSES) {
+    it(`${alert}: ${title}`, async function () {
+      const file = written(`${alert}.yml`, {
+        rule_files: [join(FOLDER, 'objectives.yml')],
+        evaluation_interval: `${STEP_S}s`,
+        tests: [
+          test(alert, series, [
+            ...fires.map((time) => [time, true] as const),
+            ...silent.map((time) => [time, false] as const),
+          ]),
+        ],
+      });
+      expect(await check(this, 'promtool', 'test', 'rules', file)).to.include('SUCCESS');
+    });
+  }
 
   it('contain only board expressions that Prometheus understands', async function () {
     const exprs = BOARDS.flatMap(({ rows }) =>

@@ -33,7 +33,7 @@ const inMemory = (clock: Clock) => ({
 });
 const inRedis = (connection: RedisConnection) => ({
   // keys of their own, because operators in other tests would see these programs and APIs
-  programs: createProgramReports(connection, `sk:{live}:programs:${randomUUID()}`),
+  programs: createProgramReports(connection, systemClock, `sk:{live}:programs:${randomUUID()}`),
   rules: createRuleReports(connection, `sk:{entry}:rules:apis:${randomUUID()}`),
   hotSales: createHotSaleStore(connection),
   breakers: createBreakerStore(connection),
@@ -174,6 +174,30 @@ onEachWorld<World>('contract reports of live processes', WORLDS, (world) => {
     }
   });
 
+  it('names a program that vanished, until one of its kind takes its place or it reports again', async () => {
+    const { programs, clock } = world;
+    const [gone, stopped, back, api] = [newId(), newId(), newId(), newId()];
+    const report = (id: string, kind: ProgramReport['kind'], lifeMs: number): Promise<void> =>
+      programs.report(id, programOf(id, { kind }), lifeMs);
+    const vanished = async (): Promise<string[]> => {
+      const ours = new Set([gone, stopped, back, api]);
+      return (await programs.vanished()).map(({ id }) => id).filter((id) => ours.has(id));
+    };
+    for (let nth = 0; nth < 2; nth++) {
+      await Promise.all([gone, stopped, back].map((id) => report(id, 'worker', SHORT_MS)));
+      await clock.sleep(20); // the second report of each is later than the first of all
+    }
+    await programs.withdraw(stopped);
+    expect(await vanished()).to.deep.equal([]);
+    await clock.sleep(SHORT_MS + 20);
+    expect(await vanished()).to.have.members([gone, back]);
+    await report(back, 'worker', LONG_MS);
+    await report(api, 'api', LONG_MS);
+    expect(await vanished()).to.deep.equal([gone]);
+    await report(newId(), 'worker', LONG_MS);
+    expect(await vanished()).to.deep.equal([]);
+  });
+
   it('reads rule reports unchanged', async () => {
     const refused = { version: 4, reasons: ['sign.keys.0 has no secret here', 'limit is not known here'] };
     const report = { ...ruleReportOf(newId(), null), refused };
@@ -216,13 +240,35 @@ describe('reports of live processes in Redis', () => {
 
   it('omits an unreadable program, and expires the keys', async () => {
     const key = `sk:{live}:programs:${randomUUID()}`;
-    const reports = createProgramReports(world.connection, key);
+    const reports = createProgramReports(world.connection, systemClock, key);
     await writeTexts(key, ['', 'null', '{"kind":"api"}', 'nonsense', '{"kind":"baker","id":"x"}']);
     expect(await reports.live()).to.deep.equal([]);
     await reports.report('good', programOf('good'), LONG_MS);
     expect(await reports.live()).to.have.length(1);
     expect(await world.connection.redis.pttl(key)).to.be.within(1, 3_600_000);
     expect(await world.connection.redis.pttl(`${key}:good`)).to.be.within(1, LONG_MS);
+    expect(await world.connection.redis.pttl(`${key}:seen`)).to.be.within(1, 3_600_000);
+  });
+
+  it('forgets programs that vanished over an hour ago, or that it cannot read', async () => {
+    const key = `sk:{live}:programs:${randomUUID()}`;
+    const { redis } = world.connection;
+    const atMs = Date.now();
+    const seen = (seenAtMs: number): string =>
+      JSON.stringify({ kind: 'worker', id: 'w', startedAtMs: seenAtMs - 1000, seenAtMs });
+    await redis.hset(`${key}:seen`, { old: seen(atMs - 3_600_001), strange: '{"kind":"baker"}', new: seen(atMs - 5) });
+    expect(await createProgramReports(world.connection, systemClock, key).vanished()).to.have.length(1);
+    expect(await redis.hkeys(`${key}:seen`)).to.deep.equal(['new']);
+  });
+
+  it('leaves one entry of a program that starts and dies again and again', async () => {
+    const key = `sk:{live}:programs:${randomUUID()}`;
+    for (let nth = 0; nth < 5; nth++) {
+      const reports = createProgramReports(world.connection, systemClock, key);
+      await reports.report(`${nth}`, programOf(`shop-1:${nth}`), 1);
+      await pause(20);
+    }
+    expect(await world.connection.redis.hlen(`${key}:seen`)).to.equal(1);
   });
 
   it('shows an API with an unreadable report as following no rules', async () => {

@@ -14,7 +14,7 @@ import { silentLog } from '../helpers/silent-log.js';
 import type { AuditEntry } from '../../src/core/ports/audit-log.js';
 import type { OrderArchive } from '../../src/core/ports/order-archive.js';
 import type { OrderSearch } from '../../src/core/ports/order-search.js';
-import type { OrderTransitions, OverdueOrders } from '../../src/core/ports/order-transitions.js';
+import type { OrderTransitions } from '../../src/core/ports/order-transitions.js';
 import type { OrdersMoved } from '../../src/core/ports/outbox.js';
 import type { PaymentAttempts } from '../../src/core/ports/payment-attempts.js';
 import type { PaymentCases } from '../../src/core/ports/payment-cases.js';
@@ -41,7 +41,7 @@ interface StoredPayment {
 
 /** The repositories with the state changes of orders, and their writes. */
 export interface MovesWorld extends RepositoryWorld {
-  readonly transitions: OrderTransitions & OverdueOrders;
+  readonly transitions: OrderTransitions;
   readonly refunds: RefundRepository & RefundStore;
   readonly attempts: PaymentAttempts;
   readonly cases: PaymentCases & PaymentCaseStore;

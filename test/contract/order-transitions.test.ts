@@ -200,9 +200,6 @@ onEachWorld<MovesWorld>('contract OrderTransitions', MOVES_WORLDS, (world) => {
     const young = await ordersIn(world, names(3), { paymentWindowMs: DUE_MS });
     const old = await ordersIn(world, names(4), { paymentWindowMs: 2 * DUE_MS });
     const later = await oneOrder();
-    const overdue = await world.transitions.overdue();
-    expect(overdue.orders).to.equal(7);
-    expect(overdue.oldestMs).to.be.within(-2 * DUE_MS, -3 * DUE_MS);
 
     expect(await world.transitions.expireDue(4)).to.equal(4);
     expect([await soldOf(old.sale.saleId), await soldOf(young.sale.saleId)]).to.deep.equal([0, 6]);
@@ -210,7 +207,6 @@ onEachWorld<MovesWorld>('contract OrderTransitions', MOVES_WORLDS, (world) => {
     expect(await world.transitions.expireDue(100)).to.equal(0);
     expect(await soldOf(young.sale.saleId)).to.equal(0);
     expect(await stateOf(later)).to.equal('pending_payment');
-    expect(await world.transitions.overdue()).to.deep.equal({ orders: 0, oldestMs: 0 });
     for (const order of [...young.orders, ...old.orders]) expect(await releasesOf(order)).to.have.length(1);
   });
 

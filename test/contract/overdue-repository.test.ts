@@ -1,13 +1,20 @@
 import { expect } from 'chai';
 import { createOverdueRepository } from '../../src/mysql/overdue-repository.js';
-import type { AgedState } from '../../src/core/waiting-states.js';
+import { OVERDUE_MS, type AgedState } from '../../src/core/waiting-states.js';
 import { ownMysqlWorld } from './repository-worlds.js';
 import { useWorld } from './on-each-world.js';
 
 const AGO = 'UTC_TIMESTAMP(3) - INTERVAL 100 SECOND';
 
+const orderDue = (id: number, state: string, expiresAt: string): string =>
+  'INSERT INTO orders (id, sale_id, user_id, request_id, batch_id, quantity, amount_cents, one_per_buyer, state,' +
+  ` expires_at) VALUES (${id}, 1, 'u${id}', 'r', 'b', 1, 5, 0, '${state}', ${expiresAt})`;
+
 /** In each state: two rows that wait for 100 s, and one row that has ended. */
 const ROWS: Record<AgedState, readonly string[]> = {
+  pending_payment: ['pending_payment', 'pending_payment', 'expired'].map((state, index) =>
+    orderDue(index + 1, state, AGO),
+  ),
   outbox: [
     `INSERT INTO outbox (kind, \`key\`, payload, created_at) VALUES ('release', 'a', '[]', ${AGO})`,
     `INSERT INTO outbox (kind, \`key\`, payload, created_at) VALUES ('orders_moved', 'a', '[]', ${AGO})`,
@@ -70,4 +77,16 @@ describe('OverdueRepository on mysql', () => {
       expect(await repository.overdue(state, 3_600_000)).to.deep.equal({ count: 0, oldestMs: 0 });
     });
   }
+
+  it('counts no unpaid order that became due a moment ago, because the keeper is about to expire it', async () => {
+    await world.pool.execute('DELETE FROM orders');
+    const at = (seconds: number): string => `UTC_TIMESTAMP(3) - INTERVAL ${seconds} SECOND`;
+    for (const [index, seconds] of [-600, -1, 0, 2, 30].entries())
+      await world.pool.execute(orderDue(100 + index, 'pending_payment', at(seconds)));
+    const counted = (): Promise<unknown> =>
+      createOverdueRepository(world.pool).overdue('pending_payment', OVERDUE_MS.pending_payment);
+    expect(await counted()).to.deep.equal({ count: 0, oldestMs: 0 });
+    await world.pool.execute(orderDue(200, 'pending_payment', at(70)));
+    expect(await counted()).to.include({ count: 1 });
+  });
 });

@@ -209,7 +209,6 @@ describe('statements on large tables', () => {
     await transitions.pay(orderIds[1] ?? '', { paymentId: 'plan-2', amountCents: 7 });
     await transitions.cancel(orderIds[2] ?? '');
     await transitions.expire(orderIds.slice(3, 9));
-    await transitions.overdue();
     await transitions.expireDue(500);
 
     const outbox = repository('outbox', createOutbox(pool));
@@ -225,6 +224,7 @@ describe('statements on large tables', () => {
 
     const overdue = repository('overdue', createOverdueRepository(pool));
     const waiting = [
+      'pending_payment',
       'outbox',
       'dead_letter',
       'refund',

@@ -297,12 +297,14 @@ describe('the Helm chart', () => {
     expect(out.map(({ port }) => port)).to.include.members([53, 3306, 6379, 26379, 8081, 9876, 10911, 443]);
   });
 
-  it('scrapes the named metrics ports with the token of the Secret', async function () {
+  it('scrapes the named metrics ports with the token of the Secret, and names the program for alerts on missing programs', async function () {
     const { spec, apiVersion } = named(await rendered(this, 'full'), 'PodMonitor');
     expect(apiVersion).to.equal('monitoring.coreos.com/v1');
     const credentials = { name: 'shop-seckill', key: 'METRICS_TOKEN' };
     const authorization = { type: 'Bearer', credentials };
-    const endpoint = { path: '/metrics', interval: '5s', honorLabels: true, authorization };
+    const sourceLabels = ['__meta_kubernetes_pod_label_app_kubernetes_io_component'];
+    const relabelings = [{ sourceLabels, targetLabel: 'program' }];
+    const endpoint = { path: '/metrics', interval: '5s', honorLabels: true, relabelings, authorization };
     expect(spec.podMetricsEndpoints).to.deep.equal([
       { port: 'operators', ...endpoint },
       { port: 'metrics', ...endpoint },

@@ -26,7 +26,12 @@ const NEEDS_PROMETHEUS: Readonly<Record<string, string>> = {
   SeckillHotSaleNotSplit: 'compared with an hour ago',
   SeckillReconcileOld: 'the newest run of all keepers, or no run',
   SeckillMessagesNotWatched: 'an absent metric',
+  SeckillApiAbsent: 'an absent metric. Without an api there is no console.',
+  SeckillBuyersNotServed: 'a scrape through the proxy',
+  SeckillWorkerAbsent: 'an absent metric. The api reports missing workers under this name.',
   SeckillKeeperAbsent: 'an absent metric. The api reports missing keepers under this name.',
+  SeckillProgramDown: 'a failed scrape. The api reports programs that vanished under this name.',
+  SeckillVersionsDiffer: 'the metrics of several programs',
   SeckillKeeperJobFails: 'a rise over five minutes',
   SeckillIssuerKeysNotRead: 'a rise over a quarter of an hour',
   SeckillOrdersLate: 'rates over hours',
@@ -41,7 +46,7 @@ interface Rule {
   readonly expr: string;
   readonly for?: string;
   readonly labels?: { readonly severity?: string };
-  readonly annotations?: { readonly summary: string };
+  readonly annotations?: { readonly summary: string; readonly runbook_url: string };
 }
 
 const read = (path: string): string => readFileSync(join(REPO_DIR, path), 'utf8');
@@ -90,8 +95,14 @@ describe('guard: alerts and boards', () => {
     expect([...judged.map(({ name }) => name), ...Object.keys(NEEDS_PROMETHEUS)]).to.have.members([...alerts.keys()]);
   });
 
-  it('have a section with their severity in docs/runbook.md', () => {
-    const sections = [...read('docs/runbook.md').matchAll(/^### (\w+)\n\n\*(Page|Ticket)\.\*/gm)];
+  it('link to their own section of the runbook, relative to its folder', () => {
+    for (const [name, { annotations }] of alerts)
+      expect(annotations?.runbook_url, name).to.equal(`runbook.md#${name.toLowerCase()}`);
+  });
+
+  it('have a section in docs/runbook.md with their severity, the sale, the buyers and the end', () => {
+    const form = /^### (Seckill\w+)\n\n\*(Page|Ticket)\.\* Sale: .+[.;"] Buyers: .+[."] Ends: .+\.\n\n\S/gm;
+    const sections = [...read('docs/runbook.md').matchAll(form)];
     expect(sections.map(([, name, whom]) => [name, whom?.toLowerCase()])).to.have.deep.members(
       [...alerts].map(([name, { labels }]) => [name, labels?.severity]),
     );

@@ -13,7 +13,7 @@ import { problemOf } from '../../src/http/problem.js';
 import { routesOf } from '../../src/http/route.js';
 import { ROUTES } from '../../src/programs/routes.js';
 import { STOP_TIMEOUT_MS } from '../../src/programs/run-program.js';
-import { version } from '../../src/programs/version.js';
+import { version } from '../../src/process/version.js';
 import { readConfig, readCopy, readDockerfile, type Stage } from '../image/dockerfile.js';
 import { keysOf, READ_BY } from './helm-settings.js';
 
@@ -225,15 +225,17 @@ describe('guard: deploy/compose.yaml', () => {
         );
   });
 
-  it('scrapes every program on its metrics port, and gives Grafana the dashboards of the image', () => {
+  it('scrapes every program on its metrics port under its name, and the shop through nginx, and gives Grafana the dashboards of the image', () => {
     const { scrape_configs } = parse(read('deploy/compose/prometheus.yml')) as {
-      scrape_configs: { static_configs: { targets: string[] }[] }[];
+      scrape_configs: { static_configs: { labels: { program: string }; targets: string[] }[] }[];
     };
     const port: Readonly<Record<string, number>> = { api: PORTS.operators, worker: PORTS.worker, keeper: PORTS.keeper };
     const programs = ours.filter(([, { command }]) => port[command?.[0] as string] !== undefined);
-    expect(scrape_configs[0]?.static_configs[0]?.targets).to.have.members(
-      programs.map(([name, { command }]) => `${name}:${port[command?.[0] as string]}`),
+    const scraped = scrape_configs.flatMap(({ static_configs }) =>
+      static_configs.flatMap(({ labels, targets }) => targets.map((target) => `${labels.program} ${target}`)),
     );
+    const ofPrograms = programs.map(([name, { command: [kind = ''] = [] }]) => `${kind} ${name}:${port[kind]}`);
+    expect(scraped).to.have.members([...ofPrograms, 'proxy nginx:8443']);
     // A program answers monitoring only under a name that it listens on.
     for (const [name, { command, environment = {} }] of programs)
       expect(environment[command?.[0] === 'api' ? 'OPERATORS_HOST' : 'METRICS_HOST'], name).to.equal(name);

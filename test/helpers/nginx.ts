@@ -71,6 +71,12 @@ interface NginxSite {
   readonly perSecond?: number;
 }
 
+/** A line of the access log. */
+export interface LoggedAnswer {
+  readonly path: string;
+  readonly status: number;
+}
+
 /** Runs a real nginx with the configuration of deploy/nginx. */
 export class Nginx {
   /** Addresses for buyers: without TLS, with TLS, and the redirect. */
@@ -123,6 +129,11 @@ export class Nginx {
 
   async #isUp(): Promise<boolean> {
     return (await ask(`${this.url}/healthz`)).status === 200;
+  }
+
+  get accessLog(): LoggedAnswer[] {
+    const lines = readFileSync(join(this.#dir, 'work/access.log'), 'utf8').split('\n').slice(0, -1);
+    return lines.map((line) => JSON.parse(line) as LoggedAnswer);
   }
 
   get log(): string {

@@ -3,7 +3,7 @@ import { createAdmissionMetrics, createWaitingRoomMetrics } from '../../src/admi
 import { createHttpMetrics, createIdentityMetrics } from '../../src/http/metrics.js';
 import { SaleAnswers } from '../../src/http/sale-answers.js';
 import { createChargeMetrics, createOrderJobMetrics, createWorkerMetrics } from '../../src/orders/metrics.js';
-import { createJobMetrics, createPoolWaits } from '../../src/process/telemetry.js';
+import { createBuildInfo, createJobMetrics, createPoolWaits } from '../../src/process/telemetry.js';
 import { createTracingMetrics } from '../../src/process/tracing.js';
 import { createPurchaseMetrics, createStatusMetrics } from '../../src/purchase/metrics.js';
 import { createRecoveryMetrics } from '../../src/recovery/metrics.js';
@@ -31,6 +31,7 @@ export async function ownLabels(): Promise<Map<string, readonly string[]>> {
 function registryOfAll(): Registry {
   const registry = new Registry();
   collectDefaultMetrics({ register: registry });
+  createBuildInfo(registry);
   createPurchaseMetrics(registry, () => ({ waiting: 0, inFlight: 0 }));
   createStatusMetrics(registry, () => 0);
   createChargeMetrics(registry);

@@ -26,6 +26,7 @@ export class StandInCluster {
   readonly #sockets = new Set<Socket>();
   /** Addresses by name. */
   readonly #brokers = new Map<string, string>();
+  readonly #silent = new Set<string>();
   readonly #clusterOf: (broker: string) => string;
   namesrvAddr = '';
 
@@ -40,8 +41,10 @@ export class StandInCluster {
   ): Promise<StandInCluster> {
     const cluster = new StandInCluster(clusterOf);
     for (const [name, broker] of Object.entries(brokers)) {
-      const says: Broker = (code, fields) =>
-        code === REQUEST.brokerRuntimeInfo ? { code: 0, body: RUNTIME } : broker(code, fields);
+      const says: Broker = (code, fields) => {
+        if (cluster.#silent.has(name)) return 'closes';
+        return code === REQUEST.brokerRuntimeInfo ? { code: 0, body: RUNTIME } : broker(code, fields);
+      };
       cluster.#brokers.set(name, await cluster.#listen(says));
     }
     cluster.namesrvAddr = await cluster.#listen((code) => {
@@ -57,6 +60,11 @@ export class StandInCluster {
   /** Forgets a broker, as a name server does when the broker dies. */
   forget(name: string): void {
     this.#brokers.delete(name);
+  }
+
+  /** Lets a broker that is still known answer nothing more. */
+  silence(name: string): void {
+    this.#silent.add(name);
   }
 
   close(): void {

@@ -239,7 +239,7 @@ export class HostileWorld extends ReconcileWorld {
       live: new LiveSnapshots(
         {
           sales: partial({ look: async () => ({ sales: [], moreSales: 0, missing: [] }) }),
-          programs: partial({ live: async () => [] }),
+          programs: partial({ live: async () => [], vanished: async () => [] }),
           own: () => null,
           clock,
           log: partial({ error: ({ err }: { err?: unknown }) => void this.#wrong('bug', err) }),

@@ -11,7 +11,7 @@ import { openSale } from '../chaos/harness/sales.js';
 import { pause, until } from '../chaos/harness/wait.js';
 import { EventStreamClient } from '../helpers/event-stream-client.js';
 import { expectInvariants } from '../helpers/invariants.js';
-import { fetchNginx, Nginx, type FoundNginx, type Upstream } from '../helpers/nginx.js';
+import { fetchNginx, Nginx, type FoundNginx, type LoggedAnswer, type Upstream } from '../helpers/nginx.js';
 import { useSystem } from '../helpers/system.js';
 
 /** More requests than are refused at once, even with 30 restored each second. */
@@ -345,6 +345,8 @@ describe('deploy/nginx in front of two APIs', () => {
       undefined,
     ]);
     expect((await ask(`${nginx.url}/readyz`)).json).to.deep.equal({ ready: true });
+    const scraped = await ask(`${nginx.url}/readyz`, { headers: { Accept: 'text/plain;version=0.0.4,*/*;q=0.1' } });
+    expect(scraped.text, 'Prometheus can read the page').to.equal('# ready\n');
 
     await Promise.all(apis.map((api) => api.stop()));
     const lost = await ask(url, { ...purchase, body: { quantity: 1 } });
@@ -354,6 +356,14 @@ describe('deploy/nginx in front of two APIs', () => {
     expect((await ask(`${nginx.url}/readyz`)).status, 'no api is ready').to.equal(503);
     expect((await ask(`${nginx.url}/healthz`)).json, 'nginx is alive').to.deep.equal({ status: 'alive' });
     expect((await get(`${nginx.url}${asset}`)).status, 'a file of the page is still there').to.equal(200);
+
+    const OTHERS = 300;
+    for (let nth = 0; nth < OTHERS; nth++) await ask(`${nginx.url}/nothing-here`);
+    expect((await ask(`${nginx.url}/v1/sales/${saleId}?last`)).status).to.equal(503);
+    const isLost = ({ path, status }: LoggedAnswer): boolean => path === `/v1/sales/${saleId}` && status === 503;
+    await until('the access log has both answers with 503', () => nginx.accessLog.filter(isLost).length === 2);
+    const others = nginx.accessLog.filter(({ path }) => path === '/nothing-here').length;
+    expect(others, 'about one in a hundred').to.be.below(OTHERS / 10);
   });
 });
 

@@ -158,8 +158,8 @@ export const MUTANTS: readonly Mutant[] = [
     edits: [
       {
         file: 'src/rocketmq/checker.ts',
-        find: "the broker checks back again');\n      answer = 'no_answer';",
-        replace: "the broker checks back again');\n      answer = 'rollback';",
+        find: "outage.failed(error, named);\n      answer = 'no_answer';",
+        replace: "outage.failed(error, named);\n      answer = 'rollback';",
       },
     ],
     chaos: {

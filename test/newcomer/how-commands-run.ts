@@ -62,6 +62,7 @@ export const RUN_HERE: readonly string[] = [
   'seckill trace order-1 --sale $SALE --user alice',
   'seckill audit list --subject sale:$SALE --since -1d',
   'seckill audit list --action sale.reshard_claimed',
+  'seckill audit list --since -1d',
 ];
 
 /** Run by another test, which prepares what the command needs. */
@@ -106,6 +107,7 @@ export const RUN_BY: Readonly<Record<string, readonly string[]>> = {
   'test/chaos/harness/commands.ts': ['npm run build'],
   'test/guard/supply.test.ts': ['npm run licences'],
   'test/integration/nginx.test.ts': ['nginx -e stderr …'],
+  'test/contract/runbook.test.ts': ["mysql -e 'SELECT …"],
   'test/deploy/containers.test.ts': ['sh deploy/compose/prepare.sh'],
   'test/image/image.test.ts': ['seckill health'],
   'test/chaos/scenarios/restore.ts': ['seckill restored'],
@@ -210,10 +212,22 @@ export const NOT_RUN: Readonly<Record<string, readonly string[]>> = {
   ],
   'stands in a sentence, without all that it needs': [
     'seckill sale close',
+    'seckill sale close $SALE',
+    'seckill sale edit $SALE --closes-at +1h',
+    'seckill sale pause $SALE',
     'seckill sale create --buckets 8',
     'seckill sale reshard <saleId> --buckets 8',
-    'seckill sale repair <saleId> --force',
     'seckill reconcile --sale <saleId> --apply',
+  ],
+  'looks at the services and servers of a machine, or changes them': [
+    'for port in 9103 9101 9102; …',
+    "systemctl list-units 'seckill-*'",
+    'logs() …',
+    'logs keeper',
+    'redis-cli …',
+    "mysql -e 'KILL 4711'",
+    'openssl x509 …',
+    'kill -HUP …',
   ],
   'installs services on the machine; test/guard/systemd.test.ts has systemd read them': [
     'cp deploy/systemd/*.service …',

@@ -4,7 +4,7 @@ import type { RepairStore } from '../../src/core/ports/repair-stores.js';
 import type { BatchStore } from '../../src/core/ports/batch-store.js';
 import type { SaleStore, StockStore } from '../../src/core/ports/stock-store.js';
 import type { TransferStore } from '../../src/core/ports/transfer-store.js';
-import type { OrderTransitions, OverdueOrders } from '../../src/core/ports/order-transitions.js';
+import type { OrderTransitions } from '../../src/core/ports/order-transitions.js';
 import type { Log } from '../../src/core/ports/log.js';
 import type { MemoryRepositories } from '../helpers/memory/memory-repositories.js';
 import type { MemoryBroker } from '../helpers/memory/memory-broker.js';
@@ -29,7 +29,7 @@ export interface Servers {
   readonly repair: RepairStore;
   /** MySQL as the workers write it; all others use `repositories`. */
   readonly orders: OrderRepository;
-  readonly transitions: OrderTransitions & OverdueOrders;
+  readonly transitions: OrderTransitions;
   readonly outbox: Outbox;
 }
 

@@ -3,7 +3,6 @@ import { FallbackCache } from '../../src/admission/degrade/degraded-reads.js';
 import { LeakyBucket } from '../../src/admission/limits/leaky-bucket.js';
 import { LocalLimitStore } from '../../src/admission/limits/local-limit-store.js';
 import { limitsRules } from '../../src/admission/limits/limits.js';
-import { keepRunning } from '../../src/core/job.js';
 import { Batcher } from '../../src/purchase/batcher.js';
 import { PurchaseWatch } from '../../src/purchase/purchase-watch.js';
 import { SoldOutFlags } from '../../src/purchase/sold-out-flags.js';
@@ -15,7 +14,6 @@ import { MemorySaleSnapshotCache } from '../helpers/memory/memory-sale-snapshot-
 import { SteppedClock } from '../helpers/memory/stepped-clock.js';
 import { purchaseOf, saleOf } from '../helpers/sales.js';
 import { silentLog } from '../helpers/silent-log.js';
-import { KeeperWorld } from './orders/keeper-world.js';
 import { partial } from '../helpers/partial.js';
 
 const HOUR_MS = 3_600_000;
@@ -153,19 +151,5 @@ describe('a clock that is set back by an hour [T12]', () => {
     clock.step(-HOUR_MS);
     clock.advance(1000);
     expect(cache.get('k')).to.equal(null);
-  });
-
-  it('still logs a job that keeps failing', async () => {
-    const world = new KeeperWorld();
-    const { clock, log, metrics } = world;
-    const stopping = new AbortController();
-    let runs = 0;
-    const runOnce = async (): Promise<void> => {
-      if (++runs === 2) clock.step(-HOUR_MS);
-      if (runs === 7) stopping.abort();
-      throw new Error('away');
-    };
-    await keepRunning({ name: 'a-job', runOnce }, 2000, stopping.signal, { clock, log, metrics });
-    expect(world.warnings, 'at 0 and 10 s').to.have.length(2);
   });
 });

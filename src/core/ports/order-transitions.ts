@@ -49,15 +49,6 @@ export interface OrderTransitions {
   expireDue(max: number): Promise<number>;
 }
 
-/** Unpaid orders that should have ended by now, on MySQL time. */
-export interface OverdueOrders {
-  /**
-   * Counts these orders. `oldestMs` is how long ago the oldest should have ended, 0 without such an order.
-   * @throws OperationalError mysql
-   */
-  overdue(): Promise<{ readonly orders: number; readonly oldestMs: number }>;
-}
-
 /** The present state of orders. */
 export interface OrderStates {
   /**

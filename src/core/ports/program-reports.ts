@@ -1,4 +1,5 @@
 import type { Condition } from '../conditions.js';
+import type { SeenProgram } from '../vanished-programs.js';
 
 export const PROGRAM_KINDS = ['api', 'worker', 'keeper'] as const;
 export type ProgramKind = (typeof PROGRAM_KINDS)[number];
@@ -52,4 +53,11 @@ export interface ProgramReports {
    * @throws OperationalError redis
    */
   live(): Promise<readonly LiveProgram[]>;
+
+  /**
+   * Returns the processes that stopped reporting within the last hour without a withdrawal, and whose place no newer
+   * process of their kind has taken.
+   * @throws OperationalError redis
+   */
+  vanished(): Promise<readonly SeenProgram[]>;
 }

@@ -21,7 +21,10 @@ export const healthz = defineRoute({
   handle: () => json(200, 'alive', { status: 'alive' }),
 });
 
-/** Every client of the buyer listener can read this answer, so it names neither servers nor reasons. */
+/**
+ * Every client of the buyer listener can read this answer, so it names neither servers nor reasons. Prometheus gets a page
+ * that it can read, so that a scrape through a proxy tells whether buyers reach an api that can sell.
+ */
 export const readyz = defineRoute({
   method: 'get',
   path: '/readyz',
@@ -31,15 +34,21 @@ export const readyz = defineRoute({
   access: 'none',
   endpoint: null,
   answers: {
-    200: { description: 'ready', schema: isReady },
+    200: { description: 'ready', schema: isReady, type: 'text/plain' },
     503: { description: 'not ready', schema: isReady },
   },
   problems: [],
-  async handle(_call, { lifecycle, isReady }) {
+  async handle({ req }, { lifecycle, isReady }) {
     const ready = !lifecycle.draining && (await isReady());
+    if (ready && req.headers.accept?.includes(PROMETHEUS) === true) {
+      return textAnswer(200, 'ready', '# ready\n', METRICS_TYPE);
+    }
     return ready ? json(200, 'ready', { ready }) : json(503, 'not_ready', { ready });
   },
 });
+
+/** Every version of Prometheus accepts this type. */
+const PROMETHEUS = 'text/plain;version=0.0.4';
 
 export const readiness = defineRoute({
   method: 'get',

@@ -3,6 +3,7 @@ import { HALF_TOPICS } from '../../core/topics.js';
 import {
   addressOf,
   brokersKnownTo,
+  NoBrokerKnown,
   readGroups,
   readRuntime,
   readTopics,
@@ -26,6 +27,7 @@ import {
   type QueueEnds,
 } from '../../rocketmq/admin/inspect-broker.js';
 import { RemotingError } from '../../rocketmq/admin/remoting.js';
+import type { MessageFigures } from '../../recovery/metrics.js';
 import type { BrokerAccess } from '../../rocketmq/credentials.js';
 import { discardedHalves, openHalves, resumeHalf } from './half-messages.js';
 import type {
@@ -103,9 +105,18 @@ export class RocketmqInspection {
     return this.#look((brokers) => statusOf(brokers, groups));
   }
 
-  /** Returns the part of `status` that the keeper publishes, at a lower cost. */
-  async figures(groups: readonly NamedGroup[]): Promise<ClusterFigures> {
-    return this.#look((brokers) => figuresOf(brokers, groups));
+  /** Returns the part of `status` that the keeper publishes, at a lower cost. Without a known broker, it counts as down. */
+  async figures(groups: readonly NamedGroup[]): Promise<MessageFigures> {
+    try {
+      return await this.#look(async (brokers) => {
+        const held = brokers.up.length === 0 ? null : await figuresOf(brokers, groups);
+        return { brokers: brokers.reports, held };
+      });
+    } catch (error) {
+      if (!(error instanceof NoBrokerKnown)) throw error;
+      const gone = this.#seen.gone([]).map(({ why }) => ({ down: why }));
+      return { brokers: gone.length > 0 ? gone : [{ down: error.message }], held: null };
+    }
   }
 
   /** Lists the groups, largest lag first. @param groups null: all groups known to the brokers */

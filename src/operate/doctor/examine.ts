@@ -16,6 +16,7 @@ import { addressOf } from '../../mysql/server.js';
 import { connectRedis } from '../../redis/connection.js';
 import { createProgramReports } from '../../redis/program-reports.js';
 import { readRedisFacts } from '../../redis/read-facts.js';
+import { systemClock } from '../../process/system-clock.js';
 import { brokersKnownTo, parseAddress, type BrokerAddress } from '../../rocketmq/admin/broker-state.js';
 import { askRemoting, RemotingError, REQUEST, type RemotingAddress } from '../../rocketmq/admin/remoting.js';
 import { readTopicLists } from '../../rocketmq/admin/topic-lists.js';
@@ -108,7 +109,7 @@ async function askRedis(env: Environment): Promise<AskedRedis> {
     const connection = await openForLook(options);
     try {
       const says = await readRedisFacts(connection);
-      programs = await createProgramReports(connection)
+      programs = await createProgramReports(connection, systemClock)
         .live()
         .then((live) => live.length)
         .catch(() => null);

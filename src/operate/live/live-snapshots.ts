@@ -1,6 +1,7 @@
 import type { Snapshot } from '../../contract/live.js';
 import { assert, OperationalError } from '../../core/errors.js';
 import { bugLog } from '../../core/job.js';
+import type { SeenProgram } from '../../core/vanished-programs.js';
 import { mergedConditions, type Condition } from '../../core/conditions.js';
 import type { Clock } from '../../core/ports/clock.js';
 import type { Log } from '../../core/ports/log.js';
@@ -22,8 +23,9 @@ export type SendEvent = (event: Buffer) => void;
 const EVERY_MS = 1000;
 /** Three reports: a single slow answer of a server is not an outage. */
 const NOT_READY_MS = 6_000;
-/** A restart of a keeper takes up to this long. After this time no keeper is running. */
-const KEEPER_GONE_MS = 120_000;
+/** A restart takes less. */
+const VANISHED_MS = 60_000;
+const VANISHED_SHOWN_MAX = 20;
 
 /**
  * Creates a snapshot a second while there are listeners, and sends it to all of them. A slow snapshot delays the next one.
@@ -97,17 +99,19 @@ export class LiveSnapshots {
 
   async #make(): Promise<Snapshot> {
     const missing: string[] = [];
-    const [live, read] = await Promise.all([
+    const orNull = (error: unknown): null => {
+      if (!(error instanceof OperationalError)) throw error;
+      missing.push(error.message);
+      return null;
+    };
+    const [live, read, vanished] = await Promise.all([
       this.#parts.sales.look(),
-      this.#parts.programs.live().catch((error: unknown) => {
-        if (!(error instanceof OperationalError)) throw error;
-        missing.push(error.message);
-        return null;
-      }),
+      this.#parts.programs.live().catch(orNull),
+      this.#parts.programs.vanished().catch(orNull),
     ]);
     const own = this.#parts.own();
     const programs = this.#withOwn(read ?? [], own);
-    const conditions = this.#conditionsOf(programs, missing[0] ?? own?.refusal ?? null);
+    const conditions = this.#conditionsOf(programs, vanished ?? [], missing[0] ?? own?.refusal ?? null);
     return {
       atMs: Math.round(this.#parts.clock.nowMs()),
       everyMs: EVERY_MS,
@@ -131,7 +135,11 @@ export class LiveSnapshots {
    * Combines the conditions that the programs report with the conditions that are only visible from outside.
    * @param unknown why programs may be missing. Null if all running programs are known
    */
-  #conditionsOf(programs: readonly LiveProgram[], unknown: string | null): Condition[] {
+  #conditionsOf(
+    programs: readonly LiveProgram[],
+    vanished: readonly SeenProgram[],
+    unknown: string | null,
+  ): Condition[] {
     const { clock } = this.#parts;
     const before = this.#since;
     this.#since = new Map();
@@ -152,8 +160,12 @@ export class LiveSnapshots {
     if (unknown !== null) {
       const text = `Other programs may run unseen, because Redis does not keep their reports: ${unknown}.`;
       seen.push(own('ProgramsUnknown', { name: 'ProgramsUnknown', about: 'redis', text }, NOT_READY_MS));
-    } else if (!programs.some(({ kind }) => kind === 'keeper')) {
-      seen.push(own(KEEPER_ABSENT.name, KEEPER_ABSENT, KEEPER_GONE_MS));
+    } else {
+      for (const { kind: missing, name, text, afterMs } of ABSENT) {
+        if (programs.some(({ kind }) => kind === missing)) continue;
+        seen.push(own(name, { name, about: null, text }, afterMs));
+      }
+      for (const program of vanished.slice(0, VANISHED_SHOWN_MAX)) seen.push(goneOf(program, clock.nowMs()));
     }
     return mergedConditions(seen);
   }
@@ -164,8 +176,27 @@ function waitingIn(programs: readonly LiveProgram[], saleId: string): number | n
   return rooms.length === 0 ? null : rooms.reduce((sum, buyers) => sum + buyers, 0);
 }
 
-const KEEPER_ABSENT = {
-  name: 'SeckillKeeperAbsent',
-  about: null,
-  text: 'No keeper runs, so overdue work is neither done nor counted.',
-};
+/** The alerts on programs of which none runs, and how long a restart may take. */
+const ABSENT = [
+  {
+    kind: 'worker',
+    name: 'SeckillWorkerAbsent',
+    text: 'No worker runs. Buyers can buy, but no purchase becomes an order.',
+    afterMs: 60_000,
+  },
+  {
+    kind: 'keeper',
+    name: 'SeckillKeeperAbsent',
+    text: 'No keeper runs, so overdue work is neither done nor counted.',
+    afterMs: 120_000,
+  },
+] as const;
+
+const goneOf = ({ kind, id, seenAtMs }: SeenProgram, nowMs: number): Condition => ({
+  key: `SeckillProgramDown ${kind} ${id}`,
+  name: 'SeckillProgramDown',
+  severity: nowMs - seenAtMs >= VANISHED_MS ? 'ticket' : 'info',
+  about: id,
+  text: `The ${kind} ${id} vanished, and no new ${kind} has taken its place.`,
+  sinceMs: seenAtMs,
+});

@@ -32,7 +32,7 @@ export async function openLive(connections: Connections<'mysql' | 'redis' | 'ope
     landed,
     clock,
   });
-  const programs = createProgramReports(redis);
+  const programs = createProgramReports(redis, clock);
   const live = new LiveSnapshots({ sales, programs, own, clock, log }, CONSOLE_STREAMS_MAX);
   return { live, saleSeconds: { landed, answers, keptMs } };
 }

@@ -47,12 +47,15 @@ async function clustersOfRoute(namesrv: RemotingAddress, known: ReadonlySet<stri
   }
 }
 
+/** A name server answers, but none knows a broker: no broker runs, or none has registered yet. */
+export class NoBrokerKnown extends OperationalError {}
+
 /**
  * Asks name servers in turn until a name server knows a broker: each knows all brokers.
  * @param namesrvAddr one or more `host:port`, separated by `;`
  * @param cluster null: the cluster that has our topics
  * @returns the brokers in the order of their names
- * @throws OperationalError rocketmq, when no name server knows a broker
+ * @throws NoBrokerKnown; OperationalError rocketmq, when no name server answers
  */
 export async function brokersKnownTo(
   namesrvAddr: string,
@@ -60,10 +63,12 @@ export async function brokersKnownTo(
   cluster: string | null,
 ): Promise<BrokerAddress[]> {
   let cause: unknown;
+  let hasAnswer = false;
   for (const address of namesrvAddr.split(';')) {
     try {
       const found = await masterBrokers(parseAddress(address, access), cluster);
       if (found.length > 0) return found.sort((one, other) => (one.name < other.name ? -1 : 1));
+      hasAnswer = true;
       cause = new RemotingError(
         cluster === null ? 'it knows no broker' : `it knows no broker of the cluster ${cluster}`,
       );
@@ -72,7 +77,8 @@ export async function brokersKnownTo(
     }
   }
   const why = cause instanceof Error ? cause.message : String(cause);
-  throw new OperationalError('rocketmq', `NAMESRV_ADDR ${namesrvAddr}: ${why}`, { retryable: true, cause });
+  const Fault = hasAnswer ? NoBrokerKnown : OperationalError;
+  throw new Fault('rocketmq', `NAMESRV_ADDR ${namesrvAddr}: ${why}`, { retryable: true, cause });
 }
 
 /** A master broker, and its name in the cluster. */

@@ -6,7 +6,6 @@ import type { Clock } from '../../../src/core/ports/clock.js';
 import type {
   CancelOutcome,
   OrderTransitions,
-  OverdueOrders,
   Payment,
   PayOutcome,
 } from '../../../src/core/ports/order-transitions.js';
@@ -14,7 +13,7 @@ import type { OrdersMoved } from '../../../src/core/ports/outbox.js';
 import type { MemoryRepositories } from './memory-repositories.js';
 
 /** Faults that a test can inject. With `…_reply_lost` the change is still made. */
-export type TransitionFault = 'pay_fails' | 'pay_reply_lost' | 'cancel_fails' | 'expire_fails' | 'overdue_fails';
+export type TransitionFault = 'pay_fails' | 'pay_reply_lost' | 'cancel_fails' | 'expire_fails';
 
 export interface MemoryPayment extends Payment {
   readonly orderId: string;
@@ -23,7 +22,7 @@ export interface MemoryPayment extends Payment {
 }
 
 /** Changes states of the orders in `MemoryRepositories`, on its clock. Each call is atomic, like a transaction. */
-export class MemoryOrderTransitions implements OrderTransitions, OverdueOrders {
+export class MemoryOrderTransitions implements OrderTransitions {
   readonly payments = new Map<string, MemoryPayment>();
   readonly #repositories: MemoryRepositories;
   readonly #clock: Clock;
@@ -79,13 +78,6 @@ export class MemoryOrderTransitions implements OrderTransitions, OverdueOrders {
   async expireDue(max: number): Promise<number> {
     this.#failOn('expire_fails');
     return this.#move(this.#expiring().slice(0, max), 'expired');
-  }
-
-  async overdue(): Promise<{ orders: number; oldestMs: number }> {
-    this.#failOn('overdue_fails');
-    const due = this.#due();
-    const oldest = due[0]?.expiresAtMs ?? null;
-    return { orders: due.length, oldestMs: oldest === null ? 0 : this.#repositories.clock.nowMs() - oldest };
   }
 
   /** Returns orders due on the clocks of both MySQL and the caller. */

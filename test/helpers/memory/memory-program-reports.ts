@@ -1,4 +1,5 @@
 import { OperationalError } from '../../../src/core/errors.js';
+import { vanishedPrograms, type SeenProgram } from '../../../src/core/vanished-programs.js';
 import type { Clock } from '../../../src/core/ports/clock.js';
 import type { LiveProgram, ProgramReport, ProgramReports } from '../../../src/core/ports/program-reports.js';
 
@@ -6,6 +7,7 @@ interface Stored {
   readonly report: ProgramReport;
   readonly atMs: number;
   readonly lifeMs: number;
+  readonly startedAtMs: number;
 }
 
 /** Reports of programs in memory that expire with the clock. */
@@ -21,7 +23,9 @@ export class MemoryProgramReports implements ProgramReports {
 
   async report(processId: string, report: ProgramReport, lifeMs: number): Promise<void> {
     this.#failIfDown();
-    this.#reports.set(processId, { report, atMs: this.#clock.nowMs(), lifeMs });
+    const atMs = this.#clock.nowMs();
+    const { startedAtMs = atMs } = this.#reports.get(processId) ?? {};
+    this.#reports.set(processId, { report, atMs, lifeMs, startedAtMs });
   }
 
   async withdraw(processId: string): Promise<void> {
@@ -36,6 +40,19 @@ export class MemoryProgramReports implements ProgramReports {
       .filter(({ atMs, lifeMs }) => nowMs - atMs < lifeMs)
       .map(({ report, atMs }) => ({ ...report, seenMsAgo: nowMs - atMs }))
       .sort((one, other) => (`${one.kind} ${one.id}` < `${other.kind} ${other.id}` ? -1 : 1));
+  }
+
+  async vanished(): Promise<readonly SeenProgram[]> {
+    this.#failIfDown();
+    const nowMs = this.#clock.nowMs();
+    const seen = [...this.#reports.values()].map(({ report: { kind, id }, atMs, lifeMs, startedAtMs }) => ({
+      program: { kind, id, startedAtMs, seenAtMs: atMs },
+      isLive: nowMs - atMs < lifeMs,
+    }));
+    const [gone, live] = [false, true].map((is) =>
+      seen.filter(({ isLive }) => isLive === is).map((one) => one.program),
+    );
+    return vanishedPrograms(gone ?? [], live ?? [], nowMs);
   }
 
   #failIfDown(): void {

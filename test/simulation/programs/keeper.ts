@@ -82,7 +82,7 @@ function periodicJobs(proc: SimulatedProcess, system: SimulatedSystem, metrics: 
   const { clock } = proc;
   const sales = withFaults(proc, 'mysql', repositories, ['list']);
   const repository = withFaults(proc, 'mysql', repositories, ['writtenBatches', 'findByPurchases', 'findOrder']);
-  const transitions = withFaults(proc, 'mysql', system.servers.transitions, ['expireDue', 'overdue', 'pay']);
+  const transitions = withFaults(proc, 'mysql', system.servers.transitions, ['expireDue', 'pay']);
   const store = withFaults(proc, 'redis', system.servers.batches, [
     'withPending',
     'stalePending',

@@ -1,8 +1,51 @@
 import { expect } from 'chai';
+import sinon from 'sinon';
+import { OperationalError } from '../../../src/core/errors.js';
 import { OutageLog } from '../../../src/core/outage-log.js';
 import { silentLog } from '../../helpers/silent-log.js';
 
+const away = (dependency: 'mysql' | 'redis', message = 'gone'): Error =>
+  new OperationalError(dependency, message, { retryable: true });
+
 describe('outage log', () => {
+  let warned: unknown[];
+  let ended: unknown[];
+  const log = {
+    ...silentLog,
+    warn: (fields: object) => void warned.push(fields),
+    info: (fields: object) => void ended.push(fields),
+  };
+  beforeEach(() => {
+    warned = [];
+    ended = [];
+  });
+  afterEach(() => sinon.restore());
+
+  it('logs the first failure of each kind, whatever its message, and again in the next outage', () => {
+    const outage = new OutageLog(log, { begins: 'it is away', ends: 'it is back' });
+    const [mysql, redis, bug] = [away('mysql'), away('redis'), new TypeError('a bug')];
+    for (const error of [mysql, away('mysql', 'batch 7'), redis, bug, mysql]) outage.failed(error);
+    expect(warned).to.deep.equal([{ err: mysql }, { err: redis }, { err: bug }]);
+    outage.end();
+    outage.failed(mysql, { batchId: 'b' });
+    expect(warned.slice(3)).to.deep.equal([{ err: mysql, batchId: 'b' }]);
+    expect(ended).to.deep.equal([{ failures: 5 }]);
+  });
+
+  it('stays one outage while successes come between the failures, until nothing fails for the calm time', () => {
+    const timers = sinon.useFakeTimers({ toFake: ['performance'] });
+    const outage = new OutageLog(log, { begins: 'it is away', ends: 'it is back' }, {}, 10_000);
+    for (let nth = 0; nth < 5; nth++) {
+      outage.failed(away('redis'));
+      timers.tick(9_000);
+      outage.end();
+    }
+    expect([warned.length, ended]).to.deep.equal([1, []]);
+    timers.tick(1_000);
+    outage.end();
+    expect(ended).to.deep.equal([{ failures: 5 }]);
+  });
+
   it('logs the first of many failures in a row and their end once, and knows whether the outage lasts', () => {
     const said: unknown[] = [];
     const log = {

@@ -16,6 +16,10 @@ const REPORT = {
   dependencies: [{ name: 'rocketmq', ok: false, detail: '10.0.0.7:8081 does not answer' }],
 };
 
+/** Sent by Prometheus 2.42. */
+const ACCEPTED_BY_PROMETHEUS =
+  'application/openmetrics-text;version=1.0.0,application/openmetrics-text;version=0.0.1;q=0.75,text/plain;version=0.0.4;q=0.5,*/*;q=0.1';
+
 describe('two listeners of an API', () => {
   let server: Started | undefined;
   const serve = async (overrides: Partial<HttpServices> = {}, requestsPerSecond = 10_000): Promise<Started> =>
@@ -55,6 +59,16 @@ describe('two listeners of an API', () => {
     await serve();
     expect((await request(urlOf('buyers')).get('/readyz').expect(200)).body).to.deep.equal({ ready: true });
     await request(urlOf('operators')).get('/readyz').expect(200);
+  });
+
+  it('give Prometheus a page that it can read at /readyz of buyers, only while the api is ready', async () => {
+    let isReady = true;
+    const { url } = await serve({ isReady: async () => isReady });
+    const readyz = (): request.Test => request(url).get('/readyz').set('Accept', ACCEPTED_BY_PROMETHEUS);
+    const { text, type } = await readyz().expect(200);
+    expect({ text, type }).to.deep.equal({ text: '# ready\n', type: 'text/plain' });
+    isReady = false;
+    await readyz().expect(503);
   });
 
   it('show operators the shutdown and metrics while buyers get their last responses', async () => {

@@ -2,7 +2,8 @@ import { expect } from 'chai';
 import { Registry } from 'prom-client';
 import sinon from 'sinon';
 import { keepRunning } from '../../../src/core/job.js';
-import { createJobMetrics, loggedError } from '../../../src/process/telemetry.js';
+import { createJobMetrics, createRegistry, loggedError } from '../../../src/process/telemetry.js';
+import { version } from '../../../src/process/version.js';
 import { SteppedClock } from '../../helpers/memory/stepped-clock.js';
 import { silentLog } from '../../helpers/silent-log.js';
 
@@ -17,6 +18,13 @@ describe('an error in the log', () => {
       const text = JSON.stringify(loggedError(error));
       expect(text).to.contain('WRONGPASS').and.not.contain('a-secret');
     }
+  });
+});
+
+describe('the registry of a program', () => {
+  it('publishes the program with its version and the version of Node', async () => {
+    const metrics = await createRegistry('worker').getSingleMetricAsString('seckill_build_info');
+    expect(metrics).to.contain(`seckill_build_info{version="${version}",node="${process.version}",program="worker"} 1`);
   });
 });
 

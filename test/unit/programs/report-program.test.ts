@@ -4,7 +4,7 @@ import { Gauge, Registry } from 'prom-client';
 import type { LiveProgram, OwnReport } from '../../../src/core/ports/program-reports.js';
 import type { ReadyReport } from '../../../src/http/services.js';
 import { reportProgram, type ReportProgramParts } from '../../../src/programs/report-program.js';
-import { version } from '../../../src/programs/version.js';
+import { version } from '../../../src/process/version.js';
 import { ManualClock } from '../../helpers/memory/manual-clock.js';
 import { MemoryProgramReports } from '../../helpers/memory/memory-program-reports.js';
 import { silentLog } from '../../helpers/silent-log.js';

@@ -1,9 +1,11 @@
 import { expect } from 'chai';
+import { OperationalError } from '../../../src/core/errors.js';
 import { WATCHED_STATES, type AgedState, type OverdueRepository } from '../../../src/core/waiting-states.js';
 import { watchOverdue } from '../../../src/recovery/watch-overdue.js';
 import { KeeperWorld } from '../orders/keeper-world.js';
 
 const DEADLINES = {
+  pending_payment: 8,
   outbox: 1,
   dead_letter: 2,
   refund: 3,
@@ -33,20 +35,15 @@ describe('keeper: watch-overdue', () => {
     };
   });
   const run = (): Promise<unknown> => {
-    const { transitions, metrics } = world;
-    return watchOverdue({ transitions, metrics, repository }, DEADLINES).runOnce();
+    return watchOverdue({ metrics: world.metrics, repository }, DEADLINES).runOnce();
   };
 
   it('publishes every waiting state against its own deadline', async () => {
-    const sale = await world.openSale();
-    const recorded = await world.deducted(sale, ['u1', 'u2']);
-    await world.recorded(recorded); // unpaid for 900 s
-    world.clock.advance(905_000);
     expect(await run()).to.equal(undefined);
     expect(Object.keys(world.overdue)).to.have.members(STATES);
-    expect(world.overdue.pending_payment).to.deep.equal([2, 5000]);
     expect(world.overdue.refund).to.deep.equal([7, 700]);
     expect(asked).to.have.deep.members([
+      ['pending_payment', 8] as const,
       ['outbox', 1] as const,
       ['dead_letter', 2] as const,
       ['refund', 3] as const,
@@ -66,12 +63,12 @@ describe('keeper: watch-overdue', () => {
   });
 
   it('hides only the figures of a store that is away, and fails the run', async () => {
-    world.transitions.breakNext('overdue_fails');
-    const error = await run().then(
-      () => null,
-      (caught: Error) => caught.name,
-    );
-    expect(error).to.equal('OperationalError');
+    const away = new OperationalError('mysql', 'gone', { retryable: true });
+    const { overdue } = repository;
+    repository = {
+      overdue: (state, afterMs) => (state === 'pending_payment' ? Promise.reject(away) : overdue(state, afterMs)),
+    };
+    expect(await run().catch((error: unknown) => error)).to.equal(away);
     expect(Object.keys(world.overdue)).to.have.members(STATES.filter((state) => state !== 'pending_payment'));
   });
 });

@@ -148,6 +148,25 @@ describe('delivery-source: client whose receives fail', () => {
     expect(client.startup.callCount).to.equal(2);
     expect(client.receive.lastCall.thisValue).to.equal(client.startup.firstCall.thisValue);
   });
+
+  it('logs one line per outage, however many clients do not start, and one at its end', async () => {
+    const { source, client, lines, failure } = await openSource({ start: { attempts: 1 } });
+    client.receive.rejects(new Error('no answer'));
+    client.startup.rejects(new Error('no proxy'));
+    await failure();
+    for (let minute = 0; minute < 5; minute++) {
+      clock.tick(DEAF_AFTER_MS);
+      await failure();
+    }
+    expect(lines.map(({ message }) => message)).to.deep.equal([
+      'no receive returned for too long; starting a new consumer each minute',
+    ]);
+    client.receive.resolves([]);
+    await source.receive(1);
+    expect(lines.slice(1).map(({ message, fields }) => [message, fields.failures])).to.deep.equal([
+      ['a new consumer receives', 5],
+    ]);
+  });
 });
 
 describe('delivery-source: close', () => {

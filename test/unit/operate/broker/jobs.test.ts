@@ -5,14 +5,16 @@ import { createRecoveryMetrics, type MessageFigures } from '../../../../src/reco
 import { watchMessages } from '../../../../src/operate/broker/jobs.js';
 
 const FIGURES: MessageFigures = {
-  groups: [
-    { group: 'writer', topic: 'purchase', lag: 3, oldestMs: 1500 },
-    { group: 'collector', topic: '%DLQ%writer', lag: 2, oldestMs: 70_000 },
-    { group: 'coupon', topic: 'order-event', lag: 0, oldestMs: null },
-  ],
-  halves: { open: 1, oldestMs: 25_000 },
-  discarded: 4,
   brokers: [{ down: null }, { down: 'no answer' }],
+  held: {
+    groups: [
+      { group: 'writer', topic: 'purchase', lag: 3, oldestMs: 1500 },
+      { group: 'collector', topic: '%DLQ%writer', lag: 2, oldestMs: 70_000 },
+      { group: 'coupon', topic: 'order-event', lag: 0, oldestMs: null },
+    ],
+    halves: { open: 1, oldestMs: 25_000 },
+    discarded: 4,
+  },
 };
 
 describe('keeper: watch-messages', () => {
@@ -47,6 +49,13 @@ describe('keeper: watch-messages', () => {
       'seckill_mq_half_discarded 4',
       'seckill_mq_brokers_down 1',
     ]);
+  });
+
+  it('publishes only the number of brokers that are down when no broker answers', async () => {
+    await runOnce();
+    inspect = async () => ({ brokers: [{ down: 'gone' }], held: null });
+    await runOnce();
+    expect(await published()).to.deep.equal(['seckill_mq_brokers_down 1']);
   });
 
   it('asks and shows nothing while another keeper has the lease', async () => {

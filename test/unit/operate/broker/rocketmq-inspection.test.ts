@@ -116,6 +116,47 @@ describe('inspection of RocketMQ with a faulty broker', () => {
   });
 });
 
+describe('figures for the keeper', () => {
+  let cluster: StandInCluster;
+  let inspection: RocketmqInspection;
+  beforeEach(async () => {
+    const empty: Said = { code: 0, body: '{"table":{},"offsetTable":{}}' };
+    cluster = await StandInCluster.start({ 'broker-a': () => empty });
+    inspection = new RocketmqInspection(cluster.namesrvAddr, null);
+  });
+  afterEach(() => cluster.close());
+  const downs = async (): Promise<unknown> => {
+    const { brokers, held } = await inspection.figures([]);
+    return { down: brokers.map(({ down }) => down), held: held !== null };
+  };
+
+  it('count the only broker as down and show no messages when no name server knows it any more', async () => {
+    expect(await downs()).to.deep.equal({ down: [null], held: true });
+    cluster.forget('broker-a');
+    expect(await downs()).to.deep.equal({ down: ['no name server knows this broker any more'], held: false });
+  });
+
+  it('count a broker as down when a fresh keeper finds none', async () => {
+    cluster.forget('broker-a');
+    const down = [`NAMESRV_ADDR ${cluster.namesrvAddr}: it knows no broker`];
+    expect(await downs()).to.deep.equal({ down, held: false });
+  });
+
+  it('show no messages when the only known broker is silent', async () => {
+    cluster.silence('broker-a');
+    expect(await downs()).to.have.nested.property('held', false);
+    expect(await downs())
+      .to.have.nested.property('down[0]')
+      .that.matches(/closed the connection/);
+  });
+
+  it('fail when no name server answers, because the broker may run', async () => {
+    cluster.close();
+    const error = await inspection.figures([]).catch((reason: unknown) => reason);
+    expect(error).to.be.instanceOf(OperationalError).and.include({ dependency: 'rocketmq' });
+  });
+});
+
 describe('browsing a topic', () => {
   let cluster: StandInCluster;
   let inspection: RocketmqInspection;

@@ -135,7 +135,8 @@ describe('live snapshots', () => {
       sinceMs: clock.nowMs() - 10,
     };
     await programs.report('a', reportOf({ conditions: [condition] }), 600_000);
-    await programs.report('b', reportOf({ id: 'shop-2:8', conditions: [{ ...condition, severity: 'page' }] }), 600_000);
+    const worse = { ...condition, severity: 'page' as const };
+    await programs.report('b', reportOf({ kind: 'worker', id: 'shop-2:8', conditions: [worse] }), 600_000);
     const broken = { kind: 'api' as const, id: 'shop-1:9', ready: false, problems: ['redis: does not answer.'] };
     await programs.report('c', reportOf(broken), 600_000);
     const got = listen();
@@ -146,7 +147,7 @@ describe('live snapshots', () => {
     expect(first.programs.map(({ kind, id }) => `${kind} ${id}`)).to.deep.equal([
       'api shop-1:9',
       'keeper shop-1:7',
-      'keeper shop-2:8',
+      'worker shop-2:8',
     ]);
     const sinceMs = first.atMs;
     const notReady = {
@@ -177,17 +178,47 @@ describe('live snapshots', () => {
     ]);
   });
 
-  it('report a missing keeper at once, and raise an alert after two minutes', async () => {
+  const shown = ({ conditions }: Snapshot): string[] => conditions.map(({ name, severity }) => `${name} ${severity}`);
+
+  it('report a missing worker or keeper at once, and raise an alert after one or two minutes', async () => {
     const got = listen();
     const first = await next(got);
-    expect(first.conditions.map(({ name, severity }) => [name, severity])).to.deep.equal([
-      ['SeckillKeeperAbsent', 'info'],
-    ]);
-    clock.advance(120_000);
+    expect(shown(first)).to.deep.equal(['SeckillWorkerAbsent info', 'SeckillKeeperAbsent info']);
+    clock.advance(60_000);
+    expect(shown(await next(got))).to.deep.equal(['SeckillWorkerAbsent page', 'SeckillKeeperAbsent info']);
+    clock.advance(60_000);
     const later = await next(got);
-    expect(later.conditions[0]).to.deep.include({ severity: 'page', sinceMs: first.atMs });
+    expect(shown(later)).to.deep.equal(['SeckillWorkerAbsent page', 'SeckillKeeperAbsent page']);
+    expect(later.conditions[0]?.sinceMs).to.equal(first.atMs);
     await programs.report('a', reportOf(), 600_000);
+    await programs.report('b', reportOf({ kind: 'worker', id: 'shop-1:8' }), 600_000);
     expect((await next(got)).conditions).to.deep.equal([]);
+  });
+
+  it('name one program of several that vanished, until another takes its place', async () => {
+    const worker = (id: string): ProgramReport => reportOf({ kind: 'worker', id });
+    await programs.report('keeper', reportOf(), 600_000);
+    await programs.report('one', worker('shop-1:8'), 600_000);
+    await programs.report('gone', worker('shop-2:8'), 1_000);
+    const seenAtMs = clock.nowMs();
+    const got = listen();
+    expect(shown(await next(got))).to.deep.equal([]);
+    clock.advance(1_000);
+    const text = 'The worker shop-2:8 vanished, and no new worker has taken its place.';
+    expect((await next(got)).conditions).to.deep.equal([
+      {
+        key: 'SeckillProgramDown worker shop-2:8',
+        name: 'SeckillProgramDown',
+        severity: 'info',
+        about: 'shop-2:8',
+        text,
+        sinceMs: seenAtMs,
+      },
+    ]);
+    clock.advance(60_000);
+    expect(shown(await next(got))).to.deep.equal(['SeckillProgramDown ticket']);
+    await programs.report('new', worker('shop-3:8'), 600_000);
+    expect(shown(await next(got))).to.deep.equal([]);
   });
 
   it('name unreadable parts and send the rest', async () => {
