@@ -108,7 +108,7 @@ export const RUN_BY: Readonly<Record<string, readonly string[]>> = {
   'test/integration/nginx.test.ts': ['nginx -e stderr …'],
   'test/deploy/containers.test.ts': ['sh deploy/compose/prepare.sh'],
   'test/image/image.test.ts': ['seckill health'],
-  'test/chaos/scenarios/restore.ts': ['seckill restored'],
+  'test/chaos/scenarios/restore.ts': ['seckill restored', 'seckill reconcile resolve …'],
 };
 
 /** Not run by a test. Like all others, their options and names are checked against the programs. */

@@ -140,6 +140,7 @@ export class FakeServices {
         workThrough: refuse,
       },
       reconcile: partial({}),
+      resolveLost: refuse,
       refunds: partial({}),
       paymentCases: partial({}),
       currenciesOf: refuse,
