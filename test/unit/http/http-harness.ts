@@ -111,7 +111,7 @@ export class FakeServices {
       getSale: { get: refuse },
       getOrder: refuse,
       findOrder: refuse,
-      orderSearch: { page: refuse, currenciesOf: refuse },
+      orderSearch: { page: refuse, currenciesOf: refuse, detailsOf: async () => new Map() },
       refundsOf: () => Promise.resolve([]),
       payOrder: refuse,
       cancelOrder: refuse,
