@@ -8,13 +8,13 @@ import { SCHEMA, settingsOf, type SectionName } from '../src/core/config/schema.
 // ceiling. A commit that raises one says why.
 
 const CEILINGS: Readonly<Record<string, number>> = {
-  'lines of TypeScript': 185_450,
-  'lines in src': 58_750,
+  'lines of TypeScript': 186_360,
+  'lines in src': 59_300,
   'lines in web': 15_760,
-  'lines in test': 100_510,
+  'lines in test': 100_870,
   'lines in deploy': 6_210,
   'lines in bench': 4_240,
-  'words in docs': 40_330,
+  'words in docs': 40_590,
   'words in docs/decisions': 10_270,
   'pages in docs': 28,
   settings: 96,

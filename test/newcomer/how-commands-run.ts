@@ -64,6 +64,8 @@ export const RUN_HERE: readonly string[] = [
   'seckill mq topics',
   'seckill mq producers',
   'seckill trace order-1 --sale $SALE --user alice',
+  'seckill purge --older-than 400d --dry-run',
+  'seckill purge --older-than 400d',
   'seckill audit list --subject sale:$SALE --since -1d',
   'seckill audit list --action sale.reshard_claimed',
 ];
@@ -101,7 +103,12 @@ export const RUN_BY: Readonly<Record<string, readonly string[]>> = {
   ],
   'test/secure/order-events.test.ts': ['GRPC_DEFAULT_SSL_ROOTS_FILE_PATH=/run/secrets/ca.pem …'],
   'test/integration/identity.test.ts': ['seckill token --user alice', 'seckill revocations add --user alice'],
-  'test/integration/operations.test.ts': ['seckill profile api --seconds 10', 'seckill profile api --heap'],
+  'test/integration/operations.test.ts': [
+    'seckill profile api --seconds 10',
+    'seckill profile api --heap',
+    'seckill erase-buyer alice --dry-run',
+    'seckill erase-buyer alice',
+  ],
   'test/integration/traces.test.ts': ['seckill trace 4bf92f3577b34da6a3ce929d0e0e4736'],
   'test/contract/mqadmin.test.ts': ['npm run stack -- mqadmin …'],
   'test/integration/order-life.test.ts': ['seckill refunds done pi_3MtwBwLkdIwHu7', 'seckill payment-cases close …'],
