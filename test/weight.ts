@@ -14,7 +14,7 @@ const CEILINGS: Readonly<Record<string, number>> = {
   'lines in test': 100_870,
   'lines in deploy': 6_210,
   'lines in bench': 4_240,
-  'words in docs': 40_590,
+  'words in docs': 40_600,
   'words in docs/decisions': 10_270,
   'pages in docs': 28,
   settings: 96,
