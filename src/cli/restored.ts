@@ -15,7 +15,8 @@ Examples:
   seckill restored
   seckill restored --json
 
-It may run twice, as long as no program runs. The audit log records it.
+It may run twice, as long as no program runs. The audit log records it. Once the programs run, \`seckill reconcile resolve\` decides
+about the orders that only Redis still knows.
 Exit codes: 0 done, 1 not done, 2 wrong usage.`;
 
 export function restoredCommand(): Command {

@@ -25,6 +25,8 @@ const COMMANDS: Readonly<Record<string, () => Promise<Command>>> = {
   rules: async () => (await import('../operate/rules/commands.js')).rulesCommand(),
   switch: async () => (await import('../operate/rules/commands.js')).switchCommand(),
   lua: async () => (await import('./lua.js')).luaCommand(),
+  purge: async () => (await import('../operate/purge/commands.js')).purgeCommand(),
+  'erase-buyer': async () => (await import('../operate/purge/commands.js')).eraseBuyerCommand(),
   revocations: async () => (await import('../operate/revocations/commands.js')).revocationsCommand(),
   profile: async () => (await import('./profile.js')).profileCommand(),
   token: async () => (await import('./setup.js')).tokenCommand(),

@@ -33,7 +33,16 @@ export const orderPageSchema = z
   })
   .meta({ id: 'OrderWithRefunds' });
 
-export const foundOrder = orderSchema.extend({ userId: text, batchId: text }).meta({ id: 'FoundOrder' });
+export const foundOrder = orderSchema
+  .extend({
+    userId: text,
+    batchId: text,
+    sku: text,
+    title: text,
+    unitPriceCents: amount,
+    paymentId: text.nullable().meta({ description: 'of the payment that paid the order' }),
+  })
+  .meta({ id: 'FoundOrder' });
 export const ordersOfBuyer = z.object({ orders: z.array(orderSchema), next: text.nullable() });
 export const foundOrders = z.object({ orders: z.array(foundOrder), next: text.nullable() });
 /**

@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { JOB_STATES } from '../core/ports/compensation-repository.js';
 import { RUN_OUTCOMES } from '../core/ports/reconcile-runs.js';
+import { FAILURE_REASONS } from '../core/order.js';
 import { COMPENSATED_KINDS, FINDING_KINDS } from '../core/sale-finding.js';
 import { count, text, time, type BodyOf } from './fields.js';
 
@@ -43,6 +44,30 @@ export const saleReport = z
   })
   .meta({ id: 'SaleReport' });
 
+const resolvedOrder = z
+  .object({
+    saleId: text,
+    userId: text,
+    requestId: text,
+    orderId: text.nullable(),
+    quantity: count,
+    outcome: z.enum(['written', 'failed', 'recorded', 'left']),
+    reason: z.enum(FAILURE_REASONS).nullable(),
+    evidence: z.array(text).meta({ description: '`message`, or types of events, that the broker still keeps' }),
+    note: text.nullable(),
+  })
+  .meta({ id: 'ResolvedOrder' });
+export const resolvedSale = z
+  .object({
+    saleId: text,
+    dryRun: z.boolean(),
+    counts: z.object({ written: count, failed: count, recorded: count, left: count }),
+    more: z.boolean().meta({ description: 'there are more lost orders: repeat the request' }),
+    silent: text.nullable().meta({ description: 'why the broker was not searched completely' }),
+    orders: z.array(resolvedOrder),
+  })
+  .meta({ id: 'ResolvedSale' });
+
 const run = z
   .object({
     runId: text,
@@ -61,4 +86,5 @@ export const runPage = z.object({ next: text.nullable(), runs: z.array(run) });
 export type CompensationJob = BodyOf<typeof job>;
 export type Finding = BodyOf<typeof finding>;
 export type SaleReport = BodyOf<typeof saleReport>;
+export type ResolvedSale = BodyOf<typeof resolvedSale>;
 export type ReconcileRun = BodyOf<typeof run>;

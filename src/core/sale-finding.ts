@@ -14,7 +14,7 @@ import { purchaseKey, requestName } from './purchase.js';
  * - `not_marked`: the order is live, but its request is still `held` in Redis
  * - `unreleased`: the row has ended, but Redis still keeps its units
  * - `order_lost`: Redis says `ordered` (or `released`, so it was an order, or a late batch found no units for it), but
- *   there is no row
+ *   there is no row; an operator resolves it
  * - `unheld`: the order is live, but Redis holds nothing for it
  * - `stale_marker`: markers of a closed sale that no check-back can ask for any more
  * - `stuck_outbox`: an outbox row that is old, or was tried too often, and is not done

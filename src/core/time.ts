@@ -33,6 +33,7 @@ const SPANS = [
   ['from', 'to'],
   ['since', 'until'],
   ['opensFrom', 'opensTo'],
+  ['paidFrom', 'paidTo'],
 ] as const;
 
 /** Finds a span that ends before it begins. @param times Unix ms. @returns the names of its two ends, or null */

@@ -124,7 +124,7 @@ export const WAITING_STATES = {
   difference_reported: {
     waits: 'findings that are only reported: `order_lost`, `unheld`, `oversell`, `miscount`, `not_loaded`, `overdue`',
     deadline: 'RECONCILE_EVERY_MS',
-    endedBy: 'a person; `seckill reconcile` and `seckill trace` show the difference',
+    endedBy: 'a person; `seckill reconcile resolve` ends `order_lost`, and `seckill trace` shows the others',
     watchedAs: 'reconcile',
   },
   sale_locked: {

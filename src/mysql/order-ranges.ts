@@ -23,14 +23,18 @@ interface Range {
 }
 
 /** Records the id range of the orders of a plan, in the transaction that inserts them. @throws MysqlError */
-export async function insertRanges(tx: Transaction, { orders }: WritePlan): Promise<void> {
+export async function insertRanges(tx: Transaction, { orders, again = false }: WritePlan): Promise<void> {
   if (orders.length === 0) return;
   let values = '';
   for (const [saleId, { first, last, orders: count }] of rangesBySale(orders)) {
     values += `${values === '' ? '' : ','}(${numeric(saleId)},${numeric(first)},${numeric(last)},${count})`;
   }
-  await tx.execute(`INSERT INTO order_ranges (sale_id, first_id, last_id, orders) VALUES ${values}`);
+  await tx.execute(
+    `INSERT INTO order_ranges (sale_id, first_id, last_id, orders) VALUES ${values}${again ? WIDEN : ''}`,
+  );
 }
+
+const WIDEN = ' ON DUPLICATE KEY UPDATE last_id = GREATEST(last_id, VALUES(last_id)), orders = orders + VALUES(orders)';
 
 /** Computes the ranges. Ids are not minted in order: within a millisecond the buyer decides. */
 function rangesBySale(orders: readonly NewOrder[]): ReadonlyMap<string, Range> {

@@ -1,13 +1,13 @@
 import { compareIds, isId, isOrderId, isSaleId } from '../core/ids.js';
-import { idBelow, lowestOrderIdAt, ORDER_ID_MAX } from '../core/order-id.js';
-import type { OrderFilter, OrderPage, OrderSearch } from '../core/ports/order-search.js';
-import { NO_CURRENCY } from '../core/order.js';
+import { idBelow, lowestOrderIdAt, mintedAtMs, ORDER_ID_MAX } from '../core/order-id.js';
+import type { OrderDetails, OrderFilter, OrderPage, OrderSearch } from '../core/ports/order-search.js';
+import { NO_CURRENCY, type Order, type ShownOrder } from '../core/order.js';
 import { byOrderId, findInBoth, fromOrders, selectFromBoth, type OrderTable } from './both-tables.js';
 import { bigint, knex, select } from './knex.js';
 import type { MysqlPool } from './pool.js';
 import { nextOrders } from './order-ranges.js';
 import { currenciesOfSales, shownOrders } from './shown-orders.js';
-import { ORDER_COLUMNS, type OrderRow, type OrderIdRow } from './tables.js';
+import { ORDER_COLUMNS, type OrderRow, type OrderIdRow, type PaymentRow } from './tables.js';
 import { withoutUndefined } from '../core/without-undefined.js';
 
 /** Maximum number of rows that a page examines: some tens of ms. */
@@ -17,12 +17,14 @@ const READ_MAX = 10_000;
 export function createOrderSearch(pool: MysqlPool, readMax: number = READ_MAX): OrderSearch {
   return {
     page(filter, after, max) {
-      const { userId, saleId } = filter;
+      const { userId, saleId, paidFromMs } = filter;
+      if (paidFromMs !== undefined) return pageByPayment(pool, { ...filter, paidFromMs }, after, max);
       if (userId !== undefined) return pageOfUser(pool, { ...filter, userId }, after, max);
       if (saleId !== undefined) return pageOfSale(pool, { ...filter, saleId }, after, max, readMax);
       return pageById(pool, filter, after, max, readMax);
     },
     currenciesOf: (orderIds) => currenciesOf(pool, orderIds),
+    detailsOf: (orders) => detailsOf(pool, orders),
   };
 }
 
@@ -143,4 +145,115 @@ async function pageById(
   const orders = await shownOrders(pool, rows);
   const isFull = orders.length === max;
   return { orders, next: isFull ? (orders.at(-1)?.orderId ?? null) : last };
+}
+
+/**
+ * A payment is stored right before its order is marked as paid, in one transaction, after all waiting for locks. So its
+ * time is at most this much earlier.
+ */
+const PAID_AFTER_MS = 60_000;
+
+type PaymentPlace = Omit<PaymentRow, 'amount_cents'>;
+type PaymentTable = 'payments' | 'payments_archive';
+const PAYMENT_PLACE = ['payment_id', 'order_id', 'created_at'] as const;
+
+const byPayment = (a: PaymentPlace, b: PaymentPlace): number =>
+  a.created_at.getTime() - b.created_at.getTime() || (a.payment_id < b.payment_id ? -1 : 1);
+
+/**
+ * Pages along the payments in the order of their time, through an index of `payments`: an index of `orders` would cost
+ * every order, paid or not. The cursor is `<ms>.<payment>`.
+ */
+async function pageByPayment(
+  pool: MysqlPool,
+  filter: OrderFilter & { readonly paidFromMs: number },
+  after: string | null,
+  max: number,
+): Promise<OrderPage | null> {
+  const { paidFromMs, paidToMs = Infinity } = filter;
+  const [, ms = '', paymentId = ''] = /^([0-9]{1,15})\.([!-~]{1,64})$/.exec(after ?? '') ?? [];
+  if (after !== null && ms === '') return null;
+  const at = new Date(after === null ? Math.max(0, paidFromMs - PAID_AFTER_MS) : Number(ms));
+  const page = (table: PaymentTable) => {
+    const found = knex(table as 'payments')
+      .select(...PAYMENT_PLACE)
+      .where('created_at', '>=', at)
+      .where((later) => later.where('created_at', '>', at).orWhere('payment_id', '>', paymentId));
+    if (paidToMs !== Infinity) void found.where('created_at', '<', new Date(paidToMs));
+    return found.orderBy('created_at').orderBy('payment_id').limit(max);
+  };
+  const live: PaymentPlace[] = await select(pool, page('payments'));
+  const seen = new Set(live.map((one) => one.payment_id));
+  const archived = (await select(pool, page('payments_archive'))).filter((one) => !seen.has(one.payment_id));
+  const payments = [...live, ...archived].sort(byPayment).slice(0, max);
+  const orders = await paidBy(pool, payments, filter);
+  const last = payments.at(-1);
+  const isEnd = last === undefined || payments.length < max;
+  return { orders, next: isEnd ? null : `${last.created_at.getTime()}.${last.payment_id}` };
+}
+
+/** Returns the orders that these payments paid and that match the filter, in the order of the payments. */
+async function paidBy(pool: MysqlPool, payments: readonly PaymentPlace[], filter: OrderFilter): Promise<ShownOrder[]> {
+  const { paidFromMs = 0, paidToMs = Infinity, fromMs = 0, toMs = Infinity } = filter;
+  const find = (table: OrderTable, ids: readonly string[]) =>
+    select(pool, matching(table, filter).whereIn('id', ids.map(bigint)));
+  const ids = [...new Set(payments.map((one) => one.order_id))];
+  const found = await findInBoth(ids, find, ({ id }) => id);
+  const rows = new Map(found.map((row) => [row.id, row]));
+  const paying = await payingPayments(pool, found);
+  const wanted = payments.flatMap((one) => {
+    const row = rows.get(one.order_id);
+    const paidAtMs = row?.paid_at?.getTime() ?? -1;
+    if (row === undefined || paying.get(row.id) !== one.payment_id) return [];
+    const mintedMs = mintedAtMs(row.id);
+    const isMeant = paidAtMs >= paidFromMs && paidAtMs < paidToMs && mintedMs >= fromMs && mintedMs < toMs;
+    return isMeant ? [row] : [];
+  });
+  return shownOrders(pool, wanted);
+}
+
+async function detailsOf(pool: MysqlPool, orders: readonly Order[]): Promise<Map<string, OrderDetails>> {
+  if (orders.length === 0) return new Map();
+  const saleIds = [...new Set(orders.map(({ saleId }) => saleId))];
+  const sales = await select(pool, knex('sales').select('id', 'sku', 'title').whereIn('id', saleIds));
+  const bySale = new Map(sales.map((sale) => [sale.id, sale]));
+  const paid = orders.map(({ orderId, paidAtMs }) => ({
+    id: orderId,
+    paid_at: paidAtMs === null ? null : new Date(paidAtMs),
+  }));
+  const paying = await payingPayments(pool, paid);
+  return new Map(
+    orders.map(({ orderId, saleId }) => {
+      const { sku = '', title = '' } = bySale.get(saleId) ?? {};
+      return [orderId, { sku, title, paymentId: paying.get(orderId) ?? null }];
+    }),
+  );
+}
+
+/**
+ * Finds the payment that paid each order. An order may have more payments, which are owed back: of another amount before
+ * it was paid, or second payments after that. Its row is locked while a payment is recorded, so the last payment before
+ * the time at which it was paid is the one.
+ */
+async function payingPayments(
+  pool: MysqlPool,
+  rows: readonly { readonly id: string; readonly paid_at: Date | null }[],
+): Promise<Map<string, string>> {
+  const paidAt = new Map(rows.flatMap(({ id, paid_at: at }) => (at === null ? [] : [[id, at.getTime()] as const])));
+  if (paidAt.size === 0) return new Map();
+  const ids = [...paidAt.keys()].map(bigint);
+  const of = (table: PaymentTable): Promise<PaymentPlace[]> =>
+    select(
+      pool,
+      knex(table as 'payments')
+        .select(...PAYMENT_PLACE)
+        .whereIn('order_id', ids),
+    );
+  const payments = [...(await of('payments')), ...(await of('payments_archive'))].sort(byPayment);
+  const paying = new Map<string, string>();
+  for (const { order_id: orderId, payment_id: paymentId, created_at: at } of payments) {
+    const isBefore = at.getTime() <= (paidAt.get(orderId) ?? 0);
+    if (isBefore || !paying.has(orderId)) paying.set(orderId, paymentId);
+  }
+  return paying;
 }

@@ -241,7 +241,7 @@ export interface OutboxTableRow {
   readonly done_at: Date | null;
 }
 
-interface PaymentRow {
+export interface PaymentRow {
   readonly payment_id: string;
   readonly order_id: string;
   readonly amount_cents: string;

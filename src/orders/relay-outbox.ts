@@ -250,8 +250,8 @@ export function watchOutbox(outbox: Outbox, metrics: OrderJobMetrics): Job {
 
 /** Rows of each kind that one statement removes. Takes some tens of ms. */
 const REMOVED_PER_STEP = 1_000;
-/** The most statements of one run. Further rows wait for the next run. */
-const REMOVE_STEPS_MAX = 20;
+/** The most statements of one run: more rows in a minute than workers and keepers write. */
+const REMOVE_STEPS_MAX = 600;
 
 /** Removes rows that were done more than `keepMs` ago, so that the table stays as large as a few sales. */
 export function tidyOutbox(outbox: Outbox, metrics: OrderJobMetrics, { keepMs }: { readonly keepMs: number }): Job {

@@ -45,7 +45,7 @@ import { openBroker } from '../operate/broker/index.js';
 import { openDeadLetters } from '../operate/dead-letters/index.js';
 import { openLive } from '../operate/live/index.js';
 import { openSaleServices, priceTermsOf } from '../operate/sales/index.js';
-import { openReconcile } from '../operate/reconcile/index.js';
+import { openReconcile, openResolve } from '../operate/reconcile/index.js';
 import { openTrace } from '../operate/trace/index.js';
 import { openRefunds } from '../operate/refunds/index.js';
 import { openRules } from '../operate/rules/index.js';
@@ -221,6 +221,7 @@ async function open(config: ServicesConfig, parts: ServicesParts, opened: Opened
     mq: brokerViews,
     ...(await openDeadLetters(connections)),
     ...(await openReconcile(connections)),
+    ...(await openResolve(connections)),
     ...openRefunds(connections),
     ...(await openRules(connections, admission.unfit)),
     audit: createAuditLog(mysql),

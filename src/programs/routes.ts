@@ -4,7 +4,7 @@ import { brokerRoutes, type BrokerServices } from '../operate/broker/index.js';
 import { deadLetterRoutes, type DeadLetterServices } from '../operate/dead-letters/index.js';
 import { followLive, readSaleSeconds, type LiveServices } from '../operate/live/index.js';
 import { listAudit } from '../operate/audit/index.js';
-import { reconcileRoutes, type ReconcileServices } from '../operate/reconcile/index.js';
+import { reconcileRoutes, type ReconcileServices, type Resolves } from '../operate/reconcile/index.js';
 import { tracePurchase, type TraceServices } from '../operate/trace/index.js';
 import { orderRoutes } from '../operate/orders/index.js';
 import { bucketRoutes, saleRoutes, type SaleServices } from '../operate/sales/index.js';
@@ -27,6 +27,7 @@ export type ApiServices = HttpServices &
   DeadLetterServices &
   LiveServices &
   ReconcileServices &
+  Resolves &
   RefundServices &
   RevocationServices &
   RuleServices &

@@ -313,6 +313,35 @@ describe('the console screens in each state, with canned answers', () => {
     expect(ran).to.equal(looked);
   });
 
+  it('decide about lost orders after a preview, request after request', async () => {
+    const page = await openLoaded('data', 'reconcile');
+    const lost = { kind: 'order_lost', saleId: '41', userId: 'ann', requestId: 'k1', batchId: null, quantity: 1 };
+    const report = { runId: '1', outcome: 'findings', saleId: '41', more: false, figures: {}, counts: {}, jobs: [] };
+    await page.route(/\/reconcile\/sales\/41\?/, (route) => route.fulfill({ json: { ...report, findings: [lost] } }));
+    const asked: string[] = [];
+    await page.route(/\/reconcile\/sales\/41\/lost-orders/, (route) => {
+      const { searchParams } = new URL(route.request().url());
+      asked.push(`${searchParams.get('mode')} ${searchParams.get('dryRun')}`);
+      const order = { ...lost, orderId: '99', outcome: 'written', reason: null, evidence: [], note: null };
+      const counts = { written: 2, failed: 0, recorded: 0, left: 0 };
+      const json = { saleId: '41', dryRun: false, counts, more: asked.length === 2, silent: null, orders: [order] };
+      return route.fulfill({ json });
+    });
+    await page.getByRole('button', { name: 'Compare a sale' }).click();
+    const question = page.getByRole('dialog');
+    await question.getByLabel('Number of the sale').fill('41');
+    await question.getByRole('button', { name: 'Compare a sale' }).click();
+    await question.getByRole('button', { name: 'Decide about lost orders' }).click();
+    await question.getByLabel('What to do').selectOption('write');
+    await question.getByRole('button', { name: 'Preview' }).click();
+    await question.getByText('ann/k1').waitFor();
+    expect(asked, 'nothing is changed yet').to.deep.equal(['write true']);
+    await question.getByRole('button', { name: 'Carry out' }).click();
+    await question.getByText('4', { exact: true }).waitFor();
+    expect(asked).to.deep.equal(['write true', 'write false', 'write false']);
+    expect(opened.faults).to.deep.equal([]);
+  });
+
   it('ask for a new token over the unchanged screen when a token is refused', async () => {
     const page = await openLoaded('data', 'rules-json');
     const draft = page.getByLabel('As JSON').last();

@@ -6,7 +6,7 @@ import type { Metadata } from '../../src/core/metadata.js';
 import { decodeOrderEvents, encodeOrderEvents, type OrderEvent } from '../../src/core/order-event.js';
 import { purchaseKey, QUANTITY_MAX, type Purchase } from '../../src/core/purchase.js';
 import { readWanted } from '../../src/http/routes/purchase.js';
-import { foundOrderBody, orderPages } from '../../src/operate/orders/order-pages.js';
+import { foundOrderBodies, orderPages } from '../../src/operate/orders/order-pages.js';
 import { createOrderSearch } from '../../src/mysql/order-search.js';
 import { createOrderIdMinter } from '../../src/orders/order-id-minter.js';
 import { publishRecorded } from '../../src/orders/outbox-handlers.js';
@@ -100,7 +100,7 @@ describe('any text accepted by the API', () => {
             const { userId, requestId, quantity, metadata } = order;
             expect({ userId, requestId, quantity, metadata }, 'in MySQL').to.deep.equal(byKey.get(purchaseKey(order)));
           }
-          const shown = orders.map(foundOrderBody);
+          const shown = await foundOrderBodies(orders, search);
           expect(JSON.parse(JSON.stringify(shown)), 'in the answer that the console shows').to.deep.equal(shown);
 
           const textOf = async (format: 'csv' | 'jsonl'): Promise<string> => {

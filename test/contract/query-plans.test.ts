@@ -141,6 +141,8 @@ describe('statements on large tables', () => {
     await search.page({ saleId: ARCHIVED_SALE }, null, 100);
     await search.page({ saleId: ARCHIVED_SALE, state: 'failed' }, null, 100);
     await search.page({ fromMs: Date.now() - 500 * DAY_MS }, null, 100);
+    await search.page({ paidFromMs: Date.now() - DAY_MS, paidToMs: Date.now() }, null, 100);
+    await search.page({ paidFromMs: 0, saleId: '7' }, `${Date.now() - DAY_MS}.pay7`, 100);
     const landed = repository('landed', createLandedOrders(pool));
     await landed.bySale(['7', '8', saleId], Date.now() - 1000, Date.now());
     await landed.bySale(['7', '8'], Date.now() - 400 * DAY_MS, Date.now());
@@ -192,6 +194,7 @@ describe('statements on large tables', () => {
     const orderIds = planned.map(({ orderId }) => orderId);
     await search.currenciesOf(orderIds);
     await search.currenciesOf(['1', '2']);
+    await search.detailsOf((await search.page({ fromMs: Date.now() - DAY_MS }, null, 100))?.orders ?? []);
     await orders.findOrder(orderIds[0] ?? '');
     await orders.findOrder('1');
     await orders.countCancelled('7', 'u1');

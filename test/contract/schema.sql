@@ -193,6 +193,7 @@ CREATE TABLE payments (
   order_id bigint unsigned NOT NULL
   amount_cents bigint unsigned NOT NULL
   created_at datetime(3) NOT NULL DEFAULT current_timestamp(3)
+  KEY created (created_at)
   KEY order_id (order_id)
   PRIMARY KEY (payment_id)
 );
@@ -202,6 +203,7 @@ CREATE TABLE payments_archive (
   order_id bigint unsigned NOT NULL
   amount_cents bigint unsigned NOT NULL
   created_at datetime(3) NOT NULL DEFAULT current_timestamp(3)
+  KEY created (created_at)
   KEY order_id (order_id)
   PRIMARY KEY (payment_id)
 );

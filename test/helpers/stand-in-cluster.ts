@@ -4,7 +4,12 @@ import { decodeFrame, REQUEST } from '../../src/rocketmq/admin/remoting.js';
 
 /** The answer of a broker; `closes` answers nothing and closes the connection. */
 export type Said =
-  | { readonly code: number; readonly remark?: string; readonly body?: string | Buffer }
+  | {
+      readonly code: number;
+      readonly remark?: string;
+      readonly body?: string | Buffer;
+      readonly extFields?: Readonly<Record<string, string>>;
+    }
   | { readonly bytes: Buffer }
   | 'closes';
 
@@ -105,8 +110,8 @@ export class StandInCluster {
   }
 }
 
-function frame({ code, remark, body = '' }: Exclude<Said, 'closes' | { readonly bytes: Buffer }>): Buffer {
-  const header = Buffer.from(JSON.stringify({ code, remark }));
+function frame({ code, remark, body = '', extFields }: Exclude<Said, 'closes' | { readonly bytes: Buffer }>): Buffer {
+  const header = Buffer.from(JSON.stringify({ code, remark, extFields }));
   const payload = Buffer.from(body);
   const lengths = Buffer.alloc(8);
   lengths.writeInt32BE(4 + header.length + payload.length, 0);

@@ -304,6 +304,7 @@ export class HostileWorld extends ReconcileWorld {
       sales: new SaleAdmin({ repository: mysql, store, cache }),
       deadLetters: this.#seen(this.admin),
       reconcile: this.#seen(this.reconcile),
+      resolveLost: this.resolveLost,
       refunds,
       paymentCases: cases,
       currenciesOf: (orderIds) => orderSearch.currenciesOf(orderIds),

@@ -177,6 +177,36 @@ describe('answers for operators', () => {
       rmSync(folder, { recursive: true });
     }
   });
+
+  it('purges old records and erases a buyer once their sale has left Redis', async () => {
+    const [api] = all as [Program];
+    const { stack } = system;
+    const { saleId } = await openSale(stack, { stock: 10 });
+    const buyers = new Buyers(saleId, stack.env.JWT_SECRET, () => [api.url]);
+    const userId = `erased-${saleId}`;
+    await buyers.buy(userId);
+    const { orderId } = (await buyers.status(userId, 'k1', 20)).json;
+    const refused = await runCommand(['erase-buyer', userId], stack.env);
+    expect([refused.code, refused.stdout]).to.deep.equal([1, '']);
+    expect(refused.stderr).to.include(`sale ${saleId} is not retired`).and.to.include(`order ${orderId} is unpaid`);
+    await buyers.move('cancel', userId, String(orderId));
+    await expectInvariants(stack, saleId);
+    await stack.mysql.execute("UPDATE sales SET state = 'closed', retirement = 'done' WHERE id = ?", [saleId]);
+    const dry = await runCommand(['erase-buyer', userId, '--dry-run', '--json'], stack.env);
+    expect([dry.code, dry.lines[0]?.outcome]).to.deep.equal([0, 'erased']);
+    const erased = await runCommand(['erase-buyer', userId], stack.env);
+    expect([erased.code, erased.stderr.includes('Kept:')]).to.deep.equal([0, true]);
+    const sql = 'SELECT user_id AS user FROM orders WHERE id = CAST(? AS UNSIGNED)';
+    const [row] = await stack.mysql.query<{ user: string }>(sql, [String(orderId)]);
+    expect(row?.user).to.match(/^erased-[\w-]{16}$/);
+
+    const purged = await runCommand(['purge', '--older-than', '400d', '--only', 'audit,archive', '--json'], stack.env);
+    expect([purged.code, ...purged.lines.map(({ what }) => what)]).to.deep.equal([0, 'archive', 'audit']);
+    for (const age of ['1d', 'x', '2999-01-01T00:00:00Z']) {
+      expect((await runCommand(['purge', '--older-than', age], stack.env)).code, age).to.equal(2);
+    }
+    expect((await runCommand(['purge', '--older-than', '9d', '--only', 'all'], stack.env)).code).to.equal(2);
+  });
 });
 
 /** The command prints this while another profile is running. */

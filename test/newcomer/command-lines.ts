@@ -105,10 +105,11 @@ const SCRIPTS = (
   JSON.parse(readFileSync(join(REPO_DIR, 'package.json'), 'utf8')) as { scripts: Readonly<Record<string, string>> }
 ).scripts;
 
-/** Replaces placeholders for values of the reader. Every id and number of ours may be 1. */
+/** Replaces placeholders for values of the reader. Every id and number of ours may be 1, and two names are times. */
 const asTyped = (text: string): string =>
   text
     .replace(/<[A-Za-z]+>/g, '1')
+    .replace(/\$(?:FROM|TO)\b/g, '-1d')
     .replace(/\$[A-Z]+\b/g, '1')
     .replace(/…/g, '');
 

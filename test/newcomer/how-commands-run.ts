@@ -26,6 +26,10 @@ export const RUN_HERE: readonly string[] = [
   'seckill sale edit $SALE --stock 150',
   'seckill orders export --sale $SALE > orders.csv',
   'seckill orders export --from -1d --state paid --format jsonl',
+  'seckill orders export --paid-from -1h --paid-to -2m --format jsonl',
+  'FROM=$(cat last || echo -1d)',
+  "TO=$(date -u -d '2 minutes ago' +%FT%TZ)",
+  'seckill orders export --paid-from $FROM --paid-to $TO --format jsonl > paid.jsonl && echo $TO > last',
   'seckill orders export --from -1d --format jsonl > orders.jsonl',
   'seckill lua deduct',
   'seckill switch',
@@ -60,6 +64,8 @@ export const RUN_HERE: readonly string[] = [
   'seckill mq topics',
   'seckill mq producers',
   'seckill trace order-1 --sale $SALE --user alice',
+  'seckill purge --older-than 400d --dry-run',
+  'seckill purge --older-than 400d',
   'seckill audit list --subject sale:$SALE --since -1d',
   'seckill audit list --action sale.reshard_claimed',
   'seckill audit list --since -1d',
@@ -98,7 +104,12 @@ export const RUN_BY: Readonly<Record<string, readonly string[]>> = {
   ],
   'test/secure/order-events.test.ts': ['GRPC_DEFAULT_SSL_ROOTS_FILE_PATH=/run/secrets/ca.pem …'],
   'test/integration/identity.test.ts': ['seckill token --user alice', 'seckill revocations add --user alice'],
-  'test/integration/operations.test.ts': ['seckill profile api --seconds 10', 'seckill profile api --heap'],
+  'test/integration/operations.test.ts': [
+    'seckill profile api --seconds 10',
+    'seckill profile api --heap',
+    'seckill erase-buyer alice --dry-run',
+    'seckill erase-buyer alice',
+  ],
   'test/integration/traces.test.ts': ['seckill trace 4bf92f3577b34da6a3ce929d0e0e4736'],
   'test/contract/mqadmin.test.ts': ['npm run stack -- mqadmin …'],
   'test/integration/order-life.test.ts': ['seckill refunds done pi_3MtwBwLkdIwHu7', 'seckill payment-cases close …'],
@@ -110,7 +121,7 @@ export const RUN_BY: Readonly<Record<string, readonly string[]>> = {
   'test/contract/runbook.test.ts': ["mysql -e 'SELECT …"],
   'test/deploy/containers.test.ts': ['sh deploy/compose/prepare.sh'],
   'test/image/image.test.ts': ['seckill health'],
-  'test/chaos/scenarios/restore.ts': ['seckill restored'],
+  'test/chaos/scenarios/restore.ts': ['seckill restored', 'seckill reconcile resolve …'],
 };
 
 /** Not run by a test. Like all others, their options and names are checked against the programs. */

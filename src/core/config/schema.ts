@@ -76,6 +76,7 @@ export const PROGRAM_SECTIONS = {
     'brokerAccess',
     'messages',
     'mysql',
+    'order',
     'payment',
     'notifications',
     'keeper',

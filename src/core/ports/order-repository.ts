@@ -37,6 +37,8 @@ export interface WritePlan {
    * the same transaction as the others. Default false.
    */
   readonly singleOut?: boolean;
+  /** Set for rows that MySQL had before and lost: the range of their ids may still be there. Default false. */
+  readonly again?: boolean;
   /** How long a buyer may take to pay, from the time of the transaction. */
   readonly paymentWindowMs: number;
 }

@@ -1,4 +1,4 @@
-import type { OrderState, ShownOrder } from '../order.js';
+import type { Order, OrderState, ShownOrder } from '../order.js';
 
 /** Conditions that must all hold. An absent condition matches every order. */
 export interface OrderFilter {
@@ -9,6 +9,19 @@ export interface OrderFilter {
   readonly fromMs?: number;
   /** Minted before this time, Unix ms. */
   readonly toMs?: number;
+  /** Earliest time of the payment, Unix ms. Then the orders come in the order in which they were paid. */
+  readonly paidFromMs?: number;
+  /** Paid before this time, Unix ms. Needs `paidFromMs`. */
+  readonly paidToMs?: number;
+}
+
+/** What a shop needs of an order besides its row. */
+export interface OrderDetails {
+  /** Sku and title of its sale, as they are now. */
+  readonly sku: string;
+  readonly title: string;
+  /** The payment that paid the order. Null: it was never paid. */
+  readonly paymentId: string | null;
 }
 
 /** A page of the result. A short or empty page may be followed by more pages. The search ends where `next` is null. */
@@ -20,16 +33,17 @@ export interface OrderPage {
 
 /** Why a filter is refused: it would read every order. */
 export const ORDER_FILTER_NEEDS =
-  'Give a user, a sale or a start time (from). Without one of them, the search would read every order.';
+  'Give a user, a sale or a start time (from or paidFrom). Without one of them, the search would read every order.';
 
 /** Says whether an index leads to the orders of this filter, or bounds the rows that are read. */
-export const isServed = ({ userId, saleId, fromMs }: OrderFilter): boolean =>
-  userId !== undefined || saleId !== undefined || fromMs !== undefined;
+export const isServed = ({ userId, saleId, fromMs, paidFromMs, paidToMs }: OrderFilter): boolean =>
+  paidFromMs !== undefined ||
+  (paidToMs === undefined && (userId !== undefined || saleId !== undefined || fromMs !== undefined));
 
 /**
  * Finds orders without an index of its own: the orders of a user by the unique key of their requests, newest sale
- * first; the orders of a sale by its ranges; all others by order id, which is in order of time. Each page reads a
- * bounded number of rows.
+ * first; the orders of a sale by its ranges; paid orders by the time of their payment; all others by order id, which is
+ * in order of time. Each page reads a bounded number of rows.
  */
 export interface OrderSearch {
   /**
@@ -45,4 +59,10 @@ export interface OrderSearch {
    * @throws OperationalError mysql
    */
   currenciesOf(orderIds: readonly string[]): Promise<ReadonlyMap<string, string>>;
+
+  /**
+   * Returns the details of these orders, by order id.
+   * @throws OperationalError mysql
+   */
+  detailsOf(orders: readonly Order[]): Promise<ReadonlyMap<string, OrderDetails>>;
 }

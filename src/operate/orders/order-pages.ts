@@ -22,13 +22,14 @@ export async function* orderPages(
   do {
     const page = await search.page(filter, after, Math.min(PAGE, left));
     const orders = page?.orders ?? [];
-    yield heading + orders.map((order) => lineOf(order, format)).join('');
+    yield heading + (await foundOrderBodies(orders, search)).map((body) => lineOf(body, format)).join('');
     heading = '';
     after = page?.next ?? null;
     left -= orders.length;
   } while (after !== null && left > 0);
 }
 
+/** New columns come last: programs read CSV by position too. */
 const COLUMNS = [
   'orderId',
   'saleId',
@@ -44,14 +45,25 @@ const COLUMNS = [
   'expiresAt',
   'paidAt',
   'metadata',
-] as const;
+  'sku',
+  'title',
+  'unitPriceCents',
+  'paymentId',
+] as const satisfies readonly (keyof FoundOrder)[];
 
-export const lineOf = (order: ShownOrder, format: ExportFormat): string =>
-  exportLine(foundOrderBody(order), COLUMNS, format);
+export const lineOf = (body: FoundOrder, format: ExportFormat): string => exportLine(body, COLUMNS, format);
 
-/** Formats an order for operators, over HTTP and on the command line. */
-export const foundOrderBody = (order: ShownOrder): FoundOrder => ({
-  ...orderBody(order),
-  userId: order.userId,
-  batchId: order.batchId,
-});
+/** Formats orders for operators, over HTTP and on the command line. @throws OperationalError mysql */
+export async function foundOrderBodies(
+  orders: readonly ShownOrder[],
+  search: { readonly detailsOf: OrderSearch['detailsOf'] },
+): Promise<FoundOrder[]> {
+  const details = await search.detailsOf(orders);
+  return orders.map((order) => ({
+    ...orderBody(order),
+    userId: order.userId,
+    batchId: order.batchId,
+    unitPriceCents: Math.round(order.amountCents / order.quantity),
+    ...(details.get(order.orderId) ?? { sku: '', title: '', paymentId: null }),
+  }));
+}

@@ -18,7 +18,7 @@ import { EXPORT_FORMATS, EXPORT_MAX } from '../../http/export-lines.js';
 import { defineRoute } from '../../http/route.js';
 import { after, NO_PLACE } from '../../http/routes/orders.js';
 import { EXPORT_ANSWER, sendExport } from '../../http/send-export.js';
-import { foundOrderBody, orderPages } from './order-pages.js';
+import { foundOrderBodies, orderPages } from './order-pages.js';
 
 /** The filters for orders. */
 const orderFilter = {
@@ -27,11 +27,21 @@ const orderFilter = {
   state: queryWord(ORDER_STATES).optional(),
   from: queryTime.optional(),
   to: queryTime.optional(),
+  paidFrom: queryTime.optional(),
+  paidTo: queryTime.optional(),
 };
 type FilterQuery = z.output<z.ZodObject<typeof orderFilter>>;
 
-const filterOf = ({ user: userId, sale, state, from: fromMs, to: toMs }: FilterQuery): OrderFilter =>
-  withoutUndefined({ userId, saleId: sale, state, fromMs, toMs });
+const filterOf = ({ user, sale, state, from, to, paidFrom, paidTo }: FilterQuery): OrderFilter =>
+  withoutUndefined({
+    userId: user,
+    saleId: sale,
+    state,
+    fromMs: from,
+    toMs: to,
+    paidFromMs: paidFrom,
+    paidToMs: paidTo,
+  });
 
 export const findOrders = defineRoute({
   method: 'get',
@@ -39,7 +49,7 @@ export const findOrders = defineRoute({
   label: 'admin',
   operationId: 'findOrders',
   summary:
-    'Finds orders by user, sale or time, and by state. A page may be short or empty. Pass `next` as `after` until it is null.',
+    'Finds orders by user, sale or time, and by state; with `paidFrom` in the order in which they were paid. A page may be short or empty. Pass `next` as `after` until it is null.',
   access: 'viewer',
   endpoint: null,
   query: filterObject({ ...orderFilter, after, limit }),
@@ -52,7 +62,7 @@ export const findOrders = defineRoute({
     if (!isServed(filter)) return problem('bad_request', { detail: ORDER_FILTER_NEEDS });
     const page = await orderSearch.page(filter, query.after ?? null, query.limit);
     if (page === null) return problem('bad_request', { detail: NO_PLACE });
-    return json(200, 'found', { orders: page.orders.map(foundOrderBody), next: page.next });
+    return json(200, 'found', { orders: await foundOrderBodies(page.orders, orderSearch), next: page.next });
   },
 });
 
@@ -62,7 +72,8 @@ export const exportOrders = defineRoute({
   path: '/admin/v1/orders/export',
   label: 'admin',
   operationId: 'exportOrders',
-  summary: 'Exports orders by user, sale or time, and by state. A response that breaks off is incomplete.',
+  summary:
+    'Exports orders by user, sale or time, and by state; with `paidFrom` in the order in which they were paid. A response that breaks off is incomplete.',
   access: 'viewer',
   endpoint: null,
   query: filterObject({
@@ -91,8 +102,9 @@ export const readAnyOrder = defineRoute({
   params: z.object({ orderId }),
   answers: { 200: { description: 'the order', schema: foundOrder } },
   problems: ['order_not_found'],
-  async handle({ params }, { findOrder }) {
+  async handle({ params }, { findOrder, orderSearch }) {
     const order = await findOrder(params.orderId);
-    return order === null ? problem('order_not_found') : json(200, 'found', foundOrderBody(order));
+    const [body] = order === null ? [] : await foundOrderBodies([order], orderSearch);
+    return body === undefined ? problem('order_not_found') : json(200, 'found', body);
   },
 });

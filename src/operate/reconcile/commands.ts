@@ -6,14 +6,15 @@ import type { ReconcileRun } from '../../core/ports/reconcile-runs.js';
 import { COMPENSATED_KINDS, describeFinding, type CompensatedKind } from '../../core/sale-finding.js';
 import { withConnections } from '../../process/connections.js';
 import { createLog } from '../../process/telemetry.js';
-import { CliError } from '../../process/cli-error.js';
+import { CliError, UsageError } from '../../process/cli-error.js';
 import { operatorName, parseRowNumber, parseSaleId, parseWhole } from '../../process/options.js';
 import { inLine, isoTime, print, printError, tableLine } from '../../process/print.js';
 import { withoutUndefined } from '../../core/without-undefined.js';
 import type { ReconcileAdmin } from './reconcile-admin.js';
 import { jobBody, runBody, saleResultBody } from './routes.js';
 import type { SaleResult } from './sale-report.js';
-import { openReconcile } from './services.js';
+import { RESOLUTIONS, RESOLVE_MODES, type ResolvedOrder, type ResolveMode, type SaleResolved } from './resolve-lost.js';
+import { openReconcile, openResolve } from './services.js';
 
 interface RunFlags {
   readonly sale?: string;
@@ -29,6 +30,10 @@ interface ListFlags {
   readonly after?: string;
   readonly limit: number;
   readonly json?: boolean;
+}
+
+interface ResolveFlags extends RunFlags, Readonly<Partial<Record<ResolveMode, boolean>>> {
+  readonly dryRun?: boolean;
 }
 
 const WAIT_SECONDS_DEFAULT = 30;
@@ -50,6 +55,7 @@ Examples:
   seckill reconcile jobs --state failed_final
   seckill reconcile retry 17
   seckill reconcile runs
+  seckill reconcile resolve --auto --dry-run    after a restore of MySQL: what would become of each lost order
 
 Exit codes: 0 Redis and MySQL match (or everything was repaired), 1 something differs, or not everything was compared,
 2 wrong usage.`;
@@ -83,7 +89,98 @@ export function reconcileCommand(): Command {
   addListOptions(reconcile.command('runs').description('list earlier comparisons, newest first')).action(
     (_flags: unknown, command: Command) => run((admin) => listRuns(admin, command.optsWithGlobals())),
   );
+  addResolve(reconcile);
   return reconcile;
+}
+
+const RESOLVE_DETAILS = `
+After MySQL was restored, Redis may know orders that MySQL lost (\`order_lost\`). Each gets its row again, under its old id.
+  --write  writes it as an unpaid order with a new deadline, and as a failed order if it had ended. Then let your payment provider
+           send its reports again: they mark the paid orders as paid
+  --fail   writes it as a failed order, and its units are for sale again. Money that is reported for it later is refunded
+  --auto   writes the orders that a message or an event at the broker (NAMESRV_ADDR) confirms, and fails the others
+
+Buyers see the result at once. The audit log has every order. It may be repeated after any interruption. docs/durability.md has the
+whole procedure. Without --sale it works on every sale that \`seckill reconcile\` compares, and asks a keeper to rebuild closed sales.
+--json prints one JSON line per order and one per sale.
+
+Examples:
+  seckill reconcile resolve --auto --dry-run
+  seckill reconcile resolve --write --sale 7 --json
+
+Exit codes: 0 no lost order is left, 1 some are left, or a sale was not looked at, 2 wrong usage.`;
+
+function addResolve(reconcile: Command): void {
+  const resolve = reconcile.command('resolve').description('decide about orders that MySQL lost in a restore');
+  const modes = RESOLVE_MODES.map((mode) => `--${mode}`);
+  resolve
+    .option('--write', 'write each lost order again')
+    .option('--fail', 'fail each lost order, and return its units')
+    .option('--auto', 'write the orders that the broker confirms, and fail the others')
+    .option('--dry-run', 'only show what would be done')
+    .addHelpText('after', RESOLVE_DETAILS)
+    .action(async (_flags: unknown, command: Command) => {
+      const flags = command.optsWithGlobals<ResolveFlags>();
+      const [mode, ...more] = RESOLVE_MODES.filter((one) => flags[one]);
+      if (mode === undefined || more.length > 0) throw new UsageError(`give one of ${modes.join(', ')}.`);
+      await resolveSales(mode, flags);
+    });
+}
+
+/** Lost orders that are held in memory at a time. */
+const RESOLVED_AT_ONCE = 20_000;
+
+async function resolveSales(mode: ResolveMode, { sale, wait, dryRun = false, json }: ResolveFlags): Promise<void> {
+  const sections = ['mysql', 'redis', 'rocketmq', 'brokerAccess', 'messages', 'reconcile', 'repair', 'order'] as const;
+  const config = loadConfig(sections, process.env);
+  await withConnections(config, createLog('reconcile', 'error'), async (connections) => {
+    const { reconcile } = await openReconcile(connections);
+    const { resolveLost } = await openResolve(connections);
+    if (!json) print(resolvedLine('outcome', 'sale', 'order', 'buyer', 'request', 'evidence', 'reason or note'));
+    const request = { mode, dryRun, max: RESOLVED_AT_ONCE, waitMs: wait * 1000, actor: operatorName() };
+    const show = (order: ResolvedOrder): void => (json ? print(JSON.stringify(order)) : printResolved(order));
+    for (const saleId of sale === undefined ? await reconcile.recentSales() : [sale]) {
+      let result: SaleResolved;
+      let isStuck: boolean;
+      do {
+        result = await resolveLost({ ...request, saleId }, show);
+        // Orders that are left would be found again.
+        isStuck = result.outcome !== 'resolved' || !result.more || dryRun || result.counts.left > 0;
+      } while (!isStuck);
+      if (json) print(JSON.stringify(result));
+      else printError(sentenceOf(result, dryRun));
+      if (!isResolved(result)) process.exitCode = EXIT_PARTLY;
+    }
+  });
+}
+
+const isResolved = (result: SaleResolved): boolean =>
+  result.outcome === 'resolved' && !result.more && result.counts.left === 0;
+
+const resolvedLine = tableLine(10, 8, 20, 16, 16, 16);
+
+function printResolved({ outcome, saleId, orderId, userId, requestId, evidence, reason, note }: ResolvedOrder): void {
+  const why = [reason, note].filter((one) => one !== null).join('; ');
+  print(inLine(resolvedLine(outcome, saleId, orderId ?? '-', userId, requestId, evidence.join(',') || '-', why)));
+}
+
+function sentenceOf(result: SaleResolved, dryRun: boolean): string {
+  switch (result.outcome) {
+    case 'resolved': {
+      const counts = RESOLUTIONS.map((word) => `${result.counts[word]} ${word}`).join(', ');
+      const more = result.more ? ' There are more lost orders.' : '';
+      const silent = result.silent === null ? '' : ` The broker was not searched completely: ${result.silent}.`;
+      return `Sale ${result.saleId}: ${counts}.${dryRun ? ' Nothing was changed.' : ''}${more}${silent}`;
+    }
+    case 'not_loaded':
+      return `Sale ${result.saleId}: a keeper must rebuild it in Redis first. Start a keeper, or give --wait more time.`;
+    case 'taken':
+      return `Sale ${result.saleId}: ${result.owner} compares it until ${isoTime(result.untilMs)}.`;
+    case 'not_found':
+      return `Sale ${result.saleId}: does not exist.`;
+    default:
+      return assertNever(result);
+  }
 }
 
 /** Adds the list options. `--sale` and `--json` belong to the parent command. */

@@ -1,14 +1,21 @@
 import type { Route } from '../../http/route.js';
-import { listCompensationJobs, listReconcileRuns, reconcileSale, retryCompensationJob } from './routes.js';
-import type { ReconcileServices } from './services.js';
+import {
+  listCompensationJobs,
+  listReconcileRuns,
+  reconcileSale,
+  resolveLostOrders,
+  retryCompensationJob,
+} from './routes.js';
+import type { ReconcileServices, Resolves } from './services.js';
 
 // The door for programs. The command line loads `commands.ts`, and only when it is named.
 
-export const reconcileRoutes: readonly Route<ReconcileServices>[] = [
+export const reconcileRoutes: readonly Route<ReconcileServices & Resolves>[] = [
   reconcileSale,
+  resolveLostOrders,
   listReconcileRuns,
   listCompensationJobs,
   retryCompensationJob,
 ];
 export { reconcileJobs } from './jobs.js';
-export { openReconcile, type ReconcileServices } from './services.js';
+export { openReconcile, openResolve, type ReconcileServices, type Resolves } from './services.js';

@@ -1,4 +1,3 @@
-import { randomBytes } from 'node:crypto';
 import { OperationalError } from '../../core/errors.js';
 import {
   describeFinding,
@@ -15,13 +14,14 @@ import type {
   NewCompensationJob,
   Retried,
 } from '../../core/ports/compensation-repository.js';
-import type { ReconcileRun, ReconcileRuns, RunFilter, RunOutcome, SaleLease } from '../../core/ports/reconcile-runs.js';
+import type { ReconcileRun, ReconcileRuns, RunFilter, RunOutcome } from '../../core/ports/reconcile-runs.js';
 import type { SaleRepository } from '../../core/ports/sale-repository.js';
 import { listSalesInRedis } from '../../sales/list-sales-in-redis.js';
 import { compareSale } from './compare-sale.js';
 import { compensate, type CompensateOptions } from './compensate.js';
 import type { CompareLimits } from './judge-requests.js';
 import type { CompensatePorts } from './repair-request.js';
+import { withSaleLease } from './sale-lease.js';
 import { RunTally, type SaleResult } from './sale-report.js';
 import { withoutUndefined } from '../../core/without-undefined.js';
 
@@ -64,22 +64,10 @@ export type JobRetried = Retried | 'not_retryable';
 const CLOSED_MAX = 10_000;
 /** Age of a closed sale after which nothing is under way and its markers are removed. */
 const CLOSED_RECENTLY_MS = 8 * 24 * 3_600_000;
-/** Renewed with every page. */
-const SALE_LEASE_MS = 60_000;
 const FOLLOW_EVERY_MS = 200;
 const JOBS_PAGE = 500;
 /** Failed sales in a row after which the run ends: it is an outage. */
 const FAILURES_IN_A_ROW_MAX = 3;
-
-/** Another run reconciles the sale: this run was too slow to renew its lease. */
-class LeaseLost extends Error {
-  readonly lease: Extract<SaleLease, { readonly outcome: 'taken' }>;
-
-  constructor(lease: Extract<SaleLease, { readonly outcome: 'taken' }>) {
-    super('another run is reconciling the sale now');
-    this.lease = lease;
-  }
-}
 
 /**
  * Makes the jobs that repair findings. A finding that only a person can judge gets no job. Drift gets no job while the
@@ -120,7 +108,7 @@ export class ReconcileAdmin {
     const runId = await runs.begin({ saleId, applied, actor });
     const tally = new RunTally();
     try {
-      const ids = saleId === null ? await this.#recentSales() : [saleId];
+      const ids = saleId === null ? await this.recentSales() : [saleId];
       for (const id of ids) {
         if (request.signal?.aborted === true) break;
         const result = await this.#trySale(id, request);
@@ -207,7 +195,8 @@ export class ReconcileAdmin {
     return this.#ports.runs.list(filter, max);
   }
 
-  async #recentSales(): Promise<string[]> {
+  /** Lists the sales of a run that names none. @throws OperationalError mysql */
+  async recentSales(): Promise<string[]> {
     const { sales, clock } = this.#ports;
     const listed = await listSalesInRedis(sales, { closedMax: CLOSED_MAX });
     const recentMs = clock.nowMs() - CLOSED_RECENTLY_MS;
@@ -220,7 +209,6 @@ export class ReconcileAdmin {
     try {
       return await this.#runSale(saleId, request);
     } catch (error) {
-      if (error instanceof LeaseLost) return { ...error.lease, saleId };
       if (!(error instanceof OperationalError)) throw error;
       this.#ports.log.warn({ saleId, error: error.message }, 'a sale was not compared, because a server failed');
       return { outcome: 'failed', saleId, error };
@@ -231,19 +219,11 @@ export class ReconcileAdmin {
     const { runs, repository } = this.#ports;
     const sale = await repository.findSale(saleId);
     if (sale === null) return { outcome: 'not_found', saleId };
-    const owner = `${request.actor.slice(0, 64)}-${randomBytes(6).toString('hex')}`;
-    const takeLease = async (): Promise<void> => {
-      const lease = await runs.lease(saleId, owner, SALE_LEASE_MS);
-      if (lease.outcome === 'taken') throw new LeaseLost(lease);
-    };
-    await takeLease();
-    try {
-      const report = await compareSale(sale, this.#ports, this.#options, takeLease);
-      const jobs = request.apply ? await this.#apply(sale, report.findings, request, takeLease) : [];
+    return withSaleLease(saleId, request.actor, runs, async (keepLease): Promise<SaleResult> => {
+      const report = await compareSale(sale, this.#ports, this.#options, keepLease);
+      const jobs = request.apply ? await this.#apply(sale, report.findings, request, keepLease) : [];
       return { outcome: 'compared', report, jobs };
-    } finally {
-      await runs.free(saleId, owner);
-    }
+    });
   }
 
   async #apply(

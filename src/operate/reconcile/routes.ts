@@ -1,15 +1,23 @@
 import { z } from 'zod';
-import { jobPage, retriedJob, runPage, saleReport, type CompensationJob as JobBody } from '../../contract/reconcile.js';
+import {
+  jobPage,
+  resolvedSale,
+  retriedJob,
+  runPage,
+  saleReport,
+  type CompensationJob as JobBody,
+} from '../../contract/reconcile.js';
 import { isoTime, isoTimeOrNull, limit, nextOf, queryWord, rowId, saleId, saleParams } from '../../contract/fields.js';
 import { assertNever } from '../../core/errors.js';
 import { COMPENSATED_KINDS } from '../../core/sale-finding.js';
 import { JOB_STATES, type CompensationJob } from '../../core/ports/compensation-repository.js';
 import { type ReconcileRun } from '../../core/ports/reconcile-runs.js';
 import { json, problem } from '../../http/answer.js';
-import { defineRoute } from '../../http/route.js';
+import { defineRoute, type RouteServices } from '../../http/route.js';
 import { withoutUndefined } from '../../core/without-undefined.js';
+import { RESOLVE_MODES, type ResolvedOrder } from './resolve-lost.js';
 import type { SaleResult } from './sale-report.js';
-import type { ReconcileServices } from './services.js';
+import type { ReconcileServices, Resolves } from './services.js';
 
 /** Compares Redis and MySQL sale by sale, and shows the resulting compensation jobs. */
 
@@ -53,6 +61,55 @@ export const reconcileSale = defineRoute({
     }
   },
 });
+
+/** Maximum number of lost orders per request. */
+const RESOLVED_MAX = 500;
+/** How long to wait for the repair of a closed sale, which a keeper makes on request. */
+const REBUILT_WAIT_MS = 10_000;
+
+export const resolveLostOrders = defineRoute({
+  method: 'post',
+  path: '/admin/v1/reconcile/sales/{saleId}/lost-orders',
+  label: 'admin',
+  operationId: 'resolveLostOrders',
+  summary:
+    'After a restore of MySQL: writes the orders that only Redis still knows, or fails them and returns their units. Up to' +
+    ' 500 per request; repeat it while `more` is true. Safe to repeat.',
+  access: 'admin',
+  endpoint: null,
+  params: saleParams,
+  query: z.strictObject({ mode: queryWord(RESOLVE_MODES), dryRun: queryWord(['true', 'false']).default('false') }),
+  answers: { 200: { description: 'the orders', schema: resolvedSale } },
+  problems: ['not_found', 'reconcile_running', 'wrong_state', 'overloaded'],
+  async handle({ params: { saleId }, query, userId: actor }, services: RouteServices & Resolves) {
+    const leave = services.operatorPlaces.bulks.take();
+    if (leave === null) return problem('overloaded', { detail: TOO_MANY });
+    try {
+      const dryRun = query.dryRun === 'true';
+      const orders: ResolvedOrder[] = [];
+      const request = { saleId, mode: query.mode, dryRun, max: RESOLVED_MAX, waitMs: REBUILT_WAIT_MS, actor };
+      const result = await services.resolveLost(request, (order) => orders.push(order));
+      switch (result.outcome) {
+        case 'resolved': {
+          const { counts, more, silent } = result;
+          return json(200, 'resolved', { saleId, dryRun, counts, more, silent, orders });
+        }
+        case 'taken':
+          return problem('reconcile_running', { detail: `${result.owner} is reconciling this sale.` });
+        case 'not_loaded':
+          return problem('wrong_state', { detail: 'A keeper is still rebuilding this sale in Redis. Try again.' });
+        case 'not_found':
+          return problem(result.outcome);
+        default:
+          return assertNever(result);
+      }
+    } finally {
+      leave();
+    }
+  },
+});
+
+const TOO_MANY = 'This api already works through many orders or dead letters. Wait, or use another api.';
 
 export const listReconcileRuns = defineRoute({
   method: 'get',

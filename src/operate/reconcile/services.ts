@@ -1,3 +1,5 @@
+import type { Config } from '../../core/config/schema.js';
+import { createAuditLog } from '../../mysql/audit-log.js';
 import { createCompensationRepository } from '../../mysql/compensation-repository.js';
 import { createOrderRepository } from '../../mysql/order-repository.js';
 import { createOutbox } from '../../mysql/outbox.js';
@@ -5,16 +7,28 @@ import { createReconcileRepository } from '../../mysql/reconcile-repository.js';
 import { createSaleRepository } from '../../mysql/sale-repository.js';
 import type { Connections, PublishSections } from '../../process/connections.js';
 import { wrapped } from '../../process/seams.js';
+import { messageSignatures } from '../../process/servers.js';
 import { createBatchStore } from '../../redis/batch-store.js';
 import { createReconcileStore } from '../../redis/reconcile-store.js';
 import { createRepairStore } from '../../redis/repair-store.js';
-import { ReconcileAdmin } from './reconcile-admin.js';
+import { brokerAccessOf } from '../../rocketmq/credentials.js';
+import { ReconcileAdmin, type ReconcileAdminPorts } from './reconcile-admin.js';
 import { createReconcileRuns } from './reconcile-runs.js';
+import { resolveLost, type ResolvedOrder, type ResolveOrder, type SaleResolved } from './resolve-lost.js';
+import { createBrokerSearch, notSearched } from './search-broker.js';
 
-/** The service of the routes of reconcile. */
+/** The service of most routes of reconcile, and of the keeper. */
 export interface ReconcileServices {
   readonly reconcile: ReconcileAdmin;
 }
+
+/** Resolves lost orders. */
+export type Resolves = {
+  /** @throws OperationalError */
+  readonly resolveLost: (request: ResolveOrder, onOrder?: (order: ResolvedOrder) => void) => Promise<SaleResolved>;
+};
+
+type Reconciles = Connections<'mysql' | 'redis' | PublishSections | 'reconcile'>;
 
 const LIMITS = {
   /** An older outbox row is stuck. After an outage a keeper needs minutes. */
@@ -26,32 +40,44 @@ const LIMITS = {
 };
 
 /** @throws OperationalError redis */
-export async function openReconcile(
-  connections: Connections<'mysql' | 'redis' | PublishSections | 'reconcile'>,
-): Promise<ReconcileServices> {
+export async function openReconcile(connections: Reconciles): Promise<ReconcileServices> {
+  return { reconcile: new ReconcileAdmin(await portsOf(connections), limitsOf(connections.config)) };
+}
+
+/** @throws OperationalError redis */
+export async function openResolve(connections: Reconciles & Connections<'repair' | 'order'>): Promise<Resolves> {
+  const { config } = connections;
+  const audit = createAuditLog(connections.mysql());
+  const ports = { ...(await portsOf(connections)), audit, search: brokerSearchOf(config) };
+  const limits = { ...limitsOf(config), paymentWindowMs: config.order.paymentWindowMs };
+  return { resolveLost: (request, onOrder) => resolveLost(request, ports, limits, onOrder) };
+}
+
+const limitsOf = ({ reconcile }: Config<'reconcile'>) => ({ ...reconcile, ...LIMITS });
+
+async function portsOf(connections: Reconciles): Promise<ReconcileAdminPorts> {
   const redis = await connections.redis();
   const mysql = connections.mysql();
   const { clock, log } = connections;
-  const reconcile = new ReconcileAdmin(
-    {
-      batches: createBatchStore(redis),
-      store: createReconcileStore(redis),
-      repairs: createRepairStore(redis),
-      repository: createReconcileRepository(mysql),
-      jobs: createCompensationRepository(mysql),
-      runs: createReconcileRuns(mysql, clock),
-      sales: createSaleRepository(mysql),
-      outbox: createOutbox(mysql),
-      fail: {
-        repository: wrapped('order repository', createOrderRepository(mysql)),
-        minter: connections.minter(),
-        clock,
-      },
-      channel: connections.redrives(),
+  return {
+    batches: createBatchStore(redis),
+    store: createReconcileStore(redis),
+    repairs: createRepairStore(redis),
+    repository: createReconcileRepository(mysql),
+    jobs: createCompensationRepository(mysql),
+    runs: createReconcileRuns(mysql, clock),
+    sales: createSaleRepository(mysql),
+    outbox: createOutbox(mysql),
+    fail: {
+      repository: wrapped('order repository', createOrderRepository(mysql)),
+      minter: connections.minter(),
       clock,
-      log,
     },
-    { ...connections.config.reconcile, ...LIMITS },
-  );
-  return { reconcile };
+    channel: connections.redrives(),
+    clock,
+    log,
+  };
 }
+
+const brokerSearchOf = ({ repair: { namesrv }, brokerAccess, messages }: Config<'repair' | PublishSections>) =>
+  namesrv === '' ? notSearched : createBrokerSearch(namesrv, brokerAccessOf(brokerAccess), messageSignatures(messages));

@@ -238,6 +238,10 @@ export function cannedAnswers({ rows, role, nowMs }: CannedOptions) {
     expiresAt: null,
     paidAt: null,
     metadata: null,
+    sku: 'mug',
+    title: 'A mug',
+    unitPriceCents: 1_999,
+    paymentId: null,
   });
 
   const stage = (

@@ -1,4 +1,3 @@
-import type { SqlValue } from '../../../src/mysql/pool.js';
 import { bucketKeys } from '../../../src/redis/keys.js';
 import { leakBatch, publishBatches } from '../harness/batches.js';
 import { userIds } from '../harness/buyers.js';
@@ -14,37 +13,18 @@ import type { Scenario } from '../scenario.js';
 
 const keysOf = (saleId: string) => bucketKeys({ saleId, bucket: 0 });
 
-type OrderRow = Readonly<Record<string, SqlValue>>;
-const COLUMNS = 'id, sale_id, user_id, request_id, batch_id, quantity, amount_cents, state, one_per_buyer, expires_at';
-
 /** Removes the orders of some buyers from MySQL, as a restore from an older copy does. */
-async function removeOrders({ mysql }: StackControls, saleId: string, users: readonly string[]): Promise<OrderRow[]> {
-  const sql = `SELECT ${COLUMNS} FROM orders WHERE sale_id = ? AND user_id IN (?)`;
-  const rows = await mysql.query<OrderRow>(sql, [saleId, users]);
+async function removeOrders({ mysql }: StackControls, saleId: string, users: readonly string[]): Promise<void> {
   await mysql.transaction(async (tx) => {
     await tx.execute('DELETE FROM orders WHERE sale_id = ? AND user_id IN (?)', [saleId, users]);
     await tx.execute('UPDATE sales SET sold = sold - ? WHERE id = ?', [users.length, saleId]);
-  });
-  return rows;
-}
-
-/** Puts them back, as a person does who has found out what they were. */
-async function restoreOrders({ mysql }: StackControls, saleId: string, rows: readonly OrderRow[]): Promise<void> {
-  await mysql.transaction(async (tx) => {
-    for (const row of rows) {
-      await tx.execute(
-        `INSERT INTO orders (${COLUMNS}) VALUES (${COLUMNS.replace(/\w+/g, '?')})`,
-        COLUMNS.split(', ').map((name) => row[name] ?? null),
-      );
-    }
-    await tx.execute('UPDATE sales SET sold = sold + ? WHERE id = ?', [rows.length, saleId]);
   });
 }
 
 const ORDERS_LOST: Scenario = {
   name: 'D5',
   title:
-    'MySQL is restored without some orders: pending, never 404, reported, not written again; a person restores them',
+    'MySQL is restored without some orders: pending, never 404, reported, not written again until an operator says so',
   async run(context) {
     const { stack, random } = context;
     const [{ api }, { saleId }] = await Promise.all([context.healthyPrograms(), context.openSale({ stock: 20 })]);
@@ -52,7 +32,7 @@ const ORDERS_LOST: Scenario = {
     await context.buyers(saleId, [api]).rush(users, 5, { tries: 20 });
     await context.expectInvariants(saleId);
     const lost = random.shuffled(users).slice(0, random.whole(1, 4)).sort();
-    const rows = await removeOrders(stack, saleId, lost);
+    await removeOrders(stack, saleId, lost);
     const count = users.length - lost.length;
     const sold = async (): Promise<number> => (await stack.audit.repository.findSale(saleId))?.sold ?? Number.NaN;
     await context.observed(`${lost.length} recorded orders are gone`, async () => (await sold()) === count);
@@ -75,7 +55,9 @@ const ORDERS_LOST: Scenario = {
     expectFields(repair.lines.at(-1) ?? {}, kept, 'the repair keeps their units');
     await expectReported('after a repair');
 
-    await restoreOrders(stack, saleId, rows);
+    const resolved = await runCommand(['reconcile', 'resolve', '--write', '--sale', saleId, '--json'], context.env);
+    const counts = { written: lost.length, failed: 0, recorded: 0, left: 0 };
+    expectFields(resolved.lines.at(-1) ?? {}, { outcome: 'resolved', counts }, 'the operator has them written');
     context.faultEnded();
     const { found } = await reconcileSale(stack, api, saleId);
     expectEqual(found, [], 'found afterwards');

@@ -300,4 +300,103 @@ const BROKER_KEPT: Scenario = {
   },
 };
 
-export const RESTORE_SCENARIOS: readonly Scenario[] = [EVERYTHING, BROKER_KEPT];
+const REDIS_KEPT: Scenario = {
+  name: 'D9/redis_kept',
+  title:
+    'MySQL goes back to an earlier moment, Redis and the broker do not: each lost order is written again or fails, their payments find them, and every sale matches',
+  fast: true,
+  alone: true,
+  timeoutMs: 300_000,
+  async run(context) {
+    const { stack, random } = context;
+    let [api] = await Promise.all([
+      context.start('api', { env: API }),
+      context.start('worker'),
+      context.start('keeper', { env: KEEPER }),
+    ]);
+    const apis = (): readonly Program[] => [api];
+    const selling = await context.openSale({ ...PRICE, stock: 40, buckets: 2 });
+    const given = await context.openSale({ ...PRICE, stock: 10 });
+    const over = await context.openSale({ ...PRICE, stock: 10 });
+    const sales = [selling, given, over].map(({ saleId }) => saleId);
+    for (const saleId of sales) await ordered(context.buyers(saleId, apis), userIds(random.whole(2, 4), 'early-'));
+    await stack.admin.close(over.saleId, ACTOR);
+    context.atEnd(() => removeCopy(stack));
+    await copyMysql(stack);
+
+    const buyers = outside(context, selling.saleId, apis);
+    const later = userIds(random.whole(6, 10), 'later-');
+    const orders = await ordered(buyers, later);
+    const orderIdOf = (userId: string): string => orders.get(userId) as string;
+    const [paid, cancelled, ...unpaid] = later as [string, string, ...string[]];
+    expectEqual((await buyers.move('pay', paid, orderIdOf(paid)))?.status, 200, 'a payment after the copy');
+    expectEqual((await buyers.move('cancel', cancelled, orderIdOf(cancelled)))?.status, 200, 'a cancellation after it');
+    const ofGiven = outside(context, given.saleId, apis);
+    const failing = userIds(3, 'later-');
+    await ordered(ofGiven, failing);
+    const isReleased = async (): Promise<boolean> =>
+      (await stack.mysql.query('SELECT id FROM outbox WHERE done_at IS NULL')).length === 0;
+    await context.until('services and Redis know all of it', isReleased);
+
+    await killPrograms(context);
+    await restoreMysql(stack);
+    const none = await ordersIn(stack, sales);
+    const left = later.filter((userId) => none.has(`${selling.saleId}/${userId}`));
+    await context.observed(`MySQL lost ${later.length + failing.length} orders`, () => left.length === 0);
+    for (const name of ['migrate', 'restored', 'topics']) await command(context, name);
+    [api] = await Promise.all([
+      context.start('api', { env: API }),
+      context.start('worker'),
+      context.start('keeper', { env: KEEPER }),
+    ]);
+    context.faultEnded();
+    for (const saleId of [selling.saleId, given.saleId]) await untilRebuilt(stack, saleId, 1000);
+    const lost = [paid, ...unpaid].map((userId) => `order_lost ${userId}`).sort();
+    expectEqual((await reconcileSale(stack, api, selling.saleId, { apply: true })).found, lost, 'found before');
+    expectEqual((await buyers.status(paid)).json.status, 'pending', 'the status before');
+
+    // One sale is written again and one fails. The third has no lost order, and is rebuilt to be compared.
+    const resolve = async (saleId: string, ...flags: readonly string[]): Promise<readonly unknown[]> => {
+      const { code, stderr, lines } = await runCommand(
+        ['reconcile', 'resolve', '--sale', saleId, ...flags, '--json'],
+        context.env,
+      );
+      expectEqual([code, stderr], [0, ''], `reconcile resolve ${flags.join(' ')} of sale ${saleId}`);
+      return lines.map(
+        ({ outcome, userId, counts, evidence }) => counts ?? [outcome, userId, (evidence as []).length > 0],
+      );
+    };
+    const counts = { written: 0, failed: 0, recorded: 0, left: 0 };
+    const written = [...[paid, ...unpaid].map((userId) => ['written', userId, true] as const)];
+    const byName = (one: unknown, other: unknown): number => (JSON.stringify(one) < JSON.stringify(other) ? -1 : 1);
+    for (const flags of [['--auto', '--dry-run'], ['--auto']]) {
+      const lines = await resolve(selling.saleId, ...flags);
+      expectEqual(lines.at(-1), { ...counts, written: written.length }, `counts of ${flags.join(' ')}`);
+      expectEqual(lines.slice(0, -1).sort(byName), [...written].sort(byName), `lines of ${flags.join(' ')}`);
+    }
+    expectEqual(
+      (await resolve(given.saleId, '--fail')).at(-1),
+      { ...counts, failed: failing.length },
+      'the second sale',
+    );
+    expectEqual((await resolve(over.saleId, '--auto')).at(-1), counts, 'the closed sale');
+
+    for (const userId of [paid, ...unpaid]) expectEqual(await orderOf(buyers, userId), orderIdOf(userId), userId);
+    for (const userId of failing)
+      expectEqual((await ofGiven.status(userId)).json.status, 'failed', `status of ${userId}`);
+    expectEqual((await report(context, api, orderIdOf(paid))).status, 200, 'the payment is reported again');
+    expectEqual((await buyers.order(paid, orderIdOf(paid))).json.state, 'paid', 'the order that was paid');
+    const isBack = async (): Promise<boolean> =>
+      (await runCommand(['reconcile', '--sale', given.saleId, '--json'], context.env)).code === 0;
+    await context.until('the units of failed orders are back', isBack);
+    for (const saleId of sales) {
+      const { code, lines } = await runCommand(['reconcile', '--sale', saleId, '--json'], context.env);
+      expectEqual([code, lines.at(-1)?.outcome], [0, 'match'], `reconcile of sale ${saleId}`);
+      await context.expectInvariants(saleId);
+    }
+    await context.buyers(selling.saleId, apis).rush(userIds(50, 'crowd-'), 8, TRIES);
+    await context.expectFigures(selling.saleId, { liveRows: 40, unitsLeft: 0, oversold: 0 }, 'sold to the unit');
+  },
+};
+
+export const RESTORE_SCENARIOS: readonly Scenario[] = [EVERYTHING, BROKER_KEPT, REDIS_KEPT];

@@ -1,7 +1,7 @@
 import { isId, isOrderId, isSaleId } from '../../../src/core/ids.js';
 import type { Order } from '../../../src/core/order.js';
 import { lowestOrderIdAt } from '../../../src/core/order-id.js';
-import type { OrderFilter, OrderPage, OrderSearch } from '../../../src/core/ports/order-search.js';
+import type { OrderDetails, OrderFilter, OrderPage, OrderSearch } from '../../../src/core/ports/order-search.js';
 import type { MemoryRepositories } from './memory-repositories.js';
 
 /** Finds the orders of repositories in memory. */
@@ -13,7 +13,7 @@ export class MemoryOrderSearch implements OrderSearch {
   }
 
   async page(filter: OrderFilter, after: string | null, max: number): Promise<OrderPage | null> {
-    const { userId, saleId, state, fromMs, toMs } = filter;
+    const { userId, saleId, state, fromMs, toMs, paidFromMs, paidToMs = Infinity } = filter;
     const lowest = (atMs: number): bigint => BigInt(lowestOrderIdAt(atMs));
     const found = this.#repositories.allOrders.filter(
       (order) =>
@@ -21,10 +21,21 @@ export class MemoryOrderSearch implements OrderSearch {
         (saleId === undefined || order.saleId === saleId) &&
         (state === undefined || order.state === state) &&
         (fromMs === undefined || BigInt(order.orderId) >= lowest(fromMs)) &&
-        (toMs === undefined || BigInt(order.orderId) < lowest(toMs)),
+        (toMs === undefined || BigInt(order.orderId) < lowest(toMs)) &&
+        (paidFromMs === undefined ||
+          (order.paidAtMs !== null && order.paidAtMs >= paidFromMs && order.paidAtMs < paidToMs)),
     );
     const page = userId === undefined ? byId(found, after, max) : byRequest(found, after, max);
     return page === null ? null : { ...page, orders: page.orders.map((order) => this.#repositories.shown(order)) };
+  }
+
+  async detailsOf(orders: readonly Order[]): Promise<ReadonlyMap<string, OrderDetails>> {
+    return new Map(
+      orders.map(({ orderId, saleId }) => {
+        const { sku = '', title = '' } = this.#repositories.saleOf(saleId) ?? {};
+        return [orderId, { sku, title, paymentId: null }];
+      }),
+    );
   }
 
   async currenciesOf(orderIds: readonly string[]): Promise<ReadonlyMap<string, string>> {

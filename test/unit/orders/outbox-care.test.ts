@@ -43,6 +43,6 @@ describe('keeper: watch-outbox and tidy-outbox', () => {
     let steps = 0;
     const outbox = { removeDone: async () => (steps++, 1_000) };
     await tidyOutbox(partial(outbox), world.metrics, { keepMs: 60_000 }).runOnce();
-    expect(steps).to.equal(20);
+    expect(steps).to.equal(600);
   });
 });

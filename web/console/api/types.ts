@@ -32,7 +32,7 @@ export type { FoundOrder } from '../../../src/contract/orders.js';
 export type { ListedRefund, PaymentCase } from '../../../src/contract/payments.js';
 export type { Readiness } from '../../../src/contract/probes.js';
 export type { FieldError } from '../../../src/contract/problem.js';
-export type { Finding, ReconcileRun, SaleReport } from '../../../src/contract/reconcile.js';
+export type { Finding, ReconcileRun, ResolvedSale, SaleReport } from '../../../src/contract/reconcile.js';
 export type { Breakers, RuleChange, RulesStatus, Switches } from '../../../src/contract/rules.js';
 export type { Bucket, MovedSale, PlannedSale, SaleSecond, SaleSeconds } from '../../../src/contract/sales.js';
 export type { Stage, Trace, TraceStep } from '../../../src/contract/traces.js';

@@ -6,6 +6,7 @@ import {
   type Counts,
   type Finding,
   type ReconcileRun,
+  type ResolvedSale,
   type SaleReport,
 } from '../api/types.js';
 import { wordIn } from '../i18n/language.js';
@@ -16,7 +17,7 @@ import type { Tone } from '../logic/time-line.js';
 import { Ago, Badge, Button, Cut, Facts, Id, Link, Panel, SaleLink, ScreenHead, Tabs, Time } from '../parts/basics.js';
 import { Confirm } from '../parts/confirm.js';
 import { Dialog } from '../parts/dialog.js';
-import { FilterBar, TextField } from '../parts/fields.js';
+import { Choice, FilterBar, TextField } from '../parts/fields.js';
 import { Empty, Freshness, Note } from '../parts/states.js';
 import { Table, type Column } from '../parts/table.js';
 import { navigate, useApp, useFilter, usePages, useWords } from '../shell/hooks.js';
@@ -422,10 +423,11 @@ function Jobs() {
 
 /** First compares, then offers to repair the findings. */
 function CompareDialog({ saleId: initial, onClose }: { readonly saleId: string; readonly onClose: () => void }) {
-  const { api } = useApp();
+  const { api, me } = useApp();
   const { t, f } = useWords();
   const [saleId, setSaleId] = useState(initial);
   const [report, setReport] = useState<SaleReport | null>(null);
+  const [isResolving, setResolving] = useState(false);
   const compare = async (apply: boolean): Promise<SaleReport> =>
     api.ask<SaleReport>(`/admin/v1/reconcile/sales/${saleId.trim()}`, { method: 'POST', query: { apply } });
   const shown = (found: SaleReport) => (
@@ -445,7 +447,9 @@ function CompareDialog({ saleId: initial, onClose }: { readonly saleId: string; 
       <Figures figures={found.figures} />
     </>
   );
+  if (isResolving) return <LostDialog saleId={saleId.trim()} onClose={onClose} />;
   if (report !== null) {
+    const isLost = report.findings.some(({ kind }) => kind === 'order_lost');
     return (
       <Confirm
         key="apply"
@@ -458,6 +462,9 @@ function CompareDialog({ saleId: initial, onClose }: { readonly saleId: string; 
         onClose={onClose}
       >
         {shown(report)}
+        {isLost && may(me.role, 'admin') && (
+          <Button onClick={() => setResolving(true)}>{t.reconcile.resolveTitle}</Button>
+        )}
       </Confirm>
     );
   }
@@ -478,4 +485,112 @@ function CompareDialog({ saleId: initial, onClose }: { readonly saleId: string; 
       <TextField label={t.reconcile.saleId} value={saleId} onInput={setSaleId} />
     </Confirm>
   );
+}
+
+const RESOLVE_MODES = ['auto', 'write', 'fail'] as const;
+
+/** First shows what would become of each lost order, then does it, request after request. */
+function LostDialog({ saleId, onClose }: { readonly saleId: string; readonly onClose: () => void }) {
+  const { api } = useApp();
+  const { t, f } = useWords();
+  const [mode, setMode] = useState<(typeof RESOLVE_MODES)[number]>('auto');
+  const [preview, setPreview] = useState<ResolvedSale | null>(null);
+  const ask = (dryRun: boolean): Promise<ResolvedSale> =>
+    api.ask<ResolvedSale>(`/admin/v1/reconcile/sales/${saleId}/lost-orders`, {
+      method: 'POST',
+      query: { mode, dryRun },
+    });
+  const shown = ({ counts, more, silent, orders }: ResolvedSale) => (
+    <>
+      <Facts
+        facts={(['written', 'failed', 'recorded', 'left'] as const).map((word) => [
+          t.reconcile.resolved[word],
+          f.number(counts[word]),
+        ])}
+      />
+      {more && <Note tone="warn">{t.reconcile.resolveMore}</Note>}
+      {silent !== null && (
+        <Note tone="warn">
+          {t.reconcile.resolveSilent} <span lang="en">{silent}</span>
+        </Note>
+      )}
+      <Table
+        label={t.reconcile.resolveTitle}
+        columns={[
+          {
+            name: t.common.state,
+            width: '110px',
+            cell: ({ outcome }) => (
+              <Badge tone={outcome === 'left' ? 'bad' : 'info'}>{t.reconcile.resolved[outcome]}</Badge>
+            ),
+          },
+          {
+            name: t.reconcile.about,
+            cell: ({ userId, requestId, orderId, evidence, note }) => (
+              <About
+                about={{ userId, requestId, orderId, evidence: evidence.join(' ') || null, note }}
+                saleId={saleId}
+              />
+            ),
+          },
+        ]}
+        rows={orders}
+        keyOf={({ userId, requestId }) => `${userId}/${requestId}`}
+      />
+    </>
+  );
+  if (preview === null) {
+    return (
+      <Confirm
+        key="preview"
+        title={t.reconcile.resolveTitle}
+        text={t.reconcile.resolveText}
+        verb={t.reconcile.resolvePreview}
+        run={async () => {
+          setPreview(await ask(true));
+          return null;
+        }}
+        audit={{ subject: `sale:${saleId}` }}
+        onClose={onClose}
+      >
+        <Choice
+          label={t.reconcile.resolveMode}
+          value={mode}
+          options={RESOLVE_MODES.map((one) => [one, t.reconcile.resolveModes[one]] as const)}
+          onPick={setMode}
+        />
+      </Confirm>
+    );
+  }
+  return (
+    <Confirm
+      key="resolve"
+      title={t.reconcile.resolveTitle}
+      text={t.reconcile.resolveModes[mode]}
+      verb={t.reconcile.resolve}
+      isDangerous
+      canRun={preview.orders.length > 0}
+      run={async () => {
+        let done = await ask(false);
+        for (let last = done; last.more && last.counts.left === 0;) {
+          last = await ask(false);
+          done = joined(done, last);
+        }
+        return shown(done);
+      }}
+      audit={{ subject: `sale:${saleId}` }}
+      onClose={onClose}
+    >
+      {shown(preview)}
+    </Confirm>
+  );
+}
+
+/** Sums two requests, and keeps the rows of the newer. */
+function joined({ counts }: ResolvedSale, next: ResolvedSale): ResolvedSale {
+  const sum = (word: keyof ResolvedSale['counts']): number => counts[word] + next.counts[word];
+  return {
+    ...next,
+    counts: { written: sum('written'), failed: sum('failed'), recorded: sum('recorded'), left: sum('left') },
+  };
 }

@@ -3,32 +3,43 @@ import { connect, type Socket } from 'node:net';
 import { OperationalError } from '../../../../src/core/errors.js';
 import type { ShownOrder } from '../../../../src/core/order.js';
 import type { OrderFilter, OrderPage } from '../../../../src/core/ports/order-search.js';
-import { lineOf } from '../../../../src/operate/orders/order-pages.js';
+import type { FoundOrder } from '../../../../src/contract/orders.js';
+import { foundOrderBodies, lineOf } from '../../../../src/operate/orders/order-pages.js';
 import { bearer, FakeServices, ORDER, startServer, until, type Started } from '../../http/http-harness.js';
 import { pause } from '../../../chaos/harness/wait.js';
 
 const HEADING =
-  'orderId,saleId,userId,requestId,batchId,quantity,amountCents,currency,state,reason,createdAt,expiresAt,paidAt,metadata\n';
-const LINE = '99,7,u1,k1,b1,2,1998,EUR,pending_payment,,2030-01-01T00:00:00.000Z,2030-01-01T00:01:00.000Z,,\n';
+  'orderId,saleId,userId,requestId,batchId,quantity,amountCents,currency,state,reason,createdAt,expiresAt,paidAt,metadata,sku,title,unitPriceCents,paymentId\n';
+const LINE =
+  '99,7,u1,k1,b1,2,1998,EUR,pending_payment,,2030-01-01T00:00:00.000Z,2030-01-01T00:01:00.000Z,,,mug,A mug,999,pay_1\n';
+const DETAILS = new Map([['99', { sku: 'mug', title: 'A mug', paymentId: 'pay_1' }]]);
+const line = async (order: ShownOrder, format: 'csv' | 'jsonl'): Promise<string> => {
+  const [body] = await foundOrderBodies([order], { detailsOf: async () => DETAILS });
+  return lineOf(body as FoundOrder, format);
+};
 const ADMIN = bearer('root', ['admin']);
 
 describe('order export', () => {
   describe('one line', () => {
-    it('has a cell for each field as CSV, and the body of the search as JSON lines', () => {
-      expect(lineOf(ORDER, 'csv')).to.equal(LINE);
-      expect(JSON.parse(lineOf({ ...ORDER, metadata: { cart: '42' } }, 'jsonl'))).to.deep.include({
+    it('has a cell for each field as CSV, and the body of the search as JSON lines', async () => {
+      expect(await line(ORDER, 'csv')).to.equal(LINE);
+      expect(JSON.parse(await line({ ...ORDER, metadata: { cart: '42' } }, 'jsonl'))).to.deep.include({
         userId: 'u1',
         currency: 'EUR',
         metadata: { cart: '42' },
+        sku: 'mug',
+        title: 'A mug',
+        unitPriceCents: 999,
+        paymentId: 'pay_1',
       });
     });
 
-    it('has no formula in a CSV cell, and no cell that ends its cell or line early [S6]', () => {
+    it('has no formula in a CSV cell, and no cell that ends its cell or line early [S6]', async () => {
       const metadata = { a: '=1+1', b: 'x;=cmd()', c: 'a"b,c\nd', d: '\t@x' };
-      const csv = lineOf({ ...ORDER, userId: '-2', requestId: '-cmd', metadata }, 'csv');
+      const csv = await line({ ...ORDER, userId: '-2', requestId: '-cmd', metadata }, 'csv');
       expect(csv.match(/\n/g)).to.have.length(1);
       const cells = cellsOf(csv.slice(0, -1));
-      expect(cells).to.have.length(14);
+      expect(cells).to.have.length(18);
       expect(cells.slice(2, 4)).to.deep.equal(["'-2", "'-cmd"]);
       for (const cell of cells) expect(cell).not.to.match(/^[=+\-@\t\r]/);
       expect(csv, 'where a semicolon divides cells').not.to.include(';');
@@ -50,6 +61,7 @@ describe('order export', () => {
       fake = new FakeServices({
         orderSearch: {
           currenciesOf: async () => new Map(),
+          detailsOf: async () => DETAILS,
           page: async (filter, after, max) => {
             asked.push([filter, after, max]);
             return pages(asked.length);
@@ -99,7 +111,7 @@ describe('order export', () => {
       ]);
       const lines = await get(`${PATH}&format=jsonl`);
       expect(lines.headers.get('content-type')).to.equal('application/x-ndjson');
-      expect(await lines.text()).to.equal(lineOf(ORDER, 'jsonl'));
+      expect(await lines.text()).to.equal(await line(ORDER, 'jsonl'));
       expect((await get(PATH, bearer())).status, 'a buyer').to.equal(403);
       expect(
         (await fetch(server.operatorsUrl + PATH, { method: 'HEAD', headers: { authorization: ADMIN } })).status,
@@ -114,7 +126,15 @@ describe('order export', () => {
     });
 
     it('returns 400 for wrong values, and for a filter that would read every order', async () => {
-      for (const query of ['', 'state=paid', 'sale=7&format=xml', 'sale=7&limit=0', 'sale=7&after=x', 'sale=x']) {
+      for (const query of [
+        '',
+        'state=paid',
+        'sale=7&paidTo=2030-01-01T00:00:00Z',
+        'sale=7&format=xml',
+        'sale=7&limit=0',
+        'sale=7&after=x',
+        'sale=x',
+      ]) {
         expect((await get(`/admin/v1/orders/export?${query}`)).status, query).to.equal(400);
       }
       expect(asked).to.deep.equal([]);

@@ -14,6 +14,7 @@ describe('order lists over HTTP', () => {
     const orderSearch = {
       page: async (...terms: unknown[]) => (asked.push(terms), page),
       currenciesOf: async () => new Map(),
+      detailsOf: async () => new Map(),
     };
     server = await startServer(new FakeServices({ orderSearch }));
   });
@@ -43,6 +44,8 @@ describe('order lists over HTTP', () => {
       null,
     ]);
     expect(body.orders[0]).to.include({ userId: 'u1', batchId: 'b1' });
+    await get('/admin/v1/orders?paidFrom=2030-01-01T00:00:00Z', bearer('boss', ['viewer'])).expect(200);
+    expect((asked.pop() as unknown[])[0]).to.deep.equal({ paidFromMs: fromMs });
     await get(path, bearer('ann')).expect(403);
     await get('/admin/v1/orders?state=paid', bearer('boss', ['viewer', 'admin'])).expect(400);
     expect(asked, 'by state alone it would read all orders').to.have.length(1);

@@ -1,6 +1,10 @@
 import type { Batch } from '../../../../src/core/batch.js';
 import type { Sale } from '../../../../src/core/sale.js';
 import { createOrderIdMinter } from '../../../../src/orders/order-id-minter.js';
+import type { AuditEntry } from '../../../../src/core/ports/audit-log.js';
+import { resolveLost } from '../../../../src/operate/reconcile/resolve-lost.js';
+import { EvidenceOf, type SearchBroker } from '../../../../src/operate/reconcile/search-broker.js';
+import type { Resolves } from '../../../../src/operate/reconcile/services.js';
 import { silentLog } from '../../../helpers/silent-log.js';
 import { ReconcileAdmin, type ReconcileOptions } from '../../../../src/operate/reconcile/reconcile-admin.js';
 import type { SaleResult } from '../../../../src/operate/reconcile/sale-report.js';
@@ -28,34 +32,47 @@ export class ReconcileWorld extends DeadLetterWorld {
   readonly read = new MemoryReconcileStore(this.store);
   readonly repairs = new MemoryRepairStore(this.store);
   readonly reconcile: ReconcileAdmin;
+  readonly resolveLost: Resolves['resolveLost'];
+  /** Messages of the broker that a search for lost orders finds. */
+  readonly kept = { batches: [] as string[], events: [] as string[] };
+  /** Why the broker is not searched completely. */
+  silent: string | null = null;
+  readonly audits: AuditEntry[] = [];
 
   constructor() {
     super();
     const slots = new MemoryWorkerSlots(this.clock);
     const minter = createOrderIdMinter({ slots, clock: this.clock, log: silentLog }, { owner: 'r', leaseMs: 60_000 });
     const inner = this.broker.redriveChannel();
-    this.reconcile = new ReconcileAdmin(
-      {
-        batches: this.store,
-        store: this.read,
-        repairs: this.repairs,
-        repository: new MemoryReconcileRepository(this.mysql, this.deadLetters),
-        jobs: this.jobs,
-        runs: this.runsRepository,
-        sales: this.mysql,
-        outbox: this.mysql.outbox,
-        clock: this.clock,
-        log: silentLog,
-        fail: { repository: this.mysql, minter, clock: this.clock },
-        channel: {
-          publish: async (batch) => {
-            await inner.publish(batch);
-            await this.onPublish(batch);
-          },
+    const ports = {
+      batches: this.store,
+      store: this.read,
+      repairs: this.repairs,
+      repository: new MemoryReconcileRepository(this.mysql, this.deadLetters),
+      jobs: this.jobs,
+      runs: this.runsRepository,
+      sales: this.mysql,
+      outbox: this.mysql.outbox,
+      clock: this.clock,
+      log: silentLog,
+      fail: { repository: this.mysql, minter, clock: this.clock },
+      channel: {
+        publish: async (batch: Batch) => {
+          await inner.publish(batch);
+          await this.onPublish(batch);
         },
       },
-      OPTIONS,
-    );
+    };
+    this.reconcile = new ReconcileAdmin(ports, OPTIONS);
+    const audit = { append: async (entry: AuditEntry) => void this.audits.push(entry), list: async () => [] };
+    const search: SearchBroker = async (saleId, lost) => {
+      const evidence = new EvidenceOf(saleId, lost);
+      for (const body of this.kept.batches) evidence.addBatch(body);
+      for (const body of this.kept.events) evidence.addEvents(body);
+      return { found: evidence.found, silent: this.silent };
+    };
+    this.resolveLost = (request, onOrder) =>
+      resolveLost(request, { ...ports, audit, search }, { ...OPTIONS, paymentWindowMs: 900_000 }, onOrder);
   }
 
   /** Holds units for these buyers in a stray batch: it has no dead letter, and the re-drive does not see it. */

@@ -1,0 +1,175 @@
+import { lowestOrderIdAt } from '../../core/order-id.js';
+import type { Clock } from '../../core/ports/clock.js';
+import { createAuditLog } from '../../mysql/audit-log.js';
+import { idIn } from '../../mysql/move-orders.js';
+import { ARCHIVED } from '../../mysql/order-archive.js';
+import type { MysqlPool, Transaction } from '../../mysql/pool.js';
+import { retryConflicts } from '../../mysql/retry-conflicts.js';
+
+// Deletes old records for good. Each kind is walked in the order of its key, a bounded batch per transaction. A row that
+// is still open stays, however old.
+
+/** The kinds of records, in the order in which they are purged: a refund goes after its payment. */
+export const PURGED = ['archive', 'refunds', 'cases', 'dead-letters', 'reconcile', 'edits', 'traces', 'audit'] as const;
+export type PurgedKind = (typeof PURGED)[number];
+
+export interface PurgeProgress {
+  readonly what: PurgedKind;
+  /** Rows that were removed, or would be in a dry run. For the archive: orders. */
+  readonly removed: number;
+  /** Old rows that stay because they are open. */
+  readonly kept: number;
+}
+
+export interface PurgeOrder {
+  /** Records that ended before this time are removed, Unix ms. */
+  readonly beforeMs: number;
+  readonly kinds: readonly PurgedKind[];
+  readonly dryRun: boolean;
+  /** For the audit log. */
+  readonly actor: string;
+  /** Stops after the present batch. */
+  readonly signal?: AbortSignal;
+}
+
+/** Rows per transaction: some tens of ms. */
+const BATCH = 500;
+
+interface OldRow {
+  readonly id: string;
+  readonly is_open: number | string;
+}
+
+const isOver = ({ is_open: isOpen }: OldRow): boolean => Number(isOpen) === 0;
+
+/** A kind of records: how to find old rows, and how to delete them. */
+interface Walk {
+  /** Comes before every key. */
+  readonly start: string;
+  /** Returns the next rows that are old enough. Columns: `id`, `is_open`. */
+  readonly page: (pool: MysqlPool, after: string, before: Date, max: number) => Promise<readonly OldRow[]>;
+  /** @returns the number of removed records */
+  readonly remove: (tx: Transaction, ids: readonly string[], before: Date) => Promise<number>;
+}
+
+/** Rows with an own number. `open` is an SQL condition: such a row stays. */
+function table(name: string, time: string, { key = 'id', open = 'FALSE', isNumber = true } = {}): Walk {
+  const after = isNumber ? 'CAST(? AS UNSIGNED)' : '?';
+  return {
+    start: isNumber ? '0' : '',
+    page: (pool, from, before, max) =>
+      pool.query<OldRow>(
+        `SELECT CAST(${key} AS CHAR) AS id, (${open}) AS is_open FROM ${name}
+          WHERE ${key} > ${after} AND ${time} < ? ORDER BY ${name}.${key} LIMIT ?`,
+        [from, before, max],
+      ),
+    async remove(tx, ids, before): Promise<number> {
+      const [named, values] = isNumber ? [idIn(ids), []] : [`${key} IN (?)`, [ids]];
+      const removed = `DELETE FROM ${name} WHERE ${named} AND ${time} < ? AND NOT (${open})`;
+      return (await tx.execute(removed, [...values, before])).affectedRows;
+    },
+  };
+}
+
+/** An archived order stays while money for it is open. */
+const OPEN_MONEY = `EXISTS (SELECT 1 FROM refunds AS r WHERE r.order_id = orders_archive.id AND r.state = 'due')
+  OR EXISTS (SELECT 1 FROM payment_cases AS c WHERE c.order_id = orders_archive.id AND c.state = 'open')`;
+
+const ARCHIVE: Walk = {
+  start: '0',
+  page: (pool, from, before, max) =>
+    pool.query<OldRow>(
+      `SELECT CAST(id AS CHAR) AS id, (${OPEN_MONEY}) AS is_open FROM orders_archive
+        WHERE id > CAST(? AS UNSIGNED) AND id < CAST(? AS UNSIGNED) ORDER BY orders_archive.id LIMIT ?`,
+      [from, lowestOrderIdAt(before.getTime()), max],
+    ),
+  async remove(tx, all) {
+    // Locked and judged again: a payment may be recorded for one of them just now.
+    const lock = `SELECT CAST(id AS CHAR) AS id, (${OPEN_MONEY}) AS is_open FROM orders_archive WHERE ${idIn(all)} FOR UPDATE`;
+    const ids = (await tx.query<OldRow>(lock)).filter(isOver).map(({ id }) => id);
+    if (ids.length === 0) return 0;
+    let orders = 0;
+    for (const { table: name, orderId } of ARCHIVED) {
+      const { affectedRows } = await tx.execute(`DELETE FROM ${name}_archive WHERE ${idIn(ids, orderId)}`);
+      if (name === 'orders') orders = affectedRows;
+    }
+    return orders;
+  },
+};
+
+/** Trace ids by order. They go earlier than their orders, which stay. */
+const traces = (name: string): Walk => ({
+  start: '0',
+  page: (pool, from, before, max) =>
+    pool.query<OldRow>(
+      `SELECT CAST(order_id AS CHAR) AS id, 0 AS is_open FROM ${name}
+        WHERE order_id > CAST(? AS UNSIGNED) AND order_id < CAST(? AS UNSIGNED) ORDER BY ${name}.order_id LIMIT ?`,
+      [from, lowestOrderIdAt(before.getTime()), max],
+    ),
+  remove: async (tx, ids) => (await tx.execute(`DELETE FROM ${name} WHERE ${idIn(ids, 'order_id')}`)).affectedRows,
+});
+
+/** A payment that is reported again must still find its refund, or the order would seem to be paid with it. */
+const PAYMENT_KEPT = `EXISTS (SELECT 1 FROM payments AS p WHERE p.payment_id = refunds.payment_id)
+  OR EXISTS (SELECT 1 FROM payments_archive AS p WHERE p.payment_id = refunds.payment_id)`;
+
+const WALKS: Readonly<Record<PurgedKind, readonly Walk[]>> = {
+  archive: [ARCHIVE],
+  refunds: [
+    table('refunds', 'updated_at', { key: 'payment_id', open: `state = 'due' OR ${PAYMENT_KEPT}`, isNumber: false }),
+  ],
+  cases: [table('payment_cases', 'updated_at', { open: "state = 'open'" })],
+  'dead-letters': [table('dead_letters', 'updated_at', { open: "state = 'parked'" })],
+  reconcile: [
+    table('reconcile_runs', 'started_at', {
+      open: 'finished_at IS NULL AND started_at > UTC_TIMESTAMP() - INTERVAL 1 DAY',
+    }),
+    table('compensation_jobs', 'updated_at', { open: "state = 'pending'" }),
+  ],
+  edits: [table('sale_edits', 'created_at', { open: "state = 'begun'" })],
+  traces: [traces('order_traces'), traces('order_traces_archive')],
+  audit: [table('audit_log', 'created_at')],
+};
+
+/**
+ * Purges old records. May be stopped at any moment and run again. Pauses after each batch as long as the batch took, so
+ * that sales keep half of the server.
+ * @param onProgress called after each batch with the sums so far
+ * @returns the sums by kind; a kind that was not reached is missing
+ * @throws OperationalError mysql; the rest is still there
+ */
+export async function purge(
+  { beforeMs, kinds, dryRun, actor, signal }: PurgeOrder,
+  { pool, clock }: { readonly pool: MysqlPool; readonly clock: Clock },
+  onProgress: (progress: PurgeProgress) => void = () => undefined,
+): Promise<PurgeProgress[]> {
+  const before = new Date(beforeMs);
+  const done: PurgeProgress[] = [];
+  if (!dryRun) {
+    const after = { before: before.toISOString(), kinds };
+    await createAuditLog(pool).append({ actor, action: 'data.purged', subject: 'database', before: null, after });
+  }
+  for (const what of PURGED.filter((kind) => kinds.includes(kind))) {
+    let [removed, kept] = [0, 0];
+    for (const walk of WALKS[what]) {
+      for (let after = walk.start; signal?.aborted !== true;) {
+        const startedMs = clock.monotonicMs();
+        const rows = await walk.page(pool, after, before, BATCH);
+        const ids = rows.filter(isOver).map(({ id }) => id);
+        kept += rows.length - ids.length;
+        if (dryRun) removed += ids.length;
+        else if (ids.length > 0) {
+          removed += await retryConflicts(clock, () => pool.transaction((tx) => walk.remove(tx, ids, before)));
+        }
+        onProgress({ what, removed, kept });
+        const last = rows.at(-1);
+        if (last === undefined || rows.length < BATCH) break;
+        after = last.id;
+        await clock.sleep(clock.monotonicMs() - startedMs);
+      }
+    }
+    if (signal?.aborted === true) return done;
+    done.push({ what, removed, kept });
+  }
+  return done;
+}
