@@ -8,18 +8,18 @@ import { SCHEMA, settingsOf, type SectionName } from '../src/core/config/schema.
 // ceiling. A commit that raises one says why.
 
 const CEILINGS: Readonly<Record<string, number>> = {
-  'lines of TypeScript': 183_600,
-  'lines in src': 57_750,
+  'lines of TypeScript': 186_000,
+  'lines in src': 59_300,
   'lines in web': 15_650,
-  'lines in test': 99_850,
+  'lines in test': 100_620,
   'lines in deploy': 6_210,
   'lines in bench': 4_240,
-  'words in docs': 40_000,
-  'words in docs/decisions': 10_200,
+  'words in docs': 40_400,
+  'words in docs/decisions': 10_550,
   'pages in docs': 28,
   settings: 96,
-  'uses of Pick<': 122,
-  'interfaces named *Ports, *Parts, *Options, *Services': 120,
+  'uses of Pick<': 128,
+  'interfaces named *Ports, *Parts, *Options, *Services': 122,
 };
 
 const files = execFileSync('git', ['ls-files'], { cwd: REPO_DIR, encoding: 'utf8' }).split('\n');

@@ -44,6 +44,7 @@ const COLUMNS = [
   'expiresAt',
   'paidAt',
   'metadata',
+  'refundedCents',
 ] as const;
 
 export const lineOf = (order: ShownOrder, format: ExportFormat): string =>
