@@ -8,10 +8,10 @@ import { SCHEMA, settingsOf, type SectionName } from '../src/core/config/schema.
 // ceiling. A commit that raises one says why.
 
 const CEILINGS: Readonly<Record<string, number>> = {
-  'lines of TypeScript': 186_000,
+  'lines of TypeScript': 186_250,
   'lines in src': 59_300,
   'lines in web': 15_650,
-  'lines in test': 100_620,
+  'lines in test': 100_870,
   'lines in deploy': 6_210,
   'lines in bench': 4_240,
   'words in docs': 40_400,
