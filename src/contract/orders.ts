@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { METADATA_NAME } from '../core/metadata.js';
 import { FAILURE_REASONS, ORDER_STATES } from '../core/order.js';
+import { ORDER_REFUND_STATES } from '../core/ports/order-refunds.js';
 import { REFUND_STATES } from '../core/ports/refund-repository.js';
 import { matching } from '../core/field-errors.js';
 import { amount, count, currency, id, orderId, saleId, text, time, type BodyOf } from './fields.js';
@@ -20,6 +21,7 @@ const orderFields = {
   createdAt: time,
   expiresAt: time.nullable(),
   paidAt: time.nullable(),
+  refundedCents: amount.meta({ description: 'the part of the amount that went back to the buyer' }),
   metadata: metadataSchema.nullable().meta({ description: 'as sent with the purchase' }),
 };
 export const orderSchema = z.object(orderFields).meta({ id: 'Order' });
@@ -51,6 +53,33 @@ export const foundOrders = z.object({ orders: z.array(foundOrder), next: text.nu
  */
 export const actionNeeded = z.object({ outcome: z.literal('action_needed'), orderId: text, clientSecret: text });
 
+const orderRefund = z
+  .object({
+    refundId: text,
+    orderId: text,
+    paymentId: text,
+    key: text.meta({ description: 'the Idempotency-Key of the request, or an id of its own' }),
+    amountCents: amount,
+    restock: z.boolean(),
+    reason: text,
+    actor: text,
+    state: z.enum(ORDER_REFUND_STATES),
+    attempts: count,
+    lastError: text.nullable(),
+    createdAt: time,
+  })
+  .meta({ id: 'OrderRefund' });
+export const orderRefunds = z.object({ refunds: z.array(orderRefund) });
+export const orderedRefund = z.object({ outcome: z.enum(['refunding', 'refunded']), refund: orderRefund.nullable() });
+export const voidStep = z.object({
+  outcome: z.literal('done'),
+  cancelled: count,
+  refunding: count,
+  refundCents: amount.meta({ description: 'sum of the refunds, in the currency of the sale' }),
+  next: text.nullable().meta({ description: 'pass it as `after`; null: no order is left' }),
+});
+
+export type OrderRefund = BodyOf<typeof orderRefund>;
 export type Order = BodyOf<typeof orderSchema>;
 export type OrderWithRefunds = BodyOf<typeof orderPageSchema>;
 export type OrdersOfBuyer = BodyOf<typeof ordersOfBuyer>;

@@ -22,6 +22,10 @@ const STANDINGS = [
   'cancelled',
   'expired',
   'failed',
+  'refunding',
+  'refunded',
+  'returned',
+  'disputed',
 ] as const;
 
 /** The stages of every purchase, in their order. */

@@ -5,6 +5,8 @@ import { areOrderIds } from './payment-deadline.js';
 
 /** Version of the message body. */
 const ORDER_EVENT_VERSION = 1;
+/** Version of a message with an event of the money of paid orders. Its form is that of version 1. */
+const MONEY_EVENT_VERSION = 2;
 
 /** Maximum number of events in one message. */
 export const EVENTS_PER_MESSAGE_MAX = 64;
@@ -15,7 +17,15 @@ export const ORDER_EVENT_TYPES = [
   'order.paid',
   'order.cancelled',
   'order.expired',
+  'order.refunding',
+  'order.refunded',
+  'order.returned',
+  'order.refund_failed',
+  'order.disputed',
+  'order.dispute_won',
 ] as const;
+/** The types that every release knows. */
+export const FIRST_TYPES: readonly OrderEventType[] = ORDER_EVENT_TYPES.slice(0, 5);
 export type OrderEventType = (typeof ORDER_EVENT_TYPES)[number];
 
 /** A change of orders of one sale in one transaction. May arrive twice and in any order. */
@@ -42,12 +52,13 @@ export function encodeOrderEvents(events: readonly OrderEvent[]): string {
   const short = events.map(({ atMs: at, eventId, type, saleId, orders, metadata }) => {
     return { eventId, type, saleId, at, orders, metadata };
   });
-  return JSON.stringify({ v: ORDER_EVENT_VERSION, events: short });
+  const isFirst = events.every(({ type }) => FIRST_TYPES.includes(type));
+  return JSON.stringify({ v: isFirst ? ORDER_EVENT_VERSION : MONEY_EVENT_VERSION, events: short });
 }
 
 /** Reads a message body and checks everything in it. A bad body is a result, never a throw. */
 export function decodeOrderEvents(body: string): DecodedOrderEvents {
-  const opened = openBody(body, ORDER_EVENT_VERSION);
+  const opened = openBody(body, ORDER_EVENT_VERSION, MONEY_EVENT_VERSION);
   if (opened.outcome !== 'opened') return opened;
   const raw = opened.fields.events;
   if (!Array.isArray(raw) || raw.length === 0 || raw.length > EVENTS_PER_MESSAGE_MAX)

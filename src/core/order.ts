@@ -1,23 +1,62 @@
 import type { Metadata } from './metadata.js';
 
-export const ORDER_STATES = ['pending_payment', 'paid', 'cancelled', 'expired', 'failed'] as const;
-export type OrderState = (typeof ORDER_STATES)[number];
+/** States of a purchase, as the column `state` stores them. Its units count as sold in the first two. */
+const PURCHASE_STATES = ['pending_payment', 'paid', 'cancelled', 'expired', 'failed'] as const;
+export type PurchaseState = (typeof PURCHASE_STATES)[number];
 
-/** All moves of an order. An order is written as `failed` and never leaves that state. */
+/**
+ * States of an order after its payment, as the column `after_paid` stores them (decision 61).
+ * - `refunding`: a refund was ordered, and the provider has not yet answered
+ * - `refunded`: all or part of the money went back. The units stay sold
+ * - `returned`: all of the money went back, and the units are for sale again
+ * - `disputed`: the buyer's bank wants the money back
+ */
+const MONEY_STATES = ['refunding', 'refunded', 'returned', 'disputed'] as const;
+export type MoneyState = (typeof MONEY_STATES)[number];
+
+export const ORDER_STATES = [...PURCHASE_STATES, ...MONEY_STATES] as const;
+export type OrderState = PurchaseState | MoneyState;
+
+/**
+ * All moves of an order. An order is written as `failed` and never leaves that state. A refund that the provider refuses
+ * and a dispute that the shop wins lead back to `paid`. `refunded` may be refunded further until nothing is left.
+ */
 export const ORDER_TRANSITIONS: Record<OrderState, readonly OrderState[]> = {
   pending_payment: ['paid', 'cancelled', 'expired'],
-  paid: [],
+  paid: ['refunding', 'refunded', 'disputed'],
   cancelled: [],
   expired: [],
   failed: [],
+  refunding: ['paid', 'refunded', 'returned'],
+  refunded: ['paid', 'refunding'],
+  returned: [],
+  disputed: ['paid', 'refunded'],
 };
 
 export const mayMove = (from: OrderState, to: OrderState): boolean => ORDER_TRANSITIONS[from].includes(to);
-/** Returns the states that may move to `to`, for a conditional UPDATE. */
-export const statesBefore = (to: OrderState): OrderState[] => ORDER_STATES.filter((from) => mayMove(from, to));
+/** Returns the stored states of purchases that may move to `to`, for a conditional UPDATE. */
+export const statesBefore = (to: PurchaseState): PurchaseState[] => PURCHASE_STATES.filter((from) => mayMove(from, to));
+
+/** Whether the order still needs its payment, and may be cancelled or expire instead. */
+export const isUnpaid = (state: OrderState): boolean => mayMove(state, 'expired');
+
+/** Whether the order was paid, whatever became of the money since. */
+export const wasPaid = (state: OrderState): boolean => state === 'paid' || isMoneyState(state);
+
+/** A paid order is stored as `paid`, and a returned order as `cancelled`, beside `after_paid`. */
+export const stateOf = (stored: PurchaseState, afterPaid: MoneyState | null): OrderState => afterPaid ?? stored;
+/** Returns the columns of a state, so that `state` alone says whether the units count as sold. */
+export const storedAs = (state: OrderState): readonly [PurchaseState, MoneyState | null] => {
+  if (!isMoneyState(state)) return [state, null];
+  return [state === 'returned' ? 'cancelled' : 'paid', state];
+};
+const isMoneyState = (state: OrderState): state is MoneyState => MONEY_STATES.some((one) => one === state);
 
 /** Says whether the units of an order in this state count as sold. */
-export const isLive = (state: OrderState): boolean => state === 'pending_payment' || state === 'paid';
+export const isLive = (state: OrderState): boolean => {
+  const [stored] = storedAs(state);
+  return stored === 'pending_payment' || stored === 'paid';
+};
 
 /**
  * Reasons why a request ended `failed`.
@@ -55,6 +94,8 @@ export interface Order {
   /** When an unpaid order expires. Null for a failed order. */
   readonly expiresAtMs: number | null;
   readonly paidAtMs: number | null;
+  /** The part of the amount that went back to the buyer. */
+  readonly refundedCents: number;
 }
 
 /** ISO 4217 code for no currency: used for an order without its sale, which only manual changes can create. */

@@ -20,6 +20,7 @@ import type { OrderSearch } from '../core/ports/order-search.js';
 import type { OrderTransitions } from '../core/ports/order-transitions.js';
 import type { PaymentCases } from '../core/ports/payment-cases.js';
 import type { PaymentReport } from '../core/ports/payment-provider.js';
+import type { OrderRefunds } from '../core/ports/order-refunds.js';
 import type { RefundRepository } from '../core/ports/refund-repository.js';
 import type { Tracing } from '../core/ports/tracing.js';
 import type { PurchaseGate } from '../purchase/gate.js';
@@ -120,6 +121,8 @@ export interface HttpServices {
     readonly resolve: (orderId: string) => Promise<void>;
     readonly isRefund: RefundRepository['has'];
     readonly cases: PaymentCases;
+    /** Moves the orders whose money went back or is disputed. @throws OperationalError mysql */
+    readonly money: Pick<OrderRefunds, 'refundedElsewhere' | 'cameBack' | 'disputed'>;
   } | null;
   readonly prices: PriceTerms;
   readonly sales: SaleAdmin;

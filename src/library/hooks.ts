@@ -33,6 +33,12 @@ const HOOK_OF = {
   'order.paid': 'onPaid',
   'order.cancelled': 'onCancelled',
   'order.expired': 'onExpired',
+  'order.refunding': 'onRefunding',
+  'order.refunded': 'onRefunded',
+  'order.returned': 'onReturned',
+  'order.refund_failed': 'onRefundFailed',
+  'order.disputed': 'onDisputed',
+  'order.dispute_won': 'onDisputeWon',
 } as const satisfies Record<OrderEventType, keyof Hooks>;
 
 /**

@@ -31,6 +31,7 @@ export type {
   PaymentWebhook,
   Price,
   RefundOutcome,
+  RefundPart,
 } from '../core/ports/payment-provider.js';
 export type { Payment } from '../core/ports/order-transitions.js';
 export { ConfigError, type Environment } from '../core/config/load.js';

@@ -76,4 +76,11 @@ export interface Hooks {
   readonly onCancelled?: OrderHook;
   /** Orders were not paid in time. The units are for sale again. */
   readonly onExpired?: OrderHook;
+  /** A refund was ordered. Stop the parcel. */
+  readonly onRefunding?: OrderHook;
+  readonly onRefunded?: OrderHook;
+  readonly onReturned?: OrderHook;
+  readonly onRefundFailed?: OrderHook;
+  readonly onDisputed?: OrderHook;
+  readonly onDisputeWon?: OrderHook;
 }

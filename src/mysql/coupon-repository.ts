@@ -9,7 +9,8 @@ import type { MysqlPool } from './pool.js';
  * KEY for an INSERT … SELECT.
  */
 const issueFrom = (table: OrderTable): string => `INSERT INTO coupons (order_id, sale_id, user_id)
-  SELECT id, sale_id, user_id FROM ${table} WHERE id IN (:orderIds) AND state = 'paid' ORDER BY id LOCK IN SHARE MODE
+  SELECT id, sale_id, user_id FROM ${table} WHERE id IN (:orderIds) AND (state = 'paid' OR after_paid = 'returned')
+  ORDER BY id LOCK IN SHARE MODE
   ON DUPLICATE KEY UPDATE order_id = coupons.order_id`;
 
 /** Coupons in MySQL. The order is the primary key, so a second copy of an event makes no second coupon. */

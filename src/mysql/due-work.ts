@@ -25,6 +25,7 @@ const DUE: Record<DueWork, string> = {
   expiry: `orders FORCE INDEX (expiry) WHERE state IN (${EXPIRING}) AND expires_at <= ${NOW}`,
   payment: `payment_attempts WHERE state = 'open' AND ${OVER}`,
   refund: `refunds WHERE state = 'due' AND ${OVER}`,
+  order_refund: `order_refunds WHERE state = 'due' AND ${OVER}`,
 };
 
 /** Built once, because the keeper runs this query twice a second, even when idle. */

@@ -1,10 +1,11 @@
 import { assert, OperationalError } from '../core/errors.js';
 import { groupBy } from '../core/group-by.js';
 import { compareIds } from '../core/ids.js';
-import { statesBefore } from '../core/order.js';
+import { mayMove, stateOf, statesBefore, storedAs, type OrderState } from '../core/order.js';
 import { homeBucket } from '../core/bucket.js';
-import type { MetadataTexts, OrdersMoved } from '../core/ports/outbox.js';
+import type { MetadataTexts, MoneyMove, OrderMove, OrdersMoved, PurchaseMove } from '../core/ports/outbox.js';
 import type { Release } from '../core/ports/batch-store.js';
+import { fromOrders, type OrderTable } from './both-tables.js';
 import { execute, knex, now, select } from './knex.js';
 import type { Transaction } from './pool.js';
 import type { OrderRow, OutboxTableRow } from './tables.js';
@@ -18,12 +19,35 @@ export const LOCKED_COLUMNS = [
   'quantity',
   'amount_cents',
   'state',
+  'after_paid',
+  'refunded_cents',
 ] as const satisfies (keyof OrderRow)[];
 /** Metadata as JSON, for the events that follow. The statement locks no row of that table. */
-export const LOCKED_METADATA = knex.raw<string>(
-  '(SELECT order_metadata.metadata FROM order_metadata WHERE order_metadata.order_id = orders.id) AS metadata',
-);
+export const metadataIn = (table: OrderTable) => {
+  const noted = table === 'orders' ? 'order_metadata' : 'order_metadata_archive';
+  return knex.raw<string>(`(SELECT n.metadata FROM ${noted} AS n WHERE n.order_id = ${table}.id) AS metadata`);
+};
+export const LOCKED_METADATA = metadataIn('orders');
 export type LockedOrder = Pick<OrderRow, (typeof LOCKED_COLUMNS)[number]> & { readonly metadata: string | null };
+
+/** An order that is locked, and the table where it is. */
+export interface LockedRow {
+  readonly order: LockedOrder;
+  readonly table: OrderTable;
+}
+
+/**
+ * Locks an order. The archive is read second and locked too: the money of an archived order may still move. An order
+ * that moves to the archive meanwhile is locked until it is there.
+ */
+export async function lockOrder(tx: Transaction, orderId: string): Promise<LockedRow | undefined> {
+  for (const table of ['orders', 'orders_archive'] as const) {
+    const found = fromOrders(table).where({ id: orderId });
+    const [order] = await select(tx, found.select<LockedOrder[]>(...LOCKED_COLUMNS, metadataIn(table)).forUpdate());
+    if (order !== undefined) return { order, table };
+  }
+  return undefined;
+}
 
 /** The `sales` row of orders that should end is missing, or counts fewer units than they have: I1 is broken there. */
 export class SaleOutOfStep extends OperationalError {
@@ -54,11 +78,7 @@ export function idIn(ids: readonly string[], column: 'id' | 'order_id' = 'id'): 
  * @param orders at least one, all locked by `tx` and in a state that may move
  * @throws SaleOutOfStep, MysqlError
  */
-export async function moveOrders(
-  tx: Transaction,
-  orders: readonly LockedOrder[],
-  move: OrdersMoved['move'],
-): Promise<void> {
+export async function moveOrders(tx: Transaction, orders: readonly LockedOrder[], move: PurchaseMove): Promise<void> {
   const locked = knex('orders').whereRaw(idIn(orders.map(({ id }) => id)));
   const changes = move === 'paid' ? { state: move, paid_at: now() } : { state: move };
   const { affectedRows } = await execute(tx, locked.whereIn('state', statesBefore(move)).update(changes));
@@ -66,7 +86,58 @@ export async function moveOrders(
 
   const sales = groupBySale(orders);
   await insertOutbox(tx, sales, move, move === 'paid' ? null : await bucketsOf(tx, [...sales.keys()]));
-  if (move === 'paid') return; // paid units stay sold
+  if (move !== 'paid') await takeFromSold(tx, sales); // paid units stay sold
+}
+
+/** The state to which each move of the money leads. */
+const MONEY_MOVES: Record<MoneyMove, OrderState> = {
+  refunding: 'refunding',
+  refunded: 'refunded',
+  returned: 'returned',
+  refund_failed: 'paid',
+  disputed: 'disputed',
+  dispute_won: 'paid',
+};
+
+/**
+ * Moves the money of paid orders, and writes the outbox row. A returned order gives its units back as a cancelled order
+ * does. Any other move leaves the units sold.
+ * @param table orders of retired sales are in the archive; they give no units back
+ * @param orders at least one, all locked by `tx`, all in one state that may move
+ * @param changes `to`: if it differs from the state of the move. `refundedCents`: the new sum of each order
+ * @throws SaleOutOfStep, MysqlError
+ */
+export async function moveMoney(
+  tx: Transaction,
+  table: OrderTable,
+  orders: readonly LockedOrder[],
+  move: MoneyMove,
+  changes: { readonly to?: OrderState; readonly refundedCents?: number } = {},
+): Promise<void> {
+  const { to = MONEY_MOVES[move], refundedCents } = changes;
+  const [state, afterPaid] = storedAs(to);
+  for (const order of orders) {
+    const from = stateOf(order.state, order.after_paid);
+    assert(from === to ? to === 'refunded' : mayMove(from, to), `order ${order.id} cannot move from ${from} to ${to}`);
+  }
+  const sum = refundedCents === undefined ? {} : { refunded_cents: refundedCents === 0 ? null : String(refundedCents) };
+  const before = knex(table as 'orders')
+    .whereRaw(idIn(orders.map(({ id }) => id)))
+    .where({ state: 'paid' });
+  const { affectedRows } = await execute(
+    tx,
+    before.update({ state, after_paid: afterPaid, updated_at: now(), ...sum }),
+  );
+  assert(affectedRows === orders.length, `${affectedRows} of ${orders.length} locked orders moved to ${to}`);
+
+  const sales = groupBySale(orders);
+  const buckets = to === 'returned' ? await bucketsOf(tx, [...sales.keys()]) : null;
+  await insertOutbox(tx, sales, move, buckets);
+  if (to === 'returned') await takeFromSold(tx, sales);
+}
+
+/** Counts the units of ended orders as unsold. @throws SaleOutOfStep */
+async function takeFromSold(tx: Transaction, sales: ReadonlyMap<string, readonly LockedOrder[]>): Promise<void> {
   for (const [saleId, ofSale] of sales) {
     const units = ofSale.reduce((sum, { quantity }) => sum + quantity, 0);
     const enough = knex('sales').where({ id: saleId }).where('sold', '>=', units);
@@ -91,7 +162,7 @@ async function bucketsOf(tx: Transaction, saleIds: readonly string[]): Promise<M
 async function insertOutbox(
   tx: Transaction,
   sales: ReadonlyMap<string, readonly LockedOrder[]>,
-  move: OrdersMoved['move'],
+  move: OrderMove,
   buckets: ReadonlyMap<string, number> | null,
 ): Promise<void> {
   const rows: Pick<OutboxTableRow, 'kind' | 'key' | 'payload'>[] = [];

@@ -1,6 +1,6 @@
 import type { Knex } from 'knex';
 import { assert } from '../core/errors.js';
-import { ORDER_TRANSITIONS, type OrderState } from '../core/order.js';
+import { isUnpaid, type PurchaseState } from '../core/order.js';
 import type { ArchiveStep, OrderArchive } from '../core/ports/order-archive.js';
 import type { OrderCursor } from '../core/ports/reconcile-repository.js';
 import { insertAudit } from './audit-log.js';
@@ -104,7 +104,7 @@ async function move(
 
 interface LockedRow {
   readonly id: string;
-  readonly state: OrderState;
+  readonly state: PurchaseState;
   /** A boolean is a 32-bit number in MariaDB, and a BIGINT, so a text, in MySQL. */
   readonly is_old: number | string;
 }
@@ -124,7 +124,7 @@ async function moveSome(
     .select<LockedRow[]>('id', 'state', knex.raw('created_at <= ? AS is_old', [msAgo(youngMs)]))
     .whereRaw(idIn(ids));
   const locked = await select(tx, rows.orderBy('id').forUpdate().skipLocked());
-  const ended = locked.filter((row) => ORDER_TRANSITIONS[row.state].length === 0 && Number(row.is_old) === 1);
+  const ended = locked.filter((row) => !isUnpaid(row.state) && Number(row.is_old) === 1);
   const open = await withOpenMoney(
     tx,
     ended.map(({ id }) => id),
@@ -152,6 +152,7 @@ async function withOpenMoney(on: Statements, orderIds: readonly string[]): Promi
   const found = [
     ...(await select(on, of(knex('payment_attempts')).where({ state: 'open' }))),
     ...(await select(on, of(knex('refunds')).where({ state: 'due' }))),
+    ...(await select(on, of(knex('order_refunds')).where({ state: 'due' }))),
   ] as { readonly order_id: string }[];
   return new Set(found.map((row) => row.order_id));
 }

@@ -139,7 +139,7 @@ export interface OrderReading {
   /** Approximate number of orders of the sale that a page covers. */
   readonly maxOrders: number;
   /** Only rows with these values. */
-  readonly where?: Partial<Pick<OrderRow, 'request_id' | 'user_id' | 'state'>>;
+  readonly where?: Partial<Pick<OrderRow, 'request_id' | 'user_id' | 'state' | 'after_paid'>>;
   /** Maximum number of rows per page. Absent: no limit. */
   readonly limit?: number;
 }

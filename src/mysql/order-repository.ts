@@ -1,4 +1,4 @@
-import type { Order, OrderState, ShownOrder } from '../core/order.js';
+import { stateOf, type Order, type OrderState, type ShownOrder } from '../core/order.js';
 import type { OrderNotification } from '../core/order-notifications.js';
 import { purchaseKey, type PurchaseName } from '../core/purchase.js';
 import type { ExpiredOrders, OrderRepository, SaleTerms } from '../core/ports/order-repository.js';
@@ -36,7 +36,9 @@ export function createOrderRepository(pool: MysqlPool): OrderRepository {
     async countCancelled(saleId, userId): Promise<number> {
       const rows = await select(
         pool,
-        knex('orders').count({ count: '*' }).where({ user_id: userId, sale_id: saleId, state: 'cancelled' }),
+        knex('orders')
+          .count({ count: '*' })
+          .where({ user_id: userId, sale_id: saleId, state: 'cancelled', after_paid: null }),
       );
       return Number(rows[0]?.count ?? 0);
     },
@@ -148,9 +150,9 @@ export function createOrderStates(pool: MysqlPool): OrderStates & OrderNotificat
   return {
     async statesOf(orderIds): Promise<Map<string, OrderState>> {
       const states = (table: OrderTable, ids: readonly string[]) =>
-        select(pool, fromOrders(table).whereIn('id', ids).select('id', 'state'));
+        select(pool, fromOrders(table).whereIn('id', ids).select('id', 'state', 'after_paid'));
       const rows = await findInBoth(orderIds, states, ({ id }) => id);
-      return new Map(rows.map(({ id, state }) => [id, state]));
+      return new Map(rows.map((row) => [row.id, stateOf(row.state, row.after_paid)]));
     },
     async dueOf(orderIds): Promise<string[]> {
       if (orderIds.length === 0) return [];
@@ -159,12 +161,15 @@ export function createOrderStates(pool: MysqlPool): OrderStates & OrderNotificat
     },
     async notificationsOf(orderIds): Promise<OrderNotification[]> {
       const notified = (table: OrderTable, ids: readonly string[]) =>
-        select(pool, fromOrders(table).whereIn('id', ids).select('id', 'user_id', 'request_id', 'state', 'reason'));
+        select(
+          pool,
+          fromOrders(table).whereIn('id', ids).select('id', 'user_id', 'request_id', 'state', 'after_paid', 'reason'),
+        );
       return (await findInBoth(orderIds, notified, ({ id }) => id)).map((row) => ({
         orderId: row.id,
         userId: row.user_id,
         requestId: row.request_id,
-        state: row.state,
+        state: stateOf(row.state, row.after_paid),
         reason: row.reason,
       }));
     },

@@ -1,7 +1,7 @@
 import { compareIds, isId, isOrderId, isSaleId } from '../core/ids.js';
 import { idBelow, lowestOrderIdAt, mintedAtMs, ORDER_ID_MAX } from '../core/order-id.js';
 import type { OrderDetails, OrderFilter, OrderPage, OrderSearch } from '../core/ports/order-search.js';
-import { NO_CURRENCY, type Order, type ShownOrder } from '../core/order.js';
+import { NO_CURRENCY, storedAs, type Order, type OrderState, type ShownOrder } from '../core/order.js';
 import { byOrderId, findInBoth, fromOrders, selectFromBoth, type OrderTable } from './both-tables.js';
 import { bigint, knex, select } from './knex.js';
 import type { MysqlPool } from './pool.js';
@@ -36,10 +36,17 @@ async function currenciesOf(pool: MysqlPool, orderIds: readonly string[]): Promi
   return new Map(rows.map(({ id, sale_id: saleId }) => [id, currencies.get(saleId) ?? NO_CURRENCY]));
 }
 
+/** Returns the columns that a state is stored in. Nothing without a state. */
+function columnsOf(state: OrderState | undefined): Partial<Pick<OrderRow, 'state' | 'after_paid'>> {
+  if (state === undefined) return {};
+  const [stored, afterPaid] = storedAs(state);
+  return { state: stored, after_paid: afterPaid };
+}
+
 const matching = (table: OrderTable, { userId, saleId, state }: OrderFilter) =>
   fromOrders(table)
     .select(...ORDER_COLUMNS)
-    .where(withoutUndefined({ user_id: userId, sale_id: saleId, state }));
+    .where(withoutUndefined({ user_id: userId, sale_id: saleId, ...columnsOf(state) }));
 
 /** Newest sale first, as in the statement. */
 const byPlace = (a: OrderRow, b: OrderRow): number =>
@@ -99,7 +106,7 @@ async function pageOfSale(
     afterFirst: afterFirst ?? idBelow(lowestOrderIdAt(fromMs - RANGE_MS)),
     readTo: readTo ?? idBelow(lowestOrderIdAt(fromMs)),
   };
-  const reading = { columns: ORDER_COLUMNS, maxOrders: readMax, where: withoutUndefined({ state }), limit: max };
+  const reading = { columns: ORDER_COLUMNS, maxOrders: readMax, where: columnsOf(state), limit: max };
   const { rows, next } = await nextOrders<OrderRow>(pool, saleId, from, reading);
   const end = toMs === undefined ? null : BigInt(lowestOrderIdAt(toMs));
   const found = end === null ? rows : rows.filter(({ id }) => BigInt(id) < end);

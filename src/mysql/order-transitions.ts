@@ -1,12 +1,19 @@
-import { mayMove, statesBefore } from '../core/order.js';
+import { isUnpaid, stateOf, statesBefore } from '../core/order.js';
 import { isOrderId } from '../core/ids.js';
 import type { Clock } from '../core/ports/clock.js';
 import type { Log } from '../core/ports/log.js';
 import type { CancelOutcome, OrderTransitions, Payment, PayOutcome } from '../core/ports/order-transitions.js';
-import { fromOrders, type OrderTable } from './both-tables.js';
 import { MysqlError } from './errors.js';
 import { execute, knex, now, select } from './knex.js';
-import { idIn, LOCKED_COLUMNS, LOCKED_METADATA, moveOrders, SaleOutOfStep, type LockedOrder } from './move-orders.js';
+import {
+  idIn,
+  LOCKED_COLUMNS,
+  LOCKED_METADATA,
+  lockOrder,
+  moveOrders,
+  SaleOutOfStep,
+  type LockedOrder,
+} from './move-orders.js';
 import type { MysqlPool, Transaction } from './pool.js';
 import { retryConflicts } from './retry-conflicts.js';
 
@@ -84,24 +91,11 @@ export function createOrderTransitions(
   };
 }
 
-/**
- * Locks the row. An archived order has ended and never moves again, so it needs no lock. It was archived before this
- * statement, together with its other rows.
- */
-async function lockOrder(tx: Transaction, orderId: string): Promise<LockedOrder | undefined> {
-  const byId = (table: OrderTable) => fromOrders(table).where({ id: orderId });
-  const locked = byId('orders').select<LockedOrder[]>(...LOCKED_COLUMNS, LOCKED_METADATA);
-  const [order] = await select(tx, locked.forUpdate());
-  if (order !== undefined) return order;
-  const [archived] = await select(tx, byId('orders_archive').select(...LOCKED_COLUMNS));
-  return archived === undefined ? undefined : { ...archived, metadata: null }; // no event follows
-}
-
 async function cancel(tx: Transaction, orderId: string): Promise<CancelOutcome> {
-  const order = await lockOrder(tx, orderId);
+  const order = (await lockOrder(tx, orderId))?.order;
   if (order === undefined) return 'not_found';
-  if (order.state === 'cancelled') return 'cancelled';
-  if (!mayMove(order.state, 'cancelled')) return 'wrong_state';
+  if (stateOf(order.state, order.after_paid) === 'cancelled') return 'cancelled';
+  if (!isUnpaid(order.state)) return 'wrong_state';
   await moveOrders(tx, [order], 'cancelled');
   return 'cancelled';
 }
@@ -115,7 +109,7 @@ async function recordPayment(pool: MysqlPool, orderId: string, payment: Payment)
   const row = { payment_id: payment.paymentId, order_id: orderId, amount_cents: String(payment.amountCents) };
   try {
     return await pool.transaction(async (tx) => {
-      const order = await lockOrder(tx, orderId);
+      const order = (await lockOrder(tx, orderId))?.order;
       if (order === undefined) return 'not_found';
       const [archived] = await select(tx, paymentWithRefund('payments_archive', payment.paymentId));
       if (archived !== undefined) return outcomeBefore(archived, orderId, payment);
@@ -142,7 +136,7 @@ async function recordPayment(pool: MysqlPool, orderId: string, payment: Payment)
  * it.
  */
 async function whyNot(tx: Transaction, order: LockedOrder, { amountCents, currency }: Payment): Promise<string | null> {
-  if (!mayMove(order.state, 'paid')) return order.state === 'paid' ? 'already_paid' : `order_${order.state}`;
+  if (!isUnpaid(order.state)) return order.state === 'paid' ? 'already_paid' : `order_${order.state}`;
   if (currency !== undefined) {
     const [sale] = await select(tx, knex('sales').select('currency').where({ id: order.sale_id }));
     if (sale?.currency !== currency) return 'wrong_currency';

@@ -1,5 +1,5 @@
 import { isOrderId } from '../core/ids.js';
-import { mayMove } from '../core/order.js';
+import { isUnpaid } from '../core/order.js';
 import type {
   AttemptEnd,
   AttemptName,
@@ -81,7 +81,7 @@ async function open(
   if (!isOrderId(orderId)) return { outcome: 'wrong_state' }; // MySQL would read 12x as 12
   return pool.transaction(async (tx) => {
     const [order] = await select(tx, knex('orders').select('state', 'user_id').where({ id: orderId }).forUpdate());
-    if (order === undefined || !mayMove(order.state, 'paid')) return { outcome: 'wrong_state' };
+    if (order === undefined || !isUnpaid(order.state)) return { outcome: 'wrong_state' };
     const ofOrder = columns().where({ order_id: orderId, state: 'open' }).whereNot({ key });
     const [other] = await select(tx, ofOrder.limit(1));
     if (other !== undefined) return { outcome: 'in_progress', other: attemptOf(other) };

@@ -1,5 +1,5 @@
 import type { Tables } from 'knex/types/tables.js';
-import type { FailureReason, Order, OrderState } from '../core/order.js';
+import { stateOf, type FailureReason, type MoneyState, type Order, type PurchaseState } from '../core/order.js';
 import type { Sale, SaleState } from '../core/sale.js';
 import type { CompensatedKind } from '../core/sale-finding.js';
 import type { JobState } from '../core/ports/compensation-repository.js';
@@ -9,6 +9,7 @@ import type { AttemptEnd } from '../core/ports/payment-attempts.js';
 import type { CaseKind, CaseState } from '../core/ports/payment-cases.js';
 import type { RunOutcome } from '../core/ports/reconcile-runs.js';
 import type { EditState } from '../core/ports/sale-edits.js';
+import type { OrderRefundState } from '../core/ports/order-refunds.js';
 import type { RefundState } from '../core/ports/refund-repository.js';
 import type { StoredKind } from './stored-kind.js';
 
@@ -27,6 +28,7 @@ declare module 'knex/types/tables.js' {
     entry_rules: EntryRulesRow;
     job_leases: JobLeaseRow;
     order_metadata: OrderMetadataRow;
+    order_refunds: OrderRefundRow;
     order_metadata_archive: OrderMetadataRow;
     order_ranges: OrderRangeRow;
     order_traces: OrderTraceRow;
@@ -61,6 +63,7 @@ export const TABLE_NAMES = [
   'order_metadata',
   'order_metadata_archive',
   'order_ranges',
+  'order_refunds',
   'order_traces',
   'order_traces_archive',
   'orders',
@@ -168,7 +171,11 @@ export interface OrderRow {
   readonly batch_id: string;
   readonly quantity: number;
   readonly amount_cents: string;
-  readonly state: OrderState;
+  /** Says whether the units count as sold. `after_paid` refines it. */
+  readonly state: PurchaseState;
+  readonly after_paid: MoneyState | null;
+  /** Null: nothing was refunded. */
+  readonly refunded_cents: string | null;
   readonly reason: FailureReason | null;
   readonly created_at: Date;
   readonly updated_at: Date;
@@ -185,6 +192,8 @@ export const ORDER_COLUMNS = [
   'quantity',
   'amount_cents',
   'state',
+  'after_paid',
+  'refunded_cents',
   'reason',
   'created_at',
   'expires_at',
@@ -200,7 +209,8 @@ export function orderOf(row: Pick<OrderRow, (typeof ORDER_COLUMNS)[number]>): Or
     batchId: row.batch_id,
     quantity: row.quantity,
     amountCents: Number(row.amount_cents),
-    state: row.state,
+    state: stateOf(row.state, row.after_paid),
+    refundedCents: Number(row.refunded_cents ?? 0),
     reason: row.reason,
     createdAtMs: row.created_at.getTime(),
     expiresAtMs: row.expires_at?.getTime() ?? null,
@@ -258,6 +268,26 @@ export interface RefundRow {
   readonly available_at: Date;
   readonly last_error: string | null;
   readonly leased_until: Date | null;
+  readonly created_at: Date;
+  readonly updated_at: Date;
+}
+
+/** A refund of a paid order, in whole or in part. */
+export interface OrderRefundRow {
+  readonly id: string;
+  readonly order_id: string;
+  readonly payment_id: string;
+  /** Chosen by the caller, so that a repeated request is the same refund. */
+  readonly key: string;
+  readonly amount_cents: string;
+  readonly restock: number;
+  readonly reason: string;
+  readonly actor: string;
+  readonly state: OrderRefundState;
+  readonly attempts: number;
+  readonly available_at: Date;
+  readonly leased_until: Date | null;
+  readonly last_error: string | null;
   readonly created_at: Date;
   readonly updated_at: Date;
 }

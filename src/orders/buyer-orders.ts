@@ -1,6 +1,6 @@
 import { assertNever, OperationalError } from '../core/errors.js';
 import { isOrderId } from '../core/ids.js';
-import { mayMove, type ShownOrder } from '../core/order.js';
+import { isUnpaid, type ShownOrder } from '../core/order.js';
 import type { Clock } from '../core/ports/clock.js';
 import type { Log } from '../core/ports/log.js';
 import type { OrderRepository } from '../core/ports/order-repository.js';
@@ -97,7 +97,7 @@ export async function payOrder(request: PayRequest, ports: PayPorts): Promise<Pa
     const order = await getOrder(orderId, userId, ports.repository);
     if (order === null) return { outcome: 'not_found' };
     if (order.state === 'paid') return { outcome: 'paid', order };
-    if (!mayMove(order.state, 'paid')) return answerEnded(order, ports);
+    if (!isUnpaid(order.state)) return answerEnded(order, ports);
     if (order.amountCents === 0) {
       await ports.transitions.pay(orderId, { paymentId: `free-${orderId}`, amountCents: 0 });
       continue; // read the order again, since it may have ended in the meantime
@@ -219,7 +219,7 @@ export async function cancelOrder(
 ): Promise<CancelAnswer> {
   const before = await getOrder(orderId, userId, repository);
   if (before === null) return { outcome: 'not_found' };
-  const max = mayMove(before.state, 'cancelled') ? (limit?.maxOf(before.saleId) ?? null) : null;
+  const max = isUnpaid(before.state) ? (limit?.maxOf(before.saleId) ?? null) : null;
   if (max !== null && (await repository.countCancelled(before.saleId, userId)) >= max && limit?.refuses() === true) {
     return { outcome: 'cancel_limit_reached' };
   }

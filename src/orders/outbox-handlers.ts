@@ -80,7 +80,7 @@ export const groupRecorded = (rows: readonly RecordedRow[]): RecordedRow[][] =>
   );
 
 /**
- * `orders_moved`: publishes that orders were paid, cancelled or expired.
+ * `orders_moved`: publishes the moves of orders.
  * @param rows as `groupMoved` groups them
  */
 export function publishMoved({ events }: { readonly events: OrderEventChannel }) {

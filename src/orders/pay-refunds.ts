@@ -2,7 +2,8 @@ import { doublingDelayMs } from '../core/back-off.js';
 import { assertNever } from '../core/errors.js';
 import type { Log } from '../core/ports/log.js';
 import type { PaymentCases } from '../core/ports/payment-cases.js';
-import type { PaymentProvider } from '../core/ports/payment-provider.js';
+import type { LeasedOrderRefund, OrderRefunds } from '../core/ports/order-refunds.js';
+import type { PaymentProvider, RefundOutcome } from '../core/ports/payment-provider.js';
 import type { LeasedRefund, RefundRepository } from '../core/ports/refund-repository.js';
 import type { Job } from '../core/job.js';
 import type { OrderJobMetrics } from './metrics.js';
@@ -42,6 +43,60 @@ export function payRefunds(
   };
 }
 
+export interface PayOrderRefundsPorts extends Omit<PayRefundsPorts, 'refunds'> {
+  readonly refunds: OrderRefunds;
+}
+
+/**
+ * Pays refunds that operators have ordered. The id of a refund is its key at the provider, so a repeated call moves no
+ * money twice. A refund that the provider refuses ends: its order is paid again, and a case tells a person.
+ * @param options `max`: refunds per run, which bounds the rate of calls to the provider
+ */
+export function payOrderRefunds(
+  ports: PayOrderRefundsPorts,
+  { max, leaseMs }: { readonly max: number; readonly leaseMs: number },
+): Job {
+  return {
+    name: 'pay-order-refunds',
+    async runOnce() {
+      const due = await ports.refunds.lease(max, leaseMs);
+      const results = await Promise.allSettled(due.map((refund) => payOrder(refund, ports)));
+      for (const result of results) if (result.status === 'rejected') throw result.reason;
+    },
+  };
+}
+
+/** @throws OperationalError mysql; the refund is due again when the lease is over */
+async function payOrder(refund: LeasedOrderRefund, ports: PayOrderRefundsPorts): Promise<void> {
+  const { refunds, cases, provider, log, metrics } = ports;
+  const { refundId, orderId, paymentId, amountCents, currency, attempts } = refund;
+  const part = { refundId, currency };
+  const answer: RefundOutcome =
+    amountCents === 0
+      ? { outcome: 'refunded' } // a free order: no money moves
+      : await provider.refund(paymentId, amountCents, `${paymentId}-${refundId}`, part);
+  metrics.refundTried(answer.outcome);
+  const found = { paymentId, orderId, amountCents, currency };
+  switch (answer.outcome) {
+    case 'refunded':
+      if (await refunds.settle(refundId)) return;
+      log.error({ ...found, refundId, attempts }, MARKED_MEANWHILE);
+      return cases.note({ kind: 'refunded_twice', subject: subjectOf(refundId), ...found, detail: MARKED_MEANWHILE });
+    case 'refused':
+      log.error({ ...found, refundId, detail: answer.detail }, 'a refund was refused; the order is paid again');
+      await cases.note({ kind: 'refund_failed', subject: subjectOf(refundId), ...found, detail: answer.detail });
+      return refunds.refuse(refundId, `refused: ${answer.detail}`);
+    case 'unknown':
+      return refunds.postpone(refund, doublingDelayMs(attempts, RETRY_FIRST_MS, RETRY_MAX_MS), NO_ANSWER);
+    default:
+      return assertNever(answer);
+  }
+}
+
+/** The subject of a case about a refund of an order. */
+const subjectOf = (refundId: string): string => `order-refund-${refundId}`;
+const NO_ANSWER = 'no answer from the provider';
+
 const MARKED_MEANWHILE =
   'a refund was marked as done while the provider made it; if a person paid it too, it was paid twice';
 
@@ -64,11 +119,7 @@ async function pay(refund: LeasedRefund, { refunds, cases, provider, log, metric
       log.error({ paymentId, orderId, attempts, detail: answer.detail }, 'a refund was refused; ask the provider');
       return refunds.postpone(refund, RETRY_MAX_MS, `refused: ${answer.detail}`);
     case 'unknown':
-      return refunds.postpone(
-        refund,
-        doublingDelayMs(attempts, RETRY_FIRST_MS, RETRY_MAX_MS),
-        'no answer from the provider',
-      );
+      return refunds.postpone(refund, doublingDelayMs(attempts, RETRY_FIRST_MS, RETRY_MAX_MS), NO_ANSWER);
     default:
       return assertNever(answer);
   }

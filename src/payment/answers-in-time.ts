@@ -29,6 +29,6 @@ export function answersInTime(
     needsMethod: provider.needsMethod,
     charge: (...charge) => inTime(() => provider.charge(...charge)),
     lookUp: (...charge) => inTime(() => provider.lookUp(...charge)),
-    refund: (paymentId, amountCents, key) => inTime(() => provider.refund(paymentId, amountCents, key)),
+    refund: (...refund) => inTime(() => provider.refund(...refund)),
   };
 }

@@ -103,8 +103,8 @@ export async function openHttpProvider(
         return orUnknown({ orderId, key }, ask(path).then(chargeIn));
       },
 
-      refund: (paymentId, amountCents, key) =>
-        orUnknown({ paymentId }, ask('/refunds', `refund-${key}`, { paymentId, amountCents }).then(refundIn)),
+      refund: (paymentId, amountCents, key, part) =>
+        orUnknown({ paymentId }, ask('/refunds', `refund-${key}`, { paymentId, amountCents, ...part }).then(refundIn)),
     },
   };
 }

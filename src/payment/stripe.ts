@@ -3,6 +3,7 @@ import { z } from 'zod';
 import { ConfigError } from '../core/config/load.js';
 import type { Section } from '../core/config/schema.js';
 import { isOrderId, isPaymentId } from '../core/ids.js';
+import { withoutUndefined } from '../core/without-undefined.js';
 import { parseJson } from '../core/parse-json.js';
 import type { Log } from '../core/ports/log.js';
 import type { Payment } from '../core/ports/order-transitions.js';
@@ -15,6 +16,7 @@ import type {
   Payments,
   Price,
   RefundOutcome,
+  RefundPart,
 } from '../core/ports/payment-provider.js';
 import { fromStripeAmount, toStripeAmount } from './stripe-amount.js';
 
@@ -97,9 +99,11 @@ class StripeProvider implements PaymentProvider {
     return this.#orUnknown('question', { orderId, key }, this.#lookUp(orderId, price, key, giveUp));
   }
 
-  async refund(paymentId: string, _amountCents: number, key: string): Promise<RefundOutcome> {
+  async refund(paymentId: string, amountCents: number, key: string, part?: RefundPart): Promise<RefundOutcome> {
     if (!paymentId.startsWith('pi_')) return { outcome: 'refused', detail: 'not a payment of Stripe' };
-    return this.#orUnknown('refund', { paymentId }, this.#refund(paymentId, key));
+    const made =
+      part === undefined ? this.#refund(paymentId, key) : this.#refundPart(paymentId, amountCents, key, part);
+    return this.#orUnknown('refund', { paymentId }, made);
   }
 
   async #charge(orderId: string, price: Price, key: string, amount: number, method?: string): Promise<FoundCharge> {
@@ -225,14 +229,33 @@ class StripeProvider implements PaymentProvider {
     return { outcome: isThere ? 'unknown' : 'not_found' };
   }
 
-  async #refund(paymentId: string, key: string): Promise<RefundOutcome> {
+  /**
+   * Looks for the refund before it creates it: after a day Stripe forgets the key, and a second refund of a part would be
+   * made.
+   */
+  async #refundPart(
+    paymentId: string,
+    amountCents: number,
+    key: string,
+    { refundId, currency }: RefundPart,
+  ): Promise<RefundOutcome> {
+    const amount = toStripeAmount({ amountCents, currency });
+    if (amount === null) return { outcome: 'refused', detail: 'Stripe refunds no smaller part of this currency' };
+    const { data } = await this.#stripe.refunds.list({ payment_intent: paymentId, limit: 100 });
+    const before = data.find(({ metadata }) => metadata?.refund === refundId);
+    if (before !== undefined) return refundOutcome(before);
+    return this.#refund(paymentId, key, { amount, metadata: { refund_of: paymentId, refund: refundId } });
+  }
+
+  async #refund(
+    paymentId: string,
+    key: string,
+    part: Stripe.RefundCreateParams = { metadata: { refund_of: paymentId } },
+  ): Promise<RefundOutcome> {
     try {
-      const made = await this.#stripe.refunds.create(
-        { payment_intent: paymentId, metadata: { refund_of: paymentId } },
-        { idempotencyKey: `refund-${key}` },
+      return refundOutcome(
+        await this.#stripe.refunds.create({ payment_intent: paymentId, ...part }, { idempotencyKey: `refund-${key}` }),
       );
-      if (made.status !== 'failed' && made.status !== 'canceled') return { outcome: 'refunded' };
-      return { outcome: 'refused', detail: made.failure_reason ?? made.status };
     } catch (error) {
       if (!isRefusal(error)) throw error;
       if (error.code === 'charge_already_refunded') return { outcome: 'refunded' };
@@ -250,6 +273,12 @@ class StripeProvider implements PaymentProvider {
     }
   }
 }
+
+/** `pending`: the money is on its way back. */
+const refundOutcome = ({ status, failure_reason: reason }: Stripe.Refund): RefundOutcome =>
+  status === 'failed' || status === 'canceled'
+    ? { outcome: 'refused', detail: reason ?? status }
+    : { outcome: 'refunded' };
 
 /** Whether no card was tried with the intent, as far as Stripe says by now. */
 const isUntouched = ({ status, last_payment_error: error }: Intent): boolean =>
@@ -304,6 +333,7 @@ const failedRefund = z.object({
   payment_intent: ID,
   status: z.enum(['failed', 'canceled']),
   failure_reason: z.string().nullish(),
+  metadata: z.object({ refund: z.string().optional() }).nullish(),
 });
 const refundedCharge = z.object({ payment_intent: ID, amount_refunded: z.int().min(0), currency: z.string() });
 const dispute = z.object({
@@ -327,8 +357,15 @@ export const STRIPE_WEBHOOK: PaymentWebhook = {
     if (REFUND_CHANGES.includes(type)) {
       const refund = failedRefund.safeParse(data.object);
       if (!refund.success) return { type: 'other' };
-      const { id: refundId, payment_intent: paymentId, status, failure_reason: reason } = refund.data;
-      return { type: 'refund_failed', refundId, paymentId, detail: reason ?? status, live };
+      const { id: refundId, payment_intent: paymentId, status, failure_reason: reason, metadata } = refund.data;
+      return {
+        type: 'refund_failed',
+        refundId,
+        paymentId,
+        detail: reason ?? status,
+        live,
+        ...withoutUndefined({ ourId: metadata?.refund }),
+      };
     }
     if (type === 'charge.refunded') return refunded(data.object, live);
     if (type.startsWith('charge.dispute.')) return disputed(data.object, live);
@@ -361,6 +398,7 @@ function disputed(object: object, live: boolean): PaymentReport {
     payment,
     detail: `${reason}: ${status}`,
     isOver: DISPUTE_ENDS.includes(status),
+    ...(status === 'lost' ? { isLost: true } : {}),
     live,
   };
 }

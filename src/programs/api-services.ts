@@ -19,6 +19,7 @@ import { createOrderSearch } from '../mysql/order-search.js';
 import { createOrderTransitions } from '../mysql/order-transitions.js';
 import { createPaymentAttempts } from '../mysql/payment-attempts.js';
 import { createPaymentCases } from '../mysql/payment-cases.js';
+import { createOrderRefunds } from '../mysql/order-refunds.js';
 import { createRefundRepository } from '../mysql/refund-repository.js';
 import { createSaleRepository } from '../mysql/sale-repository.js';
 import { cancelOrder, getOrder, payOrder } from '../orders/buyer-orders.js';
@@ -47,6 +48,7 @@ import { openLive } from '../operate/live/index.js';
 import { openSaleServices, priceTermsOf } from '../operate/sales/index.js';
 import { openReconcile, openResolve } from '../operate/reconcile/index.js';
 import { openTrace } from '../operate/trace/index.js';
+import { openOrders } from '../operate/orders/index.js';
 import { openRefunds } from '../operate/refunds/index.js';
 import { openRules } from '../operate/rules/index.js';
 import { Connections } from '../process/connections.js';
@@ -211,6 +213,7 @@ async function open(config: ServicesConfig, parts: ServicesParts, opened: Opened
       resolve: async (orderId) => (provider === null ? undefined : resolveOrder(orderId, { ...paying, provider })),
       isRefund: (paymentId) => refunds.has(paymentId),
       cases: createPaymentCases(mysql),
+      money: createOrderRefunds(mysql, { clock }),
     }),
     sales: new SaleAdmin({ repository: sales, store: createSaleStore(redis), cache }),
     prices: priceTermsOf(config),
@@ -222,6 +225,7 @@ async function open(config: ServicesConfig, parts: ServicesParts, opened: Opened
     ...(await openDeadLetters(connections)),
     ...(await openReconcile(connections)),
     ...(await openResolve(connections)),
+    ...openOrders(connections),
     ...openRefunds(connections),
     ...(await openRules(connections, admission.unfit)),
     audit: createAuditLog(mysql),
@@ -267,7 +271,7 @@ async function openAccessLog(
 function webhookOf(
   { webhookSecret, webhookSecretBefore, webhookMode }: ServicesConfig['payment'],
   format: PaymentWebhook | null,
-  moves: Pick<NonNullable<HttpServices['webhook']>, 'pay' | 'resolve' | 'isRefund' | 'cases'>,
+  moves: Pick<NonNullable<HttpServices['webhook']>, 'pay' | 'resolve' | 'isRefund' | 'cases' | 'money'>,
 ): HttpServices['webhook'] {
   if (webhookSecret === '') return null;
   const secrets = [webhookSecret, webhookSecretBefore].filter((secret) => secret !== '');

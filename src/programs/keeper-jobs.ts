@@ -23,6 +23,7 @@ import type { MysqlPool } from '../mysql/pool.js';
 import { createRepairRepository } from '../mysql/repair-repository.js';
 import { createReconcileRepository } from '../mysql/reconcile-repository.js';
 import { createPaymentCases } from '../mysql/payment-cases.js';
+import { createOrderRefunds } from '../mysql/order-refunds.js';
 import { createRefundRepository } from '../mysql/refund-repository.js';
 import { createRetirementRepository } from '../mysql/retirement-repository.js';
 import { createSaleRepository } from '../mysql/sale-repository.js';
@@ -35,7 +36,7 @@ import { issueCoupons } from '../orders/issue-coupons.js';
 import type { OrderJobMetrics } from '../orders/metrics.js';
 import { notifyBuyers } from '../orders/notify-buyers.js';
 import { groupMoved, groupRecorded, publishMoved, publishRecorded, releaseUnits } from '../orders/outbox-handlers.js';
-import { payRefunds } from '../orders/pay-refunds.js';
+import { payOrderRefunds, payRefunds } from '../orders/pay-refunds.js';
 import { relayOutbox, tidyOutbox, watchOutbox } from '../orders/relay-outbox.js';
 import { resolvePayments } from '../orders/resolve-payments.js';
 import { takesWrites } from '../orders/takes-writes.js';
@@ -338,10 +339,12 @@ function refundJobs(keeper: Keeper): PlannedJob[] {
   const { everyMs, mysql, provider, repository, transitions, clocks, due, metrics, log } = keeper;
   if (provider === null) return [];
   const ports = { refunds: createRefundRepository(mysql), cases: createPaymentCases(mysql), provider, metrics, log };
+  const ofOrders = { ...ports, refunds: createOrderRefunds(mysql, { clock }) };
   const asked = { repository, attempts: createPaymentAttempts(mysql), provider, transitions, metrics, log };
   const resolve = resolvePayments(asked, { max: REFUNDS_PER_LEASE, leaseMs: REFUND_LEASE_MS });
   return [
     [everyMs, due('refund', payRefunds(ports, { max: REFUNDS_PER_LEASE, leaseMs: REFUND_LEASE_MS }))],
+    [everyMs, due('order_refund', payOrderRefunds(ofOrders, { max: REFUNDS_PER_LEASE, leaseMs: REFUND_LEASE_MS }))],
     [everyMs, due('payment', whileClocksAgree(clocks, resolve))],
   ];
 }

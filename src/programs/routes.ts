@@ -6,7 +6,7 @@ import { followLive, readSaleSeconds, type LiveServices } from '../operate/live/
 import { listAudit } from '../operate/audit/index.js';
 import { reconcileRoutes, type ReconcileServices, type Resolves } from '../operate/reconcile/index.js';
 import { tracePurchase, type TraceServices } from '../operate/trace/index.js';
-import { orderRoutes } from '../operate/orders/index.js';
+import { orderRoutes, type OrderServices } from '../operate/orders/index.js';
 import { bucketRoutes, saleRoutes, type SaleServices } from '../operate/sales/index.js';
 import { refundRoutes, type RefundServices } from '../operate/refunds/index.js';
 import { revocationRoutes, type RevocationServices } from '../operate/revocations/index.js';
@@ -26,6 +26,7 @@ export type ApiServices = HttpServices &
   BrokerServices &
   DeadLetterServices &
   LiveServices &
+  OrderServices &
   ReconcileServices &
   Resolves &
   RefundServices &

@@ -26,6 +26,10 @@ const ORDER_WORDS: Record<OrderState, StepWord> = {
   cancelled: 'cancelled',
   expired: 'expired',
   failed: 'failed',
+  refunding: 'paid',
+  refunded: 'paid',
+  returned: 'paid',
+  disputed: 'paid',
 };
 
 /** @returns null if the purchase was not found */

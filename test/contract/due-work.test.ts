@@ -34,6 +34,11 @@ const ROWS: Record<DueWork, readonly string[]> = {
     "INSERT INTO refunds (order_id, amount_cents, reason, payment_id, state, available_at) VALUES (1, 5, 'wrong_amount', ?)",
     ['due', 'refunded'],
   ),
+  order_refund: threeRows(
+    'INSERT INTO order_refunds (order_id, payment_id, amount_cents, restock, reason, actor, `key`, state, available_at)' +
+      " VALUES (1, 'p', 5, 0, '', 'ann', ?)",
+    ['due', 'failed'],
+  ),
   expiry: threeRows(
     'INSERT INTO orders (sale_id, user_id, request_id, batch_id, quantity, amount_cents, one_per_buyer, id, state, expires_at)' +
       " VALUES (1, UUID(), 'r', 'b', 1, 5, 0, ?)",

@@ -68,6 +68,7 @@ onEachWorld<RepositoryWorld>('contract OrderRepository', WORLDS, (world) => {
       state: 'pending_payment',
       reason: null,
       paidAtMs: null,
+      refundedCents: 0,
     });
     expect(createdAtMs).to.be.within(beforeMs - 2000, world.clock.nowMs() + 2000);
     expect(expiresAtMs).to.be.within(createdAtMs + WINDOW_MS - 1000, createdAtMs + WINDOW_MS + 1000);

@@ -29,7 +29,14 @@ import { MemoryPaymentCases } from '../helpers/memory/memory-payment-cases.js';
 import { MemoryPaymentAttempts } from '../helpers/memory/memory-payment-attempts.js';
 import { MemoryRefundRepository } from '../helpers/memory/memory-refund-repository.js';
 import { batchOf, purchasesOf } from '../helpers/sales.js';
-import { memoryWorld, newSale, ownMysqlWorld, systemClock, type RepositoryWorld } from './repository-worlds.js';
+import {
+  memoryWorld,
+  newSale,
+  ownMysqlWorld,
+  systemClock,
+  type MysqlWorld,
+  type RepositoryWorld,
+} from './repository-worlds.js';
 
 interface StoredPayment {
   readonly paymentId: string;
@@ -60,7 +67,7 @@ export interface MovesWorld extends RepositoryWorld {
 }
 
 /** Own database, because a sweep expires every due order, even orders of other test files. */
-async function mysqlMoves(): Promise<MovesWorld> {
+export async function mysqlMoves(): Promise<MovesWorld & MysqlWorld> {
   const world = await ownMysqlWorld(8);
   const { pool } = world;
   const payloads = async (kind: string): Promise<unknown[]> =>

@@ -111,6 +111,8 @@ CREATE TABLE orders (
   updated_at datetime(3) NOT NULL DEFAULT current_timestamp(3) ON UPDATE current_timestamp(3)
   expires_at datetime(3)
   paid_at datetime(3)
+  after_paid enum('refunding','refunded','returned','disputed') COLLATE utf8mb4_bin
+  refunded_cents bigint unsigned
   UNIQUE KEY active (active_key,user_id)
   KEY batch (batch_id)
   KEY expiry (state,expires_at)
@@ -134,6 +136,8 @@ CREATE TABLE orders_archive (
   updated_at datetime(3) NOT NULL DEFAULT current_timestamp(3) ON UPDATE current_timestamp(3)
   expires_at datetime(3)
   paid_at datetime(3)
+  after_paid enum('refunding','refunded','returned','disputed') COLLATE utf8mb4_bin
+  refunded_cents bigint unsigned
   KEY batch (batch_id)
   PRIMARY KEY (id)
   UNIQUE KEY request (user_id,sale_id,request_id)
@@ -158,6 +162,28 @@ CREATE TABLE order_ranges (
   last_id bigint unsigned NOT NULL
   orders int unsigned NOT NULL
   PRIMARY KEY (sale_id,first_id)
+);
+
+CREATE TABLE order_refunds (
+  id bigint unsigned NOT NULL AUTO_INCREMENT
+  order_id bigint unsigned NOT NULL
+  payment_id varchar(64) COLLATE ascii_bin NOT NULL
+  key varchar(64) COLLATE ascii_bin NOT NULL
+  amount_cents bigint unsigned NOT NULL
+  restock tinyint unsigned NOT NULL
+  reason varchar(1000) COLLATE utf8mb4_bin NOT NULL
+  actor varchar(128) COLLATE utf8mb4_bin NOT NULL
+  state enum('due','refunded','failed') COLLATE utf8mb4_bin NOT NULL DEFAULT due
+  attempts int unsigned NOT NULL DEFAULT 0
+  available_at datetime(3) NOT NULL DEFAULT current_timestamp(3)
+  leased_until datetime(3)
+  last_error varchar(1000) COLLATE utf8mb4_bin
+  created_at datetime(3) NOT NULL DEFAULT current_timestamp(3)
+  updated_at datetime(3) NOT NULL DEFAULT current_timestamp(3) ON UPDATE current_timestamp(3)
+  KEY due (state,available_at)
+  KEY payment (payment_id)
+  PRIMARY KEY (id)
+  UNIQUE KEY request (order_id,key)
 );
 
 CREATE TABLE order_traces (

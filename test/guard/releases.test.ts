@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import { join } from 'node:path';
 import { newBatchId, type Batch } from '../../src/core/batch.js';
-import { ORDER_EVENT_TYPES } from '../../src/core/order-event.js';
+import { FIRST_TYPES } from '../../src/core/order-event.js';
 import type { Purchase } from '../../src/core/purchase.js';
 import { withoutUndefined } from '../../src/core/without-undefined.js';
 import { MIGRATIONS } from '../../src/mysql/migrations.js';
@@ -107,7 +107,8 @@ describe('guard: compatibility with the previous release', () => {
     const events = await both<Events>('core/order-event.js', import('../../src/core/order-event.js'));
     const deadlines = await both<Deadlines>('core/payment-deadline.js', import('../../src/core/payment-deadline.js'));
     const orders = ['431234567890123456', '431234567890123457'];
-    const written = ORDER_EVENT_TYPES.map((type) => {
+    // Only operators and reports of the newest api make the other events. They have a version of their own.
+    const written = FIRST_TYPES.map((type) => {
       return {
         eventId: '41-x',
         type,

@@ -10,7 +10,8 @@ type Fault = 'slow' | 'unheard' | 'error' | 'nonsense';
  */
 export class PaymentServiceStandIn {
   readonly charges = new Map<string, Record<string, unknown>>();
-  readonly refunds = new Set<string>();
+  /** Amounts by refund: by `refundId`, or by payment without such an id. */
+  readonly refunds = new Map<string, number>();
   readonly asked: StandInRequest[] = [];
   #fault: Fault | null = null;
   readonly #server = new StandInServer((request) => this.#answer(request));
@@ -55,9 +56,17 @@ export class PaymentServiceStandIn {
       return made;
     }
     if (path === '/pay/refunds') {
-      const { paymentId } = JSON.parse(text) as { paymentId: string };
+      const {
+        paymentId,
+        refundId = paymentId,
+        amountCents,
+      } = JSON.parse(text) as {
+        paymentId: string;
+        refundId?: string;
+        amountCents: number;
+      };
       const isOurs = [...this.charges.values()].some((one) => one.paymentId === paymentId);
-      if (isOurs) this.refunds.add(paymentId);
+      if (isOurs) this.refunds.set(refundId, amountCents);
       return isOurs ? { status: 'refunded' } : { status: 'refused', detail: 'no such payment' };
     }
     const name = path.replace('/pay/charges/', '');

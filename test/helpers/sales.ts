@@ -84,6 +84,7 @@ export const orderOf = (parts: Partial<Order> & Pick<Order, 'saleId'>): Order =>
   createdAtMs: 1,
   expiresAtMs: 2,
   paidAtMs: null,
+  refundedCents: 0,
   ...parts,
 });
 

@@ -161,6 +161,7 @@ export class StripeStandIn {
   #do({ method, path, query }: StandInRequest, text: string): NonNullable<StandInAnswer> {
     const form = new URLSearchParams(text);
     const [, , object, id, verb] = path.split('/');
+    if (object === 'refunds' && method === 'GET') return this.#refundsOf(query.get('payment_intent'));
     if (object === 'refunds') return this.#refund(form);
     if (object !== 'payment_intents') return errorOf(404, 'invalid_request_error', `Unrecognized request URL ${path}`);
     if (method === 'POST' && id === undefined) return this.#create(form);
@@ -244,21 +245,30 @@ export class StripeStandIn {
     return ok({ object: 'search_result', data, has_more: false, url: '/v1/payment_intents/search' });
   }
 
+  #refundsOf(paymentId: string | null): NonNullable<StandInAnswer> {
+    const data = [...this.refunds.values()].filter(({ payment_intent: of }) => of === paymentId);
+    return ok({ object: 'list', data, has_more: false, url: '/v1/refunds' });
+  }
+
   #refund(form: URLSearchParams): NonNullable<StandInAnswer> {
     const id = String(form.get('payment_intent'));
     const intent = this.intents.get(id);
     if (intent === undefined)
       return errorOf(404, 'invalid_request_error', `No such payment_intent: '${id}'`, 'resource_missing');
-    const before = [...this.refunds.values()].some(({ payment_intent: of }) => of === id);
-    if (before)
+    const back = [...this.refunds.values()].filter(({ payment_intent: of }) => of === id);
+    const left = back.reduce((sum, { amount }) => sum - amount, intent.amount_received);
+    if (back.length > 0 && left === 0)
       return errorOf(400, 'invalid_request_error', 'Charge has already been refunded.', 'charge_already_refunded');
     if (intent.status !== 'succeeded')
       return errorOf(400, 'invalid_request_error', 'It has no successful charge to refund.');
+    const amount = Number(form.get('amount') ?? left);
+    if (amount > left)
+      return errorOf(400, 'invalid_request_error', `Refund amount is greater than unrefunded amount on charge.`);
     const refund: Refund = {
       id: `re_${++this.#made}`,
       object: 'refund',
       payment_intent: id,
-      amount: Number(form.get('amount') ?? intent.amount_received),
+      amount,
       status: 'succeeded',
       metadata: metadataIn(form),
     };

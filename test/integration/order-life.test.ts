@@ -111,6 +111,47 @@ describe('the life of an order', () => {
     expect(await expectInvariants(system.stack, saleId, buyers.opLog)).to.include({ sold: 1, unitsLeft: 4 });
   });
 
+  it('is refunded in parts or cancelled by command, and sells its units again with --restock', async () => {
+    const { saleId, buyers } = await saleWith({ stock: 2 });
+    const orders = async (...args: string[]) => {
+      const { code, lines } = await runCommand(['orders', ...args, '--reason', 'a call', '--json'], system.stack.env);
+      return `${code} ${String(lines[0]?.outcome ?? '')}`;
+    };
+    const [paid, unpaid] = [await orderOf(buyers, 'ann'), await orderOf(buyers, 'bob')];
+    expect(await orders('refund', paid)).to.equal('1 ');
+    await move(buyers, 'ann', paid, 'pay');
+    const reaches = (state: string) =>
+      until(`the order is ${state}`, async () => (await buyers.order('ann', paid)).json.state === state);
+    for (let i = 0; i < 2; i++)
+      expect(await orders('refund', paid, '--amount', '50', '--key', 'ticket-81')).to.match(/^0 refund/);
+    await reaches('refunded');
+    expect((await buyers.order('ann', paid)).json.refundedCents).to.equal(50);
+    expect(await orders('refund', paid, '--restock')).to.equal('0 refunding');
+    await reaches('returned');
+    expect(await orders('cancel', unpaid)).to.equal('0 cancelled');
+    await until('both units are back', async () => (await buyers.buy('eve', { quantity: 2 }))?.status === 202);
+    await buyers.settled('eve');
+    expect(await expectInvariants(system.stack, saleId, buyers.opLog)).to.include({ sold: 2, unitsLeft: 0 });
+  });
+
+  it('is cancelled or refunded with its whole sale by one command, once the sale is paused', async () => {
+    const { saleId, buyers } = await saleWith();
+    const [paid] = [await orderOf(buyers, 'ann'), await orderOf(buyers, 'bob')];
+    await move(buyers, 'ann', paid, 'pay');
+    const args = ['sale', 'void', saleId, '--unpaid', '--refund-all', '--reason', 'wrong price', '--json'];
+    const voided = async (...more: string[]) => {
+      const { code, lines } = await runCommand([...args, ...more], system.stack.env);
+      return [code, lines[0]?.cancelled, lines[0]?.refunding];
+    };
+    expect(await voided('--dry-run')).to.deep.equal([0, 1, 1]);
+    expect(await voided()).to.deep.equal([1, undefined, undefined]);
+    await runCommand(['sale', 'pause', saleId], system.stack.env);
+    expect(await voided()).to.deep.equal([0, 1, 1]);
+    expect(await voided(), 'again').to.deep.equal([0, 0, 0]);
+    await until('it is refunded', async () => (await buyers.order('ann', paid)).json.state === 'refunded');
+    expect(await expectInvariants(system.stack, saleId, buyers.opLog)).to.include({ sold: 1 });
+  });
+
   it('keeps real money due that no configured provider can refund, until an operator takes it on once', async () => {
     const { buyers } = await saleWith({ priceCents: 1250 });
     const orderId = await orderOf(buyers, 'ann');

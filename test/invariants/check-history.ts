@@ -1,4 +1,4 @@
-import type { FailureReason } from '../../src/core/order.js';
+import { isLive, wasPaid, type FailureReason } from '../../src/core/order.js';
 import type { AuditedOrder } from '../../src/core/ports/reconcile-repository.js';
 import type { Finding } from './check-sale.js';
 
@@ -41,7 +41,7 @@ function judgeMoves({ moves }: ClientHistory, { rows }: HistoryRows): Finding[] 
     if (confirmed.size > 1) findings.push({ invariant: 'I6', detail: `order ${orderId} was paid and cancelled` });
     const state = stateOf.get(orderId);
     for (const move of confirmed) {
-      if (state === (move === 'pay' ? 'paid' : 'cancelled')) continue;
+      if (state !== undefined && (move === 'pay' ? wasPaid(state) : state === 'cancelled')) continue;
       findings.push({ invariant: 'I6', detail: `order ${orderId}: ${move} was confirmed, and it is ${state}` });
     }
   }
@@ -50,7 +50,7 @@ function judgeMoves({ moves }: ClientHistory, { rows }: HistoryRows): Finding[] 
 
 /** I7: no buyer got `sold_out` while enough units were left; units that came back later prove nothing. */
 function judgeRefusals({ soldOut }: ClientHistory, { rows, unitsLeft }: HistoryRows): Finding[] {
-  const cameBack = [...rows.values()].some(({ state }) => state !== 'pending_payment' && state !== 'paid');
+  const cameBack = [...rows.values()].some(({ state }) => !isLive(state));
   if (cameBack) return [];
   const served = [...soldOut].find(([, quantity]) => quantity <= unitsLeft);
   if (served === undefined) return [];

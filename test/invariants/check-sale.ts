@@ -1,4 +1,4 @@
-import { isLive, type FailureReason } from '../../src/core/order.js';
+import { isLive, wasPaid, type FailureReason } from '../../src/core/order.js';
 import { purchaseKey, splitPurchaseKey } from '../../src/core/purchase.js';
 import type { Sale } from '../../src/core/sale.js';
 import { openTransfers, unitsInTransit, type BucketTransfers } from '../../src/core/bucket.js';
@@ -146,7 +146,7 @@ class Audit {
 
   readRow(row: AuditedRow): void {
     const key = purchaseKey(row);
-    if ((row.state === 'paid') !== (row.paidAtMs !== null)) {
+    if (wasPaid(row.state) !== (row.paidAtMs !== null)) {
       this.#found('I6', `${key} is ${row.state}, and its time of payment does not fit`);
     }
     if (this.#rows.has(key)) {

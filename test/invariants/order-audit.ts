@@ -1,4 +1,4 @@
-import { isLive, type Order } from '../../src/core/order.js';
+import { isLive, stateOf, type Order } from '../../src/core/order.js';
 import type { AuditedOrder } from '../../src/core/ports/reconcile-repository.js';
 import type { Sale } from '../../src/core/sale.js';
 import { nextOrders, unlistedOrders, type PageOf } from '../../src/mysql/order-ranges.js';
@@ -42,6 +42,7 @@ const COLUMNS = [
   'batch_id',
   'quantity',
   'state',
+  'after_paid',
   'reason',
   'paid_at',
 ] as const satisfies (keyof OrderRow)[];
@@ -78,7 +79,7 @@ const auditedOf = (row: Row): AuditedRow => ({
   requestId: row.request_id,
   batchId: row.batch_id,
   quantity: row.quantity,
-  state: row.state,
+  state: stateOf(row.state, row.after_paid),
   reason: row.reason,
   paidAtMs: row.paid_at?.getTime() ?? null,
 });

@@ -416,8 +416,8 @@ export const MUTANTS: readonly Mutant[] = [
     edits: [
       {
         file: 'src/mysql/order-transitions.ts',
-        find: "if (!mayMove(order.state, 'paid')) return",
-        replace: "if (order.state === 'paid') return",
+        find: 'if (!isUnpaid(order.state)) return order',
+        replace: "if (order.state === 'paid') return order",
       },
       {
         file: 'src/mysql/move-orders.ts',
@@ -598,8 +598,8 @@ export const MUTANTS: readonly Mutant[] = [
     edits: [
       {
         file: 'test/helpers/memory/memory-order-transitions.ts',
-        find: "      this.#repositories.outbox.add('release', key, releases);",
-        replace: "      if (move !== 'cancelled') this.#repositories.outbox.add('release', key, releases);",
+        find: "    this.#repositories.outbox.add('release', key, releases);",
+        replace: "    if (state !== 'cancelled') this.#repositories.outbox.add('release', key, releases);",
       },
     ],
     simulation: { fromSeed: 4 },

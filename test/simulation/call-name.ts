@@ -9,6 +9,7 @@ import type {
 import type { CompensationRepository } from '../../src/core/ports/compensation-repository.js';
 import type { DeadLetterParking } from '../../src/core/ports/dead-letters.js';
 import type { OrderRepository, WorkerSlots } from '../../src/core/ports/order-repository.js';
+import type { OrderRefunds } from '../../src/core/ports/order-refunds.js';
 import type { OrderTransitions } from '../../src/core/ports/order-transitions.js';
 import type { Outbox } from '../../src/core/ports/outbox.js';
 import type { RepairRepository, RepairStore } from '../../src/core/ports/repair-stores.js';
@@ -29,6 +30,7 @@ export type CallName = keyof (BatchStore &
   DeliverySource &
   HalfMessage &
   OrderRepository &
+  OrderRefunds &
   OrderTransitions &
   Outbox &
   PurchaseChannel &

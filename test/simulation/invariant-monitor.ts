@@ -1,6 +1,6 @@
 import { decodeOrderEvents } from '../../src/core/order-event.js';
 import { mintedAtMs } from '../../src/core/order-id.js';
-import { isLive, mayMove, type OrderState } from '../../src/core/order.js';
+import { isLive, mayMove, wasPaid, type OrderState } from '../../src/core/order.js';
 import type { PurchaseOutcome, PurchaseStatus } from '../../src/core/outcome.js';
 import { type Purchase, purchaseKey } from '../../src/core/purchase.js';
 import { type Sale } from '../../src/core/sale.js';
@@ -149,6 +149,9 @@ export class InvariantMonitor {
       case 'rollback' satisfies CallName:
         return this.checkEnd(call, args[0] as { batchId: string });
       case 'write' satisfies CallName:
+      case 'order' satisfies CallName:
+      case 'settle' satisfies CallName:
+      case 'refuse' satisfies CallName:
       case 'pay' satisfies CallName:
       case 'cancel' satisfies CallName:
       case 'expire' satisfies CallName:
@@ -261,12 +264,12 @@ export class InvariantMonitor {
     await this.#reconcile();
     for (const [orderId, state] of this.#confirmed) {
       const order = repositories.allOrders.find((one) => one.orderId === orderId);
-      if (order?.state !== state)
-        this.#system.fail('CONFIRMED', `${orderId} was confirmed as ${state} and is ${order?.state}`);
+      const isSo = state === 'paid' ? order !== undefined && wasPaid(order.state) : order?.state === state;
+      if (!isSo) this.#system.fail('CONFIRMED', `${orderId} was confirmed as ${state} and is ${order?.state}`);
     }
     for (const { paymentId, orderId, refund } of transitions.payments.values()) {
       const state = repositories.allOrders.find((one) => one.orderId === orderId)?.state;
-      if (refund === null && state !== 'paid')
+      if (refund === null && (state === undefined || !wasPaid(state)))
         this.#system.fail('MONEY', `${paymentId} was taken, its order is ${state}`);
     }
     this.#checkEvents();
@@ -307,6 +310,7 @@ export class InvariantMonitor {
     }
     for (const { orderId, state } of repositories.allOrders) {
       const expected = state === 'failed' ? ['order.failed'] : ['order.created'];
+      if (wasPaid(state)) expected.push('order.paid');
       if (state !== 'failed' && state !== 'pending_payment') expected.push(`order.${state}`);
       for (const type of expected) {
         if (!published.has(`${type} ${orderId}`))

@@ -31,6 +31,7 @@ import { CheckBacks } from './programs/check-backs.js';
 import { Intruder } from './programs/intruder.js';
 import { Keeper } from './programs/keeper.js';
 import { Operator } from './programs/operator.js';
+import { Till } from './programs/till.js';
 import { Worker } from './programs/worker.js';
 import { InvariantMonitor } from './invariant-monitor.js';
 import { drawShape, losesData, SALE_ID, type RestartKind, type Shape } from './shape.js';
@@ -55,6 +56,8 @@ interface Waiter {
 const INTRUDER_EVERY = 16;
 /** Every n-th run has a purchase with which the scripts of Redis fail. */
 const POISON_EVERY = 8;
+/** In every n-th run operators refund orders. */
+const TILL_EVERY = 4;
 /** In every n-th run an operator changes the clock of MySQL and corrects it again. */
 const CLOCK_JUMP_EVERY = 8;
 const CLOCK_JUMPS_MINUTES = [20, -20, 50, 120, -120] as const;
@@ -101,6 +104,7 @@ export class World implements SimulatedSystem {
   #monitor: InvariantMonitor | null = null;
   #checkBacks: CheckBacks | null = null;
   #intruder: Intruder | null = null;
+  #till: Till | null = null;
   readonly #seed: number;
   /** The clock of MySQL less the true one. */
   #mysqlAheadMs = 0;
@@ -171,6 +175,7 @@ export class World implements SimulatedSystem {
     if (keepers > 1) this.count('process: two keepers');
     new Operator(this);
     if (this.#seed % INTRUDER_EVERY === 0) this.#intruder = new Intruder(this, new Rng(-this.#seed));
+    if (this.#seed % TILL_EVERY === 1) this.#till = new Till(this, new Rng(-this.#seed - 2));
     if (this.#seed % POISON_EVERY === 0) this.#poison(new Rng(-this.#seed - 1));
     this.#buyers = new Buyers(this, this.#apis, monitor);
     if (this.#seed % CLOCK_JUMP_EVERY === 3) this.#jumpClock(new Rng(-this.#seed));
@@ -239,6 +244,7 @@ export class World implements SimulatedSystem {
       if (refund !== null && this.refunds.tries(paymentId).state === 'due') return 'money is owed back';
     }
     if ([...this.attempts.rows.values()].some(({ state }) => state === 'open')) return 'payment attempts are open';
+    if (this.#till?.isDue === true) return 'refunds are due';
     if (this.compensations.jobs.some(({ state }) => state === 'pending')) return 'compensations are pending';
     if (this.deadLetters.deadLetters.some(({ state }) => state === 'parked')) return 'dead letters are parked';
     if (this.broker.openHalves.some((body) => this.#checkBacks?.hasGivenUp(body) !== true))
@@ -320,6 +326,7 @@ export class World implements SimulatedSystem {
 
   async #end(): Promise<void> {
     this.#intruder?.check();
+    this.#till?.check();
     await this.#monitor?.checkAtRest();
     for (const { state } of this.repositories.allOrders) this.count(`order: ${state}`);
     this.#over = true;

@@ -2,7 +2,10 @@ import type { Order } from '../../src/contract/orders.js';
 import type { Success } from '../shared/ask.js';
 
 export type OrderState = Order['state'];
-const STATES: readonly OrderState[] = ['pending_payment', 'paid', 'cancelled', 'expired', 'failed'];
+const STATES: readonly OrderState[] = [
+  ...(['pending_payment', 'paid', 'cancelled', 'expired', 'failed'] as const),
+  ...(['refunding', 'refunded', 'returned', 'disputed'] as const),
+];
 
 /** An order as the buyer sees it. Times are Unix ms of the server. */
 export interface OrderView {
@@ -19,6 +22,8 @@ export interface OrderView {
   readonly expiresAtMs: number | null;
   /** Money received that goes back to the buyer. */
   readonly refundCents: number;
+  /** The part of the amount that went back after the order was paid. */
+  readonly refundedCents: number;
 }
 
 /**
@@ -27,7 +32,19 @@ export interface OrderView {
  */
 export function readOrder(body: Success['body'], before: OrderView | null): OrderView | null {
   if (body === null) return null;
-  const { orderId, saleId, requestId, quantity, amountCents, currency, state, createdAt, expiresAt, refunds } = body;
+  const {
+    orderId,
+    saleId,
+    requestId,
+    quantity,
+    amountCents,
+    currency,
+    state,
+    createdAt,
+    expiresAt,
+    refunds,
+    refundedCents,
+  } = body;
   const known = STATES.find((one) => one === state);
   if (known === undefined || typeof orderId !== 'string' || typeof amountCents !== 'number') return null;
   return {
@@ -40,6 +57,7 @@ export function readOrder(body: Success['body'], before: OrderView | null): Orde
     state: known,
     createdAtMs: timeOf(createdAt) ?? before?.createdAtMs ?? null,
     expiresAtMs: timeOf(expiresAt),
+    refundedCents: typeof refundedCents === 'number' ? refundedCents : (before?.refundedCents ?? 0),
     refundCents: Array.isArray(refunds) ? sumOf(refunds) : 0,
   };
 }

@@ -51,6 +51,10 @@ function noteOf(screen: Screen, state: PageState, isSlow: boolean, words: Words,
       return isSlow ? words.slow : null;
     case 'to_pay':
       return ofCode(screen.signedOut ? 'unauthorized' : moveProblem);
+    case 'refunding':
+      return null;
+    case 'refunded':
+      return words.refunded(format.price(screen.order.refundedCents));
     case 'paid':
     case 'cancelled':
     case 'expired': {

@@ -35,7 +35,10 @@ export type Screen =
   | { readonly name: 'checking' | 'held' }
   /** `signedOut`: the order can be paid after a new sign-in. */
   | { readonly name: 'to_pay'; readonly order: OrderView; readonly leftMs: number; readonly signedOut: boolean }
-  | { readonly name: 'paid' | 'cancelled' | 'expired'; readonly order: OrderView }
+  | {
+      readonly name: 'paid' | 'refunding' | 'refunded' | 'cancelled' | 'expired';
+      readonly order: OrderView;
+    }
   | { readonly name: 'failed'; readonly reason: string };
 
 export function screenOf(state: PageState, nowMs: number): Screen {
@@ -103,6 +106,8 @@ function screenOfPurchase({ purchase, order, signInEnded, clock }: PageState, no
     case 'ordered':
       if (order === null) return { name: signInEnded ? 'signed_out' : 'order_loading' };
       if (order.state === 'failed') return { name: 'failed', reason: purchase.reason ?? '' };
+      if (order.state === 'returned') return { name: 'refunded', order };
+      if (order.state === 'disputed') return { name: 'paid', order }; // its bank tells the buyer more
       if (order.state !== 'pending_payment') return { name: order.state, order };
       return {
         name: 'to_pay',

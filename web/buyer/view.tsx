@@ -279,6 +279,8 @@ function partsOf(props: ViewProps): Parts {
     case 'to_pay':
       return toPay(props, screen);
     case 'paid':
+    case 'refunding':
+    case 'refunded':
     case 'cancelled':
     case 'expired': {
       const { order } = screen;

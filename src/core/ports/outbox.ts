@@ -1,3 +1,4 @@
+import type { MoneyState } from '../order.js';
 import type { Release } from './batch-store.js';
 
 /**
@@ -25,12 +26,22 @@ export interface BatchRecorded {
  */
 export type MetadataTexts = Readonly<Record<string, string>>;
 
+/** Moves of an unpaid order. */
+export type PurchaseMove = 'paid' | 'cancelled' | 'expired';
+/**
+ * Moves of the money of a paid order.
+ * - `refund_failed`: the provider refused, or the money came back to the shop
+ * - `dispute_won`: the bank decided for the shop
+ */
+export type MoneyMove = MoneyState | 'refund_failed' | 'dispute_won';
+export type OrderMove = PurchaseMove | MoneyMove;
+
 /**
  * The payload of an outbox row of kind `orders_moved`: orders of one sale that made the same move in one transaction.
  * The key of the row is the first order id.
  */
 export interface OrdersMoved {
-  readonly move: 'paid' | 'cancelled' | 'expired';
+  readonly move: OrderMove;
   readonly saleId: string;
   readonly orders: readonly string[];
   readonly metadata?: MetadataTexts;

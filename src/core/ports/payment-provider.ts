@@ -50,6 +50,13 @@ export interface Price {
 /** Says why a provider cannot charge a price, as the end of a sentence that begins with its name. Null: it can. */
 export type PriceFault = (price: Price) => string | null;
 
+/** A refund of all or part of an order. */
+export interface RefundPart {
+  /** Unique, and the same at every try. A later report about this refund names it. */
+  readonly refundId: string;
+  readonly currency: string;
+}
+
 /** Moves the money. `PAYMENT_PROVIDER` names the adapter. */
 export interface PaymentProvider {
   /** Whether a charge needs a payment method. Without a method, such a provider charges nothing. */
@@ -74,12 +81,13 @@ export interface PaymentProvider {
   lookUp(orderId: string, price: Price, key: string, giveUp?: boolean): Promise<FoundCharge>;
 
   /**
-   * Gives the money of a payment back, in full. Safe to repeat: one payment and key are one refund.
-   * @param amountCents the paid amount, in the smallest unit of its currency
+   * Gives money of a payment back. Safe to repeat: one payment and key are one refund.
+   * @param amountCents in the smallest unit of its currency. Without `part` it is the whole payment
    * @param key the same at every try
+   * @param part for a refund of an order: one payment may have several, each with an id of its own
    * @returns never rejects: any error on the way is `unknown`
    */
-  refund(paymentId: string, amountCents: number, key: string): Promise<RefundOutcome>;
+  refund(paymentId: string, amountCents: number, key: string, part?: RefundPart): Promise<RefundOutcome>;
 }
 
 /** Fields of a payment report that cannot be recorded. Unchecked, for people. */
@@ -93,7 +101,7 @@ export type PaymentClaims = Readonly<Partial<Record<(typeof PAYMENT_CLAIMS)[numb
  * - `refund_failed`: money that was on its way back did not arrive
  * - `refunded`: money of this payment was given back, by us or at the provider; `amountCents`: the total given back
  * - `disputed`: the bank of a buyer wants money of this payment back. `isOver`: the dispute has ended, and the money is
- *   ours
+ *   ours. `isLost`: it has ended, and the money is gone
  * - `other`: of no concern to us; a provider sends what it likes
  * - `unreadable`: may be about money, but cannot be recorded; `detail` is a sentence
  */
@@ -104,6 +112,8 @@ export type PaymentReport =
       readonly type: 'refund_failed';
       /** Id of the refund, if the refund has an id of its own. */
       readonly refundId?: string;
+      /** The id that we gave the refund of an order. Absent: `refundId`. */
+      readonly ourId?: string;
       readonly paymentId: string;
       readonly detail: string;
       readonly live: boolean;
@@ -115,6 +125,7 @@ export type PaymentReport =
       readonly payment: Payment;
       readonly detail: string;
       readonly isOver: boolean;
+      readonly isLost?: boolean;
       readonly live: boolean;
     }
   | { readonly type: 'other' }

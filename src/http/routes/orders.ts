@@ -207,6 +207,7 @@ export function orderBody(order: ShownOrder): OrderBody {
     createdAt: isoTime(order.createdAtMs),
     expiresAt: isoTimeOrNull(order.expiresAtMs),
     paidAt: isoTimeOrNull(order.paidAtMs),
+    refundedCents: order.refundedCents,
     metadata,
   };
 }

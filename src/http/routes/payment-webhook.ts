@@ -143,11 +143,11 @@ async function recorded(report: ReportOf<'succeeded'>, body: string, { webhook, 
 }
 
 /**
- * Records a case for money that is not where it should be. Ignores payments that other programs made with the provider's
+ * Moves the order of money that went back or is disputed, and records a case if a person must look. Ignores payments that other programs made with the provider's
  * account.
  */
 async function noted(report: ReportOf<'refund_failed' | 'refunded' | 'disputed'>, { webhook, log }: Ports) {
-  const { cases } = webhook;
+  const { cases, money } = webhook;
   const payment: Partial<Payment> & Pick<Payment, 'paymentId'> =
     report.type === 'refund_failed' ? report : report.payment;
   const { paymentId, amountCents = null, currency = null } = payment;
@@ -161,6 +161,7 @@ async function noted(report: ReportOf<'refund_failed' | 'refunded' | 'disputed'>
   const found = { paymentId, orderId, amountCents, currency };
   switch (report.type) {
     case 'refund_failed':
+      await money.cameBack(paymentId, report.ourId ?? report.refundId ?? '', report.detail);
       await cases.note({
         ...found,
         kind: 'refund_failed',
@@ -170,12 +171,16 @@ async function noted(report: ReportOf<'refund_failed' | 'refunded' | 'disputed'>
       break;
     case 'refunded': {
       const { amountCents: back } = report.payment;
+      const recorded = currency === null ? 'does_not_fit' : await money.refundedElsewhere(paymentId, back, currency);
+      if (recorded !== 'does_not_fit') return json(200, 'noted', { outcome: 'noted', paymentId });
       const detail = `refunded at the provider: ${currency === null ? back : amountText(back, currency)}`;
       await cases.note({ ...found, kind: 'refunded_elsewhere', subject: paymentId, detail });
       break;
     }
     case 'disputed': {
-      const { disputeId, detail, isOver } = report;
+      const { disputeId, detail, isOver, isLost = false } = report;
+      const word = isLost ? 'lost' : isOver ? 'won' : 'open';
+      await money.disputed(paymentId, report.payment.amountCents, word, subjectOf(disputeId));
       const dispute = { ...found, kind: 'disputed', subject: subjectOf(disputeId), detail } as const;
       await cases.note(dispute, isOver ? 'closed' : 'open');
       break;
@@ -256,14 +261,15 @@ const EVENTS = {
     .object({ ...payment, live })
     .transform(({ live, ...payment }): PaymentReport => ({ type: 'refunded', payment, live })),
   'payment.disputed': z
-    .object({ ...payment, disputeId: paymentId, detail, isOver: z.boolean(), live })
-    .transform(({ disputeId, detail, isOver, live, ...payment }): PaymentReport => ({
+    .object({ ...payment, disputeId: paymentId, detail, isOver: z.boolean(), isLost: z.boolean().optional(), live })
+    .transform(({ disputeId, detail, isOver, isLost, live, ...payment }): PaymentReport => ({
       type: 'disputed',
       disputeId,
       payment,
       detail,
       isOver,
       live,
+      ...withoutUndefined({ isLost }),
     })),
   'refund.failed': z
     .object({ paymentId, refundId: paymentId.optional(), detail, live })

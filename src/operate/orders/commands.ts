@@ -4,6 +4,7 @@ import { loadConfig } from '../../core/config/load.js';
 import { ORDER_STATES, type OrderState } from '../../core/order.js';
 import { isServed, ORDER_FILTER_NEEDS, type OrderFilter } from '../../core/ports/order-search.js';
 import { EXPORT_FORMATS, EXPORT_MAX, type ExportFormat } from '../../http/export-lines.js';
+import { moneyCommands } from './money-commands.js';
 import { orderPages } from './order-pages.js';
 import { withConnections } from '../../process/connections.js';
 import { createLog } from '../../process/telemetry.js';
@@ -37,7 +38,9 @@ Reads MySQL only, page by page. In CSV, an apostrophe precedes ids, and cells th
 lines are exact. A payment may become visible seconds after its time, so let --paid-to end two minutes ago. Exit codes: 0 done, 1 MySQL is down, 2 wrong usage.`;
 
 export function ordersCommand(): Command {
-  const orders = new Command('orders').description('find and export orders').addHelpText('after', EXAMPLES);
+  const orders = new Command('orders')
+    .description('find, export, cancel and refund orders')
+    .addHelpText('after', EXAMPLES);
   orders
     .command('export')
     .description('print orders as CSV or JSON lines')
@@ -52,6 +55,7 @@ export function ordersCommand(): Command {
     .addOption(new Option('--format <format>', 'output format').choices(EXPORT_FORMATS).default('csv'))
     .addHelpText('after', EXAMPLES)
     .action(exportOrders);
+  for (const command of moneyCommands()) orders.addCommand(command);
   return orders;
 }
 

@@ -1,5 +1,15 @@
+import { cancelAnyOrder, listOrderRefunds, refundOrder, voidSale } from './money-routes.js';
 import { exportOrders, findOrders, readAnyOrder } from './routes.js';
 
 // The door for programs. The command line loads `commands.ts`, and only when it is named.
 
-export const orderRoutes = [findOrders, exportOrders, readAnyOrder];
+export const orderRoutes = [
+  findOrders,
+  exportOrders,
+  readAnyOrder,
+  cancelAnyOrder,
+  refundOrder,
+  listOrderRefunds,
+  voidSale,
+];
+export { openOrders, type OrderServices } from './services.js';

@@ -49,6 +49,7 @@ const COLUMNS = [
   'title',
   'unitPriceCents',
   'paymentId',
+  'refundedCents',
 ] as const satisfies readonly (keyof FoundOrder)[];
 
 export const lineOf = (body: FoundOrder, format: ExportFormat): string => exportLine(body, COLUMNS, format);

@@ -1,6 +1,8 @@
 import type { Refund, RefundState } from '../../core/ports/refund-repository.js';
 import { withoutUndefined } from '../../core/without-undefined.js';
 import { insertAudit } from '../../mysql/audit-log.js';
+import { createOrderRefunds } from '../../mysql/order-refunds.js';
+import { systemClock as clock } from '../../process/system-clock.js';
 import { knex, PAUSE_MAX_MS, select, waitOver } from '../../mysql/knex.js';
 import type { MysqlPool } from '../../mysql/pool.js';
 import { markRefunded, refundOf } from '../../mysql/refund-repository.js';
@@ -54,8 +56,21 @@ export interface RefundStore {
 export function createRefundStore(pool: MysqlPool): RefundStore {
   return {
     list: (filter, page) => list(pool, filter, page),
-    takeOn: (paymentId, actor) => takeOn(pool, paymentId, actor),
+    async takeOn(paymentId, actor) {
+      const taken = await takeOn(pool, paymentId, actor);
+      return taken.outcome === 'not_found' ? takeOnOrderRefund(pool, paymentId, actor) : taken;
+    },
   };
+}
+
+/** The payment paid its order, so the refund is one that an operator has ordered. */
+async function takeOnOrderRefund(pool: MysqlPool, paymentId: string, actor: string): Promise<TakeOnOutcome> {
+  const taken = await createOrderRefunds(pool, { clock }).takeOn(paymentId, actor);
+  if (taken.outcome === 'not_found') return taken;
+  const { orderId, amountCents, reason, attempts, lastError, createdAtMs } = taken.refund;
+  const state = taken.outcome === 'done' ? 'refunded' : 'due';
+  const stored = { paymentId, orderId, amountCents, reason, attempts, lastError, createdAtMs };
+  return { outcome: taken.outcome, refund: { ...stored, state, updatedAtMs: createdAtMs } };
 }
 
 /** Without `available_at`, which tells an operator nothing. */

@@ -9,6 +9,7 @@ import { CliError, UsageError } from '../../process/cli-error.js';
 import { checkSpan, operatorName, parseSaleId, parseTime, parseWhole } from '../../process/options.js';
 import { isoTime, print, printError, tableLine } from '../../process/print.js';
 import { priceTerms, saleImportCommand, salePlanCommand, withSales } from './calendar-commands.js';
+import { saleVoidCommand } from './void-commands.js';
 import { saleCancelCommand, saleEditCommand } from './edit-commands.js';
 import { invalidSale, numberOf, printSale, saleLine, timeOf } from './sale-fields.js';
 import { saleRepairCommand, saleReshardCommand } from './bucket-commands.js';
@@ -132,6 +133,7 @@ export function saleCommand(): Command {
     .option('--limit <count>', 'maximum number of sales', parseWhole(1, LIST_MAX), LIST_DEFAULT)
     .option('--json', 'one JSON line per sale')
     .action(list);
+  sale.addCommand(saleVoidCommand());
   sale.addCommand(saleEditCommand()).addCommand(saleCancelCommand('cancel')).addCommand(saleCancelCommand('delete'));
   for (const make of [saleImportCommand, salePlanCommand, saleRepairCommand, saleReshardCommand])
     sale.addCommand(make());

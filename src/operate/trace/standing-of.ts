@@ -94,6 +94,14 @@ function withRow(evidence: PurchaseEvidence, order: NonNullable<OrderTrace['orde
       const next = couponAtMs === null ? 'its coupon follows.' : 'nothing more happens.';
       return { state, sentence: `Order ${orderId} is paid: ${next}` };
     }
+    case 'refunding':
+      return { state, sentence: `Order ${orderId} was paid, and the payment provider is asked to refund it.` };
+    case 'refunded':
+      return { state, sentence: `Order ${orderId} was paid and refunded: its units stay sold.` };
+    case 'returned':
+      return { state, sentence: `Order ${orderId} was paid and refunded: ${unitsAfterEnd(evidence)}` };
+    case 'disputed':
+      return { state, sentence: `Order ${orderId} was paid, and the buyer's bank disputes the payment.` };
     case 'cancelled':
     case 'expired':
     case 'failed': {

@@ -104,7 +104,7 @@ function orderSteps({ sale, repository: { order } }: PurchaseEvidence): TraceSte
   if (state === 'pending_payment' && expiresAtMs !== null)
     steps.push(at(expiresAtMs, 'mysql', 'payment_deadline', `order ${orderId} is unpaid`));
   if (paidAtMs !== null) steps.push(at(paidAtMs, 'mysql', 'paid', `order ${orderId}`));
-  if (state === 'cancelled' || state === 'expired') {
+  if (state !== 'pending_payment' && state !== 'paid') {
     steps.push(at(order.updatedAtMs, 'mysql', state, `order ${orderId}`));
   }
   return steps;

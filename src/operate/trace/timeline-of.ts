@@ -136,6 +136,13 @@ function paymentOf({ order }: Facts): Outcome {
   switch (order.state) {
     case 'paid':
       return outcome('done', 'The order is paid.', order.paidAtMs);
+    case 'refunding':
+      return outcome('done', 'The order is paid, and a refund is under way.', order.paidAtMs);
+    case 'refunded':
+    case 'returned':
+      return outcome('done', 'The order was paid, and refunded.', order.paidAtMs);
+    case 'disputed':
+      return outcome('done', "The order is paid, and the buyer's bank disputes it.", order.paidAtMs);
     case 'pending_payment':
       return waiting('The buyer pays, or the order expires and its units go back.', order.expiresAtMs);
     case 'cancelled':

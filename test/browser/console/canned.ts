@@ -237,6 +237,7 @@ export function cannedAnswers({ rows, role, nowMs }: CannedOptions) {
     createdAt: iso(nowMs - 90_000 - index * 1_300),
     expiresAt: null,
     paidAt: null,
+    refundedCents: 0,
     metadata: null,
     sku: 'mug',
     title: 'A mug',

@@ -1,5 +1,5 @@
 import { OperationalError } from '../../../src/core/errors.js';
-import { mayMove, type Order } from '../../../src/core/order.js';
+import { isUnpaid, type Order } from '../../../src/core/order.js';
 import { type Sale } from '../../../src/core/sale.js';
 import { homeBucket } from '../../../src/core/bucket.js';
 import type { Clock } from '../../../src/core/ports/clock.js';
@@ -9,7 +9,7 @@ import type {
   Payment,
   PayOutcome,
 } from '../../../src/core/ports/order-transitions.js';
-import type { OrdersMoved } from '../../../src/core/ports/outbox.js';
+import type { PurchaseMove } from '../../../src/core/ports/outbox.js';
 import type { MemoryRepositories } from './memory-repositories.js';
 
 /** Faults that a test can inject. With `…_reply_lost` the change is still made. */
@@ -62,7 +62,7 @@ export class MemoryOrderTransitions implements OrderTransitions {
     const order = this.#find(orderId);
     if (order === undefined) return 'not_found';
     if (order.state === 'cancelled') return 'cancelled';
-    if (!mayMove(order.state, 'cancelled')) return 'wrong_state';
+    if (!isUnpaid(order.state)) return 'wrong_state';
     this.#move([order], 'cancelled');
     return 'cancelled';
   }
@@ -89,7 +89,7 @@ export class MemoryOrderTransitions implements OrderTransitions {
   #due(): Order[] {
     const nowMs = this.#repositories.clock.nowMs();
     return this.#repositories.allOrders
-      .filter(({ state, expiresAtMs }) => mayMove(state, 'expired') && expiresAtMs !== null && expiresAtMs <= nowMs)
+      .filter(({ state, expiresAtMs }) => isUnpaid(state) && expiresAtMs !== null && expiresAtMs <= nowMs)
       .sort((a, b) => Number(a.expiresAtMs) - Number(b.expiresAtMs));
   }
 
@@ -97,7 +97,7 @@ export class MemoryOrderTransitions implements OrderTransitions {
     return this.#repositories.allOrders.find((order) => order.orderId === orderId);
   }
 
-  #move(orders: readonly Order[], move: OrdersMoved['move']): number {
+  #move(orders: readonly Order[], move: PurchaseMove): number {
     for (const saleId of new Set(orders.map((order) => order.saleId))) {
       const ofSale = orders.filter((order) => order.saleId === saleId);
       const key = ofSale[0]?.orderId ?? '';
@@ -112,20 +112,26 @@ export class MemoryOrderTransitions implements OrderTransitions {
           this.#repositories.putOrder({ ...order, state: move, paidAtMs: this.#repositories.clock.nowMs() });
         continue;
       }
-      for (const { orderId } of ofSale) this.#repositories.endOrder(orderId, move);
-      const buckets = (this.#repositories.saleOf(saleId) as Sale).buckets;
-      const releases = ofSale.map(({ userId, requestId, orderId }) => ({
-        saleId,
-        bucket: homeBucket(userId, buckets),
-        userId,
-        requestId,
-        orderId,
-        batchId: '',
-        withUnits: true,
-      }));
-      this.#repositories.outbox.add('release', key, releases);
+      this.giveBack(ofSale, move);
     }
     return orders.length;
+  }
+
+  /** Ends orders of one sale and promises their units back. */
+  giveBack(orders: readonly Order[], state: 'cancelled' | 'expired' | 'returned'): void {
+    const { saleId = '', orderId: key = '' } = orders[0] ?? {};
+    for (const { orderId } of orders) this.#repositories.endOrder(orderId, state);
+    const { buckets } = this.#repositories.saleOf(saleId) as Sale;
+    const releases = orders.map(({ userId, requestId, orderId }) => ({
+      saleId,
+      bucket: homeBucket(userId, buckets),
+      userId,
+      requestId,
+      orderId,
+      batchId: '',
+      withUnits: true,
+    }));
+    this.#repositories.outbox.add('release', key, releases);
   }
 
   #failOn(fault: TransitionFault): void {
@@ -137,7 +143,7 @@ export class MemoryOrderTransitions implements OrderTransitions {
 }
 
 function refundReason(order: Order, amountCents: number, isForeign: boolean): string | null {
-  if (!mayMove(order.state, 'paid')) return order.state === 'paid' ? 'already_paid' : `order_${order.state}`;
+  if (!isUnpaid(order.state)) return order.state === 'paid' ? 'already_paid' : `order_${order.state}`;
   if (isForeign) return 'wrong_currency';
   return order.amountCents === amountCents ? null : 'wrong_amount';
 }

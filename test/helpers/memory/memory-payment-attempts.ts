@@ -1,5 +1,5 @@
 import { OperationalError } from '../../../src/core/errors.js';
-import { mayMove, type Order } from '../../../src/core/order.js';
+import { isUnpaid, type Order } from '../../../src/core/order.js';
 import type { Clock } from '../../../src/core/ports/clock.js';
 import type { OrderRepository } from '../../../src/core/ports/order-repository.js';
 import type {
@@ -49,7 +49,7 @@ export class MemoryPaymentAttempts implements PaymentAttempts {
   ): Promise<OpenOutcome> {
     this.#failOn('open');
     const order = await this.#orders.findOrder(orderId);
-    if (order === null || !mayMove(order.state, 'paid')) return { outcome: 'wrong_state' };
+    if (order === null || !isUnpaid(order.state)) return { outcome: 'wrong_state' };
     const other = this.#open.find((row) => row.orderId === orderId && row.key !== key);
     if (other !== undefined) return { outcome: 'in_progress', other: this.#attemptOf(other) };
     const nowMs = this.#clock.nowMs();

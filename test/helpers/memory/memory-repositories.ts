@@ -104,7 +104,7 @@ export class MemoryRepositories implements OrderRepository, SaleRepository, Reti
   }
 
   /** Ends a live order as a cancel or an expiry would, and lowers `sold` in the same moment. */
-  endOrder(orderId: string, state: Extract<OrderState, 'cancelled' | 'expired'>): void {
+  endOrder(orderId: string, state: Extract<OrderState, 'cancelled' | 'expired' | 'returned'>): void {
     const order = this.#orders.get(orderId);
     const sale = this.#sales.get(order?.saleId ?? '');
     if (order === undefined || sale === undefined || !isLive(order.state)) throw new Error(`no live order ${orderId}`);
@@ -406,6 +406,7 @@ export class MemoryRepositories implements OrderRepository, SaleRepository, Reti
       state: reason === null ? 'pending_payment' : 'failed',
       expiresAtMs: reason === null ? Math.max(createdAtMs, mintedAtMs(orderId)) + plan.paymentWindowMs : null,
       paidAtMs: null,
+      refundedCents: 0,
     };
   }
 

@@ -92,6 +92,8 @@ describe('order events', () => {
       v: 1,
     });
     expect(decodeOrderEvents(encodeOrderEvents([noted]))).to.deep.equal({ outcome: 'decoded', events: [noted] });
+    const refunded = encodeOrderEvents([{ ...EVENT, type: 'order.refunded' }]);
+    expect(JSON.parse(refunded), 'only of money after a payment').to.include({ v: 2 });
     const type = fc.constantFrom(...ORDER_EVENT_TYPES);
     const any = fc.record({ eventId: ID, type, saleId: SALE_ID, orders: ORDERS, atMs: MS });
     fc.assert(
@@ -107,7 +109,7 @@ describe('order events', () => {
     for (const events of [undefined, null, [], {}, [1], [null], Array(17).fill(EVENT)]) {
       expect(decodeOrderEvents(JSON.stringify({ v: 1, events })).outcome).to.equal('undecodable');
     }
-    expect(decodeOrderEvents('{"v":2}').outcome).to.equal('unknown_version');
+    expect(decodeOrderEvents('{"v":3}').outcome).to.equal('unknown_version');
   });
 
   it('check every field [M7]', () => {

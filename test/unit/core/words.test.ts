@@ -2,7 +2,16 @@ import { expect } from 'chai';
 import fc from 'fast-check';
 import { assert, assertNever, Bug, OperationalError } from '../../../src/core/errors.js';
 import { isId, isOrderId, isPaymentId, isSaleId, isUserId } from '../../../src/core/ids.js';
-import { isLive, ORDER_STATES, ORDER_TRANSITIONS } from '../../../src/core/order.js';
+import {
+  ORDER_STATES,
+  ORDER_TRANSITIONS,
+  isLive,
+  isUnpaid,
+  stateOf,
+  statesBefore,
+  storedAs,
+  wasPaid,
+} from '../../../src/core/order.js';
 import { composeOrderId, ORDER_ID_EPOCH_MS } from '../../../src/core/order-id.js';
 import { explainOrderId } from '../../helpers/explain-order-id.js';
 import { formatRequestEntry, parseRequestEntry, type RequestEntry } from '../../../src/core/outcome.js';
@@ -150,16 +159,28 @@ describe('request entry', () => {
 });
 
 describe('order', () => {
-  it('allows moves only from pending, and never from a final state [I8]', () => {
+  it('ends unpaid, failed and returned orders for good, and moves only the money of paid orders [I8]', () => {
     for (const state of ORDER_STATES) {
-      expect(ORDER_TRANSITIONS[state].length > 0, state).to.equal(state === 'pending_payment');
+      const isFinal = ['cancelled', 'expired', 'failed', 'returned'].includes(state);
+      expect(ORDER_TRANSITIONS[state].length === 0, state).to.equal(isFinal);
       expect(ORDER_TRANSITIONS[state]).not.to.include(state);
+      if (wasPaid(state))
+        for (const to of ORDER_TRANSITIONS[state]) expect(wasPaid(to), `${state} to ${to}`).to.equal(true);
+      expect(isUnpaid(state), state).to.equal(state === 'pending_payment');
     }
     expect(ORDER_TRANSITIONS.pending_payment).to.deep.equal(['paid', 'cancelled', 'expired']);
   });
 
+  it('is stored in two columns, and read back the same', () => {
+    for (const state of ORDER_STATES) expect(stateOf(...storedAs(state)), state).to.equal(state);
+    expect(storedAs('returned')).to.deep.equal(['cancelled', 'returned']);
+    expect(statesBefore('paid')).to.deep.equal(['pending_payment']);
+  });
+
   it('counts as live only while its units count as sold', () => {
-    expect(ORDER_STATES.filter(isLive)).to.deep.equal(['pending_payment', 'paid']);
+    expect(ORDER_STATES.filter(isLive)).to.have.members([
+      ...['pending_payment', 'paid', 'refunding', 'refunded', 'disputed'],
+    ]);
   });
 });
 

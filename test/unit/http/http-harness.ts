@@ -41,6 +41,7 @@ export const ORDER: ShownOrder = {
   createdAtMs: AT_MS,
   expiresAtMs: AT_MS + 60_000,
   paidAtMs: null,
+  refundedCents: 0,
 };
 
 /** Time limits that are long enough for any machine. A test of a limit sets a shorter value. */
@@ -143,6 +144,7 @@ export class FakeServices {
       resolveLost: refuse,
       refunds: partial({}),
       paymentCases: partial({}),
+      orderRefunds: partial({}),
       currenciesOf: refuse,
       rules: partial({}),
       ruleReports: partial({}),

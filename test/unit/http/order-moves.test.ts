@@ -180,12 +180,17 @@ describe('orders and payments over HTTP', () => {
     const event = { eventId: 'e1', type: 'payment.succeeded', orderId: '99', ...payment, live: true };
     let reported: [string, Payment][];
     let resolved: string[];
+    /** What moved the money of orders. */
+    let moved: string[];
+    let fits: 'known' | 'recorded' | 'does_not_fit';
     let outcome: PayOutcome;
     let cases: MemoryPaymentCases;
 
     beforeEach(() => {
       reported = [];
       resolved = [];
+      moved = [];
+      fits = 'does_not_fit';
       outcome = 'paid';
       const stored = { orderId: '99', amountCents: 1998, refund: null };
       const payments = new Map(['p1', 'pi_1', 'pi_refunded'].map((paymentId) => [paymentId, { paymentId, ...stored }]));
@@ -211,6 +216,14 @@ describe('orders and payments over HTTP', () => {
           resolve: (orderId) => {
             resolved.push(orderId);
             return Promise.resolve();
+          },
+          money: {
+            refundedElsewhere: async (...asked) => {
+              moved.push(`refunded ${asked.join(' ')}`);
+              return fits;
+            },
+            cameBack: async (...asked) => moved.push(`came back ${asked.join(' ')}`) > 0,
+            disputed: async (...asked) => void moved.push(`disputed ${asked.join(' ')}`),
           },
           isRefund: (paymentId) => Promise.resolve(paymentId === 'pi_refunded'),
           cases,
@@ -433,6 +446,37 @@ describe('orders and payments over HTTP', () => {
         for (const payment_intent of ['pi_refunded', 'pi_of_others', null])
           expect(await tell('charge.refunded', { ...charge, payment_intent })).to.equal('ignored');
         expect(cases.rows).to.have.length(1);
+      });
+
+      it('refunds the order and opens no case when the dashboard refund fits', async () => {
+        const tell = await stripe();
+        const charge = { id: 'ch_1', payment_intent: 'pi_1', amount_refunded: 500, currency: 'eur' };
+        for (fits of ['recorded', 'known'] as const) expect(await tell('charge.refunded', charge)).to.equal('noted');
+        expect(moved).to.deep.equal(Array(2).fill('refunded pi_1 500 EUR'));
+        expect(found()).to.deep.equal([]);
+      });
+
+      it('moves the order of a failed refund and of a dispute, each by its own id', async () => {
+        const tell = await stripe();
+        const refund = { id: 're_1', status: 'failed', payment_intent: 'pi_1', failure_reason: 'closed' };
+        await tell('refund.failed', { ...refund, metadata: { refund: '77' } });
+        const dispute = { id: 'du_1', payment_intent: 'pi_1', amount: 1998, currency: 'eur', reason: 'fraudulent' };
+        for (const status of ['needs_response', 'lost', 'won'])
+          await tell('charge.dispute.updated', { ...dispute, status });
+        await server?.stop();
+        const url = await listen();
+        const ours = { paymentId: 'p1', refundId: '78', detail: 'closed', live: true };
+        await post(url, JSON.stringify({ type: 'refund.failed', ...ours })).expect(200);
+        const lost = { disputeId: 'd1', detail: 'fraudulent', isOver: false, isLost: true, live: true };
+        await post(url, JSON.stringify({ type: 'payment.disputed', ...payment, ...lost })).expect(200);
+        expect(moved).to.deep.equal([
+          'came back pi_1 77 closed',
+          'disputed pi_1 1998 open du_1',
+          'disputed pi_1 1998 lost du_1',
+          'disputed pi_1 1998 won du_1',
+          'came back p1 78 closed',
+          `disputed p1 ${payment.amountCents} lost d1`,
+        ]);
       });
 
       it('keeps a dispute as one case until it is won', async () => {

@@ -195,6 +195,7 @@ describe('routes', () => {
         state: 'pending_payment',
         reason: null,
         paidAt: null,
+        refundedCents: 0,
         createdAt: '2030-01-01T00:00:00.000Z',
         expiresAt: '2030-01-01T00:01:00.000Z',
       });

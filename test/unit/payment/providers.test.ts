@@ -16,6 +16,8 @@ interface World {
   readonly declinedKey?: string;
   /** Makes the charge and loses its answer. */
   readonly loseAnswer?: () => void;
+  /** The money that went back so far. */
+  readonly refunded?: () => number;
   stop(): Promise<void>;
 }
 
@@ -56,6 +58,7 @@ const WORLDS: Readonly<Record<string, () => Promise<World>>> = {
     return {
       provider: await open({ provider: 'http', apiKey: SERVICE_KEY, apiUrl }),
       cards: { good: 'any', declined: 'declined', asks: 'asks' },
+      refunded: () => [...service.refunds.values()].reduce((sum, cents) => sum + cents, 0),
       loseAnswer: () => {
         service.breakNext('slow');
         const before = service.asked.length;
@@ -70,6 +73,7 @@ const WORLDS: Readonly<Record<string, () => Promise<World>>> = {
     return {
       provider: await open({ provider: 'stripe', apiKey: STRIPE_KEY, apiUrl }),
       cards: CARD,
+      refunded: () => [...stripe.refunds.values()].reduce((sum, { amount }) => sum + amount, 0),
       loseAnswer: () => {
         stripe.break(/confirm/, 'slow');
         isLost = () => stripe.asked.some((request) => request.includes('confirm'));
@@ -130,6 +134,24 @@ for (const [name, createWorld] of Object.entries(WORLDS)) {
     });
 
     if (name === 'simulator') return; // the simulator has no server and no state: a begun charge counts as made
+
+    it('refunds an order in parts, each once, however often we ask', async () => {
+      const { paymentId } = await paymentOf('k1');
+      for (const [refundId, cents] of [
+        ['1', 700],
+        ['1', 700],
+        ['2', 700],
+        ['3', 598],
+        ['2', 700],
+      ] as const) {
+        const answer = await provider.refund(paymentId, cents, `${paymentId}-${refundId}`, {
+          refundId,
+          currency: 'EUR',
+        });
+        expect(answer).to.deep.equal({ outcome: 'refunded' });
+      }
+      expect(world.refunded?.()).to.equal(1998);
+    });
 
     it('returns unknown from every call when its server is gone', async () => {
       await world.stop();

@@ -59,6 +59,11 @@ describe('orders paid by Stripe', () => {
           mode: 'test',
           pay: (orderId, payment) => transitions.pay(orderId, payment),
           resolve: (orderId) => resolveOrder(orderId, { repository: mysql, attempts, transitions, provider, log }),
+          money: {
+            refundedElsewhere: async () => 'does_not_fit',
+            cameBack: async () => false,
+            disputed: async () => undefined,
+          },
           isRefund: (paymentId) => refunds.has(paymentId),
           cases,
         },

@@ -261,6 +261,18 @@ describe('Stripe', () => {
       expect(stripe.taken).to.equal(0);
     });
 
+    it('makes the refund of a part once, also when Stripe has forgotten its key a day later', async () => {
+      await charge();
+      const { id } = onlyIntent();
+      for (let i = 0; i < 2; i++) {
+        const part = { refundId: '7', currency: 'EUR' };
+        expect(await provider.refund(id, 500, `${id}-7`, part)).to.deep.equal({ outcome: 'refunded' });
+        stripe.forgetKeys();
+      }
+      const made = [...stripe.refunds.values()].map(({ amount, metadata }) => [amount, metadata.refund]);
+      expect(made).to.deep.equal([[500, '7']]);
+    });
+
     it("refuses a payment that took nothing with Stripe's reason, and a foreign payment without a call", async () => {
       const { id } = await asking('k1');
       expect(await provider.refund(id, 1998, id)).to.deep.equal({
@@ -330,6 +342,15 @@ describe('Stripe', () => {
       });
       expect(read('refund.updated', { ...refund, status: 'succeeded' })).to.deep.equal({ type: 'other' });
       expect(read('refund.failed', { ...refund, payment_intent: null })).to.deep.equal({ type: 'other' });
+    });
+
+    it('name the refund of an order by our id, and tell a lost dispute from an open one', () => {
+      const refund = { id: 're_1', status: 'failed', payment_intent: 'pi_1', metadata: { refund: '77' } };
+      expect(read('refund.failed', refund)).to.include({ refundId: 're_1', ourId: '77' });
+      const dispute = { id: 'du_1', payment_intent: 'pi_1', amount: 500, currency: 'eur', reason: 'fraudulent' };
+      const closed = (status: string) => read('charge.dispute.closed', { ...dispute, status });
+      expect(closed('lost')).to.include({ type: 'disputed', isOver: false, isLost: true });
+      expect(closed('won')).to.include({ type: 'disputed', isOver: true }).and.not.have.property('isLost');
     });
 
     it('ignore other types and foreign payments of the account', () => {

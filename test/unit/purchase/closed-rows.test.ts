@@ -20,6 +20,7 @@ const rowOf = (saleId: string, userId: string): Order => ({
   createdAtMs: 1,
   expiresAtMs: 2,
   paidAtMs: 1,
+  refundedCents: 0,
 });
 
 describe('closed-rows', () => {

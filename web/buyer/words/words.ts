@@ -72,6 +72,7 @@ export interface Words {
   readonly timeToPay: string;
   readonly turnEnds: string;
   readonly refund: (price: string) => string;
+  readonly refunded: (price: string) => string;
   readonly limit: (count: number) => string;
   readonly until: (when: string) => string;
   readonly once: string;

@@ -9,9 +9,9 @@ import { bearer, FakeServices, ORDER, startServer, until, type Started } from '.
 import { pause } from '../../../chaos/harness/wait.js';
 
 const HEADING =
-  'orderId,saleId,userId,requestId,batchId,quantity,amountCents,currency,state,reason,createdAt,expiresAt,paidAt,metadata,sku,title,unitPriceCents,paymentId\n';
+  'orderId,saleId,userId,requestId,batchId,quantity,amountCents,currency,state,reason,createdAt,expiresAt,paidAt,metadata,sku,title,unitPriceCents,paymentId,refundedCents\n';
 const LINE =
-  '99,7,u1,k1,b1,2,1998,EUR,pending_payment,,2030-01-01T00:00:00.000Z,2030-01-01T00:01:00.000Z,,,mug,A mug,999,pay_1\n';
+  '99,7,u1,k1,b1,2,1998,EUR,pending_payment,,2030-01-01T00:00:00.000Z,2030-01-01T00:01:00.000Z,,,mug,A mug,999,pay_1,0\n';
 const DETAILS = new Map([['99', { sku: 'mug', title: 'A mug', paymentId: 'pay_1' }]]);
 const line = async (order: ShownOrder, format: 'csv' | 'jsonl'): Promise<string> => {
   const [body] = await foundOrderBodies([order], { detailsOf: async () => DETAILS });
@@ -39,7 +39,7 @@ describe('order export', () => {
       const csv = await line({ ...ORDER, userId: '-2', requestId: '-cmd', metadata }, 'csv');
       expect(csv.match(/\n/g)).to.have.length(1);
       const cells = cellsOf(csv.slice(0, -1));
-      expect(cells).to.have.length(18);
+      expect(cells).to.have.length(19);
       expect(cells.slice(2, 4)).to.deep.equal(["'-2", "'-cmd"]);
       for (const cell of cells) expect(cell).not.to.match(/^[=+\-@\t\r]/);
       expect(csv, 'where a semicolon divides cells').not.to.include(';');

@@ -81,6 +81,7 @@ export function recordedEvidence(
     createdAtMs: START_MS + 100,
     expiresAtMs: START_MS + 900_100,
     paidAtMs: null,
+    refundedCents: 0,
     metadata: null,
     traceId: null,
     updatedAtMs: START_MS + 5000,

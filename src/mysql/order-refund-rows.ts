@@ -1,0 +1,81 @@
+import { randomBytes } from 'node:crypto';
+import type { OrderRefund, RefundWish } from '../core/ports/order-refunds.js';
+import { actorColumn } from './audit-log.js';
+import { findInBoth, type OrderTable } from './both-tables.js';
+import { bigint, knex, select } from './knex.js';
+import type { Statements } from './pool.js';
+import type { OrderRefundRow } from './tables.js';
+
+interface NewRefund extends RefundWish {
+  readonly orderId: string;
+  readonly paymentId: string;
+  readonly amountCents: number;
+  readonly actor: string;
+}
+
+/** A due refund. A key that the caller does not choose never repeats. */
+export const newRefund = ({ orderId, paymentId, amountCents, actor, restock, reason, key }: NewRefund) => ({
+  order_id: orderId,
+  payment_id: paymentId,
+  key: key ?? `auto-${randomBytes(12).toString('hex')}`,
+  amount_cents: String(amountCents),
+  restock: restock ? 1 : 0,
+  reason,
+  actor: actorColumn(actor),
+});
+
+/** Returns the payment that paid each of these orders. */
+export async function paymentsOf(tx: Statements, orderIds: readonly string[]): Promise<ReadonlyMap<string, string>> {
+  const find = (table: OrderTable, ids: readonly string[]) =>
+    select(
+      tx,
+      knex
+        .from(`${table === 'orders' ? 'payments' : 'payments_archive'} as p`)
+        .leftJoin('refunds as r', 'r.payment_id', 'p.payment_id')
+        .whereIn('p.order_id', ids.map(bigint))
+        .whereNull('r.payment_id')
+        .select<{ payment_id: string; order_id: string }[]>('p.payment_id', 'p.order_id'),
+    );
+  const rows = await findInBoth(orderIds, find, (row: { order_id: string }) => row.order_id);
+  return new Map(rows.map((row) => [row.order_id, row.payment_id]));
+}
+
+export const COLUMNS = [
+  'id',
+  'order_id',
+  'payment_id',
+  'key',
+  'amount_cents',
+  'restock',
+  'reason',
+  'actor',
+  'state',
+  'attempts',
+  'available_at',
+  'leased_until',
+  'last_error',
+  'created_at',
+  'updated_at',
+] as const satisfies (keyof OrderRefundRow)[];
+
+export async function refundsOf(on: Statements, orderId: string): Promise<OrderRefund[]> {
+  const ofOrder = knex('order_refunds')
+    .select(...COLUMNS)
+    .where({ order_id: orderId });
+  return (await select(on, ofOrder.orderBy('id'))).map(refundOf);
+}
+
+export const refundOf = (row: OrderRefundRow): OrderRefund => ({
+  refundId: row.id,
+  orderId: row.order_id,
+  paymentId: row.payment_id,
+  key: row.key,
+  amountCents: Number(row.amount_cents),
+  restock: row.restock === 1,
+  reason: row.reason,
+  actor: row.actor,
+  state: row.state,
+  attempts: row.attempts,
+  lastError: row.last_error,
+  createdAtMs: row.created_at.getTime(),
+});

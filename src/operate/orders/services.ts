@@ -1,0 +1,13 @@
+import type { OrderRefunds } from '../../core/ports/order-refunds.js';
+import { createOrderRefunds } from '../../mysql/order-refunds.js';
+import type { Connections } from '../../process/connections.js';
+import { systemClock as clock } from '../../process/system-clock.js';
+
+/** The services that operators need to move orders and their money. */
+export interface OrderServices {
+  readonly orderRefunds: OrderRefunds;
+}
+
+export const openOrders = (connections: Connections<'mysql'>): OrderServices => ({
+  orderRefunds: createOrderRefunds(connections.mysql(), { clock }),
+});
