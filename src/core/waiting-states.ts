@@ -92,7 +92,7 @@ export const WAITING_STATES = {
     watchedAs: 'dead_letter',
   },
   refund_due: {
-    waits: 'a payment that could not pay its order',
+    waits: 'a payment that could not pay its order, or a refund that an operator ordered',
     deadline: durationText(OVERDUE_MS.refund),
     endedBy: 'the keeper, through the payment provider; a person, if the provider refuses',
     watchedAs: 'refund',

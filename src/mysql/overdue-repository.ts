@@ -29,13 +29,18 @@ const WAITING: Record<Exclude<AgedState, 'outbox'>, { readonly rows: Knex.QueryB
   },
 };
 
+const ORDER_REFUNDS = knex('order_refunds').where({ state: 'due' });
+
 /** Overdue rows in MySQL. */
 export function createOverdueRepository(pool: MysqlPool): OverdueRepository {
   return {
     async overdue(state, afterMs): Promise<Overdue> {
       if (state !== 'outbox') {
         const { rows, since } = WAITING[state];
-        return count(pool, rows, since, afterMs);
+        const found = await count(pool, rows, since, afterMs);
+        if (state !== 'refund') return found;
+        const ofOrders = await count(pool, ORDER_REFUNDS, since, afterMs);
+        return { count: found.count + ofOrders.count, oldestMs: Math.max(found.oldestMs, ofOrders.oldestMs) };
       }
       // Kind by kind: the index `due_at` begins with it, and there are few undone rows.
       let [number, oldestMs] = [0, 0];

@@ -25,11 +25,12 @@ const ROWS: Record<AgedState, readonly string[]> = {
       'INSERT INTO dead_letters (message_id, consumer_group, origin_topic, body, reason, detail, state, attempts,' +
       ` created_at) VALUES ('m${index}', 'g', 't', '', 'undecodable', '', '${state}', 1, ${AGO})`,
   ),
-  refund: ['due', 'due', 'refunded'].map(
-    (state, index) =>
-      'INSERT INTO refunds (payment_id, order_id, amount_cents, reason, state, created_at)' +
+  refund: ['due', 'refunded'].flatMap((state, index) => [
+    'INSERT INTO refunds (payment_id, order_id, amount_cents, reason, state, created_at)' +
       ` VALUES ('p${index}', 1, 5, 'wrong_amount', '${state}', ${AGO})`,
-  ),
+    'INSERT INTO order_refunds (order_id, payment_id, `key`, amount_cents, restock, reason, actor, state, created_at)' +
+      ` VALUES (1, 'p', 'k${index}', 5, 0, '', 'ann', '${state}', ${AGO})`,
+  ]),
   payment_open: ['open', 'open', 'charged'].map(
     (state, index) =>
       'INSERT INTO payment_attempts (order_id, `key`, amount_cents, state, opened_at)' +

@@ -45,6 +45,7 @@ describe('one purchase, from click to order', () => {
       state: 'pending_payment',
       reason: null,
       paidAt: null,
+      refundedCents: 0,
     });
     const windowMs = Date.parse(String(order.json.expiresAt)) - Date.parse(String(order.json.createdAt));
     expect(windowMs, 'time to pay, counted from just before the row was written').to.be.within(899_000, 900_000);
