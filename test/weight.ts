@@ -8,18 +8,18 @@ import { SCHEMA, settingsOf, type SectionName } from '../src/core/config/schema.
 // ceiling. A commit that raises one says why.
 
 const CEILINGS: Readonly<Record<string, number>> = {
-  'lines of TypeScript': 183_915,
-  'lines in src': 57_775,
-  'lines in web': 15_650,
-  'lines in test': 100_110,
-  'lines in deploy': 6_210,
-  'lines in bench': 4_240,
-  'words in docs': 40_000,
-  'words in docs/decisions': 10_200,
+  'lines of TypeScript': 191_000,
+  'lines in src': 61_300,
+  'lines in web': 16_050,
+  'lines in test': 103_400,
+  'lines in deploy': 6_200,
+  'lines in bench': 4_300,
+  'words in docs': 42_900,
+  'words in docs/decisions': 10_650,
   'pages in docs': 28,
   settings: 96,
-  'uses of Pick<': 122,
-  'interfaces named *Ports, *Parts, *Options, *Services': 120,
+  'uses of Pick<': 128,
+  'interfaces named *Ports, *Parts, *Options, *Services': 122,
 };
 
 const files = execFileSync('git', ['ls-files'], { cwd: REPO_DIR, encoding: 'utf8' }).split('\n');

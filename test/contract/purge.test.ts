@@ -72,6 +72,19 @@ describe('purge and erasure in MySQL', () => {
       created_at: OLD,
       updated_at: OLD,
     });
+  const orderRefund = (orderId: string, state: 'due' | 'refunded' | 'failed', reason = 'broken'): Promise<string> =>
+    insert('order_refunds', {
+      order_id: orderId,
+      payment_id: `p${orderId}`,
+      key: `k${++sequence}`,
+      amount_cents: 50,
+      restock: 0,
+      reason,
+      actor: 'root',
+      state,
+      created_at: OLD,
+      updated_at: OLD,
+    });
   const paymentCase = (orderId: string, state: 'open' | 'closed'): Promise<string> =>
     insert('payment_cases', {
       kind: 'dispute',
@@ -121,9 +134,11 @@ describe('purge and erasure in MySQL', () => {
       await refund(due, 'due');
       const inCase = await order(OLD_MS);
       await paymentCase(inCase, 'open');
+      const partly = await order(OLD_MS);
+      await orderRefund(partly, 'due');
       const live = await order(OLD_MS, {}, '');
-      expect(await run({ kinds: ['archive'] })).to.deep.equal({ archive: [1, 2] });
-      const left = [young, due, inCase].sort();
+      expect(await run({ kinds: ['archive'] })).to.deep.equal({ archive: [1, 3] });
+      const left = [young, due, inCase, partly].sort();
       for (const [table, id] of [
         ['orders', 'id'],
         ['payments', 'order_id'],
@@ -143,10 +158,12 @@ describe('purge and erasure in MySQL', () => {
       const kept = await order(Date.now() - DAY_MS);
       await refund(gone, 'refunded');
       await refund(kept, 'refunded');
-      expect(await run({ kinds: ['refunds'] })).to.deep.equal({ refunds: [0, 2] });
+      await orderRefund(gone, 'refunded');
+      await orderRefund(kept, 'failed');
+      expect(await run({ kinds: ['refunds'] })).to.deep.equal({ refunds: [0, 4] });
       expect(await run({ kinds: ['refunds', 'archive'] }), 'in this order').to.deep.equal({
         archive: [1, 0],
-        refunds: [1, 1],
+        refunds: [2, 2],
       });
       expect(await count('refunds', `order_id = ${kept}`)).to.equal(1);
     });
@@ -238,6 +255,7 @@ describe('purge and erasure in MySQL', () => {
         const key = `${user}/k${sequence}`;
         const purchases = [[user, `k${sequence}`, 1]];
         await deadLetter('replayed', JSON.stringify({ v: 1, batchId: 'b', purchases }));
+        await orderRefund(id, 'refunded', `asked for by ${user}`);
         await audit(OLD, { userId: user, detail: `1 units are held for ${key} by batch b` });
         await insert('compensation_jobs', {
           kind: 'leak',
@@ -304,6 +322,7 @@ describe('purge and erasure in MySQL', () => {
       const first = await order(OLD_MS, { sale_id: open, state: 'pending_payment' }, '');
       const second = await order(OLD_MS, { sale_id: over });
       await refund(second, 'due');
+      await orderRefund(second, 'due');
       await paymentCase(second, 'open');
       await insert('payment_attempts', { order_id: first, key: 'k', amount_cents: 1, state: 'open' });
       const job = { kind: 'leak', subject: 's', sale_id: over, user_id: 'ann', detail: '', state: 'pending' };
@@ -315,6 +334,7 @@ describe('purge and erasure in MySQL', () => {
           `sale ${open} is not retired: Redis still has the buyer`,
           `order ${first} is unpaid`,
           `a charge of order ${first} is open`,
+          `a refund of order ${second} is due`,
           `a refund of order ${second} is due`,
           `a payment case of order ${second} is open`,
           `compensation job ${jobId} is pending`,

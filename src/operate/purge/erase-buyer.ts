@@ -78,17 +78,22 @@ export async function eraseBuyer(
   note('reconcile_runs', await rewriteTexts(pool, 'reconcile_runs', ['findings_json'], userId, swap, dryRun));
   note('audit_log', await rewriteTexts(pool, 'audit_log', ['before_json', 'after_json'], userId, swap, dryRun));
   await change('compensation_jobs', null);
-  for (const table of ['order_metadata', 'order_metadata_archive', 'order_traces', 'order_traces_archive']) {
-    let removed = 0;
+  /** Applies a statement to the rows of the buyer's orders in one table. */
+  const changeOfOrders = async (table: string, statement: string): Promise<void> => {
+    let changed = 0;
     for (let from = 0; from < orders.length; from += BATCH) {
       const some = orders.slice(from, from + BATCH).map(({ id }) => id);
-      const where = `FROM ${table} WHERE ${idIn(some, 'order_id')}`;
-      const [row] = await pool.query<{ readonly n: string }>(`SELECT COUNT(*) AS n ${where}`);
-      removed += Number(row?.n ?? 0);
-      if (!dryRun) await pool.execute(`DELETE ${where}`);
+      const where = `WHERE ${idIn(some, 'order_id')}`;
+      const [row] = await pool.query<{ readonly n: string }>(`SELECT COUNT(*) AS n FROM ${table} ${where}`);
+      changed += Number(row?.n ?? 0);
+      if (!dryRun) await pool.execute(`${statement} ${where}`);
     }
-    note(table, removed);
+    note(table, changed);
+  };
+  for (const table of ['order_metadata', 'order_metadata_archive', 'order_traces', 'order_traces_archive']) {
+    await changeOfOrders(table, `DELETE FROM ${table}`);
   }
+  await changeOfOrders('order_refunds', "UPDATE order_refunds SET reason = 'erased'"); // an operator may have named the buyer
   for (const table of ['coupons', 'coupons_archive', ...ORDERS]) await change(table, 'user_id = ?');
   return { outcome: rows.length > 0 ? 'erased' : 'unknown', name, rows };
 }
@@ -135,10 +140,12 @@ async function reasonsToWait(pool: MysqlPool, userId: string): Promise<string[]>
     "EXISTS (SELECT 1 FROM payment_attempts AS a WHERE a.order_id = o.id AND a.state = 'open')",
     (id) => `a charge of order ${id} is open`,
   );
-  await open(
-    "EXISTS (SELECT 1 FROM refunds AS r WHERE r.order_id = o.id AND r.state = 'due')",
-    (id) => `a refund of order ${id} is due`,
-  );
+  for (const table of ['refunds', 'order_refunds']) {
+    await open(
+      `EXISTS (SELECT 1 FROM ${table} AS r WHERE r.order_id = o.id AND r.state = 'due')`,
+      (id) => `a refund of order ${id} is due`,
+    );
+  }
   await open(
     "EXISTS (SELECT 1 FROM payment_cases AS c WHERE c.order_id = o.id AND c.state = 'open')",
     (id) => `a payment case of order ${id} is open`,

@@ -73,6 +73,7 @@ function table(name: string, time: string, { key = 'id', open = 'FALSE', isNumbe
 
 /** An archived order stays while money for it is open. */
 const OPEN_MONEY = `EXISTS (SELECT 1 FROM refunds AS r WHERE r.order_id = orders_archive.id AND r.state = 'due')
+  OR EXISTS (SELECT 1 FROM order_refunds AS r WHERE r.order_id = orders_archive.id AND r.state = 'due')
   OR EXISTS (SELECT 1 FROM payment_cases AS c WHERE c.order_id = orders_archive.id AND c.state = 'open')`;
 
 const ARCHIVE: Walk = {
@@ -110,13 +111,19 @@ const traces = (name: string): Walk => ({
 });
 
 /** A payment that is reported again must still find its refund, or the order would seem to be paid with it. */
-const PAYMENT_KEPT = `EXISTS (SELECT 1 FROM payments AS p WHERE p.payment_id = refunds.payment_id)
-  OR EXISTS (SELECT 1 FROM payments_archive AS p WHERE p.payment_id = refunds.payment_id)`;
+const paymentKept = (table: 'refunds' | 'order_refunds'): string =>
+  `EXISTS (SELECT 1 FROM payments AS p WHERE p.payment_id = ${table}.payment_id)
+  OR EXISTS (SELECT 1 FROM payments_archive AS p WHERE p.payment_id = ${table}.payment_id)`;
 
 const WALKS: Readonly<Record<PurgedKind, readonly Walk[]>> = {
   archive: [ARCHIVE],
   refunds: [
-    table('refunds', 'updated_at', { key: 'payment_id', open: `state = 'due' OR ${PAYMENT_KEPT}`, isNumber: false }),
+    table('refunds', 'updated_at', {
+      key: 'payment_id',
+      open: `state = 'due' OR ${paymentKept('refunds')}`,
+      isNumber: false,
+    }),
+    table('order_refunds', 'updated_at', { open: `state = 'due' OR ${paymentKept('order_refunds')}` }),
   ],
   cases: [table('payment_cases', 'updated_at', { open: "state = 'open'" })],
   'dead-letters': [table('dead_letters', 'updated_at', { open: "state = 'parked'" })],

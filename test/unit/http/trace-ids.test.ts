@@ -8,6 +8,7 @@ import type { HttpServices } from '../../../src/http/services.js';
 import { MemoryTracing } from '../../helpers/memory/memory-tracing.js';
 import { ManualClock } from '../../helpers/memory/manual-clock.js';
 import { silentLog } from '../../helpers/silent-log.js';
+import { partial } from '../../helpers/partial.js';
 import { bearer, FakeServices, RawClient, rawPurchase, startServer, type Started } from './http-harness.js';
 
 const TRACE_ID = '4bf92f3577b34da6a3ce929d0e0e4736';
@@ -53,7 +54,10 @@ describe('request trace ids', () => {
   });
 
   it('appear in streams and exports', async () => {
-    const rows = { page: () => Promise.resolve(null) } as unknown as HttpServices['orderSearch'];
+    const rows = partial<HttpServices['orderSearch']>({
+      page: async () => ({ orders: [], next: null }),
+      detailsOf: async () => new Map(),
+    });
     const steps = async function* () {};
     const open = () => Promise.resolve({ outcome: 'following' as const, steps, close: () => undefined });
     await start({ orderSearch: rows, followPurchase: { open } as unknown as HttpServices['followPurchase'] });
