@@ -10,11 +10,11 @@ import { SCHEMA, settingsOf, type SectionName } from '../src/core/config/schema.
 const CEILINGS: Readonly<Record<string, number>> = {
   'lines of TypeScript': 186_250,
   'lines in src': 59_300,
-  'lines in web': 15_650,
+  'lines in web': 15_660,
   'lines in test': 100_870,
   'lines in deploy': 6_210,
   'lines in bench': 4_240,
-  'words in docs': 40_400,
+  'words in docs': 40_440,
   'words in docs/decisions': 10_550,
   'pages in docs': 28,
   settings: 96,
