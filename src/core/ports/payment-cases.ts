@@ -2,7 +2,7 @@
  * Kinds of payment cases.
  * - `unrecorded`: a signed report says that money was taken, and it cannot be recorded
  * - `refund_failed`: money that was on its way back did not arrive
- * - `refunded_elsewhere`: a payment was given back at the provider, not by this system
+ * - `refunded_elsewhere`: a payment was given back at the provider, and the amount fits no paid order
  * - `disputed`: the bank of a buyer wants the money back
  * - `refunded_twice`: a refund was marked as done while the provider made it: a person may have paid it by hand as well
  */

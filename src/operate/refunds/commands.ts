@@ -145,7 +145,7 @@ const CASES_EXAMPLES = `
 Kinds of cases:
   unrecorded          money was taken that cannot be recorded: give it back at the payment provider, or find its order
   refund_failed       a refund did not arrive: pay the buyer by hand
-  refunded_elsewhere  somebody refunded a payment at the provider; its order is still paid here
+  refunded_elsewhere  somebody refunded a payment at the provider, and the amount fits no paid order
   disputed            the bank of a buyer wants the money back: answer at the provider
   refunded_twice      the provider made a refund that a person may also have paid by hand
 

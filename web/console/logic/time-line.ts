@@ -36,12 +36,14 @@ export function toneOfPurchase(state: string): Tone {
       return 'ok';
     case 'pending':
     case 'pending_payment':
+    case 'refunding':
       return 'info';
     case 'parked':
     case 'stray':
     case 'unrecorded':
       return 'bad';
     case 'repairing':
+    case 'disputed':
     case 'unknown':
       return 'warn';
     case 'failed':
