@@ -8,7 +8,7 @@ import { SCHEMA, settingsOf, type SectionName } from '../src/core/config/schema.
 // ceiling. A commit that raises one says why.
 
 const CEILINGS: Readonly<Record<string, number>> = {
-  'lines of TypeScript': 191_000,
+  'lines of TypeScript': 191_100,
   'lines in src': 61_300,
   'lines in web': 16_050,
   'lines in test': 103_400,
