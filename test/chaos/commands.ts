@@ -2,6 +2,7 @@ import { randomInt } from 'node:crypto';
 import { Command } from 'commander';
 import { parseWhole } from '../../src/process/options.js';
 import type { DemoFlags } from './demo-command.js';
+import type { OnCallFlags } from './on-call/command.js';
 import type { ChaosFlags } from './run-command.js';
 import type { SoakFlags, YearFlags } from './long/plan.js';
 import type { LongFlags } from './long-command.js';
@@ -20,6 +21,9 @@ const YEAR = { sales: 3_000, orders: 5_000_000, large: 16, faults: 12, minutes: 
 /** Alerts that look back ten minutes and less have something to look at then. */
 const DEMO_MINUTES_DEFAULT = 10;
 
+/** Half of the orders expire in them, and no alert may fire. */
+const ORDINARY_MINUTES_DEFAULT = 10;
+
 const EXIT_USAGE = 2;
 
 export const EXAMPLES = `
@@ -32,6 +36,7 @@ Examples:
   npm run chaos -- soak                 15 minutes of sales, each through its whole life, a random fault every 20 s
   npm run chaos -- year                 3,000 sales and 5,000,000 orders through their whole life, with faults
   npm run chaos -- demo                 ten minutes of npm start -- --traffic --faults, watched by a real Prometheus
+  npm run chaos -- on-call              an hour on call: which alert fires for which fault, and who was refused
 
 The commands start their own servers in .stack-chaos on free ports, and stop them at the end.
 Exit codes: 0 passed, 1 something failed, 2 wrong usage.`;
@@ -91,7 +96,18 @@ export function chaosCommands(): Command[] {
     .option('--minutes <count>', 'duration', parseWhole(2, 1_440), DEMO_MINUTES_DEFAULT)
     .option('--keep', 'keep the data of the servers and of Prometheus')
     .action(demo);
-  return [listCommand, runCommand, soakCommand, yearCommand, demoCommand];
+  const onCallCommand = new Command('on-call')
+    .description('one fault after another under Prometheus: the right alert fires and ends, and buyers hardly notice')
+    .argument('[faults...]', 'parts of their names; default all')
+    .option(
+      '--ordinary-minutes <count>',
+      'minutes without a fault before the first one',
+      parseWhole(0, 60),
+      ORDINARY_MINUTES_DEFAULT,
+    )
+    .option('--keep', 'keep the data of the servers and of Prometheus')
+    .action(onCall);
+  return [listCommand, runCommand, soakCommand, yearCommand, demoCommand, onCallCommand];
 }
 
 // Scenarios are imported on first use, so that `--help` starts without them.
@@ -140,4 +156,9 @@ async function year(flags: Drawn<YearFlags>): Promise<void> {
 async function demo(flags: DemoFlags): Promise<void> {
   const { runDemo } = await import('./demo-command.js');
   await runDemo(flags);
+}
+
+async function onCall(faults: readonly string[], flags: OnCallFlags): Promise<void> {
+  const { runOnCall } = await import('./on-call/command.js');
+  await runOnCall(faults, flags);
 }

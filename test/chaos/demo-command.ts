@@ -5,8 +5,9 @@ import { BOARDS } from '../../deploy/grafana/boards.js';
 import { reportStackError } from '../../deploy/local/stack-command.js';
 import { REPO_DIR } from '../../deploy/local/stack/paths.js';
 import { StackError } from '../../deploy/local/stack/stack-error.js';
+import { AlertLog, type FiredAlert } from '../helpers/alert-log.js';
 import { DemoRun, type DemoUp } from '../helpers/demo-run.js';
-import { LivePrometheus, SCRAPE_EVERY_S, type FiringAlert, type Series } from '../helpers/live-prometheus.js';
+import { LivePrometheus, SCRAPE_EVERY_S, type Series, type Target } from '../helpers/live-prometheus.js';
 import { shownIn } from '../helpers/published-metrics.js';
 import { renderTable } from '../helpers/render-table.js';
 
@@ -14,15 +15,6 @@ import { renderTable } from '../helpers/render-table.js';
 export interface DemoFlags {
   readonly minutes: number;
   readonly keep?: boolean;
-}
-
-/** A fired alert. Times are whole seconds since Prometheus started. */
-interface FiredAlert {
-  readonly name: string;
-  readonly about: string;
-  readonly firedS: number;
-  /** Null: it still fired at the end. */
-  clearedS: number | null;
 }
 
 /** An expression of a board, and what it showed. */
@@ -85,7 +77,10 @@ const alertCells = ({ name, about, firedS, clearedS }: FiredAlert): string[] => 
  * @throws StackError if there is no Prometheus, or the reason of `signal`
  */
 async function watch({ operatorsUrl, metricsUrls }: DemoUp, forMs: number, signal: AbortSignal) {
-  const targets = [`${operatorsUrl}/metrics`, ...metricsUrls].map((url) => new URL(url).host);
+  const [workerUrl, keeperUrl] = metricsUrls;
+  const targets = Object.entries({ api: operatorsUrl, worker: workerUrl, keeper: keeperUrl }).map(
+    ([program, url]): Target => ({ program: program as Target['program'], address: new URL(String(url)).host }),
+  );
   const prometheus = await LivePrometheus.start(join(DIR, 'prometheus'), targets);
   if ('missing' in prometheus) throw new StackError(prometheus.missing);
   try {
@@ -98,24 +93,6 @@ async function watch({ operatorsUrl, metricsUrls }: DemoUp, forMs: number, signa
     return { alerts: alerts.fired, lines: await boardLines(prometheus, sinceMs) };
   } finally {
     await prometheus.stop();
-  }
-}
-
-/** Which alerts fired, and when each of them cleared. */
-class AlertLog {
-  readonly fired: FiredAlert[] = [];
-
-  /** @param all that are pending or firing at this time */
-  take(all: readonly FiringAlert[], atS: number): void {
-    const firing = all.filter(({ state }) => state === 'firing');
-    const isSame = (one: Pick<FiringAlert, 'name' | 'about'>, other: Pick<FiringAlert, 'name' | 'about'>): boolean =>
-      one.name === other.name && one.about === other.about;
-    const open = this.fired.filter(({ clearedS }) => clearedS === null);
-    for (const alert of open) if (!firing.some((one) => isSame(one, alert))) alert.clearedS = atS;
-    for (const one of firing) {
-      if (open.some((alert) => isSame(one, alert))) continue;
-      this.fired.push({ name: one.name, about: one.about, firedS: atS, clearedS: null });
-    }
   }
 }
 

@@ -19,6 +19,18 @@ export interface Series {
   readonly values: readonly number[];
 }
 
+/** A program that Prometheus scrapes. */
+export interface Target {
+  readonly program: 'api' | 'worker' | 'keeper' | 'proxy';
+  /** `host:port`. */
+  readonly address: string;
+}
+
+const staticOf = (all: readonly Target[], isWanted: (program: Target['program']) => boolean): object[] =>
+  all
+    .filter(({ program }) => isWanted(program))
+    .map(({ program, address }) => ({ labels: { program }, targets: [address] }));
+
 export interface FiringAlert {
   readonly name: string;
   readonly state: 'pending' | 'firing';
@@ -38,10 +50,10 @@ export class LivePrometheus {
 
   /**
    * @param dir for its configuration, data and log
-   * @param targets `host:port` of each program
+   * @param targets each program, and the proxy in front of the apis if there is one
    * @returns Prometheus once it is ready, or the reason why there is none
    */
-  static async start(dir: string, targets: readonly string[]): Promise<LivePrometheus | { readonly missing: string }> {
+  static async start(dir: string, targets: readonly Target[]): Promise<LivePrometheus | { readonly missing: string }> {
     const tool = await fetchTool('prometheus');
     if ('missing' in tool) return tool;
     mkdirSync(dir, { recursive: true });
@@ -50,7 +62,19 @@ export class LivePrometheus {
     const config = {
       global: { scrape_interval: every, evaluation_interval: every },
       rule_files: RULE_FILES.map((name) => join(RULES, name)),
-      scrape_configs: [{ job_name: 'seckill', static_configs: [{ targets }] }],
+      // as in deploy/prometheus/prometheus.yml
+      scrape_configs: [
+        {
+          job_name: 'seckill',
+          honor_labels: true,
+          static_configs: staticOf(targets, (program) => program !== 'proxy'),
+        },
+        {
+          job_name: 'seckill-proxy',
+          metrics_path: '/readyz',
+          static_configs: staticOf(targets, (program) => program === 'proxy'),
+        },
+      ],
     };
     writeFileSync(file, JSON.stringify(config)); // YAML accepts JSON
     const address = `127.0.0.1:${pickFreePort()}`;

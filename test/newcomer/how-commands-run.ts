@@ -212,6 +212,7 @@ export const NOT_RUN: Readonly<Record<string, readonly string[]>> = {
     'npm run chaos -- run D9',
     'npm run chaos -- run L5',
     'npm run chaos -- run --seeds 3 --stacks 3',
+    'npm run chaos -- on-call',
     'npm run chaos -- soak',
     'npm run chaos -- soak …',
     'npm run chaos -- year',

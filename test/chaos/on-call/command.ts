@@ -1,0 +1,169 @@
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { reportStackError } from '../../../deploy/local/stack-command.js';
+import { REPO_DIR } from '../../../deploy/local/stack/paths.js';
+import { StackError } from '../../../deploy/local/stack/stack-error.js';
+import { AlertLog } from '../../helpers/alert-log.js';
+import { LivePrometheus, SCRAPE_EVERY_S } from '../../helpers/live-prometheus.js';
+import { renderTable } from '../../helpers/render-table.js';
+import { buildIfOlder } from '../harness/commands.js';
+import type { StackControls } from '../harness/stack-controls.js';
+import { onOwnStacks } from '../own-stacks.js';
+import { FAULTS, type OnCallFault } from './faults.js';
+import { Shop, type Tally } from './shop.js';
+
+/** Options of `chaos on-call`. */
+export interface OnCallFlags {
+  readonly ordinaryMinutes: number;
+  readonly keep?: boolean;
+}
+
+const EXIT_RED = 1;
+/** How long an alert may take to fire, and to end after its fault. */
+const ALERT_MAX_S = 600;
+/** After a fault without an alert, alerts are watched for this long. */
+const QUIET_S = 90;
+const HEADER = ['fault', 'alert', 'fired after s', 'ended after s', 'tries', 'refused', 'slowest ms'];
+
+/** A fault and what the watch did. Times in s, since its beginning and since its end. */
+interface Row {
+  readonly name: string;
+  readonly alerts: string;
+  readonly firedS: string;
+  readonly endedS: string;
+  readonly tally: Tally;
+  readonly wrong: readonly string[];
+}
+
+/**
+ * The hour of an on-call engineer: ordinary minutes, then one fault after another, under a real Prometheus with the
+ * shipped rules. Prints which alert fired and ended when, and how many buyers were refused.
+ * @param names of faults; empty: all
+ */
+export async function runOnCall(names: readonly string[], { ordinaryMinutes, keep }: OnCallFlags): Promise<void> {
+  const faults = FAULTS.filter(({ name }) => names.length === 0 || names.some((part) => name.includes(part)));
+  await reportStackError(false, async (signal) => {
+    await buildIfOlder();
+    const rows = await onOwnStacks({ count: 1, keep, signal }, ([stack]) =>
+      onCall(stack as StackControls, faults, ordinaryMinutes, signal),
+    );
+    const table = renderTable(HEADER, rows.map(cellsOf));
+    const wrong = rows.flatMap(({ name, wrong: found }) => found.map((one) => `${name}: ${one}`));
+    console.log(
+      `\n${table}\n\n${wrong.length === 0 ? 'Green.' : `Red:\n${wrong.map((one) => `  ${one}`).join('\n')}`}`,
+    );
+    if (names.length === 0) writeFileSync(join(REPO_DIR, 'bench', 'on-call-report.md'), `# On call\n\n${table}\n`);
+    if (wrong.length > 0) process.exitCode = EXIT_RED;
+  });
+  process.exit();
+}
+
+const cellsOf = ({ name, alerts, firedS, endedS, tally }: Row): string[] => [
+  name,
+  alerts,
+  firedS,
+  endedS,
+  ...[tally.tries, tally.refused, tally.slowestMs].map(String),
+];
+
+async function onCall(
+  stack: StackControls,
+  faults: readonly OnCallFault[],
+  ordinaryMinutes: number,
+  signal: AbortSignal,
+): Promise<Row[]> {
+  const shop = await Shop.open(stack);
+  const prometheus = await LivePrometheus.start(join(stack.servers.dir, 'prometheus'), shop.targets);
+  try {
+    if ('missing' in prometheus) throw new StackError(prometheus.missing);
+    const watch = new Watch(prometheus, signal);
+    shop.sell();
+    const rows: Row[] = [];
+    const add = (row: Row): void => {
+      rows.push(row);
+      console.log(cellsOf(row).join('  '), row.wrong.join('; '));
+    };
+    if (ordinaryMinutes > 0) add(await ordinary(shop, watch, ordinaryMinutes));
+    for (const fault of faults) add(await tryFault(shop, watch, fault));
+    return rows;
+  } finally {
+    if (!('missing' in prometheus)) await prometheus.stop();
+    await shop.close();
+  }
+}
+
+/** Reads the alerts at each scrape. Times are seconds since the watch began. */
+class Watch {
+  readonly log = new AlertLog();
+  readonly #prometheus: LivePrometheus;
+  readonly #signal: AbortSignal;
+  readonly #begunMs = performance.now();
+
+  constructor(prometheus: LivePrometheus, signal: AbortSignal) {
+    this.#prometheus = prometheus;
+    this.#signal = signal;
+  }
+
+  get nowS(): number {
+    return Math.round((performance.now() - this.#begunMs) / 1000);
+  }
+
+  /** Watches until the condition holds. @returns whether it held in time */
+  async until(holds: () => boolean, maxS: number): Promise<boolean> {
+    const endS = this.nowS + maxS;
+    for (;;) {
+      this.log.take(await this.#prometheus.alerts(), this.nowS);
+      if (holds()) return true;
+      if (this.nowS >= endS) return false;
+      await sleep(SCRAPE_EVERY_S * 1000, undefined, { signal: this.#signal });
+    }
+  }
+
+  /** Alerts that have fired since a time, also those that have ended. */
+  firedSince(atS: number): AlertLog['fired'] {
+    return this.log.fired.filter(({ firedS }) => firedS >= atS);
+  }
+}
+
+async function ordinary(shop: Shop, watch: Watch, minutes: number): Promise<Row> {
+  await watch.until(() => false, minutes * 60);
+  const fired = watch.log.fired.map(({ name }) => name);
+  const tally = shop.take();
+  const wrong = [
+    ...fired.map((name) => `${name} fired`),
+    ...(tally.refused > 0 ? [`${tally.refused} buyers refused`] : []),
+  ];
+  return { name: `${minutes} ordinary minutes`, alerts: fired.join(' '), firedS: '', endedS: '', tally, wrong };
+}
+
+async function tryFault(shop: Shop, watch: Watch, fault: OnCallFault): Promise<Row> {
+  const { name, alerts, refusedMax = Infinity, waitMaxMs = Infinity } = fault;
+  const wrong: string[] = [];
+  shop.take();
+  const begunS = watch.nowS;
+  await fault.begin(shop).catch((error: unknown) => wrong.push(String(error)));
+  const expected = (): AlertLog['fired'] => watch.firedSince(begunS).filter((one) => alerts.includes(one.name));
+  const hasFired =
+    alerts.length === 0
+      ? await watch.until(() => false, QUIET_S)
+      : await watch.until(() => expected().length > 0, ALERT_MAX_S);
+  await fault.end?.(shop);
+  const endedS = watch.nowS;
+  const hasEnded = await watch.until(() => watch.firedSince(begunS).every((one) => one.clearedS !== null), ALERT_MAX_S);
+  const tally = shop.take();
+  const fired = watch.firedSince(begunS);
+  if (alerts.length > 0 && !hasFired) wrong.push(`none of ${alerts.join(', ')} fired within ${ALERT_MAX_S} s`);
+  if (alerts.length === 0 && fired.length > 0) wrong.push(`${fired.map((one) => one.name).join(', ')} fired`);
+  if (!hasEnded) wrong.push(`an alert still fires ${ALERT_MAX_S} s after the fault`);
+  if (tally.refused > refusedMax) wrong.push(`${tally.refused} buyers refused`);
+  if (tally.slowestMs > waitMaxMs) wrong.push(`a buyer waited ${tally.slowestMs} ms`);
+  return {
+    name,
+    alerts: fired.map((one) => one.name).join(' '),
+    firedS: fired.map((one) => one.firedS - begunS).join(' '),
+    endedS: fired.map((one) => (one.clearedS === null ? 'not' : one.clearedS - endedS)).join(' '),
+    tally,
+    wrong,
+  };
+}

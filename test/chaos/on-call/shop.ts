@@ -1,0 +1,154 @@
+import type { StackControls } from '../harness/stack-controls.js';
+import { pickFreePort } from '../../../deploy/local/stack/ports.js';
+import type { Target } from '../../helpers/live-prometheus.js';
+import { fetchNginx, Nginx } from '../../helpers/nginx.js';
+import { Buyers, isAccepted } from '../harness/buyers.js';
+import { Programs, type Program, type ProgramName } from '../harness/programs.js';
+import { openSale } from '../harness/sales.js';
+
+/** Two of each, as on-call engineers run them. A program that starts again has the same ports. */
+const PLACES = ['api-1', 'api-2', 'worker-1', 'worker-2', 'keeper-1', 'keeper-2'] as const;
+export type Place = (typeof PLACES)[number];
+type Ports = ReadonlyMap<Place, readonly [port: number, operatorsPort: number]>;
+
+const STOCK = 1_000_000;
+const BUYERS_PER_SECOND = 20;
+/** Half of the orders expire after this, so that the ordinary minutes have ordinary expiries. */
+const PAYMENT_WINDOW_MS = 60_000;
+/** Of the times that the harness shortens, those that an operator sees. */
+const ENV = {
+  PAYMENT_PROVIDER: 'simulator',
+  ORDER_PAYMENT_WINDOW_MS: String(PAYMENT_WINDOW_MS),
+  HTTP_TRUSTED_PROXIES: '127.0.0.1/32',
+  WORKER_INVISIBLE_MS: '30000',
+  ROCKETMQ_RECEIVE_WAIT_MS: '10000',
+  METRICS_CACHE_MS: '1000',
+};
+
+/** What buyers met since the last `take`. */
+export interface Tally {
+  readonly tries: number;
+  /** Answers that say neither yes nor no to a purchase: 5xx, or no answer. */
+  readonly refused: number;
+  readonly slowestMs: number;
+}
+
+const NOTHING: Tally = { tries: 0, refused: 0, slowestMs: 0 };
+
+/** A shop under steady load: nginx as shipped in front of two apis, two workers, two keepers. Half of its buyers pay. */
+export class Shop {
+  readonly stack: StackControls;
+  readonly nginx: Nginx;
+  readonly #programs: Programs;
+  readonly #ports: Ports;
+  readonly #running = new Map<Place, Program>();
+  readonly #buyers: Buyers;
+  #tally = NOTHING;
+  #made = 0;
+  #load: NodeJS.Timeout | null = null;
+
+  private constructor(stack: StackControls, programs: Programs, ports: Ports, nginx: Nginx, saleId: string) {
+    this.stack = stack;
+    this.nginx = nginx;
+    this.#programs = programs;
+    this.#ports = ports;
+    this.#buyers = new Buyers(saleId, stack.env.JWT_SECRET, () => [nginx.url]);
+  }
+
+  /** @throws Error if there is no nginx on this machine */
+  static async open(stack: StackControls): Promise<Shop> {
+    const found = await fetchNginx();
+    if ('missing' in found) throw new Error(found.missing);
+    const ports = new Map(PLACES.map((place) => [place, [pickFreePort(), pickFreePort()] as const]));
+    const upstreams = PLACES.filter((place) => place.startsWith('api')).map((place) => {
+      const [port = 0, operatorsPort = 0] = ports.get(place) ?? [];
+      return { port, operatorsPort };
+    });
+    const programs = new Programs({ ...process.env, ...stack.env }, stack.servers.dir);
+    const { saleId } = await openSale(stack, { stock: STOCK, closesAtMs: Date.now() + 6 * 3_600_000 });
+    const running = await Promise.all(
+      PLACES.map(async (place) => [place, await startAt(programs, ports, place)] as const),
+    );
+    const nginx = await Nginx.start(found, { upstreams, unlimitedNetworks: '127.0.0.1/32 1;\n' });
+    const opened = new Shop(stack, programs, ports, nginx, saleId);
+    for (const [place, program] of running) opened.#running.set(place, program);
+    return opened;
+  }
+
+  /** What Prometheus scrapes, running or not. */
+  get targets(): Target[] {
+    const programs = [...this.#ports].map(([place, [port, operatorsPort]]): Target => {
+      const program = nameOf(place);
+      return { program, address: `127.0.0.1:${program === 'api' ? operatorsPort : port}` };
+    });
+    return [...programs, { program: 'proxy', address: new URL(this.nginx.url).host }];
+  }
+
+  program(place: Place): Program {
+    const program = this.#running.get(place);
+    if (program === undefined) throw new Error(`${place} was never started`);
+    return program;
+  }
+
+  async kill(...places: readonly Place[]): Promise<void> {
+    await Promise.all(places.map((place) => this.program(place).crash()));
+  }
+
+  async stop(...places: readonly Place[]): Promise<void> {
+    await Promise.all(places.map((place) => this.program(place).stop()));
+  }
+
+  /** Starts places whose programs have ended. */
+  async start(...places: readonly Place[]): Promise<void> {
+    await Promise.all(
+      places.map(async (place) => this.#running.set(place, await startAt(this.#programs, this.#ports, place))),
+    );
+  }
+
+  /** Lets buyers come at a steady rate, whether or not they are answered. */
+  sell(): void {
+    this.#load = setInterval(() => void this.#sellOne(this.#made++), 1000 / BUYERS_PER_SECOND);
+  }
+
+  /** Returns the tally since the last call. */
+  take(): Tally {
+    const taken = this.#tally;
+    this.#tally = NOTHING;
+    return taken;
+  }
+
+  /** Asks for one unit for a new buyer. @returns whether it was accepted */
+  async buyOne(): Promise<boolean> {
+    return isAccepted(await this.#buyers.buy(`single-${this.#made++}`, { timeoutMs: 2000 }));
+  }
+
+  async close(): Promise<void> {
+    if (this.#load !== null) clearInterval(this.#load);
+    await this.#buyers.close();
+    await this.nginx.stop();
+    await this.#programs.close();
+  }
+
+  async #sellOne(nth: number): Promise<void> {
+    const [userId, startedMs] = [`buyer-${nth}`, performance.now()];
+    const answer = await this.#buyers.buy(userId);
+    const { tries, refused, slowestMs } = this.#tally;
+    this.#tally = {
+      tries: tries + 1,
+      refused: refused + (answer === null || answer.status >= 500 ? 1 : 0),
+      slowestMs: Math.max(slowestMs, Math.round(performance.now() - startedMs)),
+    };
+    if (!isAccepted(answer) || nth % 2 === 1) return;
+    const { json } = await this.#buyers.status(userId, 'k1', 10).catch(() => ({ json: {} as { orderId?: string } }));
+    if (typeof json.orderId === 'string') await this.#buyers.move('pay', userId, json.orderId);
+  }
+}
+
+const nameOf = (place: Place): ProgramName => place.slice(0, -2) as ProgramName;
+
+function startAt(programs: Programs, ports: Ports, place: Place): Promise<Program> {
+  const [port, operatorsPort] = (ports.get(place) ?? []).map(String) as [string, string];
+  return programs.start(nameOf(place), {
+    env: { ...ENV, PORT: port, OPERATORS_PORT: operatorsPort, METRICS_PORT: port },
+  });
+}
