@@ -147,6 +147,7 @@ export const NOT_RUN: Readonly<Record<string, readonly string[]>> = {
     'npm test -- faults',
     'npm run test:all',
     'npm run check',
+    'npm run typecheck',
     'npm run coverage',
     'npm run yardsticks',
   ],
