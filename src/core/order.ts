@@ -18,7 +18,7 @@ export const ORDER_STATES = [...PURCHASE_STATES, ...MONEY_STATES] as const;
 export type OrderState = PurchaseState | MoneyState;
 
 /**
- * All moves of an order. An order is written as `failed` and never leaves that state. A refund that the provider refuses
+ * All moves of an order. A purchase that fails is inserted as `failed` and stays so. A refund that the provider refuses
  * and a dispute that the shop wins lead back to `paid`. `refunded` may be refunded further until nothing is left.
  */
 export const ORDER_TRANSITIONS: Record<OrderState, readonly OrderState[]> = {

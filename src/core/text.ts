@@ -3,11 +3,14 @@ import { isUtf8 } from 'node:buffer';
 // Text from outside must be whole Unicode, or it is refused on arrival. A store that is stricter than JavaScript would
 // refuse it later, together with the rest of its batch. `parseJson` and `metadataFault` hold JSON to the same rule.
 
-/** Decodes UTF-8 bytes, byte order mark included. Null for other bytes: their decoded text was never written. */
-export const utf8Of = (bytes: Buffer): string | null => (isUtf8(bytes) ? bytes.toString() : null);
-
-/** The character that other decoders, such as Node for arguments, insert for bytes that are not UTF-8. */
+/** The character that decoders, such as Node for arguments, insert for bytes that are not UTF-8. */
 const REPLACEMENT = '\ufffd';
+
+/** Decodes UTF-8 bytes, byte order mark included. Null for other bytes: their decoded text was never written. */
+export function utf8Of(bytes: Buffer): string | null {
+  const text = bytes.toString();
+  return text.includes(REPLACEMENT) && !isUtf8(bytes) ? null : text; // all other bodies are spared the second look
+}
 
 /**
  * Says whether a text is whole: it has neither half of a surrogate pair, nor the trace of bytes that were not UTF-8.

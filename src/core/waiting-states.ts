@@ -174,8 +174,8 @@ export type AgedState = Exclude<WatchedState, 'batch_pending' | 'sale_locked' | 
 /** Counts overdue cases in MySQL, on its time. */
 export interface OverdueRepository {
   /**
-   * Counts cases that have waited in this state for longer than `afterMs`: since they were written, for a compensation
-   * since it is due, for an unpaid order since its payment deadline, for a sale since its window ended.
+   * Counts cases that have waited in this state for longer than `afterMs`. The wait begins when the case is written,
+   * except: a compensation when it falls due, an unpaid order at its payment deadline, a sale when its window ends.
    * @throws OperationalError mysql
    */
   overdue(state: AgedState, afterMs: number): Promise<Overdue>;

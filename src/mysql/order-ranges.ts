@@ -36,7 +36,7 @@ export async function insertRanges(tx: Transaction, { orders, again = false }: W
 
 const WIDEN = ' ON DUPLICATE KEY UPDATE last_id = GREATEST(last_id, VALUES(last_id)), orders = orders + VALUES(orders)';
 
-/** Computes the ranges. Ids are not minted in order: within a millisecond the buyer decides. */
+/** Computes the ranges. Ids do not rise row by row: within a millisecond, the bits of the buyer's hash decide. */
 function rangesBySale(orders: readonly NewOrder[]): ReadonlyMap<string, Range> {
   const ranges = new Map<string, Range>();
   let of = '';

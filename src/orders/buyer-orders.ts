@@ -84,9 +84,9 @@ const WAITS_MS = [50, 150, 300, 500, 1000, 1000];
 
 /**
  * Pays an order: notes the attempt, charges, then moves the order. Only one key at a time may charge. Requests with
- * other keys wait for a moment and answer by the result of that charge. A free order is paid without a charge, and an
- * order that is already paid is not charged again. If the order has ended, this first resolves its earlier charges. A
- * keeper resolves a payment that dies in between.
+ * other keys wait for a moment, then answer with the result of that charge. A free order is paid without a charge, and an
+ * order that is already paid is not charged again. If the order has ended, this first resolves its earlier charges. If
+ * this process dies in between, a keeper resolves the payment.
  * @throws OperationalError mysql, only when this call has charged nothing
  */
 export async function payOrder(request: PayRequest, ports: PayPorts): Promise<PayAnswer> {

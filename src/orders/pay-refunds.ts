@@ -22,8 +22,8 @@ const RETRY_FIRST_MS = 2_000;
 const RETRY_MAX_MS = 600_000;
 
 /**
- * Pays refunds that are due. Each refund is keyed by its payment: if a keeper dies between the provider and the mark,
- * the refund is repeated and no money moves twice. No refund is given up. A refund that the provider refuses stays due
+ * Pays refunds that are due. Each refund is keyed by its payment: if a keeper dies after the provider refunded and before
+ * the row is marked, the refund is repeated and no money moves twice. No refund is given up. A refund that the provider refuses stays due
  * and waits for an operator.
  * @param options `max`: refunds leased together and paid at the same time; `leaseMs`: longer than the provider takes. A
  * refund that a dead keeper had taken is due again after this time.

@@ -32,7 +32,7 @@ export interface PurchaseRequest {
   readonly metadata?: Metadata | undefined;
   /** The trace id to store with the purchase. None is stored if absent. */
   readonly traceId?: string | undefined;
-  /** Absent or null if the purchase is not recorded. */
+  /** Absent or null if the purchase is not traced. */
   readonly span?: Span | null;
 }
 

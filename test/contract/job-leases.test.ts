@@ -26,7 +26,7 @@ describe('JobLeases on mysql', () => {
     expect(await hold('third', 60_000)).to.equal(true);
   });
 
-  it('is free after the time of a dead owner, and each job has its own lease', async () => {
+  it('is free again when the time of its dead owner is up, and each job has its own lease', async () => {
     expect(await hold('gone', 50)).to.equal(true);
     await until('the lease has ended', () => hold('next', 60_000));
     expect(await hold('gone', 50)).to.equal(false);

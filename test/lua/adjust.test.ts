@@ -34,7 +34,7 @@ describe('lua/adjust-2.lua', () => {
     });
   }
 
-  it('returns selling when the bucket was loaded on another server and waits for its repair [R1]', async () => {
+  it('returns `selling` when the bucket was loaded on another server and waits for its repair [R1]', async () => {
     const sale = await runner.sale({ stock: 10 }, 'closed');
     await sale.restart();
     expect(await adjust(sale, 10, 12)).to.equal('selling');

@@ -8,7 +8,7 @@ interface FolderNeeds {
   readonly servers: 'none' | 'plain' | 'secure';
   /** Files that run beside each other; default 1. */
   readonly jobs?: number;
-  /** Files of one process; default all. Parts are shared among the stacks of a run. */
+  /** Maximum number of test files in one process (a part); default all. The stacks of a run divide the parts. */
   readonly partFiles?: number;
 }
 

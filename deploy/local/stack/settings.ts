@@ -73,7 +73,7 @@ function readInstance(instanceFile: string): RememberedInstance | null {
     const { ports, ...others } = JSON.parse(text) as Omit<RememberedInstance, 'ports'> & {
       ports?: { mariadb?: unknown };
     };
-    // the old name of that port, before there was a choice
+    // older files call the MySQL port `mariadb`, from before a stack could run either
     const named = ports?.mariadb === undefined ? ports : { mysql: ports.mariadb, ...ports };
     return { ...others, ports: parsePorts(named, instanceFile) };
   } catch (cause) {

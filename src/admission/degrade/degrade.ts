@@ -70,7 +70,7 @@ const cache = z
     /** The least value of the greatest age, ms. */
     ttlMinMs: z.int().min(0).max(3_600_000).default(5000),
   })
-  .refine((one) => one.ttlMinMs <= one.ttlMs, { error: 'must have ttlMinMs of at most ttlMs' });
+  .refine((one) => one.ttlMinMs <= one.ttlMs, { error: 'must not be larger than ttlMs', path: ['ttlMinMs'] });
 
 /** The rules for smaller answers under too much load. */
 export const degradeRules = z.strictObject({

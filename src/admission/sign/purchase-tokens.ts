@@ -44,7 +44,7 @@ export interface TokenPurchase {
 /** Spreads the retries of waiting buyers, so that they do not all ask for a free token at the same moment. */
 const RETRY_JITTER_MS = 2000;
 
-/** The reason, for the metric. */
+/** Why a purchase was refused for its token: a label of the metric. */
 type Flaw = 'no_token' | 'bad_token' | Exclude<Redeemed, 'redeemed' | 'redeemed_before'> | 'unavailable';
 
 /**

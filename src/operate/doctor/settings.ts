@@ -202,9 +202,8 @@ function secretsIn(env: Environment, programs: readonly ProgramKind[]): Secret[]
 }
 
 /**
- * Returns the passwords and keys in a setting. A public key has no secret, nor has a URL without a password unless
- * `isNeeded`.
- * @param isNeeded whether a URL without a password counts as an empty password
+ * Returns the passwords and keys in a setting: none for a public key.
+ * @param isNeeded a URL without a password then yields an empty password, otherwise none
  */
 function textsIn(name: string, value: string, isNeeded: boolean): string[] {
   const [isUrl, login = ''] = /^[a-z+]+:\/\/(?:([^@/]*)@)?/.exec(value) ?? [];

@@ -47,7 +47,7 @@ export function bucketsForHot(buckets: number, masters: number, bucketsMax: numb
 /**
  * Splits hot sales into more buckets: one sale per run, the hottest first. A sale is split at most once in its life,
  * even if the split fails. The first keeper that writes its claim to the audit log does it (docs/decisions/0017).
- * @param perSecond purchase attempts per second over all APIs from which a sale is split
+ * @param perSecond a sale is split when all APIs together count this many purchase attempts per second
  * @param bucketsMax maximum number of buckets of a sale
  */
 export function reshardHotSales(

@@ -60,7 +60,7 @@ const JUDGED_FROM_MS = 10 * 60_000;
 const PROBLEMS_MAX = 50;
 const COUNT_MAX_MS = 300_000;
 const SPOT_CHECKS = 100;
-/** A timer that fails this often in a row shows more than a server that was killed. */
+/** So many failures of a timer in a row are a finding: a killed server alone does not explain them. */
 const FAILURES_MAX = 60;
 const PROXIED: readonly ProxiedName[] = ['redis', 'mysql', 'broker'];
 

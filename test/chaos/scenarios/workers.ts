@@ -21,8 +21,8 @@ async function expectRecordedOnce(context: ScenarioContext, buyers: Buyers): Pro
 const STOCK = 20;
 const BUYERS = userIds(5);
 /**
- * Workers run one after the other, so that each gets the batch of its own sale. The last worker receives a message that
- * is left.
+ * Workers die one after the other, each with the batch of its own sale. The last one can die of a message that an earlier
+ * worker left.
  */
 const POINTS = [
   'worker_after_mark_recorded',

@@ -13,8 +13,27 @@ describe('HMAC', () => {
     );
   });
 
+  it('matches Node.js for any length of key and text', () => {
+    for (const keyLength of [0, 1, 31, 32, 55, 63, 64, 65, 128, 500]) {
+      const secret = 'key-of-any-length-'.repeat(40).slice(0, keyLength);
+      const key = new HmacKey(secret);
+      // Lengths around block ends and beyond the shared buffer, then a short text after a long text.
+      for (const length of [0, 1, 55, 56, 63, 64, 65, 1023, 1024, 1025, 5000, 3]) {
+        const text = 'text '.repeat(1000).slice(0, length);
+        expect(key.sign(text), `key ${keyLength}, text ${length}`).to.equal(fromNode(secret, text));
+      }
+    }
+  });
+
   it('encodes keys and texts beyond ASCII as UTF-8', () => {
-    const texts = ['é', '\u0065\u0301', '鍵'.repeat(1024), '🔑'.repeat(512), 'half of a pair: \ud83d'];
+    const texts = [
+      'é',
+      '\u0065\u0301',
+      '鍵'.repeat(1024),
+      '🔑'.repeat(512),
+      'half of a pair: \ud83d',
+      '鍵'.repeat(1025),
+    ];
     for (const secret of ['schlüssel-鍵', '鍵'.repeat(22)]) {
       const key = new HmacKey(secret);
       for (const text of texts) expect(key.sign(text), text.slice(0, 20)).to.equal(fromNode(secret, text));

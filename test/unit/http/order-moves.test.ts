@@ -118,7 +118,7 @@ describe('orders and payments over HTTP', () => {
       });
     }
 
-    it('asks nothing when the token is missing, or when the order id or key is odd [S4, S6]', async () => {
+    it('does not reach the payment service when the token is missing, or the order id or key is malformed [S4, S6]', async () => {
       const url = await paying({ outcome: 'not_found' });
       await request(url).post(path).expect(401).expect('www-authenticate', 'Bearer');
       await request(url).post('/v1/orders/9x/pay').set('authorization', bearer()).expect(400);

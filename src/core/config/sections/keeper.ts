@@ -70,7 +70,7 @@ export const reconcile = {
   markerAgeMs: fixed('RECONCILE_MARKER_AGE_MS', 0),
   keepMs: integer({
     env: 'RECONCILE_KEEP_MS',
-    doc: 'How long the record of a comparison is kept.',
+    doc: 'How long the record of a reconcile run is kept.',
     unit: 'ms',
     fallback: 604800000,
     min: 60000,

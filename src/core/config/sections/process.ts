@@ -48,7 +48,7 @@ export const tracing = {
   }),
   sampledShare: share({
     env: 'OTEL_TRACES_SAMPLER_ARG',
-    doc: 'Share of purchases that an api records if the caller sends no `traceparent`. With a `traceparent`, the caller decides.',
+    doc: 'Share of purchases that an api traces if the caller sends no `traceparent`. With a `traceparent`, the caller decides.',
     fallback: 0.01,
   }),
   /** Spans wait at most this long to be sent together. */

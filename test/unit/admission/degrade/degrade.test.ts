@@ -58,7 +58,7 @@ describe('degradation levels', () => {
     ]);
     expect(reasonsFor({ switches: { sale: { level: 'L1', percent: 101 } } })).to.have.length(1);
     expect(reasonsFor({ switches: { admin: { level: 'L4' } } })).to.have.length(1);
-    expect(reasonsFor({ cache: { ttlMs: 1000 } })).to.deep.equal(['cache: must have ttlMinMs of at most ttlMs']);
+    expect(reasonsFor({ cache: { ttlMs: 1000 } })).to.deep.equal(['cache.ttlMinMs: must not be larger than ttlMs']);
   });
 
   it('use the higher of the switch and the level of open breakers', () => {

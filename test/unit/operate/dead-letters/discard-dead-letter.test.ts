@@ -43,7 +43,7 @@ describe('discard-dead-letter', () => {
     expect(bucket().unitsLeft).to.equal(99);
   });
 
-  it('keeps a purchase with an order and its units, and marks Redis', async () => {
+  it('leaves a purchase that has an order its units, and marks the batch recorded in Redis', async () => {
     const { batch, deadLetterId } = await world.parkedBatch(sale, ['u1', 'u2']);
     const [orderId] = await world.recorded(batchOf(sale, purchasesOf('u1')));
     await world.admin.discard(deadLetterId, 'ann');

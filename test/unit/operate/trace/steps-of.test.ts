@@ -117,7 +117,7 @@ describe('trace: steps', () => {
     expect(recorded?.detail).to.equal(`order 42: 1 for 19.99 EUR, batch batch-1${shown}`);
   });
 
-  it('an older batch was reacquired, not deducted, and is marked recorded like any other [R4]', () => {
+  it('shows `claimed` instead of `deducted` for a batch whose units were reacquired, then `marked_recorded` [R4]', () => {
     const { batch } = pendingEvidence({}).store;
     const claimed = {
       batchId: 'batch-1',

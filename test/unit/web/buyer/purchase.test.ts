@@ -40,7 +40,7 @@ describe('state of a purchase', () => {
     expect(checking).to.have.members(['request_conflict', 'unauthorized']);
   });
 
-  it('repeats a click that was a moment early when the server says that the moment is near', () => {
+  it('repeats a click that came just before the opening, if the server says that the sale opens soon', () => {
     expect(answered(asking(), failure('not_open', 3000))).to.include({ step: 'asking', tries: 1 });
     expect(answered(asking(), failure('not_open', 60_000))).to.include({ step: 'ready' });
     expect(answered(asking(), failure('not_open'))).to.include({ step: 'ready' });

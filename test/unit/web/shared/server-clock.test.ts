@@ -19,7 +19,7 @@ const sample = (aheadMs: number, sentMs: number, upMs: number, downMs: number, c
 });
 
 describe('server clock of a page', () => {
-  it('is bounded by the round trip of one answer, and shows a late time rather than an early one', () => {
+  it('errs by at most the round trip of one answer, and is behind rather than ahead', () => {
     const clock = learnTime(null, sample(SERVER, 1000, 40, 60));
     expect(clockErrorMs(clock)).to.be.closeTo(75, 1);
     expect(serverTimeMs(clock, 2000)).to.be.closeTo(SERVER + 2000 - 35, 1);
