@@ -198,12 +198,13 @@ describe('the sale page in a browser', () => {
 
   it('counts down to a sale that is only announced, and sells it at its opening', async () => {
     const opensAtMs = Date.now() + 10_000;
-    const parts = { title: 'A cup', opensAtMs, warmBeforeMs: 4000 };
+    const parts = { title: 'A cup', opensAtMs, warmBeforeMs: 4000, paymentWindowMs: 300_000 };
     const { saleId } = await draftSale(system.stack, parts);
     const ann = await visit({ saleId });
     await ann.sees('countdown');
     expect((await ask(`${api.url}/v1/sales/${saleId}`)).json).to.include({ state: 'announced' });
     expect(await ann.page.locator('.chip').textContent()).to.equal('Opens soon');
+    expect(await ann.page.locator('.facts').textContent()).to.include('5 minutes to pay');
     expect(await ann.canBuy()).to.equal(false);
     await ann.sees('ready');
     expect(Date.now()).to.be.at.least(opensAtMs - 100);
