@@ -18,7 +18,7 @@ const COLUMNS = 'id, sale_id, user_id, request_id, batch_id, quantity, amount_ce
  * The state is the default of its column and the deadline a variable, so that a row is little more than its ids. Each
  * payment window has its own variable.
  */
-const deadlineOf = (windowMs: number): string => `@expires_in_${windowMs}`;
+const deadlineOf = (windowMs: number): string => `@\`expires_in_${windowMs}\``;
 const SET_DEADLINE = 'GREATEST(UTC_TIMESTAMP(3), CAST(? AS DATETIME(3))) + INTERVAL ? MICROSECOND';
 const INSERT_LIVE = `INSERT INTO orders (${COLUMNS}, expires_at) VALUES `;
 const INSERT_FAILED = `INSERT INTO orders (${COLUMNS}, state, reason) VALUES `;

@@ -29,15 +29,15 @@ describe('insert orders', () => {
       sent.push([sql, values]);
       return Promise.resolve({ affectedRows: 3 });
     };
-    const both = { ...plan, terms: new Map([...plan.terms, [other.saleId, own]]) };
+    const both = { ...plan, terms: new Map<string, object>([...plan.terms, [other.saleId, own]]) };
     await insertOrders({ execute } as never, orders, both as never);
     const [[set = '', values] = [], [insert = ''] = []] = sent;
-    expect([...set.matchAll(/@\w+/g)].map(String)).to.deep.equal(['@expires_in_60000', '@expires_in_5000']);
+    expect([...set.matchAll(/@`\w+`/g)].map(String)).to.deep.equal(['@`expires_in_60000`', '@`expires_in_5000`']);
     expect((values as unknown[]).filter((value) => typeof value === 'number')).to.deep.equal([60_000_000, 5_000_000]);
-    expect([...insert.matchAll(/@\w+/g)].map(String)).to.deep.equal([
-      '@expires_in_60000',
-      '@expires_in_60000',
-      '@expires_in_5000',
+    expect([...insert.matchAll(/@`\w+`/g)].map(String)).to.deep.equal([
+      '@`expires_in_60000`',
+      '@`expires_in_60000`',
+      '@`expires_in_5000`',
     ]);
   });
 
