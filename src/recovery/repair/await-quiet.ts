@@ -15,8 +15,8 @@ const CLOSED_LONG_AGO_MS = 24 * 3_600_000;
  * have received everything that their queues held when the sale was locked, and must then have written no order of the
  * sale for `quietMs`. Quiet alone proves nothing: the batches of the sale may be queued behind those of other sales. If
  * the broker never reports the progress of the workers, quiet alone has to do. A batch that arrives later (from a
- * stopped worker, or after its retry) has to reacquire its units from the units left. An idle sale does not wait if the
- * workers had received everything before; a log line says why a sale waits.
+ * stopped worker, or after its retry) has to reacquire its units from the units left. An idle sale does not wait if no
+ * unreceived message is of this sale; a log line says why a sale waits.
  * @param quietMs time without a written order after which the sale counts as quiet
  * @param waitMaxMs maximum total wait
  * @param onRead called before each read, to check that the lease is still ours
@@ -47,7 +47,8 @@ export async function awaitQuiet(
   if (sale.state === 'closed' && clock.nowMs() - sale.closesAtMs > CLOSED_LONG_AGO_MS) return;
   let fault = 'NAMESRV_ADDR is not set';
   const onFault = ({ message }: OperationalError): void => void (fault = message);
-  let haveReceived = progress === null ? null : await receivedByWorkers(progress, onFault);
+  const queues = progress === null ? null : await queuesOfWorkers(progress, onFault);
+  let haveReceived = queues?.haveReceived ?? null;
   /** True if the last answer of the broker says that messages are still to be received. */
   let isBehind = false;
   let isFirst = true;
@@ -56,7 +57,9 @@ export async function awaitQuiet(
   for (;;) {
     const answer = (await haveReceived?.()) ?? null;
     if (isFirst) {
-      const why = answer === null ? fault : answer ? await whyBusy() : 'the workers have not received all batches';
+      const mayHold = answer === false && (await queues?.mayHold(sale.saleId)) !== false;
+      const why =
+        answer === null ? fault : mayHold ? 'the workers have not received all of its batches' : await whyBusy();
       if (why === null) return;
       log.info({ saleId: sale.saleId, why }, 'a sale waits for the workers before its repair');
     }
@@ -100,14 +103,19 @@ export async function whyBusySale(
   return bodies.some(({ length }) => length > 0) ? 'Redis holds batches that are not recorded' : null;
 }
 
-/**
- * @returns a function that says whether the workers have received everything that the broker holds now (null while the
- *   broker gives no answer), or null if the broker cannot be asked at all
- */
-async function receivedByWorkers(
+/** The queues of the workers as they are when a sale was locked. Each answer is null if the broker does not answer. */
+interface Queues {
+  /** Whether the workers have received all messages. */
+  readonly haveReceived: () => Promise<boolean | null>;
+  /** Whether a message that they have not received may be of this sale. */
+  readonly mayHold: (saleId: string) => Promise<boolean | null>;
+}
+
+/** @returns null if the broker does not answer */
+async function queuesOfWorkers(
   progress: WorkerProgress,
   onFault: (error: OperationalError) => void,
-): Promise<(() => Promise<boolean | null>) | null> {
+): Promise<Queues | null> {
   const asked = async <T>(ask: () => Promise<T>): Promise<T | null> => {
     try {
       return await ask();
@@ -118,5 +126,9 @@ async function receivedByWorkers(
     }
   };
   const ends = await asked(() => progress.ends());
-  return ends === null ? null : () => asked(() => progress.haveReceived(ends));
+  if (ends === null) return null;
+  return {
+    haveReceived: () => asked(() => progress.haveReceived(ends)),
+    mayHold: (saleId) => asked(async () => (await progress.unreceivedSales(ends))?.has(saleId) ?? true),
+  };
 }
