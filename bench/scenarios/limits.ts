@@ -106,6 +106,7 @@ async function deductLimit({ stores }: Session, size: number, options: Throughpu
     priceCents: 1,
     currency: 'EUR',
     warmBeforeMs: null,
+    paymentWindowMs: null,
     stock: UNITS,
     sold: 0,
     limitPerBuyer: 1,

@@ -107,6 +107,7 @@ async function fill(
     limitPerBuyer: 1,
     buckets: 1,
     warmBeforeMs: null,
+    paymentWindowMs: null,
     opensAtMs,
     closesAtMs: nowMs + 3_600_000,
   });

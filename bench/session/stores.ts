@@ -73,6 +73,7 @@ export class Stores {
       priceCents: 1999,
       currency: 'EUR',
       warmBeforeMs: null,
+      paymentWindowMs: null,
       stock,
       limitPerBuyer: 1,
       buckets,

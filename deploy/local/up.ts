@@ -212,7 +212,10 @@ async function demoSale(admin: SaleAdmin): Promise<Sale> {
   if (known) return known;
   const actor = operatorName();
   const window = { opensAtMs: nowMs - 1000, closesAtMs: nowMs + DEMO_OPEN_DAYS * DAY_MS };
-  const made = await admin.create({ ...DEMO, ...window, currency: 'EUR', buckets: 1, warmBeforeMs: null }, actor);
+  const made = await admin.create(
+    { ...DEMO, ...window, currency: 'EUR', buckets: 1, warmBeforeMs: null, paymentWindowMs: null },
+    actor,
+  );
   if (made.outcome !== 'created') throw new CliError(`the demo sale ${made.outcome}.`);
   const { saleId } = made.sale;
   await admin.warm(saleId, actor);

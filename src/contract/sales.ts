@@ -13,6 +13,9 @@ const saleFields = {
   limitPerBuyer: count,
   opensAt: time,
   closesAt: time,
+  paymentWindow: text
+    .nullable()
+    .meta({ description: 'time that a buyer has to pay, such as 10m. null: the default of the shop' }),
 };
 
 /** Proofs that a sale may require of a purchase, beside a token. */

@@ -13,3 +13,5 @@ export function durationText(ms: number): string {
   }
   return `${Math.ceil(ms / 1000)}s`;
 }
+
+export const durationTextOrNull = (ms: number | null): string | null => (ms === null ? null : durationText(ms));

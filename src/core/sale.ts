@@ -48,6 +48,8 @@ export interface Sale {
   readonly closesAtMs: number;
   /** The keeper runs this sale and warms it this long before it opens. Null: a person runs it. */
   readonly warmBeforeMs: number | null;
+  /** Time that a buyer has to pay. Null: ORDER_PAYMENT_WINDOW_MS. */
+  readonly paymentWindowMs: number | null;
   readonly state: SaleState;
   /** Starts at 1 and rises by one whenever the Redis side of the sale is rebuilt. */
   readonly epoch: number;

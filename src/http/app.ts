@@ -161,15 +161,16 @@ function addRoutes(to: IRouter, routes: readonly Route[], { pipeline, counterOf 
     const label = (served[0] as Route).label;
     const counter = counters.get(label) ?? counterOf(label);
     counters.set(label, counter);
+    const at = to.route(pattern); // one pattern to compile and to match, for all methods
     for (const route of served) {
-      to[route.method](pattern, (req: Request, res: Response) =>
+      at[route.method]((req: Request, res: Response) =>
         pipeline.run(new Call<unknown>(route, counter, req, res, req.params, queryOf(req), null)),
       );
     }
     // Express serves HEAD wherever GET is served.
     const methods = served.map(({ method }) => (method === 'get' ? 'GET, HEAD' : method.toUpperCase()));
     const allow = ['Allow', methods.join(', ')];
-    to.all(pattern, (req, res) =>
+    at.all((req, res) =>
       pipeline.answerUnrouted(unrouted(req, res, counter), problem('method_not_allowed', {}, allow)),
     );
   }

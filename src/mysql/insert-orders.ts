@@ -14,8 +14,12 @@ const ROWS_PER_INSERT = 4000;
 const REFUSED_MAX = 16;
 
 const COLUMNS = 'id, sale_id, user_id, request_id, batch_id, quantity, amount_cents, one_per_buyer';
-/** The state is the default of its column and the deadline a variable, so that a row is little more than its ids. */
-const SET_DEADLINE = 'SET @expires_at = GREATEST(UTC_TIMESTAMP(3), CAST(? AS DATETIME(3))) + INTERVAL ? MICROSECOND';
+/**
+ * The state is the default of its column and the deadline a variable, so that a row is little more than its ids. Each
+ * payment window has its own variable.
+ */
+const deadlineOf = (windowMs: number): string => `@\`expires_in_${windowMs}\``;
+const SET_DEADLINE = 'GREATEST(UTC_TIMESTAMP(3), CAST(? AS DATETIME(3))) + INTERVAL ? MICROSECOND';
 const INSERT_LIVE = `INSERT INTO orders (${COLUMNS}, expires_at) VALUES `;
 const INSERT_FAILED = `INSERT INTO orders (${COLUMNS}, state, reason) VALUES `;
 
@@ -28,7 +32,12 @@ export async function insertOrders(tx: Transaction, orders: readonly NewOrder[],
     // The deadline also respects the clock of the worker: if the clock of MySQL is slow, a buyer has no less time to
     // pay after the clock is corrected.
     const mintedAt = new Date(mintedAtMs(newest.orderId));
-    await tx.execute(SET_DEADLINE, [mintedAt, plan.paymentWindowMs * 1000]);
+    const windows = [...new Set(live.map(({ batch }) => paymentWindowOf(plan, batch.saleId)))];
+    const settings = windows.map((windowMs) => `${deadlineOf(windowMs)} = ${SET_DEADLINE}`);
+    await tx.execute(
+      `SET ${settings.join(', ')}`,
+      windows.flatMap((windowMs) => [mintedAt, windowMs * 1000]),
+    );
   }
   const written = (await insertRows(tx, INSERT_LIVE, live, plan)) + (await insertRows(tx, INSERT_FAILED, failed, plan));
   assert(written === orders.length, `${written} rows were written for ${orders.length} purchases`);
@@ -54,11 +63,12 @@ function insertSql(head: string, orders: readonly NewOrder[], plan: WritePlan): 
   let sql = head;
   let separator = '(';
   for (const { orderId, batch, purchase, failure } of orders) {
-    const { priceCents, limitPerBuyer } = termsFor(plan, batch.saleId);
+    const { priceCents, limitPerBuyer, paymentWindowMs } = termsFor(plan, batch.saleId);
     const { userId, requestId, quantity } = purchase;
     const ids = `${numeric(orderId)},${numeric(batch.saleId)},${quoted(userId)},${quoted(requestId)}`;
     const rest = `${quoted(batch.batchId)},${quantity},${quantity * priceCents},${limitPerBuyer === 1 ? 1 : 0}`;
-    sql += `${separator}${ids},${rest},${failure === null ? '@expires_at' : `'failed',${quoted(failure)}`})`;
+    const end = failure === null ? deadlineOf(paymentWindowMs ?? plan.paymentWindowMs) : `'failed',${quoted(failure)}`;
+    sql += `${separator}${ids},${rest},${end})`;
     separator = ',(';
   }
   return sql;
@@ -109,6 +119,10 @@ export function termsFor({ terms }: WritePlan, saleId: string): SaleTerms {
   if (found === undefined) throw new Bug(`a plan without the terms of sale ${saleId}`);
   return found;
 }
+
+/** Returns the time that a buyer of this sale has to pay, ms. */
+export const paymentWindowOf = (plan: WritePlan, saleId: string): number =>
+  termsFor(plan, saleId).paymentWindowMs ?? plan.paymentWindowMs;
 
 const PLAIN = /^[A-Za-z0-9_-]*$/;
 const DIGITS = /^[0-9]{1,20}$/;

@@ -456,6 +456,9 @@ const MONEY_COLUMNS = `
   ADD COLUMN after_paid ENUM('refunding', 'refunded', 'returned', 'disputed') NULL,
   ADD COLUMN refunded_cents BIGINT UNSIGNED NULL`;
 
+/** Null: the worker's ORDER_PAYMENT_WINDOW_MS. */
+const PAYMENT_WINDOW = 'ALTER TABLE sales ADD COLUMN payment_window_ms INT UNSIGNED NULL';
+
 /** Refunds of paid orders. The key `request` makes a repeated request the same refund. At most one refund of an order is due. */
 const ORDER_REFUNDS = `CREATE TABLE IF NOT EXISTS order_refunds (
   id BIGINT UNSIGNED NOT NULL AUTO_INCREMENT PRIMARY KEY,
@@ -600,4 +603,8 @@ export const MIGRATIONS: readonly NamedMigration[] = [
   { name: '0024-smallest-units', up: (changes) => changes.fill('orders', CONVERT, convertAmounts) },
   { name: '0025-payment-times', up: paymentTimes },
   { name: '0026-order-refunds', up: orderRefunds },
+  {
+    name: '0027-payment-window',
+    up: (changes) => changes.alter('sales', PAYMENT_WINDOW, { column: 'payment_window_ms' }),
+  },
 ];

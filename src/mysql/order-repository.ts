@@ -46,10 +46,12 @@ export function createOrderRepository(pool: MysqlPool): OrderRepository {
   };
 }
 
+const TERMS = ['id', 'epoch', 'price_cents', 'limit_per_buyer', 'payment_window_ms', 'retirement'] as const;
+
 async function termsOf(pool: MysqlPool, saleIds: readonly string[]): Promise<Map<string, SaleTerms>> {
   if (saleIds.length === 0) return new Map();
-  const rows = await pool.query<Pick<SaleRow, 'id' | 'epoch' | 'price_cents' | 'limit_per_buyer' | 'retirement'>>(
-    'SELECT id, epoch, price_cents, limit_per_buyer, retirement FROM sales WHERE id IN (?)',
+  const rows = await pool.query<Pick<SaleRow, (typeof TERMS)[number]>>(
+    `SELECT ${TERMS.join(', ')} FROM sales WHERE id IN (?)`,
     [saleIds],
   );
   return new Map(
@@ -60,6 +62,7 @@ async function termsOf(pool: MysqlPool, saleIds: readonly string[]): Promise<Map
         epoch: row.epoch,
         priceCents: row.price_cents,
         limitPerBuyer: row.limit_per_buyer,
+        paymentWindowMs: row.payment_window_ms,
         retired: row.retirement !== 'none',
       },
     ]),

@@ -55,6 +55,7 @@ async function insert(tx: Transaction, sale: NewSale, actor: string): Promise<Sa
     opens_at: new Date(sale.opensAtMs),
     closes_at: new Date(sale.closesAtMs),
     warms_at: sale.warmBeforeMs === null ? null : new Date(sale.opensAtMs - sale.warmBeforeMs),
+    payment_window_ms: sale.paymentWindowMs,
   };
   const { insertId } = await execute(tx, knex('sales').insert(row));
   const created = await findSale(tx, insertId);

@@ -96,6 +96,7 @@ export interface SaleRow {
   readonly opens_at: Date;
   readonly closes_at: Date;
   readonly warms_at: Date | null;
+  readonly payment_window_ms: number | null;
   readonly state: SaleState;
   readonly epoch: number;
   readonly due_at: Date | null;
@@ -135,6 +136,7 @@ export const SALE_COLUMNS = [
   'opens_at',
   'closes_at',
   'warms_at',
+  'payment_window_ms',
   'state',
   'epoch',
   'retired_at',
@@ -154,6 +156,7 @@ export function saleOf(row: Pick<SaleRow, (typeof SALE_COLUMNS)[number]>): Sale 
     opensAtMs: row.opens_at.getTime(),
     closesAtMs: row.closes_at.getTime(),
     warmBeforeMs: row.warms_at === null ? null : row.opens_at.getTime() - row.warms_at.getTime(),
+    paymentWindowMs: row.payment_window_ms,
     state: row.state,
     epoch: row.epoch,
     retiredAtMs: row.retired_at?.getTime() ?? null,

@@ -6,7 +6,7 @@ import type { NewOrder, SaleTerms, WriteOutcome, WritePlan } from '../core/ports
 import type { BatchRecorded } from '../core/ports/outbox.js';
 import type { Release } from '../core/ports/batch-store.js';
 import { MysqlError } from './errors.js';
-import { insertAround, insertOrders, quoted, refusedByDatabase, termsFor } from './insert-orders.js';
+import { insertAround, insertOrders, paymentWindowOf, quoted, refusedByDatabase, termsFor } from './insert-orders.js';
 import { insertRanges } from './order-ranges.js';
 import { insertTraces } from './order-traces.js';
 import { insertMetadata } from './order-metadata.js';
@@ -172,15 +172,16 @@ interface RecordedDraft extends BatchRecorded {
   traceparent?: string;
 }
 
-function recordedBatches({ orders, paymentWindowMs }: WritePlan, surplus: Surplus): Iterable<BatchRecorded> {
+function recordedBatches(plan: WritePlan, surplus: Surplus): Iterable<BatchRecorded> {
   const batches = new Map<string, RecordedDraft>();
   let recorded: RecordedDraft | undefined;
-  for (const { orderId, batch, purchase, failure } of orders) {
+  for (const { orderId, batch, purchase, failure } of plan.orders) {
     if (recorded?.batchId !== batch.batchId) recorded = batches.get(batch.batchId); // rows of a batch are adjacent
     if (recorded === undefined) {
-      recorded = { batchId: batch.batchId, saleId: batch.saleId, orders: [], failed: [], paymentWindowMs };
+      const { batchId, saleId } = batch;
+      recorded = { batchId, saleId, orders: [], failed: [], paymentWindowMs: paymentWindowOf(plan, saleId) };
       if (batch.traceparent !== '') recorded.traceparent = batch.traceparent;
-      batches.set(batch.batchId, recorded);
+      batches.set(batchId, recorded);
     }
     (failure !== null || surplus.has(orderId) ? recorded.failed : recorded.orders).push(orderId);
     if (purchase.metadata !== undefined) (recorded.metadata ??= {})[orderId] = JSON.stringify(purchase.metadata);

@@ -18,7 +18,7 @@ export interface RecordPorts {
 }
 
 export interface RecordOptions {
-  /** Time that a buyer has to pay, ms. */
+  /** Time that a buyer has to pay in sales without a time of their own, ms. */
   readonly paymentWindowMs: number;
 }
 

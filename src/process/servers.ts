@@ -6,6 +6,7 @@ import { OperationalError } from '../core/errors.js';
 import { readKeyring } from '../core/hmac.js';
 import { MessageSignatures, SignedMessages } from '../core/message-signatures.js';
 import type { DeadLetterParking } from '../core/ports/dead-letters.js';
+import type { Tls } from '../core/tls.js';
 import { recent } from '../core/recent.js';
 import type { Log } from '../core/ports/log.js';
 import type { ReadyReport } from '../http/services.js';
@@ -155,6 +156,8 @@ export function createReadiness(servers: {
   /** Left out: the check neither asks MySQL nor waits for it. */
   readonly mysql?: MysqlPool;
   readonly endpoint: string;
+  /** TLS of the broker. Null or absent: plain text. */
+  readonly tls?: Tls | null | undefined;
   readonly health?: ChannelHealth;
   /** Set for a worker, which is useless without order ids. */
   readonly minter?: OrderIdMinter;
@@ -165,10 +168,10 @@ export function createReadiness(servers: {
   /** Set for an api, which cannot authenticate the buyers of an issuer without the keys of that issuer. */
   readonly issuers?: readonly IssuerKeys[];
 }): () => Promise<ReadyReport> {
-  const { redis, mysql, endpoint, health, minter, clocks, rules, issuers = [] } = servers;
+  const { redis, mysql, endpoint, tls, health, minter, clocks, rules, issuers = [] } = servers;
   const probes = [
     prompt('redis', () => probeRedisWrites(redis)),
-    prompt('rocketmq', () => probeBrokerPort(endpoint, health)),
+    prompt('rocketmq', () => askBroker(endpoint, health, tls)),
     ...(mysql === undefined ? [] : [prompt('mysql', () => probeMysql(mysql))]),
   ];
   return async () => {
@@ -223,8 +226,8 @@ function prompt(name: string, probe: () => Promise<Probe>): () => Promise<Probe 
   };
 }
 
-async function probeBrokerPort(endpoint: string, health?: ChannelHealth): Promise<Probe> {
-  const probe = await probeBroker(endpoint, health);
+async function askBroker(endpoint: string, health?: ChannelHealth, tls?: Tls | null): Promise<Probe> {
+  const probe = await probeBroker(endpoint, health, tls);
   return probe.state === 'reachable' ? { ok: true, detail: endpoint } : { ok: false, detail: probe.detail };
 }
 

@@ -36,6 +36,7 @@ import { createStatusMetrics } from '../purchase/metrics.js';
 import { createAnswerHistory } from '../redis/answer-history.js';
 import { createProgramReports } from '../redis/program-reports.js';
 import { openPurchaseNotifications } from '../redis/purchase-notifications.js';
+import { brokerAccessOf } from '../rocketmq/credentials.js';
 import { createSaleSnapshotCache, createSaleStore } from '../redis/sale-store.js';
 import { GetSale } from '../sales/get-sale.js';
 import { SaleAdmin } from '../sales/sale-admin.js';
@@ -166,6 +167,7 @@ async function open(config: ServicesConfig, parts: ServicesParts, opened: Opened
   const needed = {
     redis,
     endpoint: config.rocketmq.endpoint,
+    tls: brokerAccessOf(config.brokerAccess).tls,
     health: path.health,
     rules: admission.rulesReadiness,
     issuers: identity.issuers,

@@ -18,6 +18,7 @@ import { createScheduleMetrics } from '../sales/schedule/metrics.js';
 import { allOrNothing, type Opened } from '../process/all-or-nothing.js';
 import { openKeeperBroker } from './keeper-broker.js';
 import { openRebuilding, planJobs, repairJobs } from './keeper-jobs.js';
+import { brokerAccessOf } from '../rocketmq/credentials.js';
 import { Connections } from '../process/connections.js';
 import { openReconcile } from '../operate/reconcile/index.js';
 import { reportProgram } from './report-program.js';
@@ -111,7 +112,8 @@ async function open(config: OpenConfig, { log, opened, ...parts }: OpenParts): P
     log,
   });
 
-  const ready = createReadiness({ redis, mysql, endpoint: config.rocketmq.endpoint, clocks });
+  const { tls } = brokerAccessOf(config.brokerAccess);
+  const ready = createReadiness({ redis, mysql, endpoint: config.rocketmq.endpoint, tls, clocks });
   const loops = [...repairing, ...start(jobs)];
   const reports = createProgramReports(redis, clock);
   const reporting = reportProgram({ kind: 'keeper', reports, registry, ready, clock, log }, stopping.signal);

@@ -118,7 +118,8 @@ async function open(config: OpenConfig, { log, fail, opened }: OpenParts): Promi
   );
   for (const { loop } of consumers) loop.start();
   // one broker serves both consumers
-  const ready = createReadiness({ redis, mysql, endpoint, health: consumers[0]?.source.health, minter });
+  const { tls } = connection;
+  const ready = createReadiness({ redis, mysql, endpoint, tls, health: consumers[0]?.source.health, minter });
   const stopReporting = new AbortController();
   const reports = createProgramReports(redis, clock);
   const reporting = reportProgram({ kind: 'worker', reports, registry, ready, clock, log }, stopReporting.signal);

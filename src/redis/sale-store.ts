@@ -62,8 +62,9 @@ export function createSaleStore({ redis, run }: RedisConnection): SaleStore {
 /** Marks that there is no such sale. A snapshot is a JSON object, so the two cannot be confused. */
 const ABSENT = '-';
 
-/** Reads a snapshot. An API process of an earlier version writes no `retiredAtMs`. */
-const readSnapshot = (text: string): Sale => ({ retiredAtMs: null, ...(JSON.parse(text) as Partial<Sale>) }) as Sale;
+/** Reads a snapshot. An API process of an earlier version omits `retiredAtMs` or `paymentWindowMs`. */
+const readSnapshot = (text: string): Sale =>
+  ({ retiredAtMs: null, paymentWindowMs: null, ...(JSON.parse(text) as Partial<Sale>) }) as Sale;
 
 /**
  * How long Redis keeps a sale snapshot. A change of the sale replaces the snapshot at once, so this time bounds the

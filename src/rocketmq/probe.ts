@@ -1,8 +1,10 @@
-import { connect } from 'node:net';
+import { connect, type Socket } from 'node:net';
+import { connect as connectByTls } from 'node:tls';
+import type { Tls } from '../core/tls.js';
 import { parseEndpoint } from './client-options.js';
 
 /** `/readyz` answers within a second, with the reason. */
-const CONNECT_TIMEOUT_MS = 700;
+const ANSWER_TIMEOUT_MS = 700;
 
 export type BrokerProbe =
   | { readonly state: 'reachable' }
@@ -10,36 +12,50 @@ export type BrokerProbe =
   | { readonly state: 'unreachable' | 'failing'; readonly detail: string };
 
 /**
- * Checks that the proxy accepts connections and that the last call of the channel succeeded. The check costs a TCP
- * connect and no message, so `/readyz` can run it every second. Never throws.
+ * Checks that the proxy speaks HTTP/2 and that the last call of the channel succeeded. A stopped process still accepts
+ * connections, so an open port proves nothing. The check sends no message, so `/readyz` can run it every second. Never
+ * throws.
  * @param endpoint `host:port`
- * @param health of the channel that matters to the asking process; without it only the port is probed
+ * @param health of the channel that matters to the asking process; without it only the proxy is asked
+ * @param tls of gRPC; null: plain text
  */
-export async function probeBroker(endpoint: string, health?: ChannelHealth): Promise<BrokerProbe> {
-  const refusal = await tryConnect(endpoint);
+export async function probeBroker(
+  endpoint: string,
+  health?: ChannelHealth,
+  tls: Tls | null = null,
+): Promise<BrokerProbe> {
+  const refusal = await greet(endpoint, tls);
   if (refusal !== null) return { state: 'unreachable', detail: `${endpoint}: ${refusal}` };
-  if (health?.isFailing()) return { state: 'failing', detail: `${endpoint} is open, but: ${health.lastError}` };
+  if (health?.isFailing()) return { state: 'failing', detail: `${endpoint} answers, but: ${health.lastError}` };
   return { state: 'reachable' };
 }
 
-/** Returns null if the port is open, else the reason. */
-async function tryConnect(endpoint: string): Promise<string | null> {
-  let host: string;
-  let port: number;
+/** The beginning of an HTTP/2 connection (RFC 9113, 3.4): a fixed text and empty settings. Each server answers at once. */
+const GREETING = Buffer.concat([
+  Buffer.from('PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n'),
+  Buffer.from([0, 0, 0, 4, 0, 0, 0, 0, 0]),
+]);
+
+/** Returns null if the server answers the greeting, else the reason. */
+async function greet(endpoint: string, tls: Tls | null): Promise<string | null> {
+  let socket: Socket;
   try {
-    ({ host, port } = parseEndpoint(endpoint));
+    const { host, port } = parseEndpoint(endpoint);
+    const byTls = (own: Tls): Socket => connectByTls({ host, port, ALPNProtocols: ['h2'], ...own.optionsFor(host) });
+    socket = tls === null ? connect({ host, port }) : byTls(tls);
   } catch (error) {
     return (error as Error).message;
   }
+  socket.write(GREETING);
   return new Promise((resolve) => {
-    const socket = connect({ host, port });
     const end = (answer: string | null): void => {
       socket.destroy();
       resolve(answer);
     };
-    socket.setTimeout(CONNECT_TIMEOUT_MS, () => end(`no connection within ${CONNECT_TIMEOUT_MS} ms`));
-    socket.once('connect', () => end(null));
+    socket.setTimeout(ANSWER_TIMEOUT_MS, () => end(`no answer within ${ANSWER_TIMEOUT_MS} ms`));
+    socket.once('data', () => end(null));
     socket.once('error', (error) => end(error.message));
+    socket.once('end', () => end('it closes the connection'));
   });
 }
 

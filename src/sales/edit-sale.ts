@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { readDuration } from '../core/duration.js';
 import { assertNever } from '../core/errors.js';
 import { fieldError, fieldErrors, plainError, type FieldError } from '../core/field-errors.js';
 import type { Job } from '../core/job.js';
@@ -19,6 +20,7 @@ export const saleChange = z.strictObject({
   priceCents: newSale.shape.priceCents.optional(),
   closesAt: newSale.shape.closesAt.optional(),
   stock: newSale.shape.stock.optional(),
+  paymentWindow: newSale.shape.paymentWindow,
 });
 
 /** Checks the shape of a change. Its meaning for the sale is checked when the sale is locked. */
@@ -27,19 +29,22 @@ export function readSaleChange(
 ): { readonly change: SaleChange } | { readonly errors: readonly FieldError[] } {
   const read = saleChange.safeParse(input, { error: plainError });
   if (!read.success) return { errors: fieldErrors(read.error) };
-  const { closesAt, title, priceCents, stock } = read.data;
+  const { closesAt, paymentWindow, title, priceCents, stock } = read.data;
+  const paymentWindowMs = paymentWindow === undefined ? undefined : (readDuration(paymentWindow) ?? undefined);
   const change: SaleChange = {
-    ...withoutUndefined({ title, priceCents, stock }),
+    ...withoutUndefined({ title, priceCents, stock, paymentWindowMs }),
     ...(closesAt === undefined ? {} : { closesAtMs: Date.parse(closesAt) }),
   };
   if (Object.keys(change).length > 0) return { change };
-  return { errors: [fieldError('body', 'must name at least one of title, priceCents, closesAt, stock')] };
+  return {
+    errors: [fieldError('body', 'must name at least one of title, priceCents, closesAt, stock, paymentWindow')],
+  };
 }
 
 /** Returns the parts of a change that the present state of the sale does not allow. */
 export function checkChange(
   sale: Sale,
-  { priceCents, closesAtMs, stock, title }: SaleChange,
+  { priceCents, closesAtMs, stock, title, paymentWindowMs }: SaleChange,
   calendar: readonly CalendarEntry[],
   { nowMs, faultOf }: { readonly nowMs: number; readonly faultOf: PriceFault },
 ): 'wrong_state' | FieldError[] {
@@ -65,7 +70,7 @@ export function checkChange(
     if (stock < sale.sold)
       errors.push(fieldError('stock', `must not be less than the ${sale.sold} units that are sold`));
     if (isDraft && stock < sale.limitPerBuyer) errors.push(fieldError('stock', 'must not be less than limitPerBuyer'));
-    const others = [title, priceCents, closesAtMs].some((value) => value !== undefined);
+    const others = [title, priceCents, closesAtMs, paymentWindowMs].some((value) => value !== undefined);
     if (!isDraft && stock < sale.stock && others)
       errors.push(fieldError('stock', 'must be lowered alone, without other changes'));
   }

@@ -22,6 +22,8 @@ export interface SaleView {
   readonly priceCents: number;
   readonly currency: string;
   readonly limitPerBuyer: number;
+  /** Null: the sale has no payment window of its own. */
+  readonly paymentWindowMs: number | null;
   /**
    * `announced`: planned, and not loaded yet. `not_open` and `closed` follow the window on Redis time, not only the
    * operator's switch.
@@ -137,13 +139,14 @@ export class GetSale {
 
 const always = (answer: GetSaleAnswer) => (): GetSaleAnswer => answer;
 
-const itemOf = ({ saleId, sku, title, priceCents, currency, limitPerBuyer }: Sale) => ({
+const itemOf = ({ saleId, sku, title, priceCents, currency, limitPerBuyer, paymentWindowMs }: Sale) => ({
   saleId,
   sku,
   title,
   priceCents,
   currency,
   limitPerBuyer,
+  paymentWindowMs,
 });
 
 function coarse(left: number | null, stock: number): SaleView['stock'] {

@@ -37,7 +37,16 @@ const titleError = must(`a text of 1 to ${TITLE_LENGTH_MAX} characters`);
 const currencyError = must('three capital letters of ISO 4217 such as EUR');
 
 const WARM_BEFORE_MS_MAX = 7 * 86_400_000;
-const warmBeforeError = must('a duration from 1s to 7d, such as 10m');
+
+/** The longest that ORDER_PAYMENT_WINDOW_MS allows, too. */
+const PAYMENT_WINDOW_MS_MAX = 86_400_000;
+
+const duration = (error: ReturnType<typeof must>, msMax: number, description: string) =>
+  z
+    .string({ error })
+    .refine((text) => isDuration(readDuration(text), msMax), { error })
+    .meta({ description, override: { type: 'string', pattern: '^[0-9]{1,6}[smhd]$' } });
+const isDuration = (ms: number | null, msMax: number): boolean => ms !== null && ms > 0 && ms <= msMax;
 
 /** The body that creates a sale. Times are ISO 8601. */
 export const newSale = z.strictObject({
@@ -63,18 +72,17 @@ export const newSale = z.strictObject({
   buckets: whole(1, BUCKETS_MAX).default(1),
   opensAt: isoTime,
   closesAt: isoTime,
-  warmBefore: z
-    .string({ error: warmBeforeError })
-    .refine((text) => isWarmBefore(readDuration(text)), { error: warmBeforeError })
-    .optional()
-    .meta({
-      description:
-        'the keeper runs this sale: it warms the sale this long before the start, then opens, closes and compares it',
-      override: { type: 'string', pattern: '^[0-9]{1,6}[smhd]$' },
-    }),
+  warmBefore: duration(
+    must('a duration from 1s to 7d, such as 10m'),
+    WARM_BEFORE_MS_MAX,
+    'the keeper runs this sale: it warms the sale this long before the start, then opens, closes and compares it',
+  ).optional(),
+  paymentWindow: duration(
+    must('a duration from 1s to 1d, such as 10m'),
+    PAYMENT_WINDOW_MS_MAX,
+    'time that a buyer has to pay; an unpaid order then expires. Default: ORDER_PAYMENT_WINDOW_MS',
+  ).optional(),
 });
-
-const isWarmBefore = (ms: number | null): boolean => ms !== null && ms > 0 && ms <= WARM_BEFORE_MS_MAX;
 
 /** The rules of a shop for its prices. */
 export interface PriceTerms {
@@ -97,9 +105,12 @@ export function readNewSale(
 ): { readonly sale: NewSale } | { readonly errors: readonly FieldError[] } {
   const read = newSale.safeParse(input, { error: plainError });
   if (!read.success) return { errors: fieldErrors(read.error) };
-  const { opensAt, closesAt, warmBefore, ...rest } = { currency, ...read.data };
-  const warmBeforeMs = warmBefore === undefined ? null : readDuration(warmBefore);
-  const sale = { ...rest, opensAtMs: Date.parse(opensAt), closesAtMs: Date.parse(closesAt), warmBeforeMs };
+  const { opensAt, closesAt, warmBefore, paymentWindow, ...rest } = { currency, ...read.data };
+  const durations = {
+    warmBeforeMs: warmBefore === undefined ? null : readDuration(warmBefore),
+    paymentWindowMs: paymentWindow === undefined ? null : readDuration(paymentWindow),
+  };
+  const sale = { ...rest, opensAtMs: Date.parse(opensAt), closesAtMs: Date.parse(closesAt), ...durations };
   const errors: FieldError[] = [];
   const fault = faultOf({ amountCents: sale.priceCents, currency: sale.currency });
   if (fault !== null) errors.push(fieldError('priceCents', fault));

@@ -25,7 +25,7 @@ const API_ENV = {
 };
 const KEEPER_ENV = { KEEPER_EVERY_MS: '500', OUTBOX_EVERY_MS: '100', EXPIRE_SWEEP_EVERY_MS: '500' };
 /** Compressed size of all files together. */
-const BYTES_MAX = 30_000;
+const BYTES_MAX = 30_100;
 /** Removes the random part of the page's delays. */
 const NO_CHANCE = 'Math.random = () => 0;';
 const PURCHASES = /\/purchases$/;
@@ -198,12 +198,13 @@ describe('the sale page in a browser', () => {
 
   it('counts down to a sale that is only announced, and sells it at its opening', async () => {
     const opensAtMs = Date.now() + 10_000;
-    const parts = { title: 'A cup', opensAtMs, warmBeforeMs: 4000 };
+    const parts = { title: 'A cup', opensAtMs, warmBeforeMs: 4000, paymentWindowMs: 300_000 };
     const { saleId } = await draftSale(system.stack, parts);
     const ann = await visit({ saleId });
     await ann.sees('countdown');
     expect((await ask(`${api.url}/v1/sales/${saleId}`)).json).to.include({ state: 'announced' });
     expect(await ann.page.locator('.chip').textContent()).to.equal('Opens soon');
+    expect(await ann.page.locator('.facts').textContent()).to.include('5 minutes to pay');
     expect(await ann.canBuy()).to.equal(false);
     await ann.sees('ready');
     expect(Date.now()).to.be.at.least(opensAtMs - 100);

@@ -42,7 +42,17 @@ onEachWorld<RepositoryWorld>('contract OrderRepository', WORLDS, (world) => {
     const sale = await world.sales.create(newSale({ priceCents: 4_294_967_295, limitPerBuyer: 3 }));
     const terms = await world.orders.termsOf([sale.saleId, '999999999999999999']);
     expect([...terms]).to.deep.equal([
-      [sale.saleId, { saleId: sale.saleId, epoch: 1, priceCents: 4_294_967_295, limitPerBuyer: 3, retired: false }],
+      [
+        sale.saleId,
+        {
+          saleId: sale.saleId,
+          epoch: 1,
+          priceCents: 4_294_967_295,
+          limitPerBuyer: 3,
+          paymentWindowMs: null,
+          retired: false,
+        },
+      ],
     ]);
     expect((await world.orders.termsOf([])).size).to.equal(0);
   });
@@ -79,6 +89,23 @@ onEachWorld<RepositoryWorld>('contract OrderRepository', WORLDS, (world) => {
     expect(recorded).to.deep.equal([{ batchId, saleId, orders, failed: [], paymentWindowMs: WINDOW_MS }]);
     expect(releases).to.deep.equal([]);
     expect(await world.violations(sale.saleId)).to.deep.equal([]);
+  });
+
+  it('gives the orders of a sale its own payment window, in the row and in the outbox', async () => {
+    const [short, usual] = [
+      await world.sales.create(newSale({ paymentWindowMs: 5000 })),
+      await world.sales.create(newSale()),
+    ];
+    const batches = [short, usual].map((sale) => batchOf(sale, purchasesOf('ann', 'bob')));
+    await write(batches.flatMap((batch) => rowsOf(batch)));
+    for (const [index, windowMs] of [5000, WINDOW_MS].entries()) {
+      const { saleId, batchId, purchases } = batches[index] as Batch;
+      const orders = await world.orders.findByPurchases(saleId, purchases);
+      expect(orders).to.have.length(2);
+      for (const { createdAtMs, expiresAtMs } of orders)
+        expect(expiresAtMs).to.be.within(createdAtMs + windowMs - 1000, createdAtMs + windowMs + 1000);
+      expect((await world.outboxOf(batchId)).recorded).to.have.nested.property('[0].paymentWindowMs', windowMs);
+    }
   });
 
   it('stores metadata in the row, in views and in the outbox, and writes rows without metadata as before', async () => {

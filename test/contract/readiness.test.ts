@@ -1,5 +1,6 @@
 import { expect } from 'chai';
-import { createServer, type AddressInfo, type Server } from 'node:net';
+import { createServer, type Http2Server } from 'node:http2';
+import type { AddressInfo } from 'node:net';
 import { OperationalError } from '../../src/core/errors.js';
 import { createReadiness } from '../../src/process/servers.js';
 import type { MysqlPool } from '../../src/mysql/pool.js';
@@ -12,10 +13,10 @@ import { partial } from '../helpers/partial.js';
 
 describe('worker readiness', () => {
   let stack: TestStack;
-  let broker: Server;
+  let broker: Http2Server;
   before(async () => {
     stack = await openTestStack();
-    broker = createServer((socket) => socket.destroy());
+    broker = createServer();
     await new Promise<void>((resolve) => broker.listen(0, '127.0.0.1', resolve));
   });
   after(async () => {

@@ -238,6 +238,7 @@ export function newSale(parts: Partial<NewSale> = {}): NewSale {
     opensAtMs: nowMs - 60_000,
     closesAtMs: nowMs + 3_600_000,
     warmBeforeMs: null,
+    paymentWindowMs: null,
     ...parts,
   };
 }

@@ -120,6 +120,21 @@ describe('rocketmq connection', () => {
     }
   });
 
+  it('reports a server that accepts connections and answers nothing as unreachable', async () => {
+    const proxy = await TcpProxy.open(broker.endpoint);
+    try {
+      proxy.stall();
+      expect(await probeBroker(proxy.address)).to.deep.equal({
+        state: 'unreachable',
+        detail: `${proxy.address}: no answer within 700 ms`,
+      });
+      proxy.resume();
+      expect(await probeBroker(proxy.address)).to.deep.equal({ state: 'reachable' });
+    } finally {
+      await proxy.close();
+    }
+  });
+
   it('reports a closed port and a malformed endpoint as unreachable', async () => {
     expect(await probeBroker(broker.endpoint)).to.deep.equal({ state: 'reachable' });
     const closed = await probeBroker(NOWHERE);

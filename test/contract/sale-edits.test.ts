@@ -129,6 +129,7 @@ onEachWorld<World>('contract SaleEdits', WORLDS, (world) => {
       [{ priceCents: 7 }, 1],
       [{ stock: 5 }, 2],
       [{ closesAtMs }, 3],
+      [{ paymentWindowMs: 60_000 }, 3],
       [{ stock: 5, closesAtMs, title: 'A "better" ☕' }, 3],
     ] as const) {
       const begun = await world.edits.begin(it.saleId, change, 'ann', fine);
@@ -136,7 +137,7 @@ onEachWorld<World>('contract SaleEdits', WORLDS, (world) => {
       expect(await world.sales.find(it.saleId)).to.deep.include({ ...change, epoch });
       expect('sale' in begun && begun.sale).to.deep.equal(await world.sales.find(it.saleId));
     }
-    expect(await audited(it)).to.have.length(4);
+    expect(await audited(it)).to.have.length(5);
   });
 
   it('changes nothing on a forbidden edit, and checks the calendar without the sale itself', async () => {

@@ -338,6 +338,7 @@ CREATE TABLE sales (
   due_at datetime(3) AS (casewhenwarms_atisnullorcompared_atisnotnullorretirement<>'none'thennullwhenstatein'draft','warm'thenwarms_atwhenstate='closed'thencoalescecompare_after,closes_atelsecloses_atend) VIRTUAL
   currency char(3) COLLATE ascii_bin NOT NULL DEFAULT eur
   archive_after datetime(3)
+  payment_window_ms int unsigned
   KEY archive (retirement,archive_after,retired_at)
   KEY due (due_at)
   KEY opens (opens_at)

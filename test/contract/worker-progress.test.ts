@@ -21,6 +21,8 @@ onEachWorld<BrokerWorld>('contract WorkerProgress', BROKER_WORLDS, (world) => {
     for (const batch of batches) await channel.publish(batch);
     const ends = await progress.ends();
     expect(await progress.haveReceived(ends), 'before anybody has asked for them').to.equal(false);
+    const saleIds = batches.map(({ saleId }) => saleId);
+    expect([...((await progress.unreceivedSales(ends)) ?? [])]).to.include.members(saleIds);
 
     const given: Delivery[] = [];
     const receive = async (): Promise<boolean> => {
@@ -28,6 +30,7 @@ onEachWorld<BrokerWorld>('contract WorkerProgress', BROKER_WORLDS, (world) => {
       return progress.haveReceived(ends);
     };
     await until('all were given', receive); // In any order, without an ack.
+    expect(await progress.unreceivedSales(ends)).to.deep.equal(new Set());
     await Promise.all(given.map((delivery) => delivery.ack()));
 
     await channel.publish(freshBatch());

@@ -37,6 +37,7 @@ export function saleOf(parts: Partial<Sale> = {}, nowMs: number = Date.now()): S
     opensAtMs: nowMs - 60_000,
     closesAtMs: nowMs + 3_600_000,
     warmBeforeMs: null,
+    paymentWindowMs: null,
     state: 'open',
     epoch: 1,
     retiredAtMs: null,

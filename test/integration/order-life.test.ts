@@ -150,7 +150,12 @@ describe('the life of an order', () => {
     await runCommand(['sale', 'pause', saleId], system.stack.env);
     expect(await voided()).to.deep.equal([0, 1, 1]);
     expect(await voided(), 'again').to.deep.equal([0, 0, 0]);
-    await until('it is refunded', async () => (await buyers.order('ann', paid)).json.state === 'refunded');
+    const refunding = ['orders', 'export', '--sale', saleId, '--state', 'refunding', '--format', 'jsonl'];
+    await until(
+      'no order is refunding',
+      async () => (await runCommand(refunding, system.stack.env)).lines.length === 0,
+    );
+    expect((await buyers.order('ann', paid)).json.state).to.equal('refunded');
     expect(await expectInvariants(system.stack, saleId, buyers.opLog)).to.include({ sold: 1 });
   });
 

@@ -404,8 +404,8 @@ export const MUTANTS: readonly Mutant[] = [
     edits: [
       {
         file: 'test/helpers/memory/memory-repositories.ts',
-        find: 'Math.max(createdAtMs, mintedAtMs(orderId)) + plan',
-        replace: 'createdAtMs + plan',
+        find: 'Math.max(createdAtMs, mintedAtMs(orderId)) + windowOf',
+        replace: 'createdAtMs + windowOf',
       },
     ],
     simulation: { fromSeed: 155 },

@@ -168,6 +168,7 @@ function drawSale(rng: Rng, chaosMs: number): Sale {
     priceCents: 1999,
     currency: 'EUR',
     warmBeforeMs: null,
+    paymentWindowMs: null,
     stock: rng.range(1, 5),
     sold: 0,
     limitPerBuyer: rng.range(1, 2),

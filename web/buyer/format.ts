@@ -10,6 +10,8 @@ export interface Format {
   readonly when: (atMs: number) => string;
   /** `9:05`, or `1:09:05`. */
   readonly clock: (leftMs: number) => string;
+  /** `10 minutes` for 10m, a duration of the API. */
+  readonly span: (duration: string) => string;
   /** Text for a screen reader. */
   readonly spoken: (leftMs: number) => string;
 }
@@ -37,6 +39,7 @@ export function formatOf(lang: string, currency: string): Format {
       const allHours = days * 24 + hours;
       return allHours > 0 ? `${allHours}:${two(minutes)}:${two(seconds)}` : `${minutes}:${two(seconds)}`;
     },
+    span: (duration) => units['dhms'.indexOf(duration.slice(-1))]?.format(parseInt(duration)) ?? '',
     spoken(leftMs) {
       const { days, hours, minutes, seconds } = clockParts(leftMs);
       const parts = [days, hours, minutes, seconds];

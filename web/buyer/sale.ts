@@ -14,6 +14,8 @@ export interface SaleView {
   readonly priceCents: number;
   readonly currency: string;
   readonly limitPerBuyer: number;
+  /** Time to pay, such as 10m. Empty: the shop's default, which an order shows. */
+  readonly paymentWindow: string;
   readonly state: SalePage['state'];
   readonly stock: SalePage['stock'];
   readonly asksFor: readonly string[];
@@ -49,6 +51,7 @@ export function readSale(body: Success['body'], before: SaleView | null): SaleVi
     priceCents: whole('priceCents', before?.priceCents ?? 0),
     currency: text('currency', before?.currency ?? ''),
     limitPerBuyer: whole('limitPerBuyer', before?.limitPerBuyer ?? 1),
+    paymentWindow: text('paymentWindow', before?.paymentWindow ?? ''),
     stock: STOCKS.find((known) => known === body.stock) ?? before?.stock ?? 'unknown',
     asksFor: Array.isArray(body.asksFor) ? body.asksFor.map(String) : (before?.asksFor ?? []),
     opensAtMs: time('opensAt', before?.opensAtMs ?? 0),

@@ -137,6 +137,7 @@ function Facts({ sale, words, format }: WithSale): JSX.Element {
     <ul class="facts" aria-label={words.factsTitle}>
       <li data-icon="person">{words.limit(sale.limitPerBuyer)}</li>
       <li data-icon="clock">{words.until(format.when(sale.closesAtMs))}</li>
+      {sale.paymentWindow && <li data-icon="clock">{words.payWithin(format.span(sale.paymentWindow))}</li>}
       <li data-icon="lock">{words.once}</li>
     </ul>
   );

@@ -115,4 +115,10 @@ export interface WorkerProgress {
    * @throws OperationalError rocketmq
    */
   haveReceived(ends: QueueEnds): Promise<boolean>;
+  /**
+   * Returns the sales of the messages before these ends that no worker has received. Null: too many messages, or a
+   * message without a sale.
+   * @throws OperationalError rocketmq
+   */
+  unreceivedSales(ends: QueueEnds): Promise<ReadonlySet<string> | null>;
 }

@@ -9,6 +9,8 @@ export interface SaleTerms {
   readonly epoch: number;
   readonly priceCents: number;
   readonly limitPerBuyer: number;
+  /** Time that a buyer of this sale has to pay. Null: the time of the plan. */
+  readonly paymentWindowMs: number | null;
   /** Redis may have forgotten the sale. */
   readonly retired: boolean;
 }
@@ -39,7 +41,7 @@ export interface WritePlan {
   readonly singleOut?: boolean;
   /** Set for rows that MySQL had before and lost: the range of their ids may still be there. Default false. */
   readonly again?: boolean;
-  /** How long a buyer may take to pay, from the time of the transaction. */
+  /** Time to pay, from the time of the transaction, in sales without a time of their own. */
   readonly paymentWindowMs: number;
 }
 

@@ -9,6 +9,8 @@ export interface SaleChange {
   readonly closesAtMs?: number;
   /** Total units offered from then on. */
   readonly stock?: number;
+  /** Time to pay for orders that are recorded from then on. */
+  readonly paymentWindowMs?: number;
 }
 
 /** A change of a loaded sale that Redis must follow: its units, the end of its window, or both. */

@@ -1,5 +1,6 @@
 import { isoTime, saleParams } from '../../contract/fields.js';
 import { salePage, type Proof } from '../../contract/sales.js';
+import { durationTextOrNull } from '../../core/duration.js';
 import type { GetSaleAnswer, SaleView } from '../../sales/get-sale.js';
 import type { Body } from '../../admission/degrade/degraded-reads.js';
 import { defineRoute, type RouteServices } from '../route.js';
@@ -43,9 +44,10 @@ export const readSalePage = defineRoute({
   },
 });
 
-function pageOf({ opensAtMs, closesAtMs, nowMs, ...view }: SaleView, asksFor: readonly Proof[]): Body {
+function pageOf({ opensAtMs, closesAtMs, nowMs, paymentWindowMs, ...view }: SaleView, asksFor: readonly Proof[]): Body {
   const times = { opensAt: isoTime(opensAtMs), closesAt: isoTime(closesAtMs), serverTime: isoTime(nowMs) };
-  return { ...view, asksFor, ...times };
+  const paymentWindow = durationTextOrNull(paymentWindowMs);
+  return { ...view, paymentWindow, asksFor, ...times };
 }
 
 /** Returns the proofs that the current rules require, so that a buyer page need not learn them from a refusal. */

@@ -27,6 +27,7 @@ interface CreateFlags {
   readonly opensAt: string;
   readonly closesAt?: string;
   readonly warmBefore?: string;
+  readonly paymentWindow?: string;
   readonly json?: boolean;
 }
 
@@ -82,6 +83,10 @@ export function saleCommand(): Command {
     .option(
       '--warm-before <duration>',
       'the keeper runs the sale, and warms it this long before: 1s to 7d, such as 10m',
+    )
+    .option(
+      '--payment-window <duration>',
+      'time that a buyer has to pay: 1s to 1d, such as 10m (default: ORDER_PAYMENT_WINDOW_MS)',
     )
     .option('--json', 'print one JSON line')
     .addHelpText('after', CREATE_EXAMPLES)
@@ -161,7 +166,7 @@ export function newSaleOf(flags: CreateFlags, nowMs: number, terms?: PriceTerms)
       opensAt,
       // If opensAt is not a time, the day after it is not a time either. One line about opensAt is enough.
       closesAt: timeOf(flags.closesAt ?? isoTime((readTime(opensAt, nowMs) ?? nowMs) + DAY_MS)),
-      ...withoutUndefined({ warmBefore: flags.warmBefore }),
+      ...withoutUndefined({ warmBefore: flags.warmBefore, paymentWindow: flags.paymentWindow }),
     },
     nowMs,
     terms,

@@ -18,6 +18,7 @@ interface EditFlags {
   readonly priceCents?: string;
   readonly closesAt?: string;
   readonly stock?: string;
+  readonly paymentWindow?: string;
   readonly json?: boolean;
 }
 
@@ -34,17 +35,18 @@ Exit codes: 0 done, 1 not done (the sale does not allow it now, or a server is d
 
 export function saleEditCommand(): Command {
   return new Command('edit')
-    .description('change title, closing time or stock of a sale, or the price of a draft')
+    .description('change title, closing time, stock or payment window of a sale, or the price of a draft')
     .argument('<saleId>', 'sale id', parseSaleId)
     .option('--title <title>', 'title for buyers: 1 to 200 characters')
     .option('--price-cents <cents>', 'price of one unit in the smallest unit of its currency; only for a draft')
     .option('--closes-at <time>', 'ISO 8601 or +2h')
     .option('--stock <units>', 'total units offered, 1 to 10000000')
+    .option('--payment-window <duration>', 'time that a buyer has to pay for an order from now on, such as 10m')
     .option('--json', 'print one JSON line')
     .addHelpText('after', EXAMPLES)
     .action(async (saleId: string, { json, ...flags }: EditFlags) => {
       const read = readSaleChange({
-        ...withoutUndefined({ title: flags.title }),
+        ...withoutUndefined({ title: flags.title, paymentWindow: flags.paymentWindow }),
         ...(flags.priceCents === undefined ? {} : { priceCents: numberOf(flags.priceCents) }),
         ...(flags.stock === undefined ? {} : { stock: numberOf(flags.stock) }),
         ...(flags.closesAt === undefined ? {} : { closesAt: timeOf(flags.closesAt) }),

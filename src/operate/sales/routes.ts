@@ -22,7 +22,7 @@ import {
 import { fieldSentences } from '../../core/field-errors.js';
 import { assertNever } from '../../core/errors.js';
 import { SALE_STATES, type Sale } from '../../core/sale.js';
-import { durationText } from '../../core/duration.js';
+import { durationTextOrNull } from '../../core/duration.js';
 import { newSale, readNewSale } from '../../sales/new-sale.js';
 import type { SaleAdminAnswer } from '../../sales/sale-admin.js';
 import type { PlannedSale } from '../../sales/schedule/plan-sales.js';
@@ -175,10 +175,18 @@ function moveAnswer(verb: string, answer: SaleAdminAnswer): Answer<200 | 'wrong_
 }
 
 /** Formats a sale for programs, over HTTP and on the command line: times in ISO 8601. */
-export function saleBody({ opensAtMs, closesAtMs, warmBeforeMs, retiredAtMs, ...sale }: Sale): SaleBody {
-  const warmBefore = warmBeforeMs === null ? null : durationText(warmBeforeMs);
+export function saleBody({
+  opensAtMs,
+  closesAtMs,
+  warmBeforeMs,
+  paymentWindowMs,
+  retiredAtMs,
+  ...sale
+}: Sale): SaleBody {
+  const warmBefore = durationTextOrNull(warmBeforeMs);
+  const paymentWindow = durationTextOrNull(paymentWindowMs);
   const retiredAt = retiredAtMs === null ? null : isoTime(retiredAtMs);
-  return { ...sale, opensAt: isoTime(opensAtMs), closesAt: isoTime(closesAtMs), warmBefore, retiredAt };
+  return { ...sale, opensAt: isoTime(opensAtMs), closesAt: isoTime(closesAtMs), warmBefore, paymentWindow, retiredAt };
 }
 
 /** Formats a planned sale for programs, over HTTP and on the command line. */

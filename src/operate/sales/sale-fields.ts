@@ -1,5 +1,5 @@
 import { amountText } from '../../core/amount-text.js';
-import { durationText } from '../../core/duration.js';
+import { durationText, durationTextOrNull } from '../../core/duration.js';
 import type { FieldError } from '../../core/field-errors.js';
 import type { Sale } from '../../core/sale.js';
 import { readTime } from '../../core/time.js';
@@ -21,6 +21,7 @@ export function printSale(sale: Sale): void {
     price: amountText(sale.priceCents, sale.currency),
     sold: `${sale.sold} of ${sale.stock}`,
     'per buyer': `${sale.limitPerBuyer}`,
+    'to pay': durationTextOrNull(sale.paymentWindowMs) ?? 'ORDER_PAYMENT_WINDOW_MS of the workers',
     buckets: `${sale.buckets}`,
     opens: isoTime(sale.opensAtMs),
     closes: isoTime(sale.closesAtMs),

@@ -15,8 +15,8 @@ const CLOSED_LONG_AGO_MS = 24 * 3_600_000;
  * have received everything that their queues held when the sale was locked, and must then have written no order of the
  * sale for `quietMs`. Quiet alone proves nothing: the batches of the sale may be queued behind those of other sales. If
  * the broker never reports the progress of the workers, quiet alone has to do. A batch that arrives later (from a
- * stopped worker, or after its retry) has to reacquire its units from the units left. An idle sale does not wait if the
- * workers had received everything before.
+ * stopped worker, or after its retry) has to reacquire its units from the units left. An idle sale does not wait if no
+ * unreceived message is of this sale; a log line says why a sale waits.
  * @param quietMs time without a written order after which the sale counts as quiet
  * @param waitMaxMs maximum total wait
  * @param onRead called before each read, to check that the lease is still ours
@@ -26,15 +26,15 @@ export async function awaitQuiet(
   sale: Sale,
   {
     findSale,
-    isIdle,
+    whyBusy,
     progress,
     clock,
     log,
   }: {
     /** Reads the sale from MySQL. */
     readonly findSale: (saleId: string) => Promise<Sale | null>;
-    /** Whether nothing shows that a batch of the sale is still to be written. */
-    readonly isIdle: () => Promise<boolean>;
+    /** What shows that a batch of the sale may still have to be written. Null: nothing. */
+    readonly whyBusy: () => Promise<string | null>;
     /** Null if the broker cannot be asked: then only `quietMs` decides. */
     readonly progress: WorkerProgress | null;
     readonly clock: Clock;
@@ -45,7 +45,10 @@ export async function awaitQuiet(
 ): Promise<void> {
   const startedMs = clock.monotonicMs();
   if (sale.state === 'closed' && clock.nowMs() - sale.closesAtMs > CLOSED_LONG_AGO_MS) return;
-  let haveReceived = progress === null ? null : await receivedByWorkers(progress, log);
+  let fault = 'NAMESRV_ADDR is not set';
+  const onFault = ({ message }: OperationalError): void => void (fault = message);
+  const queues = progress === null ? null : await queuesOfWorkers(progress, onFault);
+  let haveReceived = queues?.haveReceived ?? null;
   /** True if the last answer of the broker says that messages are still to be received. */
   let isBehind = false;
   let isFirst = true;
@@ -53,7 +56,13 @@ export async function awaitQuiet(
   let sinceMs = startedMs;
   for (;;) {
     const answer = (await haveReceived?.()) ?? null;
-    if (isFirst && answer === true && (await isIdle())) return;
+    if (isFirst) {
+      const mayHold = answer === false && (await queues?.mayHold(sale.saleId)) !== false;
+      const why =
+        answer === null ? fault : mayHold ? 'the workers have not received all of its batches' : await whyBusy();
+      if (why === null) return;
+      log.info({ saleId: sale.saleId, why }, 'a sale waits for the workers before its repair');
+    }
     isFirst = false;
     if (answer !== null) isBehind = !answer;
     if (answer === true) {
@@ -76,11 +85,10 @@ export async function awaitQuiet(
 const IDLE_AFTER_MS = 10_000;
 
 /**
- * Whether nothing shows that a batch of the sale is still to be written: its last order is old, and Redis knows of no
- * batch that is not recorded.
+ * Returns what shows that a batch of the sale may still have to be written. Null: the sale is idle.
  * @throws OperationalError mysql, redis
  */
-export async function isIdleSale(
+export async function whyBusySale(
   { saleId }: Sale,
   refs: readonly BucketRef[],
   {
@@ -88,29 +96,39 @@ export async function isIdleSale(
     repository,
     clock,
   }: { readonly repairs: RepairStore; readonly repository: RepairRepository; readonly clock: Clock },
-): Promise<boolean> {
+): Promise<string | null> {
   const lastMs = await repository.lastOrderMs(saleId);
-  if (lastMs !== null && clock.nowMs() - lastMs < IDLE_AFTER_MS) return false;
+  if (lastMs !== null && clock.nowMs() - lastMs < IDLE_AFTER_MS) return 'its last order is young';
   const bodies = await Promise.all(refs.map((ref) => repairs.pendingBodies(ref)));
-  return bodies.every(({ length }) => length === 0);
+  return bodies.some(({ length }) => length > 0) ? 'Redis holds batches that are not recorded' : null;
 }
 
-/**
- * @returns a function that says whether the workers have received everything that the broker holds now (null while the
- *   broker gives no answer), or null if the broker cannot be asked at all
- */
-async function receivedByWorkers(progress: WorkerProgress, log: Log): Promise<(() => Promise<boolean | null>) | null> {
-  let hasSaid = false;
+/** The queues of the workers as they are when a sale was locked. Each answer is null if the broker does not answer. */
+interface Queues {
+  /** Whether the workers have received all messages. */
+  readonly haveReceived: () => Promise<boolean | null>;
+  /** Whether a message that they have not received may be of this sale. */
+  readonly mayHold: (saleId: string) => Promise<boolean | null>;
+}
+
+/** @returns null if the broker does not answer */
+async function queuesOfWorkers(
+  progress: WorkerProgress,
+  onFault: (error: OperationalError) => void,
+): Promise<Queues | null> {
   const asked = async <T>(ask: () => Promise<T>): Promise<T | null> => {
     try {
       return await ask();
     } catch (error) {
       if (!(error instanceof OperationalError)) throw error;
-      if (!hasSaid) log.warn({ error: error.message }, 'the broker does not report the progress of the workers');
-      hasSaid = true;
+      onFault(error);
       return null;
     }
   };
   const ends = await asked(() => progress.ends());
-  return ends === null ? null : () => asked(() => progress.haveReceived(ends));
+  if (ends === null) return null;
+  return {
+    haveReceived: () => asked(() => progress.haveReceived(ends)),
+    mayHold: (saleId) => asked(async () => (await progress.unreceivedSales(ends))?.has(saleId) ?? true),
+  };
 }

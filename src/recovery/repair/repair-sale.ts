@@ -13,7 +13,7 @@ import type { SaleRepository } from '../../core/ports/sale-repository.js';
 import type { SaleStore } from '../../core/ports/stock-store.js';
 import { type BucketRef, bucketRefsOf } from '../../core/bucket.js';
 import { retried, rowsOfSale } from '../rows-of-sale.js';
-import { awaitQuiet, isIdleSale } from './await-quiet.js';
+import { awaitQuiet, whyBusySale } from './await-quiet.js';
 import { RebuiltRequests } from './rebuilt-requests.js';
 
 export interface RepairPorts {
@@ -115,8 +115,8 @@ export async function repairSale(
     // A reshard without loss need not wait: batches that the workers have not written yet are held and carried over.
     const isWhole = reshard !== undefined && (await isStamped(refs.slice(0, sale.buckets), repairs));
     const findSale = (id: string): Promise<Sale | null> => sales.find(id);
-    const isIdle = (): Promise<boolean> => isIdleSale(sale, refs, ports);
-    if (!isWhole) await awaitQuiet(sale, { ...ports, findSale, isIdle }, options, leases.check);
+    const whyBusy = (): Promise<string | null> => whyBusySale(sale, refs, ports);
+    if (!isWhole) await awaitQuiet(sale, { ...ports, findSale, whyBusy }, options, leases.check);
     await leases.renew();
     onStep({ step: 'quiet' });
 

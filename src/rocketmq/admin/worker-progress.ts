@@ -3,12 +3,15 @@ import type { QueueEnds, WorkerProgress } from '../../core/ports/channels.js';
 import { GROUP_TOPICS, GROUPS } from '../../core/topics.js';
 import type { BrokerAccess } from '../credentials.js';
 import { addressOf, brokersKnownTo } from './broker-state.js';
-import { readGroupQueues } from './inspect-broker.js';
+import { readGroupQueues, walkQueue } from './inspect-broker.js';
 import type { RemotingAddress } from './remoting.js';
 
 /** A queue of a broker, as read by a group. */
 interface QueueStats {
   readonly queue: string;
+  readonly broker: RemotingAddress;
+  readonly topic: string;
+  readonly queueId: number;
   /** Offset after the last message. */
   readonly end: number;
   /** Offset after the last message delivered to any consumer in the group. */
@@ -16,6 +19,8 @@ interface QueueStats {
 }
 
 const LATELY_MS = 200;
+/** Messages of a queue that are read to name their sales: some hundredths of a second. */
+const UNRECEIVED_MAX = 256;
 
 export interface Consumed {
   readonly topic: string;
@@ -62,6 +67,24 @@ export function createWorkerProgress(
       const received = new Map((await lately()).map((one) => [one.queue, one.received]));
       return [...ends].every(([queue, end]) => end === 0 || (received.get(queue) ?? 0) >= end);
     },
+    async unreceivedSales(ends: QueueEnds): Promise<ReadonlySet<string> | null> {
+      const sales = new Set<string>();
+      for (const stats of await lately()) {
+        const end = ends.get(stats.queue) ?? 0;
+        if (end - stats.received > UNRECEIVED_MAX) return null;
+        let count = 0;
+        for await (const { properties } of walkQueue(stats.broker, stats.topic, stats.queueId, {
+          from: stats.received,
+          end,
+        })) {
+          if (properties.saleId === undefined) return null;
+          sales.add(properties.saleId);
+          count++;
+        }
+        if (count < end - stats.received) return null; // the broker has removed some
+      }
+      return sales;
+    },
   };
 }
 
@@ -69,5 +92,12 @@ async function statsOf(broker: RemotingAddress, { topic, group }: Consumed): Pro
   // A topic that the broker does not have is an error here: without queues, everything would seem to be received.
   const queues = await readGroupQueues(broker, group, topic, []);
   const prefix = `${addressOf(broker)}/${topic}/`;
-  return queues.map(({ queueId, end, given }) => ({ queue: prefix + queueId, end, received: given }));
+  return queues.map(({ queueId, end, given: received }) => ({
+    queue: prefix + queueId,
+    broker,
+    topic,
+    queueId,
+    end,
+    received,
+  }));
 }

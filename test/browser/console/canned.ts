@@ -88,6 +88,7 @@ export function cannedAnswers({ rows, role, nowMs }: CannedOptions) {
     opensAt: iso(opensMs(index)),
     closesAt: iso(opensMs(index) + 3_600_000),
     warmBefore: index % 3 === 1 ? null : '10m',
+    paymentWindow: index % 2 === 1 ? null : '5m',
     stock: pick(STOCKS, index),
     sold: soldUntil(index, nowMs),
     buckets: index === 0 ? 4 : 1,

@@ -29,6 +29,7 @@ export async function draftSale(
     opensAtMs: nowMs - 60_000,
     closesAtMs: nowMs + 3_600_000,
     warmBeforeMs: null,
+    paymentWindowMs: null,
     ...parts,
   };
   const made = await admin.create(sale, ACTOR);

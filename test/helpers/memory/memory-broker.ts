@@ -193,6 +193,13 @@ export class MemoryBroker {
       },
       haveReceived: async (ends) =>
         queues.every(({ topic, group }) => this.#group(topic, group).received >= (ends.get(topic) ?? 0)),
+      unreceivedSales: async (ends) =>
+        new Set(
+          queues.flatMap(({ topic, group }) => {
+            const waiting = this.#topic(topic).slice(this.#group(topic, group).received, ends.get(topic) ?? 0);
+            return waiting.map(({ properties }) => properties.get('saleId') ?? '');
+          }),
+        ),
     };
   }
 

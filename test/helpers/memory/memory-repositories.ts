@@ -125,9 +125,9 @@ export class MemoryRepositories implements OrderRepository, SaleRepository, Reti
     this.#failOn('read_fails');
     const known = saleIds.map((saleId) => this.#sales.get(saleId)).filter((sale) => sale !== undefined);
     return new Map(
-      known.map(({ saleId, epoch, priceCents, limitPerBuyer, retiredAtMs }) => [
+      known.map(({ saleId, epoch, priceCents, limitPerBuyer, paymentWindowMs, retiredAtMs }) => [
         saleId,
-        { saleId, epoch, priceCents, limitPerBuyer, retired: retiredAtMs !== null },
+        { saleId, epoch, priceCents, limitPerBuyer, paymentWindowMs, retired: retiredAtMs !== null },
       ]),
     );
   }
@@ -404,20 +404,26 @@ export class MemoryRepositories implements OrderRepository, SaleRepository, Reti
       createdAtMs,
       amountCents: quantity * (plan.terms.get(batch.saleId)?.priceCents ?? 0),
       state: reason === null ? 'pending_payment' : 'failed',
-      expiresAtMs: reason === null ? Math.max(createdAtMs, mintedAtMs(orderId)) + plan.paymentWindowMs : null,
+      expiresAtMs: reason === null ? Math.max(createdAtMs, mintedAtMs(orderId)) + windowOf(plan, batch.saleId) : null,
       paidAtMs: null,
       refundedCents: 0,
     };
   }
 
   #addOutboxRows(plan: WritePlan, surplus: ReadonlySet<string>, isFailed: (order: NewOrder) => boolean): void {
-    const { paymentWindowMs } = plan;
     for (const { batchId, saleId, traceparent } of new Set(plan.orders.map(({ batch }) => batch))) {
       const ofBatch = plan.orders.filter(({ batch }) => batch.batchId === batchId);
       const idsOf = (failed: boolean): string[] =>
         ofBatch.filter((order) => isFailed(order) === failed).map(({ orderId }) => orderId);
       const metadata = this.metadataOf(ofBatch.map(({ orderId }) => orderId));
-      const payload = { batchId, saleId, orders: idsOf(false), failed: idsOf(true), paymentWindowMs, ...metadata };
+      const payload = {
+        batchId,
+        saleId,
+        orders: idsOf(false),
+        failed: idsOf(true),
+        paymentWindowMs: windowOf(plan, saleId),
+        ...metadata,
+      };
       const named = traceparent === '' ? payload : { ...payload, traceparent };
       this.outbox.add('batch_recorded', batchId, named);
     }
@@ -440,3 +446,6 @@ export class MemoryRepositories implements OrderRepository, SaleRepository, Reti
     if (this.#isBroken(fault)) throw new OperationalError('mysql', `fault of the test: ${fault}`, { retryable: true });
   }
 }
+
+const windowOf = ({ terms, paymentWindowMs }: WritePlan, saleId: string): number =>
+  terms.get(saleId)?.paymentWindowMs ?? paymentWindowMs;

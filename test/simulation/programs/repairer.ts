@@ -66,7 +66,11 @@ function portsOf(proc: SimulatedProcess, system: SimulatedSystem): RepairJobPort
       unlistedOrders: pagesWithFaults(proc, 'mysql', 'unlistedOrders', (sale) => read.unlistedOrders(sale)),
     },
     sales: withFaults(proc, 'mysql', repositories, ['list', 'find']),
-    progress: withFaults(proc, 'rocketmq', system.broker.progress(WRITERS), ['ends', 'haveReceived']),
+    progress: withFaults(proc, 'rocketmq', system.broker.progress(WRITERS), [
+      'ends',
+      'haveReceived',
+      'unreceivedSales',
+    ]),
     metrics: metricsOf(system),
     clock: proc.clock,
     log,

@@ -378,8 +378,21 @@ describe('other sale requests with admission layers', () => {
   });
 
   it('list the requirements of a purchase on the sale page, including tokens and passes of a dry run', async () => {
-    const { saleId, sku, title, priceCents, currency, limitPerBuyer, opensAtMs, closesAtMs } = saleOf({ saleId: '7' });
-    const item = { saleId, sku, title, priceCents, currency, limitPerBuyer, opensAtMs, closesAtMs, nowMs: opensAtMs };
+    const { saleId, sku, title, priceCents, currency, limitPerBuyer, paymentWindowMs, opensAtMs, closesAtMs } = saleOf({
+      saleId: '7',
+    });
+    const item = {
+      saleId,
+      sku,
+      title,
+      priceCents,
+      currency,
+      limitPerBuyer,
+      paymentWindowMs,
+      opensAtMs,
+      closesAtMs,
+      nowMs: opensAtMs,
+    };
     world.page = { outcome: 'found', view: { ...item, state: 'open', stock: 'few' } };
     const sales = ['8'];
     const cases: [rules: object, asksFor: string[]][] = [

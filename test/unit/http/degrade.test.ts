@@ -25,6 +25,7 @@ const VIEW: SaleView = {
   priceCents: 990,
   currency: 'EUR',
   limitPerBuyer: 1,
+  paymentWindowMs: null,
   state: 'open',
   stock: 'few',
   opensAtMs: AT_MS,

@@ -7,7 +7,7 @@ import { requestName } from '../../../src/core/purchase.js';
 import { orderOf, batchOf, purchasesOf, saleOf } from '../../helpers/sales.js';
 
 const termsOf = ({ saleId, epoch, priceCents, limitPerBuyer }: Sale) =>
-  new Map([[saleId, { saleId, epoch, priceCents, limitPerBuyer, retired: false }]]);
+  new Map([[saleId, { saleId, epoch, priceCents, limitPerBuyer, paymentWindowMs: null, retired: false }]]);
 
 function knownRow(batch: Batch, index: number, parts: Partial<Order>): Order {
   const { userId, requestId, quantity } = batch.purchases[index] as Batch['purchases'][number];

@@ -45,6 +45,18 @@ describe('record-batches', () => {
     recordBatches(batches, { repository, clock, minter, store }, OPTIONS);
   const idsOf = (plan: WritePlan | undefined): string[] => plan?.orders.map(({ orderId }) => orderId) ?? [];
 
+  it('keeps the deadline of an order when the window of its sale changes before a second delivery', async () => {
+    mysql.putSale({ ...sale, paymentWindowMs: 60_000 });
+    const batch = batchOf(sale, purchasesOf('ann'));
+    await record([batch]);
+    const [{ createdAtMs = 0, expiresAtMs = 0 } = {}] = mysql.allOrders;
+    expect((expiresAtMs ?? 0) - createdAtMs).to.equal(60_000);
+    mysql.putSale({ ...sale, paymentWindowMs: 1000 });
+    clock.advance(10_000);
+    expect(words(await record([batch]))).to.deep.equal(['already_recorded']);
+    expect(mysql.allOrders.map((order) => order.expiresAtMs)).to.deep.equal([expiresAtMs]);
+  });
+
   it('writes the same rows with new ids a moment later after `again` [D3]', async () => {
     const { repository, plans } = scripted({ outcome: 'again' }, { outcome: 'again' });
     const startedMs = clock.nowMs();

@@ -232,10 +232,16 @@ describe('sale change', () => {
       const read = readSaleChange(input);
       return 'errors' in read ? read.errors.map(({ message }) => message) : [];
     };
-    expect(errors({})).to.deep.equal(['body must name at least one of title, priceCents, closesAt, stock.']);
+    expect(errors({})).to.deep.equal([
+      'body must name at least one of title, priceCents, closesAt, stock, paymentWindow.',
+    ]);
     expect(errors({ sku: 'x', stock: 0 })).to.deep.equal([
       'stock must be a whole number from 1 to 10000000.',
       'sku is not a known field.',
+    ]);
+    expect(readSaleChange({ paymentWindow: '5m' })).to.deep.equal({ change: { paymentWindowMs: 300_000 } });
+    expect(errors({ paymentWindow: '2d' })).to.deep.equal([
+      'paymentWindow must be a duration from 1s to 1d, such as 10m.',
     ]);
     expect(errors({ title: ' New ', closesAt: '2030-01-01T00:00:00Z' })).to.deep.equal([]);
   });
@@ -249,6 +255,7 @@ describe('sale change', () => {
       return errors === 'wrong_state' ? errors : errors.map(({ message }) => message);
     };
     expect(said({ stock: 3 })).to.deep.equal(['stock must not be less than the 4 units that are sold.']);
+    expect(said({ stock: 5, paymentWindowMs: 1 })).to.have.length(1);
     expect(said({ stock: 5, title: 'x' })).to.deep.equal(['stock must be lowered alone, without other changes.']);
     expect(said({ stock: 5, title: 'x' }, { state: 'draft' })).to.deep.equal([]);
     expect(said({ stock: 1 }, { state: 'draft', sold: 0 })).to.deep.equal([

@@ -105,7 +105,7 @@ describe('get-sale', () => {
   };
 
   it('shows the public view with the time of Redis', async () => {
-    const sale = await loaded();
+    const sale = await loaded({ paymentWindowMs: 600_000 });
     const { saleId, sku, title, priceCents, currency, limitPerBuyer, opensAtMs, closesAtMs } = sale;
     expect(await viewOf(sale)).to.deep.equal({
       saleId,
@@ -114,6 +114,7 @@ describe('get-sale', () => {
       priceCents,
       currency,
       limitPerBuyer,
+      paymentWindowMs: 600_000,
       opensAtMs,
       closesAtMs,
       nowMs: clock.nowMs(),

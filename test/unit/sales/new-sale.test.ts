@@ -33,6 +33,7 @@ describe('readNewSale', () => {
         opensAtMs: Date.UTC(2030, 0, 1, 9),
         closesAtMs: Date.UTC(2030, 0, 2),
         warmBeforeMs: null,
+        paymentWindowMs: null,
       },
     });
   });
@@ -135,6 +136,23 @@ describe('readNewSale', () => {
     for (const warmBefore of ['', '0s', '8d', '10', '-1m', '1.5h', 10, null]) {
       expect(errorsOf({ warmBefore }), String(warmBefore)).to.deep.equal({
         warmBefore: 'warmBefore must be a duration from 1s to 7d, such as 10m.',
+      });
+    }
+  });
+
+  it('accepts a payment window from a second to a day, and null when it is absent', () => {
+    for (const [paymentWindow, ms] of [
+      ['1s', 1000],
+      ['10m', 600_000],
+      ['24h', 86_400_000],
+      [undefined, null],
+    ] as const) {
+      const read = readNewSale({ ...SALE, ...(paymentWindow && { paymentWindow }) }, NOW_MS);
+      expect('sale' in read && read.sale.paymentWindowMs, paymentWindow).to.equal(ms);
+    }
+    for (const paymentWindow of ['', '0s', '25h', '2d', '10', 10, null]) {
+      expect(errorsOf({ paymentWindow }), String(paymentWindow)).to.deep.equal({
+        paymentWindow: 'paymentWindow must be a duration from 1s to 1d, such as 10m.',
       });
     }
   });

@@ -133,6 +133,7 @@ export const en: Words = {
   refunded: (price) => `${price} went back to you. Your bank may take some days to show it.`,
   refund: (price) => `${price} came too late or twice and goes back to you.`,
   limit: (count) => (count === 1 ? 'One per person' : `Up to ${count} per person`),
+  payWithin: (time) => `${time} to pay`,
   until: (when) => `Until ${when}`,
   once: 'Paid only when you press Pay',
   offline: 'You are offline. This page continues when you are online again.',

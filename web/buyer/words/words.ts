@@ -74,6 +74,7 @@ export interface Words {
   readonly refund: (price: string) => string;
   readonly refunded: (price: string) => string;
   readonly limit: (count: number) => string;
+  readonly payWithin: (time: string) => string;
   readonly until: (when: string) => string;
   readonly once: string;
   readonly offline: string;

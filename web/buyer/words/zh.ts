@@ -107,6 +107,7 @@ export const zh: Words = {
   refunded: (price) => `${price} 已退还给您，银行入账可能需要几天。`,
   refund: (price) => `${price} 到账太晚或重复支付，将退还给您。`,
   limit: (count) => `每人限购 ${count} 件`,
+  payWithin: (time) => `请在${time}内付款`,
   until: (when) => `${when} 结束`,
   once: '只有按下支付才会付款',
   offline: '您已离线。网络恢复后本页会自动继续。',

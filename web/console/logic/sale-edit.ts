@@ -1,5 +1,6 @@
 import type { Sale } from '../api/types.js';
 import { inSmallestUnit } from '../../../src/core/currency.js';
+import { readDuration } from '../../../src/core/duration.js';
 import { localTimeField } from './format.js';
 
 /** The texts in the fields of a sale. */
@@ -9,6 +10,8 @@ export interface TypedSale {
   readonly stock: string;
   /** In the time zone of the browser. */
   readonly closesAt: string;
+  /** Such as 10m. Empty: the default. */
+  readonly paymentWindow: string;
   /** In the main unit: 19.99. */
   readonly price: string;
 }
@@ -18,6 +21,7 @@ export interface SaleChange {
   readonly title?: string;
   readonly stock?: number;
   readonly closesAt?: string;
+  readonly paymentWindow?: string;
   readonly priceCents?: number;
 }
 
@@ -31,10 +35,12 @@ export function saleEdit(
   const priceCents = inSmallestUnit(figureOf(typed.price), sale.currency);
   const isOtherTime = typed.closesAt !== localTimeField(Date.parse(sale.closesAt)); // the field has no seconds
   const closesAtMs = Date.parse(typed.closesAt);
+  const isOtherWindow = typed.paymentWindow.trim() !== (sale.paymentWindow ?? '');
   const readable: Readonly<Record<keyof TypedSale, boolean>> = {
     title: true,
     stock: Number.isInteger(stock) && stock >= 1,
     closesAt: !isOtherTime || !Number.isNaN(closesAtMs),
+    paymentWindow: !isOtherWindow || readDuration(typed.paymentWindow.trim()) !== null,
     price: !isDraft || (Number.isInteger(priceCents) && priceCents >= 0),
   };
   return {
@@ -42,6 +48,7 @@ export function saleEdit(
       ...(typed.title !== sale.title && { title: typed.title }),
       ...(readable.stock && stock !== sale.stock && { stock }),
       ...(readable.closesAt && isOtherTime && { closesAt: new Date(closesAtMs).toISOString() }),
+      ...(readable.paymentWindow && isOtherWindow && { paymentWindow: typed.paymentWindow.trim() }),
       ...(isDraft && readable.price && priceCents !== sale.priceCents && { priceCents }),
     },
     wrong: (Object.keys(readable) as (keyof TypedSale)[]).filter((name) => !readable[name]),

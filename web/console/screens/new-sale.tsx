@@ -28,6 +28,7 @@ export function NewSaleDialog({ onClose }: { readonly onClose: () => void }) {
       opensAt: localTimeField(nextHourMs),
       closesAt: localTimeField(nextHourMs + HOUR_MS),
       warmBefore: '10m',
+      paymentWindow: '',
     };
   });
   const [saleId, setSaleId] = useState('');
@@ -62,6 +63,7 @@ export function NewSaleDialog({ onClose }: { readonly onClose: () => void }) {
         opensAt: iso('opensAt'),
         closesAt: iso('closesAt'),
         ...(value('warmBefore') !== '' && { warmBefore: value('warmBefore') }),
+        ...(value('paymentWindow') !== '' && { paymentWindow: value('paymentWindow') }),
       },
     });
     setSaleId(sale.saleId);
@@ -91,6 +93,7 @@ export function NewSaleDialog({ onClose }: { readonly onClose: () => void }) {
         {field('opensAt', 'datetime-local')}
         {field('closesAt', 'datetime-local')}
         {field('warmBefore', 'text', t.sales.warmBeforeHint)}
+        {field('paymentWindow', 'text', t.sales.paymentWindowHint)}
         {field('buckets', 'number')}
       </div>
     </Confirm>

@@ -135,6 +135,7 @@ function EditDialog(props: Props) {
     title: sale.title,
     stock: String(sale.stock),
     closesAt: localTimeField(Date.parse(sale.closesAt)),
+    paymentWindow: sale.paymentWindow ?? '',
     price: String(inMainUnit(sale.priceCents, sale.currency)),
   });
   const set = (name: keyof typeof typed) => (text: string) => setTyped({ ...typed, [name]: text });
@@ -148,18 +149,21 @@ function EditDialog(props: Props) {
     title: sale.title,
     stock: f.number(sale.stock),
     closesAt: <Time at={sale.closesAt} />,
+    paymentWindow: sale.paymentWindow ?? t.sale.defaultWindow,
     priceCents: f.money(sale.priceCents, sale.currency),
   };
   const then: Readonly<Record<string, ComponentChildren>> = {
     title: change.title,
     stock: change.stock !== undefined && f.number(change.stock),
     closesAt: change.closesAt !== undefined && <Time at={change.closesAt} />,
+    paymentWindow: change.paymentWindow,
     priceCents: change.priceCents !== undefined && f.money(change.priceCents, sale.currency),
   };
   const labels: Readonly<Record<string, string>> = {
     title: t.sales.fields.title,
     stock: t.sales.fields.stock,
     closesAt: t.sales.closes,
+    paymentWindow: t.sales.fields.paymentWindow,
     priceCents: t.sale.price,
   };
   return (
@@ -179,6 +183,13 @@ function EditDialog(props: Props) {
           value={typed.closesAt}
           onInput={set('closesAt')}
           error={wrong.includes('closesAt') ? t.sale.badClosesAt : undefined}
+        />
+        <TextField
+          label={t.sales.fields.paymentWindow}
+          value={typed.paymentWindow}
+          hint={t.sale.windowHint}
+          onInput={set('paymentWindow')}
+          error={wrong.includes('paymentWindow') ? t.sale.badWindow : undefined}
         />
         {sale.state === 'draft' && (
           <TextField

@@ -395,6 +395,7 @@ function SaleFacts({ sale }: { readonly sale: Sale }) {
         [t.sales.closes, <Time at={sale.closesAt} />],
         [t.sale.price, f.money(sale.priceCents, sale.currency)],
         [t.sale.limit, f.number(sale.limitPerBuyer)],
+        [t.sales.fields.paymentWindow, sale.paymentWindow ?? t.sale.defaultWindow],
         [t.sales.fields.stock, f.number(sale.stock)],
         [t.sales.sold, f.number(sale.sold)],
         [t.sale.buckets, f.number(sale.buckets)],

@@ -10,12 +10,13 @@ const DAY_MS = 86_400_000;
 describe('seckill sale --json', () => {
   it('prints the same sale as the HTTP API, with times in ISO 8601', () => {
     const sale = saleOf({ saleId: '7' }, NOW_MS);
-    const { opensAtMs, closesAtMs, warmBeforeMs: _, retiredAtMs: retiredAt, ...rest } = sale;
+    const { opensAtMs, closesAtMs, warmBeforeMs: _, paymentWindowMs: __, retiredAtMs: retiredAt, ...rest } = sale;
     expect(JSON.parse(saleLine(sale))).to.deep.equal({
       ...rest,
       opensAt: new Date(opensAtMs).toISOString(),
       closesAt: new Date(closesAtMs).toISOString(),
       warmBefore: null,
+      paymentWindow: null,
       retiredAt,
     });
     expect(JSON.parse(saleLine({ ...sale, warmBeforeMs: 5_400_000 }))).to.include({ warmBefore: '90m' });
@@ -53,7 +54,7 @@ describe('seckill sale create', () => {
       limitPerBuyer: 1,
       buckets: 1,
     };
-    const sale = { ...terms, warmBeforeMs: null };
+    const sale = { ...terms, warmBeforeMs: null, paymentWindowMs: null };
     const window = { opensAtMs: NOW_MS, closesAtMs: NOW_MS + DAY_MS };
     expect(newSaleOf(FLAGS, NOW_MS)).to.deep.equal({ ...sale, ...window });
     expect(newSaleOf({ ...FLAGS, closesAt: '2030-01-01T02:00:00Z' }, NOW_MS).closesAtMs).to.equal(NOW_MS + 7_200_000);

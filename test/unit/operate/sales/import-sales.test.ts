@@ -3,7 +3,7 @@ import { readImport } from '../../../../src/operate/sales/import-sales.js';
 import { readCsv } from '../../../../src/operate/sales/read-csv.js';
 
 const NOW_MS = Date.UTC(2030, 0, 1);
-const HEAD = 'sku,title,priceCents,stock,limitPerBuyer,buckets,opensAt,closesAt,warmBefore';
+const HEAD = 'sku,title,priceCents,stock,limitPerBuyer,buckets,opensAt,closesAt,warmBefore,paymentWindow';
 const TIMES = '2030-01-31T20:00:00Z,2030-01-31T22:00:00Z';
 const csv = (...lines: string[]) => readImport([HEAD, ...lines].join('\n'), 'csv', NOW_MS);
 const said = ({ errors }: ReturnType<typeof readImport>): string[] =>
@@ -62,20 +62,29 @@ describe('readCsv', () => {
 
 describe('readImport', () => {
   it('reads sales from CSV with their lines, and treats an empty cell as a missing value', () => {
-    const { sales, errors } = csv(`pen,"A pen, blue",250,100,1,,${TIMES},10m`, '', `mug,A mug,900,5,2,4,${TIMES},`);
+    const { sales, errors } = csv(`pen,"A pen, blue",250,100,1,,${TIMES},10m,5m`, '', `mug,A mug,900,5,2,4,${TIMES},,`);
     expect(errors).to.deep.equal([]);
-    expect(sales.map(({ line, sale }) => [line, sale.sku, sale.title, sale.buckets, sale.warmBeforeMs])).to.deep.equal([
-      [2, 'pen', 'A pen, blue', 1, 600_000],
-      [4, 'mug', 'A mug', 4, null],
+    expect(
+      sales.map(({ line, sale }) => [
+        line,
+        sale.sku,
+        sale.title,
+        sale.buckets,
+        sale.warmBeforeMs,
+        sale.paymentWindowMs,
+      ]),
+    ).to.deep.equal([
+      [2, 'pen', 'A pen, blue', 1, 600_000, 300_000],
+      [4, 'mug', 'A mug', 4, null, null],
     ]);
   });
 
   it('names every wrong line and field', () => {
     const wrong = csv(
-      `pen,A pen,250,0,1,,${TIMES},10m`,
-      `pen,A pen,2.50,100,1,,2030-01-31T20:00:00Z,2030-01-31T19:00:00Z,soon`,
-      `mug,A mug,900,5,2,,2030-01-31T20:00:00Z,2030-01-31T19:00:00Z,`,
-      `,,,,,,,,`,
+      `pen,A pen,250,0,1,,${TIMES},10m,`,
+      `pen,A pen,2.50,100,1,,2030-01-31T20:00:00Z,2030-01-31T19:00:00Z,soon,`,
+      `mug,A mug,900,5,2,,2030-01-31T20:00:00Z,2030-01-31T19:00:00Z,,`,
+      `,,,,,,,,,`,
     );
     expect(said(wrong)).to.deep.equal([
       '2: stock must be a whole number from 1 to 10000000.',

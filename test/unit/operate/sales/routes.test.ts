@@ -21,6 +21,7 @@ const SALE: Sale = {
   opensAtMs: AT_MS,
   closesAtMs: AT_MS + 1000,
   warmBeforeMs: null,
+  paymentWindowMs: null,
   state: 'draft',
   epoch: 1,
   retiredAtMs: null,
@@ -40,6 +41,7 @@ const SALE_BODY = {
   opensAt: '2030-01-01T00:00:00.000Z',
   closesAt: '2030-01-01T00:00:01.000Z',
   warmBefore: null,
+  paymentWindow: null,
   retiredAt: null,
 };
 const NEW = {
@@ -114,6 +116,7 @@ describe('admin sales', () => {
         opensAtMs: AT_MS,
         closesAtMs: AT_MS + 1000,
         warmBeforeMs: null,
+        paymentWindowMs: null,
       },
     ]);
   });

@@ -7,7 +7,7 @@ import { awaitQuiet } from '../../../../src/recovery/repair/await-quiet.js';
 import { ManualClock } from '../../../helpers/memory/manual-clock.js';
 import { saleOf } from '../../../helpers/sales.js';
 
-const no = async (): Promise<boolean> => false;
+const busy = async (): Promise<string | null> => 'its last order is young';
 const OPTIONS = { quietMs: 1500, waitMaxMs: 15_000 };
 
 describe('await-quiet', () => {
@@ -18,14 +18,14 @@ describe('await-quiet', () => {
   async function waited(
     busyMs: number,
     parts: Partial<Sale> = {},
-    isIdle = no,
+    whyBusy = busy,
   ): Promise<{ tookMs: number; renewals: number }> {
     const clock = new ManualClock();
     const startedMs = clock.nowMs();
     const sale = saleOf(parts, startedMs);
     const findSale = async (): Promise<Sale> => ({ ...sale, sold: Math.min(clock.nowMs() - startedMs, busyMs) });
     let renewals = 0;
-    const ports = { findSale, isIdle, progress: null, clock, log: silentLog };
+    const ports = { findSale, whyBusy, progress: null, clock, log: silentLog };
     await awaitQuiet({ ...sale, sold: 0 }, ports, OPTIONS, async () => void renewals++);
     return { tookMs: clock.nowMs() - startedMs, renewals };
   }
@@ -52,7 +52,7 @@ describe('await-quiet', () => {
     const startedMs = clock.monotonicMs();
     await awaitQuiet(
       sale,
-      { findSale, isIdle: no, progress: null, clock, log: silentLog },
+      { findSale, whyBusy: busy, progress: null, clock, log: silentLog },
       OPTIONS,
       async () => undefined,
     );
@@ -61,17 +61,26 @@ describe('await-quiet', () => {
 
   describe('await-quiet with a broker that reports worker progress', () => {
     const ENDS = new Map([['q', 7]]);
+    type Told = Omit<WorkerProgress, 'unreceivedSales'> & Partial<WorkerProgress>;
+    /** A broker that cannot name the sales of unreceived messages, unless told otherwise. */
+    const telling = (told: Told): WorkerProgress => ({ unreceivedSales: async () => null, ...told });
     /** @returns how long it took, ms, when nothing is written */
     async function waitedWith(
-      progress: (nowMs: () => number) => WorkerProgress,
+      progress: (nowMs: () => number) => Told,
       options = OPTIONS,
-      isIdle = no,
+      whyBusy = busy,
+      sale = saleOf(),
     ): Promise<number> {
       const clock = new ManualClock();
       const startedMs = clock.nowMs();
-      const sale = saleOf({}, startedMs);
       const findSale = async (): Promise<Sale> => sale;
-      const ports = { findSale, isIdle, progress: progress(() => clock.nowMs() - startedMs), clock, log: silentLog };
+      const ports = {
+        findSale,
+        whyBusy,
+        progress: telling(progress(() => clock.nowMs() - startedMs)),
+        clock,
+        log: silentLog,
+      };
       await awaitQuiet(sale, ports, options, async () => undefined);
       return clock.nowMs() - startedMs;
     }
@@ -102,7 +111,7 @@ describe('await-quiet', () => {
 
     it('asks the broker a few times a second when no quiet time is set', async () => {
       let asked = 0;
-      const progress = (nowMs: () => number): WorkerProgress => ({
+      const progress = (nowMs: () => number): Told => ({
         ends: async () => ENDS,
         haveReceived: async () => {
           if (++asked > 100) throw new Error('it turns without a pause');
@@ -113,7 +122,7 @@ describe('await-quiet', () => {
     });
 
     it('does not wait for an idle sale when the workers had received everything before, and only then [R1, R3]', async () => {
-      const idle = async (): Promise<boolean> => true;
+      const idle = async (): Promise<string | null> => null;
       const progress = (haveReceived: (nowMs: number) => boolean) => (nowMs: () => number) => ({
         ends: async () => ENDS,
         haveReceived: async () => haveReceived(nowMs()),
@@ -135,6 +144,42 @@ describe('await-quiet', () => {
       ).to.equal(2500);
       expect(await waitedWith(() => ({ ends: down, haveReceived: down }), OPTIONS, idle), 'unknown').to.equal(1500);
       expect((await waited(0, {}, idle)).tookMs, 'no broker is known').to.equal(1500);
+    });
+
+    it('does not wait for an idle sale while the queues hold only batches of other sales [R1, R3]', async () => {
+      const behind = (sales: ReadonlySet<string> | null) => () => ({
+        ends: async () => ENDS,
+        haveReceived: async () => false,
+        unreceivedSales: async () => sales,
+      });
+      const sale = saleOf();
+      const idle = async (): Promise<null> => null;
+      const took = async (sales: ReadonlySet<string> | null, whyBusy = idle as typeof busy): Promise<number> =>
+        waitedWith(behind(sales), OPTIONS, whyBusy, sale);
+      expect(await took(new Set(['other']))).to.equal(0);
+      expect(await took(new Set(['other', sale.saleId])), 'one is of the sale').to.equal(15_000);
+      expect(await took(null), 'too many').to.equal(15_000);
+      expect(await took(new Set(), busy), 'it is not idle').to.equal(15_000);
+    });
+
+    it('logs in one line why a sale waits, and nothing for a sale that does not', async () => {
+      const whyOf = async (told: Told | null, whyBusy: typeof busy): Promise<unknown[]> => {
+        const lines: unknown[] = [];
+        const clock = new ManualClock();
+        const sale = saleOf({}, clock.nowMs());
+        const log = { ...silentLog, info: (fields: { why?: unknown }) => void lines.push(fields.why) };
+        const progress = told === null ? null : telling(told);
+        const ports = { findSale: async () => sale, whyBusy, progress, clock, log };
+        await awaitQuiet(sale, ports, OPTIONS, async () => undefined);
+        return lines;
+      };
+      const idle = async (): Promise<null> => null;
+      const received = (all: boolean): Told => ({ ends: async () => ENDS, haveReceived: async () => all });
+      expect(await whyOf(received(true), idle)).to.deep.equal([]);
+      expect(await whyOf(received(true), busy)).to.deep.equal(['its last order is young']);
+      expect(await whyOf(received(false), idle)).to.deep.equal(['the workers have not received all of its batches']);
+      expect(await whyOf({ ends: down, haveReceived: down }, idle)).to.deep.equal(['down']);
+      expect(await whyOf(null, idle)).to.deep.equal(['NAMESRV_ADDR is not set']);
     });
 
     it('relies on stillness when the broker does not answer', async () => {

@@ -105,7 +105,7 @@ describe('repair-jobs', () => {
     expect(await job.runOnce().catch((error: Error) => error.name)).to.equal('OperationalError');
     expect(await job.runOnce().catch((error: Error) => error.name)).to.equal('OperationalError');
     expect(world.results).to.deep.equal(Array.from({ length: 32 }, () => 'failed'));
-    expect(world.warnings).to.have.length(32);
+    expect(world.warnings, 'the loop of the job logs the outage').to.deep.equal([]);
     world.clock.advance(OPTIONS.leaseMs);
     const healthy = repairSales(whole, OPTIONS);
     await healthy.runOnce();

@@ -132,7 +132,11 @@ describe('repair-sale', () => {
   });
 
   it('does not wait for an idle sale, but for a sale with a batch in Redis or a young order [R1]', async () => {
-    const progress = { ends: async () => new Map([['q', 7]]), haveReceived: async () => true };
+    const progress = {
+      ends: async () => new Map([['q', 7]]),
+      haveReceived: async () => true,
+      unreceivedSales: async () => null,
+    };
     const tookMs = async (lastOrderMs?: number): Promise<number> => {
       const before = world.ports();
       const repository = replacing(before.repository, {

@@ -48,6 +48,7 @@ export class ScheduleWorld {
         opensAtMs: nowMs + 60 * MINUTE_MS,
         closesAtMs: nowMs + 120 * MINUTE_MS,
         warmBeforeMs: 10 * MINUTE_MS,
+        paymentWindowMs: null,
         ...parts,
       },
       'ann',

@@ -31,6 +31,7 @@ export const saleBody = (serverMs: number, parts: Record<string, unknown> = {}):
   priceCents: 1999,
   currency: 'EUR',
   limitPerBuyer: 2,
+  paymentWindow: null,
   state: 'open',
   stock: 'plenty',
   asksFor: [],

@@ -45,7 +45,8 @@ describe('sale on the page', () => {
   });
 
   it('keeps earlier fields when a read returns fewer', () => {
-    const before = saleAt(OPENS_MS + 1);
+    const before = saleAt(OPENS_MS + 1, { paymentWindow: '5m' });
+    expect(before.paymentWindow).to.equal('5m');
     const essential = {
       saleId: '7',
       title: 'A cup',

@@ -153,25 +153,44 @@ describe('input in the fields of a sale', () => {
     stock: 10,
     priceCents: 1_999,
     closesAt: '2026-11-11T19:00:03.000Z',
+    paymentWindow: null,
     state: 'draft',
   } as Sale;
-  const typed = { title: 'A pen', stock: '10', closesAt: localTimeField(Date.parse(sale.closesAt)), price: '19.99' };
+  const typed = {
+    title: 'A pen',
+    stock: '10',
+    closesAt: localTimeField(Date.parse(sale.closesAt)),
+    paymentWindow: '',
+    price: '19.99',
+  };
 
   it('changes fields that differ and keeps the seconds of an untouched time', () => {
     expect(saleEdit(sale, typed)).to.deep.equal({ change: {}, wrong: [] });
     const later = localTimeField(Date.parse('2026-11-11T20:30:00Z'));
-    expect(saleEdit(sale, { title: 'Two pens', stock: '12', closesAt: later, price: '5' })).to.deep.equal({
-      change: { title: 'Two pens', stock: 12, closesAt: '2026-11-11T20:30:00.000Z', priceCents: 500 },
+    expect(
+      saleEdit(sale, { title: 'Two pens', stock: '12', closesAt: later, paymentWindow: ' 5m ', price: '5' }),
+    ).to.deep.equal({
+      change: {
+        title: 'Two pens',
+        stock: 12,
+        closesAt: '2026-11-11T20:30:00.000Z',
+        paymentWindow: '5m',
+        priceCents: 500,
+      },
       wrong: [],
     });
     expect(saleEdit({ ...sale, state: 'open' }, { ...typed, price: '5' }).change).to.deep.equal({});
   });
 
   it('is invalid when a figure or a time is empty, and then changes nothing', () => {
-    const empty = { title: 'A pen', stock: '', closesAt: '', price: ' ' };
+    const empty = { title: 'A pen', stock: '', closesAt: '', paymentWindow: '', price: ' ' };
     expect(saleEdit(sale, empty)).to.deep.equal({ change: {}, wrong: ['stock', 'closesAt', 'price'] });
     for (const stock of ['0', '-1', '1.5', 'x'])
       expect(saleEdit(sale, { ...typed, stock }).wrong).to.deep.equal(['stock']);
+    for (const paymentWindow of ['', 'soon'])
+      expect(saleEdit({ ...sale, paymentWindow: '10m' }, { ...typed, paymentWindow }).wrong).to.deep.equal([
+        'paymentWindow',
+      ]);
     expect(saleEdit(sale, { ...typed, price: '-1' }).wrong).to.deep.equal(['price']);
     const yen = { ...sale, currency: 'JPY', priceCents: 1999 };
     expect(saleEdit(yen, { ...typed, price: '2500' }).change).to.deep.equal({ priceCents: 2500 });
