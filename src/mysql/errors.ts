@@ -13,6 +13,7 @@ export type MysqlErrorKind =
   | 'bad_value'
   | 'denied'
   | 'schema'
+  | 'unfit'
   | 'other';
 
 /** Whether the same call may succeed later, and whether the connection can be used again. */
@@ -35,6 +36,8 @@ const KINDS: Record<MysqlErrorKind, Kind> = {
   // An operator rotates a password or runs the migrations: the batch is not the cause.
   denied: { retryable: true, connectionUsable: false },
   schema: { retryable: true, connectionUsable: true },
+  // An operator has to act; the next connection may reach another server.
+  unfit: { retryable: true, connectionUsable: false },
   other: { retryable: false, connectionUsable: false },
 };
 

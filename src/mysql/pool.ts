@@ -19,6 +19,8 @@ export interface MysqlOptions extends MysqlServer {
    * Default 20.
    */
   readonly silentSeconds?: number;
+  /** Asked once per connection, before its first use: why this server must not be used, as a sentence, or null. */
+  readonly flawOf?: (session: Statements) => Promise<string | null>;
   /** Called with the time that each caller waited for its connection, ms. */
   readonly onWait?: (waitedMs: number) => void;
 }
@@ -72,6 +74,7 @@ class Connections implements MysqlPool {
   readonly #queryTimeoutMs: number;
   readonly #poolWaitMs: number;
   readonly #onWait: (waitedMs: number) => void;
+  readonly #flawOf: NonNullable<MysqlOptions['flawOf']>;
   readonly #sessionSql: readonly string[];
   #refused: { readonly why: string; readonly atMs: number } | null = null;
   /** Connections with a prepared session. */
@@ -83,6 +86,7 @@ class Connections implements MysqlPool {
     this.#queryTimeoutMs = queryTimeoutMs;
     this.#poolWaitMs = poolWaitMs;
     this.#onWait = options.onWait ?? (() => undefined);
+    this.#flawOf = options.flawOf ?? (() => Promise.resolve(null));
     this.#sessionSql = sessionSql(options.lockWaitSeconds ?? 5, silentSeconds);
     this.#pool = createPool({
       ...connectionOptions(options),
@@ -119,12 +123,7 @@ class Connections implements MysqlPool {
         open = false;
         await this.#send(connection, 'ROLLBACK');
       };
-      const tx: Transaction = {
-        query: async <Row>(sql: string, values?: readonly SqlValue[]) =>
-          rowsOf<Row>(await this.#send(connection, sql, values)),
-        execute: async (sql, values) => writtenOf(await this.#send(connection, sql, values)),
-        rollback,
-      };
+      const tx: Transaction = { ...this.#on(connection), rollback };
       try {
         const value = await work(tx);
         if (open) await this.#send(connection, 'COMMIT');
@@ -135,6 +134,14 @@ class Connections implements MysqlPool {
         throw error;
       }
     });
+  }
+
+  #on(connection: PoolConnection): Statements {
+    return {
+      query: async <Row>(sql: string, values?: readonly SqlValue[]) =>
+        rowsOf<Row>(await this.#send(connection, sql, values)),
+      execute: async (sql, values) => writtenOf(await this.#send(connection, sql, values)),
+    };
   }
 
   async probe(): Promise<void> {
@@ -158,6 +165,8 @@ class Connections implements MysqlPool {
     try {
       if (!this.#ready.has(connection)) {
         for (const sql of this.#sessionSql) await this.#send(connection, sql);
+        const flaw = await this.#flawOf(this.#on(connection));
+        if (flaw !== null) throw this.#noted(new MysqlError('unfit', flaw, null, undefined));
         this.#ready.add(connection);
       }
       const value = await work(connection);
@@ -239,7 +248,9 @@ function sessionSql(lockWaitSeconds: number, silentSeconds: number): readonly st
     // Strict mode, or MySQL cuts a value silently. No NO_BACKSLASH_ESCAPES, or escaping breaks.
     "SET SESSION sql_mode = 'STRICT_ALL_TABLES,ERROR_FOR_DIVISION_BY_ZERO,NO_ENGINE_SUBSTITUTION'," +
       " time_zone = '+00:00'," +
-      ` innodb_lock_wait_timeout = ${lockWaitSeconds}, wait_timeout = ${silentSeconds}`,
+      ` innodb_lock_wait_timeout = ${lockWaitSeconds}, wait_timeout = ${silentSeconds}` +
+      // MySQL caches counters of tables for a day. MariaDB knows neither the cache nor this setting.
+      ' /*!80000 , information_schema_stats_expiry = 0 */',
   ];
 }
 

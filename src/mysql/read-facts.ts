@@ -1,7 +1,7 @@
 import type { MysqlFacts, MysqlStartFacts } from '../core/doctor/mysql-checks.js';
 import { MysqlError } from './errors.js';
 import { MIGRATIONS } from './migrations.js';
-import type { Statements } from './pool.js';
+import type { MysqlPool, Statements } from './pool.js';
 import { TABLE_NAMES } from './tables.js';
 
 // Reads facts about MySQL for a starting program and for `seckill doctor`. Only reads, and only data that every user
@@ -36,11 +36,11 @@ const OTHER_ENGINES = `SELECT CONCAT(table_name, ' ', engine) AS found
  * Reads the facts that a program must know before it writes orders. A database without tables has no wrong tables.
  * @throws MysqlError
  */
-export const readMysqlStartFacts = async (on: On): Promise<MysqlStartFacts> =>
+export const readMysqlStartFacts = async (on: MysqlPool): Promise<MysqlStartFacts> =>
   startFactsOf(on, await variablesOf(on, START_VARIABLES));
 
 /** Reads these facts and everything else that may be wrong. @throws MysqlError */
-export async function readMysqlFacts(on: On): Promise<MysqlSays> {
+export async function readMysqlFacts(on: MysqlPool): Promise<MysqlSays> {
   const variables = await variablesOf(on, VARIABLES);
   const [cipher] = await on.query<{ Value: string }>("SHOW SESSION STATUS LIKE 'Ssl_cipher'");
   const [account] = await on.query<{ name: string }>('SELECT CURRENT_USER() AS name');
@@ -64,7 +64,7 @@ export async function readMysqlFacts(on: On): Promise<MysqlSays> {
 
 type Variables = Readonly<Record<string, string | undefined>>;
 
-async function startFactsOf(on: On, variables: Variables): Promise<MysqlStartFacts> {
+async function startFactsOf(on: MysqlPool, variables: Variables): Promise<MysqlStartFacts> {
   return {
     isolation: variables.transaction_isolation ?? variables.tx_isolation ?? '',
     sqlMode: (variables.sql_mode ?? '').split(','),
@@ -74,7 +74,26 @@ async function startFactsOf(on: On, variables: Variables): Promise<MysqlStartFac
     binlogFormat: variables.binlog_format ?? '',
     looseCollations: await foundBy(on, LOOSE_COLLATIONS),
     otherEngines: await foundBy(on, OTHER_ENGINES),
+    skipsLocked: await skipsLocked(on),
   };
+}
+
+/**
+ * Locks a row in one session and asks for it in another. The migrations are rows that every installation has, and that
+ * no program locks for long. Needs two connections.
+ */
+async function skipsLocked(pool: MysqlPool): Promise<boolean | null> {
+  try {
+    return await pool.transaction(async (tx) => {
+      const [row] = await tx.query<{ id: number }>(`${MIGRATION_IDS} ORDER BY id LIMIT 1 FOR UPDATE SKIP LOCKED`);
+      if (row === undefined) return null; // no tables yet, or another program is at this check
+      const again = await pool.query(`${MIGRATION_IDS} WHERE id = ? FOR UPDATE SKIP LOCKED`, [row.id]);
+      return again.length === 0;
+    });
+  } catch (error) {
+    if (error instanceof MysqlError) return null; // no table, no second connection, read-only: other checks say so
+    throw error;
+  }
 }
 
 /** Reads variables of our session, and variables of the server that a session does not have. */
@@ -111,6 +130,7 @@ async function globalRightsOf(on: On): Promise<string[]> {
   return [...new Set(rights)].filter((right) => right !== 'USAGE');
 }
 
+const MIGRATION_IDS = 'SELECT id FROM knex_migrations';
 /** The table in which knex records the migrations. */
 const APPLIED = 'SELECT name FROM knex_migrations';
 

@@ -11,12 +11,14 @@ import { recent } from '../core/recent.js';
 import type { Log } from '../core/ports/log.js';
 import type { ReadyReport } from '../http/services.js';
 import type { IssuerKeys } from '../http/token-keys.js';
-import { type MysqlPool, openMysqlPool } from '../mysql/pool.js';
+import { lostTailOf } from '../mysql/lost-tail.js';
+import { type MysqlPool, openMysqlPool, type Statements } from '../mysql/pool.js';
 import { readMysqlStartFacts } from '../mysql/read-facts.js';
 import type { ClockWatch } from '../orders/clock-watch.js';
 import type { OrderIdMinter } from '../orders/order-id-minter.js';
 import { namedAddress, readRedisAddress } from '../redis/address.js';
 import { connectRedis, type RedisConnection } from '../redis/connection.js';
+import { createOutboxMark } from '../redis/outbox-mark.js';
 import { findRedisMisconfiguration, probeRedis, probeRedisWrites } from '../redis/probe.js';
 import { createSignatureMetrics } from '../rocketmq/metrics.js';
 import { type ChannelHealth, probeBroker } from '../rocketmq/probe.js';
@@ -102,7 +104,9 @@ export async function openStores(
   opened(() => tracing.close());
   const redis = await openRedis(config.redis, log);
   opened(() => redis.close());
-  const mysql = openMysqlPool({ ...config.mysql, onWait: createPoolWaits(registry) });
+  const mark = createOutboxMark(redis);
+  const flawOf = (session: Statements): Promise<string | null> => lostTailOf(session, mark);
+  const mysql = openMysqlPool({ ...config.mysql, flawOf, onWait: createPoolWaits(registry) });
   opened(() => mysql.close());
   await checkMysql(mysql);
   return {

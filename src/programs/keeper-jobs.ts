@@ -16,6 +16,7 @@ import { createJobLeases } from '../mysql/job-leases.js';
 import { createOrderArchive } from '../mysql/order-archive.js';
 import { createOrderRepository, createOrderStates } from '../mysql/order-repository.js';
 import { createOrderTransitions } from '../mysql/order-transitions.js';
+import { markingLeases } from '../mysql/lost-tail.js';
 import { createOutbox } from '../mysql/outbox.js';
 import { createOverdueRepository } from '../mysql/overdue-repository.js';
 import { createPaymentAttempts } from '../mysql/payment-attempts.js';
@@ -56,6 +57,7 @@ import { createBatchStore } from '../redis/batch-store.js';
 import { pingAnyServer, type RedisConnection } from '../redis/connection.js';
 import { createHotSaleStore } from '../redis/hot-sale-store.js';
 import { readRedisMemory } from '../redis/memory.js';
+import { createOutboxMark } from '../redis/outbox-mark.js';
 import { createPurchaseNotificationsSender } from '../redis/purchase-notifications.js';
 import { createReconcileStore } from '../redis/reconcile-store.js';
 import { createSaleSnapshotCache, createSaleStore, SNAPSHOT_CACHE_MS } from '../redis/sale-store.js';
@@ -255,9 +257,9 @@ function saleJobs({ config, everyMs, redis, mysql, sales, reconcile, due, metric
 
 /** The outbox: events, payment deadlines, and units that go back. */
 function outboxJobs(keeper: Keeper): PlannedJob[] {
-  const { config, everyMs, mysql, broker, store, tracing, due, metrics, log } = keeper;
+  const { config, everyMs, redis, mysql, broker, store, tracing, due, metrics, log } = keeper;
   const { outboxEveryMs, outboxLeaseMs, outboxKeepMs } = config.keeper;
-  const outbox = createOutbox(mysql);
+  const outbox = markingLeases(createOutbox(mysql), createOutboxMark(redis));
   const published = { outbox: wrapped('outbox to publish', outbox), clock, log, metrics };
   const released = { outbox: wrapped('outbox to release', outbox), clock, log, metrics };
   const rows = { max: ROWS_PER_LEASE, leaseMs: outboxLeaseMs };

@@ -49,6 +49,9 @@ export const REPAIR_ASKS_KEY = 'sk:asked';
 /** A key that never exists. In a cluster, each server owns some of these keys. */
 export const writeProbeKey = (number: number): string => `sk:probe:{${number}}`;
 
+/** The highest id of an outbox row that was leased. */
+export const OUTBOX_MARK_KEY = 'sk:mark';
+
 /** Written before each WAIT, and never read. */
 export const REPLICA_BARRIER_KEY = 'sk:replicas';
 

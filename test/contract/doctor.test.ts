@@ -233,7 +233,7 @@ describe('seckill doctor: broken MySQL', () => {
   });
   /** Reason that stops a program at its start. */
   const refusalAt = async (url: string): Promise<string> => {
-    const pool = openMysqlPool({ url, poolMax: 1, queryTimeoutMs: 10_000 });
+    const pool = openMysqlPool({ url, poolMax: 2, queryTimeoutMs: 10_000 });
     try {
       await checkMysql(pool);
       return '';
@@ -316,12 +316,29 @@ describe('seckill doctor: broken MySQL', () => {
         partial({
           query: async <Row>(sql: string, values?: readonly SqlValue[]) =>
             (await connection.query(sql, values as string[]))[0] as Row[],
+          transaction: () => Promise.resolve(null as never), // no second session
         }),
       );
       const lines = new Lines(findingsOf(MYSQL_START_CHECKS, facts));
       expect(lines.of('wrong')).to.deep.equal(['mysql.isolation', 'mysql.sql-mode', 'mysql.time-zone']);
     } finally {
       connection.destroy();
+    }
+  });
+
+  it('reports a server whose SKIP LOCKED returns locked rows, as TiDB does', async () => {
+    const pool = openMysqlPool({ url: stackEnv().MYSQL_URL, poolMax: 2, queryTimeoutMs: 10_000 });
+    try {
+      const locksNothing = partial<MysqlPool>({
+        query: (sql, values) => pool.query(sql.replace('FOR UPDATE SKIP LOCKED', ''), values),
+        transaction: (work) => pool.transaction(work),
+      });
+      const idsOfWrong = async (on: MysqlPool): Promise<readonly string[]> =>
+        new Lines(findingsOf(MYSQL_START_CHECKS, await readMysqlStartFacts(on))).of('wrong');
+      expect(await idsOfWrong(pool)).to.deep.equal([]);
+      expect(await idsOfWrong(locksNothing)).to.deep.equal(['mysql.locks']);
+    } finally {
+      await pool.close();
     }
   });
 

@@ -81,6 +81,7 @@ export const mysql = (change: Partial<MysqlFacts> = {}): MysqlFacts => ({
   binlogFormat: 'ROW',
   looseCollations: [],
   otherEngines: [],
+  skipsLocked: true,
   poolMax: 8,
   programs: 4,
   reach: PRIVATE,

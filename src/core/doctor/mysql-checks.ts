@@ -29,6 +29,8 @@ export interface MysqlStartFacts {
   readonly looseCollations: readonly string[];
   /** Tables of ours without transactions, as `table engine`. */
   readonly otherEngines: readonly string[];
+  /** Whether SKIP LOCKED skips a row that another session has locked. Null: there is no row to try. */
+  readonly skipsLocked: boolean | null;
 }
 
 export interface MysqlFacts extends MysqlStartFacts {
@@ -165,6 +167,21 @@ export const MYSQL_START_CHECKS: readonly Check<MysqlStartFacts>[] = [
       otherEngines.length === 0
         ? ok('InnoDB')
         : wrong(`These tables have no transactions: ${listed(otherEngines)}.`, 'ALTER TABLE … ENGINE=InnoDB for each.'),
+  },
+  {
+    id: 'mysql.locks',
+    looksAt: 'whether `FOR UPDATE SKIP LOCKED` skips a row that another session has locked',
+    wrongIf: 'it does not, as in TiDB: two keepers then do the same work, and two workers give out the same order ids',
+    stopsPrograms: true,
+    judge: ({ skipsLocked }) => {
+      if (skipsLocked === null) return null;
+      return skipsLocked
+        ? ok('rows are locked')
+        : wrong(
+            'FOR UPDATE SKIP LOCKED returns rows that another session has locked, so two programs would do the same work.',
+            'Use MySQL or MariaDB.',
+          );
+    },
   },
 ];
 

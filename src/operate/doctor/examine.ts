@@ -153,7 +153,7 @@ async function askMysql(env: Environment): Promise<Asked<MysqlFacts>> {
   const { section: options } = read;
   const { poolMax } = options;
   const timeouts = { queryTimeoutMs: ANSWER_WITHIN_MS, connectTimeoutMs: ANSWER_WITHIN_MS };
-  const pool = openMysqlPool({ ...options, poolMax: 1, ...timeouts });
+  const pool = openMysqlPool({ ...options, poolMax: 2, ...timeouts }); // `mysql.locks` needs two sessions
   try {
     const { dataDir, ...says } = await readMysqlFacts(pool);
     const { host, port } = addressOf(options);

@@ -62,7 +62,7 @@ describe('doctor: checks that stop a program at its start', () => {
     expect(all.filter(({ stopsPrograms }) => stopsPrograms === true).map(({ id }) => id)).to.deep.equal([
       ...['redis.eviction', 'redis.append-only', 'redis.clock'],
       ...['mysql.isolation', 'mysql.sql-mode', 'mysql.time-zone', 'mysql.packet', 'mysql.binlog-format'],
-      ...['mysql.collations', 'mysql.engines'],
+      ...['mysql.collations', 'mysql.engines', 'mysql.locks'],
     ]);
   });
 

@@ -136,6 +136,7 @@ const ROWS: readonly Row[] = [
   ['mysql.binlog-format', 'wrong', ofMysql({ binlogFormat: 'STATEMENT' }), /refuses writes/],
   ['mysql.collations', 'wrong', ofMysql({ looseCollations: ['orders.user_id utf8mb4_general_ci'] }), /orders\.user_id/],
   ['mysql.engines', 'wrong', ofMysql({ otherEngines: ['orders MyISAM'] }), /orders MyISAM/],
+  ['mysql.locks', 'wrong', ofMysql({ skipsLocked: false }), /SKIP LOCKED/],
   ['mysql.writable', 'wrong', ofMysql({ readOnly: true }), /read-only/],
   ['mysql.flush', 'wrong', ofMysql({ flushAtCommit: 0 }), /crash of MySQL/],
   ['mysql.flush', 'risky', ofMysql({ flushAtCommit: 2 }), /crash of the host/],

@@ -1,0 +1,10 @@
+/**
+ * The highest id of an outbox row that any keeper has leased. It is kept outside MySQL, so that it survives the loss of
+ * MySQL's last writes.
+ */
+export interface OutboxMark {
+  /** Null: not known, since no row was leased yet or the store is new. Never rejects. */
+  read(): Promise<bigint | null>;
+  /** Never rejects: while the store is away, this process remembers the mark, and events are published meanwhile. */
+  raise(outboxId: bigint): Promise<void>;
+}

@@ -1,0 +1,36 @@
+import type { Outbox } from '../core/ports/outbox.js';
+import type { OutboxMark } from '../core/ports/outbox-mark.js';
+import type { Statements } from './pool.js';
+
+// A promoted replica may lack the last writes of the primary, and a restored copy lacks all later ones. New outbox rows
+// would then get ids of rows that were published already, and consumers ignore an event whose id they know (decision 62).
+
+/** The counter survives the removal of rows. A rolled back transaction may leave a gap, which does no harm. */
+const NEXT_ID = `SELECT AUTO_INCREMENT AS next FROM information_schema.tables
+  WHERE table_schema = DATABASE() AND table_name = 'outbox'`;
+
+/**
+ * Judges the server of a new connection. Returns why no statement may run there, or null. The mark is read first: what
+ * others commit in between only moves the counter away from it.
+ */
+export async function lostTailOf(session: Statements, mark: OutboxMark): Promise<string | null> {
+  const published = await mark.read();
+  if (published === null) return null;
+  const [row] = await session.query<{ next: string | null }>(NEXT_ID);
+  if (row === undefined || row.next === null || BigInt(row.next) > published) return null;
+  return (
+    `MySQL has lost its last writes: its next event would be number ${row.next}, but event ${published} was published. ` +
+    'It is a replica that was behind, or a restored copy. Stop all programs and run `seckill restored` (docs/durability.md)'
+  );
+}
+
+/** Raises the mark before the leased rows are published. */
+export const markingLeases = (outbox: Outbox, mark: OutboxMark): Outbox => ({
+  ...outbox,
+  async lease(kind, max, leaseMs) {
+    const rows = await outbox.lease(kind, max, leaseMs);
+    const ids = rows.map(({ outboxId }) => BigInt(outboxId));
+    if (ids.length > 0) await mark.raise(ids.reduce((one, other) => (one > other ? one : other)));
+    return rows;
+  },
+});

@@ -1,0 +1,24 @@
+import type { OutboxMark } from '../core/ports/outbox-mark.js';
+import type { RedisConnection } from './connection.js';
+import { OUTBOX_MARK_KEY } from './keys.js';
+
+const MEMBER = 'outbox';
+
+/** Keeps the mark as a score: exact up to 2^53, and `GT` never lowers it. */
+export function createOutboxMark({ redis }: RedisConnection): OutboxMark {
+  let highest: bigint | null = null;
+  return {
+    async read() {
+      try {
+        const score = await redis.zscore(OUTBOX_MARK_KEY, MEMBER);
+        return score === null ? null : BigInt(score);
+      } catch {
+        return highest;
+      }
+    },
+    async raise(outboxId) {
+      if (highest === null || outboxId > highest) highest = outboxId;
+      await redis.zadd(OUTBOX_MARK_KEY, 'GT', highest.toString(), MEMBER).catch(() => undefined);
+    },
+  };
+}
