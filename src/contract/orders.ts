@@ -66,6 +66,7 @@ const orderRefund = z
     state: z.enum(ORDER_REFUND_STATES),
     attempts: count,
     lastError: text.nullable(),
+    followedBy: text.nullable().meta({ description: 'id of the refund that tries a failed refund again' }),
     createdAt: time,
   })
   .meta({ id: 'OrderRefund' });
