@@ -81,6 +81,7 @@ export const voidStep = z.object({
 });
 
 export type OrderRefund = BodyOf<typeof orderRefund>;
+export type VoidStep = BodyOf<typeof voidStep>;
 export type Order = BodyOf<typeof orderSchema>;
 export type OrderWithRefunds = BodyOf<typeof orderPageSchema>;
 export type OrdersOfBuyer = BodyOf<typeof ordersOfBuyer>;

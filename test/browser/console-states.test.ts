@@ -504,8 +504,12 @@ async function tooWide(page: Page): Promise<string[]> {
     const boxes = [badge, badge.closest('td')].filter((box) => box !== null).map((box) => box.getBoundingClientRect());
     return boxes.some((box) => left < box.left || right > box.right);
   }).map((badge) => badge.textContent)`)) as string[];
+  const heads = (await page.evaluate(`[...document.querySelectorAll('thead th, thead .sort')]
+    .filter((head) => head.checkVisibility() && head.scrollWidth > head.clientWidth + 1)
+    .map((head) => head.textContent)`)) as string[];
   return [
     ...[...new Set(cut)].map((text) => `badge ${text} is cut`),
+    ...[...new Set(heads)].map((text) => `heading ${text} is cut`),
     ...(isWider ? ['wider than its window'] : []),
     ...[...new Set(squeezed)].map((column) => `column ${column} is squeezed`),
   ];
