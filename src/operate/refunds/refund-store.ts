@@ -7,7 +7,7 @@ import { keyAfter } from '../../mysql/order-refund-rows.js';
 import { systemClock as clock } from '../../process/system-clock.js';
 import { bigint, knex, PAUSE_MAX_MS, select, waitOver } from '../../mysql/knex.js';
 import type { MysqlPool } from '../../mysql/pool.js';
-import { markRefunded, refundOf } from '../../mysql/refund-repository.js';
+import { markRefunded } from '../../mysql/refund-repository.js';
 import type { OrderRefundRow, RefundRow } from '../../mysql/tables.js';
 
 /** A refund as an operator sees it. Times are Unix ms on the clock of MySQL. */
@@ -180,9 +180,10 @@ async function listOwed(
   return (await select(pool, page.orderBy(['r.created_at', 'r.payment_id']).limit(max))).map((row) => storedOf(row));
 }
 
-type OrderedRow = Pick<OrderRefundRow, 'id' | (typeof STORED_COLUMNS)[number]> & {
+interface OrderedRow extends StoredRow {
+  readonly id: string;
   readonly followed_by: string | null;
-};
+}
 
 async function listOrdered(
   pool: MysqlPool,
@@ -201,10 +202,8 @@ async function listOrdered(
     .where(withoutUndefined({ 'r.state': state }))
     .where('r.id', '>', bigint(afterRefundId));
   if (ids !== null) void page.whereRaw(ofSale(ids));
-  return (await select(pool, page.orderBy('r.id').limit(max))).map((row) => ({
-    ...storedOf(row as unknown as StoredRow),
-    ...{ refundId: row.id, state: row.state, followedBy: row.followed_by },
-  }));
+  const rows = await select(pool, page.orderBy('r.id').limit(max));
+  return rows.map((row) => storedOf(row, { refundId: row.id, followedBy: row.followed_by }));
 }
 
 async function counts(pool: MysqlPool, saleId: string): Promise<RefundCount[]> {
@@ -247,12 +246,21 @@ function takeOn(pool: MysqlPool, paymentId: string, actor: string): Promise<Take
   });
 }
 
-type StoredRow = Pick<RefundRow, (typeof STORED_COLUMNS)[number]>;
+type StoredRow = Pick<OrderRefundRow, (typeof STORED_COLUMNS)[number]>;
 
-const storedOf = (row: StoredRow): StoredRefund => ({
-  ...refundOf(row),
-  refundId: null,
-  followedBy: null,
+const storedOf = (
+  row: StoredRow,
+  ofOrder: { readonly refundId: string | null; readonly followedBy: string | null } = {
+    refundId: null,
+    followedBy: null,
+  },
+): StoredRefund => ({
+  ...ofOrder,
+  paymentId: row.payment_id,
+  orderId: row.order_id,
+  amountCents: Number(row.amount_cents),
+  reason: row.reason,
+  state: row.state,
   attempts: row.attempts,
   lastError: row.last_error,
   createdAtMs: row.created_at.getTime(),

@@ -42,11 +42,14 @@ export const actionsOn = (sale: Pick<Sale, 'state' | 'retiredAt'>, role: Role): 
     return may(role, needed) && states.includes(sale.state) && (sale.retiredAt === null || action === 'void');
   });
 
+interface Money {
+  readonly state: FoundOrder['state'];
+  readonly amountCents: number;
+  readonly refundedCents: number;
+}
+
 /** Returns what this role may do with an order in its present state. */
-export const actionsOnOrder = (
-  { state, amountCents, refundedCents }: Pick<FoundOrder, 'state' | 'amountCents' | 'refundedCents'>,
-  role: Role,
-): ('cancel' | 'refund')[] => {
+export const actionsOnOrder = ({ state, amountCents, refundedCents }: Money, role: Role): ('cancel' | 'refund')[] => {
   if (state === 'pending_payment') return may(role, 'operator') ? ['cancel'] : [];
   const isOwed = state === 'paid' || (state === 'refunded' && refundedCents < amountCents);
   return isOwed && may(role, 'admin') ? ['refund'] : [];

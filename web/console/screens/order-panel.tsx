@@ -7,7 +7,7 @@ import { typedAmount } from '../logic/typed-amount.js';
 import { Ago, Button, Cut, Facts, Id, Panel, Time } from '../parts/basics.js';
 import { Confirm } from '../parts/confirm.js';
 import { Check, Segments, TextField } from '../parts/fields.js';
-import { Failure, Freshness, Note, Shown } from '../parts/states.js';
+import { Failure, Freshness, Note } from '../parts/states.js';
 import { Table, type Column } from '../parts/table.js';
 import { PurchaseState } from '../parts/words.js';
 import { useApp, useResource, useWords } from '../shell/hooks.js';
@@ -71,48 +71,51 @@ export function OrderPanel({ orderId, onDone }: { readonly orderId: string; read
       cell: (refund) => <RefundButtons refund={{ ...refund, currency }} onPick={setPicked} />,
     },
   ];
+  const rows = refunds.data?.refunds ?? [];
+  const isFailed = rows.some((refund) => refund.state === 'failed' && actionsOnRefund(refund, 'admin').length > 0);
   return (
-    <Panel
-      title={t.common.order}
-      actions={
-        <>
-          {actionsOnOrder(data, me.role).map((action) => (
-            <Button key={action} kind="danger" onClick={() => setAsked(action)}>
-              {t.till[action]}
-            </Button>
-          ))}
-          <Freshness {...order} />
-        </>
-      }
-    >
-      <Facts
-        facts={[
-          [t.common.state, <PurchaseState state={data.state} />],
-          [t.purchases.amount, f.money(amountCents, currency)],
-          ...(refundedCents === 0 ? [] : [[t.till.refunded, f.money(refundedCents, currency)] as const]),
-          [t.purchases.quantity, f.number(data.quantity)],
-          [t.till.paidAt, <Time at={data.paidAt} />],
-          [t.refunds.payment, <Id text={data.paymentId} />],
-        ]}
-      />
-      {data.paidAt !== null && (
-        <Shown of={refunds} rows={2}>
-          {({ refunds: rows }) => (
-            <>
-              {rows.some((refund) => refund.state === 'failed' && actionsOnRefund(refund, 'admin').length > 0) && (
-                <Note tone="warn">{t.till.failedText}</Note>
-              )}
-              {rows.length > 0 && (
-                <Table label={t.till.refunds} columns={columns} rows={rows} keyOf={({ refundId }) => refundId} />
-              )}
-            </>
-          )}
-        </Shown>
+    <>
+      <Panel
+        title={t.common.order}
+        actions={
+          <>
+            {actionsOnOrder(data, me.role).map((action) => (
+              <Button key={action} kind="danger" onClick={() => setAsked(action)}>
+                {t.till[action]}
+              </Button>
+            ))}
+            <Freshness {...order} />
+          </>
+        }
+      >
+        {isFailed && <Note tone="warn">{t.till.failedText}</Note>}
+        <Facts
+          facts={[
+            [t.common.state, <PurchaseState state={data.state} />],
+            [t.purchases.amount, f.money(amountCents, currency)],
+            ...(refundedCents === 0 ? [] : [[t.till.refunded, f.money(refundedCents, currency)] as const]),
+            [t.purchases.quantity, f.number(data.quantity)],
+            [t.till.paidAt, <Time at={data.paidAt} />],
+            [t.refunds.payment, <Id text={data.paymentId} />],
+          ]}
+        />
+      </Panel>
+      {(rows.length > 0 || refunds.error !== null) && (
+        <Panel title={t.till.refunds} flush actions={<Freshness {...refunds} />}>
+          <Table
+            label={t.till.refunds}
+            columns={columns}
+            rows={rows}
+            keyOf={({ refundId }) => refundId}
+            error={refunds.error}
+            onRetry={refunds.reload}
+          />
+        </Panel>
       )}
       {asked === 'cancel' && <CancelDialog order={data} onClose={() => setAsked(null)} onDone={done} />}
       {asked === 'refund' && <OrderRefundDialog order={data} onClose={() => setAsked(null)} onDone={done} />}
       {picked && <RefundDialog picked={picked} onClose={() => setPicked(null)} onDone={done} />}
-    </Panel>
+    </>
   );
 }
 

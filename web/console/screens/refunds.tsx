@@ -44,28 +44,20 @@ export function RefundsScreen() {
     {
       name: t.common.order,
       hides: 'phone',
-      width: '160px',
+      width: '140px',
       cell: ({ orderId }) => <Id text={orderId} to={pathOf({ screen: 'purchases', id: orderId })} />,
     },
     {
       name: t.refunds.reasons,
       hides: 'phone',
-      width: '120px',
+      width: '110px',
       sort: ({ reason }) => reason,
       cell: ({ reason }) => <Cut text={reason} />,
     },
     {
-      name: t.common.attempts,
-      isNumber: true,
-      hides: 'narrow',
-      width: '84px',
-      sort: ({ attempts }) => attempts,
-      cell: ({ attempts }) => f.number(attempts),
-    },
-    {
       name: t.refunds.lastError,
       hides: 'narrow',
-      width: '18%',
+      width: '16%',
       cell: ({ lastError }) => <Cut text={lastError} lang="en" />,
     },
     {
@@ -79,7 +71,7 @@ export function RefundsScreen() {
       ? [
           {
             name: t.common.action,
-            width: '220px',
+            width: '200px',
             phoneWidth: '140px',
             cell: (refund: ListedRefund) => <RefundButtons refund={refund} onPick={setPicked} />,
           },

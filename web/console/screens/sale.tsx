@@ -343,8 +343,8 @@ function Buckets({ sale }: { readonly sale: Sale }) {
     },
     {
       name: t.common.state,
-      width: '104px',
-      cell: ({ state, error }) =>
+      width: '116px',
+      cell: ({ state, error, sameServer }) =>
         error !== null ? (
           <Badge tone="bad" title={error}>
             {error}
@@ -352,7 +352,10 @@ function Buckets({ sale }: { readonly sale: Sale }) {
         ) : state === null ? (
           <Badge tone="warn">{t.sale.states.not_loaded}</Badge>
         ) : (
-          <SaleState state={state as LiveSale['state']} />
+          <span class="inline">
+            <SaleState state={state as LiveSale['state']} />
+            {sameServer === false && <Badge tone="warn">{t.sale.otherServer}</Badge>}
+          </span>
         ),
     },
     {
@@ -379,13 +382,6 @@ function Buckets({ sale }: { readonly sale: Sale }) {
       isNumber: true,
       hides: 'narrow',
       cell: ({ epoch }) => (epoch === null ? '–' : f.number(epoch)),
-    },
-    {
-      name: t.sale.server,
-      hides: 'narrow',
-      width: '92px',
-      cell: ({ sameServer }) =>
-        sameServer === null ? '–' : sameServer ? t.sale.sameServer : <Badge tone="warn">{t.sale.otherServer}</Badge>,
     },
   ];
   return (

@@ -239,7 +239,7 @@ export function SaleRefunds({ sale, counts }: { readonly sale: Sale; readonly co
             <Link to={pathOf({ screen: 'refunds' }) + queryOf({ sale: sale.saleId, state })}>
               {f.number(refunds)} · {f.money(amountCents, sale.currency)}
             </Link>
-            {state !== 'refunded' && <small class="hint"> {t.till.void.why[state]}</small>}
+            {state !== 'refunded' && <p class="hint">{t.till.void.why[state]}</p>}
           </>,
         ])}
       />
