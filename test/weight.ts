@@ -8,13 +8,13 @@ import { SCHEMA, settingsOf, type SectionName } from '../src/core/config/schema.
 // ceiling. A commit that raises one says why.
 
 const CEILINGS: Readonly<Record<string, number>> = {
-  'lines of TypeScript': 191_550,
-  'lines in src': 61_300,
-  'lines in web': 16_050,
-  'lines in test': 103_900,
+  'lines of TypeScript': 193_500,
+  'lines in src': 61_700,
+  'lines in web': 16_850,
+  'lines in test': 104_650,
   'lines in deploy': 6_200,
   'lines in bench': 4_300,
-  'words in docs': 42_950,
+  'words in docs': 42_990,
   'words in docs/decisions': 10_650,
   'pages in docs': 28,
   settings: 96,

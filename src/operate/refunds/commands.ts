@@ -162,7 +162,7 @@ async function takeOnPayment(services: RefundServices, paymentId: string, json: 
     case 'being_asked':
       throw new CliError(`a keeper is refunding payment ${paymentId} now. Pay nothing, and try again in a minute.`);
     case 'not_found':
-      throw new CliError(`payment ${paymentId} has no refund.`);
+      throw new CliError(`payment ${paymentId} has no due refund.`);
     default:
       assertNever(answer);
   }

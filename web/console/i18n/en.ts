@@ -587,17 +587,15 @@ export const en = {
     reasons: 'Reason',
     followedBy: (id: string) => `tried again as ${id}`,
     acts: {
-      done: {
-        verb: 'Pay by hand',
-        title: 'Claim this refund',
-        text: 'You pay this refund instead of the keeper. Claim it first, and pay only after this page says that it is yours.',
-        done: 'The refund is yours. Pay it now. The keeper will not.',
+      verb: { done: 'Pay by hand', retry: 'Try again' },
+      title: { done: 'Claim this refund', retry: 'Try this refund again' },
+      text: {
+        done: 'You pay this refund instead of the keeper. Claim it first, and pay only after this page says that it is yours.',
+        retry: 'The keeper asks the provider for a new refund of the same amount.',
       },
-      retry: {
-        verb: 'Try again',
-        title: 'Try this refund again',
-        text: 'The keeper asks the provider for a new refund of the same amount.',
-        done: 'The keeper tries it again within seconds.',
+      said: {
+        done: 'The refund is yours. Pay it now. The keeper will not.',
+        retry: 'The keeper tries it again within seconds.',
       },
     },
     manyDue:

@@ -575,18 +575,13 @@ export const zh: Dictionary = {
     reasons: '原因',
     followedBy: (id) => `已重试：${id}`,
     acts: {
-      done: {
-        verb: '人工退款',
-        title: '接手此退款',
-        text: '此后 keeper 不再退款，由您退。请先接手，确认归您后再付款。',
-        done: '归您处理：请立即退款。keeper 不会再退。',
+      verb: { done: '人工退款', retry: '重试' },
+      title: { done: '接手此退款', retry: '重试此退款' },
+      text: {
+        done: '此后 keeper 不再退款，由您退。请先接手，确认归您后再付款。',
+        retry: 'keeper 会向支付方请求一笔相同金额的新退款。',
       },
-      retry: {
-        verb: '重试',
-        title: '重试此退款',
-        text: 'keeper 会向支付方请求一笔相同金额的新退款。',
-        done: 'keeper 会在数秒内重试。',
-      },
+      said: { done: '归您处理：请立即退款。keeper 不会再退。', retry: 'keeper 会在数秒内重试。' },
     },
     manyDue: 'keeper 会反复请求支付方。被拒绝或没有支付方时需要人工。',
     cases: {

@@ -34,7 +34,7 @@ export function RefundButtons({
     <span class="inline">
       {actionsOnRefund(refund, me.role).map((action) => (
         <Button key={action} onClick={() => onPick({ refund, action })}>
-          {t.refunds.acts[action].verb}
+          {t.refunds.acts.verb[action]}
         </Button>
       ))}
     </span>
@@ -55,18 +55,17 @@ export function RefundDialog({
   const { t, f } = useWords();
   const [reason, setReason] = useState('');
   const { refundId, paymentId, orderId, amountCents, currency, attempts, lastError } = refund;
-  const words = t.refunds.acts[action];
   const isOrdered = refundId !== null;
   const path = isOrdered ? `order-refunds/${refundId}/${action}` : `refunds/${encodeURIComponent(paymentId)}/done`;
   const run = async (): Promise<string> => {
     await api.ask(`/admin/v1/${path}`, { method: 'POST', ...(isOrdered && { body: { reason } }) });
-    return words.done;
+    return t.refunds.acts.said[action];
   };
   return (
     <Confirm
-      title={words.title}
-      text={words.text}
-      verb={words.verb}
+      title={t.refunds.acts.title[action]}
+      text={t.refunds.acts.text[action]}
+      verb={t.refunds.acts.verb[action]}
       isDangerous={action === 'done'}
       canRun={!isOrdered || reason.trim() !== ''}
       run={run}

@@ -128,7 +128,14 @@ export function VoidDialog({
             {words.goOn}
           </Button>
         )}
-        {state.is === 'ended' && <Button onClick={look}>{words.countAgain}</Button>}
+        {state.is === 'ended' && (
+          <>
+            <Link to={pathOf({ screen: 'audit' }) + queryOf({ subject: `sale:${sale.saleId}` })}>
+              {t.common.seeAudit}
+            </Link>
+            <Button onClick={look}>{words.countAgain}</Button>
+          </>
+        )}
       </>
     );
   return (
@@ -146,10 +153,10 @@ export function VoidDialog({
           <Segments
             label={words.which}
             value={choice}
-            options={VOID_CHOICES.map((one) => [one, words.choices[one]] as const)}
+            options={VOID_CHOICES.map((one) => [one, t.till.void.choices[one]] as const)}
             onPick={onChoose}
           />
-          <Sums sale={sale} voided={state.found} refundAll={refundAll} labels={words.found} />
+          <Sums sale={sale} voided={state.found} refundAll={refundAll} labels={t.till.void.found} />
           {ordersIn(state.found) === 0 ? (
             <Note tone="info">{words.nothing}</Note>
           ) : (
@@ -170,7 +177,7 @@ export function VoidDialog({
           <p class="number" role="status">
             {words.progress(f.number(ordersIn(state.voided)), f.number(ordersIn(state.found)))}
           </p>
-          <Sums sale={sale} voided={state.voided} refundAll={refundAll} labels={words.done} />
+          <Sums sale={sale} voided={state.voided} refundAll={refundAll} labels={t.till.void.done} />
         </>
       )}
       {state.is === 'stopped' && (
@@ -181,7 +188,7 @@ export function VoidDialog({
       {state.is === 'ended' && (
         <div role="status">
           <Note tone="ok">{words.ended}</Note>
-          <Sums sale={sale} voided={state.voided} refundAll={refundAll} labels={words.done} />
+          <Sums sale={sale} voided={state.voided} refundAll={refundAll} labels={t.till.void.done} />
           {state.left === null ? (
             <Note tone="warn">{words.leftUnknown}</Note>
           ) : (
