@@ -44,7 +44,7 @@ export const refundName = ({ refundId, paymentId }: StoredRefund): string =>
 export const REFUND_NAME = /^order\/([1-9][0-9]{0,17})$/;
 
 /** The refunds of one state of a sale. */
-export interface RefundCount {
+interface RefundCount {
   readonly state: OrderRefundState;
   readonly refunds: number;
   readonly amountCents: number;

@@ -15,7 +15,8 @@ export const VOID_CHOICES = ['unpaid', 'all'] as const;
 export type VoidChoice = (typeof VOID_CHOICES)[number];
 
 type State =
-  | { readonly is: 'looking' }
+  /** `found`: counted so far. */
+  | { readonly is: 'looking'; readonly found: Voided }
   | { readonly is: 'failed'; readonly error: ApiError }
   | { readonly is: 'asked'; readonly found: Voided }
   | { readonly is: 'running'; readonly found: Voided; readonly voided: Voided }
@@ -46,7 +47,7 @@ export function VoidDialog({
   const { api } = useApp();
   const { t, f } = useWords();
   const words = t.till.void;
-  const [state, setState] = useState<State>({ is: 'looking' });
+  const [state, setState] = useState<State>({ is: 'looking', found: NOTHING_VOIDED });
   const [reason, setReason] = useState('');
   const [typed, setTyped] = useState('');
   const [looks, setLooks] = useState(0);
@@ -65,14 +66,15 @@ export function VoidDialog({
       onStep,
       isOver,
     );
-  const count = (isOver: () => boolean): Promise<Voided> =>
-    take({ dryRun: true, reason: 'dry run' }, NOTHING_VOIDED, () => undefined, isOver);
+  const count = (isOver: () => boolean, onStep: (found: Voided) => void): Promise<Voided> =>
+    take({ dryRun: true, reason: 'dry run' }, NOTHING_VOIDED, onStep, isOver);
 
   useEffect(() => {
     let isOver = false; // another choice, or the dialog is closed
     const show = (next: State): void => void (!isOver && setState(next));
-    show({ is: 'looking' });
-    count(() => isOver).then(
+    const looking = (found: Voided): void => show({ is: 'looking', found });
+    looking(NOTHING_VOIDED);
+    count(() => isOver, looking).then(
       (found) => show({ is: 'asked', found }),
       (error: unknown) => show({ is: 'failed', error: apiErrorOf(error) }),
     );
@@ -87,6 +89,12 @@ export function VoidDialog({
     [],
   );
 
+  const recount = (): Promise<Voided | null> =>
+    count(
+      () => false,
+      () => undefined,
+    ).catch(() => null);
+
   const run = async (found: Voided, from: Voided): Promise<void> => {
     if (isRunning.current) return; // a second click may come before the button is disabled
     isRunning.current = true;
@@ -99,7 +107,7 @@ export function VoidDialog({
     };
     try {
       await take({ reason }, from, onStep, () => isStopped.current);
-      if (voided.after === null) setState({ is: 'ended', voided, left: await count(() => false).catch(() => null) });
+      if (voided.after === null) setState({ is: 'ended', voided, left: await recount() });
       else setState({ is: 'stopped', found, voided, error: null });
     } catch (error) {
       setState({ is: 'stopped', found, voided, error: apiErrorOf(error) });
@@ -146,7 +154,12 @@ export function VoidDialog({
       foot={foot}
     >
       {state.is !== 'ended' && <p>{words.text}</p>}
-      {state.is === 'looking' && <Loading rows={4} />}
+      {state.is === 'looking' && (
+        <>
+          <Sums sale={sale} voided={state.found} refundAll={refundAll} labels={t.till.void.found} />
+          <Loading rows={2} />
+        </>
+      )}
       {state.is === 'failed' && <Failure error={state.error} onRetry={look} />}
       {state.is === 'asked' && (
         <>
