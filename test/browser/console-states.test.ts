@@ -488,7 +488,7 @@ describe('the console screens in each state, with canned answers', () => {
     await question.getByText('0 of 2 orders').waitFor();
     await question.getByRole('button', { name: 'Continue' }).click();
     await question.getByText('Every order was handled.').waitFor();
-    expect(await question.getByText('came meanwhile').count()).to.equal(0);
+    expect(await question.getByText('arrived. Count again').count()).to.equal(0);
     const wish = { unpaid: true, refundAll: true, reason: 'wrong price' };
     const paid = { ...wish, after: 'paid.0-0' };
     expect(asked).to.deep.equal([wish, paid, wish, paid, paid]);

@@ -288,7 +288,7 @@ export const en = {
     unitsLeft: 'Units left',
     pending: 'Pending',
     oldest: 'Oldest',
-    otherServer: 'server changed',
+    otherServer: 'Its server has changed',
     breakers: 'Breakers',
     queue: 'Waiting room',
     queueOff: 'Off: this sale has no waiting room.',
@@ -659,7 +659,7 @@ export const en = {
       progress: (done: string, of: string) => `${done} of ${of} orders`,
       stopped: 'You stopped. Continue, or come back later: finished orders are passed over.',
       ended: 'Every order was handled. The keeper makes the refunds, and the page of the sale shows how far it is.',
-      left: (count: string) => `${counted(count, 'order', 'orders')} came meanwhile. Count again and void again.`,
+      left: (count: string) => `${counted(count, 'more order', 'more orders')} arrived. Count again and void again.`,
       leftUnknown: 'The orders could not be counted again. Count again.',
       pending: (count: string) =>
         `${counted(count, 'batch is', 'batches are')} not recorded yet. Its purchases become orders: void again in a minute.`,

@@ -16,7 +16,7 @@ export const ordersIn = ({ cancelled, refunding }: Voided): number => cancelled 
  * Takes the steps of a void one after another.
  * @param step asks the API for the step that begins there
  * @param from continues there
- * @param onStep called after each step; what it got last is true even if a later step fails
+ * @param onStep called after each step; its last sum holds even if a later step fails
  * @param isStopped asked before each further step
  */
 export async function takeVoidSteps(

@@ -32,6 +32,7 @@ import { Ago, Badge, Button, Cut, Facts, Figure, Id, Link, Panel, ScreenHead, Ti
 import { RushChart } from '../parts/chart.js';
 import { Dialog } from '../parts/dialog.js';
 import { Segments, TextField } from '../parts/fields.js';
+import { Icon } from '../parts/icons.js';
 import { SaveButton } from '../parts/save.js';
 import { StockBar } from '../parts/small-charts.js';
 import { Empty, Failure, Freshness, Loading, Note, ProblemText, Shown } from '../parts/states.js';
@@ -338,13 +339,23 @@ function Buckets({ sale }: { readonly sale: Sale }) {
       name: t.sale.bucket,
       isNumber: true,
       width: '70px',
-      cell: ({ bucket }) => f.number(bucket),
+      cell: ({ bucket, sameServer }) => (
+        <>
+          {sameServer === false && (
+            <span class="stale" title={t.sale.otherServer}>
+              <Icon name="warn" />
+              <span class="hidden">{t.sale.otherServer}</span>
+            </span>
+          )}{' '}
+          {f.number(bucket)}
+        </>
+      ),
       sort: ({ bucket }) => bucket,
     },
     {
       name: t.common.state,
       width: '116px',
-      cell: ({ state, error, sameServer }) =>
+      cell: ({ state, error }) =>
         error !== null ? (
           <Badge tone="bad" title={error}>
             {error}
@@ -352,10 +363,7 @@ function Buckets({ sale }: { readonly sale: Sale }) {
         ) : state === null ? (
           <Badge tone="warn">{t.sale.states.not_loaded}</Badge>
         ) : (
-          <span class="inline">
-            <SaleState state={state as LiveSale['state']} />
-            {sameServer === false && <Badge tone="warn">{t.sale.otherServer}</Badge>}
-          </span>
+          <SaleState state={state as LiveSale['state']} />
         ),
     },
     {
