@@ -8,7 +8,7 @@ import { SCHEMA, settingsOf, type SectionName } from '../src/core/config/schema.
 // ceiling. A commit that raises one says why.
 
 const CEILINGS: Readonly<Record<string, number>> = {
-  'lines of TypeScript': 193_500,
+  'lines of TypeScript': 193_550,
   'lines in src': 61_700,
   'lines in web': 16_850,
   'lines in test': 104_650,
