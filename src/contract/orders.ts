@@ -66,6 +66,7 @@ const orderRefund = z
     state: z.enum(ORDER_REFUND_STATES),
     attempts: count,
     lastError: text.nullable(),
+    followedBy: text.nullable().meta({ description: 'id of the refund that tries a failed refund again' }),
     createdAt: time,
   })
   .meta({ id: 'OrderRefund' });
@@ -80,6 +81,7 @@ export const voidStep = z.object({
 });
 
 export type OrderRefund = BodyOf<typeof orderRefund>;
+export type VoidStep = BodyOf<typeof voidStep>;
 export type Order = BodyOf<typeof orderSchema>;
 export type OrderWithRefunds = BodyOf<typeof orderPageSchema>;
 export type OrdersOfBuyer = BodyOf<typeof ordersOfBuyer>;

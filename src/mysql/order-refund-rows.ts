@@ -62,10 +62,15 @@ export async function refundsOf(on: Statements, orderId: string): Promise<OrderR
   const ofOrder = knex('order_refunds')
     .select(...COLUMNS)
     .where({ order_id: orderId });
-  return (await select(on, ofOrder.orderBy('id'))).map(refundOf);
+  const rows = await select(on, ofOrder.orderBy('id'));
+  const byKey = new Map(rows.map(({ key, id }) => [key, id]));
+  return rows.map((row) => refundOf(row, byKey.get(keyAfter(row.id))));
 }
 
-export const refundOf = (row: OrderRefundRow): OrderRefund => ({
+/** The key of the refund that tries a failed refund again. No caller can choose a key with a slash. */
+export const keyAfter = (refundId: string): string => `again/${refundId}`;
+
+export const refundOf = (row: OrderRefundRow, followedBy: string | null = null): OrderRefund => ({
   refundId: row.id,
   orderId: row.order_id,
   paymentId: row.payment_id,
@@ -77,5 +82,6 @@ export const refundOf = (row: OrderRefundRow): OrderRefund => ({
   state: row.state,
   attempts: row.attempts,
   lastError: row.last_error,
+  followedBy,
   createdAtMs: row.created_at.getTime(),
 });

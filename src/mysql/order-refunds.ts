@@ -1,3 +1,4 @@
+import { assert } from '../core/errors.js';
 import { isOrderId } from '../core/ids.js';
 import { isUnpaid, mayMove, stateOf, type OrderState } from '../core/order.js';
 import type { Clock } from '../core/ports/clock.js';
@@ -5,7 +6,9 @@ import type {
   LeasedOrderRefund,
   OrderRefund,
   OrderRefunds,
+  RefundAgain,
   RefundOrdered,
+  RefundTakenOn,
   RefundWish,
 } from '../core/ports/order-refunds.js';
 import { insertAudit } from './audit-log.js';
@@ -16,10 +19,11 @@ import type { MysqlPool, Statements, Transaction } from './pool.js';
 import { currenciesOfSales } from './shown-orders.js';
 import { retryConflicts } from './retry-conflicts.js';
 import type { OrderRefundRow } from './tables.js';
-import { COLUMNS, newRefund, paymentsOf, refundOf, refundsOf } from './order-refund-rows.js';
+import { COLUMNS, keyAfter, newRefund, paymentsOf, refundOf, refundsOf } from './order-refund-rows.js';
 import { voidNext } from './void-orders.js';
 
 const ERROR_MAX = 1000;
+const REFUND_ID = /^[1-9][0-9]{0,18}$/;
 /** Remains if a keeper dies while it asks: a person should then ask the provider before paying. */
 const ASKED = 'a keeper asked the provider, and no answer was recorded';
 
@@ -84,23 +88,12 @@ export function createOrderRefunds(pool: MysqlPool, { clock }: { readonly clock:
           tx,
           knex('order_refunds').select('id').where({ payment_id: paymentId, state: 'due' }),
         );
-        const due = found === undefined ? null : await lockDue(tx, found.id);
-        if (due === null) return { outcome: 'not_found' };
-        const refund = refundOf(due.refund);
-        const leased = knex('order_refunds')
-          .select('id')
-          .where({ id: refund.refundId })
-          .whereRaw(`NOT ${waitOver('leased_until', PAUSE_MAX_MS)}`);
-        if ((await select(tx, leased)).length > 0) return { outcome: 'being_asked', refund };
-        await settle(tx, due);
-        const { orderId, amountCents, attempts, lastError } = refund;
-        const entry = {
-          before: { state: 'due', attempts, lastError },
-          after: { state: 'refunded', orderId, amountCents },
-        };
-        await insertAudit(tx, { actor, action: 'refund.taken_on', subject: `refund:${paymentId}`, ...entry });
-        return { outcome: 'done', refund: { ...refund, state: 'refunded' } };
+        return found === undefined ? { outcome: 'not_found' } : takeOnDue(tx, found.id, {}, actor);
       }),
+
+    again: (refundId, reason, actor) => transaction((tx) => again(tx, refundId, reason, actor)),
+
+    takeOnRefund: (refundId, reason, actor) => transaction((tx) => takeOnRefund(tx, refundId, reason, actor)),
 
     refundedElsewhere: (paymentId, totalCents, currency) =>
       transaction((tx) => refundedElsewhere(tx, paymentId, totalCents, currency)),
@@ -160,6 +153,63 @@ function repeated(refund: OrderRefund, { amountCents, restock }: RefundWish): Re
   if (isOther) return { outcome: 'key_conflict' };
   const words = { due: 'refunding', refunded: 'refunded', failed: 'refund_failed' } as const;
   return { outcome: words[refund.state], refund };
+}
+
+async function findRefund(tx: Statements, refundId: string): Promise<OrderRefund | null> {
+  if (!REFUND_ID.test(refundId)) return null;
+  const byId = knex('order_refunds')
+    .select('order_id')
+    .where({ id: bigint(refundId) });
+  const [row] = await select(tx, byId);
+  const refunds = row === undefined ? [] : await refundsOf(tx, row.order_id);
+  return refunds.find((refund) => refund.refundId === refundId) ?? null;
+}
+
+/** Orders a failed refund again. Returns any other refund as it is. */
+async function again(tx: Transaction, refundId: string, reason: string, actor: string): Promise<RefundAgain> {
+  const refund = await findRefund(tx, refundId);
+  if (refund === null) return { outcome: 'not_found' };
+  const { state, orderId, amountCents, restock } = refund;
+  if (state !== 'failed') return { outcome: state === 'due' ? 'refunding' : 'refunded', refund };
+  const answer = await order(tx, orderId, { amountCents, restock, reason, key: keyAfter(refundId) }, actor);
+  assert(answer.outcome !== 'key_conflict', 'the refund after a failed refund has its amount');
+  if (answer.outcome !== 'refunding' && answer.outcome !== 'refunded') return answer;
+  assert(answer.refund !== null, 'a refund with a key is known');
+  return { outcome: answer.outcome, refund: answer.refund };
+}
+
+/** Claims a due refund, or orders a failed refund again and claims the new one before a keeper sees it. */
+async function takeOnRefund(tx: Transaction, refundId: string, reason: string, actor: string): Promise<RefundTakenOn> {
+  const ordered = await again(tx, refundId, reason, actor);
+  if (ordered.outcome === 'refunding') return takeOnDue(tx, ordered.refund.refundId, { reason }, actor);
+  return ordered.outcome === 'refunded' ? { outcome: 'already_refunded' } : ordered;
+}
+
+type ClaimedRefund = Awaited<ReturnType<OrderRefunds['takeOn']>>;
+
+/** Marks a due refund as paid by a person, unless a keeper asks the provider for it now. */
+async function takeOnDue(
+  tx: Transaction,
+  refundId: string,
+  why: { readonly reason?: string },
+  actor: string,
+): Promise<ClaimedRefund> {
+  const due = await lockDue(tx, refundId);
+  if (due === null) return { outcome: 'not_found' };
+  const refund = refundOf(due.refund);
+  const leased = knex('order_refunds')
+    .select('id')
+    .where({ id: refundId })
+    .whereRaw(`NOT ${waitOver('leased_until', PAUSE_MAX_MS)}`);
+  if ((await select(tx, leased)).length > 0) return { outcome: 'being_asked', refund };
+  await settle(tx, due);
+  const { orderId, paymentId, amountCents, attempts, lastError } = refund;
+  const entry = {
+    before: { state: 'due', attempts, lastError },
+    after: { state: 'refunded', orderId, amountCents, ...why },
+  };
+  await insertAudit(tx, { actor, action: 'refund.taken_on', subject: `refund:${paymentId}`, ...entry });
+  return { outcome: 'done', refund: { ...refund, state: 'refunded' } };
 }
 
 /** Returns the payment that paid the order: the payment that owes nothing back. */

@@ -73,7 +73,7 @@ async function refundsOf(pool: MysqlPool, orderId: string): Promise<Refund[]> {
   return rows.map(refundOf);
 }
 
-export const refundOf = (
+const refundOf = (
   row: Pick<RefundRow, 'payment_id' | 'order_id' | 'amount_cents' | 'reason' | 'state'>,
 ): Refund => ({
   paymentId: row.payment_id,

@@ -342,6 +342,204 @@ describe('the console screens in each state, with canned answers', () => {
     expect(opened.faults).to.deep.equal([]);
   });
 
+  it('refund a part of an order once, although its button is clicked twice and an answer is lost', async () => {
+    const page = await openLoaded('data', 'order');
+    const asked: unknown[] = [];
+    await page.route(/\/orders\/\d+\/refunds$/, async (route) => {
+      const request = route.request();
+      if (request.method() === 'GET') return route.continue();
+      asked.push([request.headers()['idempotency-key'], request.postDataJSON()]);
+      return asked.length === 1 ? route.abort() : route.fulfill({ json: { outcome: 'refunding', refund: null } });
+    });
+    await page.getByRole('button', { name: 'Refund', exact: true }).click();
+    const question = page.getByRole('dialog');
+    expect(await question.getByRole('button', { name: 'Refund €19.99' }).isDisabled(), 'without a reason').to.equal(
+      true,
+    );
+    await question.getByLabel('Reason').fill('a scratch');
+    await question.getByRole('button', { name: 'A part' }).click();
+    for (const text of ['20', '1.234']) {
+      await question.getByLabel('Amount (EUR)').fill(text);
+      await question.getByText('An amount from 0.01 to 19.99').waitFor();
+    }
+    await question.getByLabel('Amount (EUR)').fill('5.5');
+    await question.getByLabel('Sell the units again').check();
+    expect(await accessibilityFaults(page)).to.deep.equal([]);
+    const act = question.getByRole('button', { name: 'Refund €5.50' });
+    await act.evaluate((button: { click(): void }) => (button.click(), button.click()));
+    await question.getByText('No answer came').waitFor();
+    await act.click();
+    await question.getByText('The refund is ordered.').waitFor();
+    const [first, second, ...more] = asked as [string, unknown][];
+    expect(more).to.deep.equal([]);
+    expect(first?.[0]).to.match(/^[0-9a-f]{32}$/);
+    expect(first?.[1]).to.deep.equal({ restock: true, reason: 'a scratch', amountCents: 550 });
+    expect(second).to.deep.equal(first);
+    expect(opened.faults).to.deep.equal([]);
+  });
+
+  it('say what to do about a failed refund, and try it again or claim it with a reason', async () => {
+    const page = await openLoaded('data', 'order');
+    const asked: unknown[] = [];
+    await page.route('**/order-refunds/**', (route) => {
+      asked.push([new URL(route.request().url()).pathname, route.request().postDataJSON()]);
+      return route.fulfill({ json: { outcome: 'done', refund: null } });
+    });
+    await page.getByText('The provider refused a refund. Try it again, or pay it by hand').waitFor();
+    const failed = page.getByRole('row').filter({ hasText: 'the card was closed' });
+    for (const [verb, says] of [
+      ['Try again', 'The keeper tries it again'],
+      ['Pay by hand', 'The refund is yours. Pay it now.'],
+    ] as const) {
+      await failed.getByRole('button', { name: verb }).click();
+      const question = page.getByRole('dialog');
+      const act = question.getByRole('button', { name: verb });
+      expect(await act.isDisabled(), 'without a reason').to.equal(true);
+      await question.getByLabel('Reason').fill('the buyer called');
+      await act.click();
+      await question.getByText(says).waitFor();
+      await question.getByRole('button', { name: 'Close' }).last().click();
+    }
+    const body = { reason: 'the buyer called' };
+    expect(asked).to.deep.equal([
+      ['/admin/v1/order-refunds/14/retry', body],
+      ['/admin/v1/order-refunds/14/done', body],
+    ]);
+    await goTo(page, 'refunds');
+    await page.getByText('tried again as 24').waitFor();
+    const read = page.waitForRequest((request) => request.url().includes('/refunds?sale=41'));
+    await page.getByLabel('Number of the sale').fill('41');
+    await page.getByRole('button', { name: 'Filter' }).click();
+    await read;
+    expect(opened.faults).to.deep.equal([]);
+  });
+
+  it('let an operator cancel an order, but neither refund nor void', async () => {
+    api.role = 'operator';
+    const page = await openLoaded('data', 'order');
+    await page.getByText('a scratch on the left shoe').waitFor();
+    for (const name of ['Refund', 'Try again', 'Pay by hand']) {
+      expect(await page.getByRole('button', { name, exact: true }).count(), name).to.equal(0);
+    }
+    await page.route(/\/orders\/\d+$/, async (route) => {
+      const order = (await (await route.fetch()).json()) as object;
+      return route.fulfill({ json: { ...order, state: 'pending_payment', paidAt: null } });
+    });
+    await page.reload();
+    await page.getByRole('button', { name: 'Cancel the order' }).waitFor();
+    await page.route(/v1\/sales\/41$/, async (route) => {
+      const sale = (await (await route.fetch()).json()) as object;
+      return route.fulfill({ json: { ...sale, state: 'paused' } });
+    });
+    await page.goto(`${api.url}/console/${SCREENS.sale[0]}?void=all`);
+    await page.getByRole('button', { name: 'Resume' }).waitFor();
+    expect(await page.getByRole('button', { name: 'Void its orders' }).count()).to.equal(0);
+    expect(await page.getByRole('dialog').count()).to.equal(0);
+  });
+
+  it('void a sale after a count, continue after a fault, and begin with what is left after a reload', async () => {
+    const page = await open('data', 'live');
+    const asked: Record<string, unknown>[] = [];
+    const left = { cancelled: 3, refunding: 2, refundCents: 3998 };
+    const nothing = { cancelled: 0, refunding: 0, refundCents: 0 };
+    await page.route(/v1\/sales\/41$/, async (route) => {
+      const sale = (await (await route.fetch()).json()) as object;
+      return route.fulfill({ json: { ...sale, state: 'paused' } });
+    });
+    await page.route(/\/sales\/41\/void$/, (route) => {
+      const body = route.request().postDataJSON() as { dryRun?: boolean; refundAll: boolean; after?: string };
+      const answer = (step: typeof left, next: string | null) =>
+        route.fulfill({ json: { outcome: 'done', ...step, next } });
+      if (body.dryRun === true) return answer(body.refundAll ? left : { ...nothing, cancelled: left.cancelled }, null);
+      asked.push(body);
+      if (body.after === undefined) {
+        const { cancelled } = left;
+        left.cancelled = 0;
+        return answer({ ...nothing, cancelled }, 'paid.0-0');
+      }
+      if (asked.filter(({ after }) => after !== undefined).length < 3) return route.abort();
+      const step = { ...left };
+      Object.assign(left, nothing);
+      return answer(step, null);
+    });
+    await goTo(page, 'sale');
+    await page.getByRole('button', { name: 'Void its orders' }).click();
+    const question = page.getByRole('dialog');
+    await question.getByText('Unpaid, to cancel').waitFor();
+    expect(await question.getByText('Paid, to refund').count()).to.equal(0);
+    await question.getByRole('button', { name: 'Unpaid and paid' }).click();
+    await question.getByText('€39.98').waitFor();
+    const act = question.getByRole('button', { name: 'Void', exact: true });
+    await question.getByLabel('Reason').fill('wrong price');
+    await question.getByLabel('Type 41 to confirm').fill('14');
+    expect(await act.isDisabled()).to.equal(true);
+    await question.getByLabel('Type 41 to confirm').fill('41');
+    expect(await accessibilityFaults(page)).to.deep.equal([]);
+    expect(asked, 'only counted so far').to.deep.equal([]);
+    await act.evaluate((button: { click(): void }) => (button.click(), button.click()));
+    await question.getByText('No answer came').waitFor();
+    await question.getByText('3 of 5 orders').waitFor();
+
+    await page.reload(); // the next count finds what is left
+    await question.getByText('€39.98').waitFor();
+    await question.getByLabel('Reason').fill('wrong price');
+    await question.getByLabel('Type 41 to confirm').fill('41');
+    await act.click();
+    await question.getByText('0 of 2 orders').waitFor();
+    await question.getByRole('button', { name: 'Continue' }).click();
+    await question.getByText('Every order was handled.').waitFor();
+    expect(await question.getByText('arrived. Count again').count()).to.equal(0);
+    const wish = { unpaid: true, refundAll: true, reason: 'wrong price' };
+    const paid = { ...wish, after: 'paid.0-0' };
+    expect(asked).to.deep.equal([wish, paid, wish, paid, paid]);
+    expect(opened.faults).to.deep.equal([]);
+  });
+
+  it('name changed rules as the form does', async () => {
+    const page = await openLoaded('data', 'rules');
+    const name = 'Cancelled orders per buyer and sale';
+    await page.route('**/rules/check', (route) => {
+      const errors = [{ field: 'orders.cancelsMax', message: 'orders.cancelsMax must be at most 1000.' }];
+      return route.fulfill({ json: { valid: false, errors } });
+    });
+    const layer = page.locator('.layer').filter({ hasText: 'Unpaid orders' });
+    if (!(await layer.getByLabel(name).isVisible())) await layer.locator('summary').click();
+    await layer.getByLabel(name).fill('7');
+    await page.locator('.diff').getByText(`Unpaid orders › ${name}`).waitFor();
+    await page.locator('.note.bad').getByText('must be at most 1000.').waitFor();
+    expect(await page.getByText('orders.cancelsMax').count()).to.equal(0);
+  });
+
+  it('export the orders of a sale that were paid within a time', async () => {
+    const page = await openLoaded('data', 'sale');
+    const asked: URLSearchParams[] = [];
+    await page.route('**/orders/export?*', (route) => {
+      asked.push(new URL(route.request().url()).searchParams);
+      return route.fulfill({ body: 'orderId\n' });
+    });
+    await page.getByRole('button', { name: 'Orders as CSV' }).click();
+    const question = page.getByRole('dialog');
+    const save = question.getByRole('button', { name: 'Orders as CSV' });
+    await save.click();
+    await question.getByLabel('Paid before').fill('yesterday');
+    await question.getByText('This is not a time.').waitFor();
+    expect(await save.count()).to.equal(0);
+    await question.getByLabel('Paid before').fill('2030-01-02T00:00Z');
+    await save.click();
+    await question.getByLabel('Paid from').fill('2030-01-01T00:00Z');
+    await save.click();
+    await until('three exports were asked for', () => asked.length === 3);
+    const { opensAt } =
+      (await page.evaluate(`fetch('/admin/v1/sales/41', { headers: { authorization: 'Bearer ${TOKEN}' } })
+      .then((answer) => answer.json())`)) as { opensAt: string };
+    const [all, before, between] = asked.map((query) => [query.get('paidFrom'), query.get('paidTo')]);
+    expect(all).to.deep.equal([null, null]);
+    expect(before).to.deep.equal([opensAt, '2030-01-02T00:00:00.000Z']);
+    expect(between).to.deep.equal(['2030-01-01T00:00:00.000Z', '2030-01-02T00:00:00.000Z']);
+    expect(asked.every((query) => query.get('sale') === '41')).to.equal(true);
+    expect(await accessibilityFaults(page)).to.deep.equal([]);
+  });
+
   it('ask for a new token over the unchanged screen when a token is refused', async () => {
     const page = await openLoaded('data', 'rules-json');
     const draft = page.getByLabel('As JSON').last();
@@ -504,8 +702,12 @@ async function tooWide(page: Page): Promise<string[]> {
     const boxes = [badge, badge.closest('td')].filter((box) => box !== null).map((box) => box.getBoundingClientRect());
     return boxes.some((box) => left < box.left || right > box.right);
   }).map((badge) => badge.textContent)`)) as string[];
+  const heads = (await page.evaluate(`[...document.querySelectorAll('thead th, thead .sort')]
+    .filter((head) => head.checkVisibility() && head.scrollWidth > head.clientWidth + 1)
+    .map((head) => head.textContent)`)) as string[];
   return [
     ...[...new Set(cut)].map((text) => `badge ${text} is cut`),
+    ...[...new Set(heads)].map((text) => `heading ${text} is cut`),
     ...(isWider ? ['wider than its window'] : []),
     ...[...new Set(squeezed)].map((column) => `column ${column} is squeezed`),
   ];

@@ -2,6 +2,9 @@ import { expect } from 'chai';
 import { randomBytes } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import type { Page } from 'playwright-core';
+import { createOrderRefunds } from '../../src/mysql/order-refunds.js';
+import { createOrderTransitions } from '../../src/mysql/order-transitions.js';
+import { systemClock } from '../../src/process/system-clock.js';
 import { createDeadLetterParking } from '../../src/mysql/dead-letters.js';
 import { createDeadLetterStore } from '../../src/operate/dead-letters/dead-letter-store.js';
 import { createBatchStore } from '../../src/redis/batch-store.js';
@@ -12,9 +15,10 @@ import { Buyers } from '../chaos/harness/buyers.js';
 import { ask } from '../chaos/harness/http.js';
 import type { Program } from '../chaos/harness/programs.js';
 import { openSale } from '../chaos/harness/sales.js';
-import { until } from '../chaos/harness/wait.js';
+import { found, until } from '../chaos/harness/wait.js';
 import { accessibilityFaults } from '../helpers/accessibility.js';
 import { startChromium, type StartedBrowser } from '../helpers/chromium.js';
+import { silentLog } from '../helpers/silent-log.js';
 import { expectInvariants } from '../helpers/invariants.js';
 import { useSystem } from '../helpers/system.js';
 import { openConsole, type Opened } from './console/looks.js';
@@ -30,7 +34,9 @@ describe('the console on a running system', () => {
     [api, , , started] = await Promise.all([
       programs.start('api'),
       programs.start('worker', { env: { WORKER_RETRY_FIRST_MS: '10' } }),
-      programs.start('keeper', { env: { KEEPER_EVERY_MS: '500', REDRIVE_AFTER_MS: '600000' } }),
+      programs.start('keeper', {
+        env: { KEEPER_EVERY_MS: '500', REDRIVE_AFTER_MS: '600000', PAYMENT_PROVIDER: 'simulator' },
+      }),
       startChromium(),
     ]);
   });
@@ -248,6 +254,141 @@ describe('the console on a running system', () => {
     });
     expect(replayed.status).to.equal(200);
     expect(await expectInvariants(stack, saleId)).to.include({ rows: 1, unitsLeft: 4 });
+  });
+
+  /**
+   * Sells one unit to each of these buyers, and pays the orders of some.
+   * @param refusing the provider refuses to refund the payments of these buyers
+   * @returns the order of each buyer
+   */
+  async function sold(
+    saleId: string,
+    users: readonly string[],
+    paying: readonly string[],
+    refusing: readonly string[] = [],
+  ): Promise<ReadonlyMap<string, string>> {
+    const { stack } = system;
+    const buyers = new Buyers(saleId, stack.env.JWT_SECRET, () => [api.url]);
+    for (const user of users) await buyers.buy(user);
+    const sql = 'SELECT id, user_id AS user, amount_cents AS cents FROM orders WHERE sale_id = ?';
+    const read = () => stack.mysql.query<{ id: string; user: string; cents: string }>(sql, [saleId]);
+    const rows = await found('every order', async () => {
+      const now = await read();
+      return now.length === users.length ? now : null;
+    });
+    const transitions = createOrderTransitions(stack.mysql, { clock: systemClock, log: silentLog });
+    for (const { id, user, cents } of rows.filter((row) => paying.includes(row.user))) {
+      const word = refusing.includes(user) ? 'decline' : 'test';
+      const payment = { paymentId: `simulated-${word}-${id}`, amountCents: Number(cents) };
+      expect(await transitions.pay(id, payment), user).to.equal('paid');
+    }
+    return new Map(rows.map(({ id, user }) => [user, id]));
+  }
+  const twice = (button: { click(): void }) => (button.click(), button.click());
+
+  it('cancels an unpaid order, and refunds a paid order in parts', async () => {
+    const { stack } = system;
+    const { saleId } = await openSale(stack, { stock: 3 });
+    const orders = await sold(saleId, ['ann', 'bob'], ['bob']);
+    const page = await open('admin', `purchases/${orders.get('ann')}`);
+    const question = page.getByRole('dialog');
+    await page.getByRole('button', { name: 'Cancel the order' }).click();
+    await question.getByLabel('Reason').fill('she called');
+    await question.getByRole('button', { name: 'Cancel the order' }).evaluate(twice);
+    await question.getByText('The order is cancelled.').waitFor();
+    await page.reload();
+    await page.locator('.facts').getByText('Cancelled', { exact: true }).waitFor();
+    expect(await page.getByRole('button', { name: 'Cancel the order' }).count()).to.equal(0);
+    expect(await audited(`order:${orders.get('ann')}`)).to.deep.equal(['order.cancelled']);
+
+    await page.goto(`${operatorsUrl()}/console/purchases/${orders.get('bob')}`);
+    await page.getByRole('button', { name: 'Refund', exact: true }).click();
+    await question.getByRole('button', { name: 'A part' }).click();
+    await question.getByLabel('Amount (EUR)').fill('5');
+    await question.getByLabel('Reason').fill('a scratch');
+    await question.getByRole('button', { name: 'Refund €5.00' }).evaluate(twice);
+    await question.getByText('The refund is ordered.').waitFor();
+    await question.getByRole('button', { name: 'Close' }).last().click();
+    const part = page.getByRole('row').filter({ hasText: '€5.00' });
+    await part.getByText('Refunded').waitFor();
+    await page.reload();
+    await part.getByText('Refunded').waitFor();
+    await page.getByRole('button', { name: 'Refund', exact: true }).click();
+    await question.getByLabel('Sell the units again').check();
+    await question.getByLabel('Reason').fill('he sent it back');
+    await question.getByRole('button', { name: 'Refund €14.99' }).click();
+    await question.getByText('The refund is ordered.').waitFor();
+    await question.getByRole('button', { name: 'Close' }).last().click();
+    await page.locator('.facts').getByText('Refunded, for sale again').waitFor();
+    const refunds = await createOrderRefunds(stack.mysql, { clock: systemClock }).refundsOf(orders.get('bob') ?? '');
+    expect(refunds.map(({ amountCents, state, reason }) => [amountCents, state, reason])).to.deep.equal([
+      [500, 'refunded', 'a scratch'],
+      [1499, 'refunded', 'he sent it back'],
+    ]);
+    expect(opened.faults).to.deep.equal([]);
+    expect(await expectInvariants(stack, saleId)).to.include({ rows: 2, unitsLeft: 3 });
+  });
+
+  it('says that the provider refused a refund, and lets an admin pay it by hand', async () => {
+    const { stack } = system;
+    const { saleId } = await openSale(stack, { stock: 2 });
+    const orderId = (await sold(saleId, ['ann'], ['ann'], ['ann'])).get('ann') ?? '';
+    const page = await open('admin', `purchases/${orderId}`);
+    const question = page.getByRole('dialog');
+    const act = async (name: string, verb = name): Promise<void> => {
+      await page.getByRole('button', { name, exact: true }).click();
+      await question.getByLabel('Reason').fill('the buyer called');
+      await question.getByRole('button', { name: verb }).evaluate(twice);
+    };
+    await act('Refund', 'Refund €19.99');
+    await question.getByText('The refund is ordered.').waitFor();
+    await question.getByRole('button', { name: 'Close' }).last().click();
+    await page.getByText('The provider refused a refund.').waitFor();
+    await page.getByText('refused: simulated').waitFor();
+    await act('Pay by hand');
+    await question.getByText('The refund is yours. Pay it now.').waitFor();
+    await question.getByRole('button', { name: 'Close' }).last().click();
+    await page.locator('.facts').getByText('Refunded', { exact: true }).waitFor();
+    await page.reload();
+    await page.getByText('tried again as').waitFor();
+    expect(await page.getByRole('button', { name: 'Pay by hand' }).count()).to.equal(0);
+    const refunds = await createOrderRefunds(stack.mysql, { clock: systemClock }).refundsOf(orderId);
+    expect(refunds.map(({ state }) => state)).to.deep.equal(['failed', 'refunded']);
+    expect(await audited(`refund:${refunds[0]?.paymentId}`)).to.deep.equal(['refund.claimed']);
+    expect(await expectInvariants(stack, saleId)).to.include({ rows: 1, unitsLeft: 1 });
+  });
+
+  it('voids a paused sale, and shows how far its refunds are', async () => {
+    const { stack } = system;
+    const { saleId } = await openSale(stack, { stock: 5 });
+    const orders = await sold(saleId, ['ann', 'bob', 'cleo', 'dan'], ['cleo', 'dan']);
+    await stack.admin.pause(saleId, 'a-test');
+    const page = await open('admin', `sales/${saleId}`);
+    await page.getByRole('button', { name: 'Void its orders' }).click();
+    const question = page.getByRole('dialog');
+    await question.getByRole('button', { name: 'Unpaid and paid' }).click();
+    await question.getByText('€39.98').waitFor();
+    await page.reload(); // the dialog and its choice are in the address
+    await question.getByText('€39.98').waitFor();
+    await question.getByLabel('Reason').fill('wrong price');
+    await question.getByLabel(`Type ${saleId} to confirm`).fill(saleId);
+    await question.getByRole('button', { name: 'Void', exact: true }).evaluate(twice);
+    await question.getByText('Every order was handled.').waitFor();
+    await question.getByRole('button', { name: 'Close' }).last().click();
+    const money = createOrderRefunds(stack.mysql, { clock: systemClock });
+    await until('both refunds are made', async () => {
+      const all = await Promise.all(['cleo', 'dan'].map((user) => money.refundsOf(orders.get(user) ?? '')));
+      return all.every(([refund, ...more]) => refund?.state === 'refunded' && more.length === 0);
+    });
+    await page.reload();
+    const panel = page.locator('.panel').filter({ has: page.getByRole('heading', { name: 'Refunds' }) });
+    await panel.getByRole('link', { name: '2 · €39.98' }).click();
+    await page.getByRole('row').filter({ hasText: 'wrong price' }).first().waitFor();
+    expect(await page.getByRole('row').filter({ hasText: 'Refunded' }).count()).to.equal(2);
+    await page.goto(`${operatorsUrl()}/console/sales/${saleId}?void=all`);
+    await question.getByText('No order is left to void.').waitFor();
+    expect(opened.faults).to.deep.equal([]);
+    expect(await expectInvariants(stack, saleId)).to.include({ rows: 4, unitsLeft: 3 });
   });
 
   it('shows purchases as they happen', async () => {

@@ -4,6 +4,7 @@ import type { Release } from '../../src/core/ports/batch-store.js';
 import type { OrderMove, OrdersMoved } from '../../src/core/ports/outbox.js';
 import type { OrderRefunds, RefundWish, VoidStep, VoidWish } from '../../src/core/ports/order-refunds.js';
 import { createOrderRefunds } from '../../src/mysql/order-refunds.js';
+import { createRefundStore, refundName } from '../../src/operate/refunds/refund-store.js';
 import { DUE_MS, mysqlMoves, ordersIn, paymentOf } from './order-transitions-worlds.js';
 import { useWorld } from './on-each-world.js';
 import { systemClock } from './repository-worlds.js';
@@ -194,6 +195,101 @@ describe('contract OrderRefunds on MySQL', () => {
     expect(await stateOf(order)).to.equal('refunded');
   });
 
+  /** Orders a refund of an order, and refuses it. @returns its id */
+  async function failed(order: Order, wish: RefundWish = WISH): Promise<string> {
+    await refunds.order(order.orderId, { ...wish, key: 'first' }, 'ann');
+    const refundId = await due(order);
+    await refunds.refuse(refundId, 'refused: no money');
+    return refundId;
+  }
+
+  it('tries a failed refund again as one new refund, however often that is asked', async () => {
+    const { order } = await onePaid();
+    const refundId = await failed(order, { ...WISH, amountCents: 5 });
+    const asked = await Promise.all(Array.from({ length: 4 }, () => refunds.again(refundId, 'a new card', 'bob')));
+    expect(asked.map(({ outcome }) => outcome)).to.deep.equal(Array(4).fill('refunding'));
+    const [first, second, ...more] = await refunds.refundsOf(order.orderId);
+    expect(more).to.deep.equal([]);
+    expect(first).to.include({ refundId, state: 'failed', followedBy: second?.refundId });
+    expect(second).to.include({ state: 'due', amountCents: 5, reason: 'a new card', actor: 'bob', followedBy: null });
+    await refunds.refuse(second?.refundId ?? '', 'refused: no');
+    expect((await refunds.again(refundId, 'x', 'bob')).outcome, 'the first').to.equal('refund_failed');
+    expect((await refunds.again(second?.refundId ?? '', 'x', 'bob')).outcome, 'the second').to.equal('refunding');
+    await refunds.settle(await due(order));
+    expect((await refunds.again(second?.refundId ?? '', 'x', 'bob')).outcome).to.equal('refunded');
+    expect(await shown(order)).to.include({ state: 'refunded', refundedCents: 5 });
+    for (const id of ['999999999', '12x']) expect((await refunds.again(id, 'x', 'bob')).outcome).to.equal('not_found');
+  });
+
+  it('lets one person pay a failed refund by hand, and gives its units back', async () => {
+    const { order, paymentId } = await onePaid();
+    const refundId = await failed(order, { ...WISH, restock: true });
+    const taken = await Promise.all([1, 2, 3].map(() => refunds.takeOnRefund(refundId, 'by bank', 'bob')));
+    expect(taken.map(({ outcome }) => outcome)).to.have.members(['done', 'already_refunded', 'already_refunded']);
+    expect(await shown(order)).to.include({ state: 'returned', refundedCents: order.amountCents });
+    expect([await soldOf(order), (await releasesOf(order)).length]).to.deep.equal([0, 1]);
+    expect(await movesOf(order)).to.deep.equal(['paid', 'refunding', 'refund_failed', 'refunding', 'returned']);
+    const [entry] = await world.auditOf(`refund:${paymentId}`);
+    expect(entry).to.deep.include({ actor: 'bob', action: 'refund.claimed' });
+    expect(entry?.after).to.include({ state: 'refunded', reason: 'by bank' });
+    expect(await world.violations(order.saleId)).to.deep.equal([]);
+  });
+
+  it('lets no person claim a refund that a keeper asks for, nor money that has gone back meanwhile', async () => {
+    const { order, paymentId } = await onePaid();
+    const refundId = await failed(order);
+    await refunds.again(refundId, 'a new card', 'bob');
+    const leased = (await refunds.lease(100, 60_000)).find(({ orderId }) => orderId === order.orderId);
+    expect((await refunds.takeOnRefund(refundId, 'by bank', 'bob')).outcome).to.equal('being_asked');
+    await refunds.postpone({ refundId: leased?.refundId ?? '', attempts: 1 }, 60_000, 'no answer');
+    expect((await refunds.takeOnRefund(refundId, 'by bank', 'bob')).outcome).to.equal('done');
+    const { order: other, paymentId: otherPayment } = await onePaid();
+    const otherId = await failed(other);
+    await refunds.refundedElsewhere(otherPayment, other.amountCents, 'EUR');
+    expect(await refunds.takeOnRefund(otherId, 'by bank', 'bob')).to.deep.equal({ outcome: 'too_much', leftCents: 0 });
+    expect((await world.auditOf(`refund:${paymentId}`)).length).to.equal(1);
+  });
+
+  it('lists refunds of payments without an order, then of orders, by state and sale, and counts them', async () => {
+    const [one, two] = await paid('ann', 'bob');
+    const { order, paymentId } = one as { order: Order; paymentId: string };
+    const { saleId } = order;
+    const second = paymentOf(order);
+    expect(await world.transitions.pay(order.orderId, { ...second, paymentId: `${paymentId}-2` })).to.equal(
+      'refund_due',
+    );
+    const failedId = await failed(order, { ...WISH, amountCents: 7 });
+    await refunds.order((two as { order: Order }).order.orderId, WISH, 'ann');
+    const dueId = await due((two as { order: Order }).order);
+    const { order: elsewhere } = await onePaid();
+    await failed(elsewhere);
+    const store = createRefundStore(world.pool);
+    const names = async (...asked: Parameters<typeof store.list>) => (await store.list(...asked)).map(refundName);
+    const all = [`${paymentId}-2`, `order/${failedId}`, `order/${dueId}`];
+    expect(await names({ saleId }, { max: 9 })).to.deep.equal(all);
+    for (const [index, name] of all.entries()) {
+      expect(await names({ saleId }, { max: 1, after: name }), name).to.deep.equal(all.slice(index + 1, index + 2));
+    }
+    expect(await names({ saleId, state: 'due' }, { max: 9 })).to.deep.equal([all[0], all[2]]);
+    expect(await names({ saleId, state: 'failed' }, { max: 9 })).to.deep.equal([all[1]]);
+    expect(await names({ saleId: '999999' }, { max: 9 })).to.deep.equal([]);
+    expect(await names({ saleId }, { max: 9, after: 'unknown' })).to.deep.equal([]);
+    const counted = { due: order.amountCents, failed: 7 };
+    expect(await store.counts(saleId)).to.deep.equal([
+      { state: 'due', refunds: 1, amountCents: counted.due },
+      { state: 'failed', refunds: 1, amountCents: counted.failed },
+    ]);
+    expect(await store.counts('999999')).to.deep.equal([]);
+    await refunds.again(failedId, 'a new card', 'bob');
+    const [shownFailed] = await store.list({ saleId, state: 'failed' }, { max: 9 });
+    const [, followed] = await refunds.refundsOf(order.orderId);
+    expect(shownFailed).to.include({
+      refundId: failedId,
+      followedBy: followed?.refundId,
+      lastError: 'refused: no money',
+    });
+  });
+
   it('records a refund that was made at the provider, and knows its own', async () => {
     const { order, paymentId } = await onePaid();
     const elsewhere = (cents: number, currency = 'EUR') => refunds.refundedElsewhere(paymentId, cents, currency);
@@ -289,7 +385,7 @@ describe('contract OrderRefunds on MySQL', () => {
     expect(await stateOf((two as { order: Order }).order)).to.equal('paid');
   });
 
-  /** Everything that may move an order, from each of two beginnings. */
+  /** Everything that may move an order, from each of the beginnings. */
   const MOVERS: Record<string, (order: Order, paymentId: string) => Promise<unknown>> = {
     pay: ({ orderId, amountCents }, paymentId) => world.transitions.pay(orderId, { paymentId, amountCents }),
     secondPayment: (order) => world.transitions.pay(order.orderId, paymentOf(order)),
@@ -307,6 +403,12 @@ describe('contract OrderRefunds on MySQL', () => {
     cameBack: async ({ orderId }, paymentId) => {
       for (const { refundId } of await refunds.refundsOf(orderId)) await refunds.cameBack(paymentId, refundId, 'back');
     },
+    again: async ({ orderId }) => {
+      for (const { refundId } of await refunds.refundsOf(orderId)) await refunds.again(refundId, 'again', 'ann');
+    },
+    byHand: async ({ orderId }) => {
+      for (const { refundId } of await refunds.refundsOf(orderId)) await refunds.takeOnRefund(refundId, 'cash', 'ann');
+    },
     elsewhere: ({ amountCents }, paymentId) => refunds.refundedElsewhere(paymentId, amountCents, 'EUR'),
     dispute: ({ amountCents }, paymentId) => refunds.disputed(paymentId, amountCents, 'open', 'du_1'),
     won: ({ amountCents }, paymentId) => refunds.disputed(paymentId, amountCents, 'won', 'du_1'),
@@ -314,7 +416,10 @@ describe('contract OrderRefunds on MySQL', () => {
     void: ({ saleId }) => refunds.voidNext(saleId, null, VOID, 'ann'),
     voidPaid: ({ saleId }) => refunds.voidNext(saleId, null, { ...VOID, unpaid: false }, 'ann'),
   };
-  const BEGINNINGS: Record<string, readonly string[]> = { unpaid: [], paid: ['pay'], refunding: ['pay', 'refund'] };
+  const BEGINNINGS: Record<string, readonly string[]> = {
+    ...{ unpaid: [], paid: ['pay'], refunding: ['pay', 'refund'] },
+    failed: ['pay', 'refund', 'refuse'],
+  };
 
   for (const [beginning, before] of Object.entries(BEGINNINGS)) {
     it(`keeps order, units, money and events in step when two programs move one order at once: ${beginning}`, async () => {

@@ -49,7 +49,7 @@ interface StoredPayment {
 /** The repositories with the state changes of orders, and their writes. */
 export interface MovesWorld extends RepositoryWorld {
   readonly transitions: OrderTransitions;
-  readonly refunds: RefundRepository & RefundStore;
+  readonly refunds: RefundRepository & Pick<RefundStore, 'list' | 'takeOn'>;
   readonly attempts: PaymentAttempts;
   readonly cases: PaymentCases & PaymentCaseStore;
   /** Adds an open row for an order in any state, beside other rows, as releases before 1.1.0 did. */

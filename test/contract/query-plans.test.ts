@@ -308,9 +308,12 @@ describe('statements on large tables', () => {
     await refunds.refundsOf(orderIds[1] ?? '');
     await refunds.has('pay7');
     const page = await refunds.list({}, { max: 100 });
-    await refunds.list({}, { max: 100, afterPaymentId: page.at(-1)?.paymentId ?? '' });
+    await refunds.list({}, { max: 100, after: page.at(-1)?.paymentId ?? '' });
+    await refunds.list({ saleId: '7' }, { max: 100 });
+    for (const state of ['due', 'failed'] as const) await refunds.list({ state }, { max: 100, after: 'order/7' });
+    await refunds.counts('7');
     const duePage = await refunds.list({ state: 'due' }, { max: 100 });
-    await refunds.list({ state: 'due' }, { max: 100, afterPaymentId: duePage.at(-1)?.paymentId ?? '' });
+    await refunds.list({ state: 'due' }, { max: 100, after: duePage.at(-1)?.paymentId ?? '' });
     await refunds.takeOn('pay9', 'plans');
     const cases = repository('payment-cases', {
       ...createPaymentCases(pool),

@@ -128,7 +128,7 @@ onEachFreshWorld<MovesWorld>('contract RefundRepository', MOVES_WORLDS, (world) 
     expect(await list({ state: 'due' }, { max: 10 })).to.deep.equal(due);
     expect(await list({ state: 'refunded' }, { max: 10 })).to.deep.equal([bob]);
     expect(await list({ state: 'due' }, { max: 2 })).to.deep.equal(due.slice(0, 2));
-    expect(await list({ state: 'due' }, { max: 2, afterPaymentId: due[1] as string })).to.deep.equal(due.slice(2));
+    expect(await list({ state: 'due' }, { max: 2, after: due[1] as string })).to.deep.equal(due.slice(2));
   });
 
   it('offers a postponed refund again after its delay', async () => {

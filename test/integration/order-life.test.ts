@@ -8,7 +8,7 @@ import { expectInvariants } from '../helpers/invariants.js';
 import { openSale, type SaleParts } from '../chaos/harness/sales.js';
 import type { Program } from '../chaos/harness/programs.js';
 import { useSystem } from '../helpers/system.js';
-import { until } from '../chaos/harness/wait.js';
+import { found, until } from '../chaos/harness/wait.js';
 
 const WEBHOOK_SECRET = 'a-webhook-secret-of-more-than-32-bytes';
 const PAYMENT_ENV = { PAYMENT_PROVIDER: 'simulator', PAYMENT_WEBHOOK_SECRET: WEBHOOK_SECRET };
@@ -156,6 +156,37 @@ describe('the life of an order', () => {
       async () => (await runCommand(refunding, system.stack.env)).lines.length === 0,
     );
     expect((await buyers.order('ann', paid)).json.state).to.equal('refunded');
+    expect(await expectInvariants(system.stack, saleId, buyers.opLog)).to.include({ sold: 1 });
+  });
+
+  it('has a failed refund tried again, and then paid by hand, by command', async () => {
+    const { saleId, buyers } = await saleWith({ priceCents: 1250 });
+    const orderId = await orderOf(buyers, 'ann');
+    const paymentId = `pi_${orderId}.2`; // no payment of the simulator, which refuses to refund it
+    expect(brief(await report({ type: 'payment.succeeded', paymentId, orderId, ...money }))).to.equal('200 paid');
+    const seckill = (...args: string[]) => runCommand([...args, '--json'], system.stack.env);
+    const why = ['--reason', 'the buyer called'];
+    expect((await seckill('orders', 'refund', orderId, ...why)).code).to.equal(0);
+    const failed = async (count: number): Promise<readonly string[]> =>
+      found(`${count} failed refunds`, async () => {
+        const { lines } = await seckill('refunds', 'list', '--state', 'failed', '--sale', saleId);
+        return lines.length === count ? lines.map(({ refundId }) => `order/${String(refundId)}`) : null;
+      });
+    const [first = ''] = await failed(1);
+    for (let i = 0; i < 2; i++) expect((await seckill('refunds', 'retry', first, ...why)).code).to.be.oneOf([0, 1]);
+    const [, second = ''] = await failed(2);
+    const answer = async (name: string, ...more: string[]) => {
+      const { code, lines, stderr } = await seckill('refunds', 'done', name, ...more);
+      return `${code} ${String(lines[0]?.outcome ?? stderr.trim())}`;
+    };
+    expect(await answer(second)).to.match(/^2 .*--reason/s);
+    expect(await answer(first, ...why))
+      .to.contain(`1 `)
+      .and.contain('which failed too');
+    expect(await answer(second, ...why)).to.equal('0 done');
+    expect(await answer(second, ...why)).to.match(/^1 .*Pay nothing/s);
+    expect(await answer('order/999999', ...why)).to.match(/^1 .*there is no refund/s);
+    expect((await buyers.order('ann', orderId)).json).to.include({ state: 'refunded', refundedCents: 1250 });
     expect(await expectInvariants(system.stack, saleId, buyers.opLog)).to.include({ sold: 1 });
   });
 

@@ -48,6 +48,7 @@ export const RUN_HERE: readonly string[] = [
   'seckill dlq export --since -1d > dead-letters.jsonl',
   'seckill payment-cases list',
   'seckill refunds list',
+  'seckill refunds list --state failed',
   'seckill reconcile',
   'seckill reconcile --sale $SALE --apply',
   'seckill reconcile jobs --state failed_final',
@@ -114,6 +115,8 @@ export const RUN_BY: Readonly<Record<string, readonly string[]>> = {
   'test/contract/mqadmin.test.ts': ['npm run stack -- mqadmin …'],
   'test/integration/order-life.test.ts': [
     'seckill refunds done pi_3MtwBwLkdIwHu7',
+    "seckill refunds retry order/12 --reason 'a new card'",
+    "seckill refunds done order/12 --reason 'by bank transfer'",
     'seckill payment-cases close …',
     "seckill orders cancel 431234567890123456 --reason 'the buyer called'",
     "seckill orders refund 431234567890123456 --reason 'out of stock'",

@@ -23,6 +23,8 @@ export interface OrderRefund {
   readonly state: OrderRefundState;
   readonly attempts: number;
   readonly lastError: string | null;
+  /** Id of the refund that tries a failed refund again. */
+  readonly followedBy: string | null;
   readonly createdAtMs: number;
 }
 
@@ -47,14 +49,40 @@ export interface RefundWish {
  * - `key_conflict`: the key belongs to a refund of another amount
  */
 export type RefundOrdered =
-  | { readonly outcome: 'refunding' | 'refunded'; readonly refund: OrderRefund | null }
+  | { readonly outcome: 'refunding'; readonly refund: OrderRefund | null }
+  | { readonly outcome: 'refunded'; readonly refund: OrderRefund | null }
   | RefundRefused
-  | { readonly outcome: 'not_found' | 'key_conflict' };
+  | { readonly outcome: 'not_found' }
+  | { readonly outcome: 'key_conflict' };
 export type RefundRefused =
-  | { readonly outcome: 'refund_failed' | 'in_progress'; readonly refund: OrderRefund | null }
+  | { readonly outcome: 'refund_failed'; readonly refund: OrderRefund | null }
+  | { readonly outcome: 'in_progress'; readonly refund: OrderRefund | null }
   | { readonly outcome: 'wrong_state'; readonly state: OrderState }
   | { readonly outcome: 'too_much'; readonly leftCents: number }
   | { readonly outcome: 'sale_closed' };
+
+/**
+ * - `refunding`: the new refund is due, now or since an earlier request
+ * - `refunded`: the money went back
+ * - `refund_failed`: the new refund failed too, so it is the refund to try again
+ */
+export type RefundAgain =
+  | { readonly outcome: 'refunding'; readonly refund: OrderRefund }
+  | { readonly outcome: 'refunded'; readonly refund: OrderRefund }
+  | RefundRefused
+  | { readonly outcome: 'not_found' };
+
+/**
+ * - `done`: the refund is yours to pay. Nobody else pays it
+ * - `already_refunded`: pay nothing
+ * - `being_asked`: a keeper asks the provider now
+ */
+export type RefundTakenOn =
+  | { readonly outcome: 'done'; readonly refund: OrderRefund }
+  | { readonly outcome: 'already_refunded' }
+  | { readonly outcome: 'being_asked' }
+  | RefundRefused
+  | { readonly outcome: 'not_found' };
 
 /** A due refund that this process has leased. */
 export interface LeasedOrderRefund extends Pick<OrderRefund, 'refundId' | 'orderId' | 'paymentId' | 'amountCents'> {
@@ -142,6 +170,19 @@ export interface OrderRefunds {
   ): Promise<
     { readonly outcome: 'done' | 'being_asked'; readonly refund: OrderRefund } | { readonly outcome: 'not_found' }
   >;
+
+  /**
+   * Tries a failed refund again, as a new refund of the same amount: the provider answers a known id as before. A failed
+   * refund is followed by one refund at most, so a repeat is the same refund.
+   * @throws OperationalError mysql; the refund may be ordered, so ask again
+   */
+  again(refundId: string, reason: string, actor: string): Promise<RefundAgain>;
+
+  /**
+   * Claims a due or failed refund for a person who then pays it by hand.
+   * @throws OperationalError mysql; check before paying
+   */
+  takeOnRefund(refundId: string, reason: string, actor: string): Promise<RefundTakenOn>;
 
   /**
    * The provider has given back this much of a payment in all.

@@ -9,7 +9,8 @@ import { createOrderSearch } from '../../mysql/order-search.js';
 import { assertNever } from '../../core/errors.js';
 import { amountText } from '../../core/amount-text.js';
 import { withoutUndefined } from '../../core/without-undefined.js';
-import { orderRefundBody, whyNoRefund } from './money-routes.js';
+import { whyNoRefund } from '../../core/why-no-refund.js';
+import { orderRefundBody } from './money-routes.js';
 import { openOrders, type OrderServices } from './services.js';
 
 const EXAMPLES = `

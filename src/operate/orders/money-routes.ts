@@ -2,9 +2,9 @@ import { z } from 'zod';
 import { id, isoTime, orderId, saleParams, text } from '../../contract/fields.js';
 import { orderedRefund, orderRefunds, voidStep, type OrderRefund as RefundBody } from '../../contract/orders.js';
 import { foundOrder } from '../../contract/orders.js';
-import { amountText } from '../../core/amount-text.js';
 import { assertNever } from '../../core/errors.js';
 import type { OrderRefund, RefundRefused } from '../../core/ports/order-refunds.js';
+import { whyNoRefund } from '../../core/why-no-refund.js';
 import { withoutUndefined } from '../../core/without-undefined.js';
 import { json, problem, type Answer } from '../../http/answer.js';
 import { defineRoute, jsonBody, type RouteServices } from '../../http/route.js';
@@ -102,24 +102,6 @@ const KEY_NEEDED = 'Send the header Idempotency-Key with an amount, so that a re
 
 const refused = (answer: RefundRefused, currency: string): Answer<'wrong_state'> =>
   problem('wrong_state', { detail: whyNoRefund(answer, currency) });
-
-/** Says why no refund was ordered, over HTTP and on the command line. */
-export function whyNoRefund(answer: RefundRefused, currency: string): string {
-  switch (answer.outcome) {
-    case 'in_progress':
-      return 'Another refund of this order is under way. Wait until it is done.';
-    case 'refund_failed':
-      return `The refund with this key failed: ${answer.refund?.lastError ?? 'no reason'}. Use another key to try again.`;
-    case 'wrong_state':
-      return `Cannot refund an order that is ${answer.state}.`;
-    case 'too_much':
-      return `Only ${amountText(answer.leftCents, currency)} of this order is left to refund.`;
-    case 'sale_closed':
-      return 'The sale is closed, so its units cannot be sold again. Refund without restock.';
-    default:
-      return assertNever(answer);
-  }
-}
 
 export const listOrderRefunds = defineRoute({
   method: 'get',

@@ -4,16 +4,16 @@ import { loadConfig } from '../../core/config/load.js';
 import { amountText } from '../../core/amount-text.js';
 import { assertNever } from '../../core/errors.js';
 import { isPaymentId } from '../../core/ids.js';
+import { ORDER_REFUND_STATES, type OrderRefundState } from '../../core/ports/order-refunds.js';
 import { createLog } from '../../process/telemetry.js';
 import { CASE_STATES, type CaseState } from '../../core/ports/payment-cases.js';
-import { REFUND_STATES, type RefundState } from '../../core/ports/refund-repository.js';
-import { CliError } from '../../process/cli-error.js';
-import { operatorName, parseWhole } from '../../process/options.js';
+import { CliError, UsageError } from '../../process/cli-error.js';
+import { operatorName, parseSaleId, parseWhole } from '../../process/options.js';
 import { isoTime, print, printError, tableLine } from '../../process/print.js';
 import { withoutUndefined } from '../../core/without-undefined.js';
 import type { PaymentCase } from './payment-case-store.js';
-import type { StoredRefund } from './refund-store.js';
-import { caseBody, refundBody } from './routes.js';
+import { REFUND_NAME, refundName, storedOrderRefund, type StoredRefund } from './refund-store.js';
+import { caseBody, isOfOtherCurrency, refundBody, whyNotAgain } from './routes.js';
 import { openRefunds, type RefundServices } from './services.js';
 
 interface ListFlags<State, Id> {
@@ -22,21 +22,28 @@ interface ListFlags<State, Id> {
   readonly limit: number;
   readonly json?: boolean;
 }
-type ListRefunds = ListFlags<RefundState, string>;
+type ListRefunds = ListFlags<OrderRefundState, string> & { readonly sale?: string };
+interface RefundFlags {
+  readonly reason?: string;
+  readonly json?: boolean;
+}
 type ListCases = ListFlags<CaseState, number>;
 
 const LIST_DEFAULT = 50;
 const LIST_MAX = 10_000;
 
 const REFUNDS_EXAMPLES = `
-A payment that could not pay its order (too late, twice, a wrong amount) must be refunded. The keeper asks the payment
-provider to do so. If the provider refuses, or PAYMENT_PROVIDER is none, a person must refund it.
+A payment that could not pay its order (too late, twice, a wrong amount) must be refunded, and has the id of the payment.
+A refund that an operator ordered has a number: order/12. The keeper asks the payment provider for both. If the provider
+refuses, or PAYMENT_PROVIDER is none, a person must refund it.
 
 To refund by hand, run \`refunds done\` FIRST, so that the keeper does not pay too. Pay only after exit code 0.
 
 Examples:
   seckill refunds list                     due refunds, oldest first
-  seckill refunds list --state all --json
+  seckill refunds list --state failed --sale 7 --json
+  seckill refunds retry order/12 --reason 'the card works again'
+  seckill refunds done order/12 --reason 'by bank transfer'   then pay it
   seckill refunds done pi_3MtwBwLkdIwHu7   then pay it
 
 Reads and writes MySQL only.
@@ -44,32 +51,49 @@ Exit codes: 0 done, 1 not done (already refunded, a keeper is refunding, or no r
 
 export function refundsCommand(): Command {
   const refunds = new Command('refunds')
-    .description('list refunds, or claim a refund to pay it by hand')
+    .description('list refunds, try a failed refund again, or claim a refund to pay it by hand')
     .addHelpText('after', REFUNDS_EXAMPLES);
   refunds
     .command('list')
-    .description('print one line per refund, oldest first')
+    .description('print one line per refund: first of payments that paid no order, then of orders, each oldest first')
     .addOption(
-      new Option('--state <state>', 'only refunds in this state').choices([...REFUND_STATES, 'all']).default('due'),
+      new Option('--state <state>', 'only refunds in this state')
+        .choices([...ORDER_REFUND_STATES, 'all'])
+        .default('due'),
     )
-    .option('--after <paymentId>', 'only refunds after this one', parsePaymentId)
+    .option('--sale <saleId>', 'only refunds of this sale', parseSaleId)
+    .option('--after <refund>', 'only refunds after this one', parseRefund)
     .option('--limit <count>', 'maximum number of refunds', parseWhole(1, LIST_MAX), LIST_DEFAULT)
     .option('--json', 'one JSON line per refund')
     .action((flags: ListRefunds) => run('refunds', (services) => listRefunds(services, flags)));
   refunds
     .command('done')
     .description('claim a refund before you pay it by hand; the keeper then leaves it alone')
-    .argument('<paymentId>', 'payment id that `refunds list` shows', parsePaymentId)
+    .argument('<refund>', 'first column of `refunds list`', parseRefund)
+    .option('--reason <text>', 'for the audit log; needed for order/…')
     .option('--json', 'print one JSON line')
-    .action((paymentId: string, { json }: { json?: boolean }) =>
-      run('refunds', (services) => takeOn(services, paymentId, json)),
+    .action((refund: string, flags: RefundFlags) => run('refunds', (services) => takeOn(services, refund, flags)));
+  refunds
+    .command('retry')
+    .description('order a failed refund of a paid order once more')
+    .argument('<refund>', 'such as order/12, first column of `refunds list`', parseOrderRefund)
+    .requiredOption('--reason <text>', 'for the audit log')
+    .option('--json', 'print one JSON line')
+    .action((refundId: string, flags: Required<RefundFlags>) =>
+      run('refunds', (services) => retry(services, refundId, flags)),
     );
   return refunds;
 }
 
-function parsePaymentId(text: string): string {
-  if (!isPaymentId(text)) throw new InvalidArgumentError('must be a payment id that `refunds list` shows.');
-  return text;
+function parseRefund(text: string): string {
+  if (isPaymentId(text) || REFUND_NAME.test(text)) return text;
+  throw new InvalidArgumentError('must be in the first column of `refunds list`.');
+}
+
+function parseOrderRefund(text: string): string {
+  const [, refundId] = REFUND_NAME.exec(text) ?? [];
+  if (refundId !== undefined) return refundId;
+  throw new InvalidArgumentError('must be a refund of a paid order, such as order/12.');
 }
 
 async function run(
@@ -82,29 +106,54 @@ async function run(
 
 async function listRefunds(
   { refunds, currenciesOf }: RefundServices,
-  { state, after, limit, json }: ListRefunds,
+  { state, sale, after, limit, json }: ListRefunds,
 ): Promise<void> {
-  const page = { max: limit, ...withoutUndefined({ afterPaymentId: after }) };
-  const found = await refunds.list(state === 'all' ? {} : { state }, page);
+  const page = { max: limit, ...withoutUndefined({ after }) };
+  const filter = withoutUndefined({ state: state === 'all' ? undefined : state, saleId: sale });
+  const found = await refunds.list(filter, page);
   const currencies = json ? new Map<string, string>() : await currenciesOf(found.map(({ orderId }) => orderId));
-  if (!json) print(refundLine('payment', 'since', 'state', 'order', 'amount', 'tries', 'reason', 'last error'));
+  if (!json) print(refundLine('refund', 'since', 'state', 'order', 'amount', 'tries', 'reason', 'last error'));
   for (const refund of found) print(json ? JSON.stringify(refundBody(refund)) : lineOfRefund(refund, currencies));
-  if (!json && found.length === limit) printError(`For more, add --after ${found.at(-1)?.paymentId}.`);
+  const last = found.at(-1);
+  if (!json && last !== undefined && found.length === limit) printError(`For more, add --after ${refundName(last)}.`);
 }
 
-async function takeOn(
-  { refunds, currenciesOf }: RefundServices,
-  paymentId: string,
-  json: boolean | undefined,
-): Promise<void> {
-  const answer = await refunds.takeOn(paymentId, operatorName());
+async function takeOn(services: RefundServices, name: string, { reason, json }: RefundFlags): Promise<void> {
+  const [, refundId] = REFUND_NAME.exec(name) ?? [];
+  if (refundId === undefined) return takeOnPayment(services, name, json);
+  if (reason === undefined) throw new UsageError(`give --reason with ${name}.`);
+  const answer = await services.orderRefunds.takeOnRefund(refundId, reason, operatorName());
+  if (answer.outcome === 'not_found') throw new CliError(`there is no refund ${name}.`);
+  if (answer.outcome !== 'done') throw new CliError(`refund ${name}: ${whyNotAgain(answer)}`);
+  return taken(services, storedOrderRefund(answer.refund), json);
+}
+
+async function taken({ currenciesOf }: RefundServices, refund: StoredRefund, json: boolean | undefined): Promise<void> {
+  const { orderId } = refund;
+  if (json) return print(JSON.stringify({ outcome: 'done', refund: refundBody(refund) }));
+  const amount = amountOf(refund, await currenciesOf([orderId]));
+  print(`Pay back ${amount} of order ${orderId} now. The keeper will not.`);
+}
+
+async function retry({ orderRefunds }: RefundServices, refundId: string, { reason, json }: RefundFlags): Promise<void> {
+  const answer = await orderRefunds.again(refundId, reason ?? '', operatorName());
+  if (answer.outcome === 'not_found') throw new CliError(`there is no refund order/${refundId}.`);
+  if (answer.outcome !== 'refunding' && answer.outcome !== 'refunded')
+    throw new CliError(`refund order/${refundId}: ${whyNotAgain(answer)}`);
+  const { outcome, refund } = answer;
+  if (json) return print(JSON.stringify({ outcome, refund: refundBody(storedOrderRefund(refund)) }));
+  print(
+    outcome === 'refunded'
+      ? `The money went back as order/${refund.refundId}.`
+      : `The keeper makes refund order/${refund.refundId}.`,
+  );
+}
+
+async function takeOnPayment(services: RefundServices, paymentId: string, json: boolean | undefined): Promise<void> {
+  const answer = await services.refunds.takeOn(paymentId, operatorName());
   switch (answer.outcome) {
-    case 'done': {
-      const { orderId } = answer.refund;
-      if (json) return print(JSON.stringify({ outcome: answer.outcome, refund: refundBody(answer.refund) }));
-      const amount = amountOf(answer.refund, await currenciesOf([orderId]));
-      return print(`Pay back ${amount} of order ${orderId} now. The keeper will not.`);
-    }
+    case 'done':
+      return taken(services, answer.refund, json);
     case 'already_refunded':
       throw new CliError(
         `payment ${paymentId} is already refunded, by the provider or by hand. Pay nothing.` +
@@ -113,16 +162,16 @@ async function takeOn(
     case 'being_asked':
       throw new CliError(`a keeper is refunding payment ${paymentId} now. Pay nothing, and try again in a minute.`);
     case 'not_found':
-      throw new CliError(`payment ${paymentId} has no refund.`);
+      throw new CliError(`payment ${paymentId} has no due refund.`);
     default:
       assertNever(answer);
   }
 }
 
 function lineOfRefund(refund: StoredRefund, currencies: ReadonlyMap<string, string>): string {
-  const { paymentId, createdAtMs, state, orderId, attempts, reason, lastError } = refund;
+  const { createdAtMs, state, orderId, attempts, reason, lastError } = refund;
   return refundLine(
-    paymentId,
+    refundName(refund),
     isoTime(createdAtMs),
     state,
     orderId,
@@ -133,9 +182,9 @@ function lineOfRefund(refund: StoredRefund, currencies: ReadonlyMap<string, stri
   );
 }
 
-/** Formats the amount of a refund. A payment in a currency other than that of its order does not store its currency. */
-function amountOf({ orderId, amountCents, reason }: StoredRefund, currencies: ReadonlyMap<string, string>): string {
-  const currency = reason === 'wrong_currency' ? undefined : currencies.get(orderId);
+function amountOf(refund: StoredRefund, currencies: ReadonlyMap<string, string>): string {
+  const { orderId, amountCents } = refund;
+  const currency = isOfOtherCurrency(refund) ? undefined : currencies.get(orderId);
   return currency === undefined ? `${amountCents} in an unknown currency` : amountText(amountCents, currency);
 }
 

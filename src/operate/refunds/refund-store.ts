@@ -1,33 +1,53 @@
-import type { Refund, RefundState } from '../../core/ports/refund-repository.js';
+import { ORDER_REFUND_STATES, type OrderRefundState, type RefundTakenOn } from '../../core/ports/order-refunds.js';
+import type { Refund } from '../../core/ports/refund-repository.js';
 import { withoutUndefined } from '../../core/without-undefined.js';
 import { insertAudit } from '../../mysql/audit-log.js';
 import { createOrderRefunds } from '../../mysql/order-refunds.js';
+import { keyAfter } from '../../mysql/order-refund-rows.js';
 import { systemClock as clock } from '../../process/system-clock.js';
-import { knex, PAUSE_MAX_MS, select, waitOver } from '../../mysql/knex.js';
+import { bigint, knex, PAUSE_MAX_MS, select, waitOver } from '../../mysql/knex.js';
 import type { MysqlPool } from '../../mysql/pool.js';
-import { markRefunded, refundOf } from '../../mysql/refund-repository.js';
-import type { RefundRow } from '../../mysql/tables.js';
+import { markRefunded } from '../../mysql/refund-repository.js';
+import type { OrderRefundRow, RefundRow } from '../../mysql/tables.js';
 
 /** A refund as an operator sees it. Times are Unix ms on the clock of MySQL. */
-export interface StoredRefund extends Refund {
+export interface StoredRefund extends Omit<Refund, 'state'> {
+  /** Id of a refund that an operator ordered. Null: the payment could not pay its order. */
+  readonly refundId: string | null;
+  readonly state: OrderRefundState;
   /** How often the provider was asked. */
   readonly attempts: number;
   /** Error of the last try. Null: no error, or not tried. */
   readonly lastError: string | null;
+  /** Id of the refund that tries a failed refund again. */
+  readonly followedBy: string | null;
   readonly createdAtMs: number;
   readonly updatedAtMs: number;
 }
 
 /** Conditions that must all hold. An absent condition matches every refund. */
 export interface RefundFilter {
-  readonly state?: RefundState;
+  readonly state?: OrderRefundState;
+  readonly saleId?: string;
 }
 
-/** A page of refunds, oldest first. */
+/** A page: first the refunds of payments that paid no order, then the refunds that operators ordered, oldest first. */
 export interface RefundPage {
-  /** Returns refunds after the refund of this payment. Absent: starts at the oldest. */
-  readonly afterPaymentId?: string;
+  /** Returns refunds after this one. Absent: starts at the oldest. */
+  readonly after?: string;
   readonly max: number;
+}
+
+/** Names a refund in a list: `order/12`, or the id of the payment. No payment id has a slash. */
+export const refundName = ({ refundId, paymentId }: StoredRefund): string =>
+  refundId === null ? paymentId : `order/${refundId}`;
+export const REFUND_NAME = /^order\/([1-9][0-9]{0,17})$/;
+
+/** The refunds of one state of a sale. */
+interface RefundCount {
+  readonly state: OrderRefundState;
+  readonly refunds: number;
+  readonly amountCents: number;
 }
 
 /**
@@ -45,6 +65,9 @@ export interface RefundStore {
   /** @throws OperationalError mysql */
   list(filter: RefundFilter, page: RefundPage): Promise<StoredRefund[]>;
 
+  /** Counts the refunds that operators ordered for orders of a sale. @throws OperationalError mysql */
+  counts(saleId: string): Promise<RefundCount[]>;
+
   /**
    * Claims a refund for a person who then pays it by hand, so that no keeper pays it too. Writes an entry of `actor` to
    * the audit log, in the same transaction.
@@ -56,6 +79,7 @@ export interface RefundStore {
 export function createRefundStore(pool: MysqlPool): RefundStore {
   return {
     list: (filter, page) => list(pool, filter, page),
+    counts: (saleId) => counts(pool, saleId),
     async takeOn(paymentId, actor) {
       const taken = await takeOn(pool, paymentId, actor);
       return taken.outcome === 'not_found' ? takeOnOrderRefund(pool, paymentId, actor) : taken;
@@ -67,11 +91,15 @@ export function createRefundStore(pool: MysqlPool): RefundStore {
 async function takeOnOrderRefund(pool: MysqlPool, paymentId: string, actor: string): Promise<TakeOnOutcome> {
   const taken = await createOrderRefunds(pool, { clock }).takeOn(paymentId, actor);
   if (taken.outcome === 'not_found') return taken;
-  const { orderId, amountCents, reason, attempts, lastError, createdAtMs } = taken.refund;
-  const state = taken.outcome === 'done' ? 'refunded' : 'due';
-  const stored = { paymentId, orderId, amountCents, reason, attempts, lastError, createdAtMs };
-  return { outcome: taken.outcome, refund: { ...stored, state, updatedAtMs: createdAtMs } };
+  return { outcome: taken.outcome, refund: storedOrderRefund(taken.refund) };
 }
+
+export const storedOrderRefund = (refund: Extract<RefundTakenOn, { outcome: 'done' }>['refund']): StoredRefund => {
+  const { refundId, paymentId, orderId, amountCents, reason, state, attempts, lastError, followedBy, createdAtMs } =
+    refund;
+  const stored = { refundId, paymentId, orderId, amountCents, reason, state, attempts, lastError, followedBy };
+  return { ...stored, createdAtMs, updatedAtMs: createdAtMs };
+};
 
 /** Without `available_at`, which tells an operator nothing. */
 const STORED_COLUMNS = [
@@ -84,26 +112,115 @@ const STORED_COLUMNS = [
   'last_error',
   'created_at',
   'updated_at',
-] as const satisfies (keyof RefundRow)[];
+] as const satisfies (keyof RefundRow & keyof OrderRefundRow)[];
 
-async function list(
+async function list(pool: MysqlPool, filter: RefundFilter, { after, max }: RefundPage): Promise<StoredRefund[]> {
+  const ids = filter.saleId === undefined ? null : await orderIdsOf(pool, filter.saleId);
+  if (filter.saleId !== undefined && ids === null) return [];
+  const [, afterRefundId] = REFUND_NAME.exec(after ?? '') ?? [];
+  const isBehind = afterRefundId !== undefined || filter.state === 'failed';
+  const owed = isBehind ? [] : await listOwed(pool, filter, ids, { max, ...withoutUndefined({ after }) });
+  if (owed === null) return []; // the place is unknown
+  if (owed.length === max) return owed;
+  return [...owed, ...(await listOrdered(pool, filter, ids, afterRefundId ?? '0', max - owed.length))];
+}
+
+/** The lowest and highest id that orders of a sale have. They hold ids of other sales too. */
+interface OrderIds {
+  readonly saleId: string;
+  readonly first: string;
+  readonly last: string;
+}
+
+async function orderIdsOf(pool: MysqlPool, saleId: string): Promise<OrderIds | null> {
+  const bounds = async (table: 'order_ranges' | 'orders_archive', first: string, last: string) => {
+    const sql = `SELECT MIN(${first}) AS first, MAX(${last}) AS last FROM ${table} WHERE sale_id = ?`;
+    const [row] = await pool.query<{ first: string | null; last: string | null }>(sql, [saleId]);
+    const { first: lowest = null, last: highest = null } = row ?? {};
+    return lowest === null || highest === null ? [] : [BigInt(lowest), BigInt(highest)];
+  };
+  const ids = [
+    ...(await bounds('order_ranges', 'first_id', 'last_id')),
+    ...(await bounds('orders_archive', 'id', 'id')),
+  ].sort((a, b) => (a < b ? -1 : 1));
+  const [first, last] = [ids[0], ids.at(-1)];
+  return first === undefined || last === undefined ? null : { saleId, first: String(first), last: String(last) };
+}
+
+/** The refund is of an order of this sale. */
+const ofSale = ({ saleId, first, last }: OrderIds) =>
+  knex.raw(
+    `r.order_id BETWEEN ? AND ? AND (EXISTS (SELECT 1 FROM orders AS o WHERE o.id = r.order_id AND o.sale_id = ?)
+      OR EXISTS (SELECT 1 FROM orders_archive AS o WHERE o.id = r.order_id AND o.sale_id = ?))`,
+    [bigint(first), bigint(last), bigint(saleId), bigint(saleId)],
+  );
+
+const columnsOf = (...columns: readonly string[]): string[] => columns.map((name) => `r.${name}`);
+
+async function listOwed(
   pool: MysqlPool,
   { state }: RefundFilter,
-  { afterPaymentId, max }: RefundPage,
-): Promise<StoredRefund[]> {
-  let page = knex('refunds')
-    .select(...STORED_COLUMNS)
-    .where(withoutUndefined({ state }));
-  if (afterPaymentId !== undefined) {
-    const [after] = await select(pool, knex('refunds').select('created_at').where({ payment_id: afterPaymentId }));
-    if (after === undefined) return [];
+  ids: OrderIds | null,
+  { after, max }: RefundPage,
+): Promise<StoredRefund[] | null> {
+  let page = knex
+    .from('refunds as r')
+    .select<StoredRow[]>(...columnsOf(...STORED_COLUMNS))
+    .where(withoutUndefined({ 'r.state': state }));
+  if (ids !== null) page = page.whereRaw(ofSale(ids));
+  if (after !== undefined) {
+    const [place] = await select(pool, knex('refunds').select('created_at').where({ payment_id: after }));
+    if (place === undefined) return null;
     // An index can follow the first condition. The second condition leaves out the rows of the previous page.
-    const since = after.created_at;
-    page = page.where('created_at', '>=', since).whereNot((had) => {
-      void had.where({ created_at: since }).where('payment_id', '<=', afterPaymentId);
+    const since = place.created_at;
+    page = page.where('r.created_at', '>=', since).whereNot((had) => {
+      void had.where({ 'r.created_at': since }).where('r.payment_id', '<=', after);
     });
   }
-  return (await select(pool, page.orderBy(['created_at', 'payment_id']).limit(max))).map(storedOf);
+  return (await select(pool, page.orderBy(['r.created_at', 'r.payment_id']).limit(max))).map((row) => storedOf(row));
+}
+
+interface OrderedRow extends StoredRow {
+  readonly id: string;
+  readonly followed_by: string | null;
+}
+
+async function listOrdered(
+  pool: MysqlPool,
+  { state }: RefundFilter,
+  ids: OrderIds | null,
+  afterRefundId: string,
+  max: number,
+): Promise<StoredRefund[]> {
+  const follower = knex.raw(
+    `(SELECT a.id FROM order_refunds AS a WHERE a.order_id = r.order_id AND a.\`key\` = CONCAT(?, r.id)) AS followed_by`,
+    [keyAfter('')],
+  );
+  const page = knex
+    .from('order_refunds as r')
+    .select<OrderedRow[]>(...columnsOf('id', ...STORED_COLUMNS), follower)
+    .where(withoutUndefined({ 'r.state': state }))
+    .where('r.id', '>', bigint(afterRefundId));
+  if (ids !== null) void page.whereRaw(ofSale(ids));
+  const rows = await select(pool, page.orderBy('r.id').limit(max));
+  return rows.map((row) => storedOf(row, { refundId: row.id, followedBy: row.followed_by }));
+}
+
+async function counts(pool: MysqlPool, saleId: string): Promise<RefundCount[]> {
+  const ids = await orderIdsOf(pool, saleId);
+  if (ids === null) return [];
+  const counted = knex
+    .from('order_refunds as r')
+    .whereRaw(ofSale(ids))
+    .groupBy('r.state')
+    .select<{ state: OrderRefundState; n: string; cents: string }[]>(
+      knex.raw('r.state AS state, COUNT(*) AS n, SUM(r.amount_cents) AS cents'),
+    );
+  const rows = await select(pool, counted);
+  return ORDER_REFUND_STATES.flatMap((state) => {
+    const row = rows.find((one) => one.state === state);
+    return row === undefined ? [] : [{ state, refunds: Number(row.n), amountCents: Number(row.cents) }];
+  });
 }
 
 function takeOn(pool: MysqlPool, paymentId: string, actor: string): Promise<TakeOnOutcome> {
@@ -129,8 +246,21 @@ function takeOn(pool: MysqlPool, paymentId: string, actor: string): Promise<Take
   });
 }
 
-const storedOf = (row: Pick<RefundRow, (typeof STORED_COLUMNS)[number]>): StoredRefund => ({
-  ...refundOf(row),
+type StoredRow = Pick<OrderRefundRow, (typeof STORED_COLUMNS)[number]>;
+
+const storedOf = (
+  row: StoredRow,
+  ofOrder: { readonly refundId: string | null; readonly followedBy: string | null } = {
+    refundId: null,
+    followedBy: null,
+  },
+): StoredRefund => ({
+  ...ofOrder,
+  paymentId: row.payment_id,
+  orderId: row.order_id,
+  amountCents: Number(row.amount_cents),
+  reason: row.reason,
+  state: row.state,
   attempts: row.attempts,
   lastError: row.last_error,
   createdAtMs: row.created_at.getTime(),

@@ -2,45 +2,91 @@ import { z } from 'zod';
 import {
   paymentCase,
   paymentCasePage,
+  refundCounts,
   refundPage,
+  retriedRefund,
   takenRefund,
   type ListedRefund,
   type PaymentCase,
   type Refund,
 } from '../../contract/payments.js';
-import { isoTime, limit, nextOf, paymentId, queryWord, rowId } from '../../contract/fields.js';
+import {
+  isoTime,
+  limit,
+  nextOf,
+  paymentId,
+  queryWord,
+  rowId,
+  saleId,
+  saleParams,
+  text,
+} from '../../contract/fields.js';
+import { matching } from '../../core/field-errors.js';
+import { PAYMENT_ID } from '../../core/ids.js';
+import { ORDER_REFUND_STATES, type RefundRefused } from '../../core/ports/order-refunds.js';
+import { whyNoRefund } from '../../core/why-no-refund.js';
 import { assertNever } from '../../core/errors.js';
 import { CASE_STATES } from '../../core/ports/payment-cases.js';
-import { REFUND_STATES } from '../../core/ports/refund-repository.js';
 import { json, problem } from '../../http/answer.js';
-import { defineRoute, type Route } from '../../http/route.js';
+import { defineRoute, jsonBody, type Route } from '../../http/route.js';
 import { withoutUndefined } from '../../core/without-undefined.js';
 import type { PaymentCase as StoredCase } from './payment-case-store.js';
-import type { StoredRefund } from './refund-store.js';
+import { refundName, REFUND_NAME, storedOrderRefund, type StoredRefund } from './refund-store.js';
 import type { RefundServices } from './services.js';
 
-/** Lists refunds and payment cases, claims a refund to pay it by hand, and closes a case. */
+/** Lists refunds and payment cases, tries a failed refund again, claims a refund to pay it by hand, and closes a case. */
+
+const PLACE = new RegExp(`${PAYMENT_ID.source}|${REFUND_NAME.source}`);
 
 const listRefunds = defineRoute({
   method: 'get',
   path: '/admin/v1/refunds',
   label: 'admin',
   operationId: 'listRefunds',
-  summary: 'Lists refunds, oldest first. Pass `next` as `after` to get the next page.',
+  summary:
+    'Lists refunds: first those of payments that paid no order, then those that operators ordered, each oldest first. Pass `next` as `after` to get the next page.',
   access: 'viewer',
   endpoint: null,
-  query: z.strictObject({ state: queryWord(REFUND_STATES).optional(), after: paymentId.optional(), limit }),
+  query: z.strictObject({
+    state: queryWord(ORDER_REFUND_STATES).optional(),
+    sale: saleId.optional(),
+    after: matching('the `next` of an earlier page', PLACE).optional(),
+    limit,
+  }),
   answers: {
     200: { description: 'a page', schema: refundPage },
   },
   problems: [],
-  async handle({ query: { state, after: afterPaymentId, limit: max } }, { refunds, currenciesOf }: RefundServices) {
-    const found = await refunds.list(withoutUndefined({ state }), { max, ...withoutUndefined({ afterPaymentId }) });
+  async handle({ query: { state, sale, after, limit: max } }, { refunds, currenciesOf }: RefundServices) {
+    const filter = withoutUndefined({ state, saleId: sale });
+    const found = await refunds.list(filter, { max, ...withoutUndefined({ after }) });
     const currencies = await currenciesOf(found.map(({ orderId }) => orderId));
     return json(200, 'found', {
       refunds: found.map((one) => withCurrency(one, currencies)),
-      next: nextOf(found, max, 'paymentId'),
+      next: nextRefund(found, max),
     });
+  },
+});
+
+/** Names the last refund of a full page. Null: no page follows. */
+function nextRefund(found: readonly StoredRefund[], max: number): string | null {
+  const last = found.at(-1);
+  return found.length < max || last === undefined ? null : refundName(last);
+}
+
+const countRefunds = defineRoute({
+  method: 'get',
+  path: '/admin/v1/sales/{saleId}/refunds',
+  label: 'admin',
+  operationId: 'countRefunds',
+  summary: 'Counts the refunds of paid orders of a sale by state, as after a void.',
+  access: 'viewer',
+  endpoint: null,
+  params: saleParams,
+  answers: { 200: { description: 'the states that occur', schema: refundCounts } },
+  problems: [],
+  async handle({ params: { saleId } }, { refunds }: RefundServices) {
+    return json(200, 'found', { states: await refunds.counts(saleId) });
   },
 });
 
@@ -81,10 +127,72 @@ const takeOnRefund = defineRoute({
   },
 });
 
-/** Adds the currency to a refund. A payment in a currency other than that of its order does not store its currency. */
+const refundParams = z.object({ refundId: rowId });
+const why = jsonBody(
+  z.strictObject({ reason: text.trim().min(1).max(500).meta({ description: 'for the audit log' }) }),
+);
+
+const retryRefund = defineRoute({
+  method: 'post',
+  path: '/admin/v1/order-refunds/{refundId}/retry',
+  label: 'admin',
+  operationId: 'retryRefund',
+  summary: 'Orders a failed refund of a paid order once more, as a new refund. Safe to repeat.',
+  access: 'admin',
+  endpoint: null,
+  params: refundParams,
+  body: why,
+  answers: { 200: { description: 'the new refund, which is due or done', schema: retriedRefund } },
+  problems: ['refund_not_found', 'wrong_state'],
+  async handle({ params: { refundId }, body: { reason }, userId: actor }, { orderRefunds }: RefundServices) {
+    const answer = await orderRefunds.again(refundId, reason, actor);
+    if (answer.outcome === 'not_found') return problem('refund_not_found');
+    if (answer.outcome !== 'refunding' && answer.outcome !== 'refunded')
+      return problem('wrong_state', { detail: whyNotAgain(answer) });
+    const { outcome, refund } = answer;
+    return json(200, outcome, { outcome, refund: refundBody(storedOrderRefund(refund)) });
+  },
+});
+
+const takeOnOrderRefund = defineRoute({
+  method: 'post',
+  path: '/admin/v1/order-refunds/{refundId}/done',
+  label: 'admin',
+  operationId: 'takeOnOrderRefund',
+  summary:
+    'Claims a due or failed refund of a paid order BEFORE you pay it by hand, so that nobody else pays it. Pay only after a 200.',
+  access: 'admin',
+  endpoint: null,
+  params: refundParams,
+  body: why,
+  answers: { 200: { description: 'the refund is now yours to pay', schema: takenRefund } },
+  problems: ['refund_not_found', 'wrong_state'],
+  async handle({ params: { refundId }, body: { reason }, userId: actor }, { orderRefunds }: RefundServices) {
+    const answer = await orderRefunds.takeOnRefund(refundId, reason, actor);
+    if (answer.outcome === 'not_found') return problem('refund_not_found');
+    if (answer.outcome !== 'done') return problem('wrong_state', { detail: whyNotAgain(answer) });
+    return json(200, 'done', { outcome: 'done', refund: refundBody(storedOrderRefund(answer.refund)) });
+  },
+});
+
+/** Says why a failed refund was neither tried again nor claimed, over HTTP and on the command line. */
+export function whyNotAgain(answer: NotAgain): string {
+  if (answer.outcome === 'already_refunded') return ALREADY;
+  if (answer.outcome === 'being_asked') return BEING_ASKED;
+  if (answer.outcome === 'too_much') return 'Less than that is left of this order to refund.';
+  if (answer.outcome !== 'refund_failed') return whyNoRefund(answer, '');
+  return `It was tried again as refund ${answer.refund?.refundId}, which failed too. Use that refund.`;
+}
+type NotAgain = RefundRefused | { readonly outcome: 'already_refunded' } | { readonly outcome: 'being_asked' };
+
+/** The payment had another currency than its order, and its currency is not stored. */
+export const isOfOtherCurrency = ({ refundId, reason }: StoredRefund): boolean =>
+  refundId === null && reason === 'wrong_currency';
+
+/** Adds the currency to a refund. */
 const withCurrency = (refund: StoredRefund, currencies: ReadonlyMap<string, string>): ListedRefund => ({
   ...refundBody(refund),
-  currency: refund.reason === 'wrong_currency' ? null : (currencies.get(refund.orderId) ?? null),
+  currency: isOfOtherCurrency(refund) ? null : (currencies.get(refund.orderId) ?? null),
 });
 
 /** Formats a refund for programs: times in ISO 8601. */
@@ -140,7 +248,10 @@ export const caseBody = ({ createdAtMs, updatedAtMs, ...found }: StoredCase): Pa
 
 export const refundRoutes: readonly Route<RefundServices>[] = [
   listRefunds,
+  countRefunds,
   takeOnRefund,
+  retryRefund,
+  takeOnOrderRefund,
   listPaymentCases,
   closePaymentCase,
 ];

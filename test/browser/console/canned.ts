@@ -21,6 +21,7 @@ import type {
   ReconcileRun,
   PaymentCase,
   ListedRefund,
+  OrderRefund,
   Role,
   RuleChange,
   RulesStatus,
@@ -237,13 +238,13 @@ export function cannedAnswers({ rows, role, nowMs }: CannedOptions) {
     reason: index % 6 === 4 ? 'units_lost' : null,
     createdAt: iso(nowMs - 90_000 - index * 1_300),
     expiresAt: null,
-    paidAt: null,
+    paidAt: index % 6 === 0 || index % 6 === 2 ? iso(nowMs - 60_000) : null,
     refundedCents: 0,
     metadata: null,
     sku: 'mug',
     title: 'A mug',
     unitPriceCents: 1_999,
-    paymentId: null,
+    paymentId: index % 6 === 0 || index % 6 === 2 ? `pi_3MtwBwLkdIwHu7ix28a3ts${index}` : null,
   });
 
   const stage = (
@@ -325,6 +326,19 @@ export function cannedAnswers({ rows, role, nowMs }: CannedOptions) {
         detail: `order ${orderId(3)}: 1 for 1999 cents EUR, batch ${batchId(3)}`,
       },
     ],
+  };
+
+  const refundedPurchase: Trace = {
+    ...paidPurchase,
+    userId: 'buyer-1006',
+    requestId: 'order-7',
+    state: 'paid',
+    sentence: 'The order is paid. Nothing is left to do.',
+    nextAt: null,
+    steps: paidPurchase.steps.map((step) => ({
+      ...step,
+      detail: `order ${orderId(6)}: 1 for 1999 cents EUR, batch ${batchId(6)}`,
+    })),
   };
 
   const group = (index: number): ConsumerGroup => ({
@@ -531,17 +545,30 @@ export function cannedAnswers({ rows, role, nowMs }: CannedOptions) {
   });
 
   const refund = (index: number): ListedRefund => ({
+    refundId: index % 4 === 3 ? String(10 + index) : null,
+    followedBy: index === 7 ? '24' : null,
     paymentId: `pi_3MtwBwLkdIwHu7ix28a3tq${index}`,
     orderId: orderId(index),
     amountCents: 1_999 + index * 100,
     currency: 'EUR',
     reason: pick(['paid_too_late', 'paid_twice', 'wrong_amount'], index),
-    state: index % 3 === 2 ? 'refunded' : 'due',
+    state: index % 4 === 3 ? 'failed' : index % 3 === 2 ? 'refunded' : 'due',
     attempts: index % 5,
-    lastError: index === 1 ? 'refused: the card was closed' : null,
+    lastError: index % 4 === 3 || index === 1 ? 'refused: the card was closed' : null,
     createdAt: iso(nowMs - 400_000 - index * 60_000),
     updatedAt: iso(nowMs - 100_000),
   });
+
+  const orderRefund = (index: number): OrderRefund => {
+    const { updatedAt: _updatedAt, currency: _currency, ...shared } = refund(3);
+    return {
+      ...shared,
+      ...{ refundId: String(13 + index), key: `k${index}`, restock: false, actor: 'olga@shop.example' },
+      state: pick(['refunded', 'failed', 'due'] as const, index),
+      reason: pick(['a scratch on the left shoe', 'the buyer called', 'a new card'], index),
+      lastError: index === 1 ? 'refused: the card was closed' : null,
+    };
+  };
 
   const run = (index: number): ReconcileRun => ({
     runId: String(812 - index),
@@ -708,7 +735,7 @@ export function cannedAnswers({ rows, role, nowMs }: CannedOptions) {
     buckets,
     breakers,
     orders: list(rows, order),
-    purchases: [parkedPurchase, paidPurchase],
+    purchases: [parkedPurchase, paidPurchase, refundedPurchase],
     mqStatus,
     groups: mqList(list(rows, group)),
     topics: mqList(list(rows === 0 ? 0 : Math.max(6, rows), topic)),
@@ -719,6 +746,17 @@ export function cannedAnswers({ rows, role, nowMs }: CannedOptions) {
     deadLetters: list(rows, deadLetter),
     deadLetter: deadLetterWithBody,
     refunds: list(rows, refund),
+    orderRefunds: list(Math.min(rows, 3), orderRefund),
+    refundCounts:
+      rows === 0
+        ? { states: [] }
+        : {
+            states: [
+              { state: 'due', refunds: 120, amountCents: 239_880 },
+              { state: 'refunded', refunds: 380, amountCents: 759_620 },
+              { state: 'failed', refunds: 3, amountCents: 5_997 },
+            ],
+          },
     paymentCases: list(Math.min(rows, 3), paymentCase),
     runs: list(rows, run),
     jobs: list(rows, job),

@@ -132,6 +132,7 @@ function answerOf(method: string, path: string, query: URLSearchParams, canned: 
         : undefined;
   const [, saleId, part] = /^\/admin\/v1\/sales\/(\d+)(?:\/(\w+))?$/.exec(path) ?? [];
   if (saleId !== undefined) {
+    if (part === 'refunds') return canned.refundCounts;
     if (part === 'buckets') return { saleId, buckets: canned.buckets };
     if (part === 'seconds')
       return { ...canned.seconds(Date.parse(query.get('from') ?? ''), Date.parse(query.get('to') ?? '')), saleId };
@@ -141,6 +142,9 @@ function answerOf(method: string, path: string, query: URLSearchParams, canned: 
     const purchase = canned.purchases.find(({ requestId }) => path.endsWith(`/${requestId}`));
     return { purchases: purchase === undefined ? canned.purchases : [purchase], more: false };
   }
+  const [, orderId, ofOrder] = /^\/admin\/v1\/orders\/(\d+)(\/refunds)?$/.exec(path) ?? [];
+  if (ofOrder !== undefined) return { refunds: canned.orderRefunds };
+  if (orderId !== undefined) return canned.orders.find((order) => order.orderId === orderId);
   if (path.startsWith('/admin/v1/dead-letters/')) return canned.deadLetter;
   if (path.startsWith('/admin/v1/rules/history/')) return canned.oldRules;
   const fixed: Readonly<Record<string, unknown>> = {

@@ -7,6 +7,7 @@ export const SCREENS = {
   'all-sales': ['sales/all', 'Sales plan'],
   sale: ['sales/41', /^(Trail shoe|Sale 41)/],
   purchase: ['purchases/order-18', 'Purchase'],
+  order: ['purchases/order-7', 'Purchase'],
   'several-purchases': ['purchases/any', 'Purchase'],
   'orders-of-user': ['purchases?user=buyer-1000', 'Purchase'],
   messages: ['messages/lag', 'Messages'],

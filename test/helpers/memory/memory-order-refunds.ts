@@ -47,7 +47,7 @@ export class MemoryOrderRefunds implements Pick<
     const refundId = String(this.rows.length + 1);
     const refund: Stored = {
       ...{ refundId, orderId, paymentId: payment?.paymentId ?? '', key: wish.key ?? refundId, amountCents, restock },
-      ...{ reason, actor, state: 'due', attempts: 0, lastError: null },
+      ...{ reason, actor, state: 'due', attempts: 0, lastError: null, followedBy: null },
       ...{ createdAtMs: this.#clock.nowMs(), availableAtMs: this.#clock.nowMs() },
     };
     this.rows.push(refund);

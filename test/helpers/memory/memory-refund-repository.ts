@@ -20,7 +20,7 @@ interface Tries {
 }
 
 /** The refunds of the payments in `MemoryOrderTransitions`. */
-export class MemoryRefundRepository implements RefundRepository, RefundStore {
+export class MemoryRefundRepository implements RefundRepository, Pick<RefundStore, 'list' | 'takeOn'> {
   readonly audited: AuditEntry[] = [];
   readonly #transitions: MemoryOrderTransitions;
   readonly #clock: Clock;
@@ -53,9 +53,9 @@ export class MemoryRefundRepository implements RefundRepository, RefundStore {
     return isDue;
   }
 
-  async list({ state }: RefundFilter, { afterPaymentId, max }: RefundPage): Promise<StoredRefund[]> {
+  async list({ state }: RefundFilter, { after, max }: RefundPage): Promise<StoredRefund[]> {
     const all = this.#all.map((refund) => this.#storedOf(refund));
-    const from = all.findIndex(({ paymentId }) => paymentId === afterPaymentId) + 1;
+    const from = all.findIndex(({ paymentId }) => paymentId === after) + 1;
     const matching = all.slice(from).filter((refund) => state === undefined || refund.state === state);
     return matching.slice(0, max);
   }
@@ -111,7 +111,8 @@ export class MemoryRefundRepository implements RefundRepository, RefundStore {
   #storedOf(refund: Refund): StoredRefund {
     const { attempts, lastError } = this.tries(refund.paymentId);
     const atMs = this.#clock.nowMs();
-    return { ...refund, attempts, lastError, createdAtMs: atMs, updatedAtMs: atMs };
+    const ofOrder = { refundId: null, followedBy: null };
+    return { ...refund, ...ofOrder, attempts, lastError, createdAtMs: atMs, updatedAtMs: atMs };
   }
 
   get #all(): Refund[] {

@@ -14,6 +14,8 @@ export interface Call {
   readonly method?: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
   readonly query?: Query;
   readonly body?: unknown;
+  /** A repeated call with this key has no further effect. */
+  readonly key?: string;
   readonly signal?: AbortSignal;
   /** Statuses that count as an answer here, not as a failure. */
   readonly takes?: readonly number[];
@@ -61,14 +63,14 @@ export class Api {
 
   async #send(
     path: string,
-    { method, query = {}, body, signal, takes }: Call,
+    { method, query = {}, body, key, signal, takes }: Call,
     maxMs: number | null,
   ): Promise<Response> {
     const { session } = this;
     const { token } = session;
     if (token === null) throw new ApiError(401, 'unauthorized', 'Nobody is signed in.'); // the screen waits for the next token
     try {
-      return await send(token, path + queryOf(query), { method, body, takes, signal: limited(signal, maxMs) });
+      return await send(token, path + queryOf(query), { method, body, key, takes, signal: limited(signal, maxMs) });
     } catch (error) {
       if (error instanceof ApiError && error.status === 401) session.refused(token);
       throw error;
@@ -84,6 +86,7 @@ export async function askMe(token: string): Promise<Me> {
 interface Sent {
   readonly method?: string | undefined;
   readonly body?: unknown;
+  readonly key?: string | undefined;
   readonly signal: AbortSignal | null;
   readonly takes?: readonly number[] | undefined;
 }
@@ -91,10 +94,11 @@ interface Sent {
 async function send(
   token: string,
   path: string,
-  { method = 'GET', body, signal, takes = [] }: Sent,
+  { method = 'GET', body, key, signal, takes = [] }: Sent,
 ): Promise<Response> {
   const headers: Record<string, string> = { Authorization: `Bearer ${token}` };
   if (body !== undefined) headers['Content-Type'] = 'application/json';
+  if (key !== undefined) headers['Idempotency-Key'] = key;
   const response = await fetch(path, {
     method,
     headers,

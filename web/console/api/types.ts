@@ -28,8 +28,8 @@ export type {
   PurchaseOfBatch,
 } from '../../../src/contract/dead-letters.js';
 export type { Condition, LiveSale, RunningProgram, Snapshot } from '../../../src/contract/live.js';
-export type { FoundOrder } from '../../../src/contract/orders.js';
-export type { ListedRefund, PaymentCase } from '../../../src/contract/payments.js';
+export type { FoundOrder, OrderRefund, VoidStep } from '../../../src/contract/orders.js';
+export type { ListedRefund, PaymentCase, RefundCounts } from '../../../src/contract/payments.js';
 export type { Readiness } from '../../../src/contract/probes.js';
 export type { FieldError } from '../../../src/contract/problem.js';
 export type { Finding, ReconcileRun, ResolvedSale, SaleReport } from '../../../src/contract/reconcile.js';
@@ -62,7 +62,7 @@ export const DEAD_LETTER_REASONS = wordsOf<DeadLetter['reason']>({
   unknown_sale: true,
   forged: true,
 });
-export const REFUND_STATES = wordsOf<Refund['state']>({ due: true, refunded: true });
+export const REFUND_STATES = wordsOf<Refund['state']>({ due: true, refunded: true, failed: true });
 export const JOB_STATES = wordsOf<CompensationJob['state']>({ pending: true, compensated: true, failed_final: true });
 export const JOB_KINDS = wordsOf<CompensationJob['kind']>({
   leak: true,

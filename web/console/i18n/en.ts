@@ -290,9 +290,7 @@ export const en = {
     unitsLeft: 'Units left',
     pending: 'Pending',
     oldest: 'Oldest',
-    server: 'Server',
-    sameServer: 'same',
-    otherServer: 'changed',
+    otherServer: 'Its server has changed',
     breakers: 'Breakers',
     queue: 'Waiting room',
     queueOff: 'Off: this sale has no waiting room.',
@@ -311,6 +309,9 @@ export const en = {
     orders: 'Orders',
     ordersHint: 'The newest purchases of this sale',
     exportOrders: 'Orders as CSV',
+    exportText: 'All orders of this sale, or only orders that were paid within a time.',
+    paidFrom: 'Paid from',
+    paidTo: 'Paid before',
     actions: {
       warm: 'Warm',
       open: 'Open',
@@ -321,6 +322,7 @@ export const en = {
       repair: 'Repair',
       close: 'Close for good',
       cancel: 'Cancel the sale',
+      void: 'Void its orders',
       delete: 'Delete the draft',
     },
     does: {
@@ -579,19 +581,28 @@ export const en = {
 
   refunds: {
     title: 'Refunds',
-    states: { due: 'Due', refunded: 'Refunded' },
-    empty: 'No refund is due',
-    emptyText: 'A payment that arrives too late, twice or with a wrong amount appears here.',
+    states: { due: 'Due', refunded: 'Refunded', failed: 'Failed' },
+    empty: 'No refund matches',
+    emptyText:
+      'Refunds that operators order appear here, and payments that arrive too late, twice or with a wrong amount.',
     payment: 'Payment',
     amount: 'Amount',
     created: 'Since',
     lastError: 'What the provider said',
     reasons: 'Reason',
-    takeOn: 'Pay by hand',
-    takeOnTitle: 'Claim this refund',
-    takeOnText:
-      'You pay this refund instead of the keeper. Claim it first, and pay only after this page says that it is yours.',
-    taken: 'The refund is yours. Pay it now. The keeper will not.',
+    followedBy: (id: string) => `tried again as ${id}`,
+    acts: {
+      verb: { done: 'Pay by hand', retry: 'Try again' },
+      title: { done: 'Claim this refund', retry: 'Try this refund again' },
+      text: {
+        done: 'You pay this refund instead of the keeper. Claim it first, and pay only after this page says that it is yours.',
+        retry: 'The keeper asks the provider for a new refund of the same amount.',
+      },
+      said: {
+        done: 'The refund is yours. Pay it now. The keeper will not.',
+        retry: 'The keeper tries it again within seconds.',
+      },
+    },
     manyDue:
       'The keeper keeps asking the provider. A person must pay if the provider refuses, or if there is no provider.',
     cases: {
@@ -612,6 +623,56 @@ export const en = {
       closeTitle: 'Close this case',
       closeText: 'Confirms that you handled it at the payment provider. A new report of the provider reopens it.',
       closed: 'The case is closed.',
+    },
+  },
+
+  /** Cancels and refunds of orders. */
+  till: {
+    cancel: 'Cancel the order',
+    cancelText: 'Ends this unpaid order for its buyer. Its units are for sale again.',
+    cancelled: 'The order is cancelled.',
+    refund: 'Refund',
+    refundSum: (sum: string) => `Refund ${sum}`,
+    refundTitle: 'Refund this order',
+    refundText: 'The keeper returns the money through the payment provider. The buyer is told.',
+    whole: (sum: string) => `All: ${sum}`,
+    part: 'A part',
+    badAmount: (min: string, max: string) => `An amount from ${min} to ${max}, with the digits of the currency.`,
+    restock: 'Sell the units again',
+    restockHint: 'Once the whole amount is refunded, and while the sale is not closed.',
+    reasonHint: 'For the audit log.',
+    done: {
+      refunding: 'The refund is ordered. The keeper makes it within seconds.',
+      refunded: 'The money was already refunded.',
+    },
+    paidAt: 'Paid',
+    refunded: 'Refunded so far',
+    refunds: 'Refunds of this order',
+    failedText:
+      'The provider refused a refund. Try it again, or pay it by hand: claim it first. Then close its case on the screen Refunds.',
+    void: {
+      text: 'Cancels unpaid orders and, if you choose so, refunds paid orders in whole. Cancelled units are for sale again, and refunded units stay sold.',
+      which: 'Orders',
+      choices: { unpaid: 'Only unpaid', all: 'Unpaid and paid' },
+      found: { unpaid: 'Unpaid, to cancel', paid: 'Paid, to refund', money: 'Money to refund' },
+      done: { unpaid: 'Cancelled', paid: 'Refunds ordered', money: 'Money to refund' },
+      nothing: 'No order is left to void.',
+      verb: 'Void',
+      stop: 'Stop after this step',
+      goOn: 'Continue',
+      countAgain: 'Count again',
+      progress: (done: string, of: string) => `${done} of ${of} orders`,
+      stopped: 'You stopped. Continue, or come back later: finished orders are passed over.',
+      ended: 'Every order was handled. The keeper makes the refunds, and the page of the sale shows how far it is.',
+      left: (count: string) => `${counted(count, 'more order', 'more orders')} arrived. Count again and void again.`,
+      leftUnknown: 'The orders could not be counted again. Count again.',
+      pending: (count: string) =>
+        `${counted(count, 'batch is', 'batches are')} not recorded yet. Its purchases become orders: void again in a minute.`,
+      passedOver: 'Orders with a refund under way or with a dispute are left as they are.',
+      why: {
+        due: 'the keeper asks the provider, 16 at a time',
+        failed: 'the provider refused: try again, or pay by hand',
+      },
     },
   },
 

@@ -1,4 +1,4 @@
-import type { Role, Sale } from '../api/types.js';
+import type { FoundOrder, Role, Sale } from '../api/types.js';
 
 const RANKS: Readonly<Record<Role, number>> = { viewer: 0, operator: 1, admin: 2 };
 
@@ -15,6 +15,7 @@ const SALE_ACTIONS = [
   'repair',
   'close',
   'cancel',
+  'void',
   'delete',
 ] as const;
 export type SaleAction = (typeof SALE_ACTIONS)[number];
@@ -30,6 +31,7 @@ const ACTIONS: Readonly<Record<SaleAction, { readonly role: Role; readonly state
   repair: { role: 'operator', states: ['warm', 'open', 'paused', 'closed'] },
   close: { role: 'admin', states: ['warm', 'open', 'paused'] },
   cancel: { role: 'admin', states: ['warm'] },
+  void: { role: 'admin', states: ['paused', 'closed'] },
   delete: { role: 'admin', states: ['draft'] },
 };
 
@@ -37,5 +39,28 @@ const ACTIONS: Readonly<Record<SaleAction, { readonly role: Role; readonly state
 export const actionsOn = (sale: Pick<Sale, 'state' | 'retiredAt'>, role: Role): SaleAction[] =>
   SALE_ACTIONS.filter((action) => {
     const { role: needed, states } = ACTIONS[action];
-    return may(role, needed) && states.includes(sale.state) && sale.retiredAt === null;
+    return may(role, needed) && states.includes(sale.state) && (sale.retiredAt === null || action === 'void');
   });
+
+interface Money {
+  readonly state: FoundOrder['state'];
+  readonly amountCents: number;
+  readonly refundedCents: number;
+}
+
+/** Returns what this role may do with an order in its present state. */
+export const actionsOnOrder = ({ state, amountCents, refundedCents }: Money, role: Role): ('cancel' | 'refund')[] => {
+  if (state === 'pending_payment') return may(role, 'operator') ? ['cancel'] : [];
+  const isOwed = state === 'paid' || (state === 'refunded' && refundedCents < amountCents);
+  return isOwed && may(role, 'admin') ? ['refund'] : [];
+};
+
+/** Returns what may be done with a refund: claim it to pay it by hand, or try a failed one again. */
+export const actionsOnRefund = (
+  { state, followedBy }: { readonly state: string; readonly followedBy: string | null },
+  role: Role,
+): ('retry' | 'done')[] => {
+  if (!may(role, 'admin')) return [];
+  if (state === 'due') return ['done'];
+  return state === 'failed' && followedBy === null ? ['retry', 'done'] : [];
+};

@@ -1,4 +1,4 @@
-import type { Json, JsonObject } from '../api/types.js';
+import type { FieldError, Json, JsonObject } from '../api/types.js';
 import { isSame, valueAt, withValue } from './diff.js';
 
 /** How a value of the rules is edited. Paths are paths in the document: `limits.purchase.user`. */
@@ -219,6 +219,35 @@ export function ruleName(
   if (name === undefined) return names[words.at(-1) ?? ''] ?? path;
   const of = words.flatMap((word) => many[word] ?? []);
   return of.length === 0 ? name : `${of.join(', ')}: ${name}`;
+}
+
+/**
+ * Returns the name of a value where no form says the rest: with its layer, and with the optional field that holds it. An
+ * unknown path is its own name.
+ */
+export function ruleTitle(
+  path: string,
+  words: Parameters<typeof ruleName>[1] & { readonly layers: Readonly<Record<string, string>>; readonly mode: string },
+): string {
+  const [layer = '', ...rest] = path.split('.');
+  const last = rest.at(-1);
+  const of = words.layers[layer];
+  if (of === undefined || last === undefined) return of ?? path;
+  const parent = path.slice(0, -last.length - 1);
+  if (/^\d+$/.test(last)) return `${ruleTitle(parent, words)} ${Number(last) + 1}`;
+  if (rest.length === 1 && last === 'mode') return `${of} › ${words.mode}`;
+  const name = ruleName(path, words);
+  if (name === path) return path;
+  return name === words.names[last] ? `${ruleTitle(parent, words)} › ${name}` : `${of} › ${name}`;
+}
+
+/** Splits a mistake of the API into the name of the field and what is wrong with it. */
+export function ruleFault(
+  { field, message }: FieldError,
+  words: Parameters<typeof ruleTitle>[1],
+): { readonly name: string; readonly fault: string } {
+  const isNamed = message.startsWith(`${field} `);
+  return { name: ruleTitle(field, words), fault: isNamed ? message.slice(field.length + 1) : message };
 }
 
 export const withRule = (rules: JsonObject, path: string, value: Json): JsonObject =>

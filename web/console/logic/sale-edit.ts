@@ -55,4 +55,5 @@ export function saleEdit(
   };
 }
 
-const figureOf = (text: string): number => (text.trim() === '' ? Number.NaN : Number(text));
+/** Reads a typed figure. An empty text is no figure. */
+export const figureOf = (text: string): number => (text.trim() === '' ? Number.NaN : Number(text));

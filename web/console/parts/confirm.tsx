@@ -1,5 +1,5 @@
 import type { ComponentChildren } from 'preact';
-import { useState } from 'preact/hooks';
+import { useRef, useState } from 'preact/hooks';
 import { ApiError, apiErrorOf } from '../api/api-error.js';
 import { pathOf } from '../logic/routes.js';
 import { queryOf } from '../logic/query.js';
@@ -52,13 +52,17 @@ export function Confirm({
     result?: ComponentChildren;
     error?: ApiError;
   }>({ is: 'asked' });
+  const isActing = useRef(false); // a second click may come before the button is disabled
   const act = async (): Promise<void> => {
+    if (isActing.current) return;
+    isActing.current = true;
     setState({ is: 'running' });
     try {
       const result = await run();
       setState({ is: 'done', result });
       onDone?.();
     } catch (error) {
+      isActing.current = false;
       setState({ is: 'asked', error: apiErrorOf(error) });
       if (!(error instanceof ApiError)) throw error; // a bug: the browser logs where
     }

@@ -39,10 +39,13 @@ export function Diff({
   before,
   after,
   names,
+  nameOf,
 }: {
   readonly before: Json;
   readonly after: Json;
   readonly names?: readonly [string, string];
+  /** Names a value for people. Absent: its path. */
+  readonly nameOf?: (path: string) => string;
 }) {
   const { t } = useWords();
   const changes = changesOf(before ?? {}, after ?? {});
@@ -62,7 +65,11 @@ export function Diff({
           {changes.map((change) => (
             <tr key={change.path}>
               <th scope="row">
-                <code>{change.path === '' ? '·' : change.path}</code>
+                {nameOf ? (
+                  <span title={change.path}>{nameOf(change.path)}</span>
+                ) : (
+                  <code>{change.path === '' ? '·' : change.path}</code>
+                )}
               </th>
               <DiffCells {...change} />
             </tr>

@@ -11,6 +11,7 @@ import { Icon, type IconName } from '../parts/icons.js';
 import { Empty, Failure, Freshness, Loading, Note } from '../parts/states.js';
 import { Table, type Column } from '../parts/table.js';
 import { PurchaseState } from '../parts/words.js';
+import { OrderPanel } from './order-panel.js';
 import { navigate, useFilter, useNow, usePages, useResource, useWords, type Resource } from '../shell/hooks.js';
 
 type Way = 'id' | 'user';
@@ -255,6 +256,7 @@ function Life({ purchase, read }: { readonly purchase: Trace; readonly read: Par
           ]}
         />
       </Panel>
+      {orderId !== null && <OrderPanel key={orderId} orderId={orderId} onDone={read.reload} />}
       <Panel
         title={t.purchases.timeline}
         actions={whole !== null && <span class="hint number">{t.purchases.took(f.duration(whole))}</span>}

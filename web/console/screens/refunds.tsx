@@ -2,19 +2,19 @@ import { useState } from 'preact/hooks';
 import { REFUND_STATES, type ListedRefund } from '../api/types.js';
 import { may } from '../logic/permissions.js';
 import { pathOf } from '../logic/routes.js';
-import { Ago, Badge, Button, Cut, Facts, Id, Panel, ScreenHead, Time } from '../parts/basics.js';
-import { Confirm } from '../parts/confirm.js';
+import { Ago, Cut, Id, Panel, ScreenHead } from '../parts/basics.js';
 import { FilterBar } from '../parts/fields.js';
 import { Empty, Freshness } from '../parts/states.js';
 import { Table, type Column } from '../parts/table.js';
 import { PaymentCases } from './payment-cases.js';
+import { RefundButtons, RefundDialog, RefundState, type PickedRefund } from './refund-actions.js';
 import { useApp, useFilter, usePages, useWords } from '../shell/hooks.js';
 
-/** Shows money that is owed to buyers. */
+/** Shows money that is owed to buyers, and refunds that operators ordered. */
 export function RefundsScreen() {
-  const { api, me } = useApp();
+  const { me } = useApp();
   const { t, f } = useWords();
-  const [filter, setFilter] = useFilter(['state'] as const);
+  const [filter, setFilter] = useFilter(['state', 'sale'] as const);
   const refunds = usePages<ListedRefund, { refunds: readonly ListedRefund[]; next: string | null }>(
     '/admin/v1/refunds',
     filter,
@@ -23,7 +23,7 @@ export function RefundsScreen() {
       read: (page) => ({ rows: page.refunds, next: page.next }),
     },
   );
-  const [picked, setPicked] = useState<ListedRefund | null>(null);
+  const [picked, setPicked] = useState<PickedRefund | null>(null);
   const columns: readonly Column<ListedRefund>[] = [
     { name: t.refunds.payment, cell: ({ paymentId }) => <Id text={paymentId} /> },
     {
@@ -31,7 +31,7 @@ export function RefundsScreen() {
       width: '90px',
       ...(may(me.role, 'admin') && { hides: 'phone' as const }), // the button shows it
       sort: ({ state }) => state,
-      cell: ({ state }) => <Badge tone={state === 'due' ? 'warn' : 'ok'}>{t.refunds.states[state]}</Badge>,
+      cell: ({ state }) => <RefundState state={state} />,
     },
     {
       name: t.refunds.amount,
@@ -44,28 +44,20 @@ export function RefundsScreen() {
     {
       name: t.common.order,
       hides: 'phone',
-      width: '160px',
+      width: '140px',
       cell: ({ orderId }) => <Id text={orderId} to={pathOf({ screen: 'purchases', id: orderId })} />,
     },
     {
       name: t.refunds.reasons,
       hides: 'phone',
-      width: '120px',
+      width: '110px',
       sort: ({ reason }) => reason,
       cell: ({ reason }) => <Cut text={reason} />,
     },
     {
-      name: t.common.attempts,
-      isNumber: true,
-      hides: 'narrow',
-      width: '84px',
-      sort: ({ attempts }) => attempts,
-      cell: ({ attempts }) => f.number(attempts),
-    },
-    {
       name: t.refunds.lastError,
       hides: 'narrow',
-      width: '18%',
+      width: '16%',
       cell: ({ lastError }) => <Cut text={lastError} lang="en" />,
     },
     {
@@ -79,18 +71,13 @@ export function RefundsScreen() {
       ? [
           {
             name: t.common.action,
-            width: '124px',
-            phoneWidth: '112px',
-            cell: (refund: ListedRefund) =>
-              refund.state === 'due' && <Button onClick={() => setPicked(refund)}>{t.refunds.takeOn}</Button>,
+            width: '200px',
+            phoneWidth: '140px',
+            cell: (refund: ListedRefund) => <RefundButtons refund={refund} onPick={setPicked} />,
           },
         ]
       : []),
   ];
-  const takeOn = async ({ paymentId }: ListedRefund): Promise<string> => {
-    await api.ask(`/admin/v1/refunds/${encodeURIComponent(paymentId)}/done`, { method: 'POST' });
-    return t.refunds.taken;
-  };
   return (
     <>
       <ScreenHead title={t.refunds.title} under={t.refunds.manyDue} />
@@ -104,6 +91,7 @@ export function RefundsScreen() {
               kind: 'choice',
               options: REFUND_STATES.map((one) => [one, t.refunds.states[one]] as const),
             },
+            { name: 'sale', label: t.reconcile.saleId, kind: 'text' },
           ]}
           values={filter}
           onChange={setFilter}
@@ -114,7 +102,7 @@ export function RefundsScreen() {
           label={t.refunds.title}
           columns={columns}
           rows={refunds.rows}
-          keyOf={({ paymentId }) => paymentId}
+          keyOf={({ paymentId, refundId }) => refundId ?? paymentId}
           empty={<Empty title={t.refunds.empty} text={t.refunds.emptyText} />}
           error={refunds.error}
           isLoading={refunds.isLoading}
@@ -123,30 +111,7 @@ export function RefundsScreen() {
           onMore={refunds.more}
         />
       </Panel>
-      {picked && (
-        <Confirm
-          title={t.refunds.takeOnTitle}
-          text={t.refunds.takeOnText}
-          verb={t.refunds.takeOn}
-          isDangerous
-          run={() => takeOn(picked)}
-          audit={{ subject: `refund:${picked.paymentId}` }}
-          onClose={() => setPicked(null)}
-          onDone={refunds.reload}
-        >
-          <Facts
-            facts={[
-              [t.refunds.payment, <Id text={picked.paymentId} />],
-              [t.refunds.amount, <b>{f.money(picked.amountCents, picked.currency)}</b>],
-              [t.common.order, <Id text={picked.orderId} />],
-              [t.refunds.reasons, picked.reason],
-              [t.common.attempts, f.number(picked.attempts)],
-              [t.refunds.lastError, picked.lastError === null ? '–' : <span lang="en">{picked.lastError}</span>],
-              [t.refunds.created, <Time at={picked.createdAt} />],
-            ]}
-          />
-        </Confirm>
-      )}
+      {picked && <RefundDialog picked={picked} onClose={() => setPicked(null)} onDone={refunds.reload} />}
     </>
   );
 }

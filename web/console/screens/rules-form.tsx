@@ -6,6 +6,7 @@ import {
   LAYERS,
   layerChanged,
   numberFault,
+  ruleFault,
   ruleName,
   RULE_FIELDS,
   withRule,
@@ -37,8 +38,7 @@ export function RulesForm({ before, rules, errors, onChange }: FormProps) {
             <header class="panel-head">
               <div>
                 <h2>
-                  {t.rules.layers[layer]} <code class="faint">{layer}</code>{' '}
-                  {isChanged && <Badge tone="info">{t.rules.after}</Badge>}
+                  {t.rules.layers[layer]} {isChanged && <Badge tone="info">{t.rules.after}</Badge>}
                 </h2>
                 <p class="hint">{t.rules.layerHints[layer]}</p>
               </div>
@@ -80,7 +80,8 @@ function RuleInput(props: InputProps) {
   const { t } = useWords();
   const value = valueAt(rules, field.path);
   const set = (next: Json): void => onChange(withRule(rules, field.path, next));
-  const error = errors.find((one) => one.field === field.path || one.field.startsWith(`${field.path}.`))?.message;
+  const wrong = errors.find((one) => one.field === field.path || one.field.startsWith(`${field.path}.`));
+  const error = wrong && ruleFault(wrong, t.rules).fault;
   const isChanged = !isSame(valueAt(before, field.path), value);
   const words: Readonly<Record<string, string>> = { ...t.rules.modes, ...t.rules.levels, ...t.rules.options };
   const label = ruleName(field.path, t.rules);

@@ -13,6 +13,7 @@ import {
 import { changesOf } from '../logic/diff.js';
 import { may } from '../logic/permissions.js';
 import { pathOf, RULE_TABS } from '../logic/routes.js';
+import { ruleFault, ruleTitle } from '../logic/rule-fields.js';
 import { Store } from '../logic/store.js';
 import { Badge, Button, Cut, Facts, Panel, ScreenHead, Tabs, Time } from '../parts/basics.js';
 import { Confirm } from '../parts/confirm.js';
@@ -121,6 +122,7 @@ function Editor({ tab, inForce, rules, from, isChanged, onChange, onDiscard, onR
   const [isAsked, setAsked] = useState(false);
   const [isJsonBad, setJsonBad] = useState(false);
   const checked = useCheck(rules, isChanged);
+  const nameOf = (path: string): string => ruleTitle(path, t.rules);
   const changes = changesOf(inForce.rules, rules).length;
   const isAdmin = may(me.role, 'admin');
   const isBehind = from !== inForce.version;
@@ -170,9 +172,14 @@ function Editor({ tab, inForce, rules, from, isChanged, onChange, onDiscard, onR
       {errors.length > 0 && (
         <Note tone="bad">
           <ul lang="en">
-            {errors.map(({ field, message }) => (
-              <li key={field + message}>{message}</li>
-            ))}
+            {errors.map((error) => {
+              const { name, fault } = ruleFault(error, t.rules);
+              return (
+                <li key={error.field + error.message} title={error.field}>
+                  <b>{name}</b>: {fault}
+                </li>
+              );
+            })}
           </ul>
         </Note>
       )}
@@ -183,7 +190,7 @@ function Editor({ tab, inForce, rules, from, isChanged, onChange, onDiscard, onR
       )}
       {isChanged && (
         <Panel title={t.rules.changed(f.number(changes))} flush>
-          <Diff before={inForce.rules} after={rules} />
+          <Diff before={inForce.rules} after={rules} nameOf={nameOf} />
         </Panel>
       )}
       {isAsked && (
@@ -197,7 +204,7 @@ function Editor({ tab, inForce, rules, from, isChanged, onChange, onDiscard, onR
           onClose={() => setAsked(false)}
           onDone={onPublished}
         >
-          <Diff before={inForce.rules} after={rules} />
+          <Diff before={inForce.rules} after={rules} nameOf={nameOf} />
           <p class="hint">{t.rules.dryRunHint}</p>
         </Confirm>
       )}
@@ -468,6 +475,7 @@ function Versions({
                 before={current?.rules ?? {}}
                 after={rules}
                 names={[t.rules.before, t.rules.version(f.number(open))]}
+                nameOf={(path) => ruleTitle(path, t.rules)}
               />
             )}
           </Shown>

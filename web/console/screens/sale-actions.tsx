@@ -11,7 +11,7 @@ import { Check, TextField } from '../parts/fields.js';
 import { useApp, useWords } from '../shell/hooks.js';
 
 interface Props {
-  readonly action: SaleAction;
+  readonly action: Exclude<SaleAction, 'void'>;
   readonly sale: Sale;
   readonly now: LiveSale | null;
   readonly onClose: () => void;

@@ -5,6 +5,7 @@ import type {
   Bucket,
   LiveSale,
   FoundOrder,
+  RefundCounts,
   Sale,
   SaleSecond,
   SaleSeconds,
@@ -12,7 +13,7 @@ import type {
 } from '../api/types.js';
 import { valueAt } from '../logic/diff.js';
 import { actionsOn, type SaleAction } from '../logic/permissions.js';
-import { queryOf } from '../logic/query.js';
+import { queryOf, timeOf } from '../logic/query.js';
 import { pathOf } from '../logic/routes.js';
 import {
   chartData,
@@ -29,17 +30,20 @@ import {
 } from '../logic/sale-seconds.js';
 import { Ago, Badge, Button, Cut, Facts, Figure, Id, Link, Panel, ScreenHead, Time } from '../parts/basics.js';
 import { RushChart } from '../parts/chart.js';
-import { Segments } from '../parts/fields.js';
+import { Dialog } from '../parts/dialog.js';
+import { Segments, TextField } from '../parts/fields.js';
+import { Icon } from '../parts/icons.js';
 import { SaveButton } from '../parts/save.js';
 import { StockBar } from '../parts/small-charts.js';
 import { Empty, Failure, Freshness, Loading, Note, ProblemText, Shown } from '../parts/states.js';
 import { Table, type Column } from '../parts/table.js';
 import { PurchaseState, Refusals, SaleState } from '../parts/words.js';
 import { useStaleText } from '../shell/frame.js';
-import { navigate, serverNowMs, useApp, useNow, useResource, useStore, useWords } from '../shell/hooks.js';
+import { navigate, serverNowMs, useApp, useFilter, useNow, useResource, useStore, useWords } from '../shell/hooks.js';
 import { BreakerTable } from './health.js';
 import { WindowLeft } from './live.js';
 import { SaleActionDialog } from './sale-actions.js';
+import { SaleRefunds, VOID_CHOICES, VoidDialog } from './void-sale.js';
 
 /** Shows a sale: its rush second by second, where its units are, and its actions. */
 export function SaleScreen({ saleId }: { readonly saleId: string }) {
@@ -47,7 +51,10 @@ export function SaleScreen({ saleId }: { readonly saleId: string }) {
   const { t } = useWords();
   const sale = useResource<Sale>(`/admin/v1/sales/${saleId}`, { everyMs: 15_000 });
   const { snapshot } = useStore(live.state);
-  const [action, setAction] = useState<SaleAction | null>(null);
+  const [action, setAction] = useState<Exclude<SaleAction, 'void'> | null>(null);
+  const refunds = useResource<RefundCounts>(`/admin/v1/sales/${saleId}/refunds`, { everyMs: 15_000 });
+  const [{ void: voiding }, setFilter] = useFilter(['void'] as const); // so that a reload opens the dialog again
+  const voidChoice = VOID_CHOICES.find((one) => one === voiding);
   const stale = useStaleText();
   const now = snapshot?.sales.find((one) => one.saleId === saleId) ?? null;
 
@@ -86,13 +93,13 @@ export function SaleScreen({ saleId }: { readonly saleId: string }) {
           <Button
             key={one}
             kind={
-              one === 'close' || one === 'cancel' || one === 'delete'
+              one === 'close' || one === 'cancel' || one === 'void' || one === 'delete'
                 ? 'danger'
                 : one === 'open' || one === 'resume'
                   ? 'main'
                   : 'plain'
             }
-            onClick={() => setAction(one)}
+            onClick={() => (one === 'void' ? setFilter({ void: 'unpaid' }) : setAction(one))}
           >
             {t.sale.actions[one]}
           </Button>
@@ -108,14 +115,25 @@ export function SaleScreen({ saleId }: { readonly saleId: string }) {
           <Panel title={t.sale.facts} actions={<Freshness {...sale} />}>
             <SaleFacts sale={data} />
           </Panel>
+          <SaleRefunds sale={data} counts={refunds} />
           <WaitingRoom saleId={saleId} now={now} />
           <SaleBreakers />
         </div>
       </div>
-      <Orders saleId={saleId} />
+      <Orders sale={data} />
       <History saleId={saleId} />
       {action !== null && (
         <SaleActionDialog action={action} sale={data} now={now} onClose={() => setAction(null)} onDone={sale.reload} />
+      )}
+      {voidChoice !== undefined && actions.includes('void') && (
+        <VoidDialog
+          sale={data}
+          choice={voidChoice}
+          pending={now?.pending ?? 0}
+          onChoose={(choice) => setFilter({ void: choice })}
+          onClose={() => setFilter({ void: '' })}
+          onDone={refunds.reload}
+        />
       )}
     </>
   );
@@ -321,12 +339,22 @@ function Buckets({ sale }: { readonly sale: Sale }) {
       name: t.sale.bucket,
       isNumber: true,
       width: '70px',
-      cell: ({ bucket }) => f.number(bucket),
+      cell: ({ bucket, sameServer }) => (
+        <>
+          {sameServer === false && (
+            <span class="stale" title={t.sale.otherServer}>
+              <Icon name="warn" />
+              <span class="hidden">{t.sale.otherServer}</span>
+            </span>
+          )}{' '}
+          {f.number(bucket)}
+        </>
+      ),
       sort: ({ bucket }) => bucket,
     },
     {
       name: t.common.state,
-      width: '104px',
+      width: '116px',
       cell: ({ state, error }) =>
         error !== null ? (
           <Badge tone="bad" title={error}>
@@ -362,13 +390,6 @@ function Buckets({ sale }: { readonly sale: Sale }) {
       isNumber: true,
       hides: 'narrow',
       cell: ({ epoch }) => (epoch === null ? '–' : f.number(epoch)),
-    },
-    {
-      name: t.sale.server,
-      hides: 'narrow',
-      width: '92px',
-      cell: ({ sameServer }) =>
-        sameServer === null ? '–' : sameServer ? t.sale.sameServer : <Badge tone="warn">{t.sale.otherServer}</Badge>,
     },
   ];
   return (
@@ -455,8 +476,10 @@ function SaleBreakers() {
   );
 }
 
-function Orders({ saleId }: { readonly saleId: string }) {
+function Orders({ sale }: { readonly sale: Sale }) {
+  const { saleId } = sale;
   const { t, f } = useWords();
+  const [isExporting, setExporting] = useState(false);
   const orders = useResource<{ orders: readonly FoundOrder[] }>('/admin/v1/orders', {
     query: { sale: saleId, limit: 20 },
     everyMs: 15_000,
@@ -491,12 +514,9 @@ function Orders({ saleId }: { readonly saleId: string }) {
       flush
       actions={
         <>
-          <SaveButton
-            path="/admin/v1/orders/export"
-            query={{ sale: saleId, format: 'csv' }}
-            name={`orders-${saleId}.csv`}
-            text={t.sale.exportOrders}
-          />
+          <Button icon="download" onClick={() => setExporting(true)}>
+            {t.sale.exportOrders}
+          </Button>
           <Freshness {...orders} />
         </>
       }
@@ -513,7 +533,49 @@ function Orders({ saleId }: { readonly saleId: string }) {
           />
         )}
       </Shown>
+      {isExporting && <ExportDialog sale={sale} onClose={() => setExporting(false)} />}
     </Panel>
+  );
+}
+
+/** Exports the orders of a sale: all of them, or those that were paid within a time. */
+function ExportDialog({ sale: { saleId, opensAt }, onClose }: { readonly sale: Sale; readonly onClose: () => void }) {
+  const { t } = useWords();
+  const [typed, setTyped] = useState({ paidFrom: '', paidTo: '' });
+  const [openedMs] = useState(Date.now); // `2h` is two hours before this time
+  const [paidFrom, paidTo] = [timeOf(typed.paidFrom, openedMs), timeOf(typed.paidTo, openedMs)];
+  const field = (name: keyof typeof typed) => (
+    <TextField
+      label={t.sale[name]}
+      value={typed[name]}
+      onInput={(text) => setTyped({ ...typed, [name]: text })}
+      placeholder="2h"
+      error={timeOf(typed[name], openedMs) === null ? t.common.badTime : undefined}
+    />
+  );
+  const query = { sale: saleId, format: 'csv', paidFrom: paidFrom || (paidTo && opensAt), paidTo };
+  return (
+    <Dialog
+      title={t.sale.exportOrders}
+      onClose={onClose}
+      foot={
+        paidFrom !== null &&
+        paidTo !== null && (
+          <SaveButton
+            path="/admin/v1/orders/export"
+            query={query}
+            name={`orders-${saleId}.csv`}
+            text={t.sale.exportOrders}
+          />
+        )
+      }
+    >
+      <p>{t.sale.exportText}</p>
+      <div class="form-grid">
+        {field('paidFrom')}
+        {field('paidTo')}
+      </div>
+    </Dialog>
   );
 }
 

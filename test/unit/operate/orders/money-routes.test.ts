@@ -7,7 +7,7 @@ import { bearer, FakeServices, ORDER, startServer, type Started } from '../../ht
 
 const REFUND: OrderRefund = {
   ...{ refundId: '7', orderId: '99', paymentId: 'p1', key: 'k1', amountCents: 500, restock: false },
-  ...{ reason: 'a scratch', actor: 'boss', state: 'due', attempts: 0, lastError: null },
+  ...{ reason: 'a scratch', actor: 'boss', state: 'due', attempts: 0, lastError: null, followedBy: null },
   createdAtMs: Date.UTC(2030, 0, 1),
 };
 

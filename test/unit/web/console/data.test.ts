@@ -258,6 +258,7 @@ describe('rights of a role', () => {
     expect(actionsOn(open, 'operator')).to.deep.equal(['pause', 'reshard', 'repair']);
     expect(actionsOn(open, 'admin')).to.deep.equal(['pause', 'edit', 'reshard', 'repair', 'close']);
     expect(actionsOn({ state: 'draft', retiredAt: null }, 'admin')).to.deep.equal(['warm', 'edit', 'delete']);
-    expect(actionsOn({ state: 'closed', retiredAt: '2026-01-01T00:00:00.000Z' }, 'admin')).to.deep.equal([]);
+    expect(actionsOn({ state: 'closed', retiredAt: '2026-01-01T00:00:00.000Z' }, 'admin')).to.deep.equal(['void']);
+    expect(actionsOn({ state: 'paused', retiredAt: null }, 'operator')).not.to.include('void');
   });
 });

@@ -7,7 +7,9 @@ import { valueAt, withValue } from '../../../../web/console/logic/diff.js';
 import {
   allRuleFields,
   numberFault,
+  ruleFault,
   ruleName,
+  ruleTitle,
   withRule,
   type RuleField,
 } from '../../../../web/console/logic/rule-fields.js';
@@ -111,6 +113,38 @@ describe('form of the rules', () => {
     expect(ruleName('limits.purchase.user.windowMs', en.rules)).to.equal('Within (ms)');
     expect(ruleName('degrade.asked.mysql.order', en.rules)).to.equal('MySQL, Orders: level while its breaker is open');
     expect(ruleName('queue.order', en.rules)).to.equal('Order of buyers');
+  });
+
+  it('names a change by its layer, its field and the optional field around it', () => {
+    const titles = (...paths: string[]): string[] => paths.map((path) => ruleTitle(path, en.rules));
+    expect(titles('orders.cancelsMax', 'orders.mode', 'sign.tokens.mode', 'limits')).to.deep.equal([
+      'Unpaid orders › Cancelled orders per buyer and sale',
+      'Unpaid orders › Mode',
+      'Signatures and tokens › Purchase tokens',
+      'Limits',
+    ]);
+    expect(titles('limits.purchase.user', 'limits.purchase.user.windowMs', 'lists.users.deny.2')).to.deep.equal([
+      'Limits › Purchase: each user',
+      'Limits › Purchase: each user › Within (ms)',
+      'Lists › Users to refuse 3',
+    ]);
+    expect(titles('new.field', 'orders.unknown')).to.deep.equal(['new.field', 'orders.unknown']);
+  });
+
+  it('names no change by its path, in every language', () => {
+    for (const { rules } of [en, zh]) {
+      for (const { path } of FIELDS)
+        expect(ruleTitle(path, rules), path)
+          .to.match(/^[^.]+ › /)
+          .and.not.contain(path);
+    }
+  });
+
+  it('says what is wrong with a field without its path', () => {
+    const said = (message: string) => ruleFault({ field: 'orders.cancelsMax', message }, en.rules);
+    const name = 'Unpaid orders › Cancelled orders per buyer and sale';
+    expect(said('orders.cancelsMax must be a whole number.')).to.deep.equal({ name, fault: 'must be a whole number.' });
+    expect(said('Too many.')).to.deep.equal({ name, fault: 'Too many.' });
   });
 
   it('changes a copy and leaves the rules in force unchanged', () => {
