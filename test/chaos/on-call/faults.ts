@@ -93,7 +93,7 @@ export const FAULTS: readonly OnCallFault[] = [
     looks: [
       { run: ALL_PROGRAMS, says: /ready":true.+\ncurl: .+\n+\{"ready":true/ },
       { run: UNITS, says: /seckill-worker-1 failed\nseckill-worker-2 failed/ },
-      { run: 'seckill mq groups', says: /seckill-order-writer/ },
+      { run: "journalctl -u 'seckill-worker@*' -n 20 -o cat", says: /"level":/ },
     ],
     begin: (shop) => shop.kill('worker-1', 'worker-2'),
     end: (shop) => shop.start('worker-1', 'worker-2'),
@@ -116,6 +116,7 @@ export const FAULTS: readonly OnCallFault[] = [
     looks: [
       { run: ALL_PROGRAMS, says: /ready":true.+\n\{"ready":true.+\ncurl: / },
       { run: UNITS, says: /seckill-keeper-1 failed\nseckill-keeper-2 failed/ },
+      { run: 'journalctl -u seckill-keeper -n 20 -o cat', says: /"level":/ },
     ],
     begin: (shop) => shop.kill('keeper-1', 'keeper-2'),
     end: (shop) => shop.start('keeper-1', 'keeper-2'),
@@ -127,7 +128,7 @@ export const FAULTS: readonly OnCallFault[] = [
     looks: [
       { run: ALL_PROGRAMS, says: /"name":"mysql","ok":false/ },
       { run: 'systemctl status mysql', says: /failed/ },
-      { run: 'logs worker', says: /mysql/i },
+      { run: 'logs keeper', says: /mysql/i },
     ],
     ...dies('mysql'),
     refusedMax: 0,
@@ -138,7 +139,7 @@ export const FAULTS: readonly OnCallFault[] = [
     looks: [
       { run: ALL_PROGRAMS, says: /"name":"mysql","ok":false/ },
       { run: 'systemctl status mysql', says: /active/ },
-      { run: 'logs worker', says: /mysql/i },
+      { run: 'logs keeper', says: /mysql/i },
     ],
     ...hangs('mysql'),
     refusedMax: 0,

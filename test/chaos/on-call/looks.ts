@@ -39,7 +39,7 @@ systemctl() {
 journalctl() {
   local program=\${2#seckill-} lines=+1
   if [[ $3 == -n ]]; then lines=$4; fi
-  find "$LOGS" -name "\${program%\\*}-*.log" -mmin -15 -exec cat {} + | tail -n "$lines"
+  find "$LOGS" -name "\${program%%[@*]*}-*.log" -mmin -15 -exec cat {} + | tail -n "$lines"
 }
 `;
 
