@@ -19,7 +19,7 @@ const LOOK_MAX_S = 20;
 const LINES_SHOWN = 3;
 const LINE_SHOWN = 160;
 
-export const readRunbook = (): string => readFileSync(join(REPO_DIR, 'docs/runbook.md'), 'utf8');
+const readRunbook = (): string => readFileSync(join(REPO_DIR, 'docs/runbook.md'), 'utf8');
 
 /**
  * The machine that the runbook describes, on top of the programs of this run: they have no systemd, and other ports.
