@@ -80,13 +80,12 @@ export async function runOnCall(
 
 /** A table of all faults, then the looks of each. */
 function pageOf({ rows, books }: Found): string {
-  const looksOf = ({ name, looks }: Row): string[] =>
-    looks.length === 0
-      ? []
-      : [`${name}:`, ...looks.flatMap(({ run, shows }) => [`  $ ${run}`, ...shows.map((line) => `    ${line}`)])];
-  const looks = rows.flatMap(looksOf);
+  const looks = rows.flatMap((row) => (row.looks.length === 0 ? [] : [`${row.name}:`, ...looksOf(row)]));
   return ['```', renderTable(HEADER, rows.map(cellsOf)), '', `At the end: ${books}.`, '', ...looks, '```'].join('\n');
 }
+
+const looksOf = ({ looks }: Row): string[] =>
+  looks.flatMap(({ run, shows }) => [`  $ ${run}`, ...shows.map((line) => `    ${line}`)]);
 
 const cellsOf = ({ name, alerts, firedS, endedS, tally }: Row): string[] => [
   name,
@@ -112,7 +111,7 @@ async function onCall(
     const rows: Row[] = [];
     const add = (row: Row): void => {
       rows.push(row);
-      console.error(cellsOf(row).join('  '), row.wrong.join('; '));
+      console.error([cellsOf(row).join('  '), ...looksOf(row), ...row.wrong].join('\n'));
     };
     if (ordinaryMinutes > 0) add(await ordinary(shop, watch, ordinaryMinutes));
     for (const fault of faults) add(await tryFault(shop, watch, looks, fault));
