@@ -15,6 +15,7 @@ type Ports = ReadonlyMap<Place, readonly [port: number, operatorsPort: number]>;
 
 const STOCK = 1_000_000;
 const BUYERS_PER_SECOND = 20;
+const WARM_PURCHASES = 200;
 /** Half of the orders expire after this, so that the ordinary minutes have ordinary expiries. */
 const PAYMENT_WINDOW_MS = 60_000;
 /** Of the times that the harness shortens, those that an operator sees. */
@@ -114,13 +115,17 @@ export class Shop {
     );
   }
 
-  /** Lets buyers come at a steady rate, whether or not they are answered. */
-  sell(): void {
+  /**
+   * Lets buyers come at a steady rate, whether or not they are answered. @returns once both apis have sold for a while:
+   * an api reads the sale from MySQL at its first purchase
+   */
+  async sell(): Promise<void> {
     const sellOne = (): void => {
       const selling = this.#sellOne(this.#made++).finally(() => this.#selling.delete(selling));
       this.#selling.add(selling);
     };
     this.#load = setInterval(sellOne, 1000 / BUYERS_PER_SECOND);
+    await until('the shop sells', () => this.#buyers.opLog.count('ok') >= WARM_PURCHASES, { everyMs: 1000 });
   }
 
   /** Waits until Redis and MySQL agree on the sale. @throws with the last findings when they never do */
