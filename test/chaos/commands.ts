@@ -106,6 +106,7 @@ export function chaosCommands(): Command[] {
       ORDINARY_MINUTES_DEFAULT,
     )
     .option('--keep', 'keep the data of the servers and of Prometheus')
+    .option('--json', 'print the result as JSON')
     .action(onCall);
   return [listCommand, runCommand, soakCommand, yearCommand, demoCommand, onCallCommand];
 }

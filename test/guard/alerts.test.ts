@@ -11,6 +11,7 @@ import { readAlertRules } from '../../src/core/conditions.js';
 import { TOPICS } from '../../src/core/topics.js';
 import { WAITING_STATES, WATCHED_STATES } from '../../src/core/waiting-states.js';
 import { createSignatureMetrics } from '../../src/rocketmq/metrics.js';
+import { FAULTS } from '../chaos/on-call/faults.js';
 import { mistakesIn, OF_PROMETHEUS, ownLabels, publishedMetrics, shownIn } from '../helpers/published-metrics.js';
 
 /**
@@ -106,6 +107,25 @@ describe('guard: alerts and boards', () => {
     expect(sections.map(([, name, whom]) => [name, whom?.toLowerCase()])).to.have.deep.members(
       [...alerts].map(([name, { labels }]) => [name, labels?.severity]),
     );
+  });
+
+  it('have first looks in the runbook, which `npm run chaos -- on-call` runs word by word', () => {
+    const runbook = read('docs/runbook.md');
+    const sections = new Map(
+      runbook
+        .split(/^##+ /m)
+        .map((text) => [text.slice(0, text.indexOf('\n')).toLowerCase().replaceAll(' ', '-'), text]),
+    );
+    for (const { name, alerts: expected, looks = [] } of FAULTS) {
+      if (expected.length > 0) expect(looks, `looks of "${name}"`).not.to.be.empty;
+      const own = expected.map((alert) => sections.get(alert.toLowerCase()) ?? '').join('\n');
+      const linked = [...own.matchAll(/\]\(#([\w-]+)\)/g)].map(([, anchor]) => sections.get(anchor as string) ?? '');
+      const text = [own, ...linked, sections.get('first-three-looks')].join('\n');
+      const commands = [...text.matchAll(/`([^`\n]+)`|^([^`#\n]+?)(?: +#.*)?$/gm)].map(
+        ([, inline, line]) => inline ?? line,
+      );
+      for (const { run } of looks) expect(commands, `looks of "${name}"`).to.include(run);
+    }
   });
 
   it('have an alert for each waiting state, and a waiting state for each alert on seckill_overdue', () => {

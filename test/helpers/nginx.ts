@@ -87,11 +87,13 @@ export class Nginx {
   /** Certificate of all its servers, PEM. */
   readonly certificate: string;
   readonly #dir: string;
-  readonly #child: ChildProcess;
+  readonly #spawn: () => ChildProcess;
+  #child: ChildProcess;
 
-  private constructor(dir: string, ports: Ports, certificate: string, child: ChildProcess) {
+  private constructor(dir: string, ports: Ports, certificate: string, spawnNginx: () => ChildProcess) {
     this.#dir = dir;
-    this.#child = child;
+    this.#spawn = spawnNginx;
+    this.#child = spawnNginx();
     this.certificate = certificate;
     this.url = `http://127.0.0.1:${ports.plain}`;
     this.tlsUrl = `https://127.0.0.1:${ports.tls}`;
@@ -111,12 +113,15 @@ export class Nginx {
     const certificate = await makeCertificate(found, join(conf, 'tls'));
     const work = join(dir, 'work');
     mkdirSync(work);
-    const log = openSync(join(dir, 'nginx.log'), 'a');
     const user = process.getuid?.() === 0 ? ' user root;' : ''; // the folder of this test is private
     const args = ['-e', 'stderr', '-p', `${work}/`, '-c', join(conf, 'nginx.conf'), '-g', `daemon off;${user}`];
-    const child = spawn(found.path, args, { env: found.env, stdio: ['ignore', log, log] });
-    closeSync(log);
-    const nginx = new Nginx(dir, ports, certificate, child);
+    const spawnNginx = (): ChildProcess => {
+      const log = openSync(join(dir, 'nginx.log'), 'a');
+      const child = spawn(found.path, args, { env: found.env, stdio: ['ignore', log, log] });
+      closeSync(log);
+      return child;
+    };
+    const nginx = new Nginx(dir, ports, certificate, spawnNginx);
     try {
       await until('nginx is up', () => nginx.#isUp());
     } catch (error) {
@@ -151,6 +156,19 @@ export class Nginx {
     const before = this.workers;
     this.#child.kill('SIGHUP');
     await until('new workers run', () => this.workers.some((pid) => !before.includes(pid)), { everyMs: 10 });
+  }
+
+  /** kill -9 of all its processes. */
+  async kill(): Promise<void> {
+    const ended = new Promise((resolve) => this.#child.once('exit', resolve));
+    for (const pid of [this.#child.pid as number, ...this.workers]) process.kill(pid, 'SIGKILL');
+    await ended;
+  }
+
+  /** Starts it again after `kill`, on the same ports. */
+  async startAgain(): Promise<void> {
+    this.#child = this.#spawn();
+    await until('nginx is up again', () => this.#isUp());
   }
 
   async stop(): Promise<void> {

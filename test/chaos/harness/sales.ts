@@ -1,11 +1,11 @@
 import { randomBytes } from 'node:crypto';
-import { setTimeout as sleep } from 'node:timers/promises';
 import type { NewSale, Sale } from '../../../src/core/sale.js';
 import { createTokenSigner } from '../../../src/http/token.js';
 import type { SaleCreated } from '../../../src/sales/sale-admin.js';
 import { ask } from './http.js';
 import type { Program } from './programs.js';
 import type { StackControls } from './stack-controls.js';
+import { found } from './wait.js';
 
 /** Actor of every act on a sale, for the audit. */
 export const ACTOR = 'a-test';
@@ -58,12 +58,11 @@ export const RECONCILE_ENV = {
 const TTL_MS = 3_600_000;
 /** The first repair starts a client of the broker, which may need several tries. */
 const RECONCILE_TIMEOUT_MS = 100_000;
-const TRIES_MAX = 100;
 const RETRY_MS = 200;
 
 /** The answer to one reconcile of a sale. */
 export interface Reconciled {
-  /** `match`, `findings`, `partly`; `reconcile_running` when other runs never ended. */
+  /** `match`, `findings`, `partly`, or the code of a problem. */
   readonly outcome: unknown;
   /** `leak ann`, `drift -2`: kind, and buyer or units; sorted. */
   readonly found: readonly string[];
@@ -80,11 +79,15 @@ export async function reconcileSale(
 ): Promise<Reconciled> {
   const token = createTokenSigner(env.JWT_SECRET)({ userId: ACTOR, roles: ['admin'], ttlMs: TTL_MS });
   const url = `${api.operatorsUrl}/admin/v1/reconcile/sales/${saleId}${apply ? '?apply=true' : ''}`;
-  let { json } = await ask(url, { method: 'POST', token, timeoutMs: RECONCILE_TIMEOUT_MS });
-  for (let tries = 1; json.code === 'reconcile_running' && tries < TRIES_MAX; tries++) {
-    await sleep(RETRY_MS); // a keeper reconciles every sale when it starts
-    ({ json } = await ask(url, { method: 'POST', token, timeoutMs: RECONCILE_TIMEOUT_MS }));
-  }
+  // a keeper reconciles every sale when it starts, and the lease of a killed one lasts a minute, also through a restore
+  const json = await found(
+    `sale ${saleId} is reconciled`,
+    async () => {
+      const answer = await ask(url, { method: 'POST', token, timeoutMs: RECONCILE_TIMEOUT_MS });
+      return answer.json.code === 'reconcile_running' ? null : answer.json;
+    },
+    { everyMs: RETRY_MS },
+  );
   const {
     outcome,
     code,

@@ -11,12 +11,14 @@ import { buildIfOlder } from '../harness/commands.js';
 import type { StackControls } from '../harness/stack-controls.js';
 import { onOwnStacks } from '../own-stacks.js';
 import { FAULTS, type OnCallFault } from './faults.js';
+import { firstLines, Looks } from './looks.js';
 import { Shop, type Tally } from './shop.js';
 
 /** Options of `chaos on-call`. */
 export interface OnCallFlags {
   readonly ordinaryMinutes: number;
   readonly keep?: boolean;
+  readonly json?: boolean;
 }
 
 const EXIT_RED = 1;
@@ -33,31 +35,57 @@ interface Row {
   readonly firedS: string;
   readonly endedS: string;
   readonly tally: Tally;
+  /** Commands of the runbook and the first lines that they printed. */
+  readonly looks: readonly { readonly run: string; readonly shows: readonly string[] }[];
+  readonly wrong: readonly string[];
+}
+
+/** What a run found. */
+interface Found {
+  readonly rows: readonly Row[];
+  /** Figures of the sale at the end. */
+  readonly books: string;
   readonly wrong: readonly string[];
 }
 
 /**
  * The hour of an on-call engineer: ordinary minutes, then one fault after another, under a real Prometheus with the
- * shipped rules. Prints which alert fired and ended when, and how many buyers were refused.
+ * shipped rules. Prints which alert fired and ended when, how many buyers were refused, and what the runbook's first
+ * looks showed. At the end, every invariant must hold.
  * @param names of faults; empty: all
  */
-export async function runOnCall(names: readonly string[], { ordinaryMinutes, keep }: OnCallFlags): Promise<void> {
+export async function runOnCall(
+  names: readonly string[],
+  { ordinaryMinutes, keep, json = false }: OnCallFlags,
+): Promise<void> {
   const faults = FAULTS.filter(({ name }) => names.length === 0 || names.some((part) => name.includes(part)));
   await reportStackError(false, async (signal) => {
+    if (faults.length === 0) throw new StackError(`No fault is called ${names.join(' or ')}.`);
     await buildIfOlder();
-    const rows = await onOwnStacks({ count: 1, keep, signal }, ([stack]) =>
+    const found = await onOwnStacks({ count: 1, keep, signal }, ([stack]) =>
       onCall(stack as StackControls, faults, ordinaryMinutes, signal),
     );
-    const table = renderTable(HEADER, rows.map(cellsOf));
-    const wrong = rows.flatMap(({ name, wrong: found }) => found.map((one) => `${name}: ${one}`));
-    console.log(
-      `\n${table}\n\n${wrong.length === 0 ? 'Green.' : `Red:\n${wrong.map((one) => `  ${one}`).join('\n')}`}`,
-    );
-    if (names.length === 0) writeFileSync(join(REPO_DIR, 'bench', 'on-call-report.md'), `# On call\n\n${table}\n`);
+    const wrong = [
+      ...found.rows.flatMap((row) => row.wrong.map((one) => `${row.name}: ${one}`)),
+      ...found.wrong.map((one) => `the books: ${one}`),
+    ];
+    const page = pageOf(found);
+    console.log(json ? JSON.stringify({ ...found, wrong }, null, 2) : `\n${page}`);
+    console.error(wrong.length === 0 ? 'Green.' : `Red:\n${wrong.map((one) => `  ${one}`).join('\n')}`);
+    if (names.length === 0) writeFileSync(join(REPO_DIR, 'bench', 'on-call-report.md'), `# On call\n\n${page}\n`);
     if (wrong.length > 0) process.exitCode = EXIT_RED;
   });
   process.exit();
 }
+
+/** A table of all faults, then the looks of each. */
+function pageOf({ rows, books }: Found): string {
+  const looks = rows.flatMap((row) => (row.looks.length === 0 ? [] : [`${row.name}:`, ...looksOf(row)]));
+  return ['```', renderTable(HEADER, rows.map(cellsOf)), '', `At the end: ${books}.`, '', ...looks, '```'].join('\n');
+}
+
+const looksOf = ({ looks }: Row): string[] =>
+  looks.flatMap(({ run, shows }) => [`  $ ${run}`, ...shows.map((line) => `    ${line}`)]);
 
 const cellsOf = ({ name, alerts, firedS, endedS, tally }: Row): string[] => [
   name,
@@ -72,21 +100,23 @@ async function onCall(
   faults: readonly OnCallFault[],
   ordinaryMinutes: number,
   signal: AbortSignal,
-): Promise<Row[]> {
+): Promise<Found> {
   const shop = await Shop.open(stack);
   const prometheus = await LivePrometheus.start(join(stack.servers.dir, 'prometheus'), shop.targets);
   try {
     if ('missing' in prometheus) throw new StackError(prometheus.missing);
     const watch = new Watch(prometheus, signal);
-    shop.sell();
+    const looks = await Looks.open(shop);
+    await shop.sell();
     const rows: Row[] = [];
     const add = (row: Row): void => {
       rows.push(row);
-      console.log(cellsOf(row).join('  '), row.wrong.join('; '));
+      console.error([cellsOf(row).join('  '), ...looksOf(row), ...row.wrong].join('\n'));
     };
     if (ordinaryMinutes > 0) add(await ordinary(shop, watch, ordinaryMinutes));
-    for (const fault of faults) add(await tryFault(shop, watch, fault));
-    return rows;
+    for (const fault of faults) add(await tryFault(shop, watch, looks, fault));
+    const wrong = await shop.closeBooks().catch((error: unknown) => [String(error)]);
+    return { rows, books: shop.books, wrong };
   } finally {
     if (!('missing' in prometheus)) await prometheus.stop();
     await shop.close();
@@ -126,6 +156,9 @@ class Watch {
   }
 }
 
+/** Alerts over hours. They fire at once in a Prometheus that has run for minutes, and end half an hour after the fault. */
+const isSlow = (name: string): boolean => name.endsWith('Slowly');
+
 async function ordinary(shop: Shop, watch: Watch, minutes: number): Promise<Row> {
   await watch.until(() => false, minutes * 60);
   const fired = watch.log.fired.map(({ name }) => name);
@@ -134,10 +167,18 @@ async function ordinary(shop: Shop, watch: Watch, minutes: number): Promise<Row>
     ...fired.map((name) => `${name} fired`),
     ...(tally.refused > 0 ? [`${tally.refused} buyers refused`] : []),
   ];
-  return { name: `${minutes} ordinary minutes`, alerts: fired.join(' '), firedS: '', endedS: '', tally, wrong };
+  return {
+    name: `${minutes} ordinary minutes`,
+    alerts: fired.join(' '),
+    firedS: '',
+    endedS: '',
+    tally,
+    looks: [],
+    wrong,
+  };
 }
 
-async function tryFault(shop: Shop, watch: Watch, fault: OnCallFault): Promise<Row> {
+async function tryFault(shop: Shop, watch: Watch, looks: Looks, fault: OnCallFault): Promise<Row> {
   const { name, alerts, refusedMax = Infinity, waitMaxMs = Infinity } = fault;
   const wrong: string[] = [];
   shop.take();
@@ -148,9 +189,19 @@ async function tryFault(shop: Shop, watch: Watch, fault: OnCallFault): Promise<R
     alerts.length === 0
       ? await watch.until(() => false, QUIET_S)
       : await watch.until(() => expected().length > 0, ALERT_MAX_S);
+  const shown: { run: string; shows: string[] }[] = [];
+  for (const { run, says } of fault.looks ?? []) {
+    const output = await looks.run(run);
+    if (!says.test(output)) wrong.push(`the look "${run}" does not say ${says}: ${output.slice(0, 1000)}`);
+    shown.push({ run, shows: firstLines(output) });
+  }
   await fault.end?.(shop);
   const endedS = watch.nowS;
-  const hasEnded = await watch.until(() => watch.firedSince(begunS).every((one) => one.clearedS !== null), ALERT_MAX_S);
+  const hasEnded = await watch.until(
+    () => watch.firedSince(begunS).every((one) => one.clearedS !== null || isSlow(one.name)),
+    ALERT_MAX_S,
+  );
+  await shop.untilReconciled().catch((error: unknown) => wrong.push(String(error)));
   const tally = shop.take();
   const fired = watch.firedSince(begunS);
   if (alerts.length > 0 && !hasFired) wrong.push(`none of ${alerts.join(', ')} fired within ${ALERT_MAX_S} s`);
@@ -164,6 +215,7 @@ async function tryFault(shop: Shop, watch: Watch, fault: OnCallFault): Promise<R
     firedS: fired.map((one) => one.firedS - begunS).join(' '),
     endedS: fired.map((one) => (one.clearedS === null ? 'not' : one.clearedS - endedS)).join(' '),
     tally,
+    looks: shown,
     wrong,
   };
 }

@@ -1,4 +1,6 @@
+import type { ServerName } from '../../../deploy/local/stack/servers/server-spec.js';
 import { pause, until } from '../harness/wait.js';
+import type { Look } from './looks.js';
 import type { Shop } from './shop.js';
 
 /** A fault of the on-call hour. */
@@ -6,6 +8,8 @@ export interface OnCallFault {
   readonly name: string;
   /** Alerts of which one must fire and then end. Empty: no alert may fire. */
   readonly alerts: readonly string[];
+  /** What the runbook says to look at first. Absent where no alert fires. */
+  readonly looks?: readonly Look[];
   begin(shop: Shop): Promise<void>;
   /** Absent: the fault is over when `begin` returns. */
   end?(shop: Shop): Promise<void>;
@@ -22,10 +26,31 @@ const HUNG_WAIT_MAX_MS = 5_000;
 /** A sale without buyers in progress sells again this soon after a clean restart. */
 const SELLS_AGAIN_MS = 2_000;
 
+const ALL_PROGRAMS = 'for port in 9103 9101 9102; do curl -sS -m 3 localhost:$port/readyz; echo; done';
+const UNITS = "systemctl list-units 'seckill-*'";
+
+/** A server of the stack, as a fault. The broker is in the proxy. */
+const dies = (name: ServerName): Pick<OnCallFault, 'begin' | 'end'> => ({
+  begin: ({ stack }) => stack.servers.server(name).stop({ signal: 'SIGKILL' }),
+  end: ({ stack }) => stack.servers.server(name).start(),
+});
+const hangs = (name: ServerName): Pick<OnCallFault, 'begin' | 'end'> => ({
+  async begin({ stack }) {
+    if (!stack.servers.server(name).kill('SIGSTOP')) throw new Error(`${name} does not run`);
+  },
+  async end({ stack }) {
+    stack.servers.server(name).kill('SIGCONT');
+  },
+});
+
 export const FAULTS: readonly OnCallFault[] = [
   {
     name: 'one api of two dies',
     alerts: ['SeckillProgramDown'],
+    looks: [
+      { run: ALL_PROGRAMS, says: /^curl: .+\n+\{"ready":true.+\n\{"ready":true/m },
+      { run: UNITS, says: /seckill-api-1 failed\nseckill-api-2 active/ },
+    ],
     begin: (shop) => shop.kill('api-1'),
     end: (shop) => shop.start('api-1'),
     refusedMax: 20, // the purchases under way in it
@@ -33,6 +58,11 @@ export const FAULTS: readonly OnCallFault[] = [
   {
     name: 'all apis die',
     alerts: ['SeckillApiAbsent'],
+    looks: [
+      { run: ALL_PROGRAMS, says: /^curl: .+\n+\{"ready":true.+\n\{"ready":true/m },
+      { run: UNITS, says: /seckill-api-1 failed\nseckill-api-2 failed/ },
+      { run: 'journalctl -u seckill-api -n 20 -o cat', says: /"level":/ },
+    ],
     begin: (shop) => shop.kill('api-1', 'api-2'),
     end: (shop) => shop.start('api-1', 'api-2'),
   },
@@ -60,13 +90,34 @@ export const FAULTS: readonly OnCallFault[] = [
   {
     name: 'both workers die',
     alerts: ['SeckillWorkerAbsent'],
+    looks: [
+      { run: ALL_PROGRAMS, says: /ready":true.+\ncurl: .+\n+\{"ready":true/ },
+      { run: UNITS, says: /seckill-worker-1 failed\nseckill-worker-2 failed/ },
+      { run: "journalctl -u 'seckill-worker@*' -n 20 -o cat", says: /"level":/ },
+    ],
     begin: (shop) => shop.kill('worker-1', 'worker-2'),
     end: (shop) => shop.start('worker-1', 'worker-2'),
     refusedMax: 0,
   },
   {
+    name: 'one keeper of two dies',
+    alerts: ['SeckillProgramDown'],
+    looks: [
+      { run: ALL_PROGRAMS, says: /ready":true.+\n\{"ready":true.+\ncurl: / },
+      { run: UNITS, says: /seckill-keeper-1 failed\nseckill-keeper-2 active/ },
+    ],
+    begin: (shop) => shop.kill('keeper-1'),
+    end: (shop) => shop.start('keeper-1'),
+    refusedMax: 0,
+  },
+  {
     name: 'both keepers die',
     alerts: ['SeckillKeeperAbsent'],
+    looks: [
+      { run: ALL_PROGRAMS, says: /ready":true.+\n\{"ready":true.+\ncurl: / },
+      { run: UNITS, says: /seckill-keeper-1 failed\nseckill-keeper-2 failed/ },
+      { run: 'journalctl -u seckill-keeper -n 20 -o cat', says: /"level":/ },
+    ],
     begin: (shop) => shop.kill('keeper-1', 'keeper-2'),
     end: (shop) => shop.start('keeper-1', 'keeper-2'),
     refusedMax: 0,
@@ -74,26 +125,79 @@ export const FAULTS: readonly OnCallFault[] = [
   {
     name: 'MySQL dies',
     alerts: ['SeckillMysqlOutage'],
-    begin: (shop) => shop.stack.servers.server('mysql').stop({ signal: 'SIGKILL' }),
-    end: (shop) => shop.stack.servers.server('mysql').start(),
+    looks: [
+      { run: ALL_PROGRAMS, says: /"name":"mysql","ok":false/ },
+      { run: 'systemctl status mysql', says: /failed/ },
+      { run: 'logs keeper', says: /mysql/i },
+    ],
+    ...dies('mysql'),
+    refusedMax: 0,
+  },
+  {
+    name: 'MySQL hangs',
+    alerts: ['SeckillMysqlOutage'],
+    looks: [
+      { run: ALL_PROGRAMS, says: /"name":"mysql","ok":false/ },
+      { run: 'systemctl status mysql', says: /active/ },
+      { run: 'logs keeper', says: /mysql/i },
+    ],
+    ...hangs('mysql'),
     refusedMax: 0,
   },
   {
     name: 'the only broker dies',
     alerts: ['SeckillBrokerDown'],
-    // it embeds the broker
-    begin: (shop) => shop.stack.servers.server('proxy').stop({ signal: 'SIGKILL' }),
-    end: (shop) => shop.stack.servers.server('proxy').start(),
+    looks: [
+      { run: 'seckill mq status', says: /broker/i },
+      { run: ALL_PROGRAMS, says: /"name":"rocketmq","ok":false/ },
+      { run: 'logs keeper', says: /rocketmq|broker/i },
+    ],
+    ...dies('proxy'),
+  },
+  {
+    name: 'the only broker hangs',
+    alerts: ['SeckillBrokerDown'],
+    looks: [
+      { run: 'seckill mq status', says: /broker/i },
+      { run: ALL_PROGRAMS, says: /"name":"rocketmq","ok":false/ },
+      { run: 'logs keeper', says: /rocketmq|broker/i },
+    ],
+    ...hangs('proxy'),
+  },
+  {
+    name: 'Redis dies',
+    alerts: ['SeckillBuyersNotServed'],
+    looks: [
+      { run: 'curl -s localhost:8080/readyz', says: /"ready":false/ },
+      { run: ALL_PROGRAMS, says: /"name":"redis","ok":false/ },
+      { run: 'redis-cli INFO memory', says: /Could not connect/ },
+    ],
+    ...dies('redis'),
   },
   {
     name: 'Redis is full',
     alerts: ['SeckillBuyersNotServed'],
+    looks: [
+      { run: 'curl -s localhost:8080/readyz', says: /"ready":false/ },
+      { run: ALL_PROGRAMS, says: /"name":"redis","ok":false.+(memory|full|OOM)/i },
+      { run: 'redis-cli INFO memory', says: /maxmemory:1\b/ },
+    ],
     async begin({ stack }) {
       await stack.redis.redis.config('SET', 'maxmemory', '1');
     },
     async end({ stack }) {
       await stack.redis.redis.config('SET', 'maxmemory', '0');
     },
+  },
+  {
+    name: 'the proxy dies',
+    alerts: ['SeckillBuyersNotServed'],
+    looks: [
+      { run: 'curl -s localhost:8080/readyz', says: /"ready":true/ },
+      { run: 'curl -sv https://shop.example/readyz', says: /Connection refused|Failed to connect/ },
+    ],
+    begin: ({ nginx }) => nginx.kill(),
+    end: ({ nginx }) => nginx.startAgain(),
   },
   {
     name: 'a clean stop and start of everything',

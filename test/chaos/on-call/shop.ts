@@ -2,17 +2,20 @@ import type { StackControls } from '../harness/stack-controls.js';
 import { pickFreePort } from '../../../deploy/local/stack/ports.js';
 import type { Target } from '../../helpers/live-prometheus.js';
 import { fetchNginx, Nginx } from '../../helpers/nginx.js';
+import { checkSale, waitUntilAtRest } from '../../invariants/check-sale.js';
 import { Buyers, isAccepted } from '../harness/buyers.js';
 import { Programs, type Program, type ProgramName } from '../harness/programs.js';
-import { openSale } from '../harness/sales.js';
+import { openSale, reconcileSale } from '../harness/sales.js';
+import { GRANTED_MS, grantedClock, until } from '../harness/wait.js';
 
 /** Two of each, as on-call engineers run them. A program that starts again has the same ports. */
-const PLACES = ['api-1', 'api-2', 'worker-1', 'worker-2', 'keeper-1', 'keeper-2'] as const;
+export const PLACES = ['api-1', 'api-2', 'worker-1', 'worker-2', 'keeper-1', 'keeper-2'] as const;
 export type Place = (typeof PLACES)[number];
 type Ports = ReadonlyMap<Place, readonly [port: number, operatorsPort: number]>;
 
 const STOCK = 1_000_000;
 const BUYERS_PER_SECOND = 20;
+const WARM_PURCHASES = 200;
 /** Half of the orders expire after this, so that the ordinary minutes have ordinary expiries. */
 const PAYMENT_WINDOW_MS = 60_000;
 /** Of the times that the harness shortens, those that an operator sees. */
@@ -39,6 +42,8 @@ const NOTHING: Tally = { tries: 0, refused: 0, slowestMs: 0 };
 export class Shop {
   readonly stack: StackControls;
   readonly nginx: Nginx;
+  /** The figures of `closeBooks`. */
+  books = '';
   readonly #programs: Programs;
   readonly #ports: Ports;
   readonly #running = new Map<Place, Program>();
@@ -46,6 +51,7 @@ export class Shop {
   #tally = NOTHING;
   #made = 0;
   #load: NodeJS.Timeout | null = null;
+  readonly #selling = new Set<Promise<void>>();
 
   private constructor(stack: StackControls, programs: Programs, ports: Ports, nginx: Nginx, saleId: string) {
     this.stack = stack;
@@ -84,6 +90,10 @@ export class Shop {
     return [...programs, { program: 'proxy', address: new URL(this.nginx.url).host }];
   }
 
+  portsOf(place: Place): readonly [port: number, operatorsPort: number] {
+    return this.#ports.get(place) as readonly [number, number];
+  }
+
   program(place: Place): Program {
     const program = this.#running.get(place);
     if (program === undefined) throw new Error(`${place} was never started`);
@@ -105,9 +115,56 @@ export class Shop {
     );
   }
 
-  /** Lets buyers come at a steady rate, whether or not they are answered. */
-  sell(): void {
-    this.#load = setInterval(() => void this.#sellOne(this.#made++), 1000 / BUYERS_PER_SECOND);
+  /**
+   * Lets buyers come at a steady rate, whether or not they are answered. @returns once both apis have sold for a while:
+   * an api reads the sale from MySQL at its first purchase
+   */
+  async sell(): Promise<void> {
+    const sellOne = (): void => {
+      const selling = this.#sellOne(this.#made++).finally(() => this.#selling.delete(selling));
+      this.#selling.add(selling);
+    };
+    this.#load = setInterval(sellOne, 1000 / BUYERS_PER_SECOND);
+    await until('the shop sells', () => this.#buyers.opLog.count('ok') >= WARM_PURCHASES, { everyMs: 1000 });
+  }
+
+  /** Waits until Redis and MySQL agree on the sale. @throws with the last findings when they never do */
+  async untilReconciled(): Promise<void> {
+    let last: unknown;
+    const matches = async (): Promise<boolean> => {
+      last = await reconcileSale(this.stack, this.program('api-1'), this.#buyers.saleId);
+      return (last as { outcome: unknown }).outcome === 'match';
+    };
+    await until('reconcile says match', matches, { everyMs: 5000 }).catch((error: unknown) => {
+      throw new Error(`reconcile says ${JSON.stringify(last)}`, { cause: error });
+    });
+  }
+
+  /**
+   * Ends the load. Buyers without an answer ask again, unpaid orders expire, and then every invariant must hold.
+   * @returns what is wrong
+   */
+  async closeBooks(): Promise<string[]> {
+    const { stack } = this;
+    const { saleId, opLog } = this.#buyers;
+    if (this.#load !== null) clearInterval(this.#load);
+    await Promise.all(this.#selling);
+    await this.#buyers.retryUnknown();
+    const ports = { ...stack.audit, clock: grantedClock() };
+    if (!(await waitUntilAtRest(saleId, ports, GRANTED_MS))) return ['the sale is not at rest'];
+    const unpaid = "SELECT COUNT(*) AS open FROM orders WHERE sale_id = ? AND state = 'pending_payment'";
+    await until('unpaid orders have expired', async () => {
+      const [row] = await stack.mysql.query<{ open: number }>(unpaid, [saleId]);
+      return Number(row?.open) === 0;
+    });
+    if (!(await waitUntilAtRest(saleId, ports, GRANTED_MS))) return ['the sale is not at rest'];
+    const { findings, figures } = await checkSale(saleId, stack.audit, opLog.entries, { history: opLog, mayFail: [] });
+    const unknown = opLog.count('unknown');
+    this.books = `${opLog.count('ok')} purchases accepted, ${figures.rows} orders, ${figures.lost} lost, ${figures.duplicates} duplicates, units differ by ${figures.difference}`;
+    return [
+      ...findings.map(({ invariant, detail }) => `${invariant} ${detail}`),
+      ...(unknown > 0 ? [`${unknown} purchases never got an answer`] : []),
+    ];
   }
 
   /** Returns the tally since the last call. */
