@@ -136,9 +136,10 @@ describe('purge and erasure in MySQL', () => {
       await paymentCase(inCase, 'open');
       const partly = await order(OLD_MS);
       await orderRefund(partly, 'due');
+      const disputed = await order(OLD_MS, { after_paid: 'disputed' });
       const live = await order(OLD_MS, {}, '');
-      expect(await run({ kinds: ['archive'] })).to.deep.equal({ archive: [1, 3] });
-      const left = [young, due, inCase, partly].sort();
+      expect(await run({ kinds: ['archive'] })).to.deep.equal({ archive: [1, 4] });
+      const left = [young, due, inCase, partly, disputed].sort();
       for (const [table, id] of [
         ['orders', 'id'],
         ['payments', 'order_id'],
@@ -256,6 +257,11 @@ describe('purge and erasure in MySQL', () => {
         const purchases = [[user, `k${sequence}`, 1]];
         await deadLetter('replayed', JSON.stringify({ v: 1, batchId: 'b', purchases }));
         await orderRefund(id, 'refunded', `asked for by ${user}`);
+        const moved = { actor: 'root', action: 'order.refunded', subject: `order:${id}` };
+        await insert('audit_log', {
+          ...moved,
+          after_json: JSON.stringify({ amountCents: 5, reason: `Ms ${user} called` }),
+        });
         await audit(OLD, { userId: user, detail: `1 units are held for ${key} by batch b` });
         await insert('compensation_jobs', {
           kind: 'leak',
@@ -324,6 +330,7 @@ describe('purge and erasure in MySQL', () => {
       await refund(second, 'due');
       await orderRefund(second, 'due');
       await paymentCase(second, 'open');
+      const third = await order(OLD_MS, { sale_id: over, after_paid: 'disputed' });
       await insert('payment_attempts', { order_id: first, key: 'k', amount_cents: 1, state: 'open' });
       const job = { kind: 'leak', subject: 's', sale_id: over, user_id: 'ann', detail: '', state: 'pending' };
       const jobId = await insert('compensation_jobs', job);
@@ -336,6 +343,7 @@ describe('purge and erasure in MySQL', () => {
           `a charge of order ${first} is open`,
           `a refund of order ${second} is due`,
           `a refund of order ${second} is due`,
+          `order ${third} is disputed`,
           `a payment case of order ${second} is open`,
           `compensation job ${jobId} is pending`,
           `dead letter ${letter} is parked`,
