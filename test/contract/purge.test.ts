@@ -40,7 +40,7 @@ describe('purge and erasure in MySQL', () => {
   /** An order with everything beside it, in the archive or in the tables of live sales. */
   async function order(atMs: number, parts: Record<string, string> = {}, suffix = '_archive'): Promise<string> {
     sequence++;
-    const { sale_id: saleId = '7', user_id: userId = 'ann', state = 'paid' } = parts;
+    const { sale_id: saleId = '7', user_id: userId = 'ann', state = 'paid', after_paid: afterPaid = null } = parts;
     const id = composeOrderId(atMs, 3, userId, sequence % 256);
     const at = new Date(atMs);
     await insert(`orders${suffix}`, {
@@ -52,6 +52,7 @@ describe('purge and erasure in MySQL', () => {
       quantity: 1,
       amount_cents: 100,
       state,
+      after_paid: afterPaid,
       one_per_buyer: 0,
       created_at: at,
       updated_at: at,
