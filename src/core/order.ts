@@ -28,7 +28,7 @@ export const ORDER_TRANSITIONS: Record<OrderState, readonly OrderState[]> = {
   expired: [],
   failed: [],
   refunding: ['paid', 'refunded', 'returned'],
-  refunded: ['paid', 'refunding'],
+  refunded: ['paid', 'refunding', 'disputed'],
   returned: [],
   disputed: ['paid', 'refunded'],
 };

@@ -1,8 +1,11 @@
+import { createHash } from 'node:crypto';
 import { assert } from '../core/errors.js';
 import { isOrderId } from '../core/ids.js';
 import { isUnpaid, mayMove, stateOf, type OrderState } from '../core/order.js';
 import type { Clock } from '../core/ports/clock.js';
+import type { CaseState } from '../core/ports/payment-cases.js';
 import type {
+  Dispute,
   LeasedOrderRefund,
   OrderRefund,
   OrderRefunds,
@@ -17,6 +20,7 @@ import { bigint, execute, inMs, knex, PAUSE_MAX_MS, select, waitOver } from './k
 import { lockOrder, moveMoney, moveOrders, type LockedOrder, type LockedRow } from './move-orders.js';
 import type { MysqlPool, Statements, Transaction } from './pool.js';
 import { currenciesOfSales } from './shown-orders.js';
+import { noteCase } from './payment-cases.js';
 import { retryConflicts } from './retry-conflicts.js';
 import type { OrderRefundRow } from './tables.js';
 import { COLUMNS, keyAfter, newRefund, paymentsOf, refundOf, refundsOf } from './order-refund-rows.js';
@@ -100,15 +104,13 @@ export function createOrderRefunds(pool: MysqlPool, { clock }: { readonly clock:
 
     cameBack: (paymentId, refundId, detail) => transaction((tx) => cameBack(tx, paymentId, refundId, detail)),
 
-    async disputed(paymentId, amountCents, word, subject) {
-      await transaction((tx) => disputed(tx, paymentId, amountCents, word, subject));
-    },
+    disputed: (dispute, word, state) => transaction((tx) => disputed(tx, dispute, word, state)),
   };
 }
 
 const shownState = ({ state, after_paid: afterPaid }: LockedOrder): OrderState => stateOf(state, afterPaid);
 const refundedOf = ({ refunded_cents: cents }: LockedOrder): number => Number(cents ?? 0);
-const leftOf = (row: LockedOrder): number => Number(row.amount_cents) - refundedOf(row);
+const leftOf = (row: LockedOrder): number => Math.max(0, Number(row.amount_cents) - refundedOf(row));
 
 async function order(tx: Transaction, orderId: string, wish: RefundWish, actor: string): Promise<RefundOrdered> {
   const locked = await lockOrder(tx, orderId);
@@ -125,7 +127,7 @@ async function order(tx: Transaction, orderId: string, wish: RefundWish, actor: 
     return { outcome: isSame ? 'refunding' : 'in_progress', refund: due };
   }
   const isWhole = wish.amountCents === undefined;
-  if (state === 'returned' || (state === 'refunded' && leftCents === 0)) {
+  if (leftCents === 0 && (state === 'returned' || state === 'refunded')) {
     return isWhole ? { outcome: 'refunded', refund: refunds.at(-1) ?? null } : { outcome: 'too_much', leftCents: 0 };
   }
   if (!mayMove(state, 'refunding')) return { outcome: 'wrong_state', state };
@@ -208,7 +210,7 @@ async function takeOnDue(
     before: { state: 'due', attempts, lastError },
     after: { state: 'refunded', orderId, amountCents, ...why },
   };
-  await insertAudit(tx, { actor, action: 'refund.taken_on', subject: `refund:${paymentId}`, ...entry });
+  await insertAudit(tx, { actor, action: 'refund.claimed', subject: `refund:${paymentId}`, ...entry });
   return { outcome: 'done', refund: { ...refund, state: 'refunded' } };
 }
 
@@ -244,16 +246,65 @@ const endOf = (refund: OrderRefundRow, state: 'refunded' | 'failed', error: stri
   knex('order_refunds').where({ id: refund.id }).update({ state, leased_until: null, last_error: error });
 
 async function settle(tx: Transaction, { order: row, table, refund }: DueRefund): Promise<void> {
-  const refundedCents = refundedOf(row) + Number(refund.amount_cents);
-  const isWhole = refundedCents >= Number(row.amount_cents);
-  const returns = isWhole && refund.restock === 1 && table === 'orders' && !(await isClosed(tx, row.sale_id));
   await execute(tx, endOf(refund, 'refunded', null));
+  const { refundedCents, beyondCents } = await refundedIn(tx, row);
+  const isWhole = refundedCents === Number(row.amount_cents);
+  const returns = isWhole && refund.restock === 1 && table === 'orders' && !(await isClosed(tx, row.sale_id));
   await moveMoney(tx, table, [row], returns ? 'returned' : 'refunded', { refundedCents });
+  if (!isWhole) await disputeAgain(tx, table, row, 'refunded', refundedCents);
+  if (beyondCents === 0) return;
+  const found = { paymentId: refund.payment_id, orderId: row.id, amountCents: beyondCents, currency: null };
+  const subject = `order-refund-${refund.id}`;
+  await noteCase(tx, { kind: 'refunded_twice', subject, ...found, detail: BEYOND }, 'open');
+}
+
+const BEYOND = 'more than the amount went back: by this refund, and by a dispute or a refund at the provider meanwhile';
+
+/** Adds up what went back. A refund, a dispute and a person at the provider may together give back more than the amount. */
+async function refundedIn(tx: Transaction, row: LockedOrder) {
+  const cents = sumOf(await refundsOf(tx, row.id), 'refunded');
+  const refundedCents = Math.min(cents, Number(row.amount_cents));
+  return { refundedCents, beyondCents: cents - refundedCents };
 }
 
 async function fail(tx: Transaction, { order: row, table, refund }: DueRefund, error: string): Promise<void> {
   await execute(tx, endOf(refund, 'failed', error.slice(0, ERROR_MAX)));
-  await moveMoney(tx, table, [row], 'refund_failed', { to: refundedOf(row) > 0 ? 'refunded' : 'paid' });
+  await giveUpRefund(tx, table, row, refundedOf(row));
+}
+
+/** Moves an order whose refund failed. */
+async function giveUpRefund(
+  tx: Transaction,
+  table: OrderTable,
+  row: LockedOrder,
+  refundedCents: number,
+): Promise<void> {
+  const to = refundedCents > 0 ? 'refunded' : 'paid';
+  await moveMoney(tx, table, [row], 'refund_failed', { to, refundedCents });
+  await disputeAgain(tx, table, row, to, refundedCents);
+}
+
+/** Makes an order disputed if a dispute began while its refund was due, or while nothing of its money was left. */
+async function disputeAgain(
+  tx: Transaction,
+  table: OrderTable,
+  row: LockedOrder,
+  state: 'paid' | 'refunded',
+  refundedCents: number,
+): Promise<void> {
+  const open = { kind: 'disputed', state: 'open', order_id: row.id } as const;
+  const cases = await select(tx, knex('payment_cases').select('subject').where(open));
+  if (cases.length === 0) return;
+  const keys = (await refundsOf(tx, row.id)).map(({ key }) => key);
+  if (cases.every(({ subject }) => keys.includes(lostKey(subject)))) return;
+  const now = { ...row, after_paid: state === 'paid' ? null : state, refunded_cents: String(refundedCents) };
+  await moveMoney(tx, table, [now], 'disputed');
+}
+
+/** Changes the refunded sum alone. */
+async function setRefunded(tx: Transaction, { order: row, table }: LockedRow, refundedCents: number): Promise<void> {
+  const sum = { refunded_cents: refundedCents === 0 ? null : String(refundedCents) };
+  await execute(tx, fromOrders(table).where({ id: row.id }).update(sum));
 }
 
 /** Leases due refunds. The locks last for these statements, so no money moves under a lock. */
@@ -310,6 +361,9 @@ async function lockPaid(tx: Transaction, paymentId: string): Promise<LockedRow |
   return null;
 }
 
+const sumOf = (refunds: readonly OrderRefund[], state: OrderRefund['state']): number =>
+  refunds.reduce((sum, refund) => sum + (refund.state === state ? refund.amountCents : 0), 0);
+
 async function refundedElsewhere(
   tx: Transaction,
   paymentId: string,
@@ -321,23 +375,35 @@ async function refundedElsewhere(
   const { order: row, table } = locked;
   const currencies = await currenciesOfSales(tx, [row]);
   if (currencies.get(row.sale_id) !== currency || totalCents > Number(row.amount_cents)) return 'does_not_fit';
-  const dueCents = (await refundsOf(tx, row.id)).reduce(
-    (sum, { state, amountCents }) => sum + (state === 'due' ? amountCents : 0),
-    0,
+  const all = await refundsOf(tx, row.id);
+  const dueCents = sumOf(all, 'due');
+  // A provider does not count what a dispute took.
+  const backCents = sumOf(
+    all.filter(({ key }) => !key.startsWith(LOST)),
+    'refunded',
   );
-  if (totalCents <= refundedOf(row) + dueCents) return 'known';
+  const newCents = totalCents - backCents;
+  if (newCents <= 0 || newCents === dueCents) return 'known';
+  const done = { orderId: row.id, paymentId, reason: 'refunded at the provider' };
+  if (dueCents > 0) {
+    // A total above our due refund includes it, and a smaller total does not: the refund is made in whole or not at all.
+    const amountCents = newCents > dueCents ? newCents - dueCents : newCents;
+    await insertDone(tx, { ...done, amountCents });
+    await setRefunded(tx, locked, (await refundedIn(tx, row)).refundedCents);
+    return 'does_not_fit';
+  }
   const state = shownState(row);
-  if (dueCents > 0 || (state !== 'paid' && state !== 'refunded')) return 'does_not_fit';
-  const amountCents = totalCents - refundedOf(row);
-  await insertDone(tx, { orderId: row.id, paymentId, amountCents, reason: 'refunded at the provider' });
-  await moveMoney(tx, table, [row], 'refunded', { refundedCents: totalCents });
-  return 'recorded';
+  if (state !== 'paid' && state !== 'refunded') return 'does_not_fit';
+  await insertDone(tx, { ...done, amountCents: newCents });
+  const { refundedCents, beyondCents } = await refundedIn(tx, row);
+  await moveMoney(tx, table, [row], 'refunded', { refundedCents });
+  return beyondCents > 0 ? 'does_not_fit' : 'recorded';
 }
 
 /** Records money that went back without us. */
 async function insertDone(
   tx: Transaction,
-  done: Pick<OrderRefund, 'orderId' | 'paymentId' | 'amountCents' | 'reason'>,
+  done: Pick<OrderRefund, 'orderId' | 'paymentId' | 'amountCents' | 'reason'> & { readonly key?: string },
 ): Promise<void> {
   const row = newRefund({ ...done, restock: false, actor: 'provider' });
   await execute(tx, knex('order_refunds').insert({ ...row, state: 'refunded' }));
@@ -358,38 +424,47 @@ async function cameBack(tx: Transaction, paymentId: string, refundId: string, de
     return true;
   }
   await execute(tx, endOf(refund, 'failed', detail.slice(0, ERROR_MAX)));
-  const refundedCents = Math.max(0, refundedOf(row) - Number(refund.amount_cents));
+  const { refundedCents } = await refundedIn(tx, row);
   const state = shownState(row);
   // A further refund is due, or the units may be with others: the order keeps its state, and its sum is corrected.
-  if (state !== 'refunded') {
-    const byId = fromOrders(table).where({ id: row.id });
-    await execute(tx, byId.update({ refunded_cents: refundedCents === 0 ? null : String(refundedCents) }));
-    return true;
-  }
-  await moveMoney(tx, table, [row], 'refund_failed', { to: refundedCents > 0 ? 'refunded' : 'paid', refundedCents });
+  if (state !== 'refunded') await setRefunded(tx, locked, refundedCents);
+  else await giveUpRefund(tx, table, row, refundedCents);
   return true;
 }
 
 async function disputed(
   tx: Transaction,
-  paymentId: string,
-  amountCents: number,
+  dispute: Dispute,
   word: 'open' | 'won' | 'lost',
-  subject: string,
+  caseState: CaseState,
 ): Promise<void> {
+  const { paymentId, amountCents, kind, subject } = dispute;
   const locked = await lockPaid(tx, paymentId);
-  if (locked === null) return;
+  const isClosed = knex('payment_cases').select('id').where({ kind, subject, state: 'closed' });
+  const isLate = word === 'open' && (await select(tx, isClosed)).length > 0;
+  await noteCase(tx, dispute, caseState);
+  if (locked === null || isLate) return;
   const { order: row, table } = locked;
   const state = shownState(row);
-  if (word === 'open' && state === 'paid') {
-    const closed = knex('payment_cases').select('id').where({ kind: 'disputed', subject, state: 'closed' });
-    if ((await select(tx, closed)).length === 0) await moveMoney(tx, table, [row], 'disputed');
-    return;
+  const isPaid = state === 'paid' || (state === 'refunded' && leftOf(row) > 0);
+  if (word === 'open') return isPaid ? moveMoney(tx, table, [row], 'disputed') : undefined;
+  if (word === 'won') {
+    const to = refundedOf(row) > 0 ? 'refunded' : 'paid';
+    if (state !== 'disputed') return;
+    await moveMoney(tx, table, [row], 'dispute_won', { to });
+    return disputeAgain(tx, table, row, to, refundedOf(row));
   }
-  if (word === 'won' && state === 'disputed') return moveMoney(tx, table, [row], 'dispute_won');
-  if (word !== 'lost' || (state !== 'disputed' && state !== 'paid')) return;
+  if (!isPaid && state !== 'disputed' && state !== 'refunding') return;
+  const key = lostKey(subject);
+  if ((await refundsOf(tx, row.id)).some((known) => known.key === key)) return;
   const lostCents = Math.min(leftOf(row), amountCents);
   const refundedCents = refundedOf(row) + lostCents;
-  await insertDone(tx, { orderId: row.id, paymentId, amountCents: lostCents, reason: 'the dispute was lost' });
+  await insertDone(tx, { orderId: row.id, paymentId, amountCents: lostCents, reason: 'the dispute was lost', key });
+  if (state === 'refunding') return setRefunded(tx, locked, refundedCents);
   await moveMoney(tx, table, [row], 'refunded', { refundedCents });
 }
+
+/** Key of the row that records a lost dispute. */
+const LOST = 'dispute-';
+const lostKey = (subject: string): string =>
+  `${LOST}${createHash('sha256').update(subject).digest('hex').slice(0, 40)}`;

@@ -1,6 +1,6 @@
-import type { FoundCase, PaymentCases } from '../core/ports/payment-cases.js';
+import type { CaseState, FoundCase, PaymentCases } from '../core/ports/payment-cases.js';
 import { execute, knex, select } from './knex.js';
-import type { MysqlPool } from './pool.js';
+import type { MysqlPool, Statements } from './pool.js';
 
 const DETAIL_MAX = 1000;
 
@@ -10,13 +10,15 @@ const NOTE = `INSERT INTO payment_cases (kind, subject, payment_id, order_id, am
   ON DUPLICATE KEY UPDATE state = IF(detail = VALUES(detail), state, VALUES(state)),
     amount_cents = IF(detail = VALUES(detail), amount_cents, VALUES(amount_cents)), detail = VALUES(detail)`;
 
+/** Stores a case, also within the transaction that moves its order. */
+export async function noteCase(on: Statements, found: FoundCase, state: CaseState): Promise<void> {
+  await execute(on, knex.raw(NOTE, { ...found, detail: found.detail.slice(0, DETAIL_MAX), state }));
+}
+
 /** Payment cases in MySQL, which a person has to look after. */
 export function createPaymentCases(pool: MysqlPool): PaymentCases {
   return {
-    async note(found: FoundCase, state = 'open'): Promise<void> {
-      const row = { ...found, detail: found.detail.slice(0, DETAIL_MAX), state };
-      await execute(pool, knex.raw(NOTE, row));
-    },
+    note: (found, state = 'open') => noteCase(pool, found, state),
     async settle(kind, subject): Promise<void> {
       await execute(pool, knex('payment_cases').where({ kind, subject, state: 'open' }).update({ state: 'closed' }));
     },

@@ -14,8 +14,7 @@ const VOID: VoidWish = { unpaid: true, refundAll: true, dryRun: false, reason: '
 
 /** The states to which a move may lead. */
 const statesAfter = (move: OrderMove): readonly OrderState[] => {
-  if (move === 'refund_failed') return ['paid', 'refunded'];
-  return [move === 'dispute_won' ? 'paid' : move];
+  return move === 'refund_failed' || move === 'dispute_won' ? ['paid', 'refunded'] : [move];
 };
 const isLegal = (from: OrderState, to: OrderState): boolean => mayMove(from, to) || (from === to && to === 'refunded');
 
@@ -39,6 +38,12 @@ describe('contract OrderRefunds on MySQL', () => {
     const rows = await world.pool.query<{ readonly payload: string }>(sql, [kind, `%"${orderId}"%`]);
     return rows.map(({ payload }) => JSON.parse(payload) as P);
   }
+  /** Reports a dispute, whose id is unique to its payment. */
+  const dispute = (paymentId: string, amountCents: number, word: 'open' | 'won' | 'lost', detail: string = word) =>
+    world.cases.orderOf(paymentId).then((orderId) => {
+      const about = { kind: 'disputed', subject: `du-${paymentId}`, paymentId, orderId, amountCents } as const;
+      return refunds.disputed({ ...about, currency: 'EUR', detail }, word, word === 'won' ? 'closed' : 'open');
+    });
   const setSale = (saleId: string, state: string) =>
     world.pool.execute('UPDATE sales SET state = ? WHERE id = ?', [state, saleId]);
 
@@ -192,6 +197,8 @@ describe('contract OrderRefunds on MySQL', () => {
     await refunds.postpone({ refundId: mine[0]?.refundId ?? '', attempts: 1 }, 60_000, 'no answer');
     expect((await refunds.takeOn(paymentId, 'ann')).outcome).to.equal('done');
     expect((await refunds.takeOn(paymentId, 'ann')).outcome, 'again').to.equal('not_found');
+    const [entry] = await world.auditOf(`refund:${paymentId}`);
+    expect(entry?.action).to.equal('refund.claimed');
     expect(await stateOf(order)).to.equal('refunded');
   });
 
@@ -317,23 +324,111 @@ describe('contract OrderRefunds on MySQL', () => {
     expect((await movesOf(order)).at(-1)).to.equal('refund_failed');
   });
 
-  it('follows a dispute of a paid order to its end, and leaves a refunded order alone', async () => {
+  it('follows a dispute of a paid order to its end, and leaves an order alone while its refund is due', async () => {
     const [won, lost, refunded] = await paid('ann', 'bob', 'eve');
     for (const { order, paymentId } of [won, lost] as { order: Order; paymentId: string }[]) {
-      for (let i = 0; i < 2; i++) await refunds.disputed(paymentId, order.amountCents, 'open', 'du_1');
+      for (let i = 0; i < 2; i++) await dispute(paymentId, order.amountCents, 'open');
       expect(await stateOf(order)).to.equal('disputed');
       expect((await refunds.order(order.orderId, WISH, 'ann')).outcome).to.equal('wrong_state');
     }
-    await refunds.disputed(won?.paymentId ?? '', 1, 'won', 'du_1');
-    await refunds.disputed(lost?.paymentId ?? '', lost?.order.amountCents ?? 0, 'lost', 'du_1');
+    await dispute(won?.paymentId ?? '', 1, 'won');
+    await dispute(lost?.paymentId ?? '', lost?.order.amountCents ?? 0, 'lost');
     expect(await movesOf(won?.order as Order)).to.deep.equal(['paid', 'disputed', 'dispute_won']);
     expect(await movesOf(lost?.order as Order)).to.deep.equal(['paid', 'disputed', 'refunded']);
     expect(await shown(lost?.order as Order)).to.include({ refundedCents: lost?.order.amountCents });
     const { order, paymentId } = refunded as { order: Order; paymentId: string };
     await refunds.order(order.orderId, WISH, 'ann');
-    await refunds.disputed(paymentId, order.amountCents, 'open', 'du_1');
+    await dispute(paymentId, order.amountCents, 'open');
     expect(await stateOf(order)).to.equal('refunding');
   });
+
+  it('makes a part-refunded order disputed, so that nobody refunds what the bank may take', async () => {
+    for (const word of ['won', 'lost'] as const) {
+      const { order, paymentId } = await onePaid();
+      const part = { ...WISH, amountCents: 100, key: 'k1' };
+      await refunds.order(order.orderId, part, 'ann');
+      await refunds.settle(await due(order));
+      const rest = order.amountCents - 100;
+      await dispute(paymentId, rest, 'open');
+      expect(await stateOf(order)).to.equal('disputed');
+      expect((await refunds.order(order.orderId, WISH, 'ann')).outcome).to.equal('wrong_state');
+      for (let i = 0; i < 2; i++) await dispute(paymentId, rest, word);
+      const refundedCents = word === 'won' ? 100 : order.amountCents;
+      expect(await shown(order)).to.include({ state: 'refunded', refundedCents });
+    }
+  });
+
+  it('makes an order disputed when its refund ends and a dispute began meanwhile', async () => {
+    for (const end of ['refuse', 'settle'] as const) {
+      const { order, paymentId } = await onePaid();
+      await refunds.order(order.orderId, { ...WISH, amountCents: 100, key: 'k1' }, 'ann');
+      await dispute(paymentId, order.amountCents, 'open');
+      expect(await stateOf(order)).to.equal('refunding');
+      if (end === 'refuse') await refunds.refuse(await due(order), 'disputed');
+      else await refunds.settle(await due(order));
+      expect(await stateOf(order), end).to.equal('disputed');
+      const last = end === 'refuse' ? 'refund_failed' : 'refunded';
+      expect(await movesOf(order)).to.deep.equal(['paid', 'refunding', last, 'disputed']);
+    }
+  });
+
+  it('counts a part that a dispute lost once, and makes no order disputed by it again', async () => {
+    const { order, paymentId } = await onePaid();
+    await refunds.order(order.orderId, { ...WISH, amountCents: 100, key: 'k1' }, 'ann');
+    await dispute(paymentId, 50, 'open');
+    for (let i = 0; i < 2; i++) await dispute(paymentId, 50, 'lost');
+    expect(await shown(order)).to.include({ state: 'refunding', refundedCents: 50 });
+    await refunds.settle(await due(order));
+    await dispute(paymentId, 50, 'lost', 'a late copy');
+    expect(await shown(order)).to.include({ state: 'refunded', refundedCents: 150 });
+  });
+
+  it('records what was refunded at the provider while our own refund is due, and asks a person to look', async () => {
+    const { order, paymentId } = await onePaid();
+    await refunds.order(order.orderId, WISH, 'ann');
+    for (const word of ['does_not_fit', 'known'] as const)
+      expect(await refunds.refundedElsewhere(paymentId, 40, 'EUR')).to.equal(word);
+    await refunds.refuse(await due(order), 'greater than what is left');
+    expect(await shown(order)).to.include({ state: 'refunded', refundedCents: 40 });
+    await refunds.order(order.orderId, { ...WISH, amountCents: 30, key: 'k1' }, 'ann');
+    expect(await refunds.refundedElsewhere(paymentId, 90, 'EUR'), 'ours of 30, and 20 more').to.equal('does_not_fit');
+    await refunds.settle(await due(order));
+    expect(await shown(order)).to.include({ state: 'refunded', refundedCents: 90 });
+  });
+
+  it('adds a refund at the provider to what a dispute has lost', async () => {
+    const { order, paymentId } = await onePaid();
+    await dispute(paymentId, 100, 'open');
+    await dispute(paymentId, 100, 'lost');
+    expect(await refunds.refundedElsewhere(paymentId, 60, 'EUR')).to.equal('recorded');
+    expect(await refunds.refundedElsewhere(paymentId, 60, 'EUR')).to.equal('known');
+    expect(await shown(order)).to.include({ state: 'refunded', refundedCents: 160 });
+  });
+
+  it('opens a case when more than the amount went back', async () => {
+    const { order, paymentId } = await onePaid();
+    await refunds.order(order.orderId, { ...WISH, restock: true }, 'ann');
+    await refunds.refundedElsewhere(paymentId, 40, 'EUR');
+    await refunds.settle(await due(order));
+    expect(await shown(order)).to.include({ state: 'returned', refundedCents: order.amountCents });
+    expect(await casesOf(order)).to.deep.equal([{ kind: 'refunded_twice', cents: '40' }]);
+  });
+
+  it('does not call an order refunded when the money came back and its units are sold again', async () => {
+    const { order, paymentId } = await onePaid();
+    await refunds.order(order.orderId, { ...WISH, restock: true }, 'ann');
+    const refundId = await due(order);
+    await refunds.settle(refundId);
+    expect((await refunds.order(order.orderId, WISH, 'ann')).outcome).to.equal('refunded');
+    await refunds.cameBack(paymentId, refundId, 'closed card');
+    expect(await refunds.order(order.orderId, WISH, 'ann')).to.include({ outcome: 'wrong_state', state: 'returned' });
+  });
+
+  const casesOf = ({ orderId }: Order) =>
+    world.pool.query<{ kind: string; cents: string }>(
+      'SELECT kind, CAST(amount_cents AS CHAR) AS cents FROM payment_cases WHERE order_id = ?',
+      [orderId],
+    );
 
   async function voidAll(saleId: string, wish: VoidWish): Promise<Omit<VoidStep, 'next' | 'outcome'>> {
     const sum = { cancelled: 0, refunding: 0, refundCents: 0 };
@@ -410,14 +505,17 @@ describe('contract OrderRefunds on MySQL', () => {
       for (const { refundId } of await refunds.refundsOf(orderId)) await refunds.takeOnRefund(refundId, 'cash', 'ann');
     },
     elsewhere: ({ amountCents }, paymentId) => refunds.refundedElsewhere(paymentId, amountCents, 'EUR'),
-    dispute: ({ amountCents }, paymentId) => refunds.disputed(paymentId, amountCents, 'open', 'du_1'),
-    won: ({ amountCents }, paymentId) => refunds.disputed(paymentId, amountCents, 'won', 'du_1'),
-    lost: ({ amountCents }, paymentId) => refunds.disputed(paymentId, amountCents, 'lost', 'du_1'),
+    dispute: ({ amountCents }, paymentId) => dispute(paymentId, amountCents, 'open'),
+    won: ({ amountCents }, paymentId) => dispute(paymentId, amountCents, 'won'),
+    lost: ({ amountCents }, paymentId) => dispute(paymentId, amountCents, 'lost'),
     void: ({ saleId }) => refunds.voidNext(saleId, null, VOID, 'ann'),
     voidPaid: ({ saleId }) => refunds.voidNext(saleId, null, { ...VOID, unpaid: false }, 'ann'),
   };
   const BEGINNINGS: Record<string, readonly string[]> = {
-    ...{ unpaid: [], paid: ['pay'], refunding: ['pay', 'refund'] },
+    unpaid: [],
+    paid: ['pay'],
+    refunding: ['pay', 'refund'],
+    'disputed after a refund of a part': ['pay', 'part', 'settle', 'dispute'],
     failed: ['pay', 'refund', 'refuse'],
   };
 
@@ -456,8 +554,10 @@ describe('contract OrderRefunds on MySQL', () => {
     expect([await soldOf(order), (await releasesOf(order)).length], what).to.deep.equal([2 * isHeld, 1 - isHeld]);
     expect(all.filter((one) => one.state === 'due').length, what).to.equal(state === 'refunding' ? 1 : 0);
     const back = all.reduce((sum, one) => sum + (one.state === 'refunded' ? one.amountCents : 0), 0);
-    expect(now?.refundedCents, what).to.equal(back);
-    expect(now?.refundedCents, what).to.be.at.most(order.amountCents);
+    expect(now?.refundedCents, what).to.equal(Math.min(back, order.amountCents));
+    const twice = (await casesOf(order)).filter(({ kind }) => kind === 'refunded_twice');
+    const beyond = twice.reduce((sum, { cents }) => sum + Number(cents), 0);
+    if (back > order.amountCents) expect(beyond, what).to.equal(back - order.amountCents);
     expect(await world.violations(order.saleId), what).to.deep.equal([]);
   }
 });

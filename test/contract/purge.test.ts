@@ -40,7 +40,7 @@ describe('purge and erasure in MySQL', () => {
   /** An order with everything beside it, in the archive or in the tables of live sales. */
   async function order(atMs: number, parts: Record<string, string> = {}, suffix = '_archive'): Promise<string> {
     sequence++;
-    const { sale_id: saleId = '7', user_id: userId = 'ann', state = 'paid' } = parts;
+    const { sale_id: saleId = '7', user_id: userId = 'ann', state = 'paid', after_paid: afterPaid = null } = parts;
     const id = composeOrderId(atMs, 3, userId, sequence % 256);
     const at = new Date(atMs);
     await insert(`orders${suffix}`, {
@@ -52,6 +52,7 @@ describe('purge and erasure in MySQL', () => {
       quantity: 1,
       amount_cents: 100,
       state,
+      after_paid: afterPaid,
       one_per_buyer: 0,
       created_at: at,
       updated_at: at,
@@ -136,9 +137,10 @@ describe('purge and erasure in MySQL', () => {
       await paymentCase(inCase, 'open');
       const partly = await order(OLD_MS);
       await orderRefund(partly, 'due');
+      const disputed = await order(OLD_MS, { after_paid: 'disputed' });
       const live = await order(OLD_MS, {}, '');
-      expect(await run({ kinds: ['archive'] })).to.deep.equal({ archive: [1, 3] });
-      const left = [young, due, inCase, partly].sort();
+      expect(await run({ kinds: ['archive'] })).to.deep.equal({ archive: [1, 4] });
+      const left = [young, due, inCase, partly, disputed].sort();
       for (const [table, id] of [
         ['orders', 'id'],
         ['payments', 'order_id'],
@@ -256,6 +258,11 @@ describe('purge and erasure in MySQL', () => {
         const purchases = [[user, `k${sequence}`, 1]];
         await deadLetter('replayed', JSON.stringify({ v: 1, batchId: 'b', purchases }));
         await orderRefund(id, 'refunded', `asked for by ${user}`);
+        const moved = { actor: 'root', action: 'order.refunded', subject: `order:${id}` };
+        await insert('audit_log', {
+          ...moved,
+          after_json: JSON.stringify({ amountCents: 5, reason: `Ms ${user} called` }),
+        });
         await audit(OLD, { userId: user, detail: `1 units are held for ${key} by batch b` });
         await insert('compensation_jobs', {
           kind: 'leak',
@@ -324,6 +331,7 @@ describe('purge and erasure in MySQL', () => {
       await refund(second, 'due');
       await orderRefund(second, 'due');
       await paymentCase(second, 'open');
+      const third = await order(OLD_MS, { sale_id: over, after_paid: 'disputed' });
       await insert('payment_attempts', { order_id: first, key: 'k', amount_cents: 1, state: 'open' });
       const job = { kind: 'leak', subject: 's', sale_id: over, user_id: 'ann', detail: '', state: 'pending' };
       const jobId = await insert('compensation_jobs', job);
@@ -336,6 +344,7 @@ describe('purge and erasure in MySQL', () => {
           `a charge of order ${first} is open`,
           `a refund of order ${second} is due`,
           `a refund of order ${second} is due`,
+          `order ${third} is disputed`,
           `a payment case of order ${second} is open`,
           `compensation job ${jobId} is pending`,
           `dead letter ${letter} is parked`,

@@ -1,4 +1,5 @@
 import type { OrderState } from '../order.js';
+import type { CaseState, FoundCase } from './payment-cases.js';
 
 /**
  * - `due`: a keeper asks the provider, or a person claims the refund and pays it by hand
@@ -90,6 +91,13 @@ export interface LeasedOrderRefund extends Pick<OrderRefund, 'refundId' | 'order
   readonly currency: string;
   /** Number of leases, this lease included. */
   readonly attempts: number;
+}
+
+/** The case of a dispute. */
+export interface Dispute extends FoundCase {
+  readonly kind: 'disputed';
+  readonly paymentId: string;
+  readonly amountCents: number;
 }
 
 /** The orders of one step of voiding a sale: how many were moved, or would be. */
@@ -188,7 +196,7 @@ export interface OrderRefunds {
    * The provider has given back this much of a payment in all.
    * - `known`: by our own refunds, or it was recorded before
    * - `recorded`: the order is refunded now
-   * - `does_not_fit`: a person must look
+   * - `does_not_fit`: a person must look. What another program gave back while a refund of ours is due is recorded too
    * @throws OperationalError mysql
    */
   refundedElsewhere(
@@ -206,10 +214,11 @@ export interface OrderRefunds {
   cameBack(paymentId: string, refundId: string, detail: string): Promise<boolean>;
 
   /**
-   * A dispute of a payment began or ended. Only a paid order becomes disputed, and not by a dispute whose case is closed:
-   * a late copy of its first report begins nothing.
-   * @param subject of its case
+   * A dispute of a payment began or ended: moves the order and notes the case, in one transaction. An order becomes
+   * disputed while some of its money is left, and not by a dispute whose case is closed: a late copy of its first report
+   * begins nothing. An order whose refund is due becomes disputed when the refund has ended. A dispute is lost once.
+   * @param state of the case
    * @throws OperationalError mysql
    */
-  disputed(paymentId: string, amountCents: number, word: 'open' | 'won' | 'lost', subject: string): Promise<void>;
+  disputed(dispute: Dispute, word: 'open' | 'won' | 'lost', state: CaseState): Promise<void>;
 }

@@ -180,9 +180,9 @@ async function noted(report: ReportOf<'refund_failed' | 'refunded' | 'disputed'>
     case 'disputed': {
       const { disputeId, detail, isOver, isLost = false } = report;
       const word = isLost ? 'lost' : isOver ? 'won' : 'open';
-      await money.disputed(paymentId, report.payment.amountCents, word, subjectOf(disputeId));
-      const dispute = { ...found, kind: 'disputed', subject: subjectOf(disputeId), detail } as const;
-      await cases.note(dispute, isOver ? 'closed' : 'open');
+      const { amountCents } = report.payment;
+      const dispute = { ...found, amountCents, kind: 'disputed', subject: subjectOf(disputeId), detail } as const;
+      await money.disputed(dispute, word, isOver ? 'closed' : 'open');
       break;
     }
     default:

@@ -76,7 +76,9 @@ export async function eraseBuyer(
   }
   note('dead_letters', await rewriteTexts(pool, 'dead_letters', ['body', 'detail', 'note'], userId, swap, dryRun));
   note('reconcile_runs', await rewriteTexts(pool, 'reconcile_runs', ['findings_json'], userId, swap, dryRun));
-  note('audit_log', await rewriteTexts(pool, 'audit_log', ['before_json', 'after_json'], userId, swap, dryRun));
+  const inAudit = await rewriteTexts(pool, 'audit_log', ['before_json', 'after_json'], userId, swap, dryRun);
+  note('audit_log', inAudit);
+  note('reasons in audit_log', await eraseReasons(pool, orders, dryRun));
   await change('compensation_jobs', null);
   /** Applies a statement to the rows of the buyer's orders in one table. */
   const changeOfOrders = async (table: string, statement: string): Promise<void> => {
@@ -146,6 +148,7 @@ async function reasonsToWait(pool: MysqlPool, userId: string): Promise<string[]>
       (id) => `a refund of order ${id} is due`,
     );
   }
+  await open("o.after_paid = 'disputed'", (id) => `order ${id} is disputed`);
   await open(
     "EXISTS (SELECT 1 FROM payment_cases AS c WHERE c.order_id = o.id AND c.state = 'open')",
     (id) => `a payment case of order ${id} is open`,
@@ -191,6 +194,23 @@ function swapOf(userId: string, name: string, orders: readonly OrderOfBuyer[]): 
     }
     return swapped;
   };
+}
+
+/** Erases what operators wrote into the audit log about the orders: they may have named the buyer. @returns how many rows */
+async function eraseReasons(pool: MysqlPool, orders: readonly OrderOfBuyer[], dryRun: boolean): Promise<number> {
+  let erased = 0;
+  for (let from = 0; from < orders.length; from += BATCH) {
+    const subjects = orders.slice(from, from + BATCH).map(({ id }) => `order:${id}`);
+    const entries = knex('audit_log').select('id', 'after_json').whereIn('subject', subjects);
+    for (const { id, after_json: json } of await select(pool, entries)) {
+      const after = json === null ? null : (JSON.parse(json) as { readonly reason?: unknown } | null);
+      if (typeof after?.reason !== 'string' || after.reason === 'erased') continue;
+      erased++;
+      const change = { after_json: JSON.stringify({ ...after, reason: 'erased' }) };
+      if (!dryRun) await execute(pool, knex('audit_log').where({ id }).update(change));
+    }
+  }
+  return erased;
 }
 
 /** Rewrites the texts of a table that name the buyer. Reads the whole table, page by page. @returns how many rows */

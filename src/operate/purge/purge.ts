@@ -72,7 +72,8 @@ function table(name: string, time: string, { key = 'id', open = 'FALSE', isNumbe
 }
 
 /** An archived order stays while money for it is open. */
-const OPEN_MONEY = `EXISTS (SELECT 1 FROM refunds AS r WHERE r.order_id = orders_archive.id AND r.state = 'due')
+const OPEN_MONEY = `COALESCE(after_paid, '') IN ('refunding', 'disputed')
+  OR EXISTS (SELECT 1 FROM refunds AS r WHERE r.order_id = orders_archive.id AND r.state = 'due')
   OR EXISTS (SELECT 1 FROM order_refunds AS r WHERE r.order_id = orders_archive.id AND r.state = 'due')
   OR EXISTS (SELECT 1 FROM payment_cases AS c WHERE c.order_id = orders_archive.id AND c.state = 'open')`;
 
@@ -86,8 +87,10 @@ const ARCHIVE: Walk = {
     ),
   async remove(tx, all) {
     // Locked and judged again: a payment may be recorded for one of them just now.
-    const lock = `SELECT CAST(id AS CHAR) AS id, (${OPEN_MONEY}) AS is_open FROM orders_archive WHERE ${idIn(all)} FOR UPDATE`;
-    const ids = (await tx.query<OldRow>(lock)).filter(isOver).map(({ id }) => id);
+    // By another statement, because the first reads money as it was before it waited for locks.
+    await tx.query(`SELECT id FROM orders_archive WHERE ${idIn(all)} FOR UPDATE`);
+    const judged = `SELECT CAST(id AS CHAR) AS id, (${OPEN_MONEY}) AS is_open FROM orders_archive WHERE ${idIn(all)}`;
+    const ids = (await tx.query<OldRow>(judged)).filter(isOver).map(({ id }) => id);
     if (ids.length === 0) return 0;
     let orders = 0;
     for (const { table: name, orderId } of ARCHIVED) {

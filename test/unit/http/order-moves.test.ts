@@ -223,7 +223,10 @@ describe('orders and payments over HTTP', () => {
               return fits;
             },
             cameBack: async (...asked) => moved.push(`came back ${asked.join(' ')}`) > 0,
-            disputed: async (...asked) => void moved.push(`disputed ${asked.join(' ')}`),
+            disputed: async (dispute, word, state) => {
+              moved.push(`disputed ${dispute.paymentId} ${dispute.amountCents} ${word} ${dispute.subject}`);
+              await cases.note(dispute, state);
+            },
           },
           isRefund: (paymentId) => Promise.resolve(paymentId === 'pi_refunded'),
           cases,
