@@ -6,7 +6,7 @@ import { randomBytes } from 'node:crypto';
  */
 export const TRACEPARENT = 'traceparent';
 
-/** @param traceparent '' or undefined: the message belongs to no recorded trace */
+/** @param traceparent '' or undefined: the message is not traced */
 export const traceProperty = (traceparent: string | undefined): Readonly<Record<string, string>> =>
   traceparent === undefined || traceparent === '' ? {} : { [TRACEPARENT]: traceparent };
 
