@@ -224,7 +224,7 @@ async function lostOrders(
   return { lost, more: notes.seen.unseen > 0 };
 }
 
-/** What is to be done with one lost order. */
+/** The decision about one lost order. */
 interface Planned {
   readonly lost: LostOrder;
   readonly batch: Batch;
