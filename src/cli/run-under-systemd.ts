@@ -3,7 +3,7 @@ import type { Environment } from '../core/config/load.js';
 import type { Log } from '../core/ports/log.js';
 import { runProgram, type Running } from '../programs/run-program.js';
 
-/** Messages to the watchdog within the time after which it kills the program. */
+/** Number of messages to the watchdog within the time after which it kills the program. */
 const MESSAGES = 3;
 /**
  * Node has no Unix datagram sockets, so a small shell passes each line on. It ends with its input, which is with this
