@@ -12,8 +12,8 @@ const SEQUENCE_BITS = 8n;
 const SLOT_BITS = 8n;
 
 /**
- * How far the clock of a worker may be behind, ms: with a slower clock no id is minted. Reads over the primary key
- * therefore begin this much before the first order of a sale.
+ * How far the clock of a worker may be behind, ms. A worker whose clock is further behind mints no id. Reads over the
+ * primary key therefore begin this much before the first order of a sale.
  */
 export const MINT_BEHIND_MAX_MS = 3_600_000;
 
