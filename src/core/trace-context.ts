@@ -1,8 +1,8 @@
 import { randomBytes } from 'node:crypto';
 
 /**
- * Name of the request header and message property that carries the span. No property is signed: only a recorded trace
- * depends on it.
+ * Name of the request header and message property that carries the span. Properties are not signed: only a trace
+ * depends on this one.
  */
 export const TRACEPARENT = 'traceparent';
 
