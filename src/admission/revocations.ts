@@ -69,7 +69,7 @@ export class Revocations {
     await this.#readNew();
   }
 
-  /** Follows new revocations until the signal aborts. Rejects with a bug only. */
+  /** Follows new revocations until the signal aborts. Rejects only for a bug. */
   async poll(signal: AbortSignal): Promise<void> {
     while (!signal.aborted) {
       await this.runOnce();
@@ -77,7 +77,7 @@ export class Revocations {
     }
   }
 
-  /** Rejects with a bug only. */
+  /** Rejects only for a bug. */
   async runOnce(): Promise<void> {
     const { clock } = this.#parts;
     try {

@@ -3,11 +3,12 @@ import type { Environment } from '../core/config/load.js';
 import type { Log } from '../core/ports/log.js';
 import { runProgram, type Running } from '../programs/run-program.js';
 
-/** Messages to the watchdog within the time after which it kills the program. */
+/** Number of messages to the watchdog within the time after which it kills the program. */
 const MESSAGES = 3;
 /**
- * Node has no Unix datagram sockets, so a small shell passes each line on. It ends with its input, which is with this
- * process. A process with a large heap would block for milliseconds each time it started `systemd-notify` itself.
+ * Node has no Unix datagram sockets, so a small shell passes each line on. The shell ends when its input closes, which
+ * is when this process ends. A process with a large heap would block for milliseconds each time it started
+ * `systemd-notify` itself.
  */
 const PASS_LINES_ON = 'while read -r line; do systemd-notify "$line"; done';
 

@@ -17,8 +17,9 @@ export interface SaleBuckets {
 export interface HomeBucket extends BucketRef, SaleBuckets {}
 
 /**
- * A bucket to be read, with the number of buckets that the caller believes its sale to have. After a reshard a bucket
- * answers as if it were in repair, since its buyers may belong elsewhere. Without the number nothing is compared.
+ * A bucket to be read, with the number of buckets that the caller believes its sale to have. If a reshard has changed
+ * the number, the bucket answers as if it were in repair, since its buyers may have moved. Without the number, no
+ * reshard is noticed.
  */
 export type AskedBucket = BucketRef & Partial<SaleBuckets>;
 
@@ -46,8 +47,8 @@ export const homeBucketOf = ({ saleId, buckets }: SaleBuckets, userId: string): 
 });
 
 /**
- * Names a bucket in maps. Processes may know different numbers of buckets for a sale: their buckets have different
- * names.
+ * Names a bucket in maps. The name contains the number of buckets: after a reshard, two processes may know different
+ * numbers.
  */
 export const bucketName = ({ saleId, bucket, buckets }: HomeBucket): string => `${saleId}:${bucket}/${buckets}`;
 

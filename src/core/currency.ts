@@ -2,7 +2,7 @@
 // KWD.
 
 /**
- * Currencies without a smaller unit. `Intl` does not know: it shows HUF, IDR and others without digits, but their
+ * Currencies without a smaller unit. `Intl` cannot tell them: it shows HUF, IDR and others without digits, but their
  * amounts have two.
  */
 const NO_DIGITS = 'BIF CLP DJF GNF ISK JPY KMF KRW PYG RWF UGX UYI VND VUV XAF XOF XPF'.split(' ');

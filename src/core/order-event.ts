@@ -5,7 +5,7 @@ import { areOrderIds } from './payment-deadline.js';
 
 /** Version of the message body. */
 const ORDER_EVENT_VERSION = 1;
-/** Version of a message with an event of the money of paid orders. Its form is that of version 1. */
+/** Version of a message with an event about the money of paid orders. The format is the same as in version 1. */
 const MONEY_EVENT_VERSION = 2;
 
 /** Maximum number of events in one message. */

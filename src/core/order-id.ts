@@ -12,8 +12,8 @@ const SEQUENCE_BITS = 8n;
 const SLOT_BITS = 8n;
 
 /**
- * Maximum delay of a worker clock that mints an id: windows over the primary key begin this much before the first order
- * of a sale. With a clock further behind, no id is minted.
+ * How far the clock of a worker may be behind, ms. A worker whose clock is further behind mints no id. Reads over the
+ * primary key therefore begin this much before the first order of a sale.
  */
 export const MINT_BEHIND_MAX_MS = 3_600_000;
 
@@ -41,7 +41,7 @@ export function lowestOrderIdAt(atMs: number): string {
 /** The highest possible order id, of 63 bits. */
 export const ORDER_ID_MAX = '9223372036854775807';
 
-/** Returns the id below, at least 0. A read that starts after it begins with `orderId`. */
+/** Returns the next lower id, at least 0. A read of all ids above the result begins with `orderId`. */
 export function idBelow(orderId: string): string {
   const id = BigInt(orderId);
   return String(id > 0n ? id - 1n : 0n);

@@ -3,7 +3,7 @@ import { openBody, undecodable as bad, type Undecodable } from './message-body.j
 import { ORDER_STATES, type FailureReason, type Order, type OrderState } from './order.js';
 import { purchaseKey, splitPurchaseKey } from './purchase.js';
 
-/** Version of the message body. A reader that does not know it reads the stores instead. */
+/** Version of the message body. A reader that does not know this version reads the stores instead. */
 const ORDER_NOTIFICATIONS_VERSION = 2;
 
 /** The present state of an order, for the buyer that waits for it. */

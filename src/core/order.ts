@@ -63,10 +63,11 @@ export const isLive = (state: OrderState): boolean => {
  * - `oversold_guard`: the last guard in MySQL refused; no unit ever existed for it, so no unit goes back
  * - `limit_reached`: the buyer has another live order
  * - `discarded`: its message could not be handled, and an operator gave it up; its units go back
- * - `units_lost`: Redis lost data after the buyer was accepted, and the units had gone to others before their batch was
+ * - `units_lost`: Redis lost data after the buyer was accepted, and other buyers got the units before the batch was
  *   recorded
  * - `compensation_failed`: its message was lost, and no attempt could create its row; its units go back
- * - `refused_by_database`: MySQL does not accept a value of it, but accepts the other purchases; its units go back
+ * - `refused_by_database`: MySQL does not accept a value of this purchase, but accepts the other purchases; its units
+ *   go back
  */
 export const FAILURE_REASONS = [
   'oversold_guard',

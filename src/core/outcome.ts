@@ -7,12 +7,12 @@ export type RequestEntry =
   | { readonly state: 'ordered' | 'released'; readonly orderId: string; readonly quantity: number };
 
 /**
- * Prefix of `lost-<batchId>`, which replaces the order id where `reacquire` has closed the entry: the row is written
- * afterwards.
+ * Prefix of `lost-<batchId>`, which stands in place of the order id in an entry that `reacquire` has closed, because
+ * the row is only written afterwards.
  */
 const LOST = 'lost-';
 
-/** Returns the batch that an entry without a row waits for. Null: the row was there before the entry. */
+/** Returns the batch that will write the row of an entry. Null: the row existed before the entry. */
 export function batchOfEntry(entry: RequestEntry): string | null {
   if (entry.state === 'held') return entry.batchId;
   return entry.orderId.startsWith(LOST) ? entry.orderId.slice(LOST.length) : null;

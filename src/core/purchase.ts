@@ -3,7 +3,7 @@ import type { Metadata } from './metadata.js';
 /** Maximum quantity of one purchase: far above any sensible limit per buyer, far below INT overflow. */
 export const QUANTITY_MAX = 1000;
 
-/** What names a purchase inside its sale. */
+/** Identifies a purchase inside its sale. */
 export interface PurchaseName {
   /** User id of the token, never of the body. */
   readonly userId: string;
@@ -17,7 +17,7 @@ export interface Purchase extends PurchaseName {
   readonly quantity: number;
   /** Not part of the identity: for a repeated key the first metadata counts. Absent without a note. */
   readonly metadata?: Metadata;
-  /** Finds the purchase. Not part of the identity. Absent if no trace id is to be stored. */
+  /** Trace id that finds the purchase. Not part of the identity. Absent if no trace id is to be stored. */
   readonly traceId?: string;
 }
 

@@ -1,8 +1,8 @@
 import type { Clock } from './ports/clock.js';
 
 /**
- * Asks at most once in `keepMs`. A caller in between gets the last answer, and a caller during a question shares it. A
- * failure is not kept.
+ * Asks at most once in `keepMs`. A caller in between gets the last answer, and a caller that comes while a question is
+ * open shares its answer. A failure is not kept.
  * @param keepMs counted from the answer; 0 shares a question and keeps nothing
  */
 export function recent<T>(ask: () => Promise<T>, keepMs: number, clock: Clock): () => Promise<T> {

@@ -6,10 +6,10 @@ import { isUtf8 } from 'node:buffer';
 /** The character that decoders, such as Node for arguments, insert for bytes that are not UTF-8. */
 const REPLACEMENT = '\ufffd';
 
-/** Decodes UTF-8 bytes, byte order mark included. Null for other bytes: their decoded text was never written. */
+/** Decodes UTF-8 bytes, byte order mark included. Null for other bytes, because decoding would change them. */
 export function utf8Of(bytes: Buffer): string | null {
   const text = bytes.toString();
-  return text.includes(REPLACEMENT) && !isUtf8(bytes) ? null : text; // all other bodies are spared the second look
+  return text.includes(REPLACEMENT) && !isUtf8(bytes) ? null : text; // any other body needs no second check
 }
 
 /**

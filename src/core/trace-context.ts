@@ -1,12 +1,12 @@
 import { randomBytes } from 'node:crypto';
 
 /**
- * Name of the request header and message property that carries the span. No property is signed: only a recorded trace
- * depends on it.
+ * Name of the request header and message property that carries the span. Properties are not signed: only a trace
+ * depends on this one.
  */
 export const TRACEPARENT = 'traceparent';
 
-/** @param traceparent '' or undefined: the message belongs to no recorded trace */
+/** @param traceparent '' or undefined: the message is not traced */
 export const traceProperty = (traceparent: string | undefined): Readonly<Record<string, string>> =>
   traceparent === undefined || traceparent === '' ? {} : { [TRACEPARENT]: traceparent };
 

@@ -16,7 +16,7 @@ export const VANISHED_NAMED_MS = 3_600_000;
  * Returns the processes that vanished, without those whose place another process of their kind has taken: each process
  * that started later takes one place.
  * @param gone processes without a live report
- * @param live processes with one
+ * @param live processes with a live report
  */
 export function vanishedPrograms<P extends SeenProgram>(gone: readonly P[], live: readonly P[], nowMs: number): P[] {
   const successors = [...gone, ...live].sort((one, other) => one.startedAtMs - other.startedAtMs);

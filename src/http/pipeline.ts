@@ -142,7 +142,7 @@ export class Pipeline {
   }
 
   /**
-   * Starts the span of a known caller. Recordings are limited per second, and a flood of unknown callers would use up the
+   * Starts the span of a known caller. Traces are limited per second, and a flood of unknown callers would use up the
    * budget of buyers.
    */
   #startSpan(call: Call): void {

@@ -271,7 +271,7 @@ export class Call<P = unknown, Q = unknown, B = unknown> {
   readonly parent: TraceParent | null;
   /** The trace id of the answer. Empty until it is known. */
   traceId: string;
-  /** Null: the request is not recorded. */
+  /** Null: the request is not traced. */
   span: Span | null = null;
   /** The Idempotency-Key, or the request id in the address. Null: missing or malformed. */
   readonly requestId: string | null;

@@ -3,7 +3,9 @@ import { bigint, execute, knex, readJson, select } from './knex.js';
 import type { MysqlPool, Transaction } from './pool.js';
 import { withoutUndefined } from '../core/without-undefined.js';
 
-/** Older names in the table, by their present names. Entries of all releases keep them, so that a filter finds all. */
+/**
+ * Maps present names to the older names in the table. Every release stores the older names, so that a filter finds all.
+ */
 const STORED: Readonly<Record<string, string>> = {
   'sale.resharded': 'sale.scattered',
   'refund.claimed': 'refund.taken_on',
@@ -48,7 +50,8 @@ export function createAuditLog(pool: MysqlPool): AuditLog {
 const OUT_OF_ORDER_MS = 60_000;
 
 /**
- * Lists entries, newest first. Each index ends in the primary key, and a time becomes the lowest id that it can mean.
+ * Lists entries, newest first. Each index ends in the primary key. A start time is converted to the lowest id that it
+ * may belong to.
  */
 async function list(pool: MysqlPool, filter: AuditFilter, { beforeId, max }: AuditPage): Promise<StoredAuditEntry[]> {
   const { subject, actor, action, sinceMs } = filter;

@@ -5,8 +5,8 @@ import type { Statements } from './pool.js';
 import type { OrderIdRow } from './tables.js';
 
 // Orders of retired sales are in `orders_archive` (docs/decisions/0032). Orders only move there, each in one
-// transaction. So a reader of `orders` first and the archive second misses no order. It may see an order twice that
-// moved in between, and counts it once by its id.
+// transaction. So a reader that reads `orders` before the archive misses no order. It may see an order
+// that moves in between twice, and counts it once by its id.
 
 export type OrderTable = 'orders' | 'orders_archive';
 

@@ -39,7 +39,7 @@ export function createCouponRepository(pool: MysqlPool): CouponRepository {
       const issued = await issue('orders', orderIds);
       const left = await withoutCoupon(orderIds);
       if (left.length === 0) return { issued, unpaid: left };
-      // not paid, or an order that went to the archive before its event came
+      // unpaid, or moved to the archive before its event came
       const late = await issue('orders_archive', left);
       return { issued: issued + late, unpaid: late === 0 ? left : await withoutCoupon(left) };
     },

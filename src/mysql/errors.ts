@@ -42,8 +42,8 @@ const KINDS: Record<MysqlErrorKind, Kind> = {
 };
 
 /**
- * Server error numbers. Sources: MySQL 8.0 Server Error Message Reference, MariaDB Error Codes.
- * A number missing here is `other`: not retryable, so that it counts as poison of the batch that met it.
+ * Server error numbers. Sources: MySQL 8.0 Server Error Message Reference, MariaDB Error Codes. A number missing here
+ * is `other`: not retryable, so the batch that met it counts as the cause.
  */
 const SERVER_ERRORS: Readonly<Record<number, MysqlErrorKind>> = {
   1062: 'duplicate', // ER_DUP_ENTRY

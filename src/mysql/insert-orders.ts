@@ -78,8 +78,8 @@ function insertSql(head: string, orders: readonly NewOrder[], plan: WritePlan): 
  * Inserts rows around the values that MySQL refuses, by halving the rows, each half behind a savepoint: a batch of
  * hundreds with one bad purchase takes a dozen statements. A row that is refused alone is inserted as `failed`.
  * @returns the order ids of the refused rows
- * @throws MysqlError unchanged when too many rows are refused, when all rows are refused (nothing proves then that the
- *   table takes anything), or when the failed row is refused as well
+ * @throws MysqlError unchanged when too many rows are refused, when all rows are refused (then nothing shows that the
+ *   table accepts any row), or when the failed row is refused as well
  */
 export async function insertAround(
   tx: Transaction,

@@ -7,7 +7,7 @@ import type {} from './tables.js';
  * Builds statements and has no connection to run them. `select` and `execute` send the statements through our pool, so
  * that time-outs, the mapping of errors and the state of connections have one place (docs/decisions/0020). Awaiting a
  * builder is a mistake and fails at once. The hot path writes its SQL by hand: write-orders, insert-orders, the
- * look-ups of order-repository, the lease and the marks of the outbox.
+ * look-ups of order-repository, `lease` and `markDone` of the outbox.
  */
 export const knex: Knex = createKnex({ client: 'mysql2' });
 

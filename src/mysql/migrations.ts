@@ -221,7 +221,7 @@ const RECONCILE_LEASES = `CREATE TABLE IF NOT EXISTS reconcile_leases (
   leased_until DATETIME(3) NOT NULL
 ) ${TABLE}`;
 
-/** Which process does a job that one process does for all. */
+/** Names the process that does a job for all processes. */
 const JOB_LEASES = `CREATE TABLE IF NOT EXISTS job_leases (
   job ${NAME} NOT NULL PRIMARY KEY,
   owner ${NAME} NOT NULL,
@@ -372,8 +372,8 @@ const ARCHIVE_STATES = `ALTER TABLE sales MODIFY COLUMN retirement
   ENUM('none', 'begun', 'done', 'archiving', 'archived') NOT NULL DEFAULT 'none'`;
 
 /**
- * Identity providers have longer ids than ours were. A VARCHAR within 255 bytes grows without a copy of its table. If a
- * server does need a copy, the statement fails and stops no writer.
+ * The ids of identity providers are longer than ours were. A VARCHAR within 255 bytes grows without a copy of its
+ * table. If a server does need a copy, the statement fails and stops no writer.
  */
 const USER_ID = 'VARCHAR(128) CHARACTER SET ascii COLLATE ascii_bin';
 const SUBJECT = 'VARCHAR(255) CHARACTER SET ascii COLLATE ascii_bin';

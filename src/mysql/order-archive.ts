@@ -24,7 +24,7 @@ export const ARCHIVED = [
 
 /**
  * The archive of orders in MySQL.
- * @param youngMs minimum age of an order; a younger order may have a rival in a transaction that is not over
+ * @param youngMs minimum age of an order; a younger order may compete with a transaction that has not ended
  */
 export function createOrderArchive(pool: MysqlPool, youngMs: number): OrderArchive {
   return {
@@ -95,7 +95,7 @@ async function move(
   }
   const isLeft = (await idsIn(tx, saleId, windowsOf(taken, START.readTo), 1)).length > 0;
   if (taken.ranges.length > 0 && !isLeft) {
-    // by name: since the read a worker may have committed a range between these, with its orders
+    // by first id: since the read, a worker may have committed another range between these
     const names = taken.ranges.map((range) => bigint(range.first_id));
     await execute(tx, knex('order_ranges').where({ sale_id: saleId }).whereIn('first_id', names).delete());
   }

@@ -36,7 +36,7 @@ export async function insertRanges(tx: Transaction, { orders, again = false }: W
 
 const WIDEN = ' ON DUPLICATE KEY UPDATE last_id = GREATEST(last_id, VALUES(last_id)), orders = orders + VALUES(orders)';
 
-/** Computes the ranges. Ids do not rise row by row: within a millisecond, the bits of the buyer's hash decide. */
+/** Computes the ranges. Ids do not rise from row to row: within a millisecond, the hash of the buyer orders them. */
 function rangesBySale(orders: readonly NewOrder[]): ReadonlyMap<string, Range> {
   const ranges = new Map<string, Range>();
   let of = '';
@@ -90,7 +90,7 @@ export async function rangesAfter(
   return { ranges: found.slice(0, taken), isEnd: taken === found.length && found.length < RANGES_PER_PAGE };
 }
 
-/** Returns the ids of these ranges behind `readTo`, disjoint and ascending. */
+/** Returns the ids of these ranges after `readTo`, disjoint and ascending. */
 export function windowsOf({ ranges }: TakenRanges, readTo: string): IdWindow[] {
   const windows: IdWindow[] = [];
   let read = BigInt(readTo);
@@ -200,7 +200,7 @@ async function nextLive<Row extends OrderIdRow>(
   const rows = (await select(pool, found)) as Row[];
   const last = rows.at(-1);
   if (last === undefined || rows.length !== limit) return { rows, next };
-  return { rows, next: { afterFirst: start.afterFirst, readTo: last.id } }; // the same ranges, behind the rows read
+  return { rows, next: { afterFirst: start.afterFirst, readTo: last.id } }; // the same ranges, after the rows read
 }
 
 /** @returns `readTo`: where the page had to end before `end`, or null if it reached `end` */
@@ -239,7 +239,7 @@ async function nextArchived<Row extends OrderIdRow>(
 /**
  * Reads rows of a sale that no range covers: a worker of an older version wrote them, or a person. Walks `orders` by
  * its primary key, so use it only in rare cases. Such rows do not go to the archive.
- * @param after the id to begin behind
+ * @param after reads ids above this id
  * @throws MysqlError
  */
 export async function* unlistedOrders<Row extends OrderIdRow>(

@@ -238,9 +238,9 @@ async function detailsOf(pool: MysqlPool, orders: readonly Order[]): Promise<Map
 }
 
 /**
- * Finds the payment that paid each order. An order may have more payments, which are owed back: of another amount before
- * it was paid, or second payments after that. Its row is locked while a payment is recorded, so the last payment before
- * the time at which it was paid is the one.
+ * Finds the payment that paid each order. An order may have more payments, which are owed back: of another amount
+ * before it was paid, or second payments after that. Its row is locked while a payment is recorded, so the last payment
+ * before the time at which it was paid has paid it.
  */
 async function payingPayments(
   pool: MysqlPool,

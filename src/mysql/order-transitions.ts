@@ -132,8 +132,8 @@ async function recordPayment(pool: MysqlPool, orderId: string, payment: Payment)
 }
 
 /**
- * Says why this payment does not pay the order, or null if it does. The deadline does not count until a program acts on
- * it.
+ * Says why this payment does not pay the order, or null if it does. A passed deadline does not count until a program
+ * has expired the order.
  */
 async function whyNot(tx: Transaction, order: LockedOrder, { amountCents, currency }: Payment): Promise<string | null> {
   if (!isUnpaid(order.state)) return order.state === 'paid' ? 'already_paid' : `order_${order.state}`;

@@ -1,8 +1,8 @@
 import type { Knex } from 'knex';
 import { OperationalError } from '../core/errors.js';
 
-// Amounts were hundredths in every currency. In currencies without two digits they become the smallest unit: 50000 for
-// 500 JPY becomes 500.
+// Earlier releases stored amounts in hundredths in every currency. This step converts currencies without two digits to
+// their smallest unit: 50000 for 500 JPY becomes 500.
 
 /** Currencies without digits, as ISO 4217 had them when this step was written. The list never changes. */
 const NO_DIGITS =

@@ -32,7 +32,7 @@ export class ClockWatch {
 
   /**
    * Reads the clocks.
-   * @throws OperationalError mysql, when a clock differs, with what to do, or when MySQL does not answer
+   * @throws OperationalError mysql, when MySQL does not answer, or when a clock differs; the message says what to do
    */
   async agree(): Promise<void> {
     const problem = await this.#compare();
@@ -48,8 +48,8 @@ export class ClockWatch {
     const { servers, clock, metrics } = this.#ports;
     const askedMs = clock.nowMs();
     /**
-     * Returns how far a clock is ahead of ours at least, ms. Negative if it is behind. A slow answer proves less than a
-     * fast answer.
+     * Returns by how much, at least, a clock is ahead of ours, ms. Negative if that clock is behind. A slow answer
+     * proves less than a fast answer.
      */
     const aheadMs = async (read: Promise<number>): Promise<number> => {
       const serverMs = await read;

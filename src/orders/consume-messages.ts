@@ -20,14 +20,14 @@ export type MessageResult =
 export interface ConsumerPorts {
   readonly source: DeliverySource;
   /**
-   * Rejects while a store is down or takes no writes that `handle` needs. Nothing is received then. The answer may be
+   * Rejects while a store that `handle` needs is down or takes no writes. Nothing is received then. The answer may be
    * half a second old.
    */
   readonly ready: () => Promise<void>;
   /** Handles a message body. Safe to repeat: every message arrives at least once. */
   readonly handle: (body: string) => Promise<MessageResult>;
   readonly deadLetters: DeadLetterParking;
-  /** Nothing is recorded if absent. */
+  /** Nothing is traced if absent. */
   readonly tracing?: Tracing;
   readonly clock: Clock;
   readonly log: Log;
@@ -51,7 +51,7 @@ export interface ConsumerOptions {
 
 const RECEIVE_MAX = 16;
 /**
- * All waiting messages are renewed when this share of their time is over. Two thirds of the time are left for a single
+ * Waiting messages are renewed when this share of their time is over. The other two thirds are left for handling one
  * message.
  */
 const RENEW_AT = 1 / 3;
@@ -98,7 +98,7 @@ async function renew(
   return deliveries.filter((_, index) => ours[index]);
 }
 
-/** @throws OperationalError when a dependency is down; the messages behind are given back as well */
+/** @throws OperationalError when a dependency is down; the messages after this one are given back as well */
 async function handleOrGiveBack(
   delivery: Delivery,
   behind: readonly Delivery[],
@@ -110,7 +110,7 @@ async function handleOrGiveBack(
   } catch (error) {
     const isLast = delivery.attempt >= (options.attemptsMax ?? Infinity);
     ports.metrics.consumed(options.group, isLast ? 'dead_letter' : 'failed');
-    // The messages behind would meet the same outage. But poison, or a bug of ours, must cost no other message an attempt.
+    // The next messages would meet the same outage. But a bad message or our bug must cost no other message an attempt.
     const outage = error instanceof OperationalError && error.retryable;
     const givenBack = outage ? [delivery, ...behind] : [delivery];
     await Promise.all(givenBack.map((one) => retry(one, options)));
@@ -158,8 +158,8 @@ async function end(
 }
 
 /**
- * Parks a message: the row first, then the ack. After a death in between, the same row is parked again, which changes
- * nothing.
+ * Parks a message: the row first, then the ack. If the process dies in between, the same row is parked again, which
+ * changes nothing.
  */
 async function park(
   delivery: Delivery,

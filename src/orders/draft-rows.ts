@@ -46,13 +46,13 @@ export const isOfOlderEpoch = ({ saleId, epoch }: Batch, terms: ReadonlyMap<stri
  *   go back), or its units are lost.
  * - With a live row: the purchase keeps the row, whichever batch wrote it.
  * - With an ended row of its own batch: nothing is left to do, because that row promised the release.
- * - With an ended row of another batch: the units that this batch holds are released. The same holds for an older batch
- *   in any case, since it may have taken units again after that release.
+ * - With an ended row of another batch: the units that this batch holds are released. A batch of an older epoch
+ *   releases in any case, since it may have taken units again after that row ended.
  * - Held by another batch: the purchase waits for the row of that batch.
  *
- * @param batches no request twice
+ * @param batches contain each request once
  * @param known null before any look-up: then every purchase is assumed to be new. Nearly all are new, and the unique
- * keys reveal the others, so the usual transaction needs no look-up.
+ *   keys reveal the others, so the usual transaction needs no look-up.
  */
 export function draftRows(
   batches: readonly Batch[],

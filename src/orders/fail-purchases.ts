@@ -68,6 +68,6 @@ const planOf = (
   orders,
   releases,
   oneByOne: new Set<string>(),
-  singleOut: true, // a refused row is thrown: a failed row is already the least that can be written
+  singleOut: true, // `write` throws if MySQL refuses even a failed row
   paymentWindowMs: 0, // a failed row is never paid
 });

@@ -16,9 +16,11 @@ export interface HandlePorts extends RecordPorts {
   readonly deadLetters: DeadLetterParking;
   readonly metrics: WorkerMetrics;
   readonly log: Log;
-  /** Nothing is recorded if absent. */
+  /** Nothing is traced if absent. */
   readonly tracing?: Tracing;
-  /** Takes over marks that Redis does not answer, with their acks. The caller waits for the marks if absent. */
+  /**
+   * Takes over `markRecorded` calls that Redis does not answer, and their acks. If absent, the caller waits for them.
+   */
   readonly inBackground?: (work: Promise<void>) => void;
 }
 
@@ -40,7 +42,7 @@ const AGAIN_WITHIN = 60;
 export interface BatchDelivery {
   readonly delivery: Delivery;
   readonly batch: Batch;
-  /** Lasts from here to the end of the delivery. Absent if the batch is in no recorded trace. */
+  /** Lasts from here to the end of the delivery. Absent if the batch is not traced. */
   readonly span?: Span;
 }
 
@@ -64,7 +66,7 @@ interface Recorded extends BatchDelivery {
 // - parked: it is no batch, or of no sale, or was tried too often. It is in `dead_letters`, and acked
 // - retried: the batch itself is at fault. It is redelivered after a pause, and parked after its last attempt
 // - postponed: MySQL or the sale is not usable now. It stays with the worker, which tries it again
-// The order of the steps is such that a death between two steps repeats only steps that are safe to repeat.
+// If the worker dies between two steps, only steps that are safe to repeat are done again.
 
 /**
  * Reads the bodies. A body that is no batch would never become a batch, so it is parked and acked here. Never rejects
@@ -102,7 +104,7 @@ function startSpan(
   return tracing.startWork(traceparent, { name: `process ${topic}`, kind: 'consumer', fields });
 }
 
-/** Wraps a delivery so that its end ends the span. */
+/** Wraps a delivery so that the span ends with the delivery. */
 const endingSpan = (delivery: Delivery, span: Span): Delivery => ({
   messageId: delivery.messageId,
   body: delivery.body,
@@ -121,7 +123,7 @@ const endingSpan = (delivery: Delivery, span: Span): Delivery => ({
   },
 });
 
-/** Returns the spans of the deliveries that are in recorded traces. */
+/** Returns the spans of the traced deliveries. */
 function spansOf(deliveries: readonly BatchDelivery[]): readonly Span[] {
   const spans: Span[] = [];
   for (const { span } of deliveries) if (span !== undefined) spans.push(span);
@@ -187,10 +189,10 @@ export async function handleDeliveries(
   return { deliveries: postponed, inRepair, error: outage };
 }
 
-/** Whether the batch has a creation time. A batch that a repair made for a purchase with a lost batch has no time. */
+/** Whether the batch has a creation time. A repair makes a batch without a time for a purchase whose batch is lost. */
 const isDated = ({ createdAtMs }: Batch): boolean => createdAtMs > 0;
 
-/** Reasons that the keeper ends: it rebuilds the sale, or has the other batch recorded. */
+/** The keeper removes these reasons: it rebuilds the sale, or makes sure that the other batch is recorded. */
 const WAITS_FOR_KEEPER: ReadonlySet<RetryReason> = new Set(['repairing', 'not_warmed', 'held_elsewhere']);
 /** Whether the reason lies outside the batch. The batch then waits and uses up no attempt. */
 const isPassing = (reason: RetryReason): boolean =>
@@ -215,7 +217,7 @@ async function retryOrPark(
   try {
     await ports.store.leaveAlone(batch, [{ batchId: batch.batchId, forMs: delayMs + AGAIN_WITHIN * retryFirstMs }]);
   } catch (error) {
-    if (!(error instanceof OperationalError)) throw error; // without the note a duplicate may be published
+    if (!(error instanceof OperationalError)) throw error; // without `leaveAlone` a duplicate may be published
   }
   await delivery.retryAfter(delayMs);
 }
@@ -223,7 +225,7 @@ async function retryOrPark(
 const WRITE_ORDERS: SpanStart = { name: 'write orders', kind: 'client' };
 const MARK_RECORDED: SpanStart = { name: 'mark recorded', kind: 'client' };
 
-/** Time that a loop waits for a mark before it continues with other sales. A mark takes some ms. */
+/** Time that a loop waits for `markRecorded` before it continues with other sales. The call takes some ms. */
 const MARK_WAIT_MS = 250;
 
 /**
@@ -244,7 +246,7 @@ async function markAndAck(recorded: readonly Recorded[], ports: HandlePorts): Pr
   }
   const late = sales.filter(({ waitsForRedis }) => waitsForRedis);
   for (const { ended: marked } of late) inBackground(marked);
-  // Every ack is waited for: a slow broker must not be asked for more.
+  // Wait for every ack, so that a slow broker gets no further requests.
   await Promise.all(sales.filter((sale) => !late.includes(sale)).map((sale) => sale.ended));
 }
 
@@ -279,9 +281,9 @@ class Marking {
 }
 
 /**
- * Handles a failed mark: the rows exist, but Redis does not know. The message is redelivered and finds the rows. On its
- * last attempt it is acked instead of becoming a dead letter: the batch is still in `pending`, so the keeper marks it
- * later.
+ * Handles a failed `markRecorded`: the rows exist, but Redis does not know. The message is redelivered and finds the
+ * rows. On its last attempt it is acked instead of becoming a dead letter: the batch is still in `pending`, so the
+ * keeper marks it later.
  */
 async function notMarked(
   { delivery, batch }: BatchDelivery,
@@ -298,8 +300,8 @@ async function notMarked(
 }
 
 /**
- * Parks a delivery: writes the row, removes the batch from `pending` (the units stay held), then acks. After a death in
- * between, the same row is parked again.
+ * Parks a delivery: writes the row, removes the batch from `pending` (the units stay held), then acks. If the worker
+ * dies in between, the same row is parked again.
  */
 async function park(
   { delivery, batch, span }: Omit<BatchDelivery, 'batch'> & { readonly batch: Batch | null },

@@ -105,7 +105,7 @@ export function createWorkerMetrics(registry: Registry) {
     },
     markedRecorded: (tookMs: number): void => marked.observe(tookMs / 1000),
     mysqlOutage: (isOut: boolean): void => outage.set(isOut ? 1 : 0),
-    /** Sets the number of deliveries that are aside now. */
+    /** Sets the number of deliveries that are set aside now. */
     setAside: (group: string, deliveries: number): void => aside.labels(group).set(deliveries),
   };
 }
@@ -113,7 +113,7 @@ export function createWorkerMetrics(registry: Registry) {
 /** Metrics of message consumers. */
 export type ConsumerMetrics = ReturnType<typeof createConsumerMetrics>;
 
-/** @param group starts its dead letters at 0, so that the first is a rise; omitted if no alert watches them */
+/** @param group its dead letters start at 0, so that the first is a rise; omitted if no alert watches them */
 export function createConsumerMetrics(registry: Registry, group?: string) {
   const consumed = new Counter({
     name: 'seckill_consumed_messages_total',

@@ -5,8 +5,8 @@ import type { WorkerMetrics } from './metrics.js';
 
 export interface MysqlOutagePorts {
   /**
-   * Resolves when MySQL works. Best a small write: a server with a full disk, or a read-only server, still answers
-   * SELECT 1.
+   * Resolves when MySQL works. It should make a small write: a server with a full disk, or a read-only server, still
+   * answers SELECT 1.
    */
   readonly probe: () => Promise<void>;
   readonly clock: Clock;

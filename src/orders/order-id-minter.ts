@@ -33,8 +33,8 @@ export interface OrderIdMinter {
  */
 const AHEAD_MAX_MS = 100;
 /**
- * The longest step back of the clock that the minter waits out. After a longer step it takes another slot, whose times
- * are free.
+ * The longest step back of the clock that the minter waits out. After a longer step it takes another slot, which has
+ * not used those times.
  */
 const WAIT_FOR_CLOCK_MAX_MS = 10_000;
 /** Time that a caller should wait for a lease, ms. The lease is renewed at its own pace. */

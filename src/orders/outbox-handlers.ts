@@ -35,7 +35,7 @@ export function publishRecorded({
 }: {
   readonly deadlines: DeadlineChannel;
   readonly events: OrderEventChannel;
-  /** Nothing is recorded if absent. */
+  /** Nothing is traced if absent. */
   readonly tracing?: Tracing;
 }) {
   const publish = async (rows: readonly RecordedRow[], traceparent: string | undefined): Promise<void> => {
@@ -60,7 +60,7 @@ export function publishRecorded({
   };
 }
 
-/** Starts the span of the message: a step of the first recorded batch, and linked to each recorded batch. */
+/** Starts the span of the message: a child of the first traced batch, and linked to each traced batch. */
 function startSpan(rows: readonly RecordedRow[], tracing: Tracing): Span | null {
   const links = rows.flatMap(({ payload }) => payload.traceparent ?? []);
   const [first] = links;

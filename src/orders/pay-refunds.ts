@@ -22,11 +22,11 @@ const RETRY_FIRST_MS = 2_000;
 const RETRY_MAX_MS = 600_000;
 
 /**
- * Pays refunds that are due. Each refund is keyed by its payment: if a keeper dies after the provider refunded and before
- * the row is marked, the refund is repeated and no money moves twice. No refund is given up. A refund that the provider refuses stays due
- * and waits for an operator.
+ * Pays refunds that are due. Each refund is keyed by its payment: if a keeper dies between the refund and the update of
+ * the row, the call is repeated and no money moves twice. No refund is given up. A refund that the provider refuses
+ * stays due and waits for an operator.
  * @param options `max`: refunds leased together and paid at the same time; `leaseMs`: longer than the provider takes. A
- * refund that a dead keeper had taken is due again after this time.
+ *   refund that a dead keeper had taken is due again after this time.
  */
 export function payRefunds(
   ports: PayRefundsPorts,

@@ -33,7 +33,7 @@ export interface RecordOptions {
 export type BatchResult =
   | {
       readonly outcome: 'recorded' | 'refused' | 'already_recorded';
-      /** The live orders of the batch, for the mark in Redis. */
+      /** The live orders of the batch, for `markRecorded`. */
       readonly orders: readonly LiveOrder[];
     }
   | { readonly outcome: 'retry'; readonly reason: RetryReason; readonly error: OperationalError | null }

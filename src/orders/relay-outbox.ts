@@ -32,13 +32,13 @@ const RETURN_WITHIN_MS = 1_000;
 
 /**
  * Handles due rows of the outbox: leases them, does their work, marks them done with one statement. A failed row is due
- * again later, and then handled alone, so that it does not delay others for long. If the keeper dies before the mark,
- * the row is handled again when its lease is over.
+ * again later, and then handled alone, so that it does not delay others for long. If the keeper dies before that
+ * statement, the row is handled again when its lease is over.
  *
  * A sale whose rows meet a fault is in trouble: its Redis master is down, or the sale is being repaired. The second job
  * tries one of its rows at a time, while its other rows wait untried. Its time-outs therefore delay no other sale.
  * @param options `max`: rows of one lease, all handled at the same time; `leaseMs`: longer than `handle` may take,
- * twice
+ *   twice
  * @returns two jobs, each with its own loop: the first handles the rows of healthy sales, the second tries the others
  */
 export function relayOutbox<K extends OutboxKind>(

@@ -58,7 +58,9 @@ const DEFAULTS: Required<Defaulted> = {
 /** Pauses before the n-th try of deliveries that MySQL refused although its probe worked. */
 const AGAIN_MIN_MS = 250;
 const AGAIN_MAX_MS = 15_000;
-/** Several loops receive at once. */
+/**
+ * Time without a failed receive that ends an outage of the broker: several loops receive at once, and some may succeed.
+ */
 const CALM_MS = 10_000;
 
 /** Each batch goes alone after the second try, in case a single batch is what MySQL cannot handle. */
@@ -94,7 +96,7 @@ export class WorkerLoop {
   readonly #aside = new Set<Promise<void>>();
   readonly #receiveOutage: OutageLog;
   /**
-   * Ends with the present try of deliveries aside. Tries take turns, since they share one connection of the pool.
+   * Ends with the present try of set-aside deliveries. Tries take turns, since they share one connection of the pool.
    */
   #turn: Promise<unknown> = Promise.resolve();
 
@@ -136,7 +138,7 @@ export class WorkerLoop {
     const { signal } = this.#stopping;
     while (!signal.aborted) {
       if (!(await outage.untilOver(this.#options.holdMs, signal))) continue;
-      const ids = minter.mint([]); // takes another slot where the clock is far behind, as any call does
+      const ids = minter.mint([]); // like any call, takes another slot if the clock is far behind
       if (ids.outcome === 'refused') {
         await clock.sleep(noIdsPauseMs(ids.waitMs), signal);
         continue;
@@ -196,8 +198,8 @@ export class WorkerLoop {
 
   /**
    * Asks the re-drive to leave the batches alone. Otherwise it would publish batches that are aside for long again, and
-   * their copies would be set aside too. Each try renews the note for as long as a hold. Without the note, duplicates
-   * may be published.
+   * their copies would be set aside too. Each try renews this for as long as a hold. If a renewal fails, duplicates may
+   * be published.
    */
   async #keepFromRedrive(deliveries: readonly BatchDelivery[]): Promise<void> {
     const forMs = this.#options.holdMs;

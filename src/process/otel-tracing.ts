@@ -50,7 +50,7 @@ const SAY_EVERY_MS = 60_000;
 const ERROR_SHOWN = 200;
 
 interface OtelParts {
-  /** Purchases recorded in a second: this many at the request of callers, and as many by chance. */
+  /** Purchases traced in a second: this many at the request of callers, and as many by chance. */
   readonly perSecondMax: number;
   readonly metrics: TracingMetrics;
   readonly clock: Clock;
@@ -92,7 +92,7 @@ export class OtelTracing implements OpenTracing {
   startRequest(parent: TraceParent | null, start: SpanStart): Span | null {
     const isWanted = parent === null ? Math.random() < this.#config.sampledShare : parent.isSampled;
     if (!isWanted) return null;
-    // Any client can send a `traceparent` that asks for a recording, so random samples have their own budget.
+    // Any client can send a `traceparent` that asks for a trace, so random samples have their own budget.
     if (!(parent === null ? this.#byChance : this.#asked).take()) {
       this.#parts.metrics.limited();
       return null;

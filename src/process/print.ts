@@ -10,7 +10,7 @@ export const print = (text: string): void => console.log(printable(text));
 /** Prints one or several lines to stderr. */
 export const printError = (text: string): void => console.error(printable(text));
 
-/** Spreadsheets need the mark. A terminal would show it. */
+/** Spreadsheets need the byte order mark. A terminal would show it. */
 const BYTE_ORDER_MARK = /^\ufeff/;
 
 /**

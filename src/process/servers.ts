@@ -202,7 +202,7 @@ const READY_WITHIN_MS = 800;
 const PROBE_KEPT_MS = 500;
 
 /**
- * Limits the wait for the probe of a server. A late probe goes on, and later callers share it.
+ * Limits the wait for the probe of a server. A late probe continues, and later callers share it.
  * @param probe never rejects, and ends by itself some time
  */
 function prompt(name: string, probe: () => Promise<Probe>): () => Promise<Probe & { readonly name: string }> {

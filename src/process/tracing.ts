@@ -10,8 +10,8 @@ export interface OpenTracing extends Tracing {
 }
 
 /**
- * Purchases per second that an api records at the request of callers, because any client can send a `traceparent`. Random
- * sampling may record as many again.
+ * Purchases per second that an api traces at the request of callers, because any client can send a `traceparent`.
+ * Random sampling may trace as many again.
  */
 const TRACES_PER_SECOND_MAX = 100;
 

@@ -221,7 +221,7 @@ const pendingJobs = ({
       { afterMs: config.keeper.redriveAfterMs, max: REDRIVEN_PER_RUN },
     ),
   ],
-  // The re-drive gets as long as it waited: a batch that was published a moment ago is no fault yet.
+  // Overdue after twice the time: a batch that the re-drive has published a moment ago is no fault yet.
   [everyMs, watchPending({ sales, store, metrics }, { overdueAfterMs: 2 * config.keeper.redriveAfterMs })],
 ];
 

@@ -61,9 +61,9 @@ export const withStepTimes = (
   });
 
 /**
- * Places a batch that contains recorded purchases. The span of the batch is a step of the first recorded purchase and
+ * Places a batch that contains traced purchases. The span of the batch is a child of the first traced purchase and
  * linked to all. The work of workers and keepers on its message joins the same trace.
- * @param spans of the recorded purchases, at least one
+ * @param spans of the traced purchases, at least one
  */
 export async function placeInSpan(
   bucket: HomeBucket,

@@ -25,7 +25,7 @@ export interface BatcherOptions {
 type Place = (
   bucket: HomeBucket,
   purchases: readonly Purchase[],
-  /** Spans of the recorded purchases. Null if no purchase is recorded. */
+  /** Spans of the traced purchases. Null if no purchase is traced. */
   spans: readonly Span[] | null,
   deliver: Deliver,
 ) => Promise<BatchVerdict>;
@@ -42,7 +42,7 @@ export interface BatcherPorts {
 interface PendingPurchase {
   readonly purchase: Purchase;
   readonly key: string;
-  /** Null if the purchase is not recorded. */
+  /** Null if the purchase is not traced. */
   readonly span: Span | null;
   readonly enteredMs: number;
   /** Several callers if the buyer repeated the request: equal requests get equal answers. */
@@ -152,7 +152,7 @@ export class Batcher {
 
   /**
    * Submits a purchase and resolves to its answer. Never rejects.
-   * @param span null if the purchase is not recorded
+   * @param span null if the purchase is not traced
    */
   submit(bucket: HomeBucket, purchase: Purchase, span: Span | null = null): Promise<PurchaseOutcome> {
     const key = purchaseKey(purchase);

@@ -13,8 +13,8 @@ export interface SoldOutFlagsOptions {
    */
   readonly lifeMs: number;
   /**
-   * The most accepted buyers kept, over all sales. The least recently used flags make room. Redis refuses the buyers of
-   * a bucket that alone has more, which is slower but just as right.
+   * The most accepted buyers kept, over all sales. The least recently used flags make room. A bucket that alone has
+   * more buyers gets no flag: Redis refuses its purchases, which is slower but just as right.
    */
   readonly buyersMax: number;
 }
@@ -47,7 +47,7 @@ interface Flag {
   isBusy: boolean;
   /** The future `buyers`, while the bucket is read. */
   reading: Set<string> | null;
-  /** Time since which accepted buyers are missing whose notification has not arrived. 0 if none is missing. */
+  /** When accepted buyers were found missing whose notification has not arrived. 0 if no buyer is missing. */
   missingSinceMs: number;
   /** Stops listening for new buyers. Null while the flag does not listen. */
   end: (() => void) | null;

@@ -11,8 +11,8 @@ import { pendingBuckets } from './pending-buckets.js';
 
 /**
  * Marks batches as recorded that are in MySQL and still in `pending`: a worker died, or lost Redis, between COMMIT and
- * the mark. Most batches in `pending` were never written. For these only the ids are read, and each run continues where
- * the last run ended, in rotation.
+ * `markRecorded`. Most batches in `pending` were never written. For these only the ids are read, and each run continues
+ * where the last run ended, in rotation.
  * @param afterMs minimum age of a batch: a worker may still be processing a younger batch
  * @param maxPerBucket maximum number of batches per bucket and run
  */

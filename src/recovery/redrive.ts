@@ -17,7 +17,7 @@ interface RedrivePorts {
   readonly sales: SaleRepository;
   readonly store: BatchStore;
   readonly channel: RedriveChannel;
-  /** Absent: no spans are recorded. */
+  /** Absent: nothing is traced. */
   readonly tracing?: Tracing;
   readonly clock: Clock;
   readonly log: Log;
@@ -41,9 +41,9 @@ const PAUSE_FACTOR_MAX = 16;
 
 /**
  * Publishes batches again whose message never arrived (protocol rule 8). If the message had arrived after all, the
- * worker answers `already_recorded`. A keeper leases the batches it takes in Redis, so several keepers share the work,
- * and a worker that still retries a batch keeps it in the same way (decision 29). Buckets take turns, so a sale with
- * very many batches does not delay the batches of other sales.
+ * worker finds the batch `already_recorded`. A keeper leases the batches it takes in Redis, so several keepers share
+ * the work, and a worker that still retries a batch keeps it in the same way (decision 29). Buckets take turns, so a
+ * sale with very many batches does not delay the batches of other sales.
  * @param afterMs age after which a batch is published again; must be longer than a check-back takes
  * @param max maximum number of batches published per run
  */

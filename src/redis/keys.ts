@@ -84,7 +84,7 @@ export const HOT_PROCESSES_KEY = `${ENTRY_TAG}hot`;
 export const hotReportKey = (processId: string): string => `${ENTRY_TAG}hot:${processId}`;
 
 export const nonceKey = (keyId: string, nonce: string): string => `${ENTRY_TAG}nonce:${keyId}:${nonce}`;
-/** Time since which the server has forgotten no nonce. */
+/** The server has kept every nonce since this time. */
 export const NONCES_KEY = `${ENTRY_TAG}nonces`;
 /**
  * The one-time purchase tokens of a sale: their holders, when each token ends, and the tokens that each address

@@ -99,7 +99,7 @@ export function createProgramReports({ redis }: RedisConnection, clock: Clock, k
 
 const nameOf = ({ kind, id }: LiveProgram): string => `${kind} ${id}`;
 
-/** An entry that cannot be read (another release wrote it) counts as one of long ago. */
+/** An entry that cannot be read (another release wrote it) counts as an old entry. */
 function readSeen(text: string): SeenProgram {
   const read = storedSeen.safeParse(jsonOrNull(text));
   return read.success ? read.data : { kind: 'api', id: '', startedAtMs: 0, seenAtMs: 0 };

@@ -37,12 +37,12 @@ export function createPurchaseNotificationsSender({ redis }: RedisConnection): P
 
 /**
  * The server, or the servers of a cluster. A cluster server passes a message on to all others, but each server knows
- * only its own subscribers. A silent server delivers nothing either, so the answers of the others count, and no call
- * waits for a silent server until it has answered: it must not hold up the notifications of all sales.
+ * only its own subscribers. A silent server delivers nothing either, so the answers of the others count. No call waits
+ * for a server that did not answer the last time, so that it cannot delay the notifications of all sales.
  */
 class Servers {
   readonly #redis: RedisClient;
-  /** Names of the servers that left the last question open. */
+  /** Names of the servers that did not answer the last question. */
   readonly #silent = new Set<string>();
 
   constructor(redis: RedisClient) {

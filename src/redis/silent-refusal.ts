@@ -6,7 +6,7 @@ import { REDIS_TLS_NAMES } from './client.js';
 const ANSWER_MS = 2_000;
 
 /**
- * Finds out why a Redis closed a connection without a word: a server that requires TLS or a certificate does so.
+ * Finds out why a Redis closed a connection without an error: a server that requires TLS or a certificate does so.
  * Connects again over TLS, whatever the address says.
  * @returns the rest of a sentence that begins with the server; null when this is not the reason. Never rejects
  */

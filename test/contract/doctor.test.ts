@@ -8,7 +8,7 @@ import { MYSQL_START_CHECKS } from '../../src/core/doctor/mysql-checks.js';
 import { PROGRAM_KINDS } from '../../src/core/ports/program-reports.js';
 import { GROUPS, TOPICS } from '../../src/core/topics.js';
 import { migrate } from '../../src/mysql/migrate.js';
-import { openMysqlPool, type SqlValue } from '../../src/mysql/pool.js';
+import { openMysqlPool, type MysqlPool, type SqlValue } from '../../src/mysql/pool.js';
 import { readMysqlStartFacts } from '../../src/mysql/read-facts.js';
 import { connectionOptions } from '../../src/mysql/server.js';
 import { examine } from '../../src/operate/doctor/examine.js';

@@ -9,7 +9,7 @@ const ORDER = 'seckill:order';
 /** Pause before the page asks the shop for another token, after a new token was refused too. It doubles each time. */
 const ASK_AGAIN_MS = 1000;
 const ASK_AGAIN_MAX_MS = 60_000;
-/** A sign-in that lasted this long was good. Its end counts as the first end. */
+/** After a sign-in that lasted this long, the number of asks starts at 1 again. */
 const LASTED_MS = 120_000;
 
 export interface Frame {

@@ -44,7 +44,7 @@ const OPEN_MS = 1000;
 const MOVE_MAX_MS = 30_000;
 /** How long after its click a purchase is sent again. After that the buyer decides. */
 const ASK_MAX_MS = 120_000;
-/** How long a lost attempt may need to reach the place where it can be found. */
+/** How long a lost attempt may take until a look-up can find it. */
 const LOST_MS = 2000;
 /** How long before the opening the page joins the waiting room and fetches a token. */
 const PREPARE_MS = 600_000;

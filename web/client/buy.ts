@@ -7,7 +7,7 @@ import type { BuyOptions, ClientOptions, Purchase, PurchaseResult, Refusal } fro
 export const newKey = (): string =>
   Array.from(crypto.getRandomValues(new Uint8Array(16)), (byte) => byte.toString(16).padStart(2, '0')).join('');
 
-/** How long a lost attempt may need to reach the place where it can be found. */
+/** How long a lost attempt may take until a look-up can find it. */
 const LOST_MS = 2_000;
 
 /** @param sale the address of the sale */

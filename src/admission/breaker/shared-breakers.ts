@@ -163,8 +163,8 @@ export class SharedBreakers {
   }
 
   /**
-   * Exchanges reports once. Best awaited before the first request, so that a new process starts with the quorum of the
-   * others. Rejects with a bug only: without the store each process follows its own calls.
+   * Exchanges reports once. Await the first exchange before the first request, so that a new process starts with the
+   * quorum of the others. Rejects only for a bug: without the store each process follows its own calls.
    */
   async runOnce(): Promise<void> {
     const { store, clock } = this.#parts;

@@ -112,7 +112,7 @@ export class Limits implements Layer {
     return this.#rules().mode;
   }
 
-  /** Counts the address. Rejects with a bug only: the process counts by itself while Redis is down. */
+  /** Counts the address. Rejects only for a bug: the process counts by itself while Redis is down. */
   anonymous({ endpoint, address }: AdmissionRequest): Verdict {
     const limits = this.#limitsOf(endpoint).anonymous;
     if (!hasAny(limits)) return null;

@@ -122,7 +122,7 @@ export class FallbackLimitStore implements LimitStore {
   }
 
   /**
-   * Counts requests. Rejects with a bug only.
+   * Counts requests. Rejects only for a bug.
    * @param waitedMs time that the oldest request has already waited. It is part of the time to answer, so a Redis that
    * is slower than the requests is not called for all of them.
    */

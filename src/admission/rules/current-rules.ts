@@ -100,7 +100,7 @@ export class CurrentRules {
     this.#take(await this.#parts.repository.current());
   }
 
-  /** Follows new rules until the signal aborts. Rejects with a bug only. */
+  /** Follows new rules until the signal aborts. Rejects only for a bug. */
   async poll(signal: AbortSignal): Promise<void> {
     while (!signal.aborted) {
       await this.runOnce();
@@ -115,7 +115,7 @@ export class CurrentRules {
   }
 
   /**
-   * Reads Redis. MySQL may be slow, so it is read beside the run when due. Rejects with a bug only, including a bug of
+   * Reads Redis. MySQL may be slow, so it is read beside the run when due. Rejects only for a bug, including a bug of
    * the work begun beside the previous run.
    */
   async runOnce(): Promise<void> {

@@ -33,7 +33,7 @@ export interface Key<T> {
   readonly isFixed?: boolean;
 }
 
-/** A key with its name, and with whether a file may hold its value, in its type. */
+/** A key whose type includes its variable and whether a file may hold its value. */
 type Named<T, O extends { readonly env: string }, F = IsSecret<O>> = Key<T> & {
   readonly env: O['env'];
   readonly fromFile: F;
@@ -221,9 +221,9 @@ function live<const O extends Omit<Common<string>, 'fallback' | 'optional'>>(
 const CERTIFICATE = /-----BEGIN CERTIFICATE-----[\s\S]+?-----END CERTIFICATE-----/g;
 
 const CHECK_PEM = {
-  /** Checks certificates of authorities. An expired certificate may be beside a valid certificate. */
+  /** Checks certificates of authorities. Accepts expired certificates if at least one is valid. */
   certificates: (text: string): void => checkCertificates(text, (ends) => Math.max(...ends)),
-  /** Checks our own certificate, which the certificates up to its authority may follow. */
+  /** Checks our own certificate, the first in the file. The certificates of its issuers may follow. */
   chain: (text: string): void => checkCertificates(text, ([own = Infinity]) => own),
   key(text: string): void {
     try {
@@ -287,7 +287,7 @@ export function networks<const O extends Common<string>>(options: O): Named<stri
 }
 
 /**
- * Describes origins of pages, separated by commas. The value has no blanks. Only a page of this machine may come
+ * Describes origins of pages, separated by commas. The value has no blanks. Only an origin on this machine may do
  * without TLS.
  */
 export function origins<const O extends Common<string>>(options: O): Named<string, O> {

@@ -22,7 +22,7 @@ export interface Check<F> {
   readonly wrongIf?: string;
   /** Absent: the check is never risky. */
   readonly riskyIf?: string;
-  /** A program that finds this wrong does not start: it would do wrong, not merely be slow. */
+  /** A program does not start if this check is wrong: it would work wrongly, not merely slowly. */
   readonly stopsPrograms?: true;
   /** Returns null if the facts hold nothing to judge. */
   readonly judge: (facts: F) => Judged | null;

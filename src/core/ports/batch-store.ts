@@ -118,7 +118,7 @@ export interface BatchStore {
 
   /**
    * Leases batches deducted more than `olderThanMs` ago and not marked as recorded, oldest first, except batches that
-   * are left alone. No other caller gets them for `leaseMs`.
+   * `leaveAlone` has paused. No other caller gets them for `leaseMs`.
    * @param fromMs the search for batches that were never taken starts at this deduct time and covers some hundred per
    *   call
    * @throws OperationalError redis; the batches may be leased

@@ -59,7 +59,7 @@ export type Added = 'added' | 'reopened' | 'already_pending' | 'failed_final';
 export type JobEnd = 'done' | 'not_pending' | 'not_found';
 
 /**
- * - `retried`: the job is pending and due now, with all its attempts ahead
+ * - `retried`: the job is pending and due now, and its attempts count from 0 again
  * - `compensated`: there is nothing to do
  */
 export type Retried = 'retried' | 'compensated' | 'not_found';

@@ -64,8 +64,8 @@ export interface TracedDeadLetter {
 /** Finds the dead letters of a purchase. */
 export interface TracedDeadLetters {
   /**
-   * Lists, oldest first, the dead letters of a batch, or of a key: a batch id, or the request id of a purchase in a
-   * parked batch, or of a trace id of a purchase in a parked batch.
+   * Lists dead letters, oldest first: of a batch, of a key (a batch id, or the request id of a purchase in a parked
+   * batch), or of the trace id of a purchase in a parked batch.
    * @throws OperationalError mysql
    */
   list(

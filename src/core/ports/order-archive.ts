@@ -16,8 +16,9 @@ export interface ArchiveStep {
  */
 export interface OrderArchive {
   /**
-   * Lists sales whose orders should move, longest overdue first: sales retired `afterMs` ago and forgotten by Redis,
-   * and sales whose move has begun, at the time that `later` set. So a sale that keeps an order holds up no other sale.
+   * Lists sales whose orders should move, longest overdue first. A sale that Redis has forgotten is due `afterMs` after
+   * it was retired. Once its move has begun, `later` says when it is due, so a sale that keeps an order delays no other
+   * sale.
    * @throws OperationalError mysql
    */
   due(afterMs: number, max: number): Promise<string[]>;

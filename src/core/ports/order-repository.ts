@@ -39,7 +39,7 @@ export interface WritePlan {
    * the same transaction as the others. Default false.
    */
   readonly singleOut?: boolean;
-  /** Set for rows that MySQL had before and lost: the range of their ids may still be there. Default false. */
+  /** Set for rows that MySQL had lost: the range of their ids may still be stored. Default false. */
   readonly again?: boolean;
   /** Time to pay, from the time of the transaction, in sales without a time of their own. */
   readonly paymentWindowMs: number;
@@ -78,9 +78,9 @@ export interface OrderRepository {
   termsOf(saleIds: readonly string[]): Promise<Map<string, SaleTerms>>;
 
   /**
-   * Writes rows, outbox and the `sold` count in one transaction, or nothing. With `singleOut`, a refused value is
-   * thrown when its purchase cannot be singled out: MySQL also refuses its failed row, no other purchase is beside it,
-   * or many purchases are refused.
+   * Writes rows, outbox and the `sold` count in one transaction, or nothing. With `singleOut`, throws for a refused
+   * value only if its purchase cannot be singled out: MySQL also refuses its failed row, the plan has no other
+   * purchase, or many purchases are refused.
    * @throws OperationalError mysql; after a lost reply to COMMIT the rows may be there (look up before planning again)
    * Source: protocol rule 6
    */

@@ -48,7 +48,7 @@ export const isServed = ({ userId, saleId, fromMs, paidFromMs, paidToMs }: Order
 export interface OrderSearch {
   /**
    * @param after `next` of the page before. Null: the first page
-   * @returns null when `after` is no place of this search
+   * @returns null when `after` does not belong to this search
    * @throws OperationalError mysql
    */
   page(filter: OrderFilter, after: string | null, max: number): Promise<OrderPage | null>;

@@ -17,7 +17,7 @@ export interface OpenAttempt {
 
 export type AttemptName = Pick<OpenAttempt, 'orderId' | 'key'>;
 
-/** Maximum number of declined charges of an order, and of a buyer within an hour, before no further charge begins. */
+/** Maximum number of declined charges of an order, and of a buyer within an hour. Then no further charge begins. */
 export interface DeclineBound {
   readonly perOrder: number;
   readonly perBuyerHour: number;
@@ -45,8 +45,8 @@ export interface PaymentAttempts {
   /**
    * Opens an attempt: a charge with this key is about to begin, for the first time or again. An order has one open key
    * at a time. A keeper asks for the result after `askAfterMs`.
-   * @param bound for keys that were not charged before; null: no bound. Orders of one buyer that are paid at the same
-   *   time do not count for each other
+   * @param bound applies to keys that were not charged before; null: no bound. Concurrent charges of one buyer do not
+   *   count each other
    * @throws OperationalError mysql; then nothing may be charged
    */
   open(

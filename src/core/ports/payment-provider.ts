@@ -102,7 +102,7 @@ export type PaymentClaims = Readonly<Partial<Record<(typeof PAYMENT_CLAIMS)[numb
  * - `refunded`: money of this payment was given back, by us or at the provider; `amountCents`: the total given back
  * - `disputed`: the bank of a buyer wants money of this payment back. `isOver`: the dispute has ended, and the money is
  *   ours. `isLost`: it has ended, and the money is gone
- * - `other`: of no concern to us; a provider sends what it likes
+ * - `other`: of no concern to us; providers send many kinds of reports
  * - `unreadable`: may be about money, but cannot be recorded; `detail` is a sentence
  */
 export type PaymentReport =

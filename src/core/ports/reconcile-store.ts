@@ -77,7 +77,7 @@ export interface ReconcileStore {
   pendingAmong(ref: BucketRef, batchIds: readonly string[]): Promise<ReadonlyMap<string, PendingAge>>;
 
   /**
-   * @param youngMs minimum age of a batch that no longer counts as on its way
+   * @param youngMs younger batches count as still on their way
    * @returns null when the bucket is not loaded
    * @throws OperationalError redis
    */

@@ -35,8 +35,8 @@ export interface RefundRepository {
   markRefunded(paymentId: string): Promise<boolean>;
 
   /**
-   * Makes a refund due again in `delayMs`. `error` says what was wrong, for people. A refunded refund stays refunded.
-   * Does nothing if the lease has passed to another keeper, which asks the provider by now.
+   * Makes a refund due again in `delayMs`. `error` says what was wrong, for people. A refund that was paid stays
+   * `refunded`. Does nothing if the lease has passed to another keeper, which asks the provider by now.
    * @param lease as returned by `lease`
    * @throws OperationalError mysql
    */

@@ -54,8 +54,8 @@ export interface BucketStatus {
   /** 0 when the bucket is not loaded. */
   readonly epoch: number;
   /**
-   * Whether the server is still the server that the bucket was loaded or rebuilt on. After a restart or fail-over it is
-   * another server, which may have lost the last writes.
+   * Whether the bucket is still on the server where it was loaded or rebuilt. A server counts as another one after a
+   * restart or fail-over, since it may have lost the last writes.
    */
   readonly sameServer: boolean;
 }

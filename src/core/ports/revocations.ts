@@ -6,7 +6,7 @@ export type NewRevocation =
   | { readonly tokenId: string };
 
 export type Revocation = NewRevocation & {
-  /** Counts 1, 2, 3 … without gaps: a reader of one number has missed no earlier one. */
+  /** Counts 1, 2, 3 … without gaps: a reader who sees one number can see all earlier numbers. */
   readonly number: number;
   readonly actor: string;
   /** Unix ms on the clock of MySQL. */

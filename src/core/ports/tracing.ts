@@ -35,7 +35,7 @@ export interface Tracing {
   startRequest(parent: TraceParent | null, start: SpanStart): Span | null;
   /**
    * Starts the span of work that belongs to another span.
-   * @param traceparent of that span; '' or undefined: no recorded span
+   * @param traceparent of that span; '' or undefined: there is no such span
    */
   startWork(traceparent: string | undefined, start: SpanStart): Span | null;
 }

@@ -143,8 +143,8 @@ async function recorded(report: ReportOf<'succeeded'>, body: string, { webhook, 
 }
 
 /**
- * Moves the order of money that went back or is disputed, and records a case if a person must look. Ignores payments that other programs made with the provider's
- * account.
+ * Moves the order whose money went back or is disputed, and records a case if a person must look. Ignores payments that
+ * other programs made with the provider's account.
  */
 async function noted(report: ReportOf<'refund_failed' | 'refunded' | 'disputed'>, { webhook, log }: Ports) {
   const { cases, money } = webhook;

@@ -33,7 +33,7 @@ export type OpenInspection = (onDown: (broker: BrokerReport) => void) => Message
 const KEPT_MS = 1000;
 /** Maximum age of a shared status, in ms. A status asks about every group: dozens of questions to each broker. */
 const STATUS_KEPT_MS = 3000;
-/** Concurrent looks of other kinds. Each asks every broker several questions. */
+/** Concurrent reads of other kinds. Each asks every broker several questions. */
 const LOOKS_MAX = 2;
 /** Total length of the bodies in one answer, in characters. A message may have 4 MiB. */
 const BODIES_MAX = 4 * 1024 * 1024;
@@ -70,8 +70,8 @@ export class BrokerViews {
   }
 
   /**
-   * Runs a look that operators do not share.
-   * @returns null: other looks are in progress
+   * Runs a read that operators do not share.
+   * @returns null: too many other reads are in progress
    */
   async look<T>(ask: () => Promise<T>): Promise<T | null> {
     const leave = this.#places.take();

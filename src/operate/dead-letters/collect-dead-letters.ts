@@ -71,8 +71,8 @@ const RECEIVE_MAX = 16;
 
 /**
  * Moves messages that the broker gave up on into the `dead_letters` table: first it writes the row, then it takes a
- * batch out of `pending` (its units stay held), then it acknowledges the message. After a death in between the message
- * is collected again, which changes nothing.
+ * batch out of `pending` (its units stay held), then it acknowledges the message. If the keeper dies in between, the
+ * message is collected again, which changes nothing.
  */
 export function collectDeadLetters(ports: CollectDeadLettersPorts, options: CollectDeadLettersOptions): Job {
   const { source, deadLetters, store, repository, log, metrics } = ports;

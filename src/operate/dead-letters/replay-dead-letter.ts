@@ -99,7 +99,7 @@ interface ReplayMessagePorts {
 
 /**
  * Publishes order events again and waits until their effect shows. Every group of the topic gets the message, and each
- * group ignores events it has handled. Safe to repeat after a death at any point.
+ * group ignores events it has handled. Safe to repeat after a crash at any point.
  * @throws OperationalError; the dead letter is still `parked` and may be replayed again
  */
 async function replayEvents(
@@ -194,7 +194,7 @@ export async function replayDeadLetter(
 }
 
 /**
- * Publishes one parked batch again and waits for its rows. Safe to repeat after a death at any point: the batch is in
+ * Publishes one parked batch again and waits for its rows. Safe to repeat after a crash at any point: the batch is in
  * `pending` before it is published (protocol rule 8), so it cannot get lost, and existing rows are found before
  * anything is published.
  * @throws OperationalError; the dead letter is still `parked` and may be replayed again

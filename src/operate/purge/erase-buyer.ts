@@ -120,7 +120,7 @@ async function ordersOf(pool: MysqlPool, userId: string): Promise<readonly Order
   return found;
 }
 
-/** Says what of the buyer is not over. */
+/** Lists what must end before the buyer can be erased. */
 async function reasonsToWait(pool: MysqlPool, userId: string): Promise<string[]> {
   const sales = await pool.query<{ readonly id: string }>(
     `SELECT DISTINCT CAST(s.id AS CHAR) AS id FROM orders AS o JOIN sales AS s ON s.id = o.sale_id

@@ -52,7 +52,7 @@ interface Walk {
   readonly remove: (tx: Transaction, ids: readonly string[], before: Date) => Promise<number>;
 }
 
-/** Rows with an own number. `open` is an SQL condition: such a row stays. */
+/** Rows with a number of their own. `open` is an SQL condition: such a row stays. */
 function table(name: string, time: string, { key = 'id', open = 'FALSE', isNumber = true } = {}): Walk {
   const after = isNumber ? 'CAST(? AS UNSIGNED)' : '?';
   return {

@@ -148,7 +148,7 @@ async function updateStore(
   const batch = bodyWith(known, row) ?? batchOfOne(sale, ref, entry, row);
   const rows = await ports.repository.rowsOf(sale.saleId, batch.purchases);
   if ((await markIfComplete(batch, rows, ports.batches)) !== null) return done('marked recorded');
-  // A mark as recorded would remove the body that the other purchases still need.
+  // `markRecorded` would remove the body that the other purchases still need.
   const others = await handledElsewhere(ref, entry.batchId, known, ports);
   if (others !== null) return later(others, false);
   if (!published.has(batch.body)) await ports.channel.publish(batch);

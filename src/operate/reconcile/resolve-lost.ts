@@ -46,7 +46,7 @@ export interface LostOrder extends PurchaseName {
 /**
  * - `written`: the order is there again, unpaid, with a new deadline
  * - `failed`: the order is there as a failed order, and its units go back
- * - `recorded`: somebody else wrote its row
+ * - `recorded`: another process wrote its row
  * - `left`: nothing was decided, and `note` says why
  */
 export const RESOLUTIONS = ['written', 'failed', 'recorded', 'left'] as const;
@@ -178,7 +178,10 @@ class LostNotes extends SaleNotes {
   }
 }
 
-/** Finds the lost orders as a comparison does: each is read twice, and one that a worker still writes is none. */
+/**
+ * Finds the lost orders as a comparison does: each is read twice, and an order that a worker is still writing does not
+ * count.
+ */
 async function lostOrders(
   sale: Sale,
   ports: BothSides,
@@ -221,7 +224,7 @@ async function lostOrders(
   return { lost, more: notes.seen.unseen > 0 };
 }
 
-/** What is to be done with one lost order. */
+/** The decision about one lost order. */
 interface Planned {
   readonly lost: LostOrder;
   readonly batch: Batch;

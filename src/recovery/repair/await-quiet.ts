@@ -14,7 +14,7 @@ const CLOSED_LONG_AGO_MS = 24 * 3_600_000;
  * Waits until the workers have written the orders of the sale, so that buyers with a 202 come first. The workers must
  * have received everything that their queues held when the sale was locked, and must then have written no order of the
  * sale for `quietMs`. Quiet alone proves nothing: the batches of the sale may be queued behind those of other sales. If
- * the broker never reports the progress of the workers, quiet alone has to do. A batch that arrives later (from a
+ * the broker never reports the progress of the workers, quiet alone decides. A batch that arrives later (from a
  * stopped worker, or after its retry) has to reacquire its units from the units left. An idle sale does not wait if no
  * unreceived message is of this sale; a log line says why a sale waits.
  * @param quietMs time without a written order after which the sale counts as quiet

@@ -8,9 +8,9 @@ import type { AgedOrder } from '../../core/ports/reconcile-repository.js';
 import type { StoredRequest } from '../../core/ports/reconcile-store.js';
 
 /**
- * The requests of a sale as Redis shall have them after its repair, and those still to be staged. Rows come first: they
- * were sold. A request without a row keeps its units only if it fits the stock and the limit per buyer that the rows
- * leave. If a held request does not fit, its batch has to reacquire units and fails if there are not enough. If an
+ * The requests that Redis will have for a sale after its repair, and the requests still to be staged. Rows come first:
+ * they were sold. A request without a row keeps its units only if it fits the stock and the limit per buyer that the
+ * rows leave. If a held request does not fit, its batch has to reacquire units and fails if there are not enough. If an
  * order that MySQL lost does not fit, only its log line is left.
  */
 export class RebuiltRequests {

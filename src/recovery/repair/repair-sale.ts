@@ -81,9 +81,9 @@ class Superseded extends Error {}
 
 /**
  * Rebuilds the Redis side of one sale from MySQL, and from the data in Redis that is not in MySQL yet. The sale is
- * locked during the repair: no purchase is accepted, and marks and releases are retried later. If this process dies,
- * the sale stays locked until the next repair, which starts from the beginning. A late command of this repair has no
- * effect then.
+ * locked during the repair: no purchase is accepted, and `markRecorded` and releases are retried later. If this process
+ * dies, the sale stays locked until the next repair, which starts from the beginning. A late command of this repair has
+ * no effect then.
  * @throws OperationalError; the sale stays locked until the next repair
  * Source: protocol rule 12
  */
