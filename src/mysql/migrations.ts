@@ -485,6 +485,29 @@ async function orderRefunds(changes: SchemaChanges): Promise<void> {
   await changes.create(ORDER_REFUNDS);
 }
 
+/**
+ * The sale of each row that belongs to an order, so that a sale can be moved to another server as a whole. NULL in rows
+ * of the release before (docs/decisions/0062).
+ */
+const OF_ORDERS = [
+  'outbox',
+  'order_metadata',
+  'order_metadata_archive',
+  'order_traces',
+  'order_traces_archive',
+  'payments',
+  'payments_archive',
+  'payment_attempts',
+  'refunds',
+  'order_refunds',
+];
+
+async function saleColumns(changes: SchemaChanges): Promise<void> {
+  for (const table of OF_ORDERS) {
+    await changes.alter(table, `ALTER TABLE ${table} ADD COLUMN sale_id BIGINT UNSIGNED NULL`, { column: 'sale_id' });
+  }
+}
+
 async function listIndexes(changes: SchemaChanges): Promise<void> {
   await changes.alter('audit_log', AUDIT_INDEXES, { index: 'created' });
   await changes.alter('dead_letters', DEAD_LETTER_INDEXES, { index: 'sale' });
@@ -600,4 +623,5 @@ export const MIGRATIONS: readonly NamedMigration[] = [
   { name: '0024-smallest-units', up: (changes) => changes.fill('orders', CONVERT, convertAmounts) },
   { name: '0025-payment-times', up: paymentTimes },
   { name: '0026-order-refunds', up: orderRefunds },
+  { name: '0028-sale-columns', up: saleColumns },
 ];

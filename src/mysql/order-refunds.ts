@@ -141,7 +141,7 @@ async function order(tx: Transaction, orderId: string, wish: RefundWish, actor: 
   if (wish.restock && (await isClosed(tx, row.sale_id))) return { outcome: 'sale_closed' };
   const paymentId = await paymentOf(tx, orderId);
   if (paymentId === null) return { outcome: 'wrong_state', state };
-  await execute(tx, knex('order_refunds').insert(newRefund({ ...wish, orderId, paymentId, amountCents, actor })));
+  await execute(tx, knex('order_refunds').insert(newRefund({ ...wish, order: row, paymentId, amountCents, actor })));
   const refund = (await refundsOf(tx, orderId)).at(-1) ?? null;
   await moveMoney(tx, table, [row], 'refunding');
   const after = {
@@ -279,7 +279,7 @@ async function refundedElsewhere(
   const state = shownState(row);
   if (dueCents > 0 || (state !== 'paid' && state !== 'refunded')) return 'does_not_fit';
   const amountCents = totalCents - refundedOf(row);
-  await insertDone(tx, { orderId: row.id, paymentId, amountCents, reason: 'refunded at the provider' });
+  await insertDone(tx, { order: row, paymentId, amountCents, reason: 'refunded at the provider' });
   await moveMoney(tx, table, [row], 'refunded', { refundedCents: totalCents });
   return 'recorded';
 }
@@ -287,7 +287,7 @@ async function refundedElsewhere(
 /** Records money that went back without us. */
 async function insertDone(
   tx: Transaction,
-  done: Pick<OrderRefund, 'orderId' | 'paymentId' | 'amountCents' | 'reason'>,
+  done: Pick<OrderRefund, 'paymentId' | 'amountCents' | 'reason'> & { readonly order: LockedOrder },
 ): Promise<void> {
   const row = newRefund({ ...done, restock: false, actor: 'provider' });
   await execute(tx, knex('order_refunds').insert({ ...row, state: 'refunded' }));
@@ -340,6 +340,6 @@ async function disputed(
   if (word !== 'lost' || (state !== 'disputed' && state !== 'paid')) return;
   const lostCents = Math.min(leftOf(row), amountCents);
   const refundedCents = refundedOf(row) + lostCents;
-  await insertDone(tx, { orderId: row.id, paymentId, amountCents: lostCents, reason: 'the dispute was lost' });
+  await insertDone(tx, { order: row, paymentId, amountCents: lostCents, reason: 'the dispute was lost' });
   await moveMoney(tx, table, [row], 'refunded', { refundedCents });
 }
