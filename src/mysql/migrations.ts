@@ -486,8 +486,8 @@ async function orderRefunds(changes: SchemaChanges): Promise<void> {
 }
 
 /**
- * The sale of each row that belongs to an order, so that a sale can be moved to another server as a whole. NULL in rows
- * of the release before (docs/decisions/0062).
+ * Tables whose rows belong to orders of one sale and did not name the sale. The column is NULL in rows of the release
+ * before (docs/decisions/0062).
  */
 const OF_ORDERS = [
   'outbox',

@@ -220,7 +220,7 @@ export function orderOf(row: Pick<OrderRow, (typeof ORDER_COLUMNS)[number]>): Or
 
 /** A row that belongs to an order, or to orders of one sale. */
 export interface OfSale {
-  /** Null: the previous release wrote the row. */
+  /** Null if the previous release wrote the row. */
   readonly sale_id: string | null;
 }
 
