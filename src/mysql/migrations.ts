@@ -488,6 +488,29 @@ async function orderRefunds(changes: SchemaChanges): Promise<void> {
   await changes.create(ORDER_REFUNDS);
 }
 
+/**
+ * Tables whose rows belong to orders of one sale and did not name the sale. The column is NULL in rows of the release
+ * before (docs/decisions/0063).
+ */
+const OF_ORDERS = [
+  'outbox',
+  'order_metadata',
+  'order_metadata_archive',
+  'order_traces',
+  'order_traces_archive',
+  'payments',
+  'payments_archive',
+  'payment_attempts',
+  'refunds',
+  'order_refunds',
+];
+
+async function saleColumns(changes: SchemaChanges): Promise<void> {
+  for (const table of OF_ORDERS) {
+    await changes.alter(table, `ALTER TABLE ${table} ADD COLUMN sale_id BIGINT UNSIGNED NULL`, { column: 'sale_id' });
+  }
+}
+
 async function listIndexes(changes: SchemaChanges): Promise<void> {
   await changes.alter('audit_log', AUDIT_INDEXES, { index: 'created' });
   await changes.alter('dead_letters', DEAD_LETTER_INDEXES, { index: 'sale' });
@@ -607,4 +630,5 @@ export const MIGRATIONS: readonly NamedMigration[] = [
     name: '0027-payment-window',
     up: (changes) => changes.alter('sales', PAYMENT_WINDOW, { column: 'payment_window_ms' }),
   },
+  { name: '0028-sale-columns', up: saleColumns },
 ];

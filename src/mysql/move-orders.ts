@@ -8,7 +8,7 @@ import type { Release } from '../core/ports/batch-store.js';
 import { fromOrders, type OrderTable } from './both-tables.js';
 import { execute, knex, now, select } from './knex.js';
 import type { Transaction } from './pool.js';
-import type { OrderRow, OutboxTableRow } from './tables.js';
+import type { OfSale, OrderRow, OutboxTableRow } from './tables.js';
 
 /** Columns that a move needs of a locked order. */
 export const LOCKED_COLUMNS = [
@@ -165,13 +165,13 @@ async function insertOutbox(
   move: OrderMove,
   buckets: ReadonlyMap<string, number> | null,
 ): Promise<void> {
-  const rows: Pick<OutboxTableRow, 'kind' | 'key' | 'payload'>[] = [];
+  const rows: Pick<OutboxTableRow & OfSale, 'kind' | 'key' | 'sale_id' | 'payload'>[] = [];
   for (const [saleId, ofSale] of sales) {
     const orders = ofSale.map(({ id }) => id);
     const key = orders[0] ?? '';
     const metadata = metadataByOrder(ofSale);
     const moved: OrdersMoved = metadata === null ? { move, saleId, orders } : { move, saleId, orders, metadata };
-    rows.push({ kind: 'orders_moved', key, payload: JSON.stringify(moved) });
+    rows.push({ kind: 'orders_moved', key, sale_id: saleId, payload: JSON.stringify(moved) });
     if (buckets === null) continue;
     const bucketCount = buckets.get(saleId);
     if (bucketCount === undefined) throw new SaleOutOfStep(saleId);
@@ -184,7 +184,7 @@ async function insertOutbox(
       batchId: '',
       withUnits: true,
     }));
-    rows.push({ kind: 'release', key, payload: JSON.stringify(releases) });
+    rows.push({ kind: 'release', key, sale_id: saleId, payload: JSON.stringify(releases) });
   }
   await execute(tx, knex('outbox').insert(rows));
 }

@@ -16,9 +16,13 @@ import { ORDER_COLUMNS } from './tables.js';
  */
 export const ARCHIVED = [
   { table: 'orders', orderId: 'id', columns: [...ORDER_COLUMNS, 'one_per_buyer', 'updated_at'] },
-  { table: 'payments', orderId: 'order_id', columns: ['payment_id', 'order_id', 'amount_cents', 'created_at'] },
-  { table: 'order_metadata', orderId: 'order_id', columns: ['order_id', 'metadata'] },
-  { table: 'order_traces', orderId: 'order_id', columns: ['order_id', 'trace_id'] },
+  {
+    table: 'payments',
+    orderId: 'order_id',
+    columns: ['payment_id', 'order_id', 'sale_id', 'amount_cents', 'created_at'],
+  },
+  { table: 'order_metadata', orderId: 'order_id', columns: ['order_id', 'sale_id', 'metadata'] },
+  { table: 'order_traces', orderId: 'order_id', columns: ['order_id', 'sale_id', 'trace_id'] },
   { table: 'coupons', orderId: 'order_id', columns: ['order_id', 'sale_id', 'user_id', 'created_at'] },
 ] as const;
 

@@ -22,9 +22,10 @@ export async function metadataOf(on: Statements, orderIds: readonly string[]): P
  */
 export async function insertMetadata(tx: Transaction, { orders }: WritePlan): Promise<void> {
   let values = '';
-  for (const { orderId, purchase } of orders) {
+  for (const { orderId, batch, purchase } of orders) {
     if (purchase.metadata === undefined) continue;
-    values += `${values === '' ? '' : ','}(${numeric(orderId)},${escape(JSON.stringify(purchase.metadata))})`;
+    const ids = `${numeric(orderId)},${numeric(batch.saleId)}`;
+    values += `${values === '' ? '' : ','}(${ids},${escape(JSON.stringify(purchase.metadata))})`;
   }
-  if (values !== '') await tx.execute(`INSERT INTO order_metadata (order_id, metadata) VALUES ${values}`);
+  if (values !== '') await tx.execute(`INSERT INTO order_metadata (order_id, sale_id, metadata) VALUES ${values}`);
 }

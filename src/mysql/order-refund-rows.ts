@@ -3,19 +3,21 @@ import type { OrderRefund, RefundWish } from '../core/ports/order-refunds.js';
 import { actorColumn } from './audit-log.js';
 import { findInBoth, type OrderTable } from './both-tables.js';
 import { bigint, knex, select } from './knex.js';
+import type { LockedOrder } from './move-orders.js';
 import type { Statements } from './pool.js';
 import type { OrderRefundRow } from './tables.js';
 
 interface NewRefund extends RefundWish {
-  readonly orderId: string;
+  readonly order: LockedOrder;
   readonly paymentId: string;
   readonly amountCents: number;
   readonly actor: string;
 }
 
 /** A due refund. A key that the caller does not choose never repeats. */
-export const newRefund = ({ orderId, paymentId, amountCents, actor, restock, reason, key }: NewRefund) => ({
-  order_id: orderId,
+export const newRefund = ({ order, paymentId, amountCents, actor, restock, reason, key }: NewRefund) => ({
+  order_id: order.id,
+  sale_id: order.sale_id,
   payment_id: paymentId,
   key: key ?? `auto-${randomBytes(12).toString('hex')}`,
   amount_cents: String(amountCents),

@@ -136,7 +136,7 @@ async function order(tx: Transaction, orderId: string, wish: RefundWish, actor: 
   if (wish.restock && (await isClosed(tx, row.sale_id))) return { outcome: 'sale_closed' };
   const paymentId = await paymentOf(tx, orderId);
   if (paymentId === null) return { outcome: 'wrong_state', state };
-  await execute(tx, knex('order_refunds').insert(newRefund({ ...wish, orderId, paymentId, amountCents, actor })));
+  await execute(tx, knex('order_refunds').insert(newRefund({ ...wish, order: row, paymentId, amountCents, actor })));
   const refund = (await refundsOf(tx, orderId)).at(-1) ?? null;
   await moveMoney(tx, table, [row], 'refunding');
   const after = {
@@ -384,7 +384,7 @@ async function refundedElsewhere(
   );
   const newCents = totalCents - backCents;
   if (newCents <= 0 || newCents === dueCents) return 'known';
-  const done = { orderId: row.id, paymentId, reason: 'refunded at the provider' };
+  const done = { order: row, paymentId, reason: 'refunded at the provider' };
   if (dueCents > 0) {
     // A total above our due refund includes it, and a smaller total does not: the refund is made in whole or not at all.
     const amountCents = newCents > dueCents ? newCents - dueCents : newCents;
@@ -403,7 +403,10 @@ async function refundedElsewhere(
 /** Records money that went back without us. */
 async function insertDone(
   tx: Transaction,
-  done: Pick<OrderRefund, 'orderId' | 'paymentId' | 'amountCents' | 'reason'> & { readonly key?: string },
+  done: Pick<OrderRefund, 'paymentId' | 'amountCents' | 'reason'> & {
+    readonly order: LockedOrder;
+    readonly key?: string;
+  },
 ): Promise<void> {
   const row = newRefund({ ...done, restock: false, actor: 'provider' });
   await execute(tx, knex('order_refunds').insert({ ...row, state: 'refunded' }));
@@ -459,7 +462,7 @@ async function disputed(
   if ((await refundsOf(tx, row.id)).some((known) => known.key === key)) return;
   const lostCents = Math.min(leftOf(row), amountCents);
   const refundedCents = refundedOf(row) + lostCents;
-  await insertDone(tx, { orderId: row.id, paymentId, amountCents: lostCents, reason: 'the dispute was lost', key });
+  await insertDone(tx, { order: row, paymentId, amountCents: lostCents, reason: 'the dispute was lost', key });
   if (state === 'refunding') return setRefunded(tx, locked, refundedCents);
   await moveMoney(tx, table, [row], 'refunded', { refundedCents });
 }

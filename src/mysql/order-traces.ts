@@ -10,11 +10,12 @@ import type { Transaction } from './pool.js';
  */
 export async function insertTraces(tx: Transaction, { orders }: WritePlan): Promise<void> {
   let values = '';
-  for (const { orderId, purchase } of orders) {
+  for (const { orderId, batch, purchase } of orders) {
     if (purchase.traceId === undefined) continue;
-    values += `${values === '' ? '' : ','}(${numeric(orderId)},${traceIdLiteral(purchase.traceId)})`;
+    const ids = `${numeric(orderId)},${numeric(batch.saleId)}`;
+    values += `${values === '' ? '' : ','}(${ids},${traceIdLiteral(purchase.traceId)})`;
   }
-  if (values !== '') await tx.execute(`INSERT INTO order_traces (order_id, trace_id) VALUES ${values}`);
+  if (values !== '') await tx.execute(`INSERT INTO order_traces (order_id, sale_id, trace_id) VALUES ${values}`);
 }
 
 /** Formats sixteen bytes as a literal. */

@@ -113,14 +113,15 @@ async function recordPayment(pool: MysqlPool, orderId: string, payment: Payment)
       if (order === undefined) return 'not_found';
       const [archived] = await select(tx, paymentWithRefund('payments_archive', payment.paymentId));
       if (archived !== undefined) return outcomeBefore(archived, orderId, payment);
-      await execute(tx, knex('payments').insert(row));
+      const ofSale = { ...row, sale_id: order.sale_id };
+      await execute(tx, knex('payments').insert(ofSale));
       const reason = await whyNot(tx, order, payment);
       if (reason === null) {
         await moveOrders(tx, [order], 'paid');
         return 'paid';
       }
       const state = payment.amountCents === 0 ? 'refunded' : 'due'; // there is no money to give back
-      await execute(tx, knex('refunds').insert({ ...row, reason, state }));
+      await execute(tx, knex('refunds').insert({ ...ofSale, reason, state }));
       return 'refund_due';
     });
   } catch (error) {

@@ -18,8 +18,8 @@ const OF_ORDER_MAX = 10;
 const HOUR_MS = 3_600_000;
 
 /** A second request with the same key reopens the attempt. */
-const OPEN = `INSERT INTO payment_attempts (order_id, \`key\`, amount_cents, available_at)
-  VALUES (:orderId, :key, :amountCents, :availableAt)
+const OPEN = `INSERT INTO payment_attempts (order_id, sale_id, \`key\`, amount_cents, available_at)
+  VALUES (:orderId, :saleId, :key, :amountCents, :availableAt)
   ON DUPLICATE KEY UPDATE state = 'open', version = version + 1, opened_at = UTC_TIMESTAMP(3),
     available_at = VALUES(available_at)`;
 
@@ -80,7 +80,10 @@ async function open(
 ): Promise<OpenOutcome> {
   if (!isOrderId(orderId)) return { outcome: 'wrong_state' }; // MySQL would read 12x as 12
   return pool.transaction(async (tx) => {
-    const [order] = await select(tx, knex('orders').select('state', 'user_id').where({ id: orderId }).forUpdate());
+    const [order] = await select(
+      tx,
+      knex('orders').select('sale_id', 'state', 'user_id').where({ id: orderId }).forUpdate(),
+    );
     if (order === undefined || !isUnpaid(order.state)) return { outcome: 'wrong_state' };
     const ofOrder = columns().where({ order_id: orderId, state: 'open' }).whereNot({ key });
     const [other] = await select(tx, ofOrder.limit(1));
@@ -88,7 +91,8 @@ async function open(
     if (bound !== null && (await isBeyond(tx, { orderId, key }, order.user_id, bound)) && bound.refuses()) {
       return { outcome: 'decline_limit_reached' };
     }
-    await execute(tx, knex.raw(OPEN, { orderId, key, amountCents, availableAt: inMs(askAfterMs) }));
+    const attempt = { orderId, saleId: order.sale_id, key, amountCents, availableAt: inMs(askAfterMs) };
+    await execute(tx, knex.raw(OPEN, attempt));
     return { outcome: 'opened' };
   });
 }

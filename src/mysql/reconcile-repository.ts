@@ -1,3 +1,4 @@
+import type { Knex } from 'knex';
 import { idBelow, lowestOrderIdAt, MINT_BEHIND_MAX_MS } from '../core/order-id.js';
 import { purchaseKey, splitPurchaseKey, type PurchaseName } from '../core/purchase.js';
 import type { Sale } from '../core/sale.js';
@@ -88,17 +89,16 @@ async function parkedBatches(pool: MysqlPool, batchIds: readonly string[]): Prom
   return new Set(found.filter((batchId) => batchId !== null));
 }
 
-/**
- * A pattern for the releases of a sale: one row may carry releases of several sales. Sale ids are digits, so it needs
- * no escape.
- */
-const ofSale = (saleId: string): string => `%"saleId":"${saleId}"%`;
+/** Selects the outbox rows of a sale. The release before writes no `sale_id`. Sale ids are digits, so need no escape. */
+const ofSale =
+  (saleId: string) =>
+  (rows: Knex.QueryBuilder): void =>
+    void rows
+      .where({ sale_id: saleId })
+      .orWhere((old) => old.whereNull('sale_id').where('payload', 'like', `%"saleId":"${saleId}"%`));
 
 async function undoneReleases(pool: MysqlPool, saleId: string): Promise<number> {
-  const undone = knex('outbox')
-    .where({ kind: 'release' })
-    .whereNull('done_at')
-    .where('payload', 'like', ofSale(saleId));
+  const undone = knex('outbox').where({ kind: 'release' }).whereNull('done_at').where(ofSale(saleId));
   const [row] = await select(pool, undone.count<{ undone: string }[]>({ undone: '*' }));
   return Number(row?.undone ?? 0);
 }
@@ -124,7 +124,7 @@ async function stuckRows(
     .whereIn('kind', OUTBOX_KINDS)
     .whereNull('done_at')
     .where((late) => late.where('created_at', '<=', msAgo(olderThanMs)).orWhere('attempts', '>=', attemptsMin))
-    .where('payload', 'like', ofSale(saleId))
+    .where(ofSale(saleId))
     .limit(max);
   const rows = await select(pool, stuck);
   return rows.map(({ id, attempts, age_us }) => ({ outboxId: id, attempts, ageMs: Number(age_us) / 1000 }));

@@ -73,9 +73,7 @@ async function refundsOf(pool: MysqlPool, orderId: string): Promise<Refund[]> {
   return rows.map(refundOf);
 }
 
-const refundOf = (
-  row: Pick<RefundRow, 'payment_id' | 'order_id' | 'amount_cents' | 'reason' | 'state'>,
-): Refund => ({
+const refundOf = (row: Pick<RefundRow, 'payment_id' | 'order_id' | 'amount_cents' | 'reason' | 'state'>): Refund => ({
   paymentId: row.payment_id,
   orderId: row.order_id,
   amountCents: Number(row.amount_cents),

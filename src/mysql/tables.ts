@@ -28,21 +28,21 @@ declare module 'knex/types/tables.js' {
     entry_rules: EntryRulesRow;
     job_leases: JobLeaseRow;
     order_metadata: OrderMetadataRow;
-    order_refunds: OrderRefundRow;
+    order_refunds: OrderRefundRow & OfSale;
     order_metadata_archive: OrderMetadataRow;
     order_ranges: OrderRangeRow;
     order_traces: OrderTraceRow;
     order_traces_archive: OrderTraceRow;
     orders: OrderRow;
     orders_archive: OrderRow;
-    outbox: OutboxTableRow;
+    outbox: OutboxTableRow & OfSale;
     payment_attempts: PaymentAttemptRow;
     payment_cases: PaymentCaseRow;
-    payments: PaymentRow;
+    payments: PaymentRow & OfSale;
     payments_archive: PaymentRow;
     reconcile_leases: ReconcileLeaseRow;
     reconcile_runs: ReconcileRunRow;
-    refunds: RefundRow;
+    refunds: RefundRow & OfSale;
     revocations: RevocationRow;
     sale_edits: SaleEditRow;
     sale_calendar: { readonly id: number };
@@ -219,6 +219,12 @@ export function orderOf(row: Pick<OrderRow, (typeof ORDER_COLUMNS)[number]>): Or
     expiresAtMs: row.expires_at?.getTime() ?? null,
     paidAtMs: row.paid_at?.getTime() ?? null,
   };
+}
+
+/** A row that belongs to an order, or to orders of one sale. */
+export interface OfSale {
+  /** Null if the previous release wrote the row. */
+  readonly sale_id: string | null;
 }
 
 /** Metadata of an order. Orders without metadata have no row. */

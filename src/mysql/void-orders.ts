@@ -127,7 +127,7 @@ async function refundAll(
   if (owed.length === 0) return owed;
   const rows = owed.map((order) =>
     newRefund({
-      orderId: order.id,
+      order,
       paymentId: payments.get(order.id) ?? '',
       amountCents: leftOf(order),
       ...{ restock: false, reason, actor },

@@ -36,15 +36,15 @@ async function take(tx: Transaction, owner: string, leaseMs: number): Promise<Wo
       .where({ slot })
       .update({ owner, leased_until: inMs(leaseMs) }),
   );
-  const nowMs = taken.now.getTime();
+  const nowMs = taken.found_at.getTime();
   const restedSinceMs = own === undefined ? Math.min(taken.leased_until.getTime(), nowMs) : 0;
   return { slot, restedSinceMs, nowMs };
 }
 
-type FoundSlot = Pick<WorkerSlotRow, 'slot' | 'leased_until'> & { readonly now: Date };
+type FoundSlot = Pick<WorkerSlotRow, 'slot' | 'leased_until'> & { readonly found_at: Date };
 
 const columns = () =>
-  knex('worker_slots').select<FoundSlot[]>('slot', 'leased_until', knex.raw('UTC_TIMESTAMP(3) AS now'));
+  knex('worker_slots').select<FoundSlot[]>('slot', 'leased_until', knex.raw('UTC_TIMESTAMP(3) AS found_at'));
 
 /**
  * Finds the slot that has been free longest, so that each slot rests as long as possible. Last come slots whose lease

@@ -6,7 +6,15 @@ import type { NewOrder, SaleTerms, WriteOutcome, WritePlan } from '../core/ports
 import type { BatchRecorded } from '../core/ports/outbox.js';
 import type { Release } from '../core/ports/batch-store.js';
 import { MysqlError } from './errors.js';
-import { insertAround, insertOrders, paymentWindowOf, quoted, refusedByDatabase, termsFor } from './insert-orders.js';
+import {
+  insertAround,
+  insertOrders,
+  numeric,
+  paymentWindowOf,
+  quoted,
+  refusedByDatabase,
+  termsFor,
+} from './insert-orders.js';
 import { insertRanges } from './order-ranges.js';
 import { insertTraces } from './order-traces.js';
 import { insertMetadata } from './order-metadata.js';
@@ -151,18 +159,21 @@ function unitsBySale(plan: WritePlan, surplus: Surplus): [SaleTerms, number][] {
 
 async function insertOutbox(tx: Transaction, plan: WritePlan, surplus: Surplus): Promise<void> {
   const rows: string[] = [];
-  const row = (kind: string, key: string, payload: unknown): void => {
-    rows.push(`('${kind}',${quoted(key)},${escape(JSON.stringify(payload))})`);
+  const row = (kind: string, key: string, saleId: string, payload: unknown): void => {
+    rows.push(`('${kind}',${quoted(key)},${numeric(saleId)},${escape(JSON.stringify(payload))})`);
   };
-  for (const recorded of recordedBatches(plan, surplus)) row('batch_recorded', recorded.batchId, recorded);
+  for (const recorded of recordedBatches(plan, surplus)) {
+    row('batch_recorded', recorded.batchId, recorded.saleId, recorded);
+  }
   const released = [...plan.releases, ...releasesOfFailed(plan, surplus)];
-  for (const releases of groupBy(released, ({ saleId }) => saleId).values()) {
+  for (const [saleId, releases] of groupBy(released, (release) => release.saleId)) {
     for (let from = 0; from < releases.length; from += RELEASES_PER_ROW) {
       const some = releases.slice(from, from + RELEASES_PER_ROW);
-      row('release', some[0]?.batchId ?? '', some);
+      row('release', some[0]?.batchId ?? '', saleId, some);
     }
   }
-  if (rows.length > 0) await tx.execute(`INSERT INTO outbox (kind, \`key\`, payload) VALUES ${rows.join(',')}`);
+  if (rows.length > 0)
+    await tx.execute(`INSERT INTO outbox (kind, \`key\`, sale_id, payload) VALUES ${rows.join(',')}`);
 }
 
 interface RecordedDraft extends BatchRecorded {

@@ -89,9 +89,9 @@ describe('order audit in MySQL', () => {
     const saleId = await newSale();
     const longer = `${saleId}1`;
     const release = (sale: string): string => JSON.stringify([{ saleId: sale, bucket: 0, userId: saleId }]);
-    const write = async (kind: string, payload: string): Promise<string> => {
-      const sql = "INSERT INTO outbox (kind, `key`, payload) VALUES (?, 'b', ?)";
-      return (await world.pool.execute(sql, [kind, payload])).insertId;
+    const write = async (kind: string, payload: string, ofSale: string | null = null): Promise<string> => {
+      const sql = "INSERT INTO outbox (kind, `key`, payload, sale_id) VALUES (?, 'b', ?, ?)";
+      return (await world.pool.execute(sql, [kind, payload, ofSale])).insertId;
     };
     const audit = createOrderAudit(world.pool);
     expect(await audit.undoneReleases(saleId)).to.equal(0);
@@ -99,7 +99,11 @@ describe('order audit in MySQL', () => {
     await write('release', release(longer));
     const ofOtherKind = await write('batch_recorded', release(saleId));
     const done = await write('release', release(saleId));
-    expect(await audit.undoneReleases(saleId)).to.equal(1);
+    expect(await audit.undoneReleases(saleId), 'of the release before, which names no sale').to.equal(1);
+    const named = [await write('release', release(longer), saleId), await write('release', release(longer), saleId)];
+    const ofOtherSale = await write('release', release(saleId), longer);
+    expect(await audit.undoneReleases(saleId), 'the column decides').to.equal(3);
+    await world.pool.execute('DELETE FROM outbox WHERE id IN (?)', [[...named, ofOtherSale]]);
 
     await world.pool.execute('UPDATE outbox SET done_at = UTC_TIMESTAMP(3) WHERE id = ? OR payload = ?', [
       done,

@@ -147,12 +147,14 @@ CREATE TABLE orders_archive (
 CREATE TABLE order_metadata (
   order_id bigint unsigned NOT NULL
   metadata varchar(512) COLLATE utf8mb4_bin NOT NULL
+  sale_id bigint unsigned
   PRIMARY KEY (order_id)
 );
 
 CREATE TABLE order_metadata_archive (
   order_id bigint unsigned NOT NULL
   metadata varchar(512) COLLATE utf8mb4_bin NOT NULL
+  sale_id bigint unsigned
   PRIMARY KEY (order_id)
 );
 
@@ -180,6 +182,7 @@ CREATE TABLE order_refunds (
   last_error varchar(1000) COLLATE utf8mb4_bin
   created_at datetime(3) NOT NULL DEFAULT current_timestamp(3)
   updated_at datetime(3) NOT NULL DEFAULT current_timestamp(3) ON UPDATE current_timestamp(3)
+  sale_id bigint unsigned
   KEY due (state,available_at)
   KEY payment (payment_id)
   PRIMARY KEY (id)
@@ -189,6 +192,7 @@ CREATE TABLE order_refunds (
 CREATE TABLE order_traces (
   order_id bigint unsigned NOT NULL
   trace_id binary(16) NOT NULL
+  sale_id bigint unsigned
   PRIMARY KEY (order_id)
   KEY trace (trace_id)
 );
@@ -196,6 +200,7 @@ CREATE TABLE order_traces (
 CREATE TABLE order_traces_archive (
   order_id bigint unsigned NOT NULL
   trace_id binary(16) NOT NULL
+  sale_id bigint unsigned
   PRIMARY KEY (order_id)
   KEY trace (trace_id)
 );
@@ -209,6 +214,7 @@ CREATE TABLE outbox (
   attempts int unsigned NOT NULL DEFAULT 0
   created_at datetime(3) NOT NULL DEFAULT current_timestamp(3)
   done_at datetime(3)
+  sale_id bigint unsigned
   KEY created (created_at)
   KEY due_at (kind,done_at,available_at)
   PRIMARY KEY (id)
@@ -219,6 +225,7 @@ CREATE TABLE payments (
   order_id bigint unsigned NOT NULL
   amount_cents bigint unsigned NOT NULL
   created_at datetime(3) NOT NULL DEFAULT current_timestamp(3)
+  sale_id bigint unsigned
   KEY created (created_at)
   KEY order_id (order_id)
   PRIMARY KEY (payment_id)
@@ -229,6 +236,7 @@ CREATE TABLE payments_archive (
   order_id bigint unsigned NOT NULL
   amount_cents bigint unsigned NOT NULL
   created_at datetime(3) NOT NULL DEFAULT current_timestamp(3)
+  sale_id bigint unsigned
   KEY created (created_at)
   KEY order_id (order_id)
   PRIMARY KEY (payment_id)
@@ -243,6 +251,7 @@ CREATE TABLE payment_attempts (
   opened_at datetime(3) NOT NULL DEFAULT current_timestamp(3)
   available_at datetime(3) NOT NULL DEFAULT current_timestamp(3)
   last_error varchar(1000) COLLATE utf8mb4_bin
+  sale_id bigint unsigned
   KEY due (state,available_at)
   PRIMARY KEY (order_id,key)
 );
@@ -298,6 +307,7 @@ CREATE TABLE refunds (
   available_at datetime(3) NOT NULL DEFAULT current_timestamp(3)
   last_error varchar(1000) COLLATE utf8mb4_bin
   leased_until datetime(3)
+  sale_id bigint unsigned
   KEY created (created_at,payment_id)
   KEY due (state,available_at)
   KEY order_id (order_id)

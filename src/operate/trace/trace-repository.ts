@@ -220,7 +220,7 @@ async function walkForRequest(
 }
 
 async function read(pool: MysqlPool, { userId, saleId, requestId }: RequestRef): Promise<OrderTrace> {
-  const clock = knex.raw<{ now: Date }[]>('SELECT UTC_TIMESTAMP(3) AS now');
+  const clock = knex.raw<{ read_at: Date }[]>('SELECT UTC_TIMESTAMP(3) AS read_at');
   const ofRequest = (table: OrderTable) =>
     fromOrders(table)
       .select(...ORDER_COLUMNS, 'updated_at')
@@ -230,7 +230,7 @@ async function read(pool: MysqlPool, { userId, saleId, requestId }: RequestRef):
     ofBothTables<OrderRow & { readonly updated_at: Date }>(pool, ofRequest),
   ]);
   assert(time !== undefined, 'a SELECT without a table returns a row');
-  const nowMs = time.now.getTime();
+  const nowMs = time.read_at.getTime();
   if (row === undefined) return { order: null, payments: [], refunds: [], couponAtMs: null, outboxRows: [], nowMs };
   // three at once: buyers use the pool as well
   const [notes, money, outboxRows] = await Promise.all([
