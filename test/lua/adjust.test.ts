@@ -9,7 +9,7 @@ describe('lua/adjust-2.lua', () => {
     runner.connection.run('adjust', [keys.stock, keys.sale], [read, wanted, epoch]);
 
   for (const state of ['warm', 'paused', 'closed'] satisfies StoredSaleState[]) {
-    it(`returns \`adjusted\` and sets only the units left of a sale that is ${state} [C5]`, async () => {
+    it(`sets only the units left of a sale that is ${state} [C5]`, async () => {
       const sale = await runner.sale({ stock: 10 }, state);
       const before = await sale.snapshot();
       expect(await adjust(sale, 10, 12)).to.equal('adjusted');
@@ -26,7 +26,7 @@ describe('lua/adjust-2.lua', () => {
   });
 
   for (const state of ['open', 'repair'] satisfies StoredSaleState[]) {
-    it(`returns \`selling\` while the sale is in ${state}, even if the stock is as it was read [C5]`, async () => {
+    it(`refuses to adjust a sale that is ${state}, even if the stock is as it was read [C5]`, async () => {
       const sale = await runner.sale({ stock: 10 }, state);
       expect(await adjust(sale, 10, 12)).to.equal('selling');
       expect(await adjust(sale, 9, 12)).to.equal('selling');
