@@ -9,7 +9,7 @@ onEachWorld<StoreWorld>('contract NonceStore', STORE_WORLDS, (world) => {
   const take = async (keyId: string, nonce: string, lifeMs = 60_000, signedAgoMs = 0): Promise<string> =>
     world.nonces.take(keyId, nonce, { lifeMs, signedAtMs: (await world.nowMs()) - signedAgoMs });
 
-  it('gives a nonce to exactly one of many concurrent calls', async () => {
+  it('accepts a nonce in exactly one of many concurrent calls', async () => {
     const nonce = randomUUID();
     const answers = await Promise.all(Array.from({ length: 20 }, () => take('k1', nonce)));
     expect(answers.filter((answer) => answer === 'fresh')).to.have.length(1);

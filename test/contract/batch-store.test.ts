@@ -104,7 +104,7 @@ onEachWorld<StoreWorld>('contract BatchStore', STORE_WORLDS, (world) => {
       expect(await entryOf('u3')).to.equal(null);
     });
 
-    it('keeps the verdict of the marker, and its body only until then', async () => {
+    it('keeps the verdict of the marker, and removes its body', async () => {
       const batch = await deducted('u1');
       const [pending] = await world.batches.stalePending(firstBucket(sale), 0, 10);
       expect(pending?.body).to.equal(batch.body);
@@ -173,7 +173,7 @@ onEachWorld<StoreWorld>('contract BatchStore', STORE_WORLDS, (world) => {
       expect((await entryOf('u1'))?.state, 'not its own').to.equal('held');
     });
 
-    it('can be repeated safely, even after everything was lost', async () => {
+    it('changes nothing more on a repeat, even after everything was lost', async () => {
       const batch = olderBatch('u1*4', 'u2*4', 'u3*4');
       expect(await reacquire(batch)).to.deep.equal(claimed('u3/k1'));
       expect(await reacquire(batch)).to.deep.equal(claimed('u3/k1'));

@@ -14,19 +14,19 @@ describe('JobLeases on mysql', () => {
   const hold = (owner: string, leaseMs: number): Promise<boolean> =>
     createJobLeases(world.pool).hold(job, owner, leaseMs);
 
-  it('goes to one of many concurrent callers, who keeps it', async () => {
+  it('gives the lease to one of many concurrent callers, who keeps it', async () => {
     const owners = Array.from({ length: 8 }, unique);
     const held = await Promise.all(owners.map((owner) => hold(owner, 60_000)));
     expect(held.filter(Boolean)).to.have.length(1);
     expect(await Promise.all(owners.map((owner) => hold(owner, 60_000)))).to.deep.equal(held);
   });
 
-  it('blocks no caller when its duration is zero', async () => {
+  it('blocks no caller when the duration of a lease is zero', async () => {
     for (const owner of ['one', 'other', 'one']) expect(await hold(owner, 0)).to.equal(true);
     expect(await hold('third', 60_000)).to.equal(true);
   });
 
-  it('is free again when the time of its dead owner is up, and each job has its own lease', async () => {
+  it('frees the lease of a dead owner when it expires, and keeps one lease per job', async () => {
     expect(await hold('gone', 50)).to.equal(true);
     await until('the lease has ended', () => hold('next', 60_000));
     expect(await hold('gone', 50)).to.equal(false);

@@ -140,7 +140,7 @@ describe('contract: wrong MySQL clock, on real MySQL statements', () => {
       },
     };
     for (const [what, { insert, take }] of Object.entries(TAKES)) {
-      it(`frees ${what} after a jump, and leaves the owner alone while the clock is correct`, async () => {
+      it(`frees ${what} after a jump of the clock, and keeps its owner while the clock is correct`, async () => {
         if (insert !== undefined) await world.pool.execute(insert);
         expect(await take(withClock(world.pool, 2 * 60 * MINUTE), 'first'), 'under a clock that is ahead').to.equal(
           true,
@@ -150,7 +150,7 @@ describe('contract: wrong MySQL clock, on real MySQL statements', () => {
       });
     }
 
-    it('finds such rows in the keeper', async () => {
+    it('reports such rows to the keeper as due', async () => {
       const later = 'UTC_TIMESTAMP(3) + INTERVAL 2 HOUR';
       await world.pool.execute(`UPDATE outbox SET available_at = ${later} WHERE kind = 'release'`);
       for (const table of ['refunds', 'payment_attempts', 'compensation_jobs'])

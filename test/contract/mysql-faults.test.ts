@@ -167,7 +167,7 @@ describe('mysql adapters under faults', () => {
     expect(await world.violations(saleId)).to.deep.equal([]);
   });
 
-  it('loses its locks when a writer stalls in its transaction, and its late COMMIT does no harm [M10]', async () => {
+  it('takes the locks from a writer that stalls in its transaction, and its late COMMIT writes nothing [M10]', async () => {
     const { saleId } = await world.sales.create(newSale());
     const frozen = loneWriter(undefined, { silentSeconds: 1 });
 

@@ -82,7 +82,7 @@ onEachWorld<StoreWorld>('contract ReconcileStore', STORE_WORLDS, (world) => {
     expect([other?.unitsLeft, other?.transfers]).to.deep.equal([15, { outgoing: [], incoming: new Map([[1, 1]]) }]);
   });
 
-  it('adds up the units, and marks recent changes', async () => {
+  it('adds up the units of the sale, and marks recent changes', async () => {
     await deducted('u1*2', 'u2');
     const transfers = { outgoing: [], incoming: new Map() };
     const units = { unitsLeft: 97, unitsOfBuyers: 3, moved: false, pending: 1, transfers };

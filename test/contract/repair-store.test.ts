@@ -104,7 +104,7 @@ onEachWorld<StoreWorld>('contract RepairStore', STORE_WORLDS, (world) => {
       expect((await world.batches.pendingSummary(firstBucket(sale))).batches).to.equal(1);
     });
 
-    it('returns busy during the lease of another repair, and accepts its own token again [R10]', async () => {
+    it('returns `busy` during the lease of another repair, and accepts its own token again [R10]', async () => {
       expect(await lock('one')).to.equal('locked');
       expect(await lock('two')).to.equal('busy');
       expect(await lock('one')).to.equal('locked');
@@ -112,7 +112,7 @@ onEachWorld<StoreWorld>('contract RepairStore', STORE_WORLDS, (world) => {
       expect(await lock('two'), 'after its end').to.equal('locked');
     });
 
-    it('returns moved for a bucket repaired since its status was read, and does not lock it [R10]', async () => {
+    it('returns `moved` for a bucket repaired since its status was read, and does not lock it [R10]', async () => {
       expect(await world.repair.lock(firstBucket(sale), 'one', LEASE_MS, sale.epoch + 1)).to.equal('moved');
       expect((await read())?.state, 'nothing was changed').to.equal('open');
       expect(await world.repair.lock(firstBucket(sale), 'one', LEASE_MS, sale.epoch)).to.equal('locked');

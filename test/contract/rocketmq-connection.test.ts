@@ -48,7 +48,7 @@ describe('rocketmq connection', () => {
     broker = brokerOf(stackEnv());
   });
 
-  it('fails to start without a proxy, and names the address and reason [M4]', async () => {
+  it('does not start without a proxy, and names the address and reason [M4]', async () => {
     const error = await failureOf(openChannel(NOWHERE));
     expect(error.message).to.include(NOWHERE).and.include('ECONNREFUSED').and.include(TOPICS.purchase);
   });

@@ -35,7 +35,7 @@ onEachWorld<World>('contract RuleBroadcast', WORLDS, (world) => {
   let broadcast: RuleBroadcast;
   beforeEach(() => (broadcast = world.fresh()));
 
-  it('is older than every version, even 0, when it is empty', async () => {
+  it('counts as older than every version, even 0, when it is empty', async () => {
     expect(await broadcast.newerThan(0)).to.deep.equal({ is: 'behind' });
     expect(await broadcast.newerThan(3)).to.deep.equal({ is: 'behind' });
   });

@@ -93,7 +93,7 @@ onEachWorld<World>('contract SaleEdits', WORLDS, (world) => {
     expect(await stockOf(it)).to.equal(15);
   });
 
-  it('allows one edit at a time, and names the unfinished edit to the next caller', async () => {
+  it('allows one edit at a time, and returns the unfinished edit to the next caller', async () => {
     const it = await sale('open');
     const first = await begin(it, { stock: 5 });
     expect(await world.edits.begin(it.saleId, { title: 'x' }, 'bob', fine)).to.deep.equal({
@@ -190,7 +190,7 @@ onEachWorld<World>('contract SaleEdits', WORLDS, (world) => {
 });
 
 describe('contract ReconcileRepository on mysql: restock', () => {
-  it('is visible while it runs, and by its result', async () => {
+  it('shows an edit while it runs, and its result afterwards', async () => {
     const world = await mysqlWorld();
     const edits = createSaleEdits(world.pool);
     const reconcile = createReconcileRepository(world.pool);

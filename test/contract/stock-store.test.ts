@@ -254,7 +254,7 @@ onEachWorld<StoreWorld>('contract StockStore', STORE_WORLDS, (world) => {
       await world.restart(firstBucket(sale));
     });
 
-    it('precheck returns `loading` and shows no entries, which may be old', async () => {
+    it('`precheck` returns `loading` and hides entries, because they may be old', async () => {
       const {
         epoch,
         unitsLeft: left,
@@ -264,7 +264,7 @@ onEachWorld<StoreWorld>('contract StockStore', STORE_WORLDS, (world) => {
       expect(wordsOf(answers)).to.deep.equal(['loading', 'loading']);
     });
 
-    it('deduct takes nothing and resolve writes nothing, but markers count', async () => {
+    it('`deduct` takes nothing and `resolve` writes nothing, but existing markers count', async () => {
       const batch = batchOf(sale, purchasesOf('u2'));
       expect(await world.stock.deduct(batch)).to.deep.equal({ outcome: 'stale_epoch' });
       expect(await world.stock.resolve(batch)).to.equal('no_answer');
@@ -274,7 +274,7 @@ onEachWorld<StoreWorld>('contract StockStore', STORE_WORLDS, (world) => {
       expect(await unitsLeft(sale)).to.equal(4);
     });
 
-    it('reads return `unsure`, and the sale shows `repair`', async () => {
+    it('reads return `unsure`, and the status of the sale is `repair`', async () => {
       expect(await world.stock.findRequest(firstBucket(sale), 'u1', 'k1')).to.equal('unsure');
       expect(await world.stock.findRequest(firstBucket(sale), 'u2', 'k1')).to.equal('unsure');
       const { opensAtMs, closesAtMs } = sale;

@@ -36,7 +36,7 @@ onEachWorld<RepositoryWorld>('contract WorkerSlots', WORLDS, (world) => {
 });
 
 describe('WorkerSlots on mysql, with a separate table', () => {
-  it('returns the time since a slot of another owner has been free, because earlier times are used [D8]', async () => {
+  it('returns the time at which another owner left a slot, because that owner may have used earlier times [D8]', async () => {
     const world = await ownMysqlWorld();
     try {
       const { pool } = world;

@@ -60,7 +60,7 @@ describe('admission rules at two APIs', () => {
     expect(await expectInvariants(system.stack, saleId, buyers.opLog)).to.include({ sold: 2, unitsLeft: 3 });
   });
 
-  it('apply nowhere if no API can use them: the command says so, and a starting API refuses every request [S11]', async () => {
+  it('apply at no API when no API can use them: the command reports it, and a starting API refuses every request [S11]', async () => {
     const { env, servers } = system.stack;
     const { saleId } = await openSale(system.stack, { stock: 5 });
     const buyers = buyersOf(saleId);

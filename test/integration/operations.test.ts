@@ -104,7 +104,7 @@ describe('answers for operators', () => {
     });
   }
 
-  it('tells a load balancer at once that an API sells while MySQL hangs, however long statements may take', async () => {
+  it('reports an API as ready at once while MySQL hangs, however long statements may take', async () => {
     const patient = await system.programs.start('api', { env: { MYSQL_QUERY_TIMEOUT_MS: '60000' } });
     const { servers } = system.stack;
     expect(servers.server('mysql').kill('SIGSTOP'), 'it was stopped').to.equal(true);

@@ -154,7 +154,7 @@ describe('reconcile and compensation', () => {
     expect((await reconcile(saleId)).found, 'the late worker found the row').to.deep.equal([]);
   });
 
-  it('mends only planted faults in an open sale under load, and sets the stock after it closes [C5]', async () => {
+  it('repairs only planted faults in an open sale under load, and sets the stock after it closes [C5]', async () => {
     const saleId = await newSale({ stock: 5000 });
     await redis().decrby(keysOf(saleId).stock, 3); // causes drift
     await leakBatch(system.stack, saleId, ['eve']);

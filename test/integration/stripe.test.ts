@@ -65,7 +65,7 @@ describe('orders paid by Stripe or a stand-in', () => {
     await expectInvariants(system.stack, saleId, buyers.opLog);
   });
 
-  it('are refunded by the keeper if the answer is lost after the charge and the order ends without its buyer', async () => {
+  it('are refunded by the keeper when the answer to the charge is lost and the order ends', async () => {
     const { saleId, buyers, orderId, move } = await orderOf('bob');
     stripe.break(/confirm/, 'slow');
     expect(brief(await move('pay', CARD.good))).to.equal('503 outcome_unknown');

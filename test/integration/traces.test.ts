@@ -165,7 +165,7 @@ describe('traces across API, broker, worker and keeper', () => {
     await expectInvariants(system.stack, sale.saleId, buyers.opLog);
   });
 
-  it('cost no purchase when the collector is away: failed spans are counted and logged once', async () => {
+  it('lose no purchase when the collector is away: failed spans are counted and logged once', async () => {
     const env = {
       OTEL_EXPORTER_OTLP_ENDPOINT: 'http://127.0.0.1:1',
       OTEL_TRACES_SAMPLER_ARG: '1',

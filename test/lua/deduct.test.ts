@@ -58,7 +58,7 @@ describe('lua/deduct-6.lua', () => {
       it(`returns ${first.word} before ${second.word}: ${describeSetting(both)}`, () => expectWord(first.word, both));
     }
 
-    it('no other two reasons can hold at once', () => {
+    it('covers every pair of reasons that can hold at once', () => {
       expect(uncoveredPairs(CONDITIONS)).to.deep.equal([
         'already_deducted > aborted',
         'already_deducted > claimed',
@@ -126,7 +126,7 @@ describe('lua/deduct-6.lua', () => {
     expect(((await sale.deduct(batch)) as unknown[])[0]).to.equal('deducted');
   });
 
-  it('lets an aborted marker expire and keeps a deducted marker', async () => {
+  it('lets an `aborted` marker expire and keeps a `deducted` marker', async () => {
     const sale = await runner.sale({ stock: 1 });
     const refused = batchOf(sale.sale, purchasesOf('u1*2'));
     await sale.deduct(refused);
@@ -145,7 +145,7 @@ describe('lua/deduct-6.lua', () => {
     expect(await sale.redis.hget(sale.keys.requests, 'u1/k1')).to.equal(`held:${batch.batchId}:1000`);
   });
 
-  it('takes a batch of the maximum size', async () => {
+  it('accepts a batch of the maximum size', async () => {
     const sale = await runner.sale({ stock: BATCH_SIZE_CEILING });
     const crowd = Array.from({ length: BATCH_SIZE_CEILING }, (_, index) => purchaseOf(`buyer-${index}`));
     const [word, left] = (await sale.deduct(batchOf(sale.sale, crowd))) as unknown[];

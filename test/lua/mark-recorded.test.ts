@@ -28,7 +28,7 @@ describe('lua/mark-recorded-4.lua', () => {
     expect(await life()).to.be.within(RECORDED_LIFE_MS - 10_000, RECORDED_LIFE_MS);
   });
 
-  it('returns repairing and moves nothing while the sale is rebuilt [R10]', async () => {
+  it('returns `repairing` and moves nothing while the sale is rebuilt [R10]', async () => {
     const { batchId } = await sale.deducted('u1');
     await sale.redis.hset(sale.keys.sale, 'state', 'repair');
     const before = await sale.snapshot([batchId]);
@@ -44,7 +44,7 @@ describe('lua/mark-recorded-4.lua', () => {
     expect((await sale.snapshot()).requests).to.deep.equal({ 'u1/k1': 'held:batch-12:1' });
   });
 
-  it('keeps a claimed marker claimed and lets an aborted marker expire', async () => {
+  it('keeps a `claimed` marker and lets an `aborted` marker expire', async () => {
     const [claimed, aborted] = [newBatchId(), newBatchId()];
     await sale.redis.set(sale.marker(claimed), 'claimed{"v":1}');
     await sale.resolve(aborted);
@@ -64,7 +64,7 @@ describe('lua/mark-recorded-4.lua', () => {
     expect((await sale.snapshot([batchId])).markers).to.deep.equal({});
   });
 
-  it('takes a batch of the maximum size', async () => {
+  it('accepts a batch of the maximum size', async () => {
     const large = await runner.sale({ stock: BATCH_SIZE_CEILING });
     const crowd = Array.from({ length: BATCH_SIZE_CEILING }, (_, index) => purchaseOf(`buyer-${index}`));
     const batch = batchOf(large.sale, crowd);

@@ -46,7 +46,7 @@ describe('lua/precheck-4.lua', () => {
       });
     }
 
-    it('no other two reasons can hold at once', () => {
+    it('covers every pair of reasons that can hold at once', () => {
       expect(uncoveredPairs(CONDITIONS)).to.deep.equal(['replayed > request_conflict']);
     });
   });
@@ -91,7 +91,7 @@ describe('lua/precheck-4.lua', () => {
     ]);
   });
 
-  it('takes a batch of the maximum size', async () => {
+  it('accepts a batch of the maximum size', async () => {
     const sale = await runner.sale({ stock: BATCH_SIZE_CEILING - 1 });
     const crowd = Array.from({ length: BATCH_SIZE_CEILING }, (_, index) => purchaseOf(`buyer-${index}`));
     const reply = await sale.precheck(crowd);

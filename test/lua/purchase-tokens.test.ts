@@ -46,7 +46,7 @@ describe('lua/issue-token-3.lua and lua/redeem-token-2.lua', () => {
     for (const user of users) await runner.connection.redis.zadd(keyOf.ends(), nowMs - 1, user);
   };
 
-  it('returns too_early or too_late before any other word and stores nothing', async () => {
+  it('returns `too_early` or `too_late` before any other word and stores nothing', async () => {
     expect((await issue('a', { from: 5000, until: -1000 }))[0]).to.equal('too_early');
     expect((await issue('a', { until: -1, max: 0 }))[0]).to.equal('too_late');
     expect(await runner.connection.redis.exists(keyOf.tokens(), keyOf.ends())).to.equal(0);
@@ -69,7 +69,7 @@ describe('lua/issue-token-3.lua and lua/redeem-token-2.lua', () => {
     expect(await redeem('a', '17', 0), 'its purchase goes on').to.equal('redeemed_before');
   });
 
-  it('returns buyer_limit, before it counts places, when a buyer has let too many tokens lapse', async () => {
+  it('returns `buyer_limit`, before it counts places, when a buyer has let too many tokens lapse', async () => {
     for (const entry of ['', ':2', ':3']) {
       expect((await issue('a'))[0]).to.equal('issued');
       expect(await entries()).to.deep.equal({ a: entry });
@@ -78,7 +78,7 @@ describe('lua/issue-token-3.lua and lua/redeem-token-2.lua', () => {
     expect((await issue('a', { max: 0 }))[0]).to.equal('buyer_limit');
   });
 
-  it('returns address_limit, ahead of none_left, when an address has too many unredeemed tokens', async () => {
+  it('returns `address_limit` rather than `none_left` when an address has too many unredeemed tokens', async () => {
     const there = { perAddress: 2, address: '203.0.113.7', max: 3 };
     const [, firstEnd] = await issue('a', there);
     await issue('b', { ...there, life: 2 * LIFE_MS });

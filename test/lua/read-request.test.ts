@@ -20,7 +20,7 @@ describe('lua/read-request-2.lua and lua/bucket-status-1.lua', () => {
   ];
   const settings = [...UNCERTAIN, ...clashesOf(UNCERTAIN).map(({ both }) => ({ setting: both }))];
   for (const { setting } of settings) {
-    it(`returns uncertain with the entry: ${describeSetting(setting)} [R1]`, async () => {
+    it(`calls the entry uncertain: ${describeSetting(setting)} [R1]`, async () => {
       const sale = await saleIn({ ...setting, entry: 1 }, runner, 'b1');
       expect(await read(sale)).to.deep.equal([0, HELD]);
       expect(await read(sale, 'u2/k1')).to.deep.equal([0, '']);
@@ -28,7 +28,7 @@ describe('lua/read-request-2.lua and lua/bucket-status-1.lua', () => {
   }
 
   for (const state of ['warm', 'open', 'paused', 'closed'] as const) {
-    it(`returns certain for a sale that is ${state} on its own server`, async () => {
+    it(`calls the entry certain for a sale that is ${state} on its own server`, async () => {
       const sale = await runner.sale({ epoch: 3 }, state);
       await sale.deduct(batchOf(sale.sale, purchasesOf('u2')));
       expect(await read(sale)).to.deep.equal([1, '']);

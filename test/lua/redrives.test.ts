@@ -44,7 +44,7 @@ describe('lua/take-due-2.lua and lua/leave-alone-1.lua', () => {
     expect(await sale.redis.pttl(sale.keys.redrives), 'never shorter').to.be.within(3_650_000, 3_660_000);
   });
 
-  it('looks at a bounded number of batches in one call and continues behind them in the next', async () => {
+  it('reads a bounded number of batches in one call and continues after them in the next', async () => {
     await pending(['a', 1000], ['b', 2000], ['c', 3000], ['d', 4000], ['e', 5000]);
     await leaveAlone([
       ['a', 90_000],
@@ -61,7 +61,7 @@ describe('lua/take-due-2.lua and lua/leave-alone-1.lua', () => {
     expect(last).to.deep.include({ taken: ['e'], more: 0, nextFrom: 5000 });
   });
 
-  it('moves on when more batches share one moment than it looks at', async () => {
+  it('continues with later batches when more batches share one moment than one call reads', async () => {
     await pending(['a', 1000], ['b', 1000], ['c', 1000]);
     await leaveAlone([
       ['a', 90_000],

@@ -22,14 +22,14 @@ describe('lua/release-4.lua', () => {
     expect({ buyers, unitsLeft }).to.deep.equal({ buyers: { u2: 1 }, unitsLeft: 9 });
   });
 
-  it('closes the order that it names, whatever the batch', async () => {
+  it('closes the named order, whatever its batch', async () => {
     const { batchId } = await sale.deducted('u1*3');
     await sale.markRecorded(batchId, [liveOrderOf('u1', '101')]);
     expect(await wordOf(sale.release('u1', '101', { batchId: 'another' }))).to.equal('released');
     expect((await sale.snapshot()).unitsLeft).to.equal(10);
   });
 
-  it('returns repairing and releases nothing while the sale is rebuilt [R10]', async () => {
+  it('returns `repairing` and releases nothing while the sale is rebuilt [R10]', async () => {
     await sale.deducted('u1*3');
     await sale.redis.hset(sale.keys.sale, 'state', 'repair');
     const before = await sale.snapshot();
@@ -56,7 +56,7 @@ describe('lua/release-4.lua', () => {
     expect((await sale.snapshot()).unitsLeft).to.equal(10);
   });
 
-  it('keeps a released request released: mark-recorded skips it and deduct returns replayed [I8]', async () => {
+  it('keeps a released request released: `mark-recorded` skips it and `deduct` returns `replayed` [I8]', async () => {
     const { batchId } = await sale.deducted('u1');
     await sale.release('u1', '101', { batchId });
     expect(await sale.markRecorded(batchId, [liveOrderOf('u1', '101')])).to.equal(0);

@@ -44,7 +44,7 @@ describe('lua/resolve-2.lua', () => {
       });
     }
 
-    it('no other two reasons can hold at once, because a batch has one marker', () => {
+    it('covers every pair of reasons, except two markers of one batch', () => {
       expect(uncoveredPairs(CONDITIONS)).to.deep.equal([
         'deducted > claimed',
         'deducted > aborted',

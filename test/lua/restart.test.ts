@@ -104,7 +104,7 @@ describe('lua: a Redis that restarts on its log after a kill', () => {
     expect(claimed).to.deep.equal({ outcome: 'unavailable' });
   });
 
-  it('is not trusted when the master was a replica in between, although its process is the same [R7]', async () => {
+  it('is not trusted when the master was a replica for a while, although its process is the same [R7]', async () => {
     const { redis } = runner.connection;
     const other = await startPrivateRedis(redisServerBinary() as string);
     const admin = new Redis(other.port, '127.0.0.1', { lazyConnect: true });

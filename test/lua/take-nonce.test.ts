@@ -33,7 +33,7 @@ describe('lua/take-nonce-2.lua', () => {
   };
   const nowMs = (): Promise<number> => runner.nowMs();
 
-  it('returns fresh, then used, and forgets used nonces after their life', async () => {
+  it('returns `fresh`, then `used`, and forgets used nonces after their life', async () => {
     const nonce = randomUUID();
     const signedAtMs = (await nowMs()) + 1000; // Redis reports the start of a server to the second
     expect(await take(nonce, signedAtMs)).to.equal('fresh');
@@ -41,7 +41,7 @@ describe('lua/take-nonce-2.lua', () => {
     expect(await runner.connection.redis.pttl(nonceKey('k1', nonce))).to.be.within(1, LIFE_MS);
   });
 
-  it('returns outdated first, and stores no nonce, when the signature is older than the server', async () => {
+  it('returns `outdated`, and stores no nonce, when the signature is older than the server', async () => {
     const nonce = randomUUID();
     expect(await take(nonce, (await nowMs()) - 3_600_000)).to.equal('outdated');
     expect(await runner.connection.redis.exists(nonceKey('k1', nonce))).to.equal(0);

@@ -5,7 +5,7 @@ import { saleOf } from '../helpers/sales.js';
 describe('lua/warm-2.lua', () => {
   const runner = ScriptRunner.inSuite();
 
-  it('returns warmed and loads the units and every field of the sale in state warm', async () => {
+  it('returns `warmed` and loads the units and every field of the sale in state `warm`', async () => {
     const sale = new SaleScripts(runner, saleOf({ stock: 25, limitPerBuyer: 3, epoch: 2 }));
     expect(await sale.warm()).to.equal('warmed');
     const [, runId] = /run_id:(\w+)/.exec(await sale.redis.info('server')) ?? [];
@@ -24,7 +24,7 @@ describe('lua/warm-2.lua', () => {
     expect(await sale.redis.pttl(sale.keys.sale)).to.equal(-1);
   });
 
-  it('returns already_warm and keeps the bucket when it has only a single key left', async () => {
+  it('returns `already_warm` and keeps the bucket when it has only a single key left', async () => {
     for (const half of ['stock', 'sale'] as const) {
       const sale = await runner.sale({ stock: 5 });
       await sale.redis.del(sale.keys[half]);

@@ -129,7 +129,7 @@ function whileLocked(
 
 const LOCKED: Scenario = {
   name: 'D3/lock_wait',
-  title: 'another session locks the row of the sale: ROLLBACK, then the whole transaction again, nothing by halves',
+  title: 'another session locks the row of the sale: ROLLBACK, then the whole transaction again, never a part of it',
   alone: true,
   async run(context) {
     const { saleId, wire, buyers } = await startBehindProxy(context, 100);

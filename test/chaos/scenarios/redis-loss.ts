@@ -140,7 +140,8 @@ const ANSWERED_RECORDED: Scenario = {
 
 const ANSWERED_LOST: Scenario = {
   name: 'R4/units_lost',
-  title: 'the same, and another buyer takes the unit first: failed/units_lost, the unit is sold once',
+  title:
+    'the commit and the marker of a 202 are lost, another buyer takes the unit: failed/units_lost, it is sold once',
   alone: true,
   mayFail: ['units_lost'],
   async run(context) {

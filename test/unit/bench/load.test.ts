@@ -83,7 +83,7 @@ describe('clients on raw sockets', () => {
     }
   });
 
-  it('sends what is due and no more, from each address in turn', async () => {
+  it('sends only due requests, from each address in turn', async () => {
     const asked = new Map<string, number>();
     const port = await serve((req, res) => {
       const address = req.socket.remoteAddress ?? '';

@@ -26,12 +26,12 @@ describe('currencies', () => {
     expect(others.join(' ')).to.equal(SHOWN_OTHERWISE);
   });
 
-  it('are only the codes of ISO 4217, not any three capital letters', () => {
+  it('accept only codes of ISO 4217, not any three capital letters', () => {
     expect(['EUR', 'JPY', 'VND', 'KWD'].filter((code) => !isCurrency(code))).to.deep.equal([]);
     expect(['EUS', 'XXX', 'AAA', 'eur', ''].filter(isCurrency)).to.deep.equal([]);
   });
 
-  it('look the same on the command line, in the console and on the buyer page', () => {
+  it('are shown the same on the command line, in the console and on the buyer page', () => {
     for (const [amount, currency, text, money] of [
       [1999, 'JPY', '1,999 JPY', '¥1,999'],
       [1999, 'EUR', '19.99 EUR', '€19.99'],

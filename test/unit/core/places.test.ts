@@ -13,7 +13,7 @@ describe('connection places', () => {
     expect(places.take(null, inNetwork('c'))).to.not.equal(null);
   });
 
-  it('cannot be taken from other addresses by one address with many buyers', () => {
+  it('stay available to other addresses when one address has many buyers', () => {
     const places = new Places({ max: 10, perUserMax: 2, perAddressMax: 3 });
     const leave = ['u1', 'u1', 'u2'].map((userId) => places.take(userId, at('203.0.113.7')));
     expect(leave).to.not.include(null);
@@ -27,7 +27,7 @@ describe('connection places', () => {
     expect(places.taken).to.equal(5);
   });
 
-  it('take nothing from the address when the buyer is refused', () => {
+  it('take no place of the address when the buyer is refused', () => {
     const places = new Places({ max: 10, perUserMax: 1, perAddressMax: 2 });
     places.take('u1', at('a'));
     for (let nth = 0; nth < 5; nth++) expect(places.take('u1', at('a'))).to.equal(null);

@@ -17,7 +17,7 @@ describe('repair need', () => {
     expect(needOf({ state: 'paused' }, { state: 'closed', epoch: 4 })).to.equal(null);
   });
 
-  it('arises from a single bucket, and a running repair comes first [R5, R2]', () => {
+  it('is reported for a single bucket, and a running repair takes precedence [R5, R2]', () => {
     expect(needOf({}, { state: null, epoch: 0, sameServer: false })).to.equal('not_loaded');
     expect(needOf({}, { sameServer: false })).to.equal('other_server');
     expect(needOf({}, { epoch: 2 })).to.equal('old_epoch');

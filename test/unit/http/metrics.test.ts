@@ -163,7 +163,7 @@ describe('response history', () => {
     ]);
   });
 
-  it('loses only the seconds of a bug, and logs the bug now and then', async () => {
+  it('loses only the seconds in which a bug occurs, and logs the bug now and then', async () => {
     const clock = new ManualClock(Date.UTC(2030, 0, 1));
     const stop = new AbortController();
     const logged: unknown[] = [];

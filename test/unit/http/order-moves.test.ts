@@ -73,7 +73,7 @@ describe('orders and payments over HTTP', () => {
       expect(fake.counted).to.deep.equal(['order action_needed']);
     });
 
-    it('returns 400 and asks nothing when the body is not JSON or the payment method is invalid', async () => {
+    it('returns 400 and does not call the payment service when the body is not JSON or the payment method is invalid', async () => {
       const url = await paying({ outcome: 'paid', order: PAID });
       for (const body of ['{', '{"paymentMethod":"4242 4242 4242 4242"}', '{"paymentMethod":7}']) {
         await request(url)

@@ -148,7 +148,7 @@ describe('POST purchases', () => {
     });
   });
 
-  it('returns nothing final when an ordered request is repeated and MySQL has lost its row', async () => {
+  it('returns no final answer when an ordered request is repeated and MySQL has lost its row', async () => {
     const entry = { state: 'ordered', orderId: '99', quantity: 1 } as const;
     fake.enter = () => Promise.resolve({ outcome: 'replayed', entry });
     fake.status = { status: 'pending' };
@@ -220,7 +220,7 @@ describe('POST purchases', () => {
     expect(fake.entered.map(({ quantity }) => quantity)).to.deep.equal([1, 1, 1, 1]);
   });
 
-  it('returns 400 and asks nothing of the gate when the body is not a quantity [S4, S6]', async () => {
+  it('returns 400 and does not call the gate when the body is not a quantity [S4, S6]', async () => {
     const bodies = ['nonsense', 'null', '[]', '7', '"x"', '{"quantity":1', '\u0000', '{"quantity":1}\u0000'];
     for (const quantity of ['0', '-1', '1.5', '1001', '"1"', 'null', '1e9', 'true', '[1]']) {
       bodies.push(`{"quantity":${quantity}}`);
@@ -237,7 +237,7 @@ describe('POST purchases', () => {
     expect((await ask({ body: '{"userId":"u2"}' })).body.detail).to.contain('token');
   });
 
-  it('returns 400 with the expected format when the key is missing, odd or too long [S6]', async () => {
+  it('returns 400 with the expected format when the key is missing, malformed or too long [S6]', async () => {
     const odd = [
       '',
       ' ',
@@ -281,7 +281,7 @@ describe('POST purchases', () => {
     expect(fake.entered).to.deep.equal([]);
   });
 
-  it('returns 400 when the sale id is odd [S6]', async () => {
+  it('returns 400 when the sale id is malformed [S6]', async () => {
     const odd = [
       '0',
       '07',

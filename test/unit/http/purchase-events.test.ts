@@ -134,7 +134,7 @@ describe('purchase event stream over HTTP', () => {
     expect(text).to.equal('');
   });
 
-  it('returns 401 without a token and 400 for an odd address, and follows nothing [S4]', async () => {
+  it('returns 401 without a token and 400 for a malformed address, and follows no purchase [S4]', async () => {
     await serve();
     await request(server.url).get(PATH).expect(401);
     await request(server.url).get('/v1/sales/x/purchases/k1/events').set('authorization', bearer()).expect(400);

@@ -100,7 +100,7 @@ describe('routes', () => {
       }
     });
 
-    it('returns 400 when an id in the address is odd [S6]', async () => {
+    it('returns 400 when an id in the address is malformed [S6]', async () => {
       const url = await serve();
       for (const odd of ['/v1/sales/x/purchases/k1', '/v1/sales/7/purchases/a%20b', '/v1/sales/7/purchases/%7B7%7D']) {
         await request(url).get(odd).set('authorization', bearer()).expect(400);

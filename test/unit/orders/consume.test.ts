@@ -181,7 +181,7 @@ describe('keeper: messages of a consumer group', () => {
     expect(unfinished()).to.equal(0);
   });
 
-  it('lets slow messages cost the messages behind them no attempt and no second delivery', async () => {
+  it('uses up no attempt of the messages behind slow messages, and receives none of them twice', async () => {
     const bodies = Array.from({ length: 16 }, (_, index) => `m${index}`);
     for (const body of bodies) {
       world.broker.publishRaw(TOPIC, body);

@@ -40,7 +40,7 @@ describe('keeper: expire-orders', () => {
     expect(world.counts.expired).to.equal(1200);
   });
 
-  it('does a bounded amount in one run and continues in the next', async () => {
+  it('ends a bounded number of orders in one run and continues in the next', async () => {
     const orderIds = await unpaid(700);
     world.clock.advance(WINDOW_MS + 5000);
     await jobOf(600).runOnce();

@@ -38,7 +38,7 @@ describe('work-off', () => {
     await work;
   });
 
-  it('keeps at most a take and a half under way', async () => {
+  it('keeps at most one and a half takes under way', async () => {
     const free: (() => void)[] = [];
     const work = workOff(lease, () => new Promise<void>((resolve) => void free.push(resolve)), MAX);
     await turns();
@@ -69,7 +69,7 @@ describe('work-off', () => {
     expect([ended, leases]).to.deep.equal([3, 1]);
   });
 
-  it('throws a failed lease after it has finished the take before', async () => {
+  it('finishes the previous take and then throws the error when a lease fails', async () => {
     let ended = 0;
     const failing = async (): Promise<number[]> => {
       if (++leases === 2) throw new Error('no lease');

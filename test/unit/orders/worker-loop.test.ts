@@ -306,7 +306,7 @@ describe('worker-loop', () => {
       expect([users(), world.aside, world.unfinished, world.worstAttempt]).to.deep.equal([['ann'], 0, 0, 1]);
     });
 
-    it('are left alone by the re-drive while they are set aside, and not much longer', async () => {
+    it('keep the re-drive away while they are set aside, and for at most a minute longer', async () => {
       await comeLate(3, { loops: 1, renewMs: 10_000 });
       const { redrives } = world.store.bucket({ saleId: sale.saleId, bucket: 0 });
       for (let minutes = 0; minutes < 10; minutes++) {

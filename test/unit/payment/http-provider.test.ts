@@ -57,7 +57,7 @@ describe('a payment service over HTTP', () => {
     expect(logged[3]).to.contain('the answer is not valid');
   });
 
-  it('prevents the start, with a remedy, when it refuses our key, but not during an outage', async () => {
+  it('prevents the start and names a remedy when it refuses our key, but not during an outage', async () => {
     const error: unknown = await openHttpProvider({ apiKey: 'another-key-of-somebody', apiUrl }, log).catch(
       (reason: unknown) => reason,
     );

@@ -177,7 +177,7 @@ for (const [name, createWorld] of Object.entries(WORLDS)) {
       expect((await charge('k1')).outcome, 'and may be charged after it').to.equal('succeeded');
     });
 
-    it('takes nothing before the buyer confirms with the bank, and declines for good after a charge is given up', async () => {
+    it('takes no money before the buyer confirms with the bank, and declines for good after a charge is given up', async () => {
       const { asks } = world.cards;
       const first = await charge('k1', '99', asks);
       expect(first).to.include({ outcome: 'action_needed' });

@@ -162,7 +162,7 @@ describe('Stripe', () => {
     expect(intent?.status).to.equal('requires_action');
   });
 
-  it('finds nothing while the search lags, so the caller must wait minutes before it believes that', async () => {
+  it('finds no charge while the search lags, so the caller must wait minutes before it relies on that', async () => {
     await charge();
     stripe.forgetKeys();
     stripe.isSearchLate = true;
@@ -172,7 +172,7 @@ describe('Stripe', () => {
   });
 
   describe('a look-up of a charge', () => {
-    it('cannot take money, and leaves a charge that was never made untouched', async () => {
+    it('confirms no charge when none was made, and lets a later charge succeed', async () => {
       expect(await lookUp()).to.deep.equal({ outcome: 'not_found' });
       expect(stripe.asked.join()).not.to.contain('confirm');
       expect((await charge()).outcome).to.equal('succeeded');

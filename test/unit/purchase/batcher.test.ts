@@ -423,7 +423,7 @@ describe('batcher', () => {
       expect(answers.get('u1')).to.deep.equal(['accepted', 'accepted']);
     });
 
-    it('get no older refusal when they arrive during the batch, but one new look-up for all of them [S1]', async () => {
+    it('share one new look-up, and get no older refusal, when they arrive during the batch [S1]', async () => {
       for (const word of ['sold_out', 'limit_reached', 'not_open', 'closed', 'paused'] as const) {
         create();
         submit(['u1/k', 'u2']);

@@ -173,7 +173,7 @@ describe('follow-purchase', () => {
     expect(follow.following).to.equal(3);
   });
 
-  it('sends a notification that precedes the order in Redis after the shortest pause, not the longest [D1]', async () => {
+  it('sends a step after the shortest pause, not the longest, when its notification precedes the order in Redis [D1]', async () => {
     const { words } = await followed();
     for (let waitedMs = 0; waitedMs < 20_000; waitedMs += 1000) {
       clock.advance(1000);
@@ -192,7 +192,7 @@ describe('follow-purchase', () => {
     expect(words).to.deep.equal(['pending', 'ordered']);
   });
 
-  it('finds a notification from a Redis outage after the shortest pause too [R8]', async () => {
+  it('sends the step of a notification from a Redis outage after the shortest pause too [R8]', async () => {
     const { words } = await followed();
     for (let waitedMs = 0; waitedMs < 20_000; waitedMs += 1000) {
       clock.advance(1000);

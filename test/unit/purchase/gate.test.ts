@@ -158,7 +158,7 @@ describe('gate', () => {
     expect(placed).to.deep.equal([]);
   });
 
-  it('costs MySQL a few queries, not a query per purchase, during a storm on a retired sale', async () => {
+  it('sends MySQL a few queries, not a query per purchase, during a storm on a retired sale', async () => {
     const { saleId } = await openSale({ state: 'closed', retiredAtMs: clock.nowMs() });
     const storm = Array.from({ length: 1000 }, (_, n) => enter(saleId, `u${n % 2 === 0 ? 0 : n}`));
     expect(new Set((await Promise.all(storm)).map(({ outcome }) => outcome))).to.deep.equal(new Set(['closed']));

@@ -317,7 +317,7 @@ describe('get-purchase', () => {
       expect(await asked).to.deep.equal({ status: 'pending' });
     });
 
-    it('answers a notification that precedes the order in Redis after the shortest pause [D1]', async () => {
+    it('answers after the shortest pause when a notification precedes the order in Redis [D1]', async () => {
       await hold();
       const stepped = new SteppedClock(clock.nowMs());
       const asked = create({ clock: stepped }).get(query({ waitMs: 30_000 }));

@@ -309,7 +309,7 @@ describe('place-batch', () => {
       ]);
     });
 
-    it('are found wherever they are, with a bounded number of half messages [G14]', async () => {
+    it('are found at any place in the batch, with a bounded number of half messages [G14]', async () => {
       const batches = fc.array(fc.boolean(), { minLength: 1, maxLength: 40 });
       await fc.assert(
         fc.asyncProperty(batches, async (poisoned) => {
@@ -332,7 +332,7 @@ describe('place-batch', () => {
       );
     });
 
-    it('get the stock count of their own half, not of the first look [G14]', async () => {
+    it('get the stock count of their own half, not of the first precheck [G14]', async () => {
       await openSale({ stock: 3, limitPerBuyer: 3 });
       store.poisoned.add('u3/k1');
       let others = purchasesOf('u8*3');
@@ -496,7 +496,7 @@ describe('place-batch', () => {
       }
     });
 
-    it('(aborted) places nothing again without a confirmed rollback [T5]', async () => {
+    it('(`aborted`) places nothing again without a confirmed rollback [T5]', async () => {
       await openSale();
       inTheGap = (batch) => store.resolve(batch);
       broker.breakNext('rollback_lost');
@@ -547,7 +547,7 @@ describe('place-batch', () => {
       expect(bucket().unitsLeft).to.equal(1);
     });
 
-    it('is aborted by resolve when it never arrived, and a late copy takes nothing [G4]', async () => {
+    it('is aborted by `resolve` when it never arrived, and a late copy takes nothing [G4]', async () => {
       await openSale();
       store.breakNext('deduct_lost');
       const placed = await place('u1');

@@ -186,7 +186,7 @@ describe('sold-out flags', () => {
     expect(flags.refuses(ref, 'loser')).to.equal(false);
   });
 
-  it('does not hold longer after a slow answer [T8]', async () => {
+  it('lasts no longer after a slow answer [T8]', async () => {
     const askedMs = clock.monotonicMs();
     clock.advance(LIFE_MS - 10);
     flags.observe(ref, 0, askedMs);
@@ -216,7 +216,7 @@ describe('sold-out flags', () => {
     expect(buyers.map((userId) => flags.refuses(ref, userId))).to.deep.equal([false, false, false, true]);
   });
 
-  it('keeps a buyer who repeatedly buys and cancels once, without a second read of the bucket', async () => {
+  it('stores a buyer who repeatedly buys and cancels only once, and does not read the bucket again', async () => {
     for (let nth = 0; nth < 50; nth++) {
       const requestId = `again-${nth}`;
       const previous = nth === 0 ? 'k1' : `again-${nth - 1}`;
@@ -287,7 +287,7 @@ describe('sold-out flags', () => {
     expect(flags.refuses(ref, 'winner'), 'its units are lost').to.equal(true);
   });
 
-  it('ends by its life, not by a repair', async () => {
+  it('ends when its life is over, not at a repair', async () => {
     await precheck();
     flags.observe(ref, null);
     expect(flags.refuses(ref, 'loser')).to.equal(true);
@@ -306,7 +306,7 @@ describe('sold-out flags', () => {
     expect(store.calls.acceptedBuyers, 'they are not even read').to.equal(0);
   });
 
-  it('is armed with exactly as many accepted buyers as it may keep', async () => {
+  it('is set when there are exactly as many accepted buyers as it may keep', async () => {
     create(2);
     await precheck();
     expect(flags.refuses(ref, 'loser')).to.equal(true);

@@ -258,7 +258,7 @@ describe('keeper: redrive', () => {
     expect(published()[0]).to.equal(body);
   });
 
-  it('uses up nothing of the limit of a run for buckets of a server that stops answering', async () => {
+  it('does not count buckets of a server that stops answering against the limit of a run', async () => {
     const many = await world.openSale({ buckets: 8 });
     for (let bucket = 0; bucket < 8; bucket++) await world.deducted(many, [`u${bucket}`], bucket);
     const { body } = await world.deducted(sale, ['u1']);

@@ -71,7 +71,7 @@ describe('the books after traffic', () => {
     undecided: 0,
   };
 
-  it('are right only when everything was compared, nothing differs and no purchase is missing', () => {
+  it('balance only when everything was compared, nothing differs and no purchase is missing', () => {
     expect(booksLine(books, 0)).to.match(/^Result: 7 sales compared\. Redis and MySQL match/);
     const lost = { ...books, outcome: 'partly', salesGone: 2 };
     expect(booksLine(lost, 0)).to.match(

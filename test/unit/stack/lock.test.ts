@@ -23,7 +23,7 @@ describe('lock of an instance', () => {
     expect(readdirSync(join(folder(), 'run'))).to.deep.equal(['up.lock']);
   });
 
-  it('is free when its owner is dead [L2]', () => {
+  it('can be taken when its owner is dead [L2]', () => {
     tryLock(path());
     const owner = JSON.parse(readFileSync(path(), 'utf8')) as object;
     writeFileSync(path(), JSON.stringify({ ...owner, startTicks: '1' }));
@@ -74,7 +74,7 @@ describe('ports of an instance', () => {
 describe('servers of an instance', () => {
   const folder = useTempFolder();
 
-  it('keep their data: another server is refused before anything starts', async () => {
+  it('keep their data: `npm start` refuses another server before anything starts', async () => {
     const paths = stackPaths(folder());
     rememberInstance(paths.instanceFile, { ports: pickFreePorts([]), servers: DEFAULT_VERSIONS });
     const stack = openStack({ dir: folder(), versions: { mysql: '8.0' }, env: {} });

@@ -18,7 +18,7 @@ describe('pid file', () => {
   let kill: sinon.SinonStub;
   beforeEach(() => (kill = sinon.stub(process, 'kill').returns(true)));
 
-  it('leads back to its process', () => {
+  it('identifies its process', () => {
     writePidFile(path(), process.pid);
     expect(readPidFile(path())).to.deep.equal(identityOf(process.pid));
     expect(signalPidFile(path(), 'SIGTERM')).to.equal(true);

@@ -13,7 +13,7 @@ import {
 } from '../../../deploy/local/stack/versions.js';
 
 describe('the choice of servers', () => {
-  it('is an option, else an own server, else a setting, else the default', () => {
+  it('prefers an option, then an own server, then a setting, then the default', () => {
     const env = { SECKILL_MYSQL: '8.0', SECKILL_REDIS: 'valkey', SECKILL_REDIS_SERVER: '/own', SECKILL_ROCKETMQ: '' };
     expect(wantedVersions({}, {})).to.deep.equal({});
     expect(wantedVersions({}, env)).to.deep.equal({ mysql: '8.0', redis: 'own' });

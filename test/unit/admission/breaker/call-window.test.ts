@@ -43,7 +43,7 @@ describe('breaker: latency histogram', () => {
     );
   });
 
-  it('has a bucket for odd values', () => {
+  it('counts zero, negative and NaN in its first bucket and huge values in its last', () => {
     for (const odd of [-1, 0, NaN]) expect(bucketOf(odd)).to.equal(0);
     for (const late of [LAST_EDGE_MS * 2, Infinity]) expect(bucketOf(late)).to.equal(BUCKETS - 1);
     expect(quantileMs(countsOf([]), 0, 0.95)).to.equal(0);

@@ -240,7 +240,7 @@ describe('breakers of several processes', () => {
     expect(world.refuse()[0]).to.equal(false);
   });
 
-  it('follow their own calls without the store, once the last reports have expired', async () => {
+  it('decide by their own calls when the store is down and the last reports have expired', async () => {
     const [one, two] = [await world.boot(), await world.boot()];
     const follower = await world.boot();
     world.rules = rulesOf({ callsMin: 5, probe: { firstMs: 60_000, capMs: 60_000, jitter: 0 } });

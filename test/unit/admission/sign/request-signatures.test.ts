@@ -163,7 +163,7 @@ describe('request signatures', () => {
     expect(nonces.asked).to.equal(0);
   });
 
-  it('refuse missing or odd headers before the body is read', () => {
+  it('refuse missing or malformed headers before the body is read', () => {
     for (const [name, values, word] of [
       ['seckill-signature', [undefined], 'not_signed'],
       ['seckill-signature', ['', 'x', 'A'.repeat(44), `${'A'.repeat(42)}=`, 'AA, BB'], 'malformed'],

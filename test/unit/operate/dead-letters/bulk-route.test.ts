@@ -83,7 +83,7 @@ describe('admin: many dead letters at once', () => {
   };
   const statesOf = (ids: readonly string[]): string[] => ids.map((id) => world.deadLetter(id).state);
 
-  it('returns the number and the first matches in a dry run, and changes nothing', async () => {
+  it('counts the matches and returns the first of them in a dry run, and changes nothing', async () => {
     const ids = await parked(22);
     const { body } = await post({ action: 'replay', filter: { saleId: sale.saleId }, dryRun: true }).expect(200);
     expect([body.matching, body.most, body.first.length]).to.deep.equal([22, 1000, 20]);

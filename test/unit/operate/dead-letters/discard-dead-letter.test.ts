@@ -43,7 +43,7 @@ describe('discard-dead-letter', () => {
     expect(bucket().unitsLeft).to.equal(99);
   });
 
-  it('leaves a purchase that has an order its units, and marks the batch recorded in Redis', async () => {
+  it('returns no units of a purchase that has an order, and marks the batch recorded in Redis', async () => {
     const { batch, deadLetterId } = await world.parkedBatch(sale, ['u1', 'u2']);
     const [orderId] = await world.recorded(batchOf(sale, purchasesOf('u1')));
     await world.admin.discard(deadLetterId, 'ann');

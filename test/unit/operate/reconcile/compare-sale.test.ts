@@ -152,7 +152,7 @@ describe('compare-sale', () => {
     expect(await found()).to.have.members(['not_marked u1', 'unreleased u2']);
   });
 
-  it('reports an order without a row, and a live row that Redis lacks [D5]', async () => {
+  it('reports an order in Redis without a row, and a live row that is missing in Redis [D5]', async () => {
     const batch = await world.deducted(sale, ['u1', 'u2']);
     await world.work(batch);
     bucket().requests.delete('u1/k1');
@@ -236,7 +236,7 @@ describe('compare-sale', () => {
     expect(run.salesCompared).to.equal(1);
   });
 
-  it('stops and answers taken when the run was too slow to renew its lease [C1]', async () => {
+  it('stops and returns `taken` when the run was too slow to renew its lease [C1]', async () => {
     const { lease } = world.runsRepository;
     let asked = 0;
     world.runsRepository.lease = (saleId, owner, leaseMs) =>
@@ -248,7 +248,7 @@ describe('compare-sale', () => {
     expect([results, run.outcome]).to.deep.equal([['taken'], 'none']);
   });
 
-  it('does not answer match when the run compared nothing or not everything', async () => {
+  it('does not return `match` when the run compared nothing or not everything', async () => {
     const run = async (parts: { saleId?: string; signal?: AbortSignal }) =>
       (await world.reconcile.run({ apply: false, waitMs: 0, actor: 'ann', ...parts })).outcome;
     expect(await run({ saleId: '999' })).to.equal('none');

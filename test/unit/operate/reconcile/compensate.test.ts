@@ -111,7 +111,7 @@ describe('compensate', () => {
     expect(bucket().unitsLeft).to.equal(100);
   });
 
-  it('uses up no attempt in an outage and meets it once per pass', async () => {
+  it('uses up no attempt in an outage and calls the failed server once per pass', async () => {
     for (const user of ['u1', 'u2']) await world.stray(sale, [user]);
     let met = 0;
     world.onPublish = () => {
@@ -124,7 +124,7 @@ describe('compensate', () => {
     expect(met).to.equal(2 * ATTEMPTS_MAX);
   });
 
-  it('meets the Redis outage of one sale once per pass and does the jobs of the other sales', async () => {
+  it('calls Redis once per pass for a sale that it cannot reach, and does the jobs of the other sales', async () => {
     world.onPublish = (again) => world.work(again);
     const other = await world.openSale({ stock: 100 });
     for (let nth = 0; nth < 5; nth++) await world.stray(sale, [`u${nth}`]);
@@ -147,7 +147,7 @@ describe('compensate', () => {
     expect(ends, 'no attempt was used up').to.deep.equal(Array(6).fill(['compensated', 0]));
   });
 
-  it('meets a Redis outage of all sales three times per pass, not once per sale', async () => {
+  it('calls Redis three times per pass, not once per sale, when it can reach no sale', async () => {
     const sales = [sale, ...(await Promise.all([1, 2, 3, 4].map(() => world.openSale({ stock: 100 }))))];
     for (const one of sales) {
       await world.stray(one, ['u1']);
@@ -275,7 +275,7 @@ describe('compensate', () => {
     expect([states(), world.publishedIds]).to.deep.equal([['not_marked pending'], []]);
   });
 
-  it('loses one job and no attempt to a dying keeper, and continues past a bug in one job [C3]', async () => {
+  it('delays one job without using up an attempt when a keeper dies, and continues past a bug in one job [C3]', async () => {
     for (const user of ['u1', 'u2', 'u3']) await world.stray(sale, [user]);
     await world.found(sale.saleId, true);
     const { done, postpone } = world.jobs;
@@ -314,7 +314,7 @@ describe('compensate', () => {
     expect(world.jobs.jobs[0]?.lastError).to.contain('no bucket has enough left');
   });
 
-  it('allows another try of a job that was given up, unless the row of its purchase is final', async () => {
+  it('retries a job that was given up, unless the row of its purchase is final', async () => {
     const batch = await world.stray(sale, ['u1']);
     await world.found(sale.saleId, true);
     await world.jobs.failed('1', 'keeper', 'Redis says that it became an order, but MySQL has no order');

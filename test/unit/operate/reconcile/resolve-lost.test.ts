@@ -132,7 +132,7 @@ describe('lost orders after a restore of MySQL', () => {
     expect(world.mysql.shown(row as never).metadata).to.deep.equal(metadata);
   });
 
-  it('fails an order that had ended, whatever the mode, and says which one was paid', async () => {
+  it('fails an order that had ended, in every mode, and names the paid order', async () => {
     const { ids } = await lost(['paid', 'gone', 'late', 'plain']);
     world.kept.events.push(event('order.paid', ids[0] as string), event('order.cancelled', ids[1] as string));
     world.kept.events.push(event('order.expired', ids[2] as string));
@@ -141,7 +141,7 @@ describe('lost orders after a restore of MySQL', () => {
     expect(orders.find(({ userId }) => userId === 'paid')?.note).to.equal('it was paid');
   });
 
-  it('auto writes an order that an event confirms, with its note, and fails the others', async () => {
+  it('`auto` writes an order that an event confirms, with its note, and fails the others', async () => {
     const { ids } = await lost(['u1', 'u2']);
     world.kept.events.push(event('order.created', ids[0] as string, { cart: '7' }));
     expect((await resolve('auto')).words).to.deep.equal(['u1 written', 'u2 failed discarded']);
@@ -149,7 +149,7 @@ describe('lost orders after a restore of MySQL', () => {
     expect(world.mysql.shown(row as never).metadata).to.deep.equal({ cart: '7' });
   });
 
-  it('auto leaves an order without evidence if the broker was not searched completely', async () => {
+  it('`auto` does not change an order without evidence if the broker was not searched completely', async () => {
     await lost(['u1']);
     world.silent = 'broker-a: no answer';
     const { orders, result } = await resolve('auto');
@@ -242,14 +242,14 @@ describe('lost orders after a restore of MySQL', () => {
     expect(await world.repairs.asked(10)).to.deep.equal([sale.saleId]);
   });
 
-  it('handles no more orders than it is asked for, and finds the others next time', async () => {
+  it('handles at most the requested number of orders, and finds the others in the next run', async () => {
     await lost(['u1', 'u2', 'u3']);
     const { result, words } = await resolve('write', { max: 2 });
     expect([words.length, result.outcome === 'resolved' && result.more]).to.deep.equal([2, true]);
     expect((await resolve('write')).words).to.have.length(1);
   });
 
-  it('is an admin route that answers 409 while another run has the sale', async () => {
+  it('returns 409 from the admin route while another run holds the lease of the sale', async () => {
     await lost(['u1']);
     const fake = new FakeServices({ resolveLost: world.resolveLost });
     const server = await startServer(fake);

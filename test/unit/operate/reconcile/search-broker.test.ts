@@ -102,7 +102,7 @@ describe('search for lost orders at the broker', () => {
     expect(evidenceOf(await search({ 'broker-a': brokerWith([at(-59)]) }))).to.deep.equal([BATCH.batchId]);
   });
 
-  it('believes no message without our signature, and says so if a key may be missing [S10]', async () => {
+  it('ignores a message without our signature, and reports that a key may be missing [S10]', async () => {
     const body = event('order.cancelled');
     const signedFor = TEST_SIGNATURES.sign(TOPICS.purchase, body);
     const foreign = new MessageSignatures(readKeyring('old:another-key-of-tests-that-is-forty-bytes-'));
@@ -114,7 +114,7 @@ describe('search for lost orders at the broker', () => {
     expect(old.silent).to.include('MESSAGE_KEYS');
   });
 
-  it('names a broker that does not answer, and returns what the others know', async () => {
+  it('names a broker that does not answer, and returns the messages of the other brokers', async () => {
     const found = await search({
       'broker-a': () => 'closes',
       'broker-b': brokerWith([{ topic: TOPICS.purchase, body: BATCH.body }]),

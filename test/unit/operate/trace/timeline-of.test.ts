@@ -77,7 +77,7 @@ describe('trace: timeline of seven stages', () => {
     expect(lines(ofAnotherTime)[3], 'an id that was minted at no such time says nothing').to.equal('delivery done - -');
   });
 
-  it('shows nothing waiting for a paid order with published events', () => {
+  it('shows no waiting stage for a paid order with published events', () => {
     const moved = outboxRow({ outboxId: '2', kind: 'orders_moved', doneAtMs: START_MS + 2500 });
     const evidence = recordedEvidence('paid', {
       order: { paidAtMs: START_MS + 2000 },

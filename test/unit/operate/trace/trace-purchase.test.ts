@@ -208,7 +208,7 @@ describe('trace: purchases of an id', () => {
       expect(await found({ id: TRACE_ID, userId: 'u2' })).to.deep.equal([`${saleId}/u2/k2`]);
     });
 
-    it('stands for the batch of a purchase without a trace id of its own: recorded, in Redis or parked', async () => {
+    it('finds the batch of a purchase without its own trace id: recorded, in Redis or parked', async () => {
       const { saleId } = await world.openSale();
       const [recorded, waiting, parked] = [
         batchOf({ saleId }, purchasesOf('u1')),

@@ -31,7 +31,7 @@ describe('rebuilt-requests', () => {
   const staged = (mysql: RebuiltRequests): string[] =>
     mysql.takeUnstaged().flatMap((some) => some.map(([key, entry]) => `${key} ${formatRequestEntry(entry)}`));
 
-  it('follows the rows: a live row is ordered, an ended row is released without units, each staged once', () => {
+  it('stages each row once: a live row as ordered, an ended row as released without units', () => {
     orders = 0;
     const mysql = booksOf();
     mysql.addRows([row('ann*2'), row('bob', 'expired'), row('cid', 'paid'), row('dan', 'failed')]);

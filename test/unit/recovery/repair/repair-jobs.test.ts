@@ -224,7 +224,7 @@ describe('repair-jobs', () => {
     expect(epochs(sale)).to.deep.equal([2]);
   });
 
-  it('watch-sales-in-repair: publishes how many wait, and since when a live sale waits too long', async () => {
+  it('watch-sales-in-repair: publishes the number of waiting sales, and how long a live sale has been overdue', async () => {
     const [live, closed] = [await world.openSale(), await world.openSale()];
     await close(closed);
     const watch = watchSalesInRepair(ports(), { afterMs: 60_000 });

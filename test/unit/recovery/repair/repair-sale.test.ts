@@ -52,7 +52,7 @@ describe('repair-sale', () => {
     expect(markers.get(heldId)).to.include({ kind: 'deducted' });
   });
 
-  it('restores recorded purchases when the tail was lost, be it their deduct, mark or release [R2, R11]', async () => {
+  it('restores recorded purchases when their last write was lost: deduct, mark or release [R2, R11]', async () => {
     const batch = await world.deducted(sale, ['ann*2', 'bob']);
     await world.work(batch);
     world.store.restart({ lose: 1 }); // mark recorded

@@ -20,7 +20,7 @@ const json = (status: number, body: unknown, headers: Record<string, string> = {
   );
 
 describe('request of a page', () => {
-  it('carries its token in the header and its body as JSON', async () => {
+  it('sends its token in the header and its body as JSON', async () => {
     let sent: [string, RequestInit] | undefined;
     const answer = await asked(
       (...request) => {

@@ -19,7 +19,7 @@ const sample = (aheadMs: number, sentMs: number, upMs: number, downMs: number, c
 });
 
 describe('server clock of a page', () => {
-  it('errs by at most the round trip of one answer, and is behind rather than ahead', () => {
+  it('differs from the server by at most the round trip of one answer, and prefers to be behind', () => {
     const clock = learnTime(null, sample(SERVER, 1000, 40, 60));
     expect(clockErrorMs(clock)).to.be.closeTo(75, 1);
     expect(serverTimeMs(clock, 2000)).to.be.closeTo(SERVER + 2000 - 35, 1);
@@ -34,7 +34,7 @@ describe('server clock of a page', () => {
     expect(clockErrorMs(learnTime(quick, sample(SERVER, 5000, 100, 900)))).to.be.at.most(10);
   });
 
-  it('is off by no more than its error, whatever the path of an answer, caches included', () => {
+  it('differs from the server by at most its stated error, even when a cache delays the answer', () => {
     const trip = fc.record({
       upMs: fc.integer({ min: 0, max: 3000 }),
       downMs: fc.integer({ min: 0, max: 3000 }),

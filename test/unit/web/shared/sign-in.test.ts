@@ -16,7 +16,7 @@ describe('sign-in handed to a page', () => {
     expect(signIn?.endsAtMs).to.be.closeTo(Date.now() + 60_000, 5000);
   });
 
-  it('may have no end, and is invalid without a buyer', () => {
+  it('needs a buyer but no end', () => {
     expect(readToken(`x.${part({ sub: '张三??>>' })}.y`)).to.include({ userId: '张三??>>', endsAtMs: null });
     for (const wrong of [
       '',

@@ -26,7 +26,7 @@ describe('tab storage of a page', () => {
     expect(kept.size).to.equal(0);
   });
 
-  it('lasts as long as the page when the browser forbids storage', () => {
+  it('keeps values until the page closes when the browser forbids storage', () => {
     const tab = openTabStorage(() => {
       throw new DOMException('forbidden', 'SecurityError');
     });
