@@ -13,18 +13,16 @@ export type RateAnswer =
 
 export type Steered = Awaited<ReturnType<LineStore['steer']>>;
 
-interface RoomAdminParts {
-  readonly rules: RuleAdmin;
-  readonly lines: () => Promise<Pick<LineStore, 'steer'>>;
-  readonly audit: Pick<AuditLog, 'append'>;
-}
-
 /** Slows down, pauses, fills and empties waiting rooms. */
 export class RoomAdmin {
-  readonly #parts: RoomAdminParts;
+  readonly #rules: RuleAdmin;
+  readonly #audit: AuditLog['append'];
+  readonly #steer: LineStore['steer'];
 
-  constructor(parts: RoomAdminParts) {
-    this.#parts = parts;
+  constructor(rules: RuleAdmin, audit: AuditLog['append'], steer: LineStore['steer']) {
+    this.#rules = rules;
+    this.#audit = audit;
+    this.#steer = steer;
   }
 
   /**
@@ -34,7 +32,7 @@ export class RoomAdmin {
    */
   async setRate(admitPerSecond: number, actor: string): Promise<RateAnswer> {
     const answer = await changeRules(
-      this.#parts.rules,
+      this.#rules,
       (rules) => ({ ...rules, queue: { ...rules.queue, admitPerSecond } }),
       actor,
     );
@@ -48,10 +46,8 @@ export class RoomAdmin {
    * @throws OperationalError redis; it may be done all the same
    */
   async steer(saleId: string, admit: number | 'all_out', actor: string): Promise<Steered> {
-    const { lines, audit } = this.#parts;
-    const store = await lines();
     const [action, after] = admit === 'all_out' ? ['room.emptied', {}] : ['room.admitted', { buyers: admit }];
-    await audit.append({ actor, action, subject: `sale:${saleId}`, before: null, after });
-    return store.steer(saleId, admit);
+    await this.#audit({ actor, action, subject: `sale:${saleId}`, before: null, after });
+    return this.#steer(saleId, admit);
   }
 }

@@ -38,10 +38,8 @@ export async function openRules(connections: Connections<'mysql' | 'redis'>, unf
   );
   const repository = createRuleRepository(connections.mysql());
   const rules = new RuleAdmin({ repository, broadcast: { announce }, log: connections.log, unfit });
-  const room = new RoomAdmin({
-    rules,
-    lines: async () => createLineStore(await connections.redis()),
-    audit: createAuditLog(connections.mysql()),
-  });
+  const room = new RoomAdmin(rules, createAuditLog(connections.mysql()).append, async (saleId, admit) =>
+    createLineStore(await connections.redis()).steer(saleId, admit),
+  );
   return { rules, ruleReports: { live }, switches: new SwitchAdmin(rules), room };
 }

@@ -28,8 +28,8 @@ describe('control of waiting rooms', () => {
       broadcast: new MemoryRuleBroadcast(),
       log: silentLog,
     });
-    const audit = { append: async (entry: AuditEntry) => void entries.push(entry) };
-    room = new RoomAdmin({ rules, lines: async () => store, audit });
+    const audit = async (entry: AuditEntry): Promise<void> => void entries.push(entry);
+    room = new RoomAdmin(rules, audit, (saleId, admit) => store.steer(saleId, admit));
     server = await startServer(new FakeServices({ room }));
     const terms = { saleId: '7', opensAtMs: clock.nowMs(), byLot: false, perSecond: 0, turnMs: 1000 };
     const buyer = { priority: 2, lot: 0, ticket: null, waitingMax: 10, passMs: 1000 };
