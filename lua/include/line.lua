@@ -40,7 +40,7 @@ local function open_line(line, opens_at_ms)
   line.opened, line.atMs = true, opens_at_ms
 end
 
--- Saves the credit of one second and one place at most, so that no crowd is let in after a pause.
+-- Saves the credit of one second and one place at most, so that no crowd is let in after a pause. A paused line saves none.
 local function advance(line, per_second, claim_ms)
   if not line.opened then return end
   local period = math.floor(now_ms / claim_ms)
@@ -49,7 +49,8 @@ local function advance(line, per_second, claim_ms)
     line.period = period
   end
   local earned = per_second * math.max(0, now_ms - line.atMs) / 1000
-  line.credit, line.atMs = math.min(1 + per_second, line.credit + earned), now_ms
+  local credit_max = per_second > 0 and 1 + per_second or 0
+  line.credit, line.atMs = math.min(credit_max, line.credit + earned), now_ms
   line.credit = line.credit - let_in(line, math.floor(line.credit + 1e-9))
 end
 

@@ -65,7 +65,7 @@ class Room {
       this.period = period;
     }
     const earned = (perSecond * Math.max(0, nowMs - this.atMs)) / 1000;
-    this.credit = Math.min(1 + perSecond, this.credit + earned);
+    this.credit = Math.min(perSecond > 0 ? 1 + perSecond : 0, this.credit + earned);
     this.atMs = nowMs;
     this.credit -= this.letIn(Math.floor(this.credit + 1e-9));
   }

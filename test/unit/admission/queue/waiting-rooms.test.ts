@@ -217,7 +217,7 @@ describe('waiting rooms', () => {
     expect(await positions('uses-it'), 'within one period').to.deep.equal(['admitted']);
     await elapse(2 * 61_000);
     set({ idleMs: 1000, admitPerSecond: 0 });
-    expect(await positions('x', 'y', 'gone')).to.deep.equal(['admitted', 1, 2]); // One place was free.
+    expect(await positions('x', 'y', 'gone')).to.deep.equal([1, 2, 3]);
   });
 
   it('keep the line moving when the clock is set back by an hour', async () => {
@@ -375,6 +375,15 @@ describe('waiting rooms', () => {
     store.lose();
     expect(await read('a', ticket)).to.deep.equal({ outcome: 'ticket_not_found' });
     expect(await positions('d2', 'a')).to.deep.equal([2, 3]);
+  });
+
+  it('admit nobody in a pause, not even on a place that was free before', async () => {
+    set({ admitPerSecond: 5 });
+    sale.opensAtMs = clock.nowMs();
+    await positions('a');
+    await elapse(5000);
+    set({ admitPerSecond: 0 });
+    expect(await positions('a', 'b')).to.deep.equal(['admitted', 1]);
   });
 
   it('apply new rules at once: off, a new rate and a full room', async () => {
