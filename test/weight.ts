@@ -8,14 +8,14 @@ import { SCHEMA, settingsOf, type SectionName } from '../src/core/config/schema.
 // ceiling. A commit that raises one says why.
 
 const CEILINGS: Readonly<Record<string, number>> = {
-  'lines of TypeScript': 191_550,
-  'lines in src': 61_300,
+  'lines of TypeScript': 192_550,
+  'lines in src': 61_680,
   'lines in web': 16_050,
-  'lines in test': 103_900,
+  'lines in test': 104_550,
   'lines in deploy': 6_200,
   'lines in bench': 4_300,
-  'words in docs': 42_950,
-  'words in docs/decisions': 10_650,
+  'words in docs': 43_150,
+  'words in docs/decisions': 11_050,
   'pages in docs': 28,
   settings: 96,
   'uses of Pick<': 128,

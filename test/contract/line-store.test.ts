@@ -45,10 +45,10 @@ onEachWorld<StoreWorld>('contract LineStore', STORE_WORLDS, (world) => {
   });
 
   it('admits nobody before the opening, then the ordered rate, a higher class first', async () => {
-    opens(1000);
+    opens(3000);
     terms = { ...terms, perSecond: 100 };
-    for (let nth = 0; nth < 1000; nth++) await take(`u${nth}`);
-    for (let nth = 0; nth < 10; nth++) await take(`p${nth}`, { priority: 0 });
+    const buyers = Array.from({ length: 500 }, (_, nth) => take(`u${nth}`));
+    await Promise.all([...buyers, ...Array.from({ length: 10 }, (_, nth) => take(`p${nth}`, { priority: 0 }))]);
     expect((await world.lines.read(terms, null)).admitted).to.deep.equal([0, 0, 0]);
     await world.elapse(Math.max(0, terms.opensAtMs - (await world.nowMs())));
     await world.lines.read(terms, null); // No call in a second loses its places.
@@ -74,10 +74,12 @@ onEachWorld<StoreWorld>('contract LineStore', STORE_WORLDS, (world) => {
 
   it('gives one pass per turn, and the end of the line after it', async () => {
     opens(-3_600_000);
+    terms = { ...terms, perSecond: 0.001 };
     const [first, again] = [await take('a', { passMs: 1000 }), await take('a')];
     expect([brief(first), brief(again)]).to.deep.equal(['admitted 2 1', 'admitted 2 1']);
     expect(again.untilMs).to.equal(first.untilMs);
     expect(first.untilMs - (await world.nowMs())).to.be.within(-1000, 1000);
+    terms = { ...terms, perSecond: 0 };
     await world.elapse(1100);
     await take('b');
     expect(await briefly('a', { ticket: ticketOf(first) })).to.equal('ended 2 1');
