@@ -164,7 +164,11 @@ const ENTRY: Board = {
         panel('Answers of the api by code', 'reqps', {
           '{{route}} {{code}}': `topk(15, ${rate('seckill_http_answers_total', 'route, code')})`,
         }),
-        panel('Buyers in waiting rooms', 'short', { waiting: 'sum(seckill_admission_queue_waiting)' }),
+        panel('Buyers in waiting rooms', 'short', { waiting: 'max(seckill_admission_queue_waiting)' }),
+        panel('Buyers admitted by waiting rooms, per second', 'ops', {
+          admitted: 'max(rate(seckill_admission_queue_admitted_total[1m]))',
+          ordered: 'max(rate(seckill_admission_queue_ordered_total[1m]))',
+        }),
       ],
     },
     {

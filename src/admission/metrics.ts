@@ -2,6 +2,7 @@ import { Counter, Gauge, type Registry } from 'prom-client';
 import type { Dependency } from '../core/errors.js';
 import type { LimitName } from '../core/limits.js';
 import type { BreakerState } from '../core/ports/admission-stores.js';
+import type { Line, PerClass } from '../core/ports/line-store.js';
 import type { Mode } from './layer.js';
 
 /** The modes that count. A layer that is off counts nothing. */
@@ -108,11 +109,43 @@ export function createAdmissionMetrics(registry: Registry) {
   };
 }
 
+/** What one look at a line tells about its pace. */
+export interface RoomMetrics {
+  /** @param forMs time between the two looks, on the clock of this process */
+  moved(from: Line, to: Line, perSecond: number, forMs: number): void;
+}
+
+/** Counts how many buyers the lines admit, and how many the rules order. */
+export function createRoomMetrics(registry: Registry): RoomMetrics {
+  const registers = [registry];
+  const admitted = new Counter({
+    name: 'seckill_admission_queue_admitted_total',
+    help: 'Buyers whose turn in a waiting room came, in all processes, while buyers waited. Buyers whom an operator let in do not count.',
+    registers,
+  });
+  const ordered = new Counter({
+    name: 'seckill_admission_queue_ordered_total',
+    help: 'Buyers whom the rules order to admit, by the clock of this process, while buyers waited.',
+    registers,
+  });
+  const waiting = ({ joined, admitted }: Line): number => sum(joined) - sum(admitted);
+  return {
+    moved(from, to, perSecond, forMs): void {
+      const isBusy = from.opened && from.epoch === to.epoch && waiting(from) > 0 && waiting(to) > 0;
+      if (!isBusy) return; // an empty line admits whoever comes
+      admitted.inc(Math.max(0, sum(to.admitted) - sum(from.admitted) - (to.granted - from.granted)));
+      ordered.inc((perSecond * forMs) / 1000);
+    },
+  };
+}
+
+const sum = ([first, second, third]: PerClass): number => first + second + third;
+
 /** @param waiting returns the number of waiting buyers, read when the metrics are collected */
 export function createWaitingRoomMetrics(registry: Registry, waiting: () => number): void {
   new Gauge({
     name: 'seckill_admission_queue_waiting',
-    help: 'Buyers in the waiting rooms of this process.',
+    help: 'Buyers in the waiting rooms that this process knows. Every process knows the whole line.',
     registers: [registry],
     collect() {
       this.set(waiting());

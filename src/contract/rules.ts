@@ -72,6 +72,23 @@ export const switched = z.object({
   ...switchFields,
 });
 
+export const roomRate = z
+  .strictObject({ admitPerSecond: z.number().min(0).max(100_000) })
+  .meta({ id: 'WaitingRoomRate' });
+export const rateSet = z.object({
+  outcome: z.literal('rate_set'),
+  version: count,
+  seenAtOnce: z.boolean(),
+  admitPerSecond: z.number(),
+});
+export const steerRoom = z
+  .discriminatedUnion('action', [
+    z.strictObject({ action: z.literal('admit'), buyers: z.int().min(1).max(1_000_000) }),
+    z.strictObject({ action: z.literal('empty') }),
+  ])
+  .meta({ id: 'WaitingRoomAction' });
+export const roomSteered = z.object({ outcome: z.enum(['admitted', 'emptied']), buyers: count });
+
 export type RulesDocument = BodyOf<typeof rulesDocument>;
 export type RulesStatus = BodyOf<typeof rulesStatus>;
 export type RuleChange = BodyOf<typeof ruleChange>;

@@ -13,7 +13,7 @@ import { declineBound } from '../admission/orders/decline-limit.js';
 import { UnpaidPause } from '../admission/orders/unpaid-pause.js';
 import { Lists } from '../admission/lists/lists.js';
 import { NetworkSet } from '../admission/lists/network-set.js';
-import { createAdmissionMetrics, createWaitingRoomMetrics } from '../admission/metrics.js';
+import { createAdmissionMetrics, createRoomMetrics, createWaitingRoomMetrics } from '../admission/metrics.js';
 import { QueuePasses, TICK_MS, WaitingRooms } from '../admission/queue/waiting-rooms.js';
 import { CurrentRules, RulesLayer, rulesReadiness } from '../admission/rules/current-rules.js';
 import { missingSecrets, type RuleSet } from '../admission/rules/rule-set.js';
@@ -30,6 +30,7 @@ import { createRuleRepository } from '../mysql/rule-repository.js';
 import { createBreakerStore } from '../redis/breaker-store.js';
 import type { RedisConnection } from '../redis/connection.js';
 import { createLimitStore } from '../redis/limit-store.js';
+import { createLineStore } from '../redis/line-store.js';
 import { createNonceStore } from '../redis/nonce-store.js';
 import { createPurchaseTokenStore } from '../redis/purchase-token-store.js';
 import { createRuleBroadcast } from '../redis/rule-broadcast.js';
@@ -115,7 +116,14 @@ export async function openAdmission(
   const signRules = () => current.rules.sign;
   const tokenRules = () => current.rules.sign.tokens;
   const queueRules = () => current.rules.queue;
-  const rooms = new WaitingRooms({ rules: queueRules, seals, isSoldOut, clock });
+  const rooms = new WaitingRooms({
+    rules: queueRules,
+    seals,
+    store: createLineStore(redis),
+    isSoldOut,
+    clock,
+    metrics: createRoomMetrics(registry),
+  });
   createWaitingRoomMetrics(registry, () => rooms.waiting);
 
   const loops = [current.poll(stop.signal), breakers.poll(stop.signal), tick(rooms, stop.signal)].map((loop) =>
@@ -173,7 +181,7 @@ const networksOf = (list: string): NetworkSet => new NetworkSet(list.split(',').
 
 async function tick(rooms: WaitingRooms, signal: AbortSignal): Promise<void> {
   while (!signal.aborted) {
-    rooms.runOnce();
+    await rooms.runOnce();
     await clock.sleep(TICK_MS, signal);
   }
 }

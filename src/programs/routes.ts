@@ -10,7 +10,7 @@ import { orderRoutes, type OrderServices } from '../operate/orders/index.js';
 import { bucketRoutes, saleRoutes, type SaleServices } from '../operate/sales/index.js';
 import { refundRoutes, type RefundServices } from '../operate/refunds/index.js';
 import { revocationRoutes, type RevocationServices } from '../operate/revocations/index.js';
-import { readBreakers, ruleRoutes, switchRoutes, type RuleServices } from '../operate/rules/index.js';
+import { readBreakers, roomRoutes, ruleRoutes, switchRoutes, type RuleServices } from '../operate/rules/index.js';
 import { readMe } from '../http/routes/me.js';
 import { cancelOrder, listMyOrders, payOrder, readOrder } from '../http/routes/orders.js';
 import { paymentWebhook } from '../http/routes/payment-webhook.js';
@@ -62,6 +62,7 @@ export const ROUTES: readonly Route<ApiServices>[] = [
   ...ruleRoutes,
   ...revocationRoutes,
   ...switchRoutes,
+  ...roomRoutes,
   listAudit,
   tracePurchase,
   ...brokerRoutes,

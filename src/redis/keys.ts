@@ -96,6 +96,12 @@ export const purchaseTokenKeys = {
   from: (saleId: string, address: string): string => `${ENTRY_TAG}tokens:${saleId}:from:${address}`,
 };
 
+/** The waiting room of a sale: its line, the places of buyers, and their lots. A room has a slot of its own. */
+export const roomKeys = (saleId: string): readonly [line: string, places: string, lots: string] => {
+  const tag = `sk:{room:${saleId}}:`;
+  return [`${tag}line`, `${tag}places`, `${tag}lots`];
+};
+
 // Data that operators watch belongs to no bucket either. Its keys share a separate tag.
 const LIVE_TAG = 'sk:{live}:';
 /**

@@ -204,6 +204,18 @@ const CASES: Readonly<Record<string, Case>> = {
       'seckill_admission_rules_version{instance="a"}': always(3),
     },
   },
+  SeckillWaitingRoomRate: {
+    bad: {
+      'seckill_admission_queue_admitted_total{instance="a"}': growing(80),
+      'seckill_admission_queue_ordered_total{instance="a"}': growing(100),
+    },
+    fires: '8m',
+    waits: '1m',
+    good: {
+      'seckill_admission_queue_admitted_total{instance="a"}': growing(97),
+      'seckill_admission_queue_ordered_total{instance="a"}': growing(100),
+    },
+  },
   SeckillOrdersLate: {
     bad: { ...alive('worker'), [recorded]: growing(1000, 2), [inTime]: growing(980, 2) },
     fires: '10m',

@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Batch } from '../../src/core/batch.js';
 import type { NonceStore, PurchaseTokenStore } from '../../src/core/ports/admission-stores.js';
+import type { LineStore } from '../../src/core/ports/line-store.js';
 import type { ReconcileStore } from '../../src/core/ports/reconcile-store.js';
 import type { RepairStore } from '../../src/core/ports/repair-stores.js';
 import type { BatchStore } from '../../src/core/ports/batch-store.js';
@@ -13,6 +14,7 @@ import { silentLog } from '../helpers/silent-log.js';
 import { connectRedis, serverNowMs } from '../../src/redis/connection.js';
 import { bucketKeys } from '../../src/redis/keys.js';
 import { openPurchaseNotifications } from '../../src/redis/purchase-notifications.js';
+import { createLineStore } from '../../src/redis/line-store.js';
 import { createNonceStore } from '../../src/redis/nonce-store.js';
 import { createPurchaseTokenStore } from '../../src/redis/purchase-token-store.js';
 import { createReconcileStore } from '../../src/redis/reconcile-store.js';
@@ -23,6 +25,7 @@ import { createStockStore } from '../../src/redis/stock-store.js';
 import { createTransferStore } from '../../src/redis/transfer-store.js';
 import { ManualClock } from '../helpers/memory/manual-clock.js';
 import { MemoryNonceStore, MemoryPurchaseTokenStore } from '../helpers/memory/memory-admission-stores.js';
+import { MemoryLineStore } from '../helpers/memory/memory-line-store.js';
 import { MemoryReconcileStore } from '../helpers/memory/memory-reconcile.js';
 import { MemoryRedis } from '../helpers/memory/memory-redis.js';
 import { MemoryRepairStore } from '../helpers/memory/memory-repair-store.js';
@@ -46,6 +49,7 @@ export interface StoreWorld {
   readonly reconcile: ReconcileStore;
   readonly nonces: NonceStore;
   readonly tokens: PurchaseTokenStore;
+  readonly lines: LineStore;
   readonly notifications: PurchaseNotifications;
   /** Current time on the clock of the stores, ms. */
   nowMs(): Promise<number>;
@@ -79,6 +83,7 @@ async function memoryWorld(): Promise<StoreWorld> {
     reconcile: new MemoryReconcileStore(store),
     nonces: new MemoryNonceStore(clock),
     tokens: new MemoryPurchaseTokenStore(clock),
+    lines: new MemoryLineStore(clock),
     notifications: store.notifications,
     nowMs: async () => clock.nowMs(),
     elapse: (ms) => clock.sleep(ms),
@@ -113,6 +118,7 @@ async function redisWorld(url?: string): Promise<StoreWorld> {
     reconcile: createReconcileStore(connection),
     nonces: createNonceStore(connection),
     tokens: createPurchaseTokenStore(connection),
+    lines: createLineStore(connection),
     notifications,
     nowMs: () => serverNowMs(connection.redis, 'any'), // All servers of a test are on this host.
     elapse: (ms) => sleep(ms),

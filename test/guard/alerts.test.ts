@@ -33,6 +33,7 @@ const NEEDS_PROMETHEUS: Readonly<Record<string, string>> = {
   SeckillKeeperAbsent: 'an absent metric. The api reports missing keepers under this name.',
   SeckillProgramDown: 'a failed scrape. The api reports programs that vanished under this name.',
   SeckillVersionsDiffer: 'the metrics of several programs',
+  SeckillWaitingRoomRate: 'a share over five minutes',
   SeckillKeeperJobFails: 'a rise over five minutes',
   SeckillIssuerKeysNotRead: 'a rise over a quarter of an hour',
   SeckillOrdersLate: 'rates over hours',

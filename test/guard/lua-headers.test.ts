@@ -6,6 +6,7 @@ import { expect } from 'chai';
 import type { StoreAnswer } from '../../src/core/outcome.js';
 import type { LimitVerdict } from '../../src/core/limits.js';
 import type { Issued, NonceTaken, Redeemed } from '../../src/core/ports/admission-stores.js';
+import type { PlaceWord, SteerWord } from '../../src/core/ports/line-store.js';
 import type { ReconcileStore } from '../../src/core/ports/reconcile-store.js';
 import type { RepairStore } from '../../src/core/ports/repair-stores.js';
 import type { Reacquired, BatchStore } from '../../src/core/ports/batch-store.js';
@@ -123,10 +124,13 @@ const WORDS: Readonly<Record<ScriptName, readonly string[]>> = {
     ...(['too_early', 'too_late', 'issued_before', 'buyer_limit', 'address_limit', 'none_left', 'issued'] as const),
   ]),
   'redeem-token': allOf<Redeemed>()(['redeemed_before', 'redeemed_for_another', 'ended', 'redeemed']),
+  'take-place': allOf<PlaceWord>()(['ended', 'overloaded', 'admitted', 'waiting']),
+  'steer-line': allOf<SteerWord>()(['no_room', 'emptied', 'not_open', 'admitted']),
   'transfer-out': allOf<TransferredOut['outcome']>()(['unavailable', 'transferred', 'empty']),
   'transfer-in': allOf<TransferredIn['outcome']>()(['unavailable', 'already_received', 'received']),
   'transfer-end': allOf<Awaiting<TransferStore['endTransfer']>>()(['unavailable', 'already_ended', 'ended']),
   'read-request': [], // returns an entry
+  'read-line': [], // returns a text
   'bucket-status': [], // returns the stored value
   'report-breakers': [], // returns votes
   'read-transfers': [], // returns numbers
@@ -160,7 +164,7 @@ describe('guard: the script headers', () => {
         expect(numbersOf('KEYS', withoutComments(code))).to.deep.equal(firstNumbers(keysInName));
         const lines = header
           .split('\n')
-          .filter((line) => /^-- KEYS\[\d+\] {2}sk:\{(?:saleId:bucket|entry)\}:\S+ {2,}\S/.test(line));
+          .filter((line) => /^-- KEYS\[\d+\] {2}sk:\{(?:saleId:bucket|entry|room:<saleId>)\}:\S+ {2,}\S/.test(line));
         expect(lines, 'one line per key, with its content').to.have.length(keysInName);
       });
 

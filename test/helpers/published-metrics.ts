@@ -1,5 +1,5 @@
 import { collectDefaultMetrics, Registry } from 'prom-client';
-import { createAdmissionMetrics, createWaitingRoomMetrics } from '../../src/admission/metrics.js';
+import { createAdmissionMetrics, createRoomMetrics, createWaitingRoomMetrics } from '../../src/admission/metrics.js';
 import { createHttpMetrics, createIdentityMetrics } from '../../src/http/metrics.js';
 import { SaleAnswers } from '../../src/http/sale-answers.js';
 import { createChargeMetrics, createOrderJobMetrics, createWorkerMetrics } from '../../src/orders/metrics.js';
@@ -52,6 +52,7 @@ function registryOfAll(): Registry {
   createScheduleMetrics(registry);
   createAdmissionMetrics(registry);
   createSignatureMetrics(registry);
+  createRoomMetrics(registry);
   createWaitingRoomMetrics(registry, () => 0);
   createTracingMetrics(registry);
   return registry;

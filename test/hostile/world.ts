@@ -52,6 +52,7 @@ import { SaleAdmin } from '../../src/sales/sale-admin.js';
 import type { UnitFetcher } from '../../src/sales/stock/gather-units.js';
 import { MemoryNonceStore } from '../helpers/memory/memory-admission-stores.js';
 import { MemoryPurchaseTokenStore } from '../helpers/memory/memory-admission-stores.js';
+import { MemoryLineStore } from '../helpers/memory/memory-line-store.js';
 import { MemoryPaymentAttempts } from '../helpers/memory/memory-payment-attempts.js';
 import { MemoryPaymentCases } from '../helpers/memory/memory-payment-cases.js';
 import { MemoryRefundRepository } from '../helpers/memory/memory-refund-repository.js';
@@ -336,6 +337,12 @@ export class HostileWorld extends ReconcileWorld {
       ),
       audit: this.#seen({ list: () => Promise.resolve([]), append: () => Promise.resolve() }),
       profiler: this.#seen({ profile: () => Promise.resolve('{}') }),
+      room: this.#seen(
+        partial({
+          setRate: async () => ({ outcome: 'version_conflict', version: 1 }),
+          steer: async () => ({ word: 'no_room', buyers: 0 }),
+        }),
+      ),
       trace: this.#seen(partial({ trace: async () => ({ outcome: 'not_found', why: 'Nobody knows it.' }) })),
       ready: () => Promise.resolve({ ready: true, dependencies: [] }),
       isReady: () => Promise.resolve(true),
@@ -369,7 +376,14 @@ export class HostileWorld extends ReconcileWorld {
       signatures: new RequestSignatures({ rules: () => SIGN, keys, nonces: this.#seen(nonces), clock, metrics }),
       passes: new QueuePasses({ rules: () => QUEUE, seals, clock, metrics }),
       tokens: new PurchaseTokens({ rules: () => SIGN.tokens, seals, store: this.#seen(store), clock, metrics }),
-      rooms: new WaitingRooms({ rules: () => QUEUE, seals, isSoldOut, clock }),
+      rooms: new WaitingRooms({
+        rules: () => QUEUE,
+        seals,
+        store: new MemoryLineStore(clock),
+        isSoldOut,
+        clock,
+        metrics: { moved: () => undefined },
+      }),
       snapshots,
       clock,
     };

@@ -125,6 +125,60 @@ describe('deploy/nginx in front of two APIs', () => {
     expect(await flood('127.0.0.43'), 'a network of our own').to.equal(null);
   });
 
+  it('keeps one line for all buyers, whichever API nginx picks for each request', async () => {
+    const { saleId } = await openSale(system.stack);
+    const rulesAt = `${(apis[0] as Program).operatorsUrl}/admin/v1/rules`;
+    const sign = createTokenSigner(system.stack.env.JWT_SECRET);
+    const root = sign({ userId: 'root', roles: ['admin'], ttlMs: 600_000 });
+    const publish = async (queue: object): Promise<void> => {
+      const { version } = (await ask(rulesAt, { token: root })).json;
+      const answer = await ask(rulesAt, { method: 'PUT', token: root, body: { version, rules: { queue } } });
+      expect(answer.status, answer.text).to.equal(200);
+      const metric = 'seckill_admission_rules_version';
+      await until('the rules are in force', async () => {
+        const versions = await Promise.all(apis.map((api) => sumMetric([api], metric)));
+        return versions.every((one) => one === answer.json.version);
+      });
+    };
+    await publish({ mode: 'on', sales: [saleId], admitPerSecond: 0 });
+    try {
+      const users = Array.from({ length: 40 }, (_, nth) => `w${nth}`);
+      const room = `${nginx.url}/v1/sales/${saleId}/queue`;
+      const tokenOf = (userId: string): string => sign({ userId, roles: [], ttlMs: 600_000 });
+      const join = (userId: string) => ask(room, { method: 'POST', token: tokenOf(userId) });
+      const positions = new Map<string, number>();
+      const tickets = new Map<string, string>();
+      for (const userId of [...users, ...users]) {
+        const { json } = await join(userId);
+        expect(json.status).to.equal('waiting');
+        expect(positions.get(userId) ?? json.position, 'the same place again').to.equal(json.position);
+        positions.set(userId, Number(json.position));
+        tickets.set(userId, String(json.ticket));
+      }
+      expect([...positions.values()]).to.deep.equal(users.map((_, nth) => nth + 1));
+      await publish({ mode: 'on', sales: [saleId], admitPerSecond: 20 });
+      const admitted: string[] = [];
+      for (const userId of users) {
+        await until(`${userId} is admitted`, async () => {
+          const { json } = await ask(`${room}/${tickets.get(userId)}`, { token: tokenOf(userId) });
+          if (json.status === 'admitted') return admitted.push(userId) > 0;
+          expect(Number(json.position)).to.be.at.most(positions.get(userId) as number);
+          positions.set(userId, Number(json.position));
+          tickets.set(userId, String(json.ticket));
+          return false;
+        });
+      }
+      expect(admitted).to.deep.equal(users);
+      for (const api of apis) {
+        const metric = 'seckill_http_answers_total{route="queue"';
+        const { text } = await ask(`${api.operatorsUrl}/metrics`);
+        expect(text.includes(metric), 'nginx used both').to.equal(true);
+      }
+    } finally {
+      await publish({ mode: 'off' });
+    }
+  });
+
   it('holds a long poll until the order exists', async () => {
     const { saleId } = await openSale(system.stack);
     const buyers = buyersOf(saleId);

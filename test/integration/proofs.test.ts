@@ -159,6 +159,8 @@ describe('proofs from buyers: signature, purchase token, pass', () => {
       [3, 'P2'],
     ]);
     expect(await metricsOf(one)).to.match(/^seckill_admission_queue_waiting\S* 3$/m);
+    const again = await ask(queue.replace(one.url, other.url), { method: 'POST', token: tokenOf('bob') });
+    expect(again.json, 'another api knows the place').to.include({ status: 'waiting', position: 2 });
     await admit(5);
     const passes = users.map((userId, nth) => passOf(userId, places[nth] as Answer));
     const [ann, bob, cid] = (await Promise.all(passes)) as [Headers, Headers, Headers];

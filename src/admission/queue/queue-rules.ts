@@ -26,15 +26,15 @@ export const queueRules = z.strictObject({
   order: z.enum(['arrival', 'lot']).default('arrival'),
   /** Buyers admitted per second, by all processes together. 0 admits no buyer for now. */
   admitPerSecond: z.number().min(0).max(100_000).default(100),
-  /** Number of api processes. Each has its own room and admits its share. */
+  /** Ignored. An api of the previous release has its own room and admits this share of the rate. */
   processes: z.int().min(1).max(1000).default(1),
-  /** The most tickets in one process. A further buyer gets `overloaded`. */
+  /** The most buyers who wait for one sale. A further buyer gets `overloaded`. */
   ticketsMax: z.int().min(1).max(1_000_000).default(200_000),
-  /** Time after which an unused ticket ends, ms. */
+  /** Time after which a ticket ends if its buyer does not ask, ms. Its turn passes no earlier. */
   idleMs: z.int().min(1000).max(3_600_000).default(60_000),
   /** Time that an admitted buyer has to buy, ms. */
   passMs: z.int().min(1000).max(3_600_000).default(120_000),
-  /** Interval at which buyers should ask, ms. */
+  /** Shortest interval at which buyers should ask, ms. It grows with the place. */
   pollMs: z.int().min(100).max(60_000).default(2000),
 });
 

@@ -1,9 +1,11 @@
+import { assertNever, Bug, OperationalError } from '../../core/errors.js';
 import type { Clock } from '../../core/ports/clock.js';
-import type { Seals, SealOf } from '../sign/seals.js';
+import type { Line, LineStore, LineTerms, PerClass, TicketPlace } from '../../core/ports/line-store.js';
 import { modeFor } from '../layer.js';
+import type { AdmissionMetrics, RoomMetrics } from '../metrics.js';
+import type { Seals, SealOf } from '../sign/seals.js';
+import { INTERVAL_MAX_MS, pollInterval } from './poll-interval.js';
 import { CLASSES, classOf, readClass, type PriorityClass, type QueueRules } from './queue-rules.js';
-import { Room, type Waiter } from './room.js';
-import type { AdmissionMetrics } from '../metrics.js';
 
 export interface QueueSale {
   readonly saleId: string;
@@ -20,7 +22,7 @@ export interface QueueBuyer {
  * - `no_queue`: no buyer waits for this sale; buy
  * - `waiting`: ask again after `pollMs` and show the ticket, which is new each time
  * - `admitted`: buy with this pass, until it ends
- * - `overloaded`: too many buyers wait in this process
+ * - `overloaded`: too many buyers wait for this sale
  */
 export type QueueAnswer =
   | {
@@ -39,47 +41,71 @@ export type QueueAnswer =
 /** `ticket_not_found`: not a ticket of this buyer and sale, or it has ended. Join again. */
 export type TicketAnswer = QueueAnswer | { readonly outcome: 'ticket_not_found' };
 
-/** Interval at which rooms admit buyers, exact enough for people. */
-export const TICK_MS = 100;
+/** Interval at which a process reads the lines in use. A buyer is admitted at most this much later. */
+export const TICK_MS = 200;
+/** A line that was read longer ago than this is read again before it is shown. */
+const FRESH_MS = 1000;
+/** A buyer of a line that is not asked for this long does not ask again, or joins it anew. */
+const UNUSED_MS = 2 * INTERVAL_MAX_MS;
+
+/** What a process knows of a room. The room itself is in the store. */
+interface KnownRoom {
+  readonly sale: QueueSale;
+  line: Line | null;
+  /** When the line was read, monotonic. */
+  readMs: number;
+  /** When a buyer last asked, monotonic. */
+  usedMs: number;
+  /** The read under way, which all callers share. */
+  reading: Promise<void> | null;
+}
 
 /**
- * The waiting rooms of a process. A ticket holds, under our seal, all properties of a place: a process that does not
- * know the buyer, because it has restarted or is another process, puts the buyer in the right place.
+ * The waiting rooms of all sales. The store holds one line per sale for all processes and admits buyers at the ordered
+ * rate. A ticket holds, under our seal, the number of a place. A buyer with a number above the last admitted number
+ * waits, and every process can tell so from the line that it read last, without a call.
  */
 export class WaitingRooms {
   readonly #rules: () => QueueRules;
   readonly #seals: Seals;
+  readonly #store: LineStore;
   readonly #isSoldOut: (saleId: string) => boolean;
   readonly #clock: Clock;
-  readonly #rooms = new Map<string, Room>();
-  #tick = -1;
+  readonly #metrics: RoomMetrics;
+  readonly #rooms = new Map<string, KnownRoom>();
 
   /** @param isSoldOut whether this process knows that nothing is left; called for each ticket */
   constructor({
     rules,
     seals,
+    store,
     isSoldOut,
     clock,
+    metrics,
   }: {
     readonly rules: () => QueueRules;
     readonly seals: Seals;
+    readonly store: LineStore;
     readonly isSoldOut: (saleId: string) => boolean;
     readonly clock: Clock;
+    readonly metrics: RoomMetrics;
   }) {
     this.#rules = rules;
     this.#seals = seals;
+    this.#store = store;
     this.#isSoldOut = isSoldOut;
     this.#clock = clock;
+    this.#metrics = metrics;
   }
 
-  /** Number of waiting buyers, in all rooms. */
+  /** Number of waiting buyers, in all rooms that this process knows. */
   get waiting(): number {
-    return [...this.#rooms.values()].reduce((sum, room) => sum + room.waiting, 0);
+    return [...this.#rooms.values()].reduce((sum, { line }) => sum + waitingIn(line), 0);
   }
 
-  /** Number of waiting buyers by sale, for sales with a room. */
+  /** Number of waiting buyers by sale, for sales whose room this process knows. */
   get waitingBySale(): Readonly<Record<string, number>> {
-    return Object.fromEntries([...this.#rooms].map(([saleId, room]) => [saleId, room.waiting]));
+    return Object.fromEntries([...this.#rooms].map(([saleId, { line }]) => [saleId, waitingIn(line)]));
   }
 
   /** Whether buyers of this sale should join first. True also in a dry run, so that the queue can be tested. */
@@ -87,94 +113,175 @@ export class WaitingRooms {
     return modeFor(this.#rules(), saleId) !== 'off';
   }
 
-  /** Returns the buyer's place, or gives the buyer a new place at the end. */
-  join({ saleId, opensAtMs }: QueueSale, { userId, roles }: QueueBuyer): QueueAnswer {
-    const closed = this.#closed(saleId);
+  /**
+   * Returns the buyer's place, or gives the buyer a new place at the end.
+   * @throws OperationalError redis
+   */
+  async join(sale: QueueSale, { userId, roles }: QueueBuyer): Promise<QueueAnswer> {
+    const closed = this.#closed(sale.saleId);
     if (closed !== null) return closed;
-    const nowMs = this.#clock.nowMs();
-    const waiter = this.#rooms.get(saleId)?.find(userId, nowMs);
-    if (waiter !== undefined && waiter.state !== 'over') return this.#answer(saleId, waiter, nowMs);
-    return this.#takeIn({ saleId, opensAtMs }, userId, classOf(roles), nowMs);
+    const answer = await this.#take(sale, userId, classOf(roles), null);
+    if (answer.outcome === 'ticket_not_found') throw new Bug('a buyer without a ticket cannot lose it');
+    return answer;
   }
 
-  /** Returns the state of the place that a ticket is for. */
-  read({ saleId, opensAtMs }: QueueSale, { userId }: Pick<QueueBuyer, 'userId'>, ticket: string): TicketAnswer {
-    const closed = this.#closed(saleId);
+  /**
+   * Returns the state of the place that a ticket is for. Calls the store only if the line is old, or if the turn of the
+   * buyer may have come.
+   * @throws OperationalError redis
+   */
+  async read(sale: QueueSale, { userId }: Pick<QueueBuyer, 'userId'>, ticket: string): Promise<TicketAnswer> {
+    const closed = this.#closed(sale.saleId);
     if (closed !== null) return closed;
-    const place = this.#openTicket(ticket, { kind: 'queue-ticket', saleId, userId });
+    const place = this.#openTicket(ticket, { kind: 'queue-place', saleId: sale.saleId, userId });
     if (place === null) return { outcome: 'ticket_not_found' };
-    const nowMs = this.#clock.nowMs();
-    const waiter = this.#rooms.get(saleId)?.find(userId, nowMs);
-    if (waiter === undefined) return this.#takeIn({ saleId, opensAtMs }, userId, place.priority, place.joinedMs);
-    return waiter.state === 'over' ? { outcome: 'ticket_not_found' } : this.#answer(saleId, waiter, nowMs);
+    const line = await this.#lineOf(sale);
+    const admitted = Math.max(line.admitted[place.priority], place.admitted);
+    const mustWait = line.epoch === place.epoch && (place.number === 0 ? !line.opened : place.number > admitted);
+    const isKnown = place.number <= line.joined[place.priority]; // a fail-over may have lost the number
+    if (mustWait && isKnown) return this.#waiting(sale, userId, place, line);
+    return this.#take(sale, userId, place.priority, place);
   }
 
-  /** Ends the queue of a sale that has nothing left. */
+  /** Forgets the room of a sale that has nothing left. */
   end(saleId: string): void {
     this.#rooms.delete(saleId);
   }
 
-  /** Runs one tick: ends places and passes, admits the next buyers, and closes empty rooms. */
-  runOnce(): void {
-    this.#advance();
-    for (const [saleId, room] of this.#rooms) {
-      if (room.size === 0 || this.#isSoldOut(saleId)) this.end(saleId);
+  /** Reads the lines in use, and forgets the others. Never rejects for a store that is down. */
+  async runOnce(): Promise<void> {
+    const unusedSinceMs = this.#clock.monotonicMs() - UNUSED_MS;
+    for (const [saleId, { usedMs }] of this.#rooms) {
+      if (usedMs < unusedSinceMs || !this.isFor(saleId) || this.#isSoldOut(saleId)) this.end(saleId);
     }
+    await Promise.all([...this.#rooms.values()].map(async (room) => this.#refresh(room).catch(ignoreOutage)));
   }
 
   /** Returns why there is nothing to wait for. Null if buyers should wait. */
   #closed(saleId: string): QueueAnswer | null {
-    if (modeFor(this.#rules(), saleId) === 'off') return { outcome: 'no_queue' };
-    if (this.#isSoldOut(saleId)) {
-      this.end(saleId);
-      return { outcome: 'sold_out' };
-    }
-    this.#advance();
-    return null;
+    if (!this.isFor(saleId)) return { outcome: 'no_queue' };
+    if (!this.#isSoldOut(saleId)) return null;
+    this.end(saleId);
+    return { outcome: 'sold_out' };
   }
 
-  /** Advances the rooms once per tick, called by the loop or a buyer's call, whichever comes first. */
-  #advance(): void {
-    const tick = Math.floor(this.#clock.monotonicMs() / TICK_MS);
-    if (tick === this.#tick) return;
-    this.#tick = tick;
+  #roomOf(sale: QueueSale): KnownRoom {
+    const known = this.#rooms.get(sale.saleId);
+    const usedMs = this.#clock.monotonicMs();
+    const room = { line: null, readMs: -Infinity, reading: null, ...known, sale, usedMs };
+    if (known !== undefined && known.sale.opensAtMs === sale.opensAtMs) {
+      known.usedMs = usedMs;
+      return known;
+    }
+    this.#rooms.set(sale.saleId, room);
+    return room;
+  }
+
+  /** Returns the line, read lately. While the store is down, the line that was read last. */
+  async #lineOf(sale: QueueSale): Promise<Line> {
+    const room = this.#roomOf(sale);
+    if (room.line === null || this.#clock.monotonicMs() - room.readMs > FRESH_MS) {
+      await this.#refresh(room).catch((error: unknown) => {
+        if (room.line === null) throw error;
+        ignoreOutage(error);
+      });
+    }
+    return room.line as unknown as Line;
+  }
+
+  #refresh(room: KnownRoom): Promise<void> {
+    room.reading ??= this.#store
+      .read(this.#termsOf(room.sale), room.line)
+      .then((line) => this.#note(room, line))
+      .finally(() => (room.reading = null));
+    return room.reading;
+  }
+
+  #note(room: KnownRoom, line: Line): void {
+    const nowMs = this.#clock.monotonicMs();
+    if (room.line !== null && isOlder(line, room.line)) return; // an answer that was overtaken
+    if (room.line !== null) this.#metrics.moved(room.line, line, this.#rules().admitPerSecond, nowMs - room.readMs);
+    room.line = line;
+    room.readMs = nowMs;
+  }
+
+  async #take(
+    sale: QueueSale,
+    userId: string,
+    priority: PriorityClass,
+    ticket: TicketPlace | null,
+  ): Promise<TicketAnswer> {
+    const room = this.#roomOf(sale);
+    const { ticketsMax: waitingMax, passMs } = this.#rules();
+    const lot = this.#seals.lot(sale.saleId, userId);
+    const ask = { userId, priority, lot, ticket, waitingMax, passMs };
+    const taken = await this.#store.take(this.#termsOf(sale), room.line, ask);
+    this.#note(room, taken.line);
+    const { word, untilMs, number, line } = taken;
+    switch (word) {
+      case 'ended':
+        return { outcome: 'ticket_not_found' };
+      case 'overloaded':
+        return { outcome: word };
+      case 'admitted': {
+        const pass = this.#seals.seal({ kind: 'queue-pass', saleId: sale.saleId, userId }, [untilMs]);
+        return { outcome: word, pass, untilMs };
+      }
+      case 'waiting': {
+        const place = { epoch: line.epoch, number, admitted: ticket?.admitted ?? 0 };
+        return this.#waiting(sale, userId, { ...place, priority: taken.priority as PriorityClass }, line);
+      }
+      default:
+        return assertNever(word);
+    }
+  }
+
+  #waiting({ saleId, opensAtMs }: QueueSale, userId: string, place: Place, line: Line): QueueAnswer {
+    const { priority, epoch, number } = place;
+    const { idleMs, pollMs: shortestMs, admitPerSecond } = this.#rules();
+    // Another process may have shown a newer line to this buyer.
+    const admitted = Math.max(line.admitted[priority], place.admitted);
+    const before = CLASSES.slice(0, priority).reduce(
+      (sum, _, ahead) => sum + line.joined[ahead as PriorityClass] - line.admitted[ahead as PriorityClass],
+      0,
+    );
+    const position = number === 0 ? null : before + Math.max(1, number - admitted);
     const nowMs = this.#clock.nowMs();
-    for (const room of this.#rooms.values()) room.advance(nowMs);
-  }
-
-  #takeIn(sale: QueueSale, userId: string, priority: PriorityClass, joinedMs: number): QueueAnswer {
-    const tickets = [...this.#rooms.values()].reduce((sum, { size }) => sum + size, 0);
-    if (tickets >= this.#rules().ticketsMax) return { outcome: 'overloaded' };
-    let room = this.#rooms.get(sale.saleId);
-    if (room === undefined) {
-      room = new Room(sale.opensAtMs, this.#rules, (buyer) => this.#seals.lot(sale.saleId, buyer), this.#clock);
-      this.#rooms.set(sale.saleId, room);
-    }
-    const nowMs = this.#clock.nowMs();
-    return this.#answer(sale.saleId, room.join(userId, priority, joinedMs, nowMs), nowMs);
-  }
-
-  #answer(saleId: string, waiter: Waiter, nowMs: number): QueueAnswer {
-    const { userId, priority, joinedMs, untilMs } = waiter;
-    if (waiter.state === 'admitted') {
-      const pass = this.#seals.seal({ kind: 'queue-pass', saleId, userId }, [untilMs]);
-      return { outcome: 'admitted', pass, untilMs };
-    }
-    const room = this.#rooms.get(saleId) as Room;
-    room.touch(waiter);
-    const { idleMs, pollMs } = this.#rules();
-    const position = room.position(waiter);
-    const ticket = this.#seals.seal({ kind: 'queue-ticket', saleId, userId }, [priority, joinedMs, nowMs + idleMs]);
-    const estimateMs = room.estimateMs(position, nowMs);
+    const turnMs = position === null || admitPerSecond === 0 ? null : Math.ceil((position * 1000) / admitPerSecond);
+    const estimateMs = turnMs === null ? null : turnMs + (line.opened ? 0 : Math.max(0, opensAtMs - nowMs));
+    const pollMs = pollInterval(position, waitingIn(line), shortestMs);
+    const fields = [priority, epoch, number, admitted, nowMs + pollMs + idleMs];
+    const ticket = this.#seals.seal({ kind: 'queue-place', saleId, userId }, fields);
     return { outcome: 'waiting', ticket, priority: CLASSES[priority], position, estimateMs, pollMs };
   }
 
-  #openTicket(ticket: string, of: SealOf): { readonly priority: PriorityClass; readonly joinedMs: number } | null {
-    const [first, joinedMs, untilMs] = this.#seals.open(of, ticket) ?? [];
-    const priority = readClass(first);
-    if (priority === null || Number(untilMs) <= this.#clock.nowMs()) return null;
-    return { priority, joinedMs: Number(joinedMs) };
+  #termsOf({ saleId, opensAtMs }: QueueSale): LineTerms {
+    const { order, admitPerSecond: perSecond, idleMs } = this.#rules();
+    return { saleId, opensAtMs, byLot: order === 'lot', perSecond, turnMs: INTERVAL_MAX_MS + idleMs };
   }
+
+  #openTicket(ticket: string, of: SealOf): Place | null {
+    const [first, ...rest] = this.#seals.open(of, ticket) ?? [];
+    const [epoch = 0, number = 0, admitted = 0, untilMs = 0] = rest.map(Number);
+    const priority = readClass(first);
+    return priority === null || untilMs <= this.#clock.nowMs() ? null : { priority, epoch, number, admitted };
+  }
+}
+
+interface Place extends TicketPlace {
+  readonly priority: PriorityClass;
+}
+
+const waitingIn = (line: Line | null): number => (line === null ? 0 : sumOf(line.joined) - sumOf(line.admitted));
+
+const sumOf = ([first, second, third]: PerClass): number => first + second + third;
+
+const isOlder = (line: Line, known: Line): boolean =>
+  line.epoch < known.epoch || (line.epoch === known.epoch && sumOf(line.admitted) < sumOf(known.admitted));
+
+/** @throws any error that is not an outage */
+function ignoreOutage(error: unknown): void {
+  if (!(error instanceof OperationalError)) throw error;
 }
 
 interface QueuePassesParts {

@@ -8,7 +8,7 @@ const LOT_BYTES = 6;
 
 /** The purpose of a seal, so that it is valid for nothing else, and the facts that both sides know anyway. */
 export interface SealOf {
-  readonly kind: 'purchase-token' | 'queue-ticket' | 'queue-pass' | 'queue-lot';
+  readonly kind: 'purchase-token' | 'queue-place' | 'queue-pass' | 'queue-lot';
   readonly saleId: string;
   readonly userId: string;
 }

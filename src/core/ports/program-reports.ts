@@ -16,7 +16,7 @@ export interface ProgramReport {
   readonly problems: readonly string[];
   /** Problems seen by this process. */
   readonly conditions: readonly Condition[];
-  /** Buyers in the waiting rooms of an api, by sale. */
+  /** Buyers in the waiting rooms that an api knows, by sale. */
   readonly waiting: Readonly<Record<string, number>>;
 }
 

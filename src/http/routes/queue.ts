@@ -28,7 +28,7 @@ export const joinQueue = defineRoute({
   async handle({ userId, roles, params, mount }, services) {
     const sale = await queuedSale(params.saleId, services);
     if ('status' in sale) return sale;
-    return placeAnswer(202, mount, sale, services.rooms.join(sale, { userId, roles }));
+    return placeAnswer(202, mount, sale, await services.rooms.join(sale, { userId, roles }));
   },
 });
 
@@ -47,7 +47,7 @@ export const readTicket = defineRoute({
   async handle({ userId, params: { saleId, ticket }, mount }, services) {
     const sale = await queuedSale(saleId, services);
     if ('status' in sale) return sale;
-    const answer = services.rooms.read(sale, { userId }, ticket);
+    const answer = await services.rooms.read(sale, { userId }, ticket);
     return answer.outcome === 'ticket_not_found' ? problem(answer.outcome) : placeAnswer(200, mount, sale, answer);
   },
 });

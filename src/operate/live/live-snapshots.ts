@@ -171,9 +171,10 @@ export class LiveSnapshots {
   }
 }
 
+/** Returns the buyers who wait for a sale. Every api reports the whole line, and some reports are older than others. */
 function waitingIn(programs: readonly LiveProgram[], saleId: string): number | null {
-  const rooms = programs.flatMap(({ waiting }) => waiting[saleId] ?? []);
-  return rooms.length === 0 ? null : rooms.reduce((sum, buyers) => sum + buyers, 0);
+  const reported = programs.flatMap(({ waiting }) => waiting[saleId] ?? []);
+  return reported.length === 0 ? null : Math.max(...reported);
 }
 
 /** The alerts on programs of which none runs, and how long a restart may take. */

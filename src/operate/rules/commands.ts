@@ -4,6 +4,7 @@ import type { RulesDocument } from '../../contract/rules.js';
 import { loadConfig } from '../../core/config/load.js';
 import { assertNever } from '../../core/errors.js';
 import { fieldSentences } from '../../core/field-errors.js';
+import type { Unfit } from './change-rules.js';
 import type { RuleAdmin } from './rule-admin.js';
 import { parseRules, type RuleReason } from '../../admission/rules/rule-set.js';
 import { checkedRulesBody, readRulesDocument, ruleChangeBody } from './routes.js';
@@ -21,7 +22,6 @@ import {
   type SwitchAnswer,
   type SwitchChange,
   type SwitchRow,
-  type Unfit,
 } from './switches.js';
 
 interface Flags {

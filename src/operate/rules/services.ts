@@ -5,6 +5,9 @@ import { createRuleRepository } from '../../mysql/rule-repository.js';
 import type { Connections } from '../../process/connections.js';
 import { createRuleBroadcast } from '../../redis/rule-broadcast.js';
 import { createRuleReports } from '../../redis/rule-reports.js';
+import { createAuditLog } from '../../mysql/audit-log.js';
+import { createLineStore } from '../../redis/line-store.js';
+import { RoomAdmin } from './room-admin.js';
 import { RuleAdmin } from './rule-admin.js';
 import { SwitchAdmin } from './switches.js';
 
@@ -16,6 +19,8 @@ export interface RuleServices {
   readonly ruleReports: Pick<RuleReports, 'live'>;
   /** The switches of degradation, which belong to the rules. @throws OperationalError mysql */
   readonly switches: SwitchAdmin;
+  /** The waiting rooms. @throws OperationalError mysql, redis */
+  readonly room: RoomAdmin;
 }
 
 /**
@@ -33,5 +38,8 @@ export async function openRules(connections: Connections<'mysql' | 'redis'>, unf
   );
   const repository = createRuleRepository(connections.mysql());
   const rules = new RuleAdmin({ repository, broadcast: { announce }, log: connections.log, unfit });
-  return { rules, ruleReports: { live }, switches: new SwitchAdmin(rules) };
+  const room = new RoomAdmin(rules, createAuditLog(connections.mysql()).append, async (saleId, admit) =>
+    createLineStore(await connections.redis()).steer(saleId, admit),
+  );
+  return { rules, ruleReports: { live }, switches: new SwitchAdmin(rules), room };
 }

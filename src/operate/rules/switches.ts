@@ -2,8 +2,8 @@ import { z } from 'zod';
 import { fieldErrors, plainError, type FieldError } from '../../core/field-errors.js';
 import { ENDPOINTS, type Endpoint, type Mode } from '../../admission/layer.js';
 import { degradeRules, type DegradeRules, LEVELS, type Level } from '../../admission/degrade/degrade.js';
+import { changeRules, readRules, type Unfit } from './change-rules.js';
 import type { RuleAdmin } from './rule-admin.js';
-import { parseRules, type RuleReason, type RuleSet } from '../../admission/rules/rule-set.js';
 
 const switchChange = z
   .strictObject({
@@ -65,15 +65,6 @@ export function switchRows({ mode, switches }: DegradeRules): SwitchRow[] {
   return ENDPOINTS.map((endpoint) => ({ endpoint, ...switches[endpoint], inForce: mode === 'on' }));
 }
 
-/** The most tries. If another operator publishes rules at the same moment, the switch is set in those rules. */
-const TRIES = 5;
-
-/** The answer if this program cannot read the newest rules and so cannot change them. */
-export interface Unfit {
-  readonly outcome: 'rules_unfit';
-  readonly reasons: readonly RuleReason[];
-}
-
 export interface FoundSwitches {
   readonly outcome: 'found';
   /** The version of the rules. */
@@ -101,7 +92,7 @@ export class SwitchAdmin {
 
   /** @throws OperationalError mysql */
   async show(): Promise<FoundSwitches | Unfit> {
-    const read = await this.#read();
+    const read = await readRules(this.#admin);
     if ('outcome' in read) return read;
     const { version, rules } = read;
     return { outcome: 'found', version, mode: rules.degrade.mode, switches: switchRows(rules.degrade) };
@@ -109,24 +100,10 @@ export class SwitchAdmin {
 
   /** @throws OperationalError mysql; the switch may be set all the same, which `show` tells */
   async set(change: SwitchChange, actor: string): Promise<SwitchAnswer> {
-    let version = 0;
-    for (let tried = 0; tried < TRIES; tried++) {
-      const read = await this.#read();
-      if ('outcome' in read) return read;
-      const rules = withSwitch(read.rules, change);
-      const answer = await this.#admin.publish(rules, read.version, actor);
-      if (answer.outcome === 'invalid') return { outcome: 'rules_unfit', reasons: answer.reasons };
-      version = answer.version;
-      if (answer.outcome === 'version_conflict') continue;
-      const row = switchRows(rules.degrade).find(({ endpoint }) => endpoint === change.endpoint) as SwitchRow;
-      return { outcome: 'switched', version, seenAtOnce: answer.seenAtOnce, row };
-    }
-    return { outcome: 'version_conflict', version };
-  }
-
-  async #read(): Promise<{ readonly version: number; readonly rules: RuleSet } | Unfit> {
-    const { version, rules } = await this.#admin.show();
-    const parsed = parseRules(rules);
-    return 'reasons' in parsed ? { outcome: 'rules_unfit', reasons: parsed.reasons } : { version, rules: parsed.rules };
+    const answer = await changeRules(this.#admin, (rules) => withSwitch(rules, change), actor);
+    if (answer.outcome !== 'changed') return answer;
+    const { version, seenAtOnce, rules } = answer;
+    const row = switchRows(rules.degrade).find(({ endpoint }) => endpoint === change.endpoint) as SwitchRow;
+    return { outcome: 'switched', version, seenAtOnce, row };
   }
 }

@@ -16,6 +16,7 @@ import type { GetSaleAnswer } from '../../../src/sales/get-sale.js';
 import { systemClock as clock } from '../../../src/process/system-clock.js';
 import { MemoryNonceStore } from '../../helpers/memory/memory-admission-stores.js';
 import { MemoryPurchaseTokenStore } from '../../helpers/memory/memory-admission-stores.js';
+import { MemoryLineStore } from '../../helpers/memory/memory-line-store.js';
 import { saleOf } from '../../helpers/sales.js';
 import { signRequest } from '../../helpers/sign-request.js';
 import { bearer, FakeServices, startServer, type Started } from './http-harness.js';
@@ -87,7 +88,14 @@ class AdmissionWorld {
       signatures: new RequestSignatures({ rules: sign, keys: SIGN_KEYS, nonces: this.nonces, clock, metrics }),
       tokens: new PurchaseTokens({ rules: () => sign().tokens, seals, store: this.store, clock, metrics }),
       passes: new QueuePasses({ rules: queue, seals, clock, metrics }),
-      rooms: new WaitingRooms({ rules: queue, seals, isSoldOut: () => this.soldOut, clock }),
+      rooms: new WaitingRooms({
+        rules: queue,
+        seals,
+        store: new MemoryLineStore(clock),
+        isSoldOut: () => this.soldOut,
+        clock,
+        metrics: { moved: () => undefined },
+      }),
       snapshots: partial({ get: () => snapshot, peek: () => snapshot }),
       clock,
       getSale: { get: () => Promise.resolve(this.page) },

@@ -149,6 +149,7 @@ export class FakeServices {
       rules: partial({}),
       ruleReports: partial({}),
       switches: partial({}),
+      room: partial({}),
       revocations: partial({}),
       audit: { list: refuse, append: refuse },
       profiler: { profile: refuse },

@@ -40,7 +40,7 @@ describe('queue and purchase tokens over HTTP', () => {
     answer = WAITING;
     ofTicket = null;
     const snapshots = { get: (): Promise<SaleSnapshot> => Promise.resolve(snapshot), peek: () => snapshot };
-    const note = (...words: string[]): QueueAnswer => {
+    const note = async (...words: string[]): Promise<QueueAnswer> => {
       asked.push(words.join(' '));
       return answer;
     };
@@ -48,7 +48,7 @@ describe('queue and purchase tokens over HTTP', () => {
       isFor: () => true,
       join: ({ saleId }: { saleId: string }, who: { userId: string; roles: readonly string[] }) =>
         note('join', saleId, who.userId, ...who.roles),
-      read: ({ saleId }: { saleId: string }, { userId }: { userId: string }, ticket: string) =>
+      read: async ({ saleId }: { saleId: string }, { userId }: { userId: string }, ticket: string) =>
         ofTicket ?? note('read', saleId, userId, ticket),
       end: (saleId: string) => void note('end', saleId),
     };

@@ -1,0 +1,72 @@
+import { saleParams } from '../../contract/fields.js';
+import { rateSet, roomRate, roomSteered, steerRoom as steerBody } from '../../contract/rules.js';
+import { assertNever } from '../../core/errors.js';
+import { json, problem } from '../../http/answer.js';
+import { defineRoute, jsonBody, type Route } from '../../http/route.js';
+import { reasonErrors } from './routes.js';
+import type { RuleServices } from './services.js';
+
+/** Control of the waiting rooms: the rate of all, and who is in the room of a sale. */
+
+const setRate = defineRoute({
+  method: 'put',
+  path: '/admin/v1/waiting-rooms/rate',
+  label: 'admin',
+  operationId: 'setWaitingRoomRate',
+  summary: 'Sets how many buyers per second the waiting rooms admit, in a new version of the rules. 0 pauses.',
+  access: 'operator',
+  endpoint: null,
+  body: jsonBody(roomRate),
+  answers: {
+    200: {
+      description:
+        'set; `seenAtOnce` is false if Redis did not answer: each process then reads it from MySQL within ten seconds',
+      schema: rateSet,
+    },
+  },
+  problems: ['version_conflict', 'rules_unfit'],
+  async handle({ body: { admitPerSecond }, userId }, { room }: RuleServices) {
+    const answer = await room.setRate(admitPerSecond, userId);
+    switch (answer.outcome) {
+      case 'rate_set':
+        return json(200, answer.outcome, { ...answer, admitPerSecond });
+      case 'version_conflict':
+        return problem(answer.outcome, { detail: 'Someone else changed the rules at the same time. Try again.' });
+      case 'rules_unfit':
+        return problem(answer.outcome, { errors: reasonErrors(answer.reasons) });
+      default:
+        return assertNever(answer);
+    }
+  },
+});
+
+const steerRoom = defineRoute({
+  method: 'post',
+  path: '/admin/v1/sales/{saleId}/waiting-room',
+  label: 'admin',
+  operationId: 'steerWaitingRoom',
+  summary: 'Admits the next buyers of a waiting room at once, besides its rate, or ends all places.',
+  access: 'operator',
+  endpoint: null,
+  params: saleParams,
+  body: jsonBody(steerBody),
+  answers: { 200: { description: 'done, for this number of buyers', schema: roomSteered } },
+  problems: ['not_found', 'not_open'],
+  async handle({ params: { saleId }, body, userId }, { room }: RuleServices) {
+    const admit = body.action === 'empty' ? 'all_out' : body.buyers;
+    const { word, buyers } = await room.steer(saleId, admit, userId);
+    switch (word) {
+      case 'no_room':
+        return problem('not_found', { detail: 'No buyer has joined a waiting room of this sale.' });
+      case 'not_open':
+        return problem('not_open', { detail: 'The sale has not opened. Its waiting room admits no buyer yet.' });
+      case 'admitted':
+      case 'emptied':
+        return json(200, word, { outcome: word, buyers });
+      default:
+        return assertNever(word);
+    }
+  },
+});
+
+export const roomRoutes: readonly Route<RuleServices>[] = [setRate, steerRoom];
