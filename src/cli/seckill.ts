@@ -24,7 +24,7 @@ const COMMANDS: Readonly<Record<string, () => Promise<Command>>> = {
   refunds: async () => (await import('../operate/refunds/commands.js')).refundsCommand(),
   rules: async () => (await import('../operate/rules/commands.js')).rulesCommand(),
   switch: async () => (await import('../operate/rules/commands.js')).switchCommand(),
-  room: async () => (await import('../operate/rules/room-commands.js')).roomCommand(),
+  room: async () => (await import('../operate/rules/commands.js')).roomCommand(),
   lua: async () => (await import('./lua.js')).luaCommand(),
   purge: async () => (await import('../operate/purge/commands.js')).purgeCommand(),
   'erase-buyer': async () => (await import('../operate/purge/commands.js')).eraseBuyerCommand(),

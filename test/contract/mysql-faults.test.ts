@@ -293,7 +293,9 @@ describe('mysql adapters under faults', () => {
   it('returns epoch_changed and writes nothing for an unknown sale', async () => {
     const saleId = freshSaleId();
     const plan = await planFor(saleId, 'ann');
-    const terms = new Map([[saleId, { saleId, epoch: 1, priceCents: 1, limitPerBuyer: 1, paymentWindowMs: null, retired: false }]]);
+    const terms = new Map([
+      [saleId, { saleId, epoch: 1, priceCents: 1, limitPerBuyer: 1, paymentWindowMs: null, retired: false }],
+    ]);
     expect(await world.orders.write({ ...plan, terms })).to.deep.equal({ outcome: 'epoch_changed' });
     expect(await rowsOf(saleId, 'ann')).to.deep.equal([]);
   });

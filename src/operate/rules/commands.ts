@@ -24,6 +24,8 @@ import {
   type SwitchRow,
 } from './switches.js';
 
+export { roomCommand } from './room-commands.js';
+
 interface Flags {
   readonly json?: boolean;
 }
