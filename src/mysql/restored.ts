@@ -38,6 +38,8 @@ export function markRestored(pool: MysqlPool, actor: string): Promise<RestoredMa
       .where({ retirement: 'none' })
       .update({ epoch: knex.raw('epoch + ?', [EPOCHS]) });
     const { affectedRows: sales } = await execute(tx, raised);
+    // the copy names programs that held these leases at its moment; no program runs now
+    for (const table of ['reconcile_leases', 'job_leases'] as const) await execute(tx, knex(table).delete());
     const at = new Date(0);
     const sale = { sku: '', title: '', price_cents: 0, stock: 0, limit_per_buyer: 1, buckets: 1 };
     const marks: RestoredMarks = {

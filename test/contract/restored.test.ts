@@ -1,7 +1,9 @@
 import { expect } from 'chai';
 import { createAuditLog } from '../../src/mysql/audit-log.js';
+import { createJobLeases } from '../../src/mysql/job-leases.js';
 import { markRestored } from '../../src/mysql/restored.js';
 import { createRuleRepository } from '../../src/mysql/rule-repository.js';
+import { createReconcileRuns } from '../../src/operate/reconcile/reconcile-runs.js';
 import { newSale, ownMysqlWorld, type MysqlWorld } from './repository-worlds.js';
 
 describe('database restored to an earlier moment', () => {
@@ -50,6 +52,17 @@ describe('database restored to an earlier moment', () => {
       "SELECT id FROM sales WHERE sku = '' UNION ALL SELECT id FROM outbox WHERE kind = 'none'",
     );
     expect(left, 'what moved the counters on').to.deep.equal([]);
+  });
+
+  it('frees the leases of programs that ran when the copy was made', async () => {
+    const [jobs, runs] = [createJobLeases(world.pool), createReconcileRuns(world.pool, world.clock)];
+    const { saleId } = await world.sales.create(newSale());
+    expect(await jobs.hold('expire', 'gone', 60_000)).to.equal(true);
+    expect(await runs.lease(saleId, 'gone', 60_000)).to.include({ outcome: 'held' });
+
+    await markRestored(world.pool, 'ann');
+    expect(await jobs.hold('expire', 'next', 60_000)).to.equal(true);
+    expect(await runs.lease(saleId, 'next', 60_000)).to.include({ outcome: 'held' });
   });
 
   it('publishes the restored rules under a version above any version known to an API', async () => {

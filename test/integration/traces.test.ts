@@ -158,7 +158,7 @@ describe('traces across API, broker, worker and keeper', () => {
     const { purchases } = await byHttp(traceId);
     expect(purchases.map(({ userId, traceId: own }) => [userId, own])).to.deep.equal([['cid', traceId]]);
     const [stored] = await system.stack.mysql.query<{ n: string }>(
-      'SELECT COUNT(*) AS n FROM order_traces JOIN orders ON orders.id = order_id WHERE sale_id = ?',
+      'SELECT COUNT(*) AS n FROM order_traces JOIN orders ON orders.id = order_id WHERE orders.sale_id = ?',
       [sale.saleId],
     );
     expect(Number(stored?.n)).to.equal(0);

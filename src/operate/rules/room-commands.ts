@@ -67,7 +67,7 @@ async function run(task: (services: RuleServices) => Promise<void>): Promise<voi
 }
 
 function parseRate(text: string): number {
-  const rate = text.trim() === '' ? NaN : Number(text);
+  const rate = /^\d+(\.\d+)?$/.test(text) ? Number(text) : NaN;
   if (!(rate >= 0 && rate <= RATE_MAX)) throw new InvalidArgumentError(`must be a number from 0 to ${RATE_MAX}.`);
   return rate;
 }
