@@ -89,7 +89,12 @@ export const RUN_BY: Readonly<Record<string, readonly string[]>> = {
     'seckill doctor --program worker',
   ],
   'test/integration/library.test.ts': ['npm pack', 'npm i express ./seckill-1.1.0-beta.2.tgz'],
-  'test/unit/operate/rules/room.test.ts': ['seckill room rate 50', 'seckill room admit 7 200', 'seckill room empty 7'],
+  'test/unit/operate/rules/room.test.ts': [
+    'seckill room rate 50',
+    'seckill room rate 0',
+    'seckill room admit 7 200',
+    'seckill room empty 7',
+  ],
   'test/simulation/simulation.test.ts': ['npx mocha "test/simulation/**/*.test.ts"'],
   'test/integration/purchase-events.test.ts': [
     'curl -N "http://127.0.0.1:8080/v1/sales/$SALE/purchases/order-1/events" …',
