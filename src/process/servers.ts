@@ -5,6 +5,7 @@ import { MYSQL_START_CHECKS } from '../core/doctor/mysql-checks.js';
 import { OperationalError } from '../core/errors.js';
 import { readKeyring } from '../core/hmac.js';
 import { MessageSignatures, SignedMessages } from '../core/message-signatures.js';
+import type { OutboxMark } from '../core/ports/outbox-mark.js';
 import type { DeadLetterParking } from '../core/ports/dead-letters.js';
 import type { Tls } from '../core/tls.js';
 import { recent } from '../core/recent.js';
@@ -87,6 +88,8 @@ interface Stores {
   readonly tracing: OpenTracing;
   readonly redis: RedisConnection;
   readonly mysql: MysqlPool;
+  /** Each new connection of `mysql` is compared with it. */
+  readonly outboxMark: OutboxMark;
   /** Closes Redis first and tracing last. */
   close(): Promise<void>;
 }
@@ -104,8 +107,8 @@ export async function openStores(
   opened(() => tracing.close());
   const redis = await openRedis(config.redis, log);
   opened(() => redis.close());
-  const mark = createOutboxMark(redis);
-  const flawOf = (session: Statements): Promise<string | null> => lostTailOf(session, mark);
+  const outboxMark = createOutboxMark(redis);
+  const flawOf = (session: Statements): Promise<string | null> => lostTailOf(session, outboxMark);
   const mysql = openMysqlPool({ ...config.mysql, flawOf, onWait: createPoolWaits(registry) });
   opened(() => mysql.close());
   await checkMysql(mysql);
@@ -113,6 +116,7 @@ export async function openStores(
     tracing,
     redis,
     mysql,
+    outboxMark,
     async close(): Promise<void> {
       await redis.close();
       await mysql.close();

@@ -4,6 +4,7 @@ import { type Job, loopsOf, type PlannedJob, whenDue } from '../core/job.js';
 import type { DueWork } from '../core/ports/due-work.js';
 import type { Log } from '../core/ports/log.js';
 import { PROVIDER_CALL_MAX_MS, type PaymentProvider } from '../core/ports/payment-provider.js';
+import type { OutboxMark } from '../core/ports/outbox-mark.js';
 import type { OutboxKind } from '../core/ports/outbox.js';
 import type { Tracing } from '../core/ports/tracing.js';
 import { recent } from '../core/recent.js';
@@ -57,7 +58,6 @@ import { createBatchStore } from '../redis/batch-store.js';
 import { pingAnyServer, type RedisConnection } from '../redis/connection.js';
 import { createHotSaleStore } from '../redis/hot-sale-store.js';
 import { readRedisMemory } from '../redis/memory.js';
-import { createOutboxMark } from '../redis/outbox-mark.js';
 import { createPurchaseNotificationsSender } from '../redis/purchase-notifications.js';
 import { createReconcileStore } from '../redis/reconcile-store.js';
 import { createSaleSnapshotCache, createSaleStore, SNAPSHOT_CACHE_MS } from '../redis/sale-store.js';
@@ -135,6 +135,7 @@ interface OpenedStores {
 interface OpenedKeeper extends ReconcileServices, Rebuilding {
   readonly redis: RedisConnection;
   readonly mysql: MysqlPool;
+  readonly outboxMark: OutboxMark;
   readonly broker: KeeperBroker;
   /** Null: refunds wait for an operator and become overdue. */
   readonly provider: PaymentProvider | null;
@@ -257,9 +258,9 @@ function saleJobs({ config, everyMs, redis, mysql, sales, reconcile, due, metric
 
 /** The outbox: events, payment deadlines, and units that go back. */
 function outboxJobs(keeper: Keeper): PlannedJob[] {
-  const { config, everyMs, redis, mysql, broker, store, tracing, due, metrics, log } = keeper;
+  const { config, everyMs, mysql, outboxMark, broker, store, tracing, due, metrics, log } = keeper;
   const { outboxEveryMs, outboxLeaseMs, outboxKeepMs } = config.keeper;
-  const outbox = markingLeases(createOutbox(mysql), createOutboxMark(redis));
+  const outbox = markingLeases(createOutbox(mysql), outboxMark);
   const published = { outbox: wrapped('outbox to publish', outbox), clock, log, metrics };
   const released = { outbox: wrapped('outbox to release', outbox), clock, log, metrics };
   const rows = { max: ROWS_PER_LEASE, leaseMs: outboxLeaseMs };

@@ -69,7 +69,7 @@ async function open(config: OpenConfig, { log, opened, ...parts }: OpenParts): P
   const payments = await parts.payments();
   const registry = createRegistry('keeper');
   const stores = await openStores(config, 'keeper', { registry, log, opened });
-  const { tracing, redis, mysql } = stores;
+  const { tracing, redis, mysql, outboxMark } = stores;
   const metrics = {
     ...createJobMetrics(registry),
     ...createOrderJobMetrics(registry),
@@ -102,6 +102,7 @@ async function open(config: OpenConfig, { log, opened, ...parts }: OpenParts): P
   const jobs = planJobs(config, {
     redis,
     mysql,
+    outboxMark,
     broker,
     provider: payments?.provider ?? null,
     ...(await openReconcile(connections)),

@@ -4,14 +4,16 @@ import { OUTBOX_MARK_KEY } from './keys.js';
 
 const MEMBER = 'outbox';
 
-/** Keeps the mark as a score: exact up to 2^53, and `GT` never lowers it. */
+/** Keeps the mark as a score: exact up to 2^53, and `GT` never lowers it. A process has one, which also remembers. */
 export function createOutboxMark({ redis }: RedisConnection): OutboxMark {
   let highest: bigint | null = null;
   return {
     async read() {
       try {
         const score = await redis.zscore(OUTBOX_MARK_KEY, MEMBER);
-        return score === null ? null : BigInt(score);
+        const stored = score === null ? null : BigInt(score);
+        if (stored !== null && (highest === null || stored > highest)) highest = stored;
+        return stored;
       } catch {
         return highest;
       }

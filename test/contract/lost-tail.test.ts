@@ -92,11 +92,14 @@ describe('MySQL that has lost its last writes', () => {
     await addEvents(primary.pool, 3);
     const mark = createOutboxMark(redis);
     await mark.raise(3n);
+    const reader = createOutboxMark(redis); // an api or a worker: it leases nothing
+    await reader.read();
     await redis.close();
     const promoted = await database();
     await addEvents(promoted.pool, 1);
     expect(await lostTailOf(primary.pool, mark)).to.equal(null);
     expect(await lostTailOf(promoted.pool, mark)).to.match(/lost its last writes/);
+    expect(await lostTailOf(promoted.pool, reader)).to.match(/lost its last writes/);
     expect(await lostTailOf(promoted.pool, createOutboxMark(redis)), 'a process that knows nothing').to.equal(null);
     redis = await connectRedis({ url: server.url, replyTimeoutMs: 10_000, connectTimeoutMs: 10_000 }, silentLog);
   });

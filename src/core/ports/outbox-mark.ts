@@ -3,7 +3,10 @@
  * MySQL's last writes.
  */
 export interface OutboxMark {
-  /** Null: not known, since no row was leased yet or the store is new. Never rejects. */
+  /**
+   * While the store is away, returns what this process last read or raised. Null: not known, since no row was leased yet
+   * or the store is new. Never rejects.
+   */
   read(): Promise<bigint | null>;
   /** Never rejects: while the store is away, this process remembers the mark, and events are published meanwhile. */
   raise(outboxId: bigint): Promise<void>;
