@@ -109,7 +109,7 @@ export function createAdmissionMetrics(registry: Registry) {
   };
 }
 
-/** What one look at a line tells about its pace. */
+/** Metrics of the pace of the lines. */
 export interface RoomMetrics {
   /** @param forMs time between the two looks, on the clock of this process */
   moved(from: Line, to: Line, perSecond: number, forMs: number): void;

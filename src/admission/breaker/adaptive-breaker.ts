@@ -95,8 +95,8 @@ export class AdaptiveBreaker {
   }
 
   /**
-   * Whether a request is refused. Called once for each request that needs the dependency. In a trial, the answer false
-   * uses up one of its places.
+   * Whether a request is refused. Called once for each request that needs the dependency. In a trial, each
+   * accepted request uses one of the allowed requests.
    */
   refuses(): boolean {
     const { mode, trial } = this.#parts.rules();

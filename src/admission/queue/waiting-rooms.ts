@@ -48,7 +48,7 @@ const FRESH_MS = 1000;
 /** A buyer of a line that is not asked for this long does not ask again, or joins it anew. */
 const UNUSED_MS = 2 * INTERVAL_MAX_MS;
 
-/** What a process knows of a room. The room itself is in the store. */
+/** The state of a room as this process last read it. The store has the room. */
 interface KnownRoom {
   readonly sale: QueueSale;
   line: Line | null;
