@@ -1,4 +1,3 @@
-import type { OperationalError } from '../core/errors.js';
 import type { Clock } from '../core/ports/clock.js';
 import type { Log } from '../core/ports/log.js';
 import type { WorkerMetrics } from './metrics.js';
@@ -15,9 +14,9 @@ export interface MysqlOutagePorts {
 }
 
 /**
- * Whether MySQL is down, for all loops of a worker. A single failed write begins an outage. A false alarm costs the
- * pause of one probe. During an outage only the probe calls MySQL, every `probeEveryMs`, and the first probe that works
- * ends the outage.
+ * Whether MySQL is down, for all loops of a worker. A single failed write or probe begins an outage. A false alarm costs
+ * the pause of one probe. During an outage only the probe calls MySQL, every `probeEveryMs`, and the first probe that
+ * works ends the outage.
  */
 export class MysqlOutage {
   readonly #ports: MysqlOutagePorts;
@@ -36,12 +35,26 @@ export class MysqlOutage {
     return this.#outage === null;
   }
 
+  /**
+   * Probes every `everyMs` until the shutdown, so that a worker without messages notices an outage too. The probe may
+   * have a purpose of its own: that of the worker renews its lease.
+   */
+  async watch(everyMs: number): Promise<void> {
+    const { probe, clock } = this.#ports;
+    for (;;) {
+      await clock.sleep(everyMs, this.#shutdown.signal);
+      if (this.#shutdown.signal.aborted) return;
+      if (!this.isOver) continue;
+      await probe().catch((error: unknown) => this.begin(error));
+    }
+  }
+
   /** Begins an outage, called when MySQL has just failed. */
-  begin(error: OperationalError): void {
-    if (this.#outage !== null) return;
+  begin(error: unknown): void {
+    if (this.#outage !== null || this.#shutdown.signal.aborted) return;
     this.#outage = new AbortController();
     this.#ports.metrics.mysqlOutage(true);
-    this.#ports.log.warn({ error: error.message }, 'MySQL is down; receiving nothing until it answers again');
+    this.#ports.log.warn({ error: String(error) }, 'MySQL is down; receiving nothing until it answers again');
     void this.#probeUntilOver(this.#outage);
   }
 

@@ -1,7 +1,6 @@
 import { hostname } from 'node:os';
 import { randomBytes } from 'node:crypto';
 import type { Config, PROGRAM_SECTIONS } from '../core/config/schema.js';
-import { OutageLog } from '../core/outage-log.js';
 import { GROUPS, TOPICS } from '../core/topics.js';
 import { MetricsPage } from '../http/metrics-page.js';
 import { startProbeServer } from '../http/probe-server.js';
@@ -10,7 +9,7 @@ import { createOrderRepository } from '../mysql/order-repository.js';
 import { createWorkerSlots } from '../mysql/worker-slots.js';
 import { createWorkerMetrics } from '../orders/metrics.js';
 import { MysqlOutage } from '../orders/mysql-outage.js';
-import { createOrderIdMinter, type OrderIdMinter } from '../orders/order-id-minter.js';
+import { createOrderIdMinter } from '../orders/order-id-minter.js';
 import { WorkerLoop } from '../orders/worker-loop.js';
 import type { Log } from '../core/ports/log.js';
 import { createBatchStore } from '../redis/batch-store.js';
@@ -77,16 +76,16 @@ async function open(config: OpenConfig, { log, fail, opened }: OpenParts): Promi
   const leaseMs = config.order.slotLeaseMs;
   const minter = createOrderIdMinter({ slots: createWorkerSlots(mysql), clock, log }, { owner, leaseMs });
   await minter.renew();
-  const stopRenewing = keepLease(minter, leaseMs, log);
-  opened(async () => {
-    stopRenewing();
-    await minter.close();
-  });
-
   const outage = new MysqlOutage(
     { probe: () => minter.renew(), clock, metrics, log },
     { probeEveryMs: PROBE_EVERY_MS },
   );
+  void outage.watch(leaseMs / 3); // well before the lease ends, so that a few lost renewals do no harm
+  opened(async () => {
+    outage.shutdown();
+    await minter.close();
+  });
+
   const { endpoint, receiveWaitMs } = config.rocketmq;
   const { invisibleMs, loops, receiveMax, retryFirstMs } = config.worker;
   const { paymentWindowMs } = config.order;
@@ -131,7 +130,6 @@ async function open(config: OpenConfig, { log, fail, opened }: OpenParts): Promi
       const closed = Promise.all(consumers.map(({ source }) => source.close())); // receives in progress end by themselves
       await Promise.all(consumers.map(({ loop }) => loop.stop()));
       await closed;
-      stopRenewing();
       stopReporting.abort();
       await reporting;
       outage.shutdown();
@@ -145,22 +143,4 @@ async function open(config: OpenConfig, { log, fail, opened }: OpenParts): Promi
 function ownerName(): string {
   const host = hostname().replace(/[^A-Za-z0-9_-]/g, '-');
   return `${host.slice(0, 40)}-${randomBytes(8).toString('hex')}`;
-}
-
-/**
- * Renews well before the lease ends, so that a few lost renewals do no harm. @returns a function that stops the renewals
- */
-function keepLease(minter: OrderIdMinter, leaseMs: number, log: Log): () => void {
-  const messages = {
-    begins: 'could not renew the lease of the order-id slot',
-    ends: 'the lease of the order-id slot is renewed again',
-  };
-  const outage = new OutageLog(log, messages);
-  const timer = setInterval(() => {
-    minter.renew().then(
-      () => outage.end(),
-      (err: unknown) => outage.failed(err),
-    );
-  }, leaseMs / 3);
-  return () => clearInterval(timer);
 }

@@ -78,6 +78,22 @@ describe('MySQL outage', () => {
     expect(outage.isOver).to.equal(true);
   });
 
+  it('notices an outage of MySQL when no message comes, and its end [D1]', async () => {
+    void outage.watch(20_000);
+    probeFails = false;
+    await elapse(39_000);
+    probeFails = true;
+    await elapse(3000);
+    expect([outage.isOver, probesMs, gauge]).to.deep.equal([false, [20_000, 40_000, 41_000, 42_000], [false, true]]);
+    probeFails = false;
+    await elapse(1000);
+    expect([outage.isOver, gauge]).to.deep.equal([true, [false, true, false]]);
+    outage.shutdown();
+    probeFails = true;
+    await elapse(60_000);
+    expect([outage.isOver, gauge]).to.deep.equal([true, [false, true, false]]);
+  });
+
   it('stops probing after a shutdown', async () => {
     outage.begin(mysqlDown('write'));
     await elapse(PROBE_EVERY_MS);
