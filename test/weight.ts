@@ -8,10 +8,10 @@ import { SCHEMA, settingsOf, type SectionName } from '../src/core/config/schema.
 // ceiling. A commit that raises one says why.
 
 const CEILINGS: Readonly<Record<string, number>> = {
-  'lines of TypeScript': 196_100,
-  'lines in src': 62_600,
-  'lines in web': 16_900,
-  'lines in test': 106_250,
+  'lines of TypeScript': 196_550,
+  'lines in src': 62_650,
+  'lines in web': 17_100,
+  'lines in test': 106_400,
   'lines in deploy': 6_200,
   'lines in bench': 4_300,
   'words in docs': 43_550,
