@@ -29,6 +29,7 @@ const COMMANDS: Readonly<Record<string, () => Promise<Command>>> = {
   purge: async () => (await import('../operate/purge/commands.js')).purgeCommand(),
   'erase-buyer': async () => (await import('../operate/purge/commands.js')).eraseBuyerCommand(),
   revocations: async () => (await import('../operate/revocations/commands.js')).revocationsCommand(),
+  plan: async () => (await import('../operate/plan/commands.js')).planCommand(),
   profile: async () => (await import('./profile.js')).profileCommand(),
   token: async () => (await import('./setup.js')).tokenCommand(),
 };

@@ -87,8 +87,22 @@ export const steerRoom = z
     z.strictObject({ action: z.literal('empty') }),
   ])
   .meta({ id: 'WaitingRoomAction' });
+export const room = z
+  .object({
+    version: count,
+    mode: mode.meta({ description: '`off` if the sale has no waiting room' }),
+    admitPerSecond: z.number(),
+    waiting: count,
+    admitted: count.meta({ description: 'buyers whose turn has come since the room was last emptied' }),
+    estimateMs: count.nullable().meta({
+      description:
+        'time until the turn of the last buyer, counted from the opening of the sale if it has not opened; null while the rooms are paused',
+    }),
+  })
+  .meta({ id: 'WaitingRoom' });
 export const roomSteered = z.object({ outcome: z.enum(['admitted', 'emptied']), buyers: count });
 
+export type WaitingRoom = BodyOf<typeof room>;
 export type RulesDocument = BodyOf<typeof rulesDocument>;
 export type RulesStatus = BodyOf<typeof rulesStatus>;
 export type RuleChange = BodyOf<typeof ruleChange>;

@@ -4,7 +4,7 @@ import { roomKeys } from './keys.js';
 import { asList } from './replies.js';
 
 /** Keeps the lines of waiting rooms in Redis. */
-export function createLineStore({ run }: RedisConnection): LineStore {
+export function createLineStore({ redis, run }: RedisConnection): LineStore {
   return {
     async read(terms, known) {
       const keys = roomKeys(terms.saleId);
@@ -26,6 +26,12 @@ export function createLineStore({ run }: RedisConnection): LineStore {
         untilMs: Number(untilMs),
         line: lineIn(line),
       };
+    },
+
+    async look(saleId) {
+      const [key] = roomKeys(saleId);
+      const text = await asOperationalError('look at a line', () => redis.get(key));
+      return text === null ? null : lineIn(text);
     },
 
     async steer(saleId, admit) {

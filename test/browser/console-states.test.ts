@@ -243,7 +243,7 @@ describe('the console screens in each state, with canned answers', () => {
 
   it('report a running action, and neither leave nor repeat it', async () => {
     const page = await openLoaded('data', 'sale');
-    await page.getByRole('button', { name: 'Pause' }).click();
+    await page.getByRole('button', { name: 'Pause', exact: true }).click();
     const question = page.getByRole('dialog');
     api.mode = 'silent';
     await question.getByRole('button', { name: 'Pause' }).click();

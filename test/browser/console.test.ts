@@ -22,6 +22,8 @@ import { silentLog } from '../helpers/silent-log.js';
 import { expectInvariants } from '../helpers/invariants.js';
 import { useSystem } from '../helpers/system.js';
 import { openConsole, type Opened } from './console/looks.js';
+import { takePicture, TAKES_PICTURES } from './pictures.js';
+import { publishRules, untilInForce } from './visitor.js';
 
 /** The broker asks about half messages that are ten seconds old, every five seconds. */
 const CHECKED_BACK_WITHIN_MS = 60_000;
@@ -227,6 +229,85 @@ describe('the console on a running system', () => {
     await page.getByRole('row').filter({ hasText: 'sale.paused' }).filter({ hasText: 'test-operator' }).waitFor();
     expect(await audited(`sale:${saleId}`)).to.deep.equal(['sale.resumed', 'sale.paused']);
     await expectInvariants(stack, saleId);
+  });
+
+  it('steers a waiting room after a preview: pauses and resumes it, sets its rate, admits buyers and empties it', async () => {
+    const { stack } = system;
+    const { saleId } = await openSale(stack, { stock: 5 });
+    const publish = (rules: object) => publishRules(stack.env.JWT_SECRET, operatorsUrl(), rules);
+    const rate = async () => {
+      const { json } = await ask(`${operatorsUrl()}/admin/v1/rules`, { token: tokenOf('viewer') });
+      return (json.rules as { queue: { admitPerSecond: number } }).queue.admitPerSecond;
+    };
+    // The rate admits no buyer by itself in this time.
+    await untilInForce(
+      operatorsUrl(),
+      await publish({ queue: { mode: 'on', sales: [saleId], admitPerSecond: 0.001 } }),
+    );
+    try {
+      const buyers = new Buyers(saleId, stack.env.JWT_SECRET, () => [api.url]);
+      for (let nth = 0; nth < 9; nth++) {
+        const token = buyers.token(`w${nth}`);
+        const { json } = await ask(`${api.url}/v1/sales/${saleId}/queue`, { method: 'POST', token });
+        expect(json.position).to.equal(nth + 1);
+      }
+      const page = await open('operator', `sales/${saleId}`);
+      const room = page.locator('section', { has: page.getByRole('heading', { name: 'Waiting room' }) });
+      const question = page.getByRole('dialog');
+      const facts = async (of = room) =>
+        Object.fromEntries(
+          await of
+            .locator('.facts > div')
+            .evaluateAll((rows) =>
+              rows.map((row) => [...row.children].map(({ textContent }) => textContent as string)),
+            ),
+        ) as Record<string, string>;
+      const asks = (name: string) => room.getByRole('button', { name, exact: true }).click();
+      const answersWith = async (name: string, result: string | RegExp): Promise<void> => {
+        await question.getByRole('button', { name, exact: true }).click();
+        await question.getByText(result).waitFor();
+        await question.getByRole('button', { name: 'Close' }).last().click();
+      };
+      const shows = (text: string) => room.getByText(text, { exact: true }).waitFor();
+      await shows('2h 30m');
+      expect(await facts()).to.include({ 'Buyers waiting': '9', 'Buyers admitted': '0' });
+
+      await asks('Admit buyers');
+      await question.getByLabel('Buyers to admit').fill('0');
+      await question.getByText('A whole number from 1').waitFor();
+      await question.getByLabel('Buyers to admit').fill('3');
+      expect(await facts(question)).to.deep.equal({ 'Buyers waiting': '9 → 6', 'Buyers admitted': '0 → 3' });
+      expect(await accessibilityFaults(page)).to.deep.equal([]);
+      if (TAKES_PICTURES) await takePicture(page, 'console/waiting-room-question-light.png');
+      await answersWith('Admit buyers', '3 buyers were admitted.');
+      await shows('1h 40m');
+
+      await asks('Pause the rooms');
+      await question.getByRole('button', { name: 'Cancel' }).click();
+      expect(await rate(), 'a cancelled question changes nothing').to.equal(0.001);
+      await asks('Pause the rooms');
+      await answersWith('Pause the rooms', /^The rate is set: version \d+ of the rules\.$/);
+      await shows('until the rooms are resumed');
+      if (TAKES_PICTURES) await takePicture(page, 'console/waiting-room-light.png');
+      await asks('Resume the rooms');
+      await question.getByText('Paused → 0.001').waitFor(); // the rate before the pause
+      await answersWith('Resume the rooms', 'The rate is set');
+      expect(await rate()).to.equal(0.001);
+      await shows('1h 40m');
+      await asks('Set the rate');
+      await question.getByLabel('Buyers admitted per second').fill('0.002');
+      await answersWith('Set the rate', 'The rate is set');
+      await shows('50m');
+
+      await asks('Empty the room');
+      await question.getByLabel(`Type ${saleId} to confirm`).fill(saleId);
+      await answersWith('Empty the room', 'The places of 6 buyers ended.');
+      await shows('0ms');
+      expect(await room.getByRole('button', { name: 'Admit buyers', exact: true }).count(), 'nobody waits').to.equal(0);
+      expect(await audited(`sale:${saleId}`)).to.deep.equal(['room.emptied', 'room.admitted']);
+    } finally {
+      await publish({});
+    }
   });
 
   it('offers a viewer no changes, which the API refuses too', async () => {

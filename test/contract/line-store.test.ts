@@ -154,6 +154,16 @@ onEachWorld<StoreWorld>('contract LineStore', STORE_WORLDS, (world) => {
     expect(await world.lines.read(terms, null)).to.deep.include({ admitted: [0, 0, 3], granted: 3 });
   });
 
+  it('shows the line without moving it, and null for a sale without a line', async () => {
+    expect(await world.lines.look(terms.saleId)).to.equal(null);
+    for (const user of ['a', 'b', 'c']) await take(user);
+    terms = { ...terms, perSecond: 1000 };
+    await world.elapse(50);
+    const shown = await world.lines.look(terms.saleId);
+    expect(shown).to.deep.include({ epoch: 1, opened: true, joined: [0, 0, 3], admitted: [0, 0, 0], granted: 0 });
+    expect(await world.lines.read(terms, null)).to.deep.include({ admitted: [0, 0, 3] });
+  });
+
   it('ends every place and ticket when an operator empties the room', async () => {
     const before = await take('a');
     await take('b');

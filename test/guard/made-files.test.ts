@@ -5,11 +5,13 @@ import { REPO_DIR } from '../../deploy/local/stack/paths.js';
 import { renderConfigDocs } from './config-docs.js';
 import { renderDoctorDocs } from './doctor-docs.js';
 import { renderHelmSettings } from './helm-settings.js';
+import { renderSizingDocs, SIZING_PAGE } from './sizing-docs.js';
 
 /** The generated files in git, each with the function that generates it. */
 const MADE: Readonly<Record<string, () => string | Promise<string>>> = {
   'docs/configuration.md': renderConfigDocs,
   'docs/doctor.md': renderDoctorDocs,
+  [SIZING_PAGE]: renderSizingDocs,
   'deploy/helm/seckill/settings.yaml': renderHelmSettings,
 };
 

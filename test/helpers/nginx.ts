@@ -88,11 +88,19 @@ export class Nginx {
   readonly certificate: string;
   readonly #dir: string;
   readonly #spawn: () => ChildProcess;
+  readonly #write: (upstreams: readonly Upstream[]) => void;
   #child: ChildProcess;
 
-  private constructor(dir: string, ports: Ports, certificate: string, spawnNginx: () => ChildProcess) {
+  private constructor(
+    dir: string,
+    ports: Ports,
+    certificate: string,
+    spawnNginx: () => ChildProcess,
+    write: (upstreams: readonly Upstream[]) => void,
+  ) {
     this.#dir = dir;
     this.#spawn = spawnNginx;
+    this.#write = write;
     this.#child = spawnNginx();
     this.certificate = certificate;
     this.url = `http://127.0.0.1:${ports.plain}`;
@@ -121,7 +129,9 @@ export class Nginx {
       closeSync(log);
       return child;
     };
-    const nginx = new Nginx(dir, ports, certificate, spawnNginx);
+    const write = (upstreams: readonly Upstream[]): void =>
+      writeUpstreams(join(conf, 'site/upstreams.conf'), upstreams);
+    const nginx = new Nginx(dir, ports, certificate, spawnNginx, write);
     try {
       await until('nginx is up', () => nginx.#isUp());
     } catch (error) {
@@ -149,6 +159,12 @@ export class Nginx {
   get workers(): number[] {
     const pids = readdirSync('/proc').filter((name) => /^\d+$/.test(name));
     return pids.map(Number).filter((pid) => parentOf(pid) === this.#child.pid);
+  }
+
+  /** Serves these APIs from now on. @returns once new workers run */
+  serve(upstreams: readonly Upstream[]): Promise<void> {
+    this.#write(upstreams);
+    return this.reload();
   }
 
   /** Reloads the configuration. @returns once new workers run @throws when they do not start */
@@ -195,22 +211,15 @@ function writeSite(folder: string, site: NginxSite, ports: Ports): void {
     'redirect.conf',
     redirect.replace(/^ *listen \[::\]:80;\n/m, '').replace('listen 80;', `listen 127.0.0.1:${ports.redirect};`),
   );
-  const shipped = readFileSync(join(folder, 'upstreams.conf'), 'utf8');
-  const buyers = withServers(
-    shipped,
-    'seckill_buyers',
-    site.upstreams.map(({ port }) => port),
-  );
-  write(
-    'upstreams.conf',
-    withServers(
-      buyers,
-      'seckill_operators',
-      site.upstreams.map(({ operatorsPort }) => operatorsPort),
-    ),
-  );
+  writeUpstreams(join(folder, 'upstreams.conf'), site.upstreams);
   if (site.realIp !== undefined) write('real-ip.conf', site.realIp);
   if (site.unlimitedNetworks !== undefined) write('unlimited-networks.conf', site.unlimitedNetworks);
+}
+
+function writeUpstreams(file: string, upstreams: readonly Upstream[]): void {
+  const portsOf = (name: keyof Upstream): number[] => upstreams.map((upstream) => upstream[name]);
+  const buyers = withServers(readFileSync(file, 'utf8'), 'seckill_buyers', portsOf('port'));
+  writeFileSync(file, withServers(buyers, 'seckill_operators', portsOf('operatorsPort')));
 }
 
 function setRate(file: string, perSecond: number): void {

@@ -339,6 +339,7 @@ export class HostileWorld extends ReconcileWorld {
       profiler: this.#seen({ profile: () => Promise.resolve('{}') }),
       room: this.#seen(
         partial({
+          show: async () => ({ outcome: 'rules_unfit', reasons: [] }),
           setRate: async () => ({ outcome: 'version_conflict', version: 1 }),
           steer: async () => ({ word: 'no_room', buyers: 0 }),
         }),

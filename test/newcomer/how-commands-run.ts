@@ -89,6 +89,10 @@ export const RUN_BY: Readonly<Record<string, readonly string[]>> = {
     'seckill doctor --program worker',
   ],
   'test/integration/library.test.ts': ['npm pack', 'npm i express ./seckill-1.1.0-beta.2.tgz'],
+  'test/unit/operate/plan/plan.test.ts': [
+    'seckill plan --tries 1000000 --winners 100000 --readers 500000',
+    'seckill plan --tries 20000 --winners 1000 --measured bench.json --json',
+  ],
   'test/unit/operate/rules/room.test.ts': [
     'seckill room rate 50',
     'seckill room rate 0',

@@ -272,9 +272,10 @@ interface Place extends TicketPlace {
   readonly priority: PriorityClass;
 }
 
-const waitingIn = (line: Line | null): number => (line === null ? 0 : sumOf(line.joined) - sumOf(line.admitted));
+/** Returns the number of buyers who wait in a line. */
+export const waitingIn = (line: Line | null): number => (line === null ? 0 : sumOf(line.joined) - sumOf(line.admitted));
 
-const sumOf = ([first, second, third]: PerClass): number => first + second + third;
+export const sumOf = ([first, second, third]: PerClass): number => first + second + third;
 
 const isOlder = (line: Line, known: Line): boolean =>
   line.epoch < known.epoch || (line.epoch === known.epoch && sumOf(line.admitted) < sumOf(known.admitted));

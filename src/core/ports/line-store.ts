@@ -92,6 +92,12 @@ export interface LineStore {
   take(terms: LineTerms, known: Line | null, ask: PlaceAsk): Promise<TakenPlace>;
 
   /**
+   * Returns the line as a process moved it last. Null: no buyer has joined, or the room has ended.
+   * @throws OperationalError redis
+   */
+  look(saleId: string): Promise<Line | null>;
+
+  /**
    * Admits a number of buyers besides the rate, or ends all places.
    * @param admit `all_out` empties the room
    * @throws OperationalError redis; the line may have moved all the same

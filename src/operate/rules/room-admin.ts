@@ -1,6 +1,8 @@
+import { modeFor, type Mode } from '../../admission/layer.js';
+import { sumOf, waitingIn } from '../../admission/queue/waiting-rooms.js';
 import type { AuditLog } from '../../core/ports/audit-log.js';
 import type { LineStore } from '../../core/ports/line-store.js';
-import { changeRules, type Unfit } from './change-rules.js';
+import { changeRules, readRules, type Unfit } from './change-rules.js';
 import type { RuleAdmin } from './rule-admin.js';
 
 /** The most buyers that an operator admits in one go. */
@@ -11,18 +13,52 @@ export type RateAnswer =
   | { readonly outcome: 'version_conflict'; readonly version: number }
   | Unfit;
 
+export interface FoundRoom {
+  readonly outcome: 'found';
+  /** Version of the rules. */
+  readonly version: number;
+  readonly mode: Mode;
+  readonly admitPerSecond: number;
+  readonly waiting: number;
+  /** Buyers whose turn has come since the room was last emptied. */
+  readonly admitted: number;
+  /** Time until the turn of the last buyer, from the opening of the sale if it has not opened, ms. Null: never. */
+  readonly estimateMs: number | null;
+}
+
 export type Steered = Awaited<ReturnType<LineStore['steer']>>;
 
-/** Slows down, pauses, fills and empties waiting rooms. */
+interface RoomLines {
+  readonly look: LineStore['look'];
+  readonly steer: LineStore['steer'];
+}
+
+/** Shows, slows down, pauses, fills and empties waiting rooms. */
 export class RoomAdmin {
   readonly #rules: RuleAdmin;
   readonly #audit: AuditLog['append'];
-  readonly #steer: LineStore['steer'];
+  readonly #lines: RoomLines;
 
-  constructor(rules: RuleAdmin, audit: AuditLog['append'], steer: LineStore['steer']) {
+  constructor(rules: RuleAdmin, audit: AuditLog['append'], lines: RoomLines) {
     this.#rules = rules;
     this.#audit = audit;
-    this.#steer = steer;
+    this.#lines = lines;
+  }
+
+  /** @throws OperationalError mysql, redis */
+  async show(saleId: string): Promise<FoundRoom | Unfit> {
+    const read = await readRules(this.#rules);
+    if ('outcome' in read) return read;
+    const { version, rules } = read;
+    const { admitPerSecond } = rules.queue;
+    const line = await this.#lines.look(saleId);
+    const waiting = waitingIn(line);
+    const estimateMs = admitPerSecond > 0 ? Math.ceil((waiting * 1000) / admitPerSecond) : waiting > 0 ? null : 0;
+    const admitted = line === null ? 0 : sumOf(line.admitted);
+    return {
+      ...{ outcome: 'found', version, mode: modeFor(rules.queue, saleId), admitPerSecond },
+      ...{ waiting, admitted, estimateMs },
+    };
   }
 
   /**
@@ -48,6 +84,6 @@ export class RoomAdmin {
   async steer(saleId: string, admit: number | 'all_out', actor: string): Promise<Steered> {
     const [action, after] = admit === 'all_out' ? ['room.emptied', {}] : ['room.admitted', { buyers: admit }];
     await this.#audit({ actor, action, subject: `sale:${saleId}`, before: null, after });
-    return this.#steer(saleId, admit);
+    return this.#lines.steer(saleId, admit);
   }
 }

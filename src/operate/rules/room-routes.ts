@@ -1,5 +1,5 @@
 import { saleParams } from '../../contract/fields.js';
-import { rateSet, roomRate, roomSteered, steerRoom as steerBody } from '../../contract/rules.js';
+import { rateSet, room as roomBody, roomRate, roomSteered, steerRoom as steerBody } from '../../contract/rules.js';
 import { assertNever } from '../../core/errors.js';
 import { json, problem } from '../../http/answer.js';
 import { defineRoute, jsonBody, type Route } from '../../http/route.js';
@@ -7,6 +7,26 @@ import { reasonErrors } from './routes.js';
 import type { RuleServices } from './services.js';
 
 /** Control of the waiting rooms: the rate of all, and who is in the room of a sale. */
+
+const readRoom = defineRoute({
+  method: 'get',
+  path: '/admin/v1/sales/{saleId}/waiting-room',
+  label: 'admin',
+  operationId: 'readWaitingRoom',
+  summary:
+    'Returns how many buyers wait for a sale, how many were admitted, the rate, and how long the last one waits.',
+  access: 'viewer',
+  endpoint: null,
+  params: saleParams,
+  answers: { 200: { description: 'the waiting room', schema: roomBody } },
+  problems: ['rules_unfit'],
+  async handle({ params: { saleId } }, { room }: RuleServices) {
+    const found = await room.show(saleId);
+    if (found.outcome === 'rules_unfit') return problem(found.outcome, { errors: reasonErrors(found.reasons) });
+    const { outcome, ...body } = found;
+    return json(200, outcome, body);
+  },
+});
 
 const setRate = defineRoute({
   method: 'put',
@@ -69,4 +89,4 @@ const steerRoom = defineRoute({
   },
 });
 
-export const roomRoutes: readonly Route<RuleServices>[] = [setRate, steerRoom];
+export const roomRoutes: readonly Route<RuleServices>[] = [readRoom, setRate, steerRoom];

@@ -38,8 +38,10 @@ export async function openRules(connections: Connections<'mysql' | 'redis'>, unf
   );
   const repository = createRuleRepository(connections.mysql());
   const rules = new RuleAdmin({ repository, broadcast: { announce }, log: connections.log, unfit });
-  const room = new RoomAdmin(rules, createAuditLog(connections.mysql()).append, async (saleId, admit) =>
-    createLineStore(await connections.redis()).steer(saleId, admit),
-  );
+  const lines = async () => createLineStore(await connections.redis());
+  const room = new RoomAdmin(rules, createAuditLog(connections.mysql()).append, {
+    look: async (saleId) => (await lines()).look(saleId),
+    steer: async (saleId, admit) => (await lines()).steer(saleId, admit),
+  });
   return { rules, ruleReports: { live }, switches: new SwitchAdmin(rules), room };
 }

@@ -32,6 +32,7 @@ import type {
   StoredRules,
   Switches,
   Topic,
+  WaitingRoom,
 } from '../../../web/console/api/types.js';
 import { storedDeadLetter } from '../../helpers/memory/memory-dead-letters.js';
 import { summaryBody } from '../../../src/operate/dead-letters/dead-letter-store.js';
@@ -655,6 +656,10 @@ export function cannedAnswers({ rows, role, nowMs }: CannedOptions) {
     actor: pick(['olga@shop.example', 'ivan@shop.example'], index),
     at: iso(nowMs - 3_600_000 * (index + 1)),
   });
+  const waitingRoom: WaitingRoom = {
+    ...{ version: rules.version, mode: rows === 0 ? 'off' : 'on', admitPerSecond: 500 },
+    ...{ waiting: rows * 1_000, admitted: rows * 900, estimateMs: rows * 2_000 },
+  };
   const rulesStatus: RulesStatus = {
     version: rules.version,
     inForce: rows === 0 ? 'nowhere' : 'not_everywhere',
@@ -764,6 +769,7 @@ export function cannedAnswers({ rows, role, nowMs }: CannedOptions) {
     oldRules,
     history: list(Math.min(rows, 200), change),
     rulesStatus,
+    waitingRoom,
     switches,
     audit: list(rows, audit),
     readiness,

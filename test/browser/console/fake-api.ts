@@ -130,9 +130,10 @@ function answerOf(method: string, path: string, query: URLSearchParams, canned: 
       : path === '/admin/v1/dead-letters/bulk'
         ? { matching: canned.deadLetters.length, most: 1_000, first: canned.deadLetters.slice(0, 20) }
         : undefined;
-  const [, saleId, part] = /^\/admin\/v1\/sales\/(\d+)(?:\/(\w+))?$/.exec(path) ?? [];
+  const [, saleId, part] = /^\/admin\/v1\/sales\/(\d+)(?:\/([\w-]+))?$/.exec(path) ?? [];
   if (saleId !== undefined) {
     if (part === 'refunds') return canned.refundCounts;
+    if (part === 'waiting-room') return canned.waitingRoom;
     if (part === 'buckets') return { saleId, buckets: canned.buckets };
     if (part === 'seconds')
       return { ...canned.seconds(Date.parse(query.get('from') ?? ''), Date.parse(query.get('to') ?? '')), saleId };

@@ -144,6 +144,11 @@ export class MemoryLineStore implements LineStore {
     return answer(isAdmitted ? 'admitted' : 'waiting', place);
   }
 
+  async look(saleId: string): Promise<Line | null> {
+    this.#call();
+    return this.#rooms.get(saleId)?.shown() ?? null;
+  }
+
   async steer(saleId: string, admit: number | 'all_out'): Promise<{ word: SteerWord; buyers: number }> {
     this.#call();
     const room = this.#rooms.get(saleId);

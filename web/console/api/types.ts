@@ -33,7 +33,7 @@ export type { ListedRefund, PaymentCase, RefundCounts } from '../../../src/contr
 export type { Readiness } from '../../../src/contract/probes.js';
 export type { FieldError } from '../../../src/contract/problem.js';
 export type { Finding, ReconcileRun, ResolvedSale, SaleReport } from '../../../src/contract/reconcile.js';
-export type { Breakers, RuleChange, RulesStatus, Switches } from '../../../src/contract/rules.js';
+export type { Breakers, RuleChange, RulesStatus, Switches, WaitingRoom } from '../../../src/contract/rules.js';
 export type { Bucket, MovedSale, PlannedSale, SaleSecond, SaleSeconds } from '../../../src/contract/sales.js';
 export type { Stage, Trace, TraceStep } from '../../../src/contract/traces.js';
 export type { CompensationJob, DeadLetter, Me, Refund, Sale, Switch };

@@ -9,9 +9,7 @@ import type {
   Sale,
   SaleSecond,
   SaleSeconds,
-  StoredRules,
 } from '../api/types.js';
-import { valueAt } from '../logic/diff.js';
 import { actionsOn, type SaleAction } from '../logic/permissions.js';
 import { queryOf, timeOf } from '../logic/query.js';
 import { pathOf } from '../logic/routes.js';
@@ -44,6 +42,7 @@ import { BreakerTable } from './health.js';
 import { WindowLeft } from './live.js';
 import { SaleActionDialog } from './sale-actions.js';
 import { SaleRefunds, VOID_CHOICES, VoidDialog } from './void-sale.js';
+import { WaitingRoomPanel } from './waiting-room.js';
 
 /** Shows a sale: its rush second by second, where its units are, and its actions. */
 export function SaleScreen({ saleId }: { readonly saleId: string }) {
@@ -116,7 +115,7 @@ export function SaleScreen({ saleId }: { readonly saleId: string }) {
             <SaleFacts sale={data} />
           </Panel>
           <SaleRefunds sale={data} counts={refunds} />
-          <WaitingRoom saleId={saleId} now={now} />
+          <WaitingRoomPanel sale={data} />
           <SaleBreakers />
         </div>
       </div>
@@ -436,31 +435,6 @@ function SaleFacts({ sale }: { readonly sale: Sale }) {
         ],
       ]}
     />
-  );
-}
-
-function WaitingRoom({ saleId, now }: { readonly saleId: string; readonly now: LiveSale | null }) {
-  const { t, f } = useWords();
-  const rules = useResource<StoredRules>('/admin/v1/rules', { everyMs: 60_000 });
-  return (
-    <Panel title={t.sale.queue} actions={<Freshness {...rules} />}>
-      <Shown of={rules} rows={2}>
-        {({ rules: document }) => {
-          const mode = valueAt(document, 'queue.mode');
-          const sales = valueAt(document, 'queue.sales');
-          const isMeant = sales === 'all' || (Array.isArray(sales) && sales.includes(saleId));
-          if (mode === 'off' || !isMeant) return <p>{t.sale.queueOff}</p>;
-          return (
-            <p>
-              {mode === 'dry_run'
-                ? t.sale.queueDry
-                : t.sale.queueOn(f.tenths(Number(valueAt(document, 'queue.admitPerSecond'))))}{' '}
-              {now?.waiting !== null && now?.waiting !== undefined && t.sale.queueNow(f.number(now.waiting))}
-            </p>
-          );
-        }}
-      </Shown>
-    </Panel>
   );
 }
 

@@ -29,7 +29,7 @@ describe('control of waiting rooms', () => {
       log: silentLog,
     });
     const audit = async (entry: AuditEntry): Promise<void> => void entries.push(entry);
-    room = new RoomAdmin(rules, audit, (saleId, admit) => store.steer(saleId, admit));
+    room = new RoomAdmin(rules, audit, store);
     server = await startServer(new FakeServices({ room }));
     const terms = { saleId: '7', opensAtMs: clock.nowMs(), byLot: false, perSecond: 0, turnMs: 1000 };
     const buyer = { priority: 2, lot: 0, ticket: null, waitingMax: 10, passMs: 1000 };
@@ -40,6 +40,13 @@ describe('control of waiting rooms', () => {
     await server.stop();
   });
 
+  const show = async (saleId = '7'): Promise<unknown> =>
+    (
+      await request(server.operatorsUrl)
+        .get(`/admin/v1/sales/${saleId}/waiting-room`)
+        .set('authorization', bearer('eve', ['viewer']))
+        .expect(200)
+    ).body;
   const ask = (method: 'put' | 'post', path: string, body: object, roles = ['operator']): request.Test =>
     request(server.operatorsUrl)[method](`/admin/v1${path}`).set('authorization', bearer('boss', roles)).send(body);
   const rateInRules = async (): Promise<unknown> => {
@@ -55,6 +62,18 @@ describe('control of waiting rooms', () => {
     await ask('put', '/waiting-rooms/rate', { admitPerSecond: -1 }).expect(400);
     await ask('put', '/waiting-rooms/rate', { admitPerSecond: 0 }, ['viewer']).expect(403);
     expect(await rateInRules()).to.equal(12.5);
+  });
+
+  it('shows the buyers, the rate and the wait of the last buyer, which is unknown during a pause', async () => {
+    const publish = (queue: object, version: number) => rules.publish({ queue }, version, 'boss');
+    await publish({ mode: 'on', sales: ['7'], admitPerSecond: 0.5 }, 0);
+    const room7 = { version: 1, mode: 'on', admitPerSecond: 0.5, waiting: 3, admitted: 0, estimateMs: 6000 };
+    expect(await show()).to.deep.equal(room7);
+    await ask('post', '/sales/7/waiting-room', { action: 'admit', buyers: 2 }).expect(200);
+    await ask('put', '/waiting-rooms/rate', { admitPerSecond: 0 }).expect(200);
+    const paused = { ...room7, version: 2, admitPerSecond: 0 };
+    expect(await show()).to.deep.equal({ ...paused, waiting: 1, admitted: 2, estimateMs: null });
+    expect(await show('8'), 'no room').to.deep.equal({ ...paused, mode: 'off', waiting: 0, estimateMs: 0 });
   });
 
   it('admits buyers and empties the room in the name of the caller, and audits both', async () => {
