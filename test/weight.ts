@@ -8,13 +8,13 @@ import { SCHEMA, settingsOf, type SectionName } from '../src/core/config/schema.
 // ceiling. A commit that raises one says why.
 
 const CEILINGS: Readonly<Record<string, number>> = {
-  'lines of TypeScript': 196_100,
-  'lines in src': 62_600,
-  'lines in web': 16_900,
-  'lines in test': 106_250,
+  'lines of TypeScript': 196_390,
+  'lines in src': 62_635,
+  'lines in web': 16_905,
+  'lines in test': 106_440,
   'lines in deploy': 6_200,
   'lines in bench': 4_300,
-  'words in docs': 43_550,
+  'words in docs': 43_650,
   'words in docs/decisions': 11_750,
   'pages in docs': 28,
   settings: 96,

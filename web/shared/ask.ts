@@ -27,8 +27,8 @@ export interface Success extends Times {
   /** Parsed JSON body. Null for 204. */
   readonly body: Readonly<Record<string, unknown>> | null;
   /**
-   * How long caches may have kept the answer, ms, from its header `Age`. 0 without the header: the answer comes from
-   * the server itself.
+   * How old the answer may have been when it came, ms: an api gives the same answer for a second, and caches keep it. 0
+   * if nothing may keep it.
    */
   readonly keptMs: number;
 }
@@ -111,8 +111,17 @@ async function bodyOf(response: Response): Promise<Success['body']> {
   return typeof body === 'object' && body !== null ? (body as Record<string, unknown>) : null;
 }
 
-/** Returns the age of the answer, ms, rounded up: `Age` counts whole seconds. */
+/**
+ * Returns the greatest age of the answer, ms. A cache that does not send `Age`, such as nginx, may use up the whole time
+ * that `Cache-Control` allows. All counts are whole seconds, and the answer was up to a second old when it was sent.
+ */
 function keptIn({ headers }: Response): number {
-  const age = headers.get('age');
-  return age === null || !/^\d+$/.test(age) ? 0 : (Number(age) + 1) * 1000;
+  const caching = headers.get('cache-control') ?? '';
+  const age = /^\d+$/.exec(headers.get('age') ?? '')?.[0];
+  if (/no-store/.test(caching)) return 0;
+  const allowed = [...caching.matchAll(/\b(?:max-age|stale-while-revalidate)=(\d{1,6})/g)].map(
+    ([, seconds]) => seconds,
+  );
+  if (age === undefined && allowed.length === 0) return 0;
+  return (2 + (age === undefined ? allowed.reduce((sum, seconds) => sum + Number(seconds), 0) : Number(age))) * 1000;
 }
