@@ -111,17 +111,13 @@ async function bodyOf(response: Response): Promise<Success['body']> {
   return typeof body === 'object' && body !== null ? (body as Record<string, unknown>) : null;
 }
 
-/**
- * Returns the greatest age of the answer, ms. A cache that does not send `Age`, such as nginx, may use up the whole time
- * that `Cache-Control` allows. All counts are whole seconds, and the answer was up to a second old when it was sent.
- */
+/** Seconds for which caches may keep the answer of a sale. A cache that does not send `Age`, such as nginx, may use them up. */
+const KEPT_MAX = 2;
+
+/** Returns the greatest age of the answer, ms: an api sends an answer that is up to a second old, and `Age` rounds down. */
 function keptIn({ headers }: Response): number {
-  const caching = headers.get('cache-control') ?? '';
-  const age = /^\d+$/.exec(headers.get('age') ?? '')?.[0];
-  if (/no-store/.test(caching)) return 0;
-  const allowed = [...caching.matchAll(/\b(?:max-age|stale-while-revalidate)=(\d{1,6})/g)].map(
-    ([, seconds]) => seconds,
-  );
-  if (age === undefined && allowed.length === 0) return 0;
-  return (2 + (age === undefined ? allowed.reduce((sum, seconds) => sum + Number(seconds), 0) : Number(age))) * 1000;
+  const age = headers.get('age');
+  const caching = headers.get('cache-control');
+  if ((age ?? caching) === null || /no-store/.test(caching ?? '')) return 0;
+  return (2 + (/^\d+$/.test(age ?? '') ? Number(age) : KEPT_MAX)) * 1000;
 }
