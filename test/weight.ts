@@ -8,12 +8,12 @@ import { SCHEMA, settingsOf, type SectionName } from '../src/core/config/schema.
 // ceiling. A commit that raises one says why.
 
 const CEILINGS: Readonly<Record<string, number>> = {
-  'lines of TypeScript': 196_390,
-  'lines in src': 62_635,
-  'lines in web': 16_905,
-  'lines in test': 106_440,
+  'lines of TypeScript': 196_585,
+  'lines in src': 62_660,
+  'lines in web': 16_935,
+  'lines in test': 106_485,
   'lines in deploy': 6_200,
-  'lines in bench': 4_300,
+  'lines in bench': 4_365,
   'words in docs': 43_650,
   'words in docs/decisions': 11_750,
   'pages in docs': 28,
