@@ -124,7 +124,7 @@ export function createClient(options: ClientOptions): Client {
     },
     events: (saleId, key, limits = {}) => follow(purchaseAt(saleId, key), patienceOf(limits, EVENTS_MS), options),
     sale: (saleId, { fresh = false, ...limits } = {}) =>
-      call({ path: `${saleAt(saleId)}${fresh ? '?fresh=1' : ''}` }, limits),
+      call({ path: `${saleAt(saleId)}${fresh ? '?fresh=1' : ''}`, isPublic: true }, limits),
     watchSale: (saleId, limits = {}) => watchSale(() => client.sale(saleId, limits), limits.signal),
     orders({ after, limit, ...limits } = {}) {
       const query = new URLSearchParams();

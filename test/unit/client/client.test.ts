@@ -363,8 +363,15 @@ describe('client: tokens', () => {
     expect(await ended(client.orders())).to.deep.include({ ok: false, code: 'unauthorized' });
     client = createClient({ baseUrl: '', fetch: api.fetch });
     api.next(json(200, {}));
-    await ended(client.sale('7'));
+    await ended(client.orders());
     expect(api.asked[1]?.headers).to.deep.equal({});
+  });
+
+  it('reads the sale without the token, so that caches can answer', async () => {
+    client = createClient({ baseUrl: '', token: () => Promise.reject(new Error('signed out')), fetch: api.fetch });
+    api.next(json(200, {}));
+    expect(await ended(client.sale('7'))).to.deep.include({ ok: true });
+    expect(api.asked[0]?.headers).to.deep.equal({});
   });
 });
 
