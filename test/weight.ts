@@ -8,10 +8,10 @@ import { SCHEMA, settingsOf, type SectionName } from '../src/core/config/schema.
 // ceiling. A commit that raises one says why.
 
 const CEILINGS: Readonly<Record<string, number>> = {
-  'lines of TypeScript': 196_585,
+  'lines of TypeScript': 196_590,
   'lines in src': 62_660,
-  'lines in web': 16_935,
-  'lines in test': 106_485,
+  'lines in web': 16_940,
+  'lines in test': 106_490,
   'lines in deploy': 6_200,
   'lines in bench': 4_365,
   'words in docs': 43_650,
