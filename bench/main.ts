@@ -11,6 +11,7 @@ import { parseOptions, type BenchOptions, type ScenarioName } from './options.js
 import { judgeGoals, reportNotes, reportTable, type Report } from './report.js';
 import { isBad, type ScenarioResult } from './results.js';
 import { BUYERS_PER_SECOND, dueRateOf, secondsOf, type Context } from './scenarios/context.js';
+import { crowd } from './scenarios/crowd.js';
 import { flash } from './scenarios/flash.js';
 import { limits } from './scenarios/limits.js';
 import { paired, WARM_UP_SLICE_SECONDS } from './scenarios/paired.js';
@@ -106,6 +107,8 @@ function runScenario(scenario: ScenarioName, context: Context): Promise<Scenario
       return flash(context);
     case 'limits':
       return limits(context);
+    case 'crowd':
+      return crowd(context);
     case 'attack':
       return attack(context);
     case 'paired':
@@ -132,6 +135,7 @@ function buyersNeeded(options: BenchOptions, warmUpFor: number): number {
     'sold-out': (secondsOf({ options }, 'sold-out') + 4) * soldOutRate,
     flash: secondsOf({ options }, 'flash') * dueRateOf({ options }, 'flash'),
     limits: secondsOf({ options }, 'limits') * soldOutRate,
+    crowd: 1,
     attack: secondsOf({ options }, 'attack') * dueRateOf({ options }, 'attack') + CAPTURED,
     paired: Math.max(WARM_UP_SLICE_SECONDS, secondsOf({ options }, 'paired')) * winRate,
     buckets: secondsOf({ options }, 'buckets') * winRate,

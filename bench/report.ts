@@ -67,8 +67,11 @@ export function reportTable(results: readonly ScenarioResult[]): string {
   }
   for (const result of results) {
     if (result.kind !== 'limits') continue;
-    for (const { name, perSecond, unit } of result.limits) {
-      rows.push([`${name}: ${unit}`, ...results.map((one) => (one === result ? formatNumber(perSecond) : ''))]);
+    const add = (name: string, value: number): void =>
+      void rows.push([name, ...results.map((one) => (one === result ? formatNumber(value) : ''))]);
+    for (const { name, perSecond, unit, micros } of result.limits) {
+      add(`${name}: ${unit}`, perSecond);
+      for (const [user, value] of Object.entries(micros ?? {})) add(`${name}: CPU µs each: ${user}`, value);
     }
   }
   const common = rows.length === 0 ? [] : [renderTable(['', ...results.map(({ scenario }) => scenario)], rows)];

@@ -1,22 +1,23 @@
 import { readRecords } from './buyers.js';
 import { inChildProcess, ownCpuSeconds } from './child.js';
 import { LatencyHistogram } from './latency.js';
-import { requestFrame, type LoadPlan, type LoadResult } from './load.js';
+import { requestFrame, type LoadPlan, type LoadResult, type RepeatPlan } from './load.js';
 import { RequestSender } from './request-sender.js';
 
 /** All requests are due at once, so each connection sends the next request as soon as it has its answer. */
 const RATE = 1e9;
 
+/** More than two cores can answer. */
+const REPEATS_PER_SECOND = 100_000;
+
 /**
- * Sends purchases from a process of its own. Each connection sends the next request when it has its answer. No buyer is
- * used twice, and every request that was sent waits for its answer.
+ * Sends purchases, or the same request again and again, from a process of its own. Each connection sends the next
+ * request when it has its answer. No buyer is used twice, and every request that was sent waits for its answer.
  */
-export const runClosedLoop = inChildProcess<LoadPlan, LoadResult>(import.meta.url, async (plan) => {
-  const { port, path, buyers, connections, seconds } = plan;
-  const records = readRecords(buyers);
-  const frame = requestFrame({ port, path });
-  const [head, tail] = [Buffer.from(frame.head, 'latin1'), Buffer.from(frame.tail, 'latin1')];
-  const sentAt = new Float64Array(buyers.count);
+export const runClosedLoop = inChildProcess<LoadPlan | RepeatPlan, LoadResult>(import.meta.url, async (plan) => {
+  const { port, connections, seconds } = plan;
+  const [total, requestAt] = 'request' in plan ? repeated(plan) : purchases(plan);
+  const sentAt = new Float64Array(total);
   const latency = new LatencyHistogram();
   let [startedAt, lastAnswerAt, accepted] = [0, 0, 0];
   const elapsedMs = (): number => performance.now() - startedAt;
@@ -24,16 +25,12 @@ export const runClosedLoop = inChildProcess<LoadPlan, LoadResult>(import.meta.ur
     port,
     connections,
     rate: RATE,
-    total: buyers.count,
+    total,
     inTurn: false,
     endsAfterMs: seconds * 1000,
     request: (place) => {
       sentAt[place] = elapsedMs();
-      return Buffer.concat([
-        head,
-        records.subarray(place * buyers.recordBytes, (place + 1) * buyers.recordBytes),
-        tail,
-      ]);
+      return requestAt(place);
     },
     onAnswer: (place, status) => {
       lastAnswerAt = elapsedMs();
@@ -56,7 +53,23 @@ export const runClosedLoop = inChildProcess<LoadPlan, LoadResult>(import.meta.ur
     startedAtMs,
     endedAtMs: startedAtMs + lastAnswerAt,
     latency: latency.summary(),
-    ranOutOfBuyers: sender.sent === buyers.count,
+    ranOutOfBuyers: sender.sent === total,
     cpuSeconds: ownCpuSeconds() - cpuBefore,
   };
 });
+
+type Requests = readonly [total: number, at: (place: number) => Buffer];
+
+function purchases({ buyers, ...plan }: LoadPlan): Requests {
+  const records = readRecords(buyers);
+  const frame = requestFrame(plan);
+  const [head, tail] = [Buffer.from(frame.head, 'latin1'), Buffer.from(frame.tail, 'latin1')];
+  const recordAt = (place: number): Buffer =>
+    records.subarray(place * buyers.recordBytes, (place + 1) * buyers.recordBytes);
+  return [buyers.count, (place) => Buffer.concat([head, recordAt(place), tail])];
+}
+
+function repeated({ request, seconds }: RepeatPlan): Requests {
+  const bytes = Buffer.from(request, 'latin1');
+  return [seconds * REPEATS_PER_SECOND, () => bytes];
+}

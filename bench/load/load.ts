@@ -11,6 +11,11 @@ export interface LoadPlan {
   readonly seconds: number;
 }
 
+/** A whole request without a body, to be sent again and again. */
+export interface RepeatPlan extends Omit<LoadPlan, 'path' | 'buyers'> {
+  readonly request: string;
+}
+
 /** Latency in ms. */
 export interface Latency {
   readonly p50: number;

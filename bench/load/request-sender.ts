@@ -166,7 +166,7 @@ export interface ParsedAnswer {
 
 const HEADERS_END = Buffer.from('\r\n\r\n');
 
-/** Reads answers from the bytes of one connection. It knows only what our servers send: a status line and Content-Length. */
+/** Reads answers from the bytes of one connection. It knows only what our servers send: a status line, and Content-Length if there is a body. */
 export class AnswerReader {
   #pending: Buffer | null = null;
 
@@ -193,6 +193,7 @@ export class AnswerReader {
 }
 
 function contentLength(headers: string): number {
+  if (/^HTTP\/1\.1 (?:204|304) /.test(headers)) return 0;
   const length = /\r\ncontent-length: (\d+)/i.exec(headers)?.[1];
   if (length === undefined) throw new Error(`an answer without Content-Length: ${headers.slice(0, 200)}`);
   return Number(length);

@@ -18,13 +18,14 @@ export interface Context {
   readonly buyers: BuyerPool;
 }
 
-/** Seconds of load of each scenario without --seconds. `limits` and `paired` take this time for each part. */
+/** Seconds of load of each scenario without --seconds. `limits`, `crowd` and `paired` take this time for each part. */
 const DEFAULT_SECONDS: Record<ScenarioName, number> = {
   win: 15,
   'no-group-commit': 10,
   'sold-out': 10,
   flash: 5,
   limits: 4,
+  crowd: 4,
   attack: 20,
   paired: 10, // CPU is counted in steps of 10 ms
   buckets: 15,

@@ -23,16 +23,18 @@ import { BUYERS_PER_SECOND, secondsOf, type Context } from './context.js';
 import type { Session } from '../session/session.js';
 
 /** One part alone. */
-interface Limit {
+export interface Limit {
   readonly name: string;
   readonly perSecond: number;
   /** The counted thing: requests, purchases, messages or rows. */
   readonly unit: string;
+  /** CPU µs of each, of the api and of the servers behind it. */
+  readonly micros?: { readonly api: number; readonly servers: number };
 }
 
 export interface LimitFigures {
   readonly kind: 'limits';
-  readonly scenario: 'limits';
+  readonly scenario: 'limits' | 'crowd';
   readonly limits: readonly Limit[];
 }
 

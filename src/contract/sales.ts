@@ -30,7 +30,12 @@ export const salePage = z
     asksFor: z
       .array(z.enum(PROOFS))
       .meta({ description: 'what a purchase must include: a signature, a purchase token, a queue pass' }),
-    serverTime: time.meta({ description: 'when the server made this response; a cache may have kept it since' }),
+    serverTime: time.meta({
+      description: 'when the server made this response: now with `fresh`, and up to four seconds ago without it',
+    }),
+    pollAfterMs: count.meta({
+      description: 'how long a page should wait before it reads the sale again; add up to half of it at random',
+    }),
   })
   .meta({ id: 'SalePage' });
 

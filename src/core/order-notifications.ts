@@ -30,8 +30,14 @@ export function encodeOrderNotifications(
   return JSON.stringify({ v: ORDER_NOTIFICATIONS_VERSION, orders });
 }
 
-/** Reads a message body and checks everything in it. A bad body is a result, never a throw. */
-export function decodeOrderNotifications(body: string): DecodedOrderNotifications {
+/**
+ * Reads and checks a message body. A bad body is a result, never a throw.
+ * @param isWanted leaves out, unchecked, the orders with other keys: an api hears of every order of a sale and waits for few
+ */
+export function decodeOrderNotifications(
+  body: string,
+  isWanted: (key: string) => boolean = () => true,
+): DecodedOrderNotifications {
   const opened = openBody(body, ORDER_NOTIFICATIONS_VERSION);
   if (opened.outcome !== 'opened') return opened;
   const { orders } = opened.fields;
@@ -39,6 +45,7 @@ export function decodeOrderNotifications(body: string): DecodedOrderNotification
   const notifications: OrderNotification[] = [];
   for (const [index, item] of orders.entries()) {
     const [key, orderId, state = 'pending_payment', reason = null] = Array.isArray(item) ? (item as unknown[]) : [];
+    if (typeof key === 'string' && !isWanted(key)) continue;
     const { userId, requestId } = splitPurchaseKey(typeof key === 'string' ? key : '');
     const isKey = isUserId(userId) && isId(requestId);
     if (!isKey || !isOrderId(orderId) || !isState(state) || !isReason(reason)) {

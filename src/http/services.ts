@@ -92,7 +92,7 @@ export interface HttpServices {
   readonly followPurchase: FollowPurchase;
   readonly streamTimes: StreamTimes;
   /** @throws OperationalError */
-  readonly getSale: { get(saleId: string): Promise<GetSaleAnswer> };
+  readonly getSale: { get(saleId: string, isExact: boolean): Promise<GetSaleAnswer> };
   /**
    * Returns an order of this buyer. Null if the order does not exist or belongs to another buyer.
    * @throws OperationalError mysql

@@ -232,7 +232,7 @@ class Subscriptions {
   deliver(channel: string, body: string): void {
     const sale = this.#sales.get(channel);
     if (sale === undefined) return;
-    const decoded = decodeOrderNotifications(body);
+    const decoded = decodeOrderNotifications(body, (key) => sale.ofAll.size > 0 || sale.byPurchase.has(key));
     if (decoded.outcome !== 'decoded') {
       this.#log.warn({ saleId: sale.saleId, detail: decoded.detail }, 'could not decode a notification');
       return this.#notifyPossibleGap(channel);

@@ -33,8 +33,8 @@ export interface SaleView {
   readonly opensAtMs: number;
   readonly closesAtMs: number;
   /**
-   * Redis time at the moment of the answer: the clock that opens and closes the sale. Our time if Redis does not have
-   * the sale.
+   * Redis time when the view was made: the clock that opens and closes the sale. Our time if Redis does not have the
+   * sale.
    */
   readonly nowMs: number;
 }
@@ -57,11 +57,13 @@ interface Reading {
   readonly readMs: number;
   /** Returns the answer for a reading of this age. */
   readonly answer: (ageMs: number) => GetSaleAnswer;
+  /** The answer that shared caches may keep. Null before the first one. */
+  shared: GetSaleAnswer | null;
 }
 
 /**
- * Reads a sale for its page, at most once a second per sale and process. The time in an answer advances between
- * readings, and the state follows it: the page counts down to the opening by that time.
+ * Reads a sale for its page, at most once a second per sale and process. The state of a sale follows the time between
+ * readings.
  */
 export class GetSale {
   readonly #ports: GetSalePorts;
@@ -72,16 +74,28 @@ export class GetSale {
     this.#readings = new LRUCache({ max: options.max, ttl: options.ttlMs });
   }
 
-  /** @throws OperationalError redis or mysql */
-  async get(saleId: string): Promise<GetSaleAnswer> {
-    const { readMs, answer } = await this.#reading(saleId);
-    return answer(this.#ports.clock.monotonicMs() - readMs);
+  /**
+   * Returns the same object for a whole reading, unless the state changes, so that a crowd gets equal answers.
+   * @param isExact whether the answer must have the present time
+   * @throws OperationalError redis or mysql
+   */
+  async get(saleId: string, isExact = false): Promise<GetSaleAnswer> {
+    const reading = await this.#reading(saleId);
+    const answer = reading.answer(this.#ports.clock.monotonicMs() - reading.readMs);
+    if (isExact) return answer;
+    const { shared } = reading;
+    if (shared === null || stateIn(shared) !== stateIn(answer)) reading.shared = answer;
+    return reading.shared ?? answer;
   }
 
   #reading(saleId: string): Promise<Reading> {
     const known = this.#readings.get(saleId);
     if (known) return known;
-    const reading = this.#read(saleId).then((answer) => ({ readMs: this.#ports.clock.monotonicMs(), answer }));
+    const reading = this.#read(saleId).then((answer) => ({
+      readMs: this.#ports.clock.monotonicMs(),
+      answer,
+      shared: null,
+    }));
     this.#readings.set(saleId, reading);
     reading.catch(() => this.#readings.delete(saleId));
     return reading;
@@ -136,6 +150,8 @@ export class GetSale {
     return left > 0 || buckets.length === 1 ? left : this.#ports.units.count(sale);
   }
 }
+
+const stateIn = (answer: GetSaleAnswer): string => (answer.outcome === 'found' ? answer.view.state : answer.outcome);
 
 const always = (answer: GetSaleAnswer) => (): GetSaleAnswer => answer;
 

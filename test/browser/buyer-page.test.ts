@@ -224,7 +224,7 @@ describe('the sale page in a browser', () => {
     await bob.sees('sold_out');
     const bought = await buyers.status('ann', 'k1', 20);
     expect((await buyers.move('cancel', 'ann', String(bought.json.orderId)))?.status).to.equal(200);
-    await bob.sees('ready');
+    await bob.seesSoon('ready');
     expect(await bob.page.locator('.chip').textContent()).to.equal('Back in stock');
     expect(await bob.page.locator('#said').textContent()).to.equal('Back in stock. You can buy now.');
     await bob.button.click();

@@ -2,7 +2,9 @@ import { expect } from 'chai';
 import { createServer, type RequestListener } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { pickFreePort } from '../../deploy/local/stack/ports.js';
+import { SALE_CACHING } from '../../src/http/routes/sale-page.js';
 import { ask } from '../chaos/harness/http.js';
+import { until } from '../chaos/harness/wait.js';
 import { fetchNginx, Nginx, type FoundNginx } from '../helpers/nginx.js';
 
 const SIGNED = { 'Seckill-Signature': 'x'.repeat(43) };
@@ -102,6 +104,55 @@ describe('deploy/nginx in front of APIs that fail', () => {
     expect((await ask(`${url}/v1/sales/1/purchases`, { method: 'POST' })).status).to.equal(503);
     sendAnswers();
     expect((await Promise.all(waiting)).map(({ status }) => status)).to.deep.equal(requests.map(() => 200));
+  });
+
+  it('asks an API about once a second for a sale that a crowd reads, and for nothing else that it caches', async () => {
+    let state = 'open';
+    const asked = new Map<string, number>();
+    const api = await listen(({ url: path = '', headers }, res) => {
+      asked.set(path, (asked.get(path) ?? 0) + 1);
+      const { origin = '', authorization: buyer } = headers;
+      const cors = { Vary: 'Origin', 'Access-Control-Allow-Origin': origin };
+      res.writeHead(200, {
+        'Content-Type': 'application/json',
+        'Cache-Control': SALE_CACHING,
+        ETag: `"${state}"`,
+        ...cors,
+      });
+      res.end(JSON.stringify({ state, buyer }));
+    });
+    const url = await inFrontOf([api]);
+    const SALE = '/v1/sales/1';
+    const read = (path = SALE, headers = {}): ReturnType<typeof ask> => ask(url + path, { headers });
+    const beganMs = performance.now();
+    for (let i = 0; i < 50; i++) {
+      const answers = await Promise.all(Array.from({ length: 20 }, () => read(`${SALE}?utm=${i}`)));
+      for (const { json } of answers) expect(json.state).to.equal('open');
+    }
+    const timesAsked = (): number =>
+      [...asked].reduce((sum, [path, times]) => sum + (path.startsWith(SALE) ? times : 0), 0);
+    const seconds = (performance.now() - beganMs) / 1000;
+    expect(timesAsked(), `1,000 reads in ${seconds} s`).to.be.within(1, 2 + seconds);
+    expect((await read(SALE, { 'If-None-Match': '"open"' })).status).to.equal(304);
+
+    const before = timesAsked();
+    state = 'paused';
+    await until('everyone sees the change', async () => (await read()).json.state === 'paused');
+    expect(timesAsked() - before, 'the first answer after the change').to.equal(1);
+    state = 'closed';
+    for (const query of ['?fresh=1', '?fresh=1']) expect((await read(SALE + query)).json.state).to.equal('closed');
+    expect(asked.get(`${SALE}?fresh=1`)).to.equal(2);
+    expect((await read()).json.state, 'a fresh answer is not kept').to.equal('paused');
+    for (const origin of ['https://a.example', 'https://b.example', 'https://a.example']) {
+      const { headers } = await read('/v1/sales/2', { Origin: origin });
+      expect(headers['access-control-allow-origin']).to.equal(origin);
+    }
+    expect(asked.get('/v1/sales/2'), 'one copy for each origin').to.equal(2);
+    for (const path of [`${SALE}/purchases/k1`, '/v1/me/orders', '/v1/orders/9', `${SALE}/queue/t1`]) {
+      for (const buyer of ['ann', 'bob']) {
+        expect((await read(path, { Authorization: buyer })).json.buyer, path).to.equal(buyer);
+      }
+    }
   });
 
   it('sends any request to another API if the first API refuses the connection, also a signed purchase', async () => {

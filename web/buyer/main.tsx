@@ -155,6 +155,7 @@ const takeToken = (token: string): void => {
 const frame = joinFrame(window, takeToken, { monotonicMs: () => performance.now(), random: Math.random });
 page.onChange(draw);
 page.start(handedOver.signIn);
+if (document.visibilityState === 'hidden') page.setVisible(false);
 draw();
 
 const pictureLost = ({ target }: Event): void => {

@@ -7,7 +7,6 @@ import type { TabStorage } from '../shared/tab-storage.js';
 import { afterListening, listenAgainIn, LISTENING, LONG_POLL_SECONDS, SILENT_MS, type Listened } from './channel.js';
 import { isOpen } from './order.js';
 import { keptOf, newPurchase, restored, type KeptPurchase, type Purchase } from './purchase.js';
-import { offerOf, readAgainIn } from './sale.js';
 import { asksFor, isLetIn, newPage, reduce, type PageEvent, type PageState } from './state.js';
 
 /** The browser features that the page needs. Tests pass their own. */
@@ -48,9 +47,12 @@ const ASK_MAX_MS = 120_000;
 const LOST_MS = 2000;
 /** How long before the opening the page joins the waiting room and fetches a token. */
 const PREPARE_MS = 600_000;
-/** Initial readings, a second apart, until the time of the server is known to CLOCK_ERROR_MS. */
-const FIRST_LOOKS = 4;
-const FIRST_LOOK_MS = 1100;
+/**
+ * Readings that no cache answers, one after the other, until the time of the server is known to CLOCK_ERROR_MS. They
+ * begin PREPARE_MS before the opening.
+ */
+const FRESH_LOOKS_MAX = 4;
+const FRESH_LOOK_MS = 250;
 const CLOCK_ERROR_MS = 40;
 /**
  * Number of reads of the buyer's orders, within half a minute. A buyer who is told to have bought enough, but has no
@@ -271,27 +273,36 @@ export class Page {
     }
   }
 
-  /** Reads the sale repeatedly. */
+  /** Reads the sale repeatedly, as often as the api says. */
   async #look(signal: AbortSignal): Promise<void> {
-    for (let failed = 0, looks = 1; !signal.aborted; looks++) {
-      const answer = await this.#request({ path: this.#path('') }, signal);
+    const { sleep } = this.#browser;
+    for (let failed = 0, fresh = 0; !signal.aborted;) {
+      const isFresh = fresh < FRESH_LOOKS_MAX && this.#needsTime();
+      if (isFresh) fresh++;
+      const path = this.#path(isFresh ? '?fresh=1' : '');
+      const answer = await ask({ path }, ANSWER_MAX_MS, signal, this.#browser); // everyone's answer: without the token
       if (signal.aborted) return;
       this.#dispatch({ type: 'sale_read', answer });
       const isRead = answer.ok && this.#state.sale !== null; // a degraded API may say nothing
       failed = isRead ? 0 : failed + 1;
-      await this.#browser.sleep(this.#lookAgainIn(answer, failed, looks), signal);
+      const isSoon = isRead && fresh < FRESH_LOOKS_MAX && this.#needsTime();
+      await sleep(isSoon ? FRESH_LOOK_MS : this.#lookAgainIn(answer, failed), signal);
     }
   }
 
-  #lookAgainIn(answer: Answer, failed: number, looks: number): number {
-    const { sale, clock, isVisible } = this.#state;
-    const { random } = this.#browser;
-    if (sale === null || failed > 0) return backOffMs(failed, answer.ok ? null : answer.retryAfterMs, random());
+  /** True if the opening is near and the time of the server is not known well enough for it. */
+  #needsTime(): boolean {
+    const { sale, clock } = this.#state;
+    if (sale === null || clock === null) return false;
     const untilOpenMs = sale.opensAtMs - this.nowMs();
-    const isNear = untilOpenMs > 0 && untilOpenMs < PREPARE_MS;
-    if (isNear && looks < FIRST_LOOKS && clock !== null && clockErrorMs(clock) > CLOCK_ERROR_MS) return FIRST_LOOK_MS;
-    const [fromMs, toMs] = readAgainIn(offerOf(sale, this.nowMs()), untilOpenMs, isVisible);
-    return fromMs + random() * (toMs - fromMs);
+    return untilOpenMs > 0 && untilOpenMs < PREPARE_MS && clockErrorMs(clock) > CLOCK_ERROR_MS;
+  }
+
+  #lookAgainIn(answer: Answer, failed: number): number {
+    const { sale } = this.#state;
+    const random = this.#browser.random();
+    if (sale === null || failed > 0) return backOffMs(failed, answer.ok ? null : answer.retryAfterMs, random);
+    return sale.pollAfterMs * (1 + random / 2);
   }
 
   /** Sends the purchase until an answer counts. */
@@ -526,18 +537,20 @@ export class Page {
   }
 
   #request(request: Request, signal: AbortSignal, timeoutMs = ANSWER_MAX_MS): Promise<Answer> {
-    const isPublic = request.path === this.#path('');
-    return ask(isPublic ? request : this.#withToken(request), timeoutMs, signal, this.#browser);
+    return ask(this.#withToken(request), timeoutMs, signal, this.#browser);
   }
 }
 
 /** Returns the activities that should run now, each with a name. An activity runs on while its name stays the same. */
 function activitiesOf(state: PageState, nowMs: number): Readonly<Partial<Record<Activity, string>>> {
-  const { isOnline, purchase, order, move, sale, signIn, signInEnded, place, purchaseToken } = state;
+  const { isOnline, isVisible, purchase, order, move, sale, signIn, signInEnded, place, purchaseToken } = state;
   if (!isOnline) return {};
   const { step, key, orderId } = purchase;
   const isBusy = !signInEnded && (step === 'asking' || step === 'checking' || step === 'held');
-  const look = isBusy && sale !== null ? {} : { look: String(state.looks) };
+  // In the background it reads on only to learn when it may join the waiting room or fetch a token.
+  const mustPrepare = signIn !== null && (asksFor(state, 'queue_pass') || asksFor(state, 'purchase_token'));
+  const isIdle = isBusy || !(isVisible || (mustPrepare && sale?.state === 'announced'));
+  const look = isIdle && sale !== null ? {} : { look: String(state.looks) };
   if (signIn === null || signInEnded) return look;
   const by = (name: string): string => `${name} ${signIn.token}`; // restarts with another token
   const isPreparing =

@@ -23,7 +23,12 @@ export interface SaleView {
   readonly closesAtMs: number;
   /** Server time of this state. */
   readonly serverMs: number;
+  /** Wait before the next read. */
+  readonly pollAfterMs: number;
 }
+
+/** For an api that does not say how long to wait. */
+const POLL_AFTER_MS = 10_000;
 
 /**
  * Reads the body of a sale. A degraded API returns fewer fields, and missing fields stay as they were.
@@ -57,6 +62,7 @@ export function readSale(body: Success['body'], before: SaleView | null): SaleVi
     opensAtMs: time('opensAt', before?.opensAtMs ?? 0),
     closesAtMs: time('closesAt', before?.closesAtMs ?? 0),
     serverMs: time('serverTime', before?.serverMs ?? 0),
+    pollAfterMs: whole('pollAfterMs', before?.pollAfterMs ?? POLL_AFTER_MS),
   };
   return state === undefined || sale.title === '' ? before : { ...sale, state };
 }
@@ -84,37 +90,3 @@ export function offerOf(sale: SaleView, serverNowMs: number): Offer {
 
 /** An announced sale is not loaded yet, which makes no difference to a buyer who waits for its opening. */
 export const isBeforeOpening = ({ state }: SaleView): boolean => state === 'announced' || state === 'not_open';
-
-const SECOND_MS = 1000;
-const MINUTE_MS = 60 * SECOND_MS;
-/** Longest wait between two reads before the opening. */
-const WAIT_MAX_MS = 15 * MINUTE_MS;
-
-/**
- * Returns the range of the wait before the sale is read again, from and to, ms. The moment within the range is random,
- * so that a crowd does not send requests in step. Shared caches keep an answer for a second.
- */
-export function readAgainIn(
-  offer: Offer,
-  untilOpenMs: number,
-  isVisible: boolean,
-): readonly [fromMs: number, toMs: number] {
-  switch (offer) {
-    case 'not_open':
-      // Two or three reads in the last minutes keep the time right. Another read follows after the opening.
-      if (untilOpenMs > 10 * MINUTE_MS) return [MINUTE_MS, Math.min(WAIT_MAX_MS, untilOpenMs / 4)];
-      if (untilOpenMs > 90 * SECOND_MS) return [20 * SECOND_MS, 40 * SECOND_MS];
-      if (untilOpenMs > 40 * SECOND_MS) return [10 * SECOND_MS, 20 * SECOND_MS];
-      return [untilOpenMs + SECOND_MS, untilOpenMs + 4 * SECOND_MS];
-    case 'opening':
-    case 'loading':
-    case 'paused':
-      return isVisible ? [2 * SECOND_MS, 4 * SECOND_MS] : [10 * SECOND_MS, 20 * SECOND_MS];
-    case 'open':
-      return isVisible ? [6 * SECOND_MS, 12 * SECOND_MS] : [MINUTE_MS, 2 * MINUTE_MS];
-    case 'sold_out': // units that come back are soon gone again
-      return isVisible ? [3 * SECOND_MS, 6 * SECOND_MS] : [20 * SECOND_MS, 40 * SECOND_MS];
-    case 'closed':
-      return [5 * MINUTE_MS, 10 * MINUTE_MS];
-  }
-}

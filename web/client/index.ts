@@ -16,10 +16,11 @@ import type {
   PurchaseResult,
   PurchaseStep,
   PurchaseToken,
-  Sale,
+  SaleRead,
   Whole,
 } from './types.js';
 import { waitInQueue, type LetIn } from './queue.js';
+import { watchSale } from './watch-sale.js';
 
 export { CannotFollow } from './follow.js';
 export { newKey } from './buy.js';
@@ -50,8 +51,17 @@ export interface Client {
    * with the reason of an aborted signal
    */
   events(saleId: string, key: string, options?: CallOptions): AsyncGenerator<PurchaseStep, void, undefined>;
-  /** Reads the sale, and the time of the server. */
-  sale(saleId: string, options?: CallOptions): Promise<Answer<Whole<Sale> | Degraded | null>>;
+  /**
+   * Reads the sale.
+   * @param fresh asks past all caches: `serverTime` is the present time, else it may be some seconds old
+   */
+  sale(saleId: string, options?: CallOptions & { readonly fresh?: boolean }): Promise<Answer<SaleRead>>;
+  /**
+   * Yields each read of the sale, as often as the API asks for, at random moments. Reads nothing while the page is
+   * hidden. Ends when its reader leaves the loop.
+   * @throws while it is read: the reason of an aborted signal
+   */
+  watchSale(saleId: string, options?: CallOptions): AsyncGenerator<Answer<SaleRead>, void, undefined>;
   /** Reads the orders of the buyer, page by page. @param after `next` of the page before */
   orders(
     options?: CallOptions & { readonly after?: string | null; readonly limit?: number },
@@ -113,7 +123,9 @@ export function createClient(options: ClientOptions): Client {
       return call({ path: `${purchaseAt(saleId, key)}?wait=${waitSeconds}`, timeoutMs }, limits);
     },
     events: (saleId, key, limits = {}) => follow(purchaseAt(saleId, key), patienceOf(limits, EVENTS_MS), options),
-    sale: (saleId, limits) => call({ path: saleAt(saleId) }, limits),
+    sale: (saleId, { fresh = false, ...limits } = {}) =>
+      call({ path: `${saleAt(saleId)}${fresh ? '?fresh=1' : ''}`, isPublic: true }, limits),
+    watchSale: (saleId, limits = {}) => watchSale(() => client.sale(saleId, limits), limits.signal),
     orders({ after, limit, ...limits } = {}) {
       const query = new URLSearchParams();
       if (after) query.set('after', after);

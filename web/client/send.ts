@@ -10,6 +10,8 @@ export interface Request {
   readonly headers?: Readonly<Record<string, string | null | undefined>>;
   /** Sent as JSON. */
   readonly body?: object;
+  /** Sent without the token, since caches do not answer requests with a token. */
+  readonly isPublic?: boolean;
   /** Time limit from the start of an attempt to the end of its answer, ms. */
   readonly timeoutMs?: number;
 }
@@ -80,9 +82,9 @@ class NotSent extends Error {}
  * @throws NotSent; what `fetch` throws
  */
 export async function open(request: Request, signal: AbortSignal, options: ClientOptions): Promise<Response> {
-  const token = await tokenOf(options);
+  const token = request.isPublic ? null : await tokenOf(options);
   const response = await send(request, token, signal, options);
-  if (response.status !== 401 || typeof options.token !== 'function') return response;
+  if (request.isPublic || response.status !== 401 || typeof options.token !== 'function') return response;
   const newer = await tokenOf(options);
   return newer === token ? response : send(request, newer, signal, options);
 }

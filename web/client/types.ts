@@ -1,5 +1,6 @@
 import type { Problem } from '../../src/contract/problem.js';
-import type { Purchase } from '../../src/contract/purchases.js';
+import type { Degraded, Purchase } from '../../src/contract/purchases.js';
+import type { SalePage } from '../../src/contract/sales.js';
 
 export type { ActionNeeded, Order, OrdersOfBuyer as OrderPage, OrderWithRefunds } from '../../src/contract/orders.js';
 export type { Degraded, Place, PurchaseToken } from '../../src/contract/purchases.js';
@@ -7,6 +8,8 @@ export type { SalePage as Sale } from '../../src/contract/sales.js';
 export type { Problem, Purchase };
 /** A complete answer. `degraded` tells it from a degraded answer. */
 export type Whole<T> = T & { readonly degraded?: undefined };
+/** Null: an overloaded API has no data now. */
+export type SaleRead = Whole<SalePage> | Degraded | null;
 
 /**
  * Why a request failed: the `code` of a problem, which may be new to this version, or a code that no server sends.

@@ -27,8 +27,8 @@ export interface Success extends Times {
   /** Parsed JSON body. Null for 204. */
   readonly body: Readonly<Record<string, unknown>> | null;
   /**
-   * How long caches may have kept the answer, ms, from its header `Age`. 0 without the header: the answer comes from
-   * the server itself.
+   * How old the answer may have been when it came, ms: an api gives the same answer for a second, and caches keep it. 0
+   * if nothing may keep it.
    */
   readonly keptMs: number;
 }
@@ -111,8 +111,13 @@ async function bodyOf(response: Response): Promise<Success['body']> {
   return typeof body === 'object' && body !== null ? (body as Record<string, unknown>) : null;
 }
 
-/** Returns the age of the answer, ms, rounded up: `Age` counts whole seconds. */
+/** Seconds for which caches may keep the answer of a sale. A cache that does not send `Age`, such as nginx, may use them up. */
+const KEPT_MAX = 2;
+
+/** Returns the greatest age of the answer, ms: an api sends an answer that is up to a second old, and `Age` rounds down. */
 function keptIn({ headers }: Response): number {
   const age = headers.get('age');
-  return age === null || !/^\d+$/.test(age) ? 0 : (Number(age) + 1) * 1000;
+  const caching = headers.get('cache-control');
+  if ((age ?? caching) === null || /no-store/.test(caching ?? '')) return 0;
+  return (2 + (/^\d+$/.test(age ?? '') ? Number(age) : KEPT_MAX)) * 1000;
 }

@@ -11,7 +11,10 @@ export type Body = Readonly<Record<string, unknown>>;
 /** Fields that a page or a program needs, as the HTTP bodies name them. */
 const ESSENTIAL: Readonly<Record<ReadEndpoint, readonly string[]>> = {
   status: ['requestId', 'saleId', 'status', 'orderId', 'orderState', 'reason'],
-  sale: ['saleId', 'title', 'priceCents', 'currency', 'state', 'opensAt', 'closesAt', 'asksFor', 'serverTime'],
+  sale: [
+    ...['saleId', 'title', 'priceCents', 'currency', 'state', 'opensAt', 'closesAt', 'asksFor'],
+    ...['serverTime', 'pollAfterMs'],
+  ],
   order: ['orderId', 'saleId', 'state', 'amountCents', 'currency', 'expiresAt'],
 };
 

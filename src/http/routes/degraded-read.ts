@@ -17,7 +17,8 @@ interface Read<C extends ProblemCode> extends ReadRequest {
   readonly missing: () => C;
   /** The request id for problems. Null if the request has no id. */
   readonly requestId: string | null;
-  readonly headers?: readonly string[];
+  /** Makes the full answer. Default: JSON that no cache keeps. */
+  readonly whole?: (body: Body) => Answer<200 | 304>;
 }
 
 /** Describes the whole answer, or the reduced answer under overload. */
@@ -39,7 +40,8 @@ export async function answerRead<C extends ProblemCode>(
   switch (served.served) {
     case 'full':
       if (served.body === null) return problem(read.missing(), { requestId });
-      return json(200, read.word(served.body), served.body, read.headers);
+      if (read.whole) return read.whole(served.body) as Answer<200>; // only the sale page may answer 304, and its document lists it
+      return json(200, read.word(served.body), served.body);
     case 'stale':
     case 'essential':
     case 'empty':

@@ -83,6 +83,15 @@ describe('clients on raw sockets', () => {
     }
   });
 
+  it('repeats a request whose answers have no body', async () => {
+    const port = await serve((req, res) => void res.writeHead(req.url === '/x' ? 304 : 500).end());
+    const request = 'GET /x HTTP/1.1\r\nHost: x\r\n\r\n';
+    const plan = { port, request, connections: 4, seconds: 1 };
+    const { sent, answered, accepted } = await runClosedLoop(plan, new AbortController().signal);
+    expect(answered).to.be.above(4).and.to.equal(sent);
+    expect(accepted).to.equal(0);
+  });
+
   it('sends only due requests, from each address in turn', async () => {
     const asked = new Map<string, number>();
     const port = await serve((req, res) => {

@@ -363,8 +363,15 @@ describe('client: tokens', () => {
     expect(await ended(client.orders())).to.deep.include({ ok: false, code: 'unauthorized' });
     client = createClient({ baseUrl: '', fetch: api.fetch });
     api.next(json(200, {}));
-    await ended(client.sale('7'));
+    await ended(client.orders());
     expect(api.asked[1]?.headers).to.deep.equal({});
+  });
+
+  it('reads the sale without the token, so that caches can answer', async () => {
+    client = createClient({ baseUrl: '', token: () => Promise.reject(new Error('signed out')), fetch: api.fetch });
+    api.next(json(200, {}));
+    expect(await ended(client.sale('7'))).to.deep.include({ ok: true });
+    expect(api.asked[0]?.headers).to.deep.equal({});
   });
 });
 
@@ -374,6 +381,7 @@ describe('client: the other calls', () => {
     [`${STATUS}?wait=10`, () => client.status('7', 'k1', { waitSeconds: 10 })],
     [`${STATUS}?wait=0`, () => client.status('7', 'k1')],
     ['GET /v1/sales/7', () => client.sale('7')],
+    ['GET /v1/sales/7?fresh=1', () => client.sale('7', { fresh: true })],
     ['GET /v1/me/orders', () => client.orders()],
     ['GET /v1/me/orders?after=a%2Fb&limit=5', () => client.orders({ after: 'a/b', limit: 5 })],
     ['GET /v1/orders/99', () => client.order('99')],
@@ -390,6 +398,40 @@ describe('client: the other calls', () => {
       expect(api.whats).to.deep.equal([what, what, what]);
     });
   }
+
+  it('reads a sale as often as the API asks for, later after a refusal, and not while the page is hidden', async () => {
+    const page = Object.assign(new EventTarget(), { visibilityState: 'visible' });
+    Object.assign(globalThis, { document: page });
+    random.returns(0.5);
+    const leave = new AbortController();
+    const reads = client.watchSale('7', { signal: leave.signal, patienceMs: 0 });
+    const read = async (): Promise<unknown> => (await ended(reads.next())).value;
+    api.next(
+      json(200, { pollAfterMs: 20_000 }),
+      refusal('loading', 40_000),
+      json(200, { degraded: 'L3' }),
+      json(200, {}),
+    );
+    expect(await read()).to.deep.include({ ok: true, body: { pollAfterMs: 20_000 } });
+    expect(await read()).to.deep.include({ ok: false, code: 'loading' });
+    await read();
+    expect(pausesMs()[0]).to.be.closeTo(25_000, 100);
+    expect(pausesMs()[1]).to.be.closeTo(50_000, 100);
+    page.visibilityState = 'hidden';
+    const shown = reads.next();
+    await clock.tickAsync(3_600_000);
+    expect(api.asked).to.have.length(3);
+    page.visibilityState = 'visible';
+    page.dispatchEvent(new Event('visibilitychange'));
+    await shown;
+    expect(api.asked).to.have.length(4);
+    page.visibilityState = 'hidden';
+    const left = reads.next();
+    await clock.tickAsync(60_000);
+    leave.abort(new Error('gone'));
+    expect(await left.catch((error: Error) => error.message)).to.equal('gone');
+    Reflect.deleteProperty(globalThis, 'document');
+  });
 
   it('rejects when the signal aborts, even if the client would not retry', async () => {
     api.next('hangs');

@@ -26,6 +26,24 @@ describe('order notifications', () => {
     expect(decodeOrderNotifications(encodeOrderNotifications([hostile]))).to.deep.include({ notifications: [hostile] });
   });
 
+  it('leaves out orders that nobody wants, whatever they contain, but checks the others', () => {
+    const body = (state: string): string =>
+      JSON.stringify({
+        v: 2,
+        orders: [
+          ['a/k1', 7, 'lost'],
+          ['b/k2', '9', state],
+        ],
+      });
+    const wanted = (key: string): boolean => key === 'b/k2';
+    const order = { userId: 'b', requestId: 'k2', orderId: '9', state: 'paid', reason: null };
+    expect(decodeOrderNotifications(body('paid'), wanted)).to.deep.equal({
+      outcome: 'decoded',
+      notifications: [order],
+    });
+    expect(decodeOrderNotifications(body('lost'), wanted).outcome).to.equal('undecodable');
+  });
+
   for (const [what, body, outcome] of [
     ['no JSON', '{', 'undecodable'],
     ['another version', '{"v":1,"orders":[]}', 'unknown_version'],

@@ -7,8 +7,26 @@ import { newLifecycle } from '../../../src/http/answer.js';
 import { createBuyersListener } from '../../../src/http/app.js';
 import type { PurchaseQuery } from '../../../src/purchase/get-purchase.js';
 import { ROUTES } from '../../../src/programs/routes.js';
+import { SALE_CACHING } from '../../../src/http/routes/sale-page.js';
 import type { HttpServices } from '../../../src/http/services.js';
+import type { SaleView } from '../../../src/sales/get-sale.js';
+import { partial } from '../../helpers/partial.js';
 import { AT_MS, bearer, FakeServices, ORDER, RawClient, startServer, until, type Started } from './http-harness.js';
+
+const VIEW: SaleView = {
+  saleId: '7',
+  sku: 's',
+  title: 'Café',
+  priceCents: 999,
+  currency: 'EUR',
+  limitPerBuyer: 1,
+  paymentWindowMs: 600_000,
+  state: 'open',
+  stock: 'few',
+  opensAtMs: AT_MS,
+  closesAtMs: AT_MS + 1000,
+  nowMs: AT_MS + 1,
+};
 
 describe('routes', () => {
   it('refuse an end before its start and a nonsensical year wherever they accept a time range', async () => {
@@ -136,22 +154,9 @@ describe('routes', () => {
   });
 
   describe('GET sale', () => {
-    it('returns 200 with ISO 8601 times, cacheable for a second, without a token', async () => {
-      const view = {
-        ...({
-          saleId: '7',
-          sku: 's',
-          title: 'Café',
-          priceCents: 999,
-          currency: 'EUR',
-          limitPerBuyer: 1,
-          paymentWindowMs: 600_000,
-          state: 'open',
-        } as const),
-        ...({ stock: 'few', opensAtMs: AT_MS, closesAtMs: AT_MS + 1000, nowMs: AT_MS + 1 } as const),
-      };
-      const url = await serve({ getSale: { get: () => Promise.resolve({ outcome: 'found', view }) } });
-      const { body } = await request(url).get('/v1/sales/7').expect(200).expect('cache-control', 'public, max-age=1');
+    it('returns 200 with ISO 8601 times, without a token', async () => {
+      const url = await serve({ getSale: { get: () => Promise.resolve({ outcome: 'found', view: VIEW }) } });
+      const { body } = await request(url).get('/v1/sales/7').expect(200);
       expect(body).to.deep.equal({
         saleId: '7',
         sku: 's',
@@ -166,7 +171,34 @@ describe('routes', () => {
         closesAt: '2030-01-01T00:00:01.000Z',
         asksFor: [],
         serverTime: '2030-01-01T00:00:00.001Z',
+        pollAfterMs: 10_000,
       });
+    });
+
+    it('lets caches keep the answer for a second, and answers 304 until it changes, but never a fresh read', async () => {
+      let view: SaleView = VIEW;
+      let needsToken = false;
+      const url = await serve({
+        getSale: { get: (_id, isExact) => Promise.resolve({ outcome: 'found', view: isExact ? { ...VIEW } : view }) },
+        tokens: partial({ areIssued: () => needsToken }),
+      });
+      const read = (query = '', known = ''): request.Test =>
+        request(url).get(`/v1/sales/7${query}`).set('if-none-match', known);
+      const { headers, body } = await read().expect(200).expect('cache-control', SALE_CACHING);
+      const etag = String(headers.etag);
+      expect(etag).to.match(/^"[\w-]{22}"$/);
+      const unchanged = await read('', `W/"old", W/${etag}`).expect(304).expect('cache-control', SALE_CACHING);
+      expect([unchanged.headers.etag, unchanged.text]).to.deep.equal([etag, '']);
+      await read('', '*').expect(304);
+      expect(fake.counted).to.deep.equal(['sale found', 'sale unchanged', 'sale unchanged']);
+      const fresh = await read('?fresh=1', etag).expect(200).expect('cache-control', 'no-store');
+      expect([fresh.headers.etag, fresh.body]).to.deep.equal([undefined, body]);
+      await read('?fresh=0').expect(400);
+      for (const change of [() => (view = { ...VIEW, stock: 'none' }), () => (needsToken = true)]) {
+        const before = String((await read()).headers.etag);
+        change();
+        await read('', before).expect(200);
+      }
     });
 
     it('returns 404 or 503 when the sale is absent or still loading, not cacheable', async () => {

@@ -162,16 +162,28 @@ describe('get-sale', () => {
     const readAtMs = clock.nowMs();
     const sale = await loaded({ opensAtMs: readAtMs + 400, closesAtMs: readAtMs + 900 });
     const get = create();
-    const shownAfter = async (ms: number): Promise<string> => {
+    const shownAfter = async (ms: number, isExact: boolean): Promise<string> => {
       clock.advance(readAtMs + ms - clock.nowMs());
-      const answer = await get.get(sale.saleId);
+      const answer = await get.get(sale.saleId, isExact);
       return answer.outcome === 'found' ? `${answer.view.state} at ${answer.view.nowMs - readAtMs}` : answer.outcome;
     };
-    expect(await shownAfter(0)).to.equal('not_open at 0');
-    expect(await shownAfter(399)).to.equal('not_open at 399');
-    expect(await shownAfter(400)).to.equal('open at 400');
-    expect(await shownAfter(900)).to.equal('closed at 900');
+    expect(await shownAfter(0, false)).to.equal('not_open at 0');
+    expect(await shownAfter(399, true)).to.equal('not_open at 399');
+    expect(await shownAfter(399, false), 'equal for everyone until something changes').to.equal('not_open at 0');
+    expect(await shownAfter(400, false)).to.equal('open at 400');
+    expect(await shownAfter(900, true)).to.equal('closed at 900');
+    expect(await shownAfter(901, false)).to.equal('closed at 901');
     expect(reads).to.equal(1);
+  });
+
+  it('returns the same answer to everyone who reads within a reading', async () => {
+    const sale = await loaded();
+    const get = create();
+    const [one, other] = await Promise.all([get.get(sale.saleId), get.get(sale.saleId)]);
+    clock.advance(500);
+    expect([other, await get.get(sale.saleId)]).to.deep.equal([one, one]);
+    expect(other).to.equal(one);
+    expect(await get.get(sale.saleId, true)).not.to.equal(one);
   });
 
   it('distinguishes not_found from loading', async () => {

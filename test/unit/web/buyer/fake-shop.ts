@@ -1,4 +1,6 @@
 import type { SinonFakeTimers } from 'sinon';
+import type { SaleView } from '../../../../src/sales/get-sale.js';
+import { pollAfterMs } from '../../../../src/sales/poll-after.js';
 import type { Answer, Success } from '../../../../web/shared/ask.js';
 import { readToken, type SignIn } from '../../../../web/shared/sign-in.js';
 import { Page, type Browser } from '../../../../web/buyer/page.js';
@@ -24,26 +26,33 @@ export const signInOf = (userId: string, endsAtMs = OPENS_MS + 3_600_000): SignI
   readToken(`x.${part({ sub: userId, exp: endsAtMs / 1000 })}.y`) as SignIn;
 
 /** Returns the body of a sale as read at a moment of the server. */
-export const saleBody = (serverMs: number, parts: Record<string, unknown> = {}): Record<string, unknown> => ({
-  saleId: '7',
-  sku: 'cup',
-  title: 'A cup',
-  priceCents: 1999,
-  currency: 'EUR',
-  limitPerBuyer: 2,
-  paymentWindow: null,
-  state: 'open',
-  stock: 'plenty',
-  asksFor: [],
-  opensAt: new Date(OPENS_MS).toISOString(),
-  closesAt: new Date(OPENS_MS + 3_600_000).toISOString(),
-  serverTime: new Date(serverMs).toISOString(),
-  ...parts,
-});
+export function saleBody(serverMs: number, parts: Record<string, unknown> = {}): Record<string, unknown> {
+  const body = {
+    saleId: '7',
+    sku: 'cup',
+    title: 'A cup',
+    priceCents: 1999,
+    currency: 'EUR',
+    limitPerBuyer: 2,
+    paymentWindow: null,
+    state: 'open',
+    stock: 'plenty',
+    asksFor: [],
+    opensAt: new Date(OPENS_MS).toISOString(),
+    closesAt: new Date(OPENS_MS + 3_600_000).toISOString(),
+    serverTime: new Date(serverMs).toISOString(),
+    ...parts,
+  };
+  const { state, stock } = body;
+  const view = { state, stock, opensAtMs: OPENS_MS, nowMs: serverMs } as SaleView;
+  return { pollAfterMs: pollAfterMs(view), ...body };
+}
 
 export interface Asked {
   /** Method and path behind the sale, such as `POST /purchases`. */
   readonly what: string;
+  /** Whether no cache may answer. */
+  readonly isFresh: boolean;
   readonly headers: Readonly<Record<string, string>>;
   readonly body: unknown;
   /** On the clock of the server. */
@@ -127,9 +136,10 @@ export class FakeShop {
       Promise.race([new Promise<void>((resolve) => setTimeout(resolve, ms)), aborted]);
     await wait(this.tripMs);
     if (!this.online) throw new TypeError('Failed to fetch');
-    const what = `${method} ${path.replace('/v1/sales/7', '')}`;
+    const what = `${method} ${path.replace('/v1/sales/7', '').replace('?fresh=1', '')}`;
     const asked: Asked = {
       what,
+      isFresh: path.endsWith('?fresh=1'),
       headers: headers as Record<string, string>,
       body: typeof body === 'string' ? JSON.parse(body) : undefined,
       atMs: this.#clock.now,
@@ -154,8 +164,8 @@ export class FakeShop {
   }
 }
 
-export const json = (body: unknown, status = 200): Response =>
-  new Response(JSON.stringify(body), { status, headers: { 'content-type': 'application/json' } });
+export const json = (body: unknown, status = 200, headers = {}): Response =>
+  new Response(JSON.stringify(body), { status, headers: { 'content-type': 'application/json', ...headers } });
 export const problem = (status: number, code: string, retryAfterMs?: number): Response =>
   new Response(JSON.stringify({ code, ...(retryAfterMs === undefined ? {} : { retryAfterMs }) }), {
     status,

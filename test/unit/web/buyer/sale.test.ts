@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { offerOf, readAgainIn, readSale, type Offer, type SaleView } from '../../../../web/buyer/sale.js';
+import { offerOf, readSale, type SaleView } from '../../../../web/buyer/sale.js';
 import { OPENS_MS, saleBody } from './fake-shop.js';
 
 const saleAt = (serverMs: number, parts: Record<string, unknown> = {}): SaleView =>
@@ -64,23 +64,11 @@ describe('sale on the page', () => {
     expect(readSale(null, before)).to.equal(before);
   });
 
-  it('is read at random moments, rarely in the background, and never at the opening itself', () => {
-    const offers: Offer[] = ['not_open', 'opening', 'open', 'sold_out', 'paused', 'loading', 'closed'];
-    for (const offer of offers) {
-      for (const untilOpenMs of [86_400_000, 700_000, 300_000, 60_000, 20_000]) {
-        const [fromMs, toMs] = readAgainIn(offer, untilOpenMs, true);
-        expect(fromMs, offer).to.be.at.least(1000); // shared caches keep an answer for a second
-        expect(toMs - fromMs, offer).to.be.at.least(2000);
-        expect(toMs).to.be.below(2 ** 31);
-        const [hiddenMs] = readAgainIn(offer, untilOpenMs, false);
-        expect(hiddenMs).to.be.at.least(fromMs);
-      }
-    }
-    for (let untilOpenMs = 1; untilOpenMs < 1_000_000; untilOpenMs += 777) {
-      const [fromMs, toMs] = readAgainIn('not_open', untilOpenMs, true);
-      const isBefore = toMs < untilOpenMs;
-      const isBehind = fromMs > untilOpenMs;
-      expect(isBefore || isBehind, `${untilOpenMs} ms before: ${fromMs} to ${toMs}`).to.equal(true);
-    }
+  it('is read after ten seconds when the API does not say when, and as before when it says less than before', () => {
+    const old = saleAt(OPENS_MS, { pollAfterMs: undefined });
+    expect(old.pollAfterMs).to.equal(10_000);
+    const soldOut = saleAt(OPENS_MS, { stock: 'none' });
+    expect(soldOut.pollAfterMs).to.equal(20_000);
+    expect(readSale({ saleId: '7', state: 'unknown' }, soldOut)?.pollAfterMs).to.equal(20_000);
   });
 });

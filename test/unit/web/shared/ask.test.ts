@@ -46,10 +46,19 @@ describe('request of a page', () => {
     });
   });
 
-  it('knows the longest cache age of its answer: Age plus one second', async () => {
-    expect(await asked(() => json(200, {}, { age: '0' }))).to.include({ keptMs: 1000 });
-    expect(await asked(() => json(200, {}, { age: '3' }))).to.include({ keptMs: 4000 });
-    expect(await asked(() => json(200, {}, { age: 'old' }))).to.include({ keptMs: 0 });
+  it('knows the greatest age of its answer: Age, or all that Cache-Control allows, and two seconds', async () => {
+    const caching = 'public, max-age=1, stale-while-revalidate=1';
+    for (const [headers, keptMs] of [
+      [{}, 0],
+      [{ 'cache-control': 'no-store' }, 0],
+      [{ 'cache-control': 'no-store', age: '3' }, 0],
+      [{ 'cache-control': caching }, 4000],
+      [{ 'cache-control': caching, age: '0' }, 2000],
+      [{ 'cache-control': caching, age: 'old' }, 4000],
+      [{ age: '3' }, 5000],
+    ] as const) {
+      expect(await asked(() => json(200, {}, headers)), JSON.stringify(headers)).to.include({ keptMs });
+    }
   });
 
   it('returns the code of a problem with the retry time, preferably from the body', async () => {
