@@ -5,6 +5,8 @@ const MINUTE_MS = 60 * SECOND_MS;
 /** The last read before the opening is this long before it. The next read follows the opening. */
 const LAST_READ_MS = 40 * SECOND_MS;
 const AFTER_OPENING_MS = 5 * SECOND_MS;
+/** While units are left. The shortest wait of a crowd. */
+export const OPEN_POLL_MS = 10 * SECOND_MS;
 
 /**
  * Returns how long a page should wait before it reads the sale again, ms. A crowd reads rarely while nothing can change
@@ -23,7 +25,7 @@ export function pollAfterMs({ state, stock, opensAtMs, nowMs }: SaleView): numbe
     case 'paused':
       return 10 * SECOND_MS;
     case 'open': // returned units are soon gone again
-      return (stock === 'none' ? 20 : 10) * SECOND_MS;
+      return stock === 'none' ? 20 * SECOND_MS : OPEN_POLL_MS;
     case 'closed':
       return 5 * MINUTE_MS;
   }

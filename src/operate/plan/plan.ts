@@ -1,6 +1,7 @@
 import { loadConfig } from '../../core/config/load.js';
 import { SCHEMA } from '../../core/config/schema.js';
 import { BUCKETS_MAX } from '../../core/bucket.js';
+import { OPEN_POLL_MS } from '../../sales/poll-after.js';
 import type { UnitCosts } from './unit-costs.js';
 
 /** What a sale must bear. */
@@ -45,8 +46,8 @@ const POOL_MAX = SCHEMA.mysql.poolMax.fallback as number;
 const HEADROOM = 2;
 /** Objective: 99.9 % of the accepted purchases are orders after this time, s. */
 const LAND_WITHIN_S = 5;
-/** Shortest interval at which an open page reads its sale again, s. */
-const READ_EVERY_S = 3;
+/** Interval at which an open page reads its sale again, s. A cache in front of the apis answers most of these reads. */
+const READ_EVERY_S = OPEN_POLL_MS / 1000;
 /** Enough for the figures to settle. */
 const ROUNDS = 100;
 /** Cores of one broker. */

@@ -17,14 +17,14 @@ describe('seckill plan', () => {
   it('computes each line from its rule', () => {
     // batches are full, so that each order costs its least
     const costs = { ...README_COSTS, api: { full: 100, single: 100 }, redis: { full: 10, single: 10 }, refusal: 20 };
-    const values = valuesOf({ tries: 110_000, winners: 10_000, readers: 300_000 }, { ...costs, read: 40 });
+    const values = valuesOf({ tries: 110_000, winners: 10_000, readers: 1_000_000 }, { ...costs, read: 40 });
     expect(values).to.include({
       apis: 14, // 2 × (10,000 × 100 + 100,000 × 20 + 100,000 × 40) µs
       buckets: 1,
       Redis: 2,
       workers: 2,
       MySQL: 3,
-      'connections of buyers': 410_000,
+      'connections of buyers': 1_110_000,
       'connections of MySQL': 2 * 8 * 18,
       'disk of MySQL': 0.0053,
     });
