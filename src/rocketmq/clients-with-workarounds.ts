@@ -43,6 +43,7 @@ function withWorkarounds<O extends BaseClientOptions, C extends BaseClient>(
       super(options);
       this.rpcClientManager.close(); // ends its timer; the manager has no channel yet
       const transport = transportFor(this, options, {
+        forgotten: (endpoints) => this.getTelemetrySession(endpoints).syncSettings(),
         heard: (endpoints) => void this.isolated.delete(endpoints.facade),
         moved: () =>
           this.getTotalRouteEndpoints().forEach((endpoints) => this.getTelemetrySession(endpoints).refresh()),
@@ -156,14 +157,9 @@ export class PatchedConsumer extends withWorkarounds(SimpleConsumer) {
 function transportFor(
   client: BaseClient,
   { pinEndpoint, endpoints: address, tls }: BaseClientOptions & Way,
-  listener: Pick<TransportListener, 'heard' | 'moved'>,
+  listener: TransportListener,
 ): Transport {
-  const forgotten = (endpoints: Endpoints): void => client.getTelemetrySession(endpoints).syncSettings();
-  return new Transport(
-    client,
-    { forgotten, ...listener },
-    { pinnedTo: pinEndpoint ? address.replaceAll(';', ',') : null, tls },
-  );
+  return new Transport(client, listener, { pinnedTo: pinEndpoint ? address.replaceAll(';', ',') : null, tls });
 }
 
 /**
