@@ -8,14 +8,14 @@ import { SCHEMA, settingsOf, type SectionName } from '../src/core/config/schema.
 // ceiling. A commit that raises one says why.
 
 const CEILINGS: Readonly<Record<string, number>> = {
-  'lines of TypeScript': 196_100,
-  'lines in src': 62_600,
+  'lines of TypeScript': 196_700,
+  'lines in src': 62_700,
   'lines in web': 16_900,
-  'lines in test': 106_250,
+  'lines in test': 106_750,
   'lines in deploy': 6_200,
   'lines in bench': 4_300,
-  'words in docs': 43_550,
-  'words in docs/decisions': 11_750,
+  'words in docs': 43_900,
+  'words in docs/decisions': 12_000,
   'pages in docs': 28,
   settings: 96,
   'uses of Pick<': 128,

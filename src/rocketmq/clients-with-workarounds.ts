@@ -79,6 +79,11 @@ export class PatchedProducer extends withWorkarounds(Producer) {
     return this.#queues.length;
   }
 
+  /** How many addresses these brokers have. Brokers behind the same proxies share one. */
+  get addresses(): number {
+    return new Set(this.#queues.map(({ broker }) => broker.endpoints.facade)).size;
+  }
+
   override async getRouteData(topic: string): Promise<TopicRouteData> {
     this.#use(await super.getRouteData(topic));
     // the client only filters the queues

@@ -8,7 +8,7 @@ import type { Log } from '../core/ports/log.js';
 import type { HalfMessage, PurchaseChannel } from '../core/ports/channels.js';
 import { ChannelHealth } from './probe.js';
 import { createChecker, type CheckerOptions } from './checker.js';
-import { isCertainlyNotStored, isForgottenTransaction, mayGoToAnotherBroker } from './classify-error.js';
+import { isCertainlyNotStored, isForgottenTransaction, mayGoToAnotherBroker, wasNeverSent } from './classify-error.js';
 import { baseClientOptions } from './client-options.js';
 import { PatchedProducer } from './clients-with-workarounds.js';
 import { type ProducerOptions, signedMessage } from './signed-message.js';
@@ -99,8 +99,9 @@ class RocketmqPurchaseChannel implements OpenPurchaseChannel {
       try {
         return await this.#producer.send(message, this.#producer.beginTransaction());
       } catch (error) {
+        const others = wasNeverSent(error) ? this.#producer.addresses : this.#producer.brokers;
         const mayTryAgain = sends < SENDS_MAX && performance.now() - startedAt < SEND_AGAIN_WITHIN_MS;
-        if (!mayTryAgain || this.#producer.brokers < 2 || !mayGoToAnotherBroker(error)) throw error;
+        if (!mayTryAgain || others < 2 || !mayGoToAnotherBroker(error)) throw error;
       }
     }
   }

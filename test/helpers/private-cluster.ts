@@ -24,16 +24,21 @@ type Settings = Readonly<Record<string, string | number | boolean>>;
 /** A private name server and brokers without access control, for tests of several brokers; proxies on request. */
 export class PrivateCluster {
   readonly #dir: string;
+  readonly #settings: Settings;
   readonly #servers = new Map<string, Server>();
   #brokers = 0;
 
-  private constructor(dir: string) {
+  private constructor(dir: string, settings: Settings) {
     this.#dir = dir;
+    this.#settings = settings;
   }
 
-  /** @param names of the brokers */
-  static async start(names: readonly string[]): Promise<PrivateCluster> {
-    const cluster = new PrivateCluster(mkdtempSync(join(tmpdir(), 'seckill-brokers-')));
+  /**
+   * @param names of the brokers
+   * @param settings of the brokers, beyond addresses and sizes
+   */
+  static async start(names: readonly string[], settings: Settings = {}): Promise<PrivateCluster> {
+    const cluster = new PrivateCluster(mkdtempSync(join(tmpdir(), 'seckill-brokers-')), settings);
     try {
       await cluster.#start(names);
       return cluster;
@@ -57,6 +62,7 @@ export class PrivateCluster {
   /** Starts a killed process again, with its port and its data. */
   async restart(name: string): Promise<void> {
     await this.#server(name).startAgain();
+    await this.#untilListens(name);
     await this.#untilReady();
   }
 
@@ -85,9 +91,13 @@ export class PrivateCluster {
       });
       addresses.set(name, `127.0.0.1:${port}`);
     }
-    for (const [name, { port }] of this.#servers)
-      if (addresses.has(name)) await until(`${name} listens`, async () => (await probePort(port)) === null);
+    for (const name of names) await this.#untilListens(name);
     return addresses;
+  }
+
+  #untilListens(name: string): Promise<void> {
+    const { port } = this.#server(name);
+    return until(`${name} listens`, async () => (await probePort(port)) === null, { everyMs: 500 });
   }
 
   async close(): Promise<void> {
@@ -135,9 +145,7 @@ export class PrivateCluster {
       maxIndexNum: 40_000,
       registerNameServerPeriod: 10_000,
       reviveQueueNum: 2,
-      transactionTimeOut: 10_000,
-      transactionCheckInterval: 5_000,
-      transactionCheckMax: 720,
+      ...this.#settings,
     });
   }
 

@@ -17,8 +17,11 @@ const PROXIES = ['proxy-a', 'proxy-b'];
 /** After a failed send, a proxy avoids the broker for some seconds. docs/servers.md recommends it. */
 const PROXY_SETTINGS = { sendLatencyEnable: true, transactionDataExpireMillis: 120_000 };
 
+/** As the protocol asks for. */
+const BROKER_SETTINGS = { transactionTimeOut: 10_000, transactionCheckInterval: 5_000, transactionCheckMax: 720 };
+
 async function startCluster(context: ScenarioContext, brokers = BROKERS) {
-  const cluster = await PrivateCluster.start(brokers);
+  const cluster = await PrivateCluster.start(brokers, BROKER_SETTINGS);
   context.atEnd(() => cluster.close());
   const proxies = await cluster.startProxies(PROXIES, PROXY_SETTINGS);
   const createTopics = () =>

@@ -184,7 +184,10 @@ describe('patched producer: target brokers', () => {
     ports = { a: 7, b: 2, c: 3 };
     await updateRoutes();
     expect(await send(6)).to.deep.equal(new Set([7, 2, 3]));
-    expect(client.brokers).to.equal(3);
+    expect([client.brokers, client.addresses]).to.deep.equal([3, 3]);
+    ports = { a: 7, b: 7 };
+    await updateRoutes();
+    expect([client.brokers, client.addresses]).to.deep.equal([2, 1]);
     ports = { b: 2 };
     await updateRoutes();
     expect(await send(4)).to.deep.equal(new Set([2]));

@@ -118,6 +118,23 @@ describe('purchase-channel', () => {
     }
   });
 
+  it('sends once when the brokers share a proxy that cannot be reached', async () => {
+    withBrokers(2);
+    const refused = Object.assign(new Error('14 UNAVAILABLE: connect ECONNREFUSED'), { code: 14 });
+    for (const [addresses, sends] of [
+      [1, 1],
+      [2, 9],
+    ] as const) {
+      const count = sinon.stub(PatchedProducer.prototype, 'addresses').get(() => addresses);
+      const { client, channel } = await openChannel();
+      client.send.rejects(refused);
+      expect(await channel.sendHalf(batch)).to.equal('unavailable');
+      expect(client.send.callCount).to.equal(sends);
+      count.restore();
+      for (const stub of Object.values(client)) stub.restore();
+    }
+  });
+
   it('returns outcome_unknown for an answer without a receipt', async () => {
     const { channel, client } = await openChannel();
     client.send.resolves(undefined);
