@@ -109,7 +109,7 @@ export const rocketmq = {
   }),
   route: word({
     env: 'ROCKETMQ_ROUTE',
-    doc: 'Address that calls use: the address that the broker returns (`handed_out`), or always ROCKETMQ_ENDPOINT (`endpoint`), for a single broker behind a port mapping or for proxies in cluster mode.',
+    doc: 'Address that calls use: the address that the broker returns (`handed_out`), or always ROCKETMQ_ENDPOINT (`endpoint`), for a single broker behind a port mapping.',
     words: ['handed_out', 'endpoint'],
     fallback: 'handed_out',
   }),
