@@ -16,6 +16,8 @@ const NEVER_LEFT = /Waiting for LB pick|Waiting for name resolution/;
  * writes.
  */
 const BROKER_CLOSED = /service not available now|system busy|broker busy/i;
+/** Matches the answer of a proxy that could not connect to the broker of a queue, and so sent it nothing. */
+const BROKER_UNREACHABLE = /\bconnect to \S+ failed\b/;
 /** RocketMQ codes 4xxxx are refusals before storing, except for the request time-out. */
 const REQUEST_TIMEOUT = 40_800;
 
@@ -27,15 +29,31 @@ export function isCertainlyNotStored(error: unknown): boolean {
   if (error instanceof TypeError) return true; // the client refused before it sent anything
   if (error instanceof ClientException) {
     if (error.code === REQUEST_TIMEOUT) return false;
-    return (error.code >= 40_000 && error.code < 50_000) || BROKER_CLOSED.test(error.message);
+    return (error.code >= 40_000 && error.code < 50_000) || refusedByBroker(error);
   }
   if (!(error instanceof Error)) return false;
-  if (error.message === 'Producer is not running now') return true;
-  const code = (error as { code?: unknown }).code;
-  if (code === GRPC_UNAVAILABLE) return NEVER_SENT.test(error.message);
-  if (code === GRPC_DEADLINE_EXCEEDED) return NEVER_LEFT.test(error.message);
-  return false;
+  return error.message === 'Producer is not running now' || wasNeverSent(error);
 }
+
+const refusedByBroker = ({ message }: ClientException): boolean =>
+  BROKER_CLOSED.test(message) || BROKER_UNREACHABLE.test(message);
+
+/** Returns true if another broker may store a message that this broker certainly did not store. */
+export const mayGoToAnotherBroker = (error: unknown): boolean =>
+  error instanceof ClientException ? refusedByBroker(error) : wasNeverSent(error);
+
+/** Returns true if no byte of the call left this process. */
+export function wasNeverSent(error: unknown): boolean {
+  if (!(error instanceof Error)) return false;
+  const code = codeOf(error);
+  if (code === GRPC_UNAVAILABLE) return NEVER_SENT.test(error.message);
+  return code === GRPC_DEADLINE_EXCEEDED && NEVER_LEFT.test(error.message);
+}
+
+/** Returns true if the server could not be reached, or the connection to it broke. */
+export const isUnreachable = (error: unknown): boolean => codeOf(error) === GRPC_UNAVAILABLE || wasNeverSent(error);
+
+const codeOf = (error: unknown): unknown => (error as { readonly code?: unknown } | undefined)?.code;
 
 /**
  * True for an error of a transaction that the proxy has forgotten. The proxy forgets a half message at its first commit

@@ -9,7 +9,7 @@ const REQUEST_TIMEOUT_MS_MIN = 1000;
 export const REQUEST_TIMEOUT_MS_DEFAULT = 3000;
 
 export interface ConnectionOptions extends Pick<BrokerAccess, 'credentials' | 'tls'> {
-  /** `host:port` of the gRPC endpoint. */
+  /** `host:port` of each proxy, separated by commas. */
   readonly endpoint: string;
   /**
    * Sends every call to `endpoint`, whatever address the broker names. Default false. Meant for a broker behind a port
@@ -34,18 +34,21 @@ export interface StartLimits {
  * start.
  */
 export interface ClientAddress {
-  /** `host:port` of the gRPC endpoint. */
+  /** `host:port` of each proxy, separated by commas. */
   readonly endpoint: string;
   readonly topic: string;
   /** Set for consumers only. */
   readonly group?: string;
 }
 
-/** Matches a name or IPv4 address, and a port. The client misreads a list, IPv6 or a URL. */
+/** Matches a name or IPv4 address, and a port. The client misreads IPv6 or a URL. */
 const ENDPOINT = /^([A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?):([0-9]{1,5})$/;
 
+/** Splits a list of proxies. */
+export const proxiesOf = (endpoint: string): readonly string[] => endpoint.split(',');
+
 /**
- * Splits `host:port`.
+ * Splits `host:port` of one proxy.
  * @throws OperationalError, not retryable: the setting is wrong
  */
 export function parseEndpoint(endpoint: string): { readonly host: string; readonly port: number } {
@@ -54,7 +57,7 @@ export function parseEndpoint(endpoint: string): { readonly host: string; readon
   if (!match?.[1] || port < 1 || port > 65_535) {
     throw new OperationalError(
       'rocketmq',
-      `ROCKETMQ_ENDPOINT must be one host:port such as 127.0.0.1:18081 (no url, list or IPv6), not "${endpoint}"`,
+      `ROCKETMQ_ENDPOINT must be host:port such as 127.0.0.1:18081, separated by commas (no url or IPv6), not "${endpoint}"`,
       { retryable: false },
     );
   }
@@ -63,9 +66,10 @@ export function parseEndpoint(endpoint: string): { readonly host: string; readon
 
 /** Returns the client options that producer and consumer share. */
 export function baseClientOptions(address: ClientAddress, options: ConnectionOptions) {
-  parseEndpoint(address.endpoint);
+  const proxies = proxiesOf(address.endpoint);
+  for (const proxy of proxies) parseEndpoint(proxy);
   return {
-    endpoints: address.endpoint,
+    endpoints: proxies.join(';'), // as the client separates them
     namespace: '',
     ...(options.credentials === null ? {} : { sessionCredentials: options.credentials }),
     requestTimeout: Math.max(options.requestTimeoutMs ?? REQUEST_TIMEOUT_MS_DEFAULT, REQUEST_TIMEOUT_MS_MIN),

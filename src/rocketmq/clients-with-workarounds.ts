@@ -13,10 +13,10 @@ import {
 import definition from 'rocketmq-client-nodejs/proto/apache/rocketmq/v2/definition_pb.js';
 import type { ReceiveMessageRequest } from 'rocketmq-client-nodejs/proto/apache/rocketmq/v2/service_pb.js';
 import type { Tls } from '../core/tls.js';
-import { Transport } from './transport.js';
+import { Transport, type TransportListener } from './transport.js';
 
 /**
- * Connection settings. `pinEndpoint` sends every call to the endpoint of the options. A null `tls` means plain text.
+ * Connection settings. `pinEndpoint` sends every call to the endpoints of the options. A null `tls` means plain text.
  */
 type Way = { readonly pinEndpoint: boolean; readonly tls: Tls | null };
 type TelemetryStream = ReturnType<Producer['createTelemetryStream']>;
@@ -42,7 +42,12 @@ function withWorkarounds<O extends BaseClientOptions, C extends BaseClient>(
     constructor(options: BaseClientOptions & Way) {
       super(options);
       this.rpcClientManager.close(); // ends its timer; the manager has no channel yet
-      const transport = transportFor(this, options, (endpoints) => void this.isolated.delete(endpoints.facade));
+      const transport = transportFor(this, options, {
+        forgotten: (endpoints) => this.getTelemetrySession(endpoints).syncSettings(),
+        heard: (endpoints) => void this.isolated.delete(endpoints.facade),
+        moved: () =>
+          this.getTotalRouteEndpoints().forEach((endpoints) => this.getTelemetrySession(endpoints).refresh()),
+      });
       Object.defineProperty(this, 'rpcClientManager', { value: transport });
     }
 
@@ -62,25 +67,37 @@ function withWorkarounds<O extends BaseClientOptions, C extends BaseClient>(
   return Patched as unknown as new (options: O & Way) => C;
 }
 
-/** Also works around a producer that keeps sending to the addresses of its first route for ever. */
-export class PatchedProducer extends withWorkarounds(Producer) {
-  /** The route that sends use, by topic. The client asks for a route at its first send only. */
-  readonly #sentBy = new Map<string, TopicRouteData>();
+const WRITABLE: readonly number[] = [definition.Permission.WRITE, definition.Permission.READ_WRITE];
 
-  override async getRouteData(topic: string): Promise<TopicRouteData> {
-    const route = await super.getRouteData(topic);
-    this.#sentBy.set(topic, route);
-    return route;
+/** Also works around a producer that keeps sending to the brokers of its first route for ever. */
+export class PatchedProducer extends withWorkarounds(Producer) {
+  /** The queues that sends use: one of each broker. The client keeps the first result of its filter for ever. */
+  readonly #queues: MessageQueue[] = [];
+
+  /** How many brokers take messages. 0 before the first send. */
+  get brokers(): number {
+    return this.#queues.length;
   }
 
-  /**
-   * Updates the addresses of the brokers, which are identified by name and id. A new broker gets messages only after
-   * the next start. A removed broker gets no more messages after a failed attempt.
-   */
-  override onTopicRouteDataUpdate(topic: string, route: TopicRouteData): void {
-    const now = new Map(route.messageQueues.map(({ broker: { name, id, endpoints } }) => [`${name} ${id}`, endpoints]));
-    for (const { broker } of this.#sentBy.get(topic)?.messageQueues ?? [])
-      broker.endpoints = now.get(`${broker.name} ${broker.id}`) ?? broker.endpoints;
+  /** How many addresses these brokers have. Brokers behind the same proxies share one. */
+  get addresses(): number {
+    return new Set(this.#queues.map(({ broker }) => broker.endpoints.facade)).size;
+  }
+
+  override async getRouteData(topic: string): Promise<TopicRouteData> {
+    this.#use(await super.getRouteData(topic));
+    // the client only filters the queues
+    return { messageQueues: { filter: () => this.#queues } } as unknown as TopicRouteData;
+  }
+
+  override onTopicRouteDataUpdate(_topic: string, route: TopicRouteData): void {
+    this.#use(route);
+  }
+
+  /** A route without writable queues changes nothing: a broker that is away may come back. */
+  #use({ messageQueues }: TopicRouteData): void {
+    const writable = messageQueues.filter(({ queueId, permission }) => queueId === 0 && WRITABLE.includes(permission));
+    if (writable.length > 0) this.#queues.splice(0, Infinity, ...writable);
   }
 }
 
@@ -145,10 +162,9 @@ export class PatchedConsumer extends withWorkarounds(SimpleConsumer) {
 function transportFor(
   client: BaseClient,
   { pinEndpoint, endpoints: address, tls }: BaseClientOptions & Way,
-  heard: (endpoints: Endpoints) => void,
+  listener: TransportListener,
 ): Transport {
-  const forgotten = (endpoints: Endpoints): void => client.getTelemetrySession(endpoints).syncSettings();
-  return new Transport(client, { forgotten, heard }, { pinnedTo: pinEndpoint ? address : null, tls });
+  return new Transport(client, listener, { pinnedTo: pinEndpoint ? address.replaceAll(';', ',') : null, tls });
 }
 
 /**

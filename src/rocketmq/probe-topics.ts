@@ -5,7 +5,7 @@ import definition from 'rocketmq-client-nodejs/proto/apache/rocketmq/v2/definiti
 import requests from 'rocketmq-client-nodejs/proto/apache/rocketmq/v2/service_pb.js';
 import services from 'rocketmq-client-nodejs/proto/apache/rocketmq/v2/service_grpc_pb.js';
 import { channelCredentials, tlsChannelOptions } from './channel-credentials.js';
-import { parseEndpoint, type ConnectionOptions } from './client-options.js';
+import { parseEndpoint, proxiesOf, type ConnectionOptions } from './client-options.js';
 import { accessRefusalIn, signedHeaders, type BrokerCredentials } from './credentials.js';
 import { handshakeFlaw } from './handshake.js';
 
@@ -16,11 +16,21 @@ type ServiceClient = InstanceType<typeof services.MessagingServiceClient>;
 type Asked = Pick<ConnectionOptions, 'endpoint' | 'credentials' | 'tls'>;
 
 /**
- * Asks the proxy for the route of each topic, over a short connection. The probe starts no client of the group and
+ * Asks a proxy for the route of each topic, over a short connection, and the next proxy if this one cannot serve. The probe starts no client of the group and
  * sends no message, so it disturbs no consumer.
  * @returns a sentence about the first topic that has no route; null when each topic has a route. Never rejects
  */
 export async function probeTopics(asked: Asked, topics: readonly string[]): Promise<string | null> {
+  let first: string | null = null;
+  for (const endpoint of proxiesOf(asked.endpoint)) {
+    const problem = await probeProxy({ ...asked, endpoint }, topics);
+    if (problem === null) return null;
+    first ??= problem;
+  }
+  return first;
+}
+
+async function probeProxy(asked: Asked, topics: readonly string[]): Promise<string | null> {
   const { endpoint } = asked;
   try {
     return await withClient(asked, async (routeOf) => {

@@ -1,7 +1,7 @@
 import { connect, type Socket } from 'node:net';
 import { connect as connectByTls } from 'node:tls';
 import type { Tls } from '../core/tls.js';
-import { parseEndpoint } from './client-options.js';
+import { parseEndpoint, proxiesOf } from './client-options.js';
 
 /** `/readyz` answers within a second, with the reason. */
 const ANSWER_TIMEOUT_MS = 700;
@@ -12,10 +12,10 @@ export type BrokerProbe =
   | { readonly state: 'unreachable' | 'failing'; readonly detail: string };
 
 /**
- * Checks that the proxy speaks HTTP/2 and that the last call of the channel succeeded. A stopped process still accepts
+ * Checks that a proxy speaks HTTP/2 and that the last call of the channel succeeded. A stopped process still accepts
  * connections, so an open port proves nothing. The check sends no message, so `/readyz` can run it every second. Never
  * throws.
- * @param endpoint `host:port`
+ * @param endpoint `host:port` of each proxy, separated by commas
  * @param health of the channel that matters to the asking process; without it only the proxy is asked
  * @param tls of gRPC; null: plain text
  */
@@ -24,8 +24,11 @@ export async function probeBroker(
   health?: ChannelHealth,
   tls: Tls | null = null,
 ): Promise<BrokerProbe> {
-  const refusal = await greet(endpoint, tls);
-  if (refusal !== null) return { state: 'unreachable', detail: `${endpoint}: ${refusal}` };
+  const proxies = proxiesOf(endpoint);
+  const refusals = await Promise.all(proxies.map((proxy) => greet(proxy, tls)));
+  if (!refusals.includes(null)) {
+    return { state: 'unreachable', detail: proxies.map((proxy, nth) => `${proxy}: ${refusals[nth]}`).join('; ') };
+  }
   if (health?.isFailing()) return { state: 'failing', detail: `${endpoint} answers, but: ${health.lastError}` };
   return { state: 'reachable' };
 }

@@ -8,13 +8,21 @@ import type { Log } from '../core/ports/log.js';
 import type { HalfMessage, PurchaseChannel } from '../core/ports/channels.js';
 import { ChannelHealth } from './probe.js';
 import { createChecker, type CheckerOptions } from './checker.js';
-import { isCertainlyNotStored, isForgottenTransaction } from './classify-error.js';
+import { isCertainlyNotStored, isForgottenTransaction, mayGoToAnotherBroker, wasNeverSent } from './classify-error.js';
 import { baseClientOptions } from './client-options.js';
 import { PatchedProducer } from './clients-with-workarounds.js';
 import { type ProducerOptions, signedMessage } from './signed-message.js';
 import { startClient, stopClient } from './start-client.js';
 
 const { TransactionResolution } = definition;
+
+/**
+ * A proxy in front of several brokers chooses the queue itself, in turn, whatever the client asks for. A topic has eight
+ * queues per broker, so the ninth send reaches another broker.
+ */
+const SENDS_MAX = 9;
+/** A buyer waits for all sends together. A connection is usually refused within a millisecond. */
+const SEND_AGAIN_WITHIN_MS = 1_000;
 
 export interface PurchaseChannelOptions extends ProducerOptions, CheckerOptions {
   /** Default `seckill-purchase`. Must be of type TRANSACTION. */
@@ -66,8 +74,7 @@ class RocketmqPurchaseChannel implements OpenPurchaseChannel {
   async sendHalf(batch: Batch): Promise<HalfMessage | 'unavailable' | 'outcome_unknown'> {
     const startedAt = performance.now();
     try {
-      const transaction = this.#producer.beginTransaction();
-      const receipt = await this.#producer.send(batchMessage(this.#topic, batch, this.#signatures), transaction);
+      const receipt = await this.#sendToSomeBroker(batchMessage(this.#topic, batch, this.#signatures), startedAt);
       // Without a transaction id neither commit nor rollback is possible. Only the check-back can end this message.
       if (!receipt?.transactionId) throw new Error('the broker answered without a transaction id');
       this.health.succeeded();
@@ -84,6 +91,19 @@ class RocketmqPurchaseChannel implements OpenPurchaseChannel {
 
   close(): Promise<void> {
     return stopClient(this.#producer, this.#log);
+  }
+
+  /** Sends again while there is another broker and no broker can have stored the message. */
+  async #sendToSomeBroker(message: MessageOptions, startedAt: number): Promise<SendReceipt> {
+    for (let sends = 1; ; sends++) {
+      try {
+        return await this.#producer.send(message, this.#producer.beginTransaction());
+      } catch (error) {
+        const others = wasNeverSent(error) ? this.#producer.addresses : this.#producer.brokers;
+        const mayTryAgain = sends < SENDS_MAX && performance.now() - startedAt < SEND_AGAIN_WITHIN_MS;
+        if (!mayTryAgain || others < 2 || !mayGoToAnotherBroker(error)) throw error;
+      }
+    }
   }
 
   #halfMessage(receipt: SendReceipt, batch: Batch): HalfMessage {

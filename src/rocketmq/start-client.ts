@@ -4,7 +4,7 @@ import type { Log } from '../core/ports/log.js';
 import type { Tls } from '../core/tls.js';
 import { accessRefusalIn } from './credentials.js';
 import { handshakeFlaw } from './handshake.js';
-import type { ClientAddress, StartLimits } from './client-options.js';
+import { proxiesOf, type ClientAddress, type StartLimits } from './client-options.js';
 import { useRandomMessageIds } from './message-ids.js';
 
 /**
@@ -59,8 +59,10 @@ type StartWay = StartLimits & { readonly tls?: Tls | null | undefined };
 
 /** @throws OperationalError when only the server or only we use TLS, or when we do not trust the server */
 async function assertHandshake({ endpoint }: ClientAddress, tls: Tls | null): Promise<void> {
-  const flaw = await handshakeFlaw(endpoint, tls);
-  if (flaw !== null) throw new OperationalError('rocketmq', `RocketMQ at ${endpoint} ${flaw}.`, { retryable: false });
+  for (const proxy of proxiesOf(endpoint)) {
+    const flaw = await handshakeFlaw(proxy, tls);
+    if (flaw !== null) throw new OperationalError('rocketmq', `RocketMQ at ${proxy} ${flaw}.`, { retryable: false });
+  }
 }
 
 /**

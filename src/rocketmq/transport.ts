@@ -1,3 +1,4 @@
+import { randomInt } from 'node:crypto';
 import type { ChannelCredentials, ChannelOptions, Metadata, ServiceError } from '@grpc/grpc-js';
 import { RpcClientManager, type BaseClient, type Endpoints } from 'rocketmq-client-nodejs';
 import definition from 'rocketmq-client-nodejs/proto/apache/rocketmq/v2/definition_pb.js';
@@ -5,6 +6,8 @@ import type * as requests from 'rocketmq-client-nodejs/proto/apache/rocketmq/v2/
 import services from 'rocketmq-client-nodejs/proto/apache/rocketmq/v2/service_grpc_pb.js';
 import type { Tls } from '../core/tls.js';
 import { channelCredentials, tlsChannelOptions } from './channel-credentials.js';
+import { isUnreachable, wasNeverSent } from './classify-error.js';
+import { proxiesOf } from './client-options.js';
 
 type ServiceClient = InstanceType<typeof services.MessagingServiceClient>;
 
@@ -19,35 +22,51 @@ const CHANNEL_OPTIONS: ChannelOptions = {
   'grpc.enable_retries': 0,
 };
 
-/** Receives what a heartbeat reports. */
-export interface HeartbeatListener {
+/** Starts a call on a channel. */
+type Start<A> = (
+  channel: ServiceClient,
+  metadata: Metadata,
+  options: { deadline: number },
+  done: (error: ServiceError | null, response: A) => void,
+) => unknown;
+
+/** Receives what a heartbeat reports, and a change of the proxy. */
+export interface TransportListener {
   /** The proxy at this address no longer knows the client and needs its settings again. */
   readonly forgotten: (endpoints: Endpoints) => void;
   /** The proxy at this address knows the client. */
   readonly heard: (endpoints: Endpoints) => void;
+  /** Calls now go to another proxy, which has no telemetry stream of the client yet. */
+  readonly moved: () => void;
 }
 
+/** Spreads the clients over the proxies. More than any list has. */
+const FIRST_TURN_MAX = 1_000;
+
 /**
- * Sends the calls of a client over a single channel per address. The client's own manager opens a channel for each
+ * Sends the calls of a client over a single channel per address. Of several addresses of one endpoint, which are proxies
+ * in front of the same brokers, a client uses one until it cannot be reached, and then the next. The client's own manager opens a channel for each
  * object that names an address, and so for every renewal of a route, and leaves gRPC at its defaults.
  */
 export class Transport extends RpcClientManager {
   readonly #client: BaseClient;
   readonly #channels = new Map<string, { readonly channel: ServiceClient; readonly credentials: ChannelCredentials }>();
-  readonly #heartbeat: HeartbeatListener;
+  readonly #listener: TransportListener;
   readonly #pinnedTo: string | null;
   readonly #tls: Tls | null;
+  /** Moves to the next proxy when it grows. */
+  #turn = randomInt(FIRST_TURN_MAX);
 
-  /** @param way `pinnedTo`: `host:port` that takes every call instead of the intended address */
+  /** @param way `pinnedTo`: proxies that take every call instead of the intended address */
   constructor(
     client: BaseClient,
-    heartbeat: HeartbeatListener,
+    listener: TransportListener,
     { pinnedTo, tls }: { readonly pinnedTo: string | null; readonly tls: Tls | null },
   ) {
     super(client, SILENT);
     super.close(); // ends the timer that looks for idle channels: the parent class has no channels here
     this.#client = client;
-    this.#heartbeat = heartbeat;
+    this.#listener = listener;
     this.#pinnedTo = pinnedTo;
     this.#tls = tls;
   }
@@ -67,8 +86,8 @@ export class Transport extends RpcClientManager {
     const response = await this.#call<requests.HeartbeatResponse>(endpoints, ms, (channel, metadata, options, done) =>
       channel.heartbeat(request, metadata, options, done),
     );
-    if (response.getStatus()?.getCode() === definition.Code.OK) this.#heartbeat.heard(endpoints);
-    else this.#heartbeat.forgotten(endpoints);
+    if (response.getStatus()?.getCode() === definition.Code.OK) this.#listener.heard(endpoints);
+    else this.#listener.forgotten(endpoints);
     return response;
   }
 
@@ -110,27 +129,57 @@ export class Transport extends RpcClientManager {
 
   override async receiveMessage(endpoints: Endpoints, request: requests.ReceiveMessageRequest, ms: number) {
     const metadata = this.#client.getRequestMetadata();
-    const stream = this.#channel(endpoints).receiveMessage(request, metadata, { deadline: Date.now() + ms });
+    const proxy = this.#proxyOf(endpoints);
+    const stream = this.#channel(proxy).receiveMessage(request, metadata, { deadline: Date.now() + ms });
     const responses: requests.ReceiveMessageResponse[] = [];
-    for await (const response of stream) responses.push(response as requests.ReceiveMessageResponse);
+    try {
+      for await (const response of stream) responses.push(response as requests.ReceiveMessageResponse);
+    } catch (error) {
+      if (this.#leave(endpoints, proxy, error)) this.#listener.moved();
+      throw error;
+    }
     return responses;
   }
 
   override telemetry(endpoints: Endpoints, metadata: Metadata) {
-    return this.#channel(endpoints).telemetry(metadata);
+    const proxy = this.#proxyOf(endpoints);
+    const stream = this.#channel(proxy).telemetry(metadata);
+    // the client itself opens the stream again after a second
+    stream.once('error', (error: unknown) => void this.#leave(endpoints, proxy, error));
+    return stream;
   }
 
-  #call<A>(
-    endpoints: Endpoints,
-    ms: number,
-    start: (
-      channel: ServiceClient,
-      metadata: Metadata,
-      options: { deadline: number },
-      done: (error: ServiceError | null, response: A) => void,
-    ) => unknown,
-  ): Promise<A> {
-    const channel = this.#channel(endpoints);
+  /** Calls the proxies in turn while it is certain that the request was not sent. */
+  async #call<A>(endpoints: Endpoints, ms: number, start: Start<A>): Promise<A> {
+    for (let left = this.#proxiesOf(endpoints).length; ;) {
+      const proxy = this.#proxyOf(endpoints);
+      try {
+        return await this.#callAt(proxy, ms, start);
+      } catch (error) {
+        if (this.#leave(endpoints, proxy, error)) this.#listener.moved();
+        if (--left === 0 || !wasNeverSent(error)) throw error;
+      }
+    }
+  }
+
+  #proxiesOf(endpoints: Endpoints): readonly string[] {
+    return proxiesOf(this.#pinnedTo ?? endpoints.facade);
+  }
+
+  #proxyOf(endpoints: Endpoints): string {
+    const proxies = this.#proxiesOf(endpoints);
+    return proxies[this.#turn % proxies.length] as string;
+  }
+
+  /** Makes the next call go to the next proxy if this one cannot be reached. Returns true if it made that change. */
+  #leave(endpoints: Endpoints, proxy: string, error: unknown): boolean {
+    if (this.#proxyOf(endpoints) !== proxy || !isUnreachable(error)) return false;
+    this.#turn += 1;
+    return this.#proxyOf(endpoints) !== proxy;
+  }
+
+  #callAt<A>(proxy: string, ms: number, start: Start<A>): Promise<A> {
+    const channel = this.#channel(proxy);
     const metadata = this.#client.getRequestMetadata();
     return new Promise((resolve, reject) => {
       // gRPC takes a stack trace of every caller in case the call fails. The trace is a tenth of the cost of a call.
@@ -146,8 +195,7 @@ export class Transport extends RpcClientManager {
     });
   }
 
-  #channel(endpoints: Endpoints): ServiceClient {
-    const target = this.#pinnedTo ?? endpoints.getGrpcTarget();
+  #channel(target: string): ServiceClient {
     const credentials = channelCredentials(this.#tls, target);
     const open = this.#channels.get(target);
     if (open?.credentials === credentials) return open.channel;

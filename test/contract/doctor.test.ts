@@ -101,7 +101,7 @@ describe('seckill doctor on real servers', () => {
     ]);
     expect(lines.line('settings.read'))
       .to.match(/REDIS_URL is not set/)
-      .and.match(/ROCKETMQ_ENDPOINT must be one host:port/);
+      .and.match(/ROCKETMQ_ENDPOINT must be host:port/);
     expect(lines.of('risky')).to.include.members([
       ...['settings.secrets', 'settings.unsigned-messages', 'settings.listeners'],
     ]);
@@ -353,6 +353,9 @@ describe('seckill doctor: broken RocketMQ', () => {
     const proxyAway = await look({ ROCKETMQ_ENDPOINT: '127.0.0.1:1' });
     expect(proxyAway.of('wrong')).to.deep.equal(['rocketmq.answers']);
     expect(proxyAway.line('rocketmq.topics')).to.match(/^ok/);
+    const oneAway = await look({ ROCKETMQ_ENDPOINT: `127.0.0.1:1,${stackEnv().ROCKETMQ_ENDPOINT}` });
+    expect(oneAway.of('wrong')).to.deep.equal(['rocketmq.answers']);
+    expect(oneAway.line('rocketmq.answers')).to.match(/at 127\.0\.0\.1:1:/);
     const namesAway = await look({ NAMESRV_ADDR: '127.0.0.1:1' });
     expect(namesAway.of('wrong')).to.deep.equal(['rocketmq.name-server']);
     expect(namesAway.line('rocketmq.answers')).to.match(/^ok/);

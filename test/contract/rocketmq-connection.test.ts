@@ -12,7 +12,7 @@ import { signaturesOf } from '../helpers/signatures.js';
 import { stackEnv } from '../helpers/stack-env.js';
 import { TcpProxy } from '../chaos/harness/tcp-proxy.js';
 import { freshBatch } from './broker-worlds.js';
-import { pause } from '../chaos/harness/wait.js';
+import { pause, until } from '../chaos/harness/wait.js';
 
 const log = silentLog;
 const metrics = createChannelMetrics(new Registry());
@@ -117,6 +117,25 @@ describe('rocketmq connection', () => {
     } finally {
       await channel.close();
       await proxy.close();
+    }
+  });
+
+  it('starts at a live proxy of a list, and uses the next proxy when its own dies [M4]', async () => {
+    const proxies = await Promise.all([TcpProxy.open(broker.endpoint), TcpProxy.open(broker.endpoint)]);
+    const list = [NOWHERE, ...proxies.map(({ address }) => address)].join();
+    let channel: Awaited<ReturnType<typeof openChannel>> | undefined;
+    try {
+      const opened = (channel = await openChannel(list));
+      expect(await opened.sendHalf(freshBatch())).to.be.an('object');
+      const [used, spare] = proxies[0].connections > 0 ? proxies : proxies.toReversed();
+      expect(spare?.connections, 'it uses one proxy').to.equal(0);
+      await used?.close();
+      await until('it sends again', async () => typeof (await opened.sendHalf(freshBatch())) === 'object');
+      expect(spare?.connections, 'through the other proxy').to.be.greaterThan(0);
+      expect(await probeBroker(list)).to.deep.equal({ state: 'reachable' });
+    } finally {
+      await channel?.close();
+      await Promise.all(proxies.map((proxy) => proxy.close()));
     }
   });
 

@@ -251,18 +251,22 @@ function checkCertificates(text: string, endOf: (ends: readonly number[]) => num
   }
 }
 
-/** Describes one `host:port`: the client of RocketMQ accepts no list and no scheme. */
-export function endpoint<const O extends Common<string>>(options: O): Named<string, O> {
+/** Describes `host:port` addresses without a scheme, separated by commas. The value has no blanks. */
+export function endpoints<const O extends Common<string>>(options: O): Named<string, O> {
   return {
     ...common(options),
     unit: '',
-    range: 'host:port',
+    range: 'host:port, separated by commas',
     parse: (value) => {
-      const [, , port] = /^([A-Za-z0-9.-]+):(\d{1,5})$/.exec(value) ?? [];
-      if (!port || Number(port) < 1 || Number(port) > 65535) {
-        throw new Error(`must be one host:port without scheme, but is ${quote(value)}`);
+      const parts = value.split(',').map((part) => part.trim());
+      for (const [index, part] of parts.entries()) {
+        const [, port] = /^[A-Za-z0-9.-]+:(\d{1,5})$/.exec(part) ?? [];
+        if (!port || Number(port) < 1 || Number(port) > 65535)
+          throw new Error(`must be host:port without scheme, separated by commas, but ${quote(part)} is not`);
+        if (parts.indexOf(part) < index)
+          throw new Error(`must name each host:port once, but names ${quote(part)} twice`);
       }
-      return value;
+      return parts.join(',');
     },
   };
 }

@@ -20,7 +20,7 @@ import { systemClock } from '../../process/system-clock.js';
 import { brokersKnownTo, parseAddress, type BrokerAddress } from '../../rocketmq/admin/broker-state.js';
 import { askRemoting, RemotingError, REQUEST, type RemotingAddress } from '../../rocketmq/admin/remoting.js';
 import { readTopicLists } from '../../rocketmq/admin/topic-lists.js';
-import { parseEndpoint } from '../../rocketmq/client-options.js';
+import { parseEndpoint, proxiesOf } from '../../rocketmq/client-options.js';
 import { type BrokerAccess, brokerAccessOf } from '../../rocketmq/credentials.js';
 import { probeAsStranger, probeTopics } from '../../rocketmq/probe-topics.js';
 import { freeShareOf, reachOf } from './machine.js';
@@ -179,7 +179,7 @@ async function askRocketmq(env: Environment, cluster: string | null): Promise<Ro
   const access = brokerAccessOf(wanted.section);
   const asStranger = brokerAccessOf({ ...wanted.section, key: '', tlsCert: NOT_SET, tlsKey: NOT_SET });
   const [proxy, looked] = await Promise.all([
-    askProxy(place, access),
+    askProxies(place, access),
     askBrokers(namesrv, { access, asStranger, cluster }),
   ]);
   return {
@@ -196,11 +196,30 @@ const wantsTls = ({ ROCKETMQ_TLS: tls = '' }: Environment): boolean => tls !== '
 
 type ProxyFacts = Pick<RocketmqFacts, 'endpoint' | 'strangers' | 'ports'>;
 
-async function askProxy(place: string, access: BrokerAccess): Promise<ProxyFacts> {
+async function askProxies(place: string, access: BrokerAccess): Promise<ProxyFacts> {
   if (place === '') {
     const refusal = 'ROCKETMQ_ENDPOINT is not set or not valid';
     return { endpoint: { place, refusal, reach: ELSEWHERE }, strangers: null, ports: [] };
   }
+  const all = await Promise.all(proxiesOf(place).map((proxy) => askProxy(proxy, access)));
+  const refusals = all.flatMap(({ endpoint }) => endpoint.refusal ?? []);
+  const reaches = all.map(({ endpoint }) => endpoint.reach);
+  const farthest = (['public', 'private', 'this_machine'] as const).flatMap(
+    (at) => reaches.find((one) => one.at === at) ?? [],
+  );
+  const said = all.flatMap(({ strangers }) => strangers ?? []);
+  return {
+    endpoint: {
+      place,
+      refusal: refusals.length === 0 ? null : refusals.join('. '),
+      reach: farthest[0] ?? ELSEWHERE,
+    },
+    strangers: said.includes('served') ? 'served' : (said[0] ?? null),
+    ports: all.flatMap(({ ports }) => ports),
+  };
+}
+
+async function askProxy(place: string, access: BrokerAccess): Promise<ProxyFacts> {
   const { host, port } = parseEndpoint(place);
   const [refusal, strangers, where] = await Promise.all([
     probeTopics({ endpoint: place, ...access }, Object.values(TOPICS)),

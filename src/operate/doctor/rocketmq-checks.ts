@@ -133,8 +133,8 @@ const byBroker =
 export const ROCKETMQ_CHECKS: readonly Check<RocketmqFacts>[] = [
   {
     id: 'rocketmq.answers',
-    looksAt: 'whether the proxy at `ROCKETMQ_ENDPOINT` answers, accepts the access key and knows the topics',
-    wrongIf: 'it does not',
+    looksAt: 'whether each proxy at `ROCKETMQ_ENDPOINT` answers, accepts the access key and knows the topics',
+    wrongIf: 'one of them does not',
     judge: ({ endpoint: { place, refusal } }) =>
       refusal === null
         ? ok(place)

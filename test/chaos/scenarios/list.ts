@@ -1,6 +1,7 @@
 import { idOf, type Scenario } from '../scenario.js';
 import { API_CLOCKS_SCENARIOS } from './api-clocks.js';
 import { BATCHES_SCENARIOS } from './batches.js';
+import { BROKER_CLUSTER_SCENARIOS } from './broker-cluster.js';
 import { BROKER_SCENARIOS } from './broker.js';
 import { BUCKETS_SCENARIOS } from './buckets.js';
 import { CHECK_BACKS_SCENARIOS } from './check-backs.js';
@@ -41,6 +42,7 @@ export const SCENARIOS: readonly Scenario[] = [
   ...REDIS_LOSS_SCENARIOS,
   ...REPAIR_SCENARIOS,
   ...BROKER_SCENARIOS,
+  ...BROKER_CLUSTER_SCENARIOS,
   ...FULL_DISKS_SCENARIOS,
   ...MESSAGES_SCENARIOS,
   ...WORKERS_SCENARIOS,

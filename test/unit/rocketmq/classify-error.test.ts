@@ -6,10 +6,17 @@ import {
   TooManyRequestsException,
   UnsupportedException,
 } from 'rocketmq-client-nodejs';
-import { isCertainlyNotStored, isForgottenTransaction } from '../../../src/rocketmq/classify-error.js';
+import {
+  isCertainlyNotStored,
+  isForgottenTransaction,
+  mayGoToAnotherBroker,
+} from '../../../src/rocketmq/classify-error.js';
 
 const grpcError = (code: number, details: string): Error =>
   Object.assign(new Error(`${code} SOME_NAME: ${details}`), { code, details });
+
+const DEAD_BROKER = 'RemotingConnectException: connect to 127.0.0.1:20911 failed';
+const LOST_BROKER = 'RemotingSendRequestException: send request to 127.0.0.1:20911 failed';
 
 describe('classify-error: failed sends', () => {
   const notStored: [string, unknown][] = [
@@ -19,6 +26,7 @@ describe('classify-error: failed sends', () => {
     ['an empty body', new UnsupportedException(41_302, 'message body is empty')],
     ['an overloaded broker', new TooManyRequestsException(42_900, 'slow down')],
     ['a full disk', new InternalErrorException(50_001, 'service not available now. the disk is full')],
+    ['a dead broker behind a proxy', new InternalErrorException(50_001, DEAD_BROKER)],
     ['nothing listens', grpcError(14, 'No connection established. Last error: connect ECONNREFUSED 127.0.0.1:1')],
     ['no such name', grpcError(14, 'Name resolution failed for target dns:nowhere:1')],
     ['a connection that never came up', grpcError(4, 'Deadline exceeded after 3.0s,Waiting for LB pick')],
@@ -28,6 +36,7 @@ describe('classify-error: failed sends', () => {
     ['a connection that broke', grpcError(14, 'Connection dropped')],
     ['a reset', grpcError(14, 'read ECONNRESET')],
     ['a cancelled call', grpcError(1, 'Call cancelled')],
+    ['a connection to a broker that broke', new InternalErrorException(50_001, LOST_BROKER)],
     ['an inner error of the broker', new InternalErrorException(50_001, 'something else')],
     ['a slow disk or replica', new ProxyTimeoutException(50_401, 'flush disk timeout')],
     ['a request time-out', new UnsupportedException(40_800, 'request timeout')],
@@ -41,6 +50,18 @@ describe('classify-error: failed sends', () => {
   for (const [what, error] of unknown) {
     it(`may be stored: ${what} [T6]`, () => expect(isCertainlyNotStored(error)).to.equal(false));
   }
+
+  it('lets a message go to another broker when this broker is away or refuses everything, and never when it may be stored', () => {
+    const another = notStored.filter(([, error]) => mayGoToAnotherBroker(error)).map(([what]) => what);
+    expect(another).to.deep.equal([
+      'a full disk',
+      'a dead broker behind a proxy',
+      'nothing listens',
+      'no such name',
+      'a connection that never came up',
+    ]);
+    expect(unknown.filter(([, error]) => mayGoToAnotherBroker(error))).to.deep.equal([]);
+  });
 
   it('recognises that the proxy forgot a half message after its first end [T4]', () => {
     const error = new InternalErrorException(50_001, 'ProxyException: cannot found transaction data');

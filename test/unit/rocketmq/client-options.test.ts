@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { MessageIdFactory } from 'rocketmq-client-nodejs';
+import { Endpoints, MessageIdFactory } from 'rocketmq-client-nodejs';
 import { OperationalError } from '../../../src/core/errors.js';
 import {
   baseClientOptions,
@@ -18,13 +18,33 @@ describe('client-options', () => {
     it(`accepts ${endpoint}`, () => expect(() => parseEndpoint(endpoint)).not.to.throw());
   }
 
-  for (const endpoint of ['', 'proxy', 'proxy:', 'proxy:0', 'proxy:70000', 'http://proxy:80', 'a:1;b:2', '[::1]:80']) {
+  for (const endpoint of [
+    '',
+    'proxy',
+    'proxy:',
+    'proxy:0',
+    'proxy:70000',
+    'http://proxy:80',
+    'a:1;b:2',
+    'a:1,b:2',
+    '[::1]:80',
+  ]) {
     it(`refuses "${endpoint}" with the expected format`, () => {
       expect(() => parseEndpoint(endpoint))
-        .to.throw(OperationalError, 'ROCKETMQ_ENDPOINT must be one host:port')
+        .to.throw(OperationalError, 'ROCKETMQ_ENDPOINT must be host:port')
         .with.property('retryable', false);
     });
   }
+
+  it('passes every proxy to the client, and refuses a list with a malformed proxy', () => {
+    const of = (endpoint: string) =>
+      baseClientOptions({ ...address, endpoint }, { ...address, credentials: null, log: silentLog });
+    expect(new Endpoints(of('a:1,10.0.0.2:2').endpoints).addressesList).to.deep.equal([
+      { host: 'a', port: 1 },
+      { host: '10.0.0.2', port: 2 },
+    ]);
+    expect(() => of('a:1,')).to.throw(OperationalError, 'not ""');
+  });
 
   it('gives the client a logger with every method it calls and a valid time-out', () => {
     const options = baseClientOptions(address, {

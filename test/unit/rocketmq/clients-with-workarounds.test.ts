@@ -14,6 +14,11 @@ import { Tls } from '../../../src/core/tls.js';
 import { ROCKETMQ_TLS_NAMES } from '../../../src/rocketmq/credentials.js';
 
 const here = new Endpoints('127.0.0.1:1');
+const grpcError = (code: number, details: string): Error => Object.assign(new Error(`${code} X: ${details}`), { code });
+async function expectRejected(work: Promise<unknown>): Promise<void> {
+  const [outcome] = await Promise.allSettled([work]);
+  expect(outcome.status).to.equal('rejected');
+}
 const address = { endpoint: '127.0.0.1:1', topic: 't', group: 'g' };
 const options = { ...baseClientOptions(address, { ...address, credentials: null, log: silentLog }), topics: ['t'] };
 const newProducer = (): PatchedProducer => new PatchedProducer(options);
@@ -174,20 +179,31 @@ describe('patched producer: target brokers', () => {
     expect(await send(4), 'it is back').to.deep.equal(new Set([1, 2]));
   });
 
-  it('follow a broker to its new address', async () => {
+  it('follow a broker to its new address, use a new broker and leave a removed broker', async () => {
     expect(await send(4)).to.deep.equal(new Set([1, 2]));
     ports = { a: 7, b: 2, c: 3 };
     await updateRoutes();
-    expect(await send(4)).to.deep.equal(new Set([7, 2]));
+    expect(await send(6)).to.deep.equal(new Set([7, 2, 3]));
+    expect([client.brokers, client.addresses]).to.deep.equal([3, 3]);
+    ports = { a: 7, b: 7 };
+    await updateRoutes();
+    expect([client.brokers, client.addresses]).to.deep.equal([2, 1]);
     ports = { b: 2 };
     await updateRoutes();
-    expect(await send(4), 'of one that is gone the last is kept').to.deep.equal(new Set([7, 2]));
+    expect(await send(4)).to.deep.equal(new Set([2]));
+  });
+
+  it('keep the last brokers while the route has none', async () => {
+    expect(await send(4)).to.deep.equal(new Set([1, 2]));
+    ports = {};
+    await updateRoutes();
+    expect(await send(4)).to.deep.equal(new Set([1, 2]));
   });
 });
 
 describe('RocketMQ transport', () => {
   const client = { sslEnabled: false, getRequestMetadata: () => undefined } as never;
-  const ignore = { forgotten: (): void => undefined, heard: (): void => undefined };
+  const ignore = { forgotten: (): void => undefined, heard: (): void => undefined, moved: (): void => undefined };
   const receiving = (transport: Transport, endpoints: Endpoints): unknown =>
     transport.telemetry(endpoints, undefined as never);
 
@@ -198,7 +214,7 @@ describe('RocketMQ transport', () => {
       this: InstanceType<typeof services.MessagingServiceClient>,
     ) {
       targets.push(this.getChannel().getTarget());
-      return this as never;
+      return Object.assign(this, { once: () => undefined }) as never;
     });
     return targets;
   }
@@ -237,6 +253,96 @@ describe('RocketMQ transport', () => {
     transport.close();
   });
 
+  describe('with several proxies', () => {
+    const both = new Endpoints('127.0.0.1:1;127.0.0.1:2');
+    const refused = grpcError(14, 'No connection established. Last error: connect ECONNREFUSED');
+    let failures: Map<string, Error>;
+    let asked: string[];
+    let moved: sinon.SinonSpy;
+    let transport: Transport;
+    beforeEach(() => {
+      failures = new Map();
+      asked = [];
+      moved = sinon.spy();
+      sinon.stub(services.MessagingServiceClient.prototype, 'queryRoute').callsFake(function (
+        this: InstanceType<typeof services.MessagingServiceClient>,
+        ...args: unknown[]
+      ) {
+        const port = this.getChannel().getTarget().split(':').at(-1) ?? '';
+        asked.push(port);
+        (args[3] as CallableFunction)(failures.get(port) ?? null, new messages.QueryRouteResponse());
+        return this as never;
+      });
+      transport = new Transport(client, { ...ignore, moved }, { pinnedTo: null, tls: null });
+    });
+    afterEach(() => transport.close());
+    const ask = (): Promise<unknown> => transport.queryRoute(both, new messages.QueryRouteRequest(), 1000);
+    const other = (port: string): string => (port === '1' ? '2' : '1');
+    /** Asks once and returns the proxy that answered. */
+    const first = async (): Promise<string> => {
+      await ask();
+      return asked.pop() as string;
+    };
+
+    it('stays with a proxy that answers', async () => {
+      await first();
+      for (let nth = 0; nth < 3; nth++) await ask();
+      expect(new Set(asked).size).to.equal(1);
+      expect(moved.callCount).to.equal(0);
+    });
+
+    it('repeats a call at the next proxy when it was certainly not sent, and stays there', async () => {
+      const dead = await first();
+      failures.set(dead, refused);
+      await ask();
+      await ask();
+      expect(asked).to.deep.equal([dead, other(dead), other(dead)]);
+      expect(moved.callCount).to.equal(1);
+    });
+
+    it('repeats no call that may have been sent, and makes the next call elsewhere', async () => {
+      const dead = await first();
+      failures.set(dead, grpcError(14, 'Connection dropped'));
+      await expectRejected(ask());
+      await ask();
+      expect(asked).to.deep.equal([dead, other(dead)]);
+    });
+
+    it('stays with a proxy that answers with an error or late', async () => {
+      const here = await first();
+      for (const [code, text] of [
+        [13, 'internal'],
+        [4, 'Deadline exceeded after 3s,remote_addr=127.0.0.1:1'],
+      ] as const) {
+        failures.set(here, grpcError(code, text));
+        await expectRejected(ask());
+      }
+      expect(asked).to.deep.equal([here, here]);
+    });
+
+    it('opens the telemetry stream at the next proxy after an error of the stream', () => {
+      const targets: string[] = [];
+      const stream = new EventEmitter();
+      sinon.stub(services.MessagingServiceClient.prototype, 'telemetry').callsFake(function (
+        this: InstanceType<typeof services.MessagingServiceClient>,
+      ) {
+        targets.push(this.getChannel().getTarget());
+        return stream as never;
+      });
+      for (let nth = 0; nth < 2; nth++) {
+        transport.telemetry(both, undefined as never);
+        stream.emit('error', refused);
+      }
+      expect(new Set(targets).size).to.equal(2);
+    });
+
+    it('asks each proxy once when none can be reached', async () => {
+      for (const port of ['1', '2']) failures.set(port, refused);
+      await expectRejected(ask());
+      expect(asked.sort()).to.deep.equal(['1', '2']);
+    });
+  });
+
   it('requests the settings again when the proxy does not recognise a heartbeat', async () => {
     const answer = sinon.stub(services.MessagingServiceClient.prototype, 'heartbeat');
     const answerWith = (code: number): void => {
@@ -246,7 +352,7 @@ describe('RocketMQ transport', () => {
         done(null, response)) as never);
     };
     const [forgotten, heard] = [sinon.spy(), sinon.spy()];
-    const transport = new Transport(client, { forgotten, heard }, { pinnedTo: null, tls: null });
+    const transport = new Transport(client, { ...ignore, forgotten, heard }, { pinnedTo: null, tls: null });
     answerWith(definition.Code.OK);
     await transport.heartbeat(here, new messages.HeartbeatRequest(), 1000);
     expect(forgotten.callCount).to.equal(0);

@@ -83,6 +83,58 @@ describe('purchase-channel', () => {
     expect(outcomes).to.deep.equal(['unavailable', 'outcome_unknown', 'unavailable']);
   });
 
+  const DEAD_BROKER = new InternalErrorException(50_001, 'RemotingConnectException: connect to 10.0.0.3:10911 failed');
+  const withBrokers = (count: number) => sinon.stub(PatchedProducer.prototype, 'brokers').get(() => count);
+
+  it('sends again while another broker may take a message that was certainly not stored', async () => {
+    withBrokers(2);
+    const { client, sendHalf } = await openChannel();
+    for (const nth of [0, 1]) client.send.onCall(nth).rejects(DEAD_BROKER);
+    await sendHalf();
+    expect(client.send.callCount).to.equal(3);
+    expect(client.begin.callCount, 'each send has its own transaction').to.equal(3);
+  });
+
+  it('never sends again what may be stored', async () => {
+    withBrokers(2);
+    const { client, channel } = await openChannel();
+    client.send.onFirstCall().rejects(DEAD_BROKER);
+    client.send.onSecondCall().rejects(new Error('4 DEADLINE_EXCEEDED'));
+    expect(await channel.sendHalf(batch)).to.equal('outcome_unknown');
+    expect(client.send.callCount).to.equal(2);
+  });
+
+  it('returns unavailable when no broker can be reached, and sends once when there is a single broker', async () => {
+    for (const [brokers, sends] of [
+      [2, 9],
+      [1, 1],
+    ] as const) {
+      withBrokers(brokers);
+      const { client, channel } = await openChannel();
+      client.send.rejects(DEAD_BROKER);
+      expect(await channel.sendHalf(batch)).to.equal('unavailable');
+      expect(client.send.callCount).to.equal(sends);
+      sinon.restore();
+    }
+  });
+
+  it('sends once when the brokers share a proxy that cannot be reached', async () => {
+    withBrokers(2);
+    const refused = Object.assign(new Error('14 UNAVAILABLE: connect ECONNREFUSED'), { code: 14 });
+    for (const [addresses, sends] of [
+      [1, 1],
+      [2, 9],
+    ] as const) {
+      const count = sinon.stub(PatchedProducer.prototype, 'addresses').get(() => addresses);
+      const { client, channel } = await openChannel();
+      client.send.rejects(refused);
+      expect(await channel.sendHalf(batch)).to.equal('unavailable');
+      expect(client.send.callCount).to.equal(sends);
+      count.restore();
+      for (const stub of Object.values(client)) stub.restore();
+    }
+  });
+
   it('returns outcome_unknown for an answer without a receipt', async () => {
     const { channel, client } = await openChannel();
     client.send.resolves(undefined);

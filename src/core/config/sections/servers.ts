@@ -1,4 +1,4 @@
-import { endpoint, fixed, integer, keyList, password, pem, text, url, word, type Keys, type UrlForm } from '../key.js';
+import { endpoints, fixed, integer, keyList, password, pem, text, url, word, type Keys, type UrlForm } from '../key.js';
 
 // Settings of the servers that every program needs.
 
@@ -103,7 +103,10 @@ export const redis = {
 } as const satisfies Keys;
 
 export const rocketmq = {
-  endpoint: endpoint({ env: 'ROCKETMQ_ENDPOINT', doc: 'gRPC endpoint of the RocketMQ proxy.' }),
+  endpoint: endpoints({
+    env: 'ROCKETMQ_ENDPOINT',
+    doc: 'gRPC endpoints of the RocketMQ proxies. A client that cannot reach one proxy uses the next.',
+  }),
   route: word({
     env: 'ROCKETMQ_ROUTE',
     doc: 'Address that calls use: the address that the broker returns (`handed_out`), or always ROCKETMQ_ENDPOINT (`endpoint`), for a single broker behind a port mapping.',

@@ -49,7 +49,7 @@ describe('config', () => {
     expect(problems).to.have.members([
       'PORT must be a whole number from 0 to 65535, but is "99999"',
       'BATCH_SIZE_MAX must be a whole number from 1 to 512 (purchases), but is "many"',
-      'ROCKETMQ_ENDPOINT is not set: gRPC endpoint of the RocketMQ proxy.',
+      'ROCKETMQ_ENDPOINT is not set: gRPC endpoints of the RocketMQ proxies. A client that cannot reach one proxy uses the next.',
       'MYSQL_URL must be a URL mysql://…, but is not',
       'LOG_LEVEL must be one of debug, info, warn, error, silent, but is "loud"',
     ]);
@@ -362,9 +362,10 @@ describe('config', () => {
 
   describe('endpoints', () => {
     const { parse } = SCHEMA.rocketmq.endpoint;
-    it('accepts one host:port', () => {
-      for (const good of ['127.0.0.1:8081', 'proxy.example.com:80', 'localhost:65535'])
+    it('accepts a list of host:port', () => {
+      for (const good of ['127.0.0.1:8081', 'proxy.example.com:80', 'localhost:65535', 'a:1,b:2'])
         expect(parse(good)).to.equal(good);
+      expect(parse('a:1, b:2')).to.equal('a:1,b:2');
     });
     for (const bad of [
       'http://host:80',
@@ -373,14 +374,18 @@ describe('config', () => {
       ':80',
       'host:0',
       'host:65536',
-      'a:1,b:2',
+      'a:1,',
+      'a:1,b',
       'a:1;b:2',
       'ho st:1',
     ]) {
       it(`refuses ${bad}`, () => {
-        expect(() => parse(bad)).to.throw(/must be one host:port/);
+        expect(() => parse(bad)).to.throw(/must be host:port/);
       });
     }
+    it('refuses an address that is named twice', () => {
+      expect(() => parse('a:1,b:2,a:1')).to.throw(/once, but names "a:1" twice/);
+    });
   });
 
   it('shows the length and not the value of a text that is too short', () => {
