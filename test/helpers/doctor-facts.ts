@@ -78,6 +78,7 @@ export const mysql = (change: Partial<MysqlFacts> = {}): MysqlFacts => ({
   timeZone: '+00:00',
   maxAllowedPacket: 16_777_216,
   logBin: true,
+  replication: { replicas: 1, semiSync: { waitPoint: 'AFTER_SYNC', waitsNow: true, replicas: 1 } },
   binlogFormat: 'ROW',
   looseCollations: [],
   otherEngines: [],
