@@ -1,5 +1,6 @@
 import type { MysqlFacts, MysqlStartFacts, ReplicationFacts } from '../core/doctor/mysql-checks.js';
 import { MysqlError } from './errors.js';
+import { nextEventOf } from './lost-tail.js';
 import { MIGRATIONS } from './migrations.js';
 import type { MysqlPool, Statements } from './pool.js';
 import { TABLE_NAMES } from './tables.js';
@@ -10,7 +11,7 @@ import { TABLE_NAMES } from './tables.js';
 type On = Statements;
 
 /** Facts that the server itself reports. */
-export interface MysqlSays extends Omit<MysqlFacts, 'reach' | 'disk' | 'programs' | 'poolMax'> {
+export interface MysqlSays extends Omit<MysqlFacts, 'reach' | 'disk' | 'programs' | 'published' | 'poolMax'> {
   /** The folder of the tables on the machine of the server. */
   readonly dataDir: string;
 }
@@ -61,6 +62,7 @@ export async function readMysqlFacts(on: MysqlPool): Promise<MysqlSays> {
     replication: await replicationOf(on, variables),
     maxConnections: Number(variables.max_connections),
     maxUserConnections: Number(variables.max_user_connections),
+    nextEvent: await nextEventOf(on),
     ...(await migrationsOf(on)),
     dataDir: variables.datadir ?? '',
   };

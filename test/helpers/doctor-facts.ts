@@ -77,6 +77,8 @@ export const mysql = (change: Partial<MysqlFacts> = {}): MysqlFacts => ({
   sqlMode: ['STRICT_ALL_TABLES', 'NO_ENGINE_SUBSTITUTION'],
   timeZone: '+00:00',
   maxAllowedPacket: 16_777_216,
+  nextEvent: '8',
+  published: 7n,
   logBin: true,
   replication: { replicas: 1, semiSync: { waitPoint: 'AFTER_SYNC', waitsNow: true, replicas: 1 } },
   binlogFormat: 'ROW',

@@ -1,3 +1,4 @@
+import { lostTail } from '../lost-tail.js';
 import { answers, listed, ok, risky, unknown, wrong, type Check, type Judged } from './check.js';
 import {
   CLOCK_WRONG_IF,
@@ -65,6 +66,10 @@ export interface MysqlFacts extends MysqlStartFacts {
   readonly flushAtCommit: number;
   readonly syncBinlog: number;
   readonly replication: ReplicationFacts;
+  /** The number that the next event will get. Null: there are no tables. */
+  readonly nextEvent: string | null;
+  /** The highest number of a published event, as Redis knows it. Null: not known. */
+  readonly published: bigint | null;
   readonly maxConnections: number;
   /** Connection limit of one user. 0: no limit of its own. */
   readonly maxUserConnections: number;
@@ -334,6 +339,18 @@ export const MYSQL_CHECKS: readonly Check<MysqlFacts>[] = [
       return syncBinlog === 1
         ? ok('flushed at every commit')
         : risky(`sync_binlog is ${syncBinlog}: after a crash, orders are missing in the log.`, 'Set sync_binlog to 1.');
+    },
+  },
+  {
+    id: 'mysql.last-writes',
+    looksAt: 'the number of the next event, against the published ones that Redis knows',
+    wrongIf: 'it was given before: MySQL has lost its last writes, and no program uses it',
+    judge: ({ nextEvent, published }) => {
+      if (published === null) return null;
+      const lost = lostTail(nextEvent, published);
+      return lost === null
+        ? ok('complete')
+        : wrong(lost, 'Stop all programs, and run: seckill restored (docs/durability.md).');
     },
   },
   {

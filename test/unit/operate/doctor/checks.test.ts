@@ -145,6 +145,12 @@ const ROWS: readonly Row[] = [
   ['mysql.flush', 'risky', ofMysql({ flushAtCommit: 2 }), /crash of the host/],
   ['mysql.binlog', 'risky', ofMysql({ logBin: false }), /no binary log/],
   ['mysql.binlog', 'risky', ofMysql({ syncBinlog: 0 }), /sync_binlog is 0/],
+  [
+    'mysql.last-writes',
+    'wrong',
+    ofMysql({ nextEvent: '7' }),
+    /next event would be number 7, but event 7 was published/,
+  ],
   ['mysql.replica', 'risky', replicated({ replicas: 2, semiSync: null }), /asynchronous \(replicas: 2\)/],
   ['mysql.replica', 'risky', semiSync({ waitsNow: false }), /No replica answers in time/],
   ['mysql.replica', 'risky', semiSync({ replicas: 0 }), /No replica answers in time/],
@@ -291,6 +297,7 @@ describe('doctor: checks', () => {
 
   it('are left out when they do not apply', () => {
     expect(find(ofMysql({ logBin: false }), 'mysql.binlog-format')).to.equal(undefined);
+    expect(find(ofMysql({ published: null }), 'mysql.last-writes')).to.equal(undefined);
     expect(find(ofMysql({ disk: null }), 'mysql.disk')).to.equal(undefined);
     expect(find({}, 'redis.cluster')).to.equal(undefined);
     const ids = all(allFacts(ofRocketmq({ nameServer: 'unset', brokers: [], ports: [] }))).map(({ id }) => id);
