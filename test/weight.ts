@@ -8,13 +8,13 @@ import { SCHEMA, settingsOf, type SectionName } from '../src/core/config/schema.
 // ceiling. A commit that raises one says why.
 
 const CEILINGS: Readonly<Record<string, number>> = {
-  'lines of TypeScript': 197_400,
-  'lines in src': 63_100,
+  'lines of TypeScript': 198_000,
+  'lines in src': 63_230,
   'lines in web': 17_100,
-  'lines in test': 106_900,
+  'lines in test': 107_355,
   'lines in deploy': 6_200,
   'lines in bench': 4_300,
-  'words in docs': 44_050,
+  'words in docs': 44_220,
   'words in docs/decisions': 11_750,
   'pages in docs': 28,
   settings: 96,

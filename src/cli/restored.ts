@@ -1,8 +1,7 @@
 import { Command } from 'commander';
+import { openMysqlPool } from '../mysql/pool.js';
 import { markRestored } from '../mysql/restored.js';
 import { loadConfig } from '../core/config/load.js';
-import { withConnections } from '../process/connections.js';
-import { createLog } from '../process/telemetry.js';
 import { operatorName } from '../process/options.js';
 import { print } from '../process/print.js';
 
@@ -26,9 +25,8 @@ export function restoredCommand(): Command {
     .addHelpText('after', DETAILS)
     .action(async ({ json }: { readonly json?: boolean }) => {
       const config = loadConfig(['mysql'], process.env);
-      const marks = await withConnections(config, createLog('restored', 'error'), (connections) =>
-        markRestored(connections.mysql(), operatorName()),
-      );
+      const mysql = openMysqlPool(config.mysql); // without the check of other commands: this one mends what it finds
+      const marks = await markRestored(mysql, operatorName()).finally(() => mysql.close());
       if (json) return print(JSON.stringify(marks));
       print(`${marks.sales} sales: epochs raised by ${marks.epochsRaisedBy}; a keeper rebuilds the live sales.`);
       print(`The next sale has id ${marks.nextSaleId}, the next event ${marks.nextOutboxId}.`);

@@ -1,3 +1,4 @@
+import { lostTail } from '../core/lost-tail.js';
 import type { Outbox } from '../core/ports/outbox.js';
 import type { OutboxMark } from '../core/ports/outbox-mark.js';
 import type { Statements } from './pool.js';
@@ -16,12 +17,15 @@ const NEXT_ID = `SELECT AUTO_INCREMENT AS next FROM information_schema.tables
 export async function lostTailOf(session: Statements, mark: OutboxMark): Promise<string | null> {
   const published = await mark.read();
   if (published === null) return null;
+  const lost = lostTail(await nextEventOf(session), published);
+  if (lost === null) return null;
+  return `${lost} It is a replica that was behind, or a restored copy. Stop all programs and run \`seckill restored\` (docs/durability.md)`;
+}
+
+/** Reads the id that the next event will get. Null: there are no tables. */
+export async function nextEventOf(session: Statements): Promise<string | null> {
   const [row] = await session.query<{ next: string | null }>(NEXT_ID);
-  if (row === undefined || row.next === null || BigInt(row.next) > published) return null;
-  return (
-    `MySQL has lost its last writes: its next event would be number ${row.next}, but event ${published} was published. ` +
-    'It is a replica that was behind, or a restored copy. Stop all programs and run `seckill restored` (docs/durability.md)'
-  );
+  return row?.next ?? null;
 }
 
 /** Raises the mark before the leased rows are published. */

@@ -1,5 +1,6 @@
-import type { MysqlFacts, MysqlStartFacts } from '../core/doctor/mysql-checks.js';
+import type { MysqlFacts, MysqlStartFacts, ReplicationFacts } from '../core/doctor/mysql-checks.js';
 import { MysqlError } from './errors.js';
+import { nextEventOf } from './lost-tail.js';
 import { MIGRATIONS } from './migrations.js';
 import type { MysqlPool, Statements } from './pool.js';
 import { TABLE_NAMES } from './tables.js';
@@ -10,7 +11,7 @@ import { TABLE_NAMES } from './tables.js';
 type On = Statements;
 
 /** Facts that the server itself reports. */
-export interface MysqlSays extends Omit<MysqlFacts, 'reach' | 'disk' | 'programs' | 'poolMax'> {
+export interface MysqlSays extends Omit<MysqlFacts, 'reach' | 'disk' | 'programs' | 'published' | 'poolMax'> {
   /** The folder of the tables on the machine of the server. */
   readonly dataDir: string;
 }
@@ -23,6 +24,9 @@ const VARIABLES = [
   ...START_VARIABLES,
   ...['version', 'version_comment', 'read_only', 'innodb_flush_log_at_trx_commit', 'sync_binlog'],
   ...['max_connections', 'max_user_connections', 'datadir'],
+  // names of MySQL, then of MariaDB and of MySQL before 8.0.26
+  ...['rpl_semi_sync_source_enabled', 'rpl_semi_sync_source_wait_point'],
+  ...['rpl_semi_sync_master_enabled', 'rpl_semi_sync_master_wait_point'],
 ];
 
 /** Only our tables: the user may have other tables in the same database. */
@@ -55,8 +59,10 @@ export async function readMysqlFacts(on: MysqlPool): Promise<MysqlSays> {
     readOnly: isOn(variables.read_only),
     flushAtCommit: Number(variables.innodb_flush_log_at_trx_commit),
     syncBinlog: Number(variables.sync_binlog),
+    replication: await replicationOf(on, variables),
     maxConnections: Number(variables.max_connections),
     maxUserConnections: Number(variables.max_user_connections),
+    nextEvent: await nextEventOf(on),
     ...(await migrationsOf(on)),
     dataDir: variables.datadir ?? '',
   };
@@ -101,6 +107,31 @@ async function variablesOf(on: On, names: readonly string[]): Promise<Variables>
   const sql = 'SHOW SESSION VARIABLES WHERE Variable_name IN (?)';
   const rows = await on.query<{ Variable_name: string; Value: string }>(sql, [names]);
   return Object.fromEntries(rows.map(({ Variable_name: name, Value: value }) => [name, value]));
+}
+
+const STATUS = `SHOW GLOBAL STATUS WHERE Variable_name IN
+  ('Slaves_connected', 'Rpl_semi_sync_source_status', 'Rpl_semi_sync_source_clients',
+   'Rpl_semi_sync_master_status', 'Rpl_semi_sync_master_clients')`;
+
+/** Reads what every user may read: MySQL, unlike MariaDB, only counts semi-synchronous replicas for them. */
+async function replicationOf(on: On, variables: Variables): Promise<ReplicationFacts> {
+  const rows = await on.query<{ Variable_name: string; Value: string }>(STATUS);
+  const status = new Map(rows.map(({ Variable_name: name, Value: value }) => [name.toLowerCase(), value]));
+  const named = (end: string): string | undefined =>
+    variables[`rpl_semi_sync_source_${end}`] ?? variables[`rpl_semi_sync_master_${end}`];
+  const counted = (end: string): string | undefined =>
+    status.get(`rpl_semi_sync_source_${end}`) ?? status.get(`rpl_semi_sync_master_${end}`);
+  const connected = status.get('slaves_connected');
+  return {
+    replicas: isOn(variables.log_bin) ? (connected === undefined ? null : Number(connected)) : 0,
+    semiSync: isOn(named('enabled'))
+      ? {
+          waitPoint: named('wait_point') ?? '',
+          waitsNow: isOn(counted('status')),
+          replicas: Number(counted('clients') ?? 0),
+        }
+      : null,
+  };
 }
 
 const isOn = (value = 'OFF'): boolean => value !== 'OFF' && value !== '0';

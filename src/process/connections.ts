@@ -2,10 +2,12 @@ import { randomBytes } from 'node:crypto';
 import type { Config, SectionName } from '../core/config/schema.js';
 import type { DeadlineChannel, OrderEventChannel, RedriveChannel } from '../core/ports/channels.js';
 import type { Log } from '../core/ports/log.js';
-import { openMysqlPool, type MysqlPool } from '../mysql/pool.js';
+import { lostTailOf } from '../mysql/lost-tail.js';
+import { openMysqlPool, type MysqlPool, type Statements } from '../mysql/pool.js';
 import { createWorkerSlots } from '../mysql/worker-slots.js';
 import { createOrderIdMinter, type OrderIdMinter } from '../orders/order-id-minter.js';
 import type { RedisConnection } from '../redis/connection.js';
+import { createOutboxMark } from '../redis/outbox-mark.js';
 import type { ProducerOptions } from '../rocketmq/signed-message.js';
 import { brokerConnection, messageSignatures, openRedis } from './servers.js';
 import { systemClock as clock } from './system-clock.js';
@@ -45,8 +47,10 @@ export class Connections<S extends SectionName> {
     this.#given = given;
   }
 
-  mysql(this: Connections<'mysql'>): MysqlPool {
-    return this.#given.mysql ?? (this.#mysql ??= openMysqlPool(this.config.mysql));
+  /** Like a program, a command uses no MySQL that has lost its last writes. */
+  mysql(this: Connections<'mysql' | 'redis'>): MysqlPool {
+    const flawOf = (session: Statements): Promise<string | null> => this.#lostTailOf(session);
+    return this.#given.mysql ?? (this.#mysql ??= openMysqlPool({ ...this.config.mysql, flawOf }));
   }
 
   /** @throws OperationalError redis */
@@ -74,7 +78,7 @@ export class Connections<S extends SectionName> {
   }
 
   /** Mints the ids of orders that are given up. Takes a slot for order ids at the first one. */
-  minter(this: Connections<'mysql'>): OrderIdMinter {
+  minter(this: Connections<'mysql' | 'redis'>): OrderIdMinter {
     this.#minter ??= createOrderIdMinter(
       { slots: createWorkerSlots(this.mysql()), clock, log: this.log },
       { owner: `operator-${randomBytes(8).toString('hex')}`, leaseMs: SLOT_LEASE_MS },
@@ -89,6 +93,12 @@ export class Connections<S extends SectionName> {
     const redis = await this.#redis?.catch(() => null);
     await redis?.close();
     await this.#mysql?.close();
+  }
+
+  /** Without Redis nothing is known, and the command runs: an outage of Redis must not stop MySQL too. */
+  async #lostTailOf(this: Connections<'redis'>, session: Statements): Promise<string | null> {
+    const redis = await this.redis().catch(() => null);
+    return redis === null ? null : lostTailOf(session, createOutboxMark(redis));
   }
 
   #producer(this: Connections<PublishSections>): ProducerOptions {

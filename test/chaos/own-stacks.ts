@@ -59,9 +59,11 @@ export async function onOwnStacks<T>(
   }
 }
 
-interface OwnStackParts {
-  readonly prepare?: (stack: Stack) => Promise<void>;
+export interface OwnStackParts {
+  readonly prepare?: ((stack: Stack) => Promise<void>) | undefined;
   readonly timing?: BrokerTiming;
+  /** Gives MySQL a binary log. */
+  readonly serverId?: number;
 }
 
 export interface OwnStack {
@@ -80,7 +82,7 @@ export async function bootOwnStack(
   dir: string,
   onProgress: OnProgress,
   signal: AbortSignal,
-  { prepare = prepareStack, timing = 'production' }: OwnStackParts = {},
+  { prepare = prepareStack, timing = 'production', serverId }: OwnStackParts = {},
 ): Promise<OwnStack> {
   const lock = tryLock(`${dir}.lock`);
   if ('heldBy' in lock) throw new StackError(`Process ${lock.heldBy} already runs on ${dir}; wait until it ends.`);
@@ -93,7 +95,7 @@ export async function bootOwnStack(
     await openStack({ dir, ports: 'free' }).down({ signal: 'SIGKILL' });
     unmountBelow(dir);
     rmSync(dir, { recursive: true, force: true });
-    const stack = openStack({ dir, ports: 'free', timing, onProgress });
+    const stack = openStack({ dir, ports: 'free', timing, serverId, onProgress });
     await stack.up({ topics: false, signal });
     await prepare(stack);
     signal.throwIfAborted();

@@ -9,7 +9,7 @@ import { PROGRAM_KINDS } from '../../src/core/ports/program-reports.js';
 import { GROUPS, TOPICS } from '../../src/core/topics.js';
 import { migrate } from '../../src/mysql/migrate.js';
 import { openMysqlPool, type MysqlPool, type SqlValue } from '../../src/mysql/pool.js';
-import { readMysqlStartFacts } from '../../src/mysql/read-facts.js';
+import { readMysqlFacts, readMysqlStartFacts } from '../../src/mysql/read-facts.js';
 import { connectionOptions } from '../../src/mysql/server.js';
 import { examine } from '../../src/operate/doctor/examine.js';
 import { checkMysql } from '../../src/process/servers.js';
@@ -282,6 +282,39 @@ describe('seckill doctor: broken MySQL', () => {
       /^risky: seckill@127\.0\.0\.1 may (PROCESS, RELOAD|RELOAD, PROCESS) on every/,
     );
     expect(await refusalAt(server.url)).to.match(/^this MySQL cannot hold orders: max_allowed_packet is 1048576 bytes/);
+  });
+
+  it('reports a commit that waits for no replica, and nothing for a single server', async () => {
+    const line = async (): Promise<string> => (await look({ MYSQL_URL: server.url })).line('mysql.replica');
+    expect(await line()).to.match(/^ok: one server, no replica/);
+    await server.admin('SET GLOBAL rpl_semi_sync_master_enabled = ON');
+    expect(await line()).to.match(/^risky: No replica answers in time/);
+  });
+
+  it('reads the same from a MySQL, which uses other names', async () => {
+    const answers = new Map([
+      ['log_bin', 'ON'],
+      ['rpl_semi_sync_source_enabled', 'ON'],
+      ['rpl_semi_sync_source_wait_point', 'AFTER_SYNC'],
+      ['Rpl_semi_sync_source_status', 'ON'],
+      ['Rpl_semi_sync_source_clients', '2'],
+    ]);
+    const pool = openMysqlPool({ url: stackEnv().MYSQL_URL, poolMax: 2, queryTimeoutMs: 10_000 });
+    try {
+      const asMysql = partial<MysqlPool>({
+        query: async <Row>(sql: string, values?: readonly SqlValue[]) => {
+          if (!sql.includes('Variable_name IN')) return pool.query<Row>(sql, values);
+          return [...answers].map(([name, text]) => ({ Variable_name: name, Value: text })) as Row[];
+        },
+        transaction: (work) => pool.transaction(work),
+      });
+      const semiSync = { waitPoint: 'AFTER_SYNC', waitsNow: true, replicas: 2 };
+      expect((await readMysqlFacts(asMysql)).replication).to.deep.equal({ replicas: null, semiSync });
+      answers.set('Rpl_semi_sync_source_status', 'OFF');
+      expect((await readMysqlFacts(asMysql)).replication.semiSync).to.include({ waitsNow: false });
+    } finally {
+      await pool.close();
+    }
   });
 
   it('stops a program when tables compare ids loosely, lack transactions or belong to another release', async () => {

@@ -1,11 +1,13 @@
 import { expect } from 'chai';
+import { loadConfig } from '../../src/core/config/load.js';
 import { createOutbox } from '../../src/mysql/outbox.js';
 import { lostTailOf, markingLeases } from '../../src/mysql/lost-tail.js';
 import { openMysqlPool, type MysqlPool } from '../../src/mysql/pool.js';
 import { markRestored } from '../../src/mysql/restored.js';
+import { withConnections } from '../../src/process/connections.js';
 import { connectRedis, type RedisConnection } from '../../src/redis/connection.js';
 import { createOutboxMark } from '../../src/redis/outbox-mark.js';
-import { redisServerOrSkip, startPrivateRedis, type PrivateRedis } from '../helpers/private-redis.js';
+import { redisServerOrSkip, startDurableRedis, type PrivateRedis } from '../helpers/private-redis.js';
 import { silentLog } from '../helpers/silent-log.js';
 import { ownMysqlWorld } from './repository-worlds.js';
 
@@ -15,7 +17,7 @@ describe('MySQL that has lost its last writes', () => {
   const closed: (() => Promise<void>)[] = [];
 
   before(async function () {
-    server = await startPrivateRedis(redisServerOrSkip(this));
+    server = await startDurableRedis(redisServerOrSkip(this));
   });
   beforeEach(async () => {
     redis = await connectRedis({ url: server.url, replyTimeoutMs: 10_000, connectTimeoutMs: 10_000 }, silentLog);
@@ -28,7 +30,7 @@ describe('MySQL that has lost its last writes', () => {
   after(() => server?.stop());
 
   /** A database as a program sees it: each new connection is checked against the mark. */
-  async function database(): Promise<{ pool: MysqlPool; fresh: () => MysqlPool }> {
+  async function database(): Promise<{ pool: MysqlPool; url: string; fresh: () => MysqlPool }> {
     const world = await ownMysqlWorld();
     closed.push(() => world.close());
     const mark = createOutboxMark(redis);
@@ -38,7 +40,7 @@ describe('MySQL that has lost its last writes', () => {
       closed.push(() => pool.close());
       return pool;
     };
-    return { pool: world.pool, fresh };
+    return { pool: world.pool, url: world.url, fresh };
   }
 
   async function addEvents(pool: MysqlPool, count: number): Promise<void> {
@@ -109,6 +111,21 @@ describe('MySQL that has lost its last writes', () => {
     await ahead.raise(9_007_199_254_740_991n);
     await behind.raise(5n);
     expect(await behind.read()).to.equal(9_007_199_254_740_991n);
+  });
+
+  it('gets no statement from a command of an operator either', async () => {
+    const primary = await database();
+    await addEvents(primary.pool, 3);
+    await leaseAll(primary.pool);
+    const promoted = await database();
+    const commandOn = ({ url }: { readonly url: string }): Promise<string> => {
+      const config = loadConfig(['mysql', 'redis'], { MYSQL_URL: url, REDIS_URL: server.url });
+      return withConnections(config, silentLog, (connections) => why(connections.mysql()));
+    };
+    expect(await commandOn(primary)).to.equal('served');
+    expect(await commandOn(promoted)).to.match(/lost its last writes/);
+    await redis.redis.flushall();
+    expect(await commandOn(promoted), 'a Redis that knows nothing').to.equal('served');
   });
 
   async function expectNoWrite(program: MysqlPool): Promise<void> {

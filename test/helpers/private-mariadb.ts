@@ -3,21 +3,26 @@ import { tmpdir, userInfo } from 'node:os';
 import { join } from 'node:path';
 import { createConnection, type Connection } from 'mysql2/promise';
 import { listeningPorts, pickFreePorts } from '../../deploy/local/stack/ports.js';
-import { openStack } from '../../deploy/local/stack/stack.js';
+import { openStack, type Stack } from '../../deploy/local/stack/stack.js';
 
 /** A MariaDB for a single test file, for settings that would disturb others. */
 export interface PrivateMariadb {
   /** Value for MYSQL_URL. The database is empty. */
   readonly url: string;
   /** Runs SQL as its administrator. */
-  admin(sql: string): Promise<void>;
+  admin(sql: string): Promise<Readonly<Record<string, unknown>>[]>;
   stop(): Promise<void>;
 }
 
-/** Takes some seconds, or half a minute on a busy machine. @throws StackError */
-export async function startPrivateMariadb(): Promise<PrivateMariadb> {
+/**
+ * Takes some seconds, or half a minute on a busy machine.
+ * @param serverId gives it a binary log
+ * @throws StackError
+ */
+export async function startPrivateMariadb(serverId?: number): Promise<PrivateMariadb> {
   const dir = mkdtempSync(join(tmpdir(), 'seckill-mariadb-'));
-  const stack = openStack({ dir, ports: pickFreePorts(listeningPorts()), versions: { mysql: 'mariadb-11.4' } });
+  const ports = pickFreePorts(listeningPorts());
+  const stack = openStack({ dir, ports, versions: { mysql: 'mariadb-11.4' }, serverId });
   const server = stack.server('mysql');
   let connection: Connection | undefined;
   const stop = async (): Promise<void> => {
@@ -28,19 +33,31 @@ export async function startPrivateMariadb(): Promise<PrivateMariadb> {
   try {
     await server.start();
     await server.waitReady();
-    const opened = await createConnection({
-      socketPath: stack.mysqlSocket,
-      user: userInfo().username,
-      authPlugins: { unix_socket: () => () => Buffer.alloc(0) },
-    });
+    const opened = await mariadbAdministrator(stack);
     connection = opened;
     return {
       url: stack.env().MYSQL_URL,
-      admin: async (sql) => void (await opened.query(sql)),
+      admin: (sql) => rowsOf(opened, sql),
       stop,
     };
   } catch (error) {
     await stop();
     throw error;
   }
+}
+
+/** A connection of the administrator of a MariaDB of the local stack. */
+export const mariadbAdministrator = ({ mysqlSocket }: Pick<Stack, 'mysqlSocket'>): Promise<Connection> =>
+  createConnection({
+    socketPath: mysqlSocket,
+    user: userInfo().username,
+    authPlugins: { unix_socket: () => () => Buffer.alloc(0) },
+    supportBigNumbers: true,
+    bigNumberStrings: true,
+  });
+
+/** @returns the rows; none for a statement that has no rows */
+export async function rowsOf(connection: Connection, sql: string): Promise<Readonly<Record<string, unknown>>[]> {
+  const [rows] = await connection.query(sql);
+  return Array.isArray(rows) ? (rows as Record<string, unknown>[]) : [];
 }

@@ -49,6 +49,8 @@ export interface StackOptions {
   readonly secure?: boolean | undefined;
   /** Delays of the broker. Defaults to the timing of its last start, at first `production`. */
   readonly timing?: BrokerTiming;
+  /** Gives MySQL this server id and a binary log, which the next start without it switches off. */
+  readonly serverId?: number | undefined;
   /** Folder of downloaded programs, shared by all instances. Defaults to `.stack/artifacts` in the checkout. */
   readonly artifactsDir?: string;
   /** Source of JAVA_HOME, PATH and the choice of servers. Defaults to the environment of this process. */
@@ -105,7 +107,8 @@ export function openStack(options: StackOptions = {}): Stack {
   const isSecure = options.secure ?? ranSecure;
   const certificates = isSecure ? certificateFiles(paths.dir) : null;
   const timing = options.timing ?? timingOf(paths.instanceFile);
-  const instance = { paths, ports, versions, durability: options.durability ?? 'process', timing, certificates };
+  const { durability = 'process', serverId } = options;
+  const instance = { paths, ports, versions, durability, timing, serverId, certificates };
   const servers = [redisSpec(instance), mysqlSpec(instance), namesrvSpec(instance), proxySpec(instance)].map(
     (spec) => new ManagedServer(spec, { ...instance, tools }),
   );

@@ -1,4 +1,5 @@
-import { answers, listed, ok, risky, wrong, type Check, type Judged } from './check.js';
+import { lostTail } from '../lost-tail.js';
+import { answers, listed, ok, risky, unknown, wrong, type Check, type Judged } from './check.js';
 import {
   CLOCK_WRONG_IF,
   DISK_RISKY_IF,
@@ -33,6 +34,21 @@ export interface MysqlStartFacts {
   readonly skipsLocked: boolean | null;
 }
 
+/** How replicas follow this server. */
+export interface ReplicationFacts {
+  /** Number of connected replicas. Null: the server does not tell its users. */
+  readonly replicas: number | null;
+  /** Null: it is switched off, or the server does not have it. */
+  readonly semiSync: {
+    /** `AFTER_SYNC` or `AFTER_COMMIT`. */
+    readonly waitPoint: string;
+    /** Whether commits wait for a replica now. They stop waiting when no replica answers in time. */
+    readonly waitsNow: boolean;
+    /** Number of connected replicas that answer. */
+    readonly replicas: number;
+  } | null;
+}
+
 export interface MysqlFacts extends MysqlStartFacts {
   /** Version as the server reports it, `VERSION()` and `@@version_comment`. */
   readonly version: string;
@@ -49,6 +65,11 @@ export interface MysqlFacts extends MysqlStartFacts {
   /** `innodb_flush_log_at_trx_commit`. */
   readonly flushAtCommit: number;
   readonly syncBinlog: number;
+  readonly replication: ReplicationFacts;
+  /** The number that the next event will get. Null: there are no tables. */
+  readonly nextEvent: string | null;
+  /** The highest number of a published event, as Redis knows it. Null: not known. */
+  readonly published: bigint | null;
   readonly maxConnections: number;
   /** Connection limit of one user. 0: no limit of its own. */
   readonly maxUserConnections: number;
@@ -203,6 +224,31 @@ const judgeOther = (name: string): Judged =>
     'Use MySQL or MariaDB, or run the tests on it first.',
   );
 
+const LACKS = 'a replica that takes over may lack the last orders';
+
+function judgeReplication({ replicas, semiSync }: ReplicationFacts): Judged {
+  if (semiSync === null) {
+    if (replicas === 0) return ok('one server, no replica: if it dies, orders wait until it is back');
+    if (replicas === null) return unknown(`no semi-synchronous replication: ${LACKS}, if there is one`);
+    return risky(
+      `Replication is asynchronous (replicas: ${replicas}): ${LACKS}.`,
+      'Use semi-synchronous replication (docs/durability.md).',
+    );
+  }
+  if (!semiSync.waitsNow || semiSync.replicas === 0) {
+    return risky(
+      `No replica answers in time, so commits do not wait for one: ${LACKS}.`,
+      'Check the replicas and their connections.',
+    );
+  }
+  return semiSync.waitPoint === 'AFTER_SYNC'
+    ? ok(`semi-synchronous, replicas that answer: ${semiSync.replicas}. One that takes over has every order`)
+    : risky(
+        `Commits wait at ${semiSync.waitPoint}, so an event may be published and then lost: ${LACKS}.`,
+        'Set the wait point to AFTER_SYNC.',
+      );
+}
+
 export const MYSQL_CHECKS: readonly Check<MysqlFacts>[] = [
   {
     id: 'mysql.version',
@@ -294,6 +340,24 @@ export const MYSQL_CHECKS: readonly Check<MysqlFacts>[] = [
         ? ok('flushed at every commit')
         : risky(`sync_binlog is ${syncBinlog}: after a crash, orders are missing in the log.`, 'Set sync_binlog to 1.');
     },
+  },
+  {
+    id: 'mysql.last-writes',
+    looksAt: 'the number of the next event, against the published ones that Redis knows',
+    wrongIf: 'it was given before: MySQL has lost its last writes, and no program uses it',
+    judge: ({ nextEvent, published }) => {
+      if (published === null) return null;
+      const lost = lostTail(nextEvent, published);
+      return lost === null
+        ? ok('complete')
+        : wrong(lost, 'Stop all programs, and run: seckill restored (docs/durability.md).');
+    },
+  },
+  {
+    id: 'mysql.replica',
+    looksAt: 'the replicas, and whether a commit waits for one of them (semi-synchronous replication)',
+    riskyIf: 'a replica that takes over may lack the last orders',
+    judge: ({ replication }) => judgeReplication(replication),
   },
   {
     id: 'mysql.connections',

@@ -57,7 +57,7 @@ const line = tableLine(7, 24, 12, 26, 24);
 async function list({ json, limit, since, before, subject, actor, action }: ListFlags): Promise<void> {
   const filter: AuditFilter = withoutUndefined({ subject, actor, action, sinceMs: since });
   const page = { max: limit, ...withoutUndefined({ beforeId: before?.toString() }) };
-  const config = loadConfig(['mysql'], process.env);
+  const config = loadConfig(['mysql', 'redis'], process.env);
   const entries = await withConnections(config, createLog('audit', 'error'), (connections) =>
     createAuditLog(connections.mysql()).list(filter, page),
   );

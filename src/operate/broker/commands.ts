@@ -209,13 +209,17 @@ async function resume(flags: ResumeFlags): Promise<void> {
   }
   let done = 0;
   try {
-    await withConnections(loadConfig(['mysql'], process.env), createLog('mq', 'error'), async (connections) => {
-      const audit = createAuditLog(connections.mysql());
-      for (const half of halves) {
-        await resumeHalf(half, operatorName(), { inspection, audit });
-        done++;
-      }
-    });
+    await withConnections(
+      loadConfig(['mysql', 'redis'], process.env),
+      createLog('mq', 'error'),
+      async (connections) => {
+        const audit = createAuditLog(connections.mysql());
+        for (const half of halves) {
+          await resumeHalf(half, operatorName(), { inspection, audit });
+          done++;
+        }
+      },
+    );
   } finally {
     if (!json) print(`${done} of ${halves.length} resumed. The broker checks back within seconds.`);
   }

@@ -15,6 +15,7 @@ import { readMysqlFacts } from '../../mysql/read-facts.js';
 import { addressOf } from '../../mysql/server.js';
 import { connectRedis } from '../../redis/connection.js';
 import { createProgramReports } from '../../redis/program-reports.js';
+import { createOutboxMark } from '../../redis/outbox-mark.js';
 import { readRedisFacts } from '../../redis/read-facts.js';
 import { systemClock } from '../../process/system-clock.js';
 import { brokersKnownTo, parseAddress, type BrokerAddress } from '../../rocketmq/admin/broker-state.js';
@@ -52,12 +53,12 @@ const LOOKUP_WITHIN_MS = 2000;
  * unreachable server. Takes about ten seconds at most.
  */
 export async function examine(env: Environment, options: DoctorOptions): Promise<Report> {
-  const [{ redis, programs }, mysql, rocketmq] = await Promise.all([
+  const [{ redis, programs, published }, mysql, rocketmq] = await Promise.all([
     askRedis(env),
     inTime('MySQL', askMysql(env)),
     askRocketmq(env, options.cluster),
   ]);
-  const withPrograms = 'down' in mysql ? mysql : { ...mysql, programs };
+  const withPrograms = 'down' in mysql ? mysql : { ...mysql, programs, published };
   const settings = settingsIn(env, options.programs);
   return reportOn({ settings, redis, mysql: withPrograms, rocketmq }, options.accepted);
 }
@@ -98,10 +99,13 @@ interface AskedRedis {
   readonly redis: Asked<RedisFacts>;
   /** The number of processes that report to Redis that they run. Null: unknown. */
   readonly programs: number | null;
+  /** The highest number of a published event. Null: unknown. */
+  readonly published: bigint | null;
 }
 
 async function askRedis(env: Environment): Promise<AskedRedis> {
   let programs: number | null = null;
+  let published: bigint | null = null;
   const ask = async (): Promise<Asked<RedisFacts>> => {
     const read = readSection('redis', env);
     if ('wrong' in read) return notUsable(read.wrong);
@@ -113,6 +117,7 @@ async function askRedis(env: Environment): Promise<AskedRedis> {
         .live()
         .then((live) => live.length)
         .catch(() => null);
+      published = await createOutboxMark(connection).read();
       const servers = await Promise.all(
         says.map(async ({ address, port, dataDir, ...facts }) => {
           const where = await reach(address, port);
@@ -125,7 +130,7 @@ async function askRedis(env: Environment): Promise<AskedRedis> {
     }
   };
   const redis = await inTime('Redis', ask());
-  return { redis, programs };
+  return { redis, programs, published };
 }
 
 /** @throws OperationalError redis, with the messages that the client logged */
@@ -158,7 +163,7 @@ async function askMysql(env: Environment): Promise<Asked<MysqlFacts>> {
     const { dataDir, ...says } = await readMysqlFacts(pool);
     const { host, port } = addressOf(options);
     const where = await reach(host, port);
-    return { ...says, poolMax, programs: null, reach: where, disk: await freeShareOf(dataDir, where) };
+    return { ...says, poolMax, programs: null, published: null, reach: where, disk: await freeShareOf(dataDir, where) };
   } finally {
     void pool.close().catch(() => undefined);
   }

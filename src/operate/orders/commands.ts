@@ -72,7 +72,7 @@ async function exportOrders({ limit = EXPORT_MAX, format, ...flags }: Flags): Pr
     paidToMs: paidTo,
   });
   if (!isServed(filter)) throw new UsageError(ORDER_FILTER_NEEDS);
-  const config = loadConfig(['mysql'], process.env);
+  const config = loadConfig(['mysql', 'redis'], process.env);
   await withConnections(config, createLog('orders', 'error'), async (connections) => {
     for await (const text of orderPages(createOrderSearch(connections.mysql()), filter, { format, limit })) {
       if (!(await printAll(text))) return;

@@ -61,7 +61,7 @@ export function moneyCommands(): Command[] {
 }
 
 const run = (task: (services: OrderServices & { currencyOf(orderId: string): Promise<string> }) => Promise<void>) =>
-  withConnections(loadConfig(['mysql'], process.env), createLog('orders', 'error'), (connections) => {
+  withConnections(loadConfig(['mysql', 'redis'], process.env), createLog('orders', 'error'), (connections) => {
     const search = createOrderSearch(connections.mysql());
     const currencyOf = async (orderId: string): Promise<string> =>
       (await search.currenciesOf([orderId])).get(orderId) ?? '';

@@ -8,6 +8,6 @@ export interface OrderServices {
   readonly orderRefunds: OrderRefunds;
 }
 
-export const openOrders = (connections: Connections<'mysql'>): OrderServices => ({
+export const openOrders = (connections: Connections<'mysql' | 'redis'>): OrderServices => ({
   orderRefunds: createOrderRefunds(connections.mysql(), { clock }),
 });

@@ -77,7 +77,7 @@ async function run({ olderThan: beforeMs, only: kinds = PURGED, dryRun = false, 
   };
   const { signal } = stopping;
   const order = { beforeMs, kinds, dryRun, actor: operatorName(), signal };
-  const config = loadConfig(['mysql'], process.env);
+  const config = loadConfig(['mysql', 'redis'], process.env);
   const done = await withConnections(config, createLog('purge', 'error'), (connections) =>
     purge(order, { pool: connections.mysql(), clock: connections.clock }, show),
   );
@@ -121,7 +121,7 @@ async function erase(
   userId: string,
   { dryRun = false, json }: { readonly dryRun?: boolean; readonly json?: boolean },
 ): Promise<void> {
-  const config = loadConfig(['mysql'], process.env);
+  const config = loadConfig(['mysql', 'redis'], process.env);
   const result = await withConnections(config, createLog('erase-buyer', 'error'), (connections) =>
     eraseBuyer({ userId, dryRun, actor: operatorName() }, { pool: connections.mysql(), clock: connections.clock }),
   );

@@ -100,7 +100,7 @@ async function run(
   name: 'refunds' | 'payment-cases',
   task: (services: RefundServices) => Promise<void>,
 ): Promise<void> {
-  const config = loadConfig(['mysql'], process.env);
+  const config = loadConfig(['mysql', 'redis'], process.env);
   await withConnections(config, createLog(name, 'error'), (connections) => task(openRefunds(connections)));
 }
 

@@ -15,7 +15,7 @@ export interface RefundServices {
   readonly currenciesOf: OrderSearch['currenciesOf'];
 }
 
-export function openRefunds(connections: Connections<'mysql'>): RefundServices {
+export function openRefunds(connections: Connections<'mysql' | 'redis'>): RefundServices {
   const mysql = connections.mysql();
   return {
     refunds: createRefundStore(mysql),

@@ -71,7 +71,7 @@ async function add({ user, before, tokenId, json }: AddFlags): Promise<void> {
   const nowMs = Date.now();
   if ((before ?? nowMs) > nowMs) throw new UsageError(`--before ${NOT_YET}.`);
   const about = tokenId === undefined ? { userId: user as string, issuedBeforeMs: before ?? nowMs } : { tokenId };
-  const config = loadConfig(['mysql'], process.env);
+  const config = loadConfig(['mysql', 'redis'], process.env);
   const revocation = await withConnections(config, createLog('revocations', 'error'), (connections) =>
     createRevocationRepository(connections.mysql()).add(about, operatorName()),
   );
@@ -80,7 +80,7 @@ async function add({ user, before, tokenId, json }: AddFlags): Promise<void> {
 }
 
 async function list({ before, limit, json }: ListFlags): Promise<void> {
-  const config = loadConfig(['mysql'], process.env);
+  const config = loadConfig(['mysql', 'redis'], process.env);
   const found = await withConnections(config, createLog('revocations', 'error'), (connections) =>
     createRevocationRepository(connections.mysql()).newest(limit, before),
   );

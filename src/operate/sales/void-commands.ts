@@ -48,29 +48,33 @@ async function voidSale(saleId: string, flags: VoidFlags): Promise<void> {
   const { unpaid = false, refundAll = false, dryRun = false, reason, json } = flags;
   if (!unpaid && !refundAll) throw new UsageError('give --unpaid, --refund-all or both.');
   const wish: VoidWish = { unpaid, refundAll, dryRun, reason };
-  await withConnections(loadConfig(['mysql'], process.env), createLog('sale', 'error'), async (connections) => {
-    const mysql = connections.mysql();
-    const currency = (await findSale(mysql, saleId))?.currency ?? '';
-    const orders = createOrderRefunds(mysql, { clock });
-    let [cancelled, refunding, refundCents] = [0, 0, 0];
-    const said = (): string =>
-      `${cancelled} unpaid orders ${dryRun ? 'to cancel' : 'cancelled'}, ${refunding} paid orders ${dryRun ? 'to refund' : 'refunding'} (${amountText(refundCents, currency)})`;
-    for (let after: string | null = null; ;) {
-      const step = await orders.voidNext(saleId, after, wish, operatorName());
-      if (step.outcome === 'not_found') throw new CliError(`there is no sale ${saleId}.`);
-      if (step.outcome !== 'done')
-        throw new CliError(`sale ${saleId} is open. Pause or close it first, or new orders follow.`);
-      cancelled += step.cancelled;
-      refunding += step.refunding;
-      refundCents += step.refundCents;
-      if (step.next === null) break;
-      if (!json && step.cancelled + step.refunding > 0) printError(`${said()} so far`);
-      after = step.next;
-    }
-    print(
-      json
-        ? JSON.stringify({ saleId, dryRun, cancelled, refunding, refundCents, currency })
-        : `sale ${saleId}: ${said()}.`,
-    );
-  });
+  await withConnections(
+    loadConfig(['mysql', 'redis'], process.env),
+    createLog('sale', 'error'),
+    async (connections) => {
+      const mysql = connections.mysql();
+      const currency = (await findSale(mysql, saleId))?.currency ?? '';
+      const orders = createOrderRefunds(mysql, { clock });
+      let [cancelled, refunding, refundCents] = [0, 0, 0];
+      const said = (): string =>
+        `${cancelled} unpaid orders ${dryRun ? 'to cancel' : 'cancelled'}, ${refunding} paid orders ${dryRun ? 'to refund' : 'refunding'} (${amountText(refundCents, currency)})`;
+      for (let after: string | null = null; ;) {
+        const step = await orders.voidNext(saleId, after, wish, operatorName());
+        if (step.outcome === 'not_found') throw new CliError(`there is no sale ${saleId}.`);
+        if (step.outcome !== 'done')
+          throw new CliError(`sale ${saleId} is open. Pause or close it first, or new orders follow.`);
+        cancelled += step.cancelled;
+        refunding += step.refunding;
+        refundCents += step.refundCents;
+        if (step.next === null) break;
+        if (!json && step.cancelled + step.refunding > 0) printError(`${said()} so far`);
+        after = step.next;
+      }
+      print(
+        json
+          ? JSON.stringify({ saleId, dryRun, cancelled, refunding, refundCents, currency })
+          : `sale ${saleId}: ${said()}.`,
+      );
+    },
+  );
 }

@@ -5,13 +5,12 @@ import { join } from 'node:path';
 import { adminPortOf } from '../../helpers/broker.js';
 import { REPO_DIR, stackPaths, type StackPaths } from '../../../deploy/local/stack/paths.js';
 import { SERVER_NAMES } from '../../../deploy/local/stack/servers/server-spec.js';
-import type { Stack } from '../../../deploy/local/stack/stack.js';
 import { exchange, REQUEST } from '../../../src/rocketmq/admin/remoting.js';
 import { readTopicLists } from '../../../src/rocketmq/admin/topic-lists.js';
 import { checkSale, type SaleFigures, waitUntilAtRest } from '../../invariants/check-sale.js';
 import { joinLogs } from './op-log.js';
 import type { ScenarioContext } from '../context.js';
-import { bootOwnStack } from '../own-stacks.js';
+import { bootOwnStack, type OwnStackParts } from '../own-stacks.js';
 import type { Buyers } from './buyers.js';
 import { type CommandEnd, RunningCommand } from './commands.js';
 import { expectEqual, expectTrue } from './expect.js';
@@ -22,17 +21,16 @@ const REST_TIMEOUT_MS = 40_000;
 
 /**
  * Boots an empty second stack on free ports. It ends with the scenario.
- * @param prepare makes topics and schema; default: those of this release
  * @returns its controls; programs find it with `env`
  */
 export async function bootSecondStack(
   context: ScenarioContext,
   name: string,
-  prepare?: (stack: Stack) => Promise<void>,
+  parts: OwnStackParts = {},
 ): Promise<StackControls> {
   const dir = siblingFolder(context, name);
   const over = new AbortController();
-  const booting = bootOwnStack(dir, () => undefined, over.signal, { prepare });
+  const booting = bootOwnStack(dir, () => undefined, over.signal, parts);
   context.atEnd(async () => {
     over.abort(new Error('the scenario is over'));
     await booting.then(

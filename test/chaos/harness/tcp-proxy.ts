@@ -191,7 +191,7 @@ function envThrough(name: ProxiedName, address: string, stack: StackEnv): Record
   }
 }
 
-function withHost(url: string, host: string): string {
+export function withHost(url: string, host: string): string {
   const parsed = new URL(url);
   parsed.host = host;
   return parsed.toString().replace(/\/$/, '');

@@ -12,6 +12,7 @@ import { KEEPER_SCENARIOS } from './keeper.js';
 import { LOCAL_STACK_SCENARIOS } from './local-stack.js';
 import { MESSAGES_SCENARIOS } from './messages.js';
 import { MYSQL_SCENARIOS } from './mysql.js';
+import { MYSQL_FAIL_OVER_SCENARIOS } from './mysql-fail-over.js';
 import { OVERLOAD_SCENARIOS } from './overload.js';
 import { RECONCILE_SCENARIOS } from './reconcile.js';
 import { REDIS_SCENARIOS } from './redis.js';
@@ -48,6 +49,7 @@ export const SCENARIOS: readonly Scenario[] = [
   ...WORKERS_SCENARIOS,
   ...IDS_SCENARIOS,
   ...MYSQL_SCENARIOS,
+  ...MYSQL_FAIL_OVER_SCENARIOS,
   ...RECONCILE_SCENARIOS,
   ...KEEPER_SCENARIOS,
   ...HOSTILE_REQUESTS_SCENARIOS,

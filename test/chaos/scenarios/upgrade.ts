@@ -291,10 +291,12 @@ const sentenceOf = ({ purchases, accepted, refusals, unanswered, p99Ms }: Phase)
 
 /** A second system, which begins with the release before: its tables and its topics. */
 function bootBefore(context: ScenarioContext, before: string): Promise<StackControls> {
-  return bootSecondStack(context, 'release-before', async (stack: Stack) => {
-    const env = { ...context.env, ...stack.env() };
-    await seckill(before, env, 'topics');
-    await seckill(before, env, 'migrate');
+  return bootSecondStack(context, 'release-before', {
+    prepare: async (stack: Stack) => {
+      const env = { ...context.env, ...stack.env() };
+      await seckill(before, env, 'topics');
+      await seckill(before, env, 'migrate');
+    },
   });
 }
 

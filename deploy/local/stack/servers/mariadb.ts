@@ -20,7 +20,7 @@ import type { Instance, LaunchCommand } from './server-spec.js';
 
 /** Makes the configuration and, at the first start, the data folder of a MariaDB. @returns the start command */
 export async function prepareMariadb(
-  { paths, ports, certificates = null }: Instance,
+  { paths, ports, serverId, certificates = null }: Instance,
   mariadbd: string,
   signal?: AbortSignal,
 ): Promise<LaunchCommand> {
@@ -35,17 +35,22 @@ export async function prepareMariadb(
     pidFile: paths.conf('mariadbd.pid'),
     tmpDir: paths.tmp('mysql'),
     tls: (certificates === null ? ['skip-ssl'] : tlsLines(certificates)).join('\n'),
+    binlog: binlogLines(serverId).join('\n'),
   });
   writeFileSync(initFile, userSql(certificates));
   // MariaDB refuses to run as root without an explicit option
   const args = [`--defaults-file=${confFile}`, `--user=${userInfo().username}`];
   const password = ensureSecrets(paths.secretsFile).mysqlPassword;
   await makeDataFolder(paths.data('mariadb'), async (draft) => {
-    const { exitCode, output } = await runCommand(mariadbd, [...args, `--datadir=${draft}`, '--bootstrap'], {
-      timeoutMs: FIRST_START_MAX_MS,
-      input: initialSql(home.shareDir, password, userInfo().username),
-      signal,
-    });
+    const { exitCode, output } = await runCommand(
+      mariadbd,
+      [...args, `--datadir=${draft}`, '--bootstrap', '--skip-log-bin'],
+      {
+        timeoutMs: FIRST_START_MAX_MS,
+        input: initialSql(home.shareDir, password, userInfo().username),
+        signal,
+      },
+    );
     const logFile = paths.log('mariadb-init.log');
     writeFileSync(logFile, output);
     if (exitCode === 0) return;
@@ -64,6 +69,12 @@ export const tlsLines = ({ ca, server, serverKey }: CertificateFiles): string[] 
   `ssl-key = "${serverKey}"`,
   'require_secure_transport = ON',
 ];
+
+/** Configuration of the binary log. MySQL uses the same names. */
+export const binlogLines = (serverId: number | undefined): string[] =>
+  serverId === undefined
+    ? ['skip-log-bin']
+    : [`server-id = ${serverId}`, 'log-bin = binlog', 'binlog_format = ROW', 'sync_binlog = 1'];
 
 /** Returns SQL that stores with our user whether it needs a certificate. Runs at each start. */
 export const userSql = (certificates: CertificateFiles | null): string =>

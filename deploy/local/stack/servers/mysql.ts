@@ -8,7 +8,7 @@ import { runCommand, versionOf } from '../run-command.js';
 import { DATABASE, DATABASE_USER, ensureSecrets, readSecrets, stackEnv } from '../settings.js';
 import { StackError } from '../stack-error.js';
 import { OWN } from '../versions.js';
-import { findHome, FIRST_START_MAX_MS, prepareMariadb, tlsLines, userSql } from './mariadb.js';
+import { binlogLines, findHome, FIRST_START_MAX_MS, prepareMariadb, tlsLines, userSql } from './mariadb.js';
 import type { Instance, LaunchCommand, ServerSpec } from './server-spec.js';
 
 /** Describes the server of orders, MySQL or MariaDB, each with its own configuration and data folder. */
@@ -45,7 +45,7 @@ async function isMariadbProgram(mysqld: string): Promise<boolean> {
 const MESSAGES = ['english/errmsg.sys', 'messages_to_clients.txt'];
 
 async function prepareMysql(
-  { paths, ports, certificates = null }: Instance,
+  { paths, ports, serverId, certificates = null }: Instance,
   mysqld: string,
   signal?: AbortSignal,
 ): Promise<LaunchCommand> {
@@ -58,6 +58,7 @@ async function prepareMysql(
     pidFile: paths.conf('mysqld.pid'),
     tmpDir: paths.tmp('mysql'),
     tls: (certificates === null ? [] : tlsLines(certificates)).join('\n'),
+    binlog: binlogLines(serverId).join('\n'),
   });
   // MySQL refuses to run as root without an explicit option
   const args = [`--defaults-file=${confFile}`, `--user=${userInfo().username}`];

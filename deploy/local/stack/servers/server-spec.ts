@@ -61,6 +61,8 @@ export interface Instance {
   readonly durability: Durability;
   /** Defaults to `production`. */
   readonly timing?: BrokerTiming;
+  /** Server id of a MySQL with a binary log, which replicas can follow. Absent: no binary log. */
+  readonly serverId?: number | undefined;
   /**
    * The certificate files of servers that only accept TLS with a client certificate. Null or omitted for plain text.
    */

@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import type { Finding } from '../../../../src/core/doctor/check.js';
-import { engineOf } from '../../../../src/core/doctor/mysql-checks.js';
+import { engineOf, type MysqlFacts } from '../../../../src/core/doctor/mysql-checks.js';
 import { CHECK_IDS, GROUPS_OF_CHECKS, reportOn, type AllFacts } from '../../../../src/operate/doctor/report.js';
 import { GROUPS } from '../../../../src/core/topics.js';
 import {
@@ -28,6 +28,9 @@ const secret = (text: string) => ({ settings: settings({ secrets: [{ name: 'MYSQ
 const inSettings = (...of: Parameters<typeof settings>) => ({ settings: settings(...of) });
 const ofRedis = (...of: Parameters<typeof redis>) => ({ redis: redis(...of) });
 const ofMysql = (...of: Parameters<typeof mysql>) => ({ mysql: mysql(...of) });
+const replicated = (replication: MysqlFacts['replication']) => ofMysql({ replication });
+const semiSync = (change: object) =>
+  replicated({ replicas: 1, semiSync: { waitPoint: 'AFTER_SYNC', waitsNow: true, replicas: 1, ...change } });
 const ofRocketmq = (...of: Parameters<typeof rocketmq>) => ({ rocketmq: rocketmq(...of) });
 const ofBroker = (change: Parameters<typeof broker>[0]) => ({ rocketmq: rocketmq({ brokers: [broker(change)] }) });
 const ofSettings = (change: Parameters<typeof brokerSettings>[0]) => ofBroker({ settings: brokerSettings(change) });
@@ -142,6 +145,21 @@ const ROWS: readonly Row[] = [
   ['mysql.flush', 'risky', ofMysql({ flushAtCommit: 2 }), /crash of the host/],
   ['mysql.binlog', 'risky', ofMysql({ logBin: false }), /no binary log/],
   ['mysql.binlog', 'risky', ofMysql({ syncBinlog: 0 }), /sync_binlog is 0/],
+  [
+    'mysql.last-writes',
+    'wrong',
+    ofMysql({ nextEvent: '7' }),
+    /next event would be number 7, but event 7 was published/,
+  ],
+  ['mysql.replica', 'risky', replicated({ replicas: 2, semiSync: null }), /asynchronous \(replicas: 2\)/],
+  ['mysql.replica', 'risky', semiSync({ waitsNow: false }), /No replica answers in time/],
+  ['mysql.replica', 'risky', semiSync({ replicas: 0 }), /No replica answers in time/],
+  [
+    'mysql.replica',
+    'risky',
+    semiSync({ waitPoint: 'AFTER_COMMIT' }),
+    /wait at AFTER_COMMIT, so an event may be published/,
+  ],
   [
     'mysql.connections',
     'wrong',
@@ -262,6 +280,7 @@ describe('doctor: checks', () => {
       [ofRedis({ fsync: null }), 'redis.fsync'],
       [ofRedis({ strangers: null }), 'redis.access'],
       [ofRedis({ maxBytes: 0 }), 'redis.memory'],
+      [replicated({ replicas: null, semiSync: null }), 'mysql.replica'],
       [ofBroker({ settings: null }), 'rocketmq.check-backs'],
       [ofBroker({ skewMs: null }), 'rocketmq.clock'],
     ];
@@ -269,8 +288,16 @@ describe('doctor: checks', () => {
     expect(reportOn(allFacts(ofRedis({ fsync: null }))).verdict).to.equal('unknown');
   });
 
+  it('do not warn about a single MySQL, and count the replicas that answer', () => {
+    const line = (facts: Partial<AllFacts>): string =>
+      `${find(facts, 'mysql.replica')?.verdict}: ${find(facts, 'mysql.replica')?.says}`;
+    expect(line(replicated({ replicas: 0, semiSync: null }))).to.match(/^ok: one server, no replica/);
+    expect(line(semiSync({ replicas: 2 }))).to.match(/^ok: semi-synchronous, replicas that answer: 2/);
+  });
+
   it('are left out when they do not apply', () => {
     expect(find(ofMysql({ logBin: false }), 'mysql.binlog-format')).to.equal(undefined);
+    expect(find(ofMysql({ published: null }), 'mysql.last-writes')).to.equal(undefined);
     expect(find(ofMysql({ disk: null }), 'mysql.disk')).to.equal(undefined);
     expect(find({}, 'redis.cluster')).to.equal(undefined);
     const ids = all(allFacts(ofRocketmq({ nameServer: 'unset', brokers: [], ports: [] }))).map(({ id }) => id);
