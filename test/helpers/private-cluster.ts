@@ -172,7 +172,7 @@ export class PrivateCluster {
     const flags = [
       '-Xms256m',
       '-Xmx256m',
-      '-XX:MaxDirectMemorySize=256m',
+      '-XX:MaxDirectMemorySize=1g', // each thread that stores messages takes 4 MB
       '-XX:TieredStopAtLevel=1',
       '-XX:+UseSerialGC',
     ];

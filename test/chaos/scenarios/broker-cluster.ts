@@ -163,8 +163,7 @@ const BROKER_JOINS: Scenario = {
 
 const PROXY_KILLED: Scenario = {
   name: 'M14/proxy',
-  title:
-    'one of two proxies is killed under load: its clients use the other one, and a check-back commits what was open',
+  title: 'one of two proxies is killed under load: its clients use the other one, and every batch is recorded',
   alone: true,
   timeoutMs: 400_000,
   async run(context) {
