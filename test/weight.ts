@@ -8,14 +8,14 @@ import { SCHEMA, settingsOf, type SectionName } from '../src/core/config/schema.
 // ceiling. A commit that raises one says why.
 
 const CEILINGS: Readonly<Record<string, number>> = {
-  'lines of TypeScript': 198_000,
-  'lines in src': 63_230,
-  'lines in web': 17_100,
-  'lines in test': 107_355,
+  'lines of TypeScript': 199_150,
+  'lines in src': 63_500,
+  'lines in web': 17_150,
+  'lines in test': 108_050,
   'lines in deploy': 6_200,
-  'lines in bench': 4_300,
-  'words in docs': 44_220,
-  'words in docs/decisions': 11_750,
+  'lines in bench': 4_380,
+  'words in docs': 44_620,
+  'words in docs/decisions': 12_000,
   'pages in docs': 28,
   settings: 96,
   'uses of Pick<': 128,
