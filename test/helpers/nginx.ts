@@ -58,7 +58,7 @@ export interface Upstream {
 
 /**
  * The parts of site/ that a test chooses. The rest of site/ is generated for the test, and everything else is as
- * shipped, except for a rate.
+ * shipped, except for a rate and a time-out.
  */
 interface NginxSite {
   readonly upstreams: readonly Upstream[];
@@ -69,6 +69,8 @@ interface NginxSite {
    * exceed.
    */
   readonly perSecond?: number;
+  /** Time that a purchase waits for an API. Defaults to the shipped time, which a busy machine may exceed. */
+  readonly purchaseWaitMs?: number;
 }
 
 /** A line of the access log. */
@@ -117,7 +119,13 @@ export class Nginx {
     const ports = { plain: pick(), tls: pick(), redirect: pick(), operators: pick() };
     cpSync(SHIPPED, conf, { recursive: true });
     writeSite(join(conf, 'site'), site, ports);
-    if (site.perSecond !== undefined) setRate(join(conf, 'seckill/http.conf'), site.perSecond);
+    const { perSecond, purchaseWaitMs } = site;
+    if (perSecond !== undefined) {
+      change(join(conf, 'seckill/http.conf'), /(?<=zone=buyers:\w+ rate=)\d+(?=r)/, perSecond);
+    }
+    if (purchaseWaitMs !== undefined) {
+      change(join(conf, 'seckill/buyers.conf'), /(?<=\/purchases\$ \{[^}]+\}[^}]+read_timeout )\d+/, purchaseWaitMs);
+    }
     const certificate = await makeCertificate(found, join(conf, 'tls'));
     const work = join(dir, 'work');
     mkdirSync(work);
@@ -222,10 +230,11 @@ function writeUpstreams(file: string, upstreams: readonly Upstream[]): void {
   writeFileSync(file, withServers(buyers, 'seckill_operators', portsOf('operatorsPort')));
 }
 
-function setRate(file: string, perSecond: number): void {
+/** @throws Error when the file has no such number */
+function change(file: string, number: RegExp, to: number): void {
   const conf = readFileSync(file, 'utf8');
-  const changed = conf.replace(/(zone=buyers:\w+ rate=)\d+r/, `$1${perSecond}r`);
-  if (changed === conf) throw new Error(`${file} has no rate of buyers`);
+  const changed = conf.replace(number, String(to));
+  if (changed === conf) throw new Error(`${file} has no ${number}`);
   writeFileSync(file, changed);
 }
 

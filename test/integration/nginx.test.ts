@@ -350,8 +350,14 @@ describe('deploy/nginx in front of two APIs', () => {
   });
 
   it('refuses nobody while the APIs restart one after the other under load [T13]', async () => {
+    const patient = await Nginx.start(found, {
+      upstreams: apis.map(upstreamOf),
+      unlimitedNetworks: '127.0.0.1/32 1;\n',
+      purchaseWaitMs: PATIENCE_MS,
+    });
+    started.push(patient);
     const { saleId } = await openSale(system.stack, { stock: 100_000 });
-    const buyers = buyersOf(saleId);
+    const buyers = buyersOf(saleId, patient.url);
     const load = await buyers.startLoadUntil({ parallel: 32, pauseMs: 10, tries: 1, timeoutMs: PATIENCE_MS }, 300);
     // by the book: the next API stops as soon as the one before is ready again
     for (const [index, leaving] of apis.entries()) {
