@@ -54,7 +54,7 @@ export class MysqlOutage {
     if (this.#outage !== null || this.#shutdown.signal.aborted) return;
     this.#outage = new AbortController();
     this.#ports.metrics.mysqlOutage(true);
-    this.#ports.log.warn({ error: String(error) }, 'MySQL is down; receiving nothing until it answers again');
+    this.#ports.log.warn({ error: String(error) }, 'MySQL fails; receiving nothing until it works again');
     void this.#probeUntilOver(this.#outage);
   }
 
@@ -79,12 +79,12 @@ export class MysqlOutage {
         await probe();
         break;
       } catch (error) {
-        log.debug({ error: String(error) }, 'MySQL is still down');
+        log.debug({ error: String(error) }, 'MySQL still fails');
       }
     }
     this.#outage = null;
     metrics.mysqlOutage(false);
-    log.info({}, 'MySQL answers again; receiving');
+    log.info({}, 'MySQL works again; receiving');
     outage.abort();
   }
 }

@@ -2,14 +2,17 @@ import { randomBytes } from 'node:crypto';
 import type { Config, SectionName } from '../core/config/schema.js';
 import type { DeadlineChannel, OrderEventChannel, RedriveChannel } from '../core/ports/channels.js';
 import type { Log } from '../core/ports/log.js';
+import type { OutboxMark } from '../core/ports/outbox-mark.js';
+import { OperationalError } from '../core/errors.js';
 import { lostTailOf } from '../mysql/lost-tail.js';
 import { openMysqlPool, type MysqlPool, type Statements } from '../mysql/pool.js';
 import { createWorkerSlots } from '../mysql/worker-slots.js';
 import { createOrderIdMinter, type OrderIdMinter } from '../orders/order-id-minter.js';
-import type { RedisConnection } from '../redis/connection.js';
+import { connectRedis, type RedisConnection } from '../redis/connection.js';
 import { createOutboxMark } from '../redis/outbox-mark.js';
 import type { ProducerOptions } from '../rocketmq/signed-message.js';
 import { brokerConnection, messageSignatures, openRedis } from './servers.js';
+import { printError } from './print.js';
 import { systemClock as clock } from './system-clock.js';
 
 /** The sections that a publisher needs. */
@@ -39,6 +42,8 @@ export class Connections<S extends SectionName> {
   #mysql: MysqlPool | null = null;
   #redis: Promise<RedisConnection> | null = null;
   #minter: OrderIdMinter | null = null;
+  #mark: Promise<OutboxMark | null> | null = null;
+  #redisOfMark: RedisConnection | null = null;
   #redrives: RedriveChannel | null = null;
 
   constructor(config: Config<S>, log: Log, given: GivenConnections = {}) {
@@ -93,12 +98,28 @@ export class Connections<S extends SectionName> {
     const redis = await this.#redis?.catch(() => null);
     await redis?.close();
     await this.#mysql?.close();
+    await this.#redisOfMark?.close();
   }
 
-  /** Without Redis nothing is known, and the command runs: an outage of Redis must not stop MySQL too. */
   async #lostTailOf(this: Connections<'redis'>, session: Statements): Promise<string | null> {
-    const redis = await this.redis().catch(() => null);
-    return redis === null ? null : lostTailOf(session, createOutboxMark(redis));
+    const mark = await (this.#mark ??= this.#openMark());
+    return mark === null ? null : lostTailOf(session, mark);
+  }
+
+  /**
+   * Opens Redis without the checks of a program: whether it may hold stock does not matter here. Without Redis the
+   * command runs, because an outage of Redis must not stop MySQL too.
+   * @throws OperationalError redis, if another try would fail too
+   */
+  async #openMark(this: Connections<'redis'>): Promise<OutboxMark | null> {
+    try {
+      this.#redisOfMark = await connectRedis(this.config.redis, this.log);
+      return createOutboxMark(this.#redisOfMark);
+    } catch (error) {
+      if (!(error instanceof OperationalError) || !error.retryable) throw error;
+      printError('Redis does not answer, so it is not known whether MySQL has lost its last writes.');
+      return null;
+    }
   }
 
   #producer(this: Connections<PublishSections>): ProducerOptions {

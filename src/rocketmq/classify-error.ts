@@ -15,7 +15,9 @@ const NEVER_LEFT = /Waiting for LB pick|Waiting for name resolution/;
  * Matches the answer of a broker whose disk is full or that is shutting down. The broker sends this answer before it
  * writes.
  */
-const BROKER_CLOSED = /service not available now|system busy|broker busy/i;
+const BROKER_CLOSED = /service not available now/i;
+/** Matches the answer of a broker that takes no more. It sends this answer before it writes, too. */
+const BROKER_BUSY = /system busy|broker busy/i;
 /** Matches the answer of a proxy that could not connect to the broker of a queue, and so sent it nothing. */
 const BROKER_UNREACHABLE = /\bconnect to \S+ failed\b/;
 /** RocketMQ codes 4xxxx are refusals before storing, except for the request time-out. */
@@ -29,18 +31,21 @@ export function isCertainlyNotStored(error: unknown): boolean {
   if (error instanceof TypeError) return true; // the client refused before it sent anything
   if (error instanceof ClientException) {
     if (error.code === REQUEST_TIMEOUT) return false;
-    return (error.code >= 40_000 && error.code < 50_000) || refusedByBroker(error);
+    return (error.code >= 40_000 && error.code < 50_000) || cannotTake(error) || BROKER_BUSY.test(error.message);
   }
   if (!(error instanceof Error)) return false;
   return error.message === 'Producer is not running now' || wasNeverSent(error);
 }
 
-const refusedByBroker = ({ message }: ClientException): boolean =>
+const cannotTake = ({ message }: ClientException): boolean =>
   BROKER_CLOSED.test(message) || BROKER_UNREACHABLE.test(message);
 
-/** Returns true if another broker may store a message that this broker certainly did not store. */
+/**
+ * Returns true if another broker may store a message that this broker certainly did not store. False for a busy broker:
+ * more sends would make all of them busier.
+ */
 export const mayGoToAnotherBroker = (error: unknown): boolean =>
-  error instanceof ClientException ? refusedByBroker(error) : wasNeverSent(error);
+  error instanceof ClientException ? cannotTake(error) : wasNeverSent(error);
 
 /** Returns true if no byte of the call left this process. */
 export function wasNeverSent(error: unknown): boolean {
@@ -49,6 +54,9 @@ export function wasNeverSent(error: unknown): boolean {
   if (code === GRPC_UNAVAILABLE) return NEVER_SENT.test(error.message);
   return code === GRPC_DEADLINE_EXCEEDED && NEVER_LEFT.test(error.message);
 }
+
+/** Returns true if the server gave no answer in time. */
+export const isLate = (error: unknown): boolean => codeOf(error) === GRPC_DEADLINE_EXCEEDED;
 
 /** Returns true if the server could not be reached, or the connection to it broke. */
 export const isUnreachable = (error: unknown): boolean => codeOf(error) === GRPC_UNAVAILABLE || wasNeverSent(error);

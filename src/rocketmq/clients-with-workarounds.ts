@@ -38,6 +38,8 @@ function withWorkarounds<O extends BaseClientOptions, C extends BaseClient>(
   const Base = Client as unknown as new (options: BaseClientOptions) => BaseClient;
   abstract class Patched extends Base {
     #stopped = false;
+    /** Addresses whose telemetry stream has ended. A timer of the client opens it again. */
+    readonly #ended = new Set<string>();
 
     constructor(options: BaseClientOptions & Way) {
       super(options);
@@ -45,14 +47,24 @@ function withWorkarounds<O extends BaseClientOptions, C extends BaseClient>(
       const transport = transportFor(this, options, {
         forgotten: (endpoints) => this.getTelemetrySession(endpoints).syncSettings(),
         heard: (endpoints) => void this.isolated.delete(endpoints.facade),
-        moved: () =>
-          this.getTotalRouteEndpoints().forEach((endpoints) => this.getTelemetrySession(endpoints).refresh()),
+        moved: () => this.#moveTelemetry(),
       });
       Object.defineProperty(this, 'rpcClientManager', { value: transport });
     }
 
     override createTelemetryStream(endpoints: Endpoints): TelemetryStream {
-      return this.#stopped ? closedStream() : withLastingErrorListener(super.createTelemetryStream(endpoints));
+      if (this.#stopped) return closedStream();
+      const stream = withLastingErrorListener(super.createTelemetryStream(endpoints));
+      const ended = (): void => void this.#ended.add(endpoints.facade);
+      this.#ended.delete(endpoints.facade);
+      return stream.once('error', ended).once('end', ended);
+    }
+
+    /** Each stream that fails begins a timer of its own, so a stream that waits for its timer is left alone. */
+    #moveTelemetry(): void {
+      for (const endpoints of this.getTotalRouteEndpoints()) {
+        if (!this.#ended.has(endpoints.facade)) this.getTelemetrySession(endpoints).refresh();
+      }
     }
 
     override async shutdown(): Promise<void> {

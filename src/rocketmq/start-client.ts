@@ -31,7 +31,7 @@ export async function startClient<C extends StartableClient>(
   log: Log,
   { startupTimeoutMs: timeoutMs = STARTUP_TIMEOUT_MS, attempts = START_ATTEMPTS, tls = null }: StartWay = {},
 ): Promise<C> {
-  if (tls !== null) await assertHandshake(address, tls);
+  if (tls !== null) await assertHandshake(address, tls, log);
   let last: unknown;
   for (let attempt = 1; attempt <= attempts; attempt++) {
     const client = make();
@@ -47,7 +47,7 @@ export async function startClient<C extends StartableClient>(
     }
     void stopClient(client, log); // bounded, never rejects; the next attempt need not wait
     if (accessRefusalIn(rootCause(last)) !== null) break; // the next attempt would get the same answer
-    if (tls === null && isUnavailable(rootCause(last))) await assertHandshake(address, null);
+    if (tls === null && isUnavailable(rootCause(last))) await assertHandshake(address, null, log);
     // the caller logs the error of the last attempt
     if (attempt < attempts) log.warn({ ...address, attempt, attempts, err: last }, 'rocketmq client did not start');
   }
@@ -57,12 +57,16 @@ export async function startClient<C extends StartableClient>(
 /** Options of a start. A null `tls` means that the client uses no TLS. */
 type StartWay = StartLimits & { readonly tls?: Tls | null | undefined };
 
-/** @throws OperationalError when only the server or only we use TLS, or when we do not trust the server */
-async function assertHandshake({ endpoint }: ClientAddress, tls: Tls | null): Promise<void> {
-  for (const proxy of proxiesOf(endpoint)) {
-    const flaw = await handshakeFlaw(proxy, tls);
-    if (flaw !== null) throw new OperationalError('rocketmq', `RocketMQ at ${proxy} ${flaw}.`, { retryable: false });
-  }
+/**
+ * Warns of each proxy that a client cannot use.
+ * @throws OperationalError when that is every proxy: only the server or only we use TLS, or we do not trust the server
+ */
+async function assertHandshake({ endpoint }: ClientAddress, tls: Tls | null, log: Log): Promise<void> {
+  const proxies = proxiesOf(endpoint);
+  const flaws = await Promise.all(proxies.map((proxy) => handshakeFlaw(proxy, tls)));
+  const said = proxies.flatMap((proxy, nth) => (flaws[nth] === null ? [] : [`RocketMQ at ${proxy} ${flaws[nth]}.`]));
+  if (said.length === proxies.length) throw new OperationalError('rocketmq', said.join(' '), { retryable: false });
+  for (const flaw of said) log.warn({}, flaw);
 }
 
 /**

@@ -6,7 +6,7 @@ import type * as requests from 'rocketmq-client-nodejs/proto/apache/rocketmq/v2/
 import services from 'rocketmq-client-nodejs/proto/apache/rocketmq/v2/service_grpc_pb.js';
 import type { Tls } from '../core/tls.js';
 import { channelCredentials, tlsChannelOptions } from './channel-credentials.js';
-import { isUnreachable, wasNeverSent } from './classify-error.js';
+import { isLate, isUnreachable, wasNeverSent } from './classify-error.js';
 import { proxiesOf } from './client-options.js';
 
 type ServiceClient = InstanceType<typeof services.MessagingServiceClient>;
@@ -40,13 +40,16 @@ export interface TransportListener {
   readonly moved: () => void;
 }
 
+/** A proxy that gives no answer to this many calls in a row hangs. */
+const LATE_MAX = 3;
 /** Spreads the clients over the proxies. More than any list has. */
 const FIRST_TURN_MAX = 1_000;
 
 /**
  * Sends the calls of a client over a single channel per address. Of several addresses of one endpoint, which are proxies
- * in front of the same brokers, a client uses one until it cannot be reached, and then the next. The client's own manager opens a channel for each
- * object that names an address, and so for every renewal of a route, and leaves gRPC at its defaults.
+ * in front of the same brokers, a client uses one until it hangs or cannot be reached, and then the next. The client's
+ * own manager opens a channel for each object that names an address, and so for every renewal of a route, and leaves
+ * gRPC at its defaults.
  */
 export class Transport extends RpcClientManager {
   readonly #client: BaseClient;
@@ -56,6 +59,8 @@ export class Transport extends RpcClientManager {
   readonly #tls: Tls | null;
   /** Moves to the next proxy when it grows. */
   #turn = randomInt(FIRST_TURN_MAX);
+  /** Calls in a row without an answer in time. */
+  #late = 0;
 
   /** @param way `pinnedTo`: proxies that take every call instead of the intended address */
   constructor(
@@ -151,11 +156,15 @@ export class Transport extends RpcClientManager {
 
   /** Calls the proxies in turn while it is certain that the request was not sent. */
   async #call<A>(endpoints: Endpoints, ms: number, start: Start<A>): Promise<A> {
+    const deadline = Date.now() + ms;
     for (let left = this.#proxiesOf(endpoints).length; ;) {
       const proxy = this.#proxyOf(endpoints);
       try {
-        return await this.#callAt(proxy, ms, start);
+        const answer = await this.#callAt(proxy, deadline, start);
+        this.#late = 0;
+        return answer;
       } catch (error) {
+        this.#late = isLate(error) ? this.#late + 1 : 0;
         if (this.#leave(endpoints, proxy, error)) this.#listener.moved();
         if (--left === 0 || !wasNeverSent(error)) throw error;
       }
@@ -171,14 +180,16 @@ export class Transport extends RpcClientManager {
     return proxies[this.#turn % proxies.length] as string;
   }
 
-  /** Makes the next call go to the next proxy if this one cannot be reached. Returns true if it made that change. */
+  /** Makes the next call go to the next proxy if this one hangs or cannot be reached. Returns true if it made that change. */
   #leave(endpoints: Endpoints, proxy: string, error: unknown): boolean {
-    if (this.#proxyOf(endpoints) !== proxy || !isUnreachable(error)) return false;
+    if (this.#proxiesOf(endpoints).length < 2 || this.#proxyOf(endpoints) !== proxy) return false;
+    if (!isUnreachable(error) && this.#late < LATE_MAX) return false;
     this.#turn += 1;
-    return this.#proxyOf(endpoints) !== proxy;
+    this.#late = 0;
+    return true;
   }
 
-  #callAt<A>(proxy: string, ms: number, start: Start<A>): Promise<A> {
+  #callAt<A>(proxy: string, deadline: number, start: Start<A>): Promise<A> {
     const channel = this.#channel(proxy);
     const metadata = this.#client.getRequestMetadata();
     return new Promise((resolve, reject) => {
@@ -186,9 +197,7 @@ export class Transport extends RpcClientManager {
       const limit = Error.stackTraceLimit;
       Error.stackTraceLimit = 0;
       try {
-        start(channel, metadata, { deadline: Date.now() + ms }, (error, response) =>
-          error ? reject(error) : resolve(response),
-        );
+        start(channel, metadata, { deadline }, (error, response) => (error ? reject(error) : resolve(response)));
       } finally {
         Error.stackTraceLimit = limit;
       }

@@ -229,7 +229,8 @@ const LACKS = 'a replica that takes over may lack the last orders';
 function judgeReplication({ replicas, semiSync }: ReplicationFacts): Judged {
   if (semiSync === null) {
     if (replicas === 0) return ok('one server, no replica: if it dies, orders wait until it is back');
-    if (replicas === null) return unknown(`no semi-synchronous replication: ${LACKS}, if there is one`);
+    if (replicas === null)
+      return unknown(`MySQL does not show whether it has a replica. Without semi-synchronous replication, ${LACKS}`);
     return risky(
       `Replication is asynchronous (replicas: ${replicas}): ${LACKS}.`,
       'Use semi-synchronous replication (docs/durability.md).',

@@ -53,30 +53,28 @@ const LOOKUP_WITHIN_MS = 2000;
  * unreachable server. Takes about ten seconds at most.
  */
 export async function examine(env: Environment, options: DoctorOptions): Promise<Report> {
-  const [{ redis, programs, published }, mysql, rocketmq] = await Promise.all([
-    askRedis(env),
-    inTime('MySQL', askMysql(env)),
+  const redisAsked = askRedis(env);
+  const published = within(ANSWER_WITHIN_MS, redisAsked).then((asked) => asked?.published ?? null);
+  const [{ redis, programs }, mysql, rocketmq] = await Promise.all([
+    redisAsked,
+    inTime('MySQL', askMysql(env, published)),
     askRocketmq(env, options.cluster),
   ]);
-  const withPrograms = 'down' in mysql ? mysql : { ...mysql, programs, published };
+  const withPrograms = 'down' in mysql ? mysql : { ...mysql, programs };
   const settings = settingsIn(env, options.programs);
   return reportOn({ settings, redis, mysql: withPrograms, rocketmq }, options.accepted);
 }
 
 /** Turns a time-out and an error of the server into a finding. @throws any other error of `asking` */
 async function inTime<F extends object>(server: string, asking: Promise<Asked<F>>): Promise<Asked<F>> {
-  const timer = new AbortController();
-  const late = pause(SERVER_WITHIN_MS, timer.signal).then(() => null);
   try {
-    const asked = await Promise.race([asking, late]);
+    const asked = await within(SERVER_WITHIN_MS, asking);
     if (asked !== null) return asked;
     return silent(`${server} did not answer within ${SERVER_WITHIN_MS / 1000} s.`, 'Check whether it hangs.');
   } catch (error) {
     if (!(error instanceof OperationalError)) throw error;
     const said = error.message.replace(/^mysql: \w+: /, 'MySQL refuses this program: ');
     return silent(sentence(said), `Check its address and login, and that ${server} runs.`);
-  } finally {
-    timer.abort();
   }
 }
 
@@ -89,10 +87,15 @@ const ELSEWHERE: Reach = { at: 'private', open: null };
 
 /** Never rejects. */
 async function reach(host: string, port: number): Promise<Reach> {
-  const timer = new AbortController();
-  const late = pause(LOOKUP_WITHIN_MS, timer.signal).then(() => ELSEWHERE);
   const found = reachOf(host.replace(/^\[(.*)\]$/, '$1'), port).catch(() => ELSEWHERE);
-  return Promise.race([found, late]).finally(() => timer.abort());
+  return (await within(LOOKUP_WITHIN_MS, found)) ?? ELSEWHERE;
+}
+
+/** Resolves to null after `ms`. */
+async function within<T>(ms: number, asking: Promise<T>): Promise<T | null> {
+  const timer = new AbortController();
+  const late = pause(ms, timer.signal).then(() => null);
+  return Promise.race([asking, late]).finally(() => timer.abort());
 }
 
 interface AskedRedis {
@@ -152,7 +155,7 @@ async function openForLook(options: Section<'redis'>) {
   }
 }
 
-async function askMysql(env: Environment): Promise<Asked<MysqlFacts>> {
+async function askMysql(env: Environment, marked: Promise<bigint | null>): Promise<Asked<MysqlFacts>> {
   const read = readSection('mysql', env);
   if ('wrong' in read) return notUsable(read.wrong);
   const { section: options } = read;
@@ -160,10 +163,11 @@ async function askMysql(env: Environment): Promise<Asked<MysqlFacts>> {
   const timeouts = { queryTimeoutMs: ANSWER_WITHIN_MS, connectTimeoutMs: ANSWER_WITHIN_MS };
   const pool = openMysqlPool({ ...options, poolMax: 2, ...timeouts }); // `mysql.locks` needs two sessions
   try {
+    const published = await marked; // before the next number is read: it only moves away from the mark
     const { dataDir, ...says } = await readMysqlFacts(pool);
     const { host, port } = addressOf(options);
     const where = await reach(host, port);
-    return { ...says, poolMax, programs: null, published: null, reach: where, disk: await freeShareOf(dataDir, where) };
+    return { ...says, poolMax, programs: null, published, reach: where, disk: await freeShareOf(dataDir, where) };
   } finally {
     void pool.close().catch(() => undefined);
   }

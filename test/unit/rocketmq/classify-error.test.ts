@@ -26,6 +26,7 @@ describe('classify-error: failed sends', () => {
     ['an empty body', new UnsupportedException(41_302, 'message body is empty')],
     ['an overloaded broker', new TooManyRequestsException(42_900, 'slow down')],
     ['a full disk', new InternalErrorException(50_001, 'service not available now. the disk is full')],
+    ['a busy broker', new InternalErrorException(50_001, '[REJECTREQUEST]system busy, start flow control for a while')],
     ['a dead broker behind a proxy', new InternalErrorException(50_001, DEAD_BROKER)],
     ['nothing listens', grpcError(14, 'No connection established. Last error: connect ECONNREFUSED 127.0.0.1:1')],
     ['no such name', grpcError(14, 'Name resolution failed for target dns:nowhere:1')],

@@ -1,6 +1,6 @@
 import { EventEmitter } from 'node:events';
 import { expect } from 'chai';
-import { Endpoints, Producer, SimpleConsumer } from 'rocketmq-client-nodejs';
+import { Endpoints, Producer, SimpleConsumer, type BaseClient } from 'rocketmq-client-nodejs';
 import definition from 'rocketmq-client-nodejs/proto/apache/rocketmq/v2/definition_pb.js';
 import services from 'rocketmq-client-nodejs/proto/apache/rocketmq/v2/service_grpc_pb.js';
 import messages from 'rocketmq-client-nodejs/proto/apache/rocketmq/v2/service_pb.js';
@@ -19,6 +19,9 @@ async function expectRejected(work: Promise<unknown>): Promise<void> {
   const [outcome] = await Promise.allSettled([work]);
   expect(outcome.status).to.equal('rejected');
 }
+/** Asks proxies of which nobody listens. */
+const queryRoute = (client: BaseClient, endpoints: Endpoints): Promise<unknown> =>
+  client['rpcClientManager'].queryRoute(endpoints, new messages.QueryRouteRequest(), 1000);
 const address = { endpoint: '127.0.0.1:1', topic: 't', group: 'g' };
 const options = { ...baseClientOptions(address, { ...address, credentials: null, log: silentLog }), topics: ['t'] };
 const newProducer = (): PatchedProducer => new PatchedProducer(options);
@@ -39,6 +42,29 @@ for (const [name, create, base] of [
       opened.removeAllListeners(); // releases it like the client
       expect(() => stream.emit('error', new Error('1 CANCELLED'))).not.to.throw();
       expect(onError.callCount, 'the client no longer listens').to.equal(0);
+    });
+
+    it('is not opened by each failed call while no proxy can be reached', async () => {
+      const proxies = new Endpoints('127.0.0.1:1;127.0.0.1:2');
+      const streams: EventEmitter[] = [];
+      sinon.stub(base.prototype, 'createTelemetryStream').callsFake(() => {
+        streams.push(new EventEmitter());
+        return streams.at(-1) as never;
+      });
+      const refresh = sinon.spy();
+      const client = create();
+      Object.assign(client, { getTotalRouteEndpoints: () => [proxies], getTelemetrySession: () => ({ refresh }) });
+      client.createTelemetryStream(proxies);
+      const fail = (): Promise<void> => expectRejected(queryRoute(client, proxies));
+      await fail();
+      const before = refresh.callCount;
+      streams[0]?.emit('error', new Error('14 UNAVAILABLE'));
+      await fail();
+      expect(refresh.callCount, 'a timer of the client opens it').to.equal(before);
+      client.createTelemetryStream(proxies);
+      await fail();
+      expect(refresh.callCount, 'it is open again').to.be.above(before);
+      await client.shutdown().catch(() => undefined); // its last call finds nobody
     });
 
     it('is not reopened by the timer that outlives a shutdown', async () => {
@@ -308,7 +334,7 @@ describe('RocketMQ transport', () => {
       expect(asked).to.deep.equal([dead, other(dead)]);
     });
 
-    it('stays with a proxy that answers with an error or late', async () => {
+    it('stays with a proxy that answers with an error, or late once', async () => {
       const here = await first();
       for (const [code, text] of [
         [13, 'internal'],
@@ -318,6 +344,19 @@ describe('RocketMQ transport', () => {
         await expectRejected(ask());
       }
       expect(asked).to.deep.equal([here, here]);
+    });
+
+    it('leaves a proxy that gives no answer three times in a row', async () => {
+      const here = await first();
+      const late = grpcError(4, 'Deadline exceeded after 3s,remote_addr=127.0.0.1:1');
+      for (const failure of [late, late, undefined, late, late, late]) {
+        if (failure === undefined) failures.delete(here);
+        else failures.set(here, failure);
+        await ask().catch(() => undefined);
+      }
+      expect(moved.callCount).to.equal(1);
+      await ask();
+      expect(asked).to.deep.equal([...Array<string>(6).fill(here), other(here)]);
     });
 
     it('opens the telemetry stream at the next proxy after an error of the stream', () => {

@@ -1,6 +1,10 @@
+import { createServer, type AddressInfo } from 'node:net';
 import { expect } from 'chai';
 import sinon from 'sinon';
 import { OperationalError } from '../../../src/core/errors.js';
+import { Tls } from '../../../src/core/tls.js';
+import { ROCKETMQ_TLS_NAMES } from '../../../src/rocketmq/credentials.js';
+import { recordingLog } from './recording-log.js';
 import { silentLog } from '../../helpers/silent-log.js';
 import { startClient, stopClient, within, type StartableClient } from '../../../src/rocketmq/start-client.js';
 
@@ -55,6 +59,21 @@ describe('start-client', () => {
         '(it says: check signature failed.).',
     );
     expect([error.retryable, made.length, made[0]?.shutdowns]).to.deep.equal([false, 1, 1]);
+  });
+
+  it('starts while one proxy of several has a usable handshake, and names the others', async () => {
+    const plain = createServer((socket) => void socket.end('no TLS here\r\n'));
+    await new Promise<void>((resolve) => plain.listen(0, '127.0.0.1', resolve));
+    const { port } = plain.address() as AddressInfo;
+    const tls = new Tls(ROCKETMQ_TLS_NAMES, {});
+    const both = { ...address, endpoint: `127.0.0.1:${port},127.0.0.1:1` }; // nobody listens at the second
+    const { log, lines } = recordingLog();
+    const start = (endpoint: string): Promise<unknown> =>
+      startClient(series(async () => undefined).make, { ...both, endpoint }, log, { ...limits, tls });
+    await start(both.endpoint);
+    expect(lines.map(({ message }) => message).join()).to.match(new RegExp(`^RocketMQ at 127\\.0\\.0\\.1:${port} `));
+    expect((await failureOf(start(`127.0.0.1:${port}`))).message).to.include(`RocketMQ at 127.0.0.1:${port}`);
+    plain.close();
   });
 
   it('gives up a hanging start, shuts the client down and tries a new client', async () => {
