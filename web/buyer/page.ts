@@ -7,6 +7,7 @@ import type { TabStorage } from '../shared/tab-storage.js';
 import { afterListening, listenAgainIn, LISTENING, LONG_POLL_SECONDS, SILENT_MS, type Listened } from './channel.js';
 import { isOpen } from './order.js';
 import { keptOf, newPurchase, restored, type KeptPurchase, type Purchase } from './purchase.js';
+import { isBeforeOpening } from './sale.js';
 import { asksFor, isLetIn, newPage, reduce, type PageEvent, type PageState } from './state.js';
 
 /** The browser features that the page needs. Tests pass their own. */
@@ -547,9 +548,9 @@ function activitiesOf(state: PageState, nowMs: number): Readonly<Partial<Record<
   if (!isOnline) return {};
   const { step, key, orderId } = purchase;
   const isBusy = !signInEnded && (step === 'asking' || step === 'checking' || step === 'held');
-  // In the background it reads on only to learn when it may join the waiting room or fetch a token.
-  const mustPrepare = signIn !== null && (asksFor(state, 'queue_pass') || asksFor(state, 'purchase_token'));
-  const isIdle = isBusy || !(isVisible || (mustPrepare && sale?.state === 'announced'));
+  // In the background it reads on before the opening, to learn when to join the waiting room or fetch a token.
+  const mayPrepare = signIn !== null && sale !== null && isBeforeOpening(sale);
+  const isIdle = isBusy || !(isVisible || mayPrepare);
   const look = isIdle && sale !== null ? {} : { look: String(state.looks) };
   if (signIn === null || signInEnded) return look;
   const by = (name: string): string => `${name} ${signIn.token}`; // restarts with another token

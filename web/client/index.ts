@@ -57,7 +57,8 @@ export interface Client {
    */
   sale(saleId: string, options?: CallOptions & { readonly fresh?: boolean }): Promise<Answer<SaleRead>>;
   /**
-   * Yields each read of the sale, as often as the API asks for, at random moments. Reads nothing while the page is
+   * Yields each read of the sale, as often as the API asks for, at random moments. A read may show the opening half a
+   * minute late, so count down to `opensAt`. Reads nothing while the page is
    * hidden. Ends when its reader leaves the loop.
    * @throws while it is read: the reason of an aborted signal
    */

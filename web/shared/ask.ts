@@ -111,7 +111,7 @@ async function bodyOf(response: Response): Promise<Success['body']> {
   return typeof body === 'object' && body !== null ? (body as Record<string, unknown>) : null;
 }
 
-/** Seconds for which caches may keep the answer of a sale. A cache that does not send `Age`, such as nginx, may use them up. */
+/** Seconds for which a cache may keep the answer of a sale. nginx sends no `Age`, also to a CDN in front of it. */
 const KEPT_MAX = 2;
 
 /** Returns the greatest age of the answer, ms: an api sends an answer that is up to a second old, and `Age` rounds down. */
@@ -119,5 +119,5 @@ function keptIn({ headers }: Response): number {
   const age = headers.get('age');
   const caching = headers.get('cache-control');
   if ((age ?? caching) === null || /no-store/.test(caching ?? '')) return 0;
-  return (2 + (/^\d+$/.test(age ?? '') ? Number(age) : KEPT_MAX)) * 1000;
+  return (2 + KEPT_MAX + (/^\d+$/.test(age ?? '') ? Number(age) : 0)) * 1000;
 }

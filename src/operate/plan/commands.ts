@@ -17,7 +17,7 @@ const count = parseWhole(0, MOST);
 
 const EXAMPLES = `
 Computes from measured costs, connects to no server. Each line names its rule and the source of its figures. Measure your
-own costs with \`npm run bench -- win no-group-commit sold-out limits --json > bench.json\` on a machine like yours.
+own costs with \`npm run bench -- win no-group-commit sold-out limits crowd --json > bench.json\` on a machine like yours.
 
 Examples:
   seckill plan --tries 1000000 --winners 100000 --readers 500000

@@ -93,7 +93,7 @@ export function planFor(load: Load, costs: UnitCosts): Plan {
   const micros = (part: Part): string => `${Math.round(perOrder(part))} µs`;
   const inAll = `${HEADROOM} × winners × `;
   const landing = `${HEADROOM} × winners in ${LAND_WITHIN_S} s × `;
-  const apiRule = `${inAll}${micros('api')} + ${HEADROOM} × refusals × ${costs.refusal} µs + ${HEADROOM} × reads × ${costs.read} µs`;
+  const apiRule = `${inAll}${micros('api')} + ${HEADROOM} × refusals × ${costs.refusal} µs + ${HEADROOM} × readers / ${READ_EVERY_S} s × ${costs.read} µs`;
   const bucketRule = `${inAll}${micros('redis')}, or ${inAll}1 s / ${costs.deductsPerSecond} deducts if that is more`;
   const sentBytes = tries * REFUSAL_BYTES + reads * READ_BYTES;
   const keptBytes = winners * REDIS_PURCHASE_BYTES + readers * ROOM_PLACE_BYTES;
@@ -137,7 +137,7 @@ export function planFor(load: Load, costs: UnitCosts): Plan {
         'bandwidth to buyers',
         (sentBytes * 8) / 1e9,
         'Gbit/s',
-        `${REFUSAL_BYTES} bytes per refusal, ${READ_BYTES} per read`,
+        `${REFUSAL_BYTES} bytes per refusal, ${READ_BYTES} per reader and ${READ_EVERY_S} s`,
         ASSUMED,
       ],
       ['memory of programs', (programs * PROGRAM_MB) / 1000, 'GB', `${PROGRAM_MB} MB each`, SIZING],

@@ -94,7 +94,7 @@ export function readBenchReport(text: string): UnitCosts | string {
   const refusal = soldOut?.data?.cpuMicros.api ?? README_COSTS.refusal;
   return {
     ...README_COSTS,
-    source: `bench of ${startedAt}`,
+    source: `bench of ${startedAt}, or bench/README.md for what it lacks`,
     api: costOf('api', README_COSTS.api),
     worker: costOf('worker', README_COSTS.worker),
     keeper: costOf('keeper', README_COSTS.keeper),

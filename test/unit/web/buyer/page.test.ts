@@ -465,15 +465,17 @@ describe('sale page', () => {
       expect(screenAt(page)).to.equal('ready');
     });
 
-    it('is read on in the background until a buyer can join its waiting room', async () => {
+    it('is read on in the background until its opening, so that a buyer joins its waiting room', async () => {
       clock.setSystemTime(OPENS_MS - 20 * MINUTE_MS);
-      shop.sale = { state: 'announced', asksFor: ['queue_pass'] };
+      shop.sale = { state: 'announced', asksFor: [] };
       const page = await open();
       page.setVisible(false);
       await clock.tickAsync(10 * MINUTE_MS);
-      shop.sale = { state: 'not_open', asksFor: ['queue_pass'] };
+      shop.sale = { state: 'not_open', asksFor: ['queue_pass'] }; // an operator has switched it on
       await clock.tickAsync(5 * MINUTE_MS);
       expect(shop.count('POST /queue')).to.be.at.least(1);
+      shop.sale = { state: 'open', asksFor: ['queue_pass'] };
+      await clock.tickAsync(7 * MINUTE_MS);
       const reads = shop.count('GET ');
       await clock.tickAsync(5 * MINUTE_MS);
       expect(shop.count('GET ')).to.equal(reads);
