@@ -14,7 +14,7 @@ const CEILINGS: Readonly<Record<string, number>> = {
   'lines in test': 108_200,
   'lines in deploy': 6_200,
   'lines in bench': 4_380,
-  'words in docs': 44_650,
+  'words in docs': 44_700,
   'words in docs/decisions': 12_000,
   'pages in docs': 28,
   settings: 96,
@@ -40,11 +40,11 @@ const wordsIn = (keep: (file: string) => boolean): number => count(textOf(keep),
 const product = textOf((file) => isTypeScript(file) && /^(src|web)\//.test(file));
 
 const weights: Readonly<Record<string, number>> = {
-  'lines of TypeScript': 199_400linesIn(''),
+  'lines of TypeScript': linesIn(''),
   ...Object.fromEntries(
     ['src', 'web', 'test', 'deploy', 'bench'].map((folder) => [`lines in ${folder}`, linesIn(`${folder}/`)]),
   ),
-  'words in docs': 44_650wordsIn(isPage),
+  'words in docs': wordsIn(isPage),
   'words in docs/decisions': wordsIn((file) => file.startsWith('docs/decisions/') && file.endsWith('.md')),
   'pages in docs': files.filter(isPage).length,
   settings: settingsOf(Object.keys(SCHEMA) as SectionName[]).length,
