@@ -25,7 +25,7 @@ export async function lostTailOf(session: Statements, mark: OutboxMark): Promise
 /** Reads the id that the next event will get. Null: there are no tables. */
 export async function nextEventOf(session: Statements): Promise<string | null> {
   const [row] = await session.query<{ next: string | null }>(NEXT_ID);
-  return row?.next ?? null;
+  return row === undefined ? null : (row.next ?? '1'); // MySQL 8.0 says NULL until the first row
 }
 
 /** Raises the mark before the leased rows are published. */

@@ -28,7 +28,7 @@ const readRunbook = (): string => readFileSync(join(REPO_DIR, 'docs/runbook.md')
 const MACHINE = `
 exec 2>&1
 seckill() { "$NODE" "$MAIN" "$@"; }
-redis-cli() { LD_LIBRARY_PATH="$LIBRARIES" "$TOOLS/redis-cli" -u "$REDIS_URL" "$@"; }
+redis-cli() { LD_LIBRARY_PATH="$LIBRARIES" "$TOOLS/redis-cli" -p "$REDIS_PORT" "$@"; }
 mysql() { LD_LIBRARY_PATH="$LIBRARIES" "$TOOLS/mariadb" --no-defaults --socket="$MYSQL_SOCKET" "$@"; }
 systemctl() {
   while read -r unit pid; do
@@ -92,6 +92,7 @@ export class Looks {
   get #env(): NodeJS.ProcessEnv {
     const { stack } = this.#shop;
     const { servers } = stack;
+    const redis = new URL(stack.env.REDIS_URL);
     const units = [
       ...PLACES.map((place) => `seckill-${place} ${this.#shop.program(place).pid}`),
       `mysql ${servers.server('mysql').pid() ?? ''}`,
@@ -104,6 +105,8 @@ export class Looks {
       TOOLS: join(this.#tools, 'bin'),
       LIBRARIES: ['x86_64', 'aarch64'].map((machine) => join(this.#tools, `lib/${machine}-linux-gnu`)).join(':'),
       MYSQL_SOCKET: servers.mysqlSocket,
+      REDIS_PORT: redis.port,
+      REDISCLI_AUTH: decodeURIComponent(redis.password), // with a URL, redis-cli logs in as a user without a name
       LOGS: join(servers.dir, 'log', 'programs'),
       UNITS: units.join('\n'),
     };
