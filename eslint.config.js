@@ -184,6 +184,7 @@ const READS_WALL_CLOCK = {
   'redis/program-reports.ts': 'when a program was seen last, for other processes and a person',
   'redis/read-facts.ts': 'compared with the clock of Redis',
   'rocketmq/credentials.ts': 'the time that a call to the proxy has signed',
+  'rocketmq/transport.ts': 'the deadline of a call, which gRPC takes as an instant',
   'sales/edit-sale.ts': 'whether a new end of a window is over',
   'sales/get-sale.ts': 'shown to clients, for a sale that Redis does not have',
   'sales/schedule/plan-sales.ts': 'how a planned sale stands, for a person',
