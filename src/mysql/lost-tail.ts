@@ -11,8 +11,8 @@ const NEXT_ID = `SELECT AUTO_INCREMENT AS next FROM information_schema.tables
   WHERE table_schema = DATABASE() AND table_name = 'outbox'`;
 
 /**
- * Judges the server of a new connection. Returns why no statement may run there, or null. The mark is read first: what
- * others commit in between only moves the counter away from it.
+ * Returns why no statement may run on the server of a new connection, or null. Reads the mark first, because later
+ * commits only move the counter away from it.
  */
 export async function lostTailOf(session: Statements, mark: OutboxMark): Promise<string | null> {
   const published = await mark.read();

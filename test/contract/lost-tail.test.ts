@@ -1,4 +1,5 @@
 import { expect } from 'chai';
+import sinon from 'sinon';
 import { loadConfig } from '../../src/core/config/load.js';
 import { createOutbox } from '../../src/mysql/outbox.js';
 import { lostTailOf, markingLeases } from '../../src/mysql/lost-tail.js';
@@ -118,14 +119,18 @@ describe('MySQL that has lost its last writes', () => {
     await addEvents(primary.pool, 3);
     await leaseAll(primary.pool);
     const promoted = await database();
-    const commandOn = ({ url }: { readonly url: string }): Promise<string> => {
-      const config = loadConfig(['mysql', 'redis'], { MYSQL_URL: url, REDIS_URL: server.url });
+    const commandOn = ({ url }: { readonly url: string }, redisUrl = server.url): Promise<string> => {
+      const config = loadConfig(['mysql', 'redis'], { MYSQL_URL: url, REDIS_URL: redisUrl });
       return withConnections(config, silentLog, (connections) => why(connections.mysql()));
     };
     expect(await commandOn(primary)).to.equal('served');
     expect(await commandOn(promoted)).to.match(/lost its last writes/);
     await redis.redis.flushall();
     expect(await commandOn(promoted), 'a Redis that knows nothing').to.equal('served');
+    const said = sinon.stub(console, 'error');
+    const outcome = await commandOn(promoted, 'redis://127.0.0.1:1').finally(() => said.restore());
+    expect(outcome, 'no Redis').to.equal('served');
+    expect(said.args.join()).to.match(/^Redis does not answer, so it is not known/);
   });
 
   async function expectNoWrite(program: MysqlPool): Promise<void> {

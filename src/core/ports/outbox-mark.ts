@@ -8,6 +8,6 @@ export interface OutboxMark {
    * or the store is new. Never rejects.
    */
   read(): Promise<bigint | null>;
-  /** Never rejects: while the store is away, this process remembers the mark, and events are published meanwhile. */
+  /** Never rejects. While the store is away, this process remembers the mark, and events are still published. */
   raise(outboxId: bigint): Promise<void>;
 }

@@ -42,7 +42,7 @@ export interface Plan {
 }
 
 const POOL_MAX = SCHEMA.mysql.poolMax.fallback as number;
-/** Everything is planned at half of its capacity. */
+/** CPU, memory of Redis and connections of MySQL are planned at half of their capacity. */
 const HEADROOM = 2;
 /** Objective: 99.9 % of the accepted purchases are orders after this time, s. */
 const LAND_WITHIN_S = 5;
@@ -165,7 +165,7 @@ export function planFor(load: Load, costs: UnitCosts): Plan {
       what: 'rows per second of one MySQL',
       share: (landed * HEADROOM) / costs.rowsPerSecond,
       rule: `${HEADROOM} × winners in ${LAND_WITHIN_S} s / ${costs.rowsPerSecond} rows per second`,
-      source: BENCH,
+      source,
       todo: 'orders land later than 5 s; accepted purchases wait in RocketMQ',
     },
     {

@@ -14,7 +14,7 @@ const readRoom = defineRoute({
   label: 'admin',
   operationId: 'readWaitingRoom',
   summary:
-    'Returns how many buyers wait for a sale, how many were admitted, the rate, and how long the last one waits.',
+    'Returns how many buyers wait for a sale, how many were admitted, the rate, and how long the last buyer waits.',
   access: 'viewer',
   endpoint: null,
   params: saleParams,

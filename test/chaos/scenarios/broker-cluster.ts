@@ -69,7 +69,8 @@ const COMMITS = 'seckill_check_backs_total{answer="commit"}';
 
 const BROKER_KILLED: Scenario = {
   name: 'M14/broker',
-  title: 'one of two brokers is killed under load: the other sells on; back again, it checks back on its half messages',
+  title:
+    'one of two brokers is killed under load: sales continue at the other broker, and the first checks its half messages when it is back',
   alone: true,
   timeoutMs: 400_000,
   healMaxMs: 120_000, // a broker that is killed forgets what it has just handed out, and the re-drive waits a minute
@@ -175,7 +176,7 @@ const PROXY_KILLED: Scenario = {
     await cluster.signal('proxy-a', 'SIGKILL');
     await expectSoldAgain(context, buyers, 'proxy-a was killed');
     await cluster.restart('proxy-a');
-    await buyers.untilAccepted(100, 'the load goes on');
+    await buyers.untilAccepted(100, 'the load continues');
     await cluster.signal('proxy-b', 'SIGKILL');
     await expectSoldAgain(context, buyers, 'proxy-b was killed');
     context.faultEnded();
