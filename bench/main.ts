@@ -13,6 +13,7 @@ import { isBad, type ScenarioResult } from './results.js';
 import { BUYERS_PER_SECOND, dueRateOf, secondsOf, type Context } from './scenarios/context.js';
 import { crowd } from './scenarios/crowd.js';
 import { flash } from './scenarios/flash.js';
+import { fleet } from './scenarios/fleet.js';
 import { limits } from './scenarios/limits.js';
 import { paired, WARM_UP_SLICE_SECONDS } from './scenarios/paired.js';
 import { rebuild } from './scenarios/rebuild.js';
@@ -113,6 +114,8 @@ function runScenario(scenario: ScenarioName, context: Context): Promise<Scenario
       return attack(context);
     case 'paired':
       return paired(context);
+    case 'fleet':
+      return fleet(context);
     case 'buckets':
       return buckets(context);
     case 'reshard':
@@ -138,6 +141,7 @@ function buyersNeeded(options: BenchOptions, warmUpFor: number): number {
     crowd: 1,
     attack: secondsOf({ options }, 'attack') * dueRateOf({ options }, 'attack') + CAPTURED,
     paired: Math.max(WARM_UP_SLICE_SECONDS, secondsOf({ options }, 'paired')) * winRate,
+    fleet: secondsOf({ options }, 'fleet') * winRate,
     buckets: secondsOf({ options }, 'buckets') * winRate,
     reshard: secondsOf({ options }, 'reshard') * dueRateOf({ options }, 'reshard'),
     rebuild: 0,

@@ -11,6 +11,7 @@ const SCENARIOS = [
   'crowd',
   'attack',
   'paired',
+  'fleet',
   'buckets',
   'reshard',
   'rebuild',
@@ -36,8 +37,10 @@ export interface BenchOptions {
   readonly against: string | null;
   /** How often `paired` measures both builds. */
   readonly pairs: number;
-  /** Buckets of the sale of `buckets`, and number that `reshard` makes. */
+  /** Buckets of the sales of `buckets` and `fleet`, and number that `reshard` makes. */
   readonly buckets: number;
+  /** Apis of `fleet`. */
+  readonly apis: number;
   /** Orders of the sale of `rebuild`. */
   readonly orders: number;
   readonly keepStack: boolean;
@@ -66,7 +69,8 @@ const ABOUT: Record<ScenarioName, string> = {
   limits: 'measures each part alone: node:http, deduct, half message + commit, batch insert',
   crowd: 'each kind of read alone: the sale, an own purchase, pages, the waiting room',
   attack: 'honest buyers alone, then with attackers; a fifth of --rate is honest',
-  paired: 'CPU of the api per purchase, measured in turns with another build (--against)',
+  paired: 'CPU of the api per purchase, measured beside another build (--against)',
+  fleet: 'win on one api, then on --apis apis, with one bucket, --buckets buckets, and by lanes of buyers',
   buckets: 'win on a sale with --buckets buckets, and with one bucket before and after',
   reshard: 'splits a sale into --buckets buckets at --rate requests/s, and measures how long buyers get 503',
   rebuild: 'rebuilds a sale of --orders orders among 20 times as many others, and measures how long it is locked',
@@ -120,8 +124,9 @@ function benchCommand(): Command {
       new Option('--admission <state>', 'run sold-out with all admission layers').choices(['off', 'on']).default('off'),
     )
     .option('--against <folder>', 'other checkout for paired; run `npm run build` in it first')
-    .option('--pairs <n>', 'number of turns of paired', whole(1, 100), 10)
-    .option('--buckets <n>', 'number of buckets for the scenarios buckets and reshard', whole(2, 64), 8)
+    .option('--pairs <n>', 'number of slices of paired', whole(1, 100), 10)
+    .option('--buckets <n>', 'number of buckets for the scenarios buckets, fleet and reshard', whole(2, 64), 8)
+    .option('--apis <n>', 'number of apis for the scenario fleet', whole(2, 16), 4)
     .option('--orders <n>', 'number of orders for the scenario rebuild', whole(1_000, 10_000_000), 1_000_000)
     .option('--memory', 'win for 60 s, with the memory of the api sampled each second')
     .addOption(

@@ -8,6 +8,7 @@ import {
 } from './attack/attack-figures.js';
 import type { CpuUser } from './measure.js';
 import { problemsIn, type LoadFigures, type ScenarioResult } from './results.js';
+import type { FleetFigures } from './scenarios/fleet.js';
 import { ratioOf, type Comparison, type Slice } from './scenarios/paired.js';
 import type { RebuildFigures } from './scenarios/rebuild.js';
 import type { Machine } from './session/machine.js';
@@ -81,6 +82,7 @@ export function reportTable(results: readonly ScenarioResult[]): string {
 /** Returns the table of a result that shares no row with loads. */
 function ownTable(result: ScenarioResult): string[] {
   if (result.kind === 'paired') return [pairedTable(result.comparison)];
+  if (result.kind === 'fleet') return [fleetTable(result)];
   if (result.kind === 'rebuild') return [rebuildTable(result)];
   return [];
 }
@@ -133,11 +135,7 @@ export function reportNotes(report: Report): string {
 
 /** Returns a table of all pairs and their ratios. */
 function pairedTable({ against, pairs, ratio }: Comparison): string {
-  const cells = ({ apiMicros, loadMicros, accepted }: Slice): string[] => [
-    apiMicros.toFixed(2),
-    loadMicros.toFixed(2),
-    formatNumber(accepted),
-  ];
+  const cells = ({ apiMicros, accepted }: Slice): string[] => [apiMicros.toFixed(2), formatNumber(accepted)];
   const rows = pairs.map((pair, index) => [
     `pair ${index + 1}`,
     ...cells(pair.here),
@@ -146,12 +144,22 @@ function pairedTable({ against, pairs, ratio }: Comparison): string {
   ]);
   const { min, median, max } = ratio;
   const summary = [
-    ['ratio, least', '', '', '', '', '', '', min.toFixed(4)],
-    ['ratio, median', '', '', '', '', '', '', median.toFixed(4)],
-    ['ratio, most', '', '', '', '', '', '', max.toFixed(4)],
+    ['ratio, least', '', '', '', '', min.toFixed(4)],
+    ['ratio, median', '', '', '', '', median.toFixed(4)],
+    ['ratio, most', '', '', '', '', max.toFixed(4)],
   ];
-  const head = ['CPU µs each', 'api here', 'load', 'accepted', `api ${against}`, 'load', 'accepted', 'ratio'];
+  const head = ['CPU µs each', 'api here', 'accepted', `api ${against}`, 'accepted', 'ratio'];
   return renderTable(head, [...rows, ...summary]);
+}
+
+function fleetTable({ rows }: FleetFigures): string {
+  const users = CPU_USERS.filter((user) => rows.some(({ cpuMicros }) => cpuMicros[user] !== undefined));
+  const cells = rows.map(({ title, landedPerSecond, batchesPerSecond, batchSizeMean, cpuMicros }) => {
+    const micros = users.map((user) => cpuMicros[user] ?? 0);
+    const all = micros.reduce((sum, one) => sum + one, 0);
+    return [title, ...[landedPerSecond, batchesPerSecond, batchSizeMean, all, ...micros].map(formatNumber)];
+  });
+  return renderTable(['fleet', 'landed/s', 'batches/s', 'batch size', 'CPU µs each', ...users], cells);
 }
 
 /** Returns how long buyers would get 503 during each rebuild, and its CPU, in seconds. */

@@ -1,6 +1,7 @@
 import type { Latency } from './load/load.js';
 import type { CpuUser, Measured } from './measure.js';
 import type { ScenarioName } from './options.js';
+import type { FleetFigures } from './scenarios/fleet.js';
 import type { LimitFigures } from './scenarios/limits.js';
 import type { PairedFigures } from './scenarios/paired.js';
 import type { RebuildFigures } from './scenarios/rebuild.js';
@@ -33,7 +34,7 @@ export interface LoadFigures {
   readonly verdict: SaleVerdict;
 }
 
-export type ScenarioResult = LoadFigures | LimitFigures | PairedFigures | RebuildFigures;
+export type ScenarioResult = LoadFigures | FleetFigures | LimitFigures | PairedFigures | RebuildFigures;
 
 /** Turns measurements into figures. CPU is divided by `per`. */
 export function loadFigures(

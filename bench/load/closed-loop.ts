@@ -1,4 +1,5 @@
-import { readRecords } from './buyers.js';
+import { laneOf } from '../../src/core/bucket.js';
+import { readRecords, userIdOf } from './buyers.js';
 import { inChildProcess, ownCpuSeconds } from './child.js';
 import { LatencyHistogram } from './latency.js';
 import { requestFrame, type LoadPlan, type LoadResult, type RepeatPlan } from './load.js';
@@ -60,13 +61,17 @@ export const runClosedLoop = inChildProcess<LoadPlan | RepeatPlan, LoadResult>(i
 
 type Requests = readonly [total: number, at: (place: number) => Buffer];
 
-function purchases({ buyers, ...plan }: LoadPlan): Requests {
+function purchases({ buyers, lanes, ...plan }: LoadPlan): Requests {
   const records = readRecords(buyers);
   const frame = requestFrame(plan);
   const [head, tail] = [Buffer.from(frame.head, 'latin1'), Buffer.from(frame.tail, 'latin1')];
   const recordAt = (place: number): Buffer =>
     records.subarray(place * buyers.recordBytes, (place + 1) * buyers.recordBytes);
-  return [buyers.count, (place) => Buffer.concat([head, recordAt(place), tail])];
+  const requestAt = (place: number): Buffer => Buffer.concat([head, recordAt(place), tail]);
+  if (lanes === undefined) return [buyers.count, requestAt];
+  const all = Array.from({ length: buyers.count }, (_, place) => place);
+  const ours = all.filter((place) => laneOf(userIdOf(buyers.first + place)) % lanes.of === lanes.part);
+  return [ours.length, (nth) => requestAt(ours[nth] as number)];
 }
 
 function repeated({ request, seconds }: RepeatPlan): Requests {

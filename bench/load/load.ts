@@ -9,6 +9,8 @@ export interface LoadPlan {
   readonly buyers: BuyerSlice;
   readonly connections: number;
   readonly seconds: number;
+  /** Sends only the buyers whose lane is this part of all lanes. Left out: all buyers. */
+  readonly lanes?: { readonly part: number; readonly of: number };
 }
 
 /** A whole request without a body, to be sent again and again. */

@@ -28,6 +28,7 @@ const DEFAULT_SECONDS: Record<ScenarioName, number> = {
   crowd: 4,
   attack: 20,
   paired: 10, // CPU is counted in steps of 10 ms
+  fleet: 10,
   buckets: 15,
   reshard: 8,
   rebuild: 0,

@@ -14,55 +14,72 @@ export interface PairedFigures {
   readonly comparison: Comparison;
 }
 
-/** Warm-up of the other api before the first pair, and of ours once more. */
-export const WARM_UP_SLICE_SECONDS = 10;
+/** Warm-up of both apis before each slice. */
+export const WARM_UP_SLICE_SECONDS = 6;
 
 /**
- * Runs `win` in short slices, in turn on the api of this checkout and of another one. Both use the same servers and the
- * worker and keeper of this checkout, so both must understand its scripts, tables and messages.
+ * Runs `win` in slices on the api of this checkout and on another one at the same time, each with its own sale and half
+ * of the connections. Both use the same servers and the worker and keeper of this checkout, so both must understand its
+ * scripts, tables and messages.
+ *
+ * At the same time, because neighbours of a virtual machine change its speed by a fifth within seconds. In new processes
+ * for each pair, because a process keeps a cost of its own: two of the same build differ by up to 6 % until they end.
  */
 export async function paired(context: Context): Promise<PairedFigures> {
-  const { session, options } = context;
+  const { options } = context;
   const folder = resolve(options.against ?? '.');
   const main = join(folder, 'dist', 'cli', 'main.js');
   if (!existsSync(main)) throw new BenchError(`${main} is missing: run \`npm run build\` in that checkout first`);
-  const logFile = join(session.stack.dir, 'log', 'api-against.log');
-  const other = await Program.start('api', { env: session.env, logFile, signal: session.signal, main });
-  const apis = { here: session.program('api'), there: other };
-  try {
-    for (const which of ['there', 'here'] as const)
-      await slice(context, apis[which], `warm-up, ${which}`, WARM_UP_SLICE_SECONDS);
-    const seconds = secondsOf(context, 'paired');
-    const pairs: Pair[] = [];
-    for (const turns of turnsOf(options.pairs)) {
-      const slices: Partial<Record<'here' | 'there', Slice>> = {};
-      for (const which of turns) slices[which] = await slice(context, apis[which], which, seconds);
-      pairs.push(slices as Pair);
+  const seconds = secondsOf(context, 'paired');
+  const pairs: Pair[] = [];
+  for (let n = 1; n <= options.pairs; n++) {
+    const apis = { here: await startApi(context, 'api-here'), there: await startApi(context, 'api-there', main) };
+    try {
+      await measurePair(context, apis, `pair ${n}, warm-up`, WARM_UP_SLICE_SECONDS);
+      pairs.push(await measurePair(context, apis, `pair ${n}`, seconds));
+    } finally {
+      await Promise.all([apis.here.stop(), apis.there.stop()]);
     }
-    return { kind: 'paired', scenario: 'paired', comparison: compare(nameOf(folder), pairs) };
-  } finally {
-    await other.stop();
   }
+  return { kind: 'paired', scenario: 'paired', comparison: compare(nameOf(folder), pairs) };
 }
 
-/** @throws BenchError when the check of its sale fails */
-async function slice(context: Context, api: Program, title: string, seconds: number): Promise<Slice> {
-  const { session, options } = context;
-  const buyers = context.buyers.take(seconds * BUYERS_PER_SECOND.win);
+function startApi({ session: { env, signal, stack } }: Context, log: string, main?: string): Promise<Program> {
+  const logFile = join(stack.dir, 'log', `${log}.log`);
+  return Program.start('api', { env, logFile, signal, ...(main === undefined ? {} : { main }) });
+}
+
+async function measurePair(
+  context: Context,
+  { here, there }: { readonly here: Program; readonly there: Program },
+  title: string,
+  seconds: number,
+): Promise<Pair> {
+  const { session } = context;
+  const [ours, theirs] = await Promise.all([measureApi(context, here, seconds), measureApi(context, there, seconds)]);
+  for (const { sale, load, opLog } of [ours, theirs])
+    assertPassed(await checkSaleOf(context, sale, [load], opLog), title);
+  const pair = { here: ours.slice, there: theirs.slice };
+  session.progress(
+    `paired: ${title}: ${pair.here.apiMicros.toFixed(1)} and ${pair.there.apiMicros.toFixed(1)} µs per purchase`,
+  );
+  await session.stores.empty(); // each pair starts on empty tables
+  return pair;
+}
+
+/** Loads one api, while the other one is loaded too. */
+async function measureApi({ session, options, buyers: pool }: Context, api: Program, seconds: number) {
+  const buyers = pool.take(seconds * BUYERS_PER_SECOND.win);
   const sale = await session.stores.openSale('paired', buyers.count);
-  const { connections } = options;
+  const connections = Math.ceil(options.connections / 2);
   const path = `/v1/sales/${sale.saleId}/purchases`;
   const before = cpuTimes(api.pid)?.own ?? 0;
   const load = await runClosedLoop({ port: api.port, path, buyers, connections, seconds }, session.signal);
   await session.stores.waitUntilLanded(sale.saleId, load.accepted, session.signal);
   api.assertAlive();
   const apiMicros = (((cpuTimes(api.pid)?.own ?? 0) - before) * 1e6) / Math.max(1, load.accepted);
-  const loadMicros = (load.cpuSeconds * 1e6) / Math.max(1, load.answered);
-  const verdict = await checkSaleOf(context, sale, [load], opLogIfAllWon(buyers, load));
-  assertPassed(verdict, title);
-  session.progress(`paired: ${title}: ${load.accepted} accepted, ${apiMicros.toFixed(1)} µs of the api each`);
-  await session.stores.empty(); // each slice starts on empty tables
-  return { apiMicros, loadMicros, accepted: load.accepted };
+  const slice: Slice = { apiMicros, accepted: load.accepted };
+  return { sale, load, slice, opLog: opLogIfAllWon(buyers, load) };
 }
 
 function nameOf(folder: string): string {
@@ -70,16 +87,14 @@ function nameOf(folder: string): string {
   return status === 0 ? stdout.trim() : folder;
 }
 
-/** Measures one load of winners on one api. */
+/** One load of winners on one api. */
 export interface Slice {
   /** CPU of the api per accepted purchase, µs. */
   readonly apiMicros: number;
-  /** CPU of the load generator per answer, µs: how fast the machine was just then. */
-  readonly loadMicros: number;
   readonly accepted: number;
 }
 
-/** Two builds, measured in turn within the same minute. */
+/** Two builds, measured at the same time. */
 export interface Pair {
   readonly here: Slice;
   readonly there: Slice;
@@ -93,20 +108,11 @@ export interface Comparison {
   readonly ratio: { readonly min: number; readonly median: number; readonly max: number };
 }
 
-/**
- * CPU here ÷ CPU there, each as a multiple of the CPU of the load generator in the same slice. Neighbours of a virtual
- * machine slow down one slice by a fifth and not the next.
- */
-export const ratioOf = ({ here, there }: Pair): number =>
-  here.apiMicros / here.loadMicros / (there.apiMicros / there.loadMicros);
+/** CPU here ÷ CPU there. */
+export const ratioOf = ({ here, there }: Pair): number => here.apiMicros / there.apiMicros;
 
 function compare(against: string, pairs: readonly Pair[]): Comparison {
   const ratios = pairs.map(ratioOf);
   const ratio = { min: Math.min(...ratios), median: median(ratios), max: Math.max(...ratios) };
   return { against, pairs, ratio };
-}
-
-/** Which build has its turn: here there, there here, and so on, so that neither is always the first of its pair. */
-function turnsOf(pairs: number): readonly (readonly ['here' | 'there', 'here' | 'there'])[] {
-  return Array.from({ length: pairs }, (_, index) => (index % 2 === 0 ? ['here', 'there'] : ['there', 'here']));
 }

@@ -40,6 +40,14 @@ export function homeBucket(userId: string, buckets: number): number {
   return hash32(userId) % buckets;
 }
 
+/** Number of lanes of buyers. */
+const LANES = BUCKETS_MAX;
+/**
+ * Returns the lane of a buyer, for a proxy that sends each lane to one api. Buyers of a lane have the same home bucket in
+ * a sale with 2, 4, 8, 16, 32 or 64 buckets, so each api has few buckets, and fuller batches of each.
+ */
+export const laneOf = (userId: string): number => hash32(userId) % LANES;
+
 export const homeBucketOf = ({ saleId, buckets }: SaleBuckets, userId: string): HomeBucket => ({
   saleId,
   bucket: homeBucket(userId, buckets),

@@ -57,15 +57,10 @@ export function collectBody(
   bytesMax: number = BODY_BYTES_MAX,
 ): void {
   const announced = Number(req.headers['content-length'] ?? 0);
-  const read = (body: string | Buffer): void => {
-    const text = typeof body === 'string' ? body : utf8Of(body);
-    if (text === null) refuse('not_utf8');
-    else done(text);
-  };
   if (announced > bytesMax) return refuse('too_large');
   if (req.readableEnded || req.readableDidRead) {
     const body = parsedBefore(req);
-    if (body !== undefined) return read(body);
+    if (body !== undefined) return hand(body, done, refuse);
     return req.readableDidRead || announced > 0 ? refuse('swallowed') : done('');
   }
   const chunks: Buffer[] = [];
@@ -79,6 +74,12 @@ export function collectBody(
     refuse('too_large');
   });
   req.on('end', () => {
-    if (bytes <= bytesMax) read(chunks.length === 1 ? (chunks[0] as Buffer) : Buffer.concat(chunks));
+    if (bytes <= bytesMax) hand(chunks.length === 1 ? (chunks[0] as Buffer) : Buffer.concat(chunks), done, refuse);
   });
+}
+
+function hand(body: string | Buffer, done: (body: string) => void, refuse: (fault: BodyFault) => void): void {
+  const text = typeof body === 'string' ? body : utf8Of(body);
+  if (text === null) refuse('not_utf8');
+  else done(text);
 }

@@ -9,6 +9,7 @@ const REQUEST_HEADERS = [
   'Content-Type',
   'Idempotency-Key',
   'Last-Event-ID',
+  'Seckill-Lane',
   'Seckill-Purchase-Token',
   'Seckill-Queue-Pass',
   'traceparent',

@@ -69,6 +69,8 @@ interface NginxSite {
    * exceed.
    */
   readonly perSecond?: number;
+  /** Sends each lane of buyers to one API, as the comment in site/upstreams.conf says. */
+  readonly byLane?: boolean;
   /** Time that a purchase waits for an API. Defaults to the shipped time, which a busy machine may exceed. */
   readonly purchaseWaitMs?: number;
 }
@@ -126,6 +128,7 @@ export class Nginx {
     if (purchaseWaitMs !== undefined) {
       change(join(conf, 'seckill/buyers.conf'), /(?<=\/purchases\$ \{[^}]+\}[^}]+read_timeout )\d+/, purchaseWaitMs);
     }
+    if (site.byLane === true) hashLanes(join(conf, 'site/upstreams.conf'));
     const certificate = await makeCertificate(found, join(conf, 'tls'));
     const work = join(dir, 'work');
     mkdirSync(work);
@@ -228,6 +231,13 @@ function writeUpstreams(file: string, upstreams: readonly Upstream[]): void {
   const portsOf = (name: keyof Upstream): number[] => upstreams.map((upstream) => upstream[name]);
   const buyers = withServers(readFileSync(file, 'utf8'), 'seckill_buyers', portsOf('port'));
   writeFileSync(file, withServers(buyers, 'seckill_operators', portsOf('operatorsPort')));
+}
+
+function hashLanes(file: string): void {
+  const [head = '', rest = ''] = readFileSync(file, 'utf8').split('upstream seckill_buyers {\n');
+  const [servers = '', ...others] = rest.split('}\n');
+  const ours = servers.replaceAll(/max_fails=3 .*;/g, 'max_fails=0;').replaceAll(/.* backup;\n/g, '');
+  writeFileSync(file, `${head}upstream seckill_buyers {\n  hash $lane;\n${[ours, ...others].join('}\n')}`);
 }
 
 /** @throws Error when the file has no such number */

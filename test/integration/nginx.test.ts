@@ -3,6 +3,7 @@ import { Agent, createServer, request, type IncomingHttpHeaders, type Server } f
 import { connect as connectHttp2 } from 'node:http2';
 import type { AddressInfo } from 'node:net';
 import { connect as connectTls, type SecureVersion } from 'node:tls';
+import { pickFreePort } from '../../deploy/local/stack/ports.js';
 import { createTokenSigner } from '../../src/http/token.js';
 import { roomKeys } from '../../src/redis/keys.js';
 import { Buyers } from '../chaos/harness/buyers.js';
@@ -207,11 +208,19 @@ describe('deploy/nginx in front of two APIs', () => {
     const buyers = buyersOf(saleId);
     const tokenOf = (userId: string): string => buyers.token(userId);
     const closing = { headers: { Connection: 'close' } }; // a reload of nginx closes idle connections
+    /** Repeats a request like a client: an api of a busy machine may take longer than nginx waits for it. */
+    const answered = async (...[url, options]: Parameters<typeof ask>): ReturnType<typeof ask> => {
+      for (let tries = 1; ; tries++) {
+        const answer = await ask(url, { ...closing, ...options });
+        if (answer.status !== 503 || tries === 10) return answer;
+        await pause(200 * tries);
+      }
+    };
     let joined = 0;
     const join = async (count: number): Promise<void> => {
       const lane = async (end: number): Promise<void> => {
         while (joined < end) {
-          const answer = await ask(room, { ...closing, method: 'POST', token: tokenOf(`b${joined++}`) });
+          const answer = await answered(room, { method: 'POST', token: tokenOf(`b${joined++}`) });
           expect(answer.status, answer.text).to.be.oneOf([200, 202]);
         }
       };
@@ -244,10 +253,10 @@ describe('deploy/nginx in front of two APIs', () => {
     let ended = false;
     const watcher = async (userId: string): Promise<void> => {
       const token = tokenOf(userId);
-      let { json } = await ask(room, { ...closing, method: 'POST', token });
+      let { json } = await answered(room, { method: 'POST', token });
       while (json.status === 'waiting' && !ended) {
         await pause(100);
-        const next = await ask(`${room}/${String(json.ticket)}`, { ...closing, token });
+        const next = await answered(`${room}/${String(json.ticket)}`, { token });
         expect(next.status, next.text).to.be.oneOf([200, 202]);
         if (next.json.status === 'waiting') expect(next.json.position).to.be.at.most(Number(json.position));
         ({ json } = next);
@@ -474,6 +483,34 @@ describe('deploy/nginx in front of two APIs', () => {
     expect(assets.length, 'script and style, so that each api is asked first for one of them').to.be.at.least(2);
     for (const asset of assets) expect((await get(`${mixed.url}${asset}`)).status, asset).to.equal(200);
     expect(lacked, 'the api without them was asked').to.be.at.least(1);
+  });
+
+  it('sends each lane of buyers to one API, and to another API while the first one is down', async () => {
+    const two = apis.slice(0, 2);
+    const closed = pickFreePort();
+    const down = { port: closed, operatorsPort: closed };
+    const [byLane, withOneDown] = await Promise.all(
+      [two.map(upstreamOf), [upstreamOf(two[0] as Program), down]].map((upstreams) =>
+        Nginx.start(found, { upstreams, unlimitedNetworks: '127.0.0.1/32 1;\n', byLane: true }),
+      ),
+    );
+    started.push(byLane as Nginx, withOneDown as Nginx);
+    const answersOf = (): Promise<number[]> =>
+      Promise.all(two.map((api) => sumMetric([api], 'seckill_http_answers_total{route="order"}')));
+    const askAs = async ({ url }: Nginx, lane: number): Promise<void> => {
+      const answer = await get(`${url}/v1/me/orders`, { headers: { 'Seckill-Lane': String(lane) } });
+      expect([answer.status, answer.json.code], `lane ${lane}`).to.deep.equal([401, 'unauthorized']);
+    };
+    const usedApis = new Set<number>();
+    for (let lane = 0; lane < 12; lane++) {
+      const before = await answersOf();
+      for (let i = 0; i < 5; i++) await askAs(byLane as Nginx, lane);
+      const grown = (await answersOf()).map((count, api) => count - (before[api] ?? 0));
+      expect([...grown].sort(), `lane ${lane} has one api`).to.deep.equal([0, 5]);
+      usedApis.add(grown.indexOf(5));
+      await askAs(withOneDown as Nginx, lane);
+    }
+    expect(usedApis.size, 'lanes are spread over the apis').to.equal(2);
   });
 
   it('has a separate server for operators, with console, streams and admin routes, for the allowed networks', async () => {

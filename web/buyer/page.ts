@@ -1,3 +1,4 @@
+import { laneOf } from '../../src/core/bucket.js';
 import { ask, failureIn, send, type Answer, type Request } from '../shared/ask.js';
 import { backOffMs } from '../client/back-off.js';
 import { EventStreamReader } from '../client/event-stream.js';
@@ -311,13 +312,14 @@ export class Page {
     const { monotonicMs, sleep, random } = this.#browser;
     const untilMs = monotonicMs() + ASK_MAX_MS;
     while (!signal.aborted) {
-      const { purchase, place, purchaseToken } = this.#state;
+      const { purchase, place, purchaseToken, signIn } = this.#state;
       const answer = await this.#request(
         {
           method: 'POST',
           path: this.#path('/purchases'),
           headers: {
             'Idempotency-Key': purchase.key,
+            ...(signIn === null ? {} : { 'Seckill-Lane': String(laneOf(signIn.userId)) }),
             ...(place.status === 'admitted' ? { 'Seckill-Queue-Pass': place.pass } : {}),
             ...(purchaseToken.status === 'fetched' && purchaseToken.token !== null
               ? { 'Seckill-Purchase-Token': purchaseToken.token }

@@ -1,5 +1,6 @@
 import { after, pause } from '../../src/core/after.js';
 import { backOffMs } from './back-off.js';
+import { laneIn } from './lane.js';
 import type { Answer, ClientOptions, Code, Problem, Refusal } from './types.js';
 
 export interface Request {
@@ -117,6 +118,7 @@ function send(
   const sent = headersOf({
     ...headers,
     Authorization: token === null ? null : `Bearer ${token}`,
+    'Seckill-Lane': token === null ? null : laneIn(token),
     'Content-Type': body === undefined ? null : 'application/json',
   });
   const init = {

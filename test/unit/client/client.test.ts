@@ -1,5 +1,6 @@
 import { expect } from 'chai';
 import sinon, { type SinonFakeTimers } from 'sinon';
+import { laneOf } from '../../../src/core/bucket.js';
 import { CannotFollow, createClient, newKey, type Client, type PurchaseStep } from '../../../web/client/index.js';
 import { event, FakeApi, json, page, refusal, stream } from './fake-api.js';
 
@@ -355,6 +356,14 @@ describe('client: tokens', () => {
       'Bearer new',
       'Bearer newer',
     ]);
+  });
+
+  it('names the lane of the buyer in its token, for the proxy', async () => {
+    const payload = Buffer.from(JSON.stringify({ sub: 'u00000007' })).toString('base64url');
+    client = createClient({ baseUrl: '', token: `e30.${payload}.x`, fetch: api.fetch });
+    api.next(json(200, { orders: [], next: null }));
+    expect(await ended(client.orders())).to.deep.include({ ok: true });
+    expect(api.asked[0]?.headers['Seckill-Lane']).to.equal(String(laneOf('u00000007')));
   });
 
   it('reports one refusal when the token stays the same after a 401, and sends no header without a token', async () => {

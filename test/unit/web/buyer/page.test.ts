@@ -1,5 +1,6 @@
 import { expect } from 'chai';
 import sinon, { type SinonFakeTimers } from 'sinon';
+import { laneOf } from '../../../../src/core/bucket.js';
 import type { Page } from '../../../../web/buyer/page.js';
 import { screenOf } from '../../../../web/buyer/screen.js';
 import { FakeShop, FakeStream, json, OPENS_MS, problem, saleBody, signInOf } from './fake-shop.js';
@@ -213,6 +214,7 @@ describe('sale page', () => {
       page.buy();
       await clock.tickAsync(100);
       expect(shop.asked.at(-1)?.headers['Idempotency-Key']).to.equal('key-2');
+      expect(shop.asked.at(-1)?.headers['Seckill-Lane']).to.equal(String(laneOf('ann')));
     });
 
     for (const isReloaded of [false, true]) {
