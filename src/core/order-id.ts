@@ -25,6 +25,10 @@ export function composeOrderId(atMs: number, slot: number, userId: string, seque
   return id.toString();
 }
 
+/** Returns the worker slot in an order id. */
+export const slotOf = (orderId: string): number =>
+  Number((BigInt(orderId) >> (USER_HASH_BITS + SEQUENCE_BITS)) & BigInt(WORKER_SLOTS - 1));
+
 /** Number of bits below the time of an id. */
 export const ORDER_ID_TIME_SHIFT = Number(SLOT_BITS + USER_HASH_BITS + SEQUENCE_BITS);
 

@@ -1,6 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { unavailableDetail } from '../contract/problem.js';
 import type { Endpoint, Refused, Verdict } from '../admission/layer.js';
+import { otherCell } from '../core/cell.js';
 import { OperationalError } from '../core/errors.js';
 import type { LoggedRequest } from './access-log.js';
 import { includesRole } from '../core/roles.js';
@@ -35,6 +36,7 @@ import type { Call, RouteServices } from './route.js';
  *   5  token             the caller, and whether they have the role that the route requires      401, 403 role_needed
  *                        whether an operator is on the list of denied users                      403 denied
  *   6  head              parameters, query, headers and media type                               400, 415
+ *                        whether the sale or the order belongs to this cell                      421
  *   7  queue pass        if the sale has a waiting room                                          403 queue_pass_needed
  *   8  early             an answer from memory, such as sold_out; counts against no limit        as the route says
  *   9  purchase token    whether we issued it, for this buyer                                    403
@@ -152,10 +154,12 @@ export class Pipeline {
 
   /** Runs steps 6 to 10. */
   #admitBuyer(call: Call): void {
-    const { admission, passes, tokens } = this.#services;
+    const { admission, passes, tokens, cell } = this.#services;
     const { route, req, requestId, admitted } = call;
     const malformed = route.checkHead(call);
     if (malformed !== null) return this.#refuse(call, malformed);
+    const other = otherCell(cell, call.params as object);
+    if (other !== null) return this.#refuse(call, elsewhere(requestId, other));
     if (route.asks.proofs && admitted !== null) {
       const refused = passes.check(call.saleId, call.userId, req.headers['seckill-queue-pass']) !== null;
       if (refused) return this.#refuse(call, NO_PASS.answer(requestId));
@@ -299,6 +303,10 @@ export class Pipeline {
 const sentAddress = (req: IncomingMessage & { readonly originalUrl?: string }): string =>
   req.originalUrl ?? req.url ?? '';
 
+/** The proxy in front of the cells reads the header. */
+const elsewhere = (requestId: string | null, cell: number): Answer =>
+  problem('misdirected', { requestId, detail: ELSEWHERE }, ['Seckill-Cell', String(cell)]);
+const ELSEWHERE = 'This sale or order is in another cell. Let the proxy in front of the cells send the request there.';
 const NOT_UTF8 = 'The body is not UTF-8. Send JSON in UTF-8.';
 const SWALLOWED =
   'middleware of the app read the body of a request and left nothing in req.body. Mount the router of Seckill before that middleware.';

@@ -65,6 +65,8 @@ export const newOperatorPlaces = () => ({
  * in the folder of the subject.
  */
 export interface HttpServices {
+  /** The cell that this server belongs to. 0: there are no cells. */
+  readonly cell: number;
   readonly auth: RequestAuthenticator;
   /** The admission layers. */
   readonly admission: Admission;

@@ -5,15 +5,7 @@ import type { Log } from '../core/ports/log.js';
 import type { CancelOutcome, OrderTransitions, Payment, PayOutcome } from '../core/ports/order-transitions.js';
 import { MysqlError } from './errors.js';
 import { execute, knex, now, select } from './knex.js';
-import {
-  idIn,
-  LOCKED_COLUMNS,
-  LOCKED_METADATA,
-  lockOrder,
-  moveOrders,
-  SaleOutOfStep,
-  type LockedOrder,
-} from './move-orders.js';
+import { idIn, lockable, lockOrder, moveOrders, SaleOutOfStep, type LockedOrder } from './move-orders.js';
 import type { MysqlPool, Transaction } from './pool.js';
 import { retryConflicts } from './retry-conflicts.js';
 
@@ -182,22 +174,20 @@ interface Due {
 
 /** Locks due orders, always in the order of the primary key. Rows that are not due are unlocked at once. */
 function lockDueOf(tx: Transaction, orderIds: readonly string[], due: Due) {
-  return select(tx, dueOrders('PRIMARY', due).whereRaw(idIn(orderIds)).orderBy('id').forUpdate());
+  return select(tx, dueOrders('PRIMARY', due).whereRaw(idIn(orderIds)).orderBy('id'));
 }
 
 /** Locks due orders, oldest deadline first. Rows with foreign locks are skipped, so two sweepers share the work. */
 function lockDue(tx: Transaction, max: number, due: Due): Promise<LockedOrder[]> {
-  return select(tx, dueOrders('expiry', due).orderBy('expires_at').limit(max).forUpdate().skipLocked());
+  return select(tx, dueOrders('expiry', due).orderBy('expires_at').limit(max).skipLocked());
 }
 
 const dueOrders = (index: 'PRIMARY' | 'expiry', { nowMs, exceptSales }: Due) =>
-  knex
-    .from(knex.raw('orders FORCE INDEX (??)', [index]))
-    .select<LockedOrder[]>(...LOCKED_COLUMNS, LOCKED_METADATA)
+  lockable('orders', index)
     .whereIn('state', statesBefore('expired'))
     .where('expires_at', '<=', now())
     .where('expires_at', '<=', new Date(nowMs))
-    .whereNotIn('sale_id', exceptSales);
+    .whereNotIn('orders.sale_id', exceptSales);
 
 async function expireLocked(tx: Transaction, orders: readonly LockedOrder[]): Promise<number> {
   if (orders.length > 0) await moveOrders(tx, orders, 'expired');

@@ -1,4 +1,5 @@
 import { createPool, type Pool, type PoolConnection, type ResultSetHeader } from 'mysql2';
+import { CELL_STEP } from '../core/cell.js';
 import { MysqlError, type MysqlErrorKind, toMysqlError } from './errors.js';
 import { connectFault, connectionOptions, type MysqlServer, passwordOf } from './server.js';
 
@@ -19,6 +20,8 @@ export interface MysqlOptions extends MysqlServer {
    * Default 20.
    */
   readonly silentSeconds?: number;
+  /** The cell whose sales this database holds. Default 0: there are no cells. */
+  readonly cell?: number;
   /** Asked once per connection, before its first use: why this server must not be used, as a sentence, or null. */
   readonly flawOf?: (session: Statements) => Promise<string | null>;
   /** Called with the time that each caller waited for its connection, ms. */
@@ -87,7 +90,7 @@ class Connections implements MysqlPool {
     this.#poolWaitMs = poolWaitMs;
     this.#onWait = options.onWait ?? (() => undefined);
     this.#flawOf = options.flawOf ?? (() => Promise.resolve(null));
-    this.#sessionSql = sessionSql(options.lockWaitSeconds ?? 5, silentSeconds);
+    this.#sessionSql = sessionSql(options.lockWaitSeconds ?? 5, silentSeconds, options.cell ?? 0);
     this.#pool = createPool({
       ...connectionOptions(options),
       connectionLimit: poolMax,
@@ -242,13 +245,14 @@ const REFUSALS: Partial<Record<MysqlErrorKind, string>> = {
 };
 
 /** Settings that every session relies on, whatever the defaults of the server. */
-function sessionSql(lockWaitSeconds: number, silentSeconds: number): readonly string[] {
+function sessionSql(lockWaitSeconds: number, silentSeconds: number, cell: number): readonly string[] {
   return [
     'SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED',
     // Strict mode, or MySQL cuts a value silently. No NO_BACKSLASH_ESCAPES, or escaping breaks.
     "SET SESSION sql_mode = 'STRICT_ALL_TABLES,ERROR_FOR_DIVISION_BY_ZERO,NO_ENGINE_SUBSTITUTION'," +
       " time_zone = '+00:00'," +
       ` innodb_lock_wait_timeout = ${lockWaitSeconds}, wait_timeout = ${silentSeconds}` +
+      (cell === 0 ? '' : `, auto_increment_increment = ${CELL_STEP}, auto_increment_offset = ${cell}`) +
       // MySQL caches counters of tables for a day. MariaDB knows neither the cache nor this setting.
       ' /*!80000 , information_schema_stats_expiry = 0 */',
   ];

@@ -1,9 +1,9 @@
 import type { VoidAnswer, VoidStep, VoidWish } from '../core/ports/order-refunds.js';
 import type { OrderCursor } from '../core/ports/reconcile-repository.js';
 import { insertAudit } from './audit-log.js';
-import { fromOrders, type OrderTable } from './both-tables.js';
+import type { OrderTable } from './both-tables.js';
 import { execute, knex, select } from './knex.js';
-import { idIn, LOCKED_COLUMNS, metadataIn, moveMoney, moveOrders, type LockedOrder } from './move-orders.js';
+import { idIn, lockable, LOCKED_COLUMNS, moveMoney, moveOrders, type LockedOrder } from './move-orders.js';
 import { newRefund, paymentsOf } from './order-refund-rows.js';
 import { nextOrders } from './order-ranges.js';
 import type { MysqlPool, Transaction } from './pool.js';
@@ -100,11 +100,10 @@ async function move(
 }
 
 function lockAll(tx: Transaction, table: OrderTable, list: List, found: readonly Found[]): Promise<LockedOrder[]> {
-  const listed = fromOrders(table)
-    .select<LockedOrder[]>(...LOCKED_COLUMNS, metadataIn(table))
+  const listed = lockable(table)
     .whereRaw(idIn(found.map(({ id }) => id)))
     .where(LISTS[list]);
-  return select(tx, listed.orderBy('id').forUpdate());
+  return select(tx, listed.orderBy('id'));
 }
 
 async function cancelAll(tx: Transaction, orders: readonly LockedOrder[]): Promise<readonly LockedOrder[]> {

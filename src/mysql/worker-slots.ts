@@ -1,3 +1,4 @@
+import { slotsOfCell } from '../core/cell.js';
 import { OperationalError } from '../core/errors.js';
 import type { WorkerSlotLease, WorkerSlots } from '../core/ports/order-repository.js';
 import { execute, inMs, knex, msAgo, now, select, WAIT_SLACK_MS } from './knex.js';
@@ -12,10 +13,10 @@ const GRACE_MS = 5000;
 /** Longest lease of a worker: a worker of an earlier release may be configured for an hour. */
 const LEASE_MAX_MS = 3_600_000;
 
-/** Slots for order ids, leased on database time. */
-export function createWorkerSlots(pool: MysqlPool): WorkerSlots {
+/** Slots for order ids, leased on database time. @param cell 0: there are no cells */
+export function createWorkerSlots(pool: MysqlPool, cell = 0): WorkerSlots {
   return {
-    acquire: (owner, leaseMs): Promise<WorkerSlotLease> => pool.transaction((tx) => take(tx, owner, leaseMs)),
+    acquire: (owner, leaseMs): Promise<WorkerSlotLease> => pool.transaction((tx) => take(tx, cell, owner, leaseMs)),
 
     async free(owner): Promise<void> {
       await execute(pool, knex('worker_slots').where({ owner }).update({ owner: null, leased_until: now() }));
@@ -23,11 +24,11 @@ export function createWorkerSlots(pool: MysqlPool): WorkerSlots {
   };
 }
 
-async function take(tx: Transaction, owner: string, leaseMs: number): Promise<WorkerSlotLease> {
-  const [own] = await select(tx, columns().where({ owner }).forUpdate());
-  const taken = own ?? (await longestFree(tx));
+async function take(tx: Transaction, cell: number, owner: string, leaseMs: number): Promise<WorkerSlotLease> {
+  const [own] = await select(tx, columns('owner').where({ owner }).forUpdate());
+  const taken = own ?? (await longestFree(tx, slotsOfCell(cell)));
   if (taken === undefined) {
-    throw new OperationalError('mysql', 'all 256 order-id slots are taken', { retryable: true });
+    throw new OperationalError('mysql', 'all order-id slots are taken', { retryable: true });
   }
   const { slot } = taken;
   await execute(
@@ -43,17 +44,21 @@ async function take(tx: Transaction, owner: string, leaseMs: number): Promise<Wo
 
 type FoundSlot = Pick<WorkerSlotRow, 'slot' | 'leased_until'> & { readonly found_at: Date };
 
-const columns = () =>
-  knex('worker_slots').select<FoundSlot[]>('slot', 'leased_until', knex.raw('UTC_TIMESTAMP(3) AS found_at'));
+const columns = (index: 'owner' | 'leased') =>
+  knex
+    .from(knex.raw('worker_slots FORCE INDEX (??)', [index]))
+    .select<FoundSlot[]>('slot', 'leased_until', knex.raw('UTC_TIMESTAMP(3) AS found_at'));
 
 /**
  * Finds the slot that has been free longest, so that each slot rests as long as possible. Last come slots whose lease
  * seems to end in the future because the clock of MySQL was set back. Slots that other workers are taking are skipped.
+ * The index gives the slots in this order: a sort would lock all of them.
  */
-async function longestFree(tx: Transaction): Promise<FoundSlot | undefined> {
+async function longestFree(tx: Transaction, slots: [number, number]): Promise<FoundSlot | undefined> {
   const [free] = await select(
     tx,
-    columns()
+    columns('leased')
+      .whereBetween('slot', slots)
       .where((free) => {
         void free
           .where('leased_until', '<', msAgo(GRACE_MS))

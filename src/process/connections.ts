@@ -85,7 +85,7 @@ export class Connections<S extends SectionName> {
   /** Mints the ids of orders that are given up. Takes a slot for order ids at the first one. */
   minter(this: Connections<'mysql' | 'redis'>): OrderIdMinter {
     this.#minter ??= createOrderIdMinter(
-      { slots: createWorkerSlots(this.mysql()), clock, log: this.log },
+      { slots: createWorkerSlots(this.mysql(), this.config.mysql.cell), clock, log: this.log },
       { owner: `operator-${randomBytes(8).toString('hex')}`, leaseMs: SLOT_LEASE_MS },
     );
     return this.#minter;

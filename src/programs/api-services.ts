@@ -190,6 +190,7 @@ async function open(config: ServicesConfig, parts: ServicesParts, opened: Opened
   const { brokerViews, traceBroker } = openBroker(config);
 
   const api = apiOf(ROUTES, {
+    cell: config.mysql.cell,
     auth: identity.auth,
     revocations: identity.revocations,
     ...admission.services,

@@ -74,7 +74,10 @@ async function open(config: OpenConfig, { log, fail, opened }: OpenParts): Promi
 
   const owner = ownerName();
   const leaseMs = config.order.slotLeaseMs;
-  const minter = createOrderIdMinter({ slots: createWorkerSlots(mysql), clock, log }, { owner, leaseMs });
+  const minter = createOrderIdMinter(
+    { slots: createWorkerSlots(mysql, config.mysql.cell), clock, log },
+    { owner, leaseMs },
+  );
   await minter.renew();
   const outage = new MysqlOutage(
     { probe: () => minter.renew(), clock, metrics, log },

@@ -1,6 +1,9 @@
 import { expect } from 'chai';
+import { readFileSync } from 'node:fs';
 import { createServer, type RequestListener } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { join } from 'node:path';
+import { REPO_DIR } from '../../deploy/local/stack/paths.js';
 import { pickFreePort } from '../../deploy/local/stack/ports.js';
 import { SALE_CACHING } from '../../src/http/routes/sale-page.js';
 import { ask } from '../chaos/harness/http.js';
@@ -86,6 +89,41 @@ describe('deploy/nginx in front of APIs that fail', () => {
     expect(headers).to.include({ 'content-type': 'text/html; charset=utf-8', 'retry-after': '5' });
     expect(headers['cache-control']).to.equal('no-store');
     expect(text).to.include('location.reload()').and.include('does not answer').and.include('重试');
+  });
+
+  it('passes a request to the cell of its sale, or to the cell that a 421 names, as docs/servers.md shows', async () => {
+    const cellNamed = (number: number): RequestListener =>
+      function answer(req, res) {
+        const isElsewhere = number === 1 && (req.url ?? '').startsWith('/v1/orders/');
+        const chunks: Buffer[] = [];
+        req.on('data', (chunk: Buffer) => chunks.push(chunk));
+        req.on('end', () => {
+          res.writeHead(isElsewhere ? 421 : 200, isElsewhere ? { 'Seckill-Cell': '2' } : {});
+          res.end(`${number} ${req.method} ${req.url} ${Buffer.concat(chunks).toString()}`);
+        });
+      };
+    const cells = await Promise.all([1, 2].map((number) => listen(cellNamed(number))));
+    const port = pickFreePort();
+    const shown = /```nginx\n(map \$uri[\s\S]*?)```/.exec(readFileSync(join(REPO_DIR, 'docs/servers.md'), 'utf8'));
+    const conf = (shown?.[1] ?? '')
+      .replace(/10\.0\.(\d)\.1:80/g, (_address, number: string) => `127.0.0.1:${cells[Number(number) - 1]}`)
+      .replace('listen 80', `listen 127.0.0.1:${port}`);
+    started.push(
+      await Nginx.start(found, { upstreams: cells.map((api) => ({ port: api, operatorsPort: api })), realIp: conf }),
+    ); // included in `http`
+    for (const [method, path, number] of [
+      ['POST', '/v1/sales/1/purchases', 1],
+      ['POST', '/v1/sales/2/purchases', 2],
+      ['GET', '/v1/sales/702?fresh=1', 2],
+      ['GET', '/v1/sales/12001', 1],
+      ['GET', '/s/102', 2],
+      ['GET', '/v1/me/orders', 1],
+      ['POST', '/v1/orders/99/pay', 2],
+    ] as const) {
+      const body = method === 'POST' ? { paymentMethod: 'pm_1' } : undefined;
+      const { text } = await ask(`http://127.0.0.1:${port}${path}`, { method, body });
+      expect(text).to.equal(`${number} ${method} ${path} ${body === undefined ? '' : JSON.stringify(body)}`);
+    }
   });
 
   it('waits for long polls, streams and payments', async () => {

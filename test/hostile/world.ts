@@ -266,6 +266,7 @@ export class HostileWorld extends ReconcileWorld {
         }),
       ),
       orderSearch,
+      cell: 0,
       addressOf: createClientAddress(new NetworkSet(['127.0.0.0/8'])),
       addressLimit: { isOn: false, refuses: () => false },
       limitedAddress: createLimitedAddress(),

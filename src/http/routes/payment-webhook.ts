@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto';
 import { z } from 'zod';
 import { amount, currency, orderId, paymentId, text } from '../../contract/fields.js';
 import { amountText } from '../../core/amount-text.js';
+import { otherCell } from '../../core/cell.js';
 import { assertNever } from '../../core/errors.js';
 import { isPaymentId } from '../../core/ids.js';
 import { fieldErrors, plainError } from '../../core/field-errors.js';
@@ -82,7 +83,7 @@ export const paymentWebhook = defineRoute({
     if (webhook === null) return problem('payment_not_configured');
     return webhook.verifier.refuses(req.headers[webhook.header]) ? badSignature(webhook.header) : null;
   },
-  async handle({ body, req }, { webhook, log }) {
+  async handle({ body, req }, { webhook, log, cell }) {
     if (webhook === null) return problem('payment_not_configured');
     const verdict = webhook.verifier.verify(req.headers[webhook.header], body);
     if (verdict === 'invalid') return badSignature(webhook.header);
@@ -90,7 +91,10 @@ export const paymentWebhook = defineRoute({
       return problem('bad_signature', { detail: 'The time of the signature is too far from now.' });
     }
     const report = webhook.read(body);
-    if (report.type === 'other') return json(200, 'ignored', { outcome: 'ignored' });
+    // A provider sends each report to all cells.
+    if (report.type === 'other' || ('orderId' in report && otherCell(cell, report) !== null)) {
+      return json(200, 'ignored', { outcome: 'ignored' });
+    }
     if (report.type === 'unreadable') {
       await noteUnrecorded(report.claims, body, `unreadable: ${report.detail}`, webhook);
       log.error({ ...report.claims, outcome: report.type, detail: report.detail }, LOST);

@@ -81,6 +81,7 @@ export class FakeServices {
       throw new Error('this test does not expect the call');
     };
     this.services = {
+      cell: 0,
       auth: hmacAuth(SECRET),
       admission: partial({ isOn: false }),
       addressOf: () => '192.0.2.1',

@@ -399,6 +399,13 @@ describe('orders and payments over HTTP', () => {
       expect(found()).to.deep.equal(['unrecorded p1 99 closed']);
     });
 
+    it('ignores the payment of an order of another cell', async () => {
+      const url = await listen(undefined, { cell: 2 });
+      expect((await post(url, JSON.stringify(event)).expect(200)).body).to.deep.equal({ outcome: 'ignored' });
+      expect(reported).to.deep.equal([]);
+      expect(found()).to.deep.equal([]);
+    });
+
     it('accepts and ignores another type of event', async () => {
       const url = await listen();
       const body = JSON.stringify({ type: 'payment.created', anything: [1] });

@@ -1,3 +1,4 @@
+import { CELLS_MAX } from '../../cell.js';
 import { endpoints, fixed, integer, keyList, password, pem, text, url, word, type Keys, type UrlForm } from '../key.js';
 
 // Settings of the servers that every program needs.
@@ -194,5 +195,13 @@ export const mysql = {
     fallback: 10000,
     min: 100,
     max: 120000,
+  }),
+  cell: integer({
+    env: 'CELL',
+    doc: 'Number of this cell, if sales are divided between several installations ([cells](servers.md#cells)). All programs of a cell need the same number. 0: sales are not divided.',
+    unit: '',
+    fallback: 0,
+    min: 0,
+    max: CELLS_MAX,
   }),
 } as const satisfies Keys;

@@ -1,0 +1,32 @@
+import { slotOf, WORKER_SLOTS } from './order-id.js';
+
+// A cell is a whole Seckill with servers of its own, which sells some of the sales (decision 66). Ids name their cell:
+// the last two digits of a sale id are its number, and a sixteenth of the slots for order ids are its own.
+
+export const CELLS_MAX = 16;
+/** Step between two numbers of rows of a cell. */
+export const CELL_STEP = 100;
+const SLOTS_PER_CELL = WORKER_SLOTS / CELLS_MAX;
+
+/** The first and the last slot of a cell. @param cell 0: there are no cells */
+export const slotsOfCell = (cell: number): [number, number] =>
+  cell === 0 ? [0, WORKER_SLOTS - 1] : [(cell - 1) * SLOTS_PER_CELL, cell * SLOTS_PER_CELL - 1];
+
+interface Named {
+  readonly saleId?: string;
+  readonly orderId?: string;
+}
+
+/**
+ * Returns the cell of a sale or an order, if it is not this cell.
+ * @param cell this cell; 0: there are no cells
+ * @param named valid ids
+ */
+export function otherCell(cell: number, { saleId, orderId }: Named): number | null {
+  if (cell === 0) return null;
+  if (saleId !== undefined && cellOfSale(saleId) !== cell) return cellOfSale(saleId);
+  return orderId === undefined || cellOfOrder(orderId) === cell ? null : cellOfOrder(orderId);
+}
+
+const cellOfSale = (saleId: string): number => Number(saleId.slice(-2));
+const cellOfOrder = (orderId: string): number => Math.floor(slotOf(orderId) / SLOTS_PER_CELL) + 1;
