@@ -23,9 +23,11 @@ describe('a canary of rules at two APIs', () => {
     keeper = await programs.start('keeper');
   });
   after(async () => {
-    await runCommand(['rules', 'rollback', '--wait', '0'], system.stack.env); // the stack outlives this file
+    await seckill('rollback', '--wait', '0'); // the stack outlives this file
     await set({});
   });
+
+  const seckill = (...args: string[]): Promise<CommandEnd> => runCommand(['rules', ...args], system.stack.env);
 
   const token = (userId: string, roles: string[] = []): string =>
     new Buyers('1', system.stack.env.JWT_SECRET, () => []).token(userId, roles);
@@ -33,8 +35,7 @@ describe('a canary of rules at two APIs', () => {
     const url = `${apis[0]?.operatorsUrl}/admin/v1/rules/status`;
     return (await ask(url, { token: token('root', ['viewer']) })).json as unknown as Status;
   };
-  const shown = async (): Promise<Record<string, never>> =>
-    JSON.parse((await runCommand(['rules', 'show', '--json'], system.stack.env)).stdout).rules;
+  const shown = async (): Promise<Record<string, never>> => JSON.parse((await seckill('show', '--json')).stdout).rules;
   const audited = async (): Promise<{ action: string; actor: string; after: Record<string, unknown> }> => {
     const url = `${apis[0]?.operatorsUrl}/admin/v1/audit?limit=1&subject=rules:admission`;
     return ((await ask(url, { token: token('root', ['viewer']) })).json.entries as never[])[0] as never;
@@ -42,9 +43,7 @@ describe('a canary of rules at two APIs', () => {
   async function set(rules: object, ...flags: string[]): Promise<CommandEnd> {
     const file = join(system.stack.servers.dir, `canary-${randomUUID()}.json`);
     await writeFile(file, JSON.stringify({ version: (await status()).version, rules }));
-    const ended = await runCommand(['rules', 'set', file, '--wait', '30', ...flags], system.stack.env);
-    await rm(file);
-    return ended;
+    return seckill('set', file, '--wait', '30', ...flags).finally(() => rm(file));
   }
 
   /** Asks for the status of a purchase as each user, some at a time. @returns the users who were refused */
@@ -88,7 +87,7 @@ describe('a canary of rules at two APIs', () => {
 
   it('is promoted by the next keeper when its keeper was killed, and its rules apply to all users', async () => {
     const { saleId } = await openSale(system.stack, { stock: 1 });
-    const { mysql, env } = system.stack;
+    const { mysql } = system.stack;
     const { version } = await status();
     const good = { limits: { mode: 'on', status: { user: { limit: 10_000, windowMs: 10_000 } } } };
     expect((await set({})).code).to.equal(0);
@@ -99,7 +98,7 @@ describe('a canary of rules at two APIs', () => {
     await keeper.kill();
     const began = version + 2;
     await mysql.query('UPDATE entry_rules SET created_at = created_at - INTERVAL 1 MINUTE WHERE version = ?', [began]);
-    const running = await runCommand(['rules', 'status'], env);
+    const running = await seckill('status');
     expect(running.stdout).to.match(
       /^A canary of new rules, begun by version \d+, judges 50 % of the users for 1 min\.$/m,
     );
@@ -109,5 +108,38 @@ describe('a canary of rules at two APIs', () => {
     await until('it is promoted', async () => (await status()).canary === null);
     expect(await audited()).to.deep.include({ actor: 'keeper', action: 'rules.canary_promoted' });
     expect(await shown()).to.have.nested.property('limits.status.user.limit', 10_000);
+  });
+
+  it('is ended by an operator, over HTTP and on the command line, and `rules diff` shows what changes', async () => {
+    const denying = (...deny: string[]) => ({ lists: { mode: 'on', users: { deny } } });
+    expect((await set(denying('eve'))).code).to.equal(0);
+    const file = join(system.stack.servers.dir, `diff-${randomUUID()}.json`);
+    await writeFile(file, JSON.stringify({ rules: denying('eve', 'bob') }));
+    const diff = await seckill('diff', file);
+    expect([diff.code, diff.stdout.trim()]).to.deep.equal([1, 'lists.users.deny: with ["bob"]']);
+
+    const canary = { percent: 1, minutes: 10, maxRefusedPercent: 5 };
+    const url = `${apis[0]?.operatorsUrl}/admin/v1/rules`;
+    const admin = token('root', ['admin']);
+    const publish = async () =>
+      ask(url, {
+        ...{ method: 'PUT', token: admin },
+        body: { version: (await status()).version, rules: denying('eve', 'bob'), canary },
+      });
+    expect((await publish()).status).to.equal(200);
+    expect(await publish())
+      .to.deep.include({ status: 409 })
+      .and.have.nested.property('json.code', 'wrong_state');
+    const rollback = { method: 'POST', token: admin, body: { action: 'rollback' } } as const;
+    expect((await ask(`${url}/canary`, rollback)).status).to.equal(200);
+    expect((await ask(`${url}/canary`, rollback)).status, 'no canary').to.equal(409);
+    expect(await shown())
+      .to.have.nested.property('lists.users.deny')
+      .that.deep.equals(['eve']);
+
+    expect((await publish()).status).to.equal(200);
+    expect((await seckill('promote', '--wait', '30')).code).to.equal(0);
+    expect((await seckill('diff', file).finally(() => rm(file))).code).to.equal(0);
+    expect((await seckill('rollback')).code, 'no canary').to.equal(1);
   });
 });
