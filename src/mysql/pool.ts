@@ -19,6 +19,8 @@ export interface MysqlOptions extends MysqlServer {
    * Default 20.
    */
   readonly silentSeconds?: number;
+  /** The server refuses every write of this pool. Default false. */
+  readonly isReadOnly?: boolean;
   /** Asked once per connection, before its first use: why this server must not be used, as a sentence, or null. */
   readonly flawOf?: (session: Statements) => Promise<string | null>;
   /** Called with the time that each caller waited for its connection, ms. */
@@ -87,7 +89,10 @@ class Connections implements MysqlPool {
     this.#poolWaitMs = poolWaitMs;
     this.#onWait = options.onWait ?? (() => undefined);
     this.#flawOf = options.flawOf ?? (() => Promise.resolve(null));
-    this.#sessionSql = sessionSql(options.lockWaitSeconds ?? 5, silentSeconds);
+    this.#sessionSql = [
+      ...sessionSql(options.lockWaitSeconds ?? 5, silentSeconds),
+      ...(options.isReadOnly === true ? ['SET SESSION TRANSACTION READ ONLY'] : []),
+    ];
     this.#pool = createPool({
       ...connectionOptions(options),
       connectionLimit: poolMax,

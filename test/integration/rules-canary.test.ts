@@ -95,7 +95,7 @@ describe('a canary of rules at two APIs', () => {
     const users = Array.from({ length: 1000 }, () => randomUUID());
     await poll(saleId, users);
     await until('the apis have reported enough', async () => ((await status()).canary?.tried.accepted ?? 0) > 300);
-    await keeper.kill();
+    await keeper.crash();
     const began = version + 2;
     await mysql.query('UPDATE entry_rules SET created_at = created_at - INTERVAL 1 MINUTE WHERE version = ?', [began]);
     const running = await seckill('status');
