@@ -65,7 +65,9 @@ export const endCanary = ({ admin, ageMs, reports, log }: CanaryPorts): Job => (
     const why = { why: verdict, tried, others };
     const ended = await admin.endCanary(newest, end, 'keeper', why);
     if (ended.outcome !== 'published') return;
-    log.warn({ since: canary.since, version: ended.version, ...why }, LINES[verdict]);
+    const fields = { since: canary.since, version: ended.version, ...why };
+    if (verdict === 'passed') log.info(fields, LINES[verdict]);
+    else log.warn(fields, LINES[verdict]);
   },
 });
 
