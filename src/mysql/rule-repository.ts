@@ -14,7 +14,8 @@ export function createRuleRepository(pool: MysqlPool): RuleRepository {
     },
     store: (rules, expectedVersion, actor, event) => store(pool, { rules, expectedVersion, actor, event }),
     async ageMs(version): Promise<number | null> {
-      const [row] = await select(pool, knex('entry_rules').select(ageOf('created_at')).where({ version }));
+      const age = knex('entry_rules').select<{ readonly age_us: string }[]>(ageOf('created_at')).where({ version });
+      const [row] = await select(pool, age);
       return row === undefined ? null : Number(row.age_us) / 1000;
     },
     async history(max): Promise<RuleChange[]> {

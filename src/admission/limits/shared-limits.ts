@@ -34,8 +34,8 @@ export class LimitBatcher {
   readonly #store: FallbackLimitStore;
   readonly #clock: Clock;
   readonly #metrics: AdmissionMetrics;
-  /** Lanes by their limits, of which new rules have new ones. */
-  readonly #lanes = new WeakMap<LimitSet, Lane>();
+  /** Lanes by endpoint and limits. Old lanes end with their rules. */
+  readonly #lanes = new Map<string, WeakMap<LimitSet, Lane>>();
 
   constructor(store: FallbackLimitStore, metrics: AdmissionMetrics, clock: Clock) {
     this.#store = store;
@@ -55,8 +55,10 @@ export class LimitBatcher {
   }
 
   #lane(endpoint: string, limits: LimitSet): Lane {
-    let lane = this.#lanes.get(limits);
-    if (!lane) this.#lanes.set(limits, (lane = { endpoint, limits, queue: [], isUnderWay: false }));
+    let lanes = this.#lanes.get(endpoint);
+    if (!lanes) this.#lanes.set(endpoint, (lanes = new WeakMap()));
+    let lane = lanes.get(limits);
+    if (!lane) lanes.set(limits, (lane = { endpoint, limits, queue: [], isUnderWay: false }));
     return lane;
   }
 
