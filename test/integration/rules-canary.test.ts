@@ -22,7 +22,7 @@ describe('a canary of rules at two APIs', () => {
     apis = await Promise.all([programs.start('api'), programs.start('api')]);
     keeper = await programs.start('keeper');
   });
-  after(async () => {
+  afterEach(async () => {
     await seckill('rollback', '--wait', '0'); // the stack outlives this file
     await set({});
   });
