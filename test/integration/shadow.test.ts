@@ -1,5 +1,6 @@
 import { expect } from 'chai';
-import { Buyers, userIds } from '../chaos/harness/buyers.js';
+import { randomUUID } from 'node:crypto';
+import { Buyers } from '../chaos/harness/buyers.js';
 import { type Program, readMetric, WRONG_ROWS } from '../chaos/harness/programs.js';
 import { openSale } from '../chaos/harness/sales.js';
 import { until } from '../chaos/harness/wait.js';
@@ -17,8 +18,11 @@ describe('a shadow of the worker', () => {
     const { saleId } = await openSale(system.stack, { stock: 5000, limitPerBuyer: 2 });
     const buyers = new Buyers(saleId, system.stack.env.JWT_SECRET, () => [api.url]);
     await until(`the shadow has compared ${compared} purchases`, async () => {
-      const bought = userIds(20).map((userId, index) =>
-        buyers.buy(userId, { quantity: 1 + (index % 2), ...(index % 4 === 0 ? { metadata: { size: 'L' } } : {}) }),
+      const bought = Array.from({ length: 20 }, (_, index) =>
+        buyers.buy(randomUUID(), {
+          quantity: 1 + (index % 2),
+          ...(index % 4 === 0 ? { metadata: { size: 'L' } } : {}),
+        }),
       );
       await Promise.all(bought);
       return (await readMetric(shadow, 'seckill_shadow_purchases_total')) >= compared;
