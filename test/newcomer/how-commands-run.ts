@@ -99,7 +99,7 @@ export const RUN_BY: Readonly<Record<string, readonly string[]>> = {
     'seckill room admit 7 200',
     'seckill room empty 7',
   ],
-  'test/integration/shadow.test.ts': ['node dist/cli/main.js worker --shadow --for 1h --metrics-port 0'],
+  'test/integration/shadow.test.ts': ['seckill worker --shadow --for 1h --metrics-port 0'],
   'test/integration/rules-canary.test.ts': [
     'seckill rules diff rules.json',
     'seckill rules set rules.json --canary 1% --minutes 10 --max-refused +5%',
