@@ -22,7 +22,7 @@ import { recordBatches } from './record-batches.js';
  * - `outcome`: an order, or the reason why it failed
  * - `deadline`: the time to pay
  */
-export const SHADOW_FIELDS = ['body', 'row', 'quantity', 'amount', 'outcome', 'metadata', 'deadline'] as const;
+const SHADOW_FIELDS = ['body', 'row', 'quantity', 'amount', 'outcome', 'metadata', 'deadline'] as const;
 type Field = (typeof SHADOW_FIELDS)[number];
 
 /**

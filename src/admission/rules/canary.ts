@@ -95,7 +95,7 @@ function partsForAll({ lists, limits, breaker, degrade, sign, queue, orders }: R
 }
 
 /** The least number of answers on each side before a canary is judged. Fewer say too little about a share. */
-export const JUDGED_MIN = 200;
+const JUDGED_MIN = 200;
 /** Before its time is over, a canary ends only for a difference of this many standard errors: few answers vary by chance. */
 const SURE = 3;
 
